@@ -1,0 +1,26 @@
+# Set-up included: each target makes the virtual environment that it needs.
+PYTHON ?= python3
+VENV ?= .venv
+BIN := $(VENV)/bin
+
+.PHONY: test check format setup
+
+setup: $(VENV)/.ready
+
+$(VENV)/.ready: pyproject.toml
+	$(PYTHON) -m venv $(VENV)
+	$(BIN)/pip install --quiet "torch==2.13.0" numpy
+	$(BIN)/pip install --quiet --editable ".[data,dev]"
+	touch $@
+
+check: setup
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/pyright --pythonpath $(BIN)/python
+
+test: check
+	$(BIN)/python -m pytest -q -m "not gpu" -n 2
+
+format: setup
+	$(BIN)/ruff check --fix .
+	$(BIN)/ruff format .

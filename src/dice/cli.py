@@ -1,0 +1,48 @@
+"""`dice <stage> ...`: one subcommand per stage.
+
+Each stage module has `add_arguments(parser)` and `run(args) -> int`; it is imported only when its stage is named,
+so `dice --help` needs no torch. A DiceError becomes one sentence on stderr and its exit code.
+"""
+
+from __future__ import annotations
+
+import argparse
+import importlib
+import sys
+
+from dice import __version__
+from dice.errors import DiceError
+
+STAGES = {
+    "verify": ("dice.kernels.verify", "build, run, judge and time CUDA kernels"),
+}
+
+
+def main(argv: list[str] | None = None) -> int:
+    """Entry point of the console script; returns the exit code."""
+    arguments = sys.argv[1:] if argv is None else argv
+    parser = argparse.ArgumentParser(prog="dice", description=__doc__.splitlines()[0] if __doc__ else None)
+    parser.add_argument("--version", action="version", version=f"dice {__version__}")
+    stages = parser.add_subparsers(dest="stage", metavar="STAGE", required=True)
+    named = next((word for word in arguments if not word.startswith("-")), None)
+    for name, (module_name, summary) in STAGES.items():
+        stage_parser = stages.add_parser(name, help=summary, description=summary)
+        if name == named:
+            module = importlib.import_module(module_name)
+            module.add_arguments(stage_parser)
+            stage_parser.set_defaults(run=module.run)
+    args = parser.parse_args(arguments)
+    try:
+        return args.run(args)
+    except DiceError as error:
+        print(f"dice {args.stage}: {error}", file=sys.stderr)
+        return error.exit_code
+    except KeyboardInterrupt:
+        print(f"dice {args.stage}: interrupted; run the same command again to resume.", file=sys.stderr)
+        return 130
+    except BrokenPipeError:
+        return 1
+
+
+if __name__ == "__main__":
+    sys.exit(main())

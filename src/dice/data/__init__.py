@@ -1,0 +1,1 @@
+"""Benchmarks, training pairs, curation, infilling, difficulty, schedule, synthesis (docs/data.md)."""

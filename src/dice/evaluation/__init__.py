@@ -1,0 +1,1 @@
+"""Prompts, generation and scores."""

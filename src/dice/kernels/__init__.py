@@ -1,0 +1,1 @@
+"""The kernel verifier: extract, build, execute, judge, time and police CUDA kernels (docs/verifier.md)."""

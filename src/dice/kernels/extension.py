@@ -1,0 +1,80 @@
+"""What a candidate asks of `torch.utils.cpp_extension`, and what the builder answers.
+
+A request is plain data: it travels from the untrusted candidate to the builder as JSON, is validated there, and its
+hash (with the toolchain's fingerprint) is the key of the build cache.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from typing import Literal
+
+from pydantic import BaseModel, ConfigDict
+
+BuildStatus = Literal[
+    "built", "compile_error", "import_error", "timeout", "out_of_memory", "unsupported_on_cpu", "host_error"
+]
+
+
+class SourceFile(BaseModel):
+    """One file given to `load`, or a header beside it: name relative to the scratch folder, and text."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+    name: str
+    text: str
+
+
+class ExtensionRequest(BaseModel):
+    """Arguments of `load_inline` or `load`, normalised (single strings become one-element tuples).
+
+    `functions`: (name, docstring) pairs, or None when the argument was not given.
+    `files`/`headers`: for `load`, the sources in order, and other files of the scratch folder that they may include.
+    """
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+    kind: Literal["load_inline", "load"]
+    name: str
+    cpp_sources: tuple[str, ...] = ()
+    cuda_sources: tuple[str, ...] = ()
+    functions: tuple[tuple[str, str], ...] | None = None
+    files: tuple[SourceFile, ...] = ()
+    headers: tuple[SourceFile, ...] = ()
+    extra_cflags: tuple[str, ...] = ()
+    extra_cuda_cflags: tuple[str, ...] = ()
+    extra_ldflags: tuple[str, ...] = ()
+    extra_include_paths: tuple[str, ...] = ()
+    with_cuda: bool | None = None
+    with_pytorch_error_handling: bool = True
+    is_python_module: bool = True
+    is_standalone: bool = False
+    no_implicit_headers: bool = False
+
+    def digest(self) -> str:
+        """sha256 of the request's canonical JSON, hex. Without `name`: two names for one source are one build."""
+        data = self.model_dump(mode="json", exclude={"name"})
+        return hashlib.sha256(json.dumps(data, sort_keys=True).encode()).hexdigest()
+
+
+class BuildResult(BaseModel):
+    """The builder's answer.
+
+    route: `split` (slim headers, own binding table), `split_pybind`, `split_full_headers`, `stock`, `cpu`.
+    fallbacks: for each cheaper route that was declined, "route: reason", in order.
+    path: the shared object, in the cache; None unless built.
+    counts_launches: the object exports `dice_launch_table`.
+    message: the compiler's own diagnostics, trimmed to 8,000 characters; for unsupported_on_cpu, what is missing.
+    cpu_seconds: user + system time of all compiler processes of this build, 0 when it came from the cache.
+    """
+
+    model_config = ConfigDict(extra="forbid")
+    status: BuildStatus
+    key: str
+    route: str
+    path: str | None = None
+    fallbacks: list[str] = []
+    cached: bool = False
+    counts_launches: bool = False
+    message: str = ""
+    seconds: float = 0.0
+    cpu_seconds: float = 0.0

@@ -1,0 +1,136 @@
+"""The verdict on one candidate: a row of JSON lines with a published schema (docs/schema/verdict.schema.json).
+
+`status` is the final word. `functional_status` is the word before the deception check, so both rows of the paper's
+Table 8 come from one run. Absent measurements are null, never 0 or -1.
+"""
+
+from __future__ import annotations
+
+from typing import Literal
+
+from pydantic import BaseModel, ConfigDict
+
+SCHEMA_VERSION = 1
+
+Status = Literal[
+    "correct",
+    "wrong_value",
+    "wrong_shape",
+    "wrong_dtype",
+    "compile_error",
+    "import_error",
+    "runtime_error",
+    "timeout",
+    "out_of_memory",
+    "no_code",
+    "deceptive",
+    "unsupported_on_cpu",
+    "host_error",
+]
+Stage = Literal["extract", "build", "import", "init", "forward", "compare", "timing", "deception", "done"]
+Protocol = Literal["paper", "strict"]
+Backend = Literal["cuda", "cpu"]
+
+
+class _Row(BaseModel):
+    model_config = ConfigDict(extra="forbid", use_attribute_docstrings=True)
+
+
+class Finding(_Row):
+    """One sign of deception, with its evidence."""
+
+    name: str
+    """Stable name of the trick, e.g. `never_launched`; docs/verifier.md lists them all."""
+    rule: Literal["paper_1", "paper_2", "paper_3", "paper_4", "strict"]
+    """Which of the paper's four definitions (section 4.2, A.3) it is; `strict` for the rest of the catalogue."""
+    source: Literal["static", "dynamic"]
+    """Seen in the text, or seen while it ran."""
+    evidence: str
+    """What was seen: a line of code, a count, two clocks."""
+    fatal: dict[Protocol, bool]
+    """Whether it turns the final status into `deceptive`, per protocol."""
+
+
+class Timing(_Row):
+    """Run times of one program in milliseconds."""
+
+    median: float
+    mean: float
+    std: float
+    n: int
+
+
+class Speedup(_Row):
+    """Reference time / candidate time. Under `paper`, `median` is the ratio of means and the interval is null."""
+
+    median: float
+    ci_low: float | None
+    ci_high: float | None
+
+
+class BuildInfo(_Row):
+    """How the candidate's extensions were built."""
+
+    path: str
+    """Route of the slowest extension: cached builds keep the route that made them; `none` without any."""
+    seconds: float
+    cpu_seconds: float
+    cached: bool
+    extensions: int
+    """How many extensions it asked for."""
+    loaded: int
+    """How many of them really loaded; fewer than `extensions` means that a failure was hidden or fatal."""
+    fallbacks: list[str]
+    audited: bool = False
+    """Whether the stock build was run as well and agreed."""
+
+
+class Host(_Row):
+    """Where it ran."""
+
+    gpu: str | None
+    driver: str | None
+    cuda: str | None
+    torch: str
+    cpu: str
+    isolation: list[str]
+    """The limits that were in force, e.g. `pid_namespace`, `no_network`, `readonly_root`, `rlimit_as`."""
+
+
+class Verdict(_Row):
+    """Everything that is known about one candidate under one protocol."""
+
+    schema_version: int = SCHEMA_VERSION
+    problem_id: str
+    sample: int
+    code_sha256: str
+    status: Status
+    functional_status: Status
+    stage: Stage
+    """How far it got; for a failure, where it failed."""
+    message: str
+    protocol: Protocol
+    backend: Backend
+    trials: int
+    """Correctness trials that were completed."""
+    max_abs_error: float | None = None
+    max_rel_error: float | None = None
+    runtime_ms: Timing | None = None
+    reference_ms: Timing | None = None
+    compiled_reference_ms: Timing | None = None
+    """torch.compile of the reference; strict protocol only."""
+    speedup: Speedup | None = None
+    deception: list[Finding] = []
+    launches: dict[str, int] | None = None
+    """Custom kernels launched during one forward; null when the build could not count."""
+    aten_ops: dict[str, int] | None = None
+    """ATen operators that the candidate's forward still ran."""
+    build: BuildInfo | None = None
+    host: Host
+    notes: list[str] = []
+    """Facts that do not change the status: a proven race, a retried host error, a missing isolation layer."""
+    retries: int = 0
+    seconds: float = 0.0
+    """Wall time spent on this candidate, build included."""
+    started: str = ""
+    """UTC time."""

@@ -1,0 +1,157 @@
+"""The manifest beside every result: what made it, from what, where, and how long it took.
+
+`results/x.jsonl` gets `results/x.jsonl.manifest.json`. It is evidence for audits and never an input of a stage.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import platform
+import subprocess
+import time
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+from pydantic import BaseModel
+
+from dice import __version__
+from dice.config import spec_hash
+from dice.jsonl import atomic_writer
+
+SCHEMA_VERSION = 1
+
+
+class Gpu(BaseModel):
+    """One GPU as the driver names it."""
+
+    name: str
+    driver: str
+    memory_mib: int
+
+
+class Manifest(BaseModel):
+    """Who, what, where, when of one result file."""
+
+    schema_version: int = SCHEMA_VERSION
+    stage: str
+    spec: dict[str, Any]
+    spec_hash: str
+    inputs: dict[str, str]
+    output_sha256: str | None
+    dice_version: str
+    git_commit: str | None
+    git_dirty: bool | None
+    image: str
+    python: str
+    torch: str | None
+    cuda: str | None
+    gpus: list[Gpu]
+    cpu: str
+    seeds: list[int]
+    started: str
+    wall_s: float
+    extra: dict[str, Any] = {}
+
+
+def sha256_file(path: str | Path) -> str:
+    """Hex sha256 of a file's bytes."""
+    with open(path, "rb") as stream:
+        return hashlib.file_digest(stream, "sha256").hexdigest()
+
+
+def _output_of(*command: str) -> str | None:
+    try:
+        done = subprocess.run(command, capture_output=True, text=True, timeout=20, check=False)
+    except (OSError, subprocess.TimeoutExpired):
+        return None
+    return done.stdout.strip() if done.returncode == 0 else None
+
+
+def visible_gpus() -> list[Gpu]:
+    """GPUs as nvidia-smi lists them; empty where there is no driver."""
+    text = _output_of("nvidia-smi", "--query-gpu=name,driver_version,memory.total", "--format=csv,noheader,nounits")
+    gpus = []
+    for line in (text or "").splitlines():
+        name, driver, memory = (part.strip() for part in line.split(","))
+        gpus.append(Gpu(name=name, driver=driver, memory_mib=int(float(memory))))
+    return gpus
+
+
+def cpu_model() -> str:
+    """The processor's name and the number of usable cores."""
+    name = platform.machine()
+    try:
+        for line in Path("/proc/cpuinfo").read_text().splitlines():
+            if line.startswith("model name"):
+                name = line.partition(":")[2].strip()
+                break
+    except OSError:
+        pass  # not Linux: the machine type is what there is
+    return f"{name}, {len(os.sched_getaffinity(0))} cores"
+
+
+class Stopwatch:
+    """Start and wall time of a stage."""
+
+    def __init__(self) -> None:
+        self.started = datetime.now(UTC).isoformat(timespec="seconds")
+        self._t0 = time.monotonic()
+
+    @property
+    def wall_s(self) -> float:
+        """Seconds since construction."""
+        return time.monotonic() - self._t0
+
+
+def manifest_path(output: str | Path) -> Path:
+    """Where the manifest of `output` lies."""
+    output = Path(output)
+    return output.with_name(output.name + ".manifest.json")
+
+
+def write_manifest(
+    output: str | Path,
+    *,
+    stage: str,
+    spec: dict[str, Any],
+    watch: Stopwatch,
+    inputs: list[str | Path] | None = None,
+    seeds: list[int] | None = None,
+    extra: dict[str, Any] | None = None,
+) -> Manifest:
+    """Collect the facts and write them beside `output` atomically.
+
+    `inputs` are files whose sha256 is recorded. The container image comes from `DICE_IMAGE` (a digest set by the
+    image itself), `host` otherwise.
+    """
+    import torch
+
+    here = Path(__file__).parent
+    commit = _output_of("git", "-C", str(here), "rev-parse", "HEAD")
+    status = _output_of("git", "-C", str(here), "status", "--porcelain") if commit else None
+    output = Path(output)
+    manifest = Manifest(
+        stage=stage,
+        spec=spec,
+        spec_hash=spec_hash(spec),
+        inputs={str(path): sha256_file(path) for path in inputs or []},
+        output_sha256=sha256_file(output) if output.is_file() else None,
+        dice_version=__version__,
+        git_commit=commit,
+        git_dirty=bool(status) if commit else None,
+        image=os.environ.get("DICE_IMAGE", "host"),
+        python=platform.python_version(),
+        torch=torch.__version__,
+        cuda=torch.version.cuda,
+        gpus=visible_gpus(),
+        cpu=cpu_model(),
+        seeds=seeds or [],
+        started=watch.started,
+        wall_s=round(watch.wall_s, 3),
+        extra=extra or {},
+    )
+    with atomic_writer(manifest_path(output)) as stream:
+        stream.write(manifest.model_dump_json(indent=2) + "\n")
+    return manifest
