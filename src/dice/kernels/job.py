@@ -1,0 +1,74 @@
+"""One unit of the verifier's work: a candidate for a problem, and the limits under which it runs."""
+
+from __future__ import annotations
+
+import hashlib
+
+from pydantic import BaseModel, ConfigDict
+
+from dice.config import stage_config
+from dice.kernels.verdict import Protocol
+
+
+class Job(BaseModel):
+    """A candidate to verify. `code` is None when no code could be extracted from the answer (`no_code_reason`)."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+    problem_id: str
+    problem_code: str
+    sample: int
+    code: str | None
+    no_code_reason: str = ""
+
+    @property
+    def code_sha256(self) -> str:
+        """Identity of the candidate's text."""
+        return hashlib.sha256((self.code or "").encode()).hexdigest()
+
+
+@stage_config
+class Limits:
+    """What a candidate may use."""
+
+    import_timeout_s: float = 120.0
+    """Wall seconds for importing the candidate, builds not counted."""
+    build_timeout_s: float = 300.0
+    """Wall seconds for all builds of one candidate."""
+    forward_timeout_s: float = 60.0
+    """Wall seconds for one call of forward, synchronisation included."""
+    total_timeout_s: float = 600.0
+    """Wall seconds for the candidate's process as a whole, builds not counted."""
+    memory_gib: float = 16.0
+    """Host memory of the candidate's processes together, beyond the inputs and outputs."""
+    gpu_memory_gib: float | None = None
+    """GPU memory through PyTorch's allocator; None leaves it to the card."""
+    processes: int = 256
+    """Processes and threads of the candidate together."""
+    file_gib: float = 2.0
+    """Largest file, and the scratch folder as a whole."""
+    output_mib: int = 64
+    """Captured stdout and stderr; the rest is dropped."""
+
+
+@stage_config
+class Judging:
+    """How correctness and speed are judged."""
+
+    protocols: tuple[Protocol, ...] = ("paper",)
+    """Protocols to report; one run of the candidate serves all of them."""
+    seed: int | None = None
+    """Seed of inputs and weights; None draws a secret one per candidate. Recorded only after the run."""
+    correctness_trials: int = 5
+    """Fresh inputs per candidate (paper A.4: 5; the released RL reward: 1)."""
+    measure_time: bool = True
+    """Time candidate and reference; ignored by the CPU back end, which reports no speed."""
+    timing_trials: int = 100
+    """Timed calls under the paper protocol, after `warmup_trials`."""
+    warmup_trials: int = 3
+    """Untimed calls before timing."""
+    strict_rounds: int = 40
+    """ABBA rounds of the strict protocol; each gives two candidate and two reference times."""
+    strict_threshold: float = 1.0
+    """Speed-up that the lower bound must pass to be called faster."""
+    compile_baseline: bool = False
+    """Also time torch.compile of the reference (strict protocol)."""
