@@ -1,0 +1,254 @@
+"""A training pair: a PyTorch program and a CUDA program that computes the same, and the rule for bad rows.
+
+The rule, the same for every file of rows that a stage reads: a row is read whole or not at all. A row is bad when
+its line is not a JSON object, a field is missing, unknown or of the wrong type, its code is not Python, its level is
+not one of LEVELS, or its id was used by an earlier row of the file (the earlier row stays). With `on_bad="refuse"`
+one bad row refuses the file, and the error names the first one and their number; with `on_bad="skip"` bad rows are
+left out and every one is reported as a BadRow with file and line.
+"""
+
+from __future__ import annotations
+
+import ast
+import json
+import warnings
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from pathlib import Path
+from typing import Any, Literal, Protocol, TypeVar
+
+from pydantic import BaseModel, ConfigDict, ValidationError
+
+from dice.errors import DiceError
+
+LEVELS = (1, 2, 3, 4)
+"""Levels of KernelBench: single operators, fusions, architectures, whole models of the Hugging Face hub."""
+
+OnBad = Literal["refuse", "skip"]
+
+
+class Measured(BaseModel):
+    """What running the pair's CUDA code gave; further measurements may be added by name."""
+
+    model_config = ConfigDict(frozen=True, extra="allow")
+    status: str | None = None
+    """Status of the verdict (`dice.kernels.verdict`)."""
+    speedup: float | None = None
+    """Reference time over the CUDA code's time, on the same GPU."""
+    runtime_ms: float | None = None
+    reference_ms: float | None = None
+
+
+class Pair(BaseModel):
+    """One row of pairs.jsonl. `prefix + middle + suffix == cuda_code` wherever the three are present."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid", coerce_numbers_to_str=True)
+    id: str
+    pytorch_code: str
+    """Defines `Model`, `get_inputs()` and `get_init_inputs()`."""
+    cuda_code: str
+    """A whole Python file that defines `ModelNew`; empty where only the PyTorch program is given."""
+    source: str
+    """Where the row comes from: `concur`, `cudallm`, `structural`, `synthetic`, ..."""
+    level: int | None = None
+    """One of LEVELS; None: not labelled."""
+    measured: Measured | None = None
+    prefix: str | None = None
+    middle: str | None = None
+    suffix: str | None = None
+    origin: dict[str, Any] = {}
+    """What the source says about the row beyond these fields: row number, operator family, kind of flaw, ..."""
+
+
+class BadRow(BaseModel):
+    """A row that was left out, and why."""
+
+    model_config = ConfigDict(frozen=True)
+    path: str
+    line: int
+    """Line of the file, from 1, at which the row starts."""
+    id: str | None = None
+    reason: str
+
+    def __str__(self) -> str:
+        return f"{self.path}:{self.line}: {f'row {self.id!r}: ' if self.id is not None else ''}{self.reason}"
+
+
+class RowError(ValueError):
+    """One row cannot be used; the message is the reason, without file and line."""
+
+
+class _Identified(Protocol):
+    @property
+    def id(self) -> str: ...
+
+
+Row = TypeVar("Row", bound=_Identified)
+Model = TypeVar("Model", bound=BaseModel)
+
+
+def parse_python(code: str) -> ast.Module:
+    """The syntax tree of `code`, without executing it. Raises SyntaxError for anything that is not Python."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", SyntaxWarning)  # "\d" in a C++ string is the candidate's business
+        try:
+            return ast.parse(code)
+        except (ValueError, RecursionError, MemoryError, OverflowError) as error:
+            raise SyntaxError(f"{type(error).__name__}: {error}") from error
+
+
+def check_python(code: str, field: str) -> ast.Module:
+    """The syntax tree of a row's code. Raises RowError naming the field and the line inside the code."""
+    try:
+        return parse_python(code)
+    except SyntaxError as error:
+        where = f" at its line {error.lineno}" if error.lineno else ""
+        raise RowError(f"field '{field}' does not parse as Python{where} ({error.msg})") from error
+
+
+def check_level(level: int | None) -> None:
+    """Raises RowError unless `level` is None or one of LEVELS."""
+    if level is not None and level not in LEVELS:
+        raise RowError(f"unknown level {level} (known: {', '.join(map(str, LEVELS))}, or null)")
+
+
+def validate_row(values: Mapping[str, Any], model: type[Model]) -> Model:
+    """`values` as a `model`. Raises RowError naming the first bad field."""
+    try:
+        return model.model_validate(dict(values))
+    except ValidationError as error:
+        first = error.errors()[0]
+        field = ".".join(str(part) for part in first["loc"]) or "row"
+        reasons = {"missing": f"missing field '{field}'", "extra_forbidden": f"unknown field '{field}'"}
+        raise RowError(reasons.get(first["type"], f"field '{field}': {first['msg']}")) from error
+
+
+def parse_pair(values: Mapping[str, Any], *, require_cuda: bool = True) -> Pair:
+    """A checked Pair. Raises RowError with the reason; `require_cuda=False` lets `cuda_code` be empty."""
+    pair = validate_row(values, Pair)
+    if not pair.id:
+        raise RowError("field 'id' is empty")
+    check_level(pair.level)
+    for field in ("pytorch_code", "cuda_code"):
+        code = getattr(pair, field)
+        if code.strip():
+            check_python(code, field)
+        elif field == "pytorch_code" or require_cuda:
+            raise RowError(f"field '{field}' is empty")
+    parts = (pair.prefix, pair.middle, pair.suffix)
+    if any(part is not None for part in parts):
+        if any(part is None for part in parts):
+            raise RowError("of prefix, middle and suffix some are present and some are not")
+        if "".join(part or "" for part in parts) != pair.cuda_code:
+            raise RowError("prefix + middle + suffix is not cuda_code")
+    return pair
+
+
+def rows_with_lines(path: str | Path) -> Iterator[tuple[int, dict[str, Any] | RowError]]:
+    """Yield (line from 1, object or what is wrong with it) of JSON lines or of one JSON array of objects.
+
+    Raises DiceError when there is no such file or an array is not closed.
+    """
+    path = Path(path)
+    if not path.is_file():
+        raise DiceError(f"{path}: no such file; expected JSON lines or a JSON array of objects.")
+    data = path.read_bytes()
+    if data.removeprefix(b"\xef\xbb\xbf").lstrip()[:1] == b"[":
+        yield from _array_rows(path, data)
+        return
+    for number, line in enumerate(data.splitlines(), 1):  # bytes: splits at \n, \r\n and \r only
+        if line.strip():
+            yield number, _object_of(line)
+
+
+def _object_of(line: bytes) -> dict[str, Any] | RowError:
+    try:
+        value = json.loads(line.decode("utf-8-sig"))
+    except (ValueError, RecursionError) as error:
+        return RowError(f"not valid JSON ({error})")
+    return value if isinstance(value, dict) else RowError(f"expected a JSON object, found {type(value).__name__}")
+
+
+def _array_rows(path: Path, data: bytes) -> Iterator[tuple[int, dict[str, Any] | RowError]]:
+    try:
+        text = data.decode("utf-8-sig")
+    except UnicodeDecodeError as error:
+        raise DiceError(f"{path}: not UTF-8 text ({error}).") from error
+    decoder = json.JSONDecoder()
+    position, line = text.index("[") + 1, 1 + text.count("\n", 0, text.index("["))
+
+    def skip(separators: str) -> None:
+        nonlocal position, line
+        while position < len(text) and text[position] in separators:
+            line += text[position] == "\n"
+            position += 1
+
+    skip(" \t\r\n")
+    while position < len(text) and text[position] != "]":
+        try:
+            value, end = decoder.raw_decode(text, position)
+        except (ValueError, RecursionError) as error:
+            # what follows a broken element cannot be told from it, so the rest of the array is not read
+            raise DiceError(f"{path}:{line}: not valid JSON ({error}).") from error
+        yield line, value if isinstance(value, dict) else RowError(f"expected an object, found {type(value).__name__}")
+        line += text.count("\n", position, end)
+        position = end
+        skip(" \t\r\n,")
+    if position >= len(text):
+        raise DiceError(f"{path}:{line}: the JSON array has no end; the file is cut off.")
+
+
+def check_rows(
+    located: Iterable[tuple[int, Mapping[str, Any] | RowError]],
+    path: str | Path,
+    build: Callable[[Mapping[str, Any]], Row],
+    *,
+    on_bad: OnBad = "refuse",
+) -> tuple[list[Row], list[BadRow]]:
+    """Apply the rule for bad rows to rows that come from `path`.
+
+    `build` makes a row of our own from what was read and raises RowError (or KeyError for a missing field).
+    Raises DiceError when `on_bad` is "refuse" and a row is bad.
+    """
+    rows: list[Row] = []
+    bad: list[BadRow] = []
+    line_of: dict[str, int] = {}
+    for line, values in located:
+        name = None
+        try:
+            if isinstance(values, RowError):
+                raise values
+            name = str(values["id"]) if "id" in values else None
+            row = build(values)
+            name = row.id
+            if row.id in line_of:
+                raise RowError(f"duplicate id (first used at line {line_of[row.id]})")
+        except KeyError as error:
+            bad.append(BadRow(path=str(path), line=line, id=name, reason=f"missing field {error}"))
+        except RowError as error:
+            bad.append(BadRow(path=str(path), line=line, id=name, reason=str(error)))
+        else:
+            line_of[row.id] = line
+            rows.append(row)
+    if bad and on_bad == "refuse":
+        more = f"; {len(bad) - 1} more bad rows" if len(bad) > 1 else ""
+        raise DiceError(f"{bad[0]}{more}. Mend the file, or pass --on-bad skip to leave bad rows out and report them.")
+    return rows, bad
+
+
+def read_pairs(
+    path: str | Path,
+    *,
+    on_bad: OnBad = "refuse",
+    require_cuda: bool = True,
+    convert: Callable[[Mapping[str, Any]], Mapping[str, Any]] | None = None,
+) -> tuple[list[Pair], list[BadRow]]:
+    """Pairs of a file and the rows that were left out.
+
+    `convert` turns a row of a published format into our fields and may raise RowError or KeyError; it is not
+    executed code of the row. Raises DiceError (see `check_rows`).
+    """
+
+    def build(values: Mapping[str, Any]) -> Pair:
+        return parse_pair(convert(values) if convert else values, require_cuda=require_cuda)
+
+    return check_rows(rows_with_lines(path), path, build, on_bad=on_bad)
