@@ -1,0 +1,231 @@
+"""Is the candidate's output the reference's? Pure comparison of nested outputs under two protocols.
+
+paper   KernelBench v0.1 as the paper used it (src/eval.py): equal shapes, equal dtypes (torch.allclose raises on
+        others), torch.allclose with atol = rtol = 1e-2 in the tensor's own dtype, NaN never equal to anything.
+        KernelBench compares one tensor; tuples, lists, dictionaries and scalars are compared part by part.
+strict  tolerance by dtype (`STRICT_TOLERANCE`; 1e-4 for fp32, exact for integers and booleans) in float64, with
+        atol scaled by the output's own magnitude (atol = tol * max(1, rms)) so that a long reduction is judged by
+        its scale; NaN only where the reference has NaN, Inf only with the same sign; and a relative-norm bound, so
+        that all-zeros does not pass for outputs that are tiny everywhere (KernelBench issue 165).
+
+Order of judgement: structure and shape, then dtype, then value; the first failing part of the output names the status.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any, Literal
+
+import torch
+
+from dice.kernels.verdict import Protocol
+
+PAPER_TOLERANCE = 1e-2
+STRICT_TOLERANCE: dict[torch.dtype, float] = {
+    torch.float64: 1e-7,
+    torch.complex128: 1e-7,
+    torch.float32: 1e-4,
+    torch.complex64: 1e-4,
+    torch.float16: 1e-2,
+    torch.bfloat16: 1e-2,
+}
+RELATIVE_NORM_FACTOR = 10.0
+"""strict: ||actual - expected|| / ||expected|| must stay under this many tolerances."""
+NOISE_RMS = 1e-6
+"""strict: outputs whose rms is below this are rounding noise and have no meaningful relative norm."""
+CHUNK = 1 << 24
+"""Elements compared at a time: bounds the extra memory to some hundred MiB."""
+
+
+@dataclass(frozen=True)
+class Comparison:
+    """The outcome. Errors are over finite elements of all parts; None where nothing numeric was compared."""
+
+    status: Literal["correct", "wrong_value", "wrong_shape", "wrong_dtype"]
+    message: str = ""
+    max_abs_error: float | None = None
+    max_rel_error: float | None = None
+
+    @property
+    def ok(self) -> bool:
+        """Whether the output counts as correct."""
+        return self.status == "correct"
+
+
+@dataclass
+class _Errors:
+    """Running maxima over all compared elements."""
+
+    abs_error: float | None = None
+    rel_error: float | None = None
+
+    def add(self, abs_error: float, rel_error: float) -> None:
+        self.abs_error = max(abs_error, self.abs_error or 0.0)
+        self.rel_error = max(rel_error, self.rel_error or 0.0)
+
+
+def compare_outputs(expected: Any, actual: Any, protocol: Protocol) -> Comparison:
+    """Compare nested outputs: tensors of any dtype and layout, sequences, mappings, numbers, None, strings.
+
+    Tensors may live on different devices; `actual` is moved to `expected`'s. Raises TypeError for an `expected`
+    value of an unknown type, which is a fault of the problem.
+    """
+    errors = _Errors()
+    for status, message in _failures(expected, actual, protocol, "output", errors):
+        return Comparison(status, message, errors.abs_error, errors.rel_error)
+    return Comparison("correct", "", errors.abs_error, errors.rel_error)
+
+
+_Failure = tuple[Literal["wrong_value", "wrong_shape", "wrong_dtype"], str]
+
+
+def _failures(expected: Any, actual: Any, protocol: Protocol, where: str, errors: _Errors) -> Iterator[_Failure]:
+    if isinstance(expected, torch.Tensor):
+        if not isinstance(actual, torch.Tensor):
+            if protocol == "paper" and expected.ndim == 0 and isinstance(actual, (bool, int, float)):
+                actual = torch.tensor(actual, dtype=expected.dtype)
+            else:
+                yield "wrong_shape", f"{where}: expected a tensor, got {type(actual).__name__}"
+                return
+        yield from _tensor_failures(expected, actual, protocol, where, errors)
+    elif isinstance(expected, (list, tuple)):
+        if not isinstance(actual, (list, tuple)):
+            yield "wrong_shape", f"{where}: expected {len(expected)} outputs, got one {type(actual).__name__}"
+        elif len(actual) != len(expected):
+            yield "wrong_shape", f"{where}: expected {len(expected)} outputs, got {len(actual)}"
+        else:
+            for index, (left, right) in enumerate(zip(expected, actual, strict=True)):
+                yield from _failures(left, right, protocol, f"{where}[{index}]", errors)
+    elif isinstance(expected, dict):
+        if not isinstance(actual, dict):
+            yield "wrong_shape", f"{where}: expected a dictionary, got {type(actual).__name__}"
+        elif set(actual) != set(expected):
+            missing, extra = (
+                sorted(map(str, set(expected) - set(actual))),
+                sorted(map(str, set(actual) - set(expected))),
+            )
+            yield "wrong_shape", f"{where}: keys differ (missing {missing}, unexpected {extra})"
+        else:
+            for key, left in expected.items():
+                yield from _failures(left, actual[key], protocol, f"{where}[{key!r}]", errors)
+    elif isinstance(expected, (bool, int, float)):
+        yield from _number_failures(expected, actual, protocol, where, errors)
+    elif expected is None or isinstance(expected, (str, torch.dtype, torch.device)):
+        if type(actual) is not type(expected) or actual != expected:
+            yield "wrong_value", f"{where}: expected {expected!r}, got {str(actual)[:80]!r}"
+    else:
+        raise TypeError(f"{where}: cannot compare a reference output of type {type(expected).__name__}")
+
+
+def _number_failures(
+    expected: bool | int | float, actual: Any, protocol: Protocol, where: str, errors: _Errors
+) -> Iterator[_Failure]:
+    if isinstance(actual, torch.Tensor) and actual.numel() == 1 and protocol == "paper":
+        actual = actual.item()
+    if not isinstance(actual, (bool, int, float)):
+        yield "wrong_dtype", f"{where}: expected {type(expected).__name__}, got {type(actual).__name__}"
+        return
+    if protocol == "strict" and type(actual) is not type(expected):
+        yield "wrong_dtype", f"{where}: expected {type(expected).__name__}, got {type(actual).__name__}"
+        return
+    dtype = torch.float64 if isinstance(expected, float) else torch.int64
+    if dtype is torch.int64 and not -(2**63) <= int(expected) < 2**63:
+        if actual != expected:
+            yield "wrong_value", f"{where}: expected {expected}, got {actual}"
+        return
+    left = torch.tensor(expected, dtype=torch.float64)
+    right = torch.tensor(float(actual), dtype=torch.float64)
+    tolerance = PAPER_TOLERANCE if protocol == "paper" else (1e-4 if isinstance(expected, float) else 0.0)
+    bad, _ = _value_failure(left, right, tolerance, tolerance, protocol, errors)
+    if bad:
+        yield "wrong_value", f"{where}: expected {expected}, got {actual}"
+
+
+def _tensor_failures(
+    expected: torch.Tensor, actual: torch.Tensor, protocol: Protocol, where: str, errors: _Errors
+) -> Iterator[_Failure]:
+    if expected.shape != actual.shape:
+        yield "wrong_shape", f"{where}: expected shape {tuple(expected.shape)}, got {tuple(actual.shape)}"
+        return
+    if expected.dtype != actual.dtype:
+        yield "wrong_dtype", f"{where}: expected {expected.dtype}, got {actual.dtype}"
+        return
+    actual = actual.to(expected.device)
+    if expected.numel() == 0:
+        return
+    exact = expected.dtype is torch.bool or (protocol == "strict" and expected.dtype not in STRICT_TOLERANCE)
+    rtol = 0.0 if exact else PAPER_TOLERANCE if protocol == "paper" else STRICT_TOLERANCE[expected.dtype]
+    rms = _rms(expected) if protocol == "strict" and not exact else 0.0
+    atol = rtol * max(1.0, rms)
+    left, right = expected.reshape(-1), actual.reshape(-1)
+    n_bad, first_bad, squared_error, squared_norm = 0, -1, 0.0, 0.0
+    for start in range(0, left.numel(), CHUNK):
+        a, b = left[start : start + CHUNK], right[start : start + CHUNK]
+        bad, squared = _value_failure(a, b, atol, rtol, protocol, errors)
+        if bad and first_bad < 0:
+            first_bad = start + int(_mismatch(a, b, atol, rtol, protocol).to(torch.uint8).argmax())
+        n_bad += bad
+        squared_error += squared
+        if rms:
+            squared_norm += _finite_square_sum(a)
+    if n_bad:
+        total = left.numel()
+        index = (
+            tuple(int(i) for i in torch.unravel_index(torch.tensor(first_bad), expected.shape)) if expected.ndim else ()
+        )
+        yield (
+            "wrong_value",
+            f"{where}: {n_bad} of {total} elements differ ({100 * n_bad / total:.2f} %, {expected.dtype}, "
+            f"atol {atol:.3g}, rtol {rtol:.3g}); first at {list(index)}: "
+            f"expected {left[first_bad].item()}, got {right[first_bad].item()}",
+        )
+    elif rms > NOISE_RMS and squared_norm > 0:
+        relative = math.sqrt(squared_error / squared_norm)
+        if relative > RELATIVE_NORM_FACTOR * rtol:
+            yield (
+                "wrong_value",
+                f"{where}: every element is within tolerance, but the relative norm of the error is {relative:.3g} "
+                f"(limit {RELATIVE_NORM_FACTOR * rtol:.3g}): the output is too small for the tolerance to mean much",
+            )
+
+
+def _wide(tensor: torch.Tensor) -> torch.Tensor:
+    return tensor.to(torch.complex128 if tensor.dtype.is_complex else torch.float64)
+
+
+def _finite_square_sum(tensor: torch.Tensor) -> float:
+    magnitude = _wide(tensor).abs()
+    return float(torch.where(torch.isfinite(magnitude), magnitude, 0.0).square().sum())
+
+
+def _rms(tensor: torch.Tensor) -> float:
+    flat = tensor.reshape(-1)
+    total = sum(_finite_square_sum(flat[start : start + CHUNK]) for start in range(0, flat.numel(), CHUNK))
+    return math.sqrt(total / max(1, flat.numel()))
+
+
+def _mismatch(a: torch.Tensor, b: torch.Tensor, atol: float, rtol: float, protocol: Protocol) -> torch.Tensor:
+    """True where b is not an acceptable value for a (both flat, same dtype)."""
+    if a.dtype is torch.bool or (atol == 0 and rtol == 0 and not a.dtype.is_floating_point):
+        return a != b
+    if protocol == "paper":
+        # torch.allclose(reference, candidate): the tolerance is relative to the candidate (KernelBench src/eval.py)
+        return ~torch.isclose(a, b, rtol=rtol, atol=atol)
+    return ~torch.isclose(_wide(b), _wide(a), rtol=rtol, atol=atol, equal_nan=True)
+
+
+def _value_failure(
+    a: torch.Tensor, b: torch.Tensor, atol: float, rtol: float, protocol: Protocol, errors: _Errors
+) -> tuple[int, float]:
+    """(number of mismatches, sum of squared errors over finite elements); also updates the running maxima."""
+    n_bad = int(_mismatch(a, b, atol, rtol, protocol).sum())
+    difference = (_wide(b) - _wide(a)).abs()
+    finite = torch.isfinite(difference)
+    difference = torch.where(finite, difference, 0.0)
+    scale = torch.where(finite, _wide(a).abs(), 1.0)
+    # Relative error is undefined at an expected 0 and meaningless next to one: only the absolute error speaks there.
+    relative = torch.where(scale > 1e-12, difference / scale.clamp_min(1e-12), 0.0)
+    errors.add(float(difference.max()), float(relative.max()))
+    return n_bad, float(difference.square().sum())

@@ -1,0 +1,156 @@
+"""Comparison rules: each tolerance is shown with a value just inside and one just outside."""
+
+import math
+
+import pytest
+import torch
+
+from dice.kernels.compare import compare_outputs
+
+NAN, INF = math.nan, math.inf
+
+
+def status(expected, actual, protocol):
+    return compare_outputs(expected, actual, protocol).status
+
+
+@pytest.mark.parametrize("protocol", ["paper", "strict"])
+def test_equal_things_are_correct(protocol):
+    x = torch.randn(3, 4)
+    for value in (x, (x, x.long()), [x, 2.5, True], {"a": x, "b": None}, x.bool(), torch.empty(0, 3), 7, "name"):
+        assert compare_outputs(value, value, protocol).ok
+
+
+@pytest.mark.parametrize(
+    ("protocol", "dtype", "inside", "outside"),
+    [
+        ("paper", torch.float32, 0.015, 0.03),
+        ("paper", torch.int64, 0, 1),
+        ("strict", torch.float32, 1.5e-4, 3e-4),
+        ("strict", torch.float64, 1e-7, 3e-7),
+        ("strict", torch.float16, 0.01, 0.03),
+        ("strict", torch.int32, 0, 1),
+    ],
+)
+def test_tolerances(protocol, dtype, inside, outside):
+    expected = torch.ones(1000, dtype=dtype)
+    near, far = expected.clone(), expected.clone()
+    near[7] += inside
+    far[7] += outside
+    assert status(expected, near, protocol) == "correct"
+    result = compare_outputs(expected, far, protocol)
+    assert result.status == "wrong_value"
+    assert "[7]" in result.message
+    assert result.max_abs_error == pytest.approx(outside, rel=0.1)
+
+
+def test_paper_is_torch_allclose():
+    generator = torch.Generator().manual_seed(0)
+    agree = [0, 0]
+    for _ in range(300):
+        a = torch.randn(5, generator=generator)
+        b = a + 0.015 * torch.randn(5, generator=generator)
+        want = torch.allclose(a, b, atol=1e-2, rtol=1e-2)
+        assert (status(a, b, "paper") == "correct") == want
+        agree[want] += 1
+    assert min(agree) > 20
+
+
+@pytest.mark.parametrize(
+    ("expected", "actual", "paper", "strict"),
+    [
+        ([1.0, NAN], [1.0, NAN], "wrong_value", "correct"),
+        ([1.0, 2.0], [1.0, NAN], "wrong_value", "wrong_value"),
+        ([1.0, NAN], [1.0, 2.0], "wrong_value", "wrong_value"),
+        ([1.0, INF], [1.0, INF], "correct", "correct"),
+        ([1.0, INF], [1.0, -INF], "wrong_value", "wrong_value"),
+        ([1.0, INF], [1.0, 1e30], "wrong_value", "wrong_value"),
+        ([1.0, 3.0], [1.0, INF], "wrong_value", "wrong_value"),
+    ],
+)
+def test_nan_and_inf(expected, actual, paper, strict):
+    a, b = torch.tensor(expected), torch.tensor(actual)
+    assert status(a, b, "paper") == paper
+    assert status(a, b, "strict") == strict
+
+
+def test_all_zeros_for_a_tiny_output_passes_paper_only():
+    expected = torch.softmax(0.1 * torch.randn(2, 200_000), dim=1)
+    assert status(expected, torch.zeros_like(expected), "paper") == "correct"
+    result = compare_outputs(expected, torch.zeros_like(expected), "strict")
+    assert result.status == "wrong_value"
+    assert "relative norm" in result.message
+    assert status(expected, expected * (1 + 1e-5), "strict") == "correct"
+
+
+def test_rounding_noise_has_no_relative_norm():
+    noise = torch.randn(100) * 1e-8
+    assert status(noise, -noise, "strict") == "correct"
+
+
+def test_long_reductions_are_judged_by_their_scale():
+    expected = torch.randn(64, 64) * 300
+    assert status(expected, expected + 0.01, "strict") == "correct"
+    assert status(expected, expected + 0.2, "strict") == "wrong_value"
+
+
+@pytest.mark.parametrize("protocol", ["paper", "strict"])
+@pytest.mark.parametrize(
+    ("expected", "actual", "want"),
+    [
+        (torch.ones(2, 3), torch.ones(3, 2), "wrong_shape"),
+        (torch.ones(1), torch.tensor(1.0), "wrong_shape"),
+        (torch.ones(2), torch.ones(2).half(), "wrong_dtype"),
+        (torch.ones(2), torch.ones(2).double(), "wrong_dtype"),
+        (torch.ones(2), torch.ones(2).long(), "wrong_dtype"),
+        (torch.ones(2), None, "wrong_shape"),
+        (torch.ones(2), [1.0, 1.0], "wrong_shape"),
+        ((torch.ones(2), torch.ones(2)), torch.ones(2), "wrong_shape"),
+        ((torch.ones(2), torch.ones(2)), (torch.ones(2),), "wrong_shape"),
+        ((torch.ones(2), torch.ones(2)), (torch.ones(2), torch.zeros(2)), "wrong_value"),
+        ({"a": torch.ones(2)}, {"b": torch.ones(2)}, "wrong_shape"),
+        ({"a": torch.ones(2)}, {"a": torch.zeros(2)}, "wrong_value"),
+        (torch.tensor([True, False]), torch.tensor([True, True]), "wrong_value"),
+        (1.0, 2.0, "wrong_value"),
+        (1.0, "1.0", "wrong_dtype"),
+        (3, None, "wrong_dtype"),
+        ("a", "b", "wrong_value"),
+        (None, torch.ones(1), "wrong_value"),
+    ],
+)
+def test_rejections(expected, actual, want, protocol):
+    assert status(expected, actual, protocol) == want
+
+
+def test_scalars_and_zero_dim_tensors_are_interchangeable_under_paper_only():
+    assert status(torch.tensor(2.0), 2.0, "paper") == "correct"
+    assert status(torch.tensor(2.0), 2.0, "strict") == "wrong_shape"
+    assert status(2.0, torch.tensor(2.0), "paper") == "correct"
+    assert status(2.0, torch.tensor(2.0), "strict") == "wrong_dtype"
+
+
+@pytest.mark.parametrize("protocol", ["paper", "strict"])
+def test_layout_does_not_matter(protocol):
+    x = torch.randn(6, 4)
+    assert status(x.t(), x.t().contiguous(), protocol) == "correct"
+    assert status(x[:1].expand(6, 4), x[:1].repeat(6, 1), protocol) == "correct"
+    z = torch.randn(4, dtype=torch.complex64)
+    assert status(z, z.clone(), protocol) == "correct"
+    assert status(z, z + 0.5j, protocol) == "wrong_value"
+
+
+def test_chunks_agree_with_one_piece(monkeypatch):
+    import dice.kernels.compare as module
+
+    expected = torch.randn(1000)
+    actual = expected.clone()
+    actual[777] += 1
+    whole = compare_outputs(expected, actual, "strict")
+    monkeypatch.setattr(module, "CHUNK", 64)
+    assert compare_outputs(expected, actual, "strict") == whole
+    assert "[777]" in whole.message
+
+
+def test_unknown_reference_type_is_an_error_not_a_verdict():
+    with pytest.raises(TypeError, match="set"):
+        compare_outputs({1, 2}, {1, 2}, "paper")
