@@ -1,0 +1,246 @@
+"""A PyTorch program without what does not matter: comments, docstrings, annotations, layout and the names it chose.
+
+Two programs with the same canonical form are the same program for the purposes of deduplication and of leakage.
+Nothing is executed; the form is made from the syntax tree.
+"""
+
+from __future__ import annotations
+
+import ast
+import hashlib
+import re
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from functools import cached_property
+
+from dice.data.pair import parse_python
+
+HARNESS_FUNCTIONS = frozenset({"get_inputs", "get_init_inputs"})
+"""Functions of the KernelBench format that choose shapes rather than compute."""
+_KEPT_NAMES = HARNESS_FUNCTIONS | {"forward"}
+_PLACEHOLDER = re.compile(r"_[agl]\d+_")
+_TOKEN = re.compile(r"[A-Za-z_]\w*|\d+(?:\.\d+)?(?:[eE][+-]?\d+)?|\"[^\"\n]*\"|'[^'\n]*'|[^\s\w]")
+_Function = ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda
+
+
+def sha256(text: str) -> str:
+    """Hex sha256 of `text`."""
+    return hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()
+
+
+def import_aliases(tree: ast.Module) -> dict[str, str]:
+    """What each imported name stands for: `nn` for `torch.nn`, `F` for `torch.nn.functional`."""
+    aliases = {}
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Import):
+            for name in node.names:
+                aliases[name.asname or name.name.partition(".")[0]] = (
+                    name.name if name.asname else name.name.partition(".")[0]
+                )
+        elif isinstance(node, ast.ImportFrom) and node.module and not node.level:
+            for name in node.names:
+                aliases[name.asname or name.name] = f"{node.module}.{name.name}"
+    return aliases
+
+
+def _arguments(arguments: ast.arguments) -> Iterator[str]:
+    for arg in [*arguments.posonlyargs, *arguments.args, *arguments.kwonlyargs]:
+        yield arg.arg
+    for arg in (arguments.vararg, arguments.kwarg):
+        if arg is not None:
+            yield arg.arg
+
+
+def _bound_in(body: Iterable[ast.AST]) -> Iterator[str]:
+    """Names that statements bind in their own scope; the insides of functions and classes are other scopes."""
+    for node in body:
+        if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store):
+            yield node.id
+        elif isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef):
+            yield node.name
+            continue
+        elif isinstance(node, ast.Lambda):
+            continue
+        elif isinstance(node, ast.ExceptHandler) and node.name:
+            yield node.name
+        yield from _bound_in(ast.iter_child_nodes(node))
+
+
+def _own_attributes(node: ast.ClassDef) -> set[str]:
+    """Attributes that a class makes itself: its methods, class variables and what is stored on an object."""
+    names = set(_bound_in(node.body))
+    for child in ast.walk(node):
+        if isinstance(child, ast.Attribute) and isinstance(child.ctx, ast.Store):
+            names.add(child.attr)
+    return names
+
+
+class _Scope:
+    """Names bound in one scope, numbered in the order in which they appear."""
+
+    def __init__(self, letter: str, bound: Iterable[str]) -> None:
+        self.letter = letter
+        self.bound = set(bound)
+        self.numbered: dict[str, str] = {}
+
+    def name(self, name: str) -> str:
+        return self.numbered.setdefault(name, f"_{self.letter}{len(self.numbered)}_")
+
+
+class _Renamer(ast.NodeTransformer):
+    """Rewrites a tree in place; see the module's docstring."""
+
+    def __init__(self, tree: ast.Module) -> None:
+        self.aliases = import_aliases(tree)
+        self.scopes = [_Scope("g", set(_bound_in(tree.body)) - _KEPT_NAMES)]
+        self.attributes = _Scope("a", ())
+        self.self_name: str | None = None
+
+    def _lookup(self, name: str) -> str:
+        for scope in reversed(self.scopes):
+            if name in scope.bound:
+                return scope.name(name)
+        return self.aliases.get(name, name)
+
+    def visit_Name(self, node: ast.Name) -> ast.AST:
+        return ast.copy_location(ast.Name(self._lookup(node.id), node.ctx), node)
+
+    def visit_Attribute(self, node: ast.Attribute) -> ast.AST:
+        own = (
+            isinstance(node.value, ast.Name) and node.value.id == self.self_name and node.attr in self.attributes.bound
+        )
+        self.generic_visit(node)
+        if own and node.attr not in _KEPT_NAMES:
+            node.attr = self.attributes.name(node.attr)
+        return node
+
+    def visit_arg(self, node: ast.arg) -> ast.AST:
+        return ast.arg(self._lookup(node.arg), None)
+
+    def visit_AnnAssign(self, node: ast.AnnAssign) -> ast.AST | None:
+        return None if node.value is None else self.visit(ast.Assign([node.target], node.value, lineno=node.lineno))
+
+    def visit_Import(self, node: ast.Import) -> None:
+        return None
+
+    def visit_ImportFrom(self, node: ast.ImportFrom) -> None:
+        return None
+
+    def visit_If(self, node: ast.If) -> ast.AST | None:
+        test = node.test
+        if isinstance(test, ast.Compare) and isinstance(test.left, ast.Name) and test.left.id == "__name__":
+            return None
+        return self.generic_visit(node)
+
+    def visit_Expr(self, node: ast.Expr) -> ast.AST | None:
+        if isinstance(node.value, ast.Constant):
+            return None  # a docstring, or a value that is thrown away
+        return self.generic_visit(node)
+
+    def visit_Call(self, node: ast.Call) -> ast.AST:
+        if isinstance(node.func, ast.Name) and node.func.id == "super":
+            return ast.Call(ast.Name("super", ast.Load()), [], [])
+        return self.generic_visit(node)
+
+    def visit_ClassDef(self, node: ast.ClassDef) -> ast.AST:
+        outer = self.attributes
+        self.attributes = _Scope("a", {name for name in _own_attributes(node) if not name.startswith("__")})
+        node.name = self._lookup(node.name)
+        node.bases = [self.visit(base) for base in node.bases]
+        node.body = _filled(self.visit(child) for child in node.body)
+        self.attributes = outer
+        return node
+
+    def _function(self, node: _Function, body: Iterable[ast.AST]) -> None:
+        arguments = list(_arguments(node.args))
+        self.scopes.append(_Scope("l", {*arguments, *_bound_in(body)}))
+        outer_self = self.self_name
+        if isinstance(node, ast.FunctionDef) and self.attributes.bound and arguments and len(self.scopes) == 2:
+            self.self_name = arguments[0]
+        self.generic_visit(node)
+        self.self_name = outer_self
+        self.scopes.pop()
+
+    def visit_FunctionDef(self, node: ast.FunctionDef) -> ast.AST:
+        if node.name in self.attributes.bound and len(self.scopes) == 1:
+            name = node.name if node.name in _KEPT_NAMES else self.attributes.name(node.name)
+        else:
+            name = self._lookup(node.name)
+        node.returns = None
+        self._function(node, node.body)
+        node.name = name
+        node.body = node.body or [ast.Pass()]
+        return node
+
+    def visit_Lambda(self, node: ast.Lambda) -> ast.AST:
+        self._function(node, [node.body])
+        return node
+
+
+def _filled(nodes: Iterable[ast.AST | None]) -> list[ast.stmt]:
+    """The statements that are left; `pass` where none is."""
+    return [node for node in nodes if isinstance(node, ast.stmt)] or [ast.Pass()]
+
+
+def _text(nodes: Iterable[ast.stmt]) -> str:
+    text = ast.unparse(ast.Module(list(nodes), []))
+    return text.replace("torch.nn.functional.", "torch.")  # F.relu and torch.relu are one operator
+
+
+@dataclass(frozen=True)
+class Canonical:
+    """The canonical forms of one program. Made by `canonical`."""
+
+    code: str
+    tree: ast.Module | None
+    """None where the program is not Python; then only `text` and `tokens` say something."""
+
+    @cached_property
+    def text(self) -> str:
+        """Without comments, docstrings and layout; names as they are."""
+        if self.tree is None:
+            return " ".join(self.code.split())
+        tree = parse_python(self.code)
+        for node in ast.walk(tree):
+            body = getattr(node, "body", None)
+            if isinstance(body, list):
+                kept = [
+                    item for item in body if not (isinstance(item, ast.Expr) and isinstance(item.value, ast.Constant))
+                ]
+                node.body = kept or [ast.Pass()]  # type: ignore[attr-defined]
+        return ast.unparse(tree)
+
+    @cached_property
+    def _statements(self) -> list[ast.stmt]:
+        if self.tree is None:
+            return []
+        tree = parse_python(self.code)  # the renamer works in place
+        return _Renamer(tree).visit(tree).body
+
+    @cached_property
+    def program(self) -> str:
+        """The whole file, shapes included, with chosen names numbered."""
+        return _text(self._statements)
+
+    @cached_property
+    def model(self) -> str:
+        """Classes and helper functions, without what only chooses shapes, with chosen names numbered."""
+        return _text(
+            node
+            for node in self._statements
+            if isinstance(node, ast.ClassDef | ast.FunctionDef) and node.name not in HARNESS_FUNCTIONS
+        )
+
+    @cached_property
+    def tokens(self) -> list[str]:
+        """Tokens of `model` with every chosen name replaced by one placeholder; of the text if it is not Python."""
+        found = _TOKEN.findall(self.model if self.tree is not None else self.code)
+        return ["_" if _PLACEHOLDER.fullmatch(token) else token for token in found]
+
+
+def canonical(code: str) -> Canonical:
+    """The canonical forms of `code`; never raises for code that is not Python."""
+    try:
+        return Canonical(code, parse_python(code))
+    except SyntaxError:
+        return Canonical(code, None)

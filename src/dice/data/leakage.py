@@ -1,0 +1,123 @@
+"""Is a training program one of the benchmark's problems?
+
+Three checks, from certain to suggestive; the first that fires is reported with its evidence:
+
+text       the whole file is a problem's file but for comments, docstrings, annotations and layout
+structure  the model is a problem's model but for the names it chose (whatever the shapes that it is fed)
+ngram      most of what is distinctive in a problem occurs in the program: identifier-blind token n-grams that at most
+           `max_sharing` of the benchmark's problems have, counted against the problem's
+
+Boilerplate (`super().__init__()`, imports, input functions) counts for nothing: it is in no model or in all of them.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, field
+from typing import Literal, Protocol
+
+from dice.data.canonical import Canonical, canonical, sha256
+
+Kind = Literal["text", "structure", "ngram"]
+
+NGRAM = 10
+"""Tokens of an n-gram."""
+CONTAINMENT = 0.8
+"""Share of a problem's distinctive n-grams that makes a leak."""
+MIN_DISTINCTIVE = 40
+"""A problem with fewer distinctive n-grams is too small to be recognised by them; text and structure remain."""
+MAX_SHARING = 3
+"""An n-gram that more problems than this have is not distinctive."""
+
+
+class Named(Protocol):
+    """What an index is made of: anything with an id and a program, e.g. `dice.data.problem.Problem`."""
+
+    @property
+    def id(self) -> str: ...
+    @property
+    def code(self) -> str: ...
+
+
+@dataclass(frozen=True)
+class Leak:
+    """One sign that a program is a benchmark problem."""
+
+    kind: Kind
+    problem_id: str
+    evidence: str
+
+
+def _ngrams(form: Canonical) -> set[int]:
+    tokens = form.tokens
+    return {hash(tuple(tokens[i : i + NGRAM])) for i in range(len(tokens) - NGRAM + 1)}
+
+
+@dataclass
+class LeakageIndex:
+    """Fingerprints of benchmark problems. Made by `fingerprints`."""
+
+    texts: dict[str, str] = field(default_factory=dict)
+    models: dict[str, str] = field(default_factory=dict)
+    holders: dict[int, list[int]] = field(default_factory=dict)
+    """Distinctive n-gram to the problems (by position) that have it."""
+    ids: list[str] = field(default_factory=list)
+    distinctive: list[int] = field(default_factory=list)
+    """Number of distinctive n-grams of each problem."""
+
+    def check(self, pytorch_code: str) -> Leak | None:
+        """The first sign that `pytorch_code` is one of the problems; None where there is none."""
+        form = canonical(pytorch_code)
+        problem = self.texts.get(sha256(form.text))
+        if problem is not None:
+            return Leak("text", problem, "same program but for comments and layout")
+        if form.tree is not None:
+            problem = self.models.get(sha256(form.model))
+            if problem is not None:
+                return Leak("structure", problem, "same model but for names and input shapes")
+        return self._containment(form)
+
+    def _containment(self, form: Canonical) -> Leak | None:
+        found = Counter(problem for gram in _ngrams(form) for problem in self.holders.get(gram, ()))
+        shares = [
+            (count / self.distinctive[problem], -problem)
+            for problem, count in found.items()
+            if self.distinctive[problem] >= MIN_DISTINCTIVE
+        ]
+        if not shares:
+            return None
+        share, negative = max(shares)
+        if share < CONTAINMENT:
+            return None
+        problem = -negative
+        total = self.distinctive[problem]
+        return Leak("ngram", self.ids[problem], f"{round(share * total)} of {total} distinctive {NGRAM}-grams")
+
+
+def fingerprints(problems: Iterable[Named]) -> LeakageIndex:
+    """An index of `problems`; where two problems share a model, the first one is named."""
+    index = LeakageIndex()
+    grams: list[set[int]] = []
+    for problem in problems:
+        form = canonical(problem.code)
+        index.ids.append(problem.id)
+        index.texts.setdefault(sha256(form.text), problem.id)
+        if form.tree is not None:
+            index.models.setdefault(sha256(form.model), problem.id)
+        grams.append(_ngrams(form))
+    sharing = Counter(gram for one in grams for gram in one)
+    for number, one in enumerate(grams):
+        kept = [gram for gram in one if sharing[gram] <= MAX_SHARING]
+        index.distinctive.append(len(kept))
+        for gram in kept:
+            index.holders.setdefault(gram, []).append(number)
+    return index
+
+
+def leaks(index: LeakageIndex, programs: Iterable[tuple[str, str]]) -> Iterator[tuple[str, Leak]]:
+    """(id, leak) for every (id, PyTorch program) that is one of the problems."""
+    for name, code in programs:
+        leak = index.check(code)
+        if leak is not None:
+            yield name, leak

@@ -1,0 +1,100 @@
+import pytest
+
+from dice.data.canonical import canonical
+
+PLAIN = """
+import torch
+import torch.nn as nn
+
+class Model(nn.Module):
+    def __init__(self, width):
+        super().__init__()
+        self.scale = nn.Parameter(torch.ones(width))
+
+    def forward(self, x):
+        y = torch.relu(x) * self.scale
+        return y.sum(dim=1)
+
+width = 8
+
+def get_inputs():
+    return [torch.randn(4, width)]
+
+def get_init_inputs():
+    return [width]
+"""
+
+RENAMED = '''
+"""A file docstring."""
+from torch import nn, Tensor
+import torch, math
+from torch.nn import functional as F
+
+class GatedSum(nn.Module):
+    """Says nothing."""
+
+    def __init__(me, size: int) -> None:
+        super(GatedSum, me).__init__()
+        me.w: nn.Parameter = nn.Parameter(torch.ones(size))  # a weight
+
+    def forward(me, inp: Tensor) -> Tensor:
+        """Docs."""
+        out = F.relu(inp) * me.w
+        return out.sum(dim=1)
+
+size = 8
+
+def get_inputs():
+    return [torch.randn(4, size)]
+
+def get_init_inputs():
+    return [size]
+
+if __name__ == "__main__":
+    print("demo")
+'''
+
+
+def test_names_annotations_and_comments_do_not_matter():
+    assert canonical(PLAIN).program == canonical(RENAMED).program
+    assert canonical(PLAIN).model == canonical(RENAMED).model
+    assert canonical(PLAIN).tokens == canonical(RENAMED).tokens
+
+
+def test_layout_and_comments_do_not_change_the_text_form():
+    commented = PLAIN.replace("y = torch.relu(x) * self.scale", "y = torch.relu( x )*self.scale  # fused later")
+    assert canonical(commented).text == canonical(PLAIN).text
+    assert canonical(RENAMED).text != canonical(PLAIN).text
+
+
+@pytest.mark.parametrize(
+    ("old", "new"),
+    [
+        ("torch.relu", "torch.sigmoid"),
+        ("dim=1", "dim=0"),
+        ("* self.scale", "* self.scale * self.scale"),
+        ("torch.relu(x) * self.scale", "torch.relu(x * self.scale)"),
+    ],
+)
+def test_a_different_computation_has_a_different_model(old, new):
+    assert canonical(PLAIN.replace(old, new)).model != canonical(PLAIN).model
+
+
+def test_shapes_belong_to_the_program_and_not_to_the_model():
+    wider = PLAIN.replace("width = 8", "width = 4096")
+    assert canonical(wider).model == canonical(PLAIN).model
+    assert canonical(wider).program != canonical(PLAIN).program
+
+
+def test_names_are_numbered_per_scope():
+    # the same name in two functions is two variables: reusing `x` in get_inputs changes nothing
+    reused = PLAIN.replace("return [torch.randn(4, width)]", "x = torch.randn(4, width)\n    return [x]")
+    fresh = PLAIN.replace("return [torch.randn(4, width)]", "first = torch.randn(4, width)\n    return [first]")
+    assert canonical(reused).program == canonical(fresh).program
+
+
+@pytest.mark.parametrize("code", ["def broken(:", "", "\x00", "class A:\n  '''only a docstring'''"])
+def test_anything_has_a_form(code):
+    form = canonical(code)
+    assert isinstance(form.text, str)
+    assert isinstance(form.tokens, list)
