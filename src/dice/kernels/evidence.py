@@ -22,7 +22,7 @@ Phase = Literal["import", "init", "forward", "timing"]
 ChangeKind = Literal["function", "flag", "module", "environment", "hook"]
 """`function`: a guarded callable is no longer the same object (or its code object was swapped);
 `flag`: a torch global switch; `module`: a name in `sys.modules` was replaced or removed;
-`environment`: an environment variable was set or removed; `hook`: a trace, profile, excepthook, signal or atexit hook."""
+`environment`: an environment variable was set or removed; `hook`: a trace, profile, excepthook or signal handler."""
 
 ProbeName = Literal[
     "same_pointer_new_content", "unsampled_elements", "fresh_weights", "repeat_same_input", "without_launches"
@@ -75,7 +75,7 @@ class Change(_Fact):
 
 
 class Access(_Fact):
-    """A sensitive act by the candidate's own code, from the interpreter's audit events (`probes.AuditTrail`)."""
+    """A sensitive act by the candidate's own code, from the interpreter's audit events (`audit.AuditTrail`)."""
 
     event: str
     """Audit event: `subprocess.Popen`, `socket.connect`, `ctypes.dlopen`, `sys._getframe`, `open:w`, ..."""

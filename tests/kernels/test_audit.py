@@ -1,0 +1,80 @@
+"""The audit trail in a fresh process: an audit hook can never be removed."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+RUN = """
+import json, sys, runpy
+from pathlib import Path
+from dice.kernels.audit import AuditTrail, ExceptionTrace
+code, scratch = sys.argv[1:]
+trail = AuditTrail(code, scratch)
+trail.install()
+with trail.phase("import"), ExceptionTrace(code) as trace:
+    runpy.run_path(code)
+print(json.dumps([[a.event, a.line] for a in trail.accesses()] + [["hidden", text] for text in trace.hidden]))
+"""
+
+
+def heard(tmp_path: Path, code: str) -> list[list]:
+    scratch = tmp_path / "scratch"
+    scratch.mkdir()
+    candidate = tmp_path / "candidate.py"
+    candidate.write_text(code.replace("SCRATCH", str(scratch)))
+    done = subprocess.run(
+        [sys.executable, "-c", RUN, str(candidate), str(scratch)], capture_output=True, text=True, check=True
+    )
+    return json.loads(done.stdout.splitlines()[-1])
+
+
+def test_honest_code_leaves_no_trail(tmp_path: Path) -> None:
+    code = """
+import collections, dataclasses, functools, inspect, logging, math, tempfile, os
+import torch
+Point = collections.namedtuple("Point", "x y")
+@dataclasses.dataclass
+class D:
+    a: int = 0
+logging.getLogger("x").info("hello")
+with open("SCRATCH/kernel.cu", "w") as file:
+    file.write("// x")
+inspect.signature(D)
+torch.nn.Linear(3, 3)(torch.ones(1, 3))
+next(iter(range(3)))
+for _ in (i for i in range(2)):
+    pass
+getattr(D(), "nope", None)
+"""
+    assert heard(tmp_path, code) == []
+
+
+@pytest.mark.parametrize(
+    ("line", "event"),
+    [
+        ("import subprocess; subprocess.run(['true'])", "subprocess.Popen"),
+        ("import os; os.system('true')", "os.system"),
+        ("import gc; gc.get_objects()", "gc.get_objects"),
+        ("import sys; sys._getframe(0)", "sys._getframe"),
+        ("import inspect; inspect.stack()", "sys._getframe"),
+        ("import ctypes; ctypes.CDLL(None)", "ctypes.dlopen"),
+        ("import socket; socket.socket()", "socket.__new__"),
+        ("open('/proc/self/maps').read()", "open:r"),
+        ("from pathlib import Path; Path('SCRATCH/../out').write_text('x')", "open:w"),
+        ("import os; os.close(os.open('SCRATCH/../o2', os.O_CREAT | os.O_WRONLY))", "open:w"),
+        ("exec('1')", "exec"),
+        ("exec('import gc\\ngc.get_objects()')", "gc.get_objects"),
+    ],
+)
+def test_acts_are_heard(tmp_path: Path, line: str, event: str) -> None:
+    assert event in [name for name, _ in heard(tmp_path, f"\n{line}\n")]
+
+
+def test_swallowed_and_leaving_exceptions(tmp_path: Path) -> None:
+    code = "def f():\n    raise ValueError('inner')\ntry:\n    f()\nexcept ValueError:\n    x = 1\n"
+    assert heard(tmp_path, code) == [["hidden", "ValueError: inner (line 2)"]]

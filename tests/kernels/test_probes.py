@@ -1,0 +1,130 @@
+"""Probes against real patches, real operators and real outputs, each with a clean twin that must stay silent."""
+
+from __future__ import annotations
+
+import os
+import sys
+import threading
+import time
+from types import ModuleType
+
+import pytest
+import torch
+
+from dice.kernels.probes import CallCounter, OpRecorder, compare, output_facts, python_threads, snapshot
+
+
+def names(before) -> set[str]:
+    return {change.name for change in compare(before, "import")}
+
+
+def test_nothing_changed_is_nothing_reported() -> None:
+    before = snapshot()
+    torch.nn.Linear(3, 3)(torch.randn(2, 3)).relu()
+    assert names(before) == set()
+
+
+@pytest.mark.parametrize(
+    ("target", "name", "value", "expected"),
+    [
+        (torch, "allclose", lambda *a, **k: True, "torch.allclose"),
+        (torch.nn.functional, "relu", torch.nn.functional.silu, "torch.nn.functional.relu"),
+        (torch.cuda.Event, "elapsed_time", lambda self, other: 0.001, "torch.cuda.Event.elapsed_time"),
+        (torch.cuda, "synchronize", lambda *a: None, "torch.cuda.synchronize"),
+        (time, "perf_counter", lambda: 0.0, "time.perf_counter"),
+        (torch.nn.Module, "load_state_dict", lambda *a, **k: None, "torch.nn.Module.load_state_dict"),
+    ],
+)
+def test_replaced_functions_are_named(monkeypatch, target, name, value, expected) -> None:
+    before = snapshot()
+    monkeypatch.setattr(target, name, value)
+    assert expected in names(before)
+
+
+def test_a_swapped_code_object_is_a_change() -> None:
+    function = torch.nn.functional.relu
+    before, code = snapshot(), function.__code__
+    try:
+        function.__code__ = torch.nn.functional.relu6.__code__
+        assert names(before) == {"torch.nn.functional.relu"}
+    finally:
+        function.__code__ = code
+
+
+def test_flags_modules_and_environment(monkeypatch) -> None:
+    before = snapshot()
+    monkeypatch.setitem(sys.modules, "statistics", ModuleType("statistics"))
+    monkeypatch.setenv("LD_PRELOAD", "/tmp/x.so")
+    torch.set_float32_matmul_precision("medium")
+    try:
+        found = names(before)
+    finally:
+        torch.set_float32_matmul_precision("highest")
+    assert {"sys.modules[statistics]", "LD_PRELOAD", "torch.float32_matmul_precision"} <= found
+    assert not any(name.startswith("torch.nn") for name in found)
+
+
+def test_operators_and_their_sizes() -> None:
+    layer, x = torch.nn.Linear(4, 8), torch.randn(2, 4)
+    with torch.no_grad(), OpRecorder() as recorded:
+        layer(x).view(-1).relu()
+    assert recorded.ops["aten::addmm"].count == 1
+    assert recorded.ops["aten::addmm"].bias == 16
+    assert recorded.ops["aten::addmm"].elements == 8 + 8 + 32 + 16
+    assert recorded.ops["aten::relu"].elements == 32
+
+
+def test_calls_into_a_module_are_counted() -> None:
+    module = ModuleType("extension")
+    module.__dict__["add"] = lambda a, b: a + b
+    counter = CallCounter(module)
+    assert module.add(1, 2) == 3
+    assert counter.calls == 1
+
+
+class Lazy(torch.Tensor):
+    pass
+
+
+def test_output_facts() -> None:
+    x, module = torch.randn(4), torch.nn.Linear(4, 4)
+    clean = output_facts(x + 1, [x], module)
+    assert clean.foreign_types == []
+    assert clean.instance_attributes == []
+    assert clean.aliases_input == []
+    assert not clean.aliases_parameter
+    assert not clean.same_storage_as_previous_call
+    assert clean.wrong_device is None
+
+    patched = x + 1
+    patched.cpu = lambda: x
+    previous = x * 2
+    odd = output_facts(
+        [x.view(2, 2), (x + 1).as_subclass(Lazy), patched, module.weight.data, previous[:2]], [x], module, previous
+    )
+    assert odd.aliases_input == [0]
+    assert odd.foreign_types == [f"{__name__}.Lazy"]
+    assert odd.instance_attributes == ["cpu"]
+    assert odd.aliases_parameter
+    assert odd.same_storage_as_previous_call
+
+
+def test_output_facts_do_not_run_overrides() -> None:
+    class Loud(torch.Tensor):
+        @classmethod
+        def __torch_function__(cls, *args, **kwargs):
+            raise AssertionError("the candidate's code ran")
+
+    facts = output_facts(torch.ones(2).as_subclass(Loud), [torch.ones(2)], None)
+    assert len(facts.foreign_types) == 1
+
+
+def test_python_threads_are_seen() -> None:
+    stop = threading.Event()
+    thread = threading.Thread(target=stop.wait, name="filler", daemon=True)
+    assert "filler" not in python_threads()
+    thread.start()
+    assert "filler" in python_threads()
+    stop.set()
+    thread.join()
+    assert os.getpid()
