@@ -97,7 +97,7 @@ def test_output_facts() -> None:
     assert clean.wrong_device is None
 
     patched = x + 1
-    patched.cpu = lambda: x
+    patched.__dict__["cpu"] = lambda: x
     previous = x * 2
     odd = output_facts(
         [x.view(2, 2), (x + 1).as_subclass(Lazy), patched, module.weight.data, previous[:2]], [x], module, previous
