@@ -14,6 +14,7 @@ OTHER = "import os\nprint(os.name)\n"
         f"```python\n{CODE}```",
         f"Here it is:\n\n```python\n{CODE}```\nI hope that helps.",
         f"```\n{CODE}```",
+        f"```python\n{CODE.rstrip()}``` Done.",
         f"~~~py\n{CODE}~~~\n",
         f"  ```python title=answer\n{CODE}```",
         f"````python\n{CODE}````",

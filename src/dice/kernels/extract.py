@@ -91,6 +91,8 @@ def _fenced_blocks(text: str) -> list[_Block]:
                 break
             body.append(line)
         code = "\n".join(body)
+        if not closed and fence in code:  # closed at the end of a line of code rather than on a line of its own
+            code, closed = code.partition(fence)[0], True
         blocks.append(_Block(opening["language"], code + "\n" if body else "", closed))
     if not blocks:
         blocks = [_Block(match["language"], match["code"], True) for match in _INLINE_BLOCK.finditer(text)]

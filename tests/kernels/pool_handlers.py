@@ -1,0 +1,67 @@
+"""Handlers for the pool's tests; a module of its own because workers import it by name."""
+
+import os
+import time
+from pathlib import Path
+
+from dice.errors import DiceError, HarnessError
+from dice.kernels.job import Job
+from dice.kernels.verdict import Host, Verdict
+
+
+def verdict(job: Job, status: str = "correct", message: str = "") -> Verdict:
+    return Verdict.model_validate(
+        {
+            "problem_id": job.problem_id,
+            "sample": job.sample,
+            "code_sha256": job.code_sha256,
+            "status": status,
+            "functional_status": status,
+            "stage": "done",
+            "message": message,
+            "protocol": "paper",
+            "backend": "cpu",
+            "trials": 1,
+            "host": Host(gpu=None, driver=None, cuda=None, torch="", cpu="", isolation=[]),
+        }
+    )
+
+
+def host_error(job: Job, message: str) -> list[Verdict]:
+    return [verdict(job, "host_error", message)]
+
+
+class Scripted:
+    """Does what the job's code says; `folder` remembers across workers what was already tried."""
+
+    def __init__(self, folder: str, role: str, index: int):
+        self.folder, self.role = Path(folder), role
+        (self.folder / f"{role}-{os.getpid()}").touch()
+
+    def handle(self, job: Job):
+        order = job.code or ""
+        tried = self.folder / f"tried-{job.sample}"
+        first = not tried.exists()
+        tried.touch()
+        if order == "die" or (order == "die_once" and first):
+            os._exit(9)
+        if order == "hang_once" and first:
+            time.sleep(600)
+        if order == "bug" or (order == "bug_once" and first):
+            raise ZeroDivisionError("oops")
+        if order == "harness":
+            raise HarnessError("disk full")
+        if self.role == "build":
+            return [verdict(job, "compile_error")] if order == "broken" else None
+        return [verdict(job)]
+
+    def close(self):
+        pass
+
+
+def refuses_to_start(index: int):
+    raise DiceError("no compiler: install g++.")
+
+
+def dies_at_start(index: int):
+    os._exit(11)

@@ -1,0 +1,77 @@
+"""The pool: every job gets its verdicts exactly once, whatever happens to the workers."""
+
+import functools
+import os
+import signal
+import subprocess
+import sys
+import time
+
+import pytest
+from pool_handlers import Scripted, dies_at_start, host_error, refuses_to_start
+
+from dice.errors import DiceError, HarnessError
+from dice.kernels.job import Job
+from dice.kernels.pool import Pool, WorkerPlan
+
+
+def job(sample, order):
+    return Job(problem_id="level1/1_X", problem_code="", sample=sample, code=order)
+
+
+def plans(folder, builders=1, executors=2, timeout_s=60.0):
+    return [
+        WorkerPlan("build", builders, functools.partial(Scripted, str(folder), "build"), timeout_s),
+        WorkerPlan("execute", executors, functools.partial(Scripted, str(folder), "execute"), timeout_s),
+    ]
+
+
+def test_each_job_once_whatever_happens(tmp_path):
+    orders = ["ok", "broken", "die", "die_once", "bug", "bug_once", "harness", "ok"] + ["ok"] * 12
+    with Pool(plans(tmp_path), host_error) as pool:
+        verdicts = [v for group in pool.run([job(i, order) for i, order in enumerate(orders)]) for v in group]
+    by_sample = {v.sample: v for v in verdicts}
+    assert len(verdicts) == len(by_sample) == len(orders)
+    want = {1: "compile_error", 2: "host_error", 4: "host_error", 6: "host_error"}
+    assert {s: v.status for s, v in by_sample.items() if v.status != "correct"} == want
+    assert "ZeroDivisionError: oops (pool_handlers.py:" in by_sample[4].message
+    assert by_sample[6].message == "disk full"
+
+
+def test_stuck_worker_is_replaced(tmp_path):
+    with Pool(plans(tmp_path, builders=0, executors=1, timeout_s=1.5), host_error) as pool:
+        verdicts = [v for group in pool.run([job(0, "hang_once"), job(1, "ok")]) for v in group]
+    assert [v.status for v in sorted(verdicts, key=lambda v: v.sample)] == ["correct", "correct"]
+
+
+@pytest.mark.parametrize(
+    ("factory", "error", "text"),
+    [(refuses_to_start, DiceError, "install g"), (dies_at_start, HarnessError, "die while starting")],
+)
+def test_workers_that_cannot_start_stop_the_run(factory, error, text):
+    with pytest.raises(error, match=text), Pool([WorkerPlan("execute", 1, factory)], host_error) as pool:
+        list(pool.run([job(0, "ok")]))
+
+
+def test_killed_pool_leaves_no_worker(tmp_path):
+    script = (
+        "import sys, functools\n"
+        f"sys.path.insert(0, {os.path.dirname(__file__)!r})\n"
+        "from test_pool import plans, job, host_error, Pool\n"
+        "if __name__ == '__main__':\n"
+        f"    with Pool(plans({str(tmp_path)!r}, 0, 2), host_error) as pool:\n"
+        "        list(pool.run([job(0, 'hang_once'), job(1, 'hang_once')]))\n"
+    )
+    file = tmp_path / "main.py"
+    file.write_text(script)
+    process = subprocess.Popen([sys.executable, str(file)])
+    deadline = time.monotonic() + 60
+    while len(list(tmp_path.glob("tried-*"))) < 2 and time.monotonic() < deadline:
+        time.sleep(0.1)
+    workers = [int(path.name.partition("-")[2]) for path in tmp_path.glob("execute-*")]
+    assert len(workers) == 2
+    process.send_signal(signal.SIGKILL)
+    process.wait()
+    while time.monotonic() < deadline and any(os.path.exists(f"/proc/{pid}") for pid in workers):
+        time.sleep(0.1)
+    assert [pid for pid in workers if os.path.exists(f"/proc/{pid}")] == []
