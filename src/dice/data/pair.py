@@ -160,9 +160,13 @@ def rows_with_lines(path: str | Path) -> Iterator[tuple[int, dict[str, Any] | Ro
             yield number, _object_of(line)
 
 
+def _no_constant(name: str) -> None:
+    raise ValueError(f"{name} is not a JSON number")
+
+
 def _object_of(line: bytes) -> dict[str, Any] | RowError:
     try:
-        value = json.loads(line.decode("utf-8-sig"))
+        value = json.loads(line.decode("utf-8-sig"), parse_constant=_no_constant)
     except (ValueError, RecursionError) as error:
         return RowError(f"not valid JSON ({error})")
     return value if isinstance(value, dict) else RowError(f"expected a JSON object, found {type(value).__name__}")
@@ -173,7 +177,7 @@ def _array_rows(path: Path, data: bytes) -> Iterator[tuple[int, dict[str, Any] |
         text = data.decode("utf-8-sig")
     except UnicodeDecodeError as error:
         raise DiceError(f"{path}: not UTF-8 text ({error}).") from error
-    decoder = json.JSONDecoder()
+    decoder = json.JSONDecoder(parse_constant=_no_constant)
     position, line = text.index("[") + 1, 1 + text.count("\n", 0, text.index("["))
 
     def skip(separators: str) -> None:
@@ -235,6 +239,25 @@ def check_rows(
     return rows, bad
 
 
+def from_published(source: str) -> Callable[[Mapping[str, Any]], dict[str, Any]]:
+    """A converter for rows as the authors publish them (deadlykitten4/DICE, training/RL/data).
+
+    Infilling rows hold `id, pytorch_code, cuda_code, prefix, middle, suffix`; end-to-end programs hold
+    `idx, level, pytorch_code, cuda_code` (empty) and `raw_answer`, which is kept in `origin`. Rows of our own pass
+    unchanged; a row without a source gets `source`.
+    """
+
+    def convert(values: Mapping[str, Any]) -> dict[str, Any]:
+        row = {"source": source, **values}
+        if "idx" in row and "id" not in row:
+            row["id"] = row.pop("idx")
+        if "raw_answer" in row:
+            row["origin"] = {**row.get("origin", {}), "raw_answer": row.pop("raw_answer")}
+        return row
+
+    return convert
+
+
 def read_pairs(
     path: str | Path,
     *,
@@ -244,8 +267,8 @@ def read_pairs(
 ) -> tuple[list[Pair], list[BadRow]]:
     """Pairs of a file and the rows that were left out.
 
-    `convert` turns a row of a published format into our fields and may raise RowError or KeyError; it is not
-    executed code of the row. Raises DiceError (see `check_rows`).
+    `convert` turns a row of another format into our fields and may raise RowError or KeyError (a missing field).
+    Raises DiceError (see `check_rows`).
     """
 
     def build(values: Mapping[str, Any]) -> Pair:

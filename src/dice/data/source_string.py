@@ -1,0 +1,364 @@
+"""Where a candidate's CUDA source is written: from the call that builds it back to the string literal.
+
+A candidate is a Python file that hands CUDA text to `load_inline` (torch.utils.cpp_extension). The text may be a
+variable, an attribute, an element of a list or dictionary, a literal in the call, an f-string, a concatenation or
+the value of a helper function. `find_source` follows these through the syntax tree, without executing anything, to
+the one place of the file that holds the literal with the kernels.
+"""
+
+from __future__ import annotations
+
+import ast
+import builtins
+import re
+from collections import defaultdict
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Literal
+
+RefusalReason = Literal[
+    "syntax",  # the candidate is not Python
+    "no_extension",  # it builds nothing from a string
+    "no_kernel_source",  # no string that reaches the extension holds a kernel
+    "several_sources",  # kernels are written in several places
+    "appended",  # the source is put together with +=
+    "not_a_string",  # the source is computed, not written
+    "hidden_variable",  # the scaffold does not show what the middle must assign to
+    "no_middle",  # a response holds no such assignment or expression
+    "unfinished",  # a response's string has no end
+]
+FoundBy = Literal["cuda_sources", "cpp_sources", "written_file", "only_kernel_string"]
+FunctionNode = ast.FunctionDef | ast.AsyncFunctionDef
+Scope = ast.Module | FunctionNode | ast.Lambda | ast.ClassDef
+
+_LOADERS = ("load_inline", "load")
+_WRITERS = ("write", "write_text", "write_bytes", "writelines", "print")
+_CPP_COMMENT = re.compile(r"//[^\n]*|/\*.*?\*/", re.DOTALL)
+
+
+class InfillingRefused(ValueError):
+    """A candidate or a response cannot be cut into prefix, middle and suffix; `reason` is what reports count by."""
+
+    def __init__(self, reason: RefusalReason, message: str) -> None:
+        super().__init__(message)
+        self.reason: RefusalReason = reason
+
+
+@dataclass(frozen=True)
+class SourcePlace:
+    """The piece of Python that writes the CUDA source: a whole assignment, or an expression inside a call."""
+
+    node: ast.stmt | ast.expr
+    variable: str | None
+    """What is assigned to (`source`, `self.cuda_source`); None for an expression."""
+    found_by: FoundBy
+    """The argument that led here; `written_file`: a file the candidate writes for `load`; `only_kernel_string`: no
+    call could be followed, and this is the only string of the file with a kernel that is used."""
+
+
+def has_kernel(text: str) -> bool:
+    """Whether C++ text declares a CUDA kernel outside comments."""
+    return re.search(r"\b__global__\b", _CPP_COMMENT.sub(" ", text)) is not None
+
+
+def _looks_like_code(text: str) -> bool:
+    return re.search(r"[;{]", text) is not None  # not a file name or an encoding
+
+
+def _called_name(call: ast.Call) -> str:
+    return call.func.attr if isinstance(call.func, ast.Attribute) else getattr(call.func, "id", "")
+
+
+def find_source(tree: ast.Module) -> SourcePlace:
+    """The place of the CUDA source. Raises InfillingRefused with the reason when there is none or more than one."""
+    return _Finder(tree).find()
+
+
+def unbound_source_names(tree: ast.Module) -> set[str]:
+    """Variables and attributes (`source`, `self.source`) that reach the extension and are assigned nowhere."""
+    finder = _Finder(tree)
+    for _, values in finder.searches():
+        for value in values:
+            finder.literals_of(value)
+        if finder.unbound:
+            break
+    return finder.unbound
+
+
+def undefined_names(tree: ast.Module) -> set[str]:
+    """Names that are read somewhere in the file and bound nowhere in it."""
+    read: set[str] = set()
+    bound = {*dir(builtins), "__file__", "__name__"}
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Name):
+            (read if isinstance(node.ctx, ast.Load) else bound).add(node.id)
+        elif isinstance(node, FunctionNode | ast.ClassDef):
+            bound.add(node.name)
+        elif isinstance(node, ast.arg):
+            bound.add(node.arg)
+        elif isinstance(node, ast.alias):
+            bound.add((node.asname or node.name).partition(".")[0])
+        elif isinstance(node, ast.ExceptHandler | ast.MatchAs | ast.MatchStar) and node.name:
+            bound.add(node.name)
+    return read - bound
+
+
+@dataclass(frozen=True)
+class _Binding:
+    """One `name = value`; `home` is the piece of the file that a literal inside `value` belongs to."""
+
+    value: ast.expr
+    home: ast.stmt | ast.expr
+
+
+Literals = dict[ast.stmt | ast.expr, list[str]]
+
+
+class _Finder:
+    def __init__(self, tree: ast.Module) -> None:
+        self.tree = tree
+        self.scope_of: dict[ast.AST, Scope] = {}
+        self.parent: dict[ast.AST, ast.AST] = {}
+        self.names: dict[tuple[Scope, str], list[_Binding]] = defaultdict(list)
+        self.attributes: dict[str, list[_Binding]] = defaultdict(list)
+        self.functions: dict[str, list[FunctionNode]] = defaultdict(list)
+        self.calls: list[ast.Call] = []
+        self.loader_names: dict[str, str] = {}
+        self.undefined = undefined_names(tree)
+        self.unbound: set[str] = set()
+        """Names and attributes met by `literals_of` that the file assigns nowhere."""
+        self._index()
+
+    # -- the tree's names --
+
+    def _index(self) -> None:
+        pending: list[tuple[ast.AST, Scope]] = [(self.tree, self.tree)]
+        while pending:  # a stack: a long concatenation is a deep tree
+            node, scope = pending.pop()
+            self.scope_of[node] = scope
+            self._record(node, scope)
+            inner = node if isinstance(node, Scope) else scope
+            for child in ast.iter_child_nodes(node):
+                self.parent[child] = node
+                pending.append((child, inner))
+
+    def _record(self, node: ast.AST, scope: Scope) -> None:
+        if isinstance(node, ast.Assign):
+            for target in node.targets:
+                self._bind(target, node.value, node, scope)
+        elif isinstance(node, ast.AnnAssign | ast.AugAssign) and node.value is not None:
+            self._bind(node.target, node.value, node, scope)
+        elif isinstance(node, ast.NamedExpr):
+            self._bind(node.target, node.value, node.value, scope)
+        elif isinstance(node, ast.Call):
+            self.calls.append(node)
+        elif isinstance(node, ast.ImportFrom):
+            for alias in node.names:
+                if alias.name in _LOADERS and (node.module or "").endswith("cpp_extension"):
+                    self.loader_names[alias.asname or alias.name] = alias.name
+        elif isinstance(node, FunctionNode):
+            self.functions[node.name].append(node)
+            positional = [*node.args.posonlyargs, *node.args.args]
+            tail = positional[len(positional) - len(node.args.defaults) :]
+            defaults = [*zip(tail, node.args.defaults, strict=True)]
+            defaults += [(a, d) for a, d in zip(node.args.kwonlyargs, node.args.kw_defaults, strict=True) if d]
+            for argument, default in defaults:
+                self.names[node, argument.arg].append(_Binding(default, default))
+
+    def _bind(self, target: ast.expr, value: ast.expr, home: ast.stmt | ast.expr, scope: Scope) -> None:
+        if isinstance(target, ast.Name):
+            self.names[scope, target.id].append(_Binding(value, home))
+            if isinstance(scope, ast.ClassDef):
+                self.attributes[target.id].append(_Binding(value, home))
+        elif isinstance(target, ast.Attribute):
+            self.attributes[target.attr].append(_Binding(value, home))
+        elif isinstance(target, ast.Tuple | ast.List) and isinstance(value, ast.Tuple | ast.List):
+            for part, element in zip(target.elts, value.elts, strict=False):
+                self._bind(part, element, element, scope)
+
+    def _bindings_of(self, name: ast.Name) -> list[_Binding]:
+        scope: Scope | None = self.scope_of[name]
+        innermost = True
+        while scope is not None:
+            if innermost or not isinstance(scope, ast.ClassDef):  # Python skips enclosing class scopes
+                declared_global = any(
+                    isinstance(part, ast.Global) and name.id in part.names and self.scope_of[part] is scope
+                    for part in ast.walk(scope)
+                )
+                if not declared_global and (found := self._in_scope(scope, name.id)):
+                    return found
+            innermost = False
+            scope = self.scope_of[scope] if scope is not self.tree else None
+        # `global source` inside a function binds the module's name
+        return [binding for (_, bound), found in self.names.items() if bound == name.id for binding in found]
+
+    def _in_scope(self, scope: Scope, name: str) -> list[_Binding]:
+        found = list(self.names.get((scope, name), []))
+        if isinstance(scope, FunctionNode):
+            positional = [a.arg for a in (*scope.args.posonlyargs, *scope.args.args)]
+            if name in positional or name in [a.arg for a in scope.args.kwonlyargs]:
+                found += [_Binding(value, value) for value in self._passed(scope, name, positional)]
+        return found
+
+    def _passed(self, function: FunctionNode, name: str, positional: list[str]) -> Iterator[ast.expr]:
+        """What calls of `function` pass for its parameter `name`."""
+        for call in self.calls:
+            if _called_name(call) != function.name:
+                continue
+            method = isinstance(call.func, ast.Attribute)
+            yield from (keyword.value for keyword in call.keywords if keyword.arg == name)
+            skipped = int(method and bool(positional) and positional[0] in ("self", "cls"))
+            if name in positional and 0 <= positional.index(name) - skipped < len(call.args):
+                yield call.args[positional.index(name) - skipped]
+
+    # -- from an expression to the literals that it is made of --
+
+    def literals_of(self, expression: ast.expr) -> Literals:
+        """Texts by the place that writes them, for all that `expression` is made of; blank places are left out."""
+        found: Literals = defaultdict(list)
+        visited: set[ast.AST] = set()
+        pending: list[tuple[ast.expr, ast.stmt | ast.expr]] = [(expression, expression)]
+        while pending:
+            node, home = pending.pop()
+            if node in visited:
+                continue
+            visited.add(node)
+            if isinstance(node, ast.Constant):
+                if isinstance(node.value, str | bytes):
+                    text = node.value
+                    found[home].append(text if isinstance(text, str) else text.decode("utf-8", "replace"))
+            elif isinstance(node, ast.Name):
+                pending += [(b.value, b.home) for b in self._bindings_of(node)]
+                if node.id in self.undefined:
+                    self.unbound.add(node.id)
+            elif isinstance(node, ast.Attribute):
+                pending += [(b.value, b.home) for b in self.attributes.get(node.attr, [])]
+                if node.attr not in self.attributes and isinstance(node.value, ast.Name):
+                    self.unbound.add(ast.unparse(node))
+            elif isinstance(node, ast.Subscript):
+                element = self._element(node)
+                pending.append((element, element) if element else (node.value, home))
+            elif isinstance(node, ast.List | ast.Tuple):
+                inline = home is node  # a list in the call itself: each element is a place of its own
+                pending += [(element, element if inline else home) for element in node.elts]
+            elif isinstance(node, ast.Call):
+                pending += self._call_parts(node, home)
+            elif isinstance(node, ast.NamedExpr):
+                pending.append((node.value, node.value))
+            else:  # f-strings, operators, conditionals, comprehensions: made of their parts
+                pending += [(child, home) for child in ast.iter_child_nodes(node) if isinstance(child, ast.expr)]
+        return {place: texts for place, texts in found.items() if "".join(texts).strip()}
+
+    def _call_parts(self, call: ast.Call, home: ast.stmt | ast.expr) -> Iterator[tuple[ast.expr, ast.stmt | ast.expr]]:
+        if isinstance(call.func, ast.Attribute):
+            yield call.func.value, home  # "...".format(), template.replace()
+        for function in self.functions.get(_called_name(call), []):
+            for node in ast.walk(function):
+                if isinstance(node, ast.Return) and node.value is not None and self.scope_of[node] is function:
+                    yield node.value, node.value
+        yield from ((argument, home) for argument in call.args)
+        yield from ((keyword.value, home) for keyword in call.keywords)
+
+    def _element(self, node: ast.Subscript) -> ast.expr | None:
+        """The element that a constant subscript of a literal list or dictionary selects."""
+        values = [b.value for b in self._bindings_of(node.value)] if isinstance(node.value, ast.Name) else [node.value]
+        if len(values) != 1 or not isinstance(node.slice, ast.Constant):
+            return None
+        key = node.slice.value
+        if isinstance(values[0], ast.Dict):
+            named = zip(values[0].keys, values[0].values, strict=True)
+            return next((v for k, v in named if isinstance(k, ast.Constant) and k.value == key), None)
+        if isinstance(values[0], ast.List | ast.Tuple) and isinstance(key, int):
+            return values[0].elts[key] if -len(values[0].elts) <= key < len(values[0].elts) else None
+        return None
+
+    # -- the choice --
+
+    def searches(self) -> list[tuple[FoundBy, list[ast.expr]]]:
+        """The expressions that may hold the source, the most telling first."""
+        inline = [call for call in self.calls if self._loader(call) == "load_inline"]
+        from_files = [call for call in self.calls if self._loader(call) == "load"]
+        return [
+            ("cuda_sources", [value for call in inline for value in self._argument(call, "cuda_sources", 2)]),
+            ("cpp_sources", [value for call in inline for value in self._argument(call, "cpp_sources", 1)]),
+            ("written_file", [value for call in self.calls if from_files for value in self._written(call)]),
+        ]
+
+    def find(self) -> SourcePlace:
+        without_kernel: list[tuple[ast.stmt | ast.expr, FoundBy]] = []
+        for found_by, values in self.searches():
+            literals: Literals = {}
+            for value in values:
+                literals.update(self.literals_of(value))
+            if kernels := [place for place, texts in literals.items() if has_kernel("".join(texts))]:
+                return self._only(kernels, found_by)
+            if found_by == "cuda_sources":  # CUDA text may call libraries and hold no kernel of its own
+                without_kernel = [(p, found_by) for p, texts in literals.items() if _looks_like_code("".join(texts))]
+        if used := self._used_kernel_strings():
+            return self._only(used, "only_kernel_string")
+        if len(without_kernel) == 1:
+            return self._place(*without_kernel[0])
+        if any(self._loader(call) for call in self.calls):
+            raise InfillingRefused("no_kernel_source", "no string that reaches the extension holds a __global__ kernel")
+        raise InfillingRefused("no_extension", "the code builds no CUDA extension from a string")
+
+    def _loader(self, call: ast.Call) -> str | None:
+        if isinstance(call.func, ast.Name):
+            return self.loader_names.get(call.func.id) or ("load_inline" if call.func.id == "load_inline" else None)
+        if isinstance(call.func, ast.Attribute):
+            if call.func.attr == "load_inline":
+                return "load_inline"
+            if call.func.attr == "load" and ast.unparse(call.func.value).endswith("cpp_extension"):
+                return "load"
+        return None
+
+    def _argument(self, call: ast.Call, name: str, position: int) -> Iterator[ast.expr]:
+        yield from (keyword.value for keyword in call.keywords if keyword.arg == name)
+        if len(call.args) > position and not any(isinstance(a, ast.Starred) for a in call.args[: position + 1]):
+            yield call.args[position]
+        for packed in (keyword.value for keyword in call.keywords if keyword.arg is None):
+            values = [b.value for b in self._bindings_of(packed)] if isinstance(packed, ast.Name) else [packed]
+            for value in values:
+                if isinstance(value, ast.Dict):
+                    named = zip(value.keys, value.values, strict=True)
+                    yield from (v for k, v in named if isinstance(k, ast.Constant) and k.value == name)
+                elif isinstance(value, ast.Call):  # dict(cuda_sources=...)
+                    yield from (keyword.value for keyword in value.keywords if keyword.arg == name)
+
+    def _written(self, call: ast.Call) -> list[ast.expr]:
+        return list(call.args) if _called_name(call) in _WRITERS else []
+
+    def _used_kernel_strings(self) -> list[ast.stmt | ast.expr]:
+        """Strings with a kernel that no call could be followed to, without docstrings and variables never read."""
+        read = {node.id for node in self.scope_of if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Load)}
+        read |= {n.attr for n in self.scope_of if isinstance(n, ast.Attribute) and isinstance(n.ctx, ast.Load)}
+        places: dict[ast.stmt | ast.expr, None] = {}
+        for node in self.scope_of:
+            if not (isinstance(node, ast.Constant) and isinstance(node.value, str) and has_kernel(node.value)):
+                continue
+            outer: ast.AST = node
+            while isinstance(self.parent[outer], ast.JoinedStr | ast.BinOp | ast.FormattedValue):
+                outer = self.parent[outer]
+            parent = self.parent[outer]
+            if isinstance(parent, ast.Assign | ast.AnnAssign):
+                targets = parent.targets if isinstance(parent, ast.Assign) else [parent.target]
+                if any((getattr(t, "id", None) or getattr(t, "attr", None)) in read for t in targets):
+                    places[parent] = None
+            elif not isinstance(parent, ast.Expr) and isinstance(outer, ast.expr):
+                places[outer] = None
+        return list(places)
+
+    def _only(self, places: list[ast.stmt | ast.expr], found_by: FoundBy) -> SourcePlace:
+        if len(places) > 1:
+            lines = ", ".join(str(line) for line in sorted(place.lineno for place in places))
+            raise InfillingRefused("several_sources", f"kernels are written in {len(places)} places (lines {lines})")
+        return self._place(places[0], found_by)
+
+    def _place(self, node: ast.stmt | ast.expr, found_by: FoundBy) -> SourcePlace:
+        if isinstance(node, ast.AugAssign):
+            raise InfillingRefused("appended", f"the source is put together with += (line {node.lineno})")
+        if isinstance(node, ast.Assign):
+            return SourcePlace(node, ast.unparse(node.targets[0]), found_by)
+        if isinstance(node, ast.AnnAssign):
+            return SourcePlace(node, ast.unparse(node.target), found_by)
+        return SourcePlace(node, None, found_by)
