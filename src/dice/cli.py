@@ -14,6 +14,9 @@ from dice import __version__
 from dice.errors import DiceError
 
 STAGES = {
+    "problems": ("dice.data.kernelbench", "load a benchmark's problems into JSON lines"),
+    "infill": ("dice.data.infilling", "split pairs into prefix, middle and suffix"),
+    "tokenizer": ("dice.data.tokenizer", "train a small byte-level BPE on pairs"),
     "verify": ("dice.kernels.verify", "build, run, judge and time CUDA kernels"),
 }
 

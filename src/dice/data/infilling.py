@@ -11,21 +11,26 @@ is assembled, so that nothing outside the middle is the model's.
 
 from __future__ import annotations
 
+import argparse
 import ast
-import io
 import re
-import tokenize
-from collections.abc import Iterator
+from collections import Counter
+from collections.abc import Sequence
 from dataclasses import dataclass
 
-from dice.data.pair import parse_python
-from dice.data.source_string import FoundBy, InfillingRefused, find_source, unbound_source_names, undefined_names
+from pydantic import BaseModel
+from tqdm import tqdm
 
-_HOLE = "__dice_hole__"
+from dice.config import load_config, stage_config, to_spec
+from dice.data.middle import ExtractedMiddle, extract_middle
+from dice.data.pair import BadRow, OnBad, Pair, from_published, parse_python, read_pairs
+from dice.data.source_string import FoundBy, InfillingRefused, find_source
+from dice.jsonl import atomic_writer, write_jsonl
+from dice.manifest import Stopwatch, write_manifest
+
+__all__ = ["ExtractedMiddle", "InfillingRefused", "InfillingSplit", "assemble", "extract_middle", "split_candidate"]
+
 _NEWLINE = re.compile(rb"\r\n|\r|\n")  # what Python's parser counts as the end of a line
-_MAX_PARTS = 100  # tokens of an expression at its outermost level
-_STRING_METHODS = ("format", "replace", "strip", "lstrip", "rstrip", "join", "dedent", "cleandoc", "substitute")
-_STRING_FUNCTIONS = ("dedent", "cleandoc", "str", "Template")
 
 
 @dataclass(frozen=True)
@@ -38,15 +43,6 @@ class InfillingSplit:
     variable: str | None
     """What the middle assigns to; None when the middle is an expression inside a call."""
     found_by: FoundBy
-
-
-@dataclass(frozen=True)
-class ExtractedMiddle:
-    """The middle that a response holds, and what of the response was cut off around it."""
-
-    middle: str
-    before: str
-    after: str
 
 
 def split_candidate(cuda_code: str) -> InfillingSplit:
@@ -75,99 +71,6 @@ def assemble(prefix: str, middle: str, suffix: str) -> str:
     return prefix + middle + suffix
 
 
-def extract_middle(prefix: str, suffix: str, response: str) -> ExtractedMiddle:
-    """Cut a model's response to the middle that belongs between `prefix` and `suffix`.
-
-    The rule: the middle is the first complete assignment of a string to the variable that the scaffold leaves
-    unassigned (or, when the hole is inside a call, the first complete string expression). Everything around it
-    - prose, code fences, imports, a repeated prefix or suffix, further statements - is cut off and returned beside it.
-    A string is a literal, an f-string or concatenation of literals and names, or a string method or
-    `textwrap.dedent` applied to them; any other call is refused, so that the middle computes nothing.
-
-    Raises InfillingRefused: hidden_variable, no_middle (no such assignment or expression), unfinished (it has no
-    end), not_a_string.
-    """
-    variable = hole_variable(prefix, suffix)
-    starts = _assignment_starts(response, variable) if variable else _expression_starts(response)
-    refusal = InfillingRefused(
-        "no_middle", f"the response does not assign to '{variable}'" if variable else "no string"
-    )
-    for start in starts:
-        ends = _statement_ends(response, start) if variable else _expression_ends(response, start)
-        value: ast.expr | None = None
-        end = start
-        for end in ends:
-            value = _value_of(response[start:end], assignment=variable is not None)
-            if value is not None:
-                break
-        if value is None:
-            refusal = InfillingRefused("unfinished", "the string has no end or is not valid Python")
-        elif is_string_expression(value) and _has_text(value):
-            return ExtractedMiddle(response[start:end], response[:start], response[end:])
-        else:
-            refusal = InfillingRefused("not_a_string", "what is assigned is computed, not a string that is written")
-    raise refusal
-
-
-def hole_variable(prefix: str, suffix: str) -> str | None:
-    """What the middle must assign to; None when the hole is an expression inside a call.
-
-    Raises InfillingRefused (hidden_variable) when the scaffold does not show it.
-    """
-    try:
-        tree = parse_python(f"{prefix}{_HOLE}{suffix}")
-    except SyntaxError as error:
-        raise InfillingRefused("hidden_variable", f"prefix and suffix are no Python file ({error.msg})") from error
-    owners = [node for node in ast.walk(tree) if any(map(_is_hole, ast.iter_child_nodes(node)))]
-    if not owners:
-        return None
-    names = unbound_source_names(tree) or undefined_names(tree) - {_HOLE}
-    if isinstance(owners[0], ast.ClassDef):  # read as self.source, assigned as source
-        names = {name.rpartition(".")[2] for name in names}
-    if len(names) != 1:
-        shown = ", ".join(sorted(names)) or "none"
-        raise InfillingRefused("hidden_variable", f"names that the scaffold leaves unassigned: {shown}; expected one")
-    return names.pop()
-
-
-def is_string_expression(node: ast.expr) -> bool:
-    """Whether evaluating `node` only puts text together (see `extract_middle`)."""
-    match node:
-        case ast.Constant():
-            return isinstance(node.value, str | bytes | int | float)
-        case ast.Name():
-            return True
-        case ast.Attribute():
-            return isinstance(node.value, ast.Name)
-        case ast.JoinedStr():
-            return all(is_string_expression(value) for value in node.values)
-        case ast.FormattedValue():
-            return is_string_expression(node.value) and (
-                node.format_spec is None or is_string_expression(node.format_spec)
-            )
-        case ast.BinOp():
-            return is_string_expression(node.left) and is_string_expression(node.right)
-        case ast.List() | ast.Tuple():
-            return all(is_string_expression(element) for element in node.elts)
-        case ast.Call():
-            return _is_string_function(node.func) and all(
-                is_string_expression(part) for part in (*node.args, *(keyword.value for keyword in node.keywords))
-            )
-        case _:
-            return False
-
-
-def _is_string_function(function: ast.expr) -> bool:
-    if isinstance(function, ast.Attribute):
-        return function.attr in _STRING_METHODS and is_string_expression(function.value)
-    return isinstance(function, ast.Name) and function.id in _STRING_FUNCTIONS
-
-
-def _has_text(node: ast.expr) -> bool:
-    """Some text is written here rather than taken from elsewhere."""
-    return any(isinstance(part, ast.Constant) and isinstance(part.value, str) and part.value for part in ast.walk(node))
-
-
 def _byte_span(node: ast.stmt | ast.expr, data: bytes) -> tuple[int, int]:
     """Offsets of a node in the UTF-8 bytes that it was parsed from; ast columns are UTF-8 bytes already."""
     assert node.end_lineno is not None
@@ -176,81 +79,123 @@ def _byte_span(node: ast.stmt | ast.expr, data: bytes) -> tuple[int, int]:
     return starts[node.lineno - 1] + node.col_offset, starts[node.end_lineno - 1] + node.end_col_offset
 
 
-def _is_hole(node: ast.AST) -> bool:
-    """The hole stands as a statement of its own, where the middle is an assignment."""
-    return isinstance(node, ast.Expr) and isinstance(node.value, ast.Name) and node.value.id == _HOLE
+class Refusal(BaseModel):
+    """A pair that was not split."""
+
+    id: str
+    reason: str
+    message: str
 
 
-def _assignment_starts(text: str, variable: str) -> Iterator[int]:
-    pattern = rf"^[ \t]*({re.escape(variable)}\s*(?::[^=\n]*)?=(?!=))"
-    return (match.start(1) for match in re.finditer(pattern, text, re.MULTILINE))
+class InfillReport(BaseModel):
+    """What `dice infill` did, beside its output as `OUT.report.json`."""
+
+    pairs: int
+    """Pairs read."""
+    split: int
+    """Pairs written."""
+    kept: int
+    """Of these, pairs that came with a split of their own, which is kept."""
+    kept_differing: list[str]
+    """Ids of kept splits that ours would cut elsewhere, or not at all."""
+    variables: dict[str, int]
+    """What the middle assigns to -> pairs, most frequent first; `(expression)` for a middle inside a call."""
+    found_by: dict[str, int]
+    """How the source was found -> pairs."""
+    reasons: dict[str, int]
+    """Reason -> pairs that were refused, most frequent first."""
+    refused: list[Refusal]
+    bad_rows: list[BadRow]
 
 
-def _expression_starts(text: str) -> Iterator[int]:
-    if text.strip():
-        yield len(text) - len(text.lstrip())
-    for match in re.finditer(r"^[ \t]*(?:\w+[ \t]*=[ \t]*)?([rRfFuU]{0,2}[\"'])", text, re.MULTILINE):
-        yield match.start(1)
+def split_pairs(pairs: Sequence[Pair], bad_rows: Sequence[BadRow] = ()) -> tuple[list[Pair], InfillReport]:
+    """Split every pair. Pairs that cannot be split are left out and reported; given splits are kept and compared."""
+    done: list[Pair] = []
+    refused: list[Refusal] = []
+    kept: list[str] = []
+    differing: list[str] = []
+    variables: Counter[str] = Counter()
+    found_by: Counter[str] = Counter()
+    for pair in tqdm(pairs, desc="infill", unit="pair", disable=None):
+        given = (pair.prefix, pair.middle, pair.suffix)
+        try:
+            split = split_candidate(pair.cuda_code)
+        except InfillingRefused as refusal:
+            if pair.middle is None:
+                refused.append(Refusal(id=pair.id, reason=refusal.reason, message=str(refusal)))
+                continue
+            split = None
+        if pair.middle is not None:
+            kept.append(pair.id)
+            if split is None or given != (split.prefix, split.middle, split.suffix):
+                differing.append(pair.id)
+        if split is not None:
+            variables[split.variable or "(expression)"] += 1
+            found_by[split.found_by] += 1
+        parts = {} if pair.middle is not None or split is None else _parts(split)
+        done.append(pair.model_copy(update=parts))
+    report = InfillReport(
+        pairs=len(pairs),
+        split=len(done),
+        kept=len(kept),
+        kept_differing=differing,
+        variables=dict(variables.most_common()),
+        found_by=dict(found_by.most_common()),
+        reasons=dict(Counter(refusal.reason for refusal in refused).most_common()),
+        refused=refused,
+        bad_rows=list(bad_rows),
+    )
+    return done, report
 
 
-def _tokens(text: str) -> Iterator[tokenize.TokenInfo]:
-    """Tokens until the text ends or stops being Python."""
-    try:
-        yield from tokenize.generate_tokens(io.StringIO(text, newline="").readline)
-    except (tokenize.TokenError, SyntaxError):
-        return
+def _parts(split: InfillingSplit) -> dict[str, str]:
+    return {"prefix": split.prefix, "middle": split.middle, "suffix": split.suffix}
 
 
-def _offsets(text: str) -> list[int]:
-    return [0, *(match.end() for match in re.finditer(r"\r\n|\r|\n", text))]
+@stage_config
+class InfillConfig:
+    """What `dice infill` reads and writes."""
+
+    pairs: str
+    """Pairs: JSON lines, or the authors' JSON array."""
+    out: str
+    """JSON lines of the pairs that could be split."""
+    source: str = "dice"
+    """Source of rows that name none (the authors' files)."""
+    on_bad: OnBad = "refuse"
+    """`refuse` the file when a row is bad, or `skip` and report it."""
 
 
-def _statement_ends(text: str, start: int) -> Iterator[int]:
-    """The end of the first logical line at `start`, without its comment; nothing when it does not end."""
-    lines = _offsets(text[start:])
-    end, depth = start, 0
-    for token in _tokens(text[start:]):
-        if token.type == tokenize.NEWLINE or (token.string == ";" and depth == 0):
-            yield end
-            return
-        if token.type == tokenize.ERRORTOKEN:
-            return
-        if token.type == tokenize.OP:
-            depth += (token.string in "([{") - (token.string in ")]}")
-        if token.type not in (tokenize.COMMENT, tokenize.NL):
-            end = start + lines[token.end[0] - 1] + token.end[1]
+def infill(config: InfillConfig) -> InfillReport:
+    """Run the stage: write the split pairs, the report and the manifest."""
+    watch = Stopwatch()
+    pairs, bad_rows = read_pairs(config.pairs, on_bad=config.on_bad, convert=from_published(config.source))
+    done, report = split_pairs(pairs, bad_rows)
+    write_jsonl(config.out, done)
+    with atomic_writer(config.out + ".report.json") as stream:
+        stream.write(report.model_dump_json(indent=2) + "\n")
+    extra = report.model_dump(exclude={"refused", "bad_rows"})
+    write_manifest(config.out, stage="infill", spec=to_spec(config), watch=watch, inputs=[config.pairs], extra=extra)
+    return report
 
 
-def _expression_ends(text: str, start: int) -> Iterator[int]:
-    """Ends of the expression at `start`, longest first; it may go over lines, as it stands inside a call."""
-    body = "(" + text[start:]
-    lines = _offsets(body)
-    ends: list[int] = []
-    depth, operand = 0, 0
-    for token in _tokens(body):
-        if token.type in (tokenize.COMMENT, tokenize.NL, tokenize.NEWLINE):
-            continue
-        if token.type == tokenize.OP:
-            depth += (token.string in "([{") - (token.string in ")]}")
-        if depth == 0 or (depth == 1 and token.string == ",") or token.type == tokenize.ERRORTOKEN:
-            break
-        if operand and token.type in (tokenize.NAME, tokenize.NUMBER):
-            break  # prose: two words in a row are no expression
-        operand = token.type in (tokenize.NAME, tokenize.NUMBER, tokenize.STRING)
-        if depth == 1 and len(ends) < _MAX_PARTS:
-            ends.append(start - 1 + lines[token.end[0] - 1] + token.end[1])
-    return (end for end in reversed(ends) if end > start)
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Arguments of `dice infill`."""
+    parser.add_argument("--pairs", help="pairs.jsonl")
+    parser.add_argument("--out", help="JSON lines to write")
+    parser.add_argument("--on-bad", choices=["refuse", "skip"], help="what to do with a row that cannot be used")
+    parser.add_argument("--config", help="YAML with any field of InfillConfig")
+    parser.add_argument("--set", action="append", default=[], metavar="KEY=VALUE", help="override one field")
 
 
-def _value_of(text: str, *, assignment: bool) -> ast.expr | None:
-    """The value of the one assignment (or the one expression) in `text`; None when it is something else."""
-    try:
-        body = parse_python(text if assignment else f"({text}\n)").body
-    except SyntaxError:
-        return None
-    if len(body) != 1:
-        return None
-    statement = body[0]
-    if assignment:
-        return statement.value if isinstance(statement, ast.Assign | ast.AnnAssign) else None
-    return statement.value if isinstance(statement, ast.Expr) else None
+def run(args: argparse.Namespace) -> int:
+    """Entry point of `dice infill`."""
+    flags = {name: getattr(args, name) for name in ("pairs", "out", "on_bad") if getattr(args, name) is not None}
+    config = load_config(InfillConfig, args.config, args.set, flags)
+    report = infill(config)
+    print(f"{report.split} of {report.pairs} pairs split, written to {config.out}")
+    for reason, count in report.reasons.items():
+        print(f"  {count:6d}  {reason}")
+    if report.bad_rows:
+        print(f"  {len(report.bad_rows):6d}  bad rows (see {config.out}.report.json)")
+    return 0

@@ -1,0 +1,382 @@
+"""KernelBench's problems (arXiv 2502.10517): from a checkout, from the Hugging Face hub, or any folder in its form.
+
+Problem code is parsed, never executed. Ids are logical, `level1/19_ReLU`: level, number and name without the file's
+trailing underscores, whatever the layout and the order of the files. Text is read as KernelBench reads it (UTF-8, any
+line ending becomes \\n), so a prompt made from a problem has one hash wherever the problem came from.
+"""
+
+from __future__ import annotations
+
+import argparse
+import ast
+import hashlib
+import re
+import sys
+from collections import Counter
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from dice.config import load_config, stage_config, to_spec
+from dice.data.pair import BadRow, OnBad, RowError, check_python
+from dice.data.problem import Problem
+from dice.errors import DiceError
+from dice.jsonl import atomic_writer, write_jsonl
+from dice.manifest import Stopwatch, write_manifest
+
+HUB = "huggingface"
+HUB_DATASET = "ScalingIntelligence/KernelBench"
+PAPER_VERSION = "kernelbench-v0.1"
+"""The version that the authors' evaluation folder holds."""
+_REQUIRED = ("Model", "get_inputs", "get_init_inputs")
+_FILE_NAME = re.compile(r"(?:level_?(?P<level>\d+)_(?:problem_)?)?(?P<number>\d+)(?:_(?P<name>.*))?")
+_LEVEL_FOLDER = re.compile(r"level_?(\d+)")
+_ROOTS = (".", "KernelBench", "src/KernelBench", "evaluation/KernelBench")
+
+
+@dataclass(frozen=True)
+class KernelBenchVersion:
+    """A published state of the problems."""
+
+    git_commit: str
+    """Commit of github.com/ScalingIntelligence/KernelBench."""
+    hub_revision: str | None
+    """The hub's commit with the same content, as far as its history shows it; None where it was never uploaded."""
+    changes: str
+    content: dict[int, str] = field(default_factory=dict)
+    """Level -> `content_digest`, computed from the git commit."""
+
+
+VERSIONS = {
+    "kernelbench-v0": KernelBenchVersion(
+        git_commit="6500bbc8cf102520d7a8f09be34ee6d5db1c29b0",
+        hub_revision="16b08a8",
+        changes="the problems as first published: small shapes, inputs from randn",
+        content={
+            1: "cb777d29a31189ac6ac2412be6c22283b33e1ea6e9252b0d8463cdb54ad3fdeb",
+            2: "57eeedba37ecd0be8260c16bc34a352e613c4776c760e9e651fe2aa725dae6dd",
+            3: "4666ce22356dda64259ae8ad28ed96e95ba16cd429f3930c5e4424eb3750fc7b",
+            4: "b2d4ec5978a207030a765a2a3c424938b3d6f6232a58218a5c0e07f389e68d1e",
+        },
+    ),
+    PAPER_VERSION: KernelBenchVersion(
+        git_commit="88df56b931a0ecafc3ac3b321275addaa078407c",
+        hub_revision="708b9f6",
+        changes="larger tensors, inputs from rand, degenerate problems replaced (1-50, 1-97 and several of level 2)",
+        content={
+            1: "ff7ce275aabcd313342f77990a4e2296e54d1568ab9ceb6f66deab0dce732db0",
+            2: "6464a96de3488cdde581053d86f97c5f4e5b4f77a0cfcc95bfb5c0d0b798d084",
+            3: "217393fa2df962b2dad1468f199236f4c6c8756e1bba994fafa6d34b624f1e54",
+            4: "b2d4ec5978a207030a765a2a3c424938b3d6f6232a58218a5c0e07f389e68d1e",
+        },
+    ),
+    "kernelbench-v0.2-dev": KernelBenchVersion(
+        git_commit="423217d9fda91e0c2d67e4a43bf62f96f6d104f1",
+        hub_revision=None,
+        changes="v0.1 with 1-12 (fairer reference), 1-92 (exclusive cumsum) and 1-97 (no device or dtype) corrected",
+        content={
+            1: "1fc2ed0065cc144a8ff17e9fe8297622d34c0b4797ef7df5f6dd29e00c78cb10",
+            2: "6464a96de3488cdde581053d86f97c5f4e5b4f77a0cfcc95bfb5c0d0b798d084",
+            3: "217393fa2df962b2dad1468f199236f4c6c8756e1bba994fafa6d34b624f1e54",
+            4: "b2d4ec5978a207030a765a2a3c424938b3d6f6232a58218a5c0e07f389e68d1e",
+        },
+    ),
+}
+
+
+def content_digest(problems: Iterable[Problem]) -> str:
+    """sha256 over number and code of the problems of one level, in the order of their numbers."""
+    rows = sorted((problem.number, hashlib.sha256(problem.code.encode()).hexdigest()) for problem in problems)
+    return hashlib.sha256("".join(f"{number} {code}\n" for number, code in rows).encode()).hexdigest()
+
+
+def published_versions(problems: Sequence[Problem]) -> dict[int, list[str]]:
+    """Level -> the named versions whose content the problems of that level are, exactly."""
+    levels = sorted({problem.level for problem in problems})
+    digests = {level: content_digest(p for p in problems if p.level == level) for level in levels}
+    return {level: [n for n, v in VERSIONS.items() if v.content.get(level) == digests[level]] for level in levels}
+
+
+def load_kernelbench(
+    source: str | Path = HUB,
+    version: str = PAPER_VERSION,
+    levels: Sequence[int] = (1, 2, 3),
+    *,
+    revision: str | None = None,
+    skipped: list[BadRow] | None = None,
+    cache_dir: str | Path | None = None,
+) -> list[Problem]:
+    """Problems by level and number.
+
+    `source`: a checkout of KernelBench (any of its layouts), a folder with the hub's parquet files
+    (`data/level_1-*.parquet`), or "huggingface". `revision` overrides the pinned hub commit. `skipped`: None refuses
+    a source with a bad problem; a list takes the bad ones, which are then left out. Raises DiceError.
+    """
+    if version not in VERSIONS:
+        raise DiceError(f"unknown KernelBench version '{version}'; the versions are {', '.join(VERSIONS)}.")
+    if str(source) == HUB:
+        commit = resolve_hub_revision(version, revision)
+        rows = _hub_rows(HUB_DATASET, version, levels, revision=commit, cache_dir=cache_dir)
+    elif not Path(source).is_dir():
+        raise DiceError(f"{source}: no such folder; {_what_to_place(version)}")
+    elif _level_folders(Path(source)):
+        return load_problem_folder(source, version=version, levels=levels, skipped=skipped)
+    elif any(Path(source).glob("**/*.parquet")):
+        rows = _hub_rows(str(source), version, levels, revision=None, cache_dir=cache_dir)
+    else:
+        raise DiceError(f"{source}: neither level folders nor parquet files; {_what_to_place(version)}")
+    return _checked(_problems_of_rows(rows, version), skipped)
+
+
+def load_problem_folder(
+    folder: str | Path,
+    *,
+    version: str = "folder",
+    levels: Sequence[int] | None = None,
+    skipped: list[BadRow] | None = None,
+) -> list[Problem]:
+    """Problems of a folder: level folders (`level1/19_ReLU.py`, also below `KernelBench/`), or plain files.
+
+    Of plain files the level is the one in the folder's or the file's name, otherwise 0 and the id is the file's stem.
+    Where there are level folders, files beside them are not problems. `levels`: only these, each of which must be
+    there. `skipped`: see `load_kernelbench`. Raises DiceError.
+    """
+    folder = Path(folder)
+    if not folder.is_dir():
+        raise DiceError(f"{folder}: no such folder; give one with level1/19_ReLU.py, ... or with problem files.")
+    by_level = _level_folders(folder)
+    if by_level:
+        missing = sorted(set(levels or by_level) - set(by_level))
+        if missing:
+            raise DiceError(f"{folder}: no folder for level {missing[0]} (there are: {sorted(by_level)}).")
+        chosen = [(level, path) for level in sorted(levels or by_level) for path in _python_files(by_level[level])]
+    else:
+        own = _LEVEL_FOLDER.fullmatch(folder.resolve().name)
+        chosen = [(int(own[1]) if own else None, path) for path in _python_files(folder)]
+    if not chosen:
+        raise DiceError(f"{folder}: no problem files (*.py) in it or in level folders below it.")
+    problems = _checked(((path, _problem_of_file(path, level, version)) for level, path in chosen), skipped)
+    return [problem for problem in problems if levels is None or problem.level in levels]
+
+
+def check_problem(code: str) -> None:
+    """Raises RowError unless `code` parses and defines Model, get_inputs and get_init_inputs at its top level."""
+    tree = check_python(code, "code")
+    defined: set[str] = set()
+    for node in ast.walk(tree):
+        if isinstance(node, ast.ClassDef | ast.FunctionDef) and node.col_offset == 0:
+            defined.add(node.name)
+        elif isinstance(node, ast.Assign) and node.col_offset == 0:
+            defined |= {target.id for target in node.targets if isinstance(target, ast.Name)}
+    missing = [name for name in _REQUIRED if name not in defined]
+    if missing:
+        raise RowError(f"does not define {' or '.join(missing)}")
+
+
+def resolve_hub_revision(version: str, revision: str | None = None) -> str:
+    """The full commit of the hub dataset. The hub wants all 40 characters; the pin is what its pages show.
+
+    Raises DiceError when the hub cannot be reached, or has no such commit.
+    """
+    wanted = revision or VERSIONS[version].hub_revision
+    if wanted is None:
+        raise DiceError(f"{version} was never uploaded to the hub; {_what_to_place(version)}")
+    if not re.fullmatch(r"[0-9a-f]{7,39}", wanted):
+        return wanted  # a full commit, a branch or a tag
+    try:
+        from huggingface_hub import HfApi
+
+        commits = [commit.commit_id for commit in HfApi().list_repo_commits(HUB_DATASET, repo_type="dataset")]
+    except Exception as error:  # the errors of whichever HTTP client the library uses; all mean the same here
+        raise _unreachable(version, error) from error
+    matches = [commit for commit in commits if commit.startswith(wanted)]
+    if len(matches) != 1:
+        raise DiceError(f"{HUB_DATASET} on the hub: {len(matches)} commits start with {wanted}; give --revision.")
+    return matches[0]
+
+
+def _unreachable(version: str, error: BaseException) -> DiceError:
+    reason = " ".join(str(error).split())[:200] or type(error).__name__
+    return DiceError(f"{HUB_DATASET}: the Hugging Face hub cannot be read ({reason}); {_what_to_place(version)}")
+
+
+def _what_to_place(version: str) -> str:
+    commit = VERSIONS[version].git_commit[:9] if version in VERSIONS else "the wanted commit"
+    return (
+        f"clone github.com/ScalingIntelligence/KernelBench at {commit} and give its folder as the source, "
+        f"or a folder with the dataset's data/level_1-*.parquet, ... from huggingface.co/datasets/{HUB_DATASET}."
+    )
+
+
+def _hub_rows(
+    path: str, version: str, levels: Sequence[int], *, revision: str | None, cache_dir: str | Path | None
+) -> Iterator[tuple[str, int, dict[str, Any]]]:
+    """(where, row number, row) of the splits level_1, level_2, ...; `path` is a hub name or a folder."""
+    try:
+        import datasets
+    except ImportError as error:
+        raise DiceError(f"reading {path} needs the 'datasets' package: pip install 'dice-repro[data]'.") from error
+    cache = str(cache_dir) if cache_dir else None
+    for level in levels:
+        split = f"level_{level}"
+        try:
+            rows = datasets.load_dataset(path, split=split, revision=revision, cache_dir=cache)
+        except Exception as error:  # as above, and the errors of the parquet reader
+            if path == HUB_DATASET:
+                raise _unreachable(version, error) from error
+            raise DiceError(f"{path}: split {split} cannot be read ({' '.join(str(error).split())}).") from error
+        for number, row in enumerate(rows, 1):
+            yield f"{path}[{split}]", number, dict(row)
+
+
+def _problems_of_rows(
+    rows: Iterable[tuple[str, int, dict[str, Any]]], version: str
+) -> Iterator[tuple[Path, Problem | BadRow]]:
+    for where, line, row in rows:
+        try:
+            absent = [name for name in ("code", "level", "name", "problem_id") if row.get(name) is None]
+            if absent:
+                raise RowError(f"missing field '{absent[0]}'")
+            match = _FILE_NAME.fullmatch(str(row["name"]).removesuffix(".py"))
+            if match is None or int(match["number"]) != row["problem_id"]:
+                raise RowError(f"name '{row['name']}' does not start with the problem_id {row['problem_id']}")
+            if not where.endswith(f"[level_{row['level']}]"):
+                raise RowError(f"level {row['level']} is not the split's")
+            code = "\n".join(re.split(r"\r\n|\r", row["code"]))
+            problem = _problem(match, code, int(row["level"]), version)
+        except RowError as error:
+            yield Path(where), BadRow(path=where, line=line, id=str(row.get("name")), reason=str(error))
+        else:
+            yield Path(where), problem
+
+
+def _level_folders(source: Path) -> dict[int, Path]:
+    for root in _ROOTS:
+        found = sorted(path for path in (source / root).glob("level*") if path.is_dir())
+        folders = {int(match[1]): path for path in found if (match := _LEVEL_FOLDER.fullmatch(path.name))}
+        if folders:
+            return folders
+    return {}
+
+
+def _python_files(folder: Path) -> list[Path]:
+    return sorted(path for path in folder.glob("*.py") if path.is_file() and path.name[0] not in "._")
+
+
+def _problem_of_file(path: Path, level: int | None, version: str) -> Problem | BadRow:
+    match = _FILE_NAME.fullmatch(path.stem)
+    try:
+        code = path.read_text(encoding="utf-8")
+        if level is None and match is not None and match["level"]:
+            level = int(match["level"])
+        if level is None:  # a plain file: its stem is all the identity there is
+            check_problem(code)
+            number = int(match["number"]) if match else 0
+            return Problem(id=path.stem, level=0, number=number, name=path.stem, code=code, version=version)
+        if match is None:
+            raise RowError("the file's name does not start with the problem's number (19_ReLU.py)")
+        return _problem(match, code, level, version)
+    except (RowError, UnicodeDecodeError) as error:
+        return BadRow(path=str(path), line=1, id=path.stem, reason=str(error))
+
+
+def _problem(match: re.Match[str], code: str, level: int, version: str) -> Problem:
+    check_problem(code)
+    number = int(match["number"])
+    name = (match["name"] or "").rstrip("_")
+    key = f"level{level}/{number}" + (f"_{name}" if name else "")
+    return Problem(id=key, level=level, number=number, name=name, code=code, version=version)
+
+
+def _checked(found: Iterable[tuple[Path, Problem | BadRow]], skipped: list[BadRow] | None) -> list[Problem]:
+    """Apply the rule for bad rows; of two problems with one id or one number of a level the later one is bad."""
+    problems: dict[str, Problem] = {}
+    numbers: dict[tuple[int, int], Path] = {}
+    bad: list[BadRow] = []
+    for path, item in found:
+        if isinstance(item, BadRow):
+            bad.append(item)
+        elif item.id in problems or (item.level and (item.level, item.number) in numbers):
+            reason = f"level {item.level} has a problem {item.number} already"
+            bad.append(BadRow(path=str(path), line=1, id=item.id, reason=reason))
+        else:
+            problems[item.id] = item
+            numbers[item.level, item.number] = path
+    if skipped is not None:
+        skipped.extend(bad)
+    elif bad:
+        more = f"; {len(bad) - 1} more bad problems" if len(bad) > 1 else ""
+        raise DiceError(f"{bad[0]}{more}. Mend or remove it.")
+    return sorted(problems.values(), key=lambda problem: (problem.level, problem.number, problem.id))
+
+
+@stage_config
+class ProblemsConfig:
+    """What `dice problems` writes."""
+
+    out: str
+    """problems.jsonl to write."""
+    source: str = HUB
+    """`huggingface`, a checkout of KernelBench, a folder with the hub's parquet files, or any folder of problems."""
+    version: str = PAPER_VERSION
+    """Named version; for a folder that is not KernelBench's, the name to give it."""
+    levels: tuple[int, ...] = (1, 2, 3)
+    """Levels to take."""
+    revision: str | None = None
+    """Commit, branch or tag of the hub dataset; None: the version's pin."""
+    on_bad: OnBad = "refuse"
+    """`refuse` the source when a problem is bad, or `skip` and report it."""
+
+
+def write_problems(config: ProblemsConfig) -> list[Problem]:
+    """Load, write problems.jsonl, a report of bad problems and the manifest; returns the problems."""
+    watch = Stopwatch()
+    skipped: list[BadRow] | None = None if config.on_bad == "refuse" else []
+    if config.version in VERSIONS:
+        problems = load_kernelbench(
+            config.source, config.version, config.levels, revision=config.revision, skipped=skipped
+        )
+    else:
+        problems = load_problem_folder(config.source, version=config.version, levels=config.levels, skipped=skipped)
+    published = published_versions(problems)
+    write_jsonl(config.out, problems)
+    if skipped:
+        with atomic_writer(config.out + ".bad_rows.txt") as stream:
+            stream.writelines(f"{row}\n" for row in skipped)
+    extra = {
+        "problems": dict(Counter(f"level{problem.level}" for problem in problems)),
+        "content": {f"level{level}": names or ["none of the named versions"] for level, names in published.items()},
+        "bad_rows": [row.model_dump() for row in skipped or []],
+    }
+    write_manifest(config.out, stage="problems", spec=to_spec(config), watch=watch, extra=extra)
+    for level, names in published.items():
+        if config.version in VERSIONS and config.version not in names:
+            what = f"is {' and '.join(names)}" if names else "is no published state of KernelBench"
+            print(f"dice problems: level {level} of {config.source} {what}, not {config.version}.", file=sys.stderr)
+    return problems
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Arguments of `dice problems`."""
+    parser.add_argument("--source", help=f"checkout, folder, or '{HUB}' (default)")
+    parser.add_argument("--version", help=f"one of {', '.join(VERSIONS)}, or a name for a folder of your own")
+    parser.add_argument("--levels", type=int, nargs="+", help="levels to take (default: 1 2 3)")
+    parser.add_argument("--revision", help="commit, branch or tag of the hub dataset")
+    parser.add_argument("--on-bad", choices=["refuse", "skip"], help="what to do with a problem that cannot be used")
+    parser.add_argument("--out", help="problems.jsonl to write")
+    parser.add_argument("--config", help="YAML with any field of ProblemsConfig")
+    parser.add_argument("--set", action="append", default=[], metavar="KEY=VALUE", help="override one field")
+
+
+def run(args: argparse.Namespace) -> int:
+    """Entry point of `dice problems`."""
+    names = ("source", "version", "levels", "revision", "on_bad", "out")
+    flags = {name: getattr(args, name) for name in names if getattr(args, name) is not None}
+    config = load_config(ProblemsConfig, args.config, args.set, flags)
+    problems = write_problems(config)
+    counts = Counter(problem.level for problem in problems)
+    print(
+        f"{len(problems)} problems written to {config.out} ({', '.join(f'level {k}: {n}' for k, n in counts.items())})"
+    )
+    return 0
