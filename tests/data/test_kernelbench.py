@@ -123,8 +123,8 @@ def test_plain_folders_of_files(tmp_path):
     (tmp_path / "__init__.py").write_text("")
     problems = load_problem_folder(tmp_path, version="mine")
     assert [(p.id, p.level, p.number) for p in problems] == [
-        ("7_gelu", 0, 7),
         ("relu", 0, 0),
+        ("7_gelu", 0, 7),
         ("level2/3", 2, 3),
     ]
     assert {problem.version for problem in problems} == {"mine"}

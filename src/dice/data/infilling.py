@@ -57,9 +57,10 @@ def split_candidate(cuda_code: str) -> InfillingSplit:
     except SyntaxError as error:
         raise InfillingRefused("syntax", f"line {error.lineno or '?'}: {error.msg}") from error
     place = find_source(tree)
-    data = cuda_code.encode()
+    mark = "\ufeff" * cuda_code.startswith("\ufeff")
+    data = cuda_code.removeprefix(mark).encode()
     start, end = _byte_span(place.node, data)
-    prefix, middle, suffix = (part.decode() for part in (data[:start], data[start:end], data[end:]))
+    prefix, middle, suffix = mark + data[:start].decode(), data[start:end].decode(), data[end:].decode()
     found = extract_middle(prefix, suffix, middle)  # the model's view: what it must write can be told from the scaffold
     if found.middle != middle:
         raise InfillingRefused("not_a_string", "the source is not one plain string expression")

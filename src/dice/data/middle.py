@@ -10,13 +10,11 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from dice.data.pair import parse_python
-from dice.data.source_string import InfillingRefused, unbound_source_names, undefined_names
+from dice.data.source_string import InfillingRefused, puts_text_together, unbound_source_names, undefined_names
 
 _HOLE = "__dice_hole__"
-_STRING_START = re.compile(r"^[ \t]*(?:\w+[ \t]*=[ \t]*)?([rRfFuU]{0,2}[\"'])", re.MULTILINE)
+_STRING_START = re.compile(r"(?<![^\r\n])[ \t]*(?:\w+[ \t]*=[ \t]*)?([rRfFuU]{0,2}[\"'])")
 _MAX_PARTS = 100  # tokens of an expression at its outermost level
-_STRING_METHODS = ("format", "replace", "strip", "lstrip", "rstrip", "join", "dedent", "cleandoc", "substitute")
-_STRING_FUNCTIONS = ("dedent", "cleandoc", "str", "Template")
 
 
 @dataclass(frozen=True)
@@ -94,30 +92,14 @@ def is_string_expression(node: ast.expr) -> bool:
             return isinstance(node.value, str | bytes | int | float)
         case ast.Name():
             return True
-        case ast.Attribute():
-            return isinstance(node.value, ast.Name)
-        case ast.JoinedStr():
-            return all(is_string_expression(value) for value in node.values)
-        case ast.FormattedValue():
-            return is_string_expression(node.value) and (
-                node.format_spec is None or is_string_expression(node.format_spec)
-            )
-        case ast.BinOp(op=ast.Add() | ast.Mod() | ast.Mult() | ast.Sub() | ast.FloorDiv()):
-            return is_string_expression(node.left) and is_string_expression(node.right)
-        case ast.List() | ast.Tuple():
-            return all(is_string_expression(element) for element in node.elts)
-        case ast.Call():
-            return _is_string_function(node.func) and all(
-                is_string_expression(part) for part in (*node.args, *(keyword.value for keyword in node.keywords))
-            )
-        case _:
-            return False
-
-
-def _is_string_function(function: ast.expr) -> bool:
-    if isinstance(function, ast.Attribute):
-        return function.attr in _STRING_METHODS and is_string_expression(function.value)
-    return isinstance(function, ast.Name) and function.id in _STRING_FUNCTIONS
+        case ast.Attribute():  # `textwrap.dedent`, `self.block`
+            return is_string_expression(node.value)
+        case ast.Subscript():
+            return is_string_expression(node.value) and is_string_expression(node.slice)
+    parts = (child for child in ast.iter_child_nodes(node) if isinstance(child, ast.expr | ast.keyword))
+    return puts_text_together(node) and all(
+        is_string_expression(part.value if isinstance(part, ast.keyword) else part) for part in parts
+    )
 
 
 def _has_text(node: ast.expr) -> bool:
@@ -131,8 +113,8 @@ def _is_hole(node: ast.AST) -> bool:
 
 
 def _assignment_starts(text: str, variable: str, begin: int) -> Iterator[int]:
-    pattern = rf"^[ \t]*({re.escape(variable)}\s*(?::[^=\n]*)?=(?!=))"
-    return (match.start(1) for match in re.compile(pattern, re.MULTILINE).finditer(text, begin))
+    pattern = rf"(?<![^\r\n])[ \t]*({re.escape(variable)}[ \t]*(?::[^=\r\n]*)?=(?!=))"
+    return (match.start(1) for match in re.compile(pattern).finditer(text, begin))
 
 
 def _expression_starts(text: str, begin: int) -> Iterator[int]:
@@ -144,8 +126,9 @@ def _expression_starts(text: str, begin: int) -> Iterator[int]:
 
 def _tokens(text: str) -> Iterator[tokenize.TokenInfo]:
     """Tokens until the text ends or stops being Python."""
+    lines = io.StringIO(re.sub(r"\r(?!\n)", "\n", text) + "\n", newline="")  # the tokenizer knows no lone \r
     try:
-        yield from tokenize.generate_tokens(io.StringIO(text, newline="").readline)
+        yield from tokenize.generate_tokens(lines.readline)
     except (tokenize.TokenError, SyntaxError):
         return
 

@@ -87,11 +87,14 @@ Model = TypeVar("Model", bound=BaseModel)
 
 
 def parse_python(code: str) -> ast.Module:
-    """The syntax tree of `code`, without executing it. Raises SyntaxError for anything that is not Python."""
+    """The syntax tree of `code`, without executing it. Raises SyntaxError for anything that is not Python.
+
+    A byte order mark is passed over, as in a file, so columns of the first line do not count it.
+    """
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore", SyntaxWarning)  # "\d" in a C++ string is the candidate's business
+        warnings.simplefilter("ignore")  # "\d" in a C++ string is the candidate's business
         try:
-            return ast.parse(code)
+            return ast.parse(code.removeprefix("\ufeff"))
         except (ValueError, RecursionError, MemoryError, OverflowError) as error:
             raise SyntaxError(f"{type(error).__name__}: {error}") from error
 

@@ -33,6 +33,8 @@ Scope = ast.Module | FunctionNode | ast.Lambda | ast.ClassDef
 
 _LOADERS = ("load_inline", "load")
 _WRITERS = ("write", "write_text", "write_bytes", "writelines", "print")
+_STRING_METHODS = ("format", "replace", "strip", "lstrip", "rstrip", "join", "dedent", "cleandoc", "substitute")
+_STRING_FUNCTIONS = ("dedent", "cleandoc", "str", "Template")
 _CPP_COMMENT = re.compile(r"//[^\n]*|/\*.*?\*/", re.DOTALL)
 
 
@@ -63,6 +65,16 @@ def has_kernel(text: str) -> bool:
 
 def _looks_like_code(text: str) -> bool:
     return re.search(r"[;{]", text) is not None  # not a file name or an encoding
+
+
+def puts_text_together(node: ast.AST) -> bool:
+    """Whether this node only makes text (or a list of texts) of its parts: f-string, operator, string method."""
+    if isinstance(node, ast.BinOp):
+        return isinstance(node.op, ast.Add | ast.Mod | ast.Mult | ast.Sub | ast.FloorDiv)
+    if isinstance(node, ast.Call):
+        names = _STRING_METHODS if isinstance(node.func, ast.Attribute) else _STRING_FUNCTIONS
+        return _called_name(node) in names
+    return isinstance(node, ast.JoinedStr | ast.FormattedValue | ast.List | ast.Tuple)
 
 
 def _called_name(call: ast.Call) -> str:
@@ -245,8 +257,9 @@ class _Finder:
                 pending += self._call_parts(node, home)
             elif isinstance(node, ast.NamedExpr):
                 pending.append((node.value, node.value))
-            else:  # f-strings, operators, conditionals, comprehensions: made of their parts
-                pending += [(child, home) for child in ast.iter_child_nodes(node) if isinstance(child, ast.expr)]
+            else:  # made of its parts; where more is done than putting text together, a part is a place of its own
+                parts = [child for child in ast.iter_child_nodes(node) if isinstance(child, ast.expr)]
+                pending += [(part, home if puts_text_together(node) else part) for part in parts]
         return {place: texts for place, texts in found.items() if "".join(texts).strip()}
 
     def _call_parts(self, call: ast.Call, home: ast.stmt | ast.expr) -> Iterator[tuple[ast.expr, ast.stmt | ast.expr]]:
@@ -256,8 +269,8 @@ class _Finder:
             for node in ast.walk(function):
                 if isinstance(node, ast.Return) and node.value is not None and self.scope_of[node] is function:
                     yield node.value, node.value
-        yield from ((argument, home) for argument in call.args)
-        yield from ((keyword.value, home) for keyword in call.keywords)
+        for argument in (*call.args, *(keyword.value for keyword in call.keywords)):
+            yield argument, home if puts_text_together(call) else argument
 
     def _element(self, node: ast.Subscript) -> ast.expr | None:
         """The element that a constant subscript of a literal list or dictionary selects."""
