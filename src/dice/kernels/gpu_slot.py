@@ -1,0 +1,86 @@
+"""Who may use a GPU: many for correctness, one for timing. Locks are files, so they hold across processes and runs.
+
+A readers-writer lock of two flocks. Whoever waits holds the turnstile, so that a writer is not starved by readers that
+keep coming. The kernel releases a dead process's locks.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import fcntl
+import os
+import tempfile
+from collections.abc import Iterator
+from pathlib import Path
+
+
+def lock_folder() -> Path:
+    """Where the locks of this machine are: one place for all users and runs."""
+    return Path(tempfile.gettempdir()) / "dice-gpu-locks"
+
+
+class GpuSlot:
+    """The lock of one GPU; one holder per instance. `key`: the same for all processes that mean the same GPU."""
+
+    def __init__(self, key: str, folder: Path | None = None) -> None:
+        folder = folder or lock_folder()
+        folder.mkdir(parents=True, exist_ok=True)
+        with contextlib.suppress(PermissionError):  # another user made it, for all
+            folder.chmod(0o1777)
+        self._turnstile, self._room = (_open(folder / f"{key}.{part}") for part in ("turnstile", "room"))
+        self._held: int | None = None
+
+    @contextlib.contextmanager
+    def shared(self) -> Iterator[None]:
+        """Use the GPU beside others that do the same, never beside a timing."""
+        with self._hold(fcntl.LOCK_SH):
+            yield
+
+    @contextlib.contextmanager
+    def exclusive(self) -> Iterator[None]:
+        """Use the GPU alone."""
+        with self._hold(fcntl.LOCK_EX):
+            yield
+
+    @contextlib.contextmanager
+    def lent(self) -> Iterator[None]:
+        """Let others in while this holder leaves the GPU idle, then take it back in the same way."""
+        kind = self._held
+        if kind is None:
+            yield
+            return
+        fcntl.flock(self._room, fcntl.LOCK_UN)
+        try:
+            yield
+        finally:
+            self._take(kind)
+
+    @contextlib.contextmanager
+    def _hold(self, kind: int) -> Iterator[None]:
+        assert self._held is None, "one holder per instance"
+        self._take(kind)
+        self._held = kind
+        try:
+            yield
+        finally:
+            self._held = None
+            fcntl.flock(self._room, fcntl.LOCK_UN)
+
+    def _take(self, kind: int) -> None:
+        fcntl.flock(self._turnstile, fcntl.LOCK_EX)
+        try:
+            fcntl.flock(self._room, kind)
+        finally:
+            fcntl.flock(self._turnstile, fcntl.LOCK_UN)
+
+    def close(self) -> None:
+        """Close the files; what is held is released."""
+        os.close(self._turnstile)
+        os.close(self._room)
+
+
+def _open(path: Path) -> int:
+    fd = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o666)
+    with contextlib.suppress(PermissionError):
+        os.fchmod(fd, 0o666)
+    return fd

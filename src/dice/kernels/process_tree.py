@@ -1,0 +1,98 @@
+"""A process and everything below it: list it, weigh it, end it. Reads /proc; all numbers are momentary."""
+
+from __future__ import annotations
+
+import os
+import signal
+import time
+
+
+def descendants(pid: int) -> list[int]:
+    """Process ids below `pid`, itself not included. Threads that are not group leaders are not listed."""
+    found: list[int] = []
+    frontier = [pid]
+    while frontier:
+        parent = frontier.pop()
+        try:
+            threads = os.listdir(f"/proc/{parent}/task")
+        except OSError:
+            continue
+        for thread in threads:
+            try:
+                with open(f"/proc/{parent}/task/{thread}/children") as stream:
+                    children = [int(word) for word in stream.read().split()]
+            except OSError:
+                continue
+            found += children
+            frontier += children
+    return found
+
+
+def private_bytes(pid: int) -> int:
+    """Anonymous memory that counts for `pid`: shared pages by share (Pss), so forked copies are not counted twice."""
+    try:
+        with open(f"/proc/{pid}/smaps_rollup") as stream:
+            for line in stream:
+                if line.startswith("Pss_Anon:"):
+                    return int(line.split()[1]) << 10
+    except OSError:
+        pass
+    return 0
+
+
+def anonymous_bytes(pid: int) -> int:
+    """Anonymous resident memory of `pid`, pages shared with its parent included. Cheap upper bound."""
+    try:
+        with open(f"/proc/{pid}/status") as stream:
+            for line in stream:
+                if line.startswith("RssAnon:"):
+                    return int(line.split()[1]) << 10
+    except OSError:
+        pass
+    return 0
+
+
+def memory_bytes(pids: list[int], limit: int) -> int:
+    """Anonymous memory of the processes together: exact when it is above `limit`, an upper bound below."""
+    bound = sum(map(anonymous_bytes, pids))
+    return bound if bound <= limit else sum(map(private_bytes, pids))
+
+
+def names(pids: list[int]) -> list[str]:
+    """Command names of those that are still there."""
+    found = []
+    for pid in pids:
+        try:
+            with open(f"/proc/{pid}/comm") as stream:
+                found.append(stream.read().strip())
+        except OSError:
+            continue
+    return found
+
+
+def end_descendants(uid: int | None, timeout_s: float = 5.0) -> None:
+    """End every process below this one, for machines without PID namespaces.
+
+    `uid`: a user that owns nothing else, when this process may become it; then none can fork its way out.
+    """
+    deadline = time.monotonic() + timeout_s
+    while (below := descendants(os.getpid())) and time.monotonic() < deadline:
+        if uid is not None:
+            pid = os.fork()
+            if pid == 0:
+                try:
+                    os.setresuid(uid, uid, uid)
+                    os.kill(-1, signal.SIGKILL)
+                finally:
+                    os._exit(0)
+        for child in below:
+            try:
+                os.kill(child, signal.SIGKILL)
+            except OSError:
+                continue
+        try:
+            while os.waitpid(-1, os.WNOHANG)[0]:
+                pass
+        except ChildProcessError:
+            return
+        time.sleep(0.005)

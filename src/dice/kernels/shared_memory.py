@@ -1,0 +1,47 @@
+"""Flat buffers in memory shared by two processes: sealed memfds, passed by file descriptor.
+
+The trusted side creates every buffer and seals its size, so no other process can shrink it under a reader (which
+would be a fatal SIGBUS there). The name of a buffer is nobody's business: only who is handed the descriptor sees it.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import fcntl
+import mmap
+import os
+
+import torch
+
+_SEALS = fcntl.F_SEAL_SHRINK | fcntl.F_SEAL_GROW | fcntl.F_SEAL_SEAL if hasattr(fcntl, "F_SEAL_SEAL") else 0
+
+
+class SharedBuffer:
+    """Shared bytes as a flat uint8 tensor (`tensor`). Close it when no view of it is in use."""
+
+    def __init__(self, fd: int, n_bytes: int) -> None:
+        self.fd = fd
+        self.n_bytes = n_bytes
+        self._map = mmap.mmap(fd, max(n_bytes, 1), mmap.MAP_SHARED)
+        self.tensor = torch.frombuffer(self._map, dtype=torch.uint8, count=max(n_bytes, 1))[:n_bytes]
+
+    @classmethod
+    def create(cls, n_bytes: int) -> SharedBuffer:
+        """A new zero-filled buffer of fixed size. Memory is taken only as it is touched. Raises OSError."""
+        fd = os.memfd_create("dice-values", os.MFD_CLOEXEC | os.MFD_ALLOW_SEALING)
+        try:
+            os.ftruncate(fd, max(n_bytes, 1))
+            fcntl.fcntl(fd, fcntl.F_ADD_SEALS, _SEALS)
+            return cls(fd, n_bytes)
+        except OSError:
+            os.close(fd)
+            raise
+
+    def close(self) -> None:
+        """Give the descriptor and, once no tensor views it, the memory back."""
+        if self.fd >= 0:
+            os.close(self.fd)
+            self.fd = -1
+            del self.tensor
+            with contextlib.suppress(BufferError):  # a view is alive somewhere: the map goes with it
+                self._map.close()

@@ -1,0 +1,202 @@
+"""Nested values as a JSON header and one flat buffer: how inputs and outputs cross between processes.
+
+`plan` looks at a value and gives its header (plain JSON) and the tensors to copy; `write` copies them into a shared
+buffer; `read` rebuilds the value from a header and a buffer. A header that came from a candidate is checked completely
+before a byte is touched: nothing is unpickled, evaluated or looked up by name outside the tables below.
+
+Known: tensors of every dense dtype, any layout of strides (rebuilt contiguous), list, tuple, named tuple (rebuilt as a
+tuple), dict, bool, int, float, complex, str, None, torch.dtype, torch.device, torch.Size.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from typing import Any
+
+import torch
+
+ALIGNMENT = 256
+MAX_DEPTH = 32
+MAX_NODES = 20_000
+MAX_TEXT = 1 << 20
+MAX_DIMENSIONS = 64
+
+_KNOWN_DTYPES = """
+    bool uint8 int8 int16 int32 int64 uint16 uint32 uint64 float16 bfloat16 float32 float64 complex32 complex64
+    complex128 float8_e4m3fn float8_e5m2 float8_e4m3fnuz float8_e5m2fnuz float8_e8m0fnu
+"""
+_DTYPES: dict[str, torch.dtype] = {name: getattr(torch, name) for name in _KNOWN_DTYPES.split() if hasattr(torch, name)}
+_DTYPE_NAMES = {dtype: name for name, dtype in _DTYPES.items()}
+
+Header = dict[str, Any]
+
+# Bound at import, at the base class: code that runs later in the same process cannot put itself in between by a
+# subclass, an attribute on an instance or a patched method.
+_detach = torch.Tensor.detach
+_copy = torch.Tensor.copy_
+_resolve_conj, _resolve_neg = torch.Tensor.resolve_conj, torch.Tensor.resolve_neg
+_as_plain = torch.Tensor.as_subclass
+_is_tensor = torch.is_tensor
+
+
+class UnsupportedValue(TypeError):
+    """The value holds something that cannot cross: the message names its place and type."""
+
+
+class BadHeader(ValueError):
+    """A header that does not describe a value, or does not fit its buffer."""
+
+
+def plan(value: Any) -> tuple[Header, list[torch.Tensor], int]:
+    """(header, tensors in the order of their offsets, bytes of the buffer). Raises UnsupportedValue."""
+    tensors: list[torch.Tensor] = []
+    state = {"bytes": 0, "nodes": 0}
+
+    def visit(item: Any, where: str, depth: int) -> Header:
+        state["nodes"] += 1
+        if depth > MAX_DEPTH or state["nodes"] > MAX_NODES:
+            raise UnsupportedValue(f"{where}: nested deeper than {MAX_DEPTH} or more than {MAX_NODES} parts")
+        if _is_tensor(item):
+            return add_tensor(item, where)
+        if item is None or isinstance(item, bool):
+            return {"kind": "plain", "value": item}
+        if isinstance(item, torch.Size):
+            return {"kind": "size", "value": [int(n) for n in item]}
+        if isinstance(item, int):
+            return {"kind": "int", "value": hex(int(item))}
+        if isinstance(item, float):
+            return {"kind": "float", "value": float(item).hex()}
+        if isinstance(item, complex):
+            return {"kind": "complex", "value": [float(item.real).hex(), float(item.imag).hex()]}
+        if isinstance(item, str):
+            if len(item) > MAX_TEXT:
+                raise UnsupportedValue(f"{where}: a string of {len(item)} characters")
+            return {"kind": "plain", "value": str(item)}
+        if isinstance(item, torch.dtype):
+            return {"kind": "dtype", "value": _dtype_name(item, where)}
+        if isinstance(item, torch.device):
+            return {"kind": "device", "value": str(item)}
+        if isinstance(item, list | tuple):
+            kind = "list" if isinstance(item, list) else "tuple"
+            return {"kind": kind, "items": [visit(part, f"{where}[{i}]", depth + 1) for i, part in enumerate(item)]}
+        if isinstance(item, dict):
+            pairs = [
+                [visit(key, f"{where} key", depth + 1), visit(part, f"{where}[{key!r:.40}]", depth + 1)]
+                for key, part in item.items()
+            ]
+            return {"kind": "dict", "items": pairs}
+        raise UnsupportedValue(f"{where}: a value of type {type(item).__module__}.{type(item).__qualname__}")
+
+    def add_tensor(tensor: torch.Tensor, where: str) -> Header:
+        tensor = _detach(_as_plain(tensor, torch.Tensor))
+        if tensor.layout is not torch.strided:
+            raise UnsupportedValue(f"{where}: a tensor of layout {tensor.layout}")
+        if tensor.is_meta:
+            raise UnsupportedValue(f"{where}: a tensor without data (device meta)")
+        name = _dtype_name(tensor.dtype, where)
+        offset = -(-state["bytes"] // ALIGNMENT) * ALIGNMENT
+        n_bytes = tensor.numel() * tensor.element_size()
+        state["bytes"] = offset + n_bytes
+        tensors.append(_resolve_neg(_resolve_conj(tensor)))
+        return {
+            "kind": "tensor",
+            "dtype": name,
+            "shape": list(tensor.shape),
+            "device": tensor.device.type,
+            "offset": offset,
+            "bytes": n_bytes,
+        }
+
+    header = visit(value, "value", 0)
+    return header, tensors, state["bytes"]
+
+
+def _dtype_name(dtype: torch.dtype, where: str) -> str:
+    if dtype not in _DTYPE_NAMES:
+        raise UnsupportedValue(f"{where}: the dtype {dtype}")
+    return _DTYPE_NAMES[dtype]
+
+
+def write(tensors: list[torch.Tensor], header: Header, buffer: torch.Tensor) -> None:
+    """Copy the tensors of `plan` to their places in `buffer` (uint8, on any device)."""
+    for tensor, node in zip(tensors, _tensor_nodes(header), strict=True):
+        if tensor.numel():
+            _copy(_view(buffer, node), tensor)
+
+
+def read(header: Any, buffer: torch.Tensor, place: Callable[[torch.Tensor, str], torch.Tensor]) -> Any:
+    """Rebuild a value. `buffer`: uint8. `place` gets each tensor (a view of the buffer) with the device type that it
+    had, and returns the tensor to use: it must copy, or the value stays bound to the buffer. Raises BadHeader."""
+    state = {"nodes": 0, "end": 0}
+
+    def visit(node: Any, depth: int) -> Any:
+        state["nodes"] += 1
+        if depth > MAX_DEPTH or state["nodes"] > MAX_NODES:
+            raise BadHeader("too deep or too many parts")
+        if not isinstance(node, dict):
+            raise BadHeader("a part is not an object")
+        kind, value = node.get("kind"), node.get("value")
+        if kind == "tensor":
+            check_tensor(node)
+            return place(_view(buffer, node), node["device"])
+        if kind == "plain" and (value is None or isinstance(value, bool | str)):
+            return value
+        if kind == "int" and isinstance(value, str):
+            return int(value, 16)
+        if kind == "float" and isinstance(value, str):
+            return float.fromhex(value)
+        if kind == "complex" and isinstance(value, list) and len(value) == 2:
+            return complex(float.fromhex(value[0]), float.fromhex(value[1]))
+        if kind == "size" and isinstance(value, list) and all(type(n) is int and n >= 0 for n in value):
+            return torch.Size(value)
+        if kind == "dtype" and isinstance(value, str) and value in _DTYPES:
+            return _DTYPES[value]
+        if kind == "device" and isinstance(value, str):
+            return torch.device(value)
+        items = node.get("items")
+        if kind in ("list", "tuple") and isinstance(items, list):
+            parts = [visit(part, depth + 1) for part in items]
+            return parts if kind == "list" else tuple(parts)
+        if kind == "dict" and isinstance(items, list) and all(isinstance(p, list) and len(p) == 2 for p in items):
+            return {visit(key, depth + 1): visit(part, depth + 1) for key, part in items}
+        raise BadHeader(f"a part of unknown kind {str(kind)[:40]!r}")
+
+    def check_tensor(node: Header) -> None:
+        dtype, shape, offset, n_bytes = (node.get(key) for key in ("dtype", "shape", "offset", "bytes"))
+        if not isinstance(dtype, str) or dtype not in _DTYPES or node.get("device") not in ("cpu", "cuda"):
+            raise BadHeader("a tensor of unknown dtype or device")
+        if not isinstance(shape, list) or len(shape) > MAX_DIMENSIONS:
+            raise BadHeader("a tensor without a shape")
+        if not all(type(n) is int and 0 <= n < 1 << 48 for n in (*shape, offset, n_bytes)):
+            raise BadHeader("a tensor with a bad size")
+        if n_bytes != math.prod(shape) * _DTYPES[dtype].itemsize:
+            raise BadHeader("a tensor whose bytes do not match its shape")
+        if offset % ALIGNMENT or offset < state["end"] or offset + n_bytes > buffer.numel():  # type: ignore[operator]
+            raise BadHeader("a tensor outside its buffer")
+        state["end"] = offset + n_bytes  # type: ignore[operator]
+
+    try:
+        return visit(header, 0)
+    except BadHeader:
+        raise
+    except (TypeError, ValueError, OverflowError, RuntimeError, AttributeError) as error:
+        raise BadHeader(f"not a value: {str(error)[:200]}") from error
+
+
+def tensor_bytes(header: Header) -> int:
+    """Bytes of all tensors in a trusted header."""
+    return sum(node["bytes"] for node in _tensor_nodes(header))
+
+
+def _view(buffer: torch.Tensor, node: Header) -> torch.Tensor:
+    flat = buffer[node["offset"] : node["offset"] + node["bytes"]]
+    return flat.view(_DTYPES[node["dtype"]]).reshape(node["shape"])
+
+
+def _tensor_nodes(header: Header) -> list[Header]:
+    if header["kind"] == "tensor":
+        return [header]
+    if header["kind"] == "dict":
+        return [node for pair in header["items"] for part in pair for node in _tensor_nodes(part)]
+    return [node for part in header.get("items", ()) for node in _tensor_nodes(part)]

@@ -1,0 +1,449 @@
+"""The zygote: one process that has imported PyTorch once and forks candidates from it.
+
+`import torch` costs seconds; a fork costs milliseconds. The zygote never touches CUDA (a context does not survive a
+fork), runs no candidate code and holds no secrets. `Zygote` is the handle: any number of graders, also in other
+processes that were forked later, ask it for candidates over a Unix socket. It ends when the last process that holds the
+handle's pipe ends, and its candidates end with it. A handle may be pickled: the copy finds the same zygote by its
+folder, and starts a new one there when that has died.
+
+    python -P -m dice.kernels.zygote --directory DIR --life FD     (started by `Zygote.start`)
+"""
+
+from __future__ import annotations
+
+import argparse
+import array
+import contextlib
+import fcntl
+import gc
+import json
+import os
+import select
+import shutil
+import signal
+import socket
+import subprocess
+import sys
+import tempfile
+import time
+import traceback
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from dice.errors import HarnessError
+from dice.kernels import linux
+from dice.kernels.process_tree import end_descendants
+from dice.kernels.sandbox import (
+    Layers,
+    SandboxSpec,
+    confine,
+    enter_jail,
+    enter_user_namespace,
+    own_uid,
+    prepare_namespaces,
+    runtime_paths,
+)
+
+START_TIMEOUT_S = 120.0
+_TAIL_BYTES = 16_384
+
+
+@dataclass(frozen=True)
+class Spawned:
+    """A candidate's process 1 as the grader sees it. `pidfd` becomes readable when everything of it is gone."""
+
+    pid: int
+    pidfd: int
+
+
+class Zygote:
+    """Handle of the zygote process; usable from any process that inherits it by fork.
+
+    `visible`: further folders that candidates may read (the build's support libraries, never results or inputs).
+    """
+
+    def __init__(self, visible: tuple[str, ...] = ()) -> None:
+        self._visible = visible
+        self._directory = tempfile.mkdtemp(prefix="dice-zygote-")
+        self._owner = os.getpid()
+        self._process: subprocess.Popen[bytes] | None = None
+        self._launcher = -1
+        self._life = -1
+        self._connection: tuple[int, socket.socket] | None = None
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {"_visible": self._visible, "_directory": self._directory}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        self.__dict__ |= {
+            **state,
+            "_owner": -1,
+            "_process": None,
+            "_launcher": -1,
+            "_life": -1,
+            "_connection": None,
+        }
+
+    def start(self) -> None:
+        """Start the process and wait until it answers. Raises HarnessError with its last words."""
+        with open(f"{self._directory}/lock", "w") as lock:
+            fcntl.flock(lock, fcntl.LOCK_EX)
+            if self._try_connect():
+                return
+            self._launch()
+
+    def _launch(self) -> None:
+        address = f"{self._directory}/socket"
+        for name in (address, f"{self._directory}/binding"):
+            Path(name).unlink(missing_ok=True)
+        if self._life >= 0:
+            os.close(self._life)
+        life_read, self._life = os.pipe()
+        with open(f"{self._directory}/log", "wb") as log:
+            process = subprocess.Popen(
+                [
+                    *(sys.executable, "-P", "-m", "dice.kernels.zygote"),
+                    *("--directory", self._directory, "--life", str(life_read)),
+                    *(item for path in self._visible for item in ("--visible", path)),
+                ],
+                stdin=subprocess.DEVNULL,
+                stdout=log,
+                stderr=log,
+                pass_fds=[life_read],
+                start_new_session=True,
+                env=_zygote_environment(),
+                cwd="/",
+            )
+        os.close(life_read)
+        deadline = time.monotonic() + START_TIMEOUT_S
+        while not self._try_connect():
+            if process.poll() is not None or time.monotonic() > deadline:
+                process.kill()
+                words = Path(f"{self._directory}/log").read_text(errors="replace").strip().splitlines()
+                raise HarnessError(f"The zygote process did not start: {words[-1] if words else 'no message'}.")
+            time.sleep(0.02)
+        self._process, self._launcher = process, os.getpid()
+
+    def _try_connect(self) -> bool:
+        connection = socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+        try:
+            connection.connect(f"{self._directory}/socket")
+        except OSError:
+            connection.close()
+            return False
+        self._connection = (os.getpid(), connection)
+        return True
+
+    def spawn(self, spec: SandboxSpec, channel: socket.socket, status: socket.socket) -> Spawned:
+        """Fork a candidate with its ends of the two sockets. Restarts a zygote that was killed, once.
+
+        Raises HarnessError when there is no candidate to be had.
+        """
+        request = json.dumps(spec.model_dump()).encode()
+        for attempt in range(2):
+            try:
+                if self._connection is None or self._connection[0] != os.getpid():
+                    self.start()
+                assert self._connection is not None
+                return self._request(self._connection[1], request, [channel.fileno(), status.fileno()])
+            except OSError as error:
+                self._drop_connection()
+                if attempt:
+                    raise HarnessError(f"The zygote process does not answer ({error}).") from error
+        raise AssertionError("unreachable")
+
+    def _request(self, connection: socket.socket, request: bytes, fds: list[int]) -> Spawned:
+        connection.settimeout(30)
+        rights = [(socket.SOL_SOCKET, socket.SCM_RIGHTS, array.array("i", fds))]
+        connection.sendmsg([request], rights)
+        data, received, _, _ = socket.recv_fds(connection, 4096, 1)
+        if not data:
+            raise ConnectionError("end of stream")
+        answer = json.loads(data)
+        if "error" in answer:
+            raise HarnessError(f"No process for a candidate: {answer['error']}.")
+        return Spawned(pid=answer["pid"], pidfd=received[0])
+
+    def _drop_connection(self) -> None:
+        if self._connection is not None:
+            self._connection[1].close()
+            self._connection = None
+
+    def close(self) -> None:
+        """End the zygote and its candidates, when called by the process that made the handle."""
+        self._drop_connection()
+        if self._life >= 0:
+            os.close(self._life)
+            self._life = -1
+        if self._process is not None and self._launcher == os.getpid():
+            self._process.terminate()
+            self._process.wait()
+            self._process = None
+        if self._owner == os.getpid():
+            shutil.rmtree(self._directory, ignore_errors=True)
+
+    def __enter__(self) -> Zygote:
+        self.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+
+def _zygote_environment() -> dict[str, str]:
+    kept = ("CUDA_", "NVIDIA_", "NCCL_", "NVSHMEM_", "TORCH_SYMM_MEM_", "LD_LIBRARY_PATH", "PATH", "PYTHONPATH")
+    environment = {name: value for name, value in os.environ.items() if name.startswith(kept)}
+    # Thread pools made at import would not survive the fork, and a process with threads cannot make a user namespace.
+    environment |= {"LANG": "C.UTF-8", "OPENBLAS_NUM_THREADS": "1", "MKL_NUM_THREADS": "1"}
+    # torch.utils.cpp_extension asks for GPUs when it is imported; asked through the runtime, no child could use CUDA.
+    return {**environment, "PYTORCH_NVML_BASED_CUDA_CHECK": "1"}
+
+
+# ---- inside the zygote's process --------------------------------------------------------------------------------
+
+
+def main() -> None:
+    """Serve forks until the last holder of the handle is gone."""
+    parser = argparse.ArgumentParser(description="Forks candidates; started by dice.kernels.zygote.Zygote.")
+    parser.add_argument("--directory", required=True)
+    parser.add_argument("--life", type=int, required=True)
+    parser.add_argument("--visible", action="append", default=[])
+    arguments = parser.parse_args()
+
+    layers = Layers()
+    if os.geteuid() != 0:
+        layers.attempt("user_namespace", enter_user_namespace)
+
+    os.environ["TORCHINDUCTOR_CACHE_DIR"] = f"{arguments.directory}/inductor"
+    from dice.kernels import candidate  # imports torch: the point of this process
+
+    candidate.warm_up()
+
+    listener = socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+    listener.bind(f"{arguments.directory}/binding")
+    listener.listen(64)
+    jail = f"{arguments.directory}/jail"
+    os.makedirs(jail, exist_ok=True)
+    directory = os.open(arguments.directory, os.O_PATH | os.O_CLOEXEC)
+    jailed = layers.attempt("jail", lambda: enter_jail(jail, [*runtime_paths(), *arguments.visible]))
+    gc.collect()
+    gc.freeze()  # the collector's marks would copy every page in every child
+    # Only now: a client that can connect may spawn.
+    os.rename("binding", "socket", src_dir_fd=directory, dst_dir_fd=directory)
+    os.close(directory)
+    _serve(listener, arguments.life, layers, jailed)
+
+
+def _serve(listener: socket.socket, life: int, layers: Layers, jailed: bool) -> None:
+    own_pids = os.open("/proc/self/ns/pid", os.O_RDONLY | os.O_CLOEXEC) if os.path.exists("/proc/self/ns/pid") else -1
+    poll = select.poll()
+    poll.register(listener, select.POLLIN)
+    poll.register(life, select.POLLIN)
+    connections: dict[int, socket.socket] = {}
+    while True:
+        for fd, _ in poll.poll(1000):
+            if fd == life:
+                return  # hung up: nobody needs this process any more
+            if fd == listener.fileno():
+                connection, _ = listener.accept()
+                connections[connection.fileno()] = connection
+                poll.register(connection, select.POLLIN)
+                continue
+            connection = connections[fd]
+            try:
+                data, fds, _, _ = socket.recv_fds(connection, 65536, 2)
+            except OSError:
+                data, fds = b"", []
+            if len(fds) == 2 and data:
+                _answer(connection, json.loads(data), fds, layers, jailed, own_pids)
+            else:
+                poll.unregister(connection)
+                connection.close()
+                del connections[fd]
+            for received in fds:
+                os.close(received)
+        _reap()
+
+
+def _reap() -> None:
+    try:
+        while os.waitpid(-1, os.WNOHANG)[0]:
+            pass
+    except ChildProcessError:
+        pass
+
+
+def _answer(
+    connection: socket.socket,
+    request: dict[str, Any],
+    fds: list[int],
+    inherited: Layers,
+    jailed: bool,
+    own_pids: int,
+) -> None:
+    spec = SandboxSpec.model_validate(request)
+    own_pid = os.getpid()
+    layers = Layers()
+    layers.names, layers.missing = list(inherited.names), list(inherited.missing)
+    layers.attempt("pid_namespace", lambda: linux.unshare(linux.CLONE_NEWPID))
+    try:
+        pid = os.fork()
+    except OSError as error:
+        _reply(connection, {"error": f"fork: {error.strerror}"}, [])
+        return
+    finally:
+        if "pid_namespace" in layers.names and os.getpid() == own_pid:
+            linux.setns(own_pids, linux.CLONE_NEWPID)
+    if pid == 0:
+        try:
+            supervise(spec, fds[0], fds[1], layers, jailed)
+        except BaseException:  # noqa: BLE001 - the last frame of a forked process: report, never return
+            _say(fds[1], {"broken": traceback.format_exc()[-2000:]})
+        finally:
+            os._exit(1)
+    pidfd = os.pidfd_open(pid)
+    if not _reply(connection, {"pid": pid}, [pidfd]):
+        signal.pidfd_send_signal(pidfd, signal.SIGKILL)  # the grader is gone
+    os.close(pidfd)
+
+
+def _reply(connection: socket.socket, message: dict[str, Any], fds: list[int]) -> bool:
+    try:
+        socket.send_fds(connection, [json.dumps(message).encode()], fds)
+    except OSError:
+        return False
+    return True
+
+
+def _say(status: int, message: dict[str, Any]) -> None:
+    with contextlib.suppress(OSError):  # the grader is gone; the hang-up ends this process
+        os.write(status, json.dumps(message).encode())
+
+
+def supervise(spec: SandboxSpec, channel: int, status: int, layers: Layers, jailed: bool) -> None:
+    """Process 1 of the candidate's namespaces: set up, fork the candidate, drain its output, report its end.
+
+    When this process ends, for whatever reason, the kernel ends everything in its PID namespace.
+    """
+    linux.die_with_parent(signal.SIGKILL)
+    os.setsid()
+    # In its own namespace this process is number 1 and getpid says nothing unique; the kernel's view of it does.
+    uid = own_uid(_outer_pid()) if os.geteuid() == 0 else os.geteuid()
+    scratch = prepare_namespaces(layers, spec, jailed, uid)
+    read_end, write_end = os.pipe()
+    ready_read, ready_write = os.pipe()
+    pid = os.fork()
+    if pid == 0:
+        try:
+            _become_candidate(spec, channel, write_end, ready_write, layers, scratch, uid)
+        except BaseException:  # noqa: BLE001 - as above
+            os.write(ready_write, json.dumps({"broken": traceback.format_exc()[-2000:]}).encode())
+        finally:
+            os._exit(1)
+    for fd in (channel, write_end, ready_write):
+        os.close(fd)
+    if "pid_namespace" not in layers.names:
+        linux.become_subreaper()
+    linux.set_dumpable(False)
+    report = b""
+    while part := os.read(ready_read, 65536):
+        report += part
+    os.close(ready_read)
+    _say(status, {**json.loads(report or b'{"broken": "died while giving up its rights"}'), "scratch": scratch})
+    _watch(pid, read_end, status, spec.output_bytes)
+    if "pid_namespace" not in layers.names:
+        end_descendants(uid if uid != os.geteuid() else None)
+
+
+def _outer_pid() -> int:
+    """A number that no other live candidate of this machine has: the inode of the new PID namespace, else the pid."""
+    pid = os.getpid()
+    return pid if pid != 1 else os.stat("/proc/self/ns/pid").st_ino
+
+
+def _become_candidate(
+    spec: SandboxSpec, channel: int, output: int, ready: int, layers: Layers, scratch: str, uid: int
+) -> None:
+    os.setsid()
+    null = os.open("/dev/null", os.O_RDWR)
+    os.dup2(null, 0)
+    os.dup2(output, 1)
+    os.dup2(output, 2)
+    channel, ready = _gather([channel, ready])
+    confine(layers, spec, scratch, uid)
+    os.write(ready, json.dumps({"isolation": layers.names, "missing": layers.missing}).encode())
+    os.close(ready)
+
+    from dice.kernels import candidate
+
+    candidate.serve(socket.socket(fileno=channel), spec, scratch)
+    os._exit(0)
+
+
+def _gather(fds: list[int]) -> list[int]:
+    """Move the descriptors to 3, 4, ... and close every other one above 2."""
+    high = [fcntl.fcntl(fd, fcntl.F_DUPFD_CLOEXEC, 100) for fd in fds]
+    for index, fd in enumerate(high):
+        os.dup2(fd, 3 + index, inheritable=False)
+    os.closerange(3 + len(fds), _highest_descriptor() + 1)
+    return [3 + index for index in range(len(fds))]
+
+
+def _highest_descriptor() -> int:
+    return max(int(name) for name in os.listdir("/proc/self/fd"))
+
+
+def _watch(pid: int, output: int, status: int, output_bytes: int) -> None:
+    """Drain the candidate's output until it ends, then report; return at once when the grader hangs up."""
+    pidfd = os.pidfd_open(pid)
+    os.set_blocking(output, False)
+    poll = select.poll()
+    poll.register(pidfd, select.POLLIN)
+    poll.register(output, select.POLLIN)
+    poll.register(status, 0)  # hang-ups are always reported
+    tail, total, kept = bytearray(), 0, min(output_bytes, _TAIL_BYTES)
+    while True:
+        events = {fd for fd, _ in poll.poll(500)}
+        if status in events:
+            return
+        if output in events:
+            part = _drain(output)
+            if part is None:
+                poll.unregister(output)
+            else:
+                total += len(part)
+                tail = (tail + part)[-kept:]
+        if pidfd in events:
+            break
+        _reap_others(pid)
+    _, wait_status, usage = os.wait4(pid, 0)
+    tail = (tail + (_drain(output) or b""))[-kept:]
+    end = {"signal": os.WTERMSIG(wait_status)} if os.WIFSIGNALED(wait_status) else {"exit": os.WEXITSTATUS(wait_status)}
+    words = {"tail": tail.decode(errors="replace"), "output_bytes": total}
+    _say(status, {**end, **words, "cpu_s": usage.ru_utime + usage.ru_stime, "max_rss_kib": usage.ru_maxrss})
+
+
+def _drain(fd: int) -> bytes | None:
+    try:
+        return os.read(fd, 1 << 20) or None
+    except BlockingIOError:
+        return b""
+    except OSError:
+        return None
+
+
+def _reap_others(pid: int) -> None:
+    """Collect orphans that were handed to process 1, but leave the candidate's own end to `wait4`."""
+    while True:
+        try:
+            ended = os.waitid(os.P_ALL, 0, os.WEXITED | os.WNOHANG | os.WNOWAIT)
+        except ChildProcessError:
+            return
+        if ended is None or ended.si_pid == pid:
+            return
+        os.waitpid(ended.si_pid, 0)
+
+
+if __name__ == "__main__":
+    main()
