@@ -17,6 +17,7 @@ STAGES = {
     "problems": ("dice.data.kernelbench", "load a benchmark's problems into JSON lines"),
     "infill": ("dice.data.infilling", "split pairs into prefix, middle and suffix"),
     "tokenizer": ("dice.data.tokenizer", "train a small byte-level BPE on pairs"),
+    "difficulty": ("dice.data.difficulty", "label programs by difficulty"),
     "verify": ("dice.kernels.verify", "build, run, judge and time CUDA kernels"),
 }
 

@@ -23,7 +23,7 @@ Kind = Literal["text", "structure", "ngram"]
 
 NGRAM = 10
 """Tokens of an n-gram."""
-CONTAINMENT = 0.8
+CONTAINMENT = 0.6
 """Share of a problem's distinctive n-grams that makes a leak."""
 MIN_DISTINCTIVE = 40
 """A problem with fewer distinctive n-grams is too small to be recognised by them; text and structure remain."""

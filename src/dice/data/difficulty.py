@@ -1,0 +1,192 @@
+"""`dice difficulty`: how hard is a program, on KernelBench's scale?
+
+1  one operator
+2  several operators in a chain: what fusion is about
+3  an architecture: several layers with weights, or one that is an architecture by itself (LSTM, attention)
+
+A label in the data is used where there is one. Otherwise the level follows from the list of operators that the
+forward pass applies: from torch.fx (`dice.data.tracing`), or from the source (`dice.data.interpretation`) where
+torch.fx cannot follow the program or nothing may be executed. Which of the three gave it stands in the result.
+
+The paper (section 4.2) had a language model, Mercury Coder, label its programs; neither prompt nor scale is published.
+benchmarks/difficulty_agreement.py measures how far this rule agrees with the published labels.
+"""
+
+from __future__ import annotations
+
+import argparse
+from collections import Counter
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import ExitStack
+from pathlib import Path
+from typing import Literal
+
+from pydantic import BaseModel, ConfigDict
+from tqdm import tqdm
+
+from dice.config import load_config, stage_config, to_spec
+from dice.data.interpretation import operators_of_source
+from dice.data.pair import OnBad, Pair
+from dice.data.sources import FORMATS, label_of, read_source
+from dice.data.tracing import NotTraced, TracingWorker
+from dice.errors import DiceError
+from dice.jsonl import write_jsonl
+from dice.manifest import Stopwatch, write_manifest
+
+By = Literal["label", "fx", "source"]
+
+FREE = frozenset(
+    [
+        "AlphaDropout", "Dropout", "Dropout1d", "Dropout2d", "Dropout3d", "FeatureAlphaDropout", "Flatten", "Identity",
+        "Unflatten", "arange", "as_tensor", "atleast_1d", "atleast_2d", "atleast_3d", "bool", "broadcast_tensors",
+        "broadcast_to", "chunk", "clone", "contiguous", "cpu", "cuda", "detach", "double", "dropout", "empty",
+        "empty_like", "equal", "expand", "expand_as", "eye", "flatten", "float", "full", "full_like", "getitem", "half",
+        "imag", "int", "linspace", "long", "meshgrid", "narrow", "new_full", "new_ones", "new_tensor", "new_zeros",
+        "ones", "ones_like", "rand", "rand_like", "randint", "randn", "randn_like", "real", "requires_grad", "reshape",
+        "resolve_conj", "resolve_neg", "select", "setitem", "split", "split_with_sizes", "squeeze", "tensor",
+        "tensor_split", "to", "type", "type_as", "unbind", "unflatten", "unsqueeze", "view", "view_as",
+        "view_as_complex", "view_as_real", "zeros", "zeros_like",
+    ]
+)  # fmt: skip
+"""Views, copies, conversions, constants and what does nothing at inference: no operator to write a kernel for.
+
+Permutations (`transpose`, `permute`) are not among them: they move data.
+"""
+WEIGHTED = frozenset(
+    [
+        "Bilinear", "Conv1d", "Conv2d", "Conv3d", "ConvTranspose1d", "ConvTranspose2d", "ConvTranspose3d", "Linear",
+        "addmm", "baddbmm", "bilinear", "bmm", "conv1d", "conv2d", "conv3d", "conv_transpose1d", "conv_transpose2d",
+        "conv_transpose3d", "einsum", "linear", "matmul", "mm",
+    ]
+)  # fmt: skip
+"""Matrix products and convolutions."""
+COMPOSITE = frozenset(
+    [
+        "GRU", "GRUCell", "LSTM", "LSTMCell", "MultiheadAttention", "RNN", "RNNCell", "Transformer",
+        "TransformerDecoder", "TransformerDecoderLayer", "TransformerEncoder", "TransformerEncoderLayer",
+    ]
+)  # fmt: skip
+"""Layers that are architectures by themselves."""
+ARCHITECTURE_WEIGHTED = 3
+"""Matrix products and convolutions from which on a program is an architecture."""
+ARCHITECTURE_OPERATORS = 10
+"""Operators from which on a program is an architecture."""
+
+
+class Difficulty(BaseModel):
+    """The level of one program and where it comes from. A row of the stage's output."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+    id: str
+    level: int | None
+    """Level; None only where the code does not define `Model`. A label may also be 0 (the paper's data has one)."""
+    by: By
+    operators: int | None = None
+    """Operators counted; None where a label was used."""
+    weighted: int | None = None
+    """Matrix products and convolutions among them."""
+    reason: str | None = None
+    """Why torch.fx was not used."""
+
+
+def level_of(operators: Sequence[str]) -> int:
+    """The level of a program that applies these operators."""
+    counted = [name for name in operators if name not in FREE]
+    weighted = sum(name in WEIGHTED for name in counted)
+    if weighted >= ARCHITECTURE_WEIGHTED or len(counted) >= ARCHITECTURE_OPERATORS or COMPOSITE.intersection(counted):
+        return 3
+    return 1 if len(counted) <= 1 else 2
+
+
+def difficulty_of(name: str, pytorch_code: str, worker: TracingWorker | None = None) -> Difficulty:
+    """The level from the operators; `worker` None: from the source alone, nothing is executed."""
+    operators, by, reason = None, "fx", None
+    if worker is not None:
+        try:
+            operators = worker.operators(pytorch_code)
+        except NotTraced as error:
+            reason = str(error)
+    if operators is None:
+        operators, by = operators_of_source(pytorch_code), "source"
+    if operators is None:
+        return Difficulty(id=name, level=None, by="source", reason="the code defines no class Model")
+    counted = [one for one in operators if one not in FREE]
+    return Difficulty(
+        id=name,
+        level=level_of(operators),
+        by=by,  # type: ignore[arg-type]
+        operators=len(counted),
+        weighted=sum(one in WEIGHTED for one in counted),
+        reason=reason,
+    )
+
+
+def difficulties(pairs: Iterable[Pair], method: Method = "auto", use_labels: bool = True) -> Iterator[Difficulty]:
+    """The level of every pair's PyTorch program. Raises HarnessError when the torch.fx worker cannot be started."""
+    with ExitStack() as stack:
+        worker = stack.enter_context(TracingWorker()) if method == "auto" else None
+        for pair in pairs:
+            label = label_of(pair) if use_labels else None
+            if label is not None:
+                yield Difficulty(id=pair.id, level=label, by="label")
+            else:
+                yield difficulty_of(pair.id, pair.pytorch_code, worker)
+
+
+Method = Literal["auto", "source"]
+
+
+@stage_config
+class DifficultyConfig:
+    """What `dice difficulty` reads and how it labels."""
+
+    data: str
+    """File of pairs or programs."""
+    format: str = "pairs"
+    """Row format of `data`: one of dice.data.sources.FORMATS."""
+    method: Method = "auto"
+    """`auto`: torch.fx in a confined worker, the source where that fails; `source`: nothing is executed."""
+    use_labels: bool = True
+    """Use the data's own labels where it has them."""
+    on_bad: OnBad = "refuse"
+    """What to do with bad rows: `refuse` the file, or `skip` and report them."""
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Command line of the stage."""
+    parser.add_argument("--data", help="pairs.jsonl, or a file of another format (--format)")
+    parser.add_argument("--format", choices=sorted(FORMATS), help="row format of --data (default: pairs)")
+    parser.add_argument("--method", choices=("auto", "source"), help="torch.fx first, or the source alone")
+    parser.add_argument("--ignore-labels", action="store_true", help="label every row anew")
+    parser.add_argument("--on-bad", choices=("refuse", "skip"), help="bad rows: refuse the file or skip and report")
+    parser.add_argument("--config", help="YAML with the same keys")
+    parser.add_argument("--set", action="append", default=[], metavar="KEY=VALUE", help="override one key")
+    parser.add_argument("--out", required=True, help="where the levels are written, as JSON lines")
+
+
+def run(args: argparse.Namespace) -> int:
+    """Label every row of a file. Raises DiceError."""
+    watch = Stopwatch()
+    given = {"data": args.data, "format": args.format, "method": args.method, "on_bad": args.on_bad}
+    overrides = [f"{key}={value}" for key, value in given.items() if value is not None]
+    overrides += ["use_labels=false"] if args.ignore_labels else []
+    config = load_config(DifficultyConfig, args.config, [*overrides, *args.set])
+    pairs, bad = read_source(config.format, config.data, on_bad=config.on_bad, require_cuda=False)
+    for row in bad:
+        print(row)
+    if not pairs:
+        raise DiceError(f"{config.data}: no rows to label.")
+    rows = list(tqdm(difficulties(pairs, config.method, config.use_labels), total=len(pairs), unit="program"))
+    write_jsonl(args.out, rows)
+    levels = Counter(str(row.level) for row in rows)
+    by = Counter(row.by for row in rows)
+    write_manifest(
+        args.out,
+        stage="difficulty",
+        spec=to_spec(config),
+        watch=watch,
+        inputs=[Path(config.data)],
+        extra={"levels": dict(levels), "by": dict(by), "bad_rows": len(bad)},
+    )
+    print(f"{len(rows)} programs: " + ", ".join(f"level {level}: {n}" for level, n in sorted(levels.items())))
+    return 0

@@ -1,0 +1,92 @@
+import json
+
+import pytest
+
+from dice.cli import main
+from dice.data.difficulty import FREE, Difficulty, difficulties, difficulty_of, level_of
+from dice.data.pair import Pair
+from dice.jsonl import read_jsonl
+
+HEAD = "import torch\nimport torch.nn as nn\n"
+TAIL = "\ndef get_inputs():\n    return [torch.randn(2, 4)]\n\ndef get_init_inputs():\n    return []\n"
+
+
+def module(forward, init="pass"):
+    return (
+        f"{HEAD}\nclass Model(nn.Module):\n    def __init__(self):\n        super().__init__()\n        {init}\n"
+        f"    def forward(self, x):\n        return {forward}\n{TAIL}"
+    )
+
+
+@pytest.mark.parametrize(
+    ("operators", "level"),
+    [
+        ([], 1),
+        (["relu"], 1),
+        (["view", "relu", "clone"], 1),
+        (["relu", "sum"], 2),
+        (["transpose", "relu"], 2),
+        (["Linear", "GroupNorm", "mul", "add", "sigmoid"], 2),
+        (["Linear", "ReLU", "Linear"], 2),
+        (["Linear", "ReLU", "Linear", "ReLU", "Linear"], 3),
+        (["LSTM"], 3),
+        (["relu"] * 9, 2),
+        (["relu"] * 10, 3),
+    ],
+)
+def test_levels(operators, level):
+    assert level_of(operators) == level
+
+
+def test_an_operator_that_is_free_never_counts():
+    assert level_of(["exp", *sorted(FREE)]) == 1
+
+
+def test_labels_come_first_and_can_be_ignored():
+    pair = Pair(id="a", pytorch_code=module("x.exp().sum()"), cuda_code="", source="s", level=1)
+    assert list(difficulties([pair], "source")) == [Difficulty(id="a", level=1, by="label")]
+    anew = next(difficulties([pair], "source", use_labels=False))
+    assert (anew.level, anew.by, anew.operators) == (2, "source", 2)
+
+
+def test_a_label_of_zero_is_a_label():
+    pair = Pair(id="a", pytorch_code=module("x.exp()"), cuda_code="", source="s", origin={"label": 0})
+    assert next(difficulties([pair], "source")).level == 0
+
+
+def test_the_source_stands_in_for_fx_and_says_so():
+    pairs = [
+        Pair(id="straight", pytorch_code=module("x.exp().sum()"), cuda_code="", source="s"),
+        Pair(id="branches", pytorch_code=module("x if x.sum() > 0 else -x"), cuda_code="", source="s"),
+    ]
+    straight, branches = difficulties(pairs, "auto")
+    assert (straight.by, straight.level, straight.reason) == ("fx", 2, None)
+    assert branches.by == "source"
+    assert branches.reason is not None
+    assert "TraceError" in branches.reason
+
+
+def test_code_without_a_model_has_no_level():
+    row = difficulty_of("a", "import torch\n")
+    assert (row.level, row.reason) == (None, "the code defines no class Model")
+
+
+def test_the_stage_writes_levels_and_a_manifest(tmp_path):
+    data = [
+        {"idx": 0, "level": "1", "pytorch_code": module("x.exp()"), "cuda_code": "", "raw_answer": "\\boxed{1}"},
+        {"idx": 1, "level": "2", "pytorch_code": module("x.exp().sum()"), "cuda_code": "", "raw_answer": "\\boxed{2}"},
+    ]
+    (tmp_path / "rl.json").write_text(json.dumps(data))
+    arguments = ["difficulty", "--data", str(tmp_path / "rl.json"), "--format", "end_to_end", "--method", "source"]
+    assert main([*arguments, "--out", str(tmp_path / "labels.jsonl")]) == 0
+    assert [row.by for row in read_jsonl(tmp_path / "labels.jsonl", Difficulty)] == ["label", "label"]
+    assert main([*arguments, "--ignore-labels", "--out", str(tmp_path / "rule.jsonl")]) == 0
+    assert [row.level for row in read_jsonl(tmp_path / "rule.jsonl", Difficulty)] == [1, 2]
+    manifest = json.loads((tmp_path / "rule.jsonl.manifest.json").read_text())
+    assert manifest["stage"] == "difficulty"
+    assert manifest["extra"] == {"levels": {"1": 1, "2": 1}, "by": {"source": 2}, "bad_rows": 0}
+
+
+def test_a_missing_file_is_one_sentence(tmp_path, capsys):
+    assert main(["difficulty", "--data", str(tmp_path / "none.json"), "--out", str(tmp_path / "x.jsonl")]) == 2
+    assert "no such file" in capsys.readouterr().err
