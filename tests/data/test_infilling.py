@@ -324,6 +324,11 @@ def test_a_response_for_a_hole_inside_a_call(response):
         extract_middle(split.prefix, split.suffix, "sorry, no string here")
 
 
+def test_reasoning_tags_inside_a_candidate_are_text():
+    code = AUTHORS.replace("*= 2.f", "*= 2.f /* <think> </think> */")
+    assert "</think>" in split_candidate(code).middle
+
+
 def test_an_indented_middle_is_cut_without_its_indentation():
     split = split_candidate(FORMS["attribute of the instance"][0])
     found = extract_middle(split.prefix, split.suffix, "        self.src = '''__global__ void b() {}'''\n")
@@ -333,7 +338,7 @@ def test_an_indented_middle_is_cut_without_its_indentation():
 # -- any text at all --
 
 LINES = st.lists(
-    st.text(st.characters(exclude_categories=["Cs", "Cc"], exclude_characters="\"'\\{}"), max_size=12), max_size=4
+    st.text(st.characters(exclude_categories=["Cs", "Cc"], exclude_characters="\"'\\{}<"), max_size=12), max_size=4
 )
 
 

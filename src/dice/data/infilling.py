@@ -22,7 +22,7 @@ from pydantic import BaseModel
 from tqdm import tqdm
 
 from dice.config import load_config, stage_config, to_spec
-from dice.data.middle import ExtractedMiddle, extract_middle
+from dice.data.middle import ExtractedMiddle, cut_middle, extract_middle
 from dice.data.pair import BadRow, OnBad, Pair, from_published, parse_python, read_pairs
 from dice.data.source_string import FoundBy, InfillingRefused, find_source
 from dice.jsonl import atomic_writer, write_jsonl
@@ -61,7 +61,7 @@ def split_candidate(cuda_code: str) -> InfillingSplit:
     data = cuda_code.removeprefix(mark).encode()
     start, end = _byte_span(place.node, data)
     prefix, middle, suffix = mark + data[:start].decode(), data[start:end].decode(), data[end:].decode()
-    found = extract_middle(prefix, suffix, middle)  # the model's view: what it must write can be told from the scaffold
+    found = cut_middle(prefix, suffix, middle)  # the model's view: what it must write can be told from the scaffold
     if found.middle != middle:
         raise InfillingRefused("not_a_string", "the source is not one plain string expression")
     return InfillingSplit(prefix, middle, suffix, place.variable, place.found_by)

@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import ast
-import io
 import re
-import tokenize
 from collections.abc import Iterator
 from dataclasses import dataclass
 
@@ -14,7 +12,7 @@ from dice.data.source_string import InfillingRefused, puts_text_together, unboun
 
 _HOLE = "__dice_hole__"
 _STRING_START = re.compile(r"(?<![^\r\n])[ \t]*(?:\w+[ \t]*=[ \t]*)?([rRfFuU]{0,2}[\"'])")
-_MAX_PARTS = 100  # tokens of an expression at its outermost level
+_NEWLINE = re.compile(r"\r\n|\r|\n")
 
 
 @dataclass(frozen=True)
@@ -39,22 +37,19 @@ def extract_middle(prefix: str, suffix: str, response: str) -> ExtractedMiddle:
     Raises InfillingRefused: hidden_variable, no_middle (no such assignment or expression), unfinished (it has no
     end), not_a_string.
     """
-    variable = hole_variable(prefix, suffix)
     answer = len(response) - len(response.rpartition("</think>")[2])  # what a draft in the reasoning says is no answer
-    if "<think>" in response[answer:]:
+    if response[answer:].lstrip().startswith("<think>"):
         raise InfillingRefused("no_middle", "the reasoning section never ends, so there is no answer")
+    return cut_middle(prefix, suffix, response, answer)
+
+
+def cut_middle(prefix: str, suffix: str, response: str, answer: int = 0) -> ExtractedMiddle:
+    """`extract_middle` for a response whose answer begins at offset `answer`."""
+    variable = hole_variable(prefix, suffix)
     starts = _assignment_starts(response, variable, answer) if variable else _expression_starts(response, answer)
-    refusal = InfillingRefused(
-        "no_middle", f"the response does not assign to '{variable}'" if variable else "no string"
-    )
+    refusal = InfillingRefused("no_middle", f"no assignment to '{variable}'" if variable else "no string")
     for start in starts:
-        ends = _statement_ends(response, start) if variable else _expression_ends(response, start)
-        value: ast.expr | None = None
-        end = start
-        for end in ends:
-            value = _value_of(response[start:end], assignment=variable is not None)
-            if value is not None:
-                break
+        value, end = _assignment_at(response, start) if variable else _expression_at(response, start)
         if value is None:
             refusal = InfillingRefused("unfinished", "the string has no end or is not valid Python")
         elif is_string_expression(value) and _has_text(value):
@@ -124,65 +119,44 @@ def _expression_starts(text: str, begin: int) -> Iterator[int]:
         yield match.start(1)
 
 
-def _tokens(text: str) -> Iterator[tokenize.TokenInfo]:
-    """Tokens until the text ends or stops being Python."""
-    lines = io.StringIO(re.sub(r"\r(?!\n)", "\n", text) + "\n", newline="")  # the tokenizer knows no lone \r
+def _assignment_at(text: str, start: int) -> tuple[ast.expr | None, int]:
+    """Value and end of the assignment at `start`: of the fewest lines that are valid Python. (None, start): no end."""
+    for end in _line_ends(text, start):
+        if body := _parsed(text[start:end]):
+            value = body[0].value if isinstance(body[0], ast.Assign | ast.AnnAssign) else None
+            return value, start + _end_in(text[start:end], body[0])
+    return None, start
+
+
+def _expression_at(text: str, start: int) -> tuple[ast.expr | None, int]:
+    """The same for an expression, which stands in a call: it may go over lines, and the call's rest may follow."""
+    found: tuple[ast.expr | None, int] = None, start
+    for end in _line_ends(text, start):
+        for closing in ("\n)", ""):  # without: the response closes the call itself
+            call = "f(" + text[start:end]
+            body = _parsed(call + closing)
+            if body and isinstance(body[0], ast.Expr) and isinstance(body[0].value, ast.Call) and body[0].value.args:
+                value = body[0].value.args[0]
+                found = max(found, (value, start + _end_in(call, value) - len("f(")), key=lambda pair: pair[1])
+    return found
+
+
+def _line_ends(text: str, start: int) -> Iterator[int]:
+    for match in _NEWLINE.finditer(text, start):
+        yield match.start()
+    yield len(text)
+
+
+def _parsed(text: str) -> list[ast.stmt]:
     try:
-        yield from tokenize.generate_tokens(lines.readline)
-    except (tokenize.TokenError, SyntaxError):
-        return
-
-
-def _offsets(text: str) -> list[int]:
-    return [0, *(match.end() for match in re.finditer(r"\r\n|\r|\n", text))]
-
-
-def _statement_ends(text: str, start: int) -> Iterator[int]:
-    """The end of the first logical line at `start`, without its comment; nothing when it does not end."""
-    lines = _offsets(text[start:])
-    end, depth = start, 0
-    for token in _tokens(text[start:]):
-        if token.type == tokenize.NEWLINE or (token.string == ";" and depth == 0):
-            yield end
-            return
-        if token.type == tokenize.ERRORTOKEN:
-            return
-        if token.type == tokenize.OP:
-            depth += (token.string in "([{") - (token.string in ")]}")
-        if token.type not in (tokenize.COMMENT, tokenize.NL):
-            end = start + lines[token.end[0] - 1] + token.end[1]
-
-
-def _expression_ends(text: str, start: int) -> Iterator[int]:
-    """Ends of the expression at `start`, longest first; it may go over lines, as it stands inside a call."""
-    body = "(" + text[start:]
-    lines = _offsets(body)
-    ends: list[int] = []
-    depth, operand = 0, 0
-    for token in _tokens(body):
-        if token.type in (tokenize.COMMENT, tokenize.NL, tokenize.NEWLINE):
-            continue
-        if token.type == tokenize.OP:
-            depth += (token.string in "([{") - (token.string in ")]}")
-        if depth == 0 or (depth == 1 and token.string == ",") or token.type == tokenize.ERRORTOKEN:
-            break
-        if operand and token.type in (tokenize.NAME, tokenize.NUMBER):
-            break  # prose: two words in a row are no expression
-        operand = token.type in (tokenize.NAME, tokenize.NUMBER, tokenize.STRING)
-        if depth == 1 and len(ends) < _MAX_PARTS:
-            ends.append(start - 1 + lines[token.end[0] - 1] + token.end[1])
-    return (end for end in reversed(ends) if end > start)
-
-
-def _value_of(text: str, *, assignment: bool) -> ast.expr | None:
-    """The value of the one assignment (or the one expression) in `text`; None when it is something else."""
-    try:
-        body = parse_python(text if assignment else f"({text}\n)").body
+        return parse_python(text).body
     except SyntaxError:
-        return None
-    if len(body) != 1:
-        return None
-    statement = body[0]
-    if assignment:
-        return statement.value if isinstance(statement, ast.Assign | ast.AnnAssign) else None
-    return statement.value if isinstance(statement, ast.Expr) else None
+        return []
+
+
+def _end_in(text: str, node: ast.stmt | ast.expr) -> int:
+    """Offset of the end of a node in the text it was parsed from; ast columns are UTF-8 bytes."""
+    assert node.end_lineno is not None
+    assert node.end_col_offset is not None
+    begin = [0, *(match.end() for match in _NEWLINE.finditer(text))][node.end_lineno - 1]
+    return begin + len(text[begin:].encode()[: node.end_col_offset].decode())
