@@ -18,6 +18,7 @@ STAGES = {
     "infill": ("dice.data.infilling", "split pairs into prefix, middle and suffix"),
     "tokenizer": ("dice.data.tokenizer", "train a small byte-level BPE on pairs"),
     "difficulty": ("dice.data.difficulty", "label programs by difficulty"),
+    "schedule": ("dice.data.schedule", "plan which problems each RL step takes"),
     "verify": ("dice.kernels.verify", "build, run, judge and time CUDA kernels"),
 }
 
