@@ -10,6 +10,8 @@ class Model(nn.Module):
         self.first = nn.Linear(in_features, hidden_features)
         self.second = nn.Linear(hidden_features, hidden_features)
         self.third = nn.Linear(hidden_features, out_features)
+        for layer in (self.first, self.second, self.third):
+            nn.init.normal_(layer.bias, std=0.5)
 
     def forward(self, x):
         x = torch.relu(self.first(x))
