@@ -25,6 +25,7 @@ import socket
 import subprocess
 import sys
 import tempfile
+import threading
 import time
 import traceback
 from dataclasses import dataclass
@@ -71,6 +72,7 @@ class Zygote:
         self._launcher = -1
         self._life = -1
         self._connection: tuple[int, socket.socket] | None = None
+        self._lock = threading.Lock()
 
     def __getstate__(self) -> dict[str, Any]:
         return {"_visible": self._visible, "_directory": self._directory}
@@ -83,6 +85,7 @@ class Zygote:
             "_launcher": -1,
             "_life": -1,
             "_connection": None,
+            "_lock": threading.Lock(),
         }
 
     def start(self) -> None:
@@ -140,6 +143,10 @@ class Zygote:
 
         Raises HarnessError when there is no candidate to be had.
         """
+        with self._lock:  # request and answer share one connection
+            return self._spawn(spec, channel, status)
+
+    def _spawn(self, spec: SandboxSpec, channel: socket.socket, status: socket.socket) -> Spawned:
         request = json.dumps(spec.model_dump()).encode()
         for attempt in range(2):
             try:

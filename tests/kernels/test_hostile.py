@@ -1,0 +1,442 @@
+"""Candidates that attack the machine, the verifier or each other: the batch goes on, and nothing is left over."""
+
+from __future__ import annotations
+
+import os
+import socket
+import threading
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from execution import HONEST, NoBuilder, honest_with, job, processes
+
+from dice.kernels.grader import Executor
+from dice.kernels.job import Judging, Limits
+from dice.kernels.verdict import Verdict
+from dice.kernels.zygote import Zygote
+
+LIMITS = Limits(import_timeout_s=2, forward_timeout_s=1, total_timeout_s=10, memory_gib=1, file_gib=0.05, processes=64)
+SECRET = "the-expected-answer-is-kept-here"
+
+
+@pytest.fixture(scope="module")
+def executor(zygote: Zygote) -> Iterator[Executor]:
+    with Executor(zygote, NoBuilder(), "cpu", limits=LIMITS, judging=Judging(correctness_trials=2)) as value:
+        yield value
+
+
+def verdict_of(executor: Executor, code: str) -> Verdict:
+    (verdict,) = executor.verify(job(code))
+    return verdict
+
+
+@pytest.fixture(autouse=True)
+def _nothing_left(zygote: Zygote) -> Iterator[None]:
+    before = {pid for pid, _ in processes()}
+    shared_before = set(os.listdir("/dev/shm"))
+    yield
+    left = {(pid, command) for pid, command in processes() if pid not in before and "dice.kernels.zygote" in command}
+    assert not left
+    assert set(os.listdir("/dev/shm")) == shared_before
+
+
+def test_the_honest_candidate_is_correct_before_and_after_an_attack(executor: Executor) -> None:
+    assert verdict_of(executor, HONEST).status == "correct"
+    assert verdict_of(executor, honest_with(import_="import os; os._exit(0)")).status == "runtime_error"
+    assert verdict_of(executor, HONEST).status == "correct"
+
+
+ENDLESS_C = """
+import ctypes
+ctypes.CDLL(None).pause()
+"""
+
+FORK_BOMB = """
+import os
+while True:
+    try:
+        os.fork()
+    except OSError:
+        pass
+"""
+
+DAEMON = """
+import os, time
+if os.fork() == 0:
+    os.setsid()
+    if os.fork() == 0:
+        import signal
+        for number in range(1, 32):
+            try:
+                signal.signal(number, signal.SIG_IGN)
+            except (OSError, ValueError):
+                pass
+        while True:
+            time.sleep(1)
+    os._exit(0)
+"""
+
+CLOSE_ALL = """
+import os
+os.closerange(0, 1000)
+"""
+
+KILL_ALL = """
+import ctypes, os
+for pid in (os.getppid(), 1, -1):
+    ctypes.CDLL(None).kill(pid, 9)
+"""
+
+RECURSION = """
+import sys
+sys.setrecursionlimit(10**9)
+def f():
+    f()
+f()
+"""
+
+STOP = "import os, signal; os.kill(os.getpid(), signal.SIGSTOP)"
+
+DEAF = """
+import signal
+for number in range(1, 65):
+    try:
+        signal.signal(number, signal.SIG_IGN)
+    except (OSError, ValueError):
+        pass
+while True:
+    pass
+"""
+
+
+@pytest.mark.parametrize(
+    ("lines", "statuses"),
+    [
+        pytest.param("while True:\n    pass", {"timeout"}, id="endless Python loop"),
+        pytest.param(ENDLESS_C, {"timeout"}, id="asleep in C"),
+        pytest.param(DEAF, {"timeout"}, id="deaf to every signal"),
+        pytest.param(STOP, {"timeout"}, id="stops itself"),
+        pytest.param(FORK_BOMB, {"timeout", "out_of_memory", "runtime_error"}, id="fork bomb"),
+        pytest.param("import os; os._exit(0)", {"runtime_error"}, id="silent exit"),
+        pytest.param("import sys; sys.exit(0)", {"runtime_error"}, id="polite exit"),
+        pytest.param(KILL_ALL, {"correct"}, id="kills all"),
+        pytest.param("import os, signal; os.kill(os.getpid(), signal.SIGSEGV)", {"runtime_error"}, id="segfault"),
+        pytest.param("import ctypes; ctypes.CDLL(None).abort()", {"runtime_error"}, id="abort"),
+        pytest.param("x = bytearray(100 << 30)", {"out_of_memory"}, id="100 GiB at once"),
+        pytest.param("import torch; x = torch.ones(100 << 28)", {"out_of_memory"}, id="100 GiB tensor"),
+        pytest.param("x = [bytearray(1 << 24) for _ in range(6400)]", {"out_of_memory"}, id="100 GiB bit by bit"),
+        pytest.param(CLOSE_ALL, {"runtime_error"}, id="closes every descriptor"),
+        pytest.param("raise KeyboardInterrupt", {"runtime_error", "import_error"}, id="KeyboardInterrupt"),
+        pytest.param(RECURSION, {"runtime_error", "timeout", "out_of_memory"}, id="recursion"),
+    ],
+)
+@pytest.mark.parametrize("where", ["import_", "forward"])
+def test_what_ends_a_candidate_is_named_and_stays_with_it(
+    executor: Executor, where: str, lines: str, statuses: set[str]
+) -> None:
+    code = honest_with(**{where: lines})
+    verdict = verdict_of(executor, code)
+    allowed = statuses | ({"import_error"} if where == "import_" and "runtime_error" in statuses else set())
+    assert verdict.status in allowed, verdict.message
+    assert verdict.seconds < 9
+
+
+def test_a_memory_hog_of_many_processes_is_ended(executor: Executor) -> None:
+    code = honest_with(
+        import_="""
+import os, time
+for _ in range(8):
+    if os.fork() == 0:
+        x = bytearray(300 << 20)
+        for i in range(0, len(x), 4096):
+            x[i] = 1
+        time.sleep(60)
+time.sleep(30)
+"""
+    )
+    verdict = verdict_of(executor, code)
+    assert verdict.status == "out_of_memory", verdict.message
+
+
+def test_a_daemon_does_not_outlive_its_candidate(executor: Executor) -> None:
+    assert verdict_of(executor, honest_with(forward=DAEMON)).status == "correct"
+
+
+def test_a_flood_of_output_is_swallowed(executor: Executor) -> None:
+    code = honest_with(forward="import os\nfor _ in range(300):\n    os.write(1, b'x' * 1_000_000)")
+    assert verdict_of(executor, code).status == "correct"
+
+
+def test_the_last_words_of_a_crash_are_reported(executor: Executor) -> None:
+    code = honest_with(forward="import os, sys\nprint('device on fire', file=sys.stderr, flush=True)\nos._exit(7)")
+    verdict = verdict_of(executor, code)
+    assert verdict.status == "runtime_error"
+    assert "exit code 7" in verdict.message
+    assert "device on fire" in verdict.message
+
+
+def test_the_disk_cannot_be_filled(executor: Executor) -> None:
+    code = honest_with(
+        import_="""
+import os
+written = 0
+try:
+    for i in range(1000):
+        with open(f"fill{i}", "wb") as f:
+            written += f.write(b"x" * (1 << 20))
+except OSError:
+    pass
+assert written <= 60 << 20, written
+for i in range(1000):
+    if os.path.exists(f"fill{i}"):
+        os.remove(f"fill{i}")
+"""
+    )
+    verdict = verdict_of(executor, code)
+    assert verdict.status == "correct", verdict.message
+
+
+def test_there_is_no_network(executor: Executor) -> None:
+    with socket.socket() as server:
+        server.bind(("127.0.0.1", 0))
+        server.listen(1)
+        port = server.getsockname()[1]
+        code = honest_with(
+            import_=f"""
+import socket
+for address in (("127.0.0.1", {port}), ("8.8.8.8", 53)):
+    try:
+        socket.create_connection(address, timeout=1)
+    except OSError:
+        continue
+    raise SystemExit("reached the network")
+"""
+        )
+        verdict = verdict_of(executor, code)
+    assert verdict.status == "correct", verdict.message
+
+
+def test_nothing_outside_the_scratch_folder_can_be_written_or_found(executor: Executor, tmp_path: Path) -> None:
+    secret = tmp_path / "expected.txt"
+    secret.write_text(SECRET)
+    code = honest_with(
+        import_=f"""
+import os, torch
+for path in ({str(secret)!r}, "/etc/shadow", {str(Path.home() / ".bashrc")!r}, {str(Path(__file__))!r}):
+    assert not os.path.exists(path), path
+for folder in ("/", "/usr", "/usr/lib", os.path.dirname(torch.__file__), "/dev", "/proc/sys/kernel", "/sys", "/etc"):
+    try:
+        open(os.path.join(folder, "dice_was_here"), "w")
+    except OSError:
+        continue
+    raise SystemExit(f"wrote into {{folder}}")
+open("mine", "w").write("x")
+open("/tmp/mine", "w").write("x")
+open("/dev/shm/mine", "w").write("x")
+"""
+    )
+    verdict = verdict_of(executor, code)
+    assert verdict.status == "correct", verdict.message
+    assert not os.path.exists("/tmp/mine")
+
+
+def test_other_processes_are_out_of_sight_and_reach(executor: Executor) -> None:
+    code = honest_with(
+        import_=f"""
+import ctypes, os
+pids = [int(name) for name in os.listdir("/proc") if name.isdigit()]
+assert set(pids) <= {{1, os.getpid()}}, pids
+libc = ctypes.CDLL(None, use_errno=True)
+PTRACE_ATTACH = 16
+assert libc.ptrace(PTRACE_ATTACH, 1, 0, 0) == -1
+assert libc.kill({os.getpid()}, 0) == -1
+for path in ("/proc/1/mem", "/proc/1/environ", "/proc/1/fd/0"):
+    try:
+        open(path, "rb").read(1)
+    except OSError:
+        continue
+    raise SystemExit(path)
+assert libc.unshare(0x10000000) == -1
+assert libc.mount(b"none", b"/tmp", b"tmpfs", 0, None) == -1
+assert libc.setuid(0) == -1 or os.getuid() == 0 and libc.mount(b"none", b"/tmp", b"tmpfs", 0, None) == -1
+"""
+    )
+    verdict = verdict_of(executor, code)
+    assert verdict.status == "correct", verdict.message
+
+
+def test_the_environment_holds_no_secrets(executor: Executor, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("HF_TOKEN", SECRET)
+    with Zygote() as fresh, Executor(fresh, NoBuilder(), "cpu", limits=LIMITS) as other:
+        code = honest_with(
+            import_=f"""
+import os
+assert not any({SECRET!r} in value for value in os.environ.values())
+for pid in os.listdir("/proc"):
+    if pid.isdigit():
+        try:
+            assert {SECRET.encode()!r} not in open(f"/proc/{{pid}}/environ", "rb").read()
+        except OSError:
+            pass
+"""
+        )
+        verdict = verdict_of(other, code)
+    assert verdict.status == "correct", verdict.message
+
+
+FORGERIES = {
+    "noise": "os.write(fd, os.urandom(64))",
+    "a huge length": "os.write(fd, b'\\xff\\xff\\xff\\xff')",
+    "not an object": "os.write(fd, b'\\x00\\x00\\x00\\x02[]')",
+    "deep nesting": "data = b'[' * 100000; os.write(fd, len(data).to_bytes(4, 'big') + data)",
+    "a forged success": """
+import json
+data = json.dumps({"ok": True, "header": {"kind": "plain", "value": None}, "bytes": 0, "facts": {}}).encode()
+os.write(fd, len(data).to_bytes(4, "big") + data)
+""",
+    "an offer of a petabyte": """
+import json
+data = json.dumps({"ok": True, "header": {"kind": "tensor", "dtype": "uint8", "shape": [1 << 40], "device": "cpu",
+    "offset": 0, "bytes": 1 << 40}, "bytes": 1 << 40, "facts": {}}).encode()
+os.write(fd, len(data).to_bytes(4, "big") + data)
+""",
+    "an offer that lies about its size": """
+import json
+data = json.dumps({"ok": True, "header": {"kind": "tensor", "dtype": "float32", "shape": [16, 64], "device": "cpu",
+    "offset": 1 << 20, "bytes": 4096}, "bytes": 4096, "facts": {}}).encode()
+os.write(fd, len(data).to_bytes(4, "big") + data)
+""",
+    "a bad build request": """
+import json
+data = json.dumps({"op": "build", "request": {"kind": "load_inline", "name": 7, "evil": True}}).encode()
+os.write(fd, len(data).to_bytes(4, "big") + data)
+""",
+}
+
+
+@pytest.mark.parametrize("forgery", FORGERIES.values(), ids=FORGERIES.keys())
+def test_forged_messages_gain_nothing(executor: Executor, forgery: str) -> None:
+    """The answer is wrong on purpose: no message may turn it into a right one."""
+    find = """
+import os, stat
+fd = next(n for n in range(3, 100) if os.path.exists(f"/proc/self/fd/{n}") and stat.S_ISSOCK(os.fstat(n).st_mode))
+"""
+    code = honest_with(forward=find + forgery).replace("torch.relu(self.linear(x))", "torch.zeros(16, 64)")
+    verdict = verdict_of(executor, code)
+    assert verdict.status in ("runtime_error", "timeout", "wrong_value", "wrong_dtype", "wrong_shape"), verdict.message
+
+
+def test_shared_buffers_cannot_be_resized_under_the_grader(executor: Executor) -> None:
+    code = honest_with(
+        forward="""
+import gc, os
+for name in os.listdir("/proc/self/fd"):
+    try:
+        if "memfd" in os.readlink(f"/proc/self/fd/{name}"):
+            os.ftruncate(int(name), 0)
+            raise SystemExit("resized a shared buffer")
+    except (OSError, FileNotFoundError):
+        pass
+"""
+    )
+    # The buffer is only open while values cross, so a thread of the candidate's races for it.
+    race = honest_with(
+        import_="""
+import os, threading
+def shrink():
+    while True:
+        for name in os.listdir("/proc/self/fd"):
+            try:
+                if "memfd" in os.readlink(f"/proc/self/fd/{name}"):
+                    os.ftruncate(int(name), 0)
+                    os._exit(5)
+            except OSError:
+                pass
+threading.Thread(target=shrink, daemon=True).start()
+"""
+    )
+    assert verdict_of(executor, code).status == "correct"
+    verdict = verdict_of(executor, race)
+    assert verdict.status == "correct", verdict.message
+
+
+def test_patched_clocks_and_comparisons_change_nothing(executor: Executor) -> None:
+    patch = """
+import time
+torch.allclose = lambda *a, **k: True
+torch.isclose = lambda *a, **k: torch.ones(1, dtype=torch.bool)
+torch.cuda.synchronize = lambda *a, **k: None
+torch.equal = lambda *a, **k: True
+time.perf_counter = time.monotonic = lambda: 0.0
+"""
+    wrong = honest_with(import_=patch).replace("torch.relu(self.linear(x))", "self.linear(x)")
+    assert verdict_of(executor, wrong).status == "wrong_value"
+    assert verdict_of(executor, honest_with(import_=patch)).status == "correct"
+    assert verdict_of(executor, HONEST.replace("torch.relu(self.linear(x))", "self.linear(x)")).status == "wrong_value"
+
+
+def test_no_expected_value_is_in_the_candidates_memory(executor: Executor) -> None:
+    """Looks through all tensors that the collector knows for one that has the answer's shape and could be it."""
+    code = honest_with(
+        forward="""
+import gc
+candidates = [
+    t for t in gc.get_objects()
+    if isinstance(t, torch.Tensor) and t.shape == (16, 64) and t.data_ptr() != x.data_ptr() and bool((t >= 0).all())
+]
+assert not candidates, len(candidates)
+"""
+    ).replace("torch.relu(self.linear(x))", "torch.relu(self.linear(x)) * 1")
+    with _single_trial(executor) as single:
+        verdict = verdict_of(single, code)
+    assert verdict.status == "correct", verdict.message
+
+
+def _single_trial(executor: Executor) -> Executor:
+    return Executor(executor._zygote, NoBuilder(), "cpu", limits=LIMITS, judging=Judging(correctness_trials=1))
+
+
+def test_a_deleted_scratch_folder_and_a_changed_directory_hurt_only_the_candidate(executor: Executor) -> None:
+    code = honest_with(import_="import shutil, os\nos.chdir('/')\nshutil.rmtree('/scratch', ignore_errors=True)")
+    assert verdict_of(executor, code).status == "correct"
+    assert verdict_of(executor, HONEST).status == "correct"
+
+
+def test_neighbours_are_unharmed(zygote: Zygote) -> None:
+    """Three executors at work; attacks in one of them do not change the verdicts of the others."""
+    attacks = [
+        honest_with(import_=FORK_BOMB),
+        honest_with(forward=DEAF),
+        honest_with(import_="x = bytearray(100 << 30)"),
+    ]
+    honest: list[str] = []
+    stop = threading.Event()
+
+    def neighbour() -> None:
+        with Executor(zygote, NoBuilder(), "cpu", limits=Limits(), judging=Judging(correctness_trials=1)) as other:
+            while not stop.is_set():
+                honest.append(verdict_of(other, HONEST).status)
+
+    threads = [threading.Thread(target=neighbour) for _ in range(2)]
+    for thread in threads:
+        thread.start()
+    limits = Limits(import_timeout_s=2, forward_timeout_s=1, memory_gib=2, processes=64)
+    with Executor(zygote, NoBuilder(), "cpu", limits=limits) as executor:
+        for attack in attacks:
+            assert verdict_of(executor, attack).status != "correct"
+    stop.set()
+    for thread in threads:
+        thread.join()
+    assert honest
+    assert set(honest) == {"correct"}
+
+
+def test_a_killed_zygote_is_replaced(executor: Executor) -> None:
+    with Zygote() as fresh, Executor(fresh, NoBuilder(), "cpu", limits=LIMITS) as other:
+        assert verdict_of(other, HONEST).status == "correct"
+        assert fresh._process is not None
+        os.kill(fresh._process.pid, 9)
+        time.sleep(0.2)
+        assert verdict_of(other, HONEST).status == "correct"
