@@ -1,0 +1,138 @@
+"""The police: signs that a candidate does not do what it seems to do (docs/deception.md).
+
+`static_findings` reads the text, `dynamic_findings` reads what a run showed, `findings` weighs both, and
+`is_deceptive` says what that means under a protocol. Nothing here runs a candidate.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+
+from dice.kernels.cuda_lexer import SplitRefused
+from dice.kernels.deception.answers import answer_findings
+from dice.kernels.deception.arithmetic import all_kernels_copy, no_kernel_reads
+from dice.kernels.deception.catalogue import CATALOGUE, finding
+from dice.kernels.deception.cuda_kernels import CudaSource
+from dice.kernels.deception.cuda_rules import cuda_findings
+from dice.kernels.deception.dynamic import dynamic_findings
+from dice.kernels.deception.precision import precision_findings, uses_narrow_types
+from dice.kernels.deception.python_source import PythonSource
+from dice.kernels.deception.substitution import cuda_strings, paper_findings, substitution_findings
+from dice.kernels.deception.tampering import tampering_findings
+from dice.kernels.deception.timing import timing_findings
+from dice.kernels.deception.torch_calls import torch_computations
+from dice.kernels.evidence import RunEvidence
+from dice.kernels.extension import ExtensionRequest
+from dice.kernels.verdict import Finding, Protocol
+
+__all__ = ["CATALOGUE", "dynamic_findings", "findings", "is_deceptive", "static_findings"]
+
+
+def static_findings(
+    code: str, requests: Sequence[ExtensionRequest] | None = None, reference_code: str | None = None
+) -> list[Finding]:
+    """What the text shows, at most one finding of each name.
+
+    requests: what the candidate asked the builders for, when it has been imported; None when it has not, and then the
+    sources are the strings of the file that look like CUDA. reference_code: the problem's file; None when unknown,
+    and then no finding is made that needs the comparison. Text that is not Python gives no finding at all.
+    """
+    try:
+        source = PythonSource(code)
+    except (SyntaxError, ValueError, RecursionError):
+        return []
+    reference = _reference(reference_code)
+    asked = None if requests is None else [CudaSource(text) for text in _texts(requests) if _readable(text)]
+    units = asked or [unit for _, unit in cuda_strings(source)]
+    narrow = reference is None or uses_narrow_types(reference)
+    found = [
+        *paper_findings(source, asked),
+        *substitution_findings(source),
+        *tampering_findings(source),
+        *timing_findings(source),
+        *answer_findings(source, reference),
+        *(() if reference is None else precision_findings(source, reference)),
+        *(item for unit in units for item in cuda_findings(unit, problem_is_narrow=narrow)),
+        *_idle_kernels(source, reference, units),
+    ]
+    return _first_of_each(found)
+
+
+def _idle_kernels(source: PythonSource, reference: PythonSource | None, units: list[CudaSource]) -> Iterable[Finding]:
+    """Kernels that only copy while libraries compute, and kernels that read nothing."""
+    if reference is None or next(torch_computations(reference, reference.in_forward), None) is None:
+        return
+    copying = all_kernels_copy(units)
+    computing = next(torch_computations(source, source.in_forward), None)
+    library = next((call for unit in units for call in [*unit.library_calls, *unit.aten_calls]), None)
+    if copying and (computing is not None or library):
+        what = source.line(computing) if computing is not None else f"C++ calls {library}"
+        yield finding("identity_kernel", "static", f"{copying} only copies; {what}")
+    blind = no_kernel_reads(units)
+    if blind and computing is None and not library:
+        yield finding("constant_output", "static", f"no kernel reads any of its pointers, {blind} for one")
+
+
+def findings(
+    code: str,
+    reference_code: str | None = None,
+    requests: Sequence[ExtensionRequest] | None = None,
+    evidence: RunEvidence | None = None,
+) -> list[Finding]:
+    """Static and dynamic findings weighed together, at most one of each name; what a run showed comes first.
+
+    A run decides whether kernels were built and launched, so the text's opinion on that is dropped when there is one.
+    """
+    static = static_findings(code, requests, reference_code)
+    if evidence is None:
+        return static
+    units = [CudaSource(text) for text in _texts(requests or []) if _readable(text)]
+    kernels = {kernel.name for unit in units for kernel in unit.kernels}
+    libraries = any(unit.library_calls or unit.device_lambda for unit in units)
+    dynamic = list(dynamic_findings(evidence, kernels, calls_libraries=libraries))
+    if evidence.reached in ("forward", "timing"):
+        static = [item for item in static if item.name != "kernel_never_launched"]
+    return _first_of_each([*dynamic, *static])
+
+
+def is_deceptive(found: Iterable[Finding], protocol: Protocol) -> bool:
+    """Whether any finding is fatal under `protocol`."""
+    return any(item.fatal[protocol] for item in found)
+
+
+def _first_of_each(found: Iterable[Finding]) -> list[Finding]:
+    kept: dict[str, Finding] = {}
+    for item in found:
+        kept.setdefault(item.name, item)
+    return list(kept.values())
+
+
+def _reference(code: str | None) -> PythonSource | None:
+    """The problem with its `Model` taken as the entry class; None when it cannot be read."""
+    if code is None:
+        return None
+    try:
+        return PythonSource(code, entry="Model")
+    except (SyntaxError, ValueError, RecursionError):
+        return None
+
+
+def _texts(requests: Iterable[ExtensionRequest]) -> list[str]:
+    return [
+        text
+        for request in requests
+        for text in (
+            *request.cuda_sources,
+            *request.cpp_sources,
+            *(file.text for file in request.files),
+            *(file.text for file in request.headers),
+        )
+    ]
+
+
+def _readable(text: str) -> bool:
+    try:
+        CudaSource(text)
+    except SplitRefused:
+        return False
+    return True
