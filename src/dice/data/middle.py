@@ -6,12 +6,14 @@ import ast
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass
+from itertools import islice
 
 from dice.data.pair import parse_python
 from dice.data.source_string import InfillingRefused, puts_text_together, unbound_source_names, undefined_names
 
 _HOLE = "__dice_hole__"
 _STRING_START = re.compile(r"(?<![^\r\n])[ \t]*(?:\w+[ \t]*=[ \t]*)?([rRfFuU]{0,2}[\"'])")
+_MAX_STARTS = 20  # a response that repeats itself must not cost seconds
 _NEWLINE = re.compile(r"\r\n|\r|\n")
 
 
@@ -30,7 +32,7 @@ def extract_middle(prefix: str, suffix: str, response: str) -> ExtractedMiddle:
     The rule: the middle is the first complete assignment of a string to the variable that the scaffold leaves
     unassigned (or, when the hole is inside a call, the first complete string expression). Everything around it
     (a `<think>` section, prose, code fences, imports, a repeated prefix or suffix, further statements) is cut off and
-    returned beside it.
+    returned beside it. At most 20 starts of an assignment are tried.
     A string is a literal, an f-string or concatenation of literals and names, or a string method or
     `textwrap.dedent` applied to them; any other call is refused, so that the middle computes nothing.
 
@@ -48,7 +50,7 @@ def cut_middle(prefix: str, suffix: str, response: str, answer: int = 0) -> Extr
     variable = hole_variable(prefix, suffix)
     starts = _assignment_starts(response, variable, answer) if variable else _expression_starts(response, answer)
     refusal = InfillingRefused("no_middle", f"no assignment to '{variable}'" if variable else "no string")
-    for start in starts:
+    for start in islice(starts, _MAX_STARTS):
         value, end = _assignment_at(response, start) if variable else _expression_at(response, start)
         if value is None:
             refusal = InfillingRefused("unfinished", "the string has no end or is not valid Python")

@@ -1,0 +1,297 @@
+"""Tokenizers: published ones by their files, and the small byte-level BPE of the tiny and nano scales.
+
+Control tokens are always used by id. Published tokenizers disagree about the strings (SDAR's mask is `<|MASK|>` in one
+of its files and `<MASK>` in two others), so `SpecialIds` is the only thing that callers look at.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import statistics
+from collections.abc import Iterable, Iterator, Sequence
+from functools import cached_property
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from pydantic import BaseModel, ConfigDict, ValidationError
+
+from dice.config import load_config, stage_config, to_spec
+from dice.data.pair import OnBad, from_published, read_pairs
+from dice.errors import DiceError
+from dice.jsonl import atomic_writer
+from dice.manifest import Stopwatch, write_manifest
+
+if TYPE_CHECKING:
+    from tokenizers import Tokenizer
+
+TOKENIZER_FILE = "tokenizer.json"
+IDS_FILE = "special_ids.json"
+
+
+class SpecialIds(BaseModel):
+    """The control tokens of a model, by id."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+    mask: int | None
+    """Noise of a diffusion model; None for an autoregressive one."""
+    pad: int
+    ends: tuple[int, ...]
+    """Ids that end an answer."""
+
+
+KNOWN_IDS = {
+    "sdar": SpecialIds(mask=151669, pad=151643, ends=(151645, 151643)),
+    "qwen3": SpecialIds(mask=None, pad=151643, ends=(151645, 151643)),
+    "dream": SpecialIds(mask=151666, pad=151643, ends=(151645, 151643)),
+    "llada": SpecialIds(mask=126336, pad=126081, ends=(126348, 126081)),
+}
+"""Ids in the released tokenizers: JetLM/SDAR-*-Chat (DICE and TraDo share them), Qwen/Qwen3-*,
+Dream-org/Dream-v0-Instruct-7B (DiffuCoder shares them), GSAI-ML/LLaDA-8B-Instruct."""
+
+SMALL_SPECIALS = ("<|endoftext|>", "<|im_start|>", "<|im_end|>", "<|MASK|>", "<|pad|>")
+"""Control tokens of the small tokenizer; their ids are their places here."""
+SMALL_IDS = SpecialIds(mask=3, pad=4, ends=(2, 0))
+_N_BYTES = 256
+_WORDS = (
+    r"(?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\r\n\p{L}\p{N}]?\p{L}+|\p{N}|"
+    r" ?[^\s\p{L}\p{N}]+[\r\n]*|\s*[\r\n]+|\s+(?!\S)|\s+"
+)
+"""Where Qwen's byte-level BPE cuts text before merging (Qwen2 tokenizer.json): digits singly, indentation whole."""
+
+
+class CodeTokenizer:
+    """Text to ids and back. `decode(encode(text)) == text` for a byte-level BPE without a normaliser."""
+
+    def __init__(self, backend: Tokenizer, ids: SpecialIds, path: Path | None = None) -> None:
+        size = backend.get_vocab_size(with_added_tokens=True)
+        for name, value in (("mask", ids.mask), ("pad", ids.pad), *(("end", end) for end in ids.ends)):
+            if value is not None and backend.id_to_token(value) is None:
+                raise DiceError(f"{path or 'tokenizer'}: the {name} id {value} is no token (there are {size}).")
+        self.backend = backend
+        self.ids = ids
+        self.path = path
+
+    @property
+    def size(self) -> int:
+        """One more than the largest id; a model's embedding may have more rows."""
+        return max(self.backend.get_vocab(with_added_tokens=True).values()) + 1
+
+    def encode(self, text: str) -> list[int]:
+        """Ids of `text`, in which the strings of control tokens are control tokens (a prompt with chat markup)."""
+        return self.backend.encode(_checked(text), add_special_tokens=False).ids
+
+    def encode_plain(self, text: str) -> list[int]:
+        """Ids of `text` as it is: code that spells out a special token does not become one."""
+        return self._plain.encode(_checked(text), add_special_tokens=False).ids
+
+    def encode_batch(self, texts: Sequence[str]) -> list[list[int]]:
+        """`encode` of each text, on all cores."""
+        encoded = self.backend.encode_batch([_checked(text) for text in texts], add_special_tokens=False)
+        return [encoding.ids for encoding in encoded]
+
+    def decode(self, ids: Sequence[int], *, skip_special: bool = False) -> str:
+        """The text of `ids`. Every id is kept as it is; none is replaced (the released engine turns some into "!")."""
+        return self.backend.decode(list(ids), skip_special_tokens=skip_special)
+
+    @cached_property
+    def _plain(self) -> Tokenizer:
+        plain = type(self.backend).from_str(self.backend.to_str())
+        plain.encode_special_tokens = True
+        return plain
+
+
+def _checked(text: str) -> str:
+    try:
+        text.encode()
+    except UnicodeEncodeError as error:
+        raise DiceError(f"text cannot be tokenized: {error.reason} at character {error.start}.") from error
+    return text
+
+
+def load_tokenizer(
+    path: str | Path, *, family: str | None = None, ids: SpecialIds | None = None, download: bool = False
+) -> CodeTokenizer:
+    """A tokenizer from a folder, or from the Hugging Face cache or hub by name.
+
+    `ids` or the `family` (a key of KNOWN_IDS) name the control tokens, unless the folder has a special_ids.json.
+    Only local files are read unless `download`. Raises DiceError.
+    """
+    folder = Path(path)
+    if ids is None and (folder / IDS_FILE).is_file():
+        try:
+            ids = SpecialIds.model_validate_json((folder / IDS_FILE).read_text(encoding="utf-8"))
+        except ValidationError as error:
+            raise DiceError(f"{folder / IDS_FILE}: {error.errors()[0]['msg']}.") from error
+    if ids is None and family in KNOWN_IDS:
+        ids = KNOWN_IDS[family]
+    if ids is None:
+        raise DiceError(f"{path}: which tokens are mask, pad and end? Give ids, or one of {', '.join(KNOWN_IDS)}.")
+    if (folder / TOKENIZER_FILE).is_file():
+        from tokenizers import Tokenizer
+
+        try:
+            backend = Tokenizer.from_file(str(folder / TOKENIZER_FILE))
+        except Exception as error:  # the library raises Exception itself for a file that it cannot read
+            raise DiceError(f"{folder / TOKENIZER_FILE}: not a tokenizer ({error}).") from error
+        return CodeTokenizer(backend, ids, folder)
+    return CodeTokenizer(_from_transformers(str(path), download), ids, folder)
+
+
+def _from_transformers(name: str, download: bool) -> Tokenizer:
+    """Tokenizers without a tokenizer.json (SDAR's: vocab.json and merges.txt), and those in the hub's cache."""
+    try:
+        from transformers import AutoTokenizer
+    except ImportError as error:
+        raise DiceError(f"{name}: reading it needs 'transformers': pip install 'dice-repro[data]'.") from error
+    try:
+        loaded = AutoTokenizer.from_pretrained(name, local_files_only=not download, use_fast=True)
+    except (OSError, ValueError) as error:
+        how = "the hub" if download else "local files; place them there or allow downloads"
+        raise DiceError(f"{name}: no tokenizer in {how} ({' '.join(str(error).split())[:200]}).") from error
+    backend = getattr(loaded, "backend_tokenizer", None)
+    if backend is None:
+        raise DiceError(f"{name}: its tokenizer has no fast form; save it as tokenizer.json first.")
+    return backend
+
+
+def train_tokenizer(texts: Iterable[str], vocab_size: int, *, min_frequency: int = 2) -> CodeTokenizer:
+    """A byte-level BPE over `texts` with the control tokens SDAR needs; the same texts give the same tokenizer.
+
+    Ids 0-4 are SMALL_SPECIALS, then the 256 bytes, then merges: any text can be encoded, and nothing is normalised.
+    The vocabulary is smaller than `vocab_size` when the texts hold no more pairs of `min_frequency`.
+    """
+    from tokenizers import Regex, Tokenizer, decoders, models, pre_tokenizers, trainers
+
+    smallest = len(SMALL_SPECIALS) + _N_BYTES
+    if vocab_size < smallest:
+        raise DiceError(f"vocab_size {vocab_size} is too small; control tokens and bytes are {smallest}.")
+    backend = Tokenizer(models.BPE())
+    backend.pre_tokenizer = pre_tokenizers.Sequence(  # type: ignore[assignment]
+        [
+            pre_tokenizers.Split(Regex(_WORDS), behavior="isolated"),
+            pre_tokenizers.ByteLevel(add_prefix_space=False, use_regex=False),
+        ]
+    )
+    backend.decoder = decoders.ByteLevel()  # type: ignore[assignment]
+    trainer = trainers.BpeTrainer(
+        vocab_size=vocab_size,
+        min_frequency=min_frequency,
+        special_tokens=list(SMALL_SPECIALS),
+        initial_alphabet=sorted(pre_tokenizers.ByteLevel.alphabet()),
+        show_progress=False,
+    )
+    backend.train_from_iterator((_checked(text) for text in texts), trainer)
+    return CodeTokenizer(backend, SMALL_IDS)
+
+
+def save_tokenizer(tokenizer: CodeTokenizer, folder: str | Path) -> None:
+    """Write tokenizer.json, special_ids.json and what `transformers` needs to load the folder."""
+    folder = Path(folder)
+    token = tokenizer.backend.id_to_token
+    ids = tokenizer.ids
+    settings: dict[str, Any] = {
+        "tokenizer_class": "PreTrainedTokenizerFast",
+        "eos_token": token(ids.ends[0]),
+        "pad_token": token(ids.pad),
+        "clean_up_tokenization_spaces": False,
+        "model_max_length": 10**30,
+    }
+    if ids.mask is not None:
+        settings["mask_token"] = token(ids.mask)
+    for name, text in (
+        (IDS_FILE, ids.model_dump_json(indent=2)),
+        ("tokenizer_config.json", json.dumps(settings, indent=2)),
+        (TOKENIZER_FILE, tokenizer.backend.to_str(pretty=True)),
+    ):
+        with atomic_writer(folder / name) as stream:
+            stream.write(text + "\n")
+
+
+@stage_config
+class TokenizerConfig:
+    """What `dice tokenizer` trains on and writes."""
+
+    pairs: tuple[str, ...]
+    """Files of pairs; both programs of every pair are training text."""
+    out: str
+    """Folder to write the tokenizer to."""
+    vocab_size: int = 4096
+    """Largest number of tokens, control tokens and bytes included."""
+    min_frequency: int = 2
+    """A pair of tokens must occur this often to be merged."""
+    rows: int | None = None
+    """Only the first rows of all files together; None: all."""
+    extra_texts: tuple[str, ...] = ()
+    """Further text files to train on (prompts)."""
+    on_bad: OnBad = "refuse"
+    """`refuse` a file when a row is bad, or `skip` it."""
+
+
+def make_tokenizer(config: TokenizerConfig) -> dict[str, Any]:
+    """Train, check that every training text survives encoding and decoding, write; returns the statistics."""
+    watch = Stopwatch()
+    if not config.pairs:
+        raise DiceError("name at least one file of pairs (--pairs).")
+    texts = list(_training_texts(config))
+    if not texts:
+        raise DiceError(f"{config.pairs[0]}: no rows to train on.")
+    tokenizer = train_tokenizer(texts, config.vocab_size, min_frequency=config.min_frequency)
+    encoded = tokenizer.encode_batch(texts)
+    changed = sum(tokenizer.decode(ids) != text for ids, text in zip(encoded, texts, strict=True))
+    lengths = sorted(len(ids) for ids in encoded)
+    statistic = {
+        "texts": len(texts),
+        "vocab_size": tokenizer.size,
+        "characters_per_token": round(sum(map(len, texts)) / max(1, sum(lengths)), 3),
+        "tokens": {
+            "median": statistics.median(lengths),
+            "p95": lengths[min(len(lengths) - 1, len(lengths) * 95 // 100)],
+            "max": lengths[-1],
+        },
+        "texts_changed_by_a_round_trip": changed,
+    }
+    save_tokenizer(tokenizer, config.out)
+    inputs: list[str | Path] = [*config.pairs, *config.extra_texts]
+    target = Path(config.out) / TOKENIZER_FILE
+    write_manifest(target, stage="tokenizer", spec=to_spec(config), watch=watch, inputs=inputs, extra=statistic)
+    return statistic
+
+
+def _training_texts(config: TokenizerConfig) -> Iterator[str]:
+    left = config.rows
+    for path in config.pairs:
+        pairs, _ = read_pairs(path, on_bad=config.on_bad, require_cuda=False, convert=from_published("unknown"))
+        for pair in pairs if left is None else pairs[: max(0, left)]:
+            yield pair.pytorch_code
+            if pair.cuda_code:
+                yield pair.cuda_code
+        left = None if left is None else left - len(pairs)
+    for path in config.extra_texts:
+        if not Path(path).is_file():
+            raise DiceError(f"{path}: no such text file.")
+        yield Path(path).read_text(encoding="utf-8")
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Arguments of `dice tokenizer`."""
+    parser.add_argument("--pairs", nargs="+", help="files of pairs")
+    parser.add_argument("--out", help="folder to write")
+    parser.add_argument("--vocab-size", type=int, help="largest number of tokens (default: 4096)")
+    parser.add_argument("--rows", type=int, help="only the first rows")
+    parser.add_argument("--on-bad", choices=["refuse", "skip"], help="what to do with a row that cannot be used")
+    parser.add_argument("--config", help="YAML with any field of TokenizerConfig")
+    parser.add_argument("--set", action="append", default=[], metavar="KEY=VALUE", help="override one field")
+
+
+def run(args: argparse.Namespace) -> int:
+    """Entry point of `dice tokenizer`."""
+    names = ("pairs", "out", "vocab_size", "rows", "on_bad")
+    flags = {name: getattr(args, name) for name in names if getattr(args, name) is not None}
+    config = load_config(TokenizerConfig, args.config, args.set, flags)
+    statistic = make_tokenizer(config)
+    print(
+        f"{statistic['vocab_size']} tokens from {statistic['texts']} texts written to {config.out}: "
+        f"{statistic['characters_per_token']} characters per token, median {statistic['tokens']['median']:g} tokens"
+    )
+    return 0
