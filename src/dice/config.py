@@ -10,7 +10,7 @@ from __future__ import annotations
 import dataclasses
 import hashlib
 import json
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, TypeVar, dataclass_transform
 
@@ -44,8 +44,16 @@ def parse_config(config_type: type[Config], values: dict[str, Any], where: str) 
         raise DiceError(f"{where}: '{field}': {first['msg']}.{hint}") from error
 
 
-def load_config(config_type: type[Config], path: str | Path | None, overrides: Sequence[str] = ()) -> Config:
-    """Read YAML or JSON from `path` (None: all defaults), apply `key.sub=value` overrides, validate."""
+def load_config(
+    config_type: type[Config],
+    path: str | Path | None,
+    overrides: Sequence[str] = (),
+    values_by_key: Mapping[str, Any] | None = None,
+) -> Config:
+    """Read YAML or JSON from `path` (None: all defaults), apply overrides, validate.
+
+    `overrides` are `key.sub=value` texts whose values are YAML; `values_by_key` maps dotted keys to values and wins.
+    """
     values: dict[str, Any] = {}
     where = "command line"
     if path is not None:
@@ -63,14 +71,20 @@ def load_config(config_type: type[Config], path: str | Path | None, overrides: S
         key, equals, text = override.partition("=")
         if not equals:
             raise DiceError(f"--set {override}: expected key=value.")
-        *parents, last = key.split(".")
-        node = values
-        for parent in parents:
-            node = node.setdefault(parent, {})
-            if not isinstance(node, dict):
-                raise DiceError(f"--set {override}: '{parent}' is not a group of keys.")
-        node[last] = yaml.safe_load(text)
+        _assign(values, key, yaml.safe_load(text))
+    for key, value in (values_by_key or {}).items():
+        _assign(values, key, value)
     return parse_config(config_type, values, where)
+
+
+def _assign(values: dict[str, Any], key: str, value: Any) -> None:
+    *parents, last = key.split(".")
+    node = values
+    for parent in parents:
+        node = node.setdefault(parent, {})
+        if not isinstance(node, dict):
+            raise DiceError(f"{key}: '{parent}' is not a group of keys.")
+    node[last] = value
 
 
 def to_spec(config: Any) -> dict[str, Any]:

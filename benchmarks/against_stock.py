@@ -1,0 +1,147 @@
+"""The verifier beside `stock_pass.py`, on the same candidates and the same machine.
+
+    python benchmarks/stock_pass.py --kernelbench CHECKOUT --out stock.jsonl candidates.jsonl ...
+    python benchmarks/against_stock.py --stock stock.jsonl --work DIR candidates.jsonl ...
+
+Prints four tables: verified kernels a minute (cold and warm build cache, paper-protocol correctness, no timing) beside
+the stock pool's rate; CPU seconds per build, route by route; build outcomes that differ; verdicts that differ from
+KernelBench's own evaluator, one by one. `--protocol` and further `dice verify` flags follow after `--`.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import shutil
+import statistics
+import subprocess
+import sys
+import time
+from collections import Counter
+from pathlib import Path
+from typing import Any
+
+from stock_pass import read_rows
+
+
+def verify(candidates: Path, out: Path, cache: Path, flags: list[str]) -> tuple[float, list[dict[str, Any]]]:
+    """Run `dice verify` as its user would; returns (wall seconds, verdict rows)."""
+    command = [sys.executable, "-m", "dice.cli", "verify", "--candidates", str(candidates), "--out", str(out)]
+    started = time.monotonic()
+    done = subprocess.run([*command, "--cache", str(cache), "--no-timing", "--quiet", *flags], check=False)
+    seconds = time.monotonic() - started
+    if done.returncode not in (0, 3):
+        sys.exit(f"dice verify failed with exit code {done.returncode}")
+    return seconds, [json.loads(line) for line in out.read_text().splitlines()]
+
+
+def quantiles(values: list[float]) -> str:
+    """median / p95 / max."""
+    ordered = sorted(values)
+    return f"{statistics.median(ordered):8.2f} {ordered[int(0.95 * (len(ordered) - 1))]:8.2f} {ordered[-1]:8.2f}"
+
+
+def kernelbench_word(row: dict[str, Any]) -> str:
+    """One word for what KernelBench said."""
+    if "kernelbench_raised" in row or "died" in row:
+        return "raised"
+    verdict = row["kernelbench"]
+    if verdict is None:
+        return "asks to retry"
+    return "correct" if verdict["correctness"] else "incorrect" if verdict["compiled"] else "not compiled"
+
+
+def stock_reason(row: dict[str, Any]) -> str:
+    """The stock evaluator's own explanation, shortened."""
+    metadata = (row.get("kernelbench") or {}).get("metadata", {})
+    for key in ("correctness_issue", "runtime_error", "compilation_error", "max_difference"):
+        if key in metadata:
+            return f"{key}: {metadata[key]}"[:160]
+    return str(row.get("kernelbench_raised") or row.get("died") or "")[:160]
+
+
+def main() -> None:
+    """Measure, join, print."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("candidates", nargs="+")
+    parser.add_argument("--stock", required=True, help="output of stock_pass.py")
+    parser.add_argument("--work", required=True, help="folder for verdicts and the build cache")
+    parser.add_argument("--cores", type=int, default=len(os.sched_getaffinity(0)))
+    parser.add_argument("flags", nargs=argparse.REMAINDER, help="after --: flags for dice verify")
+    args = parser.parse_args()
+    split = args.candidates.index("--") if "--" in args.candidates else len(args.candidates)
+    flags = args.candidates[split + 1 :] + [flag for flag in args.flags if flag != "--"]
+    work = Path(args.work)
+    shutil.rmtree(work, ignore_errors=True)
+    work.mkdir(parents=True)
+    stock = {row["sha256"]: row for row in map(json.loads, Path(args.stock).read_text().splitlines())}
+    rows = [row for path in args.candidates[:split] for row in read_rows(path) if row["sha256"] in stock]
+    rows = list({row["sha256"]: row for row in rows}.values())
+    pairs = work / "candidates.jsonl"
+    with pairs.open("w") as stream:
+        for row in rows:
+            line = {"problem_id": row["id"], "problem_code": row["problem_code"], "code": row["code"]}
+            stream.write(json.dumps(line) + "\n")
+
+    cold_s, verdicts = verify(pairs, work / "cold.jsonl", work / "cache", flags)
+    warm_s, _ = verify(pairs, work / "warm.jsonl", work / "cache", flags)
+    ours = {row["code_sha256"]: row for row in verdicts}
+    n = len(ours)
+    stock_rate = 60 * 14 / statistics.mean(row["wall_s"] for row in stock.values())
+    print(f"\n{n} candidates, {args.cores} cores")
+    print(f"{'':24s}{'a minute':>10s}{'ratio':>8s}")
+    print(f"{'stock, 14 workers':24s}{stock_rate:10.1f}{1:8.1f}")
+    for name, seconds in (("cold cache", cold_s), ("warm cache", warm_s)):
+        print(f"{name:24s}{60 * n / seconds:10.1f}{60 * n / seconds / stock_rate:8.1f}")
+
+    print(f"\nCPU seconds per build{'median':>12s}{'p95':>9s}{'max':>9s}      n")
+    calls = [call for sha in ours for call in stock[sha].get("extensions", []) if "cpu_seconds" in call]
+    for name, group in (
+        ("stock, built", [c["cpu_seconds"] for c in calls if c["ok"]]),
+        ("stock, refused", [c["cpu_seconds"] for c in calls if not c["ok"]]),
+    ):
+        if group:
+            print(f"{name:24s} {quantiles(group)} {len(group):6d}")
+    by_route: dict[str, list[float]] = {}
+    ratios = []
+    for sha, row in ours.items():
+        build = row["build"]
+        if not build or not build["extensions"]:
+            continue
+        by_route.setdefault(build["path"], []).append(build["cpu_seconds"])
+        theirs = sum(c.get("cpu_seconds", 0) for c in stock[sha].get("extensions", []))
+        if build["loaded"] and build["cpu_seconds"] and theirs:
+            ratios.append(theirs / build["cpu_seconds"])
+    for route, group in sorted(by_route.items()):
+        print(f"{'ours, ' + route:24s} {quantiles(group)} {len(group):6d}")
+    if ratios:
+        print(f"stock / ours, per built candidate: median {statistics.median(ratios):.0f}x, least {min(ratios):.0f}x")
+
+    print("\nextensions that loaded, where the two differ:")
+    for sha, row in ours.items():
+        theirs = [call["ok"] for call in stock[sha].get("extensions", [])]
+        build = row["build"] or {"extensions": 0, "loaded": 0}
+        if (len(theirs), sum(theirs)) != (build["extensions"], build["loaded"]):
+            error = next((c["error"][-200:] for c in stock[sha]["extensions"] if not c["ok"]), "")
+            said = f"stock {sum(theirs)} of {len(theirs)}, ours {build['loaded']} of {build['extensions']}"
+            print(f"  {row['problem_id']}: {said}; {row['status']}: {row['message'][:160]} | {error}")
+
+    table: Counter[tuple[str, str]] = Counter()
+    differ = []
+    for sha, row in ours.items():
+        theirs, mine = kernelbench_word(stock[sha]), row["functional_status"]
+        table[theirs, mine] += 1
+        if (theirs == "correct") != (mine == "correct"):
+            differ.append((row, theirs, stock_reason(stock[sha])))
+    print("\nKernelBench's evaluator against functional_status:")
+    for (theirs, mine), count in table.most_common():
+        print(f"  {count:5d}  {theirs:14s} {mine}")
+    print(f"disagreements on correctness: {len(differ)} of {n}")
+    for row, theirs, reason in differ:
+        said = f"KernelBench {theirs} ({reason}); ours {row['functional_status']}: {row['message'][:200]}"
+        print(f"  {row['problem_id']}: {said}")
+
+
+if __name__ == "__main__":
+    main()
