@@ -20,6 +20,7 @@ STAGES = {
     "difficulty": ("dice.data.difficulty", "label programs by difficulty"),
     "schedule": ("dice.data.schedule", "plan which problems each RL step takes"),
     "verify": ("dice.kernels.verify", "build, run, judge and time CUDA kernels"),
+    "mini": ("dice.data.mini", "write the mini benchmark as a folder of problem files"),
 }
 
 

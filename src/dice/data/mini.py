@@ -44,7 +44,9 @@ def mini_root(path: str | Path | None = None) -> Path:
         if (folder / GPU_SIZES).is_file() and (folder / "level1").is_dir():
             return folder
     looked = candidates[0] if path is not None else f"{PLACE} of this checkout or around the working directory"
-    raise DiceError(f"{looked}: the mini benchmark is not there; give the folder with level1/ and {GPU_SIZES} (--root).")
+    raise DiceError(
+        f"{looked}: the mini benchmark is not there; give the folder with level1/ and {GPU_SIZES} (--root)."
+    )
 
 
 def load_mini(size: Size, root: str | Path | None = None) -> list[Problem]:
