@@ -15,6 +15,7 @@ from dice.errors import DiceError
 
 STAGES = {
     "problems": ("dice.data.kernelbench", "load a benchmark's problems into JSON lines"),
+    "prompts": ("dice.evaluation.prompts.stage", "write the prompts of problems or pairs"),
     "infill": ("dice.data.infilling", "split pairs into prefix, middle and suffix"),
     "tokenizer": ("dice.data.tokenizer", "train a small byte-level BPE on pairs"),
     "difficulty": ("dice.data.difficulty", "label programs by difficulty"),

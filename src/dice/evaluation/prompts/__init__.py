@@ -1,0 +1,148 @@
+"""What a model is asked, and the form of the answer that it is trained to give.
+
+Our own wording of the one-shot prompts of the paper (A.1, which follow KernelBench's): the same information in the
+same order. `one_shot` is for pretrained models; `compact` says the same in a few tokens, for models trained from
+scratch whose context is short; `kernelbench` is the text of KernelBench's own constructor, byte for byte
+(`dice.evaluation.prompts.kernelbench`).
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+from typing import Literal
+
+from jinja2 import Environment, FileSystemLoader, StrictUndefined
+
+from dice.config import stage_config
+from dice.data.infilling import InfillingRefused, split_candidate
+from dice.data.middle import hole_variable
+from dice.errors import DiceError
+from dice.evaluation.prompts.chat import ChatFamily, ThinkSection, chat_answer, chat_prompt
+from dice.evaluation.prompts.kernelbench import kernelbench_prompts
+
+PromptTask = Literal["end_to_end", "infilling"]
+PromptStyle = Literal["one_shot", "compact", "kernelbench"]
+InfillingAnswer = Literal["middle", "file"]
+
+
+@stage_config
+class PromptConfig:
+    """How problems become prompts."""
+
+    style: PromptStyle = "one_shot"
+    """`one_shot`, `compact` (few tokens, for models trained from scratch) or `kernelbench` (its own text)."""
+    answer: InfillingAnswer = "middle"
+    """What an infilling prompt asks for: the missing part, or the whole file as the authors do."""
+    chat: ChatFamily = "sdar"
+    """Family whose chat markup surrounds the prompt."""
+    think: ThinkSection = "none"
+    """Where Qwen3's empty reasoning section stands: nowhere, in the answer (the authors' SFT) or in the prompt."""
+    kernelbench_checkout: str | None = None
+    """Folder of KernelBench's checkout, for the style `kernelbench`."""
+
+
+@dataclass(frozen=True)
+class Example:
+    """The worked example: element-wise addition."""
+
+    reference: str
+    solution: str
+    prefix: str
+    middle: str
+    suffix: str
+
+
+@dataclass(frozen=True)
+class Task:
+    """What is asked of the model: a program, and for infilling the scaffold around the missing part."""
+
+    pytorch_code: str
+    prefix: str | None = None
+    suffix: str | None = None
+
+    @property
+    def kind(self) -> PromptTask:
+        """`infilling` when there is a scaffold."""
+        return "end_to_end" if self.prefix is None else "infilling"
+
+
+def prompt_sha256(prompt: str) -> str:
+    """Identity of a prompt: hex sha256 of its UTF-8 text, chat markup included."""
+    return hashlib.sha256(prompt.encode()).hexdigest()
+
+
+def make_prompts(tasks: Sequence[Task], config: PromptConfig) -> list[str]:
+    """The prompts of `tasks` with chat markup, as they are tokenized. Raises DiceError."""
+    if config.style != "kernelbench":
+        texts = [render_prompt(task, style=config.style, answer=config.answer) for task in tasks]
+    elif config.kernelbench_checkout is None:
+        raise DiceError("the prompt style 'kernelbench' needs KernelBench's folder (kernelbench_checkout).")
+    elif any(task.kind == "infilling" for task in tasks):
+        raise DiceError("KernelBench has no infilling prompt; use the style one_shot or compact.")
+    else:
+        texts = kernelbench_prompts(config.kernelbench_checkout, [task.pytorch_code for task in tasks])
+    return [chat_prompt(text, config.chat, config.think) for text in texts]
+
+
+def make_answer(code: str, config: PromptConfig) -> str:
+    """The answer that a model should give, with its markup: a fenced block, or bare code in the compact style.
+
+    `code` is the whole file, or the middle where an infilling prompt asks for it.
+    """
+    text = code if config.style == "compact" else f"```python\n{code.strip(chr(10))}\n```"
+    return chat_answer(text, config.chat, config.think)
+
+
+def render_prompt(task: Task, *, style: PromptStyle = "one_shot", answer: InfillingAnswer = "middle") -> str:
+    """The text of one prompt without chat markup. Raises DiceError for an incomplete scaffold."""
+    if style == "kernelbench":
+        raise DiceError("KernelBench's own text comes from its checkout (kernelbench_prompts), not from our templates.")
+    if (task.prefix is None) != (task.suffix is None):
+        raise DiceError("an infilling prompt needs both prefix and suffix.")
+    variable = None
+    if task.prefix is not None and task.suffix is not None:
+        try:
+            variable = hole_variable(task.prefix, task.suffix)
+        except InfillingRefused as refusal:
+            raise DiceError(f"prefix and suffix are no scaffold: {refusal}.") from refusal
+    name = f"compact_{task.kind}.j2" if style == "compact" else f"{task.kind}.j2"
+    return (
+        _templates()
+        .get_template(name)
+        .render(
+            example=example(),
+            pytorch_code=_block(task.pytorch_code),
+            prefix=_block(task.prefix or ""),
+            suffix=_block(task.suffix or ""),
+            variable=variable,
+            answer=answer,
+        )
+    )
+
+
+@cache
+def example() -> Example:
+    """The worked example, its scaffold cut by the same rule as every other program's."""
+    reference, solution = (
+        _templates().get_template(f"example_{name}.j2").render() for name in ("reference", "solution")
+    )
+    split = split_candidate(solution)
+    return Example(
+        *(_block(part) for part in (reference, solution, split.prefix, split.middle, split.suffix)),
+    )
+
+
+@cache
+def _templates() -> Environment:
+    return Environment(
+        loader=FileSystemLoader(Path(__file__).parent), undefined=StrictUndefined, keep_trailing_newline=True
+    )
+
+
+def _block(code: str) -> str:
+    """Code as it stands between fences: without the empty lines around it."""
+    return code.strip("\r\n")
