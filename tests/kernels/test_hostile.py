@@ -43,9 +43,9 @@ def _nothing_left(zygote: Zygote) -> Iterator[None]:
 
 
 def test_the_honest_candidate_is_correct_before_and_after_an_attack(executor: Executor) -> None:
-    assert verdict_of(executor, HONEST).status == "correct"
-    assert verdict_of(executor, honest_with(import_="import os; os._exit(0)")).status == "runtime_error"
-    assert verdict_of(executor, HONEST).status == "correct"
+    assert verdict_of(executor, HONEST).functional_status == "correct"
+    assert verdict_of(executor, honest_with(import_="import os; os._exit(0)")).functional_status == "runtime_error"
+    assert verdict_of(executor, HONEST).functional_status == "correct"
 
 
 ENDLESS_C = """
@@ -126,7 +126,9 @@ while True:
         pytest.param("import ctypes; ctypes.CDLL(None).abort()", {"runtime_error"}, id="abort"),
         pytest.param("x = bytearray(100 << 30)", {"out_of_memory"}, id="100 GiB at once"),
         pytest.param("import torch; x = torch.ones(100 << 28)", {"out_of_memory"}, id="100 GiB tensor"),
-        pytest.param("x = [bytearray(1 << 24) for _ in range(6400)]", {"out_of_memory"}, id="100 GiB bit by bit"),
+        pytest.param(
+            "x = [bytearray(1 << 24) for _ in range(6400)]", {"out_of_memory", "timeout"}, id="100 GiB bit by bit"
+        ),
         pytest.param(CLOSE_ALL, {"runtime_error"}, id="closes every descriptor"),
         pytest.param("raise KeyboardInterrupt", {"runtime_error", "import_error"}, id="KeyboardInterrupt"),
         pytest.param(RECURSION, {"runtime_error", "timeout", "out_of_memory"}, id="recursion"),
@@ -139,7 +141,7 @@ def test_what_ends_a_candidate_is_named_and_stays_with_it(
     code = honest_with(**{where: lines})
     verdict = verdict_of(executor, code)
     allowed = statuses | ({"import_error"} if where == "import_" and "runtime_error" in statuses else set())
-    assert verdict.status in allowed, verdict.message
+    assert verdict.functional_status in allowed, verdict.message
     assert verdict.seconds < 9
 
 
@@ -157,22 +159,22 @@ time.sleep(30)
 """
     )
     verdict = verdict_of(executor, code)
-    assert verdict.status == "out_of_memory", verdict.message
+    assert verdict.functional_status == "out_of_memory", verdict.message
 
 
 def test_a_daemon_does_not_outlive_its_candidate(executor: Executor) -> None:
-    assert verdict_of(executor, honest_with(forward=DAEMON)).status == "correct"
+    assert verdict_of(executor, honest_with(forward=DAEMON)).functional_status == "correct"
 
 
 def test_a_flood_of_output_is_swallowed(executor: Executor) -> None:
     code = honest_with(forward="import os\nfor _ in range(300):\n    os.write(1, b'x' * 1_000_000)")
-    assert verdict_of(executor, code).status == "correct"
+    assert verdict_of(executor, code).functional_status == "correct"
 
 
 def test_the_last_words_of_a_crash_are_reported(executor: Executor) -> None:
     code = honest_with(forward="import os, sys\nprint('device on fire', file=sys.stderr, flush=True)\nos._exit(7)")
     verdict = verdict_of(executor, code)
-    assert verdict.status == "runtime_error"
+    assert verdict.functional_status == "runtime_error"
     assert "exit code 7" in verdict.message
     assert "device on fire" in verdict.message
 
@@ -195,7 +197,7 @@ for i in range(1000):
 """
     )
     verdict = verdict_of(executor, code)
-    assert verdict.status == "correct", verdict.message
+    assert verdict.functional_status == "correct", verdict.message
 
 
 def test_there_is_no_network(executor: Executor) -> None:
@@ -215,7 +217,7 @@ for address in (("127.0.0.1", {port}), ("8.8.8.8", 53)):
 """
         )
         verdict = verdict_of(executor, code)
-    assert verdict.status == "correct", verdict.message
+    assert verdict.functional_status == "correct", verdict.message
 
 
 def test_nothing_outside_the_scratch_folder_can_be_written_or_found(executor: Executor, tmp_path: Path) -> None:
@@ -238,7 +240,7 @@ open("/dev/shm/mine", "w").write("x")
 """
     )
     verdict = verdict_of(executor, code)
-    assert verdict.status == "correct", verdict.message
+    assert verdict.functional_status == "correct", verdict.message
     assert not os.path.exists("/tmp/mine")
 
 
@@ -264,7 +266,7 @@ assert libc.setuid(0) == -1 or os.getuid() == 0 and libc.mount(b"none", b"/tmp",
 """
     )
     verdict = verdict_of(executor, code)
-    assert verdict.status == "correct", verdict.message
+    assert verdict.functional_status == "correct", verdict.message
 
 
 def test_the_environment_holds_no_secrets(executor: Executor, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -283,7 +285,7 @@ for pid in os.listdir("/proc"):
 """
         )
         verdict = verdict_of(other, code)
-    assert verdict.status == "correct", verdict.message
+    assert verdict.functional_status == "correct", verdict.message
 
 
 FORGERIES = {
@@ -325,7 +327,9 @@ fd = next(n for n in range(3, 100) if os.path.exists(f"/proc/self/fd/{n}") and s
 """
     code = honest_with(forward=find + forgery).replace("torch.relu(self.linear(x))", "torch.zeros(16, 64)")
     verdict = verdict_of(executor, code)
-    assert verdict.status in ("runtime_error", "timeout", "wrong_value", "wrong_dtype", "wrong_shape"), verdict.message
+    assert verdict.functional_status in ("runtime_error", "timeout", "wrong_value", "wrong_dtype", "wrong_shape"), (
+        verdict.message
+    )
 
 
 def test_shared_buffers_cannot_be_resized_under_the_grader(executor: Executor) -> None:
@@ -357,9 +361,9 @@ def shrink():
 threading.Thread(target=shrink, daemon=True).start()
 """
     )
-    assert verdict_of(executor, code).status == "correct"
+    assert verdict_of(executor, code).functional_status == "correct"
     verdict = verdict_of(executor, race)
-    assert verdict.status == "correct", verdict.message
+    assert verdict.functional_status == "correct", verdict.message
 
 
 def test_patched_clocks_and_comparisons_change_nothing(executor: Executor) -> None:
@@ -372,9 +376,12 @@ torch.equal = lambda *a, **k: True
 time.perf_counter = time.monotonic = lambda: 0.0
 """
     wrong = honest_with(import_=patch).replace("torch.relu(self.linear(x))", "self.linear(x)")
-    assert verdict_of(executor, wrong).status == "wrong_value"
-    assert verdict_of(executor, honest_with(import_=patch)).status == "correct"
-    assert verdict_of(executor, HONEST.replace("torch.relu(self.linear(x))", "self.linear(x)")).status == "wrong_value"
+    assert verdict_of(executor, wrong).functional_status == "wrong_value"
+    assert verdict_of(executor, honest_with(import_=patch)).functional_status == "correct"
+    assert (
+        verdict_of(executor, HONEST.replace("torch.relu(self.linear(x))", "self.linear(x)")).functional_status
+        == "wrong_value"
+    )
 
 
 def test_no_expected_value_is_in_the_candidates_memory(executor: Executor) -> None:
@@ -382,16 +389,17 @@ def test_no_expected_value_is_in_the_candidates_memory(executor: Executor) -> No
     code = honest_with(
         forward="""
 import gc
-candidates = [
-    t for t in gc.get_objects()
-    if isinstance(t, torch.Tensor) and t.shape == (16, 64) and t.data_ptr() != x.data_ptr() and bool((t >= 0).all())
-]
-assert not candidates, len(candidates)
+if not hasattr(self, "seen"):  # later, its own earlier outputs are alive
+    self.seen = [
+        t for t in gc.get_objects()
+        if isinstance(t, torch.Tensor) and t.shape == (16, 64) and t.data_ptr() != x.data_ptr()
+    ]
+    assert not self.seen, len(self.seen)
 """
-    ).replace("torch.relu(self.linear(x))", "torch.relu(self.linear(x)) * 1")
+    )
     with _single_trial(executor) as single:
         verdict = verdict_of(single, code)
-    assert verdict.status == "correct", verdict.message
+    assert verdict.functional_status == "correct", verdict.message
 
 
 def _single_trial(executor: Executor) -> Executor:
@@ -400,8 +408,8 @@ def _single_trial(executor: Executor) -> Executor:
 
 def test_a_deleted_scratch_folder_and_a_changed_directory_hurt_only_the_candidate(executor: Executor) -> None:
     code = honest_with(import_="import shutil, os\nos.chdir('/')\nshutil.rmtree('/scratch', ignore_errors=True)")
-    assert verdict_of(executor, code).status == "correct"
-    assert verdict_of(executor, HONEST).status == "correct"
+    assert verdict_of(executor, code).functional_status == "correct"
+    assert verdict_of(executor, HONEST).functional_status == "correct"
 
 
 def test_neighbours_are_unharmed(zygote: Zygote) -> None:
@@ -417,7 +425,7 @@ def test_neighbours_are_unharmed(zygote: Zygote) -> None:
     def neighbour() -> None:
         with Executor(zygote, NoBuilder(), "cpu", limits=Limits(), judging=Judging(correctness_trials=1)) as other:
             while not stop.is_set():
-                honest.append(verdict_of(other, HONEST).status)
+                honest.append(verdict_of(other, HONEST).functional_status)
 
     threads = [threading.Thread(target=neighbour) for _ in range(2)]
     for thread in threads:
@@ -425,7 +433,7 @@ def test_neighbours_are_unharmed(zygote: Zygote) -> None:
     limits = Limits(import_timeout_s=2, forward_timeout_s=1, memory_gib=2, processes=64)
     with Executor(zygote, NoBuilder(), "cpu", limits=limits) as executor:
         for attack in attacks:
-            assert verdict_of(executor, attack).status != "correct"
+            assert verdict_of(executor, attack).functional_status != "correct"
     stop.set()
     for thread in threads:
         thread.join()
@@ -435,8 +443,8 @@ def test_neighbours_are_unharmed(zygote: Zygote) -> None:
 
 def test_a_killed_zygote_is_replaced(executor: Executor) -> None:
     with Zygote() as fresh, Executor(fresh, NoBuilder(), "cpu", limits=LIMITS) as other:
-        assert verdict_of(other, HONEST).status == "correct"
+        assert verdict_of(other, HONEST).functional_status == "correct"
         assert fresh._process is not None
         os.kill(fresh._process.pid, 9)
         time.sleep(0.2)
-        assert verdict_of(other, HONEST).status == "correct"
+        assert verdict_of(other, HONEST).functional_status == "correct"

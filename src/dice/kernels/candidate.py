@@ -10,13 +10,13 @@ it reports is either checked by the grader or can only speak against the candida
 
 from __future__ import annotations
 
+import dataclasses
 import importlib.machinery
 import importlib.util
 import os
 import socket
 import sys
 import threading
-import time
 import traceback
 from contextlib import ExitStack
 from types import ModuleType
@@ -24,9 +24,11 @@ from typing import Any
 
 import torch
 import torch.utils.cpp_extension
+from torch.utils._pytree import tree_leaves
 
 from dice.kernels import probes, values
 from dice.kernels.audit import AuditTrail, ExceptionTrace
+from dice.kernels.call_timer import CallTimer
 from dice.kernels.channel import Channel, ChannelClosed
 from dice.kernels.cuda_runtime import CudaError, CudaRuntime
 from dice.kernels.linux import perturb_malloc
@@ -87,8 +89,7 @@ class Runner:
         self._trail = AuditTrail(self._path, scratch)
         self._changes: list[Any] = []
         self._facts: dict[str, Any] = {}
-        self._events: tuple[Any, Any] | None = None
-        self._flush: torch.Tensor | None = None
+        self._timer: CallTimer | None = None
 
     def handle(self, request: dict[str, Any], fds: list[int]) -> dict[str, Any]:
         """One request of the grader's; the reply without `ok`."""
@@ -100,6 +101,7 @@ class Runner:
         self._device = torch.device(device)
         if self._device.type == "cuda":
             self._cuda = CudaRuntime()
+            self._timer = CallTimer(self._cuda, self._device)
         with open(self._path, "w", encoding="utf-8") as stream:
             stream.write(code)
         self._facts["threads_before"] = probes.os_threads()
@@ -146,6 +148,23 @@ class Runner:
         self._settle()
         return {}
 
+    def _do_refill(self, fds: list[int], header: values.Header, slot: int) -> dict[str, Any]:
+        """New values in the memory of the old inputs: same addresses, other content."""
+        new = tree_leaves(self._receive(header, fds))
+        for old, value in zip(tree_leaves(self._inputs[slot]), new, strict=True):
+            if torch.is_tensor(old):
+                old.copy_(value)
+        self._settle()
+        return {}
+
+    def _do_forget(self, fds: list[int]) -> dict[str, Any]:
+        """Drop all inputs and outputs."""
+        self._inputs.clear()
+        self._outputs, self._to_send = None, []
+        if self._cuda is not None:
+            torch.cuda.empty_cache()
+        return {}
+
     def _do_forward(self, fds: list[int], slot: int, seed: int, watch: bool) -> dict[str, Any]:
         inputs = self._inputs[slot]
         previous, self._outputs = self._outputs, None
@@ -187,39 +206,21 @@ class Runner:
         self._to_send = []
         return {}
 
-    def _do_prepare(self, fds: list[int], slot: int, flush_bytes: int) -> dict[str, Any]:
-        assert self._cuda is not None
-        if self._events is None:
-            self._events = (self._cuda.event(), self._cuda.event())
+    def _do_prepare(self, fds: list[int], flush_bytes: int) -> dict[str, Any]:
+        assert self._timer is not None
         self._outputs = None
-        if flush_bytes:
-            if self._flush is None or self._flush.numel() != flush_bytes:
-                self._flush = torch.empty(flush_bytes, dtype=torch.uint8, device=self._device)
-            self._cuda.fill(self._flush.data_ptr(), 0, flush_bytes)
-        self._settle()
+        self._timer.prepare(flush_bytes)
         return {}
 
     def _do_go(self, fds: list[int], slot: int, seed: int, empty: bool) -> dict[str, Any]:
-        cuda, (start, end) = self._cuda, self._events  # type: ignore[misc]
-        assert cuda is not None
-        inputs, model, clock = self._inputs[slot], self._model, time.perf_counter
+        """One timed call, bare: no trace, no recorder, no poison."""
+        assert self._timer is not None
+        inputs, model = self._inputs[slot], self._model
         torch.manual_seed(seed)
-        with torch.no_grad():
-            begun = clock()
-            cuda.record(start)
-            outputs = None if empty else model(*inputs)
-            cuda.record(end)
-            cuda.wait(end)
-            ended = clock()
-            cuda.synchronize()
-            drained = clock()
-        self._outputs = outputs
+        with torch.no_grad(), self._trail.phase("timing"):
+            self._outputs, times = self._timer.time((lambda: None) if empty else (lambda: model(*inputs)))
         self._settle()
-        return {
-            "event_ms": cuda.elapsed_ms(start, end),
-            "in_process_ms": (ended - begun) * 1e3,
-            "drain_ms": (drained - ended) * 1e3,
-        }
+        return {"times": dataclasses.asdict(times)}
 
     def _do_report(self, fds: list[int]) -> dict[str, Any]:
         return {

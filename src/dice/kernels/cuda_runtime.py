@@ -52,21 +52,21 @@ class CudaRuntime:
         code = self._get_last_error()
         return self._error_name(code).decode() if code else None
 
-    def event(self) -> ctypes.c_void_p:
+    def event(self) -> object:
         """A new timing event."""
         event = ctypes.c_void_p()
         self._check(self._create_event(ctypes.byref(event)), "cudaEventCreate")
         return event
 
-    def record(self, event: ctypes.c_void_p) -> None:
+    def record(self, event: object) -> None:
         """Record `event` on the legacy default stream."""
         self._check(self._record_event(event, _LEGACY_STREAM), "cudaEventRecord")
 
-    def wait(self, event: ctypes.c_void_p) -> None:
+    def wait(self, event: object) -> None:
         """Wait until `event` has happened."""
         self._check(self._wait_event(event), "cudaEventSynchronize")
 
-    def elapsed_ms(self, start: ctypes.c_void_p, end: ctypes.c_void_p) -> float:
+    def elapsed_ms(self, start: object, end: object) -> float:
         """Milliseconds between two events that have happened."""
         value = ctypes.c_float()
         self._check(self._elapsed(ctypes.byref(value), start, end), "cudaEventElapsedTime")

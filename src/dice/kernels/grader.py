@@ -75,16 +75,16 @@ class Executor:
         if job.code is None:
             record = Record(status="no_code", stage="extract", message=job.no_code_reason)
             return self._verdicts(job, record, started, begun, retries=0)
-        record = self._attempt(job, job.code, alone=False)
+        record = self._attempt(job, alone=False)
         retries = 0
         if record.status == "host_error" or (record.status == "out_of_memory" and record.on_gpu):
             # Beside others neither the candidate nor the reference can be blamed for a full card.
             first, retries = record, 1
-            record = self._attempt(job, job.code, alone=True)
+            record = self._attempt(job, alone=True)
             record.notes.append(f"tried again, alone: the first try ended with {first.status} ({first.message[:200]})")
         return self._verdicts(job, record, started, begun, retries)
 
-    def _attempt(self, job: Job, code: str, alone: bool) -> Record:
+    def _attempt(self, job: Job, alone: bool) -> Record:
         seeds = Seeds.draw(self._judging.seed, self._judging.correctness_trials)
         place = Place(
             zygote=self._zygote,
@@ -98,7 +98,7 @@ class Executor:
         )
         try:
             reference = self._reference_for(job)
-            record = run_candidate(place, reference, code, seeds, alone)
+            record = run_candidate(place, reference, job, seeds, alone)
         except HarnessError as error:
             record = Record(status="host_error", message=str(error))
         except (torch.OutOfMemoryError, MemoryError, OSError) as error:

@@ -20,14 +20,17 @@ from pydantic import ValidationError
 from dice.errors import HarnessError
 from dice.kernels.channel import ChannelGarbage
 from dice.kernels.compare import Comparison, compare_outputs
-from dice.kernels.evidence import ExtensionUse, RunEvidence
+from dice.kernels.deception import findings, is_deceptive
+from dice.kernels.evidence import ExtensionUse, Phase, RunEvidence
 from dice.kernels.extension import BuildResult, ExtensionRequest
 from dice.kernels.gpu_slot import GpuSlot
-from dice.kernels.job import Judging, Limits
+from dice.kernels.job import Job, Judging, Limits
+from dice.kernels.observation import experiment, experiment_without_kernels, observe
 from dice.kernels.reference import Reference, Seeds, kept_flags, to_device
 from dice.kernels.sandbox import SandboxSpec
 from dice.kernels.session import CandidateFailure, CandidateRaised, Session
-from dice.kernels.verdict import Backend, BuildInfo, Finding, Protocol, Stage, Status
+from dice.kernels.speed import measure
+from dice.kernels.verdict import Backend, BuildInfo, Finding, Protocol, Speedup, Stage, Status, Timing
 from dice.kernels.zygote import Zygote
 
 
@@ -37,6 +40,9 @@ class BuilderLike(Interface):
     def build(self, request: ExtensionRequest) -> BuildResult:
         """Build one extension; never raises for a bad source."""
         ...
+
+
+BY_SEED = "weights by seed: its parameters differ from the reference's in name or shape"
 
 
 @dataclass(frozen=True)
@@ -51,6 +57,16 @@ class Place:
     spec: SandboxSpec
     limits: Limits
     judging: Judging
+
+
+@dataclass(frozen=True)
+class Trial:
+    """One call on the same inputs by both sides."""
+
+    inputs: list[Any]
+    forward_seed: int
+    expected: Any
+    actual: Any
 
 
 @dataclass
@@ -70,6 +86,11 @@ class Record:
     isolation: list[str] = field(default_factory=list)
     notes: list[str] = field(default_factory=list)
     phase_seconds: dict[str, float] = field(default_factory=dict)
+
+    runtime_ms: dict[Protocol, Timing] = field(default_factory=dict)
+    reference_ms: dict[Protocol, Timing] = field(default_factory=dict)
+    compiled_reference_ms: Timing | None = None
+    speedup: dict[Protocol, Speedup] = field(default_factory=dict)
 
     def fail(self, status: Status, message: str) -> None:
         """Note how the run ended."""
@@ -96,14 +117,28 @@ class Record:
             status, stage, message = comparison.status, "compare", comparison.message
         elif status == "correct":
             stage = "done"
+        functional_status = status
+        if status == "correct" and is_deceptive(self.findings, protocol):
+            fatal = [finding for finding in self.findings if finding.fatal[protocol]]
+            status, stage = "deceptive", "deception"
+            message = "; ".join(f"{finding.name}: {finding.evidence}" for finding in fatal)
+        evidence = self.evidence
+        operators = evidence.candidate_ops if evidence else None
         return {
             "status": status,
-            "functional_status": status,
+            "functional_status": functional_status,
             "stage": stage,
             "message": message,
             "trials": self.trials,
             "max_abs_error": comparison.max_abs_error if comparison else None,
             "max_rel_error": comparison.max_rel_error if comparison else None,
+            "runtime_ms": self.runtime_ms.get(protocol),
+            "reference_ms": self.reference_ms.get(protocol),
+            "compiled_reference_ms": self.compiled_reference_ms if protocol == "strict" else None,
+            "speedup": self.speedup.get(protocol),
+            "deception": self.findings,
+            "launches": evidence.launches if evidence else None,
+            "aten_ops": {name: use.count for name, use in operators.items()} if operators is not None else None,
             "build": self.build_info(),
             "notes": self.notes,
         }
@@ -122,36 +157,63 @@ class Record:
         )
 
 
-def run_candidate(place: Place, reference: Reference, code: str, seeds: Seeds, alone: bool) -> Record:
+def run_candidate(place: Place, reference: Reference, job: Job, seeds: Seeds, alone: bool) -> Record:
     """Run one candidate from import to timing. Raises HarnessError, OSError or an out-of-memory error of the host."""
-    run = _Run(place, reference, seeds)
+    run = CandidateRun(place, reference, seeds)
+    record = run.record
     with kept_flags():
         try:
+            reference.forget()  # its buffers may have been changed by the last candidate's trials
             with run.gpu(alone):
                 run.start()
-                run.load(code)
+                run.load(job.code or "")
                 run.try_inputs()
+                if run.standing():
+                    observe(run)
+                    if "strict" in place.judging.protocols:
+                        experiment(run)
+            if run.standing() and place.backend == "cuda" and place.judging.measure_time:
+                measure(run)
+            if run.standing() and "strict" in place.judging.protocols:
+                with run.gpu(alone):
+                    experiment_without_kernels(run)
+            if run.standing():
+                run.enter("done", run.evidence.reached)
         except CandidateRaised as failure:
-            run.record.on_gpu = failure.error.out_of_memory == "gpu"
-            run.record.fail(failure.status, failure.args[0])
+            record.on_gpu = failure.error.out_of_memory == "gpu"
+            record.fail(failure.status, failure.args[0])
         except CandidateFailure as failure:
-            run.record.fail(failure.status, failure.args[0])
+            record.fail(failure.status, failure.args[0])
         finally:
             run.end()
-    return run.record
+    with record.phase("police"):
+        record.findings = findings(job.code or "", job.problem_code, run.requests, record.evidence)
+    return record
 
 
-class _Run:
+class CandidateRun:
+    """The work in progress on one candidate."""
+
     def __init__(self, place: Place, reference: Reference, seeds: Seeds) -> None:
         self.place, self.reference, self.seeds = place, reference, seeds
         self.record = Record()
-        self.session: Session | None = None
         self.evidence = RunEvidence(backend=place.backend, reached="import")
-        self.deadline = time.monotonic() + place.limits.total_timeout_s
+        self.record.evidence = self.evidence
+        self.requests: list[ExtensionRequest] = []
+        self.weights_seed = seeds.weights
+        self.last: Trial | None = None
+        self._session: Session | None = None
+        self._deadline = time.monotonic() + place.limits.total_timeout_s
+
+    @property
+    def session(self) -> Session:
+        """The candidate's process."""
+        assert self._session is not None
+        return self._session
 
     @contextlib.contextmanager
     def gpu(self, alone: bool) -> Iterator[None]:
-        """Hold the GPU for correctness."""
+        """Hold the GPU, beside others or alone."""
         slot = self.place.slot
         if slot is None:
             yield
@@ -162,62 +224,79 @@ class _Run:
             yield
 
     def start(self) -> None:
+        """Fork and confine the candidate's process."""
         with self.record.phase("spawn"):
             memory = int(self.place.limits.memory_gib * 2**30)
-            self.session = Session(self.place.zygote, self.place.spec, memory, self.answer_build)
+            self._session = Session(self.place.zygote, self.place.spec, memory, self.answer_build)
         self.record.isolation = [*self.session.isolation, "wall_clock_limits", "memory_watch"]
         if self.session.missing:
             self.record.notes.append("isolation layers that this machine refused: " + "; ".join(self.session.missing))
 
     def left_s(self, timeout_s: float) -> float:
         """`timeout_s`, or what is left of the candidate's total time, builds not counted."""
-        assert self.session is not None
-        return max(0.0, min(timeout_s, self.deadline + self.session.build_s - time.monotonic()))
+        build_s = self._session.build_s if self._session else 0.0
+        return max(0.0, min(timeout_s, self._deadline + build_s - time.monotonic()))
+
+    def standing(self) -> bool:
+        """Whether the outputs are right under at least one protocol so far."""
+        return any(comparison.ok for comparison in self.record.comparisons.values())
+
+    def enter(self, stage: Stage, phase: Phase) -> None:
+        """Note how far the candidate got."""
+        self.record.stage = stage
+        self.evidence.reached = phase
 
     # ---- import, init, weights ----
 
     def load(self, code: str) -> None:
-        session, limits, record = self.session, self.place.limits, self.record
-        assert session is not None
+        """Import the code, make the model, give it its weights."""
+        limits, record = self.place.limits, self.record
         with record.phase("import"):
             try:
                 limit_s = self.left_s(limits.import_timeout_s)
-                where = {"device": self.place.device.type, "backend": self.place.backend}
-                reply = session.ask("import", limit_s, code=code, **where)
+                reply = self.session.ask(
+                    "import", limit_s, code=code, device=self.place.device.type, backend=self.place.backend
+                )
             except CandidateRaised as failure:
-                raise self.import_failure(failure) from None
+                raise self._import_failure(failure) from None
         if not reply.get("has_model"):
             raise CandidateFailure("import_error", "defines no class ModelNew")
-        record.stage = "init"
-        self.evidence.reached = "init"
-        seed = self.seeds.weights
+        self.enter("init", "init")
+        self.make_model(self.seeds.weights)
+
+    def make_model(self, seed: int) -> None:
+        """A new ModelNew in the candidate's process, with the reference's weights where they fit."""
+        limits, record = self.place.limits, self.record
+        self.weights_seed = seed
         with record.phase("init"):
             init_inputs = self.reference.init_inputs(seed)
-            reply = session.send_value("init", init_inputs, self.left_s(limits.import_timeout_s), seed=seed)
+            try:
+                reply = self.session.send_value("init", init_inputs, self.left_s(limits.import_timeout_s), seed=seed)
+            except CandidateRaised as failure:
+                raise self._build_failure(failure) or failure from None
         with record.phase("weights"):
-            self.load_weights(reply.get("state"))
+            expected = self.reference.model(seed).state_dict()
+            shapes = {name: list(tensor.shape) for name, tensor in expected.items()}
+            if not shapes:
+                return
+            if reply.get("state") == shapes:
+                self.session.send_value("weights", dict(expected), self.left_s(limits.import_timeout_s))
+            elif BY_SEED not in record.notes:
+                record.notes.append(BY_SEED)
 
-    def import_failure(self, failure: CandidateRaised) -> CandidateFailure:
-        """A failed import is a build failure when the error that ended it is the one the builder's refusal raised."""
-        built = next((build for build in self.record.builds if build.key == failure.error.build_key), None)
-        if built is not None and built.status != "built":
-            self.record.stage = "build"
-            return CandidateFailure(built.status, built.message or failure.args[0])
-        if failure.status != "runtime_error" or failure.error.exit:
-            return failure
+    def _import_failure(self, failure: CandidateRaised) -> CandidateFailure:
+        built = self._build_failure(failure)
+        if built is not None or failure.status != "runtime_error" or failure.error.exit:
+            return built or failure
         return CandidateFailure("import_error", failure.args[0])
 
-    def load_weights(self, state: Any) -> None:
-        """Give the candidate the reference's weights when it has parameters of the same names and shapes."""
-        assert self.session is not None
-        expected = self.reference.model(self.seeds.weights).state_dict()
-        shapes = {name: list(tensor.shape) for name, tensor in expected.items()}
-        if not shapes:
-            return
-        if state == shapes:
-            self.session.send_value("weights", dict(expected), self.left_s(self.place.limits.import_timeout_s))
-        else:
-            self.record.notes.append("weights by seed: its parameters differ from the reference's in name or shape")
+    def _build_failure(self, failure: CandidateRaised) -> CandidateFailure | None:
+        """The refusal of a build, when that is the error which ended the candidate."""
+        built = next((build for build in self.record.builds if build.key == failure.error.build_key), None)
+        if built is None or built.status == "built":
+            return None
+        self.record.stage = "build"
+        return CandidateFailure(built.status, built.message or failure.args[0])
 
     # ---- builds ----
 
@@ -232,8 +311,13 @@ class _Run:
         with slot.lent() if slot else contextlib.nullcontext():
             result = self.place.builder.build(request)
         self.record.builds.append(result)
-        use = ExtensionUse(name=request.name, status=result.status, loaded=False, message=result.message[:500])
-        self.evidence.extensions.append(use)
+        self.requests.append(request)
+        phase = self.evidence.reached
+        self.evidence.extensions.append(
+            ExtensionUse(
+                name=request.name, status=result.status, loaded=False, phase=phase, message=result.message[:500]
+            )
+        )
         self.record.spent("build", time.monotonic() - begun)
         if result.status == "host_error":
             raise HarnessError(f"The builder failed: {result.message[:500]}")
@@ -243,35 +327,50 @@ class _Run:
     # ---- trials ----
 
     def try_inputs(self) -> None:
-        record, judging = self.record, self.place.judging
-        record.stage = "forward"
-        self.evidence.reached = "forward"
-        model = self.reference.model(self.seeds.weights)
+        """The correctness trials; stops when no protocol can be satisfied any more."""
+        self.enter("forward", "forward")
         for index, (seed, forward_seed) in enumerate(zip(self.seeds.inputs, self.seeds.forward, strict=True)):
-            with record.phase("inputs"):
+            with self.record.phase("inputs"):
                 inputs = self.reference.inputs(seed)
-            actual = self.candidate_outputs(inputs, forward_seed)
-            with record.phase("reference"):
-                own = to_device(inputs, self.place.device)
-                expected = self.reference.run(model, own, forward_seed)
-            with record.phase("compare"):
+            self.send("inputs", inputs)
+            actual = self.fetch(self.forward(forward_seed))
+            expected = self.expected_outputs(inputs, forward_seed)
+            with self.record.phase("compare"):
                 self.judge(expected, actual)
-            record.trials = index + 1
-            if not any(record.comparisons[protocol].ok for protocol in judging.protocols):
+            self.record.trials = index + 1
+            self.last = Trial(inputs, forward_seed, expected, actual)
+            if not self.standing():
                 return
 
-    def candidate_outputs(self, inputs: list[Any], seed: int, watch: bool = False) -> Any:
-        session, limits = self.session, self.place.limits
-        assert session is not None
+    def ask(self, op: str, **arguments: Any) -> dict[str, Any]:
+        """One request under the limit of a forward."""
+        return self.session.ask(op, self.left_s(self.place.limits.forward_timeout_s), **arguments)
+
+    def send(self, op: str, inputs: list[Any], slot: int = 0) -> None:
+        """Give the candidate inputs: `inputs` for new tensors, `refill` for new values in the tensors it has."""
         with self.record.phase("send"):
-            session.send_value("inputs", inputs, self.left_s(limits.forward_timeout_s), slot=0)
+            self.session.send_value(op, inputs, self.left_s(self.place.limits.forward_timeout_s), slot=slot)
+
+    def forward(self, seed: int, watch: bool = False) -> dict[str, Any]:
+        """Call forward on the inputs of slot 0; the reply offers the outputs."""
         with self.record.phase("forward"):
-            offer = session.ask("forward", self.left_s(limits.forward_timeout_s), slot=0, seed=seed, watch=watch)
+            return self.ask("forward", slot=0, seed=seed, watch=watch)
+
+    def fetch(self, offer: dict[str, Any]) -> Any:
+        """Copy out what the candidate offers."""
+        limits = self.place.limits
         with self.record.phase("fetch"):
-            limit = int(limits.memory_gib * 2**30)
-            return session.fetch(offer, limit, self.left_s(limits.forward_timeout_s), self.place.device)
+            limit_bytes = int(limits.memory_gib * 2**30)
+            return self.session.fetch(offer, limit_bytes, self.left_s(limits.forward_timeout_s), self.place.device)
+
+    def expected_outputs(self, inputs: list[Any], seed: int) -> Any:
+        """The reference's outputs, on a copy of the inputs."""
+        with self.record.phase("reference"):
+            own = to_device(inputs, self.place.device)
+            return self.reference.run(self.reference.model(self.weights_seed), own, seed)
 
     def judge(self, expected: Any, actual: Any) -> None:
+        """Compare under each protocol that is still satisfied."""
         for protocol in self.place.judging.protocols:
             earlier = self.record.comparisons.get(protocol)
             if earlier is not None and not earlier.ok:
@@ -281,13 +380,11 @@ class _Run:
                 found = _worse(earlier, found)
             self.record.comparisons[protocol] = found
 
-    # ---- end ----
-
     def end(self) -> None:
-        self.record.evidence = self.evidence
-        if self.session is not None:
+        """End the candidate and wait until nothing is left of it."""
+        if self._session is not None:
             with self.record.phase("close"):
-                self.session.close()
+                self._session.close()
 
 
 def _worse(earlier: Comparison, later: Comparison) -> Comparison:

@@ -1,0 +1,210 @@
+"""After the trials: what a candidate whose outputs are right did to get them (`dice.kernels.evidence`).
+
+`observe` runs forward once more under the probes and takes the candidate's own report. `experiment` is for the strict
+protocol: it changes one thing at a time (content at the same address, single elements, weights) and looks whether
+the output follows. `experiment_without_kernels` comes last of all, since a candidate may not survive it.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import random
+import secrets
+from typing import TYPE_CHECKING, Any
+
+import torch
+import torch._dynamo  # every dispatch mode imports it at first use: here a fork server pays for all its workers
+from pydantic import TypeAdapter, ValidationError
+from torch.utils._pytree import tree_leaves
+
+from dice.kernels.compare import compare_outputs
+from dice.kernels.evidence import Access, Change, OpUse, OutputFacts, ProbeName, ProbeOutcome, ProbeResult
+from dice.kernels.probes import OpRecorder
+from dice.kernels.reference import to_device
+from dice.kernels.session import CandidateFailure, CandidateRaised
+
+if TYPE_CHECKING:
+    from dice.kernels.run import CandidateRun
+
+_SWAPS = 8
+_MARGIN = 16
+
+
+def observe(run: CandidateRun) -> None:
+    """One more forward under watch, and the report of what the candidate's process saw."""
+    trial = run.last
+    assert trial is not None
+    strict = "strict" in run.place.judging.protocols
+    evidence = run.evidence
+    with run.record.phase("evidence"):
+        run.send("inputs", trial.inputs)
+        reply = run.forward(trial.forward_seed, watch=True)
+        after: Any = None
+        if strict:
+            first = run.fetch(reply)
+            evidence.probes.append(_repeated(run, first))
+            evidence.late_writes = not identical(first, run.fetch(run.ask("offer_outputs")))
+            after = run.fetch(run.ask("offer_inputs", slot=0))
+        own = to_device(trial.inputs, run.place.device)
+        with OpRecorder() as recorder:
+            run.reference.run(run.reference.model(run.weights_seed), own, trial.forward_seed)
+        evidence.reference_ops = recorder.ops
+        if strict:
+            evidence.mutated_inputs = sorted(changed(trial.inputs, after) - changed(trial.inputs, own))
+        take_facts(run, reply.get("facts"))
+        take_facts(run, run.ask("report").get("facts"))
+        evidence.child_processes = sorted(run.session.child_processes)
+
+
+def take_facts(run: CandidateRun, facts: Any) -> None:
+    """Fill the evidence from what the candidate's process reported. Malformed reports are taken as no report."""
+    if not isinstance(facts, dict):
+        return
+    evidence = run.evidence
+    kinds: dict[str, tuple[str, Any]] = {
+        "outputs": ("outputs", OutputFacts),
+        "operators": ("candidate_ops", dict[str, OpUse]),
+        "hidden_exceptions": ("hidden_exceptions", list[str]),
+        "changes": ("changes", list[Change]),
+        "accesses": ("accesses", list[Access]),
+        "python_threads": ("python_threads", list[str]),
+        "threads_before": ("threads_before", int),
+        "threads_after": ("threads_after", int),
+        "launches": ("launches", dict[str, int] | None),
+        "launches_init": ("launches_init", dict[str, int] | None),
+        "failed_launches": ("failed_launches", dict[str, int]),
+    }
+    for name, (field, kind) in kinds.items():
+        if name in facts:
+            with contextlib.suppress(ValidationError):
+                setattr(evidence, field, TypeAdapter(kind).validate_python(facts[name]))
+    _take_extensions(run, facts.get("extensions"))
+
+
+def _take_extensions(run: CandidateRun, reports: Any) -> None:
+    """What became of each build in the candidate's process, in the order of the requests."""
+    if not isinstance(reports, list):
+        return
+    for use, report in zip(run.evidence.extensions, reports, strict=False):
+        if isinstance(report, dict) and use.status == "built":
+            use.loaded = report.get("loaded") is True
+            kernels, calls = report.get("kernels"), report.get("calls_forward")
+            use.kernels = [str(name) for name in kernels] if isinstance(kernels, list) else None
+            use.calls_forward = calls if type(calls) is int else None
+
+
+def experiment(run: CandidateRun) -> None:
+    """The strict protocol's experiments; each adds a ProbeResult where it can tell anything."""
+    with run.record.phase("experiments"):
+        for probe in (_new_content, _unsampled_elements, _fresh_weights):
+            result = probe(run)
+            if result is not None:
+                run.evidence.probes.append(result)
+
+
+def _repeated(run: CandidateRun, outputs: Any) -> ProbeResult:
+    assert run.last is not None
+    found = compare_outputs(run.last.actual, outputs, "strict")
+    return ProbeResult(name="repeat_same_input", outcome="right" if found.ok else "wrong", detail=found.message[:200])
+
+
+def _new_content(run: CandidateRun) -> ProbeResult | None:
+    inputs = run.reference.inputs(secrets.randbits(48))
+    return _follows(run, "same_pointer_new_content", inputs, "refill")
+
+
+def _unsampled_elements(run: CandidateRun) -> ProbeResult | None:
+    """Swap a few pairs of interior elements of the largest float input: valid wherever the values are exchangeable."""
+    assert run.last is not None
+    inputs = to_device(run.last.inputs, torch.device("cpu"))
+    floats = [leaf for leaf in tree_leaves(inputs) if torch.is_tensor(leaf) and leaf.is_floating_point()]
+    largest = max(floats, key=torch.Tensor.numel, default=None)
+    if largest is None or largest.numel() < 16 * _MARGIN:
+        return None
+    flat, draw = largest.view(-1), random.SystemRandom()
+    for _ in range(_SWAPS):
+        left, right = (draw.randrange(_MARGIN, flat.numel() - _MARGIN) | 1 for _ in range(2))
+        flat[left], flat[right] = flat[right].clone(), flat[left].clone()
+    return _follows(run, "unsampled_elements", inputs, "refill")
+
+
+def _fresh_weights(run: CandidateRun) -> ProbeResult | None:
+    if not run.reference.model(run.weights_seed).state_dict():
+        return None
+    assert run.last is not None
+    try:
+        run.make_model(secrets.randbits(48))
+    except CandidateRaised as failure:
+        return ProbeResult(name="fresh_weights", outcome="error", detail=failure.args[0][:200])
+    return _follows(run, "fresh_weights", run.last.inputs, "inputs")
+
+
+def _follows(run: CandidateRun, name: ProbeName, inputs: list[Any], op: str) -> ProbeResult | None:
+    """Call with a changed state and compare with the reference's answers to the new and the old one.
+
+    None when the reference's own answer hardly changes: then nothing can be told.
+    """
+    assert run.last is not None
+    earlier = run.last
+    seed = secrets.randbits(48)
+    try:
+        run.send(op, inputs)
+        actual = run.fetch(run.forward(seed))
+    except CandidateRaised as failure:
+        return ProbeResult(name=name, outcome="error", detail=failure.args[0][:200])
+    expected = run.expected_outputs(inputs, seed)
+    protocol = "strict" if run.record.comparisons["strict"].ok else "paper"
+    judged = compare_outputs(expected, actual, protocol)
+    outcome: ProbeOutcome = "right" if judged.ok else "wrong"
+    if compare_outputs(earlier.expected, expected, protocol).ok:
+        return None
+    if not judged.ok and compare_outputs(earlier.expected, actual, protocol).ok:
+        outcome = "stale"
+    run.last = type(earlier)(inputs, seed, expected, actual)
+    return ProbeResult(name=name, outcome=outcome, detail=judged.message[:200])
+
+
+def experiment_without_kernels(run: CandidateRun) -> None:
+    """Forward with the launch stubs switched off. The candidate is not needed afterwards, whatever becomes of it."""
+    if not run.evidence.launches or run.last is None:
+        return
+    trial = run.last
+    with run.record.phase("experiments"):
+        try:
+            run.ask("launching", on=False)
+            run.send("inputs", trial.inputs)
+            outputs = run.fetch(run.forward(trial.forward_seed))
+        except CandidateFailure as failure:
+            result = ProbeResult(name="without_launches", outcome="error", detail=failure.args[0][:200])
+        else:
+            right = compare_outputs(trial.expected, outputs, "paper").ok
+            result = ProbeResult(name="without_launches", outcome="right" if right else "wrong")
+        run.evidence.probes.append(result)
+
+
+def identical(left: Any, right: Any) -> bool:
+    """Whether two values of the same structure agree in every bit of their tensors."""
+    return not changed([left], [right])
+
+
+def changed(left: list[Any], right: Any) -> set[int]:
+    """Places of the arguments in which some tensor differs in some bit, or in structure."""
+    if not isinstance(right, list | tuple) or len(right) != len(left):
+        return set(range(len(left)))
+    return {index for index, pair in enumerate(zip(left, right, strict=True)) if not _same(*pair)}
+
+
+def _same(left: Any, right: Any) -> bool:
+    mine = [leaf for leaf in tree_leaves(left) if torch.is_tensor(leaf)]
+    theirs = [leaf for leaf in tree_leaves(right) if torch.is_tensor(leaf)]
+    return len(mine) == len(theirs) and all(_same_bits(a, b) for a, b in zip(mine, theirs, strict=True))
+
+
+def _same_bits(left: torch.Tensor, right: torch.Tensor) -> bool:
+    if left.shape != right.shape or left.dtype != right.dtype:
+        return False
+    if not left.numel():
+        return True
+    right = right.to(left.device)
+    a, b = (tensor.detach().contiguous().view(-1).view(torch.uint8) for tensor in (left, right))
+    return torch.equal(a, b)
