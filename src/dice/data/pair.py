@@ -29,7 +29,7 @@ OnBad = Literal["refuse", "skip"]
 class Measured(BaseModel):
     """What running the pair's CUDA code gave; further measurements may be added by name."""
 
-    model_config = ConfigDict(frozen=True, extra="allow")
+    model_config = ConfigDict(frozen=True, extra="allow", use_attribute_docstrings=True)
     status: str | None = None
     """Status of the verdict (`dice.kernels.verdict`)."""
     speedup: float | None = None
@@ -41,7 +41,7 @@ class Measured(BaseModel):
 class Pair(BaseModel):
     """One row of pairs.jsonl. `prefix + middle + suffix == cuda_code` wherever the three are present."""
 
-    model_config = ConfigDict(frozen=True, extra="forbid", coerce_numbers_to_str=True)
+    model_config = ConfigDict(frozen=True, extra="forbid", coerce_numbers_to_str=True, use_attribute_docstrings=True)
     id: str
     pytorch_code: str
     """Defines `Model`, `get_inputs()` and `get_init_inputs()`."""
@@ -62,7 +62,7 @@ class Pair(BaseModel):
 class BadRow(BaseModel):
     """A row that was left out, and why."""
 
-    model_config = ConfigDict(frozen=True)
+    model_config = ConfigDict(frozen=True, use_attribute_docstrings=True)
     path: str
     line: int
     """Line of the file, from 1, at which the row starts."""
