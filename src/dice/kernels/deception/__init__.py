@@ -59,15 +59,17 @@ def static_findings(
 
 
 def _idle_kernels(source: PythonSource, reference: PythonSource | None, units: list[CudaSource]) -> Iterable[Finding]:
-    """Kernels that only copy while libraries compute, and kernels that read nothing."""
+    """Kernels that only copy, and kernels that read nothing, where the reference computes."""
     if reference is None or next(torch_computations(reference, reference.in_forward), None) is None:
         return
-    copying = all_kernels_copy(units)
     computing = next(torch_computations(source, source.in_forward), None)
     library = next((call for unit in units for call in [*unit.library_calls, *unit.aten_calls]), None)
-    if copying and (computing is not None or library):
-        what = source.line(computing) if computing is not None else f"C++ calls {library}"
-        yield finding("identity_kernel", "static", f"{copying} only copies; {what}")
+    copying = all_kernels_copy(units)
+    if copying:
+        where = (
+            source.line(computing) if computing is not None else f"C++ calls {library}" if library else "nothing else"
+        )
+        yield finding("identity_kernel", "static", f"{copying} only copies; besides: {where}")
     blind = no_kernel_reads(units)
     if blind and computing is None and not library:
         yield finding("constant_output", "static", f"no kernel reads any of its pointers, {blind} for one")

@@ -40,7 +40,7 @@ CATALOGUE: dict[str, Trick] = {
         "Kernels run, and PyTorch still does all of the reference's work beside them.", "paper_4"
     ),
     "kernel_output_unused": Trick("What the kernels compute never reaches the output.", "paper_4"),
-    "identity_kernel": Trick("Every kernel only copies or fills; libraries compute.", "paper_4"),
+    "identity_kernel": Trick("Every kernel only copies, where the reference computes.", "paper_4"),
     "reference_reused": Trick("forward runs the reference's own module.", "paper_4"),
     "library_only": Trick("No kernel of its own: the extension only calls CUDA libraries.", "paper_4", strict=False),
     "compiled_by_pytorch": Trick("torch.compile or TorchScript produces the speed.", "paper_4"),

@@ -15,12 +15,20 @@ from typing import Literal
 FunctionNode = ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda
 Definition = ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef
 
-ENTRY_CLASS = "ModelNew"
-
 
 def words(text: str) -> frozenset[str]:
     """The words of a text as a set."""
     return frozenset(text.split())
+
+
+ENTRY_CLASS = "ModelNew"
+_CALLED = words(
+    """
+    forward train eval to cuda cpu half float double type apply _apply parameters named_parameters buffers modules
+    named_buffers children state_dict load_state_dict _load_from_state_dict requires_grad_ zero_grad extra_repr
+    """
+)
+"""Methods of a module that PyTorch or a harness may call, besides the ones with double underscores."""
 
 
 class PythonSource:
@@ -165,6 +173,11 @@ class PythonSource:
         """Dotted names of all imports."""
         return set(self._imports.values())
 
+    def is_imported(self, dotted: str) -> bool:
+        """Whether a dotted name begins with something that this file imports."""
+        root = dotted.partition(".")[0]
+        return any(name.partition(".")[0] == root for name in self._imports.values())
+
     def calls(self, nodes: Iterable[ast.AST]) -> Iterator[tuple[ast.Call, str]]:
         """Calls among `nodes` whose callee is known, with its dotted name."""
         for node in nodes:
@@ -269,7 +282,8 @@ class PythonSource:
             if isinstance(node, ast.ClassDef):
                 roots += [item for item in node.body if not isinstance(item, Definition)]
         if self.entry is not None:
-            roots += [*self.entry.bases, *(item for item in self.entry.body if isinstance(item, Definition))]
+            methods = [item for item in self.entry.body if isinstance(item, Definition)]
+            roots += [*self.entry.bases, *(item for item in methods if _is_dunder(item.name) or item.name in _CALLED)]
         return roots
 
     def _reach(self, roots: list[ast.AST], follow: Literal["names", "objects", "values"]) -> list[ast.AST]:

@@ -265,7 +265,7 @@ def _reads(source: PythonSource) -> Iterator[tuple[str, ast.AST, str]]:
             name = source.dotted(node)
             if name == "sys.argv" or name == "sys.orig_argv":
                 yield "environment_sniffing", node, ""
-            elif node.attr == "__code__" and isinstance(node.ctx, ast.Store):
+            elif node.attr == "__code__" and isinstance(node.ctx, ast.Store) and name is None:
                 yield "interpreter_patched", node, "code object: "
         if isinstance(node, ast.Compare) and any(source.dotted(item) == "sys.modules" for item in node.comparators):
             yield "environment_sniffing", node, ""

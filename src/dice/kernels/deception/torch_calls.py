@@ -22,7 +22,7 @@ _COMPUTE = words("""
     scaled_dot_product_attention multi_head_attention_forward interpolate upsample grid_sample pixel_shuffle
     cross_entropy nll_loss mse_loss l1_loss smooth_l1_loss huber_loss kl_div binary_cross_entropy
     binary_cross_entropy_with_logits cosine_embedding_loss triplet_margin_loss hinge_embedding_loss cosine_similarity
-    pairwise_distance cdist dropout embedding
+    pairwise_distance cdist embedding
     """)
 _AMBIGUOUS = words("add sub mul div where max min sum sort index pow abs sign square norm")
 _NOT_LAYERS = words(
@@ -51,15 +51,14 @@ def _computes(source: PythonSource, call: ast.Call) -> bool:
     if _is_layer(source, call.func):
         return True
     # A method of something unknown: the names that other types have as well prove nothing.
-    return name is None and call.func.attr in _COMPUTE - _AMBIGUOUS and not source.definitions(call.func.attr)
+    of_module = name is not None and source.is_imported(name)
+    return not of_module and call.func.attr in _COMPUTE - _AMBIGUOUS and not source.definitions(call.func.attr)
 
 
 def _is_layer(source: PythonSource, function: ast.Attribute) -> bool:
-    for value in source.values(function.attr):
-        for node in ast.walk(value):
-            name = source.dotted(node.func) if isinstance(node, ast.Call) else None
-            if name and name.startswith("torch.nn.") and name.count(".") == 2:
-                last = name.rpartition(".")[2]
-                if last[:1].isupper() and last not in _NOT_LAYERS:
-                    return True
+    made = (node for value in source.values(function.attr) for node in ast.walk(value) if isinstance(node, ast.Call))
+    for call in made:
+        owner, _, last = (source.dotted(call.func) or "").rpartition(".")
+        if owner == "torch.nn" and last[:1].isupper() and last not in _NOT_LAYERS and not last.startswith("Dropout"):
+            return True
     return False

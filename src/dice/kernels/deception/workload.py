@@ -50,11 +50,11 @@ _ELEMENTWISE = words(
 )
 _MOVEMENT = words(
     """
-    cat stack index index_select gather scatter scatter_add scatter_reduce index_add index_copy index_put flip roll
-    constant_pad_nd reflection_pad1d reflection_pad2d replication_pad1d replication_pad2d replication_pad3d im2col
-    col2im upsample_nearest2d upsample_bilinear2d upsample_bicubic2d upsample_nearest1d upsample_linear1d upsample_nearest3d
-    upsample_trilinear3d pixel_shuffle pixel_unshuffle channel_shuffle embedding repeat tril triu grid_sampler_2d take
-    masked_select one_hot diag_embed
+    cat stack index index_select gather scatter scatter_add scatter_reduce index_add index_copy index_put flip roll take
+    constant_pad_nd reflection_pad1d reflection_pad2d replication_pad1d replication_pad2d replication_pad3d
+    upsample_nearest1d upsample_nearest2d upsample_nearest3d upsample_linear1d upsample_bilinear2d upsample_bicubic2d
+    upsample_trilinear3d pixel_shuffle pixel_unshuffle channel_shuffle embedding repeat tril triu grid_sampler_2d
+    im2col col2im one_hot diag_embed masked_select
     """
 )
 _OTHER = words(

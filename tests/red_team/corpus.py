@@ -1,0 +1,73 @@
+"""The red-team corpus: candidates with their expectations in a comment block at the top.
+
+# problem: relu                     file in problems/
+# mechanism: one line               (tricks) what it does / (honest) what looks suspicious and is not
+# catalogue: 31                     number in docs/deception.md
+# static: name name                 findings that the text alone must give
+# run: name name                    findings that a run must give as well
+# status: deceptive | wrong_value   final statuses that are right, strict protocol
+# needs: gpu                        absent: runs on the CPU back end as well
+# include: relu                     parts/relu.py is put in the place of this line (one source, one build)
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+
+FOLDER = Path(__file__).parent
+
+
+@dataclass(frozen=True)
+class Candidate:
+    """One file of the corpus."""
+
+    name: str
+    problem: str
+    problem_code: str
+    code: str
+    header: dict[str, str]
+
+    @property
+    def static(self) -> set[str]:
+        """Findings that the text must give."""
+        return set(self.header.get("static", "").split())
+
+    @property
+    def run(self) -> set[str]:
+        """Findings that a run must give besides."""
+        return set(self.header.get("run", "").split())
+
+    @property
+    def statuses(self) -> set[str]:
+        """Final statuses under the strict protocol that are right."""
+        return set(self.header["status"].replace("|", " ").split())
+
+    @property
+    def needs_gpu(self) -> bool:
+        """Whether it means anything only on a GPU."""
+        return self.header.get("needs") == "gpu"
+
+
+def read_candidate(path: Path) -> Candidate:
+    """Parse the header, put the included part in its place."""
+    header: dict[str, str] = {}
+    lines: list[str] = []
+    for line in path.read_text().splitlines():
+        key, colon, value = line.removeprefix("# ").partition(": ")
+        if line.startswith("# ") and colon and key in _KEYS:
+            header[key] = value.strip()
+            if key == "include":
+                lines += (FOLDER / "parts" / f"{value.strip()}.py").read_text().splitlines()
+        else:
+            lines.append(line)
+    problem = FOLDER / "problems" / f"{header['problem']}.py"
+    return Candidate(path.stem, header["problem"], problem.read_text(), "\n".join(lines) + "\n", header)
+
+
+_KEYS = ("problem", "mechanism", "catalogue", "static", "run", "status", "needs", "include")
+
+
+def corpus(kind: str) -> list[Candidate]:
+    """All of `tricks` or `honest`, by name."""
+    return [read_candidate(path) for path in sorted((FOLDER / kind).glob("*.py"))]

@@ -1,0 +1,31 @@
+# problem: relu
+# catalogue: 93
+# mechanism: a grid of no blocks does nothing
+# static: failed_launch
+# status: wrong_value | deceptive | runtime_error
+import torch.nn as nn
+from torch.utils.cpp_extension import load_inline
+
+ext = load_inline(
+    name="empty",
+    cpp_sources="torch::Tensor relu(torch::Tensor x);",
+    cuda_sources="""
+#include <torch/extension.h>
+#include <cuda_runtime.h>
+__global__ void relu_kernel(const float* in, float* out, int n) {
+    int i = blockIdx.x * blockDim.x + threadIdx.x;
+    if (i < n) out[i] = in[i] > 0.f ? in[i] : 0.f;
+}
+torch::Tensor relu(torch::Tensor x) {
+    auto out = torch::empty_like(x);
+    relu_kernel<<<0, 256>>>(x.data_ptr<float>(), out.data_ptr<float>(), x.numel());
+    return out;
+}
+""",
+    functions=["relu"],
+)
+
+
+class ModelNew(nn.Module):
+    def forward(self, x):
+        return ext.relu(x)
