@@ -37,7 +37,7 @@ _detach = torch.Tensor.detach
 _copy = torch.Tensor.copy_
 _resolve_conj, _resolve_neg = torch.Tensor.resolve_conj, torch.Tensor.resolve_neg
 _as_plain = torch.Tensor.as_subclass
-_layout = torch.Tensor.layout.__get__  # type: ignore[attr-defined]
+_no_overrides = torch._C.DisableTorchFunctionSubclass
 _is_tensor = torch.is_tensor
 
 
@@ -90,9 +90,10 @@ def plan(value: Any) -> tuple[Header, list[torch.Tensor], int]:
         raise UnsupportedValue(f"{where}: a value of type {type(item).__module__}.{type(item).__qualname__}")
 
     def add_tensor(tensor: torch.Tensor, where: str) -> Header:
-        if _layout(tensor) is not torch.strided:
-            raise UnsupportedValue(f"{where}: a tensor of layout {_layout(tensor)}")
-        tensor = _detach(_as_plain(tensor, torch.Tensor))
+        with _no_overrides():  # the subclass's __torch_function__ would answer for its own attributes
+            if tensor.layout is not torch.strided:
+                raise UnsupportedValue(f"{where}: a tensor of layout {tensor.layout}")
+            tensor = _detach(_as_plain(tensor, torch.Tensor))
         if tensor.is_meta:
             raise UnsupportedValue(f"{where}: a tensor without data (device meta)")
         name = _dtype_name(tensor.dtype, where)
