@@ -4,6 +4,8 @@ import json
 import os
 import subprocess
 import sys
+import threading
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
 import pytest
 
@@ -216,3 +218,53 @@ def test_an_unreachable_hub_is_one_sentence(tmp_path):
     assert "the Hugging Face hub cannot be read" in done.stderr
     assert "clone github.com/ScalingIntelligence/KernelBench at 88df56b93" in done.stderr
     assert "Traceback" not in done.stderr
+
+
+def test_the_pinned_revision_is_resolved_in_the_hubs_history():
+    """The real hub client against a local server that answers with the history's published form."""
+    pytest.importorskip("huggingface_hub")
+    full = "708b9f6" + "0" * 33
+
+    class Hub(BaseHTTPRequestHandler):
+        def do_GET(self):
+            commits = [
+                {"id": sha, "title": "Upload dataset", "message": "", "date": "2025-07-21T00:00:00.000Z", "authors": []}
+                for sha in (full, "16b08a8" + "1" * 33)
+            ]
+            known = self.path.startswith("/api/datasets/ScalingIntelligence/KernelBench/commits/main")
+            body = json.dumps(commits if known else {"error": "not found"}).encode()
+            self.send_response(200 if known else 404)
+            self.send_header("Content-Type", "application/json")
+            self.send_header("Content-Length", str(len(body)))
+            self.end_headers()
+            self.wfile.write(body)
+
+        def log_message(self, format, *args):
+            pass
+
+    server = ThreadingHTTPServer(("127.0.0.1", 0), Hub)
+    threading.Thread(target=server.serve_forever, daemon=True).start()
+    program = (
+        "from dice.data.kernelbench import resolve_hub_revision as resolve\n"
+        "from dice.errors import DiceError\n"
+        "print(resolve('kernelbench-v0.1'), resolve('kernelbench-v0.1', 'main'))\n"
+        "for revision in ('abcdef0', None):\n"
+        "    try: resolve('kernelbench-v0.2-dev', revision)\n"
+        "    except DiceError as error: print(error)\n"
+    )
+    try:
+        done = subprocess.run(
+            [sys.executable, "-c", program],
+            capture_output=True,
+            text=True,
+            env={**os.environ, "HF_ENDPOINT": f"http://127.0.0.1:{server.server_address[1]}", "HF_HUB_OFFLINE": "0"},
+            check=False,
+            timeout=60,
+        )
+    finally:
+        server.shutdown()
+        server.server_close()
+    lines = done.stdout.splitlines()
+    assert lines[0] == f"{full} main", done.stderr
+    assert "0 commits start with abcdef0" in lines[1]
+    assert "never uploaded to the hub" in lines[2]
