@@ -20,6 +20,7 @@ STAGES = {
     "tokenizer": ("dice.data.tokenizer", "train a small byte-level BPE on pairs"),
     "difficulty": ("dice.data.difficulty", "label programs by difficulty"),
     "schedule": ("dice.data.schedule", "plan which problems each RL step takes"),
+    "structural": ("dice.data.structural", "write attention and MLP blocks of language models as problems"),
     "verify": ("dice.kernels.verify", "build, run, judge and time CUDA kernels"),
     "mini": ("dice.data.mini", "write the mini benchmark as a folder of problem files"),
 }

@@ -1,0 +1,153 @@
+"""Exact and near duplicates among pairs.
+
+What is compared is the whole pair, PyTorch and CUDA program together: one PyTorch program with two different kernels
+is two examples. Both programs are reduced to tokens without comments, docstrings and layout, the CUDA source inside
+Python strings included; names and numbers stay. Two pairs are
+
+exact   duplicates when their tokens are the same,
+near    duplicates when the Jaccard similarity of their sets of `shingle`-token windows is at least `threshold`.
+
+Candidates for the second come from MinHash with locality-sensitive hashing (datasketch; Broder 1997), each is confirmed
+on the exact sets, so that the sketch can miss a pair but never drop one wrongly. Pairs are taken in the order given
+and a pair is dropped for an earlier one that was kept: order by preference. For a prefix of that order the outcome is
+the same with or without the rest, so the sets of stricter thresholds are contained in those of laxer ones.
+"""
+
+from __future__ import annotations
+
+import ast
+import re
+import zlib
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Literal
+
+import numpy as np
+
+from dice.config import stage_config
+from dice.data.canonical import canonical, sha256
+from dice.data.pair import parse_python
+from dice.errors import DiceError
+
+_TOKEN = re.compile(r"\w+|[^\w\s]")
+_C_COMMENT = re.compile(r"//[^\n]*|/\*.*?\*/", re.DOTALL)
+_LSH_MARGIN = 0.1
+"""The sketch looks for pairs this much less similar, so that few of the truly similar ones are missed."""
+
+
+@stage_config
+class DedupConfig:
+    """When two pairs are the same."""
+
+    threshold: float = 0.9
+    """Jaccard similarity of shingle sets from which on two pairs are near duplicates; above 1: exact ones only."""
+    shingle: int = 5
+    """Tokens of one shingle."""
+    permutations: int = 128
+    """Hash functions of a MinHash; the error of an estimated similarity is about 1 / sqrt(permutations)."""
+    seed: int = 1
+    """Seed of the permutations."""
+
+
+@dataclass(frozen=True)
+class Duplicate:
+    """A pair that was dropped, and for which one."""
+
+    id: str
+    kind: Literal["exact", "near"]
+    of: str
+    similarity: float
+
+
+@dataclass(frozen=True)
+class Text:
+    """One pair's programs under its id. `near`: whether near duplicates are looked for, or exact ones only."""
+
+    id: str
+    pytorch_code: str
+    cuda_code: str
+    near: bool = True
+
+
+def tokens_of(code: str) -> list[str]:
+    """Tokens of a Python file without comments and layout, then those of the C++ and CUDA in its long strings."""
+    try:
+        tree = parse_python(code)
+    except SyntaxError:
+        return _TOKEN.findall(_C_COMMENT.sub(" ", code))
+    embedded: list[str] = []
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Constant) and isinstance(node.value, str) and "\n" in node.value:
+            embedded += _TOKEN.findall(_C_COMMENT.sub(" ", node.value))
+            node.value = ""
+    return _TOKEN.findall(ast.unparse(tree)) + embedded
+
+
+def pair_tokens(pytorch_code: str, cuda_code: str) -> list[str]:
+    """Tokens by which a pair is compared."""
+    return [*_TOKEN.findall(canonical(pytorch_code).text), "\n", *tokens_of(cuda_code)]
+
+
+def shingles(tokens: list[str], length: int) -> np.ndarray:
+    """Sorted distinct 32-bit hashes of all windows of `length` tokens; of all tokens where there are fewer."""
+    windows = range(max(1, len(tokens) - length + 1))
+    return np.unique(
+        np.array([zlib.crc32(" ".join(tokens[i : i + length]).encode()) for i in windows], dtype=np.uint32)
+    )
+
+
+def jaccard(a: np.ndarray, b: np.ndarray) -> float:
+    """Size of the intersection over that of the union, for sorted sets."""
+    common = np.intersect1d(a, b, assume_unique=True).size
+    return common / (a.size + b.size - common)
+
+
+def duplicates(texts: Iterable[Text], config: DedupConfig | None = None) -> list[Duplicate]:
+    """The pairs to drop, in the order given. Raises DiceError when datasketch is not installed."""
+    config = config or DedupConfig()
+    kept_by_tokens: dict[str, str] = {}
+    kept: dict[str, np.ndarray] = {}
+    found: list[Duplicate] = []
+    index = _Index(config) if config.threshold <= 1 else None
+    for text in texts:
+        tokens = pair_tokens(text.pytorch_code, text.cuda_code)
+        identity = sha256("\x00".join(tokens))
+        original = kept_by_tokens.get(identity)
+        if original is not None:
+            found.append(Duplicate(text.id, "exact", original, 1.0))
+            continue
+        if index is not None and text.near:
+            mine = shingles(tokens, config.shingle)
+            similar = [(jaccard(mine, kept[other]), other) for other in index.query(mine)]
+            best, other = max(similar, default=(0.0, ""))
+            if best >= config.threshold:
+                found.append(Duplicate(text.id, "near", other, round(best, 4)))
+                continue
+            kept[text.id] = mine
+            index.insert(text.id)
+        kept_by_tokens[identity] = text.id
+    return found
+
+
+class _Index:
+    """MinHash and its LSH, with one sketch kept between the query for a pair and its insertion."""
+
+    def __init__(self, config: DedupConfig) -> None:
+        try:
+            from datasketch import MinHash, MinHashLSH
+        except ImportError as error:
+            raise DiceError(
+                "near duplicates need datasketch (the extra `data` of this package); "
+                "install it, or set the threshold above 1 to drop exact duplicates only."
+            ) from error
+        self._empty = MinHash(num_perm=config.permutations, seed=config.seed, hashfunc=int)
+        self._lsh = MinHashLSH(threshold=max(0.1, config.threshold - _LSH_MARGIN), num_perm=config.permutations)
+        self._sketch = self._empty
+
+    def query(self, hashes: np.ndarray) -> list[str]:
+        self._sketch = self._empty.copy()
+        self._sketch.update_batch(hashes.tolist())
+        return sorted(str(name) for name in self._lsh.query(self._sketch))
+
+    def insert(self, name: str) -> None:
+        self._lsh.insert(name, self._sketch)
