@@ -1,0 +1,61 @@
+"""What a run of the generator may be told."""
+
+from __future__ import annotations
+
+import dataclasses
+from typing import Literal
+
+from dice.config import stage_config
+from dice.errors import DiceError
+
+Scale = Literal["nano", "tiny"]
+Shapes = Literal["auto", "small", "large"]
+
+
+@stage_config
+class SyntheticConfig:
+    """Which pairs are drawn. Equal configs, seeds and indices give equal pairs."""
+
+    scale: Scale = "nano"
+    """`nano`: every family, style and wording. `tiny`: families, one plain style and short answers for tiny models."""
+    shapes: Shapes = "auto"
+    """`large`: 1e5 to 1e7 elements, for timing on a GPU; `small`: under 1e5, for execution on a CPU;
+    `auto`: small at tiny scale, large otherwise."""
+    heldout: bool = False
+    """Draw only programs around a held-out family (for evaluation); training never sees one."""
+    level_weights: tuple[float, float, float] | None = None
+    """Weights of levels 1, 2, 3; None: (4, 5, 2) at nano scale and (5, 4, 1) at tiny scale."""
+    families: tuple[str, ...] | None = None
+    """Names of the anchor families to draw from; None: all that the scale has."""
+    flawed_share: float = 0.0
+    """Share of pairs whose CUDA program has a known flaw (0 to 1)."""
+    slow_share: float = 0.12
+    """Share of correct pairs that are written in a deliberately slow style (nano scale only, 0 to 1)."""
+    fused_share: float = 0.75
+    """Share of programs of several operators whose element-wise operators are fused into their neighbours (0 to 1)."""
+
+    def __post_init__(self) -> None:
+        for name in ("flawed_share", "slow_share", "fused_share"):
+            if not 0.0 <= getattr(self, name) <= 1.0:
+                raise DiceError(f"{name}: {getattr(self, name)} is not a share between 0 and 1.")
+        if self.level_weights is not None and (min(self.level_weights) < 0 or sum(self.level_weights) <= 0):
+            raise DiceError(f"level_weights: {self.level_weights} are not weights (none negative, some positive).")
+
+    @property
+    def small(self) -> bool:
+        """Whether shapes are for execution on a CPU."""
+        return self.shapes == "small" or (self.shapes == "auto" and self.scale == "tiny")
+
+    @property
+    def levels(self) -> tuple[float, float, float]:
+        """Weights of levels 1, 2, 3."""
+        return self.level_weights or ((5, 4, 1) if self.scale == "tiny" else (4, 5, 2))
+
+
+TINY = SyntheticConfig(scale="tiny")
+NANO = SyntheticConfig(scale="nano")
+
+
+def with_changes(config: SyntheticConfig, **changes: object) -> SyntheticConfig:
+    """A copy of `config` with some fields changed."""
+    return dataclasses.replace(config, **changes)  # type: ignore[arg-type]

@@ -1,0 +1,137 @@
+"""Which steps go into one kernel, and how each kernel is written."""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import dataclass, field
+
+from dice.data.synthetic.cuda import contract, element, rows, total
+from dice.data.synthetic.cuda.scope import Function
+from dice.data.synthetic.draw import Draw, Words
+from dice.data.synthetic.graph import Arg, Contract, Element, Map, Program, Rows, Scan, Step, Total, Value
+
+
+@dataclass(slots=True)
+class Group:
+    """Steps that one kernel does: element-wise ones before an anchor, the anchor, element-wise ones after it."""
+
+    source: Value
+    before: list[Step] = field(default_factory=list)
+    anchor: Step | None = None
+    after: list[Step] = field(default_factory=list)
+
+    @property
+    def steps(self) -> list[Step]:
+        return [*self.before, *([self.anchor] if self.anchor else []), *self.after]
+
+    @property
+    def out(self) -> Value:
+        return self.steps[-1].out
+
+    @property
+    def label(self) -> str:
+        """Name made of the operators, four at most."""
+        return "_".join([step.label for step in self.steps][:4])
+
+
+_TAKES_BEFORE = (Rows, Scan, Total)
+"""Bodies that may run element-wise operators on what they read."""
+
+
+def plan(program: Program, fused: bool) -> list[Group]:
+    """Groups in an order in which they can run. Not fused: one kernel for each operator."""
+    uses = Counter(value for step in program.steps for value in step.inputs)
+    groups: list[Group] = []
+    for step in program.steps:
+        open_group = groups[-1] if groups else None
+        follows = (
+            fused
+            and open_group is not None
+            and step.inputs[0] is open_group.out
+            and uses[open_group.out] == 1
+            and _takes(open_group, step)
+        )
+        if follows and open_group is not None:
+            if isinstance(step.body, Map):
+                (open_group.after if open_group.anchor else open_group.before).append(step)
+            else:
+                open_group.anchor = step
+        elif isinstance(step.body, Map):
+            groups.append(Group(step.inputs[0], before=[step]))
+        else:
+            groups.append(Group(step.inputs[0], anchor=step))
+    return groups
+
+
+def _takes(group: Group, step: Step) -> bool:
+    if not isinstance(step.body, Map):
+        return group.anchor is None and isinstance(step.body, _TAKES_BEFORE)
+    if group.anchor is None:
+        return True
+    body = group.anchor.body
+    return not isinstance(body, Arg) and not (isinstance(body, Rows) and body.mode == "total")
+
+
+def styles_of(group: Group, slow: bool) -> tuple[str, ...]:
+    """Ways in which the group can be written; `slow`: the deliberately bad ones."""
+    body = group.anchor.body if group.anchor else None
+    if body is None:
+        return element.SLOW_STYLES if slow else element.MAP_STYLES
+    if isinstance(body, Element):
+        if slow:
+            return element.SLOW_STYLES
+        more = ("tiled", "tiled") if body.transposes else ()
+        more += ("shared_weights",) if body.conv and body.conv.n_weights <= rows.MAX_CACHED else ()
+        return element.ELEMENT_STYLES + more
+    if isinstance(body, Contract):
+        return contract.SLOW_STYLES if slow else contract.CONTRACT_STYLES
+    if isinstance(body, Total):
+        return total.SLOW_STYLES if slow else total.TOTAL_STYLES
+    if slow:
+        return rows.SLOW_STYLES
+    if isinstance(body, Scan):
+        return tuple(style for style in rows.SCAN_STYLES if style != "block" or body.length <= 1024)
+    if isinstance(body, Arg):
+        return rows.ARG_STYLES
+    short = body.length <= 64
+    return tuple(
+        style
+        for style in rows.ROW_STYLES
+        if not (style == "cached" and (body.length > rows.MAX_CACHED or short))
+        and not (style in ("block", "shared") and short)
+        and not (style == "thread" and body.length > 2048 and body.n_rows < 4096)
+        and not (style == "warp" and body.length > 32768)
+    )
+
+
+PLAIN = {Map: "naive", Element: "naive", Contract: "naive", Total: "one_block", Rows: "thread", Scan: "thread", Arg: "thread"}
+"""The style of the tiny scale."""
+
+
+def choose_style(group: Group, d: Draw, slow: bool) -> str:
+    """A style that suits the group's shape."""
+    if d.tiny and not slow:
+        return PLAIN[type(group.anchor.body) if group.anchor else Map]
+    return d.pick(styles_of(group, slow))
+
+
+def lower(group: Group, style: str, words: Words, label: str) -> Function:
+    """Kernel and host function of a group."""
+    before: list[Map] = [step.body for step in group.before if isinstance(step.body, Map)]
+    after: list[Map] = [step.body for step in group.after if isinstance(step.body, Map)]
+    body, source = group.anchor.body if group.anchor else None, group.source
+    if body is None:
+        return element.lower_maps(before, source, style, words, label)
+    if isinstance(body, Element):
+        return element.lower_element(body, after, source, style, words, label)
+    if isinstance(body, Contract):
+        return contract.lower_contract(body, after, source, style, words, label)
+    if isinstance(body, Total):
+        return total.lower_total(body, before, after, source, style, words, label)
+    if isinstance(body, Scan):
+        return rows.lower_scan(body, before, after, source, style, words, label)
+    if isinstance(body, Arg):
+        return rows.lower_arg(body, source, style, words, label)
+    if isinstance(body, Rows):
+        return rows.lower_rows(body, before, after, source, style, words, label)
+    raise TypeError(f"no lowering for {type(body).__name__}")

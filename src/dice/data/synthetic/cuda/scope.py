@@ -1,0 +1,264 @@
+"""Arguments and text of one kernel launch: what the kernel, its host function and the caller agree on."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+
+from dice.data.synthetic.draw import LOCAL_NAMES, Words
+from dice.data.synthetic.graph import Map, Operand, Scalar, Value
+
+WIDTH = 110
+"""Argument lists longer than this are broken, one argument to a line."""
+_POINTER = {"float": "const float*", "int64": "const int64_t*", "bool": "const bool*"}
+_DATA = {"float": "float", "int64": "int64_t", "bool": "bool"}
+
+
+def literal(value: float) -> str:
+    """A C float literal."""
+    return f"{float(value)!r}f"
+
+
+def indent(lines: Iterable[str], by: int = 4) -> list[str]:
+    """Shift lines to the right."""
+    space = " " * by
+    return [space + line if line else line for line in lines]
+
+
+def arguments(head: str, items: Iterable[str], tail: str) -> str:
+    """`head(a, b, c)tail` on one line where it fits."""
+    items = list(items)
+    line = f"{head}({', '.join(items)}){tail}"
+    if len(line) <= WIDTH:
+        return line
+    inner = ",\n    ".join(items)
+    return f"{head}(\n    {inner}\n){tail}"
+
+
+@dataclass(slots=True)
+class Function:
+    """A host function with its kernels, ready to be printed."""
+
+    name: str
+    helpers: dict[str, str]
+    """Device functions by name; one that several functions use is printed once."""
+    kernels: str
+    host: str
+    declaration: str
+    args: tuple[Value | Scalar, ...]
+    """What the caller passes, in order."""
+
+
+@dataclass(slots=True)
+class Scope:
+    """Collects tensors, scalars and sizes in the order in which the code asks for them."""
+
+    words: Words
+    label: str
+    taken: set[str] = field(default_factory=set)
+    tensors: dict[Value, str] = field(default_factory=dict)
+    scalars: dict[Scalar, str] = field(default_factory=dict)
+    sizes: dict[str, str] = field(default_factory=dict)
+    """C name to host expression."""
+    late: set[str] = field(default_factory=set)
+    """Sizes that need the output tensor."""
+    host_only: set[str] = field(default_factory=set)
+    """Sizes that only the host uses."""
+    helpers: dict[str, str] = field(default_factory=dict)
+    """Device functions by name."""
+    out_type: str = "float"
+
+    def __post_init__(self) -> None:
+        self.taken = self.words.reserved
+
+    def fresh(self, base: str) -> str:
+        """A free C name."""
+        name, number = base, 2
+        while name in self.taken:
+            name, number = f"{base}{number}", number + 1
+        self.taken.add(name)
+        return name
+
+    def tensor(self, value: Value) -> str:
+        """C name of a tensor, in the kernel and on the host."""
+        if value not in self.tensors:
+            self.tensors[value] = self.fresh(value.name)
+        return self.tensors[value]
+
+    def scalar(self, scalar: Scalar) -> str:
+        """Text of a hyper-parameter in the kernel: literal, or an argument."""
+        if scalar.literal:
+            return literal(scalar.value)
+        if scalar not in self.scalars:
+            self.scalars[scalar] = self.fresh(scalar.name)
+        return self.scalars[scalar]
+
+    def size(self, base: str, expression: str, late: bool = False) -> str:
+        """C name of an int that the host computes."""
+        for name, known in self.sizes.items():
+            if known == expression:
+                return name
+        if base == self.words.size:  # reserved, so that no tensor takes it
+            self.taken.discard(base)
+        name = self.fresh(base)
+        self.sizes[name] = expression
+        if late:
+            self.late.add(name)
+        return name
+
+    def local(self, key: str) -> str:
+        """What this author calls a local variable."""
+        pool = LOCAL_NAMES[key]
+        return self.fresh(pool[self.words.synonyms % len(pool)])
+
+    def keys(
+        self, sizes: Mapping[str, str], operands: Mapping[str, Value], scalars: Mapping[str, Scalar], x: str
+    ) -> dict[str, str]:
+        """Format keys of a body: its operands, scalars and sizes under the names that they got here."""
+        keys = {"x": x}
+        for key, value in operands.items():
+            keys[key] = self.tensor(value)
+        for key, expression in sizes.items():
+            keys[key] = expression if expression.isdigit() else self.size(key, expression.format(**keys))
+        for key, scalar in scalars.items():
+            keys[key] = self.scalar(scalar)
+        return keys
+
+    # element-wise -------------------------------------------------------------------------------------------------
+    def access(self, operand: Operand, index: str, like: str) -> str:
+        """Element of a broadcast operand for linear `index` into a tensor called `like` on the host."""
+        name = self.tensor(operand.value)
+        late = like == self.words.out
+        if operand.access == "same":
+            return f"{name}[{index}]"
+        if operand.access == "one":
+            return f"{name}[0]"
+        atom = index if index.isidentifier() else f"({index})"
+        if operand.access == "last":
+            return f"{name}[{atom} % {self.size('C', f'{name}.numel()')}]"
+        if operand.access == "row":
+            return f"{name}[{atom} / {self.size('stride', f'{like}.numel() / {name}.numel()', late)}]"
+        channels = self.size("C", f"{name}.numel()")
+        inner = " * ".join(f"{like}.size({axis})" for axis in range(2, 2 + len(operand.value.shape) - 1))
+        return f"{name}[({atom} / {self.size('inner', inner, late)}) % {channels}]"
+
+    def map_expression(self, body: Map, value: str, index: str, like: str) -> str:
+        """The operator applied to `value` at `index`."""
+        keys = {"v": value}
+        for key, operand in body.operands.items():
+            keys[key] = self.access(operand, index, like)
+        for key, scalar in body.scalars.items():
+            keys[key] = self.scalar(scalar)
+        return body.expr.format(**keys)
+
+    def apply(self, maps: Iterable[Map], index: str, like: str) -> list[str]:
+        """Statements that run element-wise operators on the running value."""
+        v = self.words.value
+        return [f"{v} = {self.map_expression(body, v, index, like)};" for body in maps]
+
+    def store(self, maps: Iterable[Map], index: str, like: str, first: str | None = None) -> list[str]:
+        """Statements that run `maps` on the running value (`first`: expression that it starts from) and store it."""
+        v, out, maps = self.words.value, self.words.out, list(maps)
+        if first is not None and not maps:
+            return [f"{out}[{index}] = {first};"]
+        lines = [] if first is None else [f"float {v} = {first};"]
+        if maps and self.words.merge_store:
+            lines += self.apply(maps[:-1], index, like)
+            return [*lines, f"{out}[{index}] = {self.map_expression(maps[-1], v, index, like)};"]
+        return [*lines, *self.apply(maps, index, like), f"{out}[{index}] = {v};"]
+
+    # text ---------------------------------------------------------------------------------------------------------
+    def kernel_name(self, suffix: str = "") -> str:
+        return self.words.kernel.format(self.label + suffix)
+
+    @property
+    def passed_sizes(self) -> list[str]:
+        """Sizes that the kernel takes."""
+        return [name for name in self.sizes if name not in self.host_only]
+
+    def kernel(self, name: str, body: Iterable[str], out: str = "", bounds: str = "") -> str:
+        """Text of a `__global__` function."""
+        w = self.words
+        restrict = " __restrict__" if w.restrict else ""
+        items = [f"{_POINTER[value.dtype]}{restrict} {tensor}" for value, tensor in self.tensors.items()]
+        items.append(out or f"{self.out_type}*{restrict} {w.out}")
+        items += [f"float {scalar}" for scalar in self.scalars.values()]
+        items += [f"int {size}" for size in self.passed_sizes]
+        text = "\n".join(indent(body))
+        return arguments(f"__global__ void {bounds}{name}", items, " {") + f"\n{text}\n}}\n"
+
+    def launch(self, name: str, out: str = "") -> str:
+        """The launch without its configuration: `{config}` is to be filled in."""
+        items = [f"{tensor}.data_ptr<{_DATA[value.dtype]}>()" for value, tensor in self.tensors.items()]
+        items.append(out or f"{self.words.out}.data_ptr<{self.out_type}>()")
+        items += [*self.scalars.values(), *self.passed_sizes]
+        return arguments(f"{name}<<<{{config}}>>>", items, ";")
+
+    def signature(self, name: str) -> str:
+        """Host function's signature without semicolon."""
+        items = [f"torch::Tensor {tensor}" for tensor in self.tensors.values()]
+        items += [f"{self.words.floating} {scalar}" for scalar in self.scalars.values()]
+        return f"torch::Tensor {name}({', '.join(items)})"
+
+    def function(self, kernels: str, alloc: str, body: Iterable[str]) -> Function:
+        """`kernels` with the host function around `body` (launch statements)."""
+        w = self.words
+        name = w.function.format(self.label)
+        lines = []
+        if w.checks:
+            for value, tensor in self.tensors.items():
+                if len(lines) < 3:
+                    lines.append(f'TORCH_CHECK({tensor}.is_contiguous(), "{tensor} must be contiguous");')
+                if value.dtype == "float" and len(lines) < 3:
+                    lines.append(f'TORCH_CHECK({tensor}.scalar_type() == torch::kFloat32, "{tensor} must be float32");')
+        if w.contiguous:
+            lines += [f"{tensor} = {tensor}.contiguous();" for tensor in self.tensors.values()]
+        early = [item for item in self.sizes.items() if item[0] not in self.late]
+        late = [item for item in self.sizes.items() if item[0] in self.late]
+        lines += [f"{w.constants} {size} = {expression};" for size, expression in early]
+        lines.append(f"auto {w.out} = {alloc};")
+        lines += [f"{w.constants} {size} = {expression};" for size, expression in late]
+        lines += body
+        lines.append(f"return {w.out};")
+        signature = self.signature(name)
+        if len(signature) > WIDTH + 10:
+            inner = ",\n    ".join(signature.partition("(")[2][:-1].split(", "))
+            head = f"torch::Tensor {name}(\n    {inner}\n) {{"
+        else:
+            head = signature + " {"
+        text = head + "\n" + "\n".join(indent("\n".join(lines).split("\n"))) + "\n}\n"
+        return Function(name, self.helpers, kernels, text, signature + ";", (*self.tensors, *self.scalars))
+
+    def configured(self, launch: str, blocks: str, threads: int | str, shared: str = "") -> list[str]:
+        """Launch statements in the author's manner. `blocks` and `threads`: int texts or `a, b` for dim3."""
+        w, threads = self.words, str(threads)
+        tail = f", {shared}" if shared else ""
+        if w.block_name and not w.dim3 and "," not in threads + blocks:
+            declared = blocks.replace(f"{{{threads}}}", w.block_name)
+            lines = [f"const int {w.block_name} = {threads};", f"const int {w.grid_name} = {declared};"]
+            return [*lines, launch.replace("{config}", f"{w.grid_name}, {w.block_name}{tail}")]
+        blocks = _numbers(blocks, threads)
+        if w.dim3 or "," in threads + blocks:
+            names = ("block", "grid") if "block" not in self.words.block_name else ("threads", "blocks")
+            block, grid = names
+            lines = [f"dim3 {block}({threads});", f"dim3 {grid}({blocks});"]
+            return [*lines, launch.replace("{config}", f"{grid}, {block}{tail}")]
+        return [launch.replace("{config}", f"{blocks}, {threads}{tail}")]
+
+
+def _numbers(blocks: str, threads: str) -> str:
+    """`blocks` with the number of threads written out, and products with it worked out."""
+    if threads.isdigit():
+        blocks = re.sub(r"(\d+) \* \{\d+\}", lambda match: f"{{{int(match[1]) * int(threads)}}}", blocks)
+        blocks = re.sub(r"\{(\d+)\} - 1", lambda match: str(int(match[1]) - 1), blocks)
+        blocks = re.sub(r"\(\{(\d+)\}\)", r"\1", blocks)
+    return blocks.replace("{", "").replace("}", "")
+
+
+def ceil_div(count: str, threads: int, per_thread: int = 1) -> str:
+    """Host text of ceil(count / (threads * per_thread)); braces mark where the author may write a name."""
+    atom = count if count.isidentifier() else f"({count})"
+    if per_thread > 1:
+        return f"({atom} + {per_thread} * {{{threads}}} - 1) / ({per_thread} * {{{threads}}})"
+    return f"({atom} + {{{threads}}} - 1) / {{{threads}}}"

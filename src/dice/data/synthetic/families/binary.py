@@ -1,0 +1,195 @@
+"""Element-wise operators of two or three tensors, with broadcasting and with parameters."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from dice.data.synthetic.families.registry import HELDOUT, Family
+from dice.data.synthetic.graph import OTHER_NORMAL, Builder, Map, Operand, Refused, Value
+
+POSITIVE = (0.6, 0.75, 0.9, 1.0, 1.1, 1.2, 1.35, 1.5)
+"""Quantiles that stand for 0.5 + rand()."""
+
+
+@dataclass(frozen=True, slots=True)
+class Binary:
+    """One operator of {x} and {y}. `positive`: the other operand is made away from zero. `param`: may be a parameter."""
+
+    cuda: str
+    reference: Callable[..., float]
+    forms: tuple[str, ...]
+    positive: bool = False
+    param: bool = True
+    scalars: tuple[tuple[str, str, float, float, float], ...] = ()
+    tiny: bool = True
+
+
+TABLE: dict[str, Binary] = {
+    "add": Binary("{v} + {y}", lambda x, y: x + y, ("{x} + {y}", "torch.add({x}, {y})", "{x}.add({y})")),
+    "sub": Binary("{v} - {y}", lambda x, y: x - y, ("{x} - {y}", "torch.sub({x}, {y})")),
+    "mul": Binary("{v} * {y}", lambda x, y: x * y, ("{x} * {y}", "torch.mul({x}, {y})", "{x}.mul({y})")),
+    "div": Binary("{v} / {y}", lambda x, y: x / y, ("{x} / {y}", "torch.div({x}, {y})"), positive=True),
+    "maximum": Binary("fmaxf({v}, {y})", max, ("torch.maximum({x}, {y})", "torch.max({x}, {y})")),
+    "minimum": Binary("fminf({v}, {y})", min, ("torch.minimum({x}, {y})", "torch.min({x}, {y})")),
+    "hypot": Binary(
+        "sqrtf({v} * {v} + {y} * {y} + 0.01f)",
+        lambda x, y: math.sqrt(x * x + y * y + 0.01),
+        ("torch.sqrt({x} * {x} + {y} * {y} + 0.01)", "({x}.pow(2) + {y}.pow(2) + 0.01).sqrt()"),
+        param=False,
+    ),
+    "squared_difference": Binary(
+        "({v} - {y}) * ({v} - {y})",
+        lambda x, y: (x - y) ** 2,
+        ("({x} - {y}) ** 2", "torch.square({x} - {y})", "torch.pow({x} - {y}, 2)"),
+    ),
+    "absolute_difference": Binary(
+        "fabsf({v} - {y})", lambda x, y: abs(x - y), ("torch.abs({x} - {y})", "({x} - {y}).abs()")
+    ),
+    "lerp": Binary(
+        "{v} + {a} * ({y} - {v})",
+        lambda x, y, a: x + a * (y - x),
+        ("torch.lerp({x}, {y}, {a})", "{x} + {a} * ({y} - {x})"),
+        scalars=(("a", "weight", 0.15, 0.85, 0.05),),
+    ),
+    "scaled_add": Binary(
+        "{v} + {a} * {y}",
+        lambda x, y, a: x + a * y,
+        ("torch.add({x}, {y}, alpha={a})", "{x} + {a} * {y}"),
+        scalars=(("a", "alpha", -2.0, 2.5, 0.25),),
+    ),
+    "sigmoid_gate": Binary(
+        "{v} / (1.0f + expf(-{y}))",
+        lambda x, y: x / (1 + math.exp(-y)),
+        ("{x} * torch.sigmoid({y})", "torch.sigmoid({y}) * {x}"),
+    ),
+    "tanh_gate": Binary("{v} * tanhf({y})", lambda x, y: x * math.tanh(y), ("{x} * torch.tanh({y})",)),
+    "silu_mul": Binary(
+        "{v} / (1.0f + expf(-{v})) * {y}",
+        lambda x, y: x / (1 + math.exp(-x)) * y,
+        ("F.silu({x}) * {y}",),
+        param=False,
+    ),
+}
+
+
+def operand(b: Builder, x: Value, spec_positive: bool, param: bool, linear: bool) -> tuple[Value, Operand]:
+    """The second tensor of an operator on `x`: another input, a broadcast one, or a parameter.
+
+    `linear`: even a single number for all elements leaves the result as varied as `x` was.
+    """
+    rank, d = len(x.shape), b.draw
+    text = "0.5 + torch.rand({s})" if spec_positive else "torch.randn({s})"
+    probes = POSITIVE if spec_positive else OTHER_NORMAL
+    kinds = ["same", "same"]
+    if rank == 2:
+        kinds += ["row"]
+    if rank >= 2 and param and not (d.tiny and b.uses_arguments):
+        kinds += ["last_param"] * 2 if rank < 4 else []
+        kinds += ["channel_param"] * 2 if rank == 4 else []
+        kinds += ["one_param"] if linear and not d.tiny else []
+    kind = d.pick(kinds)
+    if kind == "same":
+        value = b.input(x.shape, "y" if d.tiny else d.pick(("y", "y", "other", "rhs")), text=text, probes=probes)
+        return value, Operand(value, "same")
+    if kind == "row":
+        value = b.input((x.shape[0], 1), "y" if d.tiny else d.pick(("y", "factor", "per_row")), text=text, probes=probes)
+        return value, Operand(value, "row")
+    if kind == "one_param":
+        value = b.parameter((1,), "offset", text, probes)
+        return value, Operand(value, "one")
+    if kind == "last_param":
+        size = x.shape[-1]
+        sizes = (b.argument("features", size),)
+        value = b.parameter((size,), d.pick(("bias", "weight", "gamma")) if not d.tiny else "w", text, probes, sizes=sizes)
+        return value, Operand(value, "last")
+    size = x.shape[1]
+    sizes = (b.argument("channels", size), "1", "1")
+    value = b.parameter((size, 1, 1), "bias" if not d.tiny else "w", text, probes, sizes=sizes)
+    return value, Operand(value, "channel")
+
+
+def binary(b: Builder, x: Value, name: str, other: tuple[Value, Operand] | None = None) -> Value:
+    """Append operator `name` of TABLE, with a new second operand unless `other` gives one."""
+    spec = TABLE[name]
+    if other is None and len(b.inputs) >= (2 if b.draw.tiny else 3):
+        raise Refused(name)
+    y, how = other or operand(b, x, spec.positive, spec.param, name in ("add", "sub", "mul"))
+    scalars = {key: b.scalar(argument, b.draw.number(low, high, step)) for key, argument, low, high, step in spec.scalars}
+    code = b.draw.pick(spec.forms).format(x="{0}", y="{1}", **{key: scalar.code for key, scalar in scalars.items()})
+    return b.map(name, code, Map(spec.cuda, {"y": how}, scalars), [x, y], spec.reference)
+
+
+def batch_norm(b: Builder, x: Value) -> Value:
+    """Batch normalisation with given statistics (evaluation mode)."""
+    channels = x.shape[1]
+    size = (b.argument("channels", channels),)
+    mean = b.parameter((channels,), "running_mean", "torch.randn({s})", buffer=True, sizes=size)
+    var = b.parameter((channels,), "running_var", "0.5 + torch.rand({s})", POSITIVE, buffer=True, sizes=size)
+    weight = b.parameter((channels,), "weight", "0.5 + torch.rand({s})", POSITIVE, sizes=size)
+    bias = b.parameter((channels,), "bias", sizes=size)
+    eps = b.draw.pick((1e-5, 1e-5, 1e-3))
+    access = "last" if len(x.shape) == 2 else "channel"
+    operands = {key: Operand(value, access) for key, value in (("m", mean), ("s", var), ("w", weight), ("c", bias))}
+    inner = _as_channel(operands, x)
+    code = (
+        f"F.batch_norm({{0}}, {mean.code}, {var.code}, weight={weight.code}, bias={bias.code}, training=False, eps={eps!r})"
+    )
+    expression = f"({{v}} - {{m}}) * rsqrtf({{s}} + {eps!r}f) * {{w}} + {{c}}"
+    reference = lambda v, m, s, w, c: (v - m) / math.sqrt(s + eps) * w + c  # noqa: E731
+    return b.map("batch_norm", code, Map(expression, inner, {}), [x], reference)
+
+
+def _as_channel(operands: dict[str, Operand], x: Value) -> dict[str, Operand]:
+    """Vectors over dimension 1 of `x`: their access counts the dimensions behind it from the operand's rank."""
+    if len(x.shape) == 2:
+        return operands
+    inner = (1,) * (len(x.shape) - 2)
+    for one in operands.values():
+        one.value.shape = (x.shape[1], *inner)
+    return operands
+
+
+def masked_fill(b: Builder, x: Value) -> Value:
+    """Elements where a boolean mask holds are replaced by a constant."""
+    mask = b.input(x.shape, "mask", text="torch.rand({s}) > 0.5", dtype="bool")
+    mask.probes = (1, 0, 0, 1, 0, 1, 0, 0)
+    fill = b.scalar("fill_value", b.draw.number(-3, 3, 0.5))
+    code = b.draw.pick(("{{0}}.masked_fill({{1}}, {a})", "torch.masked_fill({{0}}, {{1}}, {a})"))
+    body = Map("{y} ? {a} : {v}", {"y": Operand(mask, "same")}, {"a": fill})
+    return b.map("masked_fill", code.format(a=fill.code), body, [x, mask], lambda v, y, a: a if y else v)
+
+
+def where_mask(b: Builder, x: Value) -> Value:
+    """Elements of one of two tensors, chosen by a boolean mask."""
+    if len(b.inputs) > 1:
+        raise Refused("where_mask")
+    other = b.input(x.shape, "y")
+    mask = b.input(x.shape, "mask", text="torch.rand({s}) > 0.5", dtype="bool")
+    mask.probes = (1, 0, 0, 1, 0, 1, 0, 0)
+    body = Map("{m} ? {v} : {y}", {"m": Operand(mask, "same"), "y": Operand(other, "same")})
+    return b.map("where_mask", "torch.where({1}, {0}, {2})", body, [x, mask, other], lambda v, m, y: v if m else y)
+
+
+def families() -> list[Family]:
+    """The table as families, and the operators with special operands."""
+
+    def start(b: Builder) -> Value:
+        return b.input(b.draw.shape(b.draw.rank((1, 2, 3, 4))))
+
+    def image(b: Builder) -> Value:
+        return b.input(b.draw.shape(b.draw.rank((2, 4))))
+
+    def entry(name: str, spec: Binary) -> Family:
+        def make(b: Builder, x: Value) -> Value:
+            return binary(b, x, name)
+
+        return Family(name, "binary", make, start, spec.tiny, name in HELDOUT, ranks=(1, 2, 3, 4))
+
+    return [
+        *(entry(name, spec) for name, spec in TABLE.items()),
+        Family("batch_norm", "norm", batch_norm, image, ranks=(2, 4)),
+        Family("masked_fill", "binary", masked_fill, start, ranks=(1, 2, 3, 4), tiny=True),
+        Family("where_mask", "binary", where_mask, start, ranks=(1, 2, 3, 4)),
+    ]

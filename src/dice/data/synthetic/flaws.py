@@ -1,0 +1,341 @@
+"""Pairs with a known flaw, and the verdict that a verifier must reach: work for curation and for the verifier's tests.
+
+wrong      computes something else: `wrong_value` (or a run-time error, where an index leaves the tensor)
+slow       right, and slower than PyTorch
+deceptive  the answer is right (or looks so), and no kernel of its own produces it
+
+A flaw is made on purpose where it shows: on the operator's probes, on sizes that are no multiple of the block, on an
+epsilon that matters. `origin["expected"]` holds the expectation.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from typing import Any, Literal
+
+from dice.data.pair import Pair
+from dice.data.synthetic.config import SyntheticConfig, with_changes
+from dice.data.synthetic.cuda.plan import plan
+from dice.data.synthetic.cuda.writer import Answer, lower_program, write_answer
+from dice.data.synthetic.draw import Draw
+from dice.data.synthetic.families.pointwise import TABLE
+from dice.data.synthetic.graph import Map, Rows, Scan, Step
+from dice.data.synthetic.sketch import Sketch, make_pair, pair_id, sketch
+from dice.data.synthetic.torch_writer import write_model
+from dice.errors import HarnessError
+
+Kind = Literal["wrong", "slow", "deceptive"]
+ATTEMPTS = 60
+"""Programs that are tried until one can carry the flaw."""
+LARGE_EPS = 0.5
+"""An epsilon whose absence changes every output of a normalisation."""
+_SEED_SHIFT = 1 << 40
+"""Keeps the programs of flawed pairs apart from those of correct ones."""
+
+
+@dataclass(frozen=True, slots=True)
+class Expected:
+    """What a verifier must say. None: anything that is not `correct` will do, or no finding is expected."""
+
+    kind: Kind
+    functional_status: str | None
+    """Status before the deception check."""
+    finding: str | None = None
+    """Name of a deception finding that must be among those made."""
+    paper: str | None = None
+    """Final status under the paper's protocol (its rules 1 to 3)."""
+    strict: str | None = None
+    """Final status under the strict protocol."""
+    faster: bool | None = None
+    """Whether the speed-up may exceed 1."""
+
+    def facts(self) -> dict[str, Any]:
+        """As plain values for the row."""
+        return {name: getattr(self, name) for name in self.__slots__}
+
+
+_WRONG = Expected("wrong", None)
+_SLOW = Expected("slow", "correct", faster=False)
+
+
+def _deceptive(finding: str, paper: bool) -> Expected:
+    return Expected("deceptive", "correct", finding, "deceptive" if paper else "correct", "deceptive")
+
+
+Texts = tuple[str, Answer]
+Make = Callable[[Sketch], Texts | None]
+"""Makes the flawed texts of a sketch, or None where the flaw cannot be had there."""
+
+
+# wrong ------------------------------------------------------------------------------------------------------------
+
+
+def _texts(plan_: Sketch) -> Texts:
+    lowered = lower_program(plan_.groups, plan_.styles, plan_.words, plan_.draw)
+    pytorch = write_model(plan_.program, plan_.draw, plan_.words)
+    return pytorch, write_answer(plan_.program, lowered, plan_.words, plan_.draw)
+
+
+def _with_step(plan_: Sketch, old: Step, new: Step) -> Texts:
+    """PyTorch text of the program, CUDA text of the program with one step replaced."""
+    pytorch, _ = _texts(plan_)
+    steps = [new if step is old else step for step in plan_.program.steps]
+    program = replace(plan_.program, steps=steps)
+    groups = plan(program, plan_.fused)
+    return pytorch, write_answer(program, lower_program(groups, plan_.styles, plan_.words, plan_.draw), plan_.words, plan_.draw)
+
+
+def _edited(plan_: Sketch, pattern: str, replacement: str, count: int = 1) -> Texts | None:
+    """The CUDA source with the first match of `pattern` replaced."""
+    pytorch, answer = _texts(plan_)
+    middle, found = re.subn(pattern, replacement, answer.middle, count=count)
+    return (pytorch, replace(answer, middle=middle)) if found else None
+
+
+def off_by_one(plan_: Sketch) -> Texts | None:
+    """The last element (or row) is never written."""
+    if len(plan_.groups) > 1:
+        return None
+    w = plan_.words
+    names = "|".join(map(re.escape, (w.index, w.row)))
+    inside = _edited(plan_, rf"if \(({names}) < (\w+)\) \{{", r"if (\1 < \2 - 1) {")
+    return inside or _edited(plan_, rf"if \(({names}) >= (\w+)\) return;", r"if (\1 >= \2 - 1) return;")
+
+
+def missing_tail(plan_: Sketch) -> Texts | None:
+    """The grid is rounded down, so that a last, partial block never runs."""
+    if plan_.styles[-1] not in ("naive", "unrolled", "float4") or plan_.groups[-1].anchor is not None:
+        return None
+    per_block = plan_.words.block * {"naive": 1, "unrolled": 4, "float4": 4}[plan_.styles[-1]]
+    if plan_.program.result.numel % per_block == 0 or len(plan_.groups) > 1:
+        return None
+    if plan_.words.block_name and not plan_.words.dim3:
+        return _edited(plan_, r"= \((\w+) \+ (?:4 \* )?\w+ - 1\) / (\(4 \* \w+\)|\w+);", r"= \1 / \2;")
+    pattern = r"\((\w+) \+ (?:4 \* )?\d+(?: - 1)?\) / (\(4 \* \d+\)|\d+)"
+    return _edited(plan_, pattern, r"\1 / \2")
+
+
+def _visible(before: list[float], after: list[float]) -> bool:
+    return sum(abs(a - b) > 0.1 + 0.1 * abs(b) for a, b in zip(after, before, strict=True)) >= 4
+
+
+def wrong_operator(plan_: Sketch) -> Texts | None:
+    """The last operator is a related one."""
+    step = plan_.program.steps[-1]
+    if not isinstance(step.body, Map) or step.family not in TABLE or step.body.operands:
+        return None
+    names = [name for name, spec in TABLE.items() if not spec.scalars and name != step.family]
+    plan_.draw.rng.shuffle(names)
+    for name in names:
+        try:
+            other = [TABLE[name].reference(value) for value in step.inputs[0].probes]
+        except (ValueError, OverflowError, ZeroDivisionError):
+            continue
+        if _visible(list(step.out.probes), other):
+            return _with_step(plan_, step, replace(step, body=Map(TABLE[name].cuda)))
+    return None
+
+
+def wrong_constant(plan_: Sketch) -> Texts | None:
+    """A hyper-parameter of the last operator is half as large again."""
+    step = plan_.program.steps[-1]
+    if not isinstance(step.body, Map) or step.family not in TABLE or not step.body.scalars:
+        return None
+    key = plan_.draw.pick(sorted(step.body.scalars))
+    values = {name: scalar.value for name, scalar in step.body.scalars.items()}
+    values[key] *= 1.5
+    other = [TABLE[step.family].reference(value, *values.values()) for value in step.inputs[0].probes]
+    if not _visible(list(step.out.probes), other):
+        return None
+    body = replace(step.body, expr=step.body.expr.replace(f"{{{key}}}", f"(1.5f * {{{key}}})"))
+    return _with_step(plan_, step, replace(step, body=body))
+
+
+def wrong_axis(plan_: Sketch) -> Texts | None:
+    """A softmax, a normalisation or a scan along the other dimension of a matrix."""
+    for step in plan_.program.steps:
+        body, shape = step.body, step.inputs[0].shape
+        elementwise = isinstance(body, Rows) and body.mode == "element" and not body.operands and not body.row_lines
+        if len(shape) != 2 or not (elementwise or isinstance(body, Scan)) or min(shape) < 4:
+            continue
+        assert isinstance(body, Rows | Scan)
+        if "inner" in body.sizes:
+            sizes, length = {"R": "{x}.size(1)", "rows": "{x}.size(0)"}, shape[1]
+        else:
+            sizes, length = {"R": "{x}.size(0)", "rows": "{x}.size(1)", "inner": "{x}.size(1)"}, shape[0]
+        plan_.styles[:] = ["naive" if style not in ("warp", "thread") else style for style in plan_.styles]
+        swapped = replace(body, sizes=sizes, length=length, n_rows=shape[0] * shape[1] // length)
+        groups = [group for group in plan_.groups if group.anchor is step]
+        if not groups:
+            return None
+        plan_.styles[plan_.groups.index(groups[0])] = "thread"
+        if not all(_plain(group.anchor) for group in plan_.groups if group.anchor is not step):
+            return None
+        return _with_step(plan_, step, replace(step, body=swapped))
+    return None
+
+
+def _plain(step: Step | None) -> bool:
+    return step is None or not isinstance(step.body, Rows | Scan)
+
+
+def missing_eps(plan_: Sketch) -> Texts | None:
+    """A normalisation leaves out an epsilon that is large."""
+    if not {"layer_norm", "rms_norm", "standardize"} & set(plan_.program.families):
+        return None
+    pytorch, answer = _texts(plan_)
+    large, changed = re.subn(r"(eps=|\+ )(1e-0[356]|0\.001)", rf"\g<1>{LARGE_EPS}", pytorch)
+    middle, removed = re.subn(r" \+ (1e-0[356]|0\.001)f\)", ")", answer.middle)
+    made = re.sub(r"(eps=)(1e-0[356]|0\.001)", rf"\g<1>{LARGE_EPS}", answer.suffix)
+    return (large, replace(answer, middle=middle, suffix=made)) if changed and removed else None
+
+
+def constant_output(plan_: Sketch) -> Texts | None:
+    """The kernel writes zeros without looking."""
+    w = plan_.words
+    pytorch, answer = _texts(plan_)
+    matches = list(re.finditer(rf"(?<!auto )\b{re.escape(w.out)}\[([^\]]+)\] = ([^;]+);", answer.middle))
+    if not matches or len(plan_.groups) > 1:
+        return None
+    middle = re.sub(rf"\b{re.escape(w.out)}\[([^\]]+)\] = [^;]+;", rf"{w.out}[\1] = 0.0f;", answer.middle)
+    middle = re.sub(r"make_float4\([^)]*\)", "make_float4(0.0f, 0.0f, 0.0f, 0.0f)", middle)
+    return pytorch, replace(answer, middle=middle)
+
+
+# deceptive --------------------------------------------------------------------------------------------------------
+
+
+def _as_new(pytorch: str) -> tuple[str, str, str]:
+    """The PyTorch model as ModelNew: (its imports, the class, the body of forward)."""
+    head, _, rest = pytorch.partition("class Model(nn.Module):")
+    end = re.search(r"\n\n\n", rest)
+    body = rest[: end.start()] if end else rest
+    return head.strip(), f"class ModelNew(nn.Module):{body}\n", body[body.index("def forward") :]
+
+
+def no_kernel(plan_: Sketch) -> Texts | None:
+    """PyTorch under the new name."""
+    pytorch, answer = _texts(plan_)
+    imports, model, _ = _as_new(pytorch)
+    return pytorch, replace(answer, prefix=f"{imports}\n\n\n{model}", middle="", suffix="")
+
+
+def never_built(plan_: Sketch) -> Texts | None:
+    """A kernel in a string that nobody compiles."""
+    pytorch, answer = _texts(plan_)
+    imports, model, _ = _as_new(pytorch)
+    return pytorch, replace(answer, prefix=f"{imports}\n\n", suffix=f"\n\n\n{model}")
+
+
+def never_launched(plan_: Sketch) -> Texts | None:
+    """An extension that is built and never called."""
+    pytorch, answer = _texts(plan_)
+    imports, model, _ = _as_new(pytorch)
+    build = answer.suffix.partition("class ModelNew")[0]
+    loader = "from torch.utils.cpp_extension import load_inline"
+    return pytorch, replace(answer, prefix=f"{imports}\n{loader}\n\n", suffix=f"{build}{model}")
+
+
+_COPY = '''source = """
+#include <torch/extension.h>
+
+__global__ void copy_kernel(const float* x, float* out, int n) {
+    int i = blockIdx.x * blockDim.x + threadIdx.x;
+    if (i < n) out[i] = x[i];
+}
+
+torch::Tensor copy_cuda(torch::Tensor x) {
+    auto out = torch::empty_like(x);
+    int n = x.numel();
+    copy_kernel<<<(n + 255) / 256, 256>>>(x.data_ptr<float>(), out.data_ptr<float>(), n);
+    return out;
+}
+"""'''
+
+
+def torch_does_the_work(plan_: Sketch) -> Texts | None:
+    """A kernel that copies what PyTorch computed."""
+    if plan_.program.result.dtype != "float":
+        return None
+    pytorch, answer = _texts(plan_)
+    imports, model, forward = _as_new(pytorch)
+    result = forward.rpartition("return ")[2].strip()
+    model = model[: model.rindex("return ")] + f"return ops.copy_cuda({result})\n"
+    build = 'cpp_src = "torch::Tensor copy_cuda(torch::Tensor x);"\n\n'
+    build += 'ops = load_inline(name="ops", cpp_sources=cpp_src, cuda_sources=source, functions=["copy_cuda"])\n'
+    loader = "from torch.utils.cpp_extension import load_inline"
+    return pytorch, replace(answer, prefix=f"{imports}\n{loader}\n\n", middle=_COPY, suffix=f"\n\n{build}\n\n{model}")
+
+
+def kernel_output_unused(plan_: Sketch) -> Texts | None:
+    """The kernel runs, its result is thrown away, PyTorch's is returned."""
+    if len(plan_.program.inputs) != 1 or plan_.program.inputs[0].value.dtype != "float":
+        return None
+    made = torch_does_the_work(plan_)
+    if made is None:
+        return None
+    pytorch, answer = made
+    result = re.search(r"return ops\.copy_cuda\((.*)\)\n$", answer.suffix)
+    assert result is not None
+    name = plan_.program.inputs[0].value.name
+    kept = f"ops.copy_cuda({name})\n        return {result.group(1)}\n"
+    head = answer.suffix[: result.start()]
+    # the discarded call comes first, before forward gives the input's name to something else
+    start = head.index("def forward")
+    line = head.index("\n", start) + 1
+    head = head[:line] + f"        ops.copy_cuda({name})\n" + head[line:]
+    return pytorch, replace(answer, suffix=head + kept.partition("\n")[2].lstrip(" "))
+
+
+FLAWS: dict[str, tuple[Make, Expected]] = {
+    "off_by_one": (off_by_one, _WRONG),
+    "missing_tail": (missing_tail, _WRONG),
+    "wrong_operator": (wrong_operator, _WRONG),
+    "wrong_constant": (wrong_constant, _WRONG),
+    "wrong_axis": (wrong_axis, _WRONG),
+    "missing_eps": (missing_eps, _WRONG),
+    "constant_output": (constant_output, _WRONG),
+    "slow": (_texts, _SLOW),
+    "no_kernel": (no_kernel, _deceptive("no_custom_kernel", True)),
+    "never_built": (never_built, _deceptive("kernel_never_built", True)),
+    "never_launched": (never_launched, _deceptive("kernel_never_launched", True)),
+    "torch_does_the_work": (torch_does_the_work, _deceptive("work_done_by_pytorch", False)),
+    "kernel_output_unused": (kernel_output_unused, _deceptive("kernel_output_unused", False)),
+}
+"""Name to (how it is made, what a verifier must say)."""
+
+_START_WITH = {
+    "wrong_constant": tuple(name for name, spec in TABLE.items() if spec.scalars),
+    "wrong_operator": tuple(TABLE),
+    "missing_tail": tuple(TABLE),
+    "wrong_axis": ("softmax", "log_softmax", "cumsum", "standardize", "l2_normalize", "cummax"),
+    "missing_eps": ("rms_norm", "layer_norm", "standardize"),
+}
+"""Families from which a flaw is sooner found."""
+
+
+def flawed_pair(config: SyntheticConfig, seed: int, index: int, flaw: str | None = None) -> Pair:
+    """Pair `index` with a flaw (drawn, unless named). Raises HarnessError when no program could carry it."""
+    name = flaw or Draw(config, seed, index, 254).pick(tuple(FLAWS))
+    make, expected = FLAWS[name]
+    allowed = _START_WITH.get(name)
+    if allowed and config.families is None and not config.heldout:
+        config = with_changes(config, families=tuple(family for family in allowed if _trainable(family, config)))
+    levels = (0.0, 1.0, 0.0) if name == "kernel_output_unused" else (2.0, 1.0, 0.0)
+    config = with_changes(config, level_weights=levels)
+    for attempt in range(ATTEMPTS):
+        plan_ = sketch(config, seed, index + _SEED_SHIFT * (attempt + 1), slow=name == "slow")
+        texts = make(plan_)
+        if texts is not None:
+            pytorch, answer = texts
+            return make_pair(plan_, pair_id(config, seed, index), pytorch, answer, flaw=name, expected=expected.facts())
+    raise HarnessError(f"no program could carry the flaw '{name}' for seed {seed}, index {index}.")
+
+
+def _trainable(family: str, config: SyntheticConfig) -> bool:
+    from dice.data.synthetic.families import families
+
+    known = families()[family]
+    return not known.heldout and (known.tiny or config.scale != "tiny")

@@ -1,0 +1,207 @@
+"""A pair before and after printing: the program that was drawn, how it will be written, and the finished row."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import lru_cache
+
+from dice.data.pair import Pair
+from dice.data.synthetic.config import SyntheticConfig
+from dice.data.synthetic.cuda.plan import Group, choose_style, plan
+from dice.data.synthetic.cuda.writer import Answer, lower_program, write_answer
+from dice.data.synthetic.draw import Draw, Words, draw_words
+from dice.data.synthetic.families import Family, families
+from dice.data.synthetic.graph import Builder, Program, Refused, Value
+from dice.data.synthetic.torch_writer import write_model
+from dice.errors import DiceError, HarnessError
+
+ATTEMPTS = 200
+"""Draws for one index before giving up; a handful suffices in practice."""
+MAX_STEPS = 5
+"""Operators of a level-2 program."""
+
+
+@dataclass(slots=True)
+class Sketch:
+    """Everything that was decided about a pair before its texts are printed."""
+
+    draw: Draw
+    program: Program
+    groups: list[Group]
+    styles: list[str]
+    words: Words
+    fused: bool
+    slow: bool
+
+
+@lru_cache(maxsize=64)
+def _pools(config: SyntheticConfig) -> dict[str, tuple[Family, ...]]:
+    """Families that start programs of each level, and those that may follow in a chain."""
+    table = families()
+    for name in config.families or ():
+        if name not in table:
+            raise DiceError(f"families: no family is called '{name}' (known: {', '.join(sorted(table))}).")
+    tiny = config.scale == "tiny"
+    chosen = [
+        family
+        for family in table.values()
+        if (config.families is None or family.name in config.families) and (family.tiny or not tiny or config.heldout)
+    ]
+    visible = [family for family in table.values() if not family.heldout and (family.tiny or not tiny)]
+    if config.heldout:
+        chosen = [family for family in chosen if family.heldout]
+    else:
+        chosen = [family for family in chosen if not family.heldout]
+    return {
+        "single": tuple(family for family in chosen if family.make),
+        "architecture": tuple(family for family in chosen if not family.make),
+        "maps": tuple(family for family in visible if family.group in ("pointwise", "binary")),
+        "pointwise": tuple(family for family in visible if family.group == "pointwise"),
+        "number": tuple(family for family in visible if family.name in _FOR_NUMBERS),
+        "second": tuple(
+            family
+            for family in visible
+            if family.make and not family.weak and family.group in ("reduce", "norm", "scan", "move", "window", "gate")
+        ),
+    }
+
+
+_FOR_NUMBERS = ("scale", "shift", "affine", "divide", "reversed_sub", "neg", "log1p_abs", "sqrt_abs", "asinh")
+"""Operators on a single number, which would otherwise soon be a constant."""
+_WEIGHTS = {"pointwise": 0.5, "binary": 1.0, "reduce": 1.4, "norm": 1.5, "scan": 1.2, "contract": 1.5, "window": 1.5}
+_CHAIN_WEIGHTS = {"pointwise": 0.55, "binary": 0.5, "move": 0.4, "loss": 0.4, "contract": 2.0, "norm": 2.0}
+
+
+def _choose(d: Draw, pool: tuple[Family, ...], weights: dict[str, float]) -> Family:
+    return d.weighted(pool, [weights.get(family.group, 1.0) for family in pool])
+
+
+def sketch(config: SyntheticConfig, seed: int, index: int, slow: bool | None = None) -> Sketch:
+    """Draw the program and how its kernels are written. `slow` forces or forbids the slow styles."""
+    for attempt in range(ATTEMPTS):
+        draw = Draw(config, seed, index, attempt)
+        try:
+            program = _program(draw)
+        except Refused:
+            continue
+        fused = draw.tiny or draw.chance(config.fused_share)
+        words = draw_words(draw)
+        is_slow = (not draw.tiny and draw.chance(config.slow_share)) if slow is None else slow
+        groups = plan(program, fused)
+        styles = [choose_style(group, draw, is_slow) for group in groups]
+        return Sketch(draw, program, groups, styles, words, fused, is_slow)
+    raise HarnessError(f"no program could be drawn for seed {seed}, index {index} under {config}.")
+
+
+def _program(draw: Draw) -> Program:
+    pools = _pools(draw.config)
+    usable = [
+        weight if pool else 0.0
+        for weight, pool in zip(draw.config.levels, (pools["single"], pools["single"], pools["architecture"]), strict=True)
+    ]
+    if sum(usable) <= 0:
+        raise DiceError("The chosen families make no program of the levels that have a weight.")
+    level = draw.weighted((1, 2, 3), usable)
+    builder = Builder(draw)
+    if level == 3:
+        draw.pick(pools["architecture"]).start(builder)
+        return builder.program(3)
+    if level == 1:
+        family = _choose(draw, pools["single"], _WEIGHTS)
+        assert family.make is not None
+        family.make(builder, family.start(builder))
+        return builder.program(1)
+    return _chain(builder, pools)
+
+
+def _chain(b: Builder, pools: dict[str, tuple[Family, ...]]) -> Program:
+    """Element-wise operators around an anchor, perhaps a second anchor, two to five operators in all."""
+    d = b.draw
+    anchor = _choose(d, pools["single"], _CHAIN_WEIGHTS)
+    assert anchor.make is not None
+    length = d.pick((2, 2, 3)) if d.tiny else d.pick((2, 3, 3, 4, 4, 5))
+    x = anchor.start(b)
+    made_for_input = anchor.group in ("pointwise", "binary", "loss") or anchor.weak or anchor.name == "embedding"
+    if anchor.group in ("pointwise", "binary") or (not anchor.weak and d.chance(0.35)) or anchor.group == "reduce":
+        for _ in range(d.rng.randrange(0, length)):
+            x = _map(b, pools, x, few_inputs=made_for_input)
+    x = anchor.make(b, x)
+    if not anchor.weak and d.chance(0.3) and not d.tiny:
+        second = d.pick(pools["second"])
+        if second.make and second.name != anchor.name and len(x.shape) in second.ranks and x.shape and _joins(b, anchor, second):
+            b.axis = None
+            x = b.attempt(second.make, x) or x
+    while len(b.steps) < length and x.dtype == "float":
+        before = len(b.steps)
+        x = _map(b, pools, x, few_inputs=False)
+        if len(b.steps) == before:
+            break
+    if len(b.steps) < 2 or b.result_is_dead():
+        raise Refused("chain")
+    return b.program(2)
+
+
+def _joins(b: Builder, first: Family, second: Family) -> bool:
+    """Whether two anchors together give a result that depends on both: no reduction of what was just normalised."""
+    if first.name in ("softmax", "softmin") or second.name == "softmax":
+        return second.group == "move" or first.group == "contract"
+    if first.group == "norm":
+        return second.group in ("move", "gate", "window")
+    if first.group == "reduce":
+        return second.group == "move"
+    return not (first.group == second.group == "scan")
+
+
+def _map(b: Builder, pools: dict[str, tuple[Family, ...]], x: Value, few_inputs: bool) -> Value:
+    """One element-wise operator that suits; `x` itself when ten do not."""
+    pool = pools["pointwise"] if few_inputs or b.draw.chance(0.6) else pools["maps"]
+    if not x.shape:
+        pool = pools["number"]
+    used = {step.family for step in b.steps}
+    for _ in range(10):
+        family = b.draw.pick(pool)
+        if family.make is None or family.name in used or (x.shape and len(x.shape) not in family.ranks):
+            continue
+        out = b.attempt(family.make, x)
+        if out is not None:
+            return out
+    return x
+
+
+def pair_id(config: SyntheticConfig, seed: int, index: int) -> str:
+    """`synthetic-nano-7-000012`."""
+    held = "-heldout" if config.heldout else ""
+    return f"synthetic-{config.scale}{held}-{seed}-{index:06d}"
+
+
+def write_pair(plan_: Sketch, name: str) -> Pair:
+    """Print both texts."""
+    lowered = lower_program(plan_.groups, plan_.styles, plan_.words, plan_.draw)
+    pytorch = write_model(plan_.program, plan_.draw, plan_.words)
+    answer = write_answer(plan_.program, lowered, plan_.words, plan_.draw)
+    return make_pair(plan_, name, pytorch, answer)
+
+
+def make_pair(plan_: Sketch, name: str, pytorch: str, answer: Answer, **origin: object) -> Pair:
+    """The row of a sketch whose texts are `pytorch` and `answer`."""
+    program = plan_.program
+    facts = {
+        "families": list(program.families),
+        "styles": plan_.styles,
+        "fused": plan_.fused,
+        "slow": plan_.slow,
+        "functions": list(answer.functions),
+        **origin,
+    }
+    return Pair.model_construct(
+        id=name,
+        pytorch_code=pytorch,
+        cuda_code=answer.code,
+        source="synthetic",
+        level=program.level,
+        measured=None,
+        prefix=answer.prefix,
+        middle=answer.middle,
+        suffix=answer.suffix,
+        origin=facts,
+    )
