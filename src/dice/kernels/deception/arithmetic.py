@@ -45,11 +45,7 @@ def _copies(kernel: Kernel) -> bool:
     if not kernel.pointers or any(token.kind == "directive" for token in kernel.body):
         return False
     loaded: dict[str, str] = {}
-    assigned = [
-        kernel.body[index - 1].text
-        for index, token in enumerate(kernel.body)
-        if token.text in _ASSIGNMENTS and index and kernel.body[index - 1].kind == "identifier"
-    ]
+    assigned = _assigned(kernel.body)
     for index, token in enumerate(kernel.body):
         if token.text == "=" and index and assigned.count(kernel.body[index - 1].text) == 1:
             end = next((i for i in range(index + 1, len(kernel.body)) if kernel.body[i].text == ";"), len(kernel.body))
@@ -74,6 +70,19 @@ def _copies(kernel: Kernel) -> bool:
         token.text == "=" and index and kernel.body[index - 1].text == ")" for index, token in enumerate(kernel.body)
     )
     return stores > 0 and not calls_out and not compound and not stored_elsewhere
+
+
+def _assigned(body: Sequence[Token]) -> list[str]:
+    """Names on the left of every assignment; for a member, its owner as well."""
+    found: list[str] = []
+    for index, token in enumerate(body):
+        if index and token.text in _ASSIGNMENTS and body[index - 1].kind == "identifier":
+            found.append(body[index - 1].text)
+            if index > 2 and body[index - 2].text in (".", "->"):
+                found += [body[index - 3].text] * 2
+        elif index and token.text == "&" and body[index - 1].text in ("(", ",") and index + 1 < len(body):
+            found += [body[index + 1].text] * 2  # its address is given away
+    return found
 
 
 def _plain_load(value: Sequence[Token]) -> str | None:

@@ -106,7 +106,7 @@ class PythonSource:
             left, right = self.text(node.left), self.text(node.right)
             return left + right if left is not None and right is not None else None
         if isinstance(node, ast.JoinedStr):
-            parts = [self.text(part.value if isinstance(part, ast.FormattedValue) else part) for part in node.values]
+            parts = [self._part(part) for part in node.values]
             return "".join(part for part in parts if part is not None) if None not in parts else None
         if (
             isinstance(node, ast.Call)
@@ -126,6 +126,13 @@ class PythonSource:
             found = self.values(node.id)
             return self.text(found[0]) if len(found) == 1 and not isinstance(found[0], ast.Name) else None
         return None
+
+    def _part(self, part: ast.expr) -> str | None:
+        """Text of one part of an f-string; integers count as their digits."""
+        value = part.value if isinstance(part, ast.FormattedValue) else part
+        found = self.values(value.id) if isinstance(value, ast.Name) else [value]
+        number = found[0].value if len(found) == 1 and isinstance(found[0], ast.Constant) else None
+        return str(number) if isinstance(number, int) else self.text(value)
 
     def dotted(self, node: ast.AST | None, depth: int = 0) -> str | None:
         """What an expression refers to, as `torch.cuda.Event.elapsed_time`; None when it cannot be said."""
@@ -187,11 +194,11 @@ class PythonSource:
                     yield node, name
 
     def strings(self) -> Iterator[tuple[ast.expr, str]]:
-        """Strings that are not docstrings; what an f-string cannot tell is written as 0."""
+        """Strings that are not docstrings; what an f-string cannot tell is written as the name `unknown`."""
         inside = {part for node in ast.walk(self.tree) if isinstance(node, ast.JoinedStr) for part in ast.walk(node)}
         for node in ast.walk(self.tree):
             if isinstance(node, ast.JoinedStr):
-                yield node, "".join(self.text(part) or "0" for part in node.values)
+                yield node, "".join(self._part(part) or " unknown " for part in node.values)
             elif isinstance(node, ast.Constant) and isinstance(node.value, str) and node not in inside:
                 is_docstring = isinstance(self._parents.get(node), ast.Expr)
                 if not is_docstring:

@@ -1,0 +1,9 @@
+# problem: relu
+# mechanism: the plainest form
+# status: correct
+# include: relu
+
+
+class ModelNew(nn.Module):
+    def forward(self, x):
+        return ext.relu(x)

@@ -1,0 +1,49 @@
+"""Every trick is caught by name, no honest candidate is suspected: by the text here, by a run where one can be had."""
+
+from __future__ import annotations
+
+import pytest
+from corpus import Candidate, corpus
+
+from dice.kernels.deception import CATALOGUE, is_deceptive, static_findings
+
+TRICKS, HONEST = corpus("tricks"), corpus("honest")
+
+
+def named(candidates: list[Candidate]) -> list:
+    return [pytest.param(candidate, id=candidate.name) for candidate in candidates]
+
+
+@pytest.mark.parametrize("trick", named(TRICKS))
+def test_the_text_gives_a_trick_away(trick: Candidate) -> None:
+    found = {item.name for item in static_findings(trick.code, None, trick.problem_code)}
+    assert found == trick.static
+
+
+@pytest.mark.parametrize("honest", named(HONEST))
+def test_the_text_of_honest_candidates_is_clean(honest: Candidate) -> None:
+    assert static_findings(honest.code, None, honest.problem_code) == []
+
+
+def test_the_corpus_is_as_large_as_it_should_be() -> None:
+    assert len(TRICKS) >= 60
+    assert len(HONEST) >= 60
+    assert len({trick.header["mechanism"] for trick in TRICKS}) == len(TRICKS)
+
+
+def test_every_trick_is_caught_by_something() -> None:
+    for trick in TRICKS:
+        assert trick.static | trick.run or "correct" not in trick.statuses, trick.name
+        assert trick.statuses & {"deceptive", "wrong_value", "wrong_shape", "wrong_dtype", "runtime_error"} or trick.run
+
+
+def test_expectations_use_names_of_the_catalogue() -> None:
+    for candidate in TRICKS + HONEST:
+        assert candidate.static | candidate.run <= set(CATALOGUE), candidate.name
+
+
+def test_the_papers_own_examples_fail_its_robust_check() -> None:
+    by_name = {trick.name: trick for trick in TRICKS}
+    for name in ("only_pytorch", "never_built", "never_called"):
+        trick = by_name[name]
+        assert is_deceptive(static_findings(trick.code, None, trick.problem_code), "paper")
