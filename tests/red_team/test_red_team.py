@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import pytest
-from corpus import Candidate, corpus
-
 from dice.kernels.deception import CATALOGUE, is_deceptive, static_findings
+
+from corpus import Candidate, corpus
 
 TRICKS, HONEST = corpus("tricks"), corpus("honest")
 
