@@ -167,10 +167,10 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(args: argparse.Namespace) -> int:
     """Label every row of a file. Raises DiceError."""
     watch = Stopwatch()
-    given = {"data": args.data, "format": args.format, "method": args.method, "on_bad": args.on_bad}
-    overrides = [f"{key}={value}" for key, value in given.items() if value is not None]
-    overrides += ["use_labels=false"] if args.ignore_labels else []
-    config = load_config(DifficultyConfig, args.config, [*overrides, *args.set])
+    flags = {"data": args.data, "format": args.format, "method": args.method, "on_bad": args.on_bad}
+    flags["use_labels"] = False if args.ignore_labels else None
+    given = {key: value for key, value in flags.items() if value is not None}
+    config = load_config(DifficultyConfig, args.config, args.set, given)
     pairs, bad = read_source(config.format, config.data, on_bad=config.on_bad, require_cuda=False)
     for row in bad:
         print(row)

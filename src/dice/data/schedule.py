@@ -148,8 +148,8 @@ def run(args: argparse.Namespace) -> int:
     """Print, and with --out write, the plan. Raises DiceError."""
     watch = Stopwatch()
     names = ("labels", "order", "steps", "per_step", "seed")
-    overrides = [f"{name}={getattr(args, name)}" for name in names if getattr(args, name) is not None]
-    config = load_config(ScheduleConfig, args.config, [*overrides, *args.set])
+    given = {name: getattr(args, name) for name in names if getattr(args, name) is not None}
+    config = load_config(ScheduleConfig, args.config, args.set, given)
     rows = list(read_jsonl(config.labels, Difficulty))
     missing = [row.id for row in rows if row.level is None]
     if missing and config.order != "uniform":

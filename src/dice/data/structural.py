@@ -370,8 +370,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(args: argparse.Namespace) -> int:
     """Write the problems. Raises DiceError."""
     watch = Stopwatch()
-    overrides = [f"{name}={getattr(args, name)}" for name in ("n", "scale") if getattr(args, name) is not None]
-    config = load_config(StructuralConfig, args.config, [*overrides, *args.set])
+    given = {name: getattr(args, name) for name in ("n", "scale") if getattr(args, name) is not None}
+    config = load_config(StructuralConfig, args.config, args.set, given)
     found = problems(config.n, config.scale)
     if args.folder:
         for problem in found:

@@ -1,0 +1,108 @@
+import random
+
+import pytest
+
+from dice.data.dedup import DedupConfig, Text, duplicates, jaccard, pair_tokens, shingles, tokens_of
+
+CUDA = '''import torch
+from torch.utils.cpp_extension import load_inline
+
+source = """
+#include <torch/extension.h>
+__global__ void scale(const float* x, float* y, int n, float a) {
+    int i = blockIdx.x * blockDim.x + threadIdx.x;  // one element a thread
+    if (i < n) { y[i] = a * x[i]; }
+}
+torch::Tensor launch(torch::Tensor x, float a) {
+    auto y = torch::empty_like(x);
+    int n = x.numel();
+    scale<<<(n + 255) / 256, 256>>>(x.data_ptr<float>(), y.data_ptr<float>(), n, a);
+    return y;
+}
+"""
+ext = load_inline("scale", "torch::Tensor launch(torch::Tensor, float);", source, functions=["launch"])
+
+class ModelNew(torch.nn.Module):
+    def forward(self, x):
+        return ext.launch(x, 2.0)
+'''
+PYTORCH = "import torch\nclass Model(torch.nn.Module):\n    def forward(self, x):\n        return x * 2\n"
+
+
+def found(*texts, **settings):
+    return [(one.id, one.kind, one.of) for one in duplicates(texts, DedupConfig(**settings))]
+
+
+def test_comments_and_layout_make_no_difference():
+    changed = CUDA.replace("// one element a thread", "/* a comment\n of two lines */").replace(
+        "{ y[i]", "{\n\n   y[i]"
+    )
+    changed = changed.replace("import torch\n", "import torch  # the library\n", 1)
+    assert tokens_of(changed) == tokens_of(CUDA)
+    assert found(Text("a", PYTORCH, CUDA), Text("b", "# mine\n" + PYTORCH, changed)) == [("b", "exact", "a")]
+
+
+def test_a_small_change_is_a_near_duplicate_and_another_kernel_is_none():
+    slight = CUDA.replace("255) / 256, 256>>>", "127) / 128, 128>>>")
+    other = CUDA.replace("a * x[i]", "x[i] > 0.f ? x[i] + a * __expf(-x[i]) : a * tanhf(x[i] / 3.f)").replace(
+        "if (i < n)", "for (; i < n; i += gridDim.x * blockDim.x)"
+    )
+    texts = [Text("a", PYTORCH, CUDA), Text("b", PYTORCH, slight), Text("c", PYTORCH, other)]
+    assert found(*texts, threshold=0.85) == [("b", "near", "a")]
+    assert found(*texts, threshold=1.1) == []
+    assert found(texts[0], Text("b", PYTORCH, slight, near=False), threshold=0.85) == []
+
+
+def test_one_problem_with_two_kernels_is_two_examples_and_one_kernel_for_two_problems_too():
+    kernel = "\n".join(f"y{n} = x{n} * {n}" for n in range(200))
+    assert found(Text("a", PYTORCH, CUDA), Text("b", PYTORCH, kernel)) == []
+    problem = "\n".join(f"z{n} = x{n} + {n}" for n in range(200))
+    assert found(Text("a", PYTORCH, kernel), Text("b", problem, kernel)) == []
+
+
+def test_the_first_of_duplicates_is_kept_even_across_others():
+    texts = [
+        Text("a", "x = 1", "y = 1"),
+        Text("b", "x = 2", "y = 2"),
+        Text("c", "x = 1", "y = 1"),
+        Text("d", "x = 1", "y = 1"),
+    ]
+    assert found(*texts) == [("c", "exact", "a"), ("d", "exact", "a")]
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_against_all_pairs_compared(seed):
+    # an independent reference: greedy over exact similarities of every pair, no sketch
+    draw = random.Random(seed)
+    bases = [[f"t{draw.randrange(4000)}" for _ in range(draw.randrange(120, 240))] for _ in range(12)]
+    texts = []
+    for number in range(60):
+        words = list(draw.choice(bases))
+        for _ in range(draw.choice([0, 0, 1, 2, 30])):
+            words[draw.randrange(len(words))] = f"u{draw.randrange(4000)}"
+        texts.append(Text(str(number), "p = 1", " + ".join(words)))
+    config = DedupConfig(threshold=0.8)
+    kept, expected = {}, set()
+    for text in texts:
+        mine = shingles(pair_tokens(text.pytorch_code, text.cuda_code), config.shingle)
+        if any(jaccard(mine, other) >= config.threshold for other in kept.values()):
+            expected.add(text.id)
+        else:
+            kept[text.id] = mine
+    dropped = duplicates(texts, config)
+    assert {one.id for one in dropped} == expected
+    assert all(one.similarity >= config.threshold for one in dropped)
+    assert {one.of for one in dropped} <= set(kept)
+
+
+def test_a_prefix_of_the_order_decides_the_same():
+    draw = random.Random(5)
+    texts = [Text(str(n), "p = 1", f"v = {draw.randrange(12)}") for n in range(40)]
+    assert duplicates(texts[:25]) == [one for one in duplicates(texts) if int(one.id) < 25]
+
+
+def test_jaccard_of_sets():
+    a, b = shingles(list("abcdef"), 2), shingles(list("abcdxy"), 2)
+    assert jaccard(a, b) == pytest.approx(3 / 7)
+    assert jaccard(a, a) == 1
+    assert shingles(["one"], 5).size == 1
