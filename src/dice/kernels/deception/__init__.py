@@ -91,7 +91,8 @@ def findings(
     units = [CudaSource(text) for text in _texts(requests or []) if _readable(text)]
     kernels = {kernel.name for unit in units for kernel in unit.kernels}
     libraries = any(unit.library_calls or unit.device_lambda for unit in units)
-    dynamic = list(dynamic_findings(evidence, kernels, calls_libraries=libraries))
+    fallback = any(item.name == "fallback_to_pytorch" for item in static)
+    dynamic = list(dynamic_findings(evidence, kernels, calls_libraries=libraries, has_fallback=fallback))
     if evidence.reached in ("forward", "timing"):
         static = [item for item in static if item.name != "kernel_never_launched"]
     return _first_of_each([*dynamic, *static])

@@ -57,15 +57,20 @@ _SNIFFED = ("/proc/self/cmdline", "/proc/self/environ", "/proc/self/status", "/p
 
 
 def dynamic_findings(
-    evidence: RunEvidence, kernels: Iterable[str] = (), *, calls_libraries: bool = False
+    evidence: RunEvidence,
+    kernels: Iterable[str] = (),
+    *,
+    calls_libraries: bool = False,
+    has_fallback: bool = False,
 ) -> Iterator[Finding]:
     """Findings of one run.
 
     kernels: names of the kernels that its sources define, to know them in a profile. calls_libraries: they call cuBLAS
     and the like, whose kernels nobody counts; where they define none of their own, calls are counted instead.
+    has_fallback: the text shows a handler that computes with PyTorch.
     """
     yield from _launches(evidence, set(kernels), calls_libraries)
-    yield from _decoration(evidence)
+    yield from _decoration(evidence, has_fallback)
     yield from _tampering(evidence)
     yield from _outputs(evidence)
     if evidence.clocks is not None:
@@ -111,21 +116,21 @@ def _called(evidence: RunEvidence) -> bool | None:
     return None if None in calls else sum(call or 0 for call in calls) > 0
 
 
-def _decoration(evidence: RunEvidence) -> Iterator[Finding]:
+def _decoration(evidence: RunEvidence, has_fallback: bool) -> Iterator[Finding]:
     """Definition 4: kernels run, and yet PyTorch does the work or the kernels' results go nowhere."""
     ran = bool(evidence.launches) and sum((evidence.launches or {}).values()) > 0
     without = next((probe for probe in evidence.probes if probe.name == "without_launches"), None)
     if ran and without is not None and without.outcome in ("right", "stale"):
-        yield _dynamic(
-            "kernel_output_unused", f"the output is still right when no kernel runs ({_counts(evidence.launches)})"
-        )
+        launches = _counts(evidence.launches)
+        yield _dynamic("kernel_output_unused", f"the output is still right when no kernel runs ({launches})")
     if evidence.candidate_ops is None or evidence.reference_ops is None:
         return
     mine, theirs = work_of(evidence.candidate_ops), work_of(evidence.reference_ops)
-    if ran and theirs and all(mine.get(kind, 0) >= _REMAINS * amount for kind, amount in theirs.items()):
+    remains = bool(theirs) and all(mine.get(kind, 0) >= _REMAINS * amount for kind, amount in theirs.items())
+    if ran and remains:
         kept = ", ".join(f"{kind} {mine[kind]:.3g} of {amount:.3g} elements" for kind, amount in theirs.items())
         yield _dynamic("work_done_by_pytorch", f"PyTorch still does: {kept}")
-    if evidence.hidden_exceptions and mine:
+    if evidence.hidden_exceptions and mine and (remains or has_fallback):
         yield _dynamic(
             "fallback_taken", f"swallowed in forward: {evidence.hidden_exceptions[0]}; PyTorch then computed"
         )
