@@ -85,6 +85,7 @@ def end_descendants(uid: int | None, timeout_s: float = 5.0) -> None:
                     os.kill(-1, signal.SIGKILL)
                 finally:
                     os._exit(0)
+            os.waitpid(pid, 0)
         for child in below:
             try:
                 os.kill(child, signal.SIGKILL)

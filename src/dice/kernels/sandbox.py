@@ -14,8 +14,8 @@ from __future__ import annotations
 import os
 import resource
 import signal
-import stat
 import sys
+import tempfile
 from collections.abc import Callable, Iterable
 from pathlib import Path
 
@@ -24,7 +24,7 @@ from pydantic import BaseModel, ConfigDict
 from dice.kernels import linux, seccomp
 
 SCRATCH = "/scratch"
-"""Where the candidate lives inside the jail; without a jail it is a folder of the machine's temporary directory."""
+"""Where the candidate lives inside the jail; without a jail it is a folder below the zygote's own."""
 
 _DEVICES = ("null", "zero", "full", "random", "urandom")
 _SYSTEM = ("/usr", "/bin", "/sbin", "/lib", "/lib32", "/lib64", "/libx32", "/nix/store", "/run/opengl-driver")
@@ -71,13 +71,20 @@ class Layers:
 def enter_user_namespace() -> None:
     """Become user 0 of a new user namespace, to hold the rights that the other layers need. Raises OSError.
 
-    Must run while the process has one thread. The outer user stays what it is: no right is gained outside.
+    Returns in a new process, number 1 of a PID namespace that belongs to the new user namespace: only such a one may
+    be left and entered again. The old process waits for it and ends as it does. Must run while there is one thread.
+    The outer user stays what it is: no right is gained outside.
     """
     uid, gid = os.geteuid(), os.getegid()
     linux.unshare(linux.CLONE_NEWUSER)
     Path("/proc/self/setgroups").write_text("deny")
     Path("/proc/self/uid_map").write_text(f"0 {uid} 1")
     Path("/proc/self/gid_map").write_text(f"0 {gid} 1")
+    linux.unshare(linux.CLONE_NEWPID)
+    pid = os.fork()
+    if pid:
+        os._exit(os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]) & 0xFF)
+    linux.die_with_parent(signal.SIGKILL)
 
 
 def runtime_paths() -> list[str]:
@@ -172,26 +179,27 @@ def _show_device(base: str, path: str) -> None:
 # ---- process 1: between the zygote and the candidate -----------------------------------------------------------
 
 
-def prepare_namespaces(layers: Layers, spec: SandboxSpec, jailed: bool, uid: int) -> str:
+def prepare_namespaces(layers: Layers, spec: SandboxSpec, folder: str | None, uid: int) -> str:
     """New network, IPC and host-name namespaces, a private /proc, and the scratch folder. Returns its path.
 
-    Runs as process 1 of the new PID namespace, before the candidate's process is made.
+    Runs as process 1 of the new PID namespace, before the candidate's process is made. `folder`: where to make a plain
+    scratch folder when there is no jail; None inside the jail, where the scratch folder is a file system of its own.
     """
     layers.attempt("no_network", lambda: linux.unshare(linux.CLONE_NEWNET))
     layers.attempt("ipc_namespace", lambda: linux.unshare(linux.CLONE_NEWIPC))
     if layers.attempt("uts_namespace", lambda: linux.unshare(linux.CLONE_NEWUTS)):
         linux.set_hostname("candidate")
-    if not jailed or not layers.attempt("mount_namespace", lambda: linux.unshare(linux.CLONE_NEWNS)):
-        return _plain_scratch(uid)
+    if folder is not None:
+        return _plain_scratch(folder, uid)
+    # The jail proves that mounting is allowed here: a failure below is a fault of the machine, not a missing layer.
+    linux.unshare(linux.CLONE_NEWNS)
+    layers.names.append("mount_namespace")
     layers.attempt("readonly_root", lambda: _require_read_only("/usr"))
     if "pid_namespace" in layers.names:
         layers.attempt("private_proc", lambda: linux.mount("proc", "/proc", "proc", linux.MS_NOSUID | linux.MS_NODEV))
     options = f"size={spec.scratch_bytes},nr_inodes=65536,mode=700,uid={uid},gid={uid}"
-    if not layers.attempt(
-        "scratch_quota",
-        lambda: linux.mount("scratch", SCRATCH, "tmpfs", linux.MS_NOSUID | linux.MS_NODEV, options),
-    ):
-        return _plain_scratch(uid)
+    linux.mount("scratch", SCRATCH, "tmpfs", linux.MS_NOSUID | linux.MS_NODEV, options)
+    layers.names.append("scratch_quota")
     _make_folders(SCRATCH, uid)
     if not os.listdir("/tmp"):  # otherwise the interpreter itself lives below /tmp
         linux.mount(f"{SCRATCH}/tmp", "/tmp", flags=linux.MS_BIND)
@@ -209,10 +217,8 @@ def _make_folders(scratch: str, uid: int) -> None:
         os.chown(f"{scratch}/{name}", uid, uid)
 
 
-def _plain_scratch(uid: int) -> str:
-    import tempfile
-
-    scratch = tempfile.mkdtemp(prefix="dice-scratch-")
+def _plain_scratch(folder: str, uid: int) -> str:
+    scratch = tempfile.mkdtemp(prefix="scratch-", dir=folder)
     os.chown(scratch, uid, uid)
     _make_folders(scratch, uid)
     return scratch
@@ -266,7 +272,8 @@ def confine(layers: Layers, spec: SandboxSpec, scratch: str, uid: int) -> None:
     if layers.attempt("no_new_privileges", linux.no_new_privileges):
         program = seccomp.filter_program(allow_internet_sockets="no_network" in layers.names)
         layers.attempt("no_capabilities", linux.drop_capabilities)
-        layers.attempt("seccomp", lambda: linux.install_seccomp(program))
+        if layers.attempt("seccomp", lambda: linux.install_seccomp(program)) and "no_network" not in layers.names:
+            layers.names.append("no_internet_sockets")
     # The change of user made /proc/self root's; the CUDA driver and dlopen by descriptor read it.
     linux.set_dumpable(True)
     signal.pthread_sigmask(signal.SIG_SETMASK, [])
@@ -300,8 +307,3 @@ def environment(spec: SandboxSpec, scratch: str) -> dict[str, str]:
         "TRITON_CACHE_DIR": f"{scratch}/home/triton",
         "TORCHINDUCTOR_CACHE_DIR": f"{scratch}/home/inductor",
     }
-
-
-def is_socket(fd: int) -> bool:
-    """Whether the descriptor is a socket."""
-    return stat.S_ISSOCK(os.fstat(fd).st_mode)

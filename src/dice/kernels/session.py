@@ -102,7 +102,7 @@ class Session:
         if "isolation" not in ready:
             self.kill()
             raise HarnessError(f"The sandbox could not be set up: {str(ready.get('broken', 'no answer'))[-500:]}")
-        if ready["scratch"].startswith("/tmp") or "scratch_quota" not in ready["isolation"]:
+        if "scratch_quota" not in ready["isolation"]:
             self._scratch = ready["scratch"]
         return ready["isolation"], ready["missing"]
 

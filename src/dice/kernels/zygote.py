@@ -67,6 +67,7 @@ class Zygote:
     def __init__(self, visible: tuple[str, ...] = ()) -> None:
         self._visible = visible
         self._directory = tempfile.mkdtemp(prefix="dice-zygote-")
+        os.chmod(self._directory, 0o711)  # without a jail, candidates of other users have their scratch folders below
         self._owner = os.getpid()
         self._process: subprocess.Popen[bytes] | None = None
         self._launcher = -1
@@ -170,7 +171,7 @@ class Zygote:
         answer = json.loads(data)
         if "error" in answer:
             raise HarnessError(f"No process for a candidate: {answer['error']}.")
-        return Spawned(pid=answer["pid"], pidfd=received[0])
+        return Spawned(pid=_pid_of(received[0]), pidfd=received[0])
 
     def _drop_connection(self) -> None:
         if self._connection is not None:
@@ -196,6 +197,14 @@ class Zygote:
 
     def __exit__(self, *_: object) -> None:
         self.close()
+
+
+def _pid_of(pidfd: int) -> int:
+    """The process's number in this process's PID namespace, which need not be the zygote's."""
+    for line in Path(f"/proc/self/fdinfo/{pidfd}").read_text().splitlines():
+        if line.startswith("Pid:"):
+            return int(line.split()[1])
+    return -1
 
 
 def _zygote_environment() -> dict[str, str]:
@@ -232,17 +241,19 @@ def main() -> None:
     listener.listen(64)
     jail = f"{arguments.directory}/jail"
     os.makedirs(jail, exist_ok=True)
-    directory = os.open(arguments.directory, os.O_PATH | os.O_CLOEXEC)
+    # The jail hides the folder; a descriptor still reaches it.
+    parent, name = os.path.split(arguments.directory)
+    above = os.open(parent, os.O_RDONLY | os.O_CLOEXEC | os.O_DIRECTORY)
     jailed = layers.attempt("jail", lambda: enter_jail(jail, [*runtime_paths(), *arguments.visible]))
     gc.collect()
     gc.freeze()  # the collector's marks would copy every page in every child
     # Only now: a client that can connect may spawn.
-    os.rename("binding", "socket", src_dir_fd=directory, dst_dir_fd=directory)
-    os.close(directory)
-    _serve(listener, arguments.life, layers, jailed)
+    os.rename(f"{name}/binding", f"{name}/socket", src_dir_fd=above, dst_dir_fd=above)
+    _serve(listener, arguments.life, layers, None if jailed else arguments.directory)
+    shutil.rmtree(name, ignore_errors=True, dir_fd=above)  # all holders are gone, perhaps killed
 
 
-def _serve(listener: socket.socket, life: int, layers: Layers, jailed: bool) -> None:
+def _serve(listener: socket.socket, life: int, layers: Layers, folder: str | None) -> None:
     own_pids = os.open("/proc/self/ns/pid", os.O_RDONLY | os.O_CLOEXEC) if os.path.exists("/proc/self/ns/pid") else -1
     poll = select.poll()
     poll.register(listener, select.POLLIN)
@@ -263,7 +274,7 @@ def _serve(listener: socket.socket, life: int, layers: Layers, jailed: bool) -> 
             except OSError:
                 data, fds = b"", []
             if len(fds) == 2 and data:
-                _answer(connection, json.loads(data), fds, layers, jailed, own_pids)
+                _answer(connection, json.loads(data), fds, layers, folder, own_pids)
             else:
                 poll.unregister(connection)
                 connection.close()
@@ -286,31 +297,32 @@ def _answer(
     request: dict[str, Any],
     fds: list[int],
     inherited: Layers,
-    jailed: bool,
+    folder: str | None,
     own_pids: int,
 ) -> None:
     spec = SandboxSpec.model_validate(request)
-    own_pid = os.getpid()
     layers = Layers()
     layers.names, layers.missing = list(inherited.names), list(inherited.missing)
     layers.attempt("pid_namespace", lambda: linux.unshare(linux.CLONE_NEWPID))
+    error = None
     try:
         pid = os.fork()
-    except OSError as error:
-        _reply(connection, {"error": f"fork: {error.strerror}"}, [])
-        return
-    finally:
-        if "pid_namespace" in layers.names and os.getpid() == own_pid:
-            linux.setns(own_pids, linux.CLONE_NEWPID)
+    except OSError as problem:
+        pid, error = -1, problem
     if pid == 0:
         try:
-            supervise(spec, fds[0], fds[1], layers, jailed)
+            supervise(spec, fds[0], fds[1], layers, folder)
         except BaseException:  # noqa: BLE001 - the last frame of a forked process: report, never return
             _say(fds[1], {"broken": traceback.format_exc()[-2000:]})
         finally:
             os._exit(1)
+    if "pid_namespace" in layers.names:
+        linux.setns(own_pids, linux.CLONE_NEWPID)  # back, so that another new one can be entered
+    if error is not None:
+        _reply(connection, {"error": f"fork: {error.strerror}"}, [])
+        return
     pidfd = os.pidfd_open(pid)
-    if not _reply(connection, {"pid": pid}, [pidfd]):
+    if not _reply(connection, {}, [pidfd]):
         signal.pidfd_send_signal(pidfd, signal.SIGKILL)  # the grader is gone
     os.close(pidfd)
 
@@ -328,7 +340,7 @@ def _say(status: int, message: dict[str, Any]) -> None:
         os.write(status, json.dumps(message).encode())
 
 
-def supervise(spec: SandboxSpec, channel: int, status: int, layers: Layers, jailed: bool) -> None:
+def supervise(spec: SandboxSpec, channel: int, status: int, layers: Layers, folder: str | None) -> None:
     """Process 1 of the candidate's namespaces: set up, fork the candidate, drain its output, report its end.
 
     When this process ends, for whatever reason, the kernel ends everything in its PID namespace.
@@ -337,7 +349,7 @@ def supervise(spec: SandboxSpec, channel: int, status: int, layers: Layers, jail
     os.setsid()
     # In its own namespace this process is number 1 and getpid says nothing unique; the kernel's view of it does.
     uid = own_uid(_outer_pid()) if os.geteuid() == 0 else os.geteuid()
-    scratch = prepare_namespaces(layers, spec, jailed, uid)
+    scratch = prepare_namespaces(layers, spec, folder, uid)
     read_end, write_end = os.pipe()
     ready_read, ready_write = os.pipe()
     pid = os.fork()

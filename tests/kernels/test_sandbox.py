@@ -1,0 +1,195 @@
+"""Layers of isolation: all of them where the machine allows it, and honest words about those it refuses."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from execution import HONEST, NoBuilder, honest_with, job
+
+from dice.kernels import linux, seccomp
+from dice.kernels.grader import Executor
+from dice.kernels.job import Judging, Limits
+from dice.kernels.sandbox import Layers, own_uid
+from dice.kernels.zygote import Zygote
+
+
+def namespaces_are_allowed() -> bool:
+    """Whether this machine lets this user make namespaces."""
+    pid = os.fork()
+    if pid == 0:
+        try:
+            linux.unshare((0 if os.geteuid() == 0 else linux.CLONE_NEWUSER) | linux.CLONE_NEWPID | linux.CLONE_NEWNS)
+        except OSError:
+            os._exit(1)
+        os._exit(0)
+    return os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]) == 0
+
+
+ALWAYS = {"rlimit_fsize", "rlimit_nproc", "rlimit_data", "no_new_privileges", "no_capabilities", "wall_clock_limits"}
+WITH_NAMESPACES = {"jail", "pid_namespace", "no_network", "ipc_namespace", "readonly_root", "scratch_quota"}
+
+
+@pytest.fixture
+def executor(zygote: Zygote) -> Iterator[Executor]:
+    with Executor(zygote, NoBuilder(), "cpu", judging=Judging(correctness_trials=1)) as value:
+        yield value
+
+
+def test_all_layers_are_in_force_where_namespaces_are_allowed(executor: Executor) -> None:
+    if not namespaces_are_allowed():
+        pytest.skip("this machine allows no namespaces")
+    (verdict,) = executor.verify(job(HONEST))
+    assert set(verdict.host.isolation) >= ALWAYS | WITH_NAMESPACES
+    assert not any("refused" in note for note in verdict.notes)
+
+
+WITHOUT_NAMESPACES = """
+import json, sys
+sys.path.insert(0, sys.argv[1])
+from execution import NoBuilder, job
+from dice.kernels import linux, seccomp
+from dice.kernels.grader import Executor
+from dice.kernels.job import Judging, Limits
+from dice.kernels.zygote import Zygote
+
+refused = seccomp._REFUSED
+for name in list(refused):
+    if name not in ("unshare", "mount", "setns", "pivot_root"):
+        del refused[name]
+linux.no_new_privileges()
+linux.install_seccomp(seccomp.filter_program(allow_internet_sockets=True))
+limits, judging = Limits(import_timeout_s=5, forward_timeout_s=2), Judging(correctness_trials=1)
+with Zygote() as zygote, Executor(zygote, NoBuilder(), "cpu", limits=limits, judging=judging) as executor:
+    for code in json.load(sys.stdin):
+        (verdict,) = executor.verify(job(code))
+        print(json.dumps([verdict.functional_status, verdict.message, verdict.host.isolation, verdict.notes]))
+"""
+
+DAEMON = """
+import os, time
+if os.fork() == 0:
+    os.setsid()
+    if os.fork() == 0:
+        open("daemon", "w").write("x")
+        os.execlp("sleep", "dice-test-daemon", "300")
+    os._exit(0)
+time.sleep(0.2)
+"""
+
+NETWORK = """
+import socket
+try:
+    socket.socket(socket.AF_INET, socket.SOCK_STREAM)
+except PermissionError:
+    pass
+else:
+    raise SystemExit("made an internet socket")
+"""
+
+
+def test_a_machine_without_namespaces_degrades_layer_by_layer() -> None:
+    """A container's usual filter, imitated: no unshare, no mount. Limits, user, filter and clean-up still hold."""
+    codes = [
+        HONEST,
+        honest_with(forward=DAEMON),
+        honest_with(import_=NETWORK),
+        honest_with(import_="x = bytearray(100 << 30)"),
+    ]
+    done = subprocess.run(
+        [sys.executable, "-c", WITHOUT_NAMESPACES, str(Path(__file__).parent)],
+        input=json.dumps(codes),
+        capture_output=True,
+        text=True,
+        timeout=120,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr[-2000:]
+    answers = [json.loads(line) for line in done.stdout.splitlines()]
+    assert [answer[0] for answer in answers] == ["correct", "correct", "correct", "out_of_memory"], answers
+    for _, _, isolation, notes in answers:
+        assert set(isolation) >= ALWAYS
+        assert not WITH_NAMESPACES & set(isolation)
+        assert any("pid_namespace" in note and "jail" in note for note in notes)
+    processes = subprocess.run(["ps", "-eo", "args"], capture_output=True, text=True, check=True).stdout
+    assert "dice-test-daemon" not in processes
+
+
+def test_a_killed_grader_leaves_nothing(tmp_path: Path) -> None:
+    """kill -9 of the process that owns the zygote, in the middle of an endless candidate."""
+    script = f"""
+import sys
+sys.path.insert(0, {str(Path(__file__).parent)!r})
+from execution import NoBuilder, honest_with, job
+from dice.kernels.grader import Executor
+from dice.kernels.zygote import Zygote
+with Zygote() as zygote, Executor(zygote, NoBuilder(), "cpu") as executor:
+    print(zygote._directory, flush=True)
+    executor.verify(job(honest_with(forward="import os\\nos.write(2, b'in forward')\\nwhile True: pass")))
+"""
+    process = subprocess.Popen([sys.executable, "-c", script], stdout=subprocess.PIPE, text=True)
+    assert process.stdout is not None
+    folder = process.stdout.readline().strip()
+    subprocess.run(["sleep", "1"], check=True)
+    process.kill()
+    process.wait()
+    process.stdout.close()
+    commands = folder
+    for _ in range(50):
+        commands = subprocess.run(["ps", "-eo", "args"], capture_output=True, text=True, check=True).stdout
+        if folder not in commands and not Path(folder).exists():
+            break
+        subprocess.run(["sleep", "0.1"], check=True)
+    assert folder not in commands
+    assert not Path(folder).exists()
+
+
+def test_layers_name_what_is_refused() -> None:
+    layers = Layers()
+
+    def refuse() -> None:
+        raise PermissionError(1, "Operation not permitted")
+
+    assert layers.attempt("easy", lambda: None)
+    assert not layers.attempt("hard", refuse)
+    assert layers.names == ["easy"]
+    assert layers.missing == ["hard (Operation not permitted)"]
+
+
+def test_users_of_candidates_are_unprivileged_and_distinct() -> None:
+    if os.geteuid() != 0 or int(Path("/proc/self/uid_map").read_text().split()[2]) < 65536:
+        pytest.skip("there is only one user here")
+    users = {own_uid(4026532000 + index) for index in range(100)}
+    assert len(users) == 100
+    assert min(users) > 60_000
+
+
+@pytest.mark.parametrize("machine", ["x86_64", "aarch64"])
+def test_the_filter_is_well_formed(machine: str) -> None:
+    """Every jump stays inside the program and every path ends in a return: what the kernel would check."""
+    program = seccomp.filter_program(allow_internet_sockets=False, machine=machine)
+    assert len(program) % 8 == 0
+    steps = [program[index : index + 8] for index in range(0, len(program), 8)]
+    for index, step in enumerate(steps):
+        code, if_true, if_false = int.from_bytes(step[:2], "little"), step[2], step[3]
+        if code & 7 == 5:
+            assert index + 1 + max(if_true, if_false) < len(steps)
+    assert int.from_bytes(steps[-1][:2], "little") == 6
+
+
+def test_an_unknown_architecture_has_no_filter() -> None:
+    with pytest.raises(OSError, match="riscv64"):
+        seccomp.filter_program(allow_internet_sockets=True, machine="riscv64")
+
+
+def test_a_tight_file_limit_is_the_candidates(zygote: Zygote) -> None:
+    limits = Limits(file_gib=0.01)
+    with Executor(zygote, NoBuilder(), "cpu", limits=limits, judging=Judging(correctness_trials=1)) as executor:
+        (verdict,) = executor.verify(job(honest_with(import_="open('big', 'wb').write(b'x' * (20 << 20))")))
+    assert verdict.functional_status == "import_error"
+    assert "File too large" in verdict.message or "No space" in verdict.message
