@@ -142,7 +142,7 @@ def _isolate() -> list[str]:
     namespaces = layers.attempt("user_namespace", sandbox.enter_user_namespace)
     base = tempfile.mkdtemp()
     jailed = namespaces and layers.attempt("jail", lambda: sandbox.enter_jail(base, sandbox.runtime_paths()))
-    scratch = sandbox.prepare_namespaces(layers, spec, jailed, 0 if namespaces else uid)
+    scratch = sandbox.prepare_namespaces(layers, spec, None if jailed else base, 0 if namespaces else uid)
     import torch.fx  # noqa: F401 - imported before the limits, and once for all programs
 
     sandbox.confine(layers, spec, scratch, 0 if namespaces else uid)
