@@ -18,9 +18,12 @@ STAGES = {
     "prompts": ("dice.evaluation.prompts.stage", "write the prompts of problems or pairs"),
     "infill": ("dice.data.infilling", "split pairs into prefix, middle and suffix"),
     "tokenizer": ("dice.data.tokenizer", "train a small byte-level BPE on pairs"),
+    "curate": ("dice.data.curate", "make the training set from its sources"),
+    "curate": ("dice.data.curate", "make the training set from its sources"),
     "difficulty": ("dice.data.difficulty", "label programs by difficulty"),
     "schedule": ("dice.data.schedule", "plan which problems each RL step takes"),
     "structural": ("dice.data.structural", "write attention and MLP blocks of language models as problems"),
+    "schema": ("dice.schema", "write the JSON Schemas of rows and configuration"),
     "verify": ("dice.kernels.verify", "build, run, judge and time CUDA kernels"),
     "mini": ("dice.data.mini", "write the mini benchmark as a folder of problem files"),
 }

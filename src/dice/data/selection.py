@@ -1,0 +1,181 @@
+"""Which pairs enter CuKe: the rules of the paper's section 3, as pure functions of pairs and verdicts.
+
+Every source has a rule (`RULES`):
+
+concur      kept as it is: it is curated already
+cudallm     verified; correct and with a speed-up of at least the set's threshold (1.5, 2.0 or 2.5)
+structural  tried up to five times; kept if any try is correct and faster than PyTorch (above 1.0), as its fastest try
+pairs       as cudallm; our own synthetic pairs
+
+The thresholds are inclusive: the published sizes fit "at least" (3,062, 1,425 and 807 of 8,920 cudaLLM rows), and no
+measured ratio is exactly a threshold.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Literal
+
+from dice.config import stage_config
+from dice.data.pair import Measured, Pair
+from dice.data.sources import MAX_ANSWERS
+from dice.kernels.verdict import Verdict
+
+Statistic = Literal["median", "ci_low"]
+EDGES = (1.0, 1.5, 2.0, 2.5, 3.0)
+RANGES = ("<1.0", "1.0-1.5", "1.5-2.0", "2.0-2.5", "2.5-3.0", ">3.0")
+"""Table 12's bins. A ratio on an edge belongs to the upper bin."""
+
+
+@stage_config
+class Rule:
+    """What a source's pairs must show."""
+
+    verify: bool = True
+    """Run the CUDA program; only correct ones are kept. False: kept unseen."""
+    threshold: Literal["set"] | float | None = "set"
+    """Speed-up that is asked for: the set's threshold (reached), a number (exceeded), or None."""
+    attempts: int = 1
+    """Tries of one pair; any that succeeds counts."""
+    near_duplicates: bool = True
+    """Drop near duplicates, not only exact ones; off where small variations are the point of the source."""
+
+
+RULES: Mapping[str, Rule] = {
+    "concur": Rule(verify=False, threshold=None),
+    "cudallm": Rule(),
+    "structural": Rule(threshold=1.0, attempts=MAX_ANSWERS, near_duplicates=False),
+    "pairs": Rule(near_duplicates=False),
+}
+
+
+@dataclass(frozen=True)
+class Drop:
+    """Why a pair is not in the set."""
+
+    reason: str
+    """Stable name: `not_verified`, `wrong_value`, `no_speedup`, `below_threshold`, `leakage`, `near_duplicate`, ..."""
+    detail: str
+
+
+def answers_of(pair: Pair) -> list[str]:
+    """The CUDA programs that were written for a pair's problem; one where the source has only one."""
+    given = pair.origin.get("answers")
+    return list(given) if given else [pair.cuda_code]
+
+
+def answer_of(pair: Pair, attempt: int) -> str:
+    """What try `attempt` (from 0) runs: the answers in turn, over again when the tries are more."""
+    answers = answers_of(pair)
+    return answers[attempt % len(answers)]
+
+
+def speedup_of(verdict: Verdict, statistic: Statistic) -> float | None:
+    """The speed-up that a threshold is applied to; the lower bound falls back to nothing when it was not measured."""
+    return None if verdict.speedup is None else getattr(verdict.speedup, statistic)
+
+
+def succeeds(verdict: Verdict, rule: Rule, statistic: Statistic) -> bool:
+    """Whether a try needs no further one: correct, and faster than a number that the rule asks for."""
+    if verdict.status != "correct":
+        return False
+    if not isinstance(rule.threshold, float):
+        return True
+    speedup = speedup_of(verdict, statistic)
+    return speedup is not None and speedup > rule.threshold
+
+
+def best_try(verdicts: Mapping[int, Verdict], statistic: Statistic) -> tuple[int, Verdict] | None:
+    """The try that stands for the pair: the fastest correct one, the first of equals; else the last that was made."""
+    if not verdicts:
+        return None
+    correct = [(attempt, verdict) for attempt, verdict in sorted(verdicts.items()) if verdict.status == "correct"]
+    if not correct:
+        return max(verdicts.items())
+    return max(correct, key=lambda entry: (speedup_of(entry[1], statistic) or 0.0, -entry[0]))
+
+
+def judged(pair: Pair, verdicts: Mapping[int, Verdict], rule: Rule, statistic: Statistic) -> Pair | Drop:
+    """The pair with what its best try measured, or why it is dropped before any of the set's thresholds."""
+    chosen = best_try(verdicts, statistic)
+    if chosen is None:
+        if rule.verify:
+            return Drop("not_verified", "no verdict for it")
+        return pair.model_copy(update={"origin": _without_answers(pair)})
+    attempt, verdict = chosen
+    if verdict.status != "correct":
+        return Drop(verdict.status, f"{len(verdicts)} tried: {verdict.message}"[:300])
+    if isinstance(rule.threshold, float) and not succeeds(verdict, rule, statistic):
+        speedup = speedup_of(verdict, statistic)
+        if speedup is not None:
+            return Drop(
+                "below_threshold",
+                f"speed-up {speedup:.3f} in {len(verdicts)} tries, more than {rule.threshold:g} asked",
+            )
+    measured = Measured(
+        status=verdict.status,
+        speedup=speedup_of(verdict, statistic),
+        runtime_ms=verdict.runtime_ms.median if verdict.runtime_ms else None,
+        reference_ms=verdict.reference_ms.median if verdict.reference_ms else None,
+        protocol=verdict.protocol,  # type: ignore[call-arg] - Measured allows further measurements
+        gpu=verdict.host.gpu,  # type: ignore[call-arg]
+    )
+    origin = _without_answers(pair) | ({"attempt": attempt} if rule.attempts > 1 else {})
+    return pair.model_copy(update={"cuda_code": answer_of(pair, attempt), "measured": measured, "origin": origin})
+
+
+def _without_answers(pair: Pair) -> dict[str, object]:
+    return {key: value for key, value in pair.origin.items() if key != "answers"}
+
+
+def passes(pair: Pair, rule: Rule, threshold: float, keep_unmeasured: bool) -> Drop | None:
+    """Why the pair is not in the set of `threshold`; None: it is."""
+    if rule.threshold is None:
+        return None
+    speedup = pair.measured.speedup if pair.measured else None
+    if speedup is None:
+        return None if keep_unmeasured else Drop("no_speedup", "correct, but no speed-up was measured")
+    if rule.threshold == "set" and speedup < threshold:
+        return Drop("below_threshold", f"speed-up {speedup:.3f}, at least {threshold:g} asked")
+    return None
+
+
+def preference(pair: Pair, rule: Rule) -> tuple[bool, float]:
+    """Sort key: of two duplicates the one that comes first is kept.
+
+    Pairs that no threshold of the set concerns come first, then the fastest: whoever passes a stricter threshold comes
+    before those who do not, so that the sets of all thresholds agree on who is whose duplicate.
+    """
+    speedup = pair.measured.speedup if pair.measured else None
+    return (rule.threshold == "set", 0.0 if rule.threshold != "set" or speedup is None else -speedup)
+
+
+def histogram(speedups: Iterable[float], rows: int) -> list[dict[str, float | int | str]]:
+    """Table 12 for the speed-ups of correct pairs.
+
+    `percent` is of those pairs; `percent_of_rows` is of all `rows` of the source with those that gave no correct
+    program in the first bin, which is how the published counts relate to the 8,920 rows.
+    """
+    counts = [0] * len(RANGES)
+    for speedup in speedups:
+        counts[sum(speedup >= edge for edge in EDGES)] += 1
+    measured = sum(counts)
+    without = rows - measured
+    return [
+        {
+            "range": name,
+            "n": count,
+            "percent": round(100 * count / measured, 1) if measured else 0.0,
+            "percent_of_rows": round(100 * (count + (without if name == RANGES[0] else 0)) / rows, 1) if rows else 0.0,
+        }
+        for name, count in zip(RANGES, counts, strict=True)
+    ]
+
+
+def tries_made(verdicts: Sequence[Mapping[int, Verdict]]) -> dict[str, int]:
+    """How many pairs were tried how often."""
+    counts: dict[str, int] = {}
+    for one in verdicts:
+        counts[str(len(one))] = counts.get(str(len(one)), 0) + 1
+    return dict(sorted(counts.items()))

@@ -1,0 +1,119 @@
+import pytest
+
+from dice.data.pair import Measured, Pair
+from dice.data.selection import RANGES, RULES, Drop, Rule, answer_of, best_try, histogram, judged, passes, preference
+from dice.kernels.verdict import Host, Speedup, Verdict
+
+HOST = Host(gpu="G", driver=None, cuda=None, torch="2", cpu="c", isolation=[])
+
+
+def verdict(status="correct", speedup=None, low=None, sample=0):
+    return Verdict(
+        problem_id="p",
+        sample=sample,
+        code_sha256="0",
+        status=status,
+        functional_status=status,
+        stage="done",
+        message=f"it is {status}",
+        protocol="paper",
+        backend="cuda",
+        trials=5,
+        speedup=None if speedup is None else Speedup(median=speedup, ci_low=low, ci_high=None),
+        host=HOST,
+    )
+
+
+def pair(source="cudallm", answers=None, speedup=None):
+    origin = {"row": 1} | ({"answers": answers} if answers else {})
+    measured = None if speedup is None else Measured(speedup=speedup)
+    return Pair(
+        id="p", pytorch_code="x", cuda_code=(answers or ["c"])[0], source=source, origin=origin, measured=measured
+    )
+
+
+def test_concur_is_kept_unseen():
+    kept = judged(pair("concur"), {}, RULES["concur"], "median")
+    assert isinstance(kept, Pair)
+    assert passes(kept, RULES["concur"], 99.0, keep_unmeasured=False) is None
+
+
+def test_cudallm_needs_a_correct_verdict_and_the_threshold():
+    rule = RULES["cudallm"]
+    assert judged(pair(), {}, rule, "median") == Drop("not_verified", "no verdict for it")
+    wrong = judged(pair(), {0: verdict("wrong_value")}, rule, "median")
+    assert isinstance(wrong, Drop)
+    assert wrong.reason == "wrong_value"
+    right = judged(pair(), {0: verdict(speedup=2.0)}, rule, "median")
+    assert isinstance(right, Pair)
+    assert right.measured is not None
+    assert (right.measured.speedup, right.measured.status) == (2.0, "correct")
+    assert passes(right, rule, 2.0, keep_unmeasured=False) is None
+    below = passes(right, rule, 2.01, keep_unmeasured=False)
+    assert below is not None
+    assert below.reason == "below_threshold"
+
+
+def test_a_deceptive_kernel_is_dropped_however_fast():
+    dropped = judged(pair(), {0: verdict("deceptive", speedup=9.0)}, RULES["cudallm"], "median")
+    assert isinstance(dropped, Drop)
+    assert dropped.reason == "deceptive"
+
+
+def test_structural_any_success_counts_and_the_fastest_stands_for_it():
+    rule = RULES["structural"]
+    tries = {0: verdict("compile_error"), 1: verdict(speedup=0.9), 2: verdict(speedup=1.3), 3: verdict(speedup=1.2)}
+    kept = judged(pair("structural", ["a", "b", "c"]), tries, rule, "median")
+    assert isinstance(kept, Pair)
+    assert (kept.cuda_code, kept.origin) == ("c", {"row": 1, "attempt": 2})
+    slow = judged(pair("structural"), {0: verdict(speedup=1.0), 1: verdict(speedup=0.7)}, rule, "median")
+    assert isinstance(slow, Drop)
+    assert slow == Drop("below_threshold", "speed-up 1.000 in 2 tries, more than 1 asked")
+    assert passes(kept, rule, 2.5, keep_unmeasured=False) is None  # the set's threshold is not its own
+
+
+def test_equally_fast_tries_give_the_first():
+    assert best_try({4: verdict(speedup=2.0), 1: verdict(speedup=2.0)}, "median") == (1, verdict(speedup=2.0))
+
+
+def test_answers_take_turns():
+    three = pair("structural", ["a", "b", "c"])
+    assert [answer_of(three, attempt) for attempt in range(5)] == ["a", "b", "c", "a", "b"]
+    assert [answer_of(pair(), attempt) for attempt in range(2)] == ["c", "c"]
+
+
+def test_a_pair_without_a_speedup_is_kept_only_on_request():
+    rule = RULES["cudallm"]
+    right = judged(pair(), {0: verdict()}, rule, "median")
+    assert isinstance(right, Pair)
+    dropped = passes(right, rule, 2.0, keep_unmeasured=False)
+    assert dropped is not None
+    assert dropped.reason == "no_speedup"
+    assert passes(right, rule, 2.0, keep_unmeasured=True) is None
+    tried = judged(pair("structural"), {0: verdict()}, RULES["structural"], "median")
+    assert isinstance(tried, Pair)
+    assert passes(tried, RULES["structural"], 2.0, keep_unmeasured=False) is not None
+
+
+def test_the_lower_bound_can_be_asked_for():
+    rule = RULES["cudallm"]
+    lower = judged(pair(), {0: verdict(speedup=2.1, low=1.9)}, rule, "ci_low")
+    assert isinstance(lower, Pair)
+    assert lower.measured is not None
+    assert lower.measured.speedup == 1.9
+
+
+def test_preference_nests_the_thresholds():
+    entries = [(pair(speedup=s), Rule()) for s in (1.2, 3.0, 2.0)] + [(pair("concur"), Rule(threshold=None))]
+    ordered = sorted(entries, key=lambda entry: preference(*entry))
+    assert [one.measured.speedup if one.measured else None for one, _ in ordered] == [None, 3.0, 2.0, 1.2]
+
+
+def test_histogram_bins_and_edges():
+    rows = histogram([0.5, 0.999, 1.0, 1.49, 1.5, 2.0, 2.5, 3.0, 8.0], rows=12)
+    assert [row["range"] for row in rows] == list(RANGES)
+    assert [row["n"] for row in rows] == [2, 2, 1, 1, 1, 2]
+    assert sum(row["percent"] for row in rows) == pytest.approx(100, abs=0.3)
+    assert rows[0]["percent_of_rows"] == pytest.approx(100 * 5 / 12, abs=0.06)
+    assert rows[5]["percent_of_rows"] == pytest.approx(100 * 2 / 12, abs=0.06)
+    assert all(row["n"] == 0 for row in histogram([], rows=0))
