@@ -1,0 +1,151 @@
+"""Content-addressed store of build results; safe for many processes on a shared file system.
+
+    objects/ab/abcdef.../meta.json      the BuildResult, and what the loader needs to know
+    objects/ab/abcdef.../extension.so   unless the result is a compile error
+    locks/abcdef....lock                held while someone builds this key
+
+An entry appears by one rename, so it is complete or absent. Its modification time is its last use.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import shutil
+import tempfile
+import time
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from dice.errors import HarnessError
+from dice.kernels.extension import BuildResult
+from dice.kernels.locks import file_lock
+
+OBJECT_NAME = "extension.so"
+META_NAME = "meta.json"
+_SCAN_INTERVAL_S = 120.0
+
+
+@dataclass(frozen=True)
+class Entry:
+    """A cached result, and the loader's facts (`module`: the name compiled into the object, `support`: libraries)."""
+
+    result: BuildResult
+    facts: dict[str, Any]
+
+
+class BuildCache:
+    """The store under `folder`; at most `max_gib`, entries used in the last `keep_s` seconds are never evicted."""
+
+    def __init__(self, folder: Path, max_gib: float, keep_s: float = 3600.0) -> None:
+        self.folder = folder
+        self.max_bytes = int(max_gib * (1 << 30))
+        self.keep_s = keep_s
+        self._next_scan = time.monotonic() + _SCAN_INTERVAL_S
+        for name in ("objects", "locks"):
+            try:
+                (folder / name).mkdir(parents=True, exist_ok=True)
+            except OSError as error:
+                raise HarnessError(f"{folder}: the build cache cannot be written ({error.strerror}).") from error
+
+    def entry_folder(self, key: str) -> Path:
+        """Where the entry of `key` is or would be."""
+        return self.folder / "objects" / key[:2] / key
+
+    def get(self, key: str) -> Entry | None:
+        """The entry of `key`, marked as used now; None when absent or incomplete."""
+        folder = self.entry_folder(key)
+        try:
+            data = json.loads((folder / META_NAME).read_text())
+            result = BuildResult.model_validate(data["result"])
+            if result.status == "built":
+                path = folder / OBJECT_NAME
+                path.stat()
+                result = result.model_copy(update={"path": str(path)})
+            os.utime(folder)
+        except (OSError, ValueError, KeyError):
+            return None
+        return Entry(result.model_copy(update={"cached": True, "cpu_seconds": 0.0}), data["facts"])
+
+    def put(self, key: str, result: BuildResult, shared_object: Path | None, facts: dict[str, Any]) -> BuildResult:
+        """Store a result; returns it with the path in the cache. Raises HarnessError when the disk is full."""
+        folder = self.entry_folder(key)
+        try:
+            folder.parent.mkdir(parents=True, exist_ok=True)
+            temporary = Path(tempfile.mkdtemp(dir=folder.parent, prefix=f".{key[:12]}."))
+            try:
+                if shared_object is not None:
+                    shutil.copyfile(shared_object, temporary / OBJECT_NAME)
+                    (temporary / OBJECT_NAME).chmod(0o755)
+                    result = result.model_copy(update={"path": str(folder / OBJECT_NAME)})
+                data = {"result": result.model_dump(mode="json"), "facts": facts}
+                (temporary / META_NAME).write_text(json.dumps(data))
+                temporary.chmod(0o755)
+                with contextlib.suppress(FileNotFoundError):
+                    _remove(folder)  # an entry that `get` found incomplete
+                temporary.rename(folder)
+            finally:
+                shutil.rmtree(temporary, ignore_errors=True)
+        except OSError as error:
+            raise HarnessError(f"{folder}: the build cache cannot be written ({error.strerror}).") from error
+        if time.monotonic() > self._next_scan:
+            self._next_scan = time.monotonic() + _SCAN_INTERVAL_S
+            self.evict()
+        return result
+
+    @contextlib.contextmanager
+    def building(self, key: str, timeout_s: float) -> Iterator[None]:
+        """Hold the right to build `key`; others wait. A killed builder's right is free again at once."""
+        path = self.folder / "locks" / f"{key}.lock"
+        with file_lock(path, timeout_s):
+            try:
+                yield
+            finally:
+                path.unlink(missing_ok=True)
+
+    def evict(self) -> int:
+        """Remove least recently used entries until the store fits its limit; returns how many were removed."""
+        entries: list[tuple[float, int, Path]] = []
+        for folder in self.folder.glob("objects/??/*"):
+            if folder.name.startswith("."):
+                self._remove_stale(folder)
+                continue
+            with contextlib.suppress(OSError):
+                size = sum(path.stat().st_size for path in folder.iterdir())
+                entries.append((folder.stat().st_mtime, size, folder))
+        total = sum(size for _, size, _ in entries)
+        newest = time.time() - self.keep_s
+        removed = 0
+        for used, size, folder in sorted(entries):
+            if total <= self.max_bytes or used > newest:
+                break
+            with contextlib.suppress(FileNotFoundError):
+                _remove(folder)
+                removed += 1
+            total -= size
+        return removed
+
+    def _remove_stale(self, folder: Path) -> None:
+        """Remove what a killed process left half-written."""
+        with contextlib.suppress(OSError):
+            if folder.stat().st_mtime < time.time() - 2 * self.keep_s:
+                shutil.rmtree(folder, ignore_errors=True)
+
+
+def _remove(folder: Path) -> None:
+    """Remove an entry at once for others, by a rename, and then its files."""
+    doomed = folder.with_name(f".{folder.name}.{os.getpid()}.removed")
+    folder.rename(doomed)
+    shutil.rmtree(doomed, ignore_errors=True)
+
+
+def entry_facts(shared_object: str | Path) -> dict[str, Any]:
+    """The loader's facts for a shared object in a cache. Raises HarnessError when it is not from one."""
+    path = Path(shared_object).with_name(META_NAME)
+    try:
+        return json.loads(path.read_text())["facts"]
+    except (OSError, ValueError, KeyError) as error:
+        raise HarnessError(f"{path}: the build's description is missing or damaged ({error}).") from error

@@ -1,0 +1,330 @@
+"""What is compiled once per machine and toolchain: precompiled headers, the support library, the launch counter.
+
+    precompiled = Precompiled(toolchain, folder)         # folder: in the build cache, one per fingerprint
+    header = precompiled.header("slim_cuda")             # built under a file lock the first time, by one process
+    precompiled.compile_host(text, header, "unit.o", work, meter, ...)     # g++ on one unit that starts from it
+    precompiled.link([...], "unit.so", work, meter, ...)                   # as stock links, minus what is not needed
+
+A unit that starts from a header gets `header.flags` and may not change them; macros such as TORCH_EXTENSION_NAME are
+defined in its text. When a header cannot be made (a PyTorch whose headers have another shape), `NotPrepared` says why,
+the failure is remembered, and the builder takes the next route.
+
+Other modules may add headers of their own: `precompiled.header(HeaderSpec(name, text, ...))`; the CPU back end does.
+"""
+
+from __future__ import annotations
+
+import functools
+import hashlib
+import json
+import os
+import re
+import shutil
+import tempfile
+import time
+from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Literal
+
+from dice.jsonl import atomic_writer
+from dice.kernels.compiler import Meter, ToolLimits, ToolRun
+from dice.kernels.locks import file_lock
+from dice.kernels.slim_headers import SlimRefused, slim_headers
+from dice.kernels.toolchain import Toolchain
+
+CSRC = Path(__file__).parent / "csrc"
+_LIMITS = ToolLimits(timeout_s=900.0, memory_gib=24.0, file_gib=8.0)
+_WRAPPED = (
+    "__cudaRegisterFunction",
+    "cudaLaunchKernel",
+    "cudaLaunchCooperativeKernel",
+    "cudaLaunchKernelExC",
+    "__cudaGetKernel",
+    "__cudaLaunchKernel",
+)
+
+
+class NotPrepared(Exception):
+    """A header or library cannot be made on this machine; the message is the reason."""
+
+
+@dataclass(frozen=True)
+class HeaderSpec:
+    """A header to precompile.
+
+    text: what it includes. slim: search the slim headers before PyTorch's. kind: whose stock flags it takes
+    (`cuda` adds the toolkit's include folder). flags: further flags, part of its identity (`-O3`, ...).
+    includes: folders searched first, for headers of ours.
+    """
+
+    name: str
+    text: str
+    slim: bool = True
+    kind: Literal["cpp", "cuda"] = "cpp"
+    flags: tuple[str, ...] = ()
+    includes: tuple[Path, ...] = ()
+
+    def with_flags(self, flags: Sequence[str]) -> HeaderSpec:
+        """The same header for other flags."""
+        return HeaderSpec(self.name, self.text, self.slim, self.kind, tuple(flags), self.includes)
+
+    @property
+    def key(self) -> str:
+        """Folder name."""
+        data = json.dumps([self.text, self.slim, self.kind, self.flags, files_digest(*self.includes)])
+        return f"{self.name}-{hashlib.sha256(data.encode()).hexdigest()[:12]}"
+
+
+@dataclass(frozen=True)
+class Header:
+    """A precompiled header. A unit is compiled with `flags`, which already include it."""
+
+    spec: HeaderSpec
+    flags: tuple[str, ...]
+
+
+_BUILD = (CSRC / "extension",)
+_CUDA = "#include <cuda.h>\n#include <cuda_runtime.h>\n"
+HEADERS: dict[str, HeaderSpec] = {
+    spec.name: spec
+    for spec in (
+        # Host part of a .cu, main.cpp's table included; main.cpp alone; main.cpp with real pybind11.
+        HeaderSpec(
+            "slim_cuda",
+            f'#include <torch/types.h>\n{_CUDA}#include <torch/extension.h>\n#include "binding.h"\n#include "host.h"\n',
+            kind="cuda",
+            includes=_BUILD,
+        ),
+        HeaderSpec("slim_cpp", '#include <torch/extension.h>\n#include "binding.h"\n', includes=_BUILD),
+        HeaderSpec(
+            "slim_pybind",
+            "#include <torch/extension.h>\n#include <torch/csrc/utils/pybind.h>\n#include <torch/csrc/Exceptions.h>\n",
+        ),
+        # Untouched headers.
+        HeaderSpec(
+            "types_cuda",
+            f'#include <torch/types.h>\n{_CUDA}#include "host.h"\n',
+            slim=False,
+            kind="cuda",
+            includes=_BUILD,
+        ),
+        HeaderSpec("extension", "#include <torch/extension.h>\n", slim=False),
+        HeaderSpec(
+            "extension_cuda",
+            f'#include <torch/types.h>\n{_CUDA}#include <torch/extension.h>\n#include "host.h"\n',
+            slim=False,
+            kind="cuda",
+            includes=_BUILD,
+        ),
+    )
+}
+
+
+@dataclass
+class PrepareReport:
+    """What `prepare` did: artefact -> CPU seconds for those that were made now."""
+
+    cpu_seconds: dict[str, float] = field(default_factory=dict)
+    seconds: float = 0.0
+    failures: dict[str, str] = field(default_factory=dict)
+
+
+class Precompiled:
+    """Artefacts of one toolchain in one folder; safe for many processes."""
+
+    def __init__(self, toolchain: Toolchain, folder: Path) -> None:
+        self.toolchain = toolchain
+        self.folder = folder
+        self.report = PrepareReport()
+        self._known: dict[str, Header] = {}
+
+    def prepare(self, jobs: int | None = None) -> PrepareReport:
+        """Make everything that the routes need, `jobs` at a time. Failures are reported, not raised."""
+        started = time.monotonic()
+        names = list(HEADERS) if self.toolchain.backend == "cuda" else ["slim_cpp", "slim_pybind", "extension"]
+        tasks: list[Callable[[], object]] = [self.support_library]
+        tasks += [lambda name=name: self.header(name) for name in names]
+        if self.toolchain.backend == "cuda":
+            tasks.append(self.launch_object)
+        with ThreadPoolExecutor(jobs or min(len(tasks), os.cpu_count() or 1)) as pool:
+            for future in [pool.submit(task) for task in tasks]:
+                try:
+                    future.result()
+                except NotPrepared as failure:
+                    self.report.failures[str(failure).split(":")[0]] = str(failure)
+        self.report.seconds = time.monotonic() - started
+        return self.report
+
+    def header(self, name: str | HeaderSpec, flags: Sequence[str] = ()) -> Header:
+        """The precompiled header `name` of HEADERS (or any other spec), for further `flags`. Raises NotPrepared."""
+        spec = HEADERS[name] if isinstance(name, str) else name
+        if flags:
+            spec = spec.with_flags((*spec.flags, *flags))
+        if spec.key not in self._known:
+            folder = self._artefact(f"headers/{spec.key}", lambda out, meter: self._make_header(spec, out, meter))
+            used = ("-include", str(folder / "header.h"))
+            self._known[spec.key] = Header(spec, (*self._header_flags(spec), *used))
+        return self._known[spec.key]
+
+    def slim_folder(self) -> Path:
+        """The slim headers. Raises NotPrepared."""
+        return self._artefact("slim", self._make_slim)
+
+    def support_library(self) -> Path:
+        """`libdice_support.so`: the binding's runtime, and functions that the slim headers only declare."""
+        return self._artefact(f"support-{files_digest(CSRC / 'extension')}", self._make_support) / "libdice_support.so"
+
+    def launch_object(self) -> Path:
+        """Object file with the launch counter and the registration of device images (csrc/extension/launch.cpp)."""
+        return self._artefact(f"launch-{files_digest(CSRC / 'extension')}", self._make_launch) / "launch.o"
+
+    def compile_host(
+        self,
+        text: str,
+        header: Header,
+        out: str,
+        work: Path,
+        meter: Meter,
+        limits: ToolLimits,
+        *,
+        deadline: float | None = None,
+        flags: Sequence[str | Path] = (),
+    ) -> ToolRun:
+        """Compile the unit `text` in `work` to `work/out`. `-fsyntax-only` in `flags` leaves no object."""
+        source = work / Path(out).with_suffix(".cpp")
+        source.write_text(text)
+        command = [self.toolchain.cxx, *header.flags, *flags, "-c", source.name, "-o", out]
+        return meter.run(command, work, limits, deadline=deadline)
+
+    def link(
+        self,
+        objects: Sequence[str | Path],
+        out: str,
+        work: Path,
+        meter: Meter,
+        limits: ToolLimits,
+        *,
+        deadline: float | None = None,
+        counts_launches: bool = False,
+        flags: Sequence[str] = (),
+    ) -> ToolRun:
+        """Link a shared object in `work`. PyTorch's libraries come in through the support library's own needs."""
+        command: list[str | Path] = [self.toolchain.cxx, "-shared", *objects]
+        if counts_launches:
+            command += [self.launch_object(), *wrap_flags()]
+        command += [self.support_library(), "-Wl,--allow-shlib-undefined", *flags, "-o", out]
+        return meter.run(command, work, limits, deadline=deadline)
+
+    def cuda_folder(self) -> Path:
+        """A `cuda_runtime.h` whose host templates (`cudaMemcpyToSymbol<T>`, ...) do not wait for nvcc."""
+        return self._artefact("cuda", self._make_cuda)
+
+    def _header_flags(self, spec: HeaderSpec) -> tuple[str, ...]:
+        flags = [word for folder in spec.includes for word in ("-I", str(folder))]
+        if spec.kind == "cuda":
+            flags += ["-isystem", str(self.cuda_folder())]
+        if spec.slim:
+            flags += ["-isystem", str(self.slim_folder())]
+        return (*flags, *self.toolchain.cxx_flags(spec.kind), *spec.flags)
+
+    def _artefact(self, name: str, make: Callable[[Path, Meter], None]) -> Path:
+        """`folder/name`, made by `make(temporary folder, meter)` when missing. A failure is kept in `name.failed`."""
+        path = self.folder / name
+        failed = path.with_name(path.name + ".failed")
+        if path.is_dir():
+            return path
+        with file_lock(path.with_name(path.name + ".lock"), timeout_s=1800.0):
+            if path.is_dir():
+                return path
+            if failed.exists():
+                raise NotPrepared(failed.read_text())
+            out = Path(tempfile.mkdtemp(dir=path.parent, prefix=f".{path.name}."))
+            meter = Meter()
+            try:
+                make(out, meter)
+                out.chmod(0o755)
+                out.rename(path)
+            except (NotPrepared, SlimRefused) as failure:
+                message = f"{name}: {failure}"
+                with atomic_writer(failed) as stream:
+                    stream.write(message)
+                raise NotPrepared(message) from failure
+            finally:
+                shutil.rmtree(out, ignore_errors=True)
+                self.report.cpu_seconds[name] = meter.cpu_seconds
+        return path
+
+    def _run(self, meter: Meter, command: Sequence[str | Path], work: Path) -> None:
+        done = meter.run(command, work, _LIMITS)
+        if not done.ok:
+            reason = "took too long" if done.timed_out else first_error(done.output)
+            raise NotPrepared(f"{Path(str(command[0])).name} failed on our own source: {reason}")
+
+    def _make_slim(self, out: Path, _: Meter) -> None:
+        slim = slim_headers(self.toolchain.torch_root / "include")
+        for name, text in slim.files.items():
+            path = out / name
+            path.parent.mkdir(parents=True, exist_ok=True)
+            path.write_text(text)
+        (out / "support_functions.cpp").write_text(slim.support)
+
+    def _make_cuda(self, out: Path, _: Meter) -> None:
+        text = (self.toolchain.cuda_home / "include" / "cuda_runtime.h").read_text()
+        # The first condition includes the device functions; the later ones guard templates that are host code.
+        first, *rest = re.split(r"^#if defined(?: __CUDACC__|\(__CUDACC__\))[ \t]*$", text, flags=re.MULTILINE)
+        if len(rest) != 3 or "cudaMemcpyToSymbol" not in rest[1]:
+            raise NotPrepared("cuda_runtime.h has not the expected shape")
+        (out / "cuda_runtime.h").write_text(f"{first}#if defined(__CUDACC__){rest[0]}#if 1{rest[1]}#if 1{rest[2]}")
+
+    def _make_header(self, spec: HeaderSpec, out: Path, meter: Meter) -> None:
+        # GCC silently reads header.h when header.h.gch does not fit; then this line speaks.
+        (out / "header.h").write_text('#error "the precompiled header does not fit this compiler call"\n')
+        (out / "source.h").write_text(spec.text)
+        command = [self.toolchain.cxx, *self._header_flags(spec), "-x", "c++-header", "source.h", "-o", "header.h.gch"]
+        self._run(meter, command, out)
+        # Canary: an empty unit must compile from where the header will live... which is only known after the rename,
+        # so it is tried here by the temporary path.
+        (out / "canary.cpp").write_text("int dice_canary;\n")
+        include = ("-include", str(out / "header.h"))
+        self._run(meter, [self.toolchain.cxx, *self._header_flags(spec), *include, "-c", "canary.cpp"], out)
+
+    def _make_support(self, out: Path, meter: Meter) -> None:
+        tools = self.toolchain
+        flags = [*tools.cxx_flags("cpp"), "-O1", "-I", str(CSRC / "extension"), "-DTORCH_EXTENSION_NAME=dice_support"]
+        functions = self.slim_folder() / "support_functions.cpp"
+        self._run(meter, [tools.cxx, *flags, "-c", CSRC / "extension" / "binding.cpp", "-o", "binding.o"], out)
+        self._run(meter, [tools.cxx, *flags, "-c", functions, "-o", "functions.o"], out)
+        link = tools.link_flags("cuda" if tools.backend == "cuda" else "cpp")
+        soname = "-Wl,-soname,libdice_support.so"
+        command = [tools.cxx, "binding.o", "functions.o", "-Wl,--no-as-needed", *link, soname]
+        self._run(meter, [*command, "-o", "libdice_support.so"], out)
+
+    def _make_launch(self, out: Path, meter: Meter) -> None:
+        flags = ["-O2", "-fPIC", "-std=c++17", *self.toolchain.include_flags]
+        self._run(meter, [self.toolchain.cxx, *flags, "-c", CSRC / "extension" / "launch.cpp", "-o", "launch.o"], out)
+
+
+@functools.cache
+def files_digest(*folders: Path) -> str:
+    """Digest of the contents of all files in `folders`, which do not change while a process runs."""
+    digest = hashlib.sha256()
+    for folder in folders:
+        for path in sorted(path for path in folder.rglob("*") if path.is_file()):
+            digest.update(f"{folder.name}/{path.relative_to(folder)}\0".encode() + path.read_bytes())
+    return digest.hexdigest()[:12]
+
+
+def wrap_flags() -> list[str]:
+    """Linker flags that lead launches and registrations through csrc/extension/launch.cpp."""
+    return [f"-Wl,--wrap={name}" for name in _WRAPPED]
+
+
+def first_error(output: str) -> str:
+    """The first line of compiler output that reports an error, or its last line."""
+    lines = [line.strip() for line in output.splitlines() if line.strip()]
+    for line in lines:
+        if "error" in line.lower() or "fatal" in line.lower():
+            return line[:400]
+    return lines[-1][:400] if lines else "no message"
