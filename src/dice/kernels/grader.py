@@ -3,14 +3,12 @@
 `Executor.verify` runs a candidate once and words one verdict per protocol from that run; it never raises for a bad
 candidate. What the machine got wrong (driver, memory of the reference, a process killed from outside) is tried once
 more and then becomes `host_error`. `Executor.prebuild` only imports the candidate, without a GPU, to warm the build
-cache and to settle what cannot be built.
+cache and to settle what cannot be built: `Prebuilder` does the same for worker processes that never touch the GPU.
 """
 
 from __future__ import annotations
 
 import os
-import time
-from datetime import UTC, datetime
 from pathlib import Path
 
 import torch
@@ -18,12 +16,13 @@ import torch
 from dice.errors import DiceError, HarnessError
 from dice.kernels.gpu_slot import GpuSlot
 from dice.kernels.job import Job, Judging, Limits
+from dice.kernels.record import Record
 from dice.kernels.reference import Reference, Seeds
-from dice.kernels.run import BuilderLike, Place, Record, run_candidate
+from dice.kernels.run import BuilderLike, Place, prebuild_candidate, run_candidate
 from dice.kernels.sandbox import SandboxSpec
 from dice.kernels.verdict import Backend, Host, Verdict
 from dice.kernels.zygote import Zygote
-from dice.manifest import cpu_model, visible_gpus
+from dice.manifest import Stopwatch, cpu_model, visible_gpus
 
 
 class Executor:
@@ -50,7 +49,7 @@ class Executor:
         self._reference: Reference | None = None
         self._slot: GpuSlot | None = None
         self._device = torch.device("cpu")
-        gpu = driver = None
+        self._host = this_host()
         torch.set_num_threads(threads)
         if backend == "cuda":
             if not torch.cuda.is_available():
@@ -60,29 +59,30 @@ class Executor:
             self._device = torch.device("cuda", device_index)
             torch.cuda.set_device(self._device)
             properties = torch.cuda.get_device_properties(self._device)
-            gpu = properties.name
             driver = next((entry.driver for entry in visible_gpus()), None)
+            self._host = self._host.model_copy(update={"gpu": properties.name, "driver": driver})
             self._slot = GpuSlot(str(getattr(properties, "uuid", device_index)), lock_folder)
-        self._host = Host(
-            gpu=gpu, driver=driver, cuda=torch.version.cuda, torch=torch.__version__, cpu=cpu_model(), isolation=[]
-        )
         self._spec = sandbox_spec(self._limits, backend, device_index if backend == "cuda" else None, threads)
         self.phase_seconds: dict[str, float] = {}
 
     def verify(self, job: Job) -> list[Verdict]:
         """One verdict per protocol. Raises DiceError only for a problem file that is no problem."""
-        started, begun = datetime.now(UTC).isoformat(timespec="seconds"), time.monotonic()
+        watch, retries = Stopwatch(), 0
         if job.code is None:
             record = Record(status="no_code", stage="extract", message=job.no_code_reason)
-            return self._verdicts(job, record, started, begun, retries=0)
+            return record.verdicts(job, self._judging, self._backend, self._host, watch)
         record = self._attempt(job, alone=False)
-        retries = 0
         if record.status == "host_error" or (record.status == "out_of_memory" and record.on_gpu):
             # Beside others neither the candidate nor the reference can be blamed for a full card.
             first, retries = record, 1
             record = self._attempt(job, alone=True)
             record.notes.append(f"tried again, alone: the first try ended with {first.status} ({first.message[:200]})")
-        return self._verdicts(job, record, started, begun, retries)
+        return record.verdicts(job, self._judging, self._backend, self._host, watch, retries)
+
+    def prebuild(self, job: Job) -> list[Verdict] | None:
+        """As `Prebuilder.prebuild`, on this executor's CPU cores."""
+        prebuilder = Prebuilder(self._zygote, self._builder, self._backend, self._limits, self._judging)
+        return prebuilder.prebuild(job)
 
     def _attempt(self, job: Job, alone: bool) -> Record:
         seeds = Seeds.draw(self._judging.seed, self._judging.correctness_trials)
@@ -118,24 +118,6 @@ class Executor:
             self._reference = Reference(job.problem_id, job.problem_code, self._device)
         return self._reference
 
-    def _verdicts(self, job: Job, record: Record, started: str, begun: float, retries: int) -> list[Verdict]:
-        host = self._host.model_copy(update={"isolation": record.isolation})
-        return [
-            Verdict(
-                problem_id=job.problem_id,
-                sample=job.sample,
-                code_sha256=job.code_sha256,
-                protocol=protocol,
-                backend=self._backend,
-                host=host,
-                retries=retries,
-                seconds=time.monotonic() - begun,
-                started=started,
-                **record.verdict_fields(protocol),
-            )
-            for protocol in self._judging.protocols
-        ]
-
     def close(self) -> None:
         """Release the reference, the lock files and the device memory."""
         self._reference = None
@@ -148,6 +130,55 @@ class Executor:
 
     def __exit__(self, *_: object) -> None:
         self.close()
+
+
+class Prebuilder:
+    """Imports candidates in a sandbox without a GPU, so that their builds are in the cache when they are run.
+
+    `judging`: whose protocols a final verdict is worded for; without it nothing is settled here.
+    """
+
+    def __init__(
+        self,
+        zygote: Zygote,
+        builder: BuilderLike,
+        backend: Backend,
+        limits: Limits | None = None,
+        judging: Judging | None = None,
+    ) -> None:
+        self._limits, self._judging = limits or Limits(), judging
+        self._place = Place(
+            zygote=zygote,
+            builder=builder,
+            backend=backend,
+            device=torch.device("cpu"),
+            slot=None,
+            spec=sandbox_spec(self._limits, backend, None, threads=1),
+            limits=self._limits,
+            judging=judging or Judging(),
+        )
+        self._host = this_host()
+
+    def prebuild(self, job: Job) -> list[Verdict] | None:
+        """Final verdicts when no GPU could change them: the text is no Python, or a refused build ended its import.
+
+        None otherwise, also for whatever goes wrong on this side: then the executor sees it again, with a GPU.
+        """
+        watch = Stopwatch()
+        if job.code is None or "cpp_extension" not in job.code:
+            return None
+        try:
+            record = prebuild_candidate(self._place, job)
+        except (HarnessError, DiceError, OSError):
+            return None
+        if record is None or self._judging is None:
+            return None
+        return record.verdicts(job, self._judging, self._place.backend, self._host, watch)
+
+
+def this_host() -> Host:
+    """The machine without its GPU."""
+    return Host(gpu=None, driver=None, cuda=torch.version.cuda, torch=torch.__version__, cpu=cpu_model(), isolation=[])
 
 
 def sandbox_spec(limits: Limits, backend: Backend, device_index: int | None, threads: int) -> SandboxSpec:

@@ -1,7 +1,7 @@
 """One candidate's run: import, weights, trials, evidence, timing, in this order, and the record of what was seen.
 
 The candidate always runs before the reference, on inputs made from a secret seed, in a process that never holds an
-expected value. `Record` is what came of it, one for all protocols.
+expected value. `dice.kernels.record` words the verdicts.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ import contextlib
 import os
 import time
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any
 from typing import Protocol as Interface
 
@@ -19,18 +19,19 @@ from pydantic import ValidationError
 
 from dice.errors import HarnessError
 from dice.kernels.channel import ChannelGarbage
-from dice.kernels.compare import Comparison, compare_outputs
-from dice.kernels.deception import findings, is_deceptive
+from dice.kernels.compare import compare_outputs
+from dice.kernels.deception import findings
 from dice.kernels.evidence import ExtensionUse, Phase, RunEvidence
 from dice.kernels.extension import BuildResult, ExtensionRequest
 from dice.kernels.gpu_slot import GpuSlot
 from dice.kernels.job import Job, Judging, Limits
 from dice.kernels.observation import experiment, experiment_without_kernels, observe
+from dice.kernels.record import Record, worse
 from dice.kernels.reference import Reference, Seeds, kept_flags, to_device
 from dice.kernels.sandbox import SandboxSpec
 from dice.kernels.session import CandidateFailure, CandidateRaised, Session
 from dice.kernels.speed import measure
-from dice.kernels.verdict import Backend, BuildInfo, Finding, Protocol, Speedup, Stage, Status, Timing
+from dice.kernels.verdict import Backend, Stage
 from dice.kernels.zygote import Zygote
 
 
@@ -69,94 +70,6 @@ class Trial:
     actual: Any
 
 
-@dataclass
-class Record:
-    """What came of one run. `status` is about the run as a whole; `comparisons` judge its outputs per protocol."""
-
-    status: Status = "correct"
-    stage: Stage = "import"
-    message: str = ""
-    on_gpu: bool = False
-    """An out_of_memory is about the GPU's memory."""
-    trials: int = 0
-    comparisons: dict[Protocol, Comparison] = field(default_factory=dict)
-    builds: list[BuildResult] = field(default_factory=list)
-    evidence: RunEvidence | None = None
-    findings: list[Finding] = field(default_factory=list)
-    isolation: list[str] = field(default_factory=list)
-    notes: list[str] = field(default_factory=list)
-    phase_seconds: dict[str, float] = field(default_factory=dict)
-
-    runtime_ms: dict[Protocol, Timing] = field(default_factory=dict)
-    reference_ms: dict[Protocol, Timing] = field(default_factory=dict)
-    compiled_reference_ms: Timing | None = None
-    speedup: dict[Protocol, Speedup] = field(default_factory=dict)
-
-    def fail(self, status: Status, message: str) -> None:
-        """Note how the run ended."""
-        self.status, self.message = status, message
-
-    @contextlib.contextmanager
-    def phase(self, name: str) -> Iterator[None]:
-        """Count the wall time of the block under `name`."""
-        begun = time.monotonic()
-        try:
-            yield
-        finally:
-            self.spent(name, time.monotonic() - begun)
-
-    def spent(self, name: str, seconds: float) -> None:
-        """Add to the wall time of a phase."""
-        self.phase_seconds[name] = self.phase_seconds.get(name, 0.0) + seconds
-
-    def verdict_fields(self, protocol: Protocol) -> dict[str, Any]:
-        """The verdict's fields under one protocol."""
-        status, stage, message = self.status, self.stage, self.message
-        comparison = self.comparisons.get(protocol)
-        if comparison is not None and not comparison.ok:
-            status, stage, message = comparison.status, "compare", comparison.message
-        elif status == "correct":
-            stage = "done"
-        functional_status = status
-        if status == "correct" and is_deceptive(self.findings, protocol):
-            fatal = [finding for finding in self.findings if finding.fatal[protocol]]
-            status, stage = "deceptive", "deception"
-            message = "; ".join(f"{finding.name}: {finding.evidence}" for finding in fatal)
-        evidence = self.evidence
-        operators = evidence.candidate_ops if evidence else None
-        return {
-            "status": status,
-            "functional_status": functional_status,
-            "stage": stage,
-            "message": message,
-            "trials": self.trials,
-            "max_abs_error": comparison.max_abs_error if comparison else None,
-            "max_rel_error": comparison.max_rel_error if comparison else None,
-            "runtime_ms": self.runtime_ms.get(protocol),
-            "reference_ms": self.reference_ms.get(protocol),
-            "compiled_reference_ms": self.compiled_reference_ms if protocol == "strict" else None,
-            "speedup": self.speedup.get(protocol),
-            "deception": self.findings,
-            "launches": evidence.launches if evidence else None,
-            "aten_ops": {name: use.count for name, use in operators.items()} if operators is not None else None,
-            "build": self.build_info(),
-            "notes": self.notes,
-        }
-
-    def build_info(self) -> BuildInfo:
-        """The builds of all extensions together."""
-        slowest = max(self.builds, key=lambda build: build.cpu_seconds, default=None)
-        return BuildInfo(
-            path=slowest.route if slowest else "none",
-            seconds=sum(build.seconds for build in self.builds),
-            cpu_seconds=sum(build.cpu_seconds for build in self.builds),
-            cached=bool(self.builds) and all(build.cached for build in self.builds),
-            extensions=len(self.builds),
-            loaded=sum(use.loaded for use in self.evidence.extensions) if self.evidence else 0,
-            fallbacks=[text for build in self.builds for text in build.fallbacks],
-        )
-
-
 def run_candidate(place: Place, reference: Reference, job: Job, seeds: Seeds, alone: bool) -> Record:
     """Run one candidate from import to timing. Raises HarnessError, OSError or an out-of-memory error of the host."""
     run = CandidateRun(place, reference, seeds)
@@ -166,7 +79,8 @@ def run_candidate(place: Place, reference: Reference, job: Job, seeds: Seeds, al
             reference.forget()  # its buffers may have been changed by the last candidate's trials
             with run.gpu(alone):
                 run.start()
-                run.load(job.code or "")
+                run.import_code(job.code or "")
+                run.make_model(seeds.weights)
                 run.try_inputs()
                 if run.standing():
                     observe(run)
@@ -188,6 +102,30 @@ def run_candidate(place: Place, reference: Reference, job: Job, seeds: Seeds, al
             run.end()
     with record.phase("police"):
         record.findings = findings(job.code or "", job.problem_code, run.requests, record.evidence)
+    return record
+
+
+def prebuild_candidate(place: Place, job: Job) -> Record | None:
+    """Import a candidate for the sake of its builds; the record when it has failed for good, whatever the machine.
+
+    A model that builds in `__init__` is made as well, but what happens there without a GPU settles nothing.
+    """
+    run = CandidateRun(place, Reference(job.problem_id, job.problem_code, place.device), Seeds.draw(None, 1))
+    record = run.record
+    try:
+        run.start()
+        run.import_code(job.code or "")
+        if not run.requests:
+            run.construct(run.seeds.weights)
+        return None
+    except CandidateFailure as failure:
+        broken_text = isinstance(failure, CandidateRaised) and failure.error.type == "SyntaxError"
+        if record.stage != "build" and not broken_text:
+            return None
+        record.fail(failure.status, failure.args[0])
+    finally:
+        run.end()
+    record.findings = findings(job.code or "", job.problem_code, run.requests, record.evidence)
     return record
 
 
@@ -248,8 +186,8 @@ class CandidateRun:
 
     # ---- import, init, weights ----
 
-    def load(self, code: str) -> None:
-        """Import the code, make the model, give it its weights."""
+    def import_code(self, code: str) -> None:
+        """Import the candidate's file, with the builds that it asks for."""
         limits, record = self.place.limits, self.record
         with record.phase("import"):
             try:
@@ -261,34 +199,35 @@ class CandidateRun:
                 raise self._import_failure(failure) from None
         if not reply.get("has_model"):
             raise CandidateFailure("import_error", "defines no class ModelNew")
-        self.enter("init", "init")
-        self.make_model(self.seeds.weights)
 
-    def make_model(self, seed: int) -> None:
-        """A new ModelNew in the candidate's process, with the reference's weights where they fit."""
-        limits, record = self.place.limits, self.record
+    def construct(self, seed: int) -> Any:
+        """A new ModelNew in the candidate's process, made after `seed`; returns the shapes of its state by name."""
+        self.enter("init", "init")
         self.weights_seed = seed
-        with record.phase("init"):
+        with self.record.phase("init"):
             init_inputs = self.reference.init_inputs(seed)
             try:
-                reply = self.session.send_value("init", init_inputs, self.left_s(limits.import_timeout_s), seed=seed)
+                limit_s = self.left_s(self.place.limits.import_timeout_s)
+                return self.session.send_value("init", init_inputs, limit_s, seed=seed).get("state")
             except CandidateRaised as failure:
                 raise self._build_failure(failure) or failure from None
-        with record.phase("weights"):
+
+    def make_model(self, seed: int) -> None:
+        """A new ModelNew with the reference's weights where they fit, else with those that the seed gave it."""
+        state = self.construct(seed)
+        with self.record.phase("weights"):
             expected = self.reference.model(seed).state_dict()
             shapes = {name: list(tensor.shape) for name, tensor in expected.items()}
-            if not shapes:
-                return
-            if reply.get("state") == shapes:
-                self.session.send_value("weights", dict(expected), self.left_s(limits.import_timeout_s))
-            elif BY_SEED not in record.notes:
-                record.notes.append(BY_SEED)
+            if shapes and state == shapes:
+                self.session.send_value("weights", dict(expected), self.left_s(self.place.limits.import_timeout_s))
+            elif shapes and BY_SEED not in self.record.notes:
+                self.record.notes.append(BY_SEED)
 
     def _import_failure(self, failure: CandidateRaised) -> CandidateFailure:
         built = self._build_failure(failure)
         if built is not None or failure.status != "runtime_error" or failure.error.exit:
             return built or failure
-        return CandidateFailure("import_error", failure.args[0])
+        return CandidateRaised("import_error", failure.error)
 
     def _build_failure(self, failure: CandidateRaised) -> CandidateFailure | None:
         """The refusal of a build, when that is the error which ended the candidate."""
@@ -377,7 +316,7 @@ class CandidateRun:
                 continue
             found = compare_outputs(expected, actual, protocol)
             if earlier is not None:
-                found = _worse(earlier, found)
+                found = worse(earlier, found)
             self.record.comparisons[protocol] = found
 
     def end(self) -> None:
@@ -385,17 +324,3 @@ class CandidateRun:
         if self._session is not None:
             with self.record.phase("close"):
                 self._session.close()
-
-
-def _worse(earlier: Comparison, later: Comparison) -> Comparison:
-    """The later comparison with the larger errors of both."""
-
-    def larger(left: float | None, right: float | None) -> float | None:
-        return left if right is None else right if left is None else max(left, right)
-
-    return Comparison(
-        later.status,
-        later.message,
-        larger(earlier.max_abs_error, later.max_abs_error),
-        larger(earlier.max_rel_error, later.max_rel_error),
-    )
