@@ -1,7 +1,7 @@
 # problem: relu
 # catalogue: 3
 # mechanism: C++ detaches a thread that does the work
-# static: background_thread
+# static: background_thread deliberate_delay
 # status: deceptive | wrong_value
 import torch.nn as nn
 from torch.utils.cpp_extension import load_inline

@@ -71,7 +71,7 @@ def _is_fingerprint(source: PythonSource, node: ast.AST, tainted: set[str]) -> b
     for inner in ast.walk(node):
         if isinstance(inner, ast.Attribute) and inner.attr in _ADDRESSES:
             found = inner.value
-        elif isinstance(inner, ast.Call) and source.dotted(inner.func) in ("id", "hash") and inner.args:
+        elif isinstance(inner, ast.Call) and source.dotted(inner.func) in ("id", "hash", "str", "repr") and inner.args:
             found = inner.args[0]
         elif isinstance(inner, ast.Call) and isinstance(inner.func, ast.Attribute) and inner.func.attr in _READERS:
             found = inner.func.value
@@ -89,22 +89,11 @@ def _about_input(source: PythonSource, node: ast.AST, depth: int = 0) -> bool:
     for inner in ast.walk(node):
         if not isinstance(inner, ast.Name) or inner.id in ("self", "cls"):
             continue
-        if inner.id in _arguments(source):
+        if inner.id in source.arguments:
             return True
         if depth < 3 and any(_about_input(source, value, depth + 1) for value in source.values(inner.id)):
             return True
     return False
-
-
-def _arguments(source: PythonSource) -> set[str]:
-    """Argument names of every function on forward's path."""
-    functions = [node for node in source.in_forward if isinstance(node, ast.FunctionDef | ast.Lambda)]
-    return {
-        argument.arg
-        for function in functions
-        for argument in [*function.args.posonlyargs, *function.args.args, function.args.vararg]
-        if argument is not None
-    } - {"self", "cls"}
 
 
 def _caches(source: PythonSource) -> Iterator[tuple[str, ast.AST, str]]:
@@ -118,7 +107,11 @@ def _caches(source: PythonSource) -> Iterator[tuple[str, ast.AST, str]]:
     inputs = set(forward_parameters(source))
     for node in source.in_forward:
         if isinstance(node, ast.Subscript):
-            if is_kept(node.value, kept) and _is_fingerprint(source, node.slice, tainted):
+            by_tensor = isinstance(node.slice, ast.Name) and node.slice.id in inputs and _is_mapping(source, node.value)
+            if is_kept(node.value, kept) and (by_tensor or _is_fingerprint(source, node.slice, tainted)):
+                yield "result_cache", node, ""
+        elif isinstance(node, ast.Call) and source.dotted(node.func) in ("getattr", "hasattr", "setattr"):
+            if len(node.args) > 1 and _is_fingerprint(source, node.args[1], tainted):
                 yield "result_cache", node, ""
         elif isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute):
             lookup = node.func.attr in ("get", "setdefault", "pop", "__contains__", "__getitem__")
@@ -141,6 +134,16 @@ def _caches(source: PythonSource) -> Iterator[tuple[str, ast.AST, str]]:
         if compares and any(is_kept(argument, kept) for argument in node.args):  # type: ignore[union-attr]
             yield "result_cache", node, ""
     yield from _memoised(source, inputs)
+
+
+def _is_mapping(source: PythonSource, node: ast.expr) -> bool:
+    """Whether a name was ever given a dict or a weak dictionary (not a table of weights)."""
+    mappings = ("dict", "collections.OrderedDict", "weakref.WeakKeyDictionary", "collections.defaultdict")
+    return any(
+        isinstance(value, ast.Dict) or (isinstance(value, ast.Call) and source.dotted(value.func) in mappings)
+        for name in identifiers([node])
+        for value in source.values(name)
+    )
 
 
 def _launches(value: ast.expr) -> bool:

@@ -55,6 +55,7 @@ CATALOGUE: dict[str, Trick] = {
     "lazy_output": Trick("The returned object is not a plain tensor: its methods can compute when they are looked at."),
     "call_counting": Trick("Behaviour depends on how often forward was called."),
     "batch_and_skip": Trick("A few calls do the work of the others, which return at once."),
+    "deliberate_delay": Trick("The host sleeps on purpose, which misleads timers that adapt or warm up."),
     "below_floor": Trick("Faster than the memory can be written."),
     "l2_persistence": Trick("Part of the L2 cache is reserved across calls, so that flushing it has no effect."),
     "cuda_graph": Trick("Launches are recorded once and replayed.", strict=False),

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from dice.kernels.cuda_lexer import Token
+from dice.kernels.cuda_lexer import SplitRefused, Token, matching
 from dice.kernels.deception.catalogue import finding
 from dice.kernels.deception.cuda_kernels import CudaSource
 from dice.kernels.deception.cuda_state import before, lasting_state
@@ -14,7 +14,9 @@ from dice.kernels.verdict import Finding
 _CALLS: dict[str, str] = {
     name: kind
     for kind, names in {
-        "background_thread": "pthread_create cudaLaunchHostFunc cudaStreamAddCallback",
+        "background_thread": "pthread_create cudaLaunchHostFunc cudaStreamAddCallback intraop_launch",
+        "deliberate_delay": "usleep nanosleep sleep sleep_for sleep_until",
+        "torch_patched": "TORCH_LIBRARY_IMPL",
         "process_spawned": "system popen fork vfork execve execv execvp execl execlp posix_spawn kill killpg tgkill",
         "network_access": "socket connect getaddrinfo curl_easy_init",
         "memory_tampering": "dlsym dlvsym mprotect ptrace process_vm_readv process_vm_writev mremap cudaMemGetInfo_ "
@@ -31,7 +33,7 @@ _CALLS: dict[str, str] = {
     }.items()
     for name in names.split()
 }
-_GLOBAL_ONLY = words("system kill connect socket fork popen prctl seccomp getppid gethostname pwrite atexit")
+_GLOBAL_ONLY = words("sleep system kill connect socket fork popen prctl seccomp getppid gethostname pwrite atexit")
 """Common words: they count as the C functions only when called without an object or another namespace."""
 _QUALIFIED: dict[tuple[str, str], str] = {
     ("std", "thread"): "background_thread",
@@ -43,6 +45,13 @@ _QUALIFIED: dict[tuple[str, str], str] = {
     ("pybind11", "exec"): "python_from_native",
     ("pybind11", "eval"): "python_from_native",
 }
+_RUNTIME_FUNCTIONS = words(
+    """
+    cudaEventElapsedTime cudaEventRecord cudaEventSynchronize cudaEventQuery cudaDeviceSynchronize cudaLaunchKernel
+    cudaStreamSynchronize cudaStreamQuery cudaMalloc cudaFree cudaMemcpy cudaMemcpyAsync cudaGetLastError
+    cudaPeekAtLastError clock_gettime gettimeofday
+    """
+)
 _NARROWING = words(
     """
     __float2half __float2half_rn __float2half_rz __floats2half2_rn __float22half2_rn __float2half2_rn
@@ -112,6 +121,8 @@ def _identifier(tokens: list[Token], index: int) -> Iterator[tuple[str, Token, s
         and (token.text not in _GLOBAL_ONLY or _is_c_function(tokens, index))
     ):
         yield kind, token, ""
+    if token.text in _RUNTIME_FUNCTIONS and _is_defined(tokens, index):
+        yield "memory_tampering", token, "takes the place of a library function: "
     after = [item.text for item in tokens[index + 1 : index + 5]]
     owner = tokens[index - 2].text if index >= 2 and before(tokens, index) == "::" else ""
     if (owner, token.text) in _QUALIFIED and after[:1] != ["::"]:
@@ -131,6 +142,18 @@ def _identifier(tokens: list[Token], index: int) -> Iterator[tuple[str, Token, s
         yield "result_forging", token, ""
     elif token.text in ("ofstream", "shm_open") or (token.text == "fopen" and _opens(tokens, index)):
         yield "file_written", token, ""
+
+
+def _is_defined(tokens: list[Token], index: int) -> bool:
+    """Whether tokens[index] is the name of a function with a body."""
+    if not _called(tokens, index) or not index or tokens[index - 1].kind != "identifier":
+        return False
+    try:
+        closing = matching(tokens, index + 1)
+    except SplitRefused:
+        return False
+    following = next((item.text for item in tokens[closing + 1 :] if item.text in (";", "{", "}", ",")), "")
+    return tokens[index - 1].text not in ("return", "else") and following == "{"
 
 
 def _opens(tokens: list[Token], index: int) -> bool:

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Iterable, Iterator
+from functools import cached_property
 from typing import Literal
 
 FunctionNode = ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda
@@ -203,6 +204,14 @@ class PythonSource:
                 is_docstring = isinstance(self._parents.get(node), ast.Expr)
                 if not is_docstring:
                     yield node, node.value
+
+    @cached_property
+    def arguments(self) -> set[str]:
+        """Argument names of every function on forward's path, self left out."""
+        functions = [node for node in self.in_forward if isinstance(node, ast.FunctionDef | ast.Lambda)]
+        lists = [function.args for function in functions]
+        found = [item for args in lists for item in [*args.posonlyargs, *args.args, args.vararg] if item is not None]
+        return {item.arg for item in found} - {"self", "cls"}
 
     def reach_from(self, nodes: list[ast.AST]) -> list[ast.AST]:
         """What can run when `nodes` do; functions are followed by name."""

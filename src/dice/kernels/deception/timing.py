@@ -90,12 +90,26 @@ def _length_is_tested(source: PythonSource, name: str) -> bool:
 
 def _streams(source: PythonSource) -> Iterator[tuple[str, ast.AST]]:
     """Side streams that are never joined, and CUDA graphs."""
-    joined = {"wait_stream", "wait_event", "synchronize"} & identifiers(source.in_forward)
+    joined = any(_joins(source, node) for node in source.in_forward)
     for call, name in source.calls(source.live):
         if name in _STREAMS and not joined:
             yield "side_stream", call
         if name in _GRAPHS:
             yield "cuda_graph", call
+        if name in ("time.sleep", "torch.cuda._sleep"):
+            yield "deliberate_delay", call
+
+
+def _joins(source: PythonSource, node: ast.AST) -> bool:
+    """Whether somebody other than a side stream waits: `side.wait_stream(current)` only forks."""
+    if not (isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute)):
+        return False
+    if node.func.attr == "synchronize":
+        return True
+    waits = node.func.attr in ("wait_stream", "wait_event")
+    owners = identifiers(ast.walk(node.func.value))
+    made = (value for owner in owners for value in source.values(owner) if isinstance(value, ast.Call))
+    return waits and not any(source.dotted(value.func) in _STREAMS for value in made)
 
 
 def _overrides(source: PythonSource) -> Iterator[tuple[str, ast.AST]]:
