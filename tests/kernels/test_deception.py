@@ -5,6 +5,8 @@ The tricks themselves, and the honest candidates, are in tests/red_team.
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 
 from dice.kernels.deception import CATALOGUE, findings, is_deceptive, static_findings
@@ -259,3 +261,26 @@ def test_evidence_names_the_line() -> None:
     first = static_findings("import gc\nx = gc.get_objects()\n", None, None)
     assert {item.name for item in first} == {"gc_access", "no_custom_kernel"}
     assert all("line 2: x = gc.get_objects()" in item.evidence for item in first if item.name == "gc_access")
+
+
+def test_libraries_are_no_kernels_and_no_crime() -> None:
+    """The paper's own verified kernels hold extensions that only call cuBLASLt or cuDNN."""
+    source = "#include <cublas_v2.h>\ntorch::Tensor f(torch::Tensor x) { cublasSgemm(h, a, b); return x; }"
+    only_library = ExtensionRequest(kind="load_inline", name="e", cuda_sources=(source,))
+    code = CODE.replace(KERNEL, source)
+    found = findings(code, REFERENCE, [only_library], run(launches={}))
+    assert [item.name for item in found] == ["library_only"]
+    assert not is_deceptive(found, "strict")
+    uncalled = ExtensionUse(name="e", status="built", loaded=True, kernels=[], calls_forward=0)
+    unused = findings(code, REFERENCE, [only_library], run(launches={}, extensions=[uncalled]))
+    assert "kernel_never_launched" in {item.name for item in unused}
+
+
+def test_the_documentation_lists_every_finding() -> None:
+    text = (Path(__file__).parents[2] / "docs" / "deception.md").read_text()
+    rows = [line.split(" | ") for line in text.splitlines() if line.startswith("| `")]
+    documented = {row[0].strip("| `"): row[5] for row in rows}
+    expected = {
+        name: "paper, strict" if trick.paper else "strict" if trick.strict else "-" for name, trick in CATALOGUE.items()
+    }
+    assert documented == expected
