@@ -1,0 +1,72 @@
+"""A static key-value cache: one slot a sequence, fixed length, written in place.
+
+A step writes the keys and values of its tokens first and attends afterwards, so tokens of one step see each other
+through the cache. Tokens that are not final are simply overwritten by the next step at the same positions; nothing is
+ever rolled back. That is also why the commit of a finished block can share a step with the next block's first
+denoising: both are rows of one call, and the later block reads what the earlier one has just written.
+"""
+
+from __future__ import annotations
+
+import torch
+from torch import Tensor
+
+from dice.errors import DiceError
+from dice.model.masks import DenseAttention
+from dice.model.transformer import ModelConfig
+
+
+class KVCache:
+    """Keys and values [layers, slots + 1, kv_heads, max_length, head_dim]; the last slot takes padding rows."""
+
+    def __init__(
+        self, config: ModelConfig, slots: int, max_length: int, *, dtype: torch.dtype, device: torch.device | str
+    ) -> None:
+        if slots < 1 or max_length < 1:
+            raise DiceError(
+                f"a cache needs a slot and a position; {slots} slots of {max_length} tokens were asked for."
+            )
+        if max_length > config.max_position_embeddings:
+            raise DiceError(
+                f"{max_length} tokens are more than the {config.max_position_embeddings} positions of the model; "
+                "shorten the prompt or the answer."
+            )
+        shape = (config.num_hidden_layers, slots + 1, config.num_key_value_heads, max_length, config.head_dim)
+        # zeros, not empty: a masked key has weight 0, and 0 times a NaN that lay in memory would be NaN
+        self.key = torch.zeros(shape, dtype=dtype, device=device)
+        self.value = torch.zeros(shape, dtype=dtype, device=device)
+        self.slots = slots
+        self.max_length = max_length
+
+    @property
+    def scrap(self) -> int:
+        """Slot for padding rows."""
+        return self.slots
+
+
+class CachedAttention:
+    """Attention of n rows of new tokens, each into one slot, block-causal by absolute position.
+
+    slots, starts [n]: row i holds the tokens at positions starts[i] ... of slot slots[i]. `longest` is the largest
+    end of a row. A token sees every position of its slot up to the end of its own block, as far as it is written.
+    """
+
+    def __init__(self, cache: KVCache, slots: Tensor, starts: Tensor, *, tokens: int, block_size: int, longest: int):
+        if longest > cache.max_length:
+            raise DiceError(f"a sequence of {longest} tokens does not fit a cache of {cache.max_length}.")
+        self.cache = cache
+        self.slots = slots
+        positions = starts[:, None] + torch.arange(tokens, device=starts.device)
+        self.positions = positions
+        self.longest = longest
+        keys = torch.arange(longest, device=starts.device)
+        ends = torch.minimum((positions // block_size + 1) * block_size, (starts + tokens)[:, None])
+        self.mask = (keys < ends[..., None])[:, None]
+
+    def __call__(self, layer: int, query: Tensor, key: Tensor, value: Tensor) -> Tensor:
+        keys, values = self.cache.key[layer], self.cache.value[layer]
+        # [n, tokens, kv_heads, head_dim]: indexing by two tensors around a slice puts their axes first
+        keys[self.slots[:, None], :, self.positions] = key.transpose(1, 2).to(keys.dtype)
+        values[self.slots[:, None], :, self.positions] = value.transpose(1, 2).to(values.dtype)
+        seen = DenseAttention(self.mask)
+        return seen(layer, query, keys[self.slots, :, : self.longest], values[self.slots, :, : self.longest])

@@ -1,0 +1,261 @@
+"""Hugging Face checkpoints: config.json and safetensors, one file or sharded, of `qwen3` and `sdar` models.
+
+The safetensors header is read here before any weight is: a file that was cut off, a tensor of the wrong shape or
+type, a missing or an unknown one is refused in one sentence that names the tensor.
+Layout of a file: 8 bytes of header length, a JSON header with dtype, shape and data offsets, the data.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+import shutil
+import struct
+import tempfile
+from pathlib import Path
+from typing import Any, Literal
+
+import torch
+from torch import Tensor
+
+from dice.errors import DiceError
+from dice.model.transformer import ModelConfig, Transformer
+
+CONFIG_FILE = "config.json"
+WEIGHTS_FILE = "model.safetensors"
+INDEX_FILE = "model.safetensors.index.json"
+DTYPES = {"F32": torch.float32, "BF16": torch.bfloat16, "F16": torch.float16}
+Dtype = Literal["float32", "bfloat16", "float16"]
+
+
+def torch_dtype(name: str) -> torch.dtype:
+    """`bfloat16` -> torch.bfloat16. Raises DiceError for anything but the three floating types."""
+    found = {"float32": torch.float32, "bfloat16": torch.bfloat16, "float16": torch.float16}.get(name)
+    if found is None:
+        raise DiceError(f"dtype '{name}' is not one of float32, bfloat16, float16.")
+    return found
+
+
+def read_config(folder: str | Path) -> ModelConfig:
+    """The geometry in `folder`/config.json. Raises DiceError for another architecture or a feature we lack."""
+    return _config_from(_read_json(Path(folder) / CONFIG_FILE), Path(folder) / CONFIG_FILE)
+
+
+def _config_from(raw: dict[str, Any], where: Path) -> ModelConfig:
+    if raw.get("model_type") not in ("qwen3", "sdar"):
+        raise DiceError(f"{where}: model_type {raw.get('model_type')!r} is not supported; expected 'qwen3' or 'sdar'.")
+    if raw.get("attention_bias"):
+        raise DiceError(f"{where}: attention_bias is set; Qwen3 and SDAR have none.")
+    if raw.get("use_sliding_window"):
+        raise DiceError(f"{where}: use_sliding_window is set; only full attention is supported.")
+    if raw.get("hidden_act", "silu") != "silu":
+        raise DiceError(f"{where}: hidden_act {raw['hidden_act']!r} is not supported; expected 'silu'.")
+    rope = raw.get("rope_parameters") or raw.get("rope_scaling") or {}
+    if rope.get("rope_type", rope.get("type", "default")) != "default":
+        raise DiceError(f"{where}: scaled rotary positions ({rope}) are not supported.")
+    values = {field.name: raw[field.name] for field in dataclasses.fields(ModelConfig) if field.name in raw}
+    if "rope_theta" in rope:
+        values["rope_theta"] = rope["rope_theta"]
+    if isinstance(values.get("eos_token_id"), list):
+        values["eos_token_id"] = tuple(values["eos_token_id"])
+    try:
+        if "head_dim" not in values:
+            values["head_dim"] = values["hidden_size"] // values["num_attention_heads"]
+        return ModelConfig(**values)
+    except KeyError as error:
+        raise DiceError(f"{where}: the field {error} is missing.") from error
+    except TypeError as error:
+        raise DiceError(f"{where}: {error}.") from error
+
+
+def load_model(
+    folder: str | Path,
+    *,
+    device: torch.device | str = "cpu",
+    dtype: torch.dtype | None = None,
+    mixed_dtypes: bool = False,
+) -> Transformer:
+    """The model in `folder`, in `dtype` (None: as stored).
+
+    Raises DiceError naming the first tensor that is cut off, missing, unknown, of the wrong shape, or of a type that
+    is not floating or not the one that config.json declares (`mixed_dtypes=True` allows the latter).
+    """
+    from safetensors import safe_open
+
+    folder = Path(folder)
+    raw = _read_json(folder / CONFIG_FILE)
+    config = _config_from(raw, folder / CONFIG_FILE)
+    declared = raw.get("dtype", raw.get("torch_dtype"))
+    with torch.device("meta"):
+        model = Transformer(config)
+    expected = {name: tuple(parameter.shape) for name, parameter in model.state_dict().items()}
+    if config.tie_word_embeddings:
+        expected.pop("lm_head.weight")
+    files = _weight_files(folder)
+    stored = {file: _header(folder / file, names) for file, names in files.items()}
+    found: dict[str, tuple[str, dict[str, Any]]] = {}
+    for file, header in stored.items():
+        for name, entry in header.items():
+            if name in found:
+                raise DiceError(f"{folder / file}: tensor '{name}' is also in {found[name][0]}.")
+            found[name] = (file, entry)
+    if config.tie_word_embeddings:
+        found.pop("lm_head.weight", None)  # some writers repeat the tied head
+    for name, shape in expected.items():
+        if name not in found:
+            raise DiceError(f"{folder}: tensor '{name}' of shape {list(shape)} is missing from the checkpoint.")
+        file, entry = found[name]
+        if tuple(entry["shape"]) != shape:
+            raise DiceError(
+                f"{folder / file}: tensor '{name}' has shape {entry['shape']}; {CONFIG_FILE} asks for {list(shape)}."
+            )
+        if entry["dtype"] not in DTYPES:
+            raise DiceError(
+                f"{folder / file}: tensor '{name}' has type {entry['dtype']}; expected {', '.join(DTYPES)}."
+            )
+        if declared and not mixed_dtypes and str(DTYPES[entry["dtype"]]) != f"torch.{declared}":
+            raise DiceError(
+                f"{folder / file}: tensor '{name}' has type {entry['dtype']}, but {CONFIG_FILE} declares {declared}; "
+                "correct the one that is wrong."
+            )
+    for name in found:
+        if name not in expected:
+            raise DiceError(f"{folder / found[name][0]}: tensor '{name}' is not part of a {config.model_type} model.")
+    first = DTYPES[next(iter(found.values()))[1]["dtype"]]
+    model = model.to_empty(device=device).to(dtype or first)
+    if config.tie_word_embeddings:
+        model.lm_head.weight = model.model.embed_tokens.weight
+    parameters = dict(model.named_parameters())
+    for file in stored:
+        with safe_open(folder / file, framework="pt", device=str(device)) as weights, torch.no_grad():
+            for name in stored[file]:
+                if name in expected:
+                    parameters[name].copy_(weights.get_tensor(name))
+    return model
+
+
+def _weight_files(folder: Path) -> dict[str, list[str] | None]:
+    """File name -> the tensors that the index promises in it (None: no index)."""
+    if (folder / INDEX_FILE).is_file():
+        index = _read_json(folder / INDEX_FILE).get("weight_map", {})
+        files: dict[str, list[str] | None] = {}
+        for name, file in index.items():
+            names = files.setdefault(file, [])
+            assert names is not None
+            names.append(name)
+        for file, names in files.items():
+            if not (folder / file).is_file():
+                raise DiceError(f"{folder / file}: this shard, which holds '{(names or ['?'])[0]}', is missing.")
+        if files:
+            return files
+        raise DiceError(f"{folder / INDEX_FILE}: 'weight_map' names no tensors.")
+    if not (folder / WEIGHTS_FILE).is_file():
+        raise DiceError(f"{folder}: neither {WEIGHTS_FILE} nor {INDEX_FILE} is there.")
+    return {WEIGHTS_FILE: None}
+
+
+def _header(path: Path, promised: list[str] | None) -> dict[str, dict[str, Any]]:
+    size = path.stat().st_size
+    with path.open("rb") as stream:
+        start = stream.read(8)
+        length = struct.unpack("<Q", start)[0] if len(start) == 8 else None
+        if length is None or length > size - 8:
+            raise DiceError(f"{path}: the file ends inside its header, so no tensor can be read; fetch it again.")
+        try:
+            header = json.loads(stream.read(length))
+        except ValueError as error:
+            raise DiceError(f"{path}: not a safetensors file ({error}).") from error
+    header.pop("__metadata__", None)
+    for name, entry in sorted(header.items(), key=lambda item: item[1]["data_offsets"][1]):
+        missing = 8 + length + entry["data_offsets"][1] - size
+        if missing > 0:
+            raise DiceError(f"{path}: the file is {missing} bytes short inside tensor '{name}'; fetch it again.")
+    for name in promised or ():
+        if name not in header:
+            raise DiceError(f"{path}: tensor '{name}' is missing, though the index places it here.")
+    return header
+
+
+def _read_json(path: Path) -> dict[str, Any]:
+    try:
+        value = json.loads(path.read_text(encoding="utf-8"))
+    except FileNotFoundError as error:
+        raise DiceError(f"{path}: no such file; expected a Hugging Face checkpoint folder.") from error
+    except ValueError as error:
+        raise DiceError(f"{path}: not valid JSON ({error}).") from error
+    if not isinstance(value, dict):
+        raise DiceError(f"{path}: expected a JSON object.")
+    return value
+
+
+def save_model(
+    model: Transformer, folder: str | Path, *, dtype: torch.dtype | None = None, max_shard_bytes: int = 5_000_000_000
+) -> None:
+    """Write config.json and safetensors to `folder`, which appears complete or not at all.
+
+    Files of an older checkpoint there that this one does not replace (a tokenizer) are kept.
+    """
+    state = model.state_dict()
+    if model.config.tie_word_embeddings:
+        state.pop("lm_head.weight")
+    save_state(state, model.config, folder, dtype=dtype, max_shard_bytes=max_shard_bytes)
+
+
+def save_state(
+    state: dict[str, Tensor],
+    config: ModelConfig,
+    folder: str | Path,
+    *,
+    dtype: torch.dtype | None = None,
+    max_shard_bytes: int = 5_000_000_000,
+) -> None:
+    """`save_model` for weights that are not in a module (those that an engine gathered)."""
+    from safetensors.torch import save_file
+
+    folder = Path(folder)
+    folder.parent.mkdir(parents=True, exist_ok=True)
+    stored = dtype or next(iter(state.values())).dtype
+    shards: list[list[str]] = [[]]
+    room = max_shard_bytes
+    for name, tensor in state.items():
+        size = tensor.numel() * stored.itemsize
+        if size > room and shards[-1]:
+            shards.append([])
+            room = max_shard_bytes
+        shards[-1].append(name)
+        room -= size
+    with tempfile.TemporaryDirectory(dir=folder.parent, prefix=f".{folder.name}.") as scratch:
+        new = Path(scratch) / "new"
+        new.mkdir()
+        weight_map = {}
+        for number, names in enumerate(shards, 1):
+            file = WEIGHTS_FILE if len(shards) == 1 else f"model-{number:05d}-of-{len(shards):05d}.safetensors"
+            # clone: fused weights are views of one storage, which safetensors refuses to write
+            tensors = {name: state[name].detach().to("cpu", stored).clone().contiguous() for name in names}
+            save_file(tensors, new / file, metadata={"format": "pt"})
+            weight_map |= dict.fromkeys(names, file)
+        if len(shards) > 1:
+            total = sum(tensor.numel() * stored.itemsize for tensor in state.values())
+            index = {"metadata": {"total_size": total}, "weight_map": weight_map}
+            (new / INDEX_FILE).write_text(json.dumps(index, indent=2, sort_keys=True) + "\n", encoding="utf-8")
+        text = json.dumps(config_to_json(config, stored), indent=2, sort_keys=True) + "\n"
+        (new / CONFIG_FILE).write_text(text, encoding="utf-8")
+        if folder.exists():
+            for kept in folder.iterdir():
+                if not (new / kept.name).exists() and not kept.name.startswith(("model.safetensors", "model-")):
+                    copy = shutil.copytree if kept.is_dir() else shutil.copy2
+                    copy(kept, new / kept.name)
+            folder.rename(Path(scratch) / "old")
+        new.rename(folder)
+
+
+def config_to_json(config: ModelConfig, dtype: torch.dtype) -> dict[str, Any]:
+    """config.json as both older and newer transformers read it."""
+    values = {name: value for name, value in dataclasses.asdict(config).items() if value is not None}
+    return values | {
+        "architectures": ["SDARForCausalLM" if config.model_type == "sdar" else "Qwen3ForCausalLM"],
+        "attention_bias": False,
+        "hidden_act": "silu",
+        "torch_dtype": str(dtype).removeprefix("torch."),
+        "use_sliding_window": False,
+    }

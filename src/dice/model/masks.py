@@ -1,0 +1,131 @@
+"""Who sees whom: dense masks for the CPU, FlexAttention masks that are never materialised for GPUs.
+
+One rule serves every layout. A token has a sample, a block and a copy (noised or clean):
+- clean tokens see clean tokens of their own sample in blocks up to their own;
+- noised tokens see noised tokens of their own block, and clean tokens of earlier blocks of their sample.
+A causal model is the case of clean tokens in blocks of one token. The rule is the mask of block diffusion
+(arXiv 2503.09573, section 3; SDAR's modeling_sdar.py).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import cache
+from typing import Any
+
+import torch
+from torch import Tensor
+from torch.nn import functional as F
+
+PAD_SAMPLE = -1
+"""Sample number of filling tokens; they see only each other's block."""
+
+
+@dataclass(frozen=True)
+class Layout:
+    """Where the tokens of one packed row belong; each tensor [tokens], integer, on one device."""
+
+    sample: Tensor
+    block: Tensor
+    noised: Tensor
+    """1 for a token of the noised copy, 0 for a clean one."""
+
+    def sees(self, query: Tensor, key: Tensor) -> Tensor:
+        """Boolean: may the token at index `query` see the one at `key`? Broadcasts over index tensors."""
+        same_sample = self.sample[query] == self.sample[key]
+        query_block, key_block = self.block[query], self.block[key]
+        query_noised, key_noised = self.noised[query] != 0, self.noised[key] != 0
+        own = (query_noised == key_noised) & (query_block == key_block)
+        earlier = ~key_noised & (key_block < query_block)
+        return same_sample & (own | earlier)
+
+    def dense(self) -> Tensor:
+        """The whole mask [tokens, tokens]: for CPUs and tests."""
+        index = torch.arange(self.sample.numel(), device=self.sample.device)
+        return self.sees(index[:, None], index[None, :])
+
+    def to(self, device: torch.device | str) -> Layout:
+        """The layout on another device."""
+        return Layout(*(part.to(device, non_blocking=True) for part in (self.sample, self.block, self.noised)))
+
+
+def block_causal_layout(length: int, block_size: int, device: torch.device | str = "cpu") -> Layout:
+    """One clean sample from position 0. `block_size=1` is causal."""
+    index = torch.arange(length, device=device)
+    zero = torch.zeros_like(index)
+    return Layout(zero, index // block_size, zero)
+
+
+class DenseAttention:
+    """Scaled dot products under an explicit boolean mask [tokens, keys] or [n, 1, tokens, keys]."""
+
+    def __init__(self, mask: Tensor) -> None:
+        self.mask = mask
+
+    def __call__(self, layer: int, query: Tensor, key: Tensor, value: Tensor) -> Tensor:
+        del layer
+        group = query.shape[1] // key.shape[1]
+        if group > 1:  # the fused CPU kernel needs equal heads; enable_gqa falls back to the slow one
+            key, value = (part.repeat_interleave(group, dim=1) for part in (key, value))
+        return F.scaled_dot_product_attention(query, key, value, attn_mask=self.mask)
+
+
+class FlexMaskAttention:
+    """FlexAttention under a block-sparse mask; nothing of size tokens x tokens exists."""
+
+    def __init__(self, block_mask: Any) -> None:
+        self.block_mask = block_mask
+
+    def __call__(self, layer: int, query: Tensor, key: Tensor, value: Tensor) -> Tensor:
+        del layer
+        grouped = query.shape[1] != key.shape[1]
+        seen = _flex(query.is_cuda)(query, key, value, block_mask=self.block_mask, enable_gqa=grouped)
+        assert isinstance(seen, Tensor)
+        return seen
+
+
+@cache
+def _flex(compiled: bool) -> Callable[..., Any]:
+    from torch.nn.attention.flex_attention import flex_attention
+
+    return torch.compile(flex_attention, dynamic=False) if compiled else flex_attention
+
+
+@cache
+def _block_mask_maker(compiled: bool) -> Callable[..., Any]:
+    from torch.nn.attention.flex_attention import create_block_mask
+
+    # compiled, the search for empty tiles is one fused kernel; eager it would build the dense mask that we avoid
+    return torch.compile(create_block_mask, dynamic=False) if compiled else create_block_mask
+
+
+def flex_attention_for(layout: Layout) -> FlexMaskAttention:
+    """FlexAttention for one packed row; its length must be a multiple of 128 on a GPU."""
+    tokens = layout.sample.numel()
+
+    def mask_mod(batch: Tensor, head: Tensor, query: Tensor, key: Tensor) -> Tensor:
+        del batch, head
+        return layout.sees(query, key)
+
+    make = _block_mask_maker(layout.sample.is_cuda)
+    return FlexMaskAttention(make(mask_mod, None, None, tokens, tokens, device=str(layout.sample.device)))
+
+
+def attention_for(layout: Layout) -> DenseAttention | FlexMaskAttention:
+    """The right attention for where the layout lives."""
+    return flex_attention_for(layout) if layout.sample.is_cuda else DenseAttention(layout.dense())
+
+
+def visible_pairs(layout: Layout) -> int:
+    """Number of (query, key) pairs that the mask allows, counted by block without building the mask."""
+    total = 0
+    sample, block, noised = (part.cpu() for part in (layout.sample, layout.block, layout.noised))
+    for number in sample.unique().tolist():
+        chosen = sample == number
+        blocks = int(block[chosen].max()) + 1
+        clean = torch.bincount(block[chosen & (noised == 0)], minlength=blocks)
+        dirty = torch.bincount(block[chosen & (noised != 0)], minlength=blocks)
+        before = clean.cumsum(0) - clean
+        total += int((clean * (clean + before)).sum() + (dirty * (dirty + before)).sum())
+    return total

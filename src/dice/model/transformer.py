@@ -1,0 +1,219 @@
+"""The transformer of Qwen3 and SDAR: pre-norm, grouped queries, RMS-normed heads, rotary positions, SwiGLU.
+
+SDAR (arXiv 2510.06303) is Qwen3's geometry and state-dict names; the two differ only in what a token sees and in which
+token a position predicts. Neither is decided here: a caller passes an `Attention`, which receives the queries, keys and
+values of every layer (`dice.model.masks` for training, `dice.model.cache` for decoding).
+Difference in fp32 to transformers' `modeling_qwen3.py`: rounding only (tests/model).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal, Protocol
+
+import torch
+from torch import Tensor, nn
+from torch.nn import functional as F
+from torch.utils.checkpoint import checkpoint
+
+from dice.errors import DiceError
+
+ModelType = Literal["qwen3", "sdar"]
+
+
+@dataclass(frozen=True, kw_only=True)
+class ModelConfig:
+    """Geometry, under the names of Hugging Face's config.json."""
+
+    vocab_size: int
+    hidden_size: int
+    intermediate_size: int
+    num_hidden_layers: int
+    num_attention_heads: int
+    num_key_value_heads: int
+    head_dim: int
+    model_type: ModelType = "sdar"
+    """`sdar`: block-causal, position i predicts token i. `qwen3`: causal, position i predicts token i + 1."""
+    tie_word_embeddings: bool = False
+    rope_theta: float = 1_000_000.0
+    rms_norm_eps: float = 1e-6
+    max_position_embeddings: int = 32768
+    block_size: int | None = None
+    """Block that a `sdar` model was trained with; the hub's config.json often lacks it."""
+    mask_token_id: int | None = None
+    eos_token_id: int | tuple[int, ...] | None = None
+    """Kept for other programs that read the checkpoint; decoding takes its end tokens from the tokenizer."""
+
+    def __post_init__(self) -> None:
+        for name in ("vocab_size", "hidden_size", "intermediate_size", "num_hidden_layers", "num_attention_heads"):
+            if getattr(self, name) < 1:
+                raise DiceError(f"model config: {name} is {getattr(self, name)}; it must be positive.")
+        if self.num_key_value_heads < 1 or self.num_attention_heads % self.num_key_value_heads:
+            raise DiceError(
+                f"model config: {self.num_attention_heads} heads are not a multiple of "
+                f"{self.num_key_value_heads} key-value heads."
+            )
+        if self.head_dim % 2:
+            raise DiceError(f"model config: head_dim {self.head_dim} is odd; rotary positions need pairs.")
+
+    @property
+    def matmul_parameters(self) -> int:
+        """Weights of one layer stack that multiply every token (embedding, norms and head excluded)."""
+        heads = (self.num_attention_heads + self.num_key_value_heads) * 2 * self.head_dim
+        return self.num_hidden_layers * self.hidden_size * (heads + 3 * self.intermediate_size)
+
+    @property
+    def head_parameters(self) -> int:
+        """Weights of the output head."""
+        return self.vocab_size * self.hidden_size
+
+    @property
+    def kv_bytes_per_token(self) -> int:
+        """Bytes of keys and values per token in a 16-bit cache."""
+        return self.num_hidden_layers * 2 * self.num_key_value_heads * self.head_dim * 2
+
+
+class Attention(Protocol):
+    """What tokens see. Called once a layer, in order."""
+
+    def __call__(self, layer: int, query: Tensor, key: Tensor, value: Tensor) -> Tensor:
+        """query [n, heads, tokens, head_dim], key and value [n, kv_heads, tokens, head_dim] -> like query."""
+        ...
+
+
+class RMSNorm(nn.Module):
+    """x / rms(x) * weight over the last dimension, in fp32."""
+
+    def __init__(self, size: int, eps: float) -> None:
+        super().__init__()
+        self.weight = nn.Parameter(torch.ones(size))
+        self.eps = eps
+
+    def forward(self, x: Tensor) -> Tensor:
+        wide = x.float()
+        wide = wide * torch.rsqrt(wide.square().mean(-1, keepdim=True) + self.eps)
+        return self.weight * wide.to(x.dtype)
+
+
+def rotary_angles(positions: Tensor, config: ModelConfig) -> tuple[Tensor, Tensor]:
+    """cos and sin [..., head_dim] in fp32 of integer `positions` [...]."""
+    pairs = torch.arange(0, config.head_dim, 2, device=positions.device, dtype=torch.float32)
+    angles = positions.float()[..., None] / config.rope_theta ** (pairs / config.head_dim)
+    angles = torch.cat((angles, angles), -1)
+    return angles.cos(), angles.sin()
+
+
+def rotate(x: Tensor, cos: Tensor, sin: Tensor) -> Tensor:
+    """Rotary positions: the first half of the last dimension pairs with the second (GPT-NeoX's layout)."""
+    first, second = x.chunk(2, -1)
+    return x * cos + torch.cat((-second, first), -1) * sin
+
+
+class SelfAttention(nn.Module):
+    """Projections, norms of heads and rotation around an `Attention`."""
+
+    def __init__(self, config: ModelConfig, layer: int) -> None:
+        super().__init__()
+        self.layer = layer
+        self.head_dim = config.head_dim
+        queries, keys = (n * config.head_dim for n in (config.num_attention_heads, config.num_key_value_heads))
+        self.q_proj = nn.Linear(config.hidden_size, queries, bias=False)
+        self.k_proj = nn.Linear(config.hidden_size, keys, bias=False)
+        self.v_proj = nn.Linear(config.hidden_size, keys, bias=False)
+        self.o_proj = nn.Linear(queries, config.hidden_size, bias=False)
+        self.q_norm = RMSNorm(config.head_dim, config.rms_norm_eps)
+        self.k_norm = RMSNorm(config.head_dim, config.rms_norm_eps)
+
+    def forward(self, x: Tensor, cos: Tensor, sin: Tensor, attend: Attention) -> Tensor:
+        n, tokens, _ = x.shape
+
+        def heads(projected: Tensor) -> Tensor:
+            return projected.view(n, tokens, -1, self.head_dim)
+
+        query = rotate(self.q_norm(heads(self.q_proj(x))).transpose(1, 2), cos, sin)
+        key = rotate(self.k_norm(heads(self.k_proj(x))).transpose(1, 2), cos, sin)
+        value = heads(self.v_proj(x)).transpose(1, 2)
+        seen = attend(self.layer, query, key, value)
+        return self.o_proj(seen.transpose(1, 2).reshape(n, tokens, -1))
+
+
+class MLP(nn.Module):
+    """SwiGLU."""
+
+    def __init__(self, config: ModelConfig) -> None:
+        super().__init__()
+        self.gate_proj = nn.Linear(config.hidden_size, config.intermediate_size, bias=False)
+        self.up_proj = nn.Linear(config.hidden_size, config.intermediate_size, bias=False)
+        self.down_proj = nn.Linear(config.intermediate_size, config.hidden_size, bias=False)
+
+    def forward(self, x: Tensor) -> Tensor:
+        return self.down_proj(F.silu(self.gate_proj(x)) * self.up_proj(x))
+
+
+class Layer(nn.Module):
+    """Attention and MLP, each on a normed copy of the stream and added to it."""
+
+    def __init__(self, config: ModelConfig, layer: int) -> None:
+        super().__init__()
+        self.self_attn = SelfAttention(config, layer)
+        self.mlp = MLP(config)
+        self.input_layernorm = RMSNorm(config.hidden_size, config.rms_norm_eps)
+        self.post_attention_layernorm = RMSNorm(config.hidden_size, config.rms_norm_eps)
+
+    def forward(self, x: Tensor, cos: Tensor, sin: Tensor, attend: Attention) -> Tensor:
+        x = x + self.self_attn(self.input_layernorm(x), cos, sin, attend)
+        return x + self.mlp(self.post_attention_layernorm(x))
+
+
+class Body(nn.Module):
+    """Embedding, layers and last norm: what Hugging Face calls `model`."""
+
+    def __init__(self, config: ModelConfig) -> None:
+        super().__init__()
+        self.embed_tokens = nn.Embedding(config.vocab_size, config.hidden_size)
+        self.layers = nn.ModuleList(Layer(config, index) for index in range(config.num_hidden_layers))
+        self.norm = RMSNorm(config.hidden_size, config.rms_norm_eps)
+
+
+class Transformer(nn.Module):
+    """The whole model. `forward` ends at the last norm; `logits` applies the head where a caller needs it."""
+
+    def __init__(self, config: ModelConfig) -> None:
+        super().__init__()
+        self.config = config
+        self.model = Body(config)
+        self.lm_head = nn.Linear(config.hidden_size, config.vocab_size, bias=False)
+        if config.tie_word_embeddings:
+            self.lm_head.weight = self.model.embed_tokens.weight
+        self.checkpointing = False
+        """Recompute each layer in the backward pass instead of keeping its activations."""
+
+    def forward(self, ids: Tensor, positions: Tensor, attend: Attention) -> Tensor:
+        """Hidden states [n, tokens, hidden] of `ids` [n, tokens] at `positions` (same shape, or [tokens])."""
+        x = self.model.embed_tokens(ids)
+        cos, sin = rotary_angles(positions.expand(ids.shape), self.config)
+        cos, sin = (part.to(x.dtype)[:, None] for part in (cos, sin))
+        for layer in self.model.layers:
+            if self.checkpointing and torch.is_grad_enabled():
+                x = checkpoint(layer, x, cos, sin, attend, use_reentrant=False)
+            else:
+                x = layer(x, cos, sin, attend)
+        return self.model.norm(x)
+
+    def logits(self, hidden: Tensor) -> Tensor:
+        """Scores [..., vocab] of hidden states [..., hidden]."""
+        return self.lm_head(hidden)
+
+    @torch.no_grad()
+    def initialise(self, seed: int, std: float = 0.02) -> Transformer:
+        """Random weights for training from scratch: N(0, std); residual outputs smaller by sqrt(2 layers)."""
+        generator = torch.Generator().manual_seed(seed)
+        residual = std / (2 * self.config.num_hidden_layers) ** 0.5
+        for name, parameter in self.named_parameters():
+            if parameter.dim() < 2:
+                parameter.fill_(1.0)
+                continue
+            scale = residual if name.endswith(("o_proj.weight", "down_proj.weight")) else std
+            values = torch.randn(parameter.shape, generator=generator) * scale
+            parameter.copy_(values.to(parameter))
+        return self

@@ -1,0 +1,119 @@
+"""The transformer against transformers' Qwen3 with the same weights."""
+
+from __future__ import annotations
+
+import pytest
+import torch
+from tiny_models import make_config, make_model, oracle_of
+
+from dice.errors import DiceError
+from dice.model.cache import CachedAttention, KVCache
+from dice.model.masks import DenseAttention, block_causal_layout, flex_attention_for
+
+
+def additive(mask: torch.Tensor) -> torch.Tensor:
+    return torch.where(mask, 0.0, torch.finfo(torch.float32).min)[None, None]
+
+
+GRID = [
+    (heads, kv_heads, head_dim, length, block)
+    for heads, kv_heads, head_dim in ((4, 2, 16), (4, 4, 8), (6, 1, 16), (3, 3, 32))
+    for length, block in ((1, 1), (7, 1), (12, 4), (13, 4), (30, 8), (33, 16))
+]
+
+
+@pytest.mark.parametrize(("heads", "kv_heads", "head_dim", "length", "block"), GRID)
+@torch.no_grad()
+def test_logits_equal_qwen3(heads, kv_heads, head_dim, length, block):
+    model = make_model(make_config(heads, kv_heads, head_dim))
+    oracle = oracle_of(model)
+    ids = torch.randint(0, 97, (2, length), generator=torch.Generator().manual_seed(length))
+    mask = block_causal_layout(length, block).dense()
+    expected = oracle(ids, attention_mask=additive(mask).expand(2, 1, -1, -1)).logits
+    if block == 1:
+        torch.testing.assert_close(expected, oracle(ids).logits, atol=1e-4, rtol=0)
+    hidden = model(ids, torch.arange(length), DenseAttention(mask))
+    torch.testing.assert_close(model.logits(hidden), expected, atol=1e-4, rtol=0)
+    if block > 1 and length > 1:  # the mask matters: another one gives other logits
+        other = model.logits(model(ids, torch.arange(length), DenseAttention(block_causal_layout(length, 1).dense())))
+        assert (other - expected).abs().max() > 1e-2
+
+
+@pytest.mark.parametrize(("heads", "kv_heads", "head_dim", "length", "block"), GRID)
+@torch.no_grad()
+def test_cache_gives_the_same_logits(heads, kv_heads, head_dim, length, block):
+    config = make_config(heads, kv_heads, head_dim)
+    model = make_model(config)
+    ids = torch.randint(0, 97, (2, length), generator=torch.Generator().manual_seed(length))
+    expected = oracle_of(model)(
+        ids, attention_mask=additive(block_causal_layout(length, block).dense()).expand(2, 1, -1, -1)
+    ).logits
+    cache = KVCache(config, 3, 64, dtype=torch.float32, device="cpu")
+    slots = torch.tensor([2, 0])
+    parts, start = [], 0
+    cut = length // 2 // block * block
+    for end in [cut, *range(cut + block, length, block), length]:
+        if end == start:
+            continue
+        attend = CachedAttention(
+            cache, slots, torch.tensor([start, start]), tokens=end - start, block_size=block, longest=end
+        )
+        parts.append(model.logits(model(ids[:, start:end], attend.positions, attend)))
+        start = end
+    torch.testing.assert_close(torch.cat(parts, 1), expected, atol=1e-4, rtol=0)
+
+
+@torch.no_grad()
+def test_rows_of_one_slot_see_each_other():
+    """The commit of a block and the next block in one call: the same as one after the other."""
+    config = make_config()
+    model = make_model(config)
+    ids = torch.randint(0, 97, (1, 16))
+    full = model(ids, torch.arange(16), DenseAttention(block_causal_layout(16, 4).dense()))
+    cache = KVCache(config, 1, 16, dtype=torch.float32, device="cpu")
+    attend = CachedAttention(cache, torch.tensor([0]), torch.tensor([0]), tokens=8, block_size=4, longest=8)
+    model(ids[:, :8], attend.positions, attend)
+    both = CachedAttention(cache, torch.tensor([0, 0]), torch.tensor([12, 8]), tokens=4, block_size=4, longest=16)
+    hidden = model(torch.stack((ids[0, 12:], ids[0, 8:12])), both.positions, both)
+    torch.testing.assert_close(hidden, torch.stack((full[0, 12:], full[0, 8:12])), atol=1e-4, rtol=0)
+
+
+@torch.no_grad()
+@pytest.mark.filterwarnings("ignore:flex_attention called without")
+def test_flex_attention_equals_dense():
+    model = make_model(make_config())
+    ids = torch.randint(0, 97, (1, 128))
+    layout = block_causal_layout(128, 4)
+    dense = model(ids, torch.arange(128), DenseAttention(layout.dense()))
+    torch.testing.assert_close(model(ids, torch.arange(128), flex_attention_for(layout)), dense, atol=1e-4, rtol=0)
+
+
+def test_checkpointing_changes_no_gradient():
+    ids = torch.randint(0, 97, (1, 9))
+    attend = DenseAttention(block_causal_layout(9, 1).dense())
+    gradients = []
+    for checkpointing in (False, True):
+        model = make_model(make_config())
+        model.checkpointing = checkpointing
+        model.logits(model(ids, torch.arange(9), attend)).square().mean().backward()
+        gradients.append([parameter.grad for parameter in model.parameters()])
+    for one, other in zip(*gradients, strict=True):
+        torch.testing.assert_close(one, other)
+
+
+def test_cache_refuses_what_does_not_fit():
+    config = make_config(max_position_embeddings=32)
+    with pytest.raises(DiceError, match="33 tokens are more than the 32 positions"):
+        KVCache(config, 1, 33, dtype=torch.float32, device="cpu")
+    cache = KVCache(config, 1, 8, dtype=torch.float32, device="cpu")
+    with pytest.raises(DiceError, match="12 tokens does not fit a cache of 8"):
+        CachedAttention(cache, torch.tensor([0]), torch.tensor([8]), tokens=4, block_size=4, longest=12)
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [({"num_key_value_heads": 3}, "not a multiple"), ({"head_dim": 15}, "odd"), ({"hidden_size": 0}, "positive")],
+)
+def test_impossible_geometry(changes, message):
+    with pytest.raises(DiceError, match=message):
+        make_config(**changes)

@@ -1,0 +1,56 @@
+"""Small models with weights large enough that every part matters, and transformers' Qwen3 with the same weights."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+import torch
+
+from dice.model.transformer import ModelConfig, Transformer
+
+
+def make_config(heads: int = 4, kv_heads: int = 2, head_dim: int = 16, **changes) -> ModelConfig:
+    values: dict[str, Any] = {
+        "vocab_size": 97,
+        "hidden_size": 48,
+        "intermediate_size": 80,
+        "num_hidden_layers": 3,
+        "num_attention_heads": heads,
+        "num_key_value_heads": kv_heads,
+        "head_dim": head_dim,
+    }
+    return ModelConfig(**(values | changes))
+
+
+def make_model(config: ModelConfig, seed: int = 0) -> Transformer:
+    """Weights large enough that every part matters, norms included."""
+    model = Transformer(config)
+    generator = torch.Generator().manual_seed(seed)
+    with torch.no_grad():
+        for parameter in model.parameters():
+            noise = torch.randn(parameter.shape, generator=generator)
+            parameter.copy_(1 + 0.3 * noise if parameter.dim() == 1 else 0.15 * noise)
+    return model.eval()
+
+
+def oracle_of(model: Transformer):
+    transformers = pytest.importorskip("transformers")
+    config = model.config
+    settings = transformers.Qwen3Config(
+        vocab_size=config.vocab_size,
+        hidden_size=config.hidden_size,
+        intermediate_size=config.intermediate_size,
+        num_hidden_layers=config.num_hidden_layers,
+        num_attention_heads=config.num_attention_heads,
+        num_key_value_heads=config.num_key_value_heads,
+        head_dim=config.head_dim,
+        rms_norm_eps=config.rms_norm_eps,
+        tie_word_embeddings=config.tie_word_embeddings,
+        max_position_embeddings=config.max_position_embeddings,
+        rope_parameters={"rope_type": "default", "rope_theta": config.rope_theta},
+        attn_implementation="eager",
+    )
+    oracle = transformers.Qwen3ForCausalLM(settings).eval()
+    oracle.load_state_dict(model.state_dict(), strict=True)
+    return oracle
