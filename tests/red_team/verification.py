@@ -2,7 +2,7 @@
 
     python tests/red_team/verification.py --backend cpu|cuda [--only NAME ...] [--out verdicts.jsonl]
 
-prints one line per candidate that was judged otherwise than its header says, a summary, and exits with 1 if there is any.
+prints a line for each candidate that was judged otherwise than its header says; the exit code is 1 if there is any.
 """
 
 from __future__ import annotations
