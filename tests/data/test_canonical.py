@@ -98,3 +98,26 @@ def test_anything_has_a_form(code):
     form = canonical(code)
     assert isinstance(form.text, str)
     assert isinstance(form.tokens, list)
+
+
+@pytest.mark.parametrize(
+    ("body", "same"),
+    [
+        ("y = torch.relu(x)\n        z = y * self.scale\n        return z.sum(dim=1)", True),
+        ("out = (torch.relu(x) * self.scale).sum(dim=1)\n        return out", True),
+        ("x = torch.relu(x)\n        x = x * self.scale\n        x = x.sum(dim=1)\n        return x", True),
+        ("y = torch.relu(x) * self.scale\n        z = y.sum(dim=1)\n        return z + y.sum()", False),
+        ("y = torch.relu(x)\n        x = x * self.scale\n        return (y * x).sum(dim=1)", False),
+    ],
+)
+def test_temporaries_do_not_matter_where_they_are_read_once(body, same):
+    plain = "y = torch.relu(x) * self.scale\n        return y.sum(dim=1)"
+    assert plain in PLAIN
+    assert (canonical(PLAIN.replace(plain, body)).model == canonical(PLAIN).model) is same
+
+
+def test_a_value_that_is_read_twice_stays():
+    twice = "y = torch.relu(x) * self.scale\n        return y.sum(dim=1) + y.mean()"
+    once = "return (torch.relu(x) * self.scale).sum(dim=1) + (torch.relu(x) * self.scale).mean()"
+    plain = "y = torch.relu(x) * self.scale\n        return y.sum(dim=1)"
+    assert canonical(PLAIN.replace(plain, twice)).model != canonical(PLAIN.replace(plain, once)).model

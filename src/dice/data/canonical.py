@@ -17,6 +17,8 @@ from dice.data.pair import parse_python
 
 HARNESS_FUNCTIONS = frozenset({"get_inputs", "get_init_inputs"})
 """Functions of the KernelBench format that choose shapes rather than compute."""
+_LONGEST_BODY = 400
+"""Statements of a function up to which temporaries are looked for: the search is quadratic."""
 _KEPT_NAMES = HARNESS_FUNCTIONS | {"forward"}
 _PLACEHOLDER = re.compile(r"_[agl]\d+_")
 _TOKEN = re.compile(r"[A-Za-z_]\w*|\d+(?:\.\d+)?(?:[eE][+-]?\d+)?|\"[^\"\n]*\"|'[^'\n]*'|[^\s\w]")
@@ -73,6 +75,51 @@ def _own_attributes(node: ast.ClassDef) -> set[str]:
         if isinstance(child, ast.Attribute) and isinstance(child.ctx, ast.Store):
             names.add(child.attr)
     return names
+
+
+def _loads(name: str, nodes: Iterable[ast.AST]) -> int:
+    return sum(
+        isinstance(node, ast.Name) and node.id == name and isinstance(node.ctx, ast.Load)
+        for root in nodes
+        for node in ast.walk(root)
+    )
+
+
+def _stores(name: str, node: ast.stmt) -> bool:
+    return isinstance(node, ast.Assign) and any(isinstance(one, ast.Name) and one.id == name for one in node.targets)
+
+
+class _Substitution(ast.NodeTransformer):
+    """Puts `value` where `name` is read."""
+
+    def __init__(self, name: str, value: ast.expr) -> None:
+        self.name, self.value = name, value
+
+    def visit_Name(self, node: ast.Name) -> ast.AST:
+        return self.value if node.id == self.name and isinstance(node.ctx, ast.Load) else node
+
+
+def without_temporaries(body: list[ast.stmt]) -> list[ast.stmt]:
+    """Straight-line statements with every value that the next statement reads once, and nothing else, put in its place.
+
+    `y = torch.relu(x); return y` becomes `return torch.relu(x)`, so that neither writing is another program.
+    """
+    if len(body) > _LONGEST_BODY:
+        return body
+    done: list[ast.stmt] = []
+    for position, node in enumerate(body):
+        while done and isinstance(node, ast.Assign | ast.Return) and node.value is not None:
+            last = done[-1]
+            if not (isinstance(last, ast.Assign) and len(last.targets) == 1 and isinstance(last.targets[0], ast.Name)):
+                break
+            name = last.targets[0].id
+            later = [] if isinstance(node, ast.Return) or _stores(name, node) else body[position + 1 :]
+            if _loads(name, [node]) != 1 or _loads(name, later):
+                break
+            node = _Substitution(name, last.value).visit(node)
+            done.pop()
+        done.append(node)
+    return done
 
 
 class _Scope:
@@ -167,6 +214,7 @@ class _Renamer(ast.NodeTransformer):
         else:
             name = self._lookup(node.name)
         node.returns = None
+        node.body = without_temporaries(node.body)
         self._function(node, node.body)
         node.name = name
         node.body = node.body or [ast.Pass()]

@@ -3,7 +3,7 @@
 Three checks, from certain to suggestive; the first that fires is reported with its evidence:
 
 text       the whole file is a problem's file but for comments, docstrings, annotations and layout
-structure  the model is a problem's model but for the names it chose (whatever the shapes that it is fed)
+structure  the model is a problem's model but for the names and temporaries it chose (whatever it is fed)
 ngram      most of what is distinctive in a problem occurs in the program: identifier-blind token n-grams that at most
            `max_sharing` of the benchmark's problems have, counted against the problem's
 
