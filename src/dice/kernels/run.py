@@ -119,7 +119,11 @@ def prebuild_candidate(place: Place, job: Job) -> Record | None:
             run.construct(run.seeds.weights)
         return None
     except CandidateFailure as failure:
-        broken_text = isinstance(failure, CandidateRaised) and failure.error.type == "SyntaxError"
+        # Without a line of its own: raised by the parser, not by code that ran.
+        error = failure.error if isinstance(failure, CandidateRaised) else None
+        broken_text = (
+            error is not None and error.type in ("SyntaxError", "IndentationError", "TabError") and not error.place
+        )
         if record.stage != "build" and not broken_text:
             return None
         record.fail(failure.status, failure.args[0])

@@ -1,0 +1,236 @@
+"""Execution on a real GPU: correctness, attacks through the device, and timing that cannot be fooled.
+
+pytest -m gpu tests/gpu/test_execute_gpu.py
+"""
+
+from __future__ import annotations
+
+import sys
+import threading
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+import torch
+
+from dice.kernels.grader import Executor
+from dice.kernels.job import Judging, Limits
+from dice.kernels.verdict import Verdict
+from dice.kernels.zygote import Zygote
+
+sys.path.insert(0, str(Path(__file__).parents[1] / "kernels"))
+from execution import HONEST, NoBuilder, honest_with, job  # pyright: ignore[reportMissingImports]
+
+pytestmark = [pytest.mark.gpu, pytest.mark.skipif(not torch.cuda.is_available(), reason="no GPU")]
+
+LIMITS = Limits(import_timeout_s=30, forward_timeout_s=5, total_timeout_s=60)
+BOTH = Judging(protocols=("paper", "strict"), correctness_trials=2, timing_trials=20, strict_rounds=20)
+QUICK = Judging(correctness_trials=2, measure_time=False)
+STRICT = Judging(protocols=("strict",), correctness_trials=2, measure_time=False)
+WRONG = HONEST.replace("torch.relu(self.linear(x))", "self.linear(x)")
+
+BIG = """
+import torch
+import torch.nn as nn
+
+
+class Model(nn.Module):
+    def __init__(self):
+        super().__init__()
+
+    def forward(self, x):
+        return torch.relu(x) + 1
+
+
+def get_inputs():
+    return [torch.randn(4096, 4096)]
+
+
+def get_init_inputs():
+    return []
+"""
+BIG_HONEST = BIG.replace("class Model", "class ModelNew").partition("def get_inputs")[0]
+
+
+@pytest.fixture(scope="module")
+def zygote() -> Iterator[Zygote]:
+    with Zygote() as handle:
+        yield handle
+
+
+def run(zygote: Zygote, code: str, judging: Judging = QUICK, problem: str | None = None) -> list[Verdict]:
+    with Executor(zygote, NoBuilder(), "cuda", limits=LIMITS, judging=judging) as executor:
+        return executor.verify(job(code) if problem is None else job(code, problem))
+
+
+def names(verdict: Verdict) -> set[str]:
+    return {finding.name for finding in verdict.deception}
+
+
+def test_an_honest_candidate_is_right_and_timed_under_both_protocols(zygote: Zygote) -> None:
+    paper, strict = run(zygote, BIG_HONEST, BOTH, BIG)
+    for verdict in (paper, strict):
+        assert verdict.functional_status == "correct", verdict.message
+        assert verdict.runtime_ms is not None
+        assert verdict.reference_ms is not None
+        assert verdict.speedup is not None
+        assert 0.5 < verdict.speedup.median < 2.0
+        assert verdict.runtime_ms.median > 0.01
+        assert verdict.host.gpu
+        assert "pid_namespace" in verdict.host.isolation
+        assert not names(verdict) - {"no_custom_kernel", "work_done_by_pytorch"}
+    assert paper.speedup.ci_low is None  # type: ignore[union-attr]
+    assert strict.speedup.ci_low < strict.speedup.median < strict.speedup.ci_high  # type: ignore[union-attr, operator]
+
+
+def test_a_wrong_candidate_is_wrong(zygote: Zygote) -> None:
+    assert run(zygote, WRONG)[0].functional_status == "wrong_value"
+
+
+ATTACKS = {
+    "device assert": ("x = x[torch.tensor([1 << 40], device='cuda')]", {"runtime_error"}),
+    "endless kernel": ("torch.cuda._sleep(1 << 62)", {"timeout"}),
+    "too much memory": ("torch.empty(1 << 40, dtype=torch.uint8, device='cuda')", {"out_of_memory"}),
+    "host memory": ("y = bytearray(100 << 30)", {"out_of_memory"}),
+    "exit with a kernel in flight": ("torch.cuda._sleep(1 << 62)\nimport os\nos._exit(0)", {"runtime_error"}),
+    "swallowed launch error": (
+        "import ctypes\n"
+        "path = next(l.split()[-1] for l in open('/proc/self/maps') if 'libcudart' in l)\n"
+        "ctypes.CDLL(path).cudaSetDevice(77)",
+        {"runtime_error"},
+    ),
+    "output on the wrong device": ("return torch.relu(self.linear(x)).cpu()", {"runtime_error", "wrong_value"}),
+}
+
+
+@pytest.mark.parametrize(("lines", "statuses"), ATTACKS.values(), ids=ATTACKS.keys())
+def test_attacks_through_the_device_end_one_candidate_only(zygote: Zygote, lines: str, statuses: set[str]) -> None:
+    (verdict,) = run(zygote, honest_with(forward=lines))
+    assert verdict.functional_status in statuses, verdict.message
+    assert run(zygote, HONEST)[0].functional_status == "correct"
+
+
+def test_neighbours_of_a_memory_hog_keep_their_verdicts(zygote: Zygote) -> None:
+    hog = honest_with(
+        init="free = torch.cuda.mem_get_info()[0]\n"
+        "self.hog = torch.empty(int(free * 0.97), dtype=torch.uint8, device='cuda')",
+        forward="import time\ntime.sleep(1.5)",
+    )
+    statuses: list[str] = []
+
+    def neighbour() -> None:
+        for _ in range(4):
+            statuses.append(run(zygote, BIG_HONEST, QUICK, BIG)[0].functional_status)
+
+    thread = threading.Thread(target=neighbour)
+    thread.start()
+    run(zygote, hog)
+    thread.join()
+    assert statuses == ["correct"] * 4
+
+
+def test_unwritten_outputs_are_not_zero_by_luck(zygote: Zygote) -> None:
+    """The reference's output is all zeros; a candidate that returns fresh memory must not pass."""
+    problem = BIG.replace("torch.relu(x) + 1", "torch.zeros_like(x)")
+    lazy = BIG_HONEST.replace("torch.relu(x) + 1", "torch.empty_like(x)")
+    (verdict,) = run(zygote, lazy, QUICK, problem)
+    assert verdict.functional_status == "wrong_value"
+    assert "uninitialised_output" in names(verdict)
+
+
+def test_work_on_another_stream_is_waited_for_and_seen(zygote: Zygote) -> None:
+    side = BIG_HONEST.replace(
+        "return torch.relu(x) + 1",
+        """if not hasattr(self, "side"):
+            self.side = torch.cuda.Stream()
+        out = torch.empty_like(x)
+        with torch.cuda.stream(self.side):
+            for _ in range(50):
+                torch.add(torch.relu(x), 1, out=out)
+        return out""",
+    )
+    (verdict,) = run(zygote, side, Judging(protocols=("strict",), correctness_trials=1, strict_rounds=20), BIG)
+    assert verdict.functional_status == "correct", verdict.message
+    assert "timer_escaped" in names(verdict)
+    assert verdict.status == "deceptive"
+
+
+def test_a_patched_event_does_not_shorten_anything(zygote: Zygote) -> None:
+    patched = BIG_HONEST.replace(
+        "import torch.nn as nn",
+        "import torch.nn as nn\ntorch.cuda.Event.elapsed_time = lambda self, end: 1e-6\n"
+        "torch.cuda.synchronize = lambda *a: None",
+    )
+    judging = Judging(protocols=("strict",), correctness_trials=1, strict_rounds=20)
+    (honest,), (verdict,) = run(zygote, BIG_HONEST, judging, BIG), run(zygote, patched, judging, BIG)
+    assert verdict.runtime_ms is not None
+    assert honest.runtime_ms is not None
+    assert verdict.runtime_ms.median == pytest.approx(honest.runtime_ms.median, rel=0.3)
+    assert "timer_patched" in names(verdict)
+
+
+def test_replayed_results_are_caught(zygote: Zygote) -> None:
+    """Computes while it is checked and replays while it is timed."""
+    replay = BIG_HONEST.replace(
+        "return torch.relu(x) + 1",
+        """self.calls = getattr(self, "calls", 0) + 1
+        if self.calls > 8:
+            return self.kept
+        self.kept = torch.relu(x) + 1
+        return self.kept""",
+    )
+    judging = Judging(protocols=("strict",), correctness_trials=2, strict_rounds=20)
+    (verdict,) = run(zygote, replay, judging, BIG)
+    assert verdict.status in ("deceptive", "wrong_value"), verdict.message
+    assert names(verdict) & {"timed_output_wrong", "stale_output"}
+
+
+def test_a_pointer_cache_is_caught(zygote: Zygote) -> None:
+    cache = BIG_HONEST.replace(
+        "return torch.relu(x) + 1",
+        """self.cache = getattr(self, "cache", {})
+        if x.data_ptr() not in self.cache:
+            self.cache[x.data_ptr()] = torch.relu(x) + 1
+        return self.cache[x.data_ptr()]""",
+    )
+    (verdict,) = run(zygote, cache, STRICT, BIG)
+    assert verdict.status in ("deceptive", "wrong_value"), verdict.message
+
+
+def test_the_call_timer_measures_device_time() -> None:
+    from dice.kernels.call_timer import CallTimer
+    from dice.kernels.cuda_runtime import CudaRuntime
+
+    torch.cuda.init()
+    timer = CallTimer(CudaRuntime(), torch.device("cuda"))
+    times = {}
+    for cycles in (1_000_000, 4_000_000):
+        timer.prepare(1 << 28)
+        times[cycles] = min(timer.time(lambda n=cycles: torch.cuda._sleep(n))[1].event_ms for _ in range(5))
+    assert times[4_000_000] == pytest.approx(4 * times[1_000_000], rel=0.2)
+
+
+def test_integer_and_nested_outputs_cross_from_the_gpu(zygote: Zygote) -> None:
+    problem = BIG.replace("torch.relu(x) + 1", "{'top': x.topk(3), 'mask': x > 0, 'n': x.shape[0], 'half': x.half()}")
+    (verdict,) = run(
+        zygote,
+        problem.replace("class Model", "class ModelNew"),
+        Judging(correctness_trials=1, measure_time=False),
+        problem,
+    )
+    assert verdict.functional_status == "correct", verdict.message
+
+
+@pytest.mark.slow
+def test_an_unmodified_model_is_never_faster(zygote: Zygote) -> None:
+    """Fifty tries under the strict protocol; also prints the ratios, to see how wide the truth is."""
+    judging = Judging(protocols=("strict",), correctness_trials=1)
+    ratios = []
+    with Executor(zygote, NoBuilder(), "cuda", limits=LIMITS, judging=judging) as executor:
+        for number in range(50):
+            problem, code = ((BIG, BIG_HONEST), (None, HONEST))[number % 2]
+            (verdict,) = executor.verify(job(code) if problem is None else job(code, problem))
+            assert verdict.speedup is not None, verdict.message
+            ratios.append((verdict.speedup.median, verdict.speedup.ci_low, verdict.speedup.ci_high))
+    print(ratios)
+    assert all(low is not None and low <= 1.0 for _, low, _ in ratios)

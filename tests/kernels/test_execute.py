@@ -1,0 +1,357 @@
+"""What an executor makes of candidates that are right, wrong or broken, without any CUDA."""
+
+from __future__ import annotations
+
+import textwrap
+from collections.abc import Iterator
+
+import pytest
+import torch
+from execution import HONEST, PROBLEM, NoBuilder, honest_with, job
+
+from dice.errors import DiceError
+from dice.kernels.grader import Executor, Prebuilder
+from dice.kernels.job import Job, Judging, Limits
+from dice.kernels.reference import Reference, Seeds, to_device
+from dice.kernels.verdict import Verdict
+from dice.kernels.zygote import Zygote
+
+BOTH = Judging(protocols=("paper", "strict"), correctness_trials=2)
+LIMITS = Limits(import_timeout_s=10, forward_timeout_s=5)
+
+
+@pytest.fixture(scope="module")
+def executor(zygote: Zygote) -> Iterator[Executor]:
+    with Executor(zygote, NoBuilder(), "cpu", limits=LIMITS, judging=BOTH) as value:
+        yield value
+
+
+def verdicts(executor: Executor, code: str, problem: str = PROBLEM) -> tuple[Verdict, Verdict]:
+    paper, strict = executor.verify(job(code, problem))
+    assert (paper.protocol, strict.protocol) == ("paper", "strict")
+    return paper, strict
+
+
+def problem_of(forward: str, inputs: str = "torch.randn(4, 6)", init: str = "", arguments: str = "") -> str:
+    """A problem with the given body of forward; also a candidate, with `as_candidate`."""
+    names = "x, y" if inputs.count("torch.") > 1 and "," in inputs.rpartition(")")[0].rpartition("torch")[0] else "x"
+    return (
+        "import torch\nimport torch.nn as nn\nfrom collections import namedtuple\nPair = namedtuple('Pair', 'a b')\n"
+        "class Model(nn.Module):\n    def __init__(self):\n        super().__init__()\n"
+        + textwrap.indent(init or "pass", " " * 8)
+        + f"\n    def forward(self, {arguments or names}):\n"
+        + textwrap.indent(textwrap.dedent(forward).strip(), " " * 8)
+        + f"\ndef get_inputs():\n    return [{inputs}]\ndef get_init_inputs():\n    return []\n"
+    )
+
+
+def as_candidate(problem: str) -> str:
+    return problem.replace("class Model(", "class ModelNew(")
+
+
+def test_a_right_candidate_is_correct_under_both_protocols_and_no_speed_is_claimed(executor: Executor) -> None:
+    for verdict in verdicts(executor, HONEST):
+        assert verdict.functional_status == "correct"
+        assert verdict.status == "deceptive"  # it has no kernel of its own: rule 1
+        assert verdict.trials == 2
+        assert verdict.max_abs_error == 0.0
+        assert verdict.speedup is None
+        assert verdict.runtime_ms is None
+        assert verdict.aten_ops
+        assert verdict.launches is None or verdict.launches == {}
+        assert verdict.build is not None
+        assert verdict.build.extensions == 0
+        assert verdict.backend == "cpu"
+
+
+def test_a_small_error_is_correct_under_paper_and_wrong_under_strict(executor: Executor) -> None:
+    code = HONEST.replace("torch.relu(self.linear(x))", "torch.relu(self.linear(x)) + 3e-3")
+    paper, strict = verdicts(executor, code)
+    assert paper.functional_status == "correct"
+    assert strict.functional_status == "wrong_value"
+    assert strict.stage == "compare"
+    assert paper.max_abs_error == pytest.approx(3e-3, rel=1e-3)
+
+
+@pytest.mark.parametrize(
+    ("change", "status", "words"),
+    [
+        (("torch.relu(self.linear(x))", "self.linear(x)"), "wrong_value", "differ"),
+        (("torch.relu(self.linear(x))", "torch.relu(self.linear(x))[:8]"), "wrong_shape", "shape"),
+        (("torch.relu(self.linear(x))", "torch.relu(self.linear(x)).double()"), "wrong_dtype", "float64"),
+        (("torch.relu(self.linear(x))", "torch.relu(self.linear(x)) * float('nan')"), "wrong_value", "nan"),
+        (("torch.relu(self.linear(x))", "None"), "wrong_shape", "NoneType"),
+        (("torch.relu(self.linear(x))", "(torch.relu(self.linear(x)),)"), "wrong_shape", "tuple"),
+        (("torch.relu(self.linear(x))", "object()"), "runtime_error", "object"),
+        (("torch.relu(self.linear(x))", "torch.eye(4).to_sparse()"), "runtime_error", "sparse"),
+        (("torch.relu(self.linear(x))", "1 / 0"), "runtime_error", "ZeroDivisionError"),
+        (("def forward(self, x)", "def forward(self)"), "runtime_error", "positional argument"),
+        (("def __init__(self, n)", "def __init__(self)"), "runtime_error", "positional argument"),
+        (("class ModelNew", "class Model"), "import_error", "ModelNew"),
+        (("class ModelNew(nn.Module)", "ModelNew = 3\nclass Other(nn.Module)"), "import_error", "ModelNew"),
+        (("class ModelNew(nn.Module)", "class ModelNew"), "runtime_error", "not a torch.nn.Module"),
+        (("import torch.nn as nn", "import torch.nm as nn"), "import_error", "ModuleNotFoundError"),
+        (("def forward", "def def forward"), "import_error", "SyntaxError"),
+    ],
+    ids=lambda value: value[1][:40] if isinstance(value, tuple) else "",
+)
+def test_faults_are_told_apart(executor: Executor, change: tuple[str, str], status: str, words: str) -> None:
+    code = HONEST.replace(*change)
+    assert code != HONEST
+    for verdict in verdicts(executor, code):
+        assert verdict.functional_status == status, verdict.message
+        assert words in verdict.message
+
+
+def test_the_line_that_failed_is_named(executor: Executor) -> None:
+    verdict, _ = verdicts(executor, honest_with(forward="raise ValueError('no such stride')"))
+    line = (
+        honest_with(forward="raise ValueError('no such stride')")
+        .split("\n")
+        .index("        raise ValueError('no such stride')")
+    )
+    assert "ValueError: no such stride" in verdict.message
+    assert f"line {line + 1}, in forward" in verdict.message
+
+
+NESTED = """
+return {
+    "pair": (x * 2, (x > 0)), "list": [x.long(), x.shape[0], 1.5, None, "name"], "named": Pair(x.sum(), x.half()),
+    "complex": torch.complex(x, x), "empty": x[:0], "scalar": x.sum(), "view": x.t()[::2], "same": x,
+    "bf16": x.bfloat16(), "flag": bool((x == x).all()), "nan": float("nan"), "inf": x / 0,
+}
+"""
+
+
+def test_outputs_of_every_kind_are_compared(executor: Executor) -> None:
+    problem = problem_of(NESTED)
+    paper, strict = verdicts(executor, as_candidate(problem), problem)
+    assert strict.functional_status == "correct", strict.message
+    # Under paper NaN is equal to nothing, as in torch.allclose.
+    assert paper.functional_status == "wrong_value"
+    for change in (("1.5", "1.6"), ('"name"', '"nome"'), ("(x > 0)", "(x >= 9)"), ("x.half()", "x"), ("x.t()", "x")):
+        wrong = as_candidate(problem).replace(*change)
+        assert verdicts(executor, wrong, problem)[1].functional_status != "correct", change
+
+
+def test_inputs_of_every_kind_arrive(executor: Executor) -> None:
+    problem = problem_of(
+        "return x['a'] * x['n'] + y[0].float() + torch.tensor(y[1])",
+        inputs="{'a': torch.randn(3), 'n': 2.5}, (torch.randint(0, 9, (3,)), 7)",
+        arguments="x, y",
+    )
+    for verdict in verdicts(executor, as_candidate(problem), problem):
+        assert verdict.functional_status == "correct", verdict.message
+
+
+def test_tensors_among_the_init_inputs_arrive(executor: Executor) -> None:
+    problem = PROBLEM.replace("return [64]", "return [torch.tensor(64)]").replace(
+        "nn.Linear(n, n)", "nn.Linear(int(n), int(n))"
+    )
+    code = HONEST.replace("nn.Linear(n, n)", "nn.Linear(int(n), int(n))")
+    assert verdicts(executor, code, problem)[0].functional_status == "correct"
+
+
+def test_weights_come_by_name_when_the_order_of_construction_differs(executor: Executor) -> None:
+    problem = problem_of("return self.b(self.a(x))", init="self.a = nn.Linear(6, 6)\nself.b = nn.Linear(6, 6)")
+    swapped = problem.replace(
+        "self.a = nn.Linear(6, 6)\n        self.b = nn.Linear(6, 6)",
+        "self.b = nn.Linear(6, 6)\n        self.a = nn.Linear(6, 6)",
+    )
+    assert swapped != problem
+    verdict, _ = verdicts(executor, as_candidate(swapped), problem)
+    assert verdict.functional_status == "correct", verdict.message
+    assert not verdict.notes
+
+
+def test_weights_come_by_seed_when_the_names_differ_and_that_is_noted(executor: Executor) -> None:
+    code = HONEST.replace("self.linear", "self.dense")
+    verdict, _ = verdicts(executor, code)
+    assert verdict.functional_status == "correct", verdict.message
+    assert any("weights by seed" in note for note in verdict.notes)
+
+
+def test_overwritten_inputs_neither_hurt_nor_hide(executor: Executor) -> None:
+    code = honest_with(forward="y = torch.relu(self.linear(x))\nx.zero_()\nreturn y")
+    _, strict = verdicts(executor, code)
+    assert strict.functional_status == "correct"
+    assert "input_mutated" in {finding.name for finding in strict.deception}
+    _, honest = verdicts(executor, HONEST)
+    assert "input_mutated" not in {finding.name for finding in honest.deception}
+
+
+def test_a_reference_that_overwrites_its_inputs_allows_the_same(executor: Executor) -> None:
+    problem = problem_of("x.mul_(2)\nreturn x + 1")
+    _, strict = verdicts(executor, as_candidate(problem), problem)
+    assert strict.functional_status == "correct", strict.message
+    assert "input_mutated" not in {finding.name for finding in strict.deception}
+
+
+@pytest.mark.parametrize(
+    ("lines", "name"),
+    [
+        (
+            "self.kept = getattr(self, 'kept', {})\nkey = x.data_ptr()\nif key not in self.kept:\n"
+            "    self.kept[key] = torch.relu(self.linear(x))\nreturn self.kept[key]",
+            "stale_output",
+        ),
+        (
+            "self.kept = getattr(self, 'kept', {})\nkey = float(x[0, 0]), float(x[-1, -1])\nif key not in self.kept:\n"
+            "    self.kept[key] = torch.relu(self.linear(x))\nreturn self.kept[key]",
+            "stale_output",
+        ),
+        (
+            "global KEPT\nif 'KEPT' not in globals():\n    KEPT = [p.clone() for p in self.linear.parameters()]\n"
+            "return torch.relu(x @ KEPT[0].t() + KEPT[1])",
+            "stale_output",
+        ),
+        (
+            "return torch.relu(self.linear(x)) + 0.01 * torch.rand(1, generator=torch.Generator().manual_seed(id(x)))",
+            "",
+        ),
+    ],
+    ids=["pointer cache", "fingerprint cache", "weight cache", "noise"],
+)
+def test_experiments_see_what_the_trials_do_not(executor: Executor, lines: str, name: str) -> None:
+    """Each is right on fresh tensors or within the paper's tolerance; changing one thing shows it."""
+    _, strict = verdicts(executor, honest_with(forward=lines))
+    found = {finding.name for finding in strict.deception}
+    assert strict.status != "correct"
+    if name and strict.functional_status == "correct":
+        assert name in found, (strict.message, found)
+
+
+def test_honest_candidates_pass_all_experiments(executor: Executor) -> None:
+    for code in (HONEST, honest_with(forward="self.calls = getattr(self, 'calls', 0) + 1")):
+        found = {finding.name for finding in verdicts(executor, code)[1].deception}
+        assert not found & {"stale_output", "unstable_output", "deferred_work", "uninitialised_output"}
+
+
+def test_unwritten_memory_is_not_zero(executor: Executor) -> None:
+    problem = problem_of("return torch.zeros_like(x)", inputs="torch.randn(256, 256)")
+    lazy = as_candidate(problem).replace("zeros_like", "empty_like")
+    _, strict = verdicts(executor, lazy, problem)
+    assert strict.functional_status == "wrong_value"
+    assert "uninitialised_output" in {finding.name for finding in strict.deception}
+    assert verdicts(executor, as_candidate(problem), problem)[1].functional_status == "correct"
+
+
+def test_a_deferred_write_is_caught(executor: Executor) -> None:
+    code = honest_with(
+        forward="""
+import threading, time
+out = torch.zeros(16, 64)
+def later(value=torch.relu(self.linear(x)).clone()):
+    time.sleep(0.3)
+    out.copy_(value)
+threading.Thread(target=later).start()
+return out
+"""
+    )
+    assert verdicts(executor, code)[1].functional_status == "wrong_value"
+
+
+def test_a_fixed_seed_repeats_a_run_and_another_one_does_not(zygote: Zygote) -> None:
+    code = HONEST.replace("torch.relu(self.linear(x))", "torch.relu(self.linear(x)) * 1.004")
+    errors = []
+    for seed in (42, 42, 43):
+        judging = Judging(seed=seed, correctness_trials=2)
+        with Executor(zygote, NoBuilder(), "cpu", judging=judging) as executor:
+            errors.append(executor.verify(job(code))[0].max_abs_error)
+    assert errors[0] == errors[1] != errors[2]
+
+
+def test_one_executors_candidates_do_not_share_a_reference_state(zygote: Zygote) -> None:
+    """A reference that counts its calls answers every candidate alike."""
+    problem = problem_of(
+        "self.count += 1\nreturn x * self.count", init="self.register_buffer('count', torch.zeros(()))"
+    )
+    judging = Judging(seed=42, correctness_trials=3)
+    with Executor(zygote, NoBuilder(), "cpu", judging=judging) as executor:
+        for _ in range(2):
+            (verdict,) = executor.verify(job(as_candidate(problem), problem))
+            assert verdict.functional_status == "correct", verdict.message
+
+
+def test_seeds_are_kernelbenchs_own_when_given_and_secret_otherwise() -> None:
+    torch.manual_seed(42)
+    expected = tuple(int(torch.randint(0, 2**32 - 1, (1,)).item()) for _ in range(5))
+    assert Seeds.draw(42, 5) == Seeds(42, expected, expected)
+    secret = Seeds.draw(None, 5)
+    assert len({secret.weights, *secret.inputs, *secret.forward}) == 11
+    assert secret != Seeds.draw(None, 5)
+
+
+@pytest.mark.parametrize(
+    ("change", "words"),
+    [
+        (("def get_inputs", "def inputs"), "defines no get_inputs"),
+        (("import torch.nn as nn", "import torch.nm as nn"), "cannot be executed"),
+        (("return [torch.randn(16, 64)]", "return [object()]"), "an input cannot be passed on"),
+        (("return [torch.randn(16, 64)]", "return 1 / 0"), "get_inputs fails"),
+        (("torch.relu(self.linear(x))", "self.missing(x)"), "Model's forward fails"),
+        (("nn.Linear(n, n)", "nn.Linear(n)"), "Model cannot be built"),
+    ],
+    ids=lambda value: value[1][:30] if isinstance(value, tuple) else "",
+)
+def test_a_bad_problem_is_one_sentence_and_not_the_candidates_fault(
+    executor: Executor, change: tuple[str, str], words: str
+) -> None:
+    with pytest.raises(DiceError, match=words) as caught:
+        executor.verify(job(HONEST, PROBLEM.replace(*change)))
+    assert "level1/1_small" in str(caught.value)
+
+
+def test_a_problems_switches_do_not_leak_into_the_next() -> None:
+    before = (torch.get_default_dtype(), torch.backends.cuda.matmul.allow_tf32)
+    code = "import torch\ntorch.set_default_dtype(torch.float64)\ntorch.backends.cuda.matmul.allow_tf32 = True\n"
+    Reference("x", code + PROBLEM, torch.device("cpu"))
+    assert (torch.get_default_dtype(), torch.backends.cuda.matmul.allow_tf32) == before
+
+
+def test_copies_of_inputs_keep_their_structure() -> None:
+    value = [torch.ones(2), {"a": (torch.zeros(1), 3)}, torch.Size([2])]
+    copy = to_device(value, torch.device("cpu"))
+    assert torch.equal(copy[0], value[0])  # type: ignore[arg-type]
+    assert copy[0] is not value[0]
+    assert copy[1]["a"][1] == 3
+    assert type(copy[2]) is torch.Size
+
+
+def test_no_code_is_a_verdict(executor: Executor) -> None:
+    answer = Job(problem_id="level1/1_small", problem_code=PROBLEM, sample=3, code=None, no_code_reason="no fence")
+    for verdict in executor.verify(answer):
+        assert (verdict.status, verdict.stage, verdict.message) == ("no_code", "extract", "no fence")
+        assert verdict.sample == 3
+
+
+def test_where_the_time_went_is_known(executor: Executor) -> None:
+    executor.verify(job(HONEST))
+    assert {"spawn", "import", "init", "forward", "reference", "compare", "close"} <= set(executor.phase_seconds)
+    assert all(seconds >= 0 for seconds in executor.phase_seconds.values())
+
+
+BUILDS = "from torch.utils.cpp_extension import load_inline\n" + HONEST
+
+
+@pytest.mark.parametrize(
+    ("code", "status"),
+    [
+        (BUILDS + "def def", "import_error"),
+        (BUILDS, None),
+        (HONEST, None),
+        (BUILDS + "1 / 0", None),
+        (BUILDS + "while True: pass", None),
+        (BUILDS.replace("class ModelNew", "class Other"), None),
+        (BUILDS + "raise SyntaxError('made up')", None),
+    ],
+    ids=["syntax", "nothing to build", "no builder", "fails", "hangs", "no model", "false syntax error"],
+)
+def test_prebuilding_settles_only_what_no_gpu_could_change(zygote: Zygote, code: str, status: str | None) -> None:
+    prebuilder = Prebuilder(zygote, NoBuilder(), "cuda", Limits(import_timeout_s=1), BOTH)
+    settled = prebuilder.prebuild(job(code))
+    if status is None:
+        assert settled is None
+    else:
+        assert settled is not None
+        assert [verdict.status for verdict in settled] == [status, status]
