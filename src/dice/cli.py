@@ -24,6 +24,7 @@ STAGES = {
     "schedule": ("dice.data.schedule", "plan which problems each RL step takes"),
     "structural": ("dice.data.structural", "write attention and MLP blocks of language models as problems"),
     "schema": ("dice.schema", "write the JSON Schemas of rows and configuration"),
+    "synth": ("dice.data.synthetic.stage", "write synthetic pairs of PyTorch and CUDA programs"),
     "verify": ("dice.kernels.verify", "build, run, judge and time CUDA kernels"),
     "mini": ("dice.data.mini", "write the mini benchmark as a folder of problem files"),
 }

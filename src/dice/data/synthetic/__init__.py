@@ -1,0 +1,29 @@
+"""Synthetic pairs: PyTorch programs and the CUDA programs that compute the same, drawn from a seed.
+
+    from dice.data.synthetic import NANO, generate
+    pair = generate(NANO, seed=7, index=12)
+
+docs/synthetic.md explains families, styles, scales, flaws and what is held out.
+"""
+
+from dice.data.synthetic.config import NANO, TINY, SyntheticConfig, with_changes
+from dice.data.synthetic.families import Family, families, heldout_families
+from dice.data.synthetic.flaws import FLAWS, Expected, flawed_pair
+from dice.data.synthetic.generator import generate, pairs
+from dice.data.synthetic.reachable import count_reachable
+
+__all__ = [
+    "FLAWS",
+    "NANO",
+    "TINY",
+    "Expected",
+    "Family",
+    "SyntheticConfig",
+    "count_reachable",
+    "families",
+    "flawed_pair",
+    "generate",
+    "heldout_families",
+    "pairs",
+    "with_changes",
+]

@@ -24,7 +24,10 @@ class SyntheticConfig:
     heldout: bool = False
     """Draw only programs around a held-out family (for evaluation); training never sees one."""
     level_weights: tuple[float, float, float] | None = None
-    """Weights of levels 1, 2, 3; None: (4, 5, 2) at nano scale and (5, 4, 1) at tiny scale."""
+    """Weights of levels 1, 2, 3; None: (4, 5, 2) at nano scale and (5, 4, 0) at tiny scale."""
+    max_answer_chars: int | None = None
+    """Longest answer of levels 1 and 2, in characters; None: no limit at nano scale, 1100 at tiny scale
+    (of a small BPE: 250 tokens in the median, 370 at most)."""
     families: tuple[str, ...] | None = None
     """Names of the anchor families to draw from; None: all that the scale has."""
     flawed_share: float = 0.0
@@ -47,9 +50,14 @@ class SyntheticConfig:
         return self.shapes == "small" or (self.shapes == "auto" and self.scale == "tiny")
 
     @property
+    def longest_answer(self) -> int:
+        """Characters that an answer of level 1 or 2 may have."""
+        return self.max_answer_chars or (1100 if self.scale == "tiny" else 1 << 30)
+
+    @property
     def levels(self) -> tuple[float, float, float]:
         """Weights of levels 1, 2, 3."""
-        return self.level_weights or ((5, 4, 1) if self.scale == "tiny" else (4, 5, 2))
+        return self.level_weights or ((5, 4, 0) if self.scale == "tiny" else (4, 5, 2))
 
 
 TINY = SyntheticConfig(scale="tiny")

@@ -15,10 +15,18 @@ from dice.data.synthetic.config import SyntheticConfig
 
 Item = TypeVar("Item")
 
-_FEATURES_LARGE = (64, 96, 100, 128, 192, 200, 256, 257, 320, 384, 500, 512, 640, 768, 1000, 1024, 1536, 2048, 4096)
-_FEATURES_SMALL = (12, 16, 17, 20, 24, 30, 32, 33, 40, 48, 50, 60, 63, 64, 80, 96, 100, 128)
+FEATURES = (
+    (64, 96, 100, 128, 192, 200, 256, 257, 320, 384, 500, 512, 640, 768, 1000, 1024, 1536, 2048, 4096),
+    (12, 16, 17, 20, 24, 30, 32, 33, 40, 48, 50, 60, 63, 64, 80, 96, 100, 128),
+)
+"""Sizes of a last dimension: large, small."""
 _BATCH = (1, 2, 3, 4, 6, 8, 10, 12, 16, 24, 32, 48, 64, 96, 100, 128, 192, 256, 384, 512, 768, 1024, 1500, 2048, 4096)
-_BATCH_LARGE = (*_BATCH, 8192, 10000, 16384, 32768, 65536)
+BATCHES = ((*_BATCH, 8192, 10000, 16384, 32768, 65536), _BATCH)
+"""Sizes of a first dimension: large, small."""
+ELEMENTS = ((2e5, 1e7), (256.0, 6000.0))
+"""Fewest and most elements that a main tensor aims at: large, small."""
+BLOCKS = (64, 128, 128, 256, 256, 256, 512, 512, 1024)
+"""Threads of a block."""
 _CHANNELS_LARGE = (4, 8, 16, 24, 32, 48, 64, 96, 128)
 _CHANNELS_SMALL = (2, 3, 4, 5, 6, 8, 12)
 _SIDES_LARGE = (16, 20, 28, 32, 40, 48, 56, 64, 80, 96, 112, 128)
@@ -52,20 +60,20 @@ class Draw:
 
     def number(self, low: float, high: float, step: float = 0.05) -> float:
         """A short decimal number in [low, high], not zero."""
-        return round(low + step * self.rng.randrange(int((high - low) / step + 1.5)), 4) or high
+        return round(low + step * self.rng.randrange(int((high - low) / step + 1.5)), 4) or float(high)
 
     def elements(self) -> float:
         """Target number of elements of the main tensor."""
-        low, high = (256, 6000) if self.small else (2e5, 1e7)
+        low, high = ELEMENTS[self.small]
         return math.exp(self.rng.uniform(math.log(low), math.log(high)))
 
     def features(self) -> int:
         """Size of a last dimension of independent features."""
-        return self.pick(_FEATURES_SMALL if self.small else _FEATURES_LARGE)
+        return self.pick(FEATURES[self.small])
 
     def batch(self, per_item: int) -> int:
         """A batch size that brings the whole near the target number of elements."""
-        return nearest(_BATCH if self.small else _BATCH_LARGE, self.elements() / per_item)
+        return nearest(BATCHES[self.small], self.elements() / per_item)
 
     def channels(self) -> int:
         """Number of channels of an image or a sequence."""
@@ -110,12 +118,15 @@ class Words:
     size: str = "n"
     column: str = "j"
     row: str = "row"
-    block: int = 256
+    block: int = 64
+    short: bool = True
+    """Shortest texts: `n / 64 + 1` blocks, the block size as a number, no const, declarations in the call."""
     block_name: str = ""
     """Name of the variable of the block size; empty: numbers written in the launch."""
     grid_name: str = "grid"
     dim3: bool = False
     kernel: str = "{}_kernel"
+    """`{}` is the label of the operators; at tiny scale labels are empty and the names `kernel` and `run`."""
     function: str = "{}_cuda"
     fused: str = "{}"
     restrict: bool = False
@@ -187,7 +198,7 @@ _RESERVED |= {
 def draw_words(d: Draw) -> Words:
     """The author's habits; the plain style at tiny scale."""
     if d.tiny:
-        return Words()
+        return Words(kernel="kernel{}", function="run{}")
     pick, chance = d.pick, d.chance
     block_name, grid_name = pick(
         (("", ""), ("block_size", "grid_size"), ("threads", "blocks"), ("block_size", "num_blocks"))
@@ -200,7 +211,8 @@ def draw_words(d: Draw) -> Words:
         size=pick(("n", "size", "numel", "total", "num_elements", "count")),
         column=pick(("j", "c", "col", "e", "d")),
         row=pick(("row", "r_idx", "line", "sample", "row_idx")),
-        block=pick((64, 128, 128, 256, 256, 256, 512, 512, 1024)),
+        short=False,
+        block=pick(BLOCKS),
         block_name=block_name,
         grid_name=grid_name or "grid",
         dim3=chance(0.15),

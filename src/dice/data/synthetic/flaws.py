@@ -316,8 +316,13 @@ _START_WITH = {
 """Families from which a flaw is sooner found."""
 
 
-def flawed_pair(config: SyntheticConfig, seed: int, index: int, flaw: str | None = None) -> Pair:
-    """Pair `index` with a flaw (drawn, unless named). Raises HarnessError when no program could carry it."""
+def flawed_pair(
+    config: SyntheticConfig, seed: int, index: int, flaw: str | None = None, leaks: Callable[[str], bool] | None = None
+) -> Pair:
+    """Pair `index` with a flaw (drawn, unless named). Raises HarnessError when no program could carry it.
+
+    `leaks`: says of a PyTorch program whether it must not be used.
+    """
     name = flaw or Draw(config, seed, index, 254).pick(tuple(FLAWS))
     make, expected = FLAWS[name]
     allowed = _START_WITH.get(name)
@@ -328,7 +333,7 @@ def flawed_pair(config: SyntheticConfig, seed: int, index: int, flaw: str | None
     for attempt in range(ATTEMPTS):
         plan_ = sketch(config, seed, index + _SEED_SHIFT * (attempt + 1), slow=name == "slow")
         texts = make(plan_)
-        if texts is not None:
+        if texts is not None and not (leaks and leaks(texts[0])):
             pytorch, answer = texts
             return make_pair(plan_, pair_id(config, seed, index), pytorch, answer, flaw=name, expected=expected.facts())
     raise HarnessError(f"no program could carry the flaw '{name}' for seed {seed}, index {index}.")

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 
 from dice.data.pair import Pair
 from dice.data.synthetic.config import SyntheticConfig
@@ -11,14 +11,27 @@ from dice.data.synthetic.flaws import flawed_pair
 from dice.data.synthetic.sketch import pair_id, sketch, write_pair
 
 
-def generate(config: SyntheticConfig, seed: int, index: int) -> Pair:
-    """The pair. A pure function of its arguments."""
+Leaks = Callable[[str], bool]
+"""Says of a PyTorch program whether it must not be in the data (e.g. because it is a benchmark problem)."""
+
+
+def generate(config: SyntheticConfig, seed: int, index: int, leaks: Leaks | None = None) -> Pair:
+    """The pair. A pure function of its arguments; programs that leak or have too long an answer are drawn anew."""
     if config.flawed_share and Draw(config, seed, index, 255).random() < config.flawed_share:
-        return flawed_pair(config, seed, index)
-    return write_pair(sketch(config, seed, index), pair_id(config, seed, index))
+        return flawed_pair(config, seed, index, leaks=leaks)
+    first = 0
+    while True:
+        plan = sketch(config, seed, index, first=first)
+        pair = write_pair(plan, pair_id(config, seed, index))
+        too_long = plan.program.level < 3 and len(pair.cuda_code) > config.longest_answer
+        if not too_long and not (leaks and leaks(pair.pytorch_code)):
+            return pair
+        first = plan.attempt + 1
 
 
-def pairs(config: SyntheticConfig, seed: int, count: int, start: int = 0) -> Iterator[Pair]:
+def pairs(
+    config: SyntheticConfig, seed: int, count: int, start: int = 0, leaks: Leaks | None = None
+) -> Iterator[Pair]:
     """Pairs `start` to `start + count - 1`."""
     for index in range(start, start + count):
-        yield generate(config, seed, index)
+        yield generate(config, seed, index, leaks)

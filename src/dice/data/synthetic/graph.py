@@ -298,6 +298,7 @@ class Builder:
         # authors either give sizes and hyper-parameters to the constructor or write them down where they are used
         self.uses_arguments = draw.chance(0.35 if draw.tiny else 0.6)
         self.modules = draw.chance(0.4)
+        self.result_name = "x" if draw.tiny else draw.pick(("x", "x", "h", "input", "data"))
         self.named_dims = draw.chance(0.6)
 
     def attempt(self, make: Callable[[Builder, Value], Value], x: Value) -> Value | None:
@@ -422,7 +423,7 @@ class Builder:
         exact: bool = False,
     ) -> Value:
         """Append an operator and return its result."""
-        out = Value(inputs[0].shape if shape is None else shape, "h", "", dtype, probes, exact)
+        out = Value(inputs[0].shape if shape is None else shape, self.result_name, "", dtype, probes, exact)
         self.steps.append(Step(family, label or family, code, tuple(inputs), out, body))
         return out
 

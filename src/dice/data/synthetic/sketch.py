@@ -32,6 +32,7 @@ class Sketch:
     words: Words
     fused: bool
     slow: bool
+    attempt: int
 
 
 @lru_cache(maxsize=64)
@@ -76,9 +77,13 @@ def _choose(d: Draw, pool: tuple[Family, ...], weights: dict[str, float]) -> Fam
     return d.weighted(pool, [weights.get(family.group, 1.0) for family in pool])
 
 
-def sketch(config: SyntheticConfig, seed: int, index: int, slow: bool | None = None) -> Sketch:
-    """Draw the program and how its kernels are written. `slow` forces or forbids the slow styles."""
-    for attempt in range(ATTEMPTS):
+def sketch(config: SyntheticConfig, seed: int, index: int, slow: bool | None = None, first: int = 0) -> Sketch:
+    """Draw the program and how its kernels are written. `slow` forces or forbids the slow styles.
+
+    `first`: the first attempt that counts, for a caller that could not use an earlier one. Raises HarnessError when no
+    attempt gives a program.
+    """
+    for attempt in range(first, ATTEMPTS):
         draw = Draw(config, seed, index, attempt)
         try:
             program = _program(draw)
@@ -89,8 +94,8 @@ def sketch(config: SyntheticConfig, seed: int, index: int, slow: bool | None = N
         is_slow = (not draw.tiny and draw.chance(config.slow_share)) if slow is None else slow
         groups = plan(program, fused)
         styles = [choose_style(group, draw, is_slow) for group in groups]
-        return Sketch(draw, program, groups, styles, words, fused, is_slow)
-    raise HarnessError(f"no program could be drawn for seed {seed}, index {index} under {config}.")
+        return Sketch(draw, program, groups, styles, words, fused, is_slow, attempt)
+    raise HarnessError(f"No program could be drawn for seed {seed}, index {index}; loosen the limits of {config}.")
 
 
 def _program(draw: Draw) -> Program:

@@ -79,7 +79,7 @@ class _Product:
         row = f"int {w.row} = ({i} / {self.N}) % {self.M};" if self.anchor.batch else f"int {w.row} = {i} / {self.N};"
         body = [f"int batch = {i} / ({self.M} * {self.N});"] if self.anchor.batch else []
         body += [row, f"int {column} = {i} % {self.N};", *self.dot(w.row, column), *self.store(i)]
-        first = f"int {i} = blockIdx.x * blockDim.x + threadIdx.x;"
+        first = f"int {i} = {self.scope.thread};"
         if w.early_return:
             lines = [first, f"if ({i} >= {n}) return;", *body]
         else:

@@ -57,7 +57,7 @@ def lower_element(anchor: Element, maps: list[Map], source: Value, style: str, w
 
 def _lower(scope: Scope, body: Body, alloc: str, count: str, style: str) -> Function:
     w, i = scope.words, scope.words.index
-    thread = "blockIdx.x * blockDim.x + threadIdx.x"
+    thread = scope.thread
     lines_of = body(i)  # asks for every size before the element count, so that the count is the last argument
     n = scope.size(w.size, count, late=count.startswith(f"{w.out}."))
     threads, blocks = w.block, ceil_div(n, w.block)

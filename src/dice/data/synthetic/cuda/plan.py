@@ -34,6 +34,8 @@ class Group:
         return "_".join([step.label for step in self.steps][:4])
 
 
+SLOW_LIMIT = 1_000_000
+"""Elements that a single warp may have to add up: slow is enough, minutes are not needed."""
 _TAKES_BEFORE = (Rows, Scan, Total)
 """Bodies that may run element-wise operators on what they read."""
 
@@ -78,15 +80,17 @@ def styles_of(group: Group, slow: bool) -> tuple[str, ...]:
     if body is None:
         return element.SLOW_STYLES if slow else element.MAP_STYLES
     if isinstance(body, Element):
-        if slow:
-            return element.SLOW_STYLES
+        if slow:  # one block would need minutes for a window
+            return ("chunked",) if any("for (" in line for line in body.lines) else element.SLOW_STYLES
         more = ("tiled", "tiled") if body.transposes else ()
         more += ("shared_weights",) if body.conv and body.conv.n_weights <= rows.MAX_CACHED else ()
         return element.ELEMENT_STYLES + more
     if isinstance(body, Contract):
         return contract.SLOW_STYLES if slow else contract.CONTRACT_STYLES
     if isinstance(body, Total):
-        return total.SLOW_STYLES if slow else total.TOTAL_STYLES
+        if slow:
+            return total.SLOW_STYLES if group.source.numel < SLOW_LIMIT else ("one_block",)
+        return total.TOTAL_STYLES
     if slow:
         return rows.SLOW_STYLES
     if isinstance(body, Scan):
@@ -104,7 +108,7 @@ def styles_of(group: Group, slow: bool) -> tuple[str, ...]:
     )
 
 
-PLAIN = {Map: "naive", Element: "naive", Contract: "naive", Total: "one_block", Rows: "thread", Scan: "thread", Arg: "thread"}
+PLAIN = {Map: "naive", Element: "naive", Contract: "naive", Total: "one_thread", Rows: "thread", Scan: "thread", Arg: "thread"}
 """The style of the tiny scale."""
 
 

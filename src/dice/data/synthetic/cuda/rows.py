@@ -70,15 +70,16 @@ class Team:
     blocks: str
 
 
-def team_of(style: str, words: Words, rows: str) -> Team:
+def team_of(style: str, scope: Scope, rows: str) -> Team:
     """Threads and launch shape of a style."""
+    words = scope.words
     row, threads = words.row, max(words.block, 32)
     if style in ("thread", "single_block"):
         loop = "for (int {j} = 0; {j} < {R}; ++{j})"
         if style == "single_block":
             head = [f"for (int {row} = threadIdx.x; {row} < {rows}; {row} += blockDim.x) {{"]
-            return Team(style, 64, head, loop, "", "1")
-        head = [f"int {row} = blockIdx.x * blockDim.x + threadIdx.x;", f"if ({row} >= {rows}) return;"]
+            return Team(style, 256, head, loop, "", "1")
+        head = [f"int {row} = {scope.thread};", f"if ({row} >= {rows}) return;"]
         threads = min(threads, 256)
         return Team(style, threads, head, loop, "", ceil_div(rows, threads))
     if style == "warp":
@@ -150,7 +151,7 @@ def lower_rows(
     keys |= {"row": w.row, "j": w.column, "v": w.value}
     text = "".join((anchor.value, *(f"{{{one.name}}}{one.term}{''.join(one.then)}" for one in anchor.passes)))
     keys |= {name: scope.local(name) for name in LOCAL_NAMES if f"{{{name}}}" in text}
-    team = team_of(style, w, keys["rows"])
+    team = team_of(style, scope, keys["rows"])
     cached = style == "cached"
 
     def load(offset: str, again: bool) -> list[str]:
@@ -222,7 +223,7 @@ def lower_arg(anchor: Arg, source: Value, style: str, words: Words, label: str) 
     scope.out_type = "int64_t"
     x, w = scope.tensor(source), words
     keys = scope.keys(anchor.sizes, {}, {}, x)
-    team = team_of(style, w, keys["rows"])
+    team = team_of(style, scope, keys["rows"])
     start = start_of("max" if anchor.better == ">" else "min", w)
     loop = team.loop.format(j=w.column, R=keys["R"])
     better = anchor.better
@@ -289,7 +290,7 @@ def lower_scan(
     offset = _offset(keys, f"({length} - 1 - {j})" if anchor.reverse else j)
     base = f"int base = {_base(row, keys)};"
     load = [f"float {v} = {x}[{w.index}];", *scope.apply(before, w.index, x)]
-    team = team_of("block" if style == "block" else style, w, keys["rows"])
+    team = team_of(style, scope, keys["rows"])
     shared = ""
     if style in ("thread", "single_block"):
         step = _COMBINE[anchor.how].format(a="carry", b=v)

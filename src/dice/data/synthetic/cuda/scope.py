@@ -11,7 +11,6 @@ from dice.data.synthetic.graph import Map, Operand, Scalar, Value
 
 WIDTH = 110
 """Argument lists longer than this are broken, one argument to a line."""
-_POINTER = {"float": "const float*", "int64": "const int64_t*", "bool": "const bool*"}
 _DATA = {"float": "float", "int64": "int64_t", "bool": "bool"}
 
 
@@ -68,6 +67,11 @@ class Scope:
     helpers: dict[str, str] = field(default_factory=dict)
     """Device functions by name."""
     out_type: str = "float"
+
+    @property
+    def thread(self) -> str:
+        """Number of this thread in the whole launch."""
+        return f"blockIdx.x * {self.words.block if self.words.short else 'blockDim.x'} + threadIdx.x"
 
     def __post_init__(self) -> None:
         self.taken = self.words.reserved
@@ -181,7 +185,8 @@ class Scope:
         """Text of a `__global__` function."""
         w = self.words
         restrict = " __restrict__" if w.restrict else ""
-        items = [f"{_POINTER[value.dtype]}{restrict} {tensor}" for value, tensor in self.tensors.items()]
+        const = "" if w.short else "const "
+        items = [f"{const}{_DATA[value.dtype]}*{restrict} {tensor}" for value, tensor in self.tensors.items()]
         items.append(out or f"{self.out_type}*{restrict} {w.out}")
         items += [f"float {scalar}" for scalar in self.scalars.values()]
         items += [f"int {size}" for size in self.passed_sizes]
@@ -233,6 +238,8 @@ class Scope:
     def configured(self, launch: str, blocks: str, threads: int | str, shared: str = "") -> list[str]:
         """Launch statements in the author's manner. `blocks` and `threads`: int texts or `a, b` for dim3."""
         w, threads = self.words, str(threads)
+        if w.short:
+            blocks = re.sub(r"\((\w+|\([^()]*\)) \+ \{(\d+)\} - 1\) / \{\2\}", r"\1 / \2 + 1", blocks)
         tail = f", {shared}" if shared else ""
         if w.block_name and not w.dim3 and "," not in threads + blocks:
             declared = blocks.replace(f"{{{threads}}}", w.block_name)

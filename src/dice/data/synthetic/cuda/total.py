@@ -29,10 +29,12 @@ def lower_total(
     body.append(f"{total} += {anchor.term.format(**keys)};")
     if style == "atomic" and (after or not anchor.linear):
         style = "two_kernels"
+    if style == "one_thread":
+        return _one_thread(scope, body, total, n, anchor.finish.format(s=total, n=n), after, f"torch::empty({{}}, {x}.options())")
     if style == "single_warp":
         team = Team("warp", 32, [], "", "threadIdx.x == 0", "1")
     else:
-        team = team_of("shared" if w.synonyms % 2 else "block", w, "1")
+        team = team_of("shared" if w.synonyms % 2 else "block", scope, "1")
     several = style in ("atomic", "two_kernels")
     first, step = ("blockIdx.x * blockDim.x + threadIdx.x", "gridDim.x * blockDim.x") if several else ("threadIdx.x", "blockDim.x")
     buffer = [f"__shared__ float buf[{team.threads}];"] if team.style == "shared" else []
@@ -55,6 +57,16 @@ def lower_total(
     name = scope.kernel_name()
     launch = scope.configured(scope.launch(name), blocks, team.threads)
     return scope.function(scope.kernel(name, lines), alloc, launch)
+
+
+def _one_thread(
+    scope: Scope, body: list[str], total: str, n: str, finished: str, after: list[Map], alloc: str
+) -> Function:
+    w, i = scope.words, scope.words.index
+    lines = [f"float {total} = 0.0f;", f"for (int {i} = 0; {i} < {n}; ++{i}) {{", *indent(body), "}"]
+    name = scope.kernel_name()
+    text = scope.kernel(name, [*lines, *scope.store(after, "0", w.out, finished)])
+    return scope.function(text, alloc, [scope.launch(name).replace("{config}", "1, 1")])
 
 
 def _led(team: Team, stored: list[str]) -> list[str]:

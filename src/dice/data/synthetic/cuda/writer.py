@@ -39,7 +39,7 @@ def lower_program(groups: list[Group], styles: list[str], words: Words, d: Draw)
     functions: dict[str, Function] = {}
     calls: list[tuple[Function, Group]] = []
     for group, style in zip(groups, styles, strict=True):
-        base = label = "f" if d.tiny else words.fused.format(group.label) if len(group.steps) > 1 else group.label
+        base = label = "" if d.tiny else words.fused.format(group.label) if len(group.steps) > 1 else group.label
         number = 2
         function = lower(group, style, words, label)
         while label in functions and not _same(function, functions[label]):
@@ -139,13 +139,15 @@ def _suffix(
     options = {"name": f'"{extension}"', "cpp_sources": words.declarations, "cuda_sources": "source", "functions": functions}
     if words.verbose:
         options["verbose"] = words.verbose
-    if d.tiny:
+    if words.short and one_line:
+        options["cpp_sources"] = sources
         call = f"{extension} = load_inline({', '.join(f'{key}={value}' for key, value in options.items())})"
     else:
         inner = "\n".join(f"    {key}={value}," for key, value in options.items())
         call = f"{extension} = load_inline(\n{inner}\n)"
     comment = "# Compile and load the CUDA extension\n" if words.comments else ""
-    lines = [f"{words.declarations} = {sources}", "", f"{comment}{call}", "", "", "class ModelNew(nn.Module):"]
+    lines = [] if words.short and one_line else [f"{words.declarations} = {sources}", ""]
+    lines += [f"{comment}{call}", "", "", "class ModelNew(nn.Module):"]
     lines += constructor(program, "new", words.explicit_init)
     lines += [f"    def forward(self, {', '.join(value.name for value in inputs)}):", *forward, ""]
     return "\n".join(lines)

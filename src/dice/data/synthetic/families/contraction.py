@@ -168,7 +168,7 @@ def pairwise_distance(b: Builder, x: Value) -> Value:
     if len(x.shape) != 2 or len(b.inputs) > 1 or x.shape[0] > 2048:
         raise Refused("pairwise_distance")
     y = b.input((side(b), x.shape[1]), "y")
-    if x.shape[0] * y.shape[0] * x.shape[1] > 1e9:
+    if x.shape[0] * y.shape[0] * x.shape[1] > 2e8:
         raise Refused("pairwise_distance")
     lines = (
         "int row = {i} / {N};",

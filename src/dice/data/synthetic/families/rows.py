@@ -36,6 +36,8 @@ def layout(shape: tuple[int, ...], axes: Axes) -> tuple[dict[str, str], int, int
     inner = math.prod(shape[axes[-1] + 1 :])
     atom = product if len(axes) == 1 else f"({product})"
     sizes = {"R": product, "rows": f"{{x}}.numel() / {atom}"}
+    if len(shape) == 2:
+        sizes["rows"] = f"{{x}}.size({1 - axes[0]})"
     if axes[-1] + 1 < len(shape):
         sizes["inner"] = " * ".join(f"{{x}}.size({axis})" for axis in range(axes[-1] + 1, len(shape)))
     return sizes, length, math.prod(shape) // length, inner

@@ -1,0 +1,135 @@
+"""`dice synth`: write synthetic pairs as JSON lines.
+
+    dice synth --n 20000 --seed 7 --scale tiny --out pairs.jsonl
+
+The rows are `dice.data.pair.Pair`; `origin` names families, styles and, for a flawed pair, the flaw and the verdict that
+is expected of it. Programs that are a problem of one of the benchmarks (`dice.data.leakage`) are drawn anew.
+"""
+
+from __future__ import annotations
+
+import argparse
+import re
+from collections import Counter
+from collections.abc import Iterator
+
+from tqdm import tqdm
+
+from dice.config import load_config, stage_config, to_spec
+from dice.data.leakage import LeakageIndex, fingerprints
+from dice.data.mini import load_mini
+from dice.data.kernelbench import load_problem_folder
+from dice.data.pair import Pair
+from dice.data.problem import Problem
+from dice.data.synthetic.config import SyntheticConfig
+from dice.data.synthetic.generator import pairs
+from dice.errors import DiceError
+from dice.jsonl import read_jsonl, write_jsonl
+from dice.manifest import Stopwatch, write_manifest
+
+_CLASS = re.compile(r"class Model\b.*?\n\n\n", re.DOTALL)
+
+
+@stage_config
+class SynthConfig:
+    """One run of `dice synth`."""
+
+    out: str
+    """JSON lines to write."""
+    n: int = 1000
+    """Number of pairs."""
+    seed: int = 0
+    """Seed; pair k of a seed is the same in every run."""
+    start: int = 0
+    """Index of the first pair."""
+    generator: SyntheticConfig = SyntheticConfig()
+    """What is drawn."""
+    benchmarks: tuple[str, ...] = ("mini",)
+    """Benchmarks that must not leak in: `mini`, folders of problem files, JSON lines of problems."""
+
+
+class LeakCheck:
+    """Whether a program is a benchmark problem; remembers the answer for each distinct Model class."""
+
+    def __init__(self, index: LeakageIndex) -> None:
+        self.index = index
+        self.known: dict[str, bool] = {}
+        self.redrawn = 0
+
+    def __call__(self, pytorch_code: str) -> bool:
+        found = _CLASS.search(pytorch_code)
+        key = found.group() if found else pytorch_code
+        if key not in self.known:
+            self.known[key] = self.index.check(pytorch_code) is not None
+        self.redrawn += self.known[key]
+        return self.known[key]
+
+
+def leak_check(benchmarks: tuple[str, ...]) -> LeakCheck | None:
+    """A check against the named benchmarks; None for none. Raises DiceError for one that is not there."""
+    problems: list[Problem] = []
+    for name in benchmarks:
+        if name == "mini":
+            problems += load_mini("cpu")
+        elif name.endswith(".jsonl"):
+            problems += read_jsonl(name, Problem)
+        else:
+            problems += load_problem_folder(name)
+    return LeakCheck(fingerprints(problems)) if problems else None
+
+
+def synth(config: SynthConfig, progress: bool = True) -> Counter[str]:
+    """Write the pairs and their manifest; returns how many of each kind were written. Raises DiceError."""
+    if config.n < 1 or config.start < 0 or config.seed < 0:
+        raise DiceError(f"synth: n {config.n} must be positive, start {config.start} and seed {config.seed} not negative.")
+    watch, kinds = Stopwatch(), Counter[str]()
+    check = leak_check(config.benchmarks)
+
+    def rows() -> Iterator[Pair]:
+        drawn = pairs(config.generator, config.seed, config.n, config.start, check)
+        for pair in tqdm(drawn, total=config.n, unit="pair", disable=not progress):
+            kinds[pair.origin.get("flaw", f"level {pair.level}")] += 1
+            yield pair
+
+    write_jsonl(config.out, rows())
+    extra = {"kinds": dict(kinds), "redrawn_for_leakage": check.redrawn if check else None}
+    write_manifest(config.out, stage="synth", spec=to_spec(config), watch=watch, seeds=[config.seed], extra=extra)
+    return kinds
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Arguments of `dice synth`."""
+    parser.add_argument("--n", type=int, help="number of pairs (default: 1000)")
+    parser.add_argument("--seed", type=int, help="default: 0")
+    parser.add_argument("--start", type=int, help="index of the first pair (default: 0)")
+    parser.add_argument("--scale", choices=("nano", "tiny"), help="everything, or short plain answers (default: nano)")
+    parser.add_argument("--shapes", choices=("auto", "small", "large"), help="for a CPU or for timing on a GPU")
+    parser.add_argument("--flawed-share", type=float, help="share of pairs with a known flaw (default: 0)")
+    parser.add_argument("--heldout", action="store_true", help="only held-out families, for evaluation")
+    parser.add_argument("--benchmark", action="append", metavar="PLACE", help="must not leak in (default: mini)")
+    parser.add_argument("--out", help="JSON lines to write")
+    parser.add_argument("--config", help="YAML with any field of SynthConfig")
+    parser.add_argument("--set", action="append", default=[], metavar="KEY=VALUE", help="override one field")
+    parser.add_argument("--quiet", action="store_true", help="no progress bar")
+
+
+def run(args: argparse.Namespace) -> int:
+    """Entry point of `dice synth`."""
+    flags = {
+        "n": args.n,
+        "seed": args.seed,
+        "start": args.start,
+        "out": args.out,
+        "benchmarks": args.benchmark,
+        "generator.scale": args.scale,
+        "generator.shapes": args.shapes,
+        "generator.flawed_share": args.flawed_share,
+        "generator.heldout": args.heldout or None,
+    }
+    given = {key: value for key, value in flags.items() if value is not None}
+    config = load_config(SynthConfig, args.config, args.set, given)
+    kinds = synth(config, progress=not args.quiet)
+    print(f"{sum(kinds.values())} pairs written to {config.out}")
+    for kind, count in sorted(kinds.items()):
+        print(f"  {count:7d}  {kind}")
+    return 0
