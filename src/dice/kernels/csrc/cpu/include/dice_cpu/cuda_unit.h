@@ -1,0 +1,18 @@
+// What nvcc defines while it compiles a .cu, for the part of a unit that was one. The architecture is one that sources
+// write plain code for, rather than instructions that only a GPU has.
+#pragma once
+
+#include "../cuda_runtime.h"
+
+#define __CUDACC__ 1
+#define __NVCC__ 1
+#define __CUDA_ARCH__ 700
+#define __CUDACC_VER_MAJOR__ 13
+#define __CUDACC_VER_MINOR__ 0
+#define __CUDACC_EXTENDED_LAMBDA__ 1
+#define __restrict__
+#undef CUDA_KERNEL_ASSERT
+#define CUDA_KERNEL_ASSERT(...) DICE_CPU_ASSERT(__VA_ARGS__)
+#define CUDA_KERNEL_ASSERT_MSG(condition, ...) DICE_CPU_ASSERT(condition)
+#define gpu_assert(...) DICE_CPU_ASSERT(__VA_ARGS__)
+#define DICE_CPU_NO_LAUNCHES DICE_CPU_LAUNCH_TABLE(1, {""})

@@ -1,0 +1,448 @@
+#include "block.h"
+
+#include <sys/mman.h>
+
+#include <algorithm>
+#include <condition_variable>
+#include <cstdlib>
+#include <cstring>
+#include <mutex>
+#include <new>
+#include <utility>
+
+namespace dice_cpu {
+
+namespace {
+
+constexpr size_t kMaxShared = 233472;  // 228 KiB
+constexpr size_t kStacks = size_t{64} << 20;
+constexpr uint64_t kCanary = 0x5ca1ab1e0ddba11ull;
+
+__attribute__((tls_model("initial-exec"))) thread_local Worker* current_worker = nullptr;
+
+unsigned lane_bit(const Fibre& fibre) { return 1u << fibre.thread.lane; }
+
+}  // namespace
+
+Worker* Worker::current() { return current_worker; }
+
+Worker::Worker() : shared_memory_(new char[kMaxShared + 1024]) {
+    shared_ = shared_memory_.get() + 1024 - reinterpret_cast<uintptr_t>(shared_memory_.get()) % 1024;
+}
+
+Worker::~Worker() {
+    if (stacks_ != nullptr) munmap(stacks_, stacks_bytes_);
+}
+
+void Worker::begin(const Grid& grid) {
+    grid_ = &grid;
+    random_state_ = grid.seed | 1;
+    // Dynamic shared memory holds garbage at first, as on a GPU: here it is NaN.
+    std::memset(shared_, 0xFF, grid.shared_bytes);
+    loop_thread_ = Thread{{0, 0, 0}, {0, 0, 0}, grid.block_dim, grid.grid_dim, shared_, 0, 0, false,
+                          static_cast<unsigned>(grid.shared_bytes)};
+    if (!grid.kernel->fibres) return;
+    const unsigned threads = grid.threads();
+    allocate_stacks(threads);
+    warps_.resize((threads + 31) / 32);
+    for (unsigned i = 0; i < threads; ++i) {
+        Thread& thread = fibres_[i].thread;
+        const unsigned x = i % grid.block_dim.x, rest = i / grid.block_dim.x;
+        thread = loop_thread_;
+        thread.thread_index = {x, rest % grid.block_dim.y, rest / grid.block_dim.y};
+        thread.linear = i;
+        thread.lane = i % 32;
+        thread.fibre = true;
+    }
+}
+
+void Worker::run_block(uint64_t index) {
+    const dim3 grid = grid_->grid_dim;
+    loop_thread_.block_index = {static_cast<unsigned>(index % grid.x), static_cast<unsigned>(index / grid.x % grid.y),
+                                static_cast<unsigned>(index / grid.x / grid.y)};
+    Worker* outer = current_worker;
+    current_worker = this;
+    try {
+        if (grid_->kernel->fibres)
+            run_fibres();
+        else
+            grid_->run(grid_->closure, loop_thread_);
+    } catch (...) {
+        current_worker = outer;
+        throw;
+    }
+    current_worker = outer;
+}
+
+// Fibres -----------------------------------------------------------------------------------------------------------
+
+void fibre_main() {
+    for (;;) {
+        Worker& worker = *current_worker;
+        try {
+            worker.grid_->run(worker.grid_->closure, worker.running_->thread);
+        } catch (...) {
+            worker.fault_ = std::current_exception();
+        }
+        worker.finish_fibre();  // comes back when the fibre is to run a thread of another block
+    }
+}
+
+void Worker::allocate_stacks(unsigned threads) {
+    if (fibres_.size() < threads) fibres_.resize(threads);
+    // Fewer threads get larger stacks, within a fixed total that is touched only where it is used. The odd part
+    // keeps the stacks' tops out of each other's cache sets.
+    const size_t stride = std::clamp<size_t>(kStacks / threads, size_t{64} << 10, size_t{1} << 20) / 4096 * 4096 + 320;
+    if (stacks_ != nullptr && stack_stride_ == stride && stacks_made_ >= threads) return;
+    const size_t bytes = stride * threads + 4096;
+    if (bytes > stacks_bytes_) {
+        if (stacks_ != nullptr) munmap(stacks_, stacks_bytes_);
+        stacks_bytes_ = 0;
+        void* memory = mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+        if (memory == MAP_FAILED) {
+            stacks_ = nullptr;
+            throw std::bad_alloc();
+        }
+        stacks_ = static_cast<char*>(memory);
+        stacks_bytes_ = bytes;
+    }
+    stack_stride_ = stride;
+    stacks_made_ = threads;
+    for (unsigned i = 0; i < threads; ++i) {
+        char* bottom = stacks_ + stride * i;
+        std::memcpy(bottom, &kCanary, sizeof kCanary);
+        fibres_[i].sp = fresh_stack(bottom + stride / 64 * 64 - 64, fibre_main);
+    }
+}
+
+void Worker::run_fibres() {
+    const unsigned threads = grid_->threads();
+    for (unsigned i = 0; i < threads; ++i) fibres_[i].thread.block_index = loop_thread_.block_index;
+    const auto warps = static_cast<unsigned>(warps_.size());
+    for (unsigned w = 0; w < warps; ++w) {
+        const unsigned lanes = std::min(32u, threads - 32 * w);
+        const uint32_t all = lanes == 32 ? 0xFFFFFFFFu : (1u << lanes) - 1;
+        warps_[w] = Warp{all, all, 0, 0};
+    }
+    alive_ = threads;
+    at_barrier_ = at_grid_barrier_ = 0;
+    barrier_true_ = 0;
+    while (alive_ != 0) {
+        bool progress = false;
+        const unsigned first = grid_->order == Order::kRandom ? static_cast<unsigned>(random() % warps) : 0;
+        for (unsigned i = 0; i < warps; ++i) {
+            const unsigned w = grid_->order == Order::kDescending ? warps - 1 - i : (i + first) % warps;
+            Warp& warp = warps_[w];
+            while (warp.ready != 0 || (warp.waiting != 0 && complete_waiting(warp, w))) {
+                progress = true;
+                resume(warp, w);
+                if (fault_) {
+                    stacks_made_ = 0;  // the other fibres are abandoned where they stand
+                    std::rethrow_exception(std::exchange(fault_, nullptr));
+                }
+            }
+        }
+        if (!release_barrier() && !progress) deadlock();
+    }
+    for (unsigned i = 0; i < threads; ++i)
+        if (std::memcmp(stacks_ + stack_stride_ * i, &kCanary, sizeof kCanary) != 0) dice_cpu_unsupported("local arrays larger than a thread's stack");
+}
+
+// Runs a ready lane of the warp; returns when no lane of it is ready.
+void Worker::resume(Warp& warp, unsigned warp_index) {
+    running_ = &fibres_[32 * warp_index + static_cast<unsigned>(pick(warp.ready, -1))];
+    dice_cpu_switch(&scheduler_sp_, running_->sp);
+    running_ = nullptr;
+}
+
+// The next ready lane, round robin from `after` (-1: from the start), so that lanes that yield keep in step.
+int Worker::pick(uint32_t ready, int after) {
+    if (grid_->order == Order::kDescending) {
+        const uint32_t below = after < 0 ? ready : ready & ((1u << after) - 1);
+        return 31 - __builtin_clz(below != 0 ? below : ready);
+    }
+    if (grid_->order == Order::kRandom) {
+        auto skip = static_cast<int>(random() % static_cast<unsigned>(__builtin_popcount(ready)));
+        while (skip-- > 0) ready &= ready - 1;
+        return __builtin_ctz(ready);
+    }
+    const uint32_t above = after < 0 ? ready : ready & ~((2u << after) - 1);
+    return __builtin_ctz(above != 0 ? above : ready);
+}
+
+// The running fibre gives way: to a ready lane of its warp (perhaps itself), else to the scheduler.
+void Worker::wait(Warp& warp) {
+    Fibre* self = running_;
+    if (warp.ready == 0) {
+        dice_cpu_switch(&self->sp, scheduler_sp_);
+        return;
+    }
+    const unsigned base = self->thread.linear - self->thread.lane;
+    Fibre* next = &fibres_[base + static_cast<unsigned>(pick(warp.ready, static_cast<int>(self->thread.lane)))];
+    if (next == self) return;
+    running_ = next;
+    dice_cpu_switch(&self->sp, next->sp);
+}
+
+void Worker::finish_fibre() {
+    Warp& warp = warps_[running_->thread.linear / 32];
+    warp.alive &= ~lane_bit(*running_);
+    warp.ready &= ~lane_bit(*running_);
+    --alive_;
+    if (fault_) {
+        dice_cpu_switch(&running_->sp, scheduler_sp_);
+        return;
+    }
+    wait(warp);
+}
+
+void Worker::yield() {
+    if (running_ != nullptr) wait(warps_[running_->thread.linear / 32]);
+}
+
+// Block barriers ---------------------------------------------------------------------------------------------------
+
+int Worker::block_operation(int operation, int predicate) {
+    if (running_ == nullptr) throw DeviceFault(719, "internal error: a barrier in a kernel that was compiled without one");
+    Fibre& fibre = *running_;
+    Warp& warp = warps_[fibre.thread.linear / 32];
+    warp.ready &= ~lane_bit(fibre);
+    warp.at_barrier |= lane_bit(fibre);
+    ++at_barrier_;
+    barrier_operation_ = operation;
+    barrier_true_ += predicate != 0;
+    wait(warp);
+    return barrier_result_;
+}
+
+bool Worker::release_barrier() {
+    if (at_barrier_ == 0 || at_barrier_ != alive_) return false;
+    if (at_grid_barrier_ != 0) {
+        if (at_grid_barrier_ != alive_) return false;
+        at_grid_barrier_ = 0;
+        grid_->barrier->wait();
+    }
+    switch (barrier_operation_) {
+        case kBarrierCount: barrier_result_ = barrier_true_; break;
+        case kBarrierAnd: barrier_result_ = barrier_true_ == static_cast<int>(at_barrier_); break;
+        default: barrier_result_ = barrier_true_ != 0; break;
+    }
+    at_barrier_ = 0;
+    barrier_true_ = 0;
+    for (Warp& warp : warps_) {
+        warp.ready |= warp.at_barrier;
+        warp.at_barrier = 0;
+    }
+    return true;
+}
+
+void Worker::grid_sync() {
+    if (running_ == nullptr || grid_->barrier == nullptr) dice_cpu_unsupported("a grid-wide barrier without a cooperative launch");
+    ++at_grid_barrier_;
+    block_operation(kBarrier, 0);
+}
+
+// Warp operations --------------------------------------------------------------------------------------------------
+
+namespace {
+
+// Lane from which `lane` reads in a shuffle; itself when the source lies outside its segment.
+unsigned shuffle_source(int operation, unsigned lane, int argument, int width) {
+    const int w = width >= 1 && width <= 32 ? width : 32;
+    const int segment = static_cast<int>(lane) & ~(w - 1), in_segment = static_cast<int>(lane) & (w - 1);
+    int source = static_cast<int>(lane);
+    switch (operation) {
+        case kShflIndex: return static_cast<unsigned>(segment + (argument & (w - 1)));
+        case kShflUp: source = argument >= 0 && in_segment - argument >= 0 ? static_cast<int>(lane) - argument : source; break;
+        case kShflDown: source = argument >= 0 && argument < w && in_segment + argument < w ? static_cast<int>(lane) + argument : source; break;
+        case kShflXor: {
+            const int other = static_cast<int>(lane) ^ (argument & 31);
+            if (other < segment + w) source = other;
+            break;
+        }
+        default: break;
+    }
+    return static_cast<unsigned>(source);
+}
+
+}  // namespace
+
+// All of `group` wait for the same operation: computes their results and makes them ready.
+void Worker::complete(Warp& warp, unsigned warp_index, uint32_t group) {
+    Fibre* lanes = &fibres_[32 * warp_index];
+    const int operation = lanes[__builtin_ctz(group)].operation;
+    const auto each = [&](auto f) {
+        for (uint32_t rest = group; rest != 0; rest &= rest - 1) f(lanes[__builtin_ctz(rest)]);
+    };
+    uint32_t votes = 0;
+    each([&](Fibre& lane) { votes |= lane.value != 0 ? lane_bit(lane) : 0; });
+    switch (operation) {
+        case kShflIndex: case kShflUp: case kShflDown: case kShflXor:
+            each([&](Fibre& lane) {
+                const unsigned source = shuffle_source(operation, lane.thread.lane, lane.argument, lane.width);
+                // A lane that has exited or is not in the mask gives an undefined value: 0 here.
+                lane.result = (group >> source) & 1 ? lanes[source].value : 0;
+            });
+            break;
+        case kBallot: each([&](Fibre& lane) { lane.result = votes; }); break;
+        case kAll: each([&](Fibre& lane) { lane.result = votes == group; }); break;
+        case kAny: each([&](Fibre& lane) { lane.result = votes != 0; }); break;
+        case kUniform: each([&](Fibre& lane) { lane.result = votes == 0 || votes == group; }); break;
+        case kActive: each([&](Fibre& lane) { lane.result = group; }); break;
+        case kMatchAny:
+            each([&](Fibre& lane) {
+                lane.result = 0;
+                each([&](Fibre& other) { lane.result |= other.value == lane.value ? lane_bit(other) : 0; });
+            });
+            break;
+        case kMatchAll: {
+            const uint64_t value = lanes[__builtin_ctz(group)].value;
+            bool equal = true;
+            each([&](Fibre& lane) { equal = equal && lane.value == value; });
+            each([&](Fibre& lane) { lane.result = equal ? group : 0; });
+            break;
+        }
+        case kCall: {
+            WarpCall call{group, {}};
+            each([&](Fibre& lane) { call.operands[lane.thread.lane] = reinterpret_cast<void*>(lane.value); });
+            lanes[__builtin_ctz(group)].function(call);
+            break;
+        }
+        case kSync: break;
+        default: {
+            auto result = static_cast<uint32_t>(lanes[__builtin_ctz(group)].value);
+            bool first = true;
+            each([&](Fibre& lane) {
+                const auto value = static_cast<uint32_t>(lane.value);
+                if (std::exchange(first, false)) return;
+                switch (operation) {
+                    case kReduceAdd: result += value; break;
+                    case kReduceMin: result = std::min(static_cast<int32_t>(result), static_cast<int32_t>(value)); break;
+                    case kReduceMax: result = std::max(static_cast<int32_t>(result), static_cast<int32_t>(value)); break;
+                    case kReduceMinUnsigned: result = std::min(result, value); break;
+                    case kReduceMaxUnsigned: result = std::max(result, value); break;
+                    case kReduceAnd: result &= value; break;
+                    case kReduceOr: result |= value; break;
+                    default: result ^= value; break;
+                }
+            });
+            each([&](Fibre& lane) { lane.result = result; });
+        }
+    }
+    warp.waiting &= ~group;
+    warp.ready |= group;
+}
+
+namespace {
+
+// Whether all lanes of `group` wait for the same operation under the same mask.
+bool agree(const Fibre* lanes, uint32_t group) {
+    const Fibre& first = lanes[__builtin_ctz(group)];
+    for (uint32_t rest = group & (group - 1); rest != 0; rest &= rest - 1) {
+        const Fibre& lane = lanes[__builtin_ctz(rest)];
+        if (lane.operation != first.operation || lane.mask != first.mask) return false;
+    }
+    return true;
+}
+
+}  // namespace
+
+// Called when no lane of the warp is ready. Completes what lanes that have exited since have made complete, else the
+// lanes that ask together which of them are active. Returns whether a lane became ready.
+bool Worker::complete_waiting(Warp& warp, unsigned warp_index) {
+    const Fibre* lanes = &fibres_[32 * warp_index];
+    for (uint32_t rest = warp.waiting; rest != 0; rest &= rest - 1) {
+        const Fibre& lane = lanes[__builtin_ctz(rest)];
+        const uint32_t group = lane.mask & warp.alive;
+        if (lane.operation != kActive && (group & warp.waiting) == group && agree(lanes, group)) return complete(warp, warp_index, group), true;
+    }
+    for (uint32_t rest = warp.waiting; rest != 0; rest &= rest - 1) {
+        const Fibre& lane = lanes[__builtin_ctz(rest)];
+        if (lane.operation != kActive) continue;
+        uint32_t group = 0;
+        for (uint32_t others = warp.waiting; others != 0; others &= others - 1) {
+            const Fibre& other = lanes[__builtin_ctz(others)];
+            if (other.operation == kActive && other.site == lane.site) group |= lane_bit(other);
+        }
+        return complete(warp, warp_index, group), true;
+    }
+    return false;
+}
+
+uint64_t Worker::warp_operation(int operation, uint32_t mask, uint64_t value, int argument, int width, WarpFunction function, const void* site) {
+    if (running_ == nullptr) throw DeviceFault(719, "internal error: a warp operation in a kernel that was compiled without one");
+    Fibre& fibre = *running_;
+    const unsigned warp_index = fibre.thread.linear / 32;
+    Warp& warp = warps_[warp_index];
+    const uint32_t self = lane_bit(fibre);
+    fibre.operation = operation;
+    fibre.mask = mask | self;
+    fibre.value = value;
+    fibre.argument = argument;
+    fibre.width = width;
+    fibre.function = function;
+    fibre.site = site;
+    warp.ready &= ~self;
+    warp.waiting |= self;
+    const uint32_t group = fibre.mask & warp.alive;
+    if (operation != kActive && (group & warp.waiting) == group && agree(&fibres_[32 * warp_index], group))
+        complete(warp, warp_index, group);
+    else
+        wait(warp);
+    return fibre.result;
+}
+
+// Faults -----------------------------------------------------------------------------------------------------------
+
+std::string Worker::place() const {
+    const Thread& thread = running_ != nullptr ? running_->thread : loop_thread_;
+    const auto triple = [](uint3 v) { return "(" + std::to_string(v.x) + "," + std::to_string(v.y) + "," + std::to_string(v.z) + ")"; };
+    std::string text = std::string("kernel ") + grid_->kernel->name + ", block " + triple(thread.block_index);
+    return running_ != nullptr ? text + ", thread " + triple(thread.thread_index) : text;
+}
+
+void Worker::deadlock() {
+    unsigned in_warp = 0;
+    for (const Warp& warp : warps_) in_warp += static_cast<unsigned>(__builtin_popcount(warp.waiting));
+    stacks_made_ = 0;
+    throw DeviceFault(702, "deadlock: " + std::to_string(at_barrier_) + " threads wait at a block barrier and " + std::to_string(in_warp) +
+                               " at a warp operation whose mask names lanes that never come (" + place() + ")");
+}
+
+uint64_t Worker::random() {
+    random_state_ ^= random_state_ << 13;
+    random_state_ ^= random_state_ >> 7;
+    random_state_ ^= random_state_ << 17;
+    return random_state_ >> 8;
+}
+
+// Grid barriers ----------------------------------------------------------------------------------------------------
+
+struct GridBarrier::State {
+    std::mutex mutex;
+    std::condition_variable changed;
+    unsigned expected, arrived = 0;
+    uint64_t generation = 0;
+};
+
+GridBarrier::GridBarrier(unsigned blocks) : state(new State) { state->expected = blocks; }
+GridBarrier::~GridBarrier() = default;
+
+void GridBarrier::wait(bool leaving) {
+    std::unique_lock lock(state->mutex);
+    if (leaving)
+        --state->expected;
+    else
+        ++state->arrived;
+    if (state->arrived == state->expected) {
+        state->arrived = 0;
+        ++state->generation;
+        state->changed.notify_all();
+        return;
+    }
+    if (leaving) return;
+    const uint64_t generation = state->generation;
+    state->changed.wait(lock, [&] { return state->generation != generation; });
+}
+
+}  // namespace dice_cpu
