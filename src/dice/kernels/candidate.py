@@ -274,9 +274,6 @@ class Runner:
 
     def describe(self, error: BaseException) -> dict[str, Any]:
         """An exception as plain data: type, text, the candidate's own line, and what kind of failure it is."""
-        out_of_memory = isinstance(error, MemoryError | torch.OutOfMemoryError) or (
-            isinstance(error, RuntimeError) and "can't allocate memory" in str(error)
-        )
         place = ""
         for frame in traceback.extract_tb(error.__traceback__):
             if frame.filename == self._path:
@@ -286,9 +283,7 @@ class Runner:
             "text": str(error)[:_MESSAGE_CHARACTERS],
             "place": place,
             "exit": isinstance(error, SystemExit),
-            "out_of_memory": ("gpu" if isinstance(error, torch.OutOfMemoryError) else "host")
-            if out_of_memory
-            else None,
+            "out_of_memory": _lacked_memory(error),
             "cuda": isinstance(error, CudaError),
             "unsupported": isinstance(error, values.UnsupportedValue),
             "build_key": self._build_key(error),
@@ -304,3 +299,15 @@ class Runner:
                 return str(key)
             error = error.__cause__ or error.__context__
         return None
+
+
+def _lacked_memory(error: BaseException) -> str | None:
+    """Whose memory ran out, `gpu` or `host`; None for every other failure."""
+    text = str(error)
+    if isinstance(error, MemoryError) or "can't allocate memory" in text:
+        return "host"
+    if isinstance(error, torch.OutOfMemoryError):
+        return "gpu"
+    # A context or an allocation of the candidate's own that the runtime refused.
+    lacks = "out of memory" in text.lower() or "cudaErrorMemoryAllocation" in text
+    return "gpu" if isinstance(error, RuntimeError) and lacks else None

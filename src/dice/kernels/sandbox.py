@@ -11,9 +11,11 @@ seccomp filter and the kill of the whole process tree. Sources for the design: b
 
 from __future__ import annotations
 
+import contextlib
 import os
 import resource
 import signal
+import subprocess
 import sys
 import tempfile
 from collections.abc import Callable, Iterable
@@ -127,6 +129,7 @@ def enter_jail(base: str, visible: Iterable[str]) -> None:
     for path in _outermost([path for path in shown if os.path.lexists(path)]):
         _show(base, path)
     os.makedirs(f"{base}/dev", exist_ok=True)
+    _make_gpu_devices()
     for name in [*_DEVICES, *(name for name in os.listdir("/dev") if name.startswith(("nvidia", "dri")))]:
         _show_device(base, f"/dev/{name}")
     os.symlink("/proc/self/fd", f"{base}/dev/fd")
@@ -139,6 +142,13 @@ def enter_jail(base: str, visible: Iterable[str]) -> None:
     linux.unmount("/old")
     os.rmdir("/old")
     linux.mount("none", "/", flags=linux.MS_REMOUNT | linux.MS_BIND | linux.MS_RDONLY | linux.MS_NOSUID)
+
+
+def _make_gpu_devices() -> None:
+    """Have the driver make its device files where nothing has used CUDA since boot: later is too late for the jail."""
+    if os.path.exists("/dev/nvidiactl") and not os.path.exists("/dev/nvidia-uvm"):
+        with contextlib.suppress(FileNotFoundError):
+            subprocess.run(["nvidia-modprobe", "-u", "-c", "0"], capture_output=True, timeout=30, check=False)
 
 
 def _show(base: str, path: str) -> None:
