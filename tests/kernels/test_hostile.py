@@ -162,6 +162,24 @@ time.sleep(30)
     assert verdict.functional_status == "out_of_memory", verdict.message
 
 
+@pytest.mark.parametrize(
+    "take",
+    [
+        "fd = os.memfd_create('x')\nos.write(fd, b'x' * (600 << 20))",
+        "kept.append(mmap.mmap(-1, 400 << 20))\nkept[-1].write(b'x' * (400 << 20))",
+        "f = open(f'/dev/shm/{i}', 'wb')\nf.write(b'x' * (600 << 20))\nf.flush()",
+    ],
+    ids=["memfd", "shared mapping", "shm file"],
+)
+def test_memory_that_is_no_processs_own_is_bounded_too(executor: Executor, take: str) -> None:
+    body = "".join(f"    {line}\n" for line in take.split("\n"))
+    code = honest_with(
+        import_=f"import mmap, os, time\nkept = []\nfor i in range(6):\n{body}    kept.append(locals())\n"
+    )
+    verdict = verdict_of(executor, code)
+    assert verdict.functional_status in ("out_of_memory", "import_error"), verdict.message
+
+
 def test_a_daemon_does_not_outlive_its_candidate(executor: Executor) -> None:
     assert verdict_of(executor, honest_with(forward=DAEMON)).functional_status == "correct"
 

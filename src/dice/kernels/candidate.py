@@ -212,15 +212,26 @@ class Runner:
         self._timer.prepare(flush_bytes)
         return {}
 
-    def _do_go(self, fds: list[int], slot: int, seed: int, empty: bool) -> dict[str, Any]:
-        """One timed call, bare: no trace, no recorder, no poison."""
+    def _do_go(self, fds: list[int], slot: int, before: int, seed: int, flush_bytes: int) -> dict[str, Any]:
+        """One timed call, bare: no trace, no recorder, no poison; right after an untimed one on another input set."""
         assert self._timer is not None
-        inputs, model = self._inputs[slot], self._model
-        torch.manual_seed(seed)
+        model, sets = self._model, self._inputs
         with torch.no_grad(), self._trail.phase("timing"):
-            self._outputs, times = self._timer.time((lambda: None) if empty else (lambda: model(*inputs)))
+            model(*sets[before])
+            self._timer.prepare(flush_bytes)
+            torch.manual_seed(seed)
+            self._outputs, times = self._timer.time(lambda: model(*sets[slot]))
         self._settle()
         return {"times": dataclasses.asdict(times)}
+
+    def _do_series(self, fds: list[int], slot: int, calls: int) -> dict[str, Any]:
+        """Timed calls one after another on one input set, without an order for each."""
+        assert self._timer is not None
+        inputs, model = self._inputs[slot], self._model
+        with torch.no_grad(), self._trail.phase("timing"):
+            times = [dataclasses.asdict(self._timer.time(lambda: model(*inputs))[1]) for _ in range(calls)]
+        self._settle()
+        return {"times": times}
 
     def _do_report(self, fds: list[int]) -> dict[str, Any]:
         return {

@@ -28,34 +28,23 @@ def descendants(pid: int) -> list[int]:
     return found
 
 
-def private_bytes(pid: int) -> int:
-    """Anonymous memory that counts for `pid`: shared pages by share (Pss), so forked copies are not counted twice."""
-    try:
-        with open(f"/proc/{pid}/smaps_rollup") as stream:
-            for line in stream:
-                if line.startswith("Pss_Anon:"):
-                    return int(line.split()[1]) << 10
-    except OSError:
-        pass
-    return 0
-
-
-def anonymous_bytes(pid: int) -> int:
-    """Anonymous resident memory of `pid`, pages shared with its parent included. Cheap upper bound."""
-    try:
-        with open(f"/proc/{pid}/status") as stream:
-            for line in stream:
-                if line.startswith("RssAnon:"):
-                    return int(line.split()[1]) << 10
-    except OSError:
-        pass
-    return 0
-
-
 def memory_bytes(pids: list[int], limit: int) -> int:
-    """Anonymous memory of the processes together: exact when it is above `limit`, an upper bound below."""
-    bound = sum(map(anonymous_bytes, pids))
-    return bound if bound <= limit else sum(map(private_bytes, pids))
+    """Memory of the processes together, anonymous and shared: an upper bound up to `limit`, exact above.
+
+    Exact: pages that several processes map are counted by share (Pss), so forked copies weigh nothing.
+    """
+    bound = sum(_kib(f"/proc/{pid}/status", ("RssAnon:", "RssShmem:")) for pid in pids) << 10
+    if bound <= limit:
+        return bound
+    return sum(_kib(f"/proc/{pid}/smaps_rollup", ("Pss_Anon:", "Pss_Shmem:")) for pid in pids) << 10
+
+
+def _kib(path: str, fields: tuple[str, ...]) -> int:
+    try:
+        with open(path) as stream:
+            return sum(int(line.split()[1]) for line in stream if line.startswith(fields))
+    except OSError:
+        return 0
 
 
 def names(pids: list[int]) -> list[str]:

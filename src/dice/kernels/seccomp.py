@@ -1,8 +1,9 @@
 """A seccomp filter for candidates: refuses calls that a kernel has no use for and an attack has.
 
-Refused with EPERM: looking into other processes, mounts and namespaces, kernel interfaces with a history of holes, and
-sockets of families that network namespaces do not cover (vsock reaches the hypervisor). Everything else is allowed:
-this is a second fence behind namespaces, users and limits, not the first.
+Refused with EPERM, or with ENOSYS where callers know how to do without: looking into other processes, mounts and
+namespaces, kernel interfaces with a history of holes, memory that cannot be counted, and sockets of families that
+network namespaces do not cover (vsock reaches the hypervisor). Everything else is allowed: this is a second fence,
+behind namespaces, users and limits.
 """
 
 from __future__ import annotations
@@ -52,9 +53,16 @@ _REFUSED: dict[str, tuple[int | None, int | None]] = {
     "sethostname": (170, 161),
     "personality": (135, 92),
 }
+_ABSENT: dict[str, tuple[int | None, int | None]] = {
+    # Passes its flags by pointer, out of the filter's sight; without it libc uses clone.
+    "clone3": (435, 435),
+    # Memory that no process's resident size shows and no quota bounds.
+    "memfd_create": (319, 279),
+    "memfd_secret": (447, 447),
+    "shmget": (29, 194),
+}
 _SOCKET = (41, 198)
 _CLONE = (56, 220)
-_CLONE3 = (435, 435)
 _AUDIT_ARCH = {"x86_64": 0xC000003E, "aarch64": 0xC00000B7}
 _X32_BIT = 0x40000000
 _NEW_NAMESPACES = 0x7E020000  # all CLONE_NEW* flags: NS, CGROUP, UTS, IPC, USER, PID, NET
@@ -90,12 +98,11 @@ def filter_program(allow_internet_sockets: bool, machine: str | None = None) -> 
     ]
     if machine == "x86_64":
         program += [_statement(_JUMP_GREATER_EQUAL, _X32_BIT, 0, 1), _return(_KILL)]
-    for numbers in _REFUSED.values():
-        number = numbers[column]
-        if number is not None:
-            program += [_statement(_JUMP_EQUAL, number, 0, 1), _return(_ERRNO | _EPERM)]
-    # clone3 passes its flags by pointer, out of the filter's sight; ENOSYS makes glibc use clone.
-    program += [_statement(_JUMP_EQUAL, _CLONE3[column], 0, 1), _return(_ERRNO | _ENOSYS)]
+    for calls, error in ((_REFUSED, _EPERM), (_ABSENT, _ENOSYS)):
+        for numbers in calls.values():
+            number = numbers[column]
+            if number is not None:
+                program += [_statement(_JUMP_EQUAL, number, 0, 1), _return(_ERRNO | error)]
     program += [
         _statement(_JUMP_EQUAL, _CLONE[column], 0, 4),
         _statement(_LOAD, 16),

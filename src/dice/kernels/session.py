@@ -223,7 +223,8 @@ class Session:
             return
         self._next_watch = now + _WATCH_EVERY_S
         below = process_tree.descendants(self._spawned.pid)
-        used = process_tree.memory_bytes(below, self._memory_bytes)
+        values_bytes = sum(buffer.n_bytes for buffer in (self._input, self._output) if buffer is not None)
+        used = process_tree.memory_bytes(below, self._memory_bytes + values_bytes) - values_bytes
         self.peak_bytes = max(self.peak_bytes, used)
         if len(below) > 1:
             self.child_processes.update(process_tree.names(below[1:])[:32])
