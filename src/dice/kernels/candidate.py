@@ -1,7 +1,7 @@
 """The candidate's process: imports the candidate's code and runs it on the grader's orders.
 
 Forked from the zygote, confined, and then told over the channel, one request at a time: `import`, `init`, `weights`,
-`inputs`, `forward`, `fetch`, `prepare`/`go` (one timed call), `report`. While the code is imported or run it may ask
+`inputs`, `forward`, `fetch`, `series` and `go` (timed calls), `report`. While the code is imported or run it may ask
 back for a build (`build`), which the grader passes to the builder.
 
 Nothing that is decided here is trusted: this process holds no expected values and no input seeds, and every number
@@ -206,16 +206,11 @@ class Runner:
         self._to_send = []
         return {}
 
-    def _do_prepare(self, fds: list[int], flush_bytes: int) -> dict[str, Any]:
-        assert self._timer is not None
-        self._outputs = None
-        self._timer.prepare(flush_bytes)
-        return {}
-
     def _do_go(self, fds: list[int], slot: int, before: int, seed: int, flush_bytes: int) -> dict[str, Any]:
         """One timed call, bare: no trace, no recorder, no poison; right after an untimed one on another input set."""
         assert self._timer is not None
         model, sets = self._model, self._inputs
+        self._outputs = None
         with torch.no_grad(), self._trail.phase("timing"):
             model(*sets[before])
             self._timer.prepare(flush_bytes)

@@ -122,20 +122,20 @@ class ProbeResult(_Fact):
 
 
 class Clocks(_Fact):
-    """The same timed calls by several clocks, milliseconds. Only the trusted side's clock is beyond reach."""
+    """One series of timed calls by several clocks, milliseconds. Only the trusted side's clock is beyond reach."""
 
     event_ms: float
-    """Median per call by CUDA events on the current stream."""
+    """Mean per call by CUDA events on the current stream."""
     synced_ms: float
-    """Median per call by the grader's own host clock, whole device idle before and after."""
+    """Mean per call by the grader's own host clock over the whole series, device idle before and after."""
     launch_overhead_ms: float
-    """What `synced_ms` shows for an empty call on this machine: subtracted before the two are compared."""
+    """Share of one call in the cost of an empty order: subtracted before the two are compared."""
     drain_ms: float | None = None
-    """Median time from the end event on the current stream to an idle device."""
+    """Mean time from the end event on the current stream to an idle device."""
     in_process_ms: float | None = None
-    """Median by `time.perf_counter` inside the candidate's process."""
+    """Mean by `time.perf_counter` inside the candidate's process."""
     per_call_ms: list[float] = []
-    """Grader's clock for each timed call, in order."""
+    """In-process clock for each timed call, in order."""
     floor_ms: float | None = None
     """Time to write the outputs beyond the L2 cache at the memory's peak rate: no kernel can be faster."""
 

@@ -1,7 +1,8 @@
 """Timing of one candidate against its reference, alone on the GPU; `dice.kernels.timing` makes statements of the times.
 
-Every timed call is ordered one by one: the grader measures from order to answer with its own clock, beside the events
-that the candidate's process records. The reference runs in the grader through the same `CallTimer`.
+The candidate's process times its calls by events through `CallTimer`; the reference runs in the grader through the same
+code. The events are checked against the grader's own clock over a whole series of calls ordered at once, so that the
+cost of the order is spread thin.
 """
 
 from __future__ import annotations
@@ -33,6 +34,7 @@ BUDGET_S = 30.0
 """Wall time for the timed calls of one program under one protocol; slower programs are timed fewer times."""
 MIN_CALLS = 10
 _EMPTY_CALLS = 20
+_CLOCKED_CALLS = 20
 _CHECKED_CALLS = 6
 _INPUT_BYTES = 2 << 30
 """Device memory for the input sets of the strict protocol, on each side."""
@@ -52,12 +54,18 @@ class _Times(BaseModel):
 
 @dataclass
 class _Series:
-    """Times of the candidate's calls under one protocol."""
+    """Times of calls by the candidate: its own, and the grader's per call."""
 
     event_ms: list[float] = field(default_factory=list)
     in_process_ms: list[float] = field(default_factory=list)
     drain_ms: list[float] = field(default_factory=list)
-    host_ms: list[float] = field(default_factory=list)
+    host_ms: float = 0.0
+    """Mean per call by the grader's clock, over a series that was ordered at once."""
+
+    def add(self, times: _Times) -> None:
+        self.event_ms.append(times.event_ms)
+        self.in_process_ms.append(times.in_process_ms)
+        self.drain_ms.append(times.drain_ms)
 
 
 def measure(run: CandidateRun) -> None:
@@ -71,7 +79,7 @@ def measure(run: CandidateRun) -> None:
         sets = clock.provide_inputs(2 * judging.strict_rounds if protocol == "strict" else 1)
         with run.gpu(alone=True), run.record.phase("timing"):
             if protocol == "paper":
-                clock.paper(sets)
+                clock.paper()
             else:
                 clock.strict(sets)
     take_clocks(run, clock)
@@ -86,7 +94,8 @@ class _Stopwatch:
         self.timer = CallTimer(CudaRuntime(), self.device)
         self.flush_bytes = _FLUSH_FACTOR * torch.cuda.get_device_properties(self.device).L2_cache_size
         self.sets: list[list[Any]] = []
-        self.series: dict[Protocol, _Series] = {}
+        self.clocked: _Series | None = None
+        """The series of which the grader knows the whole time."""
         self.empty_ms: list[float] = []
         self.checked = self.wrong = 0
         self.output_bytes = 0
@@ -110,48 +119,55 @@ class _Stopwatch:
                 self.sets.append(to_device(inputs, self.device))
         return len(self.sets)
 
-    # ---- single calls ----
+    # ---- calls ----
 
-    def candidate(self, series: _Series, slot: int, flush: bool, seed: int) -> float:
-        """One timed call of the candidate; returns its event time."""
-        if flush:
-            self.run.ask("prepare", flush_bytes=self.flush_bytes)
+    def candidate_series(self, slot: int, calls: int) -> _Series:
+        """Timed calls of the candidate, one after another as the paper times them; the grader times the whole."""
+        series = _Series()
         begun = time.perf_counter()
-        reply = self.run.ask("go", slot=slot, seed=seed, empty=False)
-        host_ms = (time.perf_counter() - begun) * 1e3
-        try:
-            times = _Times.model_validate(reply.get("times"))
-        except ValidationError as error:
-            raise CandidateFailure("runtime_error", "wrote into the verifier's channel: no times") from error
-        series.host_ms.append(host_ms)
-        series.event_ms.append(times.event_ms)
-        series.in_process_ms.append(times.in_process_ms)
-        series.drain_ms.append(times.drain_ms)
+        reply = self.run.ask("series", slot=slot, calls=calls)
+        series.host_ms = (time.perf_counter() - begun) * 1e3 / max(1, calls)
+        rows = reply.get("times")
+        if not isinstance(rows, list) or len(rows) != calls:
+            raise CandidateFailure("runtime_error", "wrote into the verifier's channel: not the times of a series")
+        for row in rows:
+            series.add(_valid(row))
+        return series
+
+    def candidate(self, series: _Series, slot: int, before: int, seed: int) -> float:
+        """One timed call of the candidate on a flushed cache; returns its event time."""
+        reply = self.run.ask("go", slot=slot, before=before, seed=seed, flush_bytes=self.flush_bytes)
+        times = _valid(reply.get("times"))
+        series.add(times)
         return times.event_ms
 
-    def reference(self, model: Callable[..., Any], slot: int, flush: bool, seed: int) -> tuple[float, Any]:
-        """One timed call of the reference: (event time, outputs)."""
-        if flush:
-            self.timer.prepare(self.flush_bytes)
-        torch.manual_seed(seed)
+    def reference(self, model: Callable[..., Any], slot: int, before: int, seed: int) -> float:
+        """The same for the reference."""
         with torch.no_grad():
-            outputs, times = self.timer.time(lambda: model(*self.sets[slot]))
-        return times.event_ms, outputs
+            model(*self.sets[before])
+            self.timer.prepare(self.flush_bytes)
+            torch.manual_seed(seed)
+            return self.timer.time(lambda: model(*self.sets[slot]))[1].event_ms
 
-    def warm_up(self, model: torch.nn.Module, sets: int, flush: bool) -> int:
-        """Untimed calls on both sides and the cost of an empty one; returns how many timed calls fit the budget."""
-        judging = self.run.place.judging
-        unused, slowest_s = _Series(), 0.0
-        for index in range(max(1, judging.warmup_trials)):
-            begun = time.perf_counter()
-            self.candidate(unused, index % sets, flush, seed=index)
-            middle = time.perf_counter()
-            self.reference(model, index % sets, flush, seed=index)
-            # The first call pays for lazy loading and tuning on either side.
-            slowest_s = max(middle - begun, time.perf_counter() - middle)
+    def reference_series(self, model: Callable[..., Any], slot: int, calls: int) -> list[float]:
+        """Event times of the reference, one call after another."""
+        with torch.no_grad():
+            return [self.timer.time(lambda: model(*self.sets[slot]))[1].event_ms for _ in range(calls)]
+
+    def warm_up(self, model: torch.nn.Module) -> int:
+        """Untimed calls on both sides and the cost of an empty order; returns how many calls fit the budget."""
+        count = max(1, self.run.place.judging.warmup_trials)
+        self.candidate_series(0, count)
+        self.reference_series(model, 0, count)
+        # The first calls paid for lazy loading and tuning on either side; these say how long one takes.
+        begun = time.perf_counter()
+        self.candidate_series(0, 1)
+        middle = time.perf_counter()
+        self.reference_series(model, 0, 1)
+        slowest_s = max(middle - begun, time.perf_counter() - middle)
         while len(self.empty_ms) < _EMPTY_CALLS:
             begun = time.perf_counter()
-            self.run.ask("go", slot=0, seed=0, empty=True)
+            self.run.ask("series", slot=0, calls=0)
             self.empty_ms.append((time.perf_counter() - begun) * 1e3)
         return max(MIN_CALLS, int(BUDGET_S / max(slowest_s, 1e-6)))
 
@@ -161,16 +177,14 @@ class _Stopwatch:
 
     # ---- protocols ----
 
-    def paper(self, sets: int) -> None:
+    def paper(self) -> None:
         """The paper's: warm-ups, then independent series of candidate and reference on one input set."""
         run = self.run
         model = run.reference.model(run.weights_seed)
-        series = self.series.setdefault("paper", _Series())
         wanted = run.place.judging.timing_trials
-        calls = min(wanted, self.warm_up(model, sets, flush=False))
-        for index in range(calls):
-            self.candidate(series, 0, flush=False, seed=index)
-        reference_ms = [self.reference(model, 0, flush=False, seed=index)[0] for index in range(calls)]
+        calls = min(wanted, self.warm_up(model))
+        self.clocked = series = self.candidate_series(0, calls)
+        reference_ms = self.reference_series(model, 0, calls)
         self.note_fewer("paper", wanted, calls)
         run.record.runtime_ms["paper"] = timing.summary(series.event_ms)
         run.record.reference_ms["paper"] = timing.summary(reference_ms)
@@ -179,11 +193,16 @@ class _Stopwatch:
             run.record.speedup["paper"] = speedup
 
     def strict(self, sets: int) -> None:
-        """Rounds of ABBA with a flushed cache; some of the timed outputs, drawn by lot afterwards, are checked."""
+        """Rounds of ABBA with a flushed cache; some of the timed outputs, drawn by lot afterwards, are checked.
+
+        Each timed call follows an untimed one on other inputs in the same process, on both sides: a call right after a
+        wait for orders is slower than one in a loop, and small kernels are timed with their launch.
+        """
         run, judging = self.run, self.run.place.judging
         model = run.reference.model(run.weights_seed)
-        series = self.series.setdefault("strict", _Series())
-        rounds = min(judging.strict_rounds, max(MIN_CALLS // 2, self.warm_up(model, sets, flush=True) // 2))
+        series = _Series()
+        rounds = min(judging.strict_rounds, max(MIN_CALLS // 2, self.warm_up(model) // 4))
+        self.clocked = self.candidate_series(0, min(_CLOCKED_CALLS, 2 * rounds))
         draw = random.SystemRandom()
         checked = set(draw.sample(range(2 * rounds), min(_CHECKED_CALLS, 2 * rounds)))
         mine: list[tuple[float, float]] = []
@@ -192,11 +211,11 @@ class _Stopwatch:
             times: dict[str, list[float]] = {"candidate": [], "reference": []}
             for turn in order:
                 call = 2 * number + len(times[turn])
-                slot, seed = call % sets, draw.getrandbits(32)
+                slot, before, seed = call % sets, (call + 1) % sets, draw.getrandbits(32)
                 if turn == "reference":
-                    times[turn].append(self.reference(model, slot, flush=True, seed=seed)[0])
+                    times[turn].append(self.reference(model, slot, before, seed))
                     continue
-                times[turn].append(self.candidate(series, slot, flush=True, seed=seed))
+                times[turn].append(self.candidate(series, slot, before, seed))
                 if call in checked:
                     self.check(model, slot, seed)
             mine.append((times["candidate"][0], times["candidate"][1]))
@@ -214,7 +233,9 @@ class _Stopwatch:
     def check(self, model: torch.nn.Module, slot: int, seed: int) -> None:
         """Fetch the output of the call just timed and compare it with the reference's."""
         actual = self.run.fetch(self.run.ask("offer_outputs"))
-        expected = self.reference(model, slot, flush=False, seed=seed)[1]
+        torch.manual_seed(seed)
+        with torch.no_grad():
+            expected = model(*self.sets[slot])
         self.checked += 1
         self.wrong += not compare_outputs(expected, actual, "strict").ok
         self.output_bytes = max(self.output_bytes, values.plan(expected)[2])
@@ -225,28 +246,33 @@ class _Stopwatch:
         try:
             torch.compiler.reset()
             compiled = torch.compile(model)
-            for index in range(3):
-                self.reference(compiled, index % sets, flush=True, seed=index)
-            times = [self.reference(compiled, call % sets, flush=True, seed=call)[0] for call in range(2 * rounds)]
+            self.reference_series(compiled, 0, 3)
+            times = [self.reference(compiled, call % sets, (call + 1) % sets, call) for call in range(2 * rounds)]
         except Exception as error:  # noqa: BLE001 - whatever the compiler throws: there is no such baseline then
             run.record.notes.append(f"no torch.compile baseline: {type(error).__name__}: {str(error)[:200]}")
             return
         run.record.compiled_reference_ms = timing.summary(times)
 
 
+def _valid(row: Any) -> _Times:
+    try:
+        return _Times.model_validate(row)
+    except ValidationError as error:
+        raise CandidateFailure("runtime_error", "wrote into the verifier's channel: no times") from error
+
+
 def take_clocks(run: CandidateRun, clock: _Stopwatch) -> None:
     """What several clocks say of the same calls, for the police."""
-    series = clock.series.get("strict") or clock.series.get("paper")
-    if series is None:
+    series = clock.clocked
+    if series is None or not series.event_ms:
         return
-    median = statistics.median
     run.evidence.clocks = Clocks(
-        event_ms=median(series.event_ms),
-        synced_ms=median(series.host_ms),
-        launch_overhead_ms=median(clock.empty_ms),
-        drain_ms=median(series.drain_ms),
-        in_process_ms=median(series.in_process_ms),
-        per_call_ms=series.host_ms,
+        event_ms=statistics.fmean(series.event_ms),
+        synced_ms=series.host_ms,
+        launch_overhead_ms=statistics.median(clock.empty_ms) / len(series.event_ms),
+        drain_ms=statistics.fmean(series.drain_ms),
+        in_process_ms=statistics.fmean(series.in_process_ms),
+        per_call_ms=series.in_process_ms,
         floor_ms=floor_ms(clock.output_bytes, clock.device) if clock.output_bytes else None,
     )
     run.evidence.timed_outputs_checked = clock.checked

@@ -14,7 +14,7 @@ _REMAINS = 0.98
 """Share of the reference's work that must still be done by PyTorch for the kernels to be called decoration."""
 _CLOCK_RATIO = 1.5
 """Host clock over event clock; the ratio at which CUDA-L2 rejects (deepreinforce-ai/CUDA-L2, defense.py)."""
-_CLOCK_SLACK_MS = 0.05
+_CLOCK_SLACK_MS = 0.1
 """Below this difference the two clocks agree: launch jitter."""
 _FLOOR_MARGIN = 0.8
 """A time under this share of the physical floor is impossible, not just good."""
