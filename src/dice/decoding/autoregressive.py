@@ -1,0 +1,92 @@
+"""One token a forward, left to right: the Qwen3 rows. The same cache and batcher as block diffusion.
+
+Position i predicts token i + 1, so the prompt but for its last token is prefilled, and each step feeds one token.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from dice.config import stage_config
+from dice.decoding.rows import StepResult, StepRows
+from dice.decoding.sampling import SamplingConfig, draw, uniforms
+from dice.decoding.sequences import Sequences
+
+
+@stage_config
+class AutoregressiveConfig:
+    """How a causal model decodes."""
+
+    sampling: SamplingConfig = SamplingConfig()
+    """How a token is drawn."""
+
+
+class ChooseNext:
+    """The next token of each row."""
+
+    synchronises = False
+
+    def __init__(self, config: AutoregressiveConfig, mask_id: int | None = None) -> None:
+        self.config = config
+        self.mask_id = mask_id
+
+    def __call__(self, logits: Tensor, ids: Tensor, quota: Tensor, uniform: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+        del quota
+        if self.mask_id is not None:
+            logits[..., self.mask_id] = float("-inf")
+        token, confidence = draw(logits, uniform, self.config.sampling)
+        return token, confidence, self.accept(confidence, ids)
+
+    def accept(self, confidence: Tensor, ids: Tensor, quota: Tensor | None = None) -> Tensor:
+        """Every choice is kept."""
+        del confidence, quota
+        return torch.ones_like(ids, dtype=torch.bool)
+
+
+class Autoregressive:
+    """State machine of the sequences in flight. `start` is the position of the last known token."""
+
+    block_size = 1
+
+    def __init__(self, config: AutoregressiveConfig, mask_id: int | None = None) -> None:
+        self.choose = ChooseNext(config, mask_id)
+
+    def length_of(self, prompt: int, new: int) -> int:
+        """Cache positions that a prompt and an answer need."""
+        return prompt + new
+
+    def open(self, sequences: Sequences, slot: int) -> int:
+        """Returns how many prompt tokens to prefill: all but the last."""
+        start = int(sequences.prompt_length[slot]) - 1
+        sequences.start[slot] = start
+        return start
+
+    def rows(self, sequences: Sequences) -> StepRows:
+        """The last token of every active sequence."""
+        slots = sequences.active_slots()
+        starts = sequences.start[slots]
+        nothing = np.zeros((0, 1), np.int64)
+        return StepRows(
+            ids=sequences.tokens[slots, starts][:, None],
+            starts=starts,
+            slots=slots,
+            done_ids=nothing,
+            done_starts=nothing[:, 0],
+            done_slots=nothing[:, 0],
+            quota=np.ones_like(starts),
+            uniform=uniforms(sequences.seed[slots], starts + 1, sequences.step[slots])[:, None],
+        )
+
+    def absorb(self, sequences: Sequences, rows: StepRows, result: StepResult) -> None:
+        """Write the next tokens; close sequences that are finished."""
+        slots, positions = rows.slots, rows.starts + 1
+        tokens = result.tokens[:, 0]
+        sequences.step[slots] += 1
+        sequences.start[slots] = positions
+        sequences.tokens[slots, positions] = tokens
+        sequences.order[slots, positions] = sequences.step[slots]
+        sequences.log_confidence[slots, positions] = result.log_confidence[:, 0]
+        over = np.isin(tokens, sequences.stop_ids) | (positions + 1 >= sequences.length[slots])
+        sequences.finish(slots[over])

@@ -1,0 +1,188 @@
+"""Continuous batching: requests enter free cache slots, finished sequences leave, steps run over whoever is there.
+
+A sequence's tokens depend on its prompt and seed only, not on what shares the batch with it (up to the rounding of
+differently shaped matrix products).
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from typing import Any, Literal
+
+import numpy as np
+
+from dice.decoding.autoregressive import Autoregressive, AutoregressiveConfig
+from dice.decoding.block_diffusion import BlockDiffusion, BlockDiffusionConfig
+from dice.decoding.rows import Forward, PlainForward
+from dice.decoding.sequences import Sequences
+from dice.errors import DiceError
+from dice.model.cache import KVCache
+from dice.model.transformer import Transformer
+
+FinishReason = Literal["stop", "length"]
+Engine = Literal["plain", "fast"]
+PREFILL_TOKENS = 16384
+"""Prompt tokens of one prefill forward: enough to fill a GPU, little enough for its activations."""
+
+
+@dataclass(frozen=True)
+class Request:
+    """One answer to make."""
+
+    prompt: tuple[int, ...]
+    max_new_tokens: int
+    seed: int = 0
+    key: Any = None
+    """The caller's own mark, handed back with the completion."""
+
+
+@dataclass(frozen=True)
+class Completion:
+    """One finished answer."""
+
+    request: Request
+    ids: tuple[int, ...]
+    """Answer tokens, the end token included where there is one."""
+    order: tuple[int, ...]
+    """For each answer token the forward (from 1, prefill not counted) in which it was fixed."""
+    log_confidence: tuple[float, ...]
+    """Log-probability of each token, in the model's own distribution, when it was fixed."""
+    n_forwards: int
+    """Forwards that the sequence took part in, prefill included."""
+    seconds: float
+    """From entering the batch to leaving it."""
+    finish_reason: FinishReason
+
+
+class Decoder:
+    """Decodes with one model. Weights may change between calls of `run`: nothing of them is kept.
+
+    `mask_id` is needed for block diffusion; a causal model that has a mask token never emits it. `max_length` bounds
+    prompt and answer together. `engine="fast"` (CUDA graphs and Triton kernels, 16-bit weights) needs a GPU.
+    """
+
+    def __init__(
+        self,
+        model: Transformer,
+        config: BlockDiffusionConfig | AutoregressiveConfig,
+        *,
+        mask_id: int | None,
+        stop_ids: Iterable[int],
+        max_batch: int,
+        max_length: int,
+        engine: Engine = "plain",
+    ) -> None:
+        if isinstance(config, BlockDiffusionConfig):
+            if mask_id is None:
+                raise DiceError("block diffusion needs the id of the mask token.")
+            self.algorithm = BlockDiffusion(config, mask_id)
+        else:
+            self.algorithm = Autoregressive(config, mask_id)
+        weight = model.lm_head.weight
+        if mask_id is not None and mask_id >= weight.shape[0]:
+            raise DiceError(f"the mask token {mask_id} is outside the model's vocabulary of {weight.shape[0]}.")
+        self.stop_ids = tuple(stop_ids)
+        block = self.algorithm.block_size
+        self.max_length = -(-max_length // block) * block
+        cache = KVCache(model.config, max_batch, self.max_length, dtype=weight.dtype, device=weight.device)
+        self.forward: Forward
+        if engine == "fast":
+            from dice.decoding.fast import FastForward
+
+            self.forward = FastForward(model, cache, self.algorithm.choose, block)
+        else:
+            self.forward = PlainForward(model, cache, self.algorithm.choose, block)
+        self.max_batch = max_batch
+        self.vocab_size = int(weight.shape[0])
+        self.steps = 0
+        """Forwards of the whole batch so far, prefill not counted."""
+
+    def check(self, request: Request) -> None:
+        """Raises DiceError for a request that cannot be decoded."""
+        if not request.prompt:
+            raise DiceError("an empty prompt cannot be decoded; give at least one token.")
+        if request.max_new_tokens < 1:
+            raise DiceError(f"max_new_tokens is {request.max_new_tokens}; it must be at least 1.")
+        needed = self.algorithm.length_of(len(request.prompt), request.max_new_tokens)
+        if needed > self.max_length:
+            raise DiceError(
+                f"a prompt of {len(request.prompt)} tokens and {request.max_new_tokens} new ones need {needed} "
+                f"positions, and the cache has {self.max_length}; raise max_length or shorten one of them."
+            )
+        if not 0 <= min(request.prompt) <= max(request.prompt) < self.vocab_size:
+            raise DiceError(f"a prompt holds a token outside the model's vocabulary of {self.vocab_size}.")
+
+    def run(self, requests: Iterable[Request]) -> Iterator[Completion]:
+        """Yield completions as they finish. Requests are drawn from the iterable as slots become free."""
+        sequences = Sequences(self.max_batch, self.max_length, self.stop_ids)
+        held: dict[int, tuple[Request, float, int]] = {}
+        waiting = iter(requests)
+        free = list(range(self.max_batch - 1, -1, -1))
+        exhausted = False
+        while True:
+            if not exhausted and free:
+                exhausted = self._admit(waiting, free, sequences, held)
+            if not held:
+                return
+            rows = self.algorithm.rows(sequences)
+            self.algorithm.absorb(sequences, rows, self.forward.step(rows))
+            self.steps += 1
+            for slot in sequences.take_finished():
+                request, started, prefilled = held.pop(slot)
+                free.append(slot)
+                yield self._completion(sequences, slot, request, time.perf_counter() - started, prefilled)
+
+    def _admit(
+        self,
+        waiting: Iterator[Request],
+        free: list[int],
+        sequences: Sequences,
+        held: dict[int, tuple[Request, float, int]],
+    ) -> bool:
+        """Fill free slots and prefill their prompts; returns whether no request is left."""
+        batch: list[tuple[int, np.ndarray]] = []
+        exhausted = False
+        while free:
+            request = next(waiting, None)
+            if request is None:
+                exhausted = True
+                break
+            self.check(request)
+            slot = free.pop()
+            prompt = np.array(request.prompt, np.int64)
+            length = self.algorithm.length_of(len(prompt), request.max_new_tokens)
+            sequences.enter(slot, prompt, length, request.seed)
+            tokens = self.algorithm.open(sequences, slot)
+            held[slot] = (request, time.perf_counter(), int(tokens > 0))
+            if tokens:
+                batch.append((slot, prompt[:tokens]))
+        part: list[tuple[int, np.ndarray]] = []
+        for slot, ids in batch:
+            if part and sum(len(other) for _, other in part) + len(ids) > PREFILL_TOKENS:
+                self.forward.prefill(part)
+                part = []
+            part.append((slot, ids))
+        if part:
+            self.forward.prefill(part)
+        return exhausted
+
+    def _completion(
+        self, sequences: Sequences, slot: int, request: Request, seconds: float, prefilled: int
+    ) -> Completion:
+        start = len(request.prompt)
+        answer = sequences.tokens[slot, start : min(start + request.max_new_tokens, int(sequences.length[slot]))]
+        stops = np.flatnonzero(np.isin(answer, sequences.stop_ids))
+        filled = np.flatnonzero(sequences.order[slot, start : start + len(answer)])
+        end = int(stops[0]) + 1 if len(stops) else int(filled[-1]) + 1
+        span = slice(start, start + end)
+        return Completion(
+            request=request,
+            ids=tuple(sequences.tokens[slot, span].tolist()),
+            order=tuple(sequences.order[slot, span].tolist()),
+            log_confidence=tuple(sequences.log_confidence[slot, span].tolist()),
+            n_forwards=int(sequences.step[slot]) + prefilled,
+            seconds=seconds,
+            finish_reason="stop" if len(stops) else "length",
+        )

@@ -1,0 +1,110 @@
+"""What passes between the batcher and the model in one step, and the plain implementation that runs anywhere."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Protocol
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor
+
+from dice.model.cache import CachedAttention, KVCache
+from dice.model.transformer import Transformer
+
+Ints = NDArray[np.int64]
+
+
+@dataclass(frozen=True)
+class StepRows:
+    """n open rows of T tokens, whose logits are wanted, and c finished rows that only enter the cache."""
+
+    ids: Ints
+    """[n, T]"""
+    starts: Ints
+    """[n]: absolute position of each row's first token."""
+    slots: Ints
+    """[n]: cache slots."""
+    done_ids: Ints
+    """[c, T]"""
+    done_starts: Ints
+    done_slots: Ints
+    quota: Ints
+    """[n]: tokens to accept at least."""
+    uniform: NDArray[np.float32]
+    """[n, T]"""
+
+
+@dataclass(frozen=True)
+class StepResult:
+    """The choice at every position of the open rows; each [n, T]."""
+
+    tokens: Ints
+    log_confidence: NDArray[np.float32]
+    accepted: NDArray[np.bool_]
+
+
+class Choose(Protocol):
+    """Tokens, log-confidences and acceptance [n, T] from fp32 logits [n, T, vocab]."""
+
+    def __call__(self, logits: Tensor, ids: Tensor, quota: Tensor, uniform: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+        """ids [n, T], quota [n], uniform [n, T]; graph-safe unless `synchronises`."""
+        ...
+
+
+class Forward(Protocol):
+    """The model behind the batcher."""
+
+    cache: KVCache
+
+    def prefill(self, prompts: Sequence[tuple[int, Ints]]) -> None:
+        """Put whole blocks of tokens from position 0 on into the cache slots given."""
+        ...
+
+    def step(self, rows: StepRows) -> StepResult:
+        """One forward over open and finished rows."""
+        ...
+
+
+class PlainForward:
+    """The readable transformer with the static cache, on any device."""
+
+    def __init__(self, model: Transformer, cache: KVCache, choose: Choose, block_size: int) -> None:
+        self.model = model
+        self.cache = cache
+        self.choose = choose
+        self.block_size = block_size
+
+    @torch.no_grad()
+    def prefill(self, prompts: Sequence[tuple[int, Ints]]) -> None:
+        for slot, ids in prompts:
+            self._hidden(ids[None], np.zeros(1, np.int64), np.array([slot]))
+
+    @torch.no_grad()
+    def step(self, rows: StepRows) -> StepResult:
+        n = len(rows.ids)
+        hidden = self._hidden(
+            np.concatenate((rows.ids, rows.done_ids)),
+            np.concatenate((rows.starts, rows.done_starts)),
+            np.concatenate((rows.slots, rows.done_slots)),
+        )
+        logits = self.model.logits(hidden[:n]).float()
+        device = logits.device
+        inputs = (torch.from_numpy(part).to(device) for part in (rows.ids, rows.quota, rows.uniform))
+        tokens, confidence, accepted = self.choose(logits, *inputs)
+        return StepResult(tokens.cpu().numpy(), confidence.float().cpu().numpy(), accepted.cpu().numpy())
+
+    def _hidden(self, ids: Ints, starts: Ints, slots: Ints) -> Tensor:
+        device = self.cache.key.device
+        tokens = ids.shape[1]
+        attend = CachedAttention(
+            self.cache,
+            torch.from_numpy(slots).to(device),
+            torch.from_numpy(starts).to(device),
+            tokens=tokens,
+            block_size=self.block_size,
+            longest=int(starts.max()) + tokens,
+        )
+        return self.model(torch.from_numpy(ids).to(device), attend.positions, attend)

@@ -1,0 +1,89 @@
+"""Which token a position gets, and how sure the model is of it.
+
+Greedy is the arg-max (temperature 0, or top_k 1). Otherwise the token is drawn from the distribution after
+temperature, top-k and top-p (in this order, each as in transformers), by the inverse of its cumulative sum at a given
+uniform number; the caller supplies the numbers, so a sequence's tokens do not depend on what else is in the batch.
+
+Confidence is the token's probability in the model's own distribution: before temperature and filters. The released
+script scores after them, which makes every confidence 1 when top_k is 1 (facts: SDAR generate.py);
+`compat="released"` restores that.
+"""
+
+from __future__ import annotations
+
+from typing import Literal
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from pydantic import Field
+from torch import Tensor
+
+from dice.config import stage_config
+
+Compat = Literal["none", "released"]
+
+
+@stage_config
+class SamplingConfig:
+    """How a token is drawn."""
+
+    temperature: float = Field(default=0.0, ge=0)
+    """0 is greedy."""
+    top_k: int = Field(default=0, ge=0)
+    """Keep the k most probable tokens; 0: all, 1: greedy."""
+    top_p: float = Field(default=1.0, gt=0, le=1)
+    """Keep the most probable tokens until their mass passes this; 1: all."""
+
+    @property
+    def greedy(self) -> bool:
+        """Whether the choice is the arg-max."""
+        return self.temperature == 0 or self.top_k == 1
+
+
+def filter_logits(logits: Tensor, config: SamplingConfig) -> Tensor:
+    """Logits [..., vocab] after temperature, top-k and top-p; what is removed is -inf."""
+    if config.temperature not in (0.0, 1.0):
+        logits = logits / config.temperature
+    if 0 < config.top_k < logits.shape[-1]:
+        smallest = logits.topk(config.top_k, -1).values[..., -1:]
+        logits = logits.masked_fill(logits < smallest, float("-inf"))
+    if config.top_p < 1:
+        ordered, index = logits.sort(-1, descending=True)
+        mass = ordered.softmax(-1).cumsum(-1)
+        removed = (mass - ordered.softmax(-1)) > config.top_p  # the token that passes the threshold stays
+        logits = logits.masked_fill(removed.scatter(-1, index, removed), float("-inf"))
+    return logits
+
+
+def draw(logits: Tensor, uniform: Tensor, config: SamplingConfig, compat: Compat = "none") -> tuple[Tensor, Tensor]:
+    """(token, log-confidence), each [...], of fp32 logits [..., vocab] at uniform numbers [...] in [0, 1).
+
+    No synchronisation with the host, so it can be part of a CUDA graph.
+    """
+    filtered = logits
+    if config.greedy:
+        token = logits.argmax(-1)
+    else:
+        filtered = filter_logits(logits, config)
+        mass = filtered.softmax(-1).cumsum(-1)
+        target = uniform[..., None] * mass[..., -1:]
+        token = torch.searchsorted(mass, target, right=True)[..., 0].clamp_(max=logits.shape[-1] - 1)
+    if compat == "released":
+        scored = filter_logits(logits, config)
+    else:
+        scored = logits
+    chosen = scored.gather(-1, token[..., None])[..., 0]
+    return token, chosen - scored.logsumexp(-1)
+
+
+def uniforms(seeds: NDArray[np.uint64], positions: NDArray[np.int64], steps: NDArray[np.int64]) -> NDArray[np.float32]:
+    """One number in [0, 1) for every (seed, position, step), the same on every machine (SplitMix64's mixing)."""
+    with np.errstate(over="ignore"):
+        state = seeds.astype(np.uint64)
+        for part in (positions, steps):
+            state = (state + np.uint64(0x9E3779B97F4A7C15)) ^ (part.astype(np.uint64) * np.uint64(0xD1342543DE82EF95))
+            state = (state ^ (state >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
+            state = (state ^ (state >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
+            state = state ^ (state >> np.uint64(31))
+    return ((state >> np.uint64(40)).astype(np.float64) / 2.0**24).astype(np.float32)

@@ -1,0 +1,56 @@
+"""Autoregressive decoding against transformers' own generation."""
+
+from __future__ import annotations
+
+import pytest
+import torch
+from tiny_models import make_config, make_model, oracle_of
+
+from dice.decoding.autoregressive import AutoregressiveConfig
+from dice.decoding.decoder import Decoder, Request
+from dice.decoding.sampling import SamplingConfig
+
+PROMPTS = [(3,), (1, 2, 3, 4, 5), (9, 8, 7), tuple(range(20)), (40, 41)]
+
+
+@pytest.fixture(scope="module")
+def model():
+    return make_model(make_config(model_type="qwen3"))
+
+
+@pytest.mark.parametrize("stop", [None, 30])
+@torch.no_grad()
+def test_greedy_equals_transformers(model, stop):
+    oracle = oracle_of(model)
+    decoder = Decoder(
+        model,
+        AutoregressiveConfig(),
+        mask_id=None,
+        stop_ids=() if stop is None else (stop,),
+        max_batch=2,
+        max_length=48,
+    )
+    done = {c.request.prompt: c for c in decoder.run([Request(prompt, 12) for prompt in PROMPTS])}
+    assert len(done) == len(PROMPTS)
+    for prompt, completion in done.items():
+        expected = oracle.generate(
+            torch.tensor([prompt]),
+            attention_mask=torch.ones(1, len(prompt)),
+            max_new_tokens=12,
+            do_sample=False,
+            eos_token_id=stop,
+            pad_token_id=0,
+        )[0, len(prompt) :].tolist()
+        assert list(completion.ids) == expected
+        assert completion.order == tuple(range(1, len(expected) + 1))
+        assert completion.n_forwards == len(expected) + (len(prompt) > 1)
+        assert completion.finish_reason == ("stop" if expected[-1] == stop else "length")
+
+
+def test_sampling_repeats_by_seed(model):
+    config = AutoregressiveConfig(sampling=SamplingConfig(temperature=1.0))
+    decoder = Decoder(model, config, mask_id=None, stop_ids=(), max_batch=2, max_length=48)
+    ids = {
+        c.request.key: c.ids for c in decoder.run([Request((5, 6), 10, seed=s, key=i) for i, s in enumerate((1, 2, 1))])
+    }
+    assert ids[0] == ids[2] != ids[1]

@@ -1,0 +1,161 @@
+"""Block diffusion against the released five-forwards scheme, token for token and step for step."""
+
+from __future__ import annotations
+
+import itertools
+
+import pytest
+import torch
+from released_scheme import released_scheme
+from tiny_models import make_config, make_model
+
+from dice.decoding.block_diffusion import BlockDiffusionConfig
+from dice.decoding.decoder import Decoder, Request
+from dice.decoding.sampling import SamplingConfig
+from dice.errors import DiceError
+
+MASK = 96
+STOPS = (5, 17)
+
+
+@pytest.fixture(scope="module")
+def model():
+    return make_model(make_config(num_hidden_layers=2))
+
+
+def prompts(count: int) -> list[tuple[int, ...]]:
+    generator = torch.Generator().manual_seed(3)
+    return [tuple(torch.randint(0, 96, (3 + 5 * i % 13,), generator=generator).tolist()) for i in range(count)]
+
+
+def compare(model, config: BlockDiffusionConfig, *, stops=(), new=13, count=5, max_batch=3) -> list:
+    decoder = Decoder(model, config, mask_id=MASK, stop_ids=stops, max_batch=max_batch, max_length=48)
+    requests = [Request(prompt, new + i, seed=100 + i, key=i) for i, prompt in enumerate(prompts(count))]
+    done = sorted(decoder.run(requests), key=lambda completion: completion.request.key)
+    assert [completion.request for completion in done] == requests
+    for completion in done:
+        request = completion.request
+        answer, order, denoising, commits = released_scheme(
+            model,
+            config,
+            list(request.prompt),
+            request.max_new_tokens,
+            mask_id=MASK,
+            stop_ids=stops,
+            seed=request.seed,
+        )
+        assert completion.ids == tuple(answer)
+        assert completion.order == tuple(order)
+        prefill = int(len(request.prompt) >= config.block_size)
+        assert completion.n_forwards == denoising + prefill  # the commits, `commits` of them, cost nothing
+        assert commits >= 1
+        assert completion.finish_reason == ("stop" if answer[-1] in stops else "length")
+    return done
+
+
+@pytest.mark.parametrize(
+    ("strategy", "block", "steps"),
+    [
+        (strategy, block, steps)
+        for strategy, block in itertools.product(("static", "dynamic"), (1, 2, 3, 4, 8))
+        for steps in sorted({1, 2, block, block - 1 or 1, block + 2})
+    ],
+)
+def test_greedy_grid(model, strategy, block, steps):
+    compare(model, BlockDiffusionConfig(strategy=strategy, block_size=block, denoising_steps=steps, threshold=0.15))
+
+
+@pytest.mark.parametrize("threshold", [0.0, 0.05, 0.3, 1.0])
+def test_dynamic_thresholds(model, threshold):
+    config = BlockDiffusionConfig(strategy="dynamic", block_size=4, denoising_steps=4, threshold=threshold)
+    done = compare(model, config)
+    forwards = sum(completion.n_forwards for completion in done)
+    static = sum(c.n_forwards for c in compare(model, BlockDiffusionConfig(block_size=4)))
+    assert forwards < static if threshold < 0.1 else forwards <= static
+    if threshold == 1:
+        assert forwards == static
+
+
+@pytest.mark.parametrize(
+    "sampling",
+    [
+        SamplingConfig(temperature=1.0),
+        SamplingConfig(temperature=0.7),
+        SamplingConfig(temperature=1.0, top_k=5),
+        SamplingConfig(temperature=1.3, top_p=0.6),
+        SamplingConfig(temperature=0.9, top_k=8, top_p=0.9),
+    ],
+)
+@pytest.mark.parametrize("compat", ["none", "released"])
+def test_sampling_grid(model, sampling, compat):
+    config = BlockDiffusionConfig(strategy="dynamic", threshold=0.2, sampling=sampling, compat=compat)
+    compare(model, config)
+
+
+@pytest.mark.parametrize("strategy", ["static", "dynamic"])
+def test_stop_tokens(model, strategy):
+    config = BlockDiffusionConfig(strategy=strategy, threshold=0.1, sampling=SamplingConfig(temperature=2.0))
+    done = compare(model, config, stops=(5, 6, 7), new=4, count=8)
+    assert {completion.finish_reason for completion in done} == {"stop", "length"}
+
+
+def test_released_ties(model):
+    """top_k 1 makes every confidence 1 in the released script; then torch.topk's order of ties decides."""
+    released = BlockDiffusionConfig(sampling=SamplingConfig(temperature=1.0, top_k=1), compat="released")
+    ours = BlockDiffusionConfig(sampling=SamplingConfig(temperature=1.0, top_k=1))
+    assert [c.order for c in compare(model, released)] != [c.order for c in compare(model, ours)]
+    all_at_once = BlockDiffusionConfig(
+        strategy="dynamic", sampling=SamplingConfig(temperature=1.0, top_k=1), compat="released", threshold=0.99
+    )
+    for completion in compare(model, all_at_once):
+        assert len(set(completion.order)) == -(-(len(completion.request.prompt) % 4 + len(completion.ids)) // 4)
+
+
+def test_tokens_do_not_depend_on_the_batch(model):
+    config = BlockDiffusionConfig(strategy="dynamic", threshold=0.2, sampling=SamplingConfig(temperature=1.0))
+    found = [
+        {c.request.key: (c.ids, c.order) for c in compare(model, config, max_batch=max_batch)}
+        for max_batch in (1, 2, 5)
+    ]
+    assert found[0] == found[1] == found[2]
+
+
+def test_seeds_matter_and_repeat(model):
+    config = BlockDiffusionConfig(sampling=SamplingConfig(temperature=1.0))
+    decoder = Decoder(model, config, mask_id=MASK, stop_ids=(), max_batch=4, max_length=48)
+    requests = [Request((1, 2, 3), 16, seed=seed, key=i) for i, seed in enumerate((7, 8, 7))]
+    ids = {c.request.key: c.ids for c in decoder.run(requests)}
+    assert ids[0] == ids[2] != ids[1]
+
+
+def test_confidence_is_of_the_whole_distribution(model):
+    config = BlockDiffusionConfig(sampling=SamplingConfig(temperature=1.0, top_k=1))
+    decoder = Decoder(model, config, mask_id=MASK, stop_ids=(), max_batch=1, max_length=32)
+    (completion,) = decoder.run([Request((1, 2, 3), 8)])
+    assert all(-10 < value < -1e-3 for value in completion.log_confidence)
+
+
+@pytest.mark.parametrize(
+    ("request_", "message"),
+    [
+        (Request((), 4), "empty prompt"),
+        (Request((1, MASK), 4), "holds the mask token 96"),
+        (Request((1, 97), 4), "outside the model's vocabulary of 97"),
+        (Request((1,) * 20, 13), "20 tokens and 13 new ones need 36 positions, and the cache has 32"),
+        (Request((1,), 0), "at least 1"),
+    ],
+)
+def test_impossible_requests(model, request_, message):
+    decoder = Decoder(model, BlockDiffusionConfig(), mask_id=MASK, stop_ids=(), max_batch=1, max_length=32)
+    with pytest.raises(DiceError, match=message):
+        list(decoder.run([request_]))
+
+
+def test_the_mask_token_is_never_written(model):
+    loud = make_model(make_config(num_hidden_layers=2))
+    with torch.no_grad():
+        loud.lm_head.weight[MASK] = loud.lm_head.weight.abs().sum(0) * 5
+    decoder = Decoder(loud, BlockDiffusionConfig(), mask_id=MASK, stop_ids=(), max_batch=2, max_length=32)
+    for completion in decoder.run([Request(p, 9) for p in prompts(3)]):
+        assert MASK not in completion.ids
+        assert len(completion.ids) == 9

@@ -1,0 +1,53 @@
+"""Drawing of tokens: filters against transformers' own, frequencies against the distribution."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+import torch
+
+from dice.decoding.sampling import SamplingConfig, draw, filter_logits, uniforms
+
+
+@pytest.mark.parametrize(
+    ("temperature", "top_k", "top_p"), [(1.0, 0, 1.0), (0.5, 0, 0.9), (2.0, 7, 1.0), (1.0, 3, 0.5), (1.0, 500, 0.01)]
+)
+def test_filters_equal_transformers(temperature, top_k, top_p):
+    process = pytest.importorskip("transformers").generation.logits_process
+    logits = torch.randn(6, 50, generator=torch.Generator().manual_seed(0))
+    expected = process.TemperatureLogitsWarper(temperature)(None, logits) if temperature != 1 else logits
+    if top_k:
+        expected = process.TopKLogitsWarper(top_k)(None, expected)
+    if top_p < 1:
+        expected = process.TopPLogitsWarper(top_p)(None, expected)
+    found = filter_logits(logits, SamplingConfig(temperature=temperature, top_k=top_k, top_p=top_p))
+    assert torch.equal(found.isinf(), expected.isinf())
+    torch.testing.assert_close(found.softmax(-1), expected.softmax(-1))
+
+
+def test_frequencies_follow_the_distribution():
+    logits = torch.tensor([0.0, 1.0, float("-inf"), 2.0, -1.0])
+    n = 20000
+    numbers = uniforms(np.full(n, 5, np.uint64), np.arange(n), np.zeros(n, np.int64))
+    token, confidence = draw(logits.expand(n, -1), torch.from_numpy(numbers), SamplingConfig(temperature=1.0))
+    share = torch.bincount(token, minlength=5) / n
+    assert (share - logits.softmax(-1)).abs().max() < 0.01
+    assert share[2] == 0
+    torch.testing.assert_close(confidence, logits.log_softmax(-1)[token])
+
+
+@pytest.mark.parametrize("number", [0.0, 1 - 2**-24])
+def test_extreme_numbers_hit_possible_tokens(number):
+    logits = torch.tensor([[float("-inf"), 0.0, 0.0, float("-inf")]])
+    token, _ = draw(logits, torch.tensor([number]), SamplingConfig(temperature=1.0))
+    assert token.item() == (1 if number == 0 else 2)
+
+
+def test_uniforms_are_uniform_and_differ_in_every_argument():
+    grid = [(seed, position, step) for seed in range(20) for position in range(20) for step in range(20)]
+    seeds, positions, steps = (np.array(part) for part in zip(*grid, strict=True))
+    numbers = uniforms(seeds.astype(np.uint64), positions, steps)
+    assert len(set(numbers.tolist())) > 7900
+    assert numbers.min() >= 0
+    assert numbers.max() < 1
+    assert np.abs(np.histogram(numbers, 10, (0, 1))[0] - 800).max() < 120
