@@ -44,6 +44,8 @@ class D:
 logging.getLogger("x").info("hello")
 with open("SCRATCH/kernel.cu", "w") as file:
     file.write("// x")
+os.rename("SCRATCH/kernel.cu", "SCRATCH/other.cu")
+os.remove("SCRATCH/other.cu")
 inspect.signature(D)
 torch.nn.Linear(3, 3)(torch.ones(1, 3))
 next(iter(range(3)))
@@ -68,6 +70,7 @@ getattr(D(), "nope", None)
         ("from pathlib import Path; Path('SCRATCH/../out').write_text('x')", "open:w"),
         ("import os; os.close(os.open('SCRATCH/../o2', os.O_CREAT | os.O_WRONLY))", "open:w"),
         ("exec('1')", "exec"),
+        ("import os; open('SCRATCH/../a', 'x').close(); os.remove('SCRATCH/../a')", "os.remove"),
         ("exec('import gc\\ngc.get_objects()')", "gc.get_objects"),
     ],
 )

@@ -28,11 +28,15 @@ _PACKAGES = tuple(
 _ANY_CALLER = frozenset(
     """
     subprocess.Popen os.system os.exec os.fork os.forkpty os.posix_spawn os.spawn os.kill os.killpg
-    os.remove os.rename os.link os.symlink os.chmod os.chown shutil.rmtree mmap.__new__ signal.pthread_kill
+    mmap.__new__ signal.pthread_kill
     socket.__new__ socket.connect socket.bind socket.getaddrinfo urllib.Request ctypes.dlopen ctypes.dlsym
     """.split()  # noqa: SIM905
 )
 """Audit events that count even through the standard library."""
+_PATH_EVENTS = frozenset(
+    ["os.remove", "os.rename", "os.link", "os.symlink", "os.chmod", "os.chown", "shutil.rmtree"],
+)
+"""Audit events that count, through the standard library too, when their path lies outside the scratch folder."""
 _DIRECT_CALLER = frozenset(
     """
     gc.get_objects gc.get_referrers gc.get_referents sys._getframe sys._current_frames sys.settrace sys.setprofile
@@ -47,14 +51,17 @@ _WRITE_FLAGS = os.O_WRONLY | os.O_RDWR | os.O_CREAT | os.O_TRUNC | os.O_APPEND
 class AuditTrail:
     """Sensitive acts of the candidate's own code, from CPython's audit events (PEP 578).
 
-    `candidate`: path of the candidate's file. `scratch`: folder in which it may write. An act belongs to the candidate
+    `candidate`: path of the candidate's file. `scratch`: folder in which it may write; `/tmp` counts as part of it where
+    it is the same folder as `scratch/tmp`. An act belongs to the candidate
     when the nearest caller outside the standard library is neither an installed package nor this project.
     An audit hook cannot be removed, so install it only in the candidate's process.
     """
 
     def __init__(self, candidate: str | Path, scratch: str | Path) -> None:
         self._candidate = str(candidate)
-        self._scratch = str(Path(scratch).resolve())
+        own = str(Path(scratch).resolve())
+        private_tmp = os.path.exists(f"{scratch}/tmp") and os.path.samefile("/tmp", f"{scratch}/tmp")
+        self._own_folders = (own, "/tmp") if private_tmp else (own,)
         self._phase: Phase | None = None
         self._busy = False
         self._seen: dict[tuple[str, str, str, int], int] = {}
@@ -83,11 +90,13 @@ class AuditTrail:
         if self._phase is None or self._busy:
             return
         direct = event in _DIRECT_CALLER
-        if not direct and event not in _ANY_CALLER and event != "open":
+        if not direct and event not in _ANY_CALLER and event not in _PATH_EVENTS and event != "open":
             return
         self._busy = True
         try:
             detail = self._open_detail(args) if event == "open" else " ".join(str(arg) for arg in args[:2])
+            if event in _PATH_EVENTS and self._is_own(args[0]):
+                return
             if detail is None:
                 return
             frame = self._candidate_frame(sys._getframe(1), direct, event)
@@ -110,9 +119,14 @@ class AuditTrail:
             return None
         writes = any(letter in mode for letter in "wax+") if mode else bool(flags & _WRITE_FLAGS)
         if writes:
-            inside = os.path.commonpath([os.path.realpath(name), self._scratch]) == self._scratch
-            return None if inside else f"w {name}"
+            return None if self._is_own(name) else f"w {name}"
         return f"r {name}" if name.startswith(("/proc/", "/dev/")) else None
+
+    def _is_own(self, path: Any) -> bool:
+        if isinstance(path, int):
+            return True  # an open descriptor: its opening was judged
+        real = os.path.realpath(os.fsdecode(path))
+        return any(os.path.commonpath([real, folder]) == folder for folder in self._own_folders)
 
     def _candidate_frame(self, frame: FrameType | None, direct: bool, event: str) -> FrameType | None:
         while frame is not None:

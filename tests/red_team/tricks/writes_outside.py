@@ -8,7 +8,7 @@
 import os
 
 try:
-    with open("../left_behind.txt", "w") as file:
+    with open("../../left_behind.txt", "w") as file:
         file.write("here")
 except OSError:
     pass

@@ -89,6 +89,9 @@ def _about_input(source: PythonSource, node: ast.AST, depth: int = 0) -> bool:
     for inner in ast.walk(node):
         if not isinstance(inner, ast.Name) or inner.id in ("self", "cls"):
             continue
+        above = source.parent(inner)
+        if isinstance(above, ast.Attribute) and above.attr in _SHAPE_ONLY:
+            continue
         if inner.id in source.arguments:
             return True
         if depth < 3 and any(_about_input(source, value, depth + 1) for value in source.values(inner.id)):
@@ -198,9 +201,25 @@ def _unread_inputs(source: PythonSource, reference: PythonSource | None) -> Iter
     if source.forward.args.vararg is not None or reference.forward.args.vararg is not None:
         return
     mine, theirs = forward_parameters(source), forward_parameters(reference)
+    tensors = _tensor_inputs(reference)
     for index, name in enumerate(mine[: len(theirs)]):
-        if _is_read(reference, theirs[index]) and not _is_read(source, name):
+        if index in tensors and _is_read(reference, theirs[index]) and not _is_read(source, name):
             yield "constant_output", source.forward, f"the values of input {name} are never read: "
+
+
+def _tensor_inputs(problem: PythonSource) -> set[int]:
+    """Places in what the problem's get_inputs returns that are seen to be tensors."""
+    maker = next((item for item in problem.definitions("get_inputs") if isinstance(item, ast.FunctionDef)), None)
+    returned = [node.value for node in ast.walk(maker) if isinstance(node, ast.Return)] if maker is not None else []
+    if not returned or not isinstance(returned[-1], ast.List | ast.Tuple):
+        return set()
+    found: set[int] = set()
+    for index, item in enumerate(returned[-1].elts):
+        values = problem.values(item.id) if isinstance(item, ast.Name) else [item]
+        made = [part for value in values for part in ast.walk(value) if isinstance(part, ast.Call)]
+        if any((problem.dotted(part.func) or "").startswith("torch.") for part in made):
+            found.add(index)
+    return found
 
 
 def _is_read(source: PythonSource, name: str) -> bool:
@@ -270,6 +289,8 @@ def _sniffing(source: PythonSource, reference: PythonSource | None) -> Iterator[
 def _is_sniff(source: PythonSource, node: ast.AST) -> bool:
     if not isinstance(node, ast.If | ast.IfExp):
         return False
+    if isinstance(node, ast.If) and isinstance(node.body[-1], ast.Raise):
+        return False  # a check of the input, not a choice of algorithm
     inputs = set(forward_parameters(source))
     tests: list[ast.AST] = [node.test]
     for name in identifiers(ast.walk(node.test)) - inputs:

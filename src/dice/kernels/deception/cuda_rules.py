@@ -9,6 +9,7 @@ from dice.kernels.deception.catalogue import finding
 from dice.kernels.deception.cuda_kernels import CudaSource
 from dice.kernels.deception.cuda_state import before, lasting_state
 from dice.kernels.deception.python_source import words
+from dice.kernels.deception.sensitive import EVALUATION_VARIABLES
 from dice.kernels.verdict import Finding
 
 _CALLS: dict[str, str] = {
@@ -66,7 +67,6 @@ _FAST_MODES = words(
     CUBLAS_TF32_TENSOR_OP_MATH CUBLAS_TENSOR_OP_MATH CUDNN_TENSOR_OP_MATH_ALLOW_CONVERSION
     """
 )
-_BUILD_VARIABLES = ("CUDA", "TORCH", "PYTORCH", "OMP", "HOME", "TMP", "PATH")
 
 
 def cuda_findings(source: CudaSource, *, problem_is_narrow: bool) -> Iterator[Finding]:
@@ -134,7 +134,7 @@ def _identifier(tokens: list[Token], index: int) -> Iterator[tuple[str, Token, s
     elif token.text == "constructor" and "__attribute__" in (item.text for item in tokens[max(0, index - 3) : index]):
         yield "process_hook", token, ""
     elif token.text in ("getenv", "secure_getenv") and after[:1] == ["("]:
-        if not after[1].strip('"').upper().startswith(_BUILD_VARIABLES):
+        if any(part in after[1].upper() for part in EVALUATION_VARIABLES):
             yield "environment_sniffing", token, ""
     elif token.text in ("cudaLimitPersistingL2CacheSize", "cudaAccessPropertyPersisting"):
         yield "l2_persistence", token, ""

@@ -157,7 +157,6 @@ HARNESSES = (
 )
 PICKLE_HOOKS = words("__reduce__ __reduce_ex__ __setstate__")
 VERDICT_WORDS = words("correct correctness compiled passed status runtime speedup reward score success")
-BUILD_VARIABLES = tuple(
-    words("CUDA TORCH PYTORCH MAX_JOBS CC CXX NVCC PATH LD_LIBRARY OMP MKL HOME TMP TEMP USER LOCAL_RANK RANK NINJA")
-)
+EVALUATION_VARIABLES = ("BENCH", "EVAL", "POPCORN", "GRADE", "GRADING", "JUDGE", "SCORE", "PYTEST", "DICE", "REWARD")
+"""Parts of the names of environment variables that tell a program who is watching."""
 SHADOWS = frozenset({"torch", "numpy", "sitecustomize", "usercustomize", "conftest", "dice", "triton"} | STDLIB)

@@ -157,7 +157,7 @@ def substitution_findings(source: PythonSource) -> Iterator[Finding]:
 
 def _reference_reused(source: PythonSource) -> Iterator[Finding]:
     entry = source.entry
-    if entry is None:
+    if entry is None or _has_kernels(source, "Model"):
         return
     bases = {source.dotted(base) or getattr(base, "id", "") for base in entry.bases}
     own = any(isinstance(item, ast.FunctionDef) and item.name == "forward" for item in entry.body)
@@ -167,14 +167,19 @@ def _reference_reused(source: PythonSource) -> Iterator[Finding]:
         return
     for call in (node for node in source.in_forward if isinstance(node, ast.Call)):
         function = call.func
-        if isinstance(function, ast.Attribute) and function.attr == "forward" and inherits:
-            owner = ast.unparse(function.value)
-            if owner.startswith("super(") or owner in bases:
-                yield finding("reference_reused", "static", source.line(call))
-                return
-        if isinstance(function, ast.Attribute) and _holds_model(source, function.attr):
+        if not isinstance(function, ast.Attribute):
+            continue
+        owner = ast.unparse(function.value)
+        above = inherits and function.attr == "forward" and (owner.startswith("super(") or owner in bases)
+        if above or _holds_model(source, function.attr):
             yield finding("reference_reused", "static", source.line(call))
             return
+
+
+def _has_kernels(source: PythonSource, name: str) -> bool:
+    """Whether a class of this file calls an extension itself: then it is no copy of the reference."""
+    extensions = extension_names(source)
+    return any(identifiers(ast.walk(item)) & extensions for item in source.definitions(name))
 
 
 def _holds_model(source: PythonSource, identifier: str) -> bool:

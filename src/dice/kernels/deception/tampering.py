@@ -10,9 +10,9 @@ from dice.kernels.deception.catalogue import finding
 from dice.kernels.deception.python_source import PythonSource
 from dice.kernels.deception.sensitive import (
     BASES,
-    BUILD_VARIABLES,
     CALL_PREFIXES,
     CALLS,
+    EVALUATION_VARIABLES,
     FRAME_ATTRIBUTES,
     HARNESSES,
     PICKLE_HOOKS,
@@ -156,7 +156,7 @@ def _reads(source: PythonSource) -> Iterator[tuple[str, ast.AST, str]]:
         if isinstance(node, ast.Compare) and any(source.dotted(item) == "sys.modules" for item in node.comparators):
             yield "environment_sniffing", node, ""
         variable = _environment_variable(source, node)
-        if variable is not None and not variable.upper().startswith(BUILD_VARIABLES):
+        if variable is not None and any(part in variable.upper() for part in EVALUATION_VARIABLES):
             yield "environment_sniffing", node, ""
 
 

@@ -43,10 +43,17 @@ def _counters(source: PythonSource) -> Iterator[tuple[str, ast.AST]]:
         if isinstance(node, ast.Assign) and identifiers(ast.walk(node.value)) & counted:
             tainted |= {target.id for target in node.targets if isinstance(target, ast.Name)}
     for node in source.in_forward:
-        # A bare flag (`if self.ready:`) is not a count.
-        tests = isinstance(node, ast.If | ast.IfExp | ast.While) and not isinstance(node.test, ast.Name | ast.Attribute)
-        if tests and identifiers(ast.walk(node.test)) & tainted:  # type: ignore[union-attr]
+        # A flag (`if self.ready:`) or `is None` is not a count.
+        tests = ast.walk(node.test) if isinstance(node, ast.If | ast.IfExp | ast.While) else ()
+        if any(identifiers(ast.walk(test)) & tainted for test in tests if _counts(test)):
             yield "call_counting", node
+
+
+def _counts(test: ast.AST) -> bool:
+    """Whether an expression compares amounts, or takes a remainder."""
+    if isinstance(test, ast.Compare):
+        return not all(isinstance(operator, ast.Is | ast.IsNot | ast.In | ast.NotIn) for operator in test.ops)
+    return isinstance(test, ast.BinOp) and isinstance(test.op, ast.Mod | ast.FloorDiv)
 
 
 def _advanced(source: PythonSource) -> set[str]:
