@@ -43,13 +43,19 @@ def test_fx_and_the_source_agree(worker, code):
         ("x = 1\n", "KeyError"),
         (module("return x").replace("import torch\n", "import torch\nraise SystemExit(3)\n", 1), "SystemExit"),
         (module("return x", "open('/tmp/leak', 'w').write('x' * 10**7)"), "Error"),
-        (module("return x", "import os; os._exit(0)"), "the worker died"),
+        (module("return x", "import os; os._exit(0)"), "the program ended its process"),
     ],
 )
 def test_what_cannot_be_traced_is_given_up_with_a_reason(worker, code, reason):
     with pytest.raises(NotTraced, match=reason):
         worker.operators(code)
     assert worker.operators(module("return x.exp()")) == ["exp"]
+
+
+def test_a_program_changes_nothing_for_the_next(worker):
+    plain = module("return torch.relu(x)")
+    worker.operators(module("return x", "torch.relu = torch.exp"))
+    assert worker.operators(plain) == ["relu"]
 
 
 def test_a_program_that_hangs_is_ended():

@@ -9,6 +9,7 @@ worker's answers are read as JSON and checked: the worst that a hostile program 
 from __future__ import annotations
 
 import contextlib
+import gc
 import json
 import os
 import select
@@ -28,6 +29,26 @@ _MEMORY_BYTES = 4 << 30
 _LONGEST_ANSWER = 1 << 20
 _SPELLINGS = {"truediv": "div", "iadd": "add", "isub": "sub", "imul": "mul", "itruediv": "div", "invert": "bitwise_not",
               "mod": "remainder", "and": "bitwise_and", "or": "bitwise_or", "xor": "bitwise_xor"}  # fmt: skip
+
+
+_WARM_UP = """
+import torch
+import torch.nn as nn
+import torch.nn.functional as F
+
+class Model(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.layers = nn.Sequential(nn.Linear(4, 4), nn.Conv2d(1, 1, 1), nn.LayerNorm(4), nn.Embedding(4, 4))
+        self.lstm = nn.LSTM(4, 4)
+        self.weight = nn.Parameter(torch.randn(4, 4) * 2)
+
+    def forward(self, x):
+        return F.softmax(self.lstm(self.layers(x) @ self.weight)[0], dim=-1).sum()
+
+def get_init_inputs():
+    return []
+"""
 
 
 class NotTraced(Exception):
@@ -184,18 +205,45 @@ def _nodes(code: str) -> Iterator[str]:
             yield _spelling(getattr(node.target, "__name__", str(node.target)))
 
 
-def _serve(answers: int) -> None:
+def _traced(code: str) -> dict[str, Any]:
     from dice.data.interpretation import NOT_TENSORS
 
-    def tell(answer: dict[str, Any]) -> None:
+    try:
+        return {"operators": [name for name in _nodes(code) if name not in NOT_TENSORS and name != "getattr"]}
+    except BaseException as error:  # noqa: BLE001 - whatever the program raises is the answer
+        return {"reason": f"{type(error).__name__}: {error}"[:200]}
+
+
+def _in_child(code: str, answers: int) -> dict[str, Any]:
+    """Trace in a process of its own, so that no program finds what an earlier one changed."""
+    read, write = os.pipe()
+    child = os.fork()
+    if child == 0:
+        for fd in (read, answers, 0):
+            os.close(fd)
+        with os.fdopen(write, "w") as stream:
+            stream.write(json.dumps(_traced(code)))
+        os._exit(0)
+    os.close(write)
+    with os.fdopen(read, "rb") as stream:
+        data = stream.read(_LONGEST_ANSWER)
+    os.waitpid(child, 0)
+    try:
+        return json.loads(data)
+    except ValueError:
+        return {"reason": "the program ended its process"}
+
+
+def _serve(answers: int) -> None:
+    def tell(answer: Any) -> None:
         os.write(answers, json.dumps(answer).encode() + b"\n")
 
-    tell({"isolation": _isolate()})
+    isolation = _isolate()
+    _traced(_WARM_UP)  # what torch imports on first use is then imported once and not in every fork
+    gc.freeze()  # forks then do not copy what a collection would touch
+    tell({"isolation": isolation})
     for line in sys.stdin:
-        try:
-            tell({"operators": [name for name in _nodes(json.loads(line)) if name not in (*NOT_TENSORS, "getattr")]})
-        except BaseException as error:  # noqa: BLE001 - whatever the program raises is the answer
-            tell({"reason": f"{type(error).__name__}: {error}"[:200]})
+        tell(_in_child(json.loads(line), answers))
 
 
 if __name__ == "__main__":
