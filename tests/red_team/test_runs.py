@@ -16,14 +16,13 @@ TRICKS, HONEST = corpus("tricks"), corpus("honest")
 
 
 @pytest.fixture(scope="module")
-def on_cpu(tmp_path_factory: pytest.TempPathFactory) -> Verdicts:
-    cache = str(tmp_path_factory.mktemp("builds"))
-    return verify_all([item for item in TRICKS + HONEST if not item.needs_gpu], "cpu", cache)
+def on_cpu() -> Verdicts:
+    return verify_all([item for item in TRICKS + HONEST if not item.needs_gpu], "cpu")
 
 
 @pytest.fixture(scope="module")
-def on_gpu(tmp_path_factory: pytest.TempPathFactory) -> Verdicts:
-    return verify_all(TRICKS + HONEST, "cuda", str(tmp_path_factory.mktemp("builds")))
+def on_gpu() -> Verdicts:
+    return verify_all(TRICKS + HONEST, "cuda")
 
 
 def named(candidates: Iterable[Candidate]) -> list:

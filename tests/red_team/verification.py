@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import argparse
 import sys
-import tempfile
 import time
 from pathlib import Path
 
@@ -23,8 +22,10 @@ from corpus import Candidate, corpus
 Verdicts = dict[str, dict[Protocol, Verdict]]
 
 
-def verify_all(candidates: list[Candidate], backend: Backend, cache: str, progress: bool = False) -> Verdicts:
-    """Verdicts of every candidate under both protocols, by name. `cache`: folder for builds."""
+def verify_all(
+    candidates: list[Candidate], backend: Backend, cache: str | None = None, progress: bool = False
+) -> Verdicts:
+    """Verdicts of every candidate under both protocols, by name. `cache`: folder for builds; None: the usual one."""
     config = VerifyConfig(
         candidates="the red team",
         out="nowhere",
@@ -75,7 +76,7 @@ def main() -> int:
     parser.add_argument("--backend", choices=["cpu", "cuda"], default="cpu")
     parser.add_argument("--only", nargs="*", help="names of candidates")
     parser.add_argument("--out", help="JSON lines of all verdicts")
-    parser.add_argument("--cache", help="folder for builds; a fresh one when not given")
+    parser.add_argument("--cache", help="folder for builds, if not the usual one")
     arguments = parser.parse_args()
     tricks, honest = corpus("tricks"), corpus("honest")
     chosen = [
@@ -84,8 +85,7 @@ def main() -> int:
         if (arguments.backend == "cuda" or not item.needs_gpu) and (not arguments.only or item.name in arguments.only)
     ]
     begun = time.monotonic()
-    with tempfile.TemporaryDirectory() as fresh:
-        verdicts = verify_all(chosen, arguments.backend, arguments.cache or fresh, progress=True)
+    verdicts = verify_all(chosen, arguments.backend, arguments.cache, progress=True)
     wrong = 0
     for item in chosen:
         check = trick_complaints if item in tricks else honest_complaints

@@ -51,9 +51,9 @@ _WRITE_FLAGS = os.O_WRONLY | os.O_RDWR | os.O_CREAT | os.O_TRUNC | os.O_APPEND
 class AuditTrail:
     """Sensitive acts of the candidate's own code, from CPython's audit events (PEP 578).
 
-    `candidate`: path of the candidate's file. `scratch`: folder in which it may write; `/tmp` counts as part of it where
-    it is the same folder as `scratch/tmp`. An act belongs to the candidate
-    when the nearest caller outside the standard library is neither an installed package nor this project.
+    `candidate`: path of the candidate's file. `scratch`: folder in which it may write; `/tmp` is part of it where it is
+    the same folder as `scratch/tmp`. An act belongs to the candidate when the nearest caller outside the standard
+    library is neither an installed package nor this project.
     An audit hook cannot be removed, so install it only in the candidate's process.
     """
 
