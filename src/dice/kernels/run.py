@@ -46,6 +46,10 @@ class BuilderLike(Interface):
 BY_SEED = "weights by seed: its parameters differ from the reference's in name or shape"
 
 
+MAX_EXTENSIONS = 64
+"""Builds that one candidate may ask for."""
+
+
 @dataclass(frozen=True)
 class Place:
     """Where and how a candidate is run."""
@@ -250,6 +254,9 @@ class CandidateRun:
             request = ExtensionRequest.model_validate(message.get("request"))
         except ValidationError as error:
             raise ChannelGarbage(f"a build request with {error.error_count()} faults") from error
+        limit_s = self.place.limits.build_timeout_s
+        if len(self.requests) >= MAX_EXTENSIONS or self.record.phase_seconds.get("build", 0.0) > limit_s:
+            raise CandidateFailure("timeout", f"its builds took over {limit_s:g} s or are over {MAX_EXTENSIONS}")
         slot = self.place.slot
         with slot.lent() if slot else contextlib.nullcontext():
             result = self.place.builder.build(request)

@@ -85,7 +85,7 @@ class Session:
         self._next_watch = 0.0
         self._output: SharedBuffer | None = None
         self._input: SharedBuffer | None = None
-        self._end: dict[str, Any] | None = None
+        self._kernel_kills = _kernel_kills()
         self._killed = False
         self._scratch: str | None = None
         self.build_s = 0.0
@@ -234,17 +234,27 @@ class Session:
             raise CandidateFailure("out_of_memory", f"used {used / 2**30:.1f} GiB of memory, limit {limit:.1f} GiB")
 
     def _why_it_ended(self) -> CandidateFailure:
-        """The candidate hung up by itself: read its process 1's last words."""
-        end = self._read_status(5.0)
+        """The candidate hung up: read its process 1's last words. Raises HarnessError when process 1 was killed."""
+        end = self._read_status(2.0)
+        alive = not self._gone(0)
         self.kill()
-        self._end = end
+        if end is None and alive:
+            return CandidateFailure("runtime_error", "closed the verifier's channel")
         if end is None:
-            return CandidateFailure("runtime_error", "closed the verifier's channel, or was killed from outside")
+            raise HarnessError("The candidate's supervisor was killed from outside.")
         said = _last_line(end.get("tail", ""))
+        if end.get("signal") == signal.SIGKILL and _kernel_kills() > self._kernel_kills:
+            return CandidateFailure("out_of_memory", "killed by the kernel when the machine ran out of memory")
         if "signal" in end:
             name = _signal_name(end["signal"])
             return CandidateFailure("runtime_error", f"the process was killed by {name}{said}")
         return CandidateFailure("runtime_error", f"the process ended with exit code {end.get('exit')}{said}")
+
+    def _gone(self, timeout_s: float) -> bool:
+        """Whether process 1 and with it everything in its namespace has ended within that time."""
+        poll = select.poll()
+        poll.register(self._spawned.pidfd, select.POLLIN)
+        return bool(poll.poll(math.ceil(timeout_s * 1000)))
 
     def kill(self) -> None:
         """End the candidate and everything below it, now. Safe to call again."""
@@ -261,9 +271,7 @@ class Session:
         """End the candidate, wait until nothing of it is left, free the buffers. Raises HarnessError if it stays."""
         self.kill()
         self._channel.close()
-        poll = select.poll()
-        poll.register(self._spawned.pidfd, select.POLLIN)
-        gone = poll.poll(math.ceil(END_TIMEOUT_S * 1000))
+        gone = self._gone(END_TIMEOUT_S)
         os.close(self._spawned.pidfd)
         self._status.close()
         self._release(self._input)
@@ -273,6 +281,15 @@ class Session:
             shutil.rmtree(self._scratch, ignore_errors=True)
         if not gone:
             raise HarnessError(f"The candidate's process {self._spawned.pid} cannot be ended (stuck in a driver?).")
+
+
+def _kernel_kills() -> int:
+    """Processes that the kernel killed for lack of memory since boot; 0 where it does not say."""
+    with contextlib.suppress(OSError), open("/proc/vmstat") as stream:
+        for line in stream:
+            if line.startswith("oom_kill "):
+                return int(line.split()[1])
+    return 0
 
 
 def _signal_name(number: int) -> str:
