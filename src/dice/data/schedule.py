@@ -81,7 +81,7 @@ class Schedule:
                 return [self._pass(draw // n)[draw % n] for draw in draws]
 
     def epoch(self, step: int) -> float:
-        """Passes over the data that are complete before `step`: 62.5 steps make one for 4,000 problems, 64 a step."""
+        """Problems drawn before `step`, in passes over the data: 62.5 steps draw one of 4,000 problems, 64 a step."""
         return (step - 1) * self.per_step / len(self.levels)
 
 
@@ -91,7 +91,7 @@ class PlannedStep(BaseModel):
     model_config = ConfigDict(frozen=True, extra="forbid")
     step: int
     epoch: float
-    """Passes over the data that were complete before the step."""
+    """Problems drawn before the step, in passes over the data."""
     items: list[int]
     """Positions in the data, from 0."""
     ids: list[str]
