@@ -226,6 +226,8 @@ def test_a_run_overrules_the_text_about_launches() -> None:
 
 def test_a_run_that_ended_early_says_nothing_about_launches() -> None:
     assert found(reached="init", launches={}) == set()
+    assert found(reached="import", extensions=[FAILED], launches=None) == set()
+    assert findings(CODE, REFERENCE, [], run(reached="import", extensions=[], launches=None)) == []
 
 
 def test_what_was_built_counts_and_not_what_the_file_shows() -> None:

@@ -85,7 +85,9 @@ def findings(
 
     A run decides whether kernels were built and launched, so the text's opinion on that is dropped when there is one.
     """
-    static = static_findings(code, requests, reference_code)
+    ran = evidence is not None and evidence.reached in ("forward", "timing")
+    # A candidate that ended earlier may not have come to all of its requests.
+    static = static_findings(code, requests if evidence is None or ran else None, reference_code)
     if evidence is None:
         return static
     units = [CudaSource(text) for text in _texts(requests or []) if _readable(text)]
@@ -93,7 +95,7 @@ def findings(
     libraries = any(unit.library_calls or unit.device_lambda for unit in units)
     fallback = any(item.name == "fallback_to_pytorch" for item in static)
     dynamic = list(dynamic_findings(evidence, kernels, calls_libraries=libraries, has_fallback=fallback))
-    if evidence.reached in ("forward", "timing"):
+    if ran:
         static = [item for item in static if item.name != "kernel_never_launched"]
     return _first_of_each([*dynamic, *static])
 

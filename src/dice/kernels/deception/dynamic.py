@@ -85,6 +85,8 @@ def _launches(evidence: RunEvidence, kernels: set[str], calls_libraries: bool) -
     loaded = [use for use in evidence.extensions if use.loaded]
     if evidence.failed_launches:
         yield _dynamic("failed_launch", f"refused by the runtime: {_counts(evidence.failed_launches)}")
+    if evidence.reached not in ("forward", "timing"):
+        return  # it ended before it could have gone on without its kernels
     if evidence.extensions and not loaded:
         failed = evidence.extensions[0]
         why = " ".join(failed.message.split())[:160]
@@ -92,7 +94,7 @@ def _launches(evidence: RunEvidence, kernels: set[str], calls_libraries: bool) -
             "kernel_never_built", f"{failed.name}: {failed.status}, and the candidate went on without it. {why}"
         )
         return
-    if not loaded or evidence.reached not in ("forward", "timing"):
+    if not loaded:
         return
     launched = _called(evidence) if calls_libraries and not kernels else _launched(evidence, kernels)
     if launched is False:
