@@ -17,7 +17,7 @@ Item = TypeVar("Item")
 
 FEATURES = (
     (64, 96, 100, 128, 192, 200, 256, 257, 320, 384, 500, 512, 640, 768, 1000, 1024, 1536, 2048, 4096),
-    (12, 16, 17, 20, 24, 30, 32, 33, 40, 48, 50, 60, 63, 64, 80, 96, 100, 128),
+    tuple(range(8, 129)),
 )
 """Sizes of a last dimension: large, small."""
 _BATCH = (1, 2, 3, 4, 6, 8, 10, 12, 16, 24, 32, 48, 64, 96, 100, 128, 192, 256, 384, 512, 768, 1024, 1500, 2048, 4096)
@@ -201,8 +201,15 @@ def draw_words(d: Draw) -> Words:
         return Words(kernel="kernel{}", function="run{}")
     pick, chance = d.pick, d.chance
     block_name, grid_name = pick(
-        (("", ""), ("block_size", "grid_size"), ("threads", "blocks"), ("block_size", "num_blocks"))
-        + (("threads_per_block", "blocks_per_grid"), ("kBlock", "grid"), ("num_threads", "num_blocks"))
+        (
+            ("", ""),
+            ("block_size", "grid_size"),
+            ("threads", "blocks"),
+            ("block_size", "num_blocks"),
+            ("threads_per_block", "blocks_per_grid"),
+            ("kBlock", "grid"),
+            ("num_threads", "num_blocks"),
+        )
     )
     return Words(
         index=pick(("i", "idx", "index", "tid", "gid", "pos")),

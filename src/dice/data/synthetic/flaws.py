@@ -84,7 +84,9 @@ def _with_step(plan_: Sketch, old: Step, new: Step) -> Texts:
     steps = [new if step is old else step for step in plan_.program.steps]
     program = replace(plan_.program, steps=steps)
     groups = plan(program, plan_.fused)
-    return pytorch, write_answer(program, lower_program(groups, plan_.styles, plan_.words, plan_.draw), plan_.words, plan_.draw)
+    return pytorch, write_answer(
+        program, lower_program(groups, plan_.styles, plan_.words, plan_.draw), plan_.words, plan_.draw
+    )
 
 
 def _edited(plan_: Sketch, pattern: str, replacement: str, count: int = 1) -> Texts | None:
@@ -109,8 +111,11 @@ def missing_tail(plan_: Sketch) -> Texts | None:
     if plan_.styles[-1] not in ("naive", "unrolled", "float4") or plan_.groups[-1].anchor is not None:
         return None
     per_block = plan_.words.block * {"naive": 1, "unrolled": 4, "float4": 4}[plan_.styles[-1]]
-    if plan_.program.result.numel % per_block == 0 or len(plan_.groups) > 1:
+    numel = plan_.program.result.numel
+    if numel % per_block == 0 or numel < per_block or len(plan_.groups) > 1:
         return None
+    if plan_.words.short:
+        return _edited(plan_, r"<<<(\w+) / (\d+) \+ 1", r"<<<\1 / \2")
     if plan_.words.block_name and not plan_.words.dim3:
         return _edited(plan_, r"= \((\w+) \+ (?:4 \* )?\w+ - 1\) / (\(4 \* \w+\)|\w+);", r"= \1 / \2;")
     pattern = r"\((\w+) \+ (?:4 \* )?\d+(?: - 1)?\) / (\(4 \* \d+\)|\d+)"

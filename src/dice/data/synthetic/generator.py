@@ -10,7 +10,6 @@ from dice.data.synthetic.draw import Draw
 from dice.data.synthetic.flaws import flawed_pair
 from dice.data.synthetic.sketch import pair_id, sketch, write_pair
 
-
 Leaks = Callable[[str], bool]
 """Says of a PyTorch program whether it must not be in the data (e.g. because it is a benchmark problem)."""
 
@@ -29,9 +28,7 @@ def generate(config: SyntheticConfig, seed: int, index: int, leaks: Leaks | None
         first = plan.attempt + 1
 
 
-def pairs(
-    config: SyntheticConfig, seed: int, count: int, start: int = 0, leaks: Leaks | None = None
-) -> Iterator[Pair]:
+def pairs(config: SyntheticConfig, seed: int, count: int, start: int = 0, leaks: Leaks | None = None) -> Iterator[Pair]:
     """Pairs `start` to `start + count - 1`."""
     for index in range(start, start + count):
         yield generate(config, seed, index, leaks)

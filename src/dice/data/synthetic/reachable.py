@@ -9,12 +9,13 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from dice.data.synthetic.builder import effective
 from dice.data.synthetic.config import SyntheticConfig
 from dice.data.synthetic.cuda.element import MAP_STYLES
 from dice.data.synthetic.draw import BATCHES, BLOCKS, ELEMENTS, FEATURES, nearest
 from dice.data.synthetic.families.pointwise import TABLE, Unary
 from dice.data.synthetic.families.registry import HELDOUT
-from dice.data.synthetic.graph import NORMAL, effective
+from dice.data.synthetic.graph import NORMAL
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,12 +6,13 @@ from dataclasses import dataclass
 from functools import lru_cache
 
 from dice.data.pair import Pair
+from dice.data.synthetic.builder import Builder, Refused
 from dice.data.synthetic.config import SyntheticConfig
 from dice.data.synthetic.cuda.plan import Group, choose_style, plan
 from dice.data.synthetic.cuda.writer import Answer, lower_program, write_answer
 from dice.data.synthetic.draw import Draw, Words, draw_words
 from dice.data.synthetic.families import Family, families
-from dice.data.synthetic.graph import Builder, Program, Refused, Value
+from dice.data.synthetic.graph import Program, Value
 from dice.data.synthetic.torch_writer import write_model
 from dice.errors import DiceError, HarnessError
 
@@ -102,7 +103,9 @@ def _program(draw: Draw) -> Program:
     pools = _pools(draw.config)
     usable = [
         weight if pool else 0.0
-        for weight, pool in zip(draw.config.levels, (pools["single"], pools["single"], pools["architecture"]), strict=True)
+        for weight, pool in zip(
+            draw.config.levels, (pools["single"], pools["single"], pools["architecture"]), strict=True
+        )
     ]
     if sum(usable) <= 0:
         raise DiceError("The chosen families make no program of the levels that have a weight.")
@@ -133,7 +136,13 @@ def _chain(b: Builder, pools: dict[str, tuple[Family, ...]]) -> Program:
     x = anchor.make(b, x)
     if not anchor.weak and d.chance(0.3) and not d.tiny:
         second = d.pick(pools["second"])
-        if second.make and second.name != anchor.name and len(x.shape) in second.ranks and x.shape and _joins(b, anchor, second):
+        if (
+            second.make
+            and second.name != anchor.name
+            and len(x.shape) in second.ranks
+            and x.shape
+            and _joins(b, anchor, second)
+        ):
             b.axis = None
             x = b.attempt(second.make, x) or x
     while len(b.steps) < length and x.dtype == "float":

@@ -2,8 +2,8 @@
 
     dice synth --n 20000 --seed 7 --scale tiny --out pairs.jsonl
 
-The rows are `dice.data.pair.Pair`; `origin` names families, styles and, for a flawed pair, the flaw and the verdict that
-is expected of it. Programs that are a problem of one of the benchmarks (`dice.data.leakage`) are drawn anew.
+The rows are `dice.data.pair.Pair`; `origin` names families, styles and, for a flawed pair, the flaw and the verdict
+that is expected of it. Programs that are a problem of one of the benchmarks (`dice.data.leakage`) are drawn anew.
 """
 
 from __future__ import annotations
@@ -16,9 +16,9 @@ from collections.abc import Iterator
 from tqdm import tqdm
 
 from dice.config import load_config, stage_config, to_spec
+from dice.data.kernelbench import load_problem_folder
 from dice.data.leakage import LeakageIndex, fingerprints
 from dice.data.mini import load_mini
-from dice.data.kernelbench import load_problem_folder
 from dice.data.pair import Pair
 from dice.data.problem import Problem
 from dice.data.synthetic.config import SyntheticConfig
@@ -81,7 +81,9 @@ def leak_check(benchmarks: tuple[str, ...]) -> LeakCheck | None:
 def synth(config: SynthConfig, progress: bool = True) -> Counter[str]:
     """Write the pairs and their manifest; returns how many of each kind were written. Raises DiceError."""
     if config.n < 1 or config.start < 0 or config.seed < 0:
-        raise DiceError(f"synth: n {config.n} must be positive, start {config.start} and seed {config.seed} not negative.")
+        raise DiceError(
+            f"synth: n {config.n} must be positive, start {config.start} and seed {config.seed} not negative."
+        )
     watch, kinds = Stopwatch(), Counter[str]()
     check = leak_check(config.benchmarks)
 

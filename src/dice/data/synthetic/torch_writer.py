@@ -9,7 +9,9 @@ from dice.data.synthetic.draw import Draw, Words
 from dice.data.synthetic.graph import Input, Program, Scalar, Value
 
 
-def call_names(order: Sequence[tuple[Sequence[Value], Value]], inputs: Sequence[Value], pool: Sequence[str]) -> dict[Value, str]:
+def call_names(
+    order: Sequence[tuple[Sequence[Value], Value]], inputs: Sequence[Value], pool: Sequence[str]
+) -> dict[Value, str]:
     """A Python name for every input and result: a result takes its first operand's name when that is not read again.
 
     `order`: (operands, result) of each statement.
@@ -110,4 +112,3 @@ def python_call(function: str, args: Iterable[Value | Scalar], names: dict[Value
         else:
             texts.append(arg.code)
     return f"{function}({', '.join(texts)})"
-

@@ -15,7 +15,7 @@ COARSE = 4
 def lower_contract(anchor: Contract, after: list[Map], source: Value, style: str, words: Words, label: str) -> Function:
     """A matrix product and the element-wise operators on its result."""
     scope = Scope(words, label)
-    w, a = words, scope.tensor(source)
+    a = scope.tensor(source)
     operands = {"b": anchor.b} | ({"bias": anchor.bias} if anchor.bias else {})
     keys = scope.keys(anchor.sizes, operands, {}, a)
     product = _Product(anchor, scope, keys, after)
@@ -50,12 +50,20 @@ class _Product:
     def a(self, m: str, k: str) -> str:
         """Element of the left matrix."""
         x = self.keys["x"]
-        return f"{x}[{self.a_shift}{k} * {self.M} + {m}]" if self.anchor.a_t else f"{x}[{self.a_shift}{m} * {self.K} + {k}]"
+        return (
+            f"{x}[{self.a_shift}{k} * {self.M} + {m}]"
+            if self.anchor.a_t
+            else f"{x}[{self.a_shift}{m} * {self.K} + {k}]"
+        )
 
     def b(self, k: str, n: str) -> str:
         """Element of the right matrix."""
         y = self.keys["b"]
-        return f"{y}[{self.b_shift}{n} * {self.K} + {k}]" if self.anchor.b_t else f"{y}[{self.b_shift}{k} * {self.N} + {n}]"
+        return (
+            f"{y}[{self.b_shift}{n} * {self.K} + {k}]"
+            if self.anchor.b_t
+            else f"{y}[{self.b_shift}{k} * {self.N} + {n}]"
+        )
 
     def start(self, column: str) -> str:
         """What a sum starts from."""
@@ -106,7 +114,7 @@ class _Product:
         column, z = "col" if w.row != "col" else "column", self.keys.get("Z", "1")
         index = f"{self.out_shift}{w.row} * {self.N} + {column}"
         count = f"{z} * {self.M}" if self.anchor.batch else self.M
-        lines = [f"int t = blockIdx.x * blockDim.x + threadIdx.x;", f"if (t >= {count}) return;"]
+        lines = ["int t = blockIdx.x * blockDim.x + threadIdx.x;", f"if (t >= {count}) return;"]
         lines += [f"int batch = t / {self.M};"] if self.anchor.batch else []
         lines += [f"int {w.row} = t % {self.M};" if self.anchor.batch else f"int {w.row} = t;"]
         lines += [f"for (int {column} = 0; {column} < {self.N}; ++{column}) {{"]
@@ -131,7 +139,10 @@ class _Product:
         each = f"for (int r = 0; r < {coarse}; ++r) " if coarse > 1 else ""
         row = w.row if coarse == 1 else f"({w.row} + r * {T})"
         a_row = "threadIdx.y" if coarse == 1 else f"threadIdx.y + r * {T}"
-        lines = [f"__shared__ float As[{T * coarse}][{T}];", f"__shared__ float Bs[{T}][{T + 1 if self.anchor.b_t else T}];"]
+        lines = [
+            f"__shared__ float As[{T * coarse}][{T}];",
+            f"__shared__ float Bs[{T}][{T + 1 if self.anchor.b_t else T}];",
+        ]
         lines += ["int batch = blockIdx.z;"] if self.anchor.batch else []
         lines += [
             f"int {w.row} = blockIdx.y * {T * coarse} + threadIdx.y;",
@@ -168,4 +179,3 @@ class _Product:
             stored = self.scope.store(self.after, w.index, w.out, f"sums[r]{bias}")
             lines += [*indent(stored, 8), "    }", "}"]
         return lines, self._grid(T, T * coarse), f"{T}, {T}"
-

@@ -38,7 +38,9 @@ def lower_element(anchor: Element, maps: list[Map], source: Value, style: str, w
     """An indexed operator and the element-wise operators that follow it."""
     scope = Scope(words, label)
     keys = scope.keys(anchor.sizes, anchor.operands, anchor.scalars, scope.tensor(source))
-    alloc = f"torch::empty({{{', '.join(size.format(**keys) for size in anchor.alloc)}}}, {keys[anchor.like]}.options())"
+    alloc = (
+        f"torch::empty({{{', '.join(size.format(**keys) for size in anchor.alloc)}}}, {keys[anchor.like]}.options())"
+    )
     if style == "tiled" and anchor.transposes:
         return _transposed(scope, maps, keys, anchor.transposes, alloc)
     if style == "shared_weights" and anchor.conv:

@@ -97,6 +97,7 @@ def styles_of(group: Group, slow: bool) -> tuple[str, ...]:
         return tuple(style for style in rows.SCAN_STYLES if style != "block" or body.length <= 1024)
     if isinstance(body, Arg):
         return rows.ARG_STYLES
+    assert isinstance(body, Rows)
     short = body.length <= 64
     return tuple(
         style
@@ -108,7 +109,15 @@ def styles_of(group: Group, slow: bool) -> tuple[str, ...]:
     )
 
 
-PLAIN = {Map: "naive", Element: "naive", Contract: "naive", Total: "one_thread", Rows: "thread", Scan: "thread", Arg: "thread"}
+PLAIN = {
+    Map: "naive",
+    Element: "naive",
+    Contract: "naive",
+    Total: "one_thread",
+    Rows: "thread",
+    Scan: "thread",
+    Arg: "thread",
+}
 """The style of the tiny scale."""
 
 

@@ -16,7 +16,12 @@ MASK = "0xffffffff"
 MAX_CACHED = 8192
 """Floats of a row that are kept in shared memory (32 KiB)."""
 
-_COMBINE = {"sum": "{a} += {b};", "prod": "{a} *= {b};", "max": "{a} = fmaxf({a}, {b});", "min": "{a} = fminf({a}, {b});"}
+_COMBINE = {
+    "sum": "{a} += {b};",
+    "prod": "{a} *= {b};",
+    "max": "{a} = fmaxf({a}, {b});",
+    "min": "{a} = fminf({a}, {b});",
+}
 _JOIN = {"sum": "{a} + {b}", "prod": "{a} * {b}", "max": "fmaxf({a}, {b})", "min": "fminf({a}, {b})"}
 
 
@@ -89,7 +94,14 @@ def team_of(style: str, scope: Scope, rows: str) -> Team:
             "int lane = threadIdx.x % 32;",
             f"if ({row} >= {rows}) return;",
         ]
-        return Team(style, threads, head, "for (int {j} = lane; {j} < {R}; {j} += 32)", "lane == 0", f"({rows} * 32 + {{{threads}}} - 1) / {{{threads}}}")
+        return Team(
+            style,
+            threads,
+            head,
+            "for (int {j} = lane; {j} < {R}; {j} += 32)",
+            "lane == 0",
+            f"({rows} * 32 + {{{threads}}} - 1) / {{{threads}}}",
+        )
     head = [f"int {row} = blockIdx.x;"]
     loop = "for (int {j} = threadIdx.x; {j} < {R}; {j} += blockDim.x)"
     return Team(style, threads, head, loop, "threadIdx.x == 0", rows)
@@ -296,7 +308,9 @@ def lower_scan(
         step = _COMBINE[anchor.how].format(a="carry", b=v)
         lines = [*team.head, base, f"float carry = {start};", f"for (int {j} = 0; {j} < {length}; ++{j}) {{"]
         inner = [f"int {w.index} = {offset};", *load, step]
-        inner += scope.store(after, w.index, x, "carry") if not after else [f"{v} = carry;", *scope.store(after, w.index, x)]
+        inner += (
+            scope.store(after, w.index, x, "carry") if not after else [f"{v} = carry;", *scope.store(after, w.index, x)]
+        )
         lines += [*indent(inner), "}"]
     elif style == "warp":
         lines = [*team.head, base, f"float carry = {start};", f"for (int k = 0; k < {length}; k += 32) {{"]

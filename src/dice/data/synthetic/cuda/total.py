@@ -30,13 +30,19 @@ def lower_total(
     if style == "atomic" and (after or not anchor.linear):
         style = "two_kernels"
     if style == "one_thread":
-        return _one_thread(scope, body, total, n, anchor.finish.format(s=total, n=n), after, f"torch::empty({{}}, {x}.options())")
+        return _one_thread(
+            scope, body, total, n, anchor.finish.format(s=total, n=n), after, f"torch::empty({{}}, {x}.options())"
+        )
     if style == "single_warp":
         team = Team("warp", 32, [], "", "threadIdx.x == 0", "1")
     else:
         team = team_of("shared" if w.synonyms % 2 else "block", scope, "1")
     several = style in ("atomic", "two_kernels")
-    first, step = ("blockIdx.x * blockDim.x + threadIdx.x", "gridDim.x * blockDim.x") if several else ("threadIdx.x", "blockDim.x")
+    first, step = (
+        ("blockIdx.x * blockDim.x + threadIdx.x", "gridDim.x * blockDim.x")
+        if several
+        else ("threadIdx.x", "blockDim.x")
+    )
     buffer = [f"__shared__ float buf[{team.threads}];"] if team.style == "shared" else []
     lines = [*buffer, f"float {total} = 0.0f;"]
     lines += [f"for (int {i} = {first}; {i} < {n}; {i} += {step}) {{", *indent(body), "}"]

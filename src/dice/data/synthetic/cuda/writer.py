@@ -92,9 +92,7 @@ def _operands(function: Function, group: Group) -> list[Value]:
     return [group.source, *(value for value in values if value is not group.source)]
 
 
-def _one_call(
-    lowered: Lowered, inputs: list[Value], words: Words
-) -> tuple[str, str, str, tuple[Value | Scalar, ...]]:
+def _one_call(lowered: Lowered, inputs: list[Value], words: Words) -> tuple[str, str, str, tuple[Value | Scalar, ...]]:
     """A C++ function that runs the groups one after another."""
     results = {group.out for _, group in lowered.calls}
     args: list[Value | Scalar] = []
@@ -114,7 +112,9 @@ def _one_call(
         names[group.out] = f"step{number}"
         lines.append(f"auto step{number} = {call};")
     lines[-1] = "return" + lines[-1].partition("=")[2]
-    items = [f"torch::Tensor {names[arg]}" if isinstance(arg, Value) else f"{words.floating} {names[arg]}" for arg in args]
+    items = [
+        f"torch::Tensor {names[arg]}" if isinstance(arg, Value) else f"{words.floating} {names[arg]}" for arg in args
+    ]
     signature = f"torch::Tensor {name}({', '.join(items)})"
     text = signature + " {\n" + "\n".join(indent(lines)) + "\n}\n"
     return name, text, signature + ";", tuple(args)
@@ -136,7 +136,12 @@ def _suffix(
     functions = f"[{bindings}]"
     if words.functions_as_dict:
         functions = "{" + ", ".join(f'"{name}": "{name} on CUDA"' for name in bound) + "}"
-    options = {"name": f'"{extension}"', "cpp_sources": words.declarations, "cuda_sources": "source", "functions": functions}
+    options = {
+        "name": f'"{extension}"',
+        "cpp_sources": words.declarations,
+        "cuda_sources": "source",
+        "functions": functions,
+    }
     if words.verbose:
         options["verbose"] = words.verbose
     if words.short and one_line:

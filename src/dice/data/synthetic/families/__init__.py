@@ -4,10 +4,21 @@ from __future__ import annotations
 
 from functools import cache
 
-from dice.data.synthetic.families import architecture, binary, contraction, gate, loss, movement, pointwise, rows, window
+from dice.data.synthetic.families import (
+    architecture,
+    binary,
+    contraction,
+    gate,
+    loss,
+    movement,
+    norm,
+    pointwise,
+    reduction,
+    window,
+)
 from dice.data.synthetic.families.registry import HELDOUT, Family
 
-_MODULES = (pointwise, binary, rows, contraction, window, movement, gate, loss, architecture)
+_MODULES = (pointwise, binary, reduction, norm, contraction, window, movement, gate, loss, architecture)
 
 
 @cache

@@ -5,11 +5,25 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 
-from dice.data.synthetic.families import binary, contraction, movement, pointwise, rows, window
+from dice.data.synthetic.builder import Builder, Refused
+from dice.data.synthetic.families import binary, contraction, movement, norm, pointwise, reduction, window
+from dice.data.synthetic.families.layout import layout, reduced
 from dice.data.synthetic.families.registry import HELDOUT, Family
-from dice.data.synthetic.graph import NORMAL, Builder, Element, Map, Operand, Refused, Value
+from dice.data.synthetic.graph import NORMAL, Element, Map, Operand, Pass, Rows, Value
 
-ACTIVATIONS = ("relu", "gelu", "silu", "tanh", "leaky_relu", "elu", "softplus", "gelu_tanh", "hardswish", "sigmoid", "selu")
+ACTIVATIONS = (
+    "relu",
+    "gelu",
+    "silu",
+    "tanh",
+    "leaky_relu",
+    "elu",
+    "softplus",
+    "gelu_tanh",
+    "hardswish",
+    "sigmoid",
+    "selu",
+)
 
 
 def activate(b: Builder, x: Value, name: str = "") -> Value:
@@ -41,8 +55,9 @@ def rows_input(b: Builder, features: int, name: str = "") -> Value:
 def sequences(b: Builder, features: int) -> Value:
     """A batch of sequences of feature vectors."""
     d = b.draw
-    shape = (d.pick((1, 2, 3)), d.pick((6, 8, 10, 12)), features) if d.small else (d.pick((4, 8, 16)), d.pick((64, 100, 128, 196, 256)), features)  # fmt: skip
-    return b.input(shape)
+    batch = d.pick((1, 2, 3) if d.small else (4, 8, 16))
+    length = d.pick((6, 8, 10, 12) if d.small else (64, 100, 128, 196, 256))
+    return b.input((batch, length, features))
 
 
 def mlp(b: Builder) -> None:
@@ -70,7 +85,7 @@ def prenorm_ffn(b: Builder) -> None:
     """The feed-forward half of a transformer layer."""
     width, hidden = widths(b, 2)
     x = sequences(b, width)
-    h = rows.layer_norm(b, x) if b.draw.chance(0.6) else rows.rms_norm(b, x)
+    h = norm.layer_norm(b, x) if b.draw.chance(0.6) else norm.rms_norm(b, x)
     h = activate(b, contraction.linear(b, h, hidden, "up", bias=True))
     add(b, contraction.linear(b, h, width, "down", bias=True), x)
 
@@ -101,10 +116,10 @@ def attention(b: Builder) -> None:
     if b.draw.chance(0.4):
         scores = causal_mask(b, scores)
     b.axis = (2,)
-    sizes, length, n_rows, _ = rows.layout(scores.shape, (2,))
-    passes = (rows.Pass("peak", "max"), rows.Pass("sum", "sum", "expf({v} - {peak})"))
-    body = rows.Rows(passes, "expf({v} - {peak}) / {sum}", "element", sizes, length, n_rows)
-    weights = b.step("softmax", "torch.softmax({0}, dim=-1)", body, [scores], None, rows.SMALL_PROBES)
+    sizes, length, n_rows, _ = layout(scores.shape, (2,))
+    passes = (Pass("peak", "max"), Pass("sum", "sum", "expf({v} - {peak})"))
+    body = Rows(passes, "expf({v} - {peak}) / {sum}", "element", sizes, length, n_rows)
+    weights = b.step("softmax", "torch.softmax({0}, dim=-1)", body, [scores], None, norm.SMALL_PROBES)
     h = contraction.bmm(b, weights, v)
     if b.draw.chance(0.7):
         h = contraction.linear(b, h, width, "out_proj", bias=True)
@@ -150,18 +165,20 @@ def conv_classifier(b: Builder) -> None:
     channels = d.pick((1, 3, 4))
     x = _images(b, channels)
     for _ in range(d.pick((1, 2))):
-        h = window.conv2d(b, x, "conv2d", d.pick((4, 6, 8)) if d.small else d.pick((16, 24, 32)), 3, bias=True, stride=1)
+        h = window.conv2d(
+            b, x, "conv2d", d.pick((4, 6, 8)) if d.small else d.pick((16, 24, 32)), 3, bias=True, stride=1
+        )
         h = activate(b, h, d.pick(("relu", "leaky_relu", "elu")))
         x = window.pool(b, h, "max_pool2d") if min(h.shape[2:]) >= 8 else h
     b.axis = (2, 3)
-    h = rows.reduction(b, x, "value_range") if d.chance(0.3) else _global_max(b, x)
+    h = reduction.reduction(b, x, "value_range") if d.chance(0.3) else _global_max(b, x)
     contraction.linear(b, h, d.pick((3, 5, 10)) if d.small else d.pick((10, 20, 100)), "fc", bias=True)
 
 
 def _global_max(b: Builder, x: Value) -> Value:
-    sizes, length, n_rows, _ = rows.layout(x.shape, (2, 3))
-    shape, alloc = rows.reduced(x.shape, (2, 3), False)
-    body = rows.Rows((rows.Pass("peak", "max"),), "{peak}", "row", sizes, length, n_rows, alloc)
+    sizes, length, n_rows, _ = layout(x.shape, (2, 3))
+    shape, alloc = reduced(x.shape, (2, 3), False)
+    body = Rows((Pass("peak", "max"),), "{peak}", "row", sizes, length, n_rows, alloc)
     probes = tuple(max(x.probes) + 0.4 * probe for probe in NORMAL)
     return b.step("global_max", "torch.amax({0}, dim=(2, 3))", body, [x], shape, probes)
 
@@ -186,7 +203,7 @@ def squeeze_excite(b: Builder) -> None:
     statistics = (batch, channels, 1, 1)
     x = b.input((batch, channels, size, size), text="torch.randn({s}) + 2.0 * torch.randn({s1})", statistics=statistics)
     b.axis = (2, 3)
-    h = rows.reduction(b, x, "mean") if not b.draw.small else _mean(b, x)
+    h = reduction.reduction(b, x, "mean") if not b.draw.small else _mean(b, x)
     h = activate(b, contraction.linear(b, _as_rows(h), max(2, channels // 2), "squeeze", bias=True), "relu")
     h = contraction.linear(b, h, channels, "excite", bias=True)
     h = activate(b, h, "sigmoid")
@@ -195,9 +212,9 @@ def squeeze_excite(b: Builder) -> None:
 
 
 def _mean(b: Builder, x: Value) -> Value:
-    sizes, length, n_rows, _ = rows.layout(x.shape, (2, 3))
-    shape, alloc = rows.reduced(x.shape, (2, 3), False)
-    body = rows.Rows((rows.Pass("sum", "sum"),), "{sum} / {R}", "row", sizes, length, n_rows, alloc)
+    sizes, length, n_rows, _ = layout(x.shape, (2, 3))
+    shape, alloc = reduced(x.shape, (2, 3), False)
+    body = Rows((Pass("sum", "sum"),), "{sum} / {R}", "row", sizes, length, n_rows, alloc)
     return b.step("mean", "torch.mean({0}, dim=(2, 3))", body, [x], shape)
 
 
@@ -308,7 +325,7 @@ def embedding_classifier(b: Builder) -> None:
     if h.shape[2] > 512:
         raise Refused("embedding_classifier")
     b.axis = (1,)
-    h = rows.reduction(b, h, d.pick(("max", "sum", "min")))
+    h = reduction.reduction(b, h, d.pick(("max", "sum", "min")))
     contraction.linear(b, h, d.pick((3, 5, 10)) if d.small else d.pick((10, 50, 100)), "fc", bias=True)
 
 
@@ -320,8 +337,8 @@ def two_towers(b: Builder) -> None:
     first = activate(b, contraction.linear(b, x, hidden, "left", bias=True))
     second = activate(b, contraction.linear(b, y, hidden, "right", bias=True))
     sizes = {"rows": "{x}.size(0)", "R": "{x}.size(1)"}
-    passes = (rows.Pass("sum", "sum", "{v} * {y}[{i}]"),)
-    body = rows.Rows(passes, "{sum}", "row", sizes, hidden, x.shape[0], ("{rows}",), {"y": second})
+    passes = (Pass("sum", "sum", "{v} * {y}[{i}]"),)
+    body = Rows(passes, "{sum}", "row", sizes, hidden, x.shape[0], ("{rows}",), {"y": second})
     b.step("row_dot", "({0} * {1}).sum(dim=1)", body, [first, second], (x.shape[0],))
 
 

@@ -6,8 +6,9 @@ import math
 from collections.abc import Callable
 from dataclasses import dataclass
 
+from dice.data.synthetic.builder import Builder, Refused
 from dice.data.synthetic.families.registry import HELDOUT, Family
-from dice.data.synthetic.graph import OTHER_NORMAL, Builder, Map, Operand, Refused, Value
+from dice.data.synthetic.graph import OTHER_NORMAL, Map, Operand, Value
 
 POSITIVE = (0.6, 0.75, 0.9, 1.0, 1.1, 1.2, 1.35, 1.5)
 """Quantiles that stand for 0.5 + rand()."""
@@ -15,7 +16,7 @@ POSITIVE = (0.6, 0.75, 0.9, 1.0, 1.1, 1.2, 1.35, 1.5)
 
 @dataclass(frozen=True, slots=True)
 class Binary:
-    """One operator of {x} and {y}. `positive`: the other operand is made away from zero. `param`: may be a parameter."""
+    """One operator of {x} and {y}. `positive`: {y} is made away from zero. `param`: {y} may be a parameter."""
 
     cuda: str
     reference: Callable[..., float]
@@ -94,7 +95,9 @@ def operand(b: Builder, x: Value, spec_positive: bool, param: bool, linear: bool
         value = b.input(x.shape, "y" if d.tiny else d.pick(("y", "y", "other", "rhs")), text=text, probes=probes)
         return value, Operand(value, "same")
     if kind == "row":
-        value = b.input((x.shape[0], 1), "y" if d.tiny else d.pick(("y", "factor", "per_row")), text=text, probes=probes)
+        value = b.input(
+            (x.shape[0], 1), "y" if d.tiny else d.pick(("y", "factor", "per_row")), text=text, probes=probes
+        )
         return value, Operand(value, "row")
     if kind == "one_param":
         value = b.parameter((1,), "offset", text, probes)
@@ -102,7 +105,9 @@ def operand(b: Builder, x: Value, spec_positive: bool, param: bool, linear: bool
     if kind == "last_param":
         size = x.shape[-1]
         sizes = (b.argument("features", size),)
-        value = b.parameter((size,), d.pick(("bias", "weight", "gamma")) if not d.tiny else "w", text, probes, sizes=sizes)
+        value = b.parameter(
+            (size,), d.pick(("bias", "weight", "gamma")) if not d.tiny else "w", text, probes, sizes=sizes
+        )
         return value, Operand(value, "last")
     size = x.shape[1]
     sizes = (b.argument("channels", size), "1", "1")
@@ -116,7 +121,9 @@ def binary(b: Builder, x: Value, name: str, other: tuple[Value, Operand] | None 
     if other is None and len(b.inputs) >= (2 if b.draw.tiny else 3):
         raise Refused(name)
     y, how = other or operand(b, x, spec.positive, spec.param, name in ("add", "sub", "mul"))
-    scalars = {key: b.scalar(argument, b.draw.number(low, high, step)) for key, argument, low, high, step in spec.scalars}
+    scalars = {
+        key: b.scalar(argument, b.draw.number(low, high, step)) for key, argument, low, high, step in spec.scalars
+    }
     code = b.draw.pick(spec.forms).format(x="{0}", y="{1}", **{key: scalar.code for key, scalar in scalars.items()})
     return b.map(name, code, Map(spec.cuda, {"y": how}, scalars), [x, y], spec.reference)
 
@@ -133,11 +140,13 @@ def batch_norm(b: Builder, x: Value) -> Value:
     access = "last" if len(x.shape) == 2 else "channel"
     operands = {key: Operand(value, access) for key, value in (("m", mean), ("s", var), ("w", weight), ("c", bias))}
     inner = _as_channel(operands, x)
-    code = (
-        f"F.batch_norm({{0}}, {mean.code}, {var.code}, weight={weight.code}, bias={bias.code}, training=False, eps={eps!r})"
-    )
+    given = f"{mean.code}, {var.code}, weight={weight.code}, bias={bias.code}"
+    code = f"F.batch_norm({{0}}, {given}, training=False, eps={eps!r})"
     expression = f"({{v}} - {{m}}) * rsqrtf({{s}} + {eps!r}f) * {{w}} + {{c}}"
-    reference = lambda v, m, s, w, c: (v - m) / math.sqrt(s + eps) * w + c  # noqa: E731
+
+    def reference(v: float, m: float, s: float, w: float, c: float) -> float:
+        return (v - m) / math.sqrt(s + eps) * w + c
+
     return b.map("batch_norm", code, Map(expression, inner, {}), [x], reference)
 
 

@@ -5,8 +5,9 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 
+from dice.data.synthetic.builder import Builder, Refused
 from dice.data.synthetic.families.registry import HELDOUT, Family
-from dice.data.synthetic.graph import NORMAL, Builder, Contract, Element, Pass, Refused, Rows, Value
+from dice.data.synthetic.graph import NORMAL, Contract, Element, Pass, Rows, Value
 
 
 def spread(width: float) -> tuple[float, ...]:
@@ -90,7 +91,9 @@ def bmm(b: Builder, x: Value, other: Value | None = None) -> Value:
     return b.step("bmm", code, body, [x, y], (z, m, n), spread(math.sqrt(k) * rms(x)))
 
 
-def linear(b: Builder, x: Value, out_features: int | None = None, attribute: str = "", bias: bool | None = None) -> Value:
+def linear(
+    b: Builder, x: Value, out_features: int | None = None, attribute: str = "", bias: bool | None = None
+) -> Value:
     """Append a linear layer over the last dimension."""
     d, k = b.draw, x.shape[-1]
     n = out_features or side(b)
@@ -150,7 +153,11 @@ def outer(b: Builder, x: Value) -> Value:
 
 def gram(b: Builder, x: Value) -> Value:
     """Append the products of all pairs of rows."""
-    if len(x.shape) != 2 or x.shape[0] ** 2 * x.shape[1] > 3e9 or not 2 <= x.shape[0] <= (128 if b.draw.small else 2048):
+    if (
+        len(x.shape) != 2
+        or x.shape[0] ** 2 * x.shape[1] > 3e9
+        or not 2 <= x.shape[0] <= (128 if b.draw.small else 2048)
+    ):
         raise Refused("gram")
     lines = (
         "int row = {i} / {M};",
@@ -174,11 +181,19 @@ def pairwise_distance(b: Builder, x: Value) -> Value:
         "int row = {i} / {N};",
         "int col = {i} % {N};",
         "float {v} = 0.0f;",
-        "for (int k = 0; k < {K}; ++k) {v} += ({x}[row * {K} + k] - {y}[col * {K} + k]) * ({x}[row * {K} + k] - {y}[col * {K} + k]);",
+        "for (int k = 0; k < {K}; ++k) {{",
+        "    float a = {x}[row * {K} + k] - {y}[col * {K} + k];",
+        "    {v} += a * a;",
+        "}}",
     )
     sizes = {"K": "{x}.size(1)", "N": "{y}.size(0)"}
     body = Element(lines, sizes, ("{x}.size(0)", "{N}"), {"y": y})
-    code = b.draw.pick(("({0}[:, None, :] - {1}[None, :, :]).pow(2).sum(-1)", "((({0}.unsqueeze(1) - {1}.unsqueeze(0)) ** 2).sum(dim=-1))"))
+    code = b.draw.pick(
+        (
+            "({0}[:, None, :] - {1}[None, :, :]).pow(2).sum(-1)",
+            "((({0}.unsqueeze(1) - {1}.unsqueeze(0)) ** 2).sum(dim=-1))",
+        )
+    )
     length = x.shape[1]
     probes = tuple(2 * length + math.sqrt(8 * length) * probe for probe in NORMAL)
     return b.step("pairwise_distance", code, body, [x, y], (x.shape[0], y.shape[0]), probes)
@@ -195,7 +210,9 @@ def attention_scores(b: Builder, x: Value, keys: Value | None = None, scale: flo
         raise Refused("attention_scores")
     sizes = {"Z": "{x}.size(0)", "M": "{x}.size(1)", "K": "{x}.size(2)", "N": "{b}.size(1)"}
     body = Contract(y, sizes, ("{Z}", "{M}", "{N}"), (z, m, n, k), b_t=True, batch=True)
-    code = b.draw.pick(("torch.matmul({0}, {1}.transpose(-2, -1))", "torch.bmm({0}, {1}.transpose(1, 2))", "{0} @ {1}.transpose(1, 2)"))
+    code = b.draw.pick(
+        ("torch.matmul({0}, {1}.transpose(-2, -1))", "torch.bmm({0}, {1}.transpose(1, 2))", "{0} @ {1}.transpose(1, 2)")
+    )
     return b.step("attention_scores", code, body, [x, y], (z, m, n), spread(math.sqrt(k) * rms(x)))
 
 
@@ -229,22 +246,27 @@ def families() -> list[Family]:
     def named(name: str) -> Callable[[Builder, Value], Value]:
         return lambda b, x: matmul(b, x, name)
 
+    def entry(
+        name: str,
+        make: Callable[[Builder, Value], Value],
+        start: Callable[[Builder], Value],
+        *ranks: int,
+        tiny: bool = False,
+        weak: bool = False,
+    ) -> Family:
+        return Family(name, "contract", make, start, tiny, name in HELDOUT, ranks or (2,), weak)
+
     return [
-        Family("matmul", "contract", named("matmul"), matrix, tiny=True, ranks=(2,)),
-        Family("matmul_transposed_a", "contract", named("matmul_transposed_a"), matrix, tiny=True, ranks=(2,), weak=True),
-        Family("matmul_transposed_b", "contract", named("matmul_transposed_b"), matrix, tiny=True, ranks=(2,)),
-        Family(
-            "lower_triangular_matmul", "contract", lower_triangular_matmul, square, ranks=(2,), weak=True,
-            heldout="lower_triangular_matmul" in HELDOUT,
-        ),
-        Family("bmm", "contract", bmm, batched, tiny=True, ranks=(3,)),
-        Family("linear", "contract", linear, sequence, tiny=True, ranks=(2, 3)),
-        Family("matvec", "contract", matvec, matrix, tiny=True, ranks=(2,), weak=True),
-        Family("row_dot", "contract", row_dot, matrix, tiny=True, ranks=(2,), weak=True),
-        Family("outer", "contract", outer, vector, tiny=True, ranks=(1,), weak=True),
-        Family("gram", "contract", gram, matrix, ranks=(2,), weak=True),
-        Family("pairwise_distance", "contract", pairwise_distance, matrix, ranks=(2,), weak=True),
-        Family("attention_scores", "contract", attention_scores, batched, ranks=(3,), weak=True),
-    ]  # fmt: skip
-
-
+        entry("matmul", named("matmul"), matrix, tiny=True),
+        entry("matmul_transposed_a", named("matmul_transposed_a"), matrix, tiny=True, weak=True),
+        entry("matmul_transposed_b", named("matmul_transposed_b"), matrix, tiny=True),
+        entry("lower_triangular_matmul", lower_triangular_matmul, square, weak=True),
+        entry("bmm", bmm, batched, 3, tiny=True),
+        entry("linear", linear, sequence, 2, 3, tiny=True),
+        entry("matvec", matvec, matrix, tiny=True, weak=True),
+        entry("row_dot", row_dot, matrix, tiny=True, weak=True),
+        entry("outer", outer, vector, 1, tiny=True, weak=True),
+        entry("gram", gram, matrix, weak=True),
+        entry("pairwise_distance", pairwise_distance, matrix, weak=True),
+        entry("attention_scores", attention_scores, batched, 3, weak=True),
+    ]

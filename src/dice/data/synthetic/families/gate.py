@@ -5,12 +5,17 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 
+from dice.data.synthetic.builder import Builder, Refused
 from dice.data.synthetic.families.registry import HELDOUT, Family
-from dice.data.synthetic.graph import Builder, Element, Refused, Value
+from dice.data.synthetic.graph import Element, Value
 
 _HALVES = ("{0}[..., :{h}]", "{0}[..., {h}:]")
 _GATES: dict[str, tuple[str, Callable[[float, float], float], tuple[str, ...]]] = {
-    "glu": ("a / (1.0f + expf(-b))", lambda a, b: a / (1 + math.exp(-b)), ("F.glu({0}, dim=-1)", "{p} * torch.sigmoid({q})")),
+    "glu": (
+        "a / (1.0f + expf(-b))",
+        lambda a, b: a / (1 + math.exp(-b)),
+        ("F.glu({0}, dim=-1)", "{p} * torch.sigmoid({q})"),
+    ),
     "swiglu": ("a / (1.0f + expf(-a)) * b", lambda a, b: a / (1 + math.exp(-a)) * b, ("F.silu({p}) * {q}",)),
     "geglu": (
         "0.5f * a * (1.0f + erff(a * 0.7071067811865476f)) * b",

@@ -10,8 +10,9 @@ import math
 from collections.abc import Callable
 from dataclasses import dataclass
 
+from dice.data.synthetic.builder import Builder, Refused
 from dice.data.synthetic.families.registry import HELDOUT, Family
-from dice.data.synthetic.graph import NORMAL, Builder, Operand, Pass, Refused, Rows, Scalar, Total, Value
+from dice.data.synthetic.graph import NORMAL, Operand, Pass, Rows, Scalar, Total, Value
 
 SCALED = "torch.randn({s}) * (0.5 + 2.0 * torch.rand(1))"
 _SIGNS = "torch.randint(0, 2, ({s})).float() * 2 - 1"
@@ -38,7 +39,9 @@ TABLE: dict[str, Loss] = {
         "({v} - {y}) * ({v} - {y})", ("torch.sqrt(F.mse_loss({x}, {y}))", "torch.mean(({x} - {y}) ** 2).sqrt()"),
         finish="sqrtf({s} / {n})",
     ),
-    "l1_loss": Loss("fabsf({v} - {y})", ("F.l1_loss({x}, {y})", "torch.mean(torch.abs({x} - {y}))", "({x} - {y}).abs().mean()")),
+    "l1_loss": Loss(
+        "fabsf({v} - {y})", ("F.l1_loss({x}, {y})", "torch.mean(torch.abs({x} - {y}))", "({x} - {y}).abs().mean()")
+    ),
     "smooth_l1_loss": Loss(
         "fabsf({v} - {y}) < {a} ? 0.5f * ({v} - {y}) * ({v} - {y}) / {a} : fabsf({v} - {y}) - 0.5f * {a}",
         ("F.smooth_l1_loss({x}, {y}, beta={a})",),
@@ -63,7 +66,9 @@ TABLE: dict[str, Loss] = {
         tiny=False,
     ),
     "soft_margin_loss": Loss(
-        "log1pf(expf(-{v} * {y}))", ("F.soft_margin_loss({x}, {y})", "torch.mean(torch.log1p(torch.exp(-{x} * {y})))"), _SIGNS
+        "log1pf(expf(-{v} * {y}))",
+        ("F.soft_margin_loss({x}, {y})", "torch.mean(torch.log1p(torch.exp(-{x} * {y})))"),
+        _SIGNS,
     ),
     "bce_with_logits_loss": Loss(
         "fmaxf({v}, 0.0f) - {v} * {y} + log1pf(expf(-fabsf({v})))",
@@ -72,7 +77,9 @@ TABLE: dict[str, Loss] = {
         tiny=False,
     ),
     "poisson_nll_loss": Loss(
-        "expf({v}) - {y} * {v}", ("F.poisson_nll_loss({x}, {y})", "torch.mean(torch.exp({x}) - {y} * {x})"), "torch.rand({s}) * 3"
+        "expf({v}) - {y} * {v}",
+        ("F.poisson_nll_loss({x}, {y})", "torch.mean(torch.exp({x}) - {y} * {x})"),
+        "torch.rand({s}) * 3",
     ),
     "mean_product": Loss("{v} * {y}", ("torch.mean({x} * {y})", "({x} * {y}).mean()"), "torch.randn({s}) + 1.0"),
 }  # fmt: skip
@@ -97,7 +104,11 @@ def loss(b: Builder, x: Value, name: str) -> Value:
 
 
 _WHOLE = {
-    "mean_square_all": ("{v} * {v}", "{s} / {n}", ("torch.mean({x} * {x})", "{x}.pow(2).mean()", "torch.mean({x} ** 2)")),
+    "mean_square_all": (
+        "{v} * {v}",
+        "{s} / {n}",
+        ("torch.mean({x} * {x})", "{x}.pow(2).mean()", "torch.mean({x} ** 2)"),
+    ),
     "frobenius_norm": ("{v} * {v}", "sqrtf({s})", ("torch.norm({x})", "torch.linalg.norm({x})", "{x}.norm()")),
     "mean_abs_all": ("fabsf({v})", "{s} / {n}", ("torch.mean(torch.abs({x}))", "{x}.abs().mean()")),
 }
@@ -143,7 +154,11 @@ def kl_div(b: Builder, x: Value) -> Value:
     return b.step("kl_div", 'F.kl_div({0}, {1}, reduction="batchmean")', body, [x, y], (), _RESULT)
 
 
-_COSINE = (Pass("sum", "sum", "{v} * {y}[{i}]"), Pass("other", "sum", "{v} * {v}"), Pass("third", "sum", "{y}[{i}] * {y}[{i}]"))
+_COSINE = (
+    Pass("sum", "sum", "{v} * {y}[{i}]"),
+    Pass("other", "sum", "{v} * {v}"),
+    Pass("third", "sum", "{y}[{i}] * {y}[{i}]"),
+)
 
 
 def cosine_similarity(b: Builder, x: Value) -> Value:
@@ -184,14 +199,20 @@ def families() -> list[Family]:
 
     def scaled(b: Builder) -> Value:
         rank = 2 if b.draw.tiny else b.draw.pick((1, 2, 2, 2, 3))
-        return b.input(b.draw.shape(rank), *(("x",) if b.draw.tiny else (b.draw.pick(("pred", "predictions", "x", "output")),)), text=SCALED)
+        return b.input(
+            b.draw.shape(rank),
+            *(("x",) if b.draw.tiny else (b.draw.pick(("pred", "predictions", "x", "output")),)),
+            text=SCALED,
+        )
 
     def matrix(b: Builder) -> Value:
         return b.input(b.draw.shape(2), text=SCALED)
 
     def scores(b: Builder) -> Value:
         text = "torch.randn({s}) * (1.0 + 2.0 * torch.rand(1))"
-        return b.input(b.draw.shape(2), *(("x",) if b.draw.tiny else (b.draw.pick(("logits", "x", "scores")),)), text=text)
+        return b.input(
+            b.draw.shape(2), *(("x",) if b.draw.tiny else (b.draw.pick(("logits", "x", "scores")),)), text=text
+        )
 
     def named(function: Callable[[Builder, Value, str], Value], name: str) -> Callable[[Builder, Value], Value]:
         return lambda b, x: function(b, x, name)

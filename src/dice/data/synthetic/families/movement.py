@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+from dice.data.synthetic.builder import Builder, Refused
 from dice.data.synthetic.families.registry import HELDOUT, Family
-from dice.data.synthetic.graph import Builder, Element, Refused, Value
+from dice.data.synthetic.graph import Element, Value
 
 Move = Callable[[Builder, Value], Value]
 
@@ -144,7 +145,9 @@ def repeat_rows(b: Builder, x: Value) -> Value:
         raise Refused("repeat_interleave")
     last = len(x.shape) - 1
     alloc = (*(f"{{x}}.size({axis})" for axis in range(last)), f"{{x}}.size({last}) * {times}")
-    code = b.draw.pick((f"torch.repeat_interleave({{0}}, {times}, dim={last})", f"{{0}}.repeat_interleave({times}, dim=-1)"))
+    code = b.draw.pick(
+        (f"torch.repeat_interleave({{0}}, {times}, dim={last})", f"{{0}}.repeat_interleave({times}, dim=-1)")
+    )
     body = Element((f"float {{v}} = {{x}}[{{i}} / {times}];",), {}, alloc)
     return _moved(b, "repeat_interleave", code, body, x, (*x.shape[:-1], x.shape[-1] * times))
 
@@ -217,14 +220,20 @@ def embedding(b: Builder, _: Value) -> Value:
     """Rows of a table that integer tokens name."""
     d = b.draw
     tokens = b.inputs[0].value
-    rows, width = (d.pick((16, 20, 32, 50)), d.features()) if d.small else (d.pick((1000, 2000, 5000, 10000)), d.features())
-    b.inputs[0].text = f"torch.randint(0, {rows}, ({{s}},))" if len(tokens.shape) == 1 else f"torch.randint(0, {rows}, ({{s}}))"
+    rows, width = (
+        (d.pick((16, 20, 32, 50)), d.features()) if d.small else (d.pick((1000, 2000, 5000, 10000)), d.features())
+    )
+    b.inputs[0].text = (
+        f"torch.randint(0, {rows}, ({{s}},))" if len(tokens.shape) == 1 else f"torch.randint(0, {rows}, ({{s}}))"
+    )
     made = f"nn.Embedding({b.argument('vocab_size', rows)}, {b.argument('embed_dim', width)})"
     layer = b.module("embedding" if d.tiny else d.pick(("embedding", "embed", "emb", "table")), made)
     table = Value((rows, width), "table", f"{layer}.weight")
     lines = ("float {v} = {w}[{x}[{i} / {D}] * {D} + {i} % {D}];",)
     last = len(tokens.shape)
-    body = Element(lines, {"D": "{w}.size(1)"}, (*(f"{{x}}.size({axis})" for axis in range(last)), "{D}"), {"w": table}, like="w")
+    body = Element(
+        lines, {"D": "{w}.size(1)"}, (*(f"{{x}}.size({axis})" for axis in range(last)), "{D}"), {"w": table}, like="w"
+    )
     return b.step("embedding", f"{layer}({{0}})", body, [tokens], (*tokens.shape, width))
 
 
@@ -233,7 +242,8 @@ def index_select(b: Builder, x: Value) -> Value:
     if len(b.inputs) > 1:
         raise Refused("index_select")
     count = max(4, x.shape[0] // b.draw.pick((1, 2, 4)))
-    index = b.input((count,), "index" if b.draw.tiny else b.draw.pick(("index", "indices", "rows_wanted")), dtype="int64", text=f"torch.randint(0, {x.shape[0]}, ({{s}},))")  # fmt: skip
+    name = "index" if b.draw.tiny else b.draw.pick(("index", "indices", "rows_wanted"))
+    index = b.input((count,), name, dtype="int64", text=f"torch.randint(0, {x.shape[0]}, ({{s}},))")
     lines = ("float {v} = {x}[{y}[{i} / {D}] * {D} + {i} % {D}];",)
     body = Element(lines, {"D": "{x}.size(1)"}, ("{y}.size(0)", "{D}"), {"y": index})
     code = b.draw.pick(("torch.index_select({0}, 0, {1})", "{0}[{1}]", "{0}.index_select(0, {1})"))
@@ -260,7 +270,11 @@ def families() -> list[Family]:
 
     def square(b: Builder) -> Value:
         if b.draw.tiny or b.draw.chance(0.6):
-            size = b.draw.pick((12, 16, 20, 24, 32, 40)) if b.draw.small else b.draw.pick((512, 768, 1000, 1024, 1500, 2048))
+            size = (
+                b.draw.pick((12, 16, 20, 24, 32, 40))
+                if b.draw.small
+                else b.draw.pick((512, 768, 1000, 1024, 1500, 2048))
+            )
             return b.input((size, size), dims=("rows", "rows"))
         return b.input(b.draw.shape(3))
 
@@ -269,7 +283,9 @@ def families() -> list[Family]:
         length = d.length()
         batch = d.pick((2, 3, 4, 6)) if d.small else d.pick((8, 16, 32, 64))
         shape = (batch * length,) if d.chance(0.3) else (batch, length)
-        return b.input(shape, "tokens" if not d.tiny else "x", dtype="int64", dims=("batch_size", "length")[: len(shape)])
+        return b.input(
+            shape, "tokens" if not d.tiny else "x", dtype="int64", dims=("batch_size", "length")[: len(shape)]
+        )
 
     def grid(b: Builder) -> Value:
         d = b.draw
@@ -280,7 +296,9 @@ def families() -> list[Family]:
     def tri(name: str) -> Move:
         return lambda b, x: triangle(b, x, name)
 
-    def entry(name: str, make: Move, start: Callable[[Builder], Value], *ranks: int, tiny: bool = False, weak: bool = False) -> Family:
+    def entry(
+        name: str, make: Move, start: Callable[[Builder], Value], *ranks: int, tiny: bool = False, weak: bool = False
+    ) -> Family:
         return Family(name, "move", make, start, tiny, name in HELDOUT, ranks, weak)
 
     return [

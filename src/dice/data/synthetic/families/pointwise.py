@@ -6,8 +6,9 @@ import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 
+from dice.data.synthetic.builder import Builder, Refused, effective
 from dice.data.synthetic.families.registry import HELDOUT, Family
-from dice.data.synthetic.graph import Builder, Map, Refused, Scalar, Value, effective
+from dice.data.synthetic.graph import Map, Scalar, Value
 
 
 @dataclass(frozen=True, slots=True)
@@ -104,9 +105,7 @@ TABLE: dict[str, Unary] = {
         ("F.mish({x})", "{x} * torch.tanh(F.softplus({x}))"),
         "nn.Mish()",
     ),
-    "softplus": Unary(
-        "{v} > 20.0f ? {v} : log1pf(expf({v}))", _softplus, ("F.softplus({x})",), "nn.Softplus()"
-    ),
+    "softplus": Unary("{v} > 20.0f ? {v} : log1pf(expf({v}))", _softplus, ("F.softplus({x})",), "nn.Softplus()"),
     "softsign": Unary(
         "{v} / (1.0f + fabsf({v}))",
         lambda x: x / (1 + abs(x)),
@@ -114,9 +113,7 @@ TABLE: dict[str, Unary] = {
         "nn.Softsign()",
     ),
     "tanh": Unary("tanhf({v})", math.tanh, ("torch.tanh({x})", "{x}.tanh()"), "nn.Tanh()"),
-    "sigmoid": Unary(
-        "1.0f / (1.0f + expf(-{v}))", _sigmoid, ("torch.sigmoid({x})", "{x}.sigmoid()"), "nn.Sigmoid()"
-    ),
+    "sigmoid": Unary("1.0f / (1.0f + expf(-{v}))", _sigmoid, ("torch.sigmoid({x})", "{x}.sigmoid()"), "nn.Sigmoid()"),
     "hardswish": Unary(
         "{v} * fminf(fmaxf({v} + 3.0f, 0.0f), 6.0f) / 6.0f",
         lambda x: x * min(max(x + 3, 0), 6) / 6,
@@ -198,9 +195,7 @@ TABLE: dict[str, Unary] = {
         ("F.logsigmoid({x})",),
         "nn.LogSigmoid()",
     ),
-    "log_cosh": Unary(
-        "logf(coshf({v}))", lambda x: math.log(math.cosh(x)), ("torch.log(torch.cosh({x}))",)
-    ),
+    "log_cosh": Unary("logf(coshf({v}))", lambda x: math.log(math.cosh(x)), ("torch.log(torch.cosh({x}))",)),
     "squareplus": Unary(
         "0.5f * ({v} + sqrtf({v} * {v} + {a}))",
         lambda x, a: 0.5 * (x + math.sqrt(x * x + a)),
@@ -229,7 +224,7 @@ TABLE: dict[str, Unary] = {
         "",
         {"a": ("offset", 0.1, 1.0, 0.1)},
     ),
-    "abs": Unary("fabsf({v})", abs, ("torch.abs({x})", "{x}.abs()"), exact=True),
+    "abs": Unary("fabsf({v})", math.fabs, ("torch.abs({x})", "{x}.abs()"), exact=True),
     "neg": Unary("-{v}", lambda x: -x, ("-{x}", "torch.neg({x})"), exact=True),
     "square": Unary("{v} * {v}", lambda x: x * x, ("torch.square({x})", "{x} * {x}", "torch.pow({x}, 2)", "{x}**2")),
     "cube": Unary("{v} * {v} * {v}", lambda x: x**3, ("torch.pow({x}, 3)", "{x} * {x} * {x}", "{x}**3")),

@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from dice.data.synthetic.graph import Builder, Value
+from dice.data.synthetic.builder import Builder
+from dice.data.synthetic.graph import Value
 
 Make = Callable[[Builder, Value], Value]
 """Appends the operator to a value and returns the result; raises Refused where it does not suit."""

@@ -5,9 +5,10 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 
+from dice.data.synthetic.builder import Builder, Refused
 from dice.data.synthetic.families.contraction import spread
 from dice.data.synthetic.families.registry import HELDOUT, Family
-from dice.data.synthetic.graph import ConvTile, Builder, Element, Refused, Value
+from dice.data.synthetic.graph import ConvTile, Element, Value
 
 
 def _offset(stride: int, padding: int, out: str, tap: str) -> str:
@@ -40,7 +41,11 @@ def conv2d(
     k = kernel or (1 if name == "conv1x1" else d.pick((3, 3, 3, 5, 2)))
     stride = stride or (1 if k == 1 or (d.tiny and d.chance(0.8)) else d.pick((1, 1, 1, 2)))
     padding = k // 2 if kernel else 0 if k == 1 else d.pick((0, k // 2, k // 2))
-    oc = channels if depthwise else out_channels or (d.pick((3, 4, 6, 8)) if d.small else d.pick((8, 16, 24, 32, 48, 64)))
+    oc = (
+        channels
+        if depthwise
+        else out_channels or (d.pick((3, 4, 6, 8)) if d.small else d.pick((8, 16, 24, 32, 48, 64)))
+    )
     oh, ow = _out(height, k, stride, padding), _out(width, k, stride, padding)
     taps = k * k * (1 if depthwise else channels)
     if oh < 2 or ow < 2 or batch * oc * oh * ow * taps > (1e6 if d.small else 5e9):
@@ -49,7 +54,9 @@ def conv2d(
     groups = f", groups={b.argument('in_channels', channels)}" if depthwise else ""
     options = _conv_options(stride, padding, groups) + ("" if bias else ", bias=False")
     made = f"nn.Conv2d({b.argument('in_channels', channels)}, {b.argument('out_channels', oc)}, {k}{options})"
-    layer = b.module("conv" if d.tiny else d.pick(("conv", "conv", "conv2d", "depthwise" if depthwise else "conv1")), made)
+    layer = b.module(
+        "conv" if d.tiny else d.pick(("conv", "conv", "conv2d", "depthwise" if depthwise else "conv1")), made
+    )
     weight = Value((oc, taps), "weight", f"{layer}.weight")
     operands = {"w": weight}
     if bias:
@@ -76,7 +83,15 @@ def conv2d(
 
 
 def _conv_sum(
-    k: int, stride: int, padding: int, depthwise: bool, bias: bool, weights: str, filter_index: str, image: str, channel: str
+    k: int,
+    stride: int,
+    padding: int,
+    depthwise: bool,
+    bias: bool,
+    weights: str,
+    filter_index: str,
+    image: str,
+    channel: str,
 ) -> list[str]:
     """Statements that sum over the taps of one output pixel (oh, ow)."""
     ih, iw = _offset(stride, padding, "oh", "kh"), _offset(stride, padding, "ow", "kw")
@@ -114,7 +129,9 @@ def conv1d(b: Builder, x: Value) -> Value:
     if out < 2 or channels > 256 or batch * oc * out * channels * k > (1e6 if d.small else 5e9):
         raise Refused("conv1d")
     options = _conv_options(stride, padding)
-    layer = b.module("conv", f"nn.Conv1d({b.argument('in_channels', channels)}, {b.argument('out_channels', oc)}, {k}{options})")
+    layer = b.module(
+        "conv", f"nn.Conv1d({b.argument('in_channels', channels)}, {b.argument('out_channels', oc)}, {k}{options})"
+    )
     operands = {"w": Value((oc, channels * k), "weight", f"{layer}.weight"), "c": Value((oc,), "bias", f"{layer}.bias")}
     sizes = {"C": "{x}.size(1)", "L": "{x}.size(2)", "OC": "{w}.size(0)", "OL": _out_text("{L}", k, stride, padding)}
     at = _offset(stride, padding, "p", "q")
@@ -201,7 +218,10 @@ def families() -> list[Family]:
     def signal(b: Builder) -> Value:
         d = b.draw
         channels, length = d.channels(), d.length() * (1 if d.small else d.pick((1, 4, 8)))
-        return b.input((d.pick((1, 2, 3, 4)) if d.small else d.pick((4, 8, 16, 32)), channels, length), dims=("batch_size", "channels", "length"))
+        return b.input(
+            (d.pick((1, 2, 3, 4)) if d.small else d.pick((4, 8, 16, 32)), channels, length),
+            dims=("batch_size", "channels", "length"),
+        )
 
     def convolution(name: str) -> Callable[[Builder, Value], Value]:
         return lambda b, x: conv2d(b, x, name)
@@ -215,7 +235,15 @@ def families() -> list[Family]:
         Family("conv1x1", "window", convolution("conv1x1"), image, ranks=(4,)),
         Family("conv1d", "window", conv1d, signal, ranks=(3,)),
         *(
-            Family(name, "window", pooling(name), image if rank == 2 else signal, tiny=True, heldout=name in HELDOUT, ranks=(rank + 2,))
+            Family(
+                name,
+                "window",
+                pooling(name),
+                image if rank == 2 else signal,
+                tiny=True,
+                heldout=name in HELDOUT,
+                ranks=(rank + 2,),
+            )
             for name, (_, _, rank) in _POOLS.items()
         ),
     ]
