@@ -1,8 +1,6 @@
-"""The CPU back end: a candidate's CUDA source as one C++ unit, and the library that runs it.
+"""The CPU back end: a candidate's CUDA source as C++ units, and the library that runs them.
 
-    unit = render_unit(main_text, [("cuda.cu", cuda_text)], flags)    # raises UnsupportedOnCpu, SplitRefused
-    unit.text                       # for g++, from the header `CPU_HEADER`
-    runtime = CpuRuntime(precompiled).library()     # libdice_cpu.so, compiled once per machine; objects link to it
+    built = CpuBuild(request, module, precompiled, work, meter, limits, deadline).run()
     unsupported(compiler_output)    # what a failed compilation lacked of CUDA, or None: the candidate's own error
 
 A kernel keeps its meaning (csrc/cpu/include/dice_cpu/launch.h): threads of a block are loops, or fibres where they wait
@@ -19,9 +17,16 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from dice.kernels.compiler import Meter
+from dice.kernels.binding import BindingRefused, table_from_module
+from dice.kernels.build_flags import BuildFlags, read_flags
+from dice.kernels.compiler import Meter, ToolLimits, ToolRun
 from dice.kernels.cpu_rewrite import CpuSource, UnsupportedOnCpu, rewrite_cuda, rewrite_host
-from dice.kernels.precompiled import CSRC, HeaderSpec, Precompiled, files_digest
+from dice.kernels.cuda_lexer import SplitRefused, matching, tokenize
+from dice.kernels.extension import ExtensionRequest
+from dice.kernels.main_unit import MainUnit
+from dice.kernels.outcome import Built, Certain, Declined, OutOfLimits
+from dice.kernels.precompiled import CSRC, HeaderSpec, NotPrepared, Precompiled, files_digest
+from dice.kernels.request_sources import Sources, sources_of
 
 CPU_CSRC = CSRC / "cpu"
 _HALF = re.compile(r"\b(half2?|__\w*half\w*|nv_half2?|__h\w+|h(exp|log|sqrt|rsqrt|rcp|sin|cos|floor|ceil|rint|tanh)\w*)\b")
@@ -64,11 +69,19 @@ COMPILE_FLAGS = (
 LOCKSTEP_FLAGS = ("-fsanitize=thread", "--param", "tsan-distinguish-volatile=1", "-U__SANITIZE_THREAD__")
 
 
-def cpu_header() -> HeaderSpec:
-    """The precompiled header of CPU units: PyTorch slim, the binding table, CUDA's built-ins."""
+_CUDA_HEADERS = "#include <c10/util/Logging.h>\n#include <cuda_runtime.h>\n"
+_HEADER_TEXTS = {
+    "slim_cpu": f'#include <torch/types.h>\n#include <torch/extension.h>\n#include "binding.h"\n{_CUDA_HEADERS}',
+    "full_cpu": f"#include <torch/types.h>\n#include <torch/extension.h>\n{_CUDA_HEADERS}",
+}
+
+
+def cpu_header(name: str = "slim_cpu") -> HeaderSpec:
+    """`slim_cpu`: PyTorch slim, the binding table, CUDA's built-ins; `full_cpu`: untouched PyTorch with pybind11."""
     return HeaderSpec(
-        "slim_cpu",
-        '#include <torch/types.h>\n#include <torch/extension.h>\n#include <c10/util/Logging.h>\n#include "binding.h"\n#include <cuda_runtime.h>\n',
+        name,
+        _HEADER_TEXTS[name],
+        slim=name == "slim_cpu",
         flags=(*COMPILE_FLAGS, *machine_flags()),
         includes=(CPU_CSRC / "include", CSRC / "extension"),
     )
@@ -83,41 +96,205 @@ class CpuUnit:
     kernels: tuple[str, ...]
 
 
-def render_unit(
-    main: str, sources: Sequence[tuple[str, str]], cuda_flags: Sequence[str] = (), *, race_check: bool = False
-) -> CpuUnit:
-    """The unit of `main` (C++ with the bindings; it comes first and sees no CUDA) and CUDA `sources` (name, text).
+def render_unit(main: str, name: str, cuda: str, macros: Sequence[str] = (), *, race_check: bool = False) -> CpuUnit:
+    """The unit of `main` (C++ that comes first and sees no CUDA) and the source `cuda`, called `name` in messages.
 
-    `cuda_flags`: the candidate's own flags for nvcc, of which macros count. `race_check`: instrumented, fibres only.
+    `macros`: #define and #undef lines of the candidate's flags. `race_check`: instrumented, fibres only.
     Raises UnsupportedOnCpu and SplitRefused.
     """
-    undefined = {flag[2:] for flag in cuda_flags if flag.startswith("-U")}
-    defined = [flag[2:] for flag in cuda_flags if flag.startswith("-D")]
-    kernels: list[str] = []
-    rewritten: list[tuple[str, CpuSource]] = []
-    for name, text in sources:
-        source = rewrite_cuda(
-            text, kernel_offset=len(kernels), fibres_always=race_check, assertions="NDEBUG" not in defined
-        )
-        kernels += source.kernels
-        rewritten.append((name, source))
-    everything = "\n".join(text for _, text in sources)
-    lines = [rewrite_host(main), '#line 1 "dice_cpu"']
-    lines += [f"#define {macro}" for macro in _HALF_MACROS if macro not in undefined]
-    lines += [f"#define {name} {value or '1'}" for name, _, value in (item.partition("=") for item in defined)]
+    source = rewrite_cuda(cuda, fibres_always=race_check, assertions=not any("NDEBUG" in line for line in macros))
+    lines = [main, '#line 1 "dice_cpu"', *(f"#define {macro}" for macro in _HALF_MACROS), *macros]
     lines.append("#include <dice_cpu/cuda_unit.h>")
-    if _HALF.search(everything):
+    if _HALF.search(cuda):
         lines.append("#include <cuda_fp16.h>")
-    if _BFLOAT.search(everything):
+    if _BFLOAT.search(cuda):
         lines.append("#include <cuda_bf16.h>")
-    track = "INDEX" if any(source.track_index for _, source in rewritten) else "NOTHING"
-    lines.append(f"#define DICE_CPU_TRACK DICE_CPU_TRACK_{track}")
-    entries = ", ".join(f'{{"{kernel}"}}' for kernel in kernels)
-    lines.append(f"DICE_CPU_LAUNCH_TABLE({max(len(kernels), 1)}, {entries})" if kernels else "DICE_CPU_NO_LAUNCHES")
-    for name, source in rewritten:
-        lines += [f'#line 1 "{name}"', source.text]
-    flags = LOCKSTEP_FLAGS if race_check or any(source.lockstep for _, source in rewritten) else ()
-    return CpuUnit("\n".join(lines) + "\n", flags, tuple(kernels))
+    lines.append(f"#define DICE_CPU_TRACK DICE_CPU_TRACK_{'INDEX' if source.track_index else 'NOTHING'}")
+    entries = ", ".join(f'{{"{kernel}"}}' for kernel in source.kernels)
+    lines.append(f"DICE_CPU_LAUNCH_TABLE({len(source.kernels)}, {entries})" if source.kernels else "DICE_CPU_NO_LAUNCHES")
+    lines += [f'#line 1 "{name}"', source.text]
+    flags = LOCKSTEP_FLAGS if race_check or source.lockstep else ()
+    return CpuUnit("\n".join(lines) + "\n", flags, source.kernels)
+
+
+class CpuBuild:
+    """One candidate's build in the folder `work`. `module`: the name compiled into the object.
+
+    `race_check` makes the instrumented object that `cpu_race` uses; it is never the one that is judged.
+    """
+
+    def __init__(
+        self,
+        request: ExtensionRequest,
+        module: str,
+        precompiled: Precompiled,
+        work: Path,
+        meter: Meter,
+        limits: ToolLimits,
+        deadline: float,
+        *,
+        race_check: bool = False,
+    ) -> None:
+        self.request = request
+        self.module = module
+        self.precompiled = precompiled
+        self.work = work
+        self.meter = meter
+        self.limits = limits
+        self.deadline = deadline
+        self.race_check = race_check
+        self.fallbacks: list[str] = []
+
+    def run(self) -> Built:
+        """Build. Raises Declined (`unsupported_on_cpu: <what>`), Certain (the candidate's error) or OutOfLimits."""
+        try:
+            self.flags = read_flags(self.request)
+            sources = sources_of(self.request)
+            self._write_headers(sources)
+            objects, table = self._objects(sources)
+            library = CpuRuntime(self.precompiled).library()
+            return Built(
+                self._link([*objects, library]),
+                "cpu",
+                counts_launches=sources.cuda is not None,
+                facts={"module": self.module, "table": table, "libraries": [str(library)]},
+                fallbacks=tuple(self.fallbacks),
+            )
+        except UnsupportedOnCpu as missing:
+            raise Declined(f"unsupported_on_cpu: {missing.what}", tuple(self.fallbacks)) from missing
+        except SplitRefused as refused:
+            raise Declined(f"unsupported_on_cpu: {refused.reason}", tuple(self.fallbacks)) from refused
+        except NotPrepared as failure:
+            raise Declined(f"unsupported_on_cpu: this machine ({failure})", tuple(self.fallbacks)) from failure
+
+    def _write_headers(self, sources: Sources) -> None:
+        for file in sources.headers:
+            path = self.work / file.name
+            path.parent.mkdir(parents=True, exist_ok=True)
+            path.write_text(rewrite_host(file.text))
+
+    def _objects(self, sources: Sources) -> tuple[list[str | Path], bool]:
+        """Objects of all units, and whether the bindings are a table."""
+        if sources.cuda is None:
+            return self._mains(sources.mains)
+        if not (sources.inline and self._fits(sources)):
+            objects, table = self._mains(sources.mains)
+            out, with_table = self._unit("", sources)
+            return [*objects, out], table and with_table
+        main = sources.mains[0]
+        try:
+            text = rewrite_host(main.with_table(self.module))
+        except BindingRefused:
+            text = rewrite_host(main.exact(self.module))
+        out, table = self._unit(text, sources)
+        return [out], table
+
+    def _fits(self, sources: Sources) -> bool:
+        """Whether main.cpp may stand before the .cu in one unit: nothing but prototypes and bindings."""
+        text = sources.mains[0].text
+        tokens = tokenize(text)
+        plain = not any(t.text in ("{", "=", "template", "namespace", "using") for t in tokens)
+        return plain and not any(t.kind == "directive" and "include" not in t.text for t in tokens)
+
+    def _mains(self, mains: Sequence[MainUnit]) -> tuple[list[str | Path], bool]:
+        objects: list[str | Path] = []
+        table = True
+        for i, main in enumerate(mains):
+            macros = "".join(f"{line}\n" for line in self.flags.main_macros)
+            try:
+                text, with_table = main.with_table(self.module), True
+            except SplitRefused:
+                text, with_table = main.exact(self.module), False
+            out, with_table = self._compile(
+                macros + rewrite_host(text), with_table, f"main_{i}.o", (), macros + rewrite_host(main.exact(self.module))
+            )
+            objects.append(out)
+            table = table and with_table
+        return objects, table
+
+    def _unit(self, main: str, sources: Sources) -> tuple[str, bool]:
+        assert sources.cuda is not None
+        cuda, table = sources.cuda, "PYBIND11_MODULE(" not in main
+        if "PYBIND11_MODULE" in cuda:
+            try:
+                cuda = _with_module_table(cuda, self.module)
+            except SplitRefused:
+                table = False
+        exact = f"#define TORCH_EXTENSION_NAME {self.module}\n"
+        full_main = exact + (rewrite_host(sources.mains[0].exact(self.module)) if main else "")
+        unit = self._render(exact + main, sources.cuda_name, cuda)
+        full = self._render(full_main, sources.cuda_name, sources.cuda)
+        return self._compile(unit.text, table, "cuda.o", unit.flags, full.text)
+
+    def _render(self, main: str, name: str, cuda: str) -> CpuUnit:
+        return render_unit(main, name, cuda, self.flags.host_macros, race_check=self.race_check)
+
+    def _compile(self, text: str, table: bool, out: str, flags: Sequence[str], full: str) -> tuple[str, bool]:
+        """Object of `text` with the slim header if it has a table, else of `full`, which says the same with pybind11."""
+        standards = [flag for flag in self.flags.host if flag.startswith("-std=")]
+        include = [word for path in self.request.extra_include_paths for word in ("-I", str(self.work / path))]
+        if table:
+            done = self._run(text, "slim_cpu", out, [*standards, *flags, *include, "-fmax-errors=5"])
+            if done.ok:
+                return out, True
+            self._give_up_if_unsupported(done)
+            self.fallbacks.append(f"cpu: {_first_error(done.output)}")
+        done = self._run(full, "full_cpu", out, [*standards, *flags, *include, "-Wfatal-errors"])
+        if not done.ok:
+            self._give_up_if_unsupported(done)
+            raise Certain(done.output, "g++, with PyTorch's own headers")
+        return out, False
+
+    def _run(self, text: str, header: str, out: str, flags: Sequence[str]) -> ToolRun:
+        done = self.precompiled.compile_host(
+            text,
+            self.precompiled.header(cpu_header(header)),
+            out,
+            self.work,
+            self.meter,
+            self.limits,
+            deadline=self.deadline,
+            flags=[*flags, "-I", str(self.work)],
+        )
+        _check_limits(done)
+        return done
+
+    def _give_up_if_unsupported(self, done: ToolRun) -> None:
+        if (what := unsupported(done.output)) is not None:
+            raise UnsupportedOnCpu(what)
+
+    def _link(self, objects: Sequence[str | Path]) -> Path:
+        done = self.precompiled.link(
+            objects, "extension.so", self.work, self.meter, self.limits, deadline=self.deadline
+        )
+        _check_limits(done)
+        if not done.ok:
+            raise Certain(done.output, "the linker, on the same objects")
+        return self.work / "extension.so"
+
+
+def _check_limits(done: ToolRun) -> None:
+    if done.timed_out:
+        raise OutOfLimits("timeout", f"the compiler was stopped after {done.seconds:.0f} s")
+    if done.out_of_memory:
+        raise OutOfLimits("out_of_memory", "the compiler ran out of memory")
+
+
+def _first_error(output: str) -> str:
+    return next((line.strip()[:300] for line in output.splitlines() if "error" in line), "no message")
+
+
+def _with_module_table(text: str, module: str) -> str:
+    """The text with its one PYBIND11_MODULE as a binding table. Raises SplitRefused."""
+    tokens = tokenize(text)
+    places = [i for i, token in enumerate(tokens) if token.text == "PYBIND11_MODULE"]
+    if len(places) != 1:
+        raise SplitRefused("two modules in one extension")
+    brace = matching(tokens, places[0] + 1) + 1
+    start, end = tokens[places[0]].start, tokens[matching(tokens, brace)].end
+    line = text.count("\n", 0, end) + 1
+    table = table_from_module(text[start:end], module)
+    return f'{text[:start]}\n{table}#line {line} "cuda.cu"\n{text[end:]}'
 
 
 class CpuRuntime:
@@ -172,12 +349,3 @@ def unsupported(output: str) -> str | None:
     return None
 
 
-__all__ = [
-    "CpuRuntime",
-    "CpuUnit",
-    "UnsupportedOnCpu",
-    "cpu_header",
-    "machine_flags",
-    "render_unit",
-    "unsupported",
-]

@@ -551,6 +551,8 @@ def _edit_device_queries(tokens: Sequence[Token], edits: _Edits) -> None:
             # is_xla and is_meta are false for every tensor here; as an index that is device 0.
             simple = {"is_cuda": "is_cpu", "is_cpu": "is_xla", "get_device": "is_meta", "is_pinned": "is_meta"}
             replacement = simple.get(token.text)
+            if token.text == "type" and [t.text for t in tokens[i + 2 : i + 5]] == [")", ".", "is_cuda"]:
+                replacement = "device"
             if token.text == "cuda":
                 replacement = "to"
                 edits.insert(tokens[i + 1].end, "::at::kCPU" if following[1] == ")" else "::at::kCPU, ")

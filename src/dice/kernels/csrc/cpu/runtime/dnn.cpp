@@ -2,6 +2,7 @@
 #include <ATen/ATen.h>
 #include <ATen/core/grad_mode.h>
 
+#include <algorithm>
 #include <functional>
 
 #include "../include/cudnn.h"
@@ -74,6 +75,14 @@ at::Tensor convolve(const cudnnConvolutionStruct* d, const at::Tensor& x, const 
     return at::convolution(x, w, {}, list(d->stride, d->n), list(d->pad, d->n), list(d->dilation, d->n), false, std::vector<int64_t>(d->n, 0), d->groups);
 }
 
+// Calls f(first, count) for runs of samples whose results stay small, so that a large output needs no second copy.
+void in_slices(const cudnnTensorStruct* out, const std::function<void(int64_t, int64_t)>& f) {
+    int64_t sample = 1;
+    for (int i = 1; i < out->n; ++i) sample *= out->size[i];
+    const int64_t step = std::max<int64_t>(1, (int64_t{1} << 25) / std::max<int64_t>(1, sample));
+    for (int64_t first = 0; first < out->size[0]; first += step) f(first, std::min(step, out->size[0] - first));
+}
+
 at::Tensor activate(const cudnnActivationStruct* d, const at::Tensor& x) {
     switch (d->mode) {
         case CUDNN_ACTIVATION_SIGMOID: return at::sigmoid(x);
@@ -105,15 +114,26 @@ int dice_cpu_convolution_shape(const cudnnConvolutionStruct* d, const cudnnTenso
 }
 
 int dice_cpu_convolution(const cudnnConvolutionStruct* d, const void* alpha, const cudnnTensorStruct* xd, const void* x, const cudnnFilterStruct* wd, const void* w, const void* beta, const cudnnTensorStruct* yd, void* y) {
-    return guarded([&] { blend(view(yd, y), convolve(d, wide(view(xd, x)), filter(d, wd, w)), factor(alpha, xd->type), factor(beta, xd->type)); });
+    return guarded([&] {
+        const at::Tensor in = view(xd, x), out = view(yd, y), weight = filter(d, wd, w);
+        in_slices(yd, [&](int64_t first, int64_t count) {
+            blend(out.narrow(0, first, count), convolve(d, wide(in.narrow(0, first, count)), weight), factor(alpha, xd->type), factor(beta, xd->type));
+        });
+    });
 }
 
 int dice_cpu_convolution_bias(const cudnnConvolutionStruct* d, const void* alpha1, const cudnnTensorStruct* xd, const void* x, const cudnnFilterStruct* wd, const void* w, const void* alpha2, const cudnnTensorStruct* zd,
                               const void* z, const cudnnTensorStruct* bd, const void* bias, const cudnnActivationStruct* activation, const cudnnTensorStruct* yd, void* y) {
     return guarded([&] {
-        at::Tensor result = convolve(d, wide(view(xd, x)), filter(d, wd, w)) * factor(alpha1, xd->type) + wide(view(bd, bias));
-        if (const double keep = factor(alpha2, xd->type); keep != 0) result = result + wide(view(zd, z)) * keep;
-        blend(view(yd, y), activate(activation, result), 1, 0);
+        const at::Tensor in = view(xd, x), out = view(yd, y), weight = filter(d, wd, w), shift = wide(view(bd, bias));
+        const double times = factor(alpha1, xd->type), keep = factor(alpha2, xd->type);
+        in_slices(yd, [&](int64_t first, int64_t count) {
+            at::Tensor result = convolve(d, wide(in.narrow(0, first, count)), weight);
+            if (times != 1) result = result * times;
+            result.add_(shift);
+            if (keep != 0) result = result + wide(view(zd, z).narrow(0, first, count)) * keep;
+            blend(out.narrow(0, first, count), activate(activation, result), 1, 0);
+        });
     });
 }
 

@@ -200,7 +200,11 @@ void launch(const Kernel& kernel, RunThread run, void* closure) {
     if (Worker::current() != nullptr) dice_cpu_unsupported("a launch from device code");
     if (*kernel.enabled == 0) return;
     const auto count = [](uint64_t& counter) { __atomic_fetch_add(&counter, 1, __ATOMIC_RELAXED); };
-    const int error = state().sticky_error != 0 ? state().sticky_error.load() : refusal(kernel, c);
+    if (state().sticky_error != 0) {
+        count(kernel.entry->failures);
+        throw std::runtime_error("CUDA error: " + std::string(dice_cpu_error_text(state().sticky_error)) + " (by an earlier launch: " + state().fault + ")");
+    }
+    const int error = refusal(kernel, c);
     if (error != 0) {
         dice_cpu_set_error(error);
         count(kernel.entry->failures);

@@ -11,6 +11,15 @@
 #define __CUDACC_VER_MINOR__ 0
 #define __CUDACC_EXTENDED_LAMBDA__ 1
 #define __restrict__
+
+// Tensor accessors without the promise of no aliasing, which is of no use here.
+namespace at {
+template <typename T>
+struct RestrictPtrTraits {
+    typedef T* PtrType;
+};
+}  // namespace at
+
 #undef CUDA_KERNEL_ASSERT
 #define CUDA_KERNEL_ASSERT(...) DICE_CPU_ASSERT(__VA_ARGS__)
 #define CUDA_KERNEL_ASSERT_MSG(condition, ...) DICE_CPU_ASSERT(condition)

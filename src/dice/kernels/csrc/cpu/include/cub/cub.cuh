@@ -1,0 +1,277 @@
+// The parts of CUB that kernels use: warp and block reductions and scans, and device-wide reductions, scans and sorts
+// (which run on one core). A block-wide result is valid where CUB documents it, and only there.
+#pragma once
+
+#include <algorithm>
+#include <cstddef>
+#include <numeric>
+#include <type_traits>
+#include <utility>
+#include <vector>
+
+#include "../cuda_runtime.h"
+
+#pragma GCC visibility push(hidden)
+
+namespace cub {
+
+struct Sum { template <class T> T operator()(const T& a, const T& b) const { return a + b; } };
+struct Max { template <class T> T operator()(const T& a, const T& b) const { return b > a ? b : a; } };
+struct Min { template <class T> T operator()(const T& a, const T& b) const { return b < a ? b : a; } };
+struct Equality { template <class T> bool operator()(const T& a, const T& b) const { return a == b; } };
+struct NullType {};
+template <class K, class V>
+struct KeyValuePair {
+    K key;
+    V value;
+};
+struct ArgMax { template <class T> T operator()(const T& a, const T& b) const { return b.value > a.value || (b.value == a.value && b.key < a.key) ? b : a; } };
+struct ArgMin { template <class T> T operator()(const T& a, const T& b) const { return b.value < a.value || (b.value == a.value && b.key < a.key) ? b : a; } };
+
+enum BlockReduceAlgorithm { BLOCK_REDUCE_RAKING_COMMUTATIVE_ONLY, BLOCK_REDUCE_RAKING, BLOCK_REDUCE_WARP_REDUCTIONS };
+enum BlockScanAlgorithm { BLOCK_SCAN_RAKING, BLOCK_SCAN_RAKING_MEMOIZE, BLOCK_SCAN_WARP_SCANS };
+
+namespace details {
+template <class T, int N>
+struct alignas(T) Slots {
+    char bytes[sizeof(T) * N];
+    T* items() { return reinterpret_cast<T*>(bytes); }
+};
+}  // namespace details
+
+template <class T, int X, BlockReduceAlgorithm A = BLOCK_REDUCE_WARP_REDUCTIONS, int Y = 1, int Z = 1, int Arch = 0>
+class BlockReduce {
+public:
+    using TempStorage = details::Slots<T, X * Y * Z>;
+    explicit BlockReduce(TempStorage& storage) : items_(storage.items()) {}
+    BlockReduce() {
+        static thread_local TempStorage own;
+        items_ = own.items();
+    }
+    template <class F> T Reduce(T input, F f) { return Reduce(input, f, X * Y * Z); }
+    template <class F> T Reduce(T input, F f, int valid) {
+        const unsigned thread = dice_cpu_thread()->linear;
+        items_[thread] = input;
+        __syncthreads();
+        if (thread != 0) return input;
+        T total = input;
+        for (int i = 1; i < valid && i < X * Y * Z; ++i) total = f(total, items_[i]);
+        return total;
+    }
+    template <class F, int N> T Reduce(T (&inputs)[N], F f) {
+        T own = inputs[0];
+        for (int i = 1; i < N; ++i) own = f(own, inputs[i]);
+        return Reduce(own, f);
+    }
+    T Sum(T input) { return Reduce(input, cub::Sum()); }
+    T Sum(T input, int valid) { return Reduce(input, cub::Sum(), valid); }
+    template <int N> T Sum(T (&inputs)[N]) { return Reduce(inputs, cub::Sum()); }
+
+private:
+    T* items_;
+};
+
+template <class T, int X, BlockScanAlgorithm A = BLOCK_SCAN_RAKING, int Y = 1, int Z = 1, int Arch = 0>
+class BlockScan {
+public:
+    using TempStorage = details::Slots<T, X * Y * Z + 1>;
+    explicit BlockScan(TempStorage& storage) : items_(storage.items()) {}
+    BlockScan() {
+        static thread_local TempStorage own;
+        items_ = own.items();
+    }
+    template <class F> void InclusiveScan(T input, T& output, F f) { T total; InclusiveScan(input, output, f, total); }
+    template <class F> void InclusiveScan(T input, T& output, F f, T& total) {
+        const unsigned thread = dice_cpu_thread()->linear;
+        scan(input, f);
+        output = items_[thread];
+        total = items_[X * Y * Z - 1];
+    }
+    template <class F> void ExclusiveScan(T input, T& output, T first, F f) { T total; ExclusiveScan(input, output, first, f, total); }
+    template <class F> void ExclusiveScan(T input, T& output, T first, F f, T& total) {
+        const unsigned thread = dice_cpu_thread()->linear;
+        scan(input, f);
+        output = thread == 0 ? first : f(first, items_[thread - 1]);
+        total = items_[X * Y * Z - 1];
+    }
+    void InclusiveSum(T input, T& output) { InclusiveScan(input, output, cub::Sum()); }
+    void InclusiveSum(T input, T& output, T& total) { InclusiveScan(input, output, cub::Sum(), total); }
+    void ExclusiveSum(T input, T& output) { ExclusiveScan(input, output, T{}, cub::Sum()); }
+    void ExclusiveSum(T input, T& output, T& total) { ExclusiveScan(input, output, T{}, cub::Sum(), total); }
+    template <int N> void InclusiveSum(T (&inputs)[N], T (&outputs)[N]) {
+        T own{}, before;
+        for (int i = 0; i < N; ++i) own = own + inputs[i];
+        ExclusiveSum(own, before);
+        for (int i = 0; i < N; ++i) outputs[i] = before = before + inputs[i];
+    }
+    template <int N> void ExclusiveSum(T (&inputs)[N], T (&outputs)[N]) {
+        T own{}, before;
+        for (int i = 0; i < N; ++i) own = own + inputs[i];
+        ExclusiveSum(own, before);
+        for (int i = 0; i < N; ++i) {
+            const T input = inputs[i];
+            outputs[i] = before;
+            before = before + input;
+        }
+    }
+
+private:
+    template <class F> void scan(T input, F f) {
+        const unsigned thread = dice_cpu_thread()->linear;
+        items_[thread] = input;
+        __syncthreads();
+        if (thread == 0)
+            for (int i = 1; i < X * Y * Z; ++i) items_[i] = f(items_[i - 1], items_[i]);
+        __syncthreads();
+    }
+    T* items_;
+};
+
+template <class T, int Width = 32, int Arch = 0>
+class WarpReduce {
+public:
+    struct TempStorage {};
+    explicit WarpReduce(TempStorage&) {}
+    template <class F> T Reduce(T input, F f) { return Reduce(input, f, Width); }
+    template <class F> T Reduce(T input, F f, int valid) {
+        struct Given {
+            T value;
+            F f;
+        };
+        const unsigned first = dice_cpu_thread()->lane / Width * Width, mask = (Width == 32 ? 0xFFFFFFFFu : (1u << Width) - 1) << first;
+        const Given result = dice_cpu::together(mask, Given{input, f}, valid, [](unsigned members, dice_cpu::Operand<Given>** all) {
+            dice_cpu::Operand<Given>* head = all[__builtin_ctz(members)];
+            int index = 0;
+            for (unsigned rest = members & (members - 1); rest != 0; rest &= rest - 1)
+                if (++index < head->argument) head->result.value = head->value.f(head->result.value, all[__builtin_ctz(rest)]->value.value);
+        });
+        return result.value;
+    }
+    T Sum(T input) { return Reduce(input, cub::Sum()); }
+    T Sum(T input, int valid) { return Reduce(input, cub::Sum(), valid); }
+};
+
+template <class T, int Width = 32, int Arch = 0>
+class WarpScan {
+public:
+    struct TempStorage {};
+    explicit WarpScan(TempStorage&) {}
+    template <class F> void InclusiveScan(T input, T& output, F f) {
+        const int lane = static_cast<int>(dice_cpu_thread()->lane) % Width;
+        for (int step = 1; step < Width; step *= 2) {
+            const T other = __shfl_up_sync(0xFFFFFFFFu, input, step, Width);
+            if (lane >= step) input = f(other, input);
+        }
+        output = input;
+    }
+    void InclusiveSum(T input, T& output) { InclusiveScan(input, output, cub::Sum()); }
+    void ExclusiveSum(T input, T& output) {
+        T inclusive;
+        InclusiveSum(input, inclusive);
+        output = inclusive - input;
+    }
+};
+
+namespace details {
+// Device-wide calls come twice: first with a null pointer, to ask for temporary memory.
+inline bool asks_for_size(void* storage, size_t& bytes) {
+    if (storage != nullptr) return false;
+    bytes = 1;
+    return true;
+}
+}  // namespace details
+
+struct DeviceReduce {
+    template <class In, class Out, class F, class T>
+    static cudaError_t Reduce(void* storage, size_t& bytes, In in, Out out, int64_t n, F f, T first, cudaStream_t = nullptr, bool = false) {
+        if (details::asks_for_size(storage, bytes)) return cudaSuccess;
+        for (int64_t i = 0; i < n; ++i) first = f(first, in[i]);
+        return *out = first, cudaSuccess;
+    }
+    template <class In, class Out> static cudaError_t Sum(void* storage, size_t& bytes, In in, Out out, int64_t n, cudaStream_t = nullptr, bool = false) {
+        return Reduce(storage, bytes, in, out, n, cub::Sum(), std::decay_t<decltype(*out)>{});
+    }
+    template <class In, class Out> static cudaError_t Max(void* storage, size_t& bytes, In in, Out out, int64_t n, cudaStream_t = nullptr, bool = false) {
+        return Reduce(storage, bytes, in, out, n, cub::Max(), std::numeric_limits<std::decay_t<decltype(*out)>>::lowest());
+    }
+    template <class In, class Out> static cudaError_t Min(void* storage, size_t& bytes, In in, Out out, int64_t n, cudaStream_t = nullptr, bool = false) {
+        return Reduce(storage, bytes, in, out, n, cub::Min(), std::numeric_limits<std::decay_t<decltype(*out)>>::max());
+    }
+};
+
+struct DeviceScan {
+    template <class In, class Out, class F>
+    static cudaError_t InclusiveScan(void* storage, size_t& bytes, In in, Out out, F f, int64_t n, cudaStream_t = nullptr, bool = false) {
+        if (details::asks_for_size(storage, bytes)) return cudaSuccess;
+        for (int64_t i = 0; i < n; ++i) out[i] = i == 0 ? in[0] : f(out[i - 1], in[i]);
+        return cudaSuccess;
+    }
+    template <class In, class Out, class F, class T>
+    static cudaError_t ExclusiveScan(void* storage, size_t& bytes, In in, Out out, F f, T first, int64_t n, cudaStream_t = nullptr, bool = false) {
+        if (details::asks_for_size(storage, bytes)) return cudaSuccess;
+        for (int64_t i = 0; i < n; ++i) {
+            const auto next = f(first, in[i]);
+            out[i] = first;
+            first = next;
+        }
+        return cudaSuccess;
+    }
+    template <class In, class Out> static cudaError_t InclusiveSum(void* storage, size_t& bytes, In in, Out out, int64_t n, cudaStream_t = nullptr, bool = false) { return InclusiveScan(storage, bytes, in, out, cub::Sum(), n); }
+    template <class In, class Out> static cudaError_t ExclusiveSum(void* storage, size_t& bytes, In in, Out out, int64_t n, cudaStream_t = nullptr, bool = false) {
+        return ExclusiveScan(storage, bytes, in, out, cub::Sum(), std::decay_t<decltype(*in)>{}, n);
+    }
+};
+
+struct DeviceRadixSort {
+    template <class K, class V, class Less>
+    static cudaError_t pairs(void* storage, size_t& bytes, const K* keys_in, K* keys_out, const V* values_in, V* values_out, int64_t n, Less less) {
+        if (details::asks_for_size(storage, bytes)) return cudaSuccess;
+        std::vector<int64_t> order(static_cast<size_t>(n));
+        std::iota(order.begin(), order.end(), int64_t{0});
+        std::stable_sort(order.begin(), order.end(), [&](int64_t a, int64_t b) { return less(keys_in[a], keys_in[b]); });
+        std::vector<K> keys(keys_in, keys_in + n);
+        for (int64_t i = 0; i < n; ++i) keys_out[i] = keys[order[i]];
+        if constexpr (!std::is_same_v<V, NullType>) {
+            std::vector<V> values(values_in, values_in + n);
+            for (int64_t i = 0; i < n; ++i) values_out[i] = values[order[i]];
+        }
+        return cudaSuccess;
+    }
+    template <class K, class V> static cudaError_t SortPairs(void* storage, size_t& bytes, const K* ki, K* ko, const V* vi, V* vo, int64_t n, int = 0, int = 64, cudaStream_t = nullptr, bool = false) {
+        return pairs(storage, bytes, ki, ko, vi, vo, n, [](const K& a, const K& b) { return a < b; });
+    }
+    template <class K, class V> static cudaError_t SortPairsDescending(void* storage, size_t& bytes, const K* ki, K* ko, const V* vi, V* vo, int64_t n, int = 0, int = 64, cudaStream_t = nullptr, bool = false) {
+        return pairs(storage, bytes, ki, ko, vi, vo, n, [](const K& a, const K& b) { return b < a; });
+    }
+    template <class K> static cudaError_t SortKeys(void* storage, size_t& bytes, const K* ki, K* ko, int64_t n, int = 0, int = 64, cudaStream_t = nullptr, bool = false) {
+        return pairs<K, NullType>(storage, bytes, ki, ko, nullptr, nullptr, n, [](const K& a, const K& b) { return a < b; });
+    }
+    template <class K> static cudaError_t SortKeysDescending(void* storage, size_t& bytes, const K* ki, K* ko, int64_t n, int = 0, int = 64, cudaStream_t = nullptr, bool = false) {
+        return pairs<K, NullType>(storage, bytes, ki, ko, nullptr, nullptr, n, [](const K& a, const K& b) { return b < a; });
+    }
+};
+
+struct DeviceSegmentedReduce {
+    template <class In, class Out, class B, class E, class F, class T>
+    static cudaError_t Reduce(void* storage, size_t& bytes, In in, Out out, int64_t segments, B begins, E ends, F f, T first, cudaStream_t = nullptr, bool = false) {
+        if (details::asks_for_size(storage, bytes)) return cudaSuccess;
+        for (int64_t s = 0; s < segments; ++s) {
+            T total = first;
+            for (int64_t i = begins[s]; i < ends[s]; ++i) total = f(total, in[i]);
+            out[s] = total;
+        }
+        return cudaSuccess;
+    }
+    template <class In, class Out, class B, class E>
+    static cudaError_t Sum(void* storage, size_t& bytes, In in, Out out, int64_t segments, B begins, E ends, cudaStream_t = nullptr, bool = false) {
+        return Reduce(storage, bytes, in, out, segments, begins, ends, cub::Sum(), std::decay_t<decltype(*out)>{});
+    }
+    template <class In, class Out, class B, class E>
+    static cudaError_t Max(void* storage, size_t& bytes, In in, Out out, int64_t segments, B begins, E ends, cudaStream_t = nullptr, bool = false) {
+        return Reduce(storage, bytes, in, out, segments, begins, ends, cub::Max(), std::numeric_limits<std::decay_t<decltype(*out)>>::lowest());
+    }
+};
+
+}  // namespace cub
+
+#pragma GCC visibility pop
