@@ -10,6 +10,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable
 
+from dice.kernels.binding import table_from_module
 from dice.kernels.cuda_declaration import Function
 from dice.kernels.cuda_launch import Launch, rewrite_launches
 from dice.kernels.cuda_lexer import SplitRefused, matching, tokenize
@@ -19,7 +20,7 @@ from dice.kernels.split_roles import Roles, without_device_members
 ANONYMOUS_SCOPE = "dice_unnamed"
 """Anonymous namespaces get this name on both sides, so that their kernels have one symbol."""
 
-INCLUDE_GUARDED = frozenset({"cuda.h", "cuda_runtime.h", "cuda_runtime_api.h"})
+_PYBIND_ALIAS = re.compile(r"namespace\s+\w+\s*=\s*(?:::)?pybind11\s*;")
 
 
 def cuda_launch(launch: Launch) -> str:
@@ -27,14 +28,29 @@ def cuda_launch(launch: Launch) -> str:
     return f"((__cudaPushCallConfiguration({launch.configuration})) ? (void)0 : {launch.callee}({launch.arguments}))"
 
 
-def render_host(split: Split, source: str, first_line: int = 1, render: Callable[[Launch], str] = cuda_launch) -> str:
-    """The host unit of `split`; `source` and `first_line` are for `#line`. Raises SplitRefused."""
+def render_host(
+    split: Split,
+    source: str,
+    first_line: int = 1,
+    module: str | None = None,
+    render: Callable[[Launch], str] = cuda_launch,
+) -> str:
+    """The host unit of `split`; `source` and `first_line` are for `#line`.
+
+    With `module`, a PYBIND11_MODULE becomes a binding table of that name (BindingRefused where it cannot); without, it
+    stays, for headers that have pybind11. Raises SplitRefused.
+    """
     roles = Roles(split)
     roles.check_host()
     pieces: list[str] = []
     for item in split.items:
         if roles.on_host(item):
-            pieces.append(_located(item, _host_text(item, roles, render), source, first_line))
+            if module is not None and item.kind == "macro_call" and item.name == "PYBIND11_MODULE":
+                pieces.append(table_from_module(item.text, module))
+            elif module is not None and item.kind == "using" and _PYBIND_ALIAS.fullmatch(item.text):
+                continue
+            else:
+                pieces.append(_located(item, _host_text(item, render), source, first_line))
     return "\n".join(pieces) + "\n"
 
 
@@ -44,7 +60,7 @@ def _located(item: Item, text: str, source: str, first_line: int) -> str:
     return f'#line {item.line + first_line - 1} "{source}"\n{text}'
 
 
-def _host_text(item: Item, roles: Roles, render: Callable[[Launch], str]) -> str:
+def _host_text(item: Item, render: Callable[[Launch], str]) -> str:
     if item.kind == "kernel":
         return kernel_stub(item)
     if item.kind == "kernel_declaration":
@@ -59,6 +75,11 @@ def _host_text(item: Item, roles: Roles, render: Callable[[Launch], str]) -> str
     if item.kind in ("host_function", "macro", "macro_call", "host_variable", "host_device_function"):
         return rewrite_launches(item.text, render)
     return item.text
+
+
+def scoped_name(item: Item) -> str:
+    """The item's qualified name as both sides spell it."""
+    return "::".join([*(part or ANONYMOUS_SCOPE for part in item.namespaces), item.name])
 
 
 def scope_text(item: Item) -> str:

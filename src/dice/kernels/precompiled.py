@@ -22,7 +22,7 @@ import re
 import shutil
 import tempfile
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -33,6 +33,7 @@ from dice.kernels.compiler import Meter, ToolLimits, ToolRun
 from dice.kernels.locks import file_lock
 from dice.kernels.slim_headers import SlimRefused, slim_headers
 from dice.kernels.toolchain import Toolchain
+from dice.kernels.vocabulary import Vocabulary, read_vocabulary
 
 CSRC = Path(__file__).parent / "csrc"
 _LIMITS = ToolLimits(timeout_s=900.0, memory_gib=24.0, file_gib=8.0)
@@ -85,17 +86,24 @@ class Header:
     flags: tuple[str, ...]
 
 
+# Headers that candidates often include, each precompiled behind slim_cuda: used only for sources that include it.
+CUDA_EXTRAS = ("ATen/cuda/CUDAContext.h", "c10/cuda/CUDAGuard.h", "c10/cuda/CUDACachingAllocator.h")
 _BUILD = (CSRC / "extension",)
 _CUDA = "#include <cuda.h>\n#include <cuda_runtime.h>\n"
+_SLIM_CUDA = f'#include <torch/types.h>\n{_CUDA}#include <torch/extension.h>\n#include "binding.h"\n#include "host.h"\n'
 HEADERS: dict[str, HeaderSpec] = {
     spec.name: spec
     for spec in (
         # Host part of a .cu, main.cpp's table included; main.cpp alone; main.cpp with real pybind11.
-        HeaderSpec(
-            "slim_cuda",
-            f'#include <torch/types.h>\n{_CUDA}#include <torch/extension.h>\n#include "binding.h"\n#include "host.h"\n',
-            kind="cuda",
-            includes=_BUILD,
+        HeaderSpec("slim_cuda", _SLIM_CUDA, kind="cuda", includes=_BUILD),
+        *(
+            HeaderSpec(
+                f"slim_cuda_{i}",
+                f"{_SLIM_CUDA}#include <{extra}>\n",
+                kind="cuda",
+                includes=_BUILD,
+            )
+            for i, extra in enumerate(CUDA_EXTRAS)
         ),
         HeaderSpec("slim_cpp", '#include <torch/extension.h>\n#include "binding.h"\n', includes=_BUILD),
         HeaderSpec(
@@ -103,13 +111,6 @@ HEADERS: dict[str, HeaderSpec] = {
             "#include <torch/extension.h>\n#include <torch/csrc/utils/pybind.h>\n#include <torch/csrc/Exceptions.h>\n",
         ),
         # Untouched headers.
-        HeaderSpec(
-            "types_cuda",
-            f'#include <torch/types.h>\n{_CUDA}#include "host.h"\n',
-            slim=False,
-            kind="cuda",
-            includes=_BUILD,
-        ),
         HeaderSpec("extension", "#include <torch/extension.h>\n", slim=False),
         HeaderSpec(
             "extension_cuda",
@@ -139,6 +140,7 @@ class Precompiled:
         self.folder = folder
         self.report = PrepareReport()
         self._known: dict[str, Header] = {}
+        self._vocabulary: Vocabulary | None = None
 
     def prepare(self, jobs: int | None = None) -> PrepareReport:
         """Make everything that the routes need, `jobs` at a time. Failures are reported, not raised."""
@@ -147,7 +149,7 @@ class Precompiled:
         tasks: list[Callable[[], object]] = [self.support_library]
         tasks += [lambda name=name: self.header(name) for name in names]
         if self.toolchain.backend == "cuda":
-            tasks.append(self.launch_object)
+            tasks += [self.launch_object, self.vocabulary]
         with ThreadPoolExecutor(jobs or min(len(tasks), os.cpu_count() or 1)) as pool:
             for future in [pool.submit(task) for task in tasks]:
                 try:
@@ -179,6 +181,13 @@ class Precompiled:
     def launch_object(self) -> Path:
         """Object file with the launch counter and the registration of device images (csrc/extension/launch.cpp)."""
         return self._artefact(f"launch-{files_digest(CSRC / 'extension')}", self._make_launch) / "launch.o"
+
+    def vocabulary(self) -> Vocabulary:
+        """Words of the headers. Raises NotPrepared."""
+        if self._vocabulary is None:
+            folder = self._artefact("vocabulary", self._make_vocabulary)
+            self._vocabulary = Vocabulary.from_json(json.loads((folder / "words.json").read_text()))
+        return self._vocabulary
 
     def compile_host(
         self,
@@ -290,6 +299,32 @@ class Precompiled:
         include = ("-include", str(out / "header.h"))
         self._run(meter, [self.toolchain.cxx, *self._header_flags(spec), *include, "-c", "canary.cpp"], out)
 
+    def _make_vocabulary(self, out: Path, meter: Meter) -> None:
+        tools = self.toolchain
+        common = ["torch/types.h", "torch/extension.h"]
+        optional = ["ATen/cuda/CUDAContext.h", "c10/cuda/CUDAGuard.h", "c10/cuda/CUDACachingAllocator.h"]
+        optional += ["ATen/cuda/CUDABlas.h", "ATen/cuda/CUDAEvent.h", "ATen/AccumulateType.h", "ATen/cudnn/Handle.h"]
+        cuda = "#include <cuda.h>\n#include <cuda_runtime.h>\n" if tools.backend == "cuda" else ""
+        torch = "".join(f"#include <{name}>\n" for name in common) + cuda
+        # A header whose own needs are not installed (cuDNN's, say) is left out.
+        for name in optional if cuda else []:
+            (out / "try.cpp").write_text(f"#include <{name}>\n")
+            flags = tools.cxx_flags("cuda")
+            if meter.run([tools.cxx, *flags, "-M", "try.cpp", "-o", "try.d"], out, _LIMITS).ok:
+                torch += f"#include <{name}>\n"
+        text = f"{cuda}#include <cuda_fp16.h>\n" if cuda else ""
+        kind = "cuda" if cuda else "cpp"
+        gcc = [tools.cxx, *tools.cxx_flags(kind), "-E", "-dD"]
+        nvcc = [tools.nvcc, *tools.nvcc_flags, "-E", "-Xcompiler", "-dD"] if cuda else gcc
+        outputs = {}
+        for name, source, command in (("torch.cpp", torch, gcc), ("device.cu", text, nvcc), ("host.cpp", text, gcc)):
+            (out / name).write_text(source)
+            self._run(meter, [*command, name, "-o", "words.ii"], out)
+            outputs[name.split(".")[0]] = (out / "words.ii").read_text(errors="replace")
+        (out / "words.ii").unlink()
+        words = read_vocabulary(outputs["torch"], outputs["device"], outputs["host"])
+        (out / "words.json").write_text(json.dumps(words.to_json()))
+
     def _make_support(self, out: Path, meter: Meter) -> None:
         tools = self.toolchain
         flags = [*tools.cxx_flags("cpp"), "-O1", "-I", str(CSRC / "extension"), "-DTORCH_EXTENSION_NAME=dice_support"]
@@ -314,6 +349,12 @@ def files_digest(*folders: Path) -> str:
         for path in sorted(path for path in folder.rglob("*") if path.is_file()):
             digest.update(f"{folder.name}/{path.relative_to(folder)}\0".encode() + path.read_bytes())
     return digest.hexdigest()[:12]
+
+
+def slim_cuda_header(included: Iterable[str]) -> str:
+    """Name of the slim header for a .cu that includes these files."""
+    files = set(included)
+    return next((f"slim_cuda_{i}" for i, extra in enumerate(CUDA_EXTRAS) if extra in files), "slim_cuda")
 
 
 def wrap_flags() -> list[str]:

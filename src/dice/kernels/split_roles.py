@@ -18,10 +18,6 @@ _HOST_STANDARD = frozenset(
     iomanip memory functional mutex thread chrono future random filesystem regex stdexcept exception numeric
     condition_variable atomic string_view optional variant any iterator initializer_list""".split()
 )
-_HOST_WORDS = frozenset(
-    """vector string map unordered_map shared_ptr unique_ptr function mutex thread cublasHandle_t cublasLtHandle_t
-    cudnnHandle_t""".split()
-)
 _COMPILER_MACROS = re.compile(r"__CUDACC\w*__|__NVCC__|__CUDA_ARCH\w*__|__CUDACC_RTC__|__CUDABE__")
 
 
@@ -97,9 +93,12 @@ class Roles:
             return self._include_on_device(item.name)
         if item.kind in ("host_function", "host_declaration", "host_variable", "macro_call", "instantiation"):
             return False
-        if item.kind in ("type", "constant"):
-            host_only = item.identifiers & (TORCH_ROOTS | _HOST_WORDS)
-            return item.name in self.device_words if host_only else True
+        if item.kind == "constant":
+            return item.name in self.device_words
+        if item.kind == "type":
+            is_enum = re.match(r"(typedef\s+)?enum\b", item.text) is not None
+            used = item.name in self.device_words or (is_enum and bool(item.identifiers & self.device_words))
+            return used or "__device__" in item.text
         if item.kind == "using":
             return not item.identifiers & (TORCH_ROOTS - self.device_words)
         return True

@@ -101,6 +101,11 @@ class Toolchain:
         return [f for f in flags if EXTENSION_NAME not in f and "arch" not in f and not f.startswith("-std=")]
 
     @cached_property
+    def half_macros(self) -> list[str]:
+        """Macros that PyTorch gives nvcc for host and device: `__CUDA_NO_HALF_OPERATORS__` and its kin."""
+        return [f.removeprefix("-D") for f in self.nvcc_flags if f.startswith("-D__CUDA_NO_")]
+
+    @cached_property
     def standard(self) -> str:
         """`-std=c++17` or what this PyTorch asks for."""
         return next(flag for flag in self.cxx_flags("cpp") if flag.startswith("-std="))

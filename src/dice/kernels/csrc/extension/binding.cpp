@@ -56,9 +56,8 @@ Type type_of() {
   constexpr auto argument = py::detail::type_descr(Caster::name);
   constexpr auto result = py::detail::const_name("") + Caster::name;
   std::vector<const std::type_info*> types;
-  for (const std::type_info* const* type = decltype(result)::types().data(); *type != nullptr; ++type) {
-    types.push_back(*type);
-  }
+  const auto listed = decltype(result)::types();  // an array, ended by a null pointer
+  types.assign(listed.begin(), listed.end() - 1);
   return {[]() -> std::unique_ptr<Loaded> { return std::make_unique<LoadedAs<T>>(); },
           [](void* value, py::return_value_policy policy, py::handle parent) {
             return Caster::cast(std::move(*static_cast<T*>(value)),

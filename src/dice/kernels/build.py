@@ -1,0 +1,228 @@
+"""Builds extensions for candidates: cached, or split, or as PyTorch does it, and always with PyTorch's verdict.
+
+    builder = Builder(cache_dir, "cuda", arch="9.0")
+    builder.prepare()                     # once per machine: precompiled headers, support library
+    result = builder.build(request)       # a BuildResult, whatever the candidate wrote
+    module = load_extension(result.path, request.name)          # in the candidate's process (extension_loader.py)
+
+Routes, cheapest first: the cache; `split` (slim headers, binding table); `split_pybind` (real pybind11);
+`split_full_headers`; `stock` (PyTorch's own load_inline in a process of its own). A cheaper route is left with a recorded
+reason, and its failure is the verdict only where stock's is certain (certainty.py). With `audit_share`, a random share
+of the results is compared with the stock build (build_audit.py).
+
+Nothing of the candidate runs here: compilers get a private folder, a process group, and limits of time, memory and file
+size; flags are an allow-list (build_flags.py); includes outside of the toolchain are refused.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import random
+import re
+import shutil
+import tempfile
+import time
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from dice.errors import DiceError, HarnessError
+from dice.kernels.build_audit import Audit, compare_with_stock
+from dice.kernels.build_cache import BuildCache
+from dice.kernels.build_flags import FlagForbidden, check_forbidden
+from dice.kernels.compiler import Meter, ToolLimits
+from dice.kernels.extension import BuildResult, BuildStatus, ExtensionRequest
+from dice.kernels.includes import check_includes
+from dice.kernels.outcome import Built, Certain, Declined, OutOfLimits
+from dice.kernels.precompiled import NotPrepared, Precompiled, PrepareReport, files_digest
+from dice.kernels.split_build import SplitBuild
+from dice.kernels.stock import build_stock
+from dice.kernels.toolchain import Backend, Toolchain
+
+_MESSAGE_CHARACTERS = 8000
+_NAME_MATTERS = re.compile(
+    r"TORCH_EXTENSION_NAME(?!\s*,\s*\w+\s*\))|TORCH_LIBRARY|PYBIND11_MODULE\s*\(\s*(?!TORCH_EXTENSION_NAME)"
+)
+
+
+@dataclass(frozen=True)
+class _Job:
+    """One build in progress."""
+
+    request: ExtensionRequest
+    key: str
+    module: str
+    work: Path
+    meter: Meter
+    deadline: float
+
+
+class Builder:
+    """Builds for one backend. Safe for many processes on one cache folder; one instance is for one thread.
+
+    arch: compute capability such as "9.0"; None takes that of the visible GPUs.
+    timeout_s: wall time for one build, all routes together.
+    audit_share: share of the builds (0 to 1) that stock builds too; disagreements are in `audit`.
+    stock_fallback: False turns "left to stock" into compile_error, for measurements of the fast routes alone.
+    """
+
+    def __init__(
+        self,
+        cache_dir: str | Path,
+        backend: Backend,
+        *,
+        arch: str | None = None,
+        timeout_s: float = 300.0,
+        max_cache_gib: float = 20.0,
+        audit_share: float = 0.0,
+        stock_fallback: bool = True,
+    ) -> None:
+        if backend not in ("cuda", "cpu"):
+            raise DiceError(f"backend '{backend}': expected cuda or cpu.")
+        if not 0.0 <= audit_share <= 1.0:
+            raise DiceError(f"audit share {audit_share}: expected a number from 0 to 1.")
+        self.folder = Path(cache_dir).expanduser().resolve()
+        self.backend: Backend = backend
+        self.timeout_s = timeout_s
+        self.stock_fallback = stock_fallback
+        self.cache = BuildCache(self.folder, max_cache_gib)
+        self.toolchain = Toolchain.find(backend, arch if backend == "cuda" else None, self.folder)
+        self.precompiled = Precompiled(self.toolchain, self.folder / "toolchains" / self.toolchain.fingerprint)
+        self.audit = Audit(share=audit_share)
+        self._random = random.Random()
+        self._code = files_digest(Path(__file__).parent / "csrc") + _own_code()
+
+    def prepare(self, jobs: int | None = None) -> PrepareReport:
+        """Make what is made once per machine, `jobs` at a time. Routes that this machine cannot serve are reported."""
+        return self.precompiled.prepare(jobs)
+
+    def key(self, request: ExtensionRequest) -> str:
+        """The cache key: the request, the toolchain, and our own code."""
+        digest = hashlib.sha256(f"{request.digest()} {self.toolchain.fingerprint} {self._code}".encode())
+        if _name_matters(request):
+            digest.update(request.name.encode())
+        return digest.hexdigest()[:40]
+
+    def build(self, request: ExtensionRequest) -> BuildResult:
+        """Build an extension. A candidate's fault is a BuildResult; HarnessError means that this machine is broken."""
+        started = time.monotonic()
+        key = self.key(request)
+        try:
+            check_forbidden(request)
+            check_includes(request, self.toolchain)
+        except FlagForbidden as refusal:
+            return BuildResult(status="compile_error", key=key, route="refused", message=str(refusal))
+        entry = self.cache.get(key)
+        if entry is None:
+            with self.cache.building(key, timeout_s=2 * self.timeout_s + 60.0):
+                entry = self.cache.get(key)
+                if entry is None:
+                    return self._build(request, key, started)
+        return entry.result.model_copy(update={"seconds": time.monotonic() - started})
+
+    def _build(self, request: ExtensionRequest, key: str, started: float) -> BuildResult:
+        work = Path(tempfile.mkdtemp(prefix="dice-build-"))
+        module = request.name if _name_matters(request) else f"dice_{key[:16]}"
+        job = _Job(request, key, module, work, Meter(), started + self.timeout_s)
+        try:
+            result, built = self._routes(job)
+            result.seconds = time.monotonic() - started
+            result.cpu_seconds = job.meter.cpu_seconds
+            if self.audit.share and self._random.random() < self.audit.share:
+                self._compare(job, result, built)
+            if result.status in ("built", "compile_error", "unsupported_on_cpu"):
+                facts: dict[str, Any] = built.facts if built is not None else {}
+                result = self.cache.put(key, result, built.path if built is not None else None, self._facts(facts))
+            return result
+        except OSError as error:
+            raise HarnessError(f"building in {work} failed ({error}).") from error
+        finally:
+            shutil.rmtree(work, ignore_errors=True)
+
+    def _routes(self, job: _Job) -> tuple[BuildResult, Built | None]:
+        """Try the routes in order."""
+        fallbacks: list[str] = []
+        try:
+            try:
+                built = self._fast(job)
+            except Declined as declined:
+                fallbacks = [*declined.fallbacks, declined.reason]
+                if not self.stock_fallback or self.backend == "cpu":
+                    status: BuildStatus = "unsupported_on_cpu" if self.backend == "cpu" else "compile_error"
+                    return self._failed(job, "split", status, declined.reason, fallbacks), None
+                built = self._stock(job, job.work / "stock")
+        except Certain as failure:
+            route = "stock" if failure.rule == "stock" else "split"
+            return self._failed(job, route, "compile_error", failure.message, fallbacks), None
+        except OutOfLimits as failure:
+            return self._failed(job, "split", failure.status, failure.message, fallbacks), None
+        result = BuildResult(
+            status="built",
+            key=job.key,
+            route=built.route,
+            path=str(built.path),
+            fallbacks=[*fallbacks, *built.fallbacks],
+            counts_launches=built.counts_launches,
+        )
+        return result, built
+
+    def _fast(self, job: _Job) -> Built:
+        limits = ToolLimits(self.timeout_s)
+        if self.backend == "cpu":
+            from dice.kernels.cpu import CpuBuild
+
+            return CpuBuild(job.request, job.module, self.precompiled, job.work, job.meter, limits, job.deadline).run()
+        return SplitBuild(job.request, job.module, self.precompiled, job.work, job.meter, limits, job.deadline).run()
+
+    def _stock(self, job: _Job, work: Path) -> Built:
+        return build_stock(
+            job.request,
+            job.module,
+            self.toolchain,
+            work,
+            job.meter,
+            ToolLimits(self.timeout_s),
+            job.deadline,
+            self.precompiled if self.backend == "cuda" else None,
+        )
+
+    def _compare(self, job: _Job, result: BuildResult, built: Built | None) -> None:
+        """Build by stock as well, beside the clock of the candidate's build, and record whether the two agree."""
+        if result.route == "stock" or result.status not in ("built", "compile_error"):
+            return
+        meter = Meter()
+        audited = _Job(job.request, job.key, job.module, job.work, meter, time.monotonic() + 2 * self.timeout_s)
+        try:
+            other: Built | None = self._stock(audited, job.work / "audit")
+        except Certain:
+            other = None
+        except (OutOfLimits, NotPrepared):
+            return
+        self.audit.add(compare_with_stock(job.key, result, built, other, job.work, meter.cpu_seconds))
+
+    @staticmethod
+    def _failed(job: _Job, route: str, status: BuildStatus, message: str, fallbacks: list[str]) -> BuildResult:
+        return BuildResult(
+            status=status, key=job.key, route=route, fallbacks=fallbacks, message=message[:_MESSAGE_CHARACTERS]
+        )
+
+    def _facts(self, facts: dict[str, Any]) -> dict[str, Any]:
+        """What the loader needs: the module's name in the object, and the support library."""
+        return {"support": str(self.precompiled.support_library()), **facts} if facts else {}
+
+
+def _name_matters(request: ExtensionRequest) -> bool:
+    """Whether the object depends on the extension's name in ways that the loader cannot set."""
+    texts = [*request.cpp_sources, *request.cuda_sources, *(file.text for file in (*request.files, *request.headers))]
+    return not request.name.isidentifier() or any(_NAME_MATTERS.search(text) for text in texts)
+
+
+def _own_code() -> str:
+    """Digest of the modules that decide what an object contains."""
+    digest = hashlib.sha256()
+    for path in sorted(Path(__file__).parent.glob("*.py")):
+        if path.name.startswith(
+            ("cuda_", "host_", "device_", "main_", "binding", "split_", "request_", "cpu", "build_flags")
+        ):
+            digest.update(path.read_bytes())
+    return digest.hexdigest()[:12]

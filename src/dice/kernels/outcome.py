@@ -1,0 +1,47 @@
+"""How an attempt to build on one route ends."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from dice.kernels.extension import BuildStatus
+
+
+@dataclass(frozen=True)
+class Built:
+    """A shared object in a work folder. facts: for the loader (`BuildCache`)."""
+
+    path: Path
+    route: str
+    counts_launches: bool
+    facts: dict[str, Any] = field(default_factory=dict)
+    fallbacks: tuple[str, ...] = ()
+
+
+class Declined(Exception):
+    """This route does not take the source; `reason` is for BuildResult.fallbacks."""
+
+    def __init__(self, reason: str, fallbacks: tuple[str, ...] = ()) -> None:
+        super().__init__(reason)
+        self.reason = reason
+        self.fallbacks = fallbacks
+
+
+class Certain(Exception):
+    """Stock fails on this source too. `message`: the compiler's diagnostics; `rule`: why that is certain."""
+
+    def __init__(self, message: str, rule: str) -> None:
+        super().__init__(rule)
+        self.message = message
+        self.rule = rule
+
+
+class OutOfLimits(Exception):
+    """A compiler ran out of time or memory."""
+
+    def __init__(self, status: BuildStatus, message: str) -> None:
+        super().__init__(message)
+        self.status: BuildStatus = status
+        self.message = message

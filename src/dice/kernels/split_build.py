@@ -1,0 +1,287 @@
+"""The split routes: one candidate, from its sources to a shared object, part by part.
+
+An extension has up to three parts: main.cpp, the host side of the .cu, and the device side. Each host part is tried
+with cheaper headers first, so one difficult part does not make the others dear:
+
+    main.cpp          before the .cu's host side in one unit (plain prototypes only)  ->  alone, with the binding table
+                      ->  slim headers and real pybind11  ->  untouched torch/extension.h, the exact stock text
+    host side of .cu  slim headers  ->  untouched headers
+    device side       nvcc without PyTorch's headers
+
+`SplitBuild.run` returns a Built, or raises Declined (left to stock), Certain (stock would refuse it too) or OutOfLimits.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+
+from dice.kernels.binding import BindingRefused
+from dice.kernels.build_flags import BuildFlags, read_flags
+from dice.kernels.certainty import Judge, certain
+from dice.kernels.compiler import Meter, ToolLimits, ToolRun
+from dice.kernels.cuda_lexer import SplitRefused
+from dice.kernels.cuda_source import Split, split_source
+from dice.kernels.device_build import DeviceBuild
+from dice.kernels.diagnostics import errors, read_gcc
+from dice.kernels.extension import ExtensionRequest
+from dice.kernels.host_rules import check_host_rules
+from dice.kernels.host_unit import render_host
+from dice.kernels.main_unit import MainUnit
+from dice.kernels.outcome import Built, Declined, OutOfLimits
+from dice.kernels.precompiled import NotPrepared, Precompiled, first_error, slim_cuda_header
+from dice.kernels.request_sources import Sources, sources_of
+
+_ROUTES = ("split", "split_pybind", "split_full_headers")
+_TABLE, _PYBIND, _FULL = range(3)
+# nvcc refuses narrowing in host code, g++ only warns of it.
+_CUDA_RULES = ("-Werror=narrowing", "-fmax-errors=20")
+
+
+class SplitBuild:
+    """One candidate's build in the folder `work`. `module`: the name compiled into the object."""
+
+    def __init__(
+        self,
+        request: ExtensionRequest,
+        module: str,
+        precompiled: Precompiled,
+        work: Path,
+        meter: Meter,
+        limits: ToolLimits,
+        deadline: float,
+    ) -> None:
+        self.request = request
+        self.module = module
+        self.precompiled = precompiled
+        self.work = work
+        self.meter = meter
+        self.limits = limits
+        self.deadline = deadline
+        self.fallbacks: list[str] = []
+        self.level = _TABLE
+
+    def run(self) -> Built:
+        """Build on the cheapest split route that works."""
+        try:
+            self.sources = sources_of(self.request)
+            self.flags = read_flags(self.request)
+            self.judge = Judge(
+                self.precompiled, self.work, self.meter, self.limits, self.deadline, self.sources.cuda_name
+            )
+            return self._run()
+        except (SplitRefused, NotPrepared) as refused:
+            reason = refused.reason if isinstance(refused, SplitRefused) else str(refused)
+            raise Declined(f"{_ROUTES[self.level]}: {reason}", tuple(self.fallbacks)) from refused
+
+    def _run(self) -> Built:
+        self._write_headers()
+        split = self._split()
+        objects: list[str | Path] = []
+        if split is None:
+            objects += self._mains()
+        else:
+            combined = self._combined(split)
+            objects += [combined] if combined else [*self._mains(), self._host(split)]
+            device = DeviceBuild(self.precompiled, self.judge, self.work, self.meter, self.limits, self.deadline)
+            objects.append(device.run(split, self.sources, Path(self.work, objects[-1]), self.flags))
+        return Built(
+            self._link(objects, split is not None),
+            _ROUTES[self.level],
+            counts_launches=split is not None,
+            facts={"module": self.module, "table": self.level == _TABLE},
+            fallbacks=tuple(self.fallbacks),
+        )
+
+    def _write_headers(self) -> None:
+        for file in self.sources.headers:
+            path = self.work / file.name
+            path.parent.mkdir(parents=True, exist_ok=True)
+            path.write_text(file.text)
+
+    def _split(self) -> Split | None:
+        text = self.sources.cuda
+        if text is None:
+            return None
+        try:
+            split = split_source(text)
+            check_host_rules(split)
+            return split
+        except SplitRefused:
+            # main.cpp's verdict is cheaper than a stock build, and so is a plain syntax error.
+            for main in self.sources.mains:
+                self._check_main(main)
+            message = self.judge.unsplittable(text, self.sources.cuda_first_line)
+            if message is not None:
+                raise certain(message, "not C++ in any reading") from None
+            raise
+
+    def _mains(self) -> list[str]:
+        return [self._main(main, f"main_{i}.o") for i, main in enumerate(self.sources.mains)]
+
+    def _combined(self, split: Split) -> str | None:
+        """One unit of main.cpp's prototypes, the binding table and the host side; None when they do not fit together."""
+        main = self.sources.mains[0] if len(self.sources.mains) == 1 else None
+        if main is None or not self.sources.inline or self.flags.main_macros:
+            return None
+        try:
+            if not main.fits_before(split):
+                return None
+            text = main.with_table(self.module)
+        except SplitRefused as refused:
+            self._fall(_PYBIND, refused.reason)
+            return None
+        host = self._host_text(split)
+        done = self._compile(text + host, self._slim_cuda(split), "combined.o", self.flags.host, _CUDA_RULES)
+        if done.ok:
+            return "combined.o"
+        found = errors(read_gcc(done.output))
+        if not found or found[0].file != self.sources.cuda_name:
+            self._check_main(main)
+        if found and found[0].file == self.sources.cuda_name:
+            self._check_host(self._host_text(split, table=False), split)
+        self._fall(self.level, f"one unit: {first_error(done.output)}")
+        return None
+
+    def _main(self, main: MainUnit, out: str) -> str:
+        """Object of a C++ file by the cheapest way that compiles."""
+        macros = "".join(f"{line}\n" for line in self.flags.main_macros)
+        flags = self.flags.main
+        include = [*self._include_flags(), *self._cuda_include()]
+        if self.level == _TABLE:
+            try:
+                done = self._compile(macros + main.with_table(self.module), "slim_cpp", out, flags, include)
+                if done.ok:
+                    return out
+                reason = first_error(done.output)
+            except SplitRefused as refused:
+                reason = refused.reason
+            self._check_main(main)
+            self._fall(_PYBIND, reason)
+        text = macros + main.exact(self.module)
+        if self.level == _PYBIND:
+            done = self._compile(text, "slim_pybind", out, flags, [*include, "-fmax-errors=3"])
+            if done.ok:
+                return out
+            self._check_main(main)
+            self._fall(_FULL, first_error(done.output))
+        done = self._compile(text, "extension", out, flags, include)
+        if not done.ok:
+            raise certain(done.output, "main.cpp, exactly as stock compiles it")
+        return out
+
+    def _check_main(self, main: MainUnit) -> None:
+        """Raise Certain when the exact main.cpp does not compile. Cheap: stops before the headers' templates."""
+        macros = "".join(f"{line}\n" for line in self.flags.main_macros)
+        include = [*self._include_flags(), *self._cuda_include()]
+        message = self.judge.exact_main(macros + main.exact(self.module), self._standards(self.flags.main), include)
+        if message is not None:
+            raise certain(message, "main.cpp, exactly as stock compiles it")
+
+    def _host_text(self, split: Split, table: bool = True) -> str:
+        lines = [f"#define TORCH_EXTENSION_NAME {self.module}"]
+        lines += [f"#define {name} 1" for name in self.precompiled.toolchain.half_macros]
+        lines += self.flags.host_macros
+        module = self.module if table else None
+        text = render_host(split, self.sources.cuda_name, self.sources.cuda_first_line, module)
+        return "\n".join(lines) + "\n" + text
+
+    def _slim_cuda(self, split: Split) -> str:
+        name = slim_cuda_header(item.name for item in split.of_kind("include"))
+        try:
+            self.precompiled.header(name)
+        except NotPrepared:
+            return "slim_cuda"
+        return name
+
+    def _host(self, split: Split) -> str:
+        """Object of the host side of the .cu."""
+        flags = self.flags.host
+        include = [*self._include_flags(), *_CUDA_RULES]
+        if self.level < _FULL:
+            try:
+                done = self._compile(self._host_text(split), self._slim_cuda(split), "host.o", flags, include)
+                if done.ok:
+                    return "host.o"
+                reason = first_error(done.output)
+            except BindingRefused as refused:
+                reason = refused.reason
+            self._check_host(self._host_text(split, table=False), split)
+            self._fall(_FULL, reason)
+        done = self._compile(self._host_text(split, table=False), "extension_cuda", "host.o", flags, include)
+        if not done.ok:
+            raise SplitRefused(f"host code: {first_error(done.output)}")
+        return "host.o"
+
+    def _check_host(self, text: str, split: Split) -> None:
+        """Raise Certain when the host side does not compile with the untouched headers either."""
+        assert self.sources.cuda is not None
+        message = self.judge.host(
+            text,
+            split,
+            self.sources.cuda_first_line,
+            self._standards(self.flags.host),
+            self._include_flags(),
+        )
+        if message is not None:
+            raise certain(message, "host code with the untouched headers")
+
+    def _compile(
+        self, text: str, header: str, out: str, flags: Sequence[str], more: Sequence[str | Path] = ()
+    ) -> ToolRun:
+        precompiled = self.precompiled.header(header, flags)
+        done = self.precompiled.compile_host(
+            text, precompiled, out, self.work, self.meter, self.limits, deadline=self.deadline, flags=more
+        )
+        raise_out_of_limits(done)
+        return done
+
+    def _link(self, objects: Sequence[str | Path], counts_launches: bool) -> Path:
+        flags = list(self.flags.link)
+        if flags:
+            stock = self.precompiled.toolchain.link_flags("cuda" if self.sources.cuda is not None else "cpp")
+            flags += [flag for flag in stock if flag.startswith("-L")]
+        done = self.precompiled.link(
+            objects,
+            "extension.so",
+            self.work,
+            self.meter,
+            self.limits,
+            deadline=self.deadline,
+            counts_launches=counts_launches,
+            flags=flags,
+        )
+        raise_out_of_limits(done)
+        if not done.ok:
+            if "cannot find -l" in done.output or "multiple definition of" in done.output:
+                raise certain(done.output, "the linker, on the same objects")
+            raise SplitRefused(f"link: {first_error(done.output)}")
+        return self.work / "extension.so"
+
+    def _fall(self, level: int, reason: str) -> None:
+        self.fallbacks.append(f"{_ROUTES[self.level]}: {reason}")
+        self.level = max(self.level, level)
+
+    def _include_flags(self) -> list[str]:
+        """-I for the request's include folders (relative: in the scratch folder) and the folder of the sources."""
+        folders = [str(self.work / path) for path in self.request.extra_include_paths]
+        return [flag for folder in folders for flag in ("-I", folder)]
+
+    def _cuda_include(self) -> list[str]:
+        """main.cpp of an extension with CUDA sources finds CUDA's headers."""
+        tools = self.precompiled.toolchain
+        if tools.backend == "cuda" and (self.sources.cuda is not None or self.request.with_cuda):
+            return ["-isystem", str(tools.cuda_home / "include")]
+        return []
+
+    @staticmethod
+    def _standards(flags: Sequence[str]) -> list[str]:
+        return [flag for flag in flags if flag.startswith("-std=")]
+
+
+def raise_out_of_limits(done: ToolRun) -> None:
+    """Raise OutOfLimits when a compiler ran out of time or memory."""
+    if done.timed_out:
+        raise OutOfLimits("timeout", f"the compiler was stopped after {done.seconds:.0f} s")
+    if done.out_of_memory:
+        raise OutOfLimits("out_of_memory", "the compiler ran out of memory")
