@@ -23,6 +23,8 @@ STAGES = {
     "difficulty": ("dice.data.difficulty", "label programs by difficulty"),
     "schedule": ("dice.data.schedule", "plan which problems each RL step takes"),
     "structural": ("dice.data.structural", "write attention and MLP blocks of language models as problems"),
+    "sft": ("dice.training.sft", "fine-tune a model on pairs"),
+    "generate": ("dice.evaluation.generate", "answer prompts with a model"),
     "schema": ("dice.schema", "write the JSON Schemas of rows and configuration"),
     "synth": ("dice.data.synthetic.stage", "write synthetic pairs of PyTorch and CUDA programs"),
     "verify": ("dice.kernels.verify", "build, run, judge and time CUDA kernels"),

@@ -22,6 +22,16 @@ PAD_SAMPLE = -1
 """Sample number of filling tokens; they see only each other's block."""
 
 
+def sees(sample: Tensor, block: Tensor, noised: Tensor, query: Tensor, key: Tensor) -> Tensor:
+    """Boolean: may the token at index `query` see the one at `key`? Broadcasts over index tensors."""
+    same_sample = sample[query] == sample[key]
+    query_block, key_block = block[query], block[key]
+    query_noised, key_noised = noised[query] != 0, noised[key] != 0
+    own = (query_noised == key_noised) & (query_block == key_block)
+    earlier = ~key_noised & (key_block < query_block)
+    return same_sample & (own | earlier)
+
+
 @dataclass(frozen=True)
 class Layout:
     """Where the tokens of one packed row belong; each tensor [tokens], integer, on one device."""
@@ -31,19 +41,10 @@ class Layout:
     noised: Tensor
     """1 for a token of the noised copy, 0 for a clean one."""
 
-    def sees(self, query: Tensor, key: Tensor) -> Tensor:
-        """Boolean: may the token at index `query` see the one at `key`? Broadcasts over index tensors."""
-        same_sample = self.sample[query] == self.sample[key]
-        query_block, key_block = self.block[query], self.block[key]
-        query_noised, key_noised = self.noised[query] != 0, self.noised[key] != 0
-        own = (query_noised == key_noised) & (query_block == key_block)
-        earlier = ~key_noised & (key_block < query_block)
-        return same_sample & (own | earlier)
-
     def dense(self) -> Tensor:
         """The whole mask [tokens, tokens]: for CPUs and tests."""
         index = torch.arange(self.sample.numel(), device=self.sample.device)
-        return self.sees(index[:, None], index[None, :])
+        return sees(self.sample, self.block, self.noised, index[:, None], index[None, :])
 
     def to(self, device: torch.device | str) -> Layout:
         """The layout on another device."""
@@ -102,11 +103,12 @@ def _block_mask_maker(compiled: bool) -> Callable[..., Any]:
 
 def flex_attention_for(layout: Layout) -> FlexMaskAttention:
     """FlexAttention for one packed row; its length must be a multiple of 128 on a GPU."""
-    tokens = layout.sample.numel()
+    sample, block, noised = layout.sample, layout.block, layout.noised
+    tokens = sample.numel()
 
     def mask_mod(batch: Tensor, head: Tensor, query: Tensor, key: Tensor) -> Tensor:
         del batch, head
-        return layout.sees(query, key)
+        return sees(sample, block, noised, query, key)
 
     make = _block_mask_maker(layout.sample.is_cuda)
     return FlexMaskAttention(make(mask_mod, None, None, tokens, tokens, device=str(layout.sample.device)))

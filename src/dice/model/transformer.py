@@ -8,7 +8,9 @@ Difference in fp32 to transformers' `modeling_qwen3.py`: rounding only (tests/mo
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
+from functools import cache
 from typing import Literal, Protocol
 
 import torch
@@ -81,8 +83,48 @@ class Attention(Protocol):
         ...
 
 
-class RMSNorm(nn.Module):
+def rms_norm(x: Tensor, weight: Tensor, eps: float) -> Tensor:
     """x / rms(x) * weight over the last dimension, in fp32."""
+    wide = x.float()
+    wide = wide * torch.rsqrt(wide.square().mean(-1, keepdim=True) + eps)
+    return weight * wide.to(x.dtype)
+
+
+def swiglu(gate: Tensor, up: Tensor) -> Tensor:
+    """silu(gate) * up."""
+    return F.silu(gate) * up
+
+
+def rotate(x: Tensor, cos: Tensor, sin: Tensor) -> Tensor:
+    """Rotary positions: the first half of the last dimension pairs with the second (GPT-NeoX's layout)."""
+    first, second = x.chunk(2, -1)
+    return x * cos + torch.cat((-second, first), -1) * sin
+
+
+@dataclass(frozen=True)
+class Pointwise:
+    """The operations between products; compiled, each is one kernel forward and one or two backward."""
+
+    rms_norm: Callable[[Tensor, Tensor, float], Tensor] = rms_norm
+    swiglu: Callable[[Tensor, Tensor], Tensor] = swiglu
+    rotate: Callable[[Tensor, Tensor, Tensor], Tensor] = rotate
+
+
+EAGER = Pointwise()
+
+
+@cache
+def compiled_pointwise() -> Pointwise:
+    """The operations through torch.compile: for training on GPUs."""
+    return Pointwise(
+        torch.compile(rms_norm, dynamic=True), torch.compile(swiglu, dynamic=True), torch.compile(rotate, dynamic=True)
+    )
+
+
+class RMSNorm(nn.Module):
+    """Scaled by a learned weight."""
+
+    pointwise = EAGER
 
     def __init__(self, size: int, eps: float) -> None:
         super().__init__()
@@ -90,9 +132,7 @@ class RMSNorm(nn.Module):
         self.eps = eps
 
     def forward(self, x: Tensor) -> Tensor:
-        wide = x.float()
-        wide = wide * torch.rsqrt(wide.square().mean(-1, keepdim=True) + self.eps)
-        return self.weight * wide.to(x.dtype)
+        return self.pointwise.rms_norm(x, self.weight, self.eps)
 
 
 def rotary_angles(positions: Tensor, config: ModelConfig) -> tuple[Tensor, Tensor]:
@@ -103,14 +143,10 @@ def rotary_angles(positions: Tensor, config: ModelConfig) -> tuple[Tensor, Tenso
     return angles.cos(), angles.sin()
 
 
-def rotate(x: Tensor, cos: Tensor, sin: Tensor) -> Tensor:
-    """Rotary positions: the first half of the last dimension pairs with the second (GPT-NeoX's layout)."""
-    first, second = x.chunk(2, -1)
-    return x * cos + torch.cat((-second, first), -1) * sin
-
-
 class SelfAttention(nn.Module):
     """Projections, norms of heads and rotation around an `Attention`."""
+
+    pointwise = EAGER
 
     def __init__(self, config: ModelConfig, layer: int) -> None:
         super().__init__()
@@ -130,6 +166,7 @@ class SelfAttention(nn.Module):
         def heads(projected: Tensor) -> Tensor:
             return projected.view(n, tokens, -1, self.head_dim)
 
+        rotate = self.pointwise.rotate
         query = rotate(self.q_norm(heads(self.q_proj(x))).transpose(1, 2), cos, sin)
         key = rotate(self.k_norm(heads(self.k_proj(x))).transpose(1, 2), cos, sin)
         value = heads(self.v_proj(x)).transpose(1, 2)
@@ -140,6 +177,8 @@ class SelfAttention(nn.Module):
 class MLP(nn.Module):
     """SwiGLU."""
 
+    pointwise = EAGER
+
     def __init__(self, config: ModelConfig) -> None:
         super().__init__()
         self.gate_proj = nn.Linear(config.hidden_size, config.intermediate_size, bias=False)
@@ -147,7 +186,7 @@ class MLP(nn.Module):
         self.down_proj = nn.Linear(config.intermediate_size, config.hidden_size, bias=False)
 
     def forward(self, x: Tensor) -> Tensor:
-        return self.down_proj(F.silu(self.gate_proj(x)) * self.up_proj(x))
+        return self.down_proj(self.pointwise.swiglu(self.gate_proj(x), self.up_proj(x)))
 
 
 class Layer(nn.Module):
@@ -199,6 +238,18 @@ class Transformer(nn.Module):
             else:
                 x = layer(x, cos, sin, attend)
         return self.model.norm(x)
+
+    def use(self, pointwise: Pointwise) -> Transformer:
+        """Run the operations between products by `pointwise` (EAGER or compiled_pointwise())."""
+        for module in self.modules():
+            if isinstance(module, RMSNorm | SelfAttention | MLP):
+                module.pointwise = pointwise
+        return self
+
+    @property
+    def dtype(self) -> torch.dtype:
+        """Type of the weights."""
+        return self.lm_head.weight.dtype
 
     def logits(self, hidden: Tensor) -> Tensor:
         """Scores [..., vocab] of hidden states [..., hidden]."""

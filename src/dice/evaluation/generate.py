@@ -1,0 +1,239 @@
+"""`dice generate`: answers of a model to prompts, with what each one cost and the order of its tokens."""
+
+from __future__ import annotations
+
+import argparse
+import hashlib
+import math
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Literal
+
+import torch
+from pydantic import BaseModel, ConfigDict, Field
+from tqdm import tqdm
+
+from dice.config import load_config, spec_hash, stage_config, to_spec
+from dice.data.tokenizer import CodeTokenizer, load_tokenizer
+from dice.decoding.autoregressive import AutoregressiveConfig
+from dice.decoding.block_diffusion import BlockDiffusionConfig
+from dice.decoding.decoder import Completion, Decoder, Engine, FinishReason, Request
+from dice.errors import DiceError
+from dice.evaluation.prompts.stage import PromptRow
+from dice.jsonl import Journal, read_jsonl, write_jsonl
+from dice.kernels.extract import extract_code
+from dice.manifest import Stopwatch, sha256_file, write_manifest
+from dice.model.checkpoint import Dtype, load_model, read_config, torch_dtype
+from dice.model.transformer import ModelConfig
+
+
+class Generation(BaseModel):
+    """One row of generations.jsonl."""
+
+    model_config = ConfigDict(extra="forbid", use_attribute_docstrings=True)
+    problem_id: str
+    sample: int
+    seed: int
+    """Seed of this sample; with the model, the prompt and the decoding settings it repeats the answer."""
+    prompt_sha256: str
+    text: str
+    """The answer without its end token."""
+    code: str | None
+    """The candidate's source in the answer (dice.kernels.extract); None: there is none, or the answer is a middle."""
+    n_tokens: int
+    """Tokens of the answer, the end token included."""
+    n_forwards: int
+    """Forward passes that the answer took part in, prefill included."""
+    seconds: float
+    """From entering the batch to leaving it; other answers were decoded in the same time."""
+    finish_reason: FinishReason
+    order: list[int]
+    """For each token, the forward (from 1, prefill not counted) in which it was fixed."""
+
+
+@stage_config
+class GenerateConfig:
+    """What `dice generate` reads, how it decodes, and what it writes."""
+
+    model: str
+    """Checkpoint folder (config.json and safetensors)."""
+    prompts: str
+    """prompts.jsonl of `dice prompts`."""
+    out: str
+    """generations.jsonl to write."""
+    tokenizer: str | None = None
+    """Folder of the tokenizer; None: the model's."""
+    samples: int = Field(default=1, ge=1)
+    """Answers per prompt."""
+    seed: int = 0
+    """Every sample's seed follows from this, the problem and the sample's number."""
+    max_new_tokens: int = Field(default=4096, ge=1)
+    """Longest answer in tokens."""
+    block_diffusion: BlockDiffusionConfig = BlockDiffusionConfig()
+    """Decoding of a `sdar` model."""
+    autoregressive: AutoregressiveConfig = AutoregressiveConfig()
+    """Decoding of a `qwen3` model."""
+    max_batch: int = Field(default=64, ge=1)
+    """Sequences in flight; no effect on the answers but rounding."""
+    device: Literal["auto", "cpu", "cuda"] = "auto"
+    """`auto` takes a GPU where there is one."""
+    dtype: Dtype | None = None
+    """Type of the weights; None: as stored."""
+    engine: Literal["auto", "plain", "fast"] = "auto"
+    """`fast`: CUDA graphs and Triton kernels; `auto` takes it for 16-bit weights on a GPU. The manifest says which."""
+
+
+RESULT_FIELDS = ("samples", "seed", "max_new_tokens", "block_diffusion", "autoregressive", "dtype")
+"""Fields that change answers; with the model and the prompts they name the journal of an interrupted run."""
+
+
+def sample_seed(seed: int, problem_id: str, sample: int) -> int:
+    """A seed in [0, 2**48) of its own for every sample of every problem."""
+    return int.from_bytes(hashlib.sha256(f"{seed}/{problem_id}/{sample}".encode()).digest()[:6], "big")
+
+
+def generate(config: GenerateConfig) -> list[Generation]:
+    """Run the stage; returns the rows in the order of the prompts. An interrupted run is taken up where it stopped."""
+    watch = Stopwatch()
+    prompts = list(read_jsonl(config.prompts, PromptRow))
+    if not prompts:
+        raise DiceError(f"{config.prompts}: no prompts.")
+    if len({row.id for row in prompts}) < len(prompts):
+        raise DiceError(f"{config.prompts}: a problem occurs twice; give one prompt for each.")
+    geometry = read_config(config.model)
+    tokenizer = load_tokenizer(config.tokenizer or config.model, family=geometry.model_type)
+    weights = {path.name: sha256_file(path) for path in sorted(Path(config.model).glob("*.safetensors"))}
+    spec = to_spec(config)
+    work = {name: spec[name] for name in RESULT_FIELDS} | {"weights": weights, "prompts": sha256_file(config.prompts)}
+    out = Path(config.out)
+    journal_path = out.with_name(f".{out.name}.{spec_hash(work)[:16]}.partial")
+    done: dict[tuple[str, int], Generation] = {}
+    if journal_path.exists():
+        Journal(journal_path).close()  # cuts a torn last line
+        done = {(row.problem_id, row.sample): row for row in read_jsonl(journal_path, Generation)}
+    wanted = [(row, sample) for row in prompts for sample in range(config.samples)]
+    missing = [(row, sample) for row, sample in wanted if (row.id, sample) not in done]
+    engine: Engine | None = None
+    if missing:
+        ids = tokenizer.encode_batch([row.prompt for row, _ in missing])
+        requests = [
+            Request(tuple(tokens), config.max_new_tokens, sample_seed(config.seed, row.id, sample), (row, sample))
+            for tokens, (row, sample) in zip(ids, missing, strict=True)
+        ]
+        decoder, engine = _decoder(config, geometry, tokenizer, requests)
+        with Journal(journal_path) as journal:
+            for row in _rows(decoder, requests, tokenizer, len(done), len(wanted)):
+                journal.append(row)
+                done[row.problem_id, row.sample] = row
+    rows = [done[row.id, sample] for row, sample in wanted]
+    write_jsonl(config.out, rows)
+    tokens, forwards = sum(row.n_tokens for row in rows), sum(row.n_forwards for row in rows)
+    extra = {
+        "answers": len(rows),
+        "answers_resumed": len(wanted) - len(missing),
+        "engine": engine,
+        "tokens": tokens,
+        "tokens_per_forward": round(tokens / max(1, forwards), 3),
+        "without_code": sum(row.code is None for row in rows),
+        "cut_off": sum(row.finish_reason == "length" for row in rows),
+        "weights": weights,
+    }
+    write_manifest(
+        config.out, stage="generate", spec=spec, watch=watch, inputs=[config.prompts], seeds=[config.seed], extra=extra
+    )
+    journal_path.unlink(missing_ok=True)
+    return rows
+
+
+def _decoder(
+    config: GenerateConfig, geometry: ModelConfig, tokenizer: CodeTokenizer, requests: list[Request]
+) -> tuple[Decoder, Engine]:
+    decoding = config.block_diffusion if geometry.model_type == "sdar" else config.autoregressive
+    if isinstance(decoding, BlockDiffusionConfig) and geometry.block_size not in (None, decoding.block_size):
+        raise DiceError(
+            f"{config.model}: the model was trained with blocks of {geometry.block_size}, and "
+            f"block_diffusion.block_size is {decoding.block_size}; make them equal."
+        )
+    device = config.device
+    if device == "auto":
+        device = "cuda" if torch.cuda.is_available() else "cpu"
+    elif device == "cuda" and not torch.cuda.is_available():
+        raise DiceError("device is cuda, and PyTorch finds no GPU here.")
+    model = load_model(config.model, device=device, dtype=torch_dtype(config.dtype) if config.dtype else None).eval()
+    engine: Engine = "plain"
+    if config.engine == "fast" or (config.engine == "auto" and device == "cuda" and model.dtype == torch.bfloat16):
+        engine = "fast"
+    decoder = Decoder(
+        model,
+        decoding,
+        mask_id=tokenizer.ids.mask,
+        stop_ids=tokenizer.ids.ends,
+        max_batch=min(config.max_batch, len(requests)),
+        max_length=max(len(request.prompt) for request in requests) + config.max_new_tokens,
+        engine=engine,
+    )
+    for request in requests:  # before anything is decoded
+        decoder.check(request)
+    return decoder, engine
+
+
+def _rows(
+    decoder: Decoder, requests: list[Request], tokenizer: CodeTokenizer, done: int, total: int
+) -> Iterator[Generation]:
+    with tqdm(total=total, initial=done, unit="answer", desc="generate", smoothing=0.05) as bar:
+        tokens = forwards = 0
+        for completion in decoder.run(requests):
+            row = _row(completion, tokenizer)
+            tokens, forwards = tokens + row.n_tokens, forwards + row.n_forwards
+            speed = tokens / max(1e-9, bar.format_dict["elapsed"])
+            bar.set_postfix_str(f"{speed:.0f} tokens/s, {tokens / forwards:.2f} tokens/forward", refresh=False)
+            bar.update()
+            yield row
+
+
+def _row(completion: Completion, tokenizer: CodeTokenizer) -> Generation:
+    prompt, sample = completion.request.key
+    ids = completion.ids[:-1] if completion.finish_reason == "stop" else completion.ids
+    text = tokenizer.decode(ids)
+    return Generation(
+        problem_id=prompt.id,
+        sample=sample,
+        seed=completion.request.seed,
+        prompt_sha256=prompt.prompt_sha256,
+        text=text,
+        code=extract_code(text).code if prompt.task == "end_to_end" else None,
+        n_tokens=len(completion.ids),
+        n_forwards=completion.n_forwards,
+        seconds=round(completion.seconds, 4),
+        finish_reason=completion.finish_reason,
+        order=list(completion.order),
+    )
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Arguments of `dice generate`."""
+    parser.add_argument("--model", help="checkpoint folder")
+    parser.add_argument("--prompts", help="prompts.jsonl of `dice prompts`")
+    parser.add_argument("--out", help="generations.jsonl to write")
+    parser.add_argument("--samples", type=int, help="answers per prompt (default: 1)")
+    parser.add_argument("--seed", type=int)
+    parser.add_argument("--max-new-tokens", type=int, help="longest answer (default: 4096)")
+    parser.add_argument("--max-batch", type=int, help="sequences in flight (default: 64)")
+    parser.add_argument("--device", choices=["auto", "cpu", "cuda"])
+    parser.add_argument("--config", help="YAML with any field of GenerateConfig")
+    parser.add_argument("--set", action="append", default=[], metavar="KEY=VALUE", help="override one field")
+
+
+def run(args: argparse.Namespace) -> int:
+    """Entry point of `dice generate`."""
+    names = ("model", "prompts", "out", "samples", "seed", "max_new_tokens", "max_batch", "device")
+    flags = {name: getattr(args, name) for name in names if getattr(args, name) is not None}
+    config = load_config(GenerateConfig, args.config, args.set, flags)
+    rows = generate(config)
+    tokens, forwards = (sum(getattr(row, name) for row in rows) for name in ("n_tokens", "n_forwards"))
+    median = sorted(row.n_tokens for row in rows)[math.floor(len(rows) / 2)]
+    print(
+        f"{len(rows)} answers written to {config.out}: {sum(row.code is not None for row in rows)} with code, "
+        f"median {median} tokens, {tokens / max(1, forwards):.2f} tokens per forward"
+    )
+    return 0

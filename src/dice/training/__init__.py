@@ -1,0 +1,1 @@
+"""Training: supervised fine-tuning and reinforcement learning of block-diffusion and causal models."""

@@ -1,0 +1,460 @@
+"""`dice sft`: supervised fine-tuning on pairs, by block diffusion or next-token prediction.
+
+A run is a folder: `model/` (the trained checkpoint with its tokenizer), `history.jsonl`, `tensorboard/` and
+`checkpoints/`. Packs and noise follow from the seed and the step alone, so one device, several, and any accumulation
+give the same curve, and an interrupted run continues on the curve of an unbroken one.
+"""
+
+from __future__ import annotations
+
+import argparse
+import dataclasses
+import math
+import os
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any, Literal
+
+import numpy as np
+import torch
+import torch.distributed as dist
+from pydantic import Field
+from tqdm import tqdm
+
+from dice.config import load_config, spec_hash, stage_config, to_spec
+from dice.data.pair import OnBad, Pair, from_published, read_pairs
+from dice.data.tokenizer import CodeTokenizer, load_tokenizer, save_tokenizer
+from dice.errors import DiceError
+from dice.evaluation.prompts import PromptConfig
+from dice.manifest import Stopwatch, sha256_file, write_manifest
+from dice.model.checkpoint import Dtype, load_model, read_config, save_state, torch_dtype
+from dice.model.transformer import ModelConfig, Transformer, compiled_pointwise
+from dice.training.checkpoints import latest_checkpoint, save_checkpoint
+from dice.training.engine import EngineName, OptimizerConfig, TrainingEngine, make_engine
+from dice.training.history import History, HistoryRow
+from dice.training.losses import (
+    NoisePer,
+    Objective,
+    TrainingRows,
+    causal_rows,
+    diffusion_rows,
+    draw_noise,
+    peak_flops,
+    step_flops,
+)
+from dice.training.packing import OnLong, Pack, Sample, TrainingTask, encode_pairs, pack_samples
+
+GPU_ROWS = 1024
+"""On a GPU rows are filled up to a multiple of this, so that few shapes are compiled."""
+
+
+@stage_config
+class Geometry:
+    """A model to train from scratch; the vocabulary is the tokenizer's."""
+
+    hidden_size: int = 160
+    """Width of the stream."""
+    intermediate_size: int = 448
+    """Width of the MLP."""
+    num_hidden_layers: int = 6
+    """Layers."""
+    num_attention_heads: int = 5
+    """Query heads."""
+    num_key_value_heads: int = 5
+    """Key-value heads; queries share them in equal groups."""
+    head_dim: int = 32
+    """Width of a head."""
+    tie_word_embeddings: bool = True
+    """One matrix for embedding and head."""
+    rope_theta: float = 10000.0
+    """Base of the rotary positions."""
+
+
+@stage_config
+class SftConfig:
+    """What `dice sft` trains, on what, and how. Defaults are the authors' recipe where it has the setting."""
+
+    pairs: tuple[str, ...]
+    """Files of pairs to train on."""
+    out: str
+    """Folder of the run."""
+    objective: Literal["block_diffusion", "autoregressive"] = "block_diffusion"
+    """Eq. 2, or next-token prediction (the AR rows of Table 7)."""
+    model: str | None = None
+    """Checkpoint folder to start from; None: from scratch with `geometry`."""
+    geometry: Geometry = Geometry()
+    """Model to train from scratch."""
+    tokenizer: str | None = None
+    """Folder of the tokenizer; None: the model's."""
+    prompt: PromptConfig = PromptConfig()
+    """How a pair becomes prompt and answer."""
+    task: TrainingTask = "end_to_end"
+    """Whole programs, middles of split pairs, or both."""
+    window: int = Field(default=6144, ge=8)
+    """Tokens of a pack, and of the longest sample."""
+    on_long: OnLong = "refuse"
+    """`refuse` the data when a sample is longer than the window, or `drop` it (the released behaviour) and say so."""
+    on_bad: OnBad = "refuse"
+    """`refuse` a file when a row is bad, or `skip` it."""
+    block_size: int = Field(default=4, ge=1)
+    """Tokens of a block."""
+    noise_per: NoisePer = "sample"
+    """One noise level per `sample` (released) or per `block` (as Eq. 2 is written)."""
+    epsilon: float = Field(default=1e-3, gt=0, lt=1)
+    """Smallest mask probability."""
+    epochs: int = Field(default=3, ge=1)
+    """Times that every pair is seen."""
+    max_steps: int | None = Field(default=None, ge=1)
+    """Stop after so many steps, whatever `epochs` says (it then takes as many epochs as needed)."""
+    packs_per_step: int = Field(default=8, ge=1)
+    """Packs of one optimizer step, over all devices; each is a micro-batch of its own."""
+    optimizer: OptimizerConfig = OptimizerConfig()
+    """AdamW."""
+    schedule: Literal["constant", "cosine", "linear"] = "constant"
+    """Learning rate after the warm-up; `cosine` and `linear` end at zero."""
+    warmup_ratio: float = Field(default=0.03, ge=0, le=1)
+    """Share of the steps over which the rate rises linearly."""
+    engine: EngineName = "local"
+    """`local`: one device, or replicas under torchrun; `zero2`, `zero3`: DeepSpeed."""
+    device: Literal["auto", "cpu", "cuda"] = "auto"
+    """`auto` takes a GPU where there is one."""
+    dtype: Dtype | None = None
+    """Type of the products' weights (masters are fp32); None: bfloat16 on a GPU, float32 on a CPU."""
+    activation_checkpointing: bool | None = None
+    """Recompute layers in the backward pass; None: from 1,024 of width on."""
+    compile: bool = True
+    """Compile the operations between products on a GPU."""
+    head_chunk: int = Field(default=1024, ge=1)
+    """Targets whose logits exist at one time."""
+    save_every: int = Field(default=200, ge=1)
+    """Steps between checkpoints."""
+    keep_checkpoints: int = Field(default=1, ge=1)
+    """Newest checkpoints to keep."""
+    seed: int = 0
+    """Seed of initial weights, order and noise."""
+    tensorboard: bool = True
+    """Write TensorBoard files beside the history."""
+
+
+RESUMABLE_CHANGES = {
+    "out", "engine", "device", "activation_checkpointing", "compile", "head_chunk", "save_every", "keep_checkpoints",
+    "tensorboard",
+}  # fmt: skip
+"""Settings that may differ between a run and its resumption: they change no loss beyond rounding."""
+
+
+def learning_rate(config: SftConfig, step: int, total: int) -> float:
+    """Rate of `step` (from 0) of `total`."""
+    warm = round(config.warmup_ratio * total)
+    factor = min(1.0, (step + 1) / warm) if warm else 1.0
+    if config.schedule != "constant" and step >= warm:
+        share = (step - warm) / max(1, total - warm)
+        factor = 1 - share if config.schedule == "linear" else 0.5 * (1 + math.cos(math.pi * share))
+    return config.optimizer.learning_rate * factor
+
+
+class Plan:
+    """Which packs each step takes: epochs of freshly packed samples, in groups of `packs_per_step`.
+
+    What is left of the last epoch's packs and fills no group is not trained on (`left_over` packs).
+    """
+
+    def __init__(self, samples: list[Sample], config: SftConfig) -> None:
+        self._samples, self._config = samples, config
+        per_step = config.packs_per_step
+        packs = sum(len(self._epoch(epoch)) for epoch in range(config.epochs))
+        self.steps = config.max_steps or packs // per_step
+        self.left_over = 0 if config.max_steps else packs % per_step
+        if self.steps == 0:
+            raise DiceError(
+                f"{len(samples)} samples fill {packs} packs in {config.epochs} epochs, fewer than packs_per_step "
+                f"{per_step}; lower it or the window."
+            )
+
+    def _epoch(self, epoch: int) -> list[Pack]:
+        return pack_samples(self._samples, self._config.window, np.random.default_rng([self._config.seed, epoch]))
+
+    def __iter__(self) -> Iterator[tuple[float, list[Pack]]]:
+        """Yield (epochs seen after the step, packs) for every step from the first."""
+        waiting: list[tuple[float, Pack]] = []
+        epoch = 0
+        for _ in range(self.steps):
+            while len(waiting) < self._config.packs_per_step:
+                packs = self._epoch(epoch)
+                waiting += [(epoch + (place + 1) / len(packs), pack) for place, pack in enumerate(packs)]
+                epoch += 1
+            group, waiting = waiting[: self._config.packs_per_step], waiting[self._config.packs_per_step :]
+            yield group[-1][0], [pack for _, pack in group]
+
+
+class Trainer:
+    """One process of a run."""
+
+    def __init__(self, config: SftConfig) -> None:
+        self.config = config
+        self.device = _device(config)
+        if config.packs_per_step % _world():
+            raise DiceError(f"packs_per_step {config.packs_per_step} does not divide over {_world()} processes.")
+        geometry, self.tokenizer = _geometry_and_tokenizer(config)
+        self.geometry = geometry
+        pairs = _read(config)
+        samples, self.dropped = encode_pairs(
+            pairs,
+            self.tokenizer,
+            config.prompt,
+            block_size=config.block_size if config.objective == "block_diffusion" else 1,
+            window=config.window,
+            task=config.task,
+            on_long=config.on_long,
+        )
+        self.samples = len(samples)
+        self.plan = Plan(samples, config)
+        if self.device.type == "cuda":
+            torch.cuda.set_device(self.device)
+        model = self._model()
+        self.engine: TrainingEngine = make_engine(
+            config.engine,
+            Objective(model, config.head_chunk),
+            config.optimizer,
+            micro_batches=config.packs_per_step // _world(),
+        )
+        name = torch.cuda.get_device_name(self.device) if self.device.type == "cuda" else ""
+        self.peak = peak_flops(name)
+        spec = {name: value for name, value in to_spec(config).items() if name not in RESUMABLE_CHANGES}
+        self.identity = spec_hash(spec | {"data": [sha256_file(path) for path in config.pairs]})
+
+    def _model(self) -> Transformer:
+        config, geometry = self.config, self.geometry
+        dtype = torch_dtype(config.dtype or ("bfloat16" if self.device.type == "cuda" else "float32"))
+        if config.model is not None:
+            model = load_model(config.model, device=self.device, dtype=dtype)
+        else:
+            model = Transformer(geometry).initialise(config.seed).to(self.device, dtype)
+        recompute = config.activation_checkpointing
+        model.checkpointing = geometry.hidden_size >= 1024 if recompute is None else recompute
+        if config.compile and self.device.type == "cuda":
+            model.use(compiled_pointwise())
+        return model.train()
+
+    def rows(self, pack: Pack, number: int) -> TrainingRows:
+        """The model's input for the pack with this number in the run."""
+        config = self.config
+        multiple = GPU_ROWS if self.device.type == "cuda" else 1
+        if config.objective == "autoregressive":
+            return causal_rows(pack, multiple=multiple)
+        noise = draw_noise(
+            pack,
+            np.random.default_rng([config.seed, 1 << 32, number]),
+            per=config.noise_per,
+            block_size=config.block_size,
+            epsilon=config.epsilon,
+        )
+        assert self.tokenizer.ids.mask is not None
+        return diffusion_rows(
+            pack, noise, block_size=config.block_size, mask_id=self.tokenizer.ids.mask, multiple=multiple
+        )
+
+    def normaliser(self, packs: list[Pack]) -> int:
+        """Labelled tokens of a whole step."""
+        if self.config.objective == "autoregressive":
+            return max(1, sum(int((pack.labelled & (pack.positions > 0)).sum()) for pack in packs))
+        return max(1, sum(int(pack.labelled.sum()) for pack in packs))
+
+    def step(self, index: int, epoch: float, packs: list[Pack]) -> HistoryRow:
+        """One optimizer step, the `index`-th from 0."""
+        started = time.perf_counter()
+        engine, config = self.engine, self.config
+        normaliser = self.normaliser(packs)
+        loss = torch.zeros((), device=self.device)
+        counts = torch.zeros(3, dtype=torch.float64)  # rows, targets, operations
+        for place in range(engine.rank, len(packs), engine.world):
+            rows = self.rows(packs[place], index * config.packs_per_step + place)
+            loss += engine.backward(rows, normaliser)
+            counts += torch.tensor([len(rows.ids), len(rows.targets), step_flops(self.geometry, rows)])
+        rate = learning_rate(config, index, self.plan.steps)
+        norm = engine.step(rate)
+        total = engine.total(loss)  # waits for the device
+        n_rows, n_targets, flops = (engine.total(count) for count in counts.to(self.device, torch.float32))
+        if not math.isfinite(total):
+            raise DiceError(f"step {index + 1}: the loss is {total}; lower the learning rate or check the data.")
+        seconds = time.perf_counter() - started
+        tokens = sum(len(pack.ids) for pack in packs)
+        memory = torch.cuda.max_memory_allocated(self.device) / 2**30 if self.device.type == "cuda" else None
+        return HistoryRow(
+            step=index + 1,
+            epoch=round(epoch, 4),
+            loss=total,
+            learning_rate=rate,
+            grad_norm=norm,
+            tokens=tokens,
+            rows=int(n_rows),
+            targets=int(n_targets),
+            seconds=round(seconds, 4),
+            tokens_per_s=round(tokens / seconds, 2),
+            mfu=round(flops / seconds / (self.peak * engine.world), 4) if self.peak else None,
+            peak_memory_gib=round(memory, 3) if memory is not None else None,
+        )
+
+    def train(self) -> dict[str, Any]:
+        """Run or resume to the end, export the model; returns the summary (on every rank)."""
+        watch, config = Stopwatch(), self.config
+        out = Path(config.out)
+        found = latest_checkpoint(out / "checkpoints", self.identity)
+        start = 0
+        if found is not None:
+            self.engine.load(found.folder)
+            start = found.step
+        history = History(out, step=start, tensorboard=config.tensorboard) if self.engine.rank == 0 else None
+        last: HistoryRow | None = None
+        with tqdm(
+            total=self.plan.steps, initial=start, desc="sft", unit="step", disable=self.engine.rank != 0
+        ) as progress:
+            for index, (epoch, packs) in enumerate(self.plan):
+                if index < start:
+                    continue
+                last = self.step(index, epoch, packs)
+                if history is not None:
+                    history.append(last)
+                share = f", MFU {last.mfu:.1%}" if last.mfu is not None else ""
+                progress.set_postfix_str(f"loss {last.loss:.4f}, {last.tokens_per_s:.0f} tokens/s{share}")
+                progress.update()
+                if last.step % config.save_every == 0 or last.step == self.plan.steps:
+                    save_checkpoint(
+                        out / "checkpoints", self.engine, last.step, self.identity, keep=config.keep_checkpoints
+                    )
+        if history is not None:
+            history.close()
+        weights = self.engine.weights()
+        if weights is not None:
+            stored = torch_dtype(config.dtype or ("bfloat16" if self.device.type == "cuda" else "float32"))
+            save_state(weights, self.geometry, out / "model", dtype=stored)
+            save_tokenizer(self.tokenizer, out / "model")
+            summary = self._summary(last, start)
+            write_manifest(
+                out / "model",
+                stage="sft",
+                spec=to_spec(config),
+                watch=watch,
+                inputs=[*config.pairs, out / "history.jsonl"],
+                seeds=[config.seed],
+                extra=summary,
+            )
+            return summary
+        return self._summary(last, start)
+
+    def _summary(self, last: HistoryRow | None, start: int) -> dict[str, Any]:
+        return {
+            "parameters": self.geometry.matmul_parameters
+            + self.geometry.head_parameters * (1 if self.geometry.tie_word_embeddings else 2),
+            "samples": self.samples,
+            "dropped_over_long": self.dropped,
+            "packs_left_over": self.plan.left_over,
+            "steps": self.plan.steps,
+            "resumed_at": start,
+            "processes": self.engine.world,
+            "engine": self.config.engine,
+            "last": last.model_dump() if last is not None else None,
+        }
+
+
+def _world() -> int:
+    return dist.get_world_size() if dist.is_initialized() else 1
+
+
+def _device(config: SftConfig) -> torch.device:
+    if config.device == "cuda" and not torch.cuda.is_available():
+        raise DiceError("device is cuda, and PyTorch finds no GPU here.")
+    if config.device == "cpu" or not torch.cuda.is_available():
+        return torch.device("cpu")
+    return torch.device("cuda", int(os.environ.get("LOCAL_RANK", "0")))
+
+
+def _read(config: SftConfig) -> list[Pair]:
+    pairs: list[Pair] = []
+    for path in config.pairs:
+        pairs += read_pairs(path, on_bad=config.on_bad, convert=from_published("unknown"))[0]
+    if not pairs:
+        raise DiceError("there are no pairs to train on; name at least one file (--pairs).")
+    return pairs
+
+
+def _geometry_and_tokenizer(config: SftConfig) -> tuple[ModelConfig, CodeTokenizer]:
+    place = config.tokenizer or config.model
+    if place is None:
+        raise DiceError("name a tokenizer (--tokenizer); a model from scratch brings none.")
+    diffusion = config.objective == "block_diffusion"
+    tokenizer = load_tokenizer(place, family="sdar" if diffusion else "qwen3")
+    if diffusion and tokenizer.ids.mask is None:
+        raise DiceError(f"{place}: the tokenizer has no mask token, which block diffusion needs.")
+    if config.model is not None:
+        geometry = read_config(config.model)
+        if diffusion and geometry.block_size not in (None, config.block_size):
+            raise DiceError(
+                f"{config.model}: the model was trained with blocks of {geometry.block_size}, and block_size is "
+                f"{config.block_size}; make them equal."
+            )
+    else:
+        values = dataclasses.asdict(config.geometry)
+        geometry = ModelConfig(vocab_size=-(-tokenizer.size // 64) * 64, **values)
+    if tokenizer.size > geometry.vocab_size:
+        raise DiceError(f"{place}: {tokenizer.size} tokens do not fit the model's {geometry.vocab_size}.")
+    if config.window > geometry.max_position_embeddings:
+        raise DiceError(
+            f"the window of {config.window} exceeds the model's {geometry.max_position_embeddings} positions."
+        )
+    return dataclasses.replace(
+        geometry,
+        model_type="sdar" if diffusion else "qwen3",
+        block_size=config.block_size if diffusion else None,
+        mask_token_id=tokenizer.ids.mask if diffusion else None,
+        eos_token_id=tokenizer.ids.ends,
+    ), tokenizer
+
+
+def sft(config: SftConfig) -> dict[str, Any]:
+    """Run the stage; under torchrun, one call per process."""
+    if int(os.environ.get("WORLD_SIZE", "1")) > 1 or config.engine != "local":
+        if not dist.is_initialized():
+            gpu = config.device != "cpu" and torch.cuda.is_available()
+            os.environ.setdefault("MASTER_ADDR", "127.0.0.1")
+            os.environ.setdefault("MASTER_PORT", "29511")
+            os.environ.setdefault("RANK", "0")
+            os.environ.setdefault("WORLD_SIZE", "1")
+            dist.init_process_group("nccl" if gpu else "gloo")
+        try:
+            return Trainer(config).train()
+        finally:
+            dist.destroy_process_group()
+    return Trainer(config).train()
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Arguments of `dice sft`."""
+    parser.add_argument("--pairs", nargs="+", help="files of pairs")
+    parser.add_argument("--model", help="checkpoint folder to start from (default: from scratch)")
+    parser.add_argument("--tokenizer", help="folder of the tokenizer (default: the model's)")
+    parser.add_argument("--out", help="folder of the run")
+    parser.add_argument("--objective", choices=["block_diffusion", "autoregressive"])
+    parser.add_argument("--max-steps", type=int, help="stop after so many optimizer steps")
+    parser.add_argument("--engine", choices=["local", "zero2", "zero3"])
+    parser.add_argument("--config", help="YAML with any field of SftConfig")
+    parser.add_argument("--set", action="append", default=[], metavar="KEY=VALUE", help="override one field")
+
+
+def run(args: argparse.Namespace) -> int:
+    """Entry point of `dice sft`."""
+    names = ("pairs", "model", "tokenizer", "out", "objective", "max_steps", "engine")
+    flags = {name: getattr(args, name) for name in names if getattr(args, name) is not None}
+    config = load_config(SftConfig, args.config, args.set, flags)
+    summary = sft(config)
+    if int(os.environ.get("RANK", "0")) == 0:
+        last = summary["last"]
+        state = f"loss {last['loss']:.4f}" if last else "already complete"
+        dropped = (
+            f", {len(summary['dropped_over_long'])} over-long pairs dropped" if summary["dropped_over_long"] else ""
+        )
+        print(
+            f"{summary['steps']} steps on {summary['samples']} samples, {state}{dropped}; model in {config.out}/model"
+        )
+    return 0

@@ -1,0 +1,110 @@
+"""DeepSpeed ZeRO-2 and ZeRO-3 behind the training engine's interface.
+
+Start with `torchrun --nproc-per-node N -m dice.cli sft ...` (or DeepSpeed's own launcher). Losses arrive normalised
+for the whole step; DeepSpeed averages over devices and micro-batches, which is undone here.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import torch
+import torch.distributed as dist
+from torch import Tensor
+
+from dice.errors import DiceError
+from dice.training.engine import OptimizerConfig, parameter_groups
+from dice.training.losses import Objective, TrainingRows
+
+TAG = "zero"
+
+
+def zero_config(config: OptimizerConfig, *, stage: int, micro_batches: int, dtype: torch.dtype) -> dict[str, Any]:
+    """DeepSpeed's settings: no offload, fp32 accumulation of gradients."""
+    settings: dict[str, Any] = {
+        "train_micro_batch_size_per_gpu": 1,
+        "gradient_accumulation_steps": micro_batches,
+        "gradient_clipping": config.max_grad_norm,
+        "bf16": {"enabled": dtype == torch.bfloat16},
+        "data_types": {"grad_accum_dtype": "fp32"},
+        "zero_optimization": {
+            "stage": stage,
+            "overlap_comm": True,
+            "contiguous_gradients": True,
+            "reduce_scatter": True,
+        },
+        "zero_allow_untested_optimizer": True,
+        "steps_per_print": 2**31,
+    }
+    if stage == 3:
+        settings["zero_optimization"]["stage3_gather_16bit_weights_on_model_save"] = True
+    return settings
+
+
+class ZeroEngine:
+    """Optimizer state and gradients (stage 2), or also weights (stage 3), divided over the GPUs."""
+
+    def __init__(self, objective: Objective, config: OptimizerConfig, *, stage: int, micro_batches: int) -> None:
+        try:
+            import deepspeed  # type: ignore[import-not-found]
+        except ImportError as error:
+            raise DiceError("the engines zero2 and zero3 need DeepSpeed: pip install 'dice-repro[train]'.") from error
+        self._deepspeed = deepspeed
+        self._stage = stage
+        self._micro_batches = micro_batches
+        parameters = [p for p in objective.parameters() if p.requires_grad]
+        optimizer = torch.optim.AdamW(
+            parameter_groups(parameters, config),
+            lr=config.learning_rate,
+            betas=config.betas,
+            eps=config.epsilon,
+        )
+        self._engine, *_ = deepspeed.initialize(
+            model=objective,
+            optimizer=optimizer,
+            config=zero_config(config, stage=stage, micro_batches=micro_batches, dtype=objective.model.dtype),
+        )
+        self.rank, self.world = dist.get_rank(), dist.get_world_size()
+        self.device = torch.device(self._engine.device)
+
+    def backward(self, rows: TrainingRows, normaliser: int) -> Tensor:
+        """See TrainingEngine."""
+        loss = self._engine(rows.to(self.device), normaliser)
+        self._engine.backward(loss * (self.world * self._micro_batches))
+        if not self._engine.is_gradient_accumulation_boundary():
+            self._engine.step()  # counts the micro-batch; nothing is updated before the boundary
+        return loss.detach()
+
+    def step(self, learning_rate: float) -> float:
+        """See TrainingEngine."""
+        for group in self._engine.optimizer.param_groups:
+            group["lr"] = learning_rate
+        self._engine.step()
+        return float(self._engine.get_global_grad_norm() or 0.0)
+
+    def total(self, value: Tensor) -> float:
+        """See TrainingEngine."""
+        value = value.clone()
+        dist.all_reduce(value)
+        return float(value)
+
+    def weights(self) -> dict[str, Tensor] | None:
+        """See TrainingEngine. ZeRO-3 gathers one tensor after the other; the rest stays divided."""
+        found: dict[str, Tensor] = {}
+        for name, parameter in self._engine.module.model.named_parameters():
+            gather = self._deepspeed.zero.GatheredParameters([parameter], enabled=self._stage == 3)
+            with gather:
+                if self.rank == 0:
+                    found[name] = parameter.detach().cpu().clone()
+        return found if self.rank == 0 else None
+
+    def save(self, folder: Path) -> None:
+        """See TrainingEngine."""
+        self._engine.save_checkpoint(str(folder), tag=TAG)
+
+    def load(self, folder: Path) -> None:
+        """See TrainingEngine."""
+        path, _ = self._engine.load_checkpoint(str(folder), tag=TAG)
+        if path is None:
+            raise DiceError(f"{folder}: DeepSpeed finds no state there.")

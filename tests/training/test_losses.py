@@ -1,0 +1,197 @@
+"""The objectives against a literal implementation: a sample at a time, both whole copies, a mask by definition."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+import torch
+from tiny_models import make_config, make_model
+
+from dice.model.masks import DenseAttention, Layout, attention_for, flex_attention_for, visible_pairs
+from dice.training.losses import (
+    Noise,
+    Objective,
+    causal_rows,
+    diffusion_rows,
+    draw_noise,
+    step_flops,
+    target_log_probs,
+)
+from dice.training.packing import Pack, Sample, pack_samples
+
+MASK = 96
+
+
+def make_pack(lengths=((7, 5), (4, 8), (1, 11), (9, 7)), seed=0) -> Pack:
+    rng = np.random.default_rng(seed)
+    return Pack(tuple(Sample(str(i), rng.integers(0, 96, p + a), p) for i, (p, a) in enumerate(lengths)))
+
+
+def literal_mask(length: int, block: int) -> torch.Tensor:
+    """Allowed pairs of [x_t ; x_0], rule by rule."""
+    mask = torch.zeros(2 * length, 2 * length, dtype=torch.bool)
+    for query in range(2 * length):
+        for key in range(2 * length):
+            q_clean, k_clean = query >= length, key >= length
+            q_block, k_block = query % length // block, key % length // block
+            if q_clean == k_clean and q_block == k_block:
+                mask[query, key] = True
+            if not q_clean and k_clean and k_block < q_block:
+                mask[query, key] = True
+            if q_clean and k_clean and k_block <= q_block:
+                mask[query, key] = True
+    return mask
+
+
+def literal_loss(model, pack: Pack, noise: Noise, block: int) -> torch.Tensor:
+    """Eq. 2 sample by sample: sum over masked tokens of cross-entropy / p, over the number of labelled tokens."""
+    total, labelled, start = torch.zeros(()), 0, 0
+    for sample in pack.samples:
+        n = len(sample.ids)
+        masked, p = noise.masked[start : start + n], noise.probability[start : start + n]
+        start += n
+        clean = torch.from_numpy(sample.ids)
+        noised = torch.where(torch.from_numpy(masked), MASK, clean)
+        positions = torch.cat((torch.arange(n), torch.arange(n)))
+        hidden = model(torch.cat((noised, clean))[None], positions, DenseAttention(literal_mask(n, block)))
+        log_probs = model.logits(hidden)[0, :n].log_softmax(-1)
+        for place in np.flatnonzero(masked):
+            total = total - log_probs[place, clean[place]] / float(p[place])
+        labelled += n - sample.prompt_length
+    return total / labelled
+
+
+def gradients(model) -> list[torch.Tensor]:
+    found = [parameter.grad.clone() for parameter in model.parameters()]
+    model.zero_grad()
+    return found
+
+
+@pytest.mark.parametrize("block", [1, 2, 4])
+@pytest.mark.parametrize("per", ["sample", "block"])
+@pytest.mark.parametrize(("multiple", "chunk", "checkpointing"), [(1, 1024, False), (64, 3, True)])
+def test_loss_and_gradients_equal_the_formula(block, per, multiple, chunk, checkpointing):
+    model = make_model(make_config())
+    pack = make_pack(((7, 5), (4, 8), (1, 11), (10, 6)) if block < 4 else ((7, 5), (4, 8), (1, 11), (9, 7)))
+    noise = draw_noise(pack, np.random.default_rng(1), per=per, block_size=block)
+    expected = literal_loss(model, pack, noise, block)
+    expected.backward()
+    expected_gradients = gradients(model)
+    model.checkpointing = checkpointing
+    rows = diffusion_rows(pack, noise, block_size=block, mask_id=MASK, multiple=multiple)
+    loss = Objective(model, chunk)(rows, int(pack.labelled.sum()))
+    loss.backward()
+    torch.testing.assert_close(loss, expected, atol=1e-5, rtol=1e-5)
+    for found, wanted in zip(gradients(model), expected_gradients, strict=True):
+        torch.testing.assert_close(found, wanted, atol=1e-4, rtol=1e-4)
+    wrong = Noise(noise.masked, np.ones_like(noise.probability))  # the weight 1/p matters
+    rows = diffusion_rows(pack, wrong, block_size=block, mask_id=MASK)
+    assert (Objective(model)(rows, int(pack.labelled.sum())) - expected).abs() > 1e-2
+
+
+def test_prompt_rows_of_the_noised_copy_are_left_out():
+    pack = make_pack(((101, 3),))
+    noise = draw_noise(pack, np.random.default_rng(0))
+    assert len(diffusion_rows(pack, noise, block_size=4, mask_id=MASK).ids) == 104 + 4
+
+
+def test_causal_loss_equals_the_formula():
+    model = make_model(make_config(model_type="qwen3"))
+    pack = make_pack()
+    total, count = torch.zeros(()), 0
+    for sample in pack.samples:
+        ids = torch.from_numpy(sample.ids)
+        mask = torch.ones(len(ids), len(ids), dtype=torch.bool).tril()
+        log_probs = model.logits(model(ids[None], torch.arange(len(ids)), DenseAttention(mask)))[0].log_softmax(-1)
+        for place in range(max(1, sample.prompt_length), len(ids)):
+            total, count = total - log_probs[place - 1, ids[place]], count + 1
+    (total / count).backward()
+    expected = gradients(model)
+    loss = Objective(model, 5)(causal_rows(pack, multiple=32), count)
+    loss.backward()
+    torch.testing.assert_close(loss, total / count)
+    for found, wanted in zip(gradients(model), expected, strict=True):
+        torch.testing.assert_close(found, wanted, atol=1e-5, rtol=1e-4)
+
+
+@pytest.mark.filterwarnings("ignore:flex_attention called without")
+@torch.no_grad()
+def test_flex_mask_equals_dense_mask():
+    model = make_model(make_config())
+    pack = make_pack(((20, 30), (5, 60), (40, 4)))
+    rows = diffusion_rows(pack, draw_noise(pack, np.random.default_rng(0)), block_size=4, mask_id=MASK, multiple=128)
+    dense = model(rows.ids[None], rows.positions[None], attention_for(rows.layout))
+    flex = model(rows.ids[None], rows.positions[None], flex_attention_for(rows.layout))
+    torch.testing.assert_close(flex, dense, atol=1e-4, rtol=1e-4)
+    assert visible_pairs(rows.layout) == int(rows.layout.dense().sum())
+
+
+def test_noise_statistics():
+    pack = make_pack(((10, 4000),))
+    shares = []
+    for seed in range(200):
+        noise = draw_noise(pack, np.random.default_rng(seed))
+        assert not noise.masked[:10].any()
+        assert len(set(noise.probability.tolist())) == 1
+        assert 1e-3 <= noise.probability[0] <= 1
+        assert abs(noise.masked[10:].mean() - noise.probability[0]) < 0.05
+        shares.append(noise.probability[0])
+    assert abs(np.mean(shares) - 0.5) < 0.06
+    per_block = draw_noise(pack, np.random.default_rng(0), per="block", block_size=4)
+    levels = per_block.probability[: 4 * (4010 // 4)].reshape(-1, 4)
+    assert (levels == levels[:, :1]).all()
+    assert len(np.unique(levels)) > 900
+
+
+def test_a_sample_is_never_without_noise():
+    pack = make_pack(((3, 1), (7, 1)))
+    for seed in range(300):
+        assert (np.add.reduceat(draw_noise(pack, np.random.default_rng(seed)).masked, [0, 4]) == 1).all()
+    empty = [draw_noise(pack, np.random.default_rng(seed), per="block").masked.sum() for seed in range(50)]
+    assert 0 in empty
+
+
+def test_log_probs_without_gradient():
+    model = make_model(make_config())
+    pack = make_pack()
+    rows = diffusion_rows(pack, draw_noise(pack, np.random.default_rng(2)), block_size=4, mask_id=MASK)
+    with torch.no_grad():
+        found = target_log_probs(model, rows, chunk=2)
+    torch.testing.assert_close(found, target_log_probs(model, rows))
+    assert found.shape == rows.targets.shape
+
+
+def test_flops_count_real_rows_only():
+    config = make_config()
+    pack = make_pack()
+    noise = draw_noise(pack, np.random.default_rng(2))
+    plain, filled = (diffusion_rows(pack, noise, block_size=4, mask_id=MASK, multiple=m) for m in (1, 256))
+    assert len(filled.ids) == 256 > len(plain.ids)
+    assert step_flops(config, plain) == step_flops(config, filled)
+    pairs = int(plain.layout.dense().sum())
+    body = sum(p.numel() for n, p in make_model(config).named_parameters() if p.dim() == 2 and "layers" in n)
+    expected = 6 * body * len(plain.ids) + 6 * 97 * 48 * len(plain.targets) + 12 * 3 * 4 * 16 * pairs
+    assert step_flops(config, plain) == expected
+
+
+def test_packs_hold_every_sample_once_within_the_window():
+    rng = np.random.default_rng(0)
+    samples = [Sample(str(i), np.zeros(int(rng.integers(4, 90)), np.int64), 2) for i in range(200)]
+    packs = pack_samples(samples, 100, np.random.default_rng(1))
+    assert sorted(s.id for pack in packs for s in pack.samples) == sorted(s.id for s in samples)
+    assert max(len(pack.ids) for pack in packs) <= 100
+    total = sum(len(s.ids) for s in samples)
+    assert len(packs) <= 1.15 * total / 100
+    again = pack_samples(samples, 100, np.random.default_rng(1))
+    other = pack_samples(samples, 100, np.random.default_rng(2))
+    names = [[[s.id for s in pack.samples] for pack in found] for found in (packs, again, other)]
+    assert names[0] == names[1] != names[2]
+
+
+def test_layout_keeps_samples_apart():
+    pack = make_pack(((2, 6), (2, 6)))
+    rows = diffusion_rows(pack, draw_noise(pack, np.random.default_rng(0)), block_size=4, mask_id=MASK)
+    mask = rows.layout.dense()
+    other = rows.layout.sample[:, None] != rows.layout.sample[None]
+    assert not mask[other].any()
+    assert isinstance(rows.layout, Layout)

@@ -1,0 +1,242 @@
+"""The stages `dice sft` and `dice generate`: learning, accumulation, processes, kill -9 and resume, refusals."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+import torch
+
+from dice.cli import main
+from dice.config import parse_config
+from dice.data.pair import Pair
+from dice.data.tokenizer import save_tokenizer, train_tokenizer
+from dice.errors import DiceError
+from dice.evaluation.generate import Generation
+from dice.evaluation.prompts import PromptConfig, Task, make_prompts, prompt_sha256
+from dice.evaluation.prompts.stage import PromptRow
+from dice.jsonl import read_jsonl, write_jsonl
+from dice.model.checkpoint import load_model, read_config
+from dice.training.history import read_history
+from dice.training.sft import SftConfig, learning_rate, sft
+
+TINY = {"hidden_size": 32, "intermediate_size": 64, "num_hidden_layers": 2, "num_attention_heads": 2}
+TINY |= {"num_key_value_heads": 1, "head_dim": 16}
+REFERENCE = "import torch\nclass Model(torch.nn.Module):\n    def forward(self, x):\n        return x {op} {n}\n"
+ANSWER = "import torch\nclass ModelNew(torch.nn.Module):\n    def forward(self, x):\n        return x {op} {n} + 0\n"
+
+
+@pytest.fixture(scope="module")
+def data(tmp_path_factory) -> Path:
+    folder = tmp_path_factory.mktemp("data")
+    pairs = [
+        Pair(
+            id=f"{op}{n}", pytorch_code=REFERENCE.format(op=op, n=n), cuda_code=ANSWER.format(op=op, n=n), source="test"
+        )
+        for op in "+-*/"
+        for n in range(8)
+    ]
+    write_jsonl(folder / "pairs.jsonl", pairs)
+    texts = [text for pair in pairs for text in (pair.pytorch_code, pair.cuda_code)]
+    save_tokenizer(train_tokenizer(texts, 400), folder / "tokenizer")
+    return folder
+
+
+def settings(data: Path, out: Path, **changes) -> dict:
+    values = {
+        "pairs": [str(data / "pairs.jsonl")],
+        "tokenizer": str(data / "tokenizer"),
+        "out": str(out),
+        "geometry": TINY,
+        "prompt": {"style": "compact"},
+        "window": 256,
+        "packs_per_step": 4,
+        "max_steps": 6,
+        "optimizer": {"learning_rate": 3e-3},
+        "device": "cpu",
+        "tensorboard": False,
+    }
+    return values | changes
+
+
+def run(data: Path, out: Path, **changes) -> list[float]:
+    sft(parse_config(SftConfig, settings(data, out, **changes), "test"))
+    return losses(out)
+
+
+def losses(out: Path) -> list[float]:
+    return [row.loss for row in read_history(out)]
+
+
+@pytest.mark.parametrize("objective", ["block_diffusion", "autoregressive"])
+def test_learns_and_answers(data, tmp_path, objective, capsys):
+    """From scratch to an answer through the command line: what was trained is what generates."""
+    config = settings(
+        data,
+        tmp_path / "run",
+        objective=objective,
+        max_steps=400 if objective == "block_diffusion" else 150,
+        noise_per="block",
+        schedule="cosine",
+        optimizer={"learning_rate": 1e-2},
+        tensorboard=True,
+    )
+    (tmp_path / "sft.yaml").write_text(json.dumps(config))
+    assert main(["sft", "--config", str(tmp_path / "sft.yaml")]) == 0
+    curve = losses(tmp_path / "run")
+    assert len(curve) in (400, 150)
+    assert sum(curve[-5:]) < 0.3 * sum(curve[:5])
+    assert list((tmp_path / "run" / "tensorboard").iterdir())
+    assert (tmp_path / "run" / "model.manifest.json").is_file()
+    assert read_config(tmp_path / "run" / "model").model_type == ("sdar" if objective == "block_diffusion" else "qwen3")
+    task = Task(REFERENCE.format(op="+", n=3))
+    prompt = make_prompts([task], PromptConfig(style="compact"))[0]
+    row = PromptRow(id="level1/1_add", task="end_to_end", prompt_sha256=prompt_sha256(prompt), prompt=prompt)
+    write_jsonl(tmp_path / "prompts.jsonl", [row])
+    command = ["generate", "--model", str(tmp_path / "run" / "model"), "--prompts", str(tmp_path / "prompts.jsonl")]
+    command += ["--out", str(tmp_path / "g.jsonl"), "--samples", "2", "--max-new-tokens", "80", "--device", "cpu"]
+    assert main(command) == 0
+    rows = list(read_jsonl(tmp_path / "g.jsonl", Generation))
+    assert [row.sample for row in rows] == [0, 1]
+    assert rows[0].text == rows[1].text  # greedy
+    assert rows[0].finish_reason == "stop"
+    assert rows[0].code is not None
+    assert "class ModelNew" in rows[0].code
+    assert rows[0].n_tokens == len(rows[0].order)
+    assert "2 answers written" in capsys.readouterr().out
+
+
+def test_accumulation_and_processes_give_one_curve(data, tmp_path):
+    """Two processes with two packs each, and one process with four, are the same run; another seed is not."""
+    alone = run(data, tmp_path / "one")
+    config = settings(data, tmp_path / "two")
+    (tmp_path / "sft.json").write_text(json.dumps(config))
+    port = 20000 + os.getpid() % 20000
+    workers = [
+        subprocess.Popen(
+            [sys.executable, "-m", "dice.cli", "sft", "--config", str(tmp_path / "sft.json")],
+            env=os.environ
+            | {"RANK": str(rank), "WORLD_SIZE": "2", "MASTER_ADDR": "127.0.0.1", "MASTER_PORT": str(port)}
+            | {"OMP_NUM_THREADS": "1"},
+        )
+        for rank in range(2)
+    ]
+    assert [worker.wait(timeout=240) for worker in workers] == [0, 0]
+    assert losses(tmp_path / "two") == pytest.approx(alone, rel=1e-4)
+    assert run(data, tmp_path / "other", seed=1) != pytest.approx(alone, rel=1e-2)
+    one, two = (load_model(tmp_path / name / "model").state_dict() for name in ("one", "two"))
+    for name, tensor in one.items():
+        torch.testing.assert_close(tensor, two[name], atol=2e-4, rtol=1e-3)
+
+
+@pytest.mark.parametrize("dtype", ["float32", "bfloat16"])
+def test_resume_continues_the_curve(data, tmp_path, dtype):
+    unbroken = run(data, tmp_path / "a", dtype=dtype, save_every=100)
+    with pytest.raises(KeyboardInterrupt):
+        _run_interrupted(data, tmp_path / "b", after=4, dtype=dtype, save_every=3)
+    assert len(losses(tmp_path / "b")) == 4
+    assert run(data, tmp_path / "b", dtype=dtype, save_every=3) == unbroken  # bit for bit
+    assert run(data, tmp_path / "b", dtype=dtype, save_every=3) == unbroken  # nothing left to do
+
+
+def _run_interrupted(data, out, *, after, **changes):
+    from dice.training.sft import Trainer
+
+    trainer = Trainer(parse_config(SftConfig, settings(data, out, **changes), "test"))
+    step = trainer.step
+
+    def interrupted(index, epoch, packs):
+        if index == after:
+            raise KeyboardInterrupt
+        return step(index, epoch, packs)
+
+    trainer.step = interrupted
+    trainer.train()
+
+
+def test_kill_9_and_resume(data, tmp_path):
+    unbroken = run(data, tmp_path / "a", max_steps=40, save_every=2)
+    config = settings(data, tmp_path / "b", max_steps=40, save_every=2)
+    (tmp_path / "sft.json").write_text(json.dumps(config))
+    command = [sys.executable, "-m", "dice.cli", "sft", "--config", str(tmp_path / "sft.json")]
+    history = tmp_path / "b" / "history.jsonl"
+    for target in (5, 17):
+        worker = subprocess.Popen(command, env=os.environ | {"OMP_NUM_THREADS": "1"}, stderr=subprocess.DEVNULL)
+        deadline = time.monotonic() + 120
+        while time.monotonic() < deadline and worker.poll() is None:
+            if history.exists() and history.read_bytes().count(b"\n") >= target:
+                break
+            time.sleep(0.002)
+        worker.send_signal(signal.SIGKILL)
+        worker.wait()
+    assert len(losses(tmp_path / "b")) < 40
+    assert run(data, tmp_path / "b", max_steps=40, save_every=2) == pytest.approx(unbroken, rel=1e-5)
+    assert [row.step for row in read_history(tmp_path / "b")] == list(range(1, 41))
+
+
+def test_other_settings_do_not_resume(data, tmp_path):
+    run(data, tmp_path / "a", max_steps=2)
+    with pytest.raises(DiceError, match="run with other settings or data"):
+        run(data, tmp_path / "a", max_steps=2, seed=5)
+
+
+def test_bf16_products_have_fp32_masters(data, tmp_path):
+    """Updates far below a bf16 weight's spacing still add up."""
+    slow = {"learning_rate": 1e-5}
+    run(data, tmp_path / "a", dtype="bfloat16", optimizer=slow, max_steps=6)
+    state = torch.load(tmp_path / "a" / "checkpoints" / "step-00000006" / "state.pt", weights_only=True)["masters"]
+    assert all(tensor.dtype == torch.float32 for tensor in state.values())
+    norm = state["model.layers.0.input_layernorm.weight"]
+    assert (norm != 1).all()
+    assert (norm.bfloat16() == 1).all()
+    assert load_model(tmp_path / "a" / "model").dtype == torch.bfloat16
+
+
+def test_continues_from_a_checkpoint(data, tmp_path):
+    first = run(data, tmp_path / "a", max_steps=40)
+    second = run(data, tmp_path / "b", model=str(tmp_path / "a" / "model"), tokenizer=None, max_steps=3)
+    assert max(second) < 0.8 * first[0]
+    with pytest.raises(DiceError, match="trained with blocks of 4, and block_size is 8"):
+        run(data, tmp_path / "c", model=str(tmp_path / "a" / "model"), block_size=8)
+
+
+def test_over_long_samples(data, tmp_path):
+    with pytest.raises(DiceError, match=r"pair '.+' needs \d+ tokens and the window has 32"):
+        run(data, tmp_path / "a", window=32)
+    with pytest.raises(DiceError, match="no pair fits"):
+        run(data, tmp_path / "a", window=32, on_long="drop")
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"tokenizer": None}, "name a tokenizer"),
+        ({"pairs": []}, "no pairs"),
+        ({"max_steps": None, "epochs": 1, "packs_per_step": 999}, "fewer than packs_per_step 999"),
+        ({"task": "infilling"}, "has no middle"),
+        ({"engine": "zero2"}, "need DeepSpeed"),
+    ],
+)
+def test_refusals(data, tmp_path, changes, message, monkeypatch):
+    monkeypatch.setenv("MASTER_PORT", str(21000 + os.getpid() % 20000))
+    with pytest.raises(DiceError, match=message):
+        run(data, tmp_path / "a", **changes)
+
+
+def test_schedule(data, tmp_path):
+    config = parse_config(SftConfig, settings(data, tmp_path, warmup_ratio=0.1), "test")
+    rates = [learning_rate(config, step, 100) / 3e-3 for step in range(100)]
+    assert rates[:10] == pytest.approx([0.1 * (i + 1) for i in range(10)])
+    assert rates[10:] == [1.0] * 90
+    for schedule in ("cosine", "linear"):
+        config = parse_config(SftConfig, settings(data, tmp_path, warmup_ratio=0.1, schedule=schedule), "test")
+        rates = [learning_rate(config, step, 100) / 3e-3 for step in range(100)]
+        assert rates[10] == 1
+        assert rates[55] == pytest.approx(0.5)
+        assert rates[99] < 0.02
