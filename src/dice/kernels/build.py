@@ -32,6 +32,15 @@ from dice.kernels.build_cache import BuildCache
 from dice.kernels.build_flags import FlagForbidden, check_forbidden
 from dice.kernels.compiler import Meter, ToolLimits
 from dice.kernels.extension import BuildResult, BuildStatus, ExtensionRequest
+from dice.kernels.extension_loader import (
+    build_exception,
+    load_extension,
+    read_failed_launches,
+    read_launches,
+    reset_launches,
+    set_launches,
+)
+from dice.kernels.extension_request import request_from_load, request_from_load_inline
 from dice.kernels.includes import check_includes
 from dice.kernels.outcome import Built, Certain, Declined, OutOfLimits
 from dice.kernels.precompiled import NotPrepared, Precompiled, PrepareReport, files_digest
@@ -39,10 +48,41 @@ from dice.kernels.split_build import SplitBuild
 from dice.kernels.stock import build_stock
 from dice.kernels.toolchain import Backend, Toolchain
 
+__all__ = [
+    "Builder",
+    "build_exception",
+    "load_extension",
+    "read_failed_launches",
+    "read_launches",
+    "request_from_load",
+    "request_from_load_inline",
+    "reset_launches",
+    "set_launches",
+]
+
 _MESSAGE_CHARACTERS = 8000
 _NAME_MATTERS = re.compile(
     r"TORCH_EXTENSION_NAME(?!\s*,\s*\w+\s*\))|TORCH_LIBRARY|PYBIND11_MODULE\s*\(\s*(?!TORCH_EXTENSION_NAME)"
 )
+_DECIDING = (
+    "binding",
+    "build_flags",
+    "certainty",
+    "cuda_declaration",
+    "cuda_launch",
+    "cuda_lexer",
+    "cuda_source",
+    "device_",
+    "host_",
+    "includes",
+    "main_unit",
+    "precompiled",
+    "request_sources",
+    "slim_headers",
+    "split_",
+    "stock",
+)
+"""Modules whose change makes cached results doubtful, by the beginnings of their names."""
 
 
 @dataclass(frozen=True)
@@ -90,11 +130,20 @@ class Builder:
         self.precompiled = Precompiled(self.toolchain, self.folder / "toolchains" / self.toolchain.fingerprint)
         self.audit = Audit(share=audit_share)
         self._random = random.Random()
-        self._code = files_digest(Path(__file__).parent / "csrc") + _own_code()
+        self._code = _own_code(backend)
 
     def prepare(self, jobs: int | None = None) -> PrepareReport:
         """Make what is made once per machine, `jobs` at a time. Routes that this machine cannot serve are reported."""
         return self.precompiled.prepare(jobs)
+
+    def visible_folders(self) -> list[Path]:
+        """Folders that a candidate's sandbox must let it read, so that extensions can be loaded."""
+        folders = [self.precompiled.support_library().parent]
+        if self.backend == "cpu":
+            from dice.kernels.cpu import CpuRuntime
+
+            folders.append(CpuRuntime(self.precompiled).library().parent)
+        return folders
 
     def key(self, request: ExtensionRequest) -> str:
         """The cache key: the request, the toolchain, and our own code."""
@@ -112,13 +161,13 @@ class Builder:
             check_includes(request, self.toolchain)
         except FlagForbidden as refusal:
             return BuildResult(status="compile_error", key=key, route="refused", message=str(refusal))
-        entry = self.cache.get(key)
-        if entry is None:
+        result = self.cache.get(key)
+        if result is None:
             with self.cache.building(key, timeout_s=2 * self.timeout_s + 60.0):
-                entry = self.cache.get(key)
-                if entry is None:
+                result = self.cache.get(key)
+                if result is None:
                     return self._build(request, key, started)
-        return entry.result.model_copy(update={"seconds": time.monotonic() - started})
+        return result.model_copy(update={"seconds": time.monotonic() - started})
 
     def _build(self, request: ExtensionRequest, key: str, started: float) -> BuildResult:
         work = Path(tempfile.mkdtemp(prefix="dice-build-"))
@@ -131,8 +180,8 @@ class Builder:
             if self.audit.share and self._random.random() < self.audit.share:
                 self._compare(job, result, built)
             if result.status in ("built", "compile_error", "unsupported_on_cpu"):
-                facts: dict[str, Any] = built.facts if built is not None else {}
-                result = self.cache.put(key, result, built.path if built is not None else None, self._facts(facts))
+                facts = self._facts(built.facts) if built is not None else {}
+                result = self.cache.put(key, result, built.path if built is not None else None, facts)
             return result
         except OSError as error:
             raise HarnessError(f"building in {work} failed ({error}).") from error
@@ -207,8 +256,8 @@ class Builder:
         )
 
     def _facts(self, facts: dict[str, Any]) -> dict[str, Any]:
-        """What the loader needs: the module's name in the object, and the support library."""
-        return {"support": str(self.precompiled.support_library()), **facts} if facts else {}
+        """What the loader needs: the module's name in the object, its kind, the libraries to load first."""
+        return {**facts, "libraries": [str(self.precompiled.support_library()), *facts.get("libraries", [])]}
 
 
 def _name_matters(request: ExtensionRequest) -> bool:
@@ -217,12 +266,14 @@ def _name_matters(request: ExtensionRequest) -> bool:
     return not request.name.isidentifier() or any(_NAME_MATTERS.search(text) for text in texts)
 
 
-def _own_code() -> str:
-    """Digest of the modules that decide what an object contains."""
-    digest = hashlib.sha256()
-    for path in sorted(Path(__file__).parent.glob("*.py")):
-        if path.name.startswith(
-            ("cuda_", "host_", "device_", "main_", "binding", "split_", "request_", "cpu", "build_flags")
-        ):
+def _own_code(backend: Backend) -> str:
+    """Digest of what of our own decides what an object contains."""
+    here = Path(__file__).parent
+    prefixes = (*_DECIDING, "cpu") if backend == "cpu" else _DECIDING
+    digest = hashlib.sha256(files_digest(here / "csrc" / "extension").encode())
+    if backend == "cpu":
+        digest.update(files_digest(here / "csrc" / "cpu").encode())
+    for path in sorted(here.glob("*.py")):
+        if path.name.startswith(prefixes):
             digest.update(path.read_bytes())
-    return digest.hexdigest()[:12]
+    return digest.hexdigest()

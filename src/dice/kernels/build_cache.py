@@ -1,7 +1,7 @@
 """Content-addressed store of build results; safe for many processes on a shared file system.
 
-    objects/ab/abcdef.../meta.json      the BuildResult, and what the loader needs to know
-    objects/ab/abcdef.../extension.so   unless the result is a compile error
+    objects/ab/abcdef.../result.json    the BuildResult
+    objects/ab/abcdef.../extension.so   unless the result is a compile error; behind its ELF image, what the loader needs
     locks/abcdef....lock                held while someone builds this key
 
 An entry appears by one rename, so it is complete or absent. Its modification time is its last use.
@@ -16,7 +16,6 @@ import shutil
 import tempfile
 import time
 from collections.abc import Iterator
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -25,16 +24,9 @@ from dice.kernels.extension import BuildResult
 from dice.kernels.locks import file_lock
 
 OBJECT_NAME = "extension.so"
-META_NAME = "meta.json"
+RESULT_NAME = "result.json"
+_MAGIC = b"DICE-SO1"
 _SCAN_INTERVAL_S = 120.0
-
-
-@dataclass(frozen=True)
-class Entry:
-    """A cached result, and the loader's facts (`module`: the name compiled into the object, `support`: libraries)."""
-
-    result: BuildResult
-    facts: dict[str, Any]
 
 
 class BuildCache:
@@ -55,23 +47,25 @@ class BuildCache:
         """Where the entry of `key` is or would be."""
         return self.folder / "objects" / key[:2] / key
 
-    def get(self, key: str) -> Entry | None:
-        """The entry of `key`, marked as used now; None when absent or incomplete."""
+    def get(self, key: str) -> BuildResult | None:
+        """The result of `key`, marked as used now; None when absent or incomplete."""
         folder = self.entry_folder(key)
         try:
-            data = json.loads((folder / META_NAME).read_text())
-            result = BuildResult.model_validate(data["result"])
+            result = BuildResult.model_validate_json((folder / RESULT_NAME).read_text())
             if result.status == "built":
                 path = folder / OBJECT_NAME
                 path.stat()
                 result = result.model_copy(update={"path": str(path)})
             os.utime(folder)
-        except (OSError, ValueError, KeyError):
+        except (OSError, ValueError):
             return None
-        return Entry(result.model_copy(update={"cached": True, "cpu_seconds": 0.0}), data["facts"])
+        return result.model_copy(update={"cached": True, "cpu_seconds": 0.0})
 
     def put(self, key: str, result: BuildResult, shared_object: Path | None, facts: dict[str, Any]) -> BuildResult:
-        """Store a result; returns it with the path in the cache. Raises HarnessError when the disk is full."""
+        """Store a result; returns it with the path in the cache. `facts`: what the loader needs, kept in the object.
+
+        Raises HarnessError when the disk is full.
+        """
         folder = self.entry_folder(key)
         try:
             folder.parent.mkdir(parents=True, exist_ok=True)
@@ -79,10 +73,10 @@ class BuildCache:
             try:
                 if shared_object is not None:
                     shutil.copyfile(shared_object, temporary / OBJECT_NAME)
+                    _append_facts(temporary / OBJECT_NAME, facts)
                     (temporary / OBJECT_NAME).chmod(0o755)
                     result = result.model_copy(update={"path": str(folder / OBJECT_NAME)})
-                data = {"result": result.model_dump(mode="json"), "facts": facts}
-                (temporary / META_NAME).write_text(json.dumps(data))
+                (temporary / RESULT_NAME).write_text(result.model_dump_json())
                 temporary.chmod(0o755)
                 with contextlib.suppress(FileNotFoundError):
                     _remove(folder)  # an entry that `get` found incomplete
@@ -142,10 +136,23 @@ def _remove(folder: Path) -> None:
     shutil.rmtree(doomed, ignore_errors=True)
 
 
-def entry_facts(shared_object: str | Path) -> dict[str, Any]:
-    """The loader's facts for a shared object in a cache. Raises HarnessError when it is not from one."""
-    path = Path(shared_object).with_name(META_NAME)
+def _append_facts(path: Path, facts: dict[str, Any]) -> None:
+    """Loaders ignore what stands behind an ELF image."""
+    text = json.dumps(facts).encode()
+    with path.open("ab") as stream:
+        stream.write(text + len(text).to_bytes(4, "little") + _MAGIC)
+
+
+def object_facts(path: str | Path) -> dict[str, Any]:
+    """The loader's facts in a shared object. Raises HarnessError when it is not from a cache."""
     try:
-        return json.loads(path.read_text())["facts"]
-    except (OSError, ValueError, KeyError) as error:
-        raise HarnessError(f"{path}: the build's description is missing or damaged ({error}).") from error
+        with open(path, "rb") as stream:
+            stream.seek(-12, os.SEEK_END)
+            tail = stream.read(12)
+            if tail[4:] != _MAGIC:
+                raise HarnessError(f"{path}: not an object of the build cache.")
+            size = int.from_bytes(tail[:4], "little")
+            stream.seek(-12 - size, os.SEEK_END)
+            return json.loads(stream.read(size))
+    except (OSError, ValueError) as error:
+        raise HarnessError(f"{path}: the object is missing or damaged ({error}).") from error

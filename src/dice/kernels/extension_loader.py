@@ -1,8 +1,8 @@
 """In the candidate's process: load what the builder made, and read and steer its launch counters.
 
     module = load_extension(result.path, request.name)
-    reset_launches(result.path); module.forward(x); read_launches(result.path)   # {"relu_kernel": 1}
-    set_launches(result.path, enabled=False)     # the extension's launches do nothing from here on
+    reset_launches(); module.forward(x); read_launches()     # {"relu_kernel": 1}: all extensions, or the one named
+    set_launches(enabled=False)                              # launches do nothing from here on
 
 A build that failed raises what PyTorch raises: `raise build_exception(result, name)`.
 
@@ -17,6 +17,8 @@ the CPU back end exports the same):
 from __future__ import annotations
 
 import ctypes
+import fcntl
+import functools
 import importlib.machinery
 import importlib.util
 import os
@@ -26,8 +28,12 @@ from pathlib import Path
 from types import ModuleType
 
 from dice.errors import HarnessError
-from dice.kernels.build_cache import entry_facts
+from dice.kernels.build_cache import object_facts
 from dice.kernels.extension import BuildResult
+
+
+_FIRST_DESCRIPTOR = 200
+"""Duplicates are numbered from here, away from what programs close by number."""
 
 
 class _Entry(ctypes.Structure):
@@ -40,40 +46,52 @@ class _Entry(ctypes.Structure):
     ]
 
 
-def load_extension(path: str | Path, name: str, *, is_python_module: bool = True) -> ModuleType | str:
-    """Import the shared object as `torch.utils.cpp_extension` would; without `is_python_module`, load it and return its path.
+_loaded: dict[str, ctypes.CDLL] = {}
+"""Extensions of this process, by path: what dlopen keeps too, in a form that can be asked."""
 
-    Raises what the import raises: ImportError for undefined symbols or a missing module initialiser.
+
+def load_extension(path: str | Path, name: str, *, is_python_module: bool = True) -> ModuleType | str:
+    """Import the shared object as `torch.utils.cpp_extension` would; without `is_python_module`, load it.
+
+    `path` may be `/proc/self/fd/N`: the object is then loaded through a duplicate of that descriptor, which stays open.
+    Returns the module, or the path. Raises what the import raises: ImportError for undefined symbols or a missing
+    module initialiser.
     """
-    facts = entry_facts(path)
-    _load_support(facts.get("support"))
+    path = _lasting(str(path))
+    facts = object_facts(path)
+    libraries = [_library(library) for library in facts["libraries"]]
     if not is_python_module:
         import torch
 
-        torch.ops.load_library(str(path))
-        return str(path)
-    built_as: str = facts.get("module") or name
-    if facts.get("table"):
-        # The table's module takes the name that it is told.
-        ctypes.CDLL(facts["support"]).dice_name_next_module(name.encode())
-    spec = importlib.util.spec_from_file_location(built_as, str(path))
-    if spec is None or not isinstance(spec.loader, importlib.machinery.ExtensionFileLoader):
-        raise ImportError(f"{path}: not an extension module")
+        torch.ops.load_library(path)
+        _loaded[path] = ctypes.CDLL(path, mode=os.RTLD_NOLOAD | os.RTLD_LAZY)
+        return path
+    if facts["table"]:
+        libraries[0].dice_name_next_module(name.encode())  # the table's module takes the name that it is told
+    loader = importlib.machinery.ExtensionFileLoader(facts["module"], path)
+    spec = importlib.util.spec_from_file_location(facts["module"], path, loader=loader)
+    assert spec is not None
     module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
+    loader.exec_module(module)
     module.__name__ = name
     spec.name = name
+    _loaded[path] = ctypes.CDLL(path, mode=os.RTLD_NOLOAD | os.RTLD_LAZY)
     return module
 
 
-def _load_support(path: str | None) -> None:
-    """The support library, loaded once and globally visible, so that objects need not know where it lies."""
-    if path is None:
-        return
+def _lasting(path: str) -> str:
+    """The path itself; for a descriptor, that of a duplicate: dlopen takes a path that it has seen for the same object."""
+    match = re.fullmatch(r"/(?:proc/self|dev)/fd/(\d+)", path)
+    if match is None:
+        return path
+    return f"/proc/self/fd/{fcntl.fcntl(int(match.group(1)), fcntl.F_DUPFD_CLOEXEC, _FIRST_DESCRIPTOR)}"
+
+
+def _library(path: str) -> ctypes.CDLL:
+    """A library of ours, loaded once and visible to all, so that objects need not know where it lies."""
     import torch  # noqa: F401  # its libraries must be there first
 
-    flags = sys.getdlopenflags()
-    ctypes.CDLL(path, mode=flags | os.RTLD_GLOBAL)
+    return ctypes.CDLL(path, mode=sys.getdlopenflags() | os.RTLD_GLOBAL)
 
 
 def build_exception(result: BuildResult, name: str) -> Exception:
@@ -81,52 +99,51 @@ def build_exception(result: BuildResult, name: str) -> Exception:
     return RuntimeError(f"Error building extension '{name}': {result.message}")
 
 
-def read_launches(path: str | Path) -> dict[str, int]:
-    """Launches per kernel since the last reset; kernels that never ran are listed with 0. {} when it cannot count."""
+def read_launches(path: str | Path | None = None) -> dict[str, int]:
+    """Launches per kernel since the last reset, of one extension or of all; kernels that never ran are listed with 0.
+
+    Extensions that cannot count (`BuildResult.counts_launches`) contribute nothing.
+    """
     return _read(path, "launches")
 
 
-def read_failed_launches(path: str | Path) -> dict[str, int]:
+def read_failed_launches(path: str | Path | None = None) -> dict[str, int]:
     """Launches that the CUDA runtime refused, per kernel, without zeros."""
     return {name: count for name, count in _read(path, "failures").items() if count}
 
 
-def reset_launches(path: str | Path) -> None:
-    """Set all counts of this object to 0."""
-    library = _library(path)
-    if hasattr(library, "dice_launch_reset"):
+def reset_launches(path: str | Path | None = None) -> None:
+    """Set the counts of one extension, or of all, to 0."""
+    for library in _counting(path):
         library.dice_launch_reset()
 
 
-def set_launches(path: str | Path, *, enabled: bool) -> None:
-    """Let launches through (True, the initial state), or make them do nothing and succeed."""
-    library = _library(path)
-    if hasattr(library, "dice_launch_enable"):
+def set_launches(path: str | Path | None = None, *, enabled: bool) -> None:
+    """Let the launches of one extension, or of all, through (as at first), or make them do nothing and succeed."""
+    for library in _counting(path):
         library.dice_launch_enable(int(enabled))
 
 
-def _library(path: str | Path) -> ctypes.CDLL:
-    """The object, which must be loaded already (RTLD_NOLOAD)."""
-    try:
-        return ctypes.CDLL(str(path), mode=os.RTLD_NOLOAD | os.RTLD_LAZY)
-    except OSError as error:
-        raise HarnessError(f"{path} is not loaded in this process.") from error
+def _counting(path: str | Path | None) -> list[ctypes.CDLL]:
+    if path is not None and str(path) not in _loaded:
+        raise HarnessError(f"{path} is not loaded in this process.")
+    libraries = list(_loaded.values()) if path is None else [_loaded[str(path)]]
+    return [library for library in libraries if hasattr(library, "dice_launch_table")]
 
 
-def _read(path: str | Path, field: str) -> dict[str, int]:
-    library = _library(path)
-    if not hasattr(library, "dice_launch_table"):
-        return {}
-    library.dice_launch_table.restype = ctypes.POINTER(_Entry)
-    count = ctypes.c_int()
-    table = library.dice_launch_table(ctypes.byref(count))
+def _read(path: str | Path | None, field: str) -> dict[str, int]:
     counts: dict[str, int] = {}
-    for entry in table[: count.value]:
-        name = _readable(entry.name.decode("utf-8", "replace"))
-        counts[name] = counts.get(name, 0) + getattr(entry, field)
+    for library in _counting(path):
+        library.dice_launch_table.restype = ctypes.POINTER(_Entry)
+        count = ctypes.c_int()
+        table = library.dice_launch_table(ctypes.byref(count))
+        for entry in table[: count.value]:
+            name = _readable(entry.name.decode("utf-8", "replace"))
+            counts[name] = counts.get(name, 0) + getattr(entry, field)
     return counts
 
 
+@functools.cache
 def _readable(mangled: str) -> str:
     """`void k<float>(float*, int)` of a mangled name, cut to `k<float>`."""
     demangled = _demangle(mangled)
