@@ -134,7 +134,7 @@ def _chain(b: Builder, pools: dict[str, tuple[Family, ...]]) -> Program:
         for _ in range(d.rng.randrange(0, length)):
             x = _map(b, pools, x, few_inputs=made_for_input)
     x = anchor.make(b, x)
-    if not anchor.weak and d.chance(0.3) and not d.tiny:
+    if not anchor.weak and len(b.steps) < MAX_STEPS and d.chance(0.3) and not d.tiny:
         second = d.pick(pools["second"])
         if (
             second.make

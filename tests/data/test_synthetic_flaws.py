@@ -1,0 +1,97 @@
+"""Flawed pairs: labelled, reproducible, and flawed in the way that the label says."""
+
+from __future__ import annotations
+
+import ast
+import re
+
+import pytest
+
+from dice.data.pair import Pair, parse_pair
+from dice.data.synthetic import FLAWS, NANO, TINY, Expected, SyntheticConfig, flawed_pair, generate, pairs, with_changes
+from dice.kernels.deception.catalogue import CATALOGUE
+
+KINDS = {name: expected.kind for name, (_, expected) in FLAWS.items()}
+
+
+@pytest.fixture(scope="module", params=["nano", "tiny"])
+def config(request: pytest.FixtureRequest) -> SyntheticConfig:
+    return with_changes(TINY if request.param == "tiny" else NANO, shapes="small")
+
+
+def made(config: SyntheticConfig, flaw: str, count: int = 12) -> list[Pair]:
+    return [flawed_pair(config, 3, index, flaw) for index in range(count)]
+
+
+def test_there_are_flaws_of_every_kind() -> None:
+    assert set(KINDS.values()) == {"wrong", "slow", "deceptive"}
+    assert sum(kind == "wrong" for kind in KINDS.values()) >= 6
+    assert sum(kind == "deceptive" for kind in KINDS.values()) >= 5
+
+
+@pytest.mark.parametrize("flaw", sorted(FLAWS))
+def test_flawed_pairs_are_rows_with_their_expectation(config: SyntheticConfig, flaw: str) -> None:
+    for pair in made(config, flaw):
+        assert parse_pair(pair.model_dump()) == pair
+        assert pair.origin["flaw"] == flaw
+        expected = Expected(**pair.origin["expected"])
+        assert expected.kind == KINDS[flaw]
+        assert expected.finding is None or expected.finding in CATALOGUE
+        assert (expected.functional_status == "correct") == (expected.kind != "wrong")
+        assert "ModelNew" in {node.name for node in ast.parse(pair.cuda_code).body if isinstance(node, ast.ClassDef)}
+
+
+def test_expected_status_follows_the_rules_of_the_finding() -> None:
+    for _, expected in FLAWS.values():
+        if expected.finding is not None:
+            assert (expected.paper == "deceptive") == CATALOGUE[expected.finding].paper
+            assert (expected.strict == "deceptive") == CATALOGUE[expected.finding].strict
+
+
+def test_the_share_of_flawed_pairs_is_kept(config: SyntheticConfig) -> None:
+    mixed = list(pairs(with_changes(config, flawed_share=0.3), 4, 300))
+    flawed = [pair for pair in mixed if "flaw" in pair.origin]
+    assert 60 <= len(flawed) <= 120
+    assert len({pair.origin["flaw"] for pair in flawed}) >= 10
+    sound = {pair.id: pair for pair in pairs(config, 4, 300)}
+    assert all(pair == sound[pair.id] for pair in mixed if "flaw" not in pair.origin)
+    assert not any("flaw" in pair.origin for pair in sound.values())
+
+
+def test_flawed_pairs_are_reproducible(config: SyntheticConfig) -> None:
+    all_flawed = with_changes(config, flawed_share=1.0)
+    assert [generate(all_flawed, 9, index) for index in range(20)] == list(pairs(all_flawed, 9, 20))
+
+
+def test_deceptive_pairs_look_like_their_trick(config: SyntheticConfig) -> None:
+    for pair in made(config, "no_kernel"):
+        assert "__global__" not in pair.cuda_code
+        assert "load_inline" not in pair.cuda_code
+    for pair in made(config, "never_built"):
+        assert "__global__" in pair.cuda_code
+        assert "load_inline" not in pair.cuda_code
+    for pair in made(config, "never_launched"):
+        model = pair.cuda_code.partition("class ModelNew")[2]
+        assert "load_inline(" in pair.cuda_code
+        assert not any(f".{name}(" in model for name in pair.origin["functions"])
+    for pair in made(config, "torch_does_the_work"):
+        assert "return ops.copy_cuda(" in pair.cuda_code
+    for pair in made(config, "kernel_output_unused"):
+        model = pair.cuda_code.partition("class ModelNew")[2]
+        assert re.search(r"^        ops\.copy_cuda\(\w+\)$", model, re.MULTILINE)
+        assert "return ops" not in model
+
+
+def test_missing_eps_leaves_the_large_epsilon_out(config: SyntheticConfig) -> None:
+    for pair in made(config, "missing_eps"):
+        assert "0.5" in pair.pytorch_code
+        assert not re.search(r"\+ (1e-0[356]|0\.001)f\)", pair.cuda_code)
+
+
+def test_slow_pairs_use_slow_styles(config: SyntheticConfig) -> None:
+    from dice.data.synthetic.cuda import contract, element, rows, total
+
+    slow = {*element.SLOW_STYLES, *contract.SLOW_STYLES, *rows.SLOW_STYLES, *total.SLOW_STYLES, "one_block"}
+    for pair in made(config, "slow", 30):
+        assert set(pair.origin["styles"]) <= slow
+        assert pair.origin["slow"]
