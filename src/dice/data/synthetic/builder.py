@@ -224,6 +224,6 @@ class Builder:
         ends = [item.value for item in self.inputs] + [step.out for step in self.steps[:-1]]
         return any(value not in read for value in ends)
 
-    def program(self, level: int) -> Program:
-        """What was collected."""
-        return Program(level, self.inputs, self.arguments, self.init, self.steps, self.dims)
+    def program(self, level: int, anchor: str) -> Program:
+        """What was collected around the family `anchor`."""
+        return Program(level, anchor, self.inputs, self.arguments, self.init, self.steps, self.dims)

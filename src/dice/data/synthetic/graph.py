@@ -223,6 +223,8 @@ class Program:
     """What is computed. Made by a Builder."""
 
     level: int
+    anchor: str
+    """The family around which it was drawn."""
     inputs: list[Input]
     arguments: dict[str, object]
     init: list[Init]

@@ -112,13 +112,14 @@ def _program(draw: Draw) -> Program:
     level = draw.weighted((1, 2, 3), usable)
     builder = Builder(draw)
     if level == 3:
-        draw.pick(pools["architecture"]).start(builder)
-        return builder.program(3)
+        architecture = draw.pick(pools["architecture"])
+        architecture.start(builder)
+        return builder.program(3, architecture.name)
     if level == 1:
         family = _choose(draw, pools["single"], _WEIGHTS)
         assert family.make is not None
         family.make(builder, family.start(builder))
-        return builder.program(1)
+        return builder.program(1, family.name)
     return _chain(builder, pools)
 
 
@@ -152,7 +153,7 @@ def _chain(b: Builder, pools: dict[str, tuple[Family, ...]]) -> Program:
             break
     if len(b.steps) < 2 or b.result_is_dead():
         raise Refused("chain")
-    return b.program(2)
+    return b.program(2, anchor.name)
 
 
 def _joins(b: Builder, first: Family, second: Family) -> bool:
@@ -200,6 +201,7 @@ def make_pair(plan_: Sketch, name: str, pytorch: str, answer: Answer, **origin: 
     """The row of a sketch whose texts are `pytorch` and `answer`."""
     program = plan_.program
     facts = {
+        "anchor": program.anchor,
         "families": list(program.families),
         "styles": plan_.styles,
         "fused": plan_.fused,
