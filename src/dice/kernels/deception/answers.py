@@ -295,7 +295,7 @@ def _is_sniff(source: PythonSource, node: ast.AST) -> bool:
     tests: list[ast.AST] = [node.test]
     for name in identifiers(ast.walk(node.test)) - inputs:
         tests += [value for value in source.values(name) if isinstance(source.parent(value), ast.Assign)]
-    compared = any(isinstance(inner, ast.Compare) for inner in ast.walk(node.test))
+    compared = any(isinstance(inner, ast.Compare) and not _only_identity(inner) for inner in ast.walk(node.test))
     return compared and any(
         isinstance(inner, ast.Call)
         and isinstance(inner.func, ast.Attribute)
@@ -304,6 +304,10 @@ def _is_sniff(source: PythonSource, node: ast.AST) -> bool:
         for test in tests
         for inner in ast.walk(test)
     )
+
+
+def _only_identity(node: ast.Compare) -> bool:
+    return all(isinstance(operator, ast.Is | ast.IsNot | ast.In | ast.NotIn) for operator in node.ops)
 
 
 def _of_input(source: PythonSource, call: ast.Call, inputs: set[str]) -> bool:

@@ -9,6 +9,7 @@ from dice.kernels.deception.python_source import words
 
 _POINTERS = words("data_ptr const_data_ptr mutable_data_ptr unsafeGetTensorImpl storage")
 _NULLS = words("nullptr NULL 0")
+_NOT_VARIABLES = words("using typedef struct class namespace constexpr return template __shared__ __constant__")
 _COMPARISONS = words("< > <= >= == != %")
 _LOOKUPS = words("find count at contains emplace try_emplace")
 
@@ -81,10 +82,9 @@ def _lasting_names(tokens: list[Token]) -> set[str]:
 
 
 def _is_variable(statement: list[Token]) -> bool:
+    """Whether a statement declares something that can change: no type, no function, no constant."""
     texts = [item.text for item in statement]
-    if any(
-        text in ("using", "typedef", "struct", "class", "namespace", "const", "constexpr", "return") for text in texts
-    ):
+    if _NOT_VARIABLES & set(texts) or ("const" in texts and "*" not in texts):
         return False
     cut = texts.index("=") if "=" in texts else len(texts)
     return "(" not in texts[:cut] and sum(item.kind == "identifier" for item in statement[:cut]) >= 2
