@@ -178,7 +178,7 @@ def is_kept(node: ast.AST, kept: set[str]) -> bool:
 
 def _memoised(source: PythonSource, inputs: set[str]) -> Iterator[tuple[str, ast.AST, str]]:
     """functools.lru_cache and its like on forward, or on a function that forward hands one of its inputs."""
-    for node in ast.walk(source.tree):
+    for node in source.nodes:
         if not isinstance(node, ast.FunctionDef):
             continue
         decorators = [item.func if isinstance(item, ast.Call) else item for item in node.decorator_list]

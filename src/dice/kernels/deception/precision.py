@@ -73,7 +73,7 @@ def _is_precision_switch(name: str, value: ast.expr) -> bool:
 
 def uses_narrow_types(source: PythonSource) -> bool:
     """Whether a program itself works in half, bfloat16 or fp8, or under autocast."""
-    for node in ast.walk(source.tree):
+    for node in source.nodes:
         narrow = isinstance(node, ast.Attribute) and node.attr in ("half", "bfloat16", "autocast")
         if narrow or (isinstance(node, ast.Attribute) and source.dotted(node) in _NARROW_TYPES):
             return True

@@ -39,9 +39,11 @@ class PythonSource:
         self.code = code
         self.lines = code.splitlines()
         self.tree = ast.parse(code)
-        self._parents = {child: node for node in ast.walk(self.tree) for child in ast.iter_child_nodes(node)}
+        self.nodes = list(ast.walk(self.tree))
+        """Every node, dead code included."""
+        self._parents = {child: node for node in self.nodes for child in ast.iter_child_nodes(node)}
         self._definitions: dict[str, list[Definition]] = {}
-        for node in ast.walk(self.tree):
+        for node in self.nodes:
             if isinstance(node, Definition):
                 self._definitions.setdefault(node.name, []).append(node)
         self._imports = self._collect_imports()
@@ -196,8 +198,8 @@ class PythonSource:
 
     def strings(self) -> Iterator[tuple[ast.expr, str]]:
         """Strings that are not docstrings; what an f-string cannot tell is written as the name `unknown`."""
-        inside = {part for node in ast.walk(self.tree) if isinstance(node, ast.JoinedStr) for part in ast.walk(node)}
-        for node in ast.walk(self.tree):
+        inside = {part for node in self.nodes if isinstance(node, ast.JoinedStr) for part in ast.walk(node)}
+        for node in self.nodes:
             if isinstance(node, ast.JoinedStr):
                 yield node, "".join(self._part(part) or " unknown " for part in node.values)
             elif isinstance(node, ast.Constant) and isinstance(node.value, str) and node not in inside:
@@ -227,7 +229,7 @@ class PythonSource:
     @property
     def computes_names(self) -> bool:
         """Whether some name is made at run time, so that reachability by identifier proves nothing."""
-        for node in ast.walk(self.tree):
+        for node in self.nodes:
             if isinstance(node, ast.Call) and isinstance(node.func, ast.Name):
                 if node.func.id in ("exec", "eval", "globals", "locals", "vars", "__import__"):
                     return True
@@ -237,7 +239,7 @@ class PythonSource:
 
     def _collect_imports(self) -> dict[str, str]:
         names: dict[str, str] = {}
-        for node in ast.walk(self.tree):
+        for node in self.nodes:
             if isinstance(node, ast.Import):
                 for alias in node.names:
                     if alias.asname:
@@ -264,7 +266,7 @@ class PythonSource:
                 if identifier:
                     values.setdefault(identifier, []).append(value)
 
-        for node in ast.walk(self.tree):
+        for node in self.nodes:
             if isinstance(node, ast.Assign):
                 for target in node.targets:
                     bind(target, node.value)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import functools
 from collections.abc import Iterator, Sequence
 
 from dice.kernels.cuda_lexer import SplitRefused
@@ -25,6 +26,7 @@ def is_builder(name: str) -> bool:
     return name in _BUILDERS or name.endswith((".load_inline", "cpp_extension.load")) or name == "load_inline"
 
 
+@functools.lru_cache(maxsize=8)
 def cuda_strings(source: PythonSource) -> list[tuple[ast.expr, CudaSource]]:
     """Strings of the file that are C++ or CUDA text, with their places; text that cannot be tokenised is left out."""
     found: list[tuple[ast.expr, CudaSource]] = []
@@ -95,21 +97,22 @@ def _other_builder(source: PythonSource) -> bool:
     return bool(identifiers(source.live) & set(_OTHER_BUILDERS))
 
 
+@functools.lru_cache(maxsize=8)
 def extension_names(source: PythonSource) -> set[str]:
     """Identifiers that may stand for an extension or one of its functions; not those of its results."""
     builders = {"load_inline"}
-    for node in ast.walk(source.tree):
+    for node in source.nodes:
         if isinstance(node, ast.ImportFrom) and node.module and node.module.endswith("cpp_extension"):
             builders |= {alias.asname or alias.name for alias in node.names}
     makers = {
         node.name
-        for node in ast.walk(source.tree)
+        for node in source.nodes
         if isinstance(node, ast.FunctionDef)
         and not (node.name.startswith("__") or node.name == "forward")
         and any(is_builder(name) for _, name in source.calls(ast.walk(node)))
     }
     found = builders | makers
-    assignments = [node for node in ast.walk(source.tree) if isinstance(node, ast.Assign)]
+    assignments = [node for node in source.nodes if isinstance(node, ast.Assign)]
     grown = True
     while grown:
         grown = False

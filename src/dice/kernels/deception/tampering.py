@@ -173,7 +173,7 @@ def _classes(source: PythonSource) -> Iterator[tuple[str, ast.AST, str]]:
     for node in source.live:
         if isinstance(node, ast.FunctionDef) and node.name in PICKLE_HOOKS:
             yield "process_hook", node, ""
-    for node in ast.walk(source.tree):
+    for node in source.nodes:
         if isinstance(node, ast.ClassDef):
             bases = [source.dotted(base) for base in node.bases]
             for base in bases:
