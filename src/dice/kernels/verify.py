@@ -1,0 +1,215 @@
+"""`dice verify`: judge a folder or file of candidates and write one verdict per candidate and protocol.
+
+    dice verify --problems DIR --candidates DIR_OR_JSONL --backend cuda --protocol paper --out verdicts.jsonl
+
+Verdicts are appended to `OUT.partial` as they come, so a killed run resumes without losing or repeating one; the
+finished file is sorted by problem, sample and protocol, whatever order the workers finished in. Beside it: a manifest
+and, for problems that have a level and number, KernelBench's `eval_results.json`. The exit code is 0 whenever the
+harness worked, whatever the kernels did; 3 when a candidate was left with a `host_error` (run again to retry those).
+"""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from collections import Counter
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any
+
+from tqdm import tqdm
+
+from dice.config import load_config, spec_hash, stage_config, to_spec
+from dice.data.kernelbench import load_problem_folder
+from dice.data.mini import load_mini
+from dice.data.problem import Problem
+from dice.errors import DiceError, HarnessError
+from dice.jsonl import read_jsonl
+from dice.kernels.candidates import make_jobs, read_candidates
+from dice.kernels.grader import this_host
+from dice.kernels.job import Job, Judging, Limits
+from dice.kernels.kernelbench_results import write_eval_results
+from dice.kernels.pool import Pool
+from dice.kernels.verdict import Backend, Stage, Status, Verdict
+from dice.kernels.verdict_store import VerdictStore
+from dice.kernels.workers import Machine, chosen_gpus, workers
+from dice.manifest import Stopwatch, write_manifest
+
+
+@stage_config
+class VerifyConfig:
+    """One run of the verifier."""
+
+    candidates: str
+    """KernelBench run folder, or JSON lines (see dice.kernels.candidates)."""
+    out: str
+    """JSON lines of verdicts to write."""
+    problems: str | None = None
+    """Folder of problem files, JSON lines of problems, or `mini`; None when each candidate brings its own problem."""
+    backend: Backend = "cuda"
+    """Where candidates run; `cpu` executes CUDA kernels on the CPU and reports no speed."""
+    judging: Judging = Judging()
+    """Protocols, trials, timing."""
+    limits: Limits = Limits()
+    """What a candidate may use."""
+    machine: Machine = Machine()
+    """Workers, GPUs and caches: nothing here may change a verdict."""
+
+
+def load_problems(source: str, backend: Backend) -> list[Problem]:
+    """Problems from `mini` (at the back end's size), a folder in KernelBench's layout, or JSON lines of Problem."""
+    if source == "mini":
+        return load_mini("cpu" if backend == "cpu" else "gpu")
+    if source.endswith(".jsonl"):
+        return list(read_jsonl(source, Problem))
+    return load_problem_folder(source)
+
+
+def verify(config: VerifyConfig, progress: bool = True) -> list[Verdict]:
+    """Run the stage; returns all verdicts of the finished file.
+
+    Raises DiceError for input that cannot be used, HarnessError for a machine that cannot do the work.
+    """
+    watch = Stopwatch()
+    problems = load_problems(config.problems, config.backend) if config.problems else None
+    jobs = make_jobs(read_candidates(config.candidates), problems)
+    chosen_gpus(config.backend, config.machine)
+    spec = to_spec(config)
+    settings = spec_hash({key: spec[key] for key in ("backend", "judging", "limits")})
+    store = VerdictStore(config.out, settings, len(config.judging.protocols))
+    todo = store.missing(jobs)
+    try:
+        if todo:
+            verify_jobs(todo, config, store.add, progress)
+        verdicts = store.finish(jobs)
+    except OSError as error:
+        raise HarnessError(f"{config.out}: {error.strerror}; the verdicts so far are in {store.partial}.") from error
+    finally:
+        store.close()
+    inputs: list[str | Path] = [path for path in (config.candidates, config.problems or "") if Path(path).is_file()]
+    extra = {"settings": settings, "already_done": len(jobs) - len(todo), "statuses": count_statuses(verdicts)}
+    write_manifest(config.out, stage="verify", spec=spec, watch=watch, inputs=inputs, extra=extra)
+    write_eval_results(Path(config.out).with_suffix(".kernelbench"), verdicts)
+    store.discard_journal()
+    return verdicts
+
+
+def verify_jobs(
+    jobs: Sequence[Job], config: VerifyConfig, take: Callable[[list[Verdict]], None], progress: bool
+) -> None:
+    """Give `take` the verdicts of each job, in the order in which they are ready."""
+    counts: Counter[str] = Counter()
+    with_code = [job for job in jobs if job.code is not None]
+    with tqdm(total=len(jobs), desc="verify", unit="kernel", file=sys.stderr, disable=not progress) as bar:
+
+        def took(verdicts: list[Verdict]) -> None:
+            take(verdicts)
+            counts[verdicts[0].status] += 1
+            bar.set_postfix_str(", ".join(f"{status} {n}" for status, n in counts.most_common(4)), refresh=False)
+            bar.update()
+
+        for job in jobs:
+            if job.code is None:
+                took(failed_verdicts(job, "no_code", "extract", job.no_code_reason, config.judging, config.backend))
+        if not with_code:
+            return
+
+        def host_error(job: Job, text: str) -> list[Verdict]:
+            return failed_verdicts(job, "host_error", "build", text, config.judging, config.backend)
+
+        with (
+            workers(config.backend, config.judging, config.limits, config.machine, len(with_code)) as plans,
+            Pool(plans, host_error) as pool,
+        ):
+            for verdicts in pool.run(with_code):
+                took(verdicts)
+
+
+def failed_verdicts(
+    job: Job, status: Status, stage: Stage, message: str, judging: Judging, backend: Backend
+) -> list[Verdict]:
+    """Verdicts of a candidate that never ran: one per protocol."""
+    host = this_host()
+    return [
+        Verdict(
+            problem_id=job.problem_id,
+            sample=job.sample,
+            code_sha256=job.code_sha256,
+            status=status,
+            functional_status=status,
+            stage=stage,
+            message=message,
+            protocol=protocol,
+            backend=backend,
+            trials=0,
+            host=host,
+        )
+        for protocol in judging.protocols
+    ]
+
+
+def count_statuses(verdicts: Sequence[Verdict]) -> dict[str, dict[str, int]]:
+    """Protocol -> status -> number, most frequent first."""
+    counts: dict[str, Counter[str]] = {}
+    for verdict in verdicts:
+        counts.setdefault(verdict.protocol, Counter())[verdict.status] += 1
+    return {protocol: dict(counter.most_common()) for protocol, counter in counts.items()}
+
+
+def summary_lines(verdicts: Sequence[Verdict]) -> list[str]:
+    """The run's result by status, for people."""
+    lines = []
+    for protocol, counts in count_statuses(verdicts).items():
+        total = sum(counts.values())
+        lines.append(f"{protocol}: {total} candidates")
+        lines += [f"  {n:6d}  {100 * n / total:5.1f} %  {status}" for status, n in counts.items()]
+    return lines
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """The flags that users reach for; everything else is `--config FILE` and `--set key=value`."""
+    parser.add_argument("--candidates", help="KernelBench run folder, or JSON lines")
+    parser.add_argument("--problems", help="problem folder, problems.jsonl, or 'mini'; omit for self-contained pairs")
+    parser.add_argument("--out", help="verdicts.jsonl to write")
+    parser.add_argument("--backend", choices=["cuda", "cpu"])
+    parser.add_argument("--protocol", choices=["paper", "strict", "both"])
+    parser.add_argument("--trials", type=int, help="correctness trials per candidate")
+    parser.add_argument("--no-timing", action="store_true", help="correctness only")
+    parser.add_argument("--jobs", type=int, help="executors per GPU, or in all on the CPU")
+    parser.add_argument("--builders", type=int, help="CPU build workers")
+    parser.add_argument("--gpus", help="GPU indices, e.g. 0,1 (default: all)")
+    parser.add_argument("--cache", help="build cache folder")
+    parser.add_argument("--config", help="YAML with any field of VerifyConfig")
+    parser.add_argument("--set", action="append", default=[], metavar="KEY=VALUE", help="override one field")
+    parser.add_argument("--quiet", action="store_true", help="no progress bar")
+
+
+def config_from(args: argparse.Namespace) -> VerifyConfig:
+    """Flags over `--set` over `--config` over defaults."""
+    flags: dict[str, Any] = {
+        "candidates": args.candidates,
+        "problems": args.problems,
+        "out": args.out,
+        "backend": args.backend,
+        "judging.protocols": {"both": ["paper", "strict"], None: None}.get(args.protocol, [args.protocol]),
+        "judging.correctness_trials": args.trials,
+        "judging.measure_time": False if args.no_timing else None,
+        "machine.jobs": args.jobs,
+        "machine.builders": args.builders,
+        "machine.gpus": None if args.gpus is None else [part for part in args.gpus.split(",") if part],
+        "machine.cache": args.cache,
+    }
+    return load_config(VerifyConfig, args.config, args.set, {k: v for k, v in flags.items() if v is not None})
+
+
+def run(args: argparse.Namespace) -> int:
+    """Entry point of `dice verify`."""
+    config = config_from(args)
+    verdicts = verify(config, progress=not args.quiet)
+    print("\n".join(summary_lines(verdicts)))
+    failed = sum(verdict.status == "host_error" for verdict in verdicts)
+    if failed:
+        raise HarnessError(f"{failed} verdicts are host errors (their messages are in {config.out}); run again.")
+    if not verdicts:
+        raise DiceError(f"{config.candidates}: nothing to verify.")
+    return 0

@@ -1,0 +1,167 @@
+"""What the pool's workers are on this machine: how many, on which GPUs, with which caches, and what they do."""
+
+from __future__ import annotations
+
+import contextlib
+import functools
+import os
+import shutil
+from collections.abc import Iterator
+from pathlib import Path
+
+from dice.config import stage_config
+from dice.errors import DiceError
+from dice.kernels.build import Builder
+from dice.kernels.grader import Executor, Prebuilder
+from dice.kernels.job import Job, Judging, Limits
+from dice.kernels.pool import WorkerPlan
+from dice.kernels.verdict import Backend, Verdict
+from dice.kernels.zygote import Zygote
+from dice.manifest import visible_gpus
+
+EXECUTORS_PER_GPU = 6
+"""Enough to keep the driver's one-at-a-time context creation busy (docs/verifier.md)."""
+STUCK_SLACK_S = 120.0
+"""A worker that outlives all of a candidate's own limits by this long is replaced."""
+
+
+@stage_config
+class Machine:
+    """Workers, GPUs and caches: nothing here may change a verdict."""
+
+    jobs: int | None = None
+    """Executors per GPU, or in all on the CPU back end; None: 6 per GPU, or one per core."""
+    builders: int | None = None
+    """CPU build workers; None: one per core with `cuda`, none with `cpu`, where the executors build."""
+    gpus: tuple[int, ...] | None = None
+    """Indices of the GPUs to use; None: all."""
+    arch: str | None = None
+    """CUDA architecture to build for, e.g. `9.0`; None: the GPU's own."""
+    cache: str | None = None
+    """Folder of the build cache, shared by runs and machines; None: `$XDG_CACHE_HOME/dice/builds`."""
+    cache_gib: float = 20.0
+    """Size above which the least recently used builds are evicted."""
+    audit_share: float = 0.0
+    """Share of builds that the stock route builds as well, to be compared; a difference is an alarm."""
+
+
+def cache_folder(machine: Machine) -> Path:
+    """Where builds are kept."""
+    if machine.cache is not None:
+        return Path(machine.cache).resolve()
+    return Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "dice" / "builds"
+
+
+def cores() -> int:
+    """Cores that this process may use."""
+    return len(os.sched_getaffinity(0))
+
+
+def chosen_gpus(backend: Backend, machine: Machine) -> list[int]:
+    """GPU indices to use; raises DiceError for a machine that lacks what the back end needs."""
+    if shutil.which("g++") is None:
+        raise DiceError("no C++ compiler: install g++ and put it on the PATH.")
+    if backend == "cpu":
+        return []
+    found = len(visible_gpus())
+    if not found:
+        raise DiceError("--backend cuda needs an NVIDIA GPU and its driver (nvidia-smi lists none); try --backend cpu.")
+    unknown = [index for index in machine.gpus or () if not 0 <= index < found]
+    if unknown:
+        raise DiceError(f"--gpus names GPU {unknown[0]}, but this machine has {found} (0 to {found - 1}).")
+    return list(machine.gpus) if machine.gpus is not None else list(range(found))
+
+
+def make_builder(backend: Backend, limits: Limits, machine: Machine) -> Builder:
+    """The builder of one worker; all workers share its cache folder."""
+    return Builder(
+        cache_folder(machine),
+        backend,
+        arch=machine.arch,
+        timeout_s=limits.build_timeout_s,
+        max_cache_gib=machine.cache_gib,
+        audit_share=machine.audit_share,
+    )
+
+
+@contextlib.contextmanager
+def workers(
+    backend: Backend, judging: Judging, limits: Limits, machine: Machine, n_jobs: int
+) -> Iterator[list[WorkerPlan]]:
+    """Prepare the machine, start the zygote, and yield the plans of the pool.
+
+    Raises DiceError or HarnessError for a machine that cannot do the work.
+    """
+    gpus = chosen_gpus(backend, machine)
+    builder = make_builder(backend, limits, machine)
+    builder.prepare()
+    with Zygote(visible=builder.visible_folders()) as zygote:
+        yield list(_plans(backend, judging, limits, machine, n_jobs, gpus, zygote))
+
+
+def _plans(
+    backend: Backend,
+    judging: Judging,
+    limits: Limits,
+    machine: Machine,
+    n_jobs: int,
+    gpus: list[int],
+    zygote: Zygote,
+) -> Iterator[WorkerPlan]:
+    common = {"backend": backend, "judging": judging, "limits": limits, "machine": machine, "zygote": zygote}
+    timeout_s = limits.total_timeout_s + limits.build_timeout_s + STUCK_SLACK_S
+    default = cores() if backend == "cuda" else 0
+    builders = min(default if machine.builders is None else machine.builders, n_jobs)
+    if builders:
+        yield WorkerPlan("build", builders, functools.partial(BuildHandler, **common), timeout_s)
+    if backend == "cpu":
+        count = min(machine.jobs or cores(), n_jobs)
+        yield WorkerPlan("execute", count, functools.partial(ExecuteHandler, gpu=0, **common), 2 * timeout_s)
+        return
+    for gpu in gpus:
+        count = min(machine.jobs or EXECUTORS_PER_GPU, n_jobs)
+        yield WorkerPlan("execute", count, functools.partial(ExecuteHandler, gpu=gpu, **common), 2 * timeout_s)
+
+
+class BuildHandler:
+    """Imports candidates without a GPU: warms the build cache, settles what cannot be built."""
+
+    def __init__(
+        self, index: int, *, backend: Backend, judging: Judging, limits: Limits, machine: Machine, zygote: Zygote
+    ) -> None:
+        del index
+        self._prebuilder = Prebuilder(zygote, make_builder(backend, limits, machine), backend, limits, judging)
+
+    def handle(self, job: Job) -> list[Verdict] | None:
+        """None: the candidate goes on to an executor."""
+        return self._prebuilder.prebuild(job)
+
+    def close(self) -> None:
+        """Nothing outlives a job."""
+
+
+class ExecuteHandler:
+    """Verifies candidates on one GPU, or on the CPU."""
+
+    def __init__(
+        self,
+        index: int,
+        *,
+        gpu: int,
+        backend: Backend,
+        judging: Judging,
+        limits: Limits,
+        machine: Machine,
+        zygote: Zygote,
+    ) -> None:
+        del index
+        builder = make_builder(backend, limits, machine)
+        self._executor = Executor(zygote, builder, backend, gpu, limits, judging)
+
+    def handle(self, job: Job) -> list[Verdict]:
+        """The candidate's final verdicts."""
+        return self._executor.verify(job)
+
+    def close(self) -> None:
+        """Release the GPU."""
+        self._executor.close()

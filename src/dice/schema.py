@@ -1,0 +1,54 @@
+"""`dice schema`: the published JSON Schemas of the files between stages and of the stages' configuration.
+
+They are generated from the code; a test keeps the copies under docs/schema/ equal to it.
+"""
+
+from __future__ import annotations
+
+import argparse
+import importlib
+import json
+from pathlib import Path
+from typing import Any
+
+from pydantic import TypeAdapter
+
+from dice.errors import DiceError
+from dice.jsonl import atomic_writer
+
+ROWS = {
+    "verdict": "dice.kernels.verdict:Verdict",
+    "problem": "dice.data.problem:Problem",
+    "pair": "dice.data.pair:Pair",
+    "manifest": "dice.manifest:Manifest",
+    "verify_config": "dice.kernels.verify:VerifyConfig",
+}
+
+
+def schemas() -> dict[str, dict[str, Any]]:
+    """Name -> JSON Schema of every published row and configuration type."""
+    found = {}
+    for name, place in ROWS.items():
+        module, _, attribute = place.partition(":")
+        found[name] = TypeAdapter(getattr(importlib.import_module(module), attribute)).json_schema()
+    return found
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Where to write."""
+    parser.add_argument("--out", default="docs/schema", help="folder for NAME.schema.json")
+    parser.add_argument("--check", action="store_true", help="write nothing; fail when a file differs from the code")
+
+
+def run(args: argparse.Namespace) -> int:
+    """Entry point of `dice schema`."""
+    folder = Path(args.out)
+    for name, schema in schemas().items():
+        path = folder / f"{name}.schema.json"
+        text = json.dumps(schema, indent=2, sort_keys=True) + "\n"
+        if not args.check:
+            with atomic_writer(path) as stream:
+                stream.write(text)
+        elif not path.exists() or path.read_text(encoding="utf-8") != text:
+            raise DiceError(f"{path}: differs from the code; run `dice schema` and commit the result.")
+    return 0
