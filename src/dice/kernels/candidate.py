@@ -16,7 +16,6 @@ import importlib.util
 import os
 import socket
 import sys
-import threading
 import traceback
 from contextlib import ExitStack
 from types import ModuleType
@@ -31,6 +30,7 @@ from dice.kernels.audit import AuditTrail, ExceptionTrace
 from dice.kernels.call_timer import CallTimer
 from dice.kernels.channel import Channel, ChannelClosed
 from dice.kernels.cuda_runtime import CudaError, CudaRuntime
+from dice.kernels.extension_proxy import BUILD_KEY, ExtensionProxy
 from dice.kernels.linux import perturb_malloc
 from dice.kernels.sandbox import SandboxSpec
 from dice.kernels.shared_memory import SharedBuffer
@@ -63,7 +63,7 @@ def serve(sock: socket.socket, spec: SandboxSpec, scratch: str) -> None:
         try:
             reply = {"ok": True, **runner.handle(request, fds)}
         except BaseException as error:  # noqa: BLE001 - whatever the candidate throws is the answer
-            reply = {"ok": False, "error": runner.describe(error)}
+            reply = {"ok": False, "error": runner.describe(error), "facts": runner.facts()}
         finally:
             for fd in fds:
                 os.close(fd)
@@ -77,7 +77,7 @@ class Runner:
         self._channel = channel
         self._scratch = scratch
         self._path = f"{scratch}/home/{MODULE_NAME}.py"
-        self._lock = threading.RLock()
+        self._extensions = ExtensionProxy(self._ask)
         self._device = torch.device("cpu")
         self._cuda: CudaRuntime | None = None
         self._module: ModuleType | None = None
@@ -104,6 +104,7 @@ class Runner:
             self._timer = CallTimer(self._cuda, self._device)
         with open(self._path, "w", encoding="utf-8") as stream:
             stream.write(code)
+        self._extensions.install()
         self._facts["threads_before"] = probes.os_threads()
         self._before = probes.snapshot()
         self._trail.install()
@@ -118,7 +119,7 @@ class Runner:
         finally:
             self._changes += probes.compare(self._before, "import")
         self._module = module
-        return {"has_model": isinstance(getattr(module, "ModelNew", None), type)}
+        return {"has_model": isinstance(getattr(module, "ModelNew", None), type), "facts": self.facts()}
 
     def _do_init(self, fds: list[int], header: values.Header, seed: int) -> dict[str, Any]:
         init_inputs = self._receive(header, fds)
@@ -134,7 +135,8 @@ class Runner:
         finally:
             self._changes += probes.compare(before, "init")
         state = self._model.state_dict()
-        return {"state": {name: list(tensor.shape) for name, tensor in state.items() if torch.is_tensor(tensor)}}
+        shapes = {name: list(tensor.shape) for name, tensor in state.items() if torch.is_tensor(tensor)}
+        return {"state": shapes, "facts": self.facts()}
 
     def _do_weights(self, fds: list[int], header: values.Header) -> dict[str, Any]:
         state = self._receive(header, fds)
@@ -168,6 +170,8 @@ class Runner:
     def _do_forward(self, fds: list[int], slot: int, seed: int, watch: bool) -> dict[str, Any]:
         inputs = self._inputs[slot]
         previous, self._outputs = self._outputs, None
+        if "launches_init" not in self._facts:
+            self._facts["launches_init"] = self._extensions.launches()
         self._poison(inputs)
         torch.manual_seed(seed)
         before = probes.snapshot()
@@ -179,6 +183,7 @@ class Runner:
             stack.enter_context(torch.no_grad())
             stack.enter_context(self._trail.phase("forward"))
             if watch:
+                self._extensions.start_counting()
                 stack.enter_context(hidden)
                 stack.enter_context(operators)
             outputs = self._model(*inputs)
@@ -188,10 +193,17 @@ class Runner:
         self._changes += probes.compare(before, "forward")
         facts: dict[str, Any] = {"outputs": probes.output_facts(outputs, inputs, self._model, previous).model_dump()}
         if watch:
+            self._facts["launches"] = self._extensions.launches()
+            self._facts["failed_launches"] = self._extensions.failed_launches()
+            self._extensions.keep_calls()
             facts["hidden_exceptions"] = hidden.hidden
             facts["operators"] = {name: use.model_dump() for name, use in operators.ops.items()}
         self._outputs = outputs
         return {**self._offer(outputs), "facts": facts}
+
+    def _do_launching(self, fds: list[int], on: bool) -> dict[str, Any]:
+        self._extensions.set_launches(on)
+        return {}
 
     def _do_offer_inputs(self, fds: list[int], slot: int) -> dict[str, Any]:
         return self._offer(list(self._inputs[slot]))
@@ -229,15 +241,23 @@ class Runner:
         return {"times": times}
 
     def _do_report(self, fds: list[int]) -> dict[str, Any]:
-        return {
-            "facts": {
-                **self._facts,
-                "changes": [change.model_dump() for change in self._changes],
-                "accesses": [access.model_dump() for access in self._trail.accesses()],
-            }
-        }
+        return {"facts": self.facts()}
 
     # ---- pieces ----
+
+    def facts(self) -> dict[str, Any]:
+        """What this process saw so far, for the evidence."""
+        return {
+            **self._facts,
+            "changes": [change.model_dump() for change in self._changes],
+            "accesses": [access.model_dump() for access in self._trail.accesses()],
+            "extensions": self._extensions.uses(),
+        }
+
+    def _ask(self, message: dict[str, Any]) -> tuple[dict[str, Any], list[int]]:
+        """Ask the grader something while its own request is still open."""
+        self._channel.send(message)
+        return self._channel.receive()
 
     def _receive(self, header: values.Header, fds: list[int]) -> Any:
         """Rebuild a value of the grader's on the device, in memory of this process."""
@@ -301,7 +321,7 @@ class Runner:
         for _ in range(20):
             if error is None:
                 return None
-            if (key := getattr(error, "_dice_build_key", None)) is not None:
+            if (key := getattr(error, BUILD_KEY, None)) is not None:
                 return str(key)
             error = error.__cause__ or error.__context__
         return None

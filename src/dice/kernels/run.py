@@ -25,7 +25,7 @@ from dice.kernels.evidence import ExtensionUse, Phase, RunEvidence
 from dice.kernels.extension import BuildResult, ExtensionRequest
 from dice.kernels.gpu_slot import GpuSlot
 from dice.kernels.job import Job, Judging, Limits
-from dice.kernels.observation import experiment, experiment_without_kernels, observe
+from dice.kernels.observation import experiment, experiment_without_kernels, observe, take_facts
 from dice.kernels.record import Record, worse
 from dice.kernels.reference import Reference, Seeds, kept_flags, to_device
 from dice.kernels.sandbox import SandboxSpec
@@ -85,6 +85,7 @@ def run_candidate(place: Place, reference: Reference, job: Job, seeds: Seeds, al
                 run.start()
                 run.import_code(job.code or "")
                 run.make_model(seeds.weights)
+                run.refuse_what_cannot_run_here()
                 run.try_inputs()
                 if run.standing():
                     observe(run)
@@ -99,6 +100,7 @@ def run_candidate(place: Place, reference: Reference, job: Job, seeds: Seeds, al
                 run.enter("done", run.evidence.reached)
         except CandidateRaised as failure:
             record.on_gpu = failure.error.out_of_memory == "gpu"
+            take_facts(run, failure.facts)
             record.fail(failure.status, failure.args[0])
         except CandidateFailure as failure:
             record.fail(failure.status, failure.args[0])
@@ -205,6 +207,7 @@ class CandidateRun:
                 )
             except CandidateRaised as failure:
                 raise self._import_failure(failure) from None
+        take_facts(self, reply.get("facts"))
         if not reply.get("has_model"):
             raise CandidateFailure("import_error", "defines no class ModelNew")
 
@@ -216,9 +219,11 @@ class CandidateRun:
             init_inputs = self.reference.init_inputs(seed)
             try:
                 limit_s = self.left_s(self.place.limits.import_timeout_s)
-                return self.session.send_value("init", init_inputs, limit_s, seed=seed).get("state")
+                reply = self.session.send_value("init", init_inputs, limit_s, seed=seed)
             except CandidateRaised as failure:
                 raise self._build_failure(failure) or failure from None
+        take_facts(self, reply.get("facts"))
+        return reply.get("state")
 
     def make_model(self, seed: int) -> None:
         """A new ModelNew with the reference's weights where they fit, else with those that the seed gave it."""
@@ -235,7 +240,7 @@ class CandidateRun:
         built = self._build_failure(failure)
         if built is not None or failure.status != "runtime_error" or failure.error.exit:
             return built or failure
-        return CandidateRaised("import_error", failure.error)
+        return CandidateRaised("import_error", failure.error, failure.facts)
 
     def _build_failure(self, failure: CandidateRaised) -> CandidateFailure | None:
         """The refusal of a build, when that is the error which ended the candidate."""
@@ -273,6 +278,13 @@ class CandidateRun:
             raise HarnessError(f"The builder failed: {result.message[:500]}")
         fd = os.open(result.path, os.O_RDONLY | os.O_CLOEXEC) if result.path else None
         return {"result": result.model_dump()}, fd
+
+    def refuse_what_cannot_run_here(self) -> None:
+        """A build that the CPU back end lacks is final, also when the candidate goes on without it."""
+        for build in self.record.builds:
+            if build.status == "unsupported_on_cpu":
+                self.record.stage = "build"
+                raise CandidateFailure("unsupported_on_cpu", build.message)
 
     # ---- trials ----
 

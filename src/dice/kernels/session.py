@@ -67,11 +67,12 @@ class CandidateError(BaseModel):
 
 
 class CandidateRaised(CandidateFailure):
-    """The candidate's code raised; `error` has the details."""
+    """The candidate's code raised; `error` has the details, `facts` what its process saw until then."""
 
-    def __init__(self, status: Status, error: CandidateError) -> None:
+    def __init__(self, status: Status, error: CandidateError, facts: Any = None) -> None:
         super().__init__(status, error.sentence)
         self.error = error
+        self.facts = facts
 
 
 class Session:
@@ -150,8 +151,8 @@ class Session:
         except ValidationError as problem:
             raise ChannelGarbage(f"a reply without result or error ({problem.error_count()} faults)") from problem
         if error.exit:
-            raise CandidateRaised("runtime_error", error.model_copy(update={"type": "sys.exit"}))
-        raise CandidateRaised("out_of_memory" if error.out_of_memory else "runtime_error", error)
+            error = error.model_copy(update={"type": "sys.exit"})
+        raise CandidateRaised("out_of_memory" if error.out_of_memory else "runtime_error", error, reply.get("facts"))
 
     def _build(self, message: dict[str, Any]) -> None:
         if self._answer_build is None:

@@ -27,6 +27,7 @@ import tempfile
 import threading
 import time
 import traceback
+from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -60,8 +61,8 @@ class Zygote:
     `visible`: further folders that candidates may read (the build's support libraries, never results or inputs).
     """
 
-    def __init__(self, visible: tuple[str, ...] = ()) -> None:
-        self._visible = visible
+    def __init__(self, visible: Iterable[str | Path] = ()) -> None:
+        self._visible = tuple(map(str, visible))
         self._directory = tempfile.mkdtemp(prefix="dice-zygote-")
         os.chmod(self._directory, 0o711)  # without a jail, candidates of other users have their scratch folders below
         self._owner = os.getpid()
