@@ -1,7 +1,6 @@
 import hashlib
 import json
 import random
-import time
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -114,16 +113,13 @@ def published(tmp_path_factory):
             verdicts.append(verdict(problem.id, code, *failure, attempt))
     write_jsonl(folder / "structural.jsonl", rows)
     write_jsonl(folder / "verdicts.jsonl", verdicts)
-    other = Problem(id="level1/1_Other", level=1, number=1, name="Other", code=pytorch("other"), version="t")
-    write_jsonl(folder / "benchmark.jsonl", [other])
     return folder
 
 
 def test_the_three_published_sizes_come_out(published, tmp_path):
-    started = time.monotonic()
     arguments = ["curate", "--concur", str(published / "concur.arrow"), "--cudallm", str(published / "cudallm.parquet")]
     arguments += ["--structural", str(published / "structural.jsonl"), "--verdicts", str(published / "verdicts.jsonl")]
-    arguments += ["--benchmark", str(published / "benchmark.jsonl"), "--no-execute", "--quiet", "--out", str(tmp_path)]
+    arguments += ["--set", "benchmarks=[]", "--no-execute", "--quiet", "--out", str(tmp_path)]
     assert main(arguments) == 0
     report = json.loads((tmp_path / "report.json").read_text())
     assert report["sizes_by_threshold"] == {
@@ -143,7 +139,6 @@ def test_the_three_published_sizes_come_out(published, tmp_path):
         "<1.0": True, "1.0-1.5": False, "1.5-2.0": False, "2.0-2.5": True, "2.5-3.0": True, ">3.0": True,
     }  # fmt: skip
     assert all(abs(shares[name] - value) <= 0.45 for name, value in paper.items())
-    assert time.monotonic() - started < 60
 
 
 def small(tmp_path, programs, verdicts, **change):
@@ -292,7 +287,6 @@ def test_through_the_real_verifier_on_the_cpu(tmp_path):
     write_jsonl(tmp_path / "structural.jsonl", [tried])
     arguments = ["curate", "--pairs", str(tmp_path / "pairs.jsonl"), "--structural", str(tmp_path / "structural.jsonl")]
     arguments += ["--backend", "cpu", "--quiet", "--out", str(tmp_path / "out"), "--set", "unmeasured=keep"]
-    arguments += ["--set", f"machine.cache={tmp_path / 'cache'}"]
     assert main(arguments) == 0
     kept = {pair.id: pair for pair in read_jsonl(tmp_path / "out" / "pairs.jsonl", Pair)}
     assert set(kept) == {"right", "structural/square"}
