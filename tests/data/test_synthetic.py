@@ -231,7 +231,7 @@ def test_unfused_programs_have_a_kernel_for_each_operator() -> None:
     config = with_changes(NANO, fused_share=0.0, level_weights=(0, 1, 0))
     for pair in pairs(config, 2, 60):
         assert len(pair.origin["styles"]) == len(pair.origin["families"])
-    fused = [pair for pair in pairs(with_changes(config, fused_share=1.0), 2, 60)]
+    fused = list(pairs(with_changes(config, fused_share=1.0), 2, 60))
     assert any(len(pair.origin["styles"]) == 1 and len(pair.origin["families"]) >= 3 for pair in fused)
 
 

@@ -206,7 +206,7 @@ def squeeze_excite(b: Builder) -> None:
     h = reduction.reduction(b, x, "mean") if not b.draw.small else _mean(b, x)
     h = activate(b, contraction.linear(b, _as_rows(h), max(2, channels // 2), "squeeze", bias=True), "relu")
     h = contraction.linear(b, h, channels, "excite", bias=True)
-    h = activate(b, h, "sigmoid")
+    h = b.step("sigmoid", "torch.sigmoid({0})", Map(pointwise.TABLE["sigmoid"].cuda), [h])
     code = "{0} * {1}[:, :, None, None]"
     b.step("channel_scale", code, Map("{v} * {y}", {"y": Operand(h, "row")}), [x, h])
 
