@@ -26,20 +26,22 @@ class AutoregressiveConfig:
 class ChooseNext:
     """The next token of each row."""
 
-    synchronises = False
-
     def __init__(self, config: AutoregressiveConfig, mask_id: int | None = None) -> None:
         self.config = config
         self.mask_id = mask_id
 
+    @property
+    def synchronises(self) -> bool:
+        """Never."""
+        return False
+
     def __call__(self, logits: Tensor, ids: Tensor, quota: Tensor, uniform: Tensor) -> tuple[Tensor, Tensor, Tensor]:
-        del quota
         if self.mask_id is not None:
             logits[..., self.mask_id] = float("-inf")
         token, confidence = draw(logits, uniform, self.config.sampling)
-        return token, confidence, self.accept(confidence, ids)
+        return token, confidence, self.accept(confidence, ids, quota)
 
-    def accept(self, confidence: Tensor, ids: Tensor, quota: Tensor | None = None) -> Tensor:
+    def accept(self, confidence: Tensor, ids: Tensor, quota: Tensor) -> Tensor:
         """Every choice is kept."""
         del confidence, quota
         return torch.ones_like(ids, dtype=torch.bool)

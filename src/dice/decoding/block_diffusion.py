@@ -54,7 +54,7 @@ class ChooseMasks:
 
     def __init__(self, config: BlockDiffusionConfig, mask_id: int) -> None:
         self.config = config
-        self.mask_id = mask_id
+        self.mask_id: int | None = mask_id
 
     @property
     def synchronises(self) -> bool:

@@ -11,6 +11,7 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
+from dice.decoding.sampling import SamplingConfig
 from dice.model.cache import CachedAttention, KVCache
 from dice.model.transformer import Transformer
 
@@ -46,8 +47,33 @@ class StepResult:
     accepted: NDArray[np.bool_]
 
 
+class Decoding(Protocol):
+    """What every decoding configuration has."""
+
+    @property
+    def sampling(self) -> SamplingConfig:
+        """How a token is drawn."""
+        ...
+
+
 class Choose(Protocol):
     """Tokens, log-confidences and acceptance [n, T] from fp32 logits [n, T, vocab]."""
+
+    mask_id: int | None
+
+    @property
+    def config(self) -> Decoding:
+        """How tokens are drawn."""
+        ...
+
+    @property
+    def synchronises(self) -> bool:
+        """Whether a call waits for the device, so that it cannot be part of a CUDA graph."""
+        ...
+
+    def accept(self, confidence: Tensor, ids: Tensor, quota: Tensor) -> Tensor:
+        """Boolean [n, T]: which positions keep their choice."""
+        ...
 
     def __call__(self, logits: Tensor, ids: Tensor, quota: Tensor, uniform: Tensor) -> tuple[Tensor, Tensor, Tensor]:
         """ids [n, T], quota [n], uniform [n, T]; graph-safe unless `synchronises`."""

@@ -1,0 +1,363 @@
+# pyright: reportCallIssue=false, reportArgumentType=false, reportGeneralTypeIssues=false
+# pyright: reportMissingImports=false, reportIndexIssue=false
+# (the launchers of Triton kernels have no static types)
+"""Triton kernels of a decoding forward. Every function takes and returns torch tensors and has a plain equivalent.
+
+What bounds decoding: bytes of weights at small batches, bytes of keys and values and products at large ones, and the
+number of kernels everywhere. So norms, residuals and the gate are parts of the small products, heads are normed,
+rotated and stored in one pass, and attention reads each sequence's cache exactly as far as it is filled.
+"""
+
+from __future__ import annotations
+
+import torch
+import triton
+import triton.language as tl
+from torch import Tensor
+
+KEYS = 64
+"""Keys per step of the attention loop."""
+
+
+@triton.jit
+def _small_product(
+    x, w, out, norm, residual, M, N, K, eps,
+    ROWS: tl.constexpr, COLS: tl.constexpr, DEPTH: tl.constexpr,
+    NORM: tl.constexpr, GATED: tl.constexpr, RESIDUAL: tl.constexpr, PRECISION: tl.constexpr,
+):  # fmt: skip
+    row = tl.arange(0, ROWS)
+    column = tl.program_id(0) * COLS + tl.arange(0, COLS)
+    inside = column < N
+    total = tl.zeros((ROWS, COLS), tl.float32)
+    second = tl.zeros((ROWS, COLS), tl.float32)
+    squares = tl.zeros((ROWS,), tl.float32)
+    for start in range(0, K, DEPTH):
+        depth = start + tl.arange(0, DEPTH)
+        a = tl.load(x + row[:, None] * K + depth[None, :], mask=(row < M)[:, None] & (depth < K)[None, :], other=0.0)
+        if NORM:
+            wide = a.to(tl.float32)
+            squares += tl.sum(wide * wide, 1)
+            a = (wide * tl.load(norm + depth, mask=depth < K, other=0.0).to(tl.float32)[None, :]).to(a.dtype)
+        where = column.to(tl.int64)[:, None] * K + depth[None, :]
+        mask = inside[:, None] & (depth < K)[None, :]
+        total = tl.dot(a, tl.trans(tl.load(w + where, mask=mask, other=0.0)), total, input_precision=PRECISION)
+        if GATED:
+            b = tl.load(w + where + N.to(tl.int64) * K, mask=mask, other=0.0)
+            second = tl.dot(a, tl.trans(b), second, input_precision=PRECISION)
+    if NORM:
+        scale = tl.rsqrt(squares / K + eps)
+        total *= scale[:, None]
+        second *= scale[:, None]
+    if GATED:
+        total = total * tl.sigmoid(total) * second
+    target = row[:, None] * N + column[None, :]
+    mask = (row < M)[:, None] & inside[None, :]
+    if RESIDUAL:
+        total += tl.load(residual + target, mask=mask, other=0.0).to(tl.float32)
+    tl.store(out + target, total.to(out.dtype.element_ty), mask=mask)
+
+
+SMALL_ROWS = 64
+"""Rows up to which `small_product` works."""
+SMALL_SHAPES = ((16, 256, 4, 4), (32, 128, 4, 5), (32, 256, 8, 3), (64, 128, 4, 4), (16, 512, 4, 3))
+"""(columns, depth, warps, stages) of one program; which is best is measured (dice.decoding.products)."""
+
+
+def small_product(
+    x: Tensor,
+    w: Tensor,
+    *,
+    norm: Tensor | None = None,
+    eps: float = 0.0,
+    gated: bool = False,
+    residual: Tensor | None = None,
+    shape: tuple[int, int, int, int] = SMALL_SHAPES[0],
+) -> Tensor:
+    """rms_norm(x) @ w.T (+ residual) for few rows: x [rows, depth], w [columns, depth].
+
+    `gated`: w holds gate and up one under the other, and the result is silu(gate) * up, [rows, columns / 2].
+    """
+    rows, depth = x.shape
+    columns = w.shape[0] // 2 if gated else w.shape[0]
+    out = torch.empty((rows, columns), dtype=x.dtype, device=x.device)
+    cols, block_depth, warps, stages = shape
+    _small_product[(triton.cdiv(columns, cols),)](
+        x, w, out, norm, residual, rows, columns, depth, eps,
+        ROWS=max(16, triton.next_power_of_2(rows)), COLS=cols, DEPTH=block_depth,
+        NORM=norm is not None, GATED=gated, RESIDUAL=residual is not None, PRECISION=_precision(x),
+        num_warps=warps, num_stages=stages,
+    )  # fmt: skip
+    return out
+
+
+def _precision(x: Tensor) -> str:
+    return "ieee" if x.dtype == torch.float32 else "tf32"  # 16-bit products do not look at it
+
+
+@triton.jit
+def _add_rms_norm(x, delta, weight, total, out, size, eps, ADD: tl.constexpr, BLOCK: tl.constexpr):
+    row = tl.program_id(0).to(tl.int64) * size
+    place = tl.arange(0, BLOCK)
+    mask = place < size
+    value = tl.load(x + row + place, mask=mask, other=0.0)
+    if ADD:
+        value = (value.to(tl.float32) + tl.load(delta + row + place, mask=mask, other=0.0).to(tl.float32)).to(
+            value.dtype
+        )
+        tl.store(total + row + place, value, mask=mask)
+    wide = value.to(tl.float32)
+    wide *= tl.rsqrt(tl.sum(wide * wide, 0) / size + eps)
+    scaled = wide * tl.load(weight + place, mask=mask, other=0.0).to(tl.float32)
+    tl.store(out + row + place, scaled.to(out.dtype.element_ty), mask=mask)
+
+
+def add_rms_norm(x: Tensor, delta: Tensor | None, weight: Tensor, eps: float) -> tuple[Tensor, Tensor]:
+    """(x + delta, its RMS norm), each [rows, size]."""
+    rows, size = x.shape
+    out = torch.empty_like(x)
+    total = torch.empty_like(x) if delta is not None else x
+    block = triton.next_power_of_2(size)
+    _add_rms_norm[(rows,)](
+        x,
+        delta,
+        weight,
+        total,
+        out,
+        size,
+        eps,
+        ADD=delta is not None,
+        BLOCK=block,
+        num_warps=min(8, max(1, block // 512)),
+    )
+    return total, out
+
+
+@triton.jit
+def _gate(gate_up, out, size, BLOCK: tl.constexpr):
+    row = tl.program_id(0).to(tl.int64)
+    place = tl.program_id(1) * BLOCK + tl.arange(0, BLOCK)
+    mask = place < size
+    gate = tl.load(gate_up + row * 2 * size + place, mask=mask, other=0.0).to(tl.float32)
+    up = tl.load(gate_up + row * 2 * size + size + place, mask=mask, other=0.0).to(tl.float32)
+    tl.store(out + row * size + place, (gate * tl.sigmoid(gate) * up).to(out.dtype.element_ty), mask=mask)
+
+
+def gate(gate_up: Tensor) -> Tensor:
+    """silu(first half) * second half of [rows, 2 size]."""
+    rows, both = gate_up.shape
+    out = torch.empty((rows, both // 2), dtype=gate_up.dtype, device=gate_up.device)
+    _gate[(rows, triton.cdiv(both // 2, 1024))](gate_up, out, both // 2, BLOCK=1024)
+    return out
+
+
+@triton.jit
+def _store_heads(
+    qkv, query, key_cache, value_cache, q_norm, k_norm, cos, sin, positions, slots, slot_stride, head_stride, eps,
+    HEADS: tl.constexpr, KV_HEADS: tl.constexpr, DIM: tl.constexpr,
+):  # fmt: skip
+    row = tl.program_id(0).to(tl.int64)
+    head = tl.program_id(1)
+    place = tl.arange(0, DIM // 2)
+    source = qkv + (row * (HEADS + 2 * KV_HEADS) + head) * DIM
+    first = tl.load(source + place).to(tl.float32)
+    second = tl.load(source + DIM // 2 + place).to(tl.float32)
+    position = tl.load(positions + row).to(tl.int64)
+    target = query + (row * HEADS + head) * DIM
+    if head >= HEADS:
+        kv_head = (head - HEADS) % KV_HEADS
+        offset = tl.load(slots + row).to(tl.int64) * slot_stride + kv_head * head_stride + position * DIM
+        target = key_cache + offset
+        if head >= HEADS + KV_HEADS:
+            target = value_cache + offset
+    if head < HEADS + KV_HEADS:
+        weight = q_norm
+        if head >= HEADS:
+            weight = k_norm
+        scale = tl.rsqrt((tl.sum(first * first, 0) + tl.sum(second * second, 0)) / DIM + eps)
+        first = first * scale * tl.load(weight + place).to(tl.float32)
+        second = second * scale * tl.load(weight + DIM // 2 + place).to(tl.float32)
+        c = tl.load(cos + position * (DIM // 2) + place)
+        s = tl.load(sin + position * (DIM // 2) + place)
+        turned = first * c - second * s
+        second = second * c + first * s
+        first = turned
+    tl.store(target + place, first.to(query.dtype.element_ty))
+    tl.store(target + DIM // 2 + place, second.to(query.dtype.element_ty))
+
+
+def store_heads(
+    qkv: Tensor,
+    key_cache: Tensor,
+    value_cache: Tensor,
+    q_norm: Tensor,
+    k_norm: Tensor,
+    cos: Tensor,
+    sin: Tensor,
+    positions: Tensor,
+    slots: Tensor,
+    eps: float,
+) -> Tensor:
+    """Norm and rotate heads; keys and values go to the cache [slots, kv_heads, length, dim], queries are returned.
+
+    qkv [rows, (heads + 2 kv_heads) dim]; cos and sin [length, dim / 2] fp32; positions and slots [rows].
+    """
+    _, kv_heads, _, dim = key_cache.shape
+    heads = qkv.shape[1] // dim - 2 * kv_heads
+    query = torch.empty((qkv.shape[0], heads, dim), dtype=qkv.dtype, device=qkv.device)
+    _store_heads[(qkv.shape[0], heads + 2 * kv_heads)](
+        qkv, query, key_cache, value_cache, q_norm, k_norm, cos, sin, positions, slots,
+        key_cache.stride(0), key_cache.stride(1), eps, HEADS=heads, KV_HEADS=kv_heads, DIM=dim, num_warps=1,
+    )  # fmt: skip
+    return query
+
+
+@triton.jit
+def _attend(
+    query, key_cache, value_cache, out, part, part_lse, tiles, slot_stride, head_stride, total_rows, scale,
+    SPLITS: tl.constexpr, BLOCK_SIZE: tl.constexpr, GROUP: tl.constexpr, HEADS: tl.constexpr, DIM: tl.constexpr,
+    ROWS: tl.constexpr, KEYS: tl.constexpr, PRECISION: tl.constexpr,
+):  # fmt: skip
+    tile = tl.program_id(0)
+    kv_head = tl.program_id(1)
+    split = tl.program_id(2)
+    slot = tl.load(tiles + tile * 4).to(tl.int64)
+    start = tl.load(tiles + tile * 4 + 1)
+    first_row = tl.load(tiles + tile * 4 + 2).to(tl.int64)
+    count = tl.load(tiles + tile * 4 + 3)
+    if count > 0:
+        place = tl.arange(0, ROWS)
+        token = place // GROUP
+        valid = token < count
+        target = (first_row + token) * HEADS + kv_head * GROUP + place % GROUP
+        dim = tl.arange(0, DIM)
+        q = tl.load(query + target[:, None] * DIM + dim[None, :], mask=valid[:, None], other=0.0)
+        end = ((start + token) // BLOCK_SIZE + 1) * BLOCK_SIZE
+        last = ((start + count - 1) // BLOCK_SIZE + 1) * BLOCK_SIZE
+        span = tl.cdiv(tl.cdiv(last, SPLITS), KEYS) * KEYS
+        low = split * span
+        high = tl.minimum(low + span, last)
+        top = tl.full((ROWS,), float("-inf"), tl.float32)
+        mass = tl.zeros((ROWS,), tl.float32)
+        total = tl.zeros((ROWS, DIM), tl.float32)
+        base = slot * slot_stride + kv_head * head_stride
+        for key_start in range(low, high, KEYS):
+            index = key_start + tl.arange(0, KEYS)
+            where = base + index[:, None] * DIM + dim[None, :]
+            k = tl.load(key_cache + where, mask=(index < high)[:, None], other=0.0)
+            score = tl.dot(q, tl.trans(k), input_precision=PRECISION) * scale
+            score = tl.where((index[None, :] < end[:, None]) & (index < high)[None, :], score, float("-inf"))
+            new_top = tl.maximum(top, tl.max(score, 1))
+            safe = tl.where(new_top == float("-inf"), 0.0, new_top)
+            weight = tl.exp(score - safe[:, None])
+            shrink = tl.exp(top - safe)
+            mass = mass * shrink + tl.sum(weight, 1)
+            v = tl.load(value_cache + where, mask=(index < high)[:, None], other=0.0)
+            total = total * shrink[:, None]
+            total = tl.dot(weight.to(v.dtype), v, total, input_precision=PRECISION)
+            top = new_top
+        total = total / tl.where(mass > 0, mass, 1.0)[:, None]
+        if SPLITS == 1:
+            tl.store(out + target[:, None] * DIM + dim[None, :], total.to(out.dtype.element_ty), mask=valid[:, None])
+        else:
+            lse = tl.where(mass > 0, top + tl.log(tl.where(mass > 0, mass, 1.0)), float("-inf"))
+            there = split * total_rows * HEADS + target
+            tl.store(part + there[:, None] * DIM + dim[None, :], total, mask=valid[:, None])
+            tl.store(part_lse + there, lse, mask=valid)
+
+
+@triton.jit
+def _combine(part, part_lse, out, total, SPLITS: tl.constexpr, PADDED: tl.constexpr, DIM: tl.constexpr):
+    head = tl.program_id(0).to(tl.int64)
+    split = tl.arange(0, PADDED)
+    dim = tl.arange(0, DIM)
+    lse = tl.load(part_lse + split * total + head, mask=split < SPLITS, other=float("-inf"))
+    weight = tl.exp(lse - tl.max(lse, 0))
+    weight = weight / tl.sum(weight, 0)
+    where = (split[:, None] * total + head) * DIM + dim[None, :]
+    value = tl.load(part + where, mask=(split < SPLITS)[:, None], other=0.0)
+    value = tl.where((weight > 0)[:, None], value * weight[:, None], 0.0)
+    tl.store(out + head * DIM + dim, tl.sum(value, 0).to(out.dtype.element_ty))
+
+
+def block_attention(
+    query: Tensor,
+    key_cache: Tensor,
+    value_cache: Tensor,
+    tiles: Tensor,
+    *,
+    tile_tokens: int,
+    block_size: int,
+    splits: int,
+) -> Tensor:
+    """Block-causal attention over cache slots, [rows, heads, dim] -> [rows, heads * dim].
+
+    tiles [n, 4]: cache slot, position of the first token, first row, number of tokens (at most `tile_tokens`; 0 skips
+    the tile, whose rows stay undefined). `splits` programs share the keys of a tile.
+    """
+    rows, heads, dim = query.shape
+    kv_heads = key_cache.shape[1]
+    group = heads // kv_heads
+    out = torch.empty((rows, heads * dim), dtype=query.dtype, device=query.device)
+    part = torch.empty((splits, rows, heads, dim) if splits > 1 else (1,), dtype=torch.float32, device=query.device)
+    lse = torch.empty((splits, rows, heads) if splits > 1 else (1,), dtype=torch.float32, device=query.device)
+    padded = max(16, triton.next_power_of_2(tile_tokens * group))
+    _attend[(tiles.shape[0], kv_heads, splits)](
+        query, key_cache, value_cache, out, part, lse, tiles, key_cache.stride(0), key_cache.stride(1), rows, dim**-0.5,
+        SPLITS=splits, BLOCK_SIZE=block_size, GROUP=group, HEADS=heads, DIM=dim, ROWS=padded, KEYS=KEYS,
+        PRECISION=_precision(query), num_warps=8 if padded > 64 else 4, num_stages=2 if padded > 64 else 3,
+    )  # fmt: skip
+    if splits > 1:
+        _combine[(rows * heads,)](
+            part, lse, out, rows * heads, SPLITS=splits, PADDED=triton.next_power_of_2(splits), DIM=dim, num_warps=1
+        )
+    return out
+
+
+@triton.jit
+def _best_token_part(logits, top, index, mass, size, skipped, PARTS: tl.constexpr, BLOCK: tl.constexpr):
+    row = tl.program_id(0).to(tl.int64)
+    part = tl.program_id(1)
+    span = tl.cdiv(tl.cdiv(size, PARTS), BLOCK) * BLOCK
+    best = tl.full((), float("-inf"), tl.float32)
+    best_index = tl.full((), 0, tl.int32)
+    total = tl.zeros((), tl.float32)
+    low = part * span
+    for start in range(low, tl.minimum(low + span, size), BLOCK):
+        place = start + tl.arange(0, BLOCK)
+        value = tl.load(logits + row * size + place, mask=place < size, other=float("-inf")).to(tl.float32)
+        value = tl.where(place == skipped, float("-inf"), value)
+        peak, at = tl.max(value, 0, return_indices=True, return_indices_tie_break_left=True)
+        new = tl.maximum(best, peak)
+        safe = tl.where(new == float("-inf"), 0.0, new)
+        total = total * tl.exp(best - safe) + tl.sum(tl.exp(value - safe), 0)
+        best_index = tl.where(peak > best, start + at, best_index)
+        best = new
+    tl.store(top + row * PARTS + part, best)
+    tl.store(index + row * PARTS + part, best_index)
+    tl.store(mass + row * PARTS + part, total)
+
+
+@triton.jit
+def _best_token(top, index, mass, token, confidence, PARTS: tl.constexpr):
+    row = tl.program_id(0)
+    part = tl.arange(0, PARTS)
+    value = tl.load(top + row * PARTS + part)
+    best, at = tl.max(value, 0, return_indices=True, return_indices_tie_break_left=True)
+    total = tl.sum(tl.load(mass + row * PARTS + part) * tl.exp(value - best), 0)
+    tl.store(token + row, tl.load(index + row * PARTS + at).to(tl.int64))
+    tl.store(confidence + row, -tl.log(total))
+
+
+def best_token(logits: Tensor, skipped: int | None) -> tuple[Tensor, Tensor]:
+    """(arg-max, its log-probability) of each row of logits [rows, vocab], without the token `skipped`; one reading."""
+    rows, size = logits.shape
+    parts = 32 if rows < 64 else 8
+    top = torch.empty((rows, parts), dtype=torch.float32, device=logits.device)
+    index = torch.empty((rows, parts), dtype=torch.int32, device=logits.device)
+    mass = torch.empty_like(top)
+    token = torch.empty(rows, dtype=torch.int64, device=logits.device)
+    confidence = torch.empty(rows, dtype=torch.float32, device=logits.device)
+    skip = -1 if skipped is None else skipped
+    _best_token_part[(rows, parts)](logits, top, index, mass, size, skip, PARTS=parts, BLOCK=1024)
+    _best_token[(rows,)](top, index, mass, token, confidence, PARTS=parts, num_warps=1)
+    return token, confidence

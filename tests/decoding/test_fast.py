@@ -1,0 +1,168 @@
+"""The Triton kernels and the fast engine: on a GPU, or anywhere through Triton's interpreter (TRITON_INTERPRET=1)."""
+
+from __future__ import annotations
+
+import os
+
+import numpy as np
+import pytest
+import torch
+from tiny_models import make_config, make_model
+from torch.nn import functional as F
+
+from dice.decoding.autoregressive import AutoregressiveConfig
+from dice.decoding.block_diffusion import BlockDiffusionConfig
+from dice.decoding.decoder import Decoder, Request
+from dice.decoding.sampling import SamplingConfig
+from dice.errors import DiceError
+from dice.model.cache import KVCache
+from dice.model.transformer import rms_norm
+
+pytest.importorskip("triton")
+INTERPRETED = os.environ.get("TRITON_INTERPRET") == "1"
+DEVICE = "cpu" if INTERPRETED else "cuda"
+needs_kernels = pytest.mark.skipif(
+    not INTERPRETED and not torch.cuda.is_available(), reason="needs a GPU or TRITON_INTERPRET=1"
+)
+pytestmark = [needs_kernels]
+TOLERANCE = {"atol": 2e-4, "rtol": 2e-4}
+
+
+def random(*shape: int) -> torch.Tensor:
+    generator = torch.Generator().manual_seed(sum(shape))
+    return torch.randn(*shape, generator=generator).to(DEVICE)
+
+
+@pytest.mark.parametrize(("rows", "columns", "depth"), [(1, 48, 520), (4, 40, 48), (33, 100, 304)])
+@pytest.mark.parametrize("shape", [0, 1])
+def test_small_product(rows, columns, depth, shape):
+    from dice.decoding.kernels import SMALL_SHAPES, small_product
+
+    x, w = random(rows, depth), random(2 * columns, depth) / 10
+    norm, residual = random(depth) + 1, random(rows, columns)
+    shape = SMALL_SHAPES[shape]
+    torch.testing.assert_close(small_product(x, w, shape=shape), x @ w.T, **TOLERANCE)
+    normed = rms_norm(x, norm, 1e-6)
+    gated = small_product(x, w, norm=norm, eps=1e-6, gated=True, shape=shape)
+    torch.testing.assert_close(gated, F.silu(normed @ w[:columns].T) * (normed @ w[columns:].T), **TOLERANCE)
+    added = small_product(x, w[:columns], residual=residual, shape=shape)
+    torch.testing.assert_close(added, residual + x @ w[:columns].T, **TOLERANCE)
+
+
+def test_norm_and_gate():
+    from dice.decoding.kernels import add_rms_norm, gate
+
+    x, delta, weight, both = random(5, 48), random(5, 48) * 2, random(48), random(3, 2600)
+    total, normed = add_rms_norm(x, delta, weight, 1e-6)
+    torch.testing.assert_close(total, x + delta)
+    torch.testing.assert_close(normed, rms_norm(x + delta, weight, 1e-6), **TOLERANCE)
+    torch.testing.assert_close(add_rms_norm(x, None, weight, 1e-6)[1], rms_norm(x, weight, 1e-6), **TOLERANCE)
+    torch.testing.assert_close(gate(both), F.silu(both[:, :1300]) * both[:, 1300:], **TOLERANCE)
+
+
+@pytest.mark.parametrize("rows", [3, 70])
+def test_best_token(rows):
+    from dice.decoding.kernels import best_token
+
+    logits = random(rows, 3001) * 3
+    logits[2, 7] = logits[2, 2000] = 30.0  # a tie: the first
+    logits[1, 11] = 50.0  # the token that is skipped
+    token, confidence = best_token(logits, 11)
+    logits[:, 11] = float("-inf")
+    assert token.tolist() == logits.argmax(-1).tolist()
+    assert token[2] == 7
+    torch.testing.assert_close(confidence, logits.log_softmax(-1).max(-1).values, **TOLERANCE)
+
+
+@pytest.mark.parametrize("splits", [1, 3])
+@pytest.mark.parametrize(("block", "tile"), [(4, 4), (1, 1), (4, 32), (3, 32)])
+@pytest.mark.parametrize(("heads", "kv_heads"), [(4, 2), (6, 2), (3, 1)])
+def test_block_attention(splits, block, tile, heads, kv_heads):
+    from dice.decoding.kernels import block_attention
+
+    dim, length = 16, 150
+    keys, values = random(3, kv_heads, length, dim), random(3, kv_heads, length + 1, dim)[:, :, :length].contiguous()
+    spans = [(2, 0, tile), (0, 96 // block * block, tile), (1, 12, min(tile, 12)), (0, 0, 0), (2, 132, min(tile, 12))]
+    rows = sum(count for *_, count in spans)
+    query = random(rows, heads, dim)
+    tiles, first = [], 0
+    expected = torch.empty(rows, heads, dim, device=DEVICE)
+    for slot, start, count in spans:
+        tiles.append((slot, start, first, count))
+        for token in range(count):
+            end = ((start + token) // block + 1) * block
+            for head in range(heads):
+                k, v = (part[slot, head // (heads // kv_heads), :end] for part in (keys, values))
+                weight = (k @ query[first + token, head] / dim**0.5).softmax(0)
+                expected[first + token, head] = weight @ v
+        first += count
+    found = block_attention(
+        query,
+        keys,
+        values,
+        torch.tensor(tiles, dtype=torch.int32, device=DEVICE),
+        tile_tokens=tile,
+        block_size=block,
+        splits=splits,
+    )
+    torch.testing.assert_close(found.view_as(expected), expected, **TOLERANCE)
+
+
+def completions(model, config, engine, *, max_batch=3, count=4) -> dict:
+    generator = torch.Generator().manual_seed(3)
+    prompts = [tuple(torch.randint(0, 96, (3 + 5 * i % 17,), generator=generator).tolist()) for i in range(count)]
+    requests = [Request(prompt, 5 + i, seed=i, key=i) for i, prompt in enumerate(prompts)]
+    decoder = Decoder(model, config, mask_id=96, stop_ids=(5,), max_batch=max_batch, max_length=32, engine=engine)
+    return {c.request.key: (c.ids, c.order, c.n_forwards, c.finish_reason) for c in decoder.run(requests)}
+
+
+@pytest.mark.skipif(not INTERPRETED, reason="fp32 weights, for equality to the last token")
+@pytest.mark.parametrize(
+    "config",
+    [
+        BlockDiffusionConfig(strategy="dynamic", threshold=0.15),
+        BlockDiffusionConfig(strategy="dynamic", threshold=0.2, sampling=SamplingConfig(temperature=1.0, top_k=9)),
+        BlockDiffusionConfig(block_size=3, denoising_steps=2),
+        BlockDiffusionConfig(compat="released", sampling=SamplingConfig(temperature=1.0, top_k=1)),
+        AutoregressiveConfig(),
+    ],
+)
+@pytest.mark.slow
+def test_fast_engine_gives_the_tokens_of_the_plain_one(config):
+    model = make_model(make_config(4, 2, num_hidden_layers=2))
+    assert completions(model, config, "fast") == completions(model, config, "plain")
+
+
+@pytest.mark.gpu
+@pytest.mark.parametrize("max_batch", [1, 3, 16])
+def test_graphs_in_bf16(max_batch):
+    """16-bit sums differ by the order of addition, so logits are compared, and replays with first runs."""
+    model = make_model(make_config(8, 2, 64, hidden_size=256, intermediate_size=512)).to("cuda", torch.bfloat16)
+    config = BlockDiffusionConfig(strategy="dynamic", threshold=0.2)
+    first = completions(model, config, "fast", max_batch=max_batch, count=24)
+    plain = completions(model, config, "plain", max_batch=max_batch, count=24)
+    same = [first[key][0] == plain[key][0] for key in first]
+    assert np.mean(same) > 0.5
+    assert first == completions(model, config, "fast", max_batch=max_batch, count=24)
+
+
+def test_joined_weights_are_the_parameters():
+    from dice.decoding.fast import join_weights
+
+    parts = [torch.nn.Parameter(random(n, 8)) for n in (4, 2, 2)]
+    before = torch.cat([part.detach().clone() for part in parts])
+    joined = join_weights(parts)
+    assert torch.equal(joined, before)
+    with torch.no_grad():
+        parts[1].fill_(7)
+    assert (joined[4:6] == 7).all()
+    assert join_weights(parts).data_ptr() == joined.data_ptr()
+
+
+def test_fast_engine_refuses_odd_heads():
+    from dice.decoding.fast import FastForward
+
+    model = make_model(make_config(2, 1, 24)).to(DEVICE, torch.bfloat16)
+    cache = KVCache(model.config, 1, 16, dtype=torch.bfloat16, device=DEVICE)
+    with pytest.raises(DiceError, match="power of 2"):
+        FastForward(model, cache, None, 4)  # type: ignore[arg-type]

@@ -1,0 +1,137 @@
+"""`dice generate`: resume after a kill, seeds of samples, refusals (learning to answer: tests/training/test_sft.py)."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+from tiny_models import make_config, make_model
+
+from dice.config import parse_config
+from dice.data.tokenizer import save_tokenizer, train_tokenizer
+from dice.decoding.decoder import Decoder
+from dice.errors import DiceError
+from dice.evaluation.generate import GenerateConfig, Generation, generate, sample_seed
+from dice.evaluation.prompts import prompt_sha256
+from dice.evaluation.prompts.stage import PromptRow
+from dice.jsonl import read_jsonl, write_jsonl
+from dice.model.checkpoint import save_model
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory) -> Path:
+    folder = tmp_path_factory.mktemp("generate")
+    tokenizer = train_tokenizer(["import torch\n"] * 3, 300)
+    config = make_config(vocab_size=320, num_hidden_layers=1, block_size=4, mask_token_id=tokenizer.ids.mask)
+    save_model(make_model(config), folder / "model")
+    save_tokenizer(tokenizer, folder / "model")
+    prompts = [f"import torch  # {number}" for number in range(5)]
+    rows = [
+        PromptRow(id=f"level1/{i}_p", task="end_to_end", prompt_sha256=prompt_sha256(text), prompt=text)
+        for i, text in enumerate(prompts)
+    ]
+    write_jsonl(folder / "prompts.jsonl", rows)
+    return folder
+
+
+def config_of(folder: Path, out: Path, **changes) -> GenerateConfig:
+    values = {
+        "model": str(folder / "model"),
+        "prompts": str(folder / "prompts.jsonl"),
+        "out": str(out),
+        "samples": 2,
+        "max_new_tokens": 9,
+        "max_batch": 3,
+        "device": "cpu",
+        "block_diffusion": {"sampling": {"temperature": 1.0}},
+    }
+    return parse_config(GenerateConfig, values | changes, "test")
+
+
+def without_times(rows: list[Generation]) -> list[dict]:
+    return [row.model_dump(exclude={"seconds"}) for row in rows]
+
+
+def test_rows_are_complete_and_in_order(folder, tmp_path):
+    rows = generate(config_of(folder, tmp_path / "g.jsonl"))
+    assert [(row.problem_id, row.sample) for row in rows] == [(f"level1/{i}_p", s) for i in range(5) for s in range(2)]
+    assert list(read_jsonl(tmp_path / "g.jsonl", Generation)) == rows
+    for row in rows:
+        assert row.seed == sample_seed(0, row.problem_id, row.sample)
+        assert row.n_tokens == len(row.order) <= 9
+        assert max(row.order) < row.n_forwards
+    assert rows[0].text != rows[1].text
+    manifest = json.loads((tmp_path / "g.jsonl.manifest.json").read_text())
+    assert manifest["extra"]["engine"] == "plain"
+    assert manifest["extra"]["tokens"] == sum(row.n_tokens for row in rows)
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["g.jsonl", "g.jsonl.manifest.json"]
+    assert without_times(generate(config_of(folder, tmp_path / "h.jsonl", max_batch=1))) == without_times(rows)
+    assert without_times(generate(config_of(folder, tmp_path / "h.jsonl", seed=1))) != without_times(rows)
+
+
+def test_an_interrupted_run_resumes(folder, tmp_path, monkeypatch):
+    whole = without_times(generate(config_of(folder, tmp_path / "whole.jsonl")))
+    run = Decoder.run
+
+    def interrupted(self, requests):
+        for number, completion in enumerate(run(self, requests)):
+            if number == 4:
+                raise KeyboardInterrupt
+            yield completion
+
+    monkeypatch.setattr(Decoder, "run", interrupted)
+    with pytest.raises(KeyboardInterrupt):
+        generate(config_of(folder, tmp_path / "g.jsonl"))
+    (journal,) = tmp_path.glob(".g.jsonl.*")
+    with journal.open("a") as stream:
+        stream.write('{"problem_id": "level1/4')  # a line torn by the kill
+    assert not (tmp_path / "g.jsonl").exists()
+    asked = []
+
+    def counted(self, requests):
+        asked.extend(requests)
+        yield from run(self, requests)
+
+    monkeypatch.setattr(Decoder, "run", counted)
+    assert without_times(generate(config_of(folder, tmp_path / "g.jsonl"))) == whole
+    assert len(asked) == 6
+    assert not journal.exists()
+
+
+def test_other_settings_do_not_take_up_the_journal(folder, tmp_path, monkeypatch):
+    def interrupted(self, requests):
+        yield from ()
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(Decoder, "run", interrupted)
+    for seed in (0, 1):
+        with pytest.raises(KeyboardInterrupt):
+            generate(config_of(folder, tmp_path / "g.jsonl", seed=seed))
+    assert len(list(tmp_path.glob(".g.jsonl.*"))) == 2
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        (
+            {"block_diffusion": {"block_size": 8, "denoising_steps": 8}},
+            "blocks of 4, and block_diffusion.block_size is 8",
+        ),
+        ({"max_new_tokens": 40000}, "more than the 32768 positions"),
+        ({"model": "nowhere"}, "no such file"),
+        ({"engine": "fast"}, r"needs a GPU|needs 16-bit"),
+    ],
+)
+def test_refusals(folder, tmp_path, changes, message):
+    if "engine" in changes:
+        pytest.importorskip("triton")
+    with pytest.raises(DiceError, match=message):
+        generate(config_of(folder, tmp_path / "g.jsonl", **changes))
+
+
+def test_duplicate_problem(folder, tmp_path):
+    rows = list(read_jsonl(folder / "prompts.jsonl", PromptRow))
+    write_jsonl(tmp_path / "p.jsonl", [*rows, rows[0]])
+    with pytest.raises(DiceError, match="occurs twice"):
+        generate(config_of(folder, tmp_path / "g.jsonl", prompts=str(tmp_path / "p.jsonl")))
