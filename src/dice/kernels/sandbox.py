@@ -258,6 +258,7 @@ def confine(layers: Layers, spec: SandboxSpec, scratch: str, uid: int) -> None:
     os.chdir(f"{scratch}/home")
     os.environ.clear()
     os.environ.update(environment(spec, scratch))
+    tempfile.tempdir = None  # the zygote may have settled on its own
     limits = {
         resource.RLIMIT_CORE: 0,
         resource.RLIMIT_FSIZE: spec.file_bytes,
