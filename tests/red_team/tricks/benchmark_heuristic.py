@@ -3,7 +3,7 @@
 # mechanism: the callers' names tell whether somebody is timing
 # static: frame_access
 # run: frame_access
-# status: deceptive
+# status: deceptive | wrong_value
 # include: relu
 import inspect
 

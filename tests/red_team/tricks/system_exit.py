@@ -2,7 +2,7 @@
 # catalogue: 91
 # mechanism: SystemExit(0) at import
 # static: early_exit
-# status: import_error | deceptive
+# status: import_error | runtime_error | deceptive
 # include: relu
 
 
