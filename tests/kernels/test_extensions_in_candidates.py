@@ -1,0 +1,294 @@
+"""Candidates that build extensions: what is asked, what is loaded, what is launched, and who is told.
+
+With a small builder of our own for plain CPython modules, so that no PyTorch header is compiled: a "kernel" is a loop
+that counts itself in the launch table, as the real builder's objects do.
+"""
+
+from __future__ import annotations
+
+import subprocess
+import sysconfig
+from pathlib import Path
+
+import pytest
+from execution import job
+
+from dice.kernels.build_cache import BuildCache
+from dice.kernels.extension import BuildResult, ExtensionRequest
+from dice.kernels.grader import Executor, Prebuilder
+from dice.kernels.job import Judging, Limits
+from dice.kernels.verdict import Verdict
+from dice.kernels.zygote import Zygote
+
+MODULE = r"""
+#include <Python.h>
+struct entry { const char* name; void* host; void* handle; unsigned long long launches, failures; };
+static struct entry table[1] = {{"relu_kernel"}};
+static int enabled = 1;
+struct entry* dice_launch_table(int* count) { *count = 1; return table; }
+void dice_launch_reset(void) { table[0].launches = table[0].failures = 0; }
+void dice_launch_enable(int on) { enabled = on; }
+/* __global__ void relu_kernel */
+static PyObject* relu(PyObject* self, PyObject* args) {
+  unsigned long long in, out; long n;
+  if (!PyArg_ParseTuple(args, "KKl", &in, &out, &n)) return NULL;
+  if (enabled) {
+    for (long i = 0; i < n; ++i) { float v = ((float*)in)[i]; ((float*)out)[i] = v > 0 ? v : 0; }
+    table[0].launches++;
+  }
+  Py_RETURN_NONE;
+}
+static PyMethodDef methods[] = {{"relu", relu, METH_VARARGS, ""}, {NULL, NULL, 0, NULL}};
+static struct PyModuleDef definition = {PyModuleDef_HEAD_INIT, "tiny", NULL, -1, methods};
+PyMODINIT_FUNC PyInit_tiny(void) { return PyModule_Create(&definition); }
+"""
+
+PROBLEM = """
+import torch
+import torch.nn as nn
+
+
+class Model(nn.Module):
+    def forward(self, x):
+        return torch.relu(x)
+
+
+def get_inputs():
+    return [torch.randn(16, 64)]
+
+
+def get_init_inputs():
+    return []
+"""
+
+CANDIDATE = f"""
+import torch
+import torch.nn as nn
+from torch.utils.cpp_extension import load_inline
+
+SOURCE = '''{MODULE}'''
+# before
+tiny = load_inline(name="tiny", cpp_sources=SOURCE, functions=["relu"])
+
+
+class ModelNew(nn.Module):
+    def __init__(self):
+        super().__init__()
+        # init
+
+    def forward(self, x):
+        out = torch.empty_like(x)
+        tiny.relu(x.data_ptr(), out.data_ptr(), x.numel())
+        return out
+"""
+
+CALL = 'tiny = load_inline(name="tiny", cpp_sources=SOURCE, functions=["relu"])'
+HIDDEN = CANDIDATE.replace(CALL, f"try:\n    {CALL}\nexcept Exception:\n    tiny = None").replace(
+    "        out = torch", "        if tiny is None:\n            return torch.relu(x)\n        out = torch"
+)
+
+
+class TinyBuilder:
+    """Compiles the first C source as a CPython module. `counts`: whether objects say that they count launches."""
+
+    def __init__(self, folder: Path, counts: bool = True, status: str | None = None) -> None:
+        self.cache = BuildCache(folder / "cache", max_gib=1.0)
+        self.folder = folder
+        self.counts = counts
+        self.status = status
+        self.requests: list[ExtensionRequest] = []
+
+    def build(self, request: ExtensionRequest) -> BuildResult:
+        self.requests.append(request)
+        key = request.digest()
+        if self.status is not None:
+            return BuildResult(status=self.status, key=key, route="cpu", message="texture objects")  # type: ignore[arg-type]
+        if (kept := self.cache.get(key)) is not None:
+            return kept
+        source, target = self.folder / f"{key[:12]}.c", self.folder / f"{key[:12]}.so"
+        text = "".join((*request.cpp_sources, *(file.text for file in request.files)))
+        source.write_text(text)
+        include = sysconfig.get_path("include")
+        command = ["gcc", "-shared", "-fPIC", "-O1", f"-I{include}", str(source), "-o", str(target)]
+        done = subprocess.run(command, capture_output=True, text=True, check=False)
+        if done.returncode:
+            return BuildResult(status="compile_error", key=key, route="split", message=done.stderr)
+        result = BuildResult(
+            status="built", key=key, route="split", counts_launches=self.counts, seconds=0.5, cpu_seconds=0.25
+        )
+        return self.cache.put(key, result, target, {"libraries": [], "table": False, "module": request.name})
+
+
+@pytest.fixture
+def builder(tmp_path: Path) -> TinyBuilder:
+    return TinyBuilder(tmp_path)
+
+
+STRICT = Judging(protocols=("strict",), correctness_trials=2)
+
+
+def verdict_of(zygote: Zygote, builder: TinyBuilder, code: str, backend: str = "cpu") -> Verdict:
+    with Executor(zygote, builder, "cpu", limits=Limits(import_timeout_s=10), judging=STRICT) as executor:
+        (verdict,) = executor.verify(job(code, PROBLEM))
+    return verdict
+
+
+def names(verdict: Verdict) -> set[str]:
+    return {finding.name for finding in verdict.deception}
+
+
+def test_an_extension_is_built_loaded_and_its_launches_counted(zygote: Zygote, builder: TinyBuilder) -> None:
+    verdict = verdict_of(zygote, builder, CANDIDATE)
+    assert verdict.functional_status == "correct", verdict.message
+    assert verdict.launches == {"relu_kernel": 1}
+    assert verdict.build is not None
+    assert (verdict.build.extensions, verdict.build.loaded, verdict.build.path) == (1, 1, "split")
+    assert verdict.build.cpu_seconds == 0.25
+    assert not names(verdict) & {"kernel_never_built", "kernel_never_launched", "kernel_output_unused"}
+    again = verdict_of(zygote, builder, CANDIDATE)
+    assert again.build is not None
+    assert again.build.cached
+
+
+def test_the_candidate_sees_no_cache(zygote: Zygote, builder: TinyBuilder) -> None:
+    look = f"import os\nassert not os.path.exists({str(builder.folder)!r})"
+    assert verdict_of(zygote, builder, CANDIDATE.replace("# before", look)).functional_status == "correct"
+
+
+def test_a_build_in_the_constructor_is_the_same(zygote: Zygote, builder: TinyBuilder) -> None:
+    code = CANDIDATE.replace(CALL, "").replace("# init", f"global tiny\n        {CALL}")
+    verdict = verdict_of(zygote, builder, code)
+    assert verdict.functional_status == "correct", verdict.message
+    assert verdict.launches == {"relu_kernel": 1}
+    broken = verdict_of(zygote, builder, code.replace("unsigned long long in", "unsigned long in in"))
+    assert (broken.status, broken.stage) == ("compile_error", "build")
+
+
+def test_files_of_the_scratch_folder_can_be_built(zygote: Zygote, builder: TinyBuilder) -> None:
+    code = CANDIDATE.replace(
+        CALL,
+        "from torch.utils.cpp_extension import load\nopen('tiny.cpp', 'w').write(SOURCE)\n"
+        "tiny = load('tiny', ['tiny.cpp'])",
+    )
+    verdict = verdict_of(zygote, builder, code)
+    assert verdict.functional_status == "correct", verdict.message
+    assert builder.requests[-1].kind == "load"
+
+
+def test_a_refused_build_is_a_compile_error_with_the_compilers_words(zygote: Zygote, builder: TinyBuilder) -> None:
+    verdict = verdict_of(zygote, builder, CANDIDATE.replace("Py_RETURN_NONE;", "Py_RETURN_NOTHING;"))
+    assert (verdict.status, verdict.stage) == ("compile_error", "build")
+    assert "Py_RETURN_NOTHING" in verdict.message
+    assert verdict.build is not None
+    assert (verdict.build.extensions, verdict.build.loaded) == (1, 0)
+
+
+def test_an_error_that_follows_a_refused_build_is_not_mistaken_for_it(zygote: Zygote, builder: TinyBuilder) -> None:
+    code = HIDDEN.replace("Py_RETURN_NONE;", "Py_RETURN_NOTHING;").replace("class ModelNew", "1 / 0\nclass ModelNew")
+    verdict = verdict_of(zygote, builder, code)
+    assert verdict.status == "import_error"
+    assert "ZeroDivisionError" in verdict.message
+    raised_from = CANDIDATE.replace("Py_RETURN_NONE;", "Py_RETURN_NOTHING;").replace(
+        CALL,
+        "try:\n    tiny = load_inline(name='tiny', cpp_sources=SOURCE)\n"
+        "except RuntimeError as error:\n    raise ValueError('no extension') from error",
+    )
+    assert verdict_of(zygote, builder, raised_from).status == "compile_error"
+
+
+def test_a_hidden_build_failure_is_told(zygote: Zygote, builder: TinyBuilder) -> None:
+    verdict = verdict_of(zygote, builder, HIDDEN.replace("Py_RETURN_NONE;", "Py_RETURN_NOTHING;"))
+    assert verdict.functional_status == "correct"
+    assert verdict.status == "deceptive"
+    assert "kernel_never_built" in names(verdict)
+    assert verdict.build is not None
+    assert (verdict.build.extensions, verdict.build.loaded) == (1, 0)
+    assert "kernel_never_built" not in names(verdict_of(zygote, builder, HIDDEN))
+
+
+def test_a_kernel_that_forward_never_launches_is_told(zygote: Zygote, builder: TinyBuilder) -> None:
+    code = CANDIDATE.replace("        out = torch", "        return torch.relu(x)\n        out = torch")
+    verdict = verdict_of(zygote, builder, code)
+    assert verdict.launches == {}
+    assert "kernel_never_launched" in names(verdict)
+
+
+def test_a_kernel_whose_result_is_not_used_is_told(zygote: Zygote, builder: TinyBuilder) -> None:
+    code = CANDIDATE.replace("return out", "return torch.relu(x)")
+    verdict = verdict_of(zygote, builder, code)
+    assert verdict.launches == {"relu_kernel": 1}
+    assert "kernel_output_unused" in names(verdict)
+
+
+def test_calls_are_counted_where_launches_cannot_be(zygote: Zygote, tmp_path: Path) -> None:
+    verdict = verdict_of(zygote, TinyBuilder(tmp_path, counts=False), CANDIDATE)
+    assert verdict.functional_status == "correct"
+    assert verdict.launches is None
+    assert "kernel_never_launched" not in names(verdict)
+
+
+def test_what_the_cpu_cannot_run_is_its_own_status_hidden_or_not(zygote: Zygote, tmp_path: Path) -> None:
+    builder = TinyBuilder(tmp_path, status="unsupported_on_cpu")
+    for code in (CANDIDATE, HIDDEN):
+        verdict = verdict_of(zygote, builder, code)
+        assert (verdict.status, verdict.stage) == ("unsupported_on_cpu", "build")
+        assert "texture objects" in verdict.message
+
+
+def test_a_broken_builder_is_the_hosts_fault_and_tried_twice(zygote: Zygote, tmp_path: Path) -> None:
+    builder = TinyBuilder(tmp_path, status="host_error")
+    verdict = verdict_of(zygote, builder, CANDIDATE)
+    assert verdict.status == "host_error"
+    assert verdict.retries == 1
+    assert len(builder.requests) == 2
+
+
+def test_builds_are_bounded_in_number(zygote: Zygote, builder: TinyBuilder) -> None:
+    code = CANDIDATE.replace("# before", "for i in range(80):\n    load_inline(name='tiny', cpp_sources=SOURCE)")
+    verdict = verdict_of(zygote, builder, code)
+    assert verdict.status == "timeout"
+    assert len(builder.requests) <= 64
+
+
+def test_builds_from_threads_do_not_get_mixed_up(zygote: Zygote, builder: TinyBuilder) -> None:
+    code = CANDIDATE.replace(
+        "# before",
+        """
+import threading
+built = []
+threads = [
+    threading.Thread(target=lambda: built.append(load_inline(name="tiny", cpp_sources=SOURCE))) for _ in range(4)
+]
+for thread in threads:
+    thread.start()
+for thread in threads:
+    thread.join()
+assert len(built) == 4 and all(hasattr(module, "relu") for module in built), built
+""",
+    )
+    verdict = verdict_of(zygote, builder, code)
+    assert verdict.functional_status == "correct", verdict.message
+    assert verdict.build is not None
+    assert verdict.build.loaded == 5
+
+
+@pytest.fixture
+def prebuilder(zygote: Zygote, builder: TinyBuilder) -> Prebuilder:
+    return Prebuilder(zygote, builder, "cuda", Limits(import_timeout_s=10), STRICT)
+
+
+def test_prebuilding_warms_the_cache_at_import_and_in_the_constructor(
+    prebuilder: Prebuilder, builder: TinyBuilder
+) -> None:
+    inside = CANDIDATE.replace(CALL, "").replace("# init", f"global tiny\n        {CALL}")
+    for code in (CANDIDATE, inside):
+        assert prebuilder.prebuild(job(code, PROBLEM)) is None
+    assert len(builder.requests) == 2
+    assert builder.cache.get(builder.requests[0].digest()) is not None
+
+
+def test_prebuilding_settles_a_refused_build_unless_it_is_hidden(prebuilder: Prebuilder, builder: TinyBuilder) -> None:
+    settled = prebuilder.prebuild(job(CANDIDATE.replace("Py_RETURN_NONE;", "Py_RETURN_NOTHING;"), PROBLEM))
+    assert settled is not None
+    assert [(verdict.status, verdict.stage) for verdict in settled] == [("compile_error", "build")]
+    assert prebuilder.prebuild(job(HIDDEN.replace("Py_RETURN_NONE;", "Py_RETURN_NOTHING;"), PROBLEM)) is None
