@@ -18,10 +18,11 @@ from pydantic import TypeAdapter, ValidationError
 from torch.utils._pytree import tree_leaves
 
 from dice.kernels.compare import compare_outputs
-from dice.kernels.evidence import Access, Change, OpUse, OutputFacts, ProbeName, ProbeOutcome, ProbeResult
+from dice.kernels.evidence import Access, Change, OpUse, OutputFacts, ProbeName, ProbeResult
 from dice.kernels.probes import OpRecorder
 from dice.kernels.reference import to_device
 from dice.kernels.session import CandidateFailure, CandidateRaised
+from dice.kernels.verdict import Protocol
 
 if TYPE_CHECKING:
     from dice.kernels.run import CandidateRun
@@ -104,8 +105,13 @@ def experiment(run: CandidateRun) -> None:
 
 def _repeated(run: CandidateRun, outputs: Any) -> ProbeResult:
     assert run.last is not None
-    found = compare_outputs(run.last.actual, outputs, "strict")
+    found = compare_outputs(run.last.expected, outputs, _satisfied(run))
     return ProbeResult(name="repeat_same_input", outcome="right" if found.ok else "wrong", detail=found.message[:200])
+
+
+def _satisfied(run: CandidateRun) -> Protocol:
+    """The narrower protocol that the trials satisfied."""
+    return "strict" if run.record.comparisons["strict"].ok else "paper"
 
 
 def _new_content(run: CandidateRun) -> ProbeResult | None:
@@ -142,10 +148,10 @@ def _fresh_weights(run: CandidateRun) -> ProbeResult | None:
 def _follows(run: CandidateRun, name: ProbeName, inputs: list[Any], op: str) -> ProbeResult | None:
     """Call with a changed state and compare with the reference's answers to the new and the old one.
 
-    None when the reference's own answer hardly changes: then nothing can be told.
+    None when the output is not right and the reference's own answer hardly changed: then nothing can be told.
     """
     assert run.last is not None
-    earlier = run.last
+    earlier, protocol = run.last, _satisfied(run)
     seed = secrets.randbits(48)
     try:
         run.send(op, inputs)
@@ -153,15 +159,14 @@ def _follows(run: CandidateRun, name: ProbeName, inputs: list[Any], op: str) -> 
     except CandidateRaised as failure:
         return ProbeResult(name=name, outcome="error", detail=failure.args[0][:200])
     expected = run.expected_outputs(inputs, seed)
-    protocol = "strict" if run.record.comparisons["strict"].ok else "paper"
+    run.last = type(earlier)(inputs, seed, expected)
     judged = compare_outputs(expected, actual, protocol)
-    outcome: ProbeOutcome = "right" if judged.ok else "wrong"
+    if judged.ok:
+        return ProbeResult(name=name, outcome="right")
     if compare_outputs(earlier.expected, expected, protocol).ok:
         return None
-    if not judged.ok and compare_outputs(earlier.expected, actual, protocol).ok:
-        outcome = "stale"
-    run.last = type(earlier)(inputs, seed, expected, actual)
-    return ProbeResult(name=name, outcome=outcome, detail=judged.message[:200])
+    stale = compare_outputs(earlier.expected, actual, protocol).ok
+    return ProbeResult(name=name, outcome="stale" if stale else "wrong", detail=judged.message[:200])
 
 
 def experiment_without_kernels(run: CandidateRun) -> None:
@@ -185,7 +190,7 @@ def experiment_without_kernels(run: CandidateRun) -> None:
         except CandidateFailure as failure:
             result = ProbeResult(name="without_launches", outcome="error", detail=failure.args[0][:200])
         else:
-            if _nearly_equal(outputs, run.last.actual):
+            if _nearly_equal(outputs, run.last.expected):
                 return
             right = _nearly_equal(outputs, without)
             result = ProbeResult(name="without_launches", outcome="right" if right else "wrong")

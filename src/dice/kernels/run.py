@@ -66,12 +66,11 @@ class Place:
 
 @dataclass(frozen=True)
 class Trial:
-    """One call on the same inputs by both sides."""
+    """One call of the reference."""
 
     inputs: list[Any]
     forward_seed: int
     expected: Any
-    actual: Any
 
 
 def run_candidate(place: Place, reference: Reference, job: Job, seeds: Seeds, alone: bool) -> Record:
@@ -292,6 +291,7 @@ class CandidateRun:
         """The correctness trials; stops when no protocol can be satisfied any more."""
         self.enter("forward", "forward")
         for index, (seed, forward_seed) in enumerate(zip(self.seeds.inputs, self.seeds.forward, strict=True)):
+            self.last = actual = expected = None  # outputs may be gigabytes: one trial's at a time
             with self.record.phase("inputs"):
                 inputs = self.reference.inputs(seed)
             self.send("inputs", inputs)
@@ -300,7 +300,7 @@ class CandidateRun:
             with self.record.phase("compare"):
                 self.judge(expected, actual)
             self.record.trials = index + 1
-            self.last = Trial(inputs, forward_seed, expected, actual)
+            self.last = Trial(inputs, forward_seed, expected)
             if not self.standing():
                 return
 
