@@ -72,6 +72,26 @@ class DenseAttention:
         return F.scaled_dot_product_attention(query, key, value, attn_mask=self.mask)
 
 
+class SampleAttention:
+    """The mask of a layout, one sample after the other: for CPUs, where packs would pay for pairs that are masked."""
+
+    def __init__(self, layout: Layout) -> None:
+        self.groups: list[tuple[Tensor, DenseAttention]] = []
+        for number in layout.sample.unique():
+            rows = torch.nonzero(layout.sample == number)[:, 0]
+            part = Layout(layout.sample[rows], layout.block[rows], layout.noised[rows])
+            self.groups.append((rows, DenseAttention(part.dense())))
+        order = torch.cat([rows for rows, _ in self.groups])
+        self.back = torch.empty_like(order)
+        self.back[order] = torch.arange(len(order), device=order.device)
+
+    def __call__(self, layer: int, query: Tensor, key: Tensor, value: Tensor) -> Tensor:
+        seen = [
+            attend(layer, *(part.index_select(2, rows) for part in (query, key, value))) for rows, attend in self.groups
+        ]
+        return torch.cat(seen, 2).index_select(2, self.back)
+
+
 class FlexMaskAttention:
     """FlexAttention under a block-sparse mask; nothing of size tokens x tokens exists."""
 
@@ -114,9 +134,9 @@ def flex_attention_for(layout: Layout) -> FlexMaskAttention:
     return FlexMaskAttention(make(mask_mod, None, None, tokens, tokens, device=str(layout.sample.device)))
 
 
-def attention_for(layout: Layout) -> DenseAttention | FlexMaskAttention:
+def attention_for(layout: Layout) -> SampleAttention | FlexMaskAttention:
     """The right attention for where the layout lives."""
-    return flex_attention_for(layout) if layout.sample.is_cuda else DenseAttention(layout.dense())
+    return flex_attention_for(layout) if layout.sample.is_cuda else SampleAttention(layout)
 
 
 def visible_pairs(layout: Layout) -> int:
