@@ -15,16 +15,6 @@ from dice.kernels.verify import VerifyConfig, verify
 
 SMALL = SyntheticConfig(shapes="small")
 STYLES = ("float4", "warp", "cached", "tiled_coarse", "shared_weights", "two_kernels")
-    "float4",
-    "grid_stride",
-    "warp",
-    "block",
-    "cached",
-    "tiled_coarse",
-    "shared_weights",
-    "two_kernels",
-    "unrolled",
-)
 FLAWS = ("off_by_one", "wrong_axis", "no_kernel", "kernel_output_unused")
 
 
