@@ -95,6 +95,7 @@ class _Job:
     work: Path
     meter: Meter
     deadline: float
+    race_check: bool = False
 
 
 class Builder:
@@ -134,28 +135,40 @@ class Builder:
 
     def prepare(self, jobs: int | None = None) -> PrepareReport:
         """Make what is made once per machine, `jobs` at a time. Routes that this machine cannot serve are reported."""
-        return self.precompiled.prepare(jobs)
+        report = self.precompiled.prepare(jobs)
+        if self.backend == "cpu":
+            from dice.kernels import cpu
+
+            try:
+                cpu.prepare(self.precompiled)
+            except NotPrepared as failure:
+                report.failures["cpu"] = str(failure)
+        return report
 
     def visible_folders(self) -> list[Path]:
         """Folders that a candidate's sandbox must let it read, so that extensions can be loaded."""
         folders = [self.precompiled.support_library().parent]
         if self.backend == "cpu":
-            from dice.kernels.cpu import CpuRuntime
+            from dice.kernels.cpu import runtime_library
 
-            folders.append(CpuRuntime(self.precompiled).library().parent)
+            folders.append(runtime_library(self.precompiled).parent)
         return folders
 
-    def key(self, request: ExtensionRequest) -> str:
+    def key(self, request: ExtensionRequest, *, race_check: bool = False) -> str:
         """The cache key: the request, the toolchain, and our own code."""
-        digest = hashlib.sha256(f"{request.digest()} {self.toolchain.fingerprint} {self._code}".encode())
+        parts = [request.digest(), self.toolchain.fingerprint, self._code, *(["race_check"] if race_check else [])]
+        digest = hashlib.sha256(" ".join(parts).encode())
         if _name_matters(request):
             digest.update(request.name.encode())
         return digest.hexdigest()[:40]
 
-    def build(self, request: ExtensionRequest) -> BuildResult:
-        """Build an extension. A candidate's fault is a BuildResult; HarnessError means that this machine is broken."""
+    def build(self, request: ExtensionRequest, *, race_check: bool = False) -> BuildResult:
+        """Build an extension. A candidate's fault is a BuildResult; HarnessError means that this machine is broken.
+
+        `race_check` (backend cpu): an object that watches for data races (cpu_race.py), slow and not for judging.
+        """
         started = time.monotonic()
-        key = self.key(request)
+        key = self.key(request, race_check=race_check)
         try:
             check_forbidden(request)
             check_includes(request, self.toolchain)
@@ -166,13 +179,13 @@ class Builder:
             with self.cache.building(key, timeout_s=2 * self.timeout_s + 60.0):
                 result = self.cache.get(key)
                 if result is None:
-                    return self._build(request, key, started)
+                    return self._build(request, key, started, race_check)
         return result.model_copy(update={"seconds": time.monotonic() - started})
 
-    def _build(self, request: ExtensionRequest, key: str, started: float) -> BuildResult:
+    def _build(self, request: ExtensionRequest, key: str, started: float, race_check: bool) -> BuildResult:
         work = Path(tempfile.mkdtemp(prefix="dice-build-"))
         module = request.name if _name_matters(request) else f"dice_{key[:16]}"
-        job = _Job(request, key, module, work, Meter(), started + self.timeout_s)
+        job = _Job(request, key, module, work, Meter(), started + self.timeout_s, race_check)
         try:
             result, built = self._routes(job)
             result.seconds = time.monotonic() - started
@@ -220,7 +233,8 @@ class Builder:
         if self.backend == "cpu":
             from dice.kernels.cpu import CpuBuild
 
-            return CpuBuild(job.request, job.module, self.precompiled, job.work, job.meter, limits, job.deadline).run()
+            arguments = (job.request, job.module, self.precompiled, job.work, job.meter, limits, job.deadline)
+            return CpuBuild(*arguments, race_check=job.race_check).run()
         return SplitBuild(job.request, job.module, self.precompiled, job.work, job.meter, limits, job.deadline).run()
 
     def _stock(self, job: _Job, work: Path) -> Built:
@@ -272,7 +286,9 @@ def _own_code(backend: Backend) -> str:
     prefixes = (*_DECIDING, "cpu") if backend == "cpu" else _DECIDING
     digest = hashlib.sha256(files_digest(here / "csrc" / "extension").encode())
     if backend == "cpu":
-        digest.update(files_digest(here / "csrc" / "cpu").encode())
+        from dice.kernels.cpu import machine_flags
+
+        digest.update(" ".join([files_digest(here / "csrc" / "cpu"), *machine_flags()]).encode())
     for path in sorted(here.glob("*.py")):
         if path.name.startswith(prefixes):
             digest.update(path.read_bytes())

@@ -20,7 +20,8 @@ from pathlib import Path
 from dice.kernels.binding import BindingRefused, table_from_module
 from dice.kernels.build_flags import BuildFlags, read_flags
 from dice.kernels.compiler import Meter, ToolLimits, ToolRun
-from dice.kernels.cpu_rewrite import CpuSource, UnsupportedOnCpu, rewrite_cuda, rewrite_host
+from dice.kernels.cpu_rewrite import UnsupportedOnCpu, rewrite_cuda, rewrite_host
+from dice.kernels.cpu_runtime import LIBRARY
 from dice.kernels.cuda_lexer import SplitRefused, matching, tokenize
 from dice.kernels.extension import ExtensionRequest
 from dice.kernels.main_unit import MainUnit
@@ -48,8 +49,9 @@ def machine_flags() -> tuple[str, ...]:
         text = Path("/proc/cpuinfo").read_text()
     except OSError:
         return ()
-    flags = set(re.findall(r"^flags\s*:(.*)$", text, re.MULTILINE)[:1] and text.split("flags", 1)[1].split("\n")[0].split())
-    return ("-march=x86-64-v3",) if {"avx2", "bmi1", "bmi2", "f16c", "fma", "movbe", "abm"} <= flags else ()
+    match = re.search(r"^flags\s*:(.*)$", text, re.MULTILINE)
+    flags = set(match.group(1).split()) if match else set()
+    return ("-march=x86-64-v3",) if flags >= {"avx2", "bmi1", "bmi2", "f16c", "fma", "movbe", "abm"} else ()
 
 
 # -fwrapv and -fno-strict-aliasing: as device code behaves. Symbols stay in the object: many are loaded into one process,
@@ -152,7 +154,7 @@ class CpuBuild:
             sources = sources_of(self.request)
             self._write_headers(sources)
             objects, table = self._objects(sources)
-            library = CpuRuntime(self.precompiled).library()
+            library = runtime_library(self.precompiled)
             return Built(
                 self._link([*objects, library]),
                 "cpu",
@@ -297,27 +299,29 @@ def _with_module_table(text: str, module: str) -> str:
     return f'{text[:start]}\n{table}#line {line} "cuda.cu"\n{text[end:]}'
 
 
-class CpuRuntime:
-    """The library behind all CPU objects: scheduler, runtime API, cuBLAS and cuDNN."""
+def runtime_library(precompiled: Precompiled) -> Path:
+    """`libdice_cpu.so`, behind all CPU objects; compiled the first time (20 s of CPU). Raises NotPrepared."""
+    name = "-".join(["cpu", files_digest(CPU_CSRC), *(flag.removeprefix("-march=") for flag in machine_flags())])
+    return precompiled.artefact(name, functools.partial(_make_runtime, precompiled)) / LIBRARY
 
-    def __init__(self, precompiled: Precompiled) -> None:
-        self.precompiled = precompiled
 
-    def library(self) -> Path:
-        """`libdice_cpu.so`, compiled the first time (about a minute of CPU). Raises NotPrepared."""
-        name = f"cpu-{files_digest(CPU_CSRC)}"
-        return self.precompiled._artefact(name, self._make) / "libdice_cpu.so"
+def prepare(precompiled: Precompiled) -> None:
+    """Make what CPU builds need, once per machine. Raises NotPrepared."""
+    runtime_library(precompiled)
+    for name in _HEADER_TEXTS:
+        precompiled.header(cpu_header(name))
 
-    def _make(self, out: Path, meter: Meter) -> None:
-        tools = self.precompiled.toolchain
-        flags = [*tools.cxx_flags("cpp"), "-O2", "-fvisibility=hidden", "-fno-gnu-unique", *machine_flags()]
-        objects = []
-        for source in sorted((CPU_CSRC / "runtime").glob("*.cpp")):
-            command = [tools.cxx, *flags, "-I", CPU_CSRC / "include", "-c", source, "-o", f"{source.stem}.o"]
-            self.precompiled._run(meter, command, out)
-            objects.append(f"{source.stem}.o")
-        link = [*tools.link_flags("cpp"), "-Wl,-soname,libdice_cpu.so", "-lpthread"]
-        self.precompiled._run(meter, [tools.cxx, *objects, *link, "-o", "libdice_cpu.so"], out)
+
+def _make_runtime(precompiled: Precompiled, out: Path, meter: Meter) -> None:
+    tools = precompiled.toolchain
+    flags = [*tools.cxx_flags("cpp"), "-O2", "-fvisibility=hidden", "-fno-gnu-unique", *machine_flags()]
+    objects = []
+    for source in sorted((CPU_CSRC / "runtime").glob("*.cpp")):
+        command = [tools.cxx, *flags, "-I", CPU_CSRC / "include", "-c", source, "-o", f"{source.stem}.o"]
+        precompiled.compile_own(meter, command, out)
+        objects.append(f"{source.stem}.o")
+    link = [*tools.link_flags("cpp"), f"-Wl,-soname,{LIBRARY}", "-lpthread"]
+    precompiled.compile_own(meter, [tools.cxx, *objects, *link, "-o", LIBRARY], out)
 
 
 _STATED = re.compile(r"unsupported_on_cpu: ([^\n\"]+)")

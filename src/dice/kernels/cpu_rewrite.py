@@ -336,7 +336,7 @@ class _Rewriter:
             mentions.setdefault(name, set()).update(_WORD.findall(body))
         for name, words in self._types():
             mentions.setdefault(name, set()).update(words)
-        waiting = set(_SYNCHRONISING) | {"volatile"}
+        waiting = set(_SYNCHRONISING) | {"volatile", "__shared__"}
         if "cooperative_groups" in self.text:
             waiting |= _GROUP_WORDS
         grown = True

@@ -159,6 +159,8 @@ def _readable(mangled: str) -> str:
 
 
 def _demangle(name: str) -> str:
+    if not name.startswith("_Z"):
+        return name  # a plain name, which the demangler would take for a type (`f` is float)
     library = ctypes.CDLL("libstdc++.so.6")
     library.__cxa_demangle.restype = ctypes.c_void_p
     status = ctypes.c_int()

@@ -145,7 +145,7 @@ class Precompiled:
     def prepare(self, jobs: int | None = None) -> PrepareReport:
         """Make everything that the routes need, `jobs` at a time. Failures are reported, not raised."""
         started = time.monotonic()
-        names = list(HEADERS) if self.toolchain.backend == "cuda" else ["slim_cpp", "slim_pybind", "extension"]
+        names = list(HEADERS) if self.toolchain.backend == "cuda" else []  # cpu.py has its own
         tasks: list[Callable[[], object]] = [self.support_library]
         tasks += [lambda name=name: self.header(name) for name in names]
         if self.toolchain.backend == "cuda":
@@ -165,27 +165,27 @@ class Precompiled:
         if flags:
             spec = spec.with_flags((*spec.flags, *flags))
         if spec.key not in self._known:
-            folder = self._artefact(f"headers/{spec.key}", lambda out, meter: self._make_header(spec, out, meter))
+            folder = self.artefact(f"headers/{spec.key}", lambda out, meter: self._make_header(spec, out, meter))
             used = ("-include", str(folder / "header.h"))
             self._known[spec.key] = Header(spec, (*self._header_flags(spec), *used))
         return self._known[spec.key]
 
     def slim_folder(self) -> Path:
         """The slim headers. Raises NotPrepared."""
-        return self._artefact("slim", self._make_slim)
+        return self.artefact("slim", self._make_slim)
 
     def support_library(self) -> Path:
         """`libdice_support.so`: the binding's runtime, and functions that the slim headers only declare."""
-        return self._artefact(f"support-{files_digest(CSRC / 'extension')}", self._make_support) / "libdice_support.so"
+        return self.artefact(f"support-{files_digest(CSRC / 'extension')}", self._make_support) / "libdice_support.so"
 
     def launch_object(self) -> Path:
         """Object file with the launch counter and the registration of device images (csrc/extension/launch.cpp)."""
-        return self._artefact(f"launch-{files_digest(CSRC / 'extension')}", self._make_launch) / "launch.o"
+        return self.artefact(f"launch-{files_digest(CSRC / 'extension')}", self._make_launch) / "launch.o"
 
     def vocabulary(self) -> Vocabulary:
         """Words of the headers. Raises NotPrepared."""
         if self._vocabulary is None:
-            folder = self._artefact("vocabulary", self._make_vocabulary)
+            folder = self.artefact("vocabulary", self._make_vocabulary)
             self._vocabulary = Vocabulary.from_json(json.loads((folder / "words.json").read_text()))
         return self._vocabulary
 
@@ -228,7 +228,7 @@ class Precompiled:
 
     def cuda_folder(self) -> Path:
         """A `cuda_runtime.h` whose host templates (`cudaMemcpyToSymbol<T>`, ...) do not wait for nvcc."""
-        return self._artefact("cuda", self._make_cuda)
+        return self.artefact("cuda", self._make_cuda)
 
     def _header_flags(self, spec: HeaderSpec) -> tuple[str, ...]:
         flags = [word for folder in spec.includes for word in ("-I", str(folder))]
@@ -238,7 +238,7 @@ class Precompiled:
             flags += ["-isystem", str(self.slim_folder())]
         return (*flags, *self.toolchain.cxx_flags(spec.kind), *spec.flags)
 
-    def _artefact(self, name: str, make: Callable[[Path, Meter], None]) -> Path:
+    def artefact(self, name: str, make: Callable[[Path, Meter], None]) -> Path:
         """`folder/name`, made by `make(temporary folder, meter)` when missing. A failure is kept in `name.failed`."""
         path = self.folder / name
         failed = path.with_name(path.name + ".failed")
@@ -265,7 +265,8 @@ class Precompiled:
                 self.report.cpu_seconds[name] = meter.cpu_seconds
         return path
 
-    def _run(self, meter: Meter, command: Sequence[str | Path], work: Path) -> None:
+    def compile_own(self, meter: Meter, command: Sequence[str | Path], work: Path) -> None:
+        """Run a compiler on source of ours. Raises NotPrepared when it fails."""
         done = meter.run(command, work, _LIMITS)
         if not done.ok:
             reason = "took too long" if done.timed_out else first_error(done.output)
@@ -292,12 +293,12 @@ class Precompiled:
         (out / "header.h").write_text('#error "the precompiled header does not fit this compiler call"\n')
         (out / "source.h").write_text(spec.text)
         command = [self.toolchain.cxx, *self._header_flags(spec), "-x", "c++-header", "source.h", "-o", "header.h.gch"]
-        self._run(meter, command, out)
+        self.compile_own(meter, command, out)
         # Canary: an empty unit must compile from where the header will live... which is only known after the rename,
         # so it is tried here by the temporary path.
         (out / "canary.cpp").write_text("int dice_canary;\n")
         include = ("-include", str(out / "header.h"))
-        self._run(meter, [self.toolchain.cxx, *self._header_flags(spec), *include, "-c", "canary.cpp"], out)
+        self.compile_own(meter, [self.toolchain.cxx, *self._header_flags(spec), *include, "-c", "canary.cpp"], out)
 
     def _make_vocabulary(self, out: Path, meter: Meter) -> None:
         tools = self.toolchain
@@ -319,7 +320,7 @@ class Precompiled:
         outputs = {}
         for name, source, command in (("torch.cpp", torch, gcc), ("device.cu", text, nvcc), ("host.cpp", text, gcc)):
             (out / name).write_text(source)
-            self._run(meter, [*command, name, "-o", "words.ii"], out)
+            self.compile_own(meter, [*command, name, "-o", "words.ii"], out)
             outputs[name.split(".")[0]] = (out / "words.ii").read_text(errors="replace")
         (out / "words.ii").unlink()
         words = read_vocabulary(outputs["torch"], outputs["device"], outputs["host"])
@@ -329,16 +330,21 @@ class Precompiled:
         tools = self.toolchain
         flags = [*tools.cxx_flags("cpp"), "-O1", "-I", str(CSRC / "extension"), "-DTORCH_EXTENSION_NAME=dice_support"]
         functions = self.slim_folder() / "support_functions.cpp"
-        self._run(meter, [tools.cxx, *flags, "-c", CSRC / "extension" / "binding.cpp", "-o", "binding.o"], out)
-        self._run(meter, [tools.cxx, *flags, "-c", functions, "-o", "functions.o"], out)
+        self.compile_own(meter, [tools.cxx, *flags, "-c", CSRC / "extension" / "binding.cpp", "-o", "binding.o"], out)
+        self.compile_own(meter, [tools.cxx, *flags, "-c", functions, "-o", "functions.o"], out)
         link = tools.link_flags("cuda" if tools.backend == "cuda" else "cpp")
         soname = "-Wl,-soname,libdice_support.so"
         command = [tools.cxx, "binding.o", "functions.o", "-Wl,--no-as-needed", *link, soname]
-        self._run(meter, [*command, "-o", "libdice_support.so"], out)
+        self.compile_own(meter, [*command, "-o", "libdice_support.so"], out)
 
     def _make_launch(self, out: Path, meter: Meter) -> None:
         flags = ["-O2", "-fPIC", "-std=c++17", *self.toolchain.include_flags]
-        self._run(meter, [self.toolchain.cxx, *flags, "-c", CSRC / "extension" / "launch.cpp", "-o", "launch.o"], out)
+        self.compile_own(meter, [self.toolchain.cxx, *flags, "-c", CSRC / "extension" / "launch.cpp", "-o", "launch.o"], out)
+
+
+def _source_digest() -> str:
+    """Digest of the module that reads the vocabulary."""
+    return hashlib.sha256(Path(__file__).with_name("vocabulary.py").read_bytes()).hexdigest()[:12]
 
 
 @functools.cache

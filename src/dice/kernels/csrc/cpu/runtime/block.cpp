@@ -1,5 +1,7 @@
 #include "block.h"
 
+#include "races.h"
+
 #include <sys/mman.h>
 
 #include <algorithm>
@@ -54,6 +56,7 @@ void Worker::begin(const Grid& grid) {
         thread.lane = i % 32;
         thread.fibre = true;
     }
+    if (Races::instance().watching) Races::instance().begin_launch(grid, stacks_, stacks_bytes_, shared_, kMaxShared);
 }
 
 void Worker::run_block(uint64_t index) {
@@ -122,8 +125,10 @@ void Worker::run_fibres() {
     for (unsigned w = 0; w < warps; ++w) {
         const unsigned lanes = std::min(32u, threads - 32 * w);
         const uint32_t all = lanes == 32 ? 0xFFFFFFFFu : (1u << lanes) - 1;
-        warps_[w] = Warp{all, all, 0, 0};
+        warps_[w].alive = warps_[w].ready = all;
+        warps_[w].waiting = warps_[w].at_barrier = 0;
     }
+    if (Races::instance().watching) Races::instance().begin_block(fibres_[0].thread);
     alive_ = threads;
     at_barrier_ = at_grid_barrier_ = 0;
     barrier_true_ = 0;
@@ -133,7 +138,7 @@ void Worker::run_fibres() {
         for (unsigned i = 0; i < warps; ++i) {
             const unsigned w = grid_->order == Order::kDescending ? warps - 1 - i : (i + first) % warps;
             Warp& warp = warps_[w];
-            while (warp.ready != 0 || (warp.waiting != 0 && complete_waiting(warp, w))) {
+            while (warp.ready != 0 || (warp.waiting != 0 && complete_waiting(warp))) {
                 progress = true;
                 resume(warp, w);
                 if (fault_) {
@@ -229,6 +234,7 @@ bool Worker::release_barrier() {
     }
     at_barrier_ = 0;
     barrier_true_ = 0;
+    if (Races::instance().watching) Races::instance().barrier();
     for (Warp& warp : warps_) {
         warp.ready |= warp.at_barrier;
         warp.at_barrier = 0;
@@ -247,149 +253,151 @@ void Worker::grid_sync() {
 namespace {
 
 // Lane from which `lane` reads in a shuffle; itself when the source lies outside its segment.
-unsigned shuffle_source(int operation, unsigned lane, int argument, int width) {
-    const int w = width >= 1 && width <= 32 ? width : 32;
-    const int segment = static_cast<int>(lane) & ~(w - 1), in_segment = static_cast<int>(lane) & (w - 1);
-    int source = static_cast<int>(lane);
+inline unsigned shuffle_source(int operation, unsigned lane, int argument, int width) {
+    const int w = width >= 1 && width <= 32 ? width : 32, self = static_cast<int>(lane);
+    const int segment = self & ~(w - 1), place = self & (w - 1);
+    int source = self;
     switch (operation) {
-        case kShflIndex: return static_cast<unsigned>(segment + (argument & (w - 1)));
-        case kShflUp: source = argument >= 0 && in_segment - argument >= 0 ? static_cast<int>(lane) - argument : source; break;
-        case kShflDown: source = argument >= 0 && argument < w && in_segment + argument < w ? static_cast<int>(lane) + argument : source; break;
-        case kShflXor: {
-            const int other = static_cast<int>(lane) ^ (argument & 31);
-            if (other < segment + w) source = other;
-            break;
-        }
-        default: break;
+        case kShflIndex: source = segment + (argument & (w - 1)); break;
+        case kShflUp: source = argument >= 0 && place - argument >= 0 ? self - argument : self; break;
+        case kShflDown: source = argument >= 0 && argument < w && place + argument < w ? self + argument : self; break;
+        default: source = (self ^ (argument & 31)) < segment + w ? self ^ (argument & 31) : self; break;
     }
     return static_cast<unsigned>(source);
 }
 
-}  // namespace
+template <class F>
+inline void for_lanes(uint32_t group, F f) {
+    for (uint32_t rest = group; rest != 0; rest &= rest - 1) f(static_cast<unsigned>(__builtin_ctz(rest)));
+}
+
+void shuffle(Warp& warp, uint32_t group, int operation) {
+    for_lanes(group, [&](unsigned lane) {
+        const unsigned source = shuffle_source(operation, lane, warp.argument[lane], warp.width[lane]);
+        // A lane that has exited or is not in the mask gives an undefined value: 0 here.
+        warp.result[lane] = (group >> source) & 1 ? warp.value[source] : 0;
+    });
+}
+
+uint64_t reduced(const Warp& warp, uint32_t group, int operation) {
+    auto result = static_cast<uint32_t>(warp.value[__builtin_ctz(group)]);
+    for_lanes(group & (group - 1), [&](unsigned lane) {
+        const auto value = static_cast<uint32_t>(warp.value[lane]);
+        switch (operation) {
+            case kReduceAdd: result += value; break;
+            case kReduceMin: result = static_cast<uint32_t>(std::min(static_cast<int32_t>(result), static_cast<int32_t>(value))); break;
+            case kReduceMax: result = static_cast<uint32_t>(std::max(static_cast<int32_t>(result), static_cast<int32_t>(value))); break;
+            case kReduceMinUnsigned: result = std::min(result, value); break;
+            case kReduceMaxUnsigned: result = std::max(result, value); break;
+            case kReduceAnd: result &= value; break;
+            case kReduceOr: result |= value; break;
+            default: result ^= value; break;
+        }
+    });
+    return result;
+}
+
+void match_any(Warp& warp, uint32_t group) {
+    for_lanes(group, [&](unsigned lane) {
+        uint64_t equal = 0;
+        for_lanes(group, [&](unsigned other) { equal |= warp.value[other] == warp.value[lane] ? 1u << other : 0; });
+        warp.result[lane] = equal;
+    });
+}
 
 // All of `group` wait for the same operation: computes their results and makes them ready.
-void Worker::complete(Warp& warp, unsigned warp_index, uint32_t group) {
-    Fibre* lanes = &fibres_[32 * warp_index];
-    const int operation = lanes[__builtin_ctz(group)].operation;
-    const auto each = [&](auto f) {
-        for (uint32_t rest = group; rest != 0; rest &= rest - 1) f(lanes[__builtin_ctz(rest)]);
-    };
+void complete(Warp& warp, uint32_t group) {
+    const auto first = static_cast<unsigned>(__builtin_ctz(group));
+    const int operation = warp.operation[first];
+    const auto give = [&](uint64_t result) { for_lanes(group, [&](unsigned lane) { warp.result[lane] = result; }); };
     uint32_t votes = 0;
-    each([&](Fibre& lane) { votes |= lane.value != 0 ? lane_bit(lane) : 0; });
+    if (operation >= kBallot && operation <= kUniform)
+        for_lanes(group, [&](unsigned lane) { votes |= warp.value[lane] != 0 ? 1u << lane : 0; });
     switch (operation) {
-        case kShflIndex: case kShflUp: case kShflDown: case kShflXor:
-            each([&](Fibre& lane) {
-                const unsigned source = shuffle_source(operation, lane.thread.lane, lane.argument, lane.width);
-                // A lane that has exited or is not in the mask gives an undefined value: 0 here.
-                lane.result = (group >> source) & 1 ? lanes[source].value : 0;
-            });
-            break;
-        case kBallot: each([&](Fibre& lane) { lane.result = votes; }); break;
-        case kAll: each([&](Fibre& lane) { lane.result = votes == group; }); break;
-        case kAny: each([&](Fibre& lane) { lane.result = votes != 0; }); break;
-        case kUniform: each([&](Fibre& lane) { lane.result = votes == 0 || votes == group; }); break;
-        case kActive: each([&](Fibre& lane) { lane.result = group; }); break;
-        case kMatchAny:
-            each([&](Fibre& lane) {
-                lane.result = 0;
-                each([&](Fibre& other) { lane.result |= other.value == lane.value ? lane_bit(other) : 0; });
-            });
-            break;
+        case kSync: break;
+        case kShflIndex: case kShflUp: case kShflDown: case kShflXor: shuffle(warp, group, operation); break;
+        case kBallot: give(votes); break;
+        case kAll: give(votes == group); break;
+        case kAny: give(votes != 0); break;
+        case kUniform: give(votes == 0 || votes == group); break;
+        case kActive: give(group); break;
+        case kMatchAny: match_any(warp, group); break;
         case kMatchAll: {
-            const uint64_t value = lanes[__builtin_ctz(group)].value;
             bool equal = true;
-            each([&](Fibre& lane) { equal = equal && lane.value == value; });
-            each([&](Fibre& lane) { lane.result = equal ? group : 0; });
+            for_lanes(group, [&](unsigned lane) { equal = equal && warp.value[lane] == warp.value[first]; });
+            give(equal ? group : 0);
             break;
         }
         case kCall: {
             WarpCall call{group, {}};
-            each([&](Fibre& lane) { call.operands[lane.thread.lane] = reinterpret_cast<void*>(lane.value); });
-            lanes[__builtin_ctz(group)].function(call);
+            for_lanes(group, [&](unsigned lane) { call.operands[lane] = reinterpret_cast<void*>(warp.value[lane]); });
+            warp.function[first](call);
             break;
         }
-        case kSync: break;
-        default: {
-            auto result = static_cast<uint32_t>(lanes[__builtin_ctz(group)].value);
-            bool first = true;
-            each([&](Fibre& lane) {
-                const auto value = static_cast<uint32_t>(lane.value);
-                if (std::exchange(first, false)) return;
-                switch (operation) {
-                    case kReduceAdd: result += value; break;
-                    case kReduceMin: result = std::min(static_cast<int32_t>(result), static_cast<int32_t>(value)); break;
-                    case kReduceMax: result = std::max(static_cast<int32_t>(result), static_cast<int32_t>(value)); break;
-                    case kReduceMinUnsigned: result = std::min(result, value); break;
-                    case kReduceMaxUnsigned: result = std::max(result, value); break;
-                    case kReduceAnd: result &= value; break;
-                    case kReduceOr: result |= value; break;
-                    default: result ^= value; break;
-                }
-            });
-            each([&](Fibre& lane) { lane.result = result; });
-        }
+        default: give(reduced(warp, group, operation)); break;
     }
     warp.waiting &= ~group;
     warp.ready |= group;
 }
 
-namespace {
-
-// Whether all lanes of `group` wait for the same operation under the same mask.
-bool agree(const Fibre* lanes, uint32_t group) {
-    const Fibre& first = lanes[__builtin_ctz(group)];
-    for (uint32_t rest = group & (group - 1); rest != 0; rest &= rest - 1) {
-        const Fibre& lane = lanes[__builtin_ctz(rest)];
-        if (lane.operation != first.operation || lane.mask != first.mask) return false;
-    }
-    return true;
+// Whether all lanes of `group`, which all wait, wait for the same operation under the same mask.
+bool agree(const Warp& warp, uint32_t group) {
+    if (warp.uniform) return true;
+    const int first = __builtin_ctz(group);
+    bool same = true;
+    for_lanes(group, [&](unsigned lane) { same = same && warp.operation[lane] == warp.operation[first] && warp.mask[lane] == warp.mask[first]; });
+    return same;
 }
 
 }  // namespace
 
+void Worker::meet(Warp& warp, uint32_t group) {
+    if (Races::instance().watching) Races::instance().warp_met(static_cast<unsigned>(&warp - warps_.data()), group);
+    complete(warp, group);
+}
+
 // Called when no lane of the warp is ready. Completes what lanes that have exited since have made complete, else the
 // lanes that ask together which of them are active. Returns whether a lane became ready.
-bool Worker::complete_waiting(Warp& warp, unsigned warp_index) {
-    const Fibre* lanes = &fibres_[32 * warp_index];
+bool Worker::complete_waiting(Warp& warp) {
     for (uint32_t rest = warp.waiting; rest != 0; rest &= rest - 1) {
-        const Fibre& lane = lanes[__builtin_ctz(rest)];
-        const uint32_t group = lane.mask & warp.alive;
-        if (lane.operation != kActive && (group & warp.waiting) == group && agree(lanes, group)) return complete(warp, warp_index, group), true;
+        const int lane = __builtin_ctz(rest);
+        const uint32_t group = warp.mask[lane] & warp.alive;
+        if (warp.operation[lane] != kActive && (group & warp.waiting) == group && agree(warp, group)) return meet(warp, group), true;
     }
     for (uint32_t rest = warp.waiting; rest != 0; rest &= rest - 1) {
-        const Fibre& lane = lanes[__builtin_ctz(rest)];
-        if (lane.operation != kActive) continue;
+        const int lane = __builtin_ctz(rest);
+        if (warp.operation[lane] != kActive) continue;
         uint32_t group = 0;
-        for (uint32_t others = warp.waiting; others != 0; others &= others - 1) {
-            const Fibre& other = lanes[__builtin_ctz(others)];
-            if (other.operation == kActive && other.site == lane.site) group |= lane_bit(other);
-        }
-        return complete(warp, warp_index, group), true;
+        for_lanes(warp.waiting, [&](unsigned other) {
+            if (warp.operation[other] == kActive && warp.site[other] == warp.site[lane]) group |= 1u << other;
+        });
+        return meet(warp, group), true;
     }
     return false;
 }
 
 uint64_t Worker::warp_operation(int operation, uint32_t mask, uint64_t value, int argument, int width, WarpFunction function, const void* site) {
     if (running_ == nullptr) throw DeviceFault(719, "internal error: a warp operation in a kernel that was compiled without one");
-    Fibre& fibre = *running_;
-    const unsigned warp_index = fibre.thread.linear / 32;
-    Warp& warp = warps_[warp_index];
-    const uint32_t self = lane_bit(fibre);
-    fibre.operation = operation;
-    fibre.mask = mask | self;
-    fibre.value = value;
-    fibre.argument = argument;
-    fibre.width = width;
-    fibre.function = function;
-    fibre.site = site;
+    const unsigned lane = running_->thread.lane;
+    Warp& warp = warps_[running_->thread.linear / 32];
+    const uint32_t self = 1u << lane;
+    mask |= self;
+    warp.uniform = warp.waiting == 0 || (warp.uniform && warp.operation[__builtin_ctz(warp.waiting)] == operation && warp.mask[__builtin_ctz(warp.waiting)] == mask);
+    warp.operation[lane] = operation;
+    warp.mask[lane] = mask;
+    warp.value[lane] = value;
+    warp.argument[lane] = argument;
+    warp.width[lane] = width;
+    warp.function[lane] = function;
+    warp.site[lane] = site;
     warp.ready &= ~self;
     warp.waiting |= self;
-    const uint32_t group = fibre.mask & warp.alive;
-    if (operation != kActive && (group & warp.waiting) == group && agree(&fibres_[32 * warp_index], group))
-        complete(warp, warp_index, group);
+    const uint32_t group = mask & warp.alive;
+    if ((group & warp.waiting) == group && operation != kActive && agree(warp, group))
+        meet(warp, group);
     else
         wait(warp);
-    return fibre.result;
+    return warp.result[lane];
 }
 
 // Faults -----------------------------------------------------------------------------------------------------------

@@ -42,18 +42,18 @@ struct Grid {
 struct Fibre {
     void* sp;
     Thread thread;
-    // What a lane that waits for its warp has asked for, and what it will get.
-    int operation, argument, width;
-    uint32_t mask;
-    uint64_t value, result;
-    const void* site;
-    WarpFunction function;
-    // Logical time for the race detector.
-    uint32_t clock;
 };
 
+// The lanes of a warp, by bit: not exited, ready to run, waiting for their warp, waiting for their block. The arrays hold
+// what a waiting lane has asked for, and what it gets.
 struct Warp {
     uint32_t alive, ready, waiting, at_barrier;
+    bool uniform;  // all waiting lanes ask for the same operation under the same mask
+    int operation[32], argument[32], width[32];
+    uint32_t mask[32];
+    uint64_t value[32], result[32];
+    const void* site[32];
+    WarpFunction function[32];
 };
 
 class Worker {
@@ -76,7 +76,7 @@ public:
     void grid_sync();
     const Grid& grid() const { return *grid_; }
     std::string place() const;
-    bool in_fibre() const { return running_ != nullptr; }
+    const Thread* fibre_thread() const { return running_ != nullptr ? &running_->thread : nullptr; }
 
 private:
     friend void fibre_main();
@@ -86,8 +86,8 @@ private:
     void wait(Warp& warp);
     void resume(Warp& warp, unsigned warp_index);
     int pick(uint32_t ready, int after);
-    void complete(Warp& warp, unsigned warp_index, uint32_t group);
-    bool complete_waiting(Warp& warp, unsigned warp_index);
+    void meet(Warp& warp, uint32_t group);
+    bool complete_waiting(Warp& warp);
     bool release_barrier();
     void finish_fibre();
     [[noreturn]] void deadlock();

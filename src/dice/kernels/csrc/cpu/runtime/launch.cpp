@@ -15,6 +15,7 @@
 
 #include "../include/cuda_runtime_api.h"
 #include "block.h"
+#include "races.h"
 
 namespace dice_cpu {
 
@@ -154,6 +155,7 @@ void run_grid(Grid& grid) {
         static const int available = available_threads();
         limit = available;
     }
+    if (Races::instance().watching) limit = 1;
     const bool small = blocks * grid.threads() < 2048 && !grid.kernel->fibres;
     uint64_t workers = grid.cooperative ? blocks : small ? 1 : std::min<uint64_t>(blocks, static_cast<uint64_t>(limit));
     Job job(grid);

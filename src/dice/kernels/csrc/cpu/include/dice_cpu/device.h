@@ -1,6 +1,11 @@
 // Everything that nvcc knows without an include, apart from the runtime API.
 #pragma once
 
+#include <cfloat>
+#include <climits>
+#include <cstdio>
+#include <cstring>
+
 #pragma GCC visibility push(hidden)
 #include "abi.h"
 #include "atomics.h"

@@ -1,0 +1,77 @@
+"""The CPU back end's runtime library as loaded into this process, by ctypes: threads, errors, the order of execution.
+
+    runtime = CpuRuntime.loaded()        # None while no CPU extension has been loaded
+    runtime.take_error()                 # "cudaErrorAssert", as CudaRuntime says it; None when all is well
+    runtime.set_order(Order.DESCENDING, kernel="scan_kernel")
+"""
+
+from __future__ import annotations
+
+import ctypes
+import enum
+import os
+from pathlib import Path
+
+LIBRARY = "libdice_cpu.so"
+
+
+class Order(enum.IntEnum):
+    """In which order blocks, warps and threads take turns. A program without a race does not notice."""
+
+    ASCENDING = 0
+    DESCENDING = 1
+    RANDOM = 2
+
+
+class CpuRuntime:
+    """Functions of the loaded library. Make it with `loaded` or `load`."""
+
+    def __init__(self, library: ctypes.CDLL) -> None:
+        self._library = library
+        library.dice_cpu_error_name.restype = ctypes.c_char_p
+        library.dice_cpu_fault_text.restype = ctypes.c_char_p
+        library.dice_cpu_race_text.restype = ctypes.c_char_p
+        library.dice_cpu_set_order.argtypes = [ctypes.c_int, ctypes.c_uint64, ctypes.c_char_p]
+        library.dice_cpu_set_order.restype = None
+
+    @classmethod
+    def loaded(cls) -> CpuRuntime | None:
+        """The library if something in this process has loaded it, else None."""
+        try:
+            return cls(ctypes.CDLL(LIBRARY, mode=os.RTLD_NOLOAD | os.RTLD_NOW))
+        except OSError:
+            return None
+
+    @classmethod
+    def load(cls, path: Path) -> CpuRuntime:
+        """Load it from `path`, so that extensions loaded later find it by its name. Raises OSError."""
+        return cls(ctypes.CDLL(str(path), mode=os.RTLD_NOW | os.RTLD_GLOBAL))
+
+    def take_error(self) -> str | None:
+        """CUDA's name of the error that some earlier call left behind, and clear it where CUDA lets it be cleared."""
+        code = self._library.dice_cpu_last_error(1)
+        return self._library.dice_cpu_error_name(code).decode() if code else None
+
+    def fault(self) -> str:
+        """What the last failed kernel did and where ("" when none failed)."""
+        return self._library.dice_cpu_fault_text().decode()
+
+    def reset_errors(self) -> None:
+        """Forget all errors, sticky ones too, as a new process would."""
+        self._library.dice_cpu_reset_errors()
+
+    def set_threads(self, count: int) -> None:
+        """Cores that a grid may use; 0: OMP_NUM_THREADS, else all that this process may run on."""
+        self._library.dice_cpu_set_threads(count)
+
+    def set_order(self, order: Order, seed: int = 1, kernel: str = "") -> None:
+        """Order for kernels named `kernel`, ascending for all others; for all kernels when `kernel` is empty."""
+        self._library.dice_cpu_set_order(int(order), seed, kernel.encode())
+
+    def watch_races(self, on: bool) -> None:
+        """Record data races in objects that were built with `race_check`; grids then run on one core."""
+        self._library.dice_cpu_watch_races(int(on))
+
+    def races(self) -> list[str]:
+        """Races seen since watching began, one sentence each, at most 16."""
+        return [line for line in self._library.dice_cpu_race_text().decode().splitlines() if line]
