@@ -159,6 +159,7 @@ def test_outputs_that_are_not_computed_are_rejected(problem_id: str) -> None:
 
 @torch.no_grad()
 @pytest.mark.gpu
+@pytest.mark.slow
 @pytest.mark.parametrize("problem_id", PROBLEMS)
 def test_outputs_that_are_not_computed_are_rejected_at_the_gpu_size(problem_id: str) -> None:
     problem = next(problem for problem in load_mini("gpu") if problem.id == problem_id)

@@ -1,9 +1,10 @@
 """The mini benchmark's reference solutions and plausible mistakes, judged by the verifier itself.
 
 `tests/data/mini/solutions/` has one CUDA solution a problem, `tests/data/mini/wrong/` patches that make it wrong and
-the status that each must get. Run as a program, this file writes all of them as candidates for `dice verify`:
+the status that each must get. Run as a program, this file writes both as candidates for `dice verify`
+(the mistakes are meant for the cpu size: some need its odd sizes to show):
 
-    python tests/data/test_mini_solutions.py candidates.jsonl
+    python tests/data/test_mini_solutions.py DIR      # DIR/solutions.jsonl, DIR/mistakes.jsonl
 """
 
 from __future__ import annotations
@@ -172,4 +173,5 @@ def test_all_solutions_at_the_gpu_size(tmp_path: Path) -> None:
 
 
 if __name__ == "__main__":
-    write_jsonl(sys.argv[1], [candidate.row for candidate in (*map(solution, PROBLEMS), *mistakes())])
+    write_jsonl(Path(sys.argv[1]) / "solutions.jsonl", [solution(problem_id).row for problem_id in PROBLEMS])
+    write_jsonl(Path(sys.argv[1]) / "mistakes.jsonl", [candidate.row for candidate in mistakes()])
