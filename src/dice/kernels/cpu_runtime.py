@@ -1,8 +1,8 @@
 """The CPU back end's runtime library as loaded into this process, by ctypes: threads, errors, the order of execution.
 
-    runtime = CpuRuntime.loaded()        # None while no CPU extension has been loaded
-    runtime.take_error()                 # "cudaErrorAssert", as CudaRuntime says it; None when all is well
-    runtime.set_order(Order.DESCENDING, kernel="scan_kernel")
+runtime = CpuRuntime.loaded()        # None while no CPU extension has been loaded
+runtime.take_error()                 # "cudaErrorAssert", as CudaRuntime says it; None when all is well
+runtime.set_order(Order.DESCENDING, kernel="scan_kernel")
 """
 
 from __future__ import annotations

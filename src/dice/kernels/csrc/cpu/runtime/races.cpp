@@ -44,8 +44,13 @@ void Races::begin_launch(const Grid& grid, const char* stacks, size_t stacks_byt
     stacks_end_ = stacks + stacks_bytes;
     block_atomics_.assign(grid.blocks(), 0);
     if (words_.size() > kMaxWords / 2) words_.clear();
-    // Shared memory: the dynamic buffer, and the thread-local variables of loaded objects.
-    shared_ranges_.assign(1, {shared, shared + shared_bytes});
+    dynamic_shared_ = {shared, shared + shared_bytes};
+    blocks_begun_ = 0;
+}
+
+// Shared memory: the dynamic buffer, and the thread-local variables of loaded objects, as far as they exist yet.
+void Races::find_shared() {
+    shared_ranges_.assign(1, dynamic_shared_);
     dl_iterate_phdr(
         [](dl_phdr_info* info, size_t, void* data) {
             for (int i = 0; info->dlpi_tls_data != nullptr && i < info->dlpi_phnum; ++i)
@@ -61,6 +66,7 @@ void Races::begin_launch(const Grid& grid, const char* stacks, size_t stacks_byt
 void Races::begin_block(const Thread& first) {
     settle();
     block_ = block_number(first);
+    if (++blocks_begun_ <= 2) find_shared();
     ++epoch_;
     const unsigned threads = block_dim_.x * block_dim_.y * block_dim_.z;
     thread_atomics_.assign(threads, 0);
@@ -156,6 +162,7 @@ void Races::access(const Thread& thread, const void* address, unsigned bytes, bo
 
 void Races::report(const Thread& now, const Event& other, bool now_writes, bool other_wrote, const void* address) {
     if (reported_ >= kMaxReports) return;
+    find_shared();
     const bool shared = is_shared(address), same_block = other.block == block_;
     std::string line = "kernel " + kernel_ + ": thread " + place(now.linear, block_dim_) + (now_writes ? " writes" : " reads") + " what thread " +
                        place(other.thread, block_dim_) + (other_wrote ? " writes" : " reads") + " in " + (shared ? "shared" : "global") + " memory, block " +

@@ -52,12 +52,15 @@ private:
     };
 
     bool ordered(const Event& earlier, const Thread& now, bool shared) const;
+    void find_shared();
     bool is_shared(const void* address) const;
     void report(const Thread& now, const Event& other, bool now_writes, bool other_wrote, const void* address);
     Event event(const Thread& thread, uint8_t bytes) const;
 
     std::unordered_map<uintptr_t, Word> words_;
     std::vector<std::pair<const char*, const char*>> shared_ranges_;
+    std::pair<const char*, const char*> dynamic_shared_;
+    unsigned blocks_begun_ = 0;
     const char *stacks_ = nullptr, *stacks_end_ = nullptr;
     std::vector<uint64_t> block_atomics_;   // sequence number of each block's last atomic operation
     std::vector<uint64_t> thread_atomics_;  // of each thread of the current block
