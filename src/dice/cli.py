@@ -19,7 +19,6 @@ STAGES = {
     "infill": ("dice.data.infilling", "split pairs into prefix, middle and suffix"),
     "tokenizer": ("dice.data.tokenizer", "train a small byte-level BPE on pairs"),
     "curate": ("dice.data.curate", "make the training set from its sources"),
-    "curate": ("dice.data.curate", "make the training set from its sources"),
     "difficulty": ("dice.data.difficulty", "label programs by difficulty"),
     "schedule": ("dice.data.schedule", "plan which problems each RL step takes"),
     "structural": ("dice.data.structural", "write attention and MLP blocks of language models as problems"),

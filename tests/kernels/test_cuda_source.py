@@ -169,6 +169,9 @@ def test_macros_that_make_kernels_are_expanded():
     ],
 )
 def test_what_is_not_certain_is_refused(text, reason):
-    with pytest.raises(SplitRefused, match=reason):
+    def read_all():
         for item in split_source(text).items:
             find_launches(item.text)
+
+    with pytest.raises(SplitRefused, match=reason):
+        read_all()

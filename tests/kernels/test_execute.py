@@ -10,8 +10,10 @@ import torch
 from execution import HONEST, PROBLEM, NoBuilder, honest_with, job
 
 from dice.errors import DiceError
+from dice.kernels.evidence import OutputFacts
 from dice.kernels.grader import Executor, Prebuilder
 from dice.kernels.job import Job, Judging, Limits
+from dice.kernels.observation import count_poison, merged
 from dice.kernels.reference import Reference, Seeds, to_device
 from dice.kernels.verdict import Verdict
 from dice.kernels.zygote import Zygote
@@ -234,6 +236,27 @@ def test_unwritten_memory_is_not_zero(executor: Executor) -> None:
     assert strict.functional_status == "wrong_value"
     assert "uninitialised_output" in {finding.name for finding in strict.deception}
     assert verdicts(executor, as_candidate(problem), problem)[1].functional_status == "correct"
+
+
+def test_poison_is_told_from_other_nans() -> None:
+    expected = torch.tensor([1.0, float("nan"), 3.0, 4.0])
+    actual = torch.tensor([-1, -1, -1, 5], dtype=torch.int32).view(torch.float32)
+    assert count_poison([expected], [actual]) == 2
+    assert count_poison(expected, torch.full((4,), float("nan"))) == 0
+    assert count_poison(expected.half(), torch.full((4,), -1, dtype=torch.int16).view(torch.float16)) == 3
+    assert count_poison(torch.ones(2, dtype=torch.int64), torch.full((2,), -1)) == 0
+    assert count_poison(expected, actual[:2]) == 0
+
+
+def test_the_worst_of_all_calls_is_kept() -> None:
+    first = OutputFacts(foreign_types=["m.Lazy"], aliases_parameter=True)
+    second = OutputFacts(wrong_device="cpu", aliases_input=[1])
+    both = merged(first, second)
+    assert both == merged(second, first)
+    assert both.foreign_types == ["m.Lazy"]
+    assert both.aliases_parameter
+    assert both.wrong_device == "cpu"
+    assert merged(None, second) == second
 
 
 def test_a_deferred_write_is_caught(executor: Executor) -> None:

@@ -156,7 +156,7 @@ def _main_flag(word: str, flags: BuildFlags) -> None:
         return
     if _OPTIMIZATION.match(word) or _HOST_CODE.match(word) or _STANDARD.match(word):
         flags.main.append(word)
-    elif word.startswith("-I") or word.startswith("-L") or re.match(r"-l[\w+-]+$", word):
+    elif word.startswith(("-I", "-L")) or re.match(r"-l[\w+-]+$", word):
         return  # include folders come from the request's own field; libraries mean nothing to a compiler
     elif not _macro(word, flags.main_macros):
         raise _rejection(word)

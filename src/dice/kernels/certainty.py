@@ -36,8 +36,9 @@ _STOP = (
     'static_assert(DiceStop<0>::value == 0, "");\n'
 )
 _SYNTAX = re.compile(
-    r"expected|unterminated|missing (?:terminating|closing)|stray|unrecognized token|extra text after|invalid (?:suffix|digit)"
+    r"expected|unterminated|missing (?:terminating|closing)|stray|unrecognized token|extra text after|invalid (?:suffix|digit)"  # noqa: E501
 )
+_MISSING_FILE = re.compile(r"([\w./+-]+): No such file or directory")
 _BUILTINS = (
     "extern const uint3 threadIdx, blockIdx;\nextern const dim3 blockDim, gridDim;\nextern const int warpSize;\n"
 )
@@ -62,18 +63,38 @@ class Judge:
 
     def host(
         self, text: str, split: Split, first_line: int, standard: Sequence[str], more: Sequence[str | Path]
-    ) -> str | None:
-        """The diagnostics if the host side certainly fails. `text`: its unit, where the source begins at `first_line`."""
+    ) -> tuple[str, bool] | None:
+        """(diagnostics, whether certain) of the host side with the untouched headers; None when it may compile.
+
+        text: its unit, in which the source begins at `first_line`.
+        """
         found = self._errors(text, "extension_cuda", "host_check", standard, [*more, "-Werror=narrowing"])
         if found is None:
             return None
         diagnostics, output = found
         first = diagnostics[0]
-        own = {item.name for item in split.items}
+        if missing := _MISSING_FILE.search(first.text):
+            return output, self._nowhere(missing.group(1), split)
         line = _line(split.text, first.line - first_line)
         if first.file != self.source or line is None:
-            return None
-        return None if (identifiers_of(line) - own) & self._vocabulary.nvcc_only else output
+            return output, False
+        if first.undeclared in self._vocabulary.device_only:
+            return output, True  # a __device__ function called from host code
+        own = {item.name for item in split.items}
+        return output, not (identifiers_of(line) - own) & self._vocabulary.nvcc_only
+
+    def _nowhere(self, name: str, split: Split) -> bool:
+        """Whether the header that g++ misses is included by the source and unknown to nvcc too."""
+        include = self.precompiled.toolchain.cuda_home / "include"
+        folders = [
+            include,
+            include / "cccl",
+            *include.parent.glob("targets/*/include"),
+            *include.parent.glob("targets/*/include/cccl"),
+        ]
+        return name in {item.name for item in split.of_kind("include")} and not any(
+            (f / name).exists() for f in folders
+        )
 
     def device(self, output: str, split: Split, first_line: int) -> str | None:
         """The rule by which a failure of the device side is certain, or None. `output`: what nvcc said."""
@@ -86,19 +107,22 @@ class Judge:
         first = found[0]
         if first.tool == "ptxas":
             return "refused by ptxas"
+        if "calling a __host__ function" in first.text and first.file == self.source:
+            return "host code called from device code"
         if first.file != self.source or _line(split.text, first.line - first_line) is None:
             return None
         if first.undeclared is not None:
             if first.undeclared not in self._vocabulary.torch_words:
                 return "a name that no header declares"
-        elif not self._may_mean_more(first.line - first_line, split):
+        elif not self._may_mean_more(first, first.line - first_line, split):
             return "no name on the line comes from a header of PyTorch"
         return self.second_opinion(split.text, first, first_line)
 
-    def _may_mean_more(self, index: int, split: Split) -> bool:
-        """Whether PyTorch's headers could change what the line `index` (from 0) and the one before it mean."""
-        around = identifiers_of("\n".join(split.text.split("\n")[max(0, index - 1) : index + 1]))
-        if identifiers_of(split.text) & self._vocabulary.torch_macros:
+    def _may_mean_more(self, first: Diagnostic, index: int, split: Split) -> bool:
+        """Whether PyTorch's headers could change what the line `index` (from 0) means; for syntax, the one before too."""
+        start = max(0, index - 1) if _SYNTAX.search(first.text) else index
+        around = identifiers_of("\n".join(split.text.split("\n")[start : index + 1]))
+        if _device_words(split) & self._vocabulary.torch_macros:
             return True
         foreign = around & self._vocabulary.torch_words - self._vocabulary.device_words
         return bool(foreign - _declared(split) - _KEYWORDS)
@@ -127,7 +151,7 @@ class Judge:
         try:
             plain = rewrite_launches(text, lambda launch: f"{launch.callee}({launch.arguments})")
         except SplitRefused:
-            plain = text
+            plain = re.sub(r"<<<[^;{}]*?>>>", lambda match: "\n" * match.group().count("\n"), text)
         if "<<<" in plain:
             return []
         lines = text.split("\n")
@@ -240,12 +264,96 @@ def identifiers_of(text: str) -> set[str]:
 
 _DECLARATOR = re.compile(r"(?:[\w>*&]\s+|[*&]\s*)([A-Za-z_]\w*)\s*(?=[=;,)\[({:])")
 _KEYWORDS = frozenset(
-    """alignas alignof asm auto bool break case catch char class const constexpr continue decltype default delete do
-    double else enum explicit extern false float for friend goto if inline int long mutable namespace new noexcept
-    nullptr operator private protected public register reinterpret_cast return short signed sizeof static static_assert
-    static_cast struct switch template this throw true try typedef typename union unsigned using virtual void volatile
-    while const_cast""".split()
+    [
+        "alignas",
+        "alignof",
+        "asm",
+        "auto",
+        "bool",
+        "break",
+        "case",
+        "catch",
+        "char",
+        "class",
+        "const",
+        "constexpr",
+        "continue",
+        "decltype",
+        "default",
+        "delete",
+        "do",
+        "double",
+        "else",
+        "enum",
+        "explicit",
+        "extern",
+        "false",
+        "float",
+        "for",
+        "friend",
+        "goto",
+        "if",
+        "inline",
+        "int",
+        "long",
+        "mutable",
+        "namespace",
+        "new",
+        "noexcept",
+        "nullptr",
+        "operator",
+        "private",
+        "protected",
+        "public",
+        "register",
+        "reinterpret_cast",
+        "return",
+        "short",
+        "signed",
+        "sizeof",
+        "static",
+        "static_assert",
+        "static_cast",
+        "struct",
+        "switch",
+        "template",
+        "this",
+        "throw",
+        "true",
+        "try",
+        "typedef",
+        "typename",
+        "union",
+        "unsigned",
+        "using",
+        "virtual",
+        "void",
+        "volatile",
+        "while",
+        "const_cast",
+    ]
 )
+
+
+def _device_words(split: Split) -> set[str]:
+    """Words of the device code, and of the macros and types that it may use."""
+    kinds = (
+        "kernel",
+        "kernel_declaration",
+        "device_function",
+        "host_device_function",
+        "device_variable",
+        "type",
+        "constant",
+    )
+    words: set[str] = set()
+    for item in split.items:
+        if item.kind in kinds:
+            words |= item.identifiers
+    for item in split.of_kind("macro"):
+        if item.name in words:
+            words |= item.identifiers
+    return words
 
 
 def _declared(split: Split) -> set[str]:

@@ -112,7 +112,7 @@ def run_tool(
     output, timed_out = _read(process, started + limits.timeout_s)
     _, status, usage = os.wait4(process.pid, 0)
     process.returncode = os.waitstatus_to_exitcode(status)
-    try:
+    try:  # noqa: SIM105
         os.killpg(process.pid, signal.SIGKILL)  # what it left running
     except ProcessLookupError:
         pass

@@ -18,7 +18,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from dice.kernels.binding import BindingRefused, table_from_module
-from dice.kernels.build_flags import BuildFlags, read_flags
+from dice.kernels.build_flags import read_flags
 from dice.kernels.compiler import Meter, ToolLimits, ToolRun
 from dice.kernels.cpu_rewrite import UnsupportedOnCpu, rewrite_cuda, rewrite_host
 from dice.kernels.cpu_runtime import LIBRARY
@@ -30,7 +30,9 @@ from dice.kernels.precompiled import CSRC, HeaderSpec, NotPrepared, Precompiled,
 from dice.kernels.request_sources import Sources, sources_of
 
 CPU_CSRC = CSRC / "cpu"
-_HALF = re.compile(r"\b(half2?|__\w*half\w*|nv_half2?|__h\w+|h(exp|log|sqrt|rsqrt|rcp|sin|cos|floor|ceil|rint|tanh)\w*)\b")
+_HALF = re.compile(
+    r"\b(half2?|__\w*half\w*|nv_half2?|__h\w+|h(exp|log|sqrt|rsqrt|rcp|sin|cos|floor|ceil|rint|tanh)\w*)\b"
+)
 _BFLOAT = re.compile(r"bfloat16|bf16|__nv_bfloat")
 _HALF_MACROS = (
     "__CUDA_NO_HALF_OPERATORS__",
@@ -113,7 +115,9 @@ def render_unit(main: str, name: str, cuda: str, macros: Sequence[str] = (), *, 
         lines.append("#include <cuda_bf16.h>")
     lines.append(f"#define DICE_CPU_TRACK DICE_CPU_TRACK_{'INDEX' if source.track_index else 'NOTHING'}")
     entries = ", ".join(f'{{"{kernel}"}}' for kernel in source.kernels)
-    lines.append(f"DICE_CPU_LAUNCH_TABLE({len(source.kernels)}, {entries})" if source.kernels else "DICE_CPU_NO_LAUNCHES")
+    lines.append(
+        f"DICE_CPU_LAUNCH_TABLE({len(source.kernels)}, {entries})" if source.kernels else "DICE_CPU_NO_LAUNCHES"
+    )
     lines += [f'#line 1 "{name}"', source.text]
     flags = LOCKSTEP_FLAGS if race_check or source.lockstep else ()
     return CpuUnit("\n".join(lines) + "\n", flags, source.kernels)
@@ -208,7 +212,11 @@ class CpuBuild:
             except SplitRefused:
                 text, with_table = main.exact(self.module), False
             out, with_table = self._compile(
-                macros + rewrite_host(text), with_table, f"main_{i}.o", (), macros + rewrite_host(main.exact(self.module))
+                macros + rewrite_host(text),
+                with_table,
+                f"main_{i}.o",
+                (),
+                macros + rewrite_host(main.exact(self.module)),
             )
             objects.append(out)
             table = table and with_table
@@ -330,7 +338,9 @@ _TOOLKIT_HEADER = re.compile(
     r"^(cub|thrust|cuda|cute|cutlass|nv|cooperative_groups)/|^(cu(fft|rand|sparse|solver|file|Complex)|npp|nvml|nvrtc|nvjpeg|"
     r"mma|nccl|texture|surface|cuda_(pipeline|awbarrier|fp8|fp6|fp4|gl_interop))\w*\.h$|^(ATen|c10|torch)/.*(cuda|cudnn|CUDA)"
 )
-_UNKNOWN_NAME = re.compile(r"error: ‘?'?(?:struct |class |enum )?([\w:]+)[’'](?: was not declared| has not been declared| does not name a type| is not a member)")
+_UNKNOWN_NAME = re.compile(
+    r"error: ‘?'?(?:struct |class |enum )?([\w:]+)[’'](?: was not declared| has not been declared| does not name a type| is not a member)"  # noqa: E501
+)
 _MEMBER_OF = re.compile(r"error: ['‘](\w+)['’] (?:is not a member of|has not been declared in) ['‘]([\w:]+)['’]")
 _CUDA_NAME = re.compile(
     r"^(cuda[A-Z]\w+|cu[A-Z]\w+|cublas\w+|CUBLAS\w+|cudnn\w+|CUDNN\w+|curand\w*|CURAND\w+|cusparse\w+|cusolver\w+|cufft\w+|nccl\w+|"
@@ -351,5 +361,3 @@ def unsupported(output: str) -> str | None:
     if (match := _UNKNOWN_NAME.search(first)) and _CUDA_NAME.match(match.group(1).split("::")[-1]):
         return match.group(1)
     return None
-
-

@@ -50,7 +50,7 @@ _UNARY = {
     "bfind.u32": "31 - __clz({0})",
 }
 _BINARY = {"add": "({0}) + ({1})", "sub": "({0}) - ({1})", "mul": "({0}) * ({1})"}
-_TYPES = {"f32": "float", "u32": "unsigned", "s32": "int", "b32": "unsigned", "f64": "double", "u64": "unsigned long long", "s64": "long long", "b64": "unsigned long long"}  # fmt: skip
+_TYPES = {"f32": "float", "u32": "unsigned", "s32": "int", "b32": "unsigned", "f64": "double", "u64": "unsigned long long", "s64": "long long", "b64": "unsigned long long"}  # fmt: skip  # noqa: E501
 
 
 def translate(tokens: Sequence[Token], text: str) -> str | None:

@@ -40,10 +40,41 @@ _SPECIFIERS_WITH_ARGUMENTS = frozenset(
     }
 )
 _TYPE_WORDS = frozenset(
-    ["auto", "void", "bool", "char", "short", "int", "long", "float", "double", "signed", "unsigned", "wchar_t", "char8_t", "char16_t", "char32_t", "__int64", "__int128"]
+    [
+        "auto",
+        "void",
+        "bool",
+        "char",
+        "short",
+        "int",
+        "long",
+        "float",
+        "double",
+        "signed",
+        "unsigned",
+        "wchar_t",
+        "char8_t",
+        "char16_t",
+        "char32_t",
+        "__int64",
+        "__int128",
+    ]
 )
 _TYPE_QUALIFIERS = frozenset(
-    ["const", "volatile", "__restrict__", "__restrict", "restrict", "register", "typename", "struct", "class", "union", "enum", "__grid_constant__"]
+    [
+        "const",
+        "volatile",
+        "__restrict__",
+        "__restrict",
+        "restrict",
+        "register",
+        "typename",
+        "struct",
+        "class",
+        "union",
+        "enum",
+        "__grid_constant__",
+    ]
 )
 
 

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 from dice.kernels.cuda_lexer import (
     CLOSERS,
+    Refuted,
     SplitRefused,
     Token,
     line_number,
@@ -80,8 +81,10 @@ def _find(text: str, tokens: Sequence[Token]) -> list[Launch]:
         configuration = tokens[i + 1 : last - 2]
         parts = tuple(source_of(text, group) for group in split_commas(configuration))
         if not 2 <= len(parts) <= 4:
-            raise SplitRefused(
-                f"a launch with {len(parts)} configuration values at line {line_number(text, token.start)}"
+            # A macro may stand for several values.
+            sure = all(t.kind != "identifier" or not t.text.isupper() for t in configuration)
+            raise (Refuted if sure else SplitRefused)(
+                f"({line_number(text, token.start)}): error: a launch with {len(parts)} configuration values"
             )
         launches.append(
             Launch(
@@ -174,4 +177,4 @@ def _configuration_end(text: str, tokens: Sequence[Token], launch: int) -> int:
         ):
             return i + 2
         i += 1
-    raise SplitRefused(f"a launch that is never closed at line {line_number(text, tokens[launch].start)}")
+    raise Refuted(f"({line_number(text, tokens[launch].start)}): error: expected a >>>")

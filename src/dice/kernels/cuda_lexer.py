@@ -25,6 +25,10 @@ class SplitRefused(Exception):
         self.reason = reason
 
 
+class Refuted(SplitRefused):
+    """The source breaks a rule of CUDA that no header can change: it does not compile. `reason` is the diagnostic."""
+
+
 @dataclass(frozen=True, slots=True)
 class Token:
     """`text` is source[start:end], verbatim."""
@@ -79,9 +83,8 @@ def tokenize(text: str, *, directives: bool = True) -> list[Token]:
             pass
         else:
             line_start = False
-            if kind == "punctuator":
-                if token_text in ('"', "'", "\\") or text.startswith("/*", position):
-                    raise SplitRefused(f"unterminated literal or comment at line {line_number(text, position)}")
+            if kind == "punctuator" and (token_text in ('"', "'", "\\") or text.startswith("/*", position)):
+                raise SplitRefused(f"unterminated literal or comment at line {line_number(text, position)}")
             if kind == "raw":
                 kind = "string"
             tokens.append(Token(kind, token_text, position, match.end()))  # type: ignore[arg-type]

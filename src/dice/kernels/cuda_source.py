@@ -57,10 +57,54 @@ ItemKind = Literal[
 ]
 
 BARRIERS = frozenset(
-    ["__syncthreads", "__syncthreads_and", "__syncthreads_or", "__syncthreads_count", "__barrier_sync", "__barrier_sync_count", "__syncwarp", "sync", "thread_rank", "barrier_arrive", "barrier_wait"]
+    [
+        "__syncthreads",
+        "__syncthreads_and",
+        "__syncthreads_or",
+        "__syncthreads_count",
+        "__barrier_sync",
+        "__barrier_sync_count",
+        "__syncwarp",
+        "sync",
+        "thread_rank",
+        "barrier_arrive",
+        "barrier_wait",
+    ]
 ) - {"thread_rank"}
 WARP_OPERATIONS = frozenset(
-    ["__shfl", "__shfl_up", "__shfl_down", "__shfl_xor", "__shfl_sync", "__shfl_up_sync", "__shfl_down_sync", "__shfl_xor_sync", "__ballot", "__ballot_sync", "__any", "__any_sync", "__all", "__all_sync", "__activemask", "__match_any_sync", "__match_all_sync", "__syncwarp", "__reduce_add_sync", "__reduce_min_sync", "__reduce_max_sync", "__reduce_and_sync", "__reduce_or_sync", "__reduce_xor_sync", "shfl", "shfl_up", "shfl_down", "shfl_xor", "ballot", "any", "all"]
+    [
+        "__shfl",
+        "__shfl_up",
+        "__shfl_down",
+        "__shfl_xor",
+        "__shfl_sync",
+        "__shfl_up_sync",
+        "__shfl_down_sync",
+        "__shfl_xor_sync",
+        "__ballot",
+        "__ballot_sync",
+        "__any",
+        "__any_sync",
+        "__all",
+        "__all_sync",
+        "__activemask",
+        "__match_any_sync",
+        "__match_all_sync",
+        "__syncwarp",
+        "__reduce_add_sync",
+        "__reduce_min_sync",
+        "__reduce_max_sync",
+        "__reduce_and_sync",
+        "__reduce_or_sync",
+        "__reduce_xor_sync",
+        "shfl",
+        "shfl_up",
+        "shfl_down",
+        "shfl_xor",
+        "ballot",
+        "any",
+        "all",
+    ]
 )
 
 
@@ -472,7 +516,7 @@ class _Reader:
         i = 0
         while tokens[i].text == "template":
             i = matching_angle(tokens, i + 1) + 1
-        words = [t for t in tokens[i:]]
+        words = list(tokens[i:])
         if words[0].text == "typedef":
             names = [t.text for t in words if t.kind == "identifier"]
             return names[-1]

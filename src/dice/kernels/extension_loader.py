@@ -31,7 +31,6 @@ from dice.errors import HarnessError
 from dice.kernels.build_cache import object_facts
 from dice.kernels.extension import BuildResult
 
-
 _FIRST_DESCRIPTOR = 200
 """Duplicates are numbered from here, away from what programs close by number."""
 

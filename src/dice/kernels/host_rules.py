@@ -1,6 +1,7 @@
-"""Rules of nvcc for host code that g++ does not know: a source that breaks one is not split.
+"""Rules of nvcc that g++ does not know, checked before a source is split.
 
-All were seen with nvcc 13 on small sources: nvcc refuses them, g++ takes what the splitter makes of them.
+All were seen with nvcc 13 on small sources: nvcc refuses them, g++ takes what the splitter makes of them. Where the text
+alone proves it, the source is `Refuted`; where a macro or a local name could still mean something else, it is not split.
 """
 
 from __future__ import annotations
@@ -8,17 +9,22 @@ from __future__ import annotations
 import re
 
 from dice.kernels.cuda_launch import find_launches
-from dice.kernels.cuda_lexer import SplitRefused, Token, matching_angle, tokenize
+from dice.kernels.cuda_lexer import Refuted, SplitRefused, Token, matching_angle, tokenize
 from dice.kernels.cuda_source import Item, Split
 
 _DEVICE_WORDS = frozenset({"__shared__", "__constant__", "__device__", "__managed__", "__global__"})
+_BUILT_IN = frozenset(
+    {"int", "float", "double", "bool", "char", "short", "long", "unsigned", "signed", "float2", "float4", "int64_t"}
+)
 _FOLDED = re.compile(r"\bconstexpr\b[^;{]*=[^;]*\b(?:sqrt|exp|log|pow|sin|cos|tan|tanh|floor|ceil|fabs|rsqrt)\w*\s*\(")
 
 
 def check_host_rules(split: Split) -> None:
-    """Raise SplitRefused when host code does what only g++ would accept."""
+    """Raise Refuted, or SplitRefused, when a source does what only g++ would accept."""
     kernels = {item.name for item in split.of_kind("kernel", "kernel_declaration")}
     others = {item.name for item in split.of_kind("host_function", "device_function", "host_device_function")}
+    for item in split.of_kind("kernel", "kernel_declaration"):
+        _check_kernel(item)
     for item in split.of_kind("host_function", "macro_call", "host_variable"):
         if item.identifiers & _DEVICE_WORDS and _body(item):
             raise SplitRefused("a device specifier inside host code")
@@ -31,6 +37,16 @@ def check_host_rules(split: Split) -> None:
             raise SplitRefused("a kernel inside a class")
 
 
+def _check_kernel(item: Item) -> None:
+    function = item.function
+    assert function is not None
+    words = function.return_type.split()
+    if not words:
+        raise Refuted(f"({item.line}): error: this declaration has no storage class or type specifier")
+    if words != ["void"] and all(word in _BUILT_IN for word in words):
+        raise Refuted(f"({item.line}): error: a __global__ function must have a void return type")
+
+
 def _body(item: Item) -> bool:
     body = item.function.body if item.function is not None else item.text
     return body is not None and any(re.search(rf"\b{word}\b", body) for word in _DEVICE_WORDS)
@@ -39,8 +55,11 @@ def _body(item: Item) -> bool:
 def _check_launches(item: Item, kernels: set[str], others: set[str]) -> None:
     for launch in find_launches(item.text):
         match = re.match(r"(?:::)?(?:\w+\s*::\s*)*(\w+)\s*(?:<.*>)?$", launch.callee, re.DOTALL)
-        if match and match.group(1) in others - kernels:
-            raise SplitRefused("a launch of a function that is no kernel")
+        name = match.group(1) if match else ""
+        if name in others - kernels:
+            kind = SplitRefused if _declared_inside(item, name) else Refuted
+            line = item.line + item.text.count("\n", 0, launch.start)
+            raise kind(f"({line}): error: a host function call cannot be configured")
 
 
 def _check_calls(item: Item, kernels: set[str]) -> None:
@@ -52,8 +71,15 @@ def _check_calls(item: Item, kernels: set[str]) -> None:
             continue
         following = _after_arguments(tokens, i)
         before = tokens[i - 1].text if i > 0 else ""
-        if following == "(" and before not in (".", "->"):
-            raise SplitRefused("a kernel called without a launch configuration")
+        if following == "(" and before not in (".", "->", "::"):
+            kind = SplitRefused if _declared_inside(item, token.text) else Refuted
+            line = item.line + item.text.count("\n", 0, token.start)
+            raise kind(f"({line}): error: a __global__ function call must be configured")
+
+
+def _declared_inside(item: Item, name: str) -> bool:
+    """Whether a local name could hide the function: something declares it, or a macro makes the text."""
+    return item.kind != "host_function" or re.search(rf"[\w>*&]\s+[*&]*{name}\s*(?:=|;|\{{|,)", item.text) is not None
 
 
 def _after_arguments(tokens: list[Token], i: int) -> str:

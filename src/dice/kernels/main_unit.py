@@ -11,13 +11,72 @@ from dice.kernels.cuda_lexer import SplitRefused, tokenize
 from dice.kernels.cuda_source import Item, Split, split_source
 
 _SHARED_HEADERS = frozenset(
-    """torch/extension.h torch/torch.h torch/types.h torch/all.h vector string tuple optional utility cstdint memory
-    functional map unordered_map algorithm cmath array iostream sstream""".split()
+    [
+        "torch/extension.h",
+        "torch/torch.h",
+        "torch/types.h",
+        "torch/all.h",
+        "vector",
+        "string",
+        "tuple",
+        "optional",
+        "utility",
+        "cstdint",
+        "memory",
+        "functional",
+        "map",
+        "unordered_map",
+        "algorithm",
+        "cmath",
+        "array",
+        "iostream",
+        "sstream",
+    ]
 )
 _TYPE_WORDS = frozenset(
-    """torch at c10 std Tensor TensorList vector tuple optional nullopt string pair array int64_t int32_t int16_t int8_t
-    uint64_t uint32_t uint8_t size_t ScalarType Dtype Device IntArrayRef Scalar TensorOptions ArrayRef const void bool
-    char short int long unsigned signed float double auto inline""".split()
+    [
+        "torch",
+        "at",
+        "c10",
+        "std",
+        "Tensor",
+        "TensorList",
+        "vector",
+        "tuple",
+        "optional",
+        "nullopt",
+        "string",
+        "pair",
+        "array",
+        "int64_t",
+        "int32_t",
+        "int16_t",
+        "int8_t",
+        "uint64_t",
+        "uint32_t",
+        "uint8_t",
+        "size_t",
+        "ScalarType",
+        "Dtype",
+        "Device",
+        "IntArrayRef",
+        "Scalar",
+        "TensorOptions",
+        "ArrayRef",
+        "const",
+        "void",
+        "bool",
+        "char",
+        "short",
+        "int",
+        "long",
+        "unsigned",
+        "signed",
+        "float",
+        "double",
+        "auto",
+        "inline",
+    ]
 )
 
 

@@ -185,7 +185,7 @@ class Precompiled:
     def vocabulary(self) -> Vocabulary:
         """Words of the headers. Raises NotPrepared."""
         if self._vocabulary is None:
-            folder = self.artefact("vocabulary", self._make_vocabulary)
+            folder = self.artefact(f"vocabulary-{_source_digest()}", self._make_vocabulary)
             self._vocabulary = Vocabulary.from_json(json.loads((folder / "words.json").read_text()))
         return self._vocabulary
 
@@ -313,7 +313,8 @@ class Precompiled:
             flags = tools.cxx_flags("cuda")
             if meter.run([tools.cxx, *flags, "-M", "try.cpp", "-o", "try.d"], out, _LIMITS).ok:
                 torch += f"#include <{name}>\n"
-        text = f"{cuda}#include <cuda_fp16.h>\n" if cuda else ""
+        standard = "".join(f"#include <{name}>\n" for name in ("cmath", "cstdio", "cstdlib", "cstring", "cassert"))
+        text = f"{cuda}#include <cuda_fp16.h>\n{standard}" if cuda else standard
         kind = "cuda" if cuda else "cpp"
         gcc = [tools.cxx, *tools.cxx_flags(kind), "-E", "-dD"]
         nvcc = [tools.nvcc, *tools.nvcc_flags, "-E", "-Xcompiler", "-dD"] if cuda else gcc
@@ -339,7 +340,9 @@ class Precompiled:
 
     def _make_launch(self, out: Path, meter: Meter) -> None:
         flags = ["-O2", "-fPIC", "-std=c++17", *self.toolchain.include_flags]
-        self.compile_own(meter, [self.toolchain.cxx, *flags, "-c", CSRC / "extension" / "launch.cpp", "-o", "launch.o"], out)
+        self.compile_own(
+            meter, [self.toolchain.cxx, *flags, "-c", CSRC / "extension" / "launch.cpp", "-o", "launch.o"], out
+        )
 
 
 def _source_digest() -> str:

@@ -25,7 +25,7 @@ from dice.kernels.evidence import ExtensionUse, Phase, RunEvidence
 from dice.kernels.extension import BuildResult, ExtensionRequest
 from dice.kernels.gpu_slot import GpuSlot
 from dice.kernels.job import Job, Judging, Limits
-from dice.kernels.observation import experiment, experiment_without_kernels, observe, take_facts
+from dice.kernels.observation import count_poison, experiment, experiment_without_kernels, observe, take_facts
 from dice.kernels.record import Record, worse
 from dice.kernels.reference import Reference, Seeds, kept_flags, to_device
 from dice.kernels.sandbox import SandboxSpec
@@ -295,7 +295,9 @@ class CandidateRun:
             with self.record.phase("inputs"):
                 inputs = self.reference.inputs(seed)
             self.send("inputs", inputs)
-            actual = self.fetch(self.forward(forward_seed))
+            reply = self.forward(forward_seed)
+            take_facts(self, reply.get("facts"))
+            actual = self.fetch(reply)
             expected = self.expected_outputs(inputs, forward_seed)
             with self.record.phase("compare"):
                 self.judge(expected, actual)
@@ -338,6 +340,8 @@ class CandidateRun:
             if earlier is not None and not earlier.ok:
                 continue
             found = compare_outputs(expected, actual, protocol)
+            if found.status == "wrong_value":
+                self.evidence.poison_left = count_poison(expected, actual) or self.evidence.poison_left
             if earlier is not None:
                 found = worse(earlier, found)
             self.record.comparisons[protocol] = found

@@ -17,10 +17,10 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from dice.kernels.binding import BindingRefused
-from dice.kernels.build_flags import BuildFlags, read_flags
+from dice.kernels.build_flags import read_flags
 from dice.kernels.certainty import Judge, certain
 from dice.kernels.compiler import Meter, ToolLimits, ToolRun
-from dice.kernels.cuda_lexer import SplitRefused
+from dice.kernels.cuda_lexer import Refuted, SplitRefused
 from dice.kernels.cuda_source import Split, split_source
 from dice.kernels.device_build import DeviceBuild
 from dice.kernels.diagnostics import errors, read_gcc
@@ -30,11 +30,12 @@ from dice.kernels.host_unit import render_host
 from dice.kernels.main_unit import MainUnit
 from dice.kernels.outcome import Built, Declined, OutOfLimits
 from dice.kernels.precompiled import NotPrepared, Precompiled, first_error, slim_cuda_header
-from dice.kernels.request_sources import Sources, sources_of
+from dice.kernels.request_sources import sources_of
 
 _ROUTES = ("split", "split_pybind", "split_full_headers")
 _TABLE, _PYBIND, _FULL = range(3)
 # nvcc refuses narrowing in host code, g++ only warns of it.
+_OLD_STANDARDS = frozenset({"98", "03", "0x", "11", "1y", "14"})
 _CUDA_RULES = ("-Werror=narrowing", "-fmax-errors=20")
 
 
@@ -76,6 +77,7 @@ class SplitBuild:
 
     def _run(self) -> Built:
         self._write_headers()
+        self._check_standards()
         split = self._split()
         objects: list[str | Path] = []
         if split is None:
@@ -99,6 +101,18 @@ class SplitBuild:
             path.parent.mkdir(parents=True, exist_ok=True)
             path.write_text(file.text)
 
+    def _check_standards(self) -> None:
+        """Raise Certain when PyTorch's own header does not compile under a -std that the candidate gives."""
+        for standard in {*self._standards(self.flags.main), *self._standards(self.flags.host)}:
+            if standard.removeprefix("-std=").removeprefix("c++").removeprefix("gnu++") in _OLD_STANDARDS:
+                (self.work / "standard.cpp").write_text("#include <torch/types.h>\n")
+                flags = [*self.precompiled.toolchain.cxx_flags("cpp"), standard, "-Wfatal-errors", "-fsyntax-only"]
+                command = [self.precompiled.toolchain.cxx, *flags, "standard.cpp"]
+                done = self.meter.run(command, self.work, self.limits, deadline=self.deadline)
+                raise_out_of_limits(done)
+                if not done.ok:
+                    raise certain(done.output, f"PyTorch's headers under {standard}")
+
     def _split(self) -> Split | None:
         text = self.sources.cuda
         if text is None:
@@ -107,6 +121,8 @@ class SplitBuild:
             split = split_source(text)
             check_host_rules(split)
             return split
+        except Refuted as refuted:
+            raise certain(f"{self.sources.cuda_name}{refuted.reason}", "a rule of CUDA") from refuted
         except SplitRefused:
             # main.cpp's verdict is cheaper than a stock build, and so is a plain syntax error.
             for main in self.sources.mains:
@@ -214,17 +230,16 @@ class SplitBuild:
         return "host.o"
 
     def _check_host(self, text: str, split: Split) -> None:
-        """Raise Certain when the host side does not compile with the untouched headers either."""
+        """Raise Certain, or SplitRefused when unsure, if the host side does not compile with the untouched headers either."""
         assert self.sources.cuda is not None
-        message = self.judge.host(
-            text,
-            split,
-            self.sources.cuda_first_line,
-            self._standards(self.flags.host),
-            self._include_flags(),
-        )
-        if message is not None:
+        include = self._include_flags()
+        judged = self.judge.host(text, split, self.sources.cuda_first_line, self._standards(self.flags.host), include)
+        if judged is None:
+            return
+        message, is_certain = judged
+        if is_certain:
             raise certain(message, "host code with the untouched headers")
+        raise SplitRefused(f"host code: {first_error(message)}")
 
     def _compile(
         self, text: str, header: str, out: str, flags: Sequence[str], more: Sequence[str | Path] = ()

@@ -14,9 +14,44 @@ _DEVICE_ONLY_HEADERS = re.compile(r"(cub|thrust|cuda|cute|cutlass|cooperative_gr
 _DEVICE_ONLY_ROOTS = frozenset({"cooperative_groups", "nvcuda", "cub", "thrust", "cutlass", "cute"})
 _HOST_LIBRARIES = re.compile(r"(cublas|cudnn|cusparse|cusolver|cufft|nvrtc|nccl)\w*\.h$")
 _HOST_STANDARD = frozenset(
-    """vector string map unordered_map set unordered_set list deque queue stack iostream sstream fstream ostream istream
-    iomanip memory functional mutex thread chrono future random filesystem regex stdexcept exception numeric
-    condition_variable atomic string_view optional variant any iterator initializer_list""".split()
+    [
+        "vector",
+        "string",
+        "map",
+        "unordered_map",
+        "set",
+        "unordered_set",
+        "list",
+        "deque",
+        "queue",
+        "stack",
+        "iostream",
+        "sstream",
+        "fstream",
+        "ostream",
+        "istream",
+        "iomanip",
+        "memory",
+        "functional",
+        "mutex",
+        "thread",
+        "chrono",
+        "future",
+        "random",
+        "filesystem",
+        "regex",
+        "stdexcept",
+        "exception",
+        "numeric",
+        "condition_variable",
+        "atomic",
+        "string_view",
+        "optional",
+        "variant",
+        "any",
+        "iterator",
+        "initializer_list",
+    ]
 )
 _COMPILER_MACROS = re.compile(r"__CUDACC\w*__|__NVCC__|__CUDA_ARCH\w*__|__CUDACC_RTC__|__CUDABE__")
 

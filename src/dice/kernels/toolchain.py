@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import hashlib
 import importlib.util
+import itertools
 import json
 import os
 import shlex
@@ -121,13 +122,13 @@ class Toolchain:
     def include_flags(self) -> list[str]:
         """-isystem flags of PyTorch, the CUDA toolkit (backend cuda) and Python, in stock's order."""
         flags = self.cxx_flags("cuda" if self.backend == "cuda" else "cpp")
-        pairs = zip(flags, flags[1:], strict=False)
+        pairs = itertools.pairwise(flags)
         return [word for flag, folder in pairs if flag == "-isystem" for word in (flag, folder)]
 
     @property
     def arch_list(self) -> str:
         """Value for TORCH_CUDA_ARCH_LIST that makes stock build for the same GPUs as it would by itself."""
-        return ";".join(self.arches[:-1] + (f"{self.arches[-1]}+PTX",)) if self.arches else ""
+        return ";".join((*self.arches[:-1], f"{self.arches[-1]}+PTX")) if self.arches else ""
 
     @cached_property
     def fingerprint(self) -> str:

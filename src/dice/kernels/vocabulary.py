@@ -1,4 +1,4 @@
-"""Which words occur in which headers: what decides whether a name could come from somewhere."""
+"""Which words occur in which headers: what decides whether a name could come from one of them."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ class Vocabulary:
     torch_words: in PyTorch's headers (with the CUDA ones that candidates include) after preprocessing, macros included.
     torch_macros: macros that only PyTorch's headers define. unbalanced_macros: those with unmatched brackets.
     device_words: in what nvcc puts before every source. nvcc_only: functions, macros and variables that nvcc declares
-    there and g++ does not see.
+    there and g++ does not see. device_only: of these, functions that host code may not call.
     """
 
     torch_words: frozenset[str]
@@ -26,6 +26,7 @@ class Vocabulary:
     unbalanced_macros: frozenset[str]
     device_words: frozenset[str]
     nvcc_only: frozenset[str]
+    device_only: frozenset[str]
 
     def to_json(self) -> dict[str, list[str]]:
         """Plain lists."""
@@ -42,7 +43,7 @@ def read_vocabulary(torch_text: str, device_text: str, host_text: str) -> Vocabu
 
     torch_text: all headers, by g++. device_text: CUDA's headers as nvcc sees them. host_text: the same as g++ sees them.
     """
-    torch_macros = {name: body for name, body in _MACRO.findall(torch_text)}
+    torch_macros = dict(_MACRO.findall(torch_text))
     device_macros = {name for name, _ in _MACRO.findall(device_text)}
     torch_words = frozenset(_WORD.findall(torch_text))
     device_words = frozenset(_WORD.findall(device_text))
@@ -52,6 +53,7 @@ def read_vocabulary(torch_text: str, device_text: str, host_text: str) -> Vocabu
         unbalanced_macros=frozenset(name for name, body in torch_macros.items() if _open(body)),
         device_words=device_words,
         nvcc_only=_declared(device_text) - _declared(host_text),
+        device_only=_device_only(device_text) - _declared(host_text),
     )
 
 
@@ -65,3 +67,22 @@ def _declared(text: str) -> frozenset[str]:
 
 def _open(body: str) -> bool:
     return any(body.count(a) != body.count(b) for a, b in ("()", "[]", "{}"))
+
+
+_DEVICE, _HOST = (
+    re.compile(r"__attribute__\(\((?:device|__device__)\)\)"),
+    re.compile(r"__attribute__\(\((?:host|__host__)\)\)"),
+)
+
+
+def _device_only(text: str) -> frozenset[str]:
+    """Functions of which every declaration says device, and none host."""
+    device: set[str] = set()
+    other: set[str] = set()
+    for statement in re.split(r"[;{}]", re.sub(r"^#.*$", "", text, flags=re.MULTILINE)):
+        head = _DEVICE.sub(" ", statement)
+        on_host = _HOST.search(statement) is not None or head == statement
+        match = _CALLABLE.search(re.sub(r"__attribute__\s*\(\(.*?\)\)", " ", _HOST.sub(" ", head)))
+        if match:
+            (other if on_host else device).add(match.group(1))
+    return frozenset(device - other)

@@ -7,7 +7,8 @@ from torch.utils.cpp_extension import load_inline
 ext = load_inline(
     name="relu_dict",
     cpp_sources=["torch::Tensor relu(torch::Tensor x);"],
-    cuda_sources=["""
+    cuda_sources=[
+        """
 #include <torch/extension.h>
 #include <cuda_runtime.h>
 
@@ -22,7 +23,8 @@ torch::Tensor relu(torch::Tensor x) {
     relu_kernel<<<(n + 255) / 256, 256>>>(x.data_ptr<float>(), out.data_ptr<float>(), n);
     return out;
 }
-"""],
+"""
+    ],
     functions={"relu": "rectified linear unit, a single pass"},
     extra_cuda_cflags=["-O3", "--use_fast_math"],
     verbose=False,
