@@ -16,6 +16,7 @@ from typing import Protocol as Interface
 
 import torch
 from pydantic import ValidationError
+from torch.utils._pytree import tree_leaves
 
 from dice.errors import HarnessError
 from dice.kernels.channel import ChannelGarbage
@@ -334,7 +335,11 @@ class CandidateRun:
             return self.reference.run(self.reference.model(self.weights_seed), own, seed)
 
     def judge(self, expected: Any, actual: Any) -> None:
-        """Compare under each protocol that is still satisfied."""
+        """Compare under each protocol that is still satisfied. Raises CandidateFailure for outputs on another device."""
+        places = [{leaf.device for leaf in tree_leaves(side) if torch.is_tensor(leaf)} for side in (expected, actual)]
+        if places[1] - places[0] and places[0]:
+            theirs, mine = (", ".join(sorted(device.type for device in side)) for side in places)
+            raise CandidateFailure("runtime_error", f"its outputs are on {mine}, the reference's on {theirs}")
         for protocol in self.place.judging.protocols:
             earlier = self.record.comparisons.get(protocol)
             if earlier is not None and not earlier.ok:
