@@ -3,7 +3,7 @@ PYTHON ?= python3
 VENV ?= .venv
 BIN := $(VENV)/bin
 
-.PHONY: test check format setup
+.PHONY: test test-all check format setup
 
 setup: $(VENV)/.ready
 
@@ -19,7 +19,10 @@ check: setup
 	$(BIN)/pyright --pythonpath $(BIN)/python
 
 test: check
-	$(BIN)/python -m pytest -q -m "not gpu" -n 2
+	$(BIN)/python -m pytest -q -m "not gpu and not slow" -n 2
+
+test-all: check
+	$(BIN)/python -m pytest -q -n 2
 
 format: setup
 	$(BIN)/ruff check --fix .
