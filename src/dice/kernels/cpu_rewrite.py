@@ -425,7 +425,7 @@ class _Rewriter:
         self.edits.insert(region.start, f"{{ struct dice_body {{ DICE_CPU_RUN{listed} ")
         own = function.declarator if function.is_specialisation else function.name
         if function.is_template:
-            arguments = [f"{p.name}..." if p.is_pack else p.name for p in function.template_parameters]
+            arguments = [f"{p.name}..." if p.is_pack else p.name or "" for p in function.template_parameters]
             own = f"{own}<{', '.join(arguments)}>" if all(p.name for p in function.template_parameters) else ""
         signature = f"static_cast<void (*)({', '.join(types)})>(&{own})"
         bound = "1024" if function.launch_bounds is None else _first_argument(function.launch_bounds)

@@ -139,7 +139,7 @@ def _flags(value: Iterable[str] | None) -> tuple[str, ...]:
     return tuple(flag.strip() for flag in value or [])
 
 
-def _all_flags(cflags: Any, cuda_cflags: Any, ldflags: Any) -> dict[str, tuple[str, ...]]:
+def _all_flags(cflags: Any, cuda_cflags: Any, ldflags: Any) -> dict[str, Any]:
     if ldflags:
         ldflags.append  # noqa: B018  # PyTorch appends its libraries: a tuple or a string raises AttributeError
     return {
