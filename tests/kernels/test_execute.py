@@ -13,7 +13,7 @@ from dice.errors import DiceError
 from dice.kernels.evidence import OutputFacts
 from dice.kernels.grader import Executor, Prebuilder
 from dice.kernels.job import Job, Judging, Limits
-from dice.kernels.observation import count_poison, merged
+from dice.kernels.observation import count_poison, fingerprint, merged
 from dice.kernels.reference import Reference, Seeds, to_device
 from dice.kernels.verdict import Verdict
 from dice.kernels.zygote import Zygote
@@ -154,6 +154,26 @@ def test_tensors_among_the_init_inputs_arrive(executor: Executor) -> None:
     assert verdicts(executor, code, problem)[0].functional_status == "correct"
 
 
+def test_cuda_means_the_cpu_on_the_cpu_back_end(executor: Executor) -> None:
+    problem = problem_of(
+        "return (x.cuda() * self.w).to('cuda:0')",
+        inputs="torch.randn(4, 6).cuda()",
+        init="self.w = nn.Parameter(torch.ones(6, device='cuda'))",
+    )
+    code = as_candidate(problem).replace(
+        "return (x", "torch.cuda.synchronize()\n        assert x.is_cuda and x.device.type == 'cuda'\n        return (x"
+    )
+    for verdict in verdicts(executor, code, problem):
+        assert verdict.functional_status == "correct", verdict.message
+    assert not torch.cuda.is_available()
+
+
+def test_what_the_cpu_back_end_lacks_is_no_fault_of_the_candidate(executor: Executor) -> None:
+    verdict, _ = verdicts(executor, honest_with(init="self.graph = torch.cuda.CUDAGraph()"))
+    assert verdict.status == "unsupported_on_cpu"
+    assert "CUDA graphs" in verdict.message
+
+
 def test_weights_come_by_name_when_the_order_of_construction_differs(executor: Executor) -> None:
     problem = problem_of("return self.b(self.a(x))", init="self.a = nn.Linear(6, 6)\nself.b = nn.Linear(6, 6)")
     swapped = problem.replace(
@@ -246,6 +266,18 @@ def test_poison_is_told_from_other_nans() -> None:
     assert count_poison(expected.half(), torch.full((4,), -1, dtype=torch.int16).view(torch.float16)) == 3
     assert count_poison(torch.ones(2, dtype=torch.int64), torch.full((2,), -1)) == 0
     assert count_poison(expected, actual[:2]) == 0
+
+
+def test_fingerprints_tell_outputs_apart() -> None:
+    base = [torch.arange(20.0).reshape(4, 5), {"n": 3, "mask": torch.ones(3, dtype=torch.bool)}]
+    assert fingerprint(base) == fingerprint(to_device(base, torch.device("cpu")))
+    for change in (
+        [base[0].t().contiguous(), base[1]],
+        [base[0] + 1e-6 * (base[0] == 7), base[1]],
+        [base[0], {"n": 4, "mask": base[1]["mask"]}],  # type: ignore[index]
+        [base[0], {"n": 3, "mask": torch.tensor([True, True, False])}],
+    ):
+        assert fingerprint(change) != fingerprint(base)
 
 
 def test_the_worst_of_all_calls_is_kept() -> None:

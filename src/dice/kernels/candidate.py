@@ -10,6 +10,7 @@ it reports is either checked by the grader or can only speak against the candida
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
 import importlib.machinery
 import importlib.util
@@ -17,7 +18,6 @@ import os
 import socket
 import sys
 import traceback
-from contextlib import ExitStack
 from types import ModuleType
 from typing import Any
 
@@ -29,6 +29,8 @@ from dice.kernels import probes, values
 from dice.kernels.audit import AuditTrail, ExceptionTrace
 from dice.kernels.call_timer import CallTimer
 from dice.kernels.channel import Channel, ChannelClosed
+from dice.kernels.cpu_device import CudaOnCpu, install
+from dice.kernels.cpu_runtime import CpuRuntime, Order
 from dice.kernels.cuda_runtime import CudaError, CudaRuntime
 from dice.kernels.extension_proxy import BUILD_KEY, ExtensionProxy
 from dice.kernels.linux import perturb_malloc
@@ -90,6 +92,7 @@ class Runner:
         self._changes: list[Any] = []
         self._facts: dict[str, Any] = {}
         self._timer: CallTimer | None = None
+        self._pretence: CudaOnCpu | None = None
 
     def handle(self, request: dict[str, Any], fds: list[int]) -> dict[str, Any]:
         """One request of the grader's; the reply without `ok`."""
@@ -102,6 +105,8 @@ class Runner:
         if self._device.type == "cuda":
             self._cuda = CudaRuntime()
             self._timer = CallTimer(self._cuda, self._device)
+        elif backend == "cpu":
+            self._pretence = install()
         with open(self._path, "w", encoding="utf-8") as stream:
             stream.write(code)
         self._extensions.install()
@@ -176,7 +181,7 @@ class Runner:
         torch.manual_seed(seed)
         before = probes.snapshot()
         hidden, operators = ExceptionTrace(self._path), probes.OpRecorder()
-        with ExitStack() as stack:
+        with contextlib.ExitStack() as stack:
             if self._device.type == "cpu":
                 stack.callback(perturb_malloc, False)
                 perturb_malloc(True)
@@ -191,7 +196,9 @@ class Runner:
         self._facts["threads_after"] = probes.os_threads()
         self._facts["python_threads"] = probes.python_threads()
         self._changes += probes.compare(before, "forward")
-        facts: dict[str, Any] = {"outputs": probes.output_facts(outputs, inputs, self._model, previous).model_dump()}
+        with self._honest():
+            seen = probes.output_facts(outputs, inputs, self._model, previous)
+        facts: dict[str, Any] = {"outputs": seen.model_dump()}
         if watch:
             self._facts["launches"] = self._extensions.launches()
             self._facts["failed_launches"] = self._extensions.failed_launches()
@@ -205,6 +212,16 @@ class Runner:
         self._extensions.set_launches(on)
         return {}
 
+    def _do_order(self, fds: list[int], order: int, seed: int, kernel: str) -> dict[str, Any]:
+        """Choose the order in which the CPU back end's threads take turns."""
+        runtime = CpuRuntime.loaded()
+        if runtime is not None:
+            runtime.set_order(Order(order), seed, kernel)
+        return {}
+
+    def _do_launches(self, fds: list[int]) -> dict[str, Any]:
+        return {"kernels": sorted(self._extensions.launches() or {})}
+
     def _do_offer_inputs(self, fds: list[int], slot: int) -> dict[str, Any]:
         return self._offer(list(self._inputs[slot]))
 
@@ -212,9 +229,10 @@ class Runner:
         return self._offer(self._outputs)
 
     def _do_fetch(self, fds: list[int], size: int) -> dict[str, Any]:
-        buffer = SharedBuffer(os.dup(fds[0]), size)
-        values.write(self._to_send, self._header, buffer.tensor)
-        buffer.close()
+        with self._honest():
+            buffer = SharedBuffer(os.dup(fds[0]), size)
+            values.write(self._to_send, self._header, buffer.tensor)
+            buffer.close()
         self._to_send = []
         return {}
 
@@ -261,29 +279,39 @@ class Runner:
 
     def _receive(self, header: values.Header, fds: list[int]) -> Any:
         """Rebuild a value of the grader's on the device, in memory of this process."""
-        if not fds:
-            return values.read(header, torch.empty(0, dtype=torch.uint8), self._place)
-        buffer = SharedBuffer(os.dup(fds[0]), os.fstat(fds[0]).st_size)
-        value = values.read(header, buffer.tensor, self._place)
-        self._settle()
-        buffer.close()
-        return value
+        with self._honest():
+            if not fds:
+                return values.read(header, torch.empty(0, dtype=torch.uint8), self._place)
+            buffer = SharedBuffer(os.dup(fds[0]), os.fstat(fds[0]).st_size)
+            value = values.read(header, buffer.tensor, self._place)
+            self._settle()
+            buffer.close()
+            return value
 
     def _place(self, view: torch.Tensor, device: str) -> torch.Tensor:
         return view.to(self._device, copy=True)
 
     def _offer(self, value: Any) -> dict[str, Any]:
-        self._header, self._to_send, size = values.plan(value)
+        with self._honest():
+            self._header, self._to_send, size = values.plan(value)
         return {"header": self._header, "bytes": size}
 
     def _settle(self) -> None:
         """Wait for the device; an error state that is left behind is a failure, reported or not."""
+        if self._pretence is not None:
+            runtime = CpuRuntime.loaded()
+            if runtime is not None and (left := runtime.take_error()) is not None:
+                raise CudaError(left, runtime.fault() or "left behind by an earlier call")
         if self._cuda is None or not torch.cuda.is_initialized():
             return
         self._cuda.synchronize()
         left = self._cuda.take_error()
         if left is not None:
             raise CudaError(left, "left behind by an earlier call")
+
+    def _honest(self) -> contextlib.AbstractContextManager[None]:
+        """For this class's own handling of tensors, where `cuda` is only pretended."""
+        return contextlib.nullcontext() if self._pretence is None else self._pretence.honest()
 
     def _poison(self, inputs: Any) -> None:
         """Fill what the allocator would hand out next with NaN, so that unwritten outputs are not zero by luck."""

@@ -43,6 +43,7 @@ def observe(run: CandidateRun) -> None:
         after: Any = None
         if strict:
             first = run.fetch(reply)
+            run.last_print = fingerprint(first)
             evidence.probes.append(_repeated(run, first))
             evidence.late_writes = not identical(first, run.fetch(run.ask("offer_outputs")))
             after = run.fetch(run.ask("offer_inputs", slot=0))
@@ -188,12 +189,14 @@ def _follows(run: CandidateRun, name: ProbeName, inputs: list[Any], op: str) -> 
         return ProbeResult(name=name, outcome="error", detail=failure.args[0][:200])
     expected = run.expected_outputs(inputs, seed)
     run.last = type(earlier)(inputs, seed, expected)
+    unchanged = run.last_print == (print_ := fingerprint(actual))
+    run.last_print = print_
     judged = compare_outputs(expected, actual, protocol)
     if judged.ok:
         return ProbeResult(name=name, outcome="right")
     if compare_outputs(earlier.expected, expected, protocol).ok:
         return None
-    stale = compare_outputs(earlier.expected, actual, protocol).ok
+    stale = unchanged or compare_outputs(earlier.expected, actual, protocol).ok
     return ProbeResult(name=name, outcome="stale" if stale else "wrong", detail=judged.message[:200])
 
 
@@ -253,6 +256,20 @@ def changed(left: list[Any], right: Any) -> set[int]:
     if not isinstance(right, list | tuple) or len(right) != len(left):
         return set(range(len(left)))
     return {index for index, pair in enumerate(zip(left, right, strict=True)) if not _same(*pair)}
+
+
+def fingerprint(value: Any) -> tuple[Any, ...]:
+    """Tells two outputs apart without keeping either: shapes, and sums over the tensors' bits."""
+    prints = []
+    for leaf in tree_leaves(value):
+        if torch.is_tensor(leaf):
+            bits = leaf.detach().contiguous().view(-1).view(torch.uint8)
+            words = bits[: bits.numel() // 4 * 4].view(torch.int32)
+            sums = (int(part.sum(dtype=torch.int64)) for part in (words, words[::7], bits[-8:]))
+            prints.append((tuple(leaf.shape), leaf.dtype, *sums))
+        else:
+            prints.append(leaf)
+    return tuple(prints)
 
 
 def _same(left: Any, right: Any) -> bool:

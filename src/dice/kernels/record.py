@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from dice.kernels.compare import Comparison
+from dice.kernels.cpu_race import Race
 from dice.kernels.deception import is_deceptive
 from dice.kernels.evidence import RunEvidence
 from dice.kernels.extension import BuildResult
@@ -28,6 +29,8 @@ class Record:
     """An out_of_memory is about the GPU's memory."""
     trials: int = 0
     comparisons: dict[Protocol, Comparison] = field(default_factory=dict)
+    race: Race | None = None
+    """Proof that a wrong value on the CPU back end depends on the order of threads."""
     builds: list[BuildResult] = field(default_factory=list)
     evidence: RunEvidence | None = None
     findings: list[Finding] = field(default_factory=list)
@@ -63,6 +66,8 @@ class Record:
         comparison = self.comparisons.get(protocol)
         if comparison is not None and not comparison.ok:
             status, stage, message = comparison.status, "compare", comparison.message
+            if self.race is not None:
+                status, message = "unsupported_on_cpu", f"{self.race.message}; {message}"
         elif status == "correct":
             stage = "done"
         functional_status = status

@@ -16,6 +16,7 @@ from typing import Any
 import torch
 
 from dice.errors import DiceError
+from dice.kernels.cpu_device import install
 from dice.kernels.values import UnsupportedValue, plan
 
 
@@ -48,6 +49,7 @@ class Reference:
         self._model: torch.nn.Module | None = None
         self._model_seed: int | None = None
         self.namespace: dict[str, Any] = {"__name__": "problem", "__builtins__": __builtins__}
+        self._names_cuda = device.type == "cpu" and "cuda" in code
         with self._blamed("cannot be executed"), kept_flags():
             exec(compile(code, f"<{problem_id}>", "exec"), self.namespace)
         for name in ("Model", "get_inputs", "get_init_inputs"):
@@ -56,6 +58,8 @@ class Reference:
 
     @contextlib.contextmanager
     def _blamed(self, what: str) -> Iterator[None]:
+        """Errors inside are the problem's; on the CPU back end, `cuda` means the CPU there."""
+        pretence = install() if self._names_cuda else None
         try:
             yield
         except (DiceError, torch.OutOfMemoryError, MemoryError):
@@ -63,18 +67,23 @@ class Reference:
         except Exception as error:
             text = " ".join(str(error).split())[:300]
             raise DiceError(f"Problem {self.problem_id}: {what} ({type(error).__name__}: {text}).") from error
+        finally:
+            if pretence is not None:
+                pretence.uninstall()
 
     def init_inputs(self, seed: int) -> list[Any]:
         """Arguments of `Model`."""
         torch.manual_seed(seed)
         with self._blamed("get_init_inputs fails"):
-            return self._sendable(list(self.namespace["get_init_inputs"]()))
+            arguments = list(self.namespace["get_init_inputs"]())
+        return self._sendable(arguments)
 
     def inputs(self, seed: int) -> list[Any]:
         """Arguments of one call of `forward`, on the CPU as KernelBench makes them."""
         torch.manual_seed(seed)
         with self._blamed("get_inputs fails"):
-            return self._sendable(list(self.namespace["get_inputs"]()))
+            arguments = list(self.namespace["get_inputs"]())
+        return self._sendable(arguments)
 
     def _sendable(self, arguments: list[Any]) -> list[Any]:
         try:

@@ -21,6 +21,7 @@ from torch.utils._pytree import tree_leaves
 from dice.errors import HarnessError
 from dice.kernels.channel import ChannelGarbage
 from dice.kernels.compare import compare_outputs
+from dice.kernels.cpu_race import Turn, prove_race
 from dice.kernels.deception import findings
 from dice.kernels.evidence import ExtensionUse, Phase, RunEvidence
 from dice.kernels.extension import BuildResult, ExtensionRequest
@@ -47,6 +48,8 @@ class BuilderLike(Interface):
 BY_SEED = "weights by seed: its parameters differ from the reference's in name or shape"
 
 
+UNSUPPORTED = "unsupported_on_cpu:"
+"""How an exception begins that the CPU back end raises for what it lacks."""
 MAX_EXTENSIONS = 64
 """Builds that one candidate may ask for."""
 
@@ -87,6 +90,8 @@ def run_candidate(place: Place, reference: Reference, job: Job, seeds: Seeds, al
                 run.make_model(seeds.weights)
                 run.refuse_what_cannot_run_here()
                 run.try_inputs()
+                if place.backend == "cpu":
+                    run.look_for_races()
                 if run.standing():
                     observe(run)
                     if "strict" in place.judging.protocols:
@@ -101,7 +106,8 @@ def run_candidate(place: Place, reference: Reference, job: Job, seeds: Seeds, al
         except CandidateRaised as failure:
             record.on_gpu = failure.error.out_of_memory == "gpu"
             take_facts(run, failure.facts)
-            record.fail(failure.status, failure.args[0])
+            unsupported = place.backend == "cpu" and failure.error.text.startswith(UNSUPPORTED)
+            record.fail("unsupported_on_cpu" if unsupported else failure.status, failure.args[0])
         except CandidateFailure as failure:
             record.fail(failure.status, failure.args[0])
         finally:
@@ -150,6 +156,8 @@ class CandidateRun:
         self.requests: list[ExtensionRequest] = []
         self.weights_seed = seeds.weights
         self.last: Trial | None = None
+        self.last_print: Any = None
+        """Of the candidate's latest output (`observation.fingerprint`)."""
         self._session: Session | None = None
         self._deadline = time.monotonic() + place.limits.total_timeout_s
 
@@ -350,6 +358,29 @@ class CandidateRun:
             if earlier is not None:
                 found = worse(earlier, found)
             self.record.comparisons[protocol] = found
+
+    def look_for_races(self) -> None:
+        """Ask whether a wrong value depends on the order of threads, which says nothing about a GPU."""
+        wrong = [item for item in self.record.comparisons.values() if item.status == "wrong_value"]
+        if not wrong or self.last is None or not self.evidence.extensions:
+            return
+        trial = self.last
+
+        def forward(turn: Turn) -> Any:
+            self.ask("order", order=int(turn.order), seed=turn.seed, kernel=turn.kernel)
+            self.send("inputs", trial.inputs)
+            return self.fetch(self.forward(trial.forward_seed))
+
+        def same(left: Any, right: Any) -> bool:
+            return compare_outputs(left, right, "paper").ok
+
+        with self.record.phase("races"), contextlib.suppress(CandidateFailure):  # what fails here proves nothing
+            named = self.ask("launches").get("kernels")
+            race = prove_race(forward, [str(name) for name in named] if isinstance(named, list) else [], same)
+            self.record.race = race
+            if race is not None:
+                self.record.notes.append(race.note)
+            self.ask("order", order=int(Turn().order), seed=Turn().seed, kernel="")
 
     def end(self) -> None:
         """End the candidate and wait until nothing is left of it."""
