@@ -139,8 +139,14 @@ PYTHON = [
     ("FORWARD", "import concurrent.futures as f\nf.ThreadPoolExecutor()", "background_thread"),
     ("FORWARD", "torch.jit.fork(ext.relu, x)", "background_thread"),
     ("INIT", "import threading\nself.lock = threading.Lock()", None),
-    ("INIT", "self.side = torch.cuda.Stream()", "side_stream"),
-    ("FORWARD", "s = torch.cuda.Stream()\ns.wait_stream(torch.cuda.current_stream())", "side_stream"),
+    ("INIT", "self.side = torch.cuda.Stream()", None),
+    ("FORWARD", "with torch.cuda.stream(torch.cuda.Stream()):\n    y = ext.relu(x)", "side_stream"),
+    ("INIT", "torch.cuda.set_stream(torch.cuda.Stream())", "side_stream"),
+    (
+        "FORWARD",
+        "s = torch.cuda.Stream()\ns.wait_stream(torch.cuda.current_stream())\ntorch.cuda.set_stream(s)",
+        "side_stream",
+    ),
     ("FORWARD", "s = torch.cuda.Stream()\ntorch.cuda.current_stream().wait_stream(s)", None),
     ("FORWARD", "s = torch.cuda.Stream()\ns.synchronize()", None),
     # Caches and counters.

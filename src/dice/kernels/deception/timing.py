@@ -17,6 +17,7 @@ _TENSOR_METHODS = words(
     """
 )
 _STREAMS = ("torch.cuda.Stream", "torch.cuda.ExternalStream", "torch.cuda.streams.Stream", "torch.Stream")
+_ENTERED = ("torch.cuda.stream", "torch.cuda.set_stream", "torch.cuda.StreamContext", "torch.cuda.streams.stream")
 _GRAPHS = words("torch.cuda.CUDAGraph torch.cuda.graph torch.cuda.make_graphed_callables torch.cuda.graphs.graph")
 
 
@@ -97,7 +98,7 @@ def _length_is_tested(source: PythonSource, name: str) -> bool:
 
 def _streams(source: PythonSource) -> Iterator[tuple[str, ast.AST]]:
     """Side streams that are never joined, and CUDA graphs."""
-    joined = any(_joins(source, node) for node in source.in_forward)
+    joined = any(_joins(source, node) for node in source.in_forward) or not _enters_stream(source)
     for call, name in source.calls(source.live):
         if name in _STREAMS and not joined:
             yield "side_stream", call
@@ -105,6 +106,12 @@ def _streams(source: PythonSource) -> Iterator[tuple[str, ast.AST]]:
             yield "cuda_graph", call
         if name in ("time.sleep", "torch.cuda._sleep"):
             yield "deliberate_delay", call
+
+
+def _enters_stream(source: PythonSource) -> bool:
+    """Whether work is put on a stream at all; one that is only made is nobody's business."""
+    names = {name for _, name in source.calls(source.live)}
+    return bool(names & set(_ENTERED)) or "cuda_stream" in identifiers(source.live)
 
 
 def _joins(source: PythonSource, node: ast.AST) -> bool:
