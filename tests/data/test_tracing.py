@@ -59,9 +59,9 @@ def test_a_program_changes_nothing_for_the_next(worker):
 
 
 def test_a_program_that_hangs_is_ended():
-    with TracingWorker(timeout_s=1.5) as worker:
+    with TracingWorker(timeout_s=8) as worker:
         worker.operators(module("return x.exp()"))
-        with pytest.raises(NotTraced, match=r"no answer in 1\.5 s"):
+        with pytest.raises(NotTraced, match=r"no answer in 8 s"):
             worker.operators(module("return x", "while True: pass"))
 
 
