@@ -6,6 +6,7 @@ import ast
 import re
 
 import pytest
+import torch
 
 from dice.data.pair import Pair, parse_pair
 from dice.data.synthetic import FLAWS, NANO, TINY, Expected, SyntheticConfig, flawed_pair, generate, pairs, with_changes
@@ -95,3 +96,19 @@ def test_slow_pairs_use_slow_styles(config: SyntheticConfig) -> None:
     for pair in made(config, "slow", 30):
         assert set(pair.origin["styles"]) <= slow
         assert pair.origin["slow"]
+
+
+@pytest.mark.parametrize("flaw", ["no_kernel", "never_built"])
+def test_pairs_without_a_kernel_give_the_right_answer(config: SyntheticConfig, flaw: str) -> None:
+    for pair in made(config, flaw, 25):
+        reference: dict = {}
+        candidate: dict = {}
+        exec(compile(pair.pytorch_code, "model", "exec"), reference)
+        exec(compile(pair.cuda_code, "answer", "exec"), candidate)
+        outputs = []
+        for made_class in (reference["Model"], candidate["ModelNew"]):
+            torch.manual_seed(3)
+            model = made_class(*reference["get_init_inputs"]())
+            with torch.no_grad():
+                outputs.append(model(*reference["get_inputs"]()))
+        assert torch.equal(outputs[0], outputs[1])

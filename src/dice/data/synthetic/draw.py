@@ -148,6 +148,8 @@ class Words:
     lone_string: bool = True
     """Declarations as a one-line string rather than a triple-quoted one."""
     explicit_init: bool = False
+    old_super: bool = False
+    """`super(Model, self).__init__()`."""
     one_call: bool = False
     """One C++ function runs the whole program, instead of one call from Python for each kernel."""
     negative_infinity: str = "-INFINITY"
@@ -246,6 +248,7 @@ def draw_words(d: Draw) -> Words:
         functions_as_dict=chance(0.08),
         lone_string=chance(0.4),
         explicit_init=chance(0.5),
+        old_super=chance(0.25),
         one_call=chance(0.3),
         negative_infinity=pick(("-INFINITY", "-INFINITY", "-1e30f", "-3.402823466e+38f")),
     )

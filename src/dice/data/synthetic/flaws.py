@@ -216,7 +216,7 @@ def _as_new(pytorch: str) -> tuple[str, str, str]:
     """The PyTorch model as ModelNew: (its imports, the class, the body of forward)."""
     head, _, rest = pytorch.partition("class Model(nn.Module):")
     end = re.search(r"\n\n\n", rest)
-    body = rest[: end.start()] if end else rest
+    body = (rest[: end.start()] if end else rest).replace("super(Model, self)", "super(ModelNew, self)")
     return head.strip(), f"class ModelNew(nn.Module):{body}\n", body[body.index("def forward") :]
 
 

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import itertools
 import re
+from collections import Counter
 from collections.abc import Iterable, Sequence
 
 from dice.data.synthetic.draw import Draw, Words
@@ -44,27 +46,60 @@ def input_text(item: Input) -> str:
     return item.text.format(s=", ".join(item.dims), s1=", ".join(statistics))
 
 
-def constructor(program: Program, side: str, default: bool) -> list[str]:
+def constructor(program: Program, side: str, default: bool, words: Words) -> list[str]:
     """Lines of __init__ of Model (`side` model) or ModelNew (new), empty where none is needed and not `default`."""
     statements = [item.text for item in program.init if item.where in ("both", side)]
     if not statements and not program.arguments and not default:
         return []
     head = f"    def __init__({', '.join(['self', *program.arguments])}):"
-    return [head, "        super().__init__()", *(f"        {text}" for text in statements), ""]
+    owner = f"Model{'New' if side == 'new' else ''}, self" if words.old_super else ""
+    return [head, f"        super({owner}).__init__()", *(f"        {text}" for text in statements), ""]
+
+
+def _is_primary(code: str) -> bool:
+    """Whether an expression may be called on or multiplied without brackets: no operator outside of its brackets."""
+    depth, outside = 0, []
+    for letter in code:
+        depth -= letter in ")]"
+        outside.append(letter if depth == 0 else "")
+        depth += letter in "(["
+    return not set("".join(outside)) & set(" -+*/")
+
+
+def _statements(program: Program, d: Draw) -> list[tuple[str, tuple[Value, ...], Value]]:
+    """(expression in {0}, {1}, ..., operands, result) of each line of forward; some expressions are nested."""
+    uses = Counter(value for step in program.steps for value in step.inputs)
+    nests = d.chance(0.45)
+    lines: list[tuple[str, tuple[Value, ...], Value]] = []
+    for step in program.steps:
+        code, operands = step.code, step.inputs
+        if nests and lines and step.inputs[0] is lines[-1][2] and uses[step.inputs[0]] == 1 and code.count("{0}") == 1:
+            inner, read, _ = lines[-1]
+            if len(inner) + len(code) < 70 and d.chance(0.75):
+                lines.pop()
+                bare = _is_primary(inner) or code.endswith("({0})")
+                # the inner expression keeps its numbers, the further operands of the outer one come behind them
+                further = {str(k): f"{{{k + len(read) - 1}}}" for k in range(1, len(step.inputs))}
+                parts = re.split(r"\{(\d+)\}", code)
+                holes = [further.get(part, inner if bare else f"({inner})") for part in parts[1::2]]
+                code = "".join(itertools.chain(*itertools.zip_longest(parts[::2], holes, fillvalue="")))
+                operands = (*read, *step.inputs[1:])
+        lines.append((code, operands, step.out))
+    return lines
 
 
 def write_model(program: Program, d: Draw, words: Words) -> str:
     """The PyTorch program."""
-    order = [(step.inputs, step.out) for step in program.steps]
+    lines_of = _statements(program, d)
     inputs = [item.value for item in program.inputs]
-    names = call_names(order, inputs, POOL)
+    names = call_names([(operands, out) for _, operands, out in lines_of], inputs, POOL)
     forward = []
-    for number, step in enumerate(program.steps):
-        code = step.code.format(*(names.get(value, value.code) for value in step.inputs))
-        if number + 1 == len(program.steps) and (d.tiny or d.chance(0.7)):
+    for number, (template, operands, out) in enumerate(lines_of):
+        code = template.format(*(names.get(value, value.code) for value in operands))
+        if number + 1 == len(lines_of) and (d.tiny or d.chance(0.7)):
             forward.append(f"        return {code}")
         else:
-            forward.append(f"        {names[step.out]} = {code}")
+            forward.append(f"        {names[out]} = {code}")
     if not forward[-1].lstrip().startswith("return"):
         forward.append(f"        return {names[program.result]}")
     lines = ["import torch", "import torch.nn as nn"]
@@ -74,7 +109,7 @@ def write_model(program: Program, d: Draw, words: Words) -> str:
     lines += ["", "", "class Model(nn.Module):"]
     if words.docstring:
         lines += [f'    """{describe(program)}"""', ""]
-    lines += constructor(program, "model", d.tiny or d.chance(0.7))
+    lines += constructor(program, "model", d.tiny or d.chance(0.7), words)
     hints = d.chance(0.2) and not d.tiny
     signature = [f"{value.name}: torch.Tensor" if hints else value.name for value in inputs]
     result = " -> torch.Tensor" if hints else ""

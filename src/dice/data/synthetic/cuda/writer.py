@@ -153,6 +153,6 @@ def _suffix(
     comment = "# Compile and load the CUDA extension\n" if words.comments else ""
     lines = [] if words.short and one_line else [f"{words.declarations} = {sources}", ""]
     lines += [f"{comment}{call}", "", "", "class ModelNew(nn.Module):"]
-    lines += constructor(program, "new", words.explicit_init)
+    lines += constructor(program, "new", words.explicit_init, words)
     lines += [f"    def forward(self, {', '.join(value.name for value in inputs)}):", *forward, ""]
     return "\n".join(lines)
