@@ -6,6 +6,7 @@ import os
 import socket
 import threading
 import time
+import uuid
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -242,6 +243,7 @@ for address in (("127.0.0.1", {port}), ("8.8.8.8", 53)):
 def test_nothing_outside_the_scratch_folder_can_be_written_or_found(executor: Executor, tmp_path: Path) -> None:
     secret = tmp_path / "expected.txt"
     secret.write_text(SECRET)
+    mine = f"/tmp/mine_{uuid.uuid4().hex}"
     code = honest_with(
         import_=f"""
 import os, torch
@@ -254,13 +256,13 @@ for folder in ("/", "/usr", "/usr/lib", os.path.dirname(torch.__file__), "/dev",
         continue
     raise SystemExit(f"wrote into {{folder}}")
 open("mine", "w").write("x")
-open("/tmp/mine", "w").write("x")
+open({mine!r}, "w").write("x")
 open("/dev/shm/mine", "w").write("x")
 """
     )
     verdict = verdict_of(executor, code)
     assert verdict.functional_status == "correct", verdict.message
-    assert not os.path.exists("/tmp/mine")
+    assert not os.path.exists(mine)
 
 
 def test_other_processes_are_out_of_sight_and_reach(executor: Executor) -> None:
