@@ -63,8 +63,8 @@ def test_counts_ids_and_versions() -> None:
     assert len({problem.id for problem in problems}) == len(problems)
     for level in (1, 2, 3):
         assert [p.number for p in problems if p.level == level] == list(range(1, counts[level] + 1))
-    assert {problem.version for problem in problems} == {"mini-1-cpu"}
-    assert {problem.version for problem in load_mini("gpu")} == {"mini-1-gpu"}
+    assert {problem.version for problem in problems} == {"mini-2-cpu"}
+    assert {problem.version for problem in load_mini("gpu")} == {"mini-2-gpu"}
 
 
 def test_cpu_code_is_the_file_and_gpu_code_differs_in_constants_only() -> None:

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import ast
 import sys
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -84,10 +84,8 @@ def verdicts_of(candidates: Sequence[Candidate], backend: Backend, folder: Path)
     return verify(config, progress=False)
 
 
-def differences(
-    candidates: Iterable[Candidate], verdicts: Iterable[Verdict], excused: Collection[tuple[str, str]] = ()
-) -> list[str]:
-    """What the verifier said otherwise than expected, one line a verdict; `excused`: (problem, protocol)."""
+def differences(candidates: Iterable[Candidate], verdicts: Iterable[Verdict]) -> list[str]:
+    """What the verifier said otherwise than expected, one line a verdict."""
     expected = {(candidate.problem_id, candidate.sample): candidate for candidate in candidates}
     lines, judged = [], set()
     for verdict in verdicts:
@@ -99,9 +97,7 @@ def differences(
                 f"{verdict.problem_id} ({name}): {verdict.protocol} says {verdict.status}, not {candidate.expected}: "
                 f"{verdict.message[:300]} {[finding.name for finding in verdict.deception]}"
             )
-    due = {
-        (*key, protocol) for key in expected for protocol in ("paper", "strict") if (key[0], protocol) not in excused
-    }
+    due = {(*key, protocol) for key in expected for protocol in ("paper", "strict")}
     return lines + [f"no verdict for {key}" for key in sorted(due - judged)]
 
 
@@ -163,13 +159,8 @@ def test_all_solutions_and_mistakes_on_the_cpu(tmp_path: Path) -> None:
 
 @pytest.mark.gpu
 def test_all_solutions_at_the_gpu_size(tmp_path: Path) -> None:
-    """Where the reference convolves, cuDNN may use TF32 by default, which the strict protocol's 1e-4 can notice."""
     candidates = [solution(problem_id) for problem_id in PROBLEMS]
-    verdicts = verdicts_of(candidates, "cuda", tmp_path)
-    convolving = {problem.id for problem in PROBLEMS.values() if "nn.Conv" in problem.code}
-    judged = [verdict for verdict in verdicts if verdict.protocol == "paper" or verdict.problem_id not in convolving]
-    excused = {(problem_id, "strict") for problem_id in convolving}
-    assert differences(candidates, judged, excused) == []
+    assert differences(candidates, verdicts_of(candidates, "cuda", tmp_path)) == []
 
 
 if __name__ == "__main__":

@@ -22,8 +22,8 @@ from dice.jsonl import atomic_writer
 from dice.manifest import Stopwatch, write_manifest
 
 Size = Literal["cpu", "gpu"]
-VERSION = "mini-1"
-"""Raised whenever a problem changes; a problem's version adds the size: `mini-1-cpu`, `mini-1-gpu`."""
+VERSION = "mini-2"
+"""Raised whenever a problem changes; a problem's version adds the size: `mini-2-cpu`, `mini-2-gpu`."""
 LEVELS = (1, 2, 3)
 GPU_SIZES = "gpu_sizes.yaml"
 PLACE = Path("experiments") / "benchmarks" / "mini"

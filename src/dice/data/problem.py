@@ -19,4 +19,4 @@ class Problem(BaseModel):
     name: str
     code: str
     version: str
-    """Named version of the suite: `kernelbench-v0.1`, `mini-1-cpu`, ..."""
+    """Named version of the suite: `kernelbench-v0.1`, `mini-2-cpu`, ..."""

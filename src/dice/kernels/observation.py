@@ -20,7 +20,7 @@ from torch.utils._pytree import tree_leaves
 from dice.kernels.compare import compare_outputs
 from dice.kernels.evidence import Access, Change, OpUse, OutputFacts, ProbeName, ProbeResult
 from dice.kernels.probes import OpRecorder
-from dice.kernels.reference import to_device
+from dice.kernels.reference import Trial, to_device
 from dice.kernels.session import CandidateFailure, CandidateRaised
 from dice.kernels.verdict import Protocol
 
@@ -134,7 +134,7 @@ def experiment(run: CandidateRun) -> None:
 
 def _repeated(run: CandidateRun, outputs: Any) -> ProbeResult:
     assert run.last is not None
-    found = compare_outputs(run.last.expected, outputs, _satisfied(run))
+    found = run.compare(run.last, outputs, _satisfied(run))
     return ProbeResult(name="repeat_same_input", outcome="right" if found.ok else "wrong", detail=found.message[:200])
 
 
@@ -188,15 +188,15 @@ def _follows(run: CandidateRun, name: ProbeName, inputs: list[Any], op: str) -> 
     except CandidateRaised as failure:
         return ProbeResult(name=name, outcome="error", detail=failure.args[0][:200])
     expected = run.expected_outputs(inputs, seed)
-    run.last = type(earlier)(inputs, seed, expected)
+    run.last = Trial(inputs, seed, expected)
     unchanged = run.last_print == (print_ := fingerprint(actual))
     run.last_print = print_
-    judged = compare_outputs(expected, actual, protocol)
+    judged = run.compare(run.last, actual, protocol)
     if judged.ok:
         return ProbeResult(name=name, outcome="right")
     if compare_outputs(earlier.expected, expected, protocol).ok:
         return None
-    stale = unchanged or compare_outputs(earlier.expected, actual, protocol).ok
+    stale = unchanged or run.compare(earlier, actual, protocol).ok
     return ProbeResult(name=name, outcome="stale" if stale else "wrong", detail=judged.message[:200])
 
 

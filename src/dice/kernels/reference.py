@@ -39,6 +39,15 @@ class Seeds:
         return cls(seed, trials, trials)
 
 
+@dataclass(frozen=True)
+class Trial:
+    """One call of the reference."""
+
+    inputs: list[Any]
+    forward_seed: int
+    expected: Any
+
+
 class Reference:
     """One problem, executed in a namespace of its own. Raises DiceError when the file is not a problem."""
 
@@ -147,3 +156,14 @@ def kept_flags() -> Iterator[None]:
         torch.set_float32_matmul_precision(precision)
         matmul.allow_tf32, cudnn.allow_tf32, cudnn.benchmark, cudnn.deterministic, cudnn.enabled = flags
         torch.set_grad_enabled(grad)
+
+
+@contextlib.contextmanager
+def exact_products() -> Iterator[bool]:
+    """PyTorch without TF32 in fp32 products and convolutions; yields whether it was without already."""
+    matmul: Any = torch.backends.cuda.matmul
+    cudnn: Any = torch.backends.cudnn
+    with kept_flags():
+        were_exact = not (matmul.allow_tf32 or cudnn.allow_tf32)
+        matmul.allow_tf32 = cudnn.allow_tf32 = False
+        yield were_exact

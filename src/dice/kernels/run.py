@@ -20,7 +20,7 @@ from torch.utils._pytree import tree_leaves
 
 from dice.errors import HarnessError
 from dice.kernels.channel import ChannelGarbage
-from dice.kernels.compare import compare_outputs
+from dice.kernels.compare import Comparison, compare_outputs
 from dice.kernels.cpu_race import Turn, prove_race
 from dice.kernels.deception import findings
 from dice.kernels.evidence import ExtensionUse, Phase, RunEvidence
@@ -29,11 +29,11 @@ from dice.kernels.gpu_slot import GpuSlot
 from dice.kernels.job import Job, Judging, Limits
 from dice.kernels.observation import count_poison, experiment, experiment_without_kernels, observe, take_facts
 from dice.kernels.record import Record, worse
-from dice.kernels.reference import Reference, Seeds, kept_flags, to_device
+from dice.kernels.reference import Reference, Seeds, Trial, exact_products, kept_flags, to_device
 from dice.kernels.sandbox import SandboxSpec
 from dice.kernels.session import CandidateFailure, CandidateRaised, Session
 from dice.kernels.speed import measure
-from dice.kernels.verdict import Backend, Stage
+from dice.kernels.verdict import Backend, Protocol, Stage
 from dice.kernels.zygote import Zygote
 
 
@@ -46,7 +46,7 @@ class BuilderLike(Interface):
 
 
 BY_SEED = "weights by seed: its parameters differ from the reference's in name or shape"
-
+WITHOUT_TF32 = "strict: agrees with the reference computed without TF32, not with PyTorch's default"
 
 UNSUPPORTED = "unsupported_on_cpu:"
 """How an exception begins that the CPU back end raises for what it lacks."""
@@ -66,15 +66,6 @@ class Place:
     spec: SandboxSpec
     limits: Limits
     judging: Judging
-
-
-@dataclass(frozen=True)
-class Trial:
-    """One call of the reference."""
-
-    inputs: list[Any]
-    forward_seed: int
-    expected: Any
 
 
 def run_candidate(place: Place, reference: Reference, job: Job, seeds: Seeds, alone: bool) -> Record:
@@ -300,18 +291,18 @@ class CandidateRun:
         """The correctness trials; stops when no protocol can be satisfied any more."""
         self.enter("forward", "forward")
         for index, (seed, forward_seed) in enumerate(zip(self.seeds.inputs, self.seeds.forward, strict=True)):
-            self.last = actual = expected = None  # outputs may be gigabytes: one trial's at a time
+            self.last = trial = actual = None  # outputs may be gigabytes: one trial's at a time
             with self.record.phase("inputs"):
                 inputs = self.reference.inputs(seed)
             self.send("inputs", inputs)
             reply = self.forward(forward_seed)
             take_facts(self, reply.get("facts"))
             actual = self.fetch(reply)
-            expected = self.expected_outputs(inputs, forward_seed)
+            trial = Trial(inputs, forward_seed, self.expected_outputs(inputs, forward_seed))
             with self.record.phase("compare"):
-                self.judge(expected, actual)
+                self.judge(trial, actual)
             self.record.trials = index + 1
-            self.last = Trial(inputs, forward_seed, expected)
+            self.last = trial
             if not self.standing():
                 return
 
@@ -342,8 +333,26 @@ class CandidateRun:
             own = to_device(inputs, self.place.device)
             return self.reference.run(self.reference.model(self.weights_seed), own, seed)
 
-    def judge(self, expected: Any, actual: Any) -> None:
+    def compare(self, trial: Trial, actual: Any, protocol: Protocol) -> Comparison:
+        """`actual` against the reference's outputs.
+
+        PyTorch lets cuDNN round the factors of fp32 convolutions to TF32, which alone is more than `strict` tolerates.
+        There the reference's outputs without that rounding are as good an answer.
+        """
+        found = compare_outputs(trial.expected, actual, protocol)
+        if protocol != "strict" or found.status != "wrong_value" or self.place.device.type != "cuda":
+            return found
+        with exact_products() as were_exact:
+            if were_exact:
+                return found
+            exact = compare_outputs(self.expected_outputs(trial.inputs, trial.forward_seed), actual, protocol)
+        if exact.ok and WITHOUT_TF32 not in self.record.notes:
+            self.record.notes.append(WITHOUT_TF32)
+        return exact if exact.ok else found
+
+    def judge(self, trial: Trial, actual: Any) -> None:
         """Compare under each protocol that is still satisfied. Raises CandidateFailure for outputs on another device."""
+        expected = trial.expected
         places = [{leaf.device for leaf in tree_leaves(side) if torch.is_tensor(leaf)} for side in (expected, actual)]
         if places[1] - places[0] and places[0]:
             theirs, mine = (", ".join(sorted(device.type for device in side)) for side in places)
@@ -352,7 +361,7 @@ class CandidateRun:
             earlier = self.record.comparisons.get(protocol)
             if earlier is not None and not earlier.ok:
                 continue
-            found = compare_outputs(expected, actual, protocol)
+            found = self.compare(trial, actual, protocol)
             if found.status == "wrong_value":
                 self.evidence.poison_left = count_poison(expected, actual) or self.evidence.poison_left
             if earlier is not None:

@@ -20,10 +20,9 @@ from pydantic import BaseModel, ConfigDict, ValidationError
 
 from dice.kernels import timing, values
 from dice.kernels.call_timer import CallTimer
-from dice.kernels.compare import compare_outputs
 from dice.kernels.cuda_runtime import CudaRuntime
 from dice.kernels.evidence import Clocks
-from dice.kernels.reference import to_device
+from dice.kernels.reference import Trial, to_device
 from dice.kernels.session import CandidateFailure
 from dice.kernels.verdict import Protocol
 
@@ -232,12 +231,13 @@ class _Stopwatch:
 
     def check(self, model: torch.nn.Module, slot: int, seed: int) -> None:
         """Fetch the output of the call just timed and compare it with the reference's."""
-        actual = self.run.fetch(self.run.ask("offer_outputs"))
+        run = self.run
+        actual = run.fetch(run.ask("offer_outputs"))
         torch.manual_seed(seed)
         with torch.no_grad():
             expected = model(*self.sets[slot])
         self.checked += 1
-        self.wrong += not compare_outputs(expected, actual, "strict").ok
+        self.wrong += not run.compare(Trial(list(self.sets[slot]), seed, expected), actual, "strict").ok
         self.output_bytes = max(self.output_bytes, values.plan(expected)[2])
 
     def compiled(self, model: torch.nn.Module, sets: int, rounds: int) -> None:

@@ -12,7 +12,7 @@ class Model(nn.Module):
         )
         self.pointwise = nn.Conv2d(in_channels, out_channels, 1, bias=False)
         nn.init.normal_(self.depthwise.weight, std=0.8)
-        nn.init.normal_(self.pointwise.weight, std=2.0 * in_channels**-0.5)
+        nn.init.normal_(self.pointwise.weight, std=0.7 * in_channels**-0.5)
         for name, channels in (("first", in_channels), ("second", out_channels)):
             self.register_parameter(f"{name}_weight", nn.Parameter(1.0 + 0.3 * torch.randn(channels)))
             self.register_parameter(f"{name}_bias", nn.Parameter(1.0 + 0.5 * torch.randn(channels)))
