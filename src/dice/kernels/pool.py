@@ -21,6 +21,7 @@ import traceback
 from collections import deque
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
+from multiprocessing import forkserver
 from multiprocessing.connection import Connection, wait
 from typing import Any, Literal, Protocol
 
@@ -34,6 +35,12 @@ MAX_ATTEMPTS = 2
 """Times that a job may take its worker down before it becomes a host error."""
 MAX_STILLBORN = 3
 """Workers of one plan that may die before their first reply; more means that the machine cannot do the work."""
+
+
+def start_importing() -> None:
+    """Have the fork server import torch from now on, beside whatever else has to be prepared; returns at once."""
+    multiprocessing.set_forkserver_preload(PRELOAD)
+    forkserver.ensure_running()
 
 
 class Handler(Protocol):
@@ -84,8 +91,8 @@ class Pool:
     _stillborn: dict[int, int] = field(default_factory=dict, init=False)
 
     def __enter__(self) -> Pool:
+        start_importing()
         self._context = multiprocessing.get_context("forkserver")
-        self._context.set_forkserver_preload(PRELOAD)
         for plan in self.plans:
             for index in range(plan.count):
                 self._workers.append(self._start(plan, index))

@@ -111,6 +111,7 @@ class Record:
                 host=host,
                 retries=retries,
                 seconds=watch.wall_s,
+                phase_seconds={name: round(spent, 4) for name, spent in self.phase_seconds.items()},
                 started=watch.started,
                 **self.verdict_fields(protocol),
             )

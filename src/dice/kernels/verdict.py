@@ -132,5 +132,7 @@ class Verdict(_Row):
     retries: int = 0
     seconds: float = 0.0
     """Wall time spent on this candidate, build included."""
+    phase_seconds: dict[str, float] = {}
+    """Where that time went: wall seconds by phase (spawn, import, build, wait_gpu, inputs, send, forward, ...)."""
     started: str = ""
     """UTC time."""

@@ -29,7 +29,7 @@ from dice.kernels.candidates import make_jobs, read_candidates
 from dice.kernels.grader import this_host
 from dice.kernels.job import Job, Judging, Limits
 from dice.kernels.kernelbench_results import write_eval_results
-from dice.kernels.pool import Pool
+from dice.kernels.pool import Pool, start_importing
 from dice.kernels.verdict import Backend, Stage, Status, Verdict
 from dice.kernels.verdict_store import VerdictStore
 from dice.kernels.workers import Machine, chosen_gpus, workers
@@ -117,6 +117,7 @@ def verify_jobs(
         def host_error(job: Job, text: str) -> list[Verdict]:
             return failed_verdicts(job, "host_error", "build", text, config.judging, config.backend)
 
+        start_importing()
         with (
             workers(config.backend, config.judging, config.limits, config.machine, len(with_code)) as plans,
             Pool(plans, host_error) as pool,

@@ -210,7 +210,9 @@ def _zygote_environment() -> dict[str, str]:
     # Thread pools made at import would not survive the fork, and a process with threads cannot make a user namespace.
     environment |= {"LANG": "C.UTF-8", "OPENBLAS_NUM_THREADS": "1", "MKL_NUM_THREADS": "1"}
     # torch.utils.cpp_extension asks for GPUs when it is imported; asked through the runtime, no child could use CUDA.
-    return {**environment, "PYTORCH_NVML_BASED_CUDA_CHECK": "1"}
+    # The jail has no NVML; torch's warning about it would be the last thing that a crashing candidate "said".
+    quiet = "ignore:Can't initialize NVML:UserWarning"
+    return {**environment, "PYTORCH_NVML_BASED_CUDA_CHECK": "1", "PYTHONWARNINGS": quiet}
 
 
 # ---- inside the zygote's process --------------------------------------------------------------------------------
