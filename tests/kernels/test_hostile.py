@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import socket
+import tempfile
 import threading
 import time
 import uuid
@@ -263,6 +264,31 @@ open("/dev/shm/mine", "w").write("x")
     verdict = verdict_of(executor, code)
     assert verdict.functional_status == "correct", verdict.message
     assert not os.path.exists(mine)
+
+
+def test_what_is_shown_below_tmp_is_read_only_in_a_tmp_of_its_own() -> None:
+    """As for an interpreter that lives below /tmp."""
+    with tempfile.TemporaryDirectory(dir="/tmp") as shown:
+        os.chmod(shown, 0o755)  # the candidate is another user
+        Path(shown, "inside").write_text("x")
+        code = honest_with(
+            import_=f"""
+import os
+assert open({shown + "/inside"!r}).read() == "x"
+open({shown + "_mine"!r}, "w").write("x")
+try:
+    open({shown + "/mine"!r}, "w")
+except OSError:
+    pass
+else:
+    raise SystemExit("wrote into what is shown")
+"""
+        )
+        with Zygote(visible=[shown]) as fresh, Executor(fresh, NoBuilder(), "cpu", limits=LIMITS) as other:
+            verdict = verdict_of(other, code)
+        assert verdict.functional_status == "correct", verdict.message
+        assert os.listdir(shown) == ["inside"]
+        assert not os.path.exists(shown + "_mine")
 
 
 def test_other_processes_are_out_of_sight_and_reach(executor: Executor) -> None:

@@ -211,9 +211,22 @@ def prepare_namespaces(layers: Layers, spec: SandboxSpec, folder: str | None, ui
     linux.mount("scratch", SCRATCH, "tmpfs", linux.MS_NOSUID | linux.MS_NODEV, options)
     layers.names.append("scratch_quota")
     _make_folders(SCRATCH, uid)
-    if not os.listdir("/tmp"):  # otherwise the interpreter itself lives below /tmp
-        linux.mount(f"{SCRATCH}/tmp", "/tmp", flags=linux.MS_BIND)
+    for name in os.listdir("/tmp"):  # what the jail shows there, e.g. an interpreter that lives below /tmp
+        _show_again(f"/tmp/{name}", f"{SCRATCH}/tmp/{name}")
+    linux.mount(f"{SCRATCH}/tmp", "/tmp", flags=linux.MS_BIND | linux.MS_REC)
     return SCRATCH
+
+
+def _show_again(path: str, target: str) -> None:
+    """The same file or folder at a second place, read-only as it is at the first."""
+    if os.path.islink(path):
+        os.symlink(os.readlink(path), target)
+        return
+    if os.path.isdir(path):
+        os.mkdir(target)
+    else:
+        os.close(os.open(target, os.O_CREAT | os.O_WRONLY))
+    linux.mount(path, target, flags=linux.MS_BIND | linux.MS_REC)
 
 
 def _require_read_only(path: str) -> None:
