@@ -59,7 +59,7 @@ class BuildCache:
             os.utime(folder)
         except (OSError, ValueError):
             return None
-        return result.model_copy(update={"cached": True, "cpu_seconds": 0.0})
+        return result.model_copy(update={"cached": True})
 
     def put(self, key: str, result: BuildResult, shared_object: Path | None, facts: dict[str, Any]) -> BuildResult:
         """Store a result; returns it with the path in the cache. `facts`: what the loader needs, kept in the object.

@@ -120,16 +120,22 @@ def check_forbidden(request: ExtensionRequest) -> None:
         return
 
 
-def _words(flags: Iterable[str], with_value: re.Pattern[str]) -> Iterator[str]:
-    """The words a shell would see, a flag and its separate value joined by a space."""
+def shell_words(flags: Iterable[str]) -> list[str]:
+    """The words that a shell would make of the flags. Raises FlagForbidden for what a shell would act on."""
     words: list[str] = []
     for flag in flags:
-        if _SHELL.search(flag.replace("\\\n", "")):
+        if _SHELL.search(flag):
             raise FlagForbidden(f"flag '{flag[:80]}' has characters that a shell would act on")
         try:
             words += shlex.split(flag)
         except ValueError as error:
             raise FlagForbidden(f"flag '{flag[:80]}' cannot be read ({error})") from error
+    return words
+
+
+def _words(flags: Iterable[str], with_value: re.Pattern[str]) -> Iterator[str]:
+    """The words a shell would see, a flag and its separate value joined by a space."""
+    words = shell_words(flags)
     i = 0
     while i < len(words):
         if (

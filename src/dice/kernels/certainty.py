@@ -42,6 +42,7 @@ _MISSING_FILE = re.compile(r"([\w./+-]+): No such file or directory")
 _BUILTINS = (
     "extern const uint3 threadIdx, blockIdx;\nextern const dim3 blockDim, gridDim;\nextern const int warpSize;\n"
 )
+_DECLARED_BUILTINS = frozenset({"threadIdx", "blockIdx", "blockDim", "gridDim", "warpSize"})
 _MESSAGE_CHARACTERS = 8000
 
 
@@ -81,6 +82,8 @@ class Judge:
         if first.undeclared in self._vocabulary.device_only:
             return output, True  # a __device__ function called from host code
         own = {item.name for item in split.items}
+        if first.undeclared in own:
+            return output, False  # the host unit leaves device code out
         return output, not (identifiers_of(line) - own) & self._vocabulary.nvcc_only
 
     def _nowhere(self, name: str, split: Split) -> bool:
@@ -109,6 +112,8 @@ class Judge:
             return "refused by ptxas"
         if "calling a __host__ function" in first.text and first.file == self.source:
             return "host code called from device code"
+        if "is undefined in device code" in first.text and set(first.names) & {item.name for item in split.items}:
+            return "a host variable used in device code"
         if first.file != self.source or _line(split.text, first.line - first_line) is None:
             return None
         if first.undeclared is not None:
@@ -162,8 +167,9 @@ class Judge:
             index = diagnostic.line - first_line
             if diagnostic.file != self.source or not 0 <= index < len(lines):
                 continue
-            around = identifiers_of("\n".join(lines[max(0, index - 1) : index + 1]))
-            if not around & self._vocabulary.nvcc_only:
+            start = max(0, index - 1) if _SYNTAX.search(diagnostic.text) else index
+            around = identifiers_of("\n".join(lines[start : index + 1]))
+            if not around & self._vocabulary.nvcc_only - _DECLARED_BUILTINS:
                 kept.append(diagnostic)
         return kept
 

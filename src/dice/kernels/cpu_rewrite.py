@@ -394,7 +394,8 @@ class _Rewriter:
             if token.text != "extern" or token.kind != "identifier":
                 continue
             end = next((j for j in range(i, len(self.tokens)) if self.tokens[j].text == ";"), len(self.tokens) - 1)
-            if not any(t.text == "__shared__" for t in self.tokens[i:end]):
+            words = {t.text for t in self.tokens[i:end]}
+            if "__shared__" not in words or "{" in words:
                 continue
             name, declaration = _dynamic_array(self.text, self.tokens[i:end])
             start, stop = token.start, self.tokens[end].end

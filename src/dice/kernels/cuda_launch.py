@@ -83,9 +83,8 @@ def _find(text: str, tokens: Sequence[Token]) -> list[Launch]:
         if not 2 <= len(parts) <= 4:
             # A macro may stand for several values.
             sure = all(t.kind != "identifier" or not t.text.isupper() for t in configuration)
-            raise (Refuted if sure else SplitRefused)(
-                f"({line_number(text, token.start)}): error: a launch with {len(parts)} configuration values"
-            )
+            message = f"a launch with {len(parts)} configuration values"
+            raise Refuted(line_number(text, token.start), message) if sure else SplitRefused(message)
         launches.append(
             Launch(
                 callee=text[tokens[first].start : tokens[i - 1].end],
@@ -177,4 +176,4 @@ def _configuration_end(text: str, tokens: Sequence[Token], launch: int) -> int:
         ):
             return i + 2
         i += 1
-    raise Refuted(f"({line_number(text, tokens[launch].start)}): error: expected a >>>")
+    raise Refuted(line_number(text, tokens[launch].start), "expected a >>>")

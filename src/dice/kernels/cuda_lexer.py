@@ -26,7 +26,11 @@ class SplitRefused(Exception):
 
 
 class Refuted(SplitRefused):
-    """The source breaks a rule of CUDA that no header can change: it does not compile. `reason` is the diagnostic."""
+    """The source breaks a rule of CUDA that no header can change: it does not compile. `line` counts from 1."""
+
+    def __init__(self, line: int, reason: str) -> None:
+        super().__init__(reason)
+        self.line = line
 
 
 @dataclass(frozen=True, slots=True)

@@ -64,7 +64,9 @@ class BuildResult(BaseModel):
     path: the shared object, in the cache; None unless built.
     counts_launches: the object exports `dice_launch_table`.
     message: the compiler's own diagnostics, trimmed to 8,000 characters; for unsupported_on_cpu, what is missing.
-    cpu_seconds: user + system time of all compiler processes of this build, 0 when it came from the cache.
+    cached: it was found in the cache, where an earlier call put it: of another run, or of this run's build workers.
+    seconds: wall time of this call.
+    cpu_seconds: user + system time of all compiler processes of the build, also when `cached`: what it did cost.
     """
 
     model_config = ConfigDict(extra="forbid")

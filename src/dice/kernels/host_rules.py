@@ -26,8 +26,7 @@ def check_host_rules(split: Split) -> None:
     for item in split.of_kind("kernel", "kernel_declaration"):
         _check_kernel(item)
     for item in split.of_kind("host_function", "macro_call", "host_variable"):
-        if item.identifiers & _DEVICE_WORDS and _body(item):
-            raise SplitRefused("a device specifier inside host code")
+        _check_specifiers(item)
         if _FOLDED.search(item.text):
             raise SplitRefused("a constant that g++ folds and nvcc does not")
         _check_launches(item, kernels, others)
@@ -42,14 +41,25 @@ def _check_kernel(item: Item) -> None:
     assert function is not None
     words = function.return_type.split()
     if not words:
-        raise Refuted(f"({item.line}): error: this declaration has no storage class or type specifier")
+        raise Refuted(item.line, "this declaration has no storage class or type specifier")
     if words != ["void"] and all(word in _BUILT_IN for word in words):
-        raise Refuted(f"({item.line}): error: a __global__ function must have a void return type")
+        raise Refuted(item.line, "a __global__ function must have a void return type")
 
 
-def _body(item: Item) -> bool:
+def _check_specifiers(item: Item) -> None:
+    """Memory spaces inside a host function are errors; `__device__` there makes a lambda, which only nvcc compiles."""
     body = item.function.body if item.function is not None else item.text
-    return body is not None and any(re.search(rf"\b{word}\b", body) for word in _DEVICE_WORDS)
+    start = item.function.body_start - item.start if item.function is not None else 0
+    for token in tokenize(body or ""):
+        if (
+            token.text in ("__shared__", "__constant__")
+            and item.kind == "host_function"
+            and "__device__" not in str(body)
+        ):
+            message = f'a "{token.text}" variable declaration is not allowed inside a host function body'
+            raise Refuted(item.line + item.text.count("\n", 0, start + token.start), message)
+        if token.text in _DEVICE_WORDS:
+            raise SplitRefused("a device specifier inside host code")
 
 
 def _check_launches(item: Item, kernels: set[str], others: set[str]) -> None:
@@ -57,9 +67,7 @@ def _check_launches(item: Item, kernels: set[str], others: set[str]) -> None:
         match = re.match(r"(?:::)?(?:\w+\s*::\s*)*(\w+)\s*(?:<.*>)?$", launch.callee, re.DOTALL)
         name = match.group(1) if match else ""
         if name in others - kernels:
-            kind = SplitRefused if _declared_inside(item, name) else Refuted
-            line = item.line + item.text.count("\n", 0, launch.start)
-            raise kind(f"({line}): error: a host function call cannot be configured")
+            _refute(item, name, launch.start, "a host function call cannot be configured")
 
 
 def _check_calls(item: Item, kernels: set[str]) -> None:
@@ -72,9 +80,14 @@ def _check_calls(item: Item, kernels: set[str]) -> None:
         following = _after_arguments(tokens, i)
         before = tokens[i - 1].text if i > 0 else ""
         if following == "(" and before not in (".", "->", "::"):
-            kind = SplitRefused if _declared_inside(item, token.text) else Refuted
-            line = item.line + item.text.count("\n", 0, token.start)
-            raise kind(f"({line}): error: a __global__ function call must be configured")
+            _refute(item, token.text, token.start, "a __global__ function call must be configured")
+
+
+def _refute(item: Item, name: str, place: int, message: str) -> None:
+    """Raise Refuted, or SplitRefused when something local could hide the function `name`."""
+    if _declared_inside(item, name):
+        raise SplitRefused(message)
+    raise Refuted(item.line + item.text.count("\n", 0, place), message)
 
 
 def _declared_inside(item: Item, name: str) -> bool:

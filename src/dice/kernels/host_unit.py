@@ -20,6 +20,7 @@ from dice.kernels.split_roles import Roles, without_device_members
 ANONYMOUS_SCOPE = "dice_unnamed"
 """Anonymous namespaces get this name on both sides, so that their kernels have one symbol."""
 
+DEVICE_CALL = "calling a __device__ function from a __host__ function"
 _PYBIND_ALIAS = re.compile(r"namespace\s+\w+\s*=\s*(?:::)?pybind11\s*;")
 
 
@@ -63,6 +64,8 @@ def _located(item: Item, text: str, source: str, first_line: int) -> str:
 def _host_text(item: Item, render: Callable[[Launch], str]) -> str:
     if item.kind == "kernel":
         return kernel_stub(item)
+    if item.kind == "device_function":
+        return device_prototype(item)
     if item.kind == "kernel_declaration":
         assert item.function is not None
         return _plain(item.function).declaration(keep=frozenset())
@@ -149,6 +152,16 @@ def _named(type_text: str, name: str) -> str:
 
 
 _QUALIFIERS = frozenset({"static", "extern", "inline", "const", "constexpr", "__device__", "__constant__", "volatile"})
+
+
+def device_prototype(item: Item) -> str:
+    """A device function that host code names: as a template argument it may, called it is an error, as for nvcc."""
+    function = item.function
+    assert function is not None
+    if "auto" in function.return_type or "decltype" in function.return_type:
+        raise SplitRefused("host code names a device function whose type must be deduced")
+    prototype = function.declaration()
+    return f'{prototype[:-1]} __attribute__((error("{DEVICE_CALL}")));'
 
 
 def device_variable_shadow(item: Item) -> str:

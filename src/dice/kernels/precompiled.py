@@ -18,11 +18,10 @@ import functools
 import hashlib
 import json
 import os
-import re
 import shutil
 import tempfile
 import time
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -31,7 +30,7 @@ from typing import Literal
 from dice.jsonl import atomic_writer
 from dice.kernels.compiler import Meter, ToolLimits, ToolRun
 from dice.kernels.locks import file_lock
-from dice.kernels.slim_headers import SlimRefused, slim_headers
+from dice.kernels.slim_headers import SlimRefused, cuda_host_headers, slim_headers
 from dice.kernels.toolchain import Toolchain
 from dice.kernels.vocabulary import Vocabulary, read_vocabulary
 
@@ -49,6 +48,10 @@ _WRAPPED = (
 
 class NotPrepared(Exception):
     """A header or library cannot be made on this machine; the message is the reason."""
+
+
+HIDE_ARCHIVES = "-Wl,--exclude-libs,ALL"
+"""Where g++ takes its own library from an archive, that copy must serve nobody else: cuDNN called into it and crashed."""
 
 
 @dataclass(frozen=True)
@@ -75,6 +78,7 @@ class HeaderSpec:
     def key(self) -> str:
         """Folder name."""
         data = json.dumps([self.text, self.slim, self.kind, self.flags, files_digest(*self.includes)])
+        data += _source_digest("slim_headers.py") if self.slim or self.kind == "cuda" else ""
         return f"{self.name}-{hashlib.sha256(data.encode()).hexdigest()[:12]}"
 
 
@@ -111,6 +115,13 @@ HEADERS: dict[str, HeaderSpec] = {
             "#include <torch/extension.h>\n#include <torch/csrc/utils/pybind.h>\n#include <torch/csrc/Exceptions.h>\n",
         ),
         # Untouched headers.
+        HeaderSpec(
+            "types_cuda",
+            f'#include <torch/types.h>\n{_CUDA}#include "host.h"\n',
+            slim=False,
+            kind="cuda",
+            includes=_BUILD,
+        ),
         HeaderSpec("extension", "#include <torch/extension.h>\n", slim=False),
         HeaderSpec(
             "extension_cuda",
@@ -172,11 +183,16 @@ class Precompiled:
 
     def slim_folder(self) -> Path:
         """The slim headers. Raises NotPrepared."""
-        return self.artefact("slim", self._make_slim)
+        return self.artefact(f"slim-{_source_digest('slim_headers.py')}", self._make_slim)
 
     def support_library(self) -> Path:
         """`libdice_support.so`: the binding's runtime, and functions that the slim headers only declare."""
-        return self.artefact(f"support-{files_digest(CSRC / 'extension')}", self._make_support) / "libdice_support.so"
+        digests = (
+            files_digest(CSRC / "extension"),
+            _source_digest("slim_headers.py"),
+            _source_digest("precompiled.py"),
+        )
+        return self.artefact("-".join(("support", *digests)), self._make_support) / "libdice_support.so"
 
     def launch_object(self) -> Path:
         """Object file with the launch counter and the registration of device images (csrc/extension/launch.cpp)."""
@@ -185,7 +201,7 @@ class Precompiled:
     def vocabulary(self) -> Vocabulary:
         """Words of the headers. Raises NotPrepared."""
         if self._vocabulary is None:
-            folder = self.artefact(f"vocabulary-{_source_digest()}", self._make_vocabulary)
+            folder = self.artefact(f"vocabulary-{_source_digest('vocabulary.py')}", self._make_vocabulary)
             self._vocabulary = Vocabulary.from_json(json.loads((folder / "words.json").read_text()))
         return self._vocabulary
 
@@ -223,12 +239,12 @@ class Precompiled:
         command: list[str | Path] = [self.toolchain.cxx, "-shared", *objects]
         if counts_launches:
             command += [self.launch_object(), *wrap_flags()]
-        command += [self.support_library(), "-Wl,--allow-shlib-undefined", *flags, "-o", out]
+        command += [self.support_library(), "-Wl,--allow-shlib-undefined", HIDE_ARCHIVES, *flags, "-o", out]
         return meter.run(command, work, limits, deadline=deadline)
 
     def cuda_folder(self) -> Path:
-        """A `cuda_runtime.h` whose host templates (`cudaMemcpyToSymbol<T>`, ...) do not wait for nvcc."""
-        return self.artefact("cuda", self._make_cuda)
+        """Headers of CUDA and PyTorch whose host code (`cudaMemcpyToSymbol<T>`, ...) does not wait for nvcc."""
+        return self.artefact(f"cuda-{_source_digest('slim_headers.py')}", self._make_cuda)
 
     def _header_flags(self, spec: HeaderSpec) -> tuple[str, ...]:
         flags = [word for folder in spec.includes for word in ("-I", str(folder))]
@@ -274,19 +290,12 @@ class Precompiled:
 
     def _make_slim(self, out: Path, _: Meter) -> None:
         slim = slim_headers(self.toolchain.torch_root / "include")
-        for name, text in slim.files.items():
-            path = out / name
-            path.parent.mkdir(parents=True, exist_ok=True)
-            path.write_text(text)
+        _write_files(out, slim.files)
         (out / "support_functions.cpp").write_text(slim.support)
 
     def _make_cuda(self, out: Path, _: Meter) -> None:
-        text = (self.toolchain.cuda_home / "include" / "cuda_runtime.h").read_text()
-        # The first condition includes the device functions; the later ones guard templates that are host code.
-        first, *rest = re.split(r"^#if defined(?: __CUDACC__|\(__CUDACC__\))[ \t]*$", text, flags=re.MULTILINE)
-        if len(rest) != 3 or "cudaMemcpyToSymbol" not in rest[1]:
-            raise NotPrepared("cuda_runtime.h has not the expected shape")
-        (out / "cuda_runtime.h").write_text(f"{first}#if defined(__CUDACC__){rest[0]}#if 1{rest[1]}#if 1{rest[2]}")
+        torch_include = self.toolchain.torch_root / "include"
+        _write_files(out, cuda_host_headers(self.toolchain.cuda_home / "include", torch_include))
 
     def _make_header(self, spec: HeaderSpec, out: Path, meter: Meter) -> None:
         # GCC silently reads header.h when header.h.gch does not fit; then this line speaks.
@@ -335,7 +344,7 @@ class Precompiled:
         self.compile_own(meter, [tools.cxx, *flags, "-c", functions, "-o", "functions.o"], out)
         link = tools.link_flags("cuda" if tools.backend == "cuda" else "cpp")
         soname = "-Wl,-soname,libdice_support.so"
-        command = [tools.cxx, "binding.o", "functions.o", "-Wl,--no-as-needed", *link, soname]
+        command = [tools.cxx, "binding.o", "functions.o", "-Wl,--no-as-needed", *link, soname, HIDE_ARCHIVES]
         self.compile_own(meter, [*command, "-o", "libdice_support.so"], out)
 
     def _make_launch(self, out: Path, meter: Meter) -> None:
@@ -345,9 +354,16 @@ class Precompiled:
         )
 
 
-def _source_digest() -> str:
-    """Digest of the module that reads the vocabulary."""
-    return hashlib.sha256(Path(__file__).with_name("vocabulary.py").read_bytes()).hexdigest()[:12]
+def _source_digest(module: str) -> str:
+    """Digest of one of our modules, for what it makes."""
+    return hashlib.sha256(Path(__file__).with_name(module).read_bytes()).hexdigest()[:12]
+
+
+def _write_files(folder: Path, files: Mapping[str, str]) -> None:
+    for name, text in files.items():
+        path = folder / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(text)
 
 
 @functools.cache

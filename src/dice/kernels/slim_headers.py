@@ -1,4 +1,4 @@
-"""Slim versions of a few PyTorch headers, derived from the installed ones.
+"""Headers derived from the installed ones: slim versions of PyTorch's, and CUDA's for host code that g++ compiles.
 
 A precompiled `torch/extension.h` loads in 0.1 s, but GCC then instantiates every template that the headers left pending
 (about 5 s in every unit). A handful of headers cause nearly all of it: those that reach `IValue`, `Library` and the
@@ -105,6 +105,24 @@ def slim_headers(torch_include: Path) -> SlimHeaders:
         "torch/torch.h": "#pragma once\n#include <torch/extension.h>\n",
     }
     return SlimHeaders(files, _support(declared, cat_support))
+
+
+def cuda_host_headers(cuda_include: Path, torch_include: Path) -> dict[str, str]:
+    """Headers whose host code waits for nvcc though g++ could compile it, without the wait: path -> text.
+
+    `cuda_runtime.h`: templates such as `cudaMemcpyToSymbol<T>`. `TensorAccessor.h`: `RestrictPtrTraits`.
+    Raises SlimRefused.
+    """
+    text = _read(cuda_include, "cuda_runtime.h")
+    # The first condition includes the device functions; the later ones guard templates that are host code.
+    first, *rest = re.split(r"^#if defined(?: __CUDACC__|\(__CUDACC__\))[ \t]*$", text, flags=re.MULTILINE)
+    if len(rest) != 3 or "cudaMemcpyToSymbol" not in rest[1]:
+        raise SlimRefused("cuda_runtime.h has not the expected shape")
+    files = {"cuda_runtime.h": f"{first}#if defined(__CUDACC__){rest[0]}#if 1{rest[1]}#if 1{rest[2]}"}
+    for name in ("ATen/core/TensorAccessor.h", "torch/headeronly/core/TensorAccessor.h"):
+        if (torch_include / name).exists():
+            files[name] = re.sub(r"(?m)^#if defined\(__CUDACC__\) \|\| .*$", "#if 1", _read(torch_include, name))
+    return files
 
 
 def _read(root: Path, name: str) -> str:

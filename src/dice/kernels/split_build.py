@@ -13,11 +13,12 @@ with cheaper headers first, so one difficult part does not make the others dear:
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from pathlib import Path
 
 from dice.kernels.binding import BindingRefused
-from dice.kernels.build_flags import read_flags
+from dice.kernels.build_flags import BuildFlags, read_flags, shell_words
 from dice.kernels.certainty import Judge, certain
 from dice.kernels.compiler import Meter, ToolLimits, ToolRun
 from dice.kernels.cuda_lexer import Refuted, SplitRefused
@@ -26,7 +27,7 @@ from dice.kernels.device_build import DeviceBuild
 from dice.kernels.diagnostics import errors, read_gcc
 from dice.kernels.extension import ExtensionRequest
 from dice.kernels.host_rules import check_host_rules
-from dice.kernels.host_unit import render_host
+from dice.kernels.host_unit import DEVICE_CALL, render_host
 from dice.kernels.main_unit import MainUnit
 from dice.kernels.outcome import Built, Declined, OutOfLimits
 from dice.kernels.precompiled import NotPrepared, Precompiled, first_error, slim_cuda_header
@@ -66,7 +67,7 @@ class SplitBuild:
         """Build on the cheapest split route that works."""
         try:
             self.sources = sources_of(self.request)
-            self.flags = read_flags(self.request)
+            self.flags = self._read_flags()
             self.judge = Judge(
                 self.precompiled, self.work, self.meter, self.limits, self.deadline, self.sources.cuda_name
             )
@@ -74,6 +75,29 @@ class SplitBuild:
         except (SplitRefused, NotPrepared) as refused:
             reason = refused.reason if isinstance(refused, SplitRefused) else str(refused)
             raise Declined(f"{_ROUTES[self.level]}: {reason}", tuple(self.fallbacks)) from refused
+
+    def _read_flags(self) -> BuildFlags:
+        try:
+            return read_flags(self.request)
+        except SplitRefused as refused:
+            message = self._refused_flags()
+            if message is not None:
+                raise certain(message, "flags that the compilers refuse") from refused
+            raise
+
+    def _refused_flags(self) -> str | None:
+        """What the compilers say about the candidate's flags, if they refuse them by themselves."""
+        (self.work / "flags.cu").write_text("")
+        tools = self.precompiled.toolchain
+        commands = [[tools.cxx, "-x", "c++", "-fsyntax-only", *shell_words(self.request.extra_cflags), "flags.cu"]]
+        if self.sources.cuda is not None:
+            words = shell_words(self.request.extra_cuda_cflags)
+            commands.append([tools.nvcc, *tools.nvcc_flags, *words, "--dryrun", "-c", "flags.cu", "-o", "flags.o"])
+        for command in commands:
+            done = self.meter.run(command, self.work, self.limits, deadline=self.deadline)
+            if not done.ok and re.search(r"nvcc fatal|unrecognized command-line option", done.output):
+                return done.output
+        return None
 
     def _run(self) -> Built:
         self._write_headers()
@@ -122,7 +146,9 @@ class SplitBuild:
             check_host_rules(split)
             return split
         except Refuted as refuted:
-            raise certain(f"{self.sources.cuda_name}{refuted.reason}", "a rule of CUDA") from refuted
+            line = refuted.line + self.sources.cuda_first_line - 1
+            message = f"{self.sources.cuda_name}({line}): error: {refuted.reason}"
+            raise certain(message, "a rule of CUDA") from refuted
         except SplitRefused:
             # main.cpp's verdict is cheaper than a stock build, and so is a plain syntax error.
             for main in self.sources.mains:
@@ -224,10 +250,11 @@ class SplitBuild:
                 reason = refused.reason
             self._check_host(self._host_text(split, table=False), split)
             self._fall(_FULL, reason)
-        done = self._compile(self._host_text(split, table=False), "extension_cuda", "host.o", flags, include)
-        if not done.ok:
-            raise SplitRefused(f"host code: {first_error(done.output)}")
-        return "host.o"
+        for header in ("types_cuda", "extension_cuda"):
+            done = self._compile(self._host_text(split, table=False), header, "host.o", flags, include)
+            if done.ok:
+                return "host.o"
+        raise SplitRefused(f"host code: {first_error(done.output)}")
 
     def _check_host(self, text: str, split: Split) -> None:
         """Raise Certain, or SplitRefused when unsure, if the host side does not compile with the untouched headers either."""
@@ -244,11 +271,14 @@ class SplitBuild:
     def _compile(
         self, text: str, header: str, out: str, flags: Sequence[str], more: Sequence[str | Path] = ()
     ) -> ToolRun:
+        """g++ on one unit. Raises OutOfLimits, and Certain when host code calls a device function."""
         precompiled = self.precompiled.header(header, flags)
         done = self.precompiled.compile_host(
             text, precompiled, out, self.work, self.meter, self.limits, deadline=self.deadline, flags=more
         )
         raise_out_of_limits(done)
+        if not done.ok and DEVICE_CALL in done.output:
+            raise certain(done.output, "a rule of CUDA")
         return done
 
     def _link(self, objects: Sequence[str | Path], counts_launches: bool) -> Path:

@@ -113,7 +113,9 @@ class Roles:
         if item.kind == "include":
             return not _DEVICE_ONLY_HEADERS.match(item.name)
         if item.kind == "device_function":
-            return False
+            return (
+                item.name in self.named_by_host and item.function is not None and "::" not in item.function.declarator
+            )
         if item.kind == "host_device_function":
             return item.name in self.host_words
         if item.kind == "type":
@@ -148,6 +150,15 @@ class Roles:
                 word.startswith(("cublas", "cudnn", "cusparse", "cusolver", "cufft")) for word in self.device_words
             )
         return True
+
+    @cached_property
+    def named_by_host(self) -> frozenset[str]:
+        """Identifiers in the text of host functions and of the macros that they name."""
+        words = set(self._host_code_words)
+        for item in self.split.of_kind("macro"):
+            if item.name in words:
+                words |= item.identifiers
+        return frozenset(words)
 
     @cached_property
     def _host_code_words(self) -> frozenset[str]:
