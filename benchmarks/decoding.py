@@ -138,7 +138,6 @@ def measure(model: Transformer, batch: int, mode: str, at: dict[str, float]) -> 
         "share_of_limit": round(fused / seconds, 3),
         "limit_released_scheme_tokens_per_s": round(tokens / released, 1),
         "memory_gib": round(torch.cuda.max_memory_allocated() / 2**30, 2),
-        "products": decoder.forward.products.choices,  # type: ignore[attr-defined]
     }
 
 

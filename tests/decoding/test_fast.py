@@ -33,20 +33,39 @@ def random(*shape: int) -> torch.Tensor:
     return torch.randn(*shape, generator=generator).to(DEVICE)
 
 
-@pytest.mark.parametrize(("rows", "columns", "depth"), [(1, 48, 520), (4, 40, 48), (33, 100, 304)])
-@pytest.mark.parametrize("shape", [0, 1])
-def test_small_product(rows, columns, depth, shape):
-    from dice.decoding.kernels import SMALL_SHAPES, small_product
+@pytest.mark.parametrize("rows", [1, 5, 9])
+def test_product_with_its_norm_gate_and_residual(rows):
+    from dice.decoding.products import product
 
-    x, w = random(rows, depth), random(2 * columns, depth) / 10
-    norm, residual = random(depth) + 1, random(rows, columns)
-    shape = SMALL_SHAPES[shape]
-    torch.testing.assert_close(small_product(x, w, shape=shape), x @ w.T, **TOLERANCE)
+    x, w, norm = random(rows, 304), random(200, 304) / 10, random(304) + 1
     normed = rms_norm(x, norm, 1e-6)
-    gated = small_product(x, w, norm=norm, eps=1e-6, gated=True, shape=shape)
-    torch.testing.assert_close(gated, F.silu(normed @ w[:columns].T) * (normed @ w[columns:].T), **TOLERANCE)
-    added = small_product(x, w[:columns], residual=residual, shape=shape)
-    torch.testing.assert_close(added, residual + x @ w[:columns].T, **TOLERANCE)
+    torch.testing.assert_close(product(x, w, norm=norm, eps=1e-6), normed @ w.T, **TOLERANCE)
+    gated = product(x, w, norm=norm, eps=1e-6, gated=True)
+    torch.testing.assert_close(gated, F.silu(normed @ w[:100].T) * (normed @ w[100:].T), **TOLERANCE)
+    residual = random(rows, 200)
+    expected = residual + x @ w.T
+    added = product(x, w, residual=residual)
+    assert added.data_ptr() == residual.data_ptr()
+    torch.testing.assert_close(added, expected, **TOLERANCE)
+
+
+@pytest.mark.gpu
+@pytest.mark.parametrize(("columns", "depth"), [(2560, 9728), (6144, 2560), (40, 32), (100, 96), (2560, 4096)])
+@pytest.mark.parametrize("rows", [1, 4, 7, 8])
+def test_few_rows_product(rows, columns, depth):
+    from dice.decoding.products import few_rows_product
+
+    x, w = random(rows, depth).bfloat16(), (random(2 * columns, depth) / depth**0.5).bfloat16()
+    exact = x.double() @ w.double().T
+    close = {"atol": 2e-2, "rtol": 2e-2}
+    torch.testing.assert_close(few_rows_product(x, w).double(), exact, **close)
+    gated = F.silu(exact[:, :columns]) * exact[:, columns:]
+    torch.testing.assert_close(few_rows_product(x, w, gated=True).double(), gated, **close)
+    residual = random(rows, columns).bfloat16()
+    expected = residual.double() + exact[:, :columns]
+    torch.testing.assert_close(few_rows_product(x, w[:columns], residual=residual).double(), expected, **close)
+    worse = few_rows_product(x, w[:columns].roll(1, 0)).double()
+    assert columns < 2 or not torch.allclose(worse, exact[:, :columns], **close)
 
 
 def test_norm_and_gate():
@@ -112,7 +131,7 @@ def completions(model, config, engine, *, max_batch=3, count=4) -> dict:
     generator = torch.Generator().manual_seed(3)
     prompts = [tuple(torch.randint(0, 96, (3 + 5 * i % 17,), generator=generator).tolist()) for i in range(count)]
     requests = [Request(prompt, 5 + i, seed=i, key=i) for i, prompt in enumerate(prompts)]
-    decoder = Decoder(model, config, mask_id=96, stop_ids=(5,), max_batch=max_batch, max_length=32, engine=engine)
+    decoder = Decoder(model, config, mask_id=96, stop_ids=(5,), max_batch=max_batch, max_length=48, engine=engine)
     return {c.request.key: (c.ids, c.order, c.n_forwards, c.finish_reason) for c in decoder.run(requests)}
 
 

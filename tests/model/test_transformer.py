@@ -5,10 +5,11 @@ from __future__ import annotations
 import pytest
 import torch
 from tiny_models import make_config, make_model, oracle_of
+from torch.nn.attention.flex_attention import create_block_mask
 
 from dice.errors import DiceError
 from dice.model.cache import CachedAttention, KVCache
-from dice.model.masks import DenseAttention, block_causal_layout, flex_attention_for
+from dice.model.masks import DenseAttention, Layout, block_causal_layout, flex_attention_for, sees
 
 
 def additive(mask: torch.Tensor) -> torch.Tensor:
@@ -79,6 +80,23 @@ def test_rows_of_one_slot_see_each_other():
 
 
 @torch.no_grad()
+@pytest.mark.parametrize("length", [300, 512, 1280])
+def test_tiles_are_those_that_torch_finds_in_the_dense_mask(length):
+    generator = torch.Generator().manual_seed(length)
+    sample = torch.randint(0, 4, (length,), generator=generator).sort().values
+    block, noised = (torch.randint(0, top, (length,), generator=generator) for top in (20, 2))
+    layout = Layout(sample, block, noised)
+
+    def rule(batch, head, query, key):
+        return sees(sample, block, noised, query, key)
+
+    expected = create_block_mask(rule, None, None, length, length, device="cpu")
+    found = flex_attention_for(layout).block_mask
+    assert torch.equal(found.to_dense(), expected.to_dense())
+    for name in ("kv_num_blocks", "full_kv_num_blocks", "q_num_blocks", "full_q_num_blocks"):
+        assert torch.equal(getattr(found, name), getattr(expected, name)), name
+
+
 @pytest.mark.filterwarnings("ignore:flex_attention called without")
 def test_flex_attention_equals_dense():
     model = make_model(make_config())

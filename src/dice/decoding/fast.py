@@ -20,7 +20,7 @@ from torch import Tensor
 from torch.nn import functional as F
 
 from dice.decoding.kernels import KEYS, best_token, block_attention, store_heads
-from dice.decoding.products import Products
+from dice.decoding.products import product
 from dice.decoding.rows import Choose, Ints, StepResult, StepRows
 from dice.errors import DiceError
 from dice.model.cache import KVCache
@@ -105,7 +105,6 @@ class FastForward:
             attention, mlp = layer.self_attn, layer.mlp
             qkv = join_weights([attention.q_proj.weight, attention.k_proj.weight, attention.v_proj.weight])
             self.layers.append(_FusedLayer(qkv, join_weights([mlp.gate_proj.weight, mlp.up_proj.weight]), layer))
-        self.products = Products(config.rms_norm_eps, measure=device.type == "cuda")
         cos, sin = rotary_angles(torch.arange(cache.max_length, device=device), config)
         half = config.head_dim // 2
         self.cos, self.sin = cos[:, :half].contiguous(), sin[:, :half].contiguous()
@@ -188,7 +187,7 @@ class FastForward:
         uniform[:n] = rows.uniform
 
     def _capture(self, shape: _Shape) -> None:
-        """Run once (which compiles, measures and gives this step's result), then record."""
+        """Run once (which compiles and gives this step's result), then record."""
         self._run(shape)
         torch.cuda.current_stream().synchronize()
         result = shape.output.clone()
@@ -210,7 +209,8 @@ class FastForward:
             open_rows=shape.open * tokens,
         )
         assert hidden is not None
-        logits = self.products(hidden, self.model.lm_head.weight, norm=self.model.model.norm.weight)
+        eps = self.model.config.rms_norm_eps
+        logits = product(hidden, self.model.lm_head.weight, norm=self.model.model.norm.weight, eps=eps)
         ids = parts["ids"][: shape.open * tokens].view(shape.open, tokens)
         quota, uniform = parts["quota"], parts["uniform"].view(torch.float32).view(shape.open, tokens)
         if self.choose.config.sampling.greedy and not self.choose.synchronises:
@@ -238,13 +238,12 @@ class FastForward:
 
         In the last layer rows that are not open only leave their keys and values.
         """
-        config, products = self.model.config, self.products
-        eps = config.rms_norm_eps
+        eps = self.model.config.rms_norm_eps
         x = F.embedding(ids, self.model.model.embed_tokens.weight)
         for number, fused in enumerate(self.layers):
             layer, attention = fused.layer, fused.layer.self_attn
             last = number == len(self.layers) - 1
-            qkv = products(x, fused.qkv, norm=layer.input_layernorm.weight)
+            qkv = product(x, fused.qkv, norm=layer.input_layernorm.weight, eps=eps)
             key_cache, value_cache = self.cache.key[number], self.cache.value[number]
             query = store_heads(
                 qkv, key_cache, value_cache, attention.q_norm.weight, attention.k_norm.weight,
@@ -263,9 +262,9 @@ class FastForward:
                 block_size=self.block_size,
                 splits=self._splits(len(tiles)),
             )
-            x = products(seen, attention.o_proj.weight, residual=x)
-            gated = products(x, fused.gate_up, norm=layer.post_attention_layernorm.weight, gated=True)
-            x = products(gated, layer.mlp.down_proj.weight, residual=x)
+            x = product(seen, attention.o_proj.weight, residual=x)
+            gated = product(x, fused.gate_up, norm=layer.post_attention_layernorm.weight, eps=eps, gated=True)
+            x = product(gated, layer.mlp.down_proj.weight, residual=x)
         return x
 
     def _splits(self, tiles: int) -> int:

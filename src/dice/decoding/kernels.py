@@ -4,8 +4,8 @@
 """Triton kernels of a decoding forward. Every function takes and returns torch tensors and has a plain equivalent.
 
 What bounds decoding: bytes of weights at small batches, bytes of keys and values and products at large ones, and the
-number of kernels everywhere. So norms, residuals and the gate are parts of the small products, heads are normed,
-rotated and stored in one pass, and attention reads each sequence's cache exactly as far as it is filled.
+number of kernels everywhere. So heads are normed, rotated and stored in one pass, and attention reads each sequence's
+cache exactly as far as it is filled.
 """
 
 from __future__ import annotations
@@ -17,77 +17,6 @@ from torch import Tensor
 
 KEYS = 64
 """Keys per step of the attention loop."""
-
-
-@triton.jit
-def _small_product(
-    x, w, out, norm, residual, M, N, K, eps,
-    ROWS: tl.constexpr, COLS: tl.constexpr, DEPTH: tl.constexpr,
-    NORM: tl.constexpr, GATED: tl.constexpr, RESIDUAL: tl.constexpr, PRECISION: tl.constexpr,
-):  # fmt: skip
-    row = tl.arange(0, ROWS)
-    column = tl.program_id(0) * COLS + tl.arange(0, COLS)
-    inside = column < N
-    total = tl.zeros((ROWS, COLS), tl.float32)
-    second = tl.zeros((ROWS, COLS), tl.float32)
-    squares = tl.zeros((ROWS,), tl.float32)
-    for start in range(0, K, DEPTH):
-        depth = start + tl.arange(0, DEPTH)
-        a = tl.load(x + row[:, None] * K + depth[None, :], mask=(row < M)[:, None] & (depth < K)[None, :], other=0.0)
-        if NORM:
-            wide = a.to(tl.float32)
-            squares += tl.sum(wide * wide, 1)
-            a = (wide * tl.load(norm + depth, mask=depth < K, other=0.0).to(tl.float32)[None, :]).to(a.dtype)
-        where = column.to(tl.int64)[:, None] * K + depth[None, :]
-        mask = inside[:, None] & (depth < K)[None, :]
-        total = tl.dot(a, tl.trans(tl.load(w + where, mask=mask, other=0.0)), total, input_precision=PRECISION)
-        if GATED:
-            b = tl.load(w + where + N.to(tl.int64) * K, mask=mask, other=0.0)
-            second = tl.dot(a, tl.trans(b), second, input_precision=PRECISION)
-    if NORM:
-        scale = tl.rsqrt(squares / K + eps)
-        total *= scale[:, None]
-        second *= scale[:, None]
-    if GATED:
-        total = total * tl.sigmoid(total) * second
-    target = row[:, None] * N + column[None, :]
-    mask = (row < M)[:, None] & inside[None, :]
-    if RESIDUAL:
-        total += tl.load(residual + target, mask=mask, other=0.0).to(tl.float32)
-    tl.store(out + target, total.to(out.dtype.element_ty), mask=mask)
-
-
-SMALL_ROWS = 64
-"""Rows up to which `small_product` works."""
-SMALL_SHAPES = ((16, 256, 4, 4), (32, 128, 4, 5), (32, 256, 8, 3), (64, 128, 4, 4), (16, 512, 4, 3))
-"""(columns, depth, warps, stages) of one program; which is best is measured (dice.decoding.products)."""
-
-
-def small_product(
-    x: Tensor,
-    w: Tensor,
-    *,
-    norm: Tensor | None = None,
-    eps: float = 0.0,
-    gated: bool = False,
-    residual: Tensor | None = None,
-    shape: tuple[int, int, int, int] = SMALL_SHAPES[0],
-) -> Tensor:
-    """rms_norm(x) @ w.T (+ residual) for few rows: x [rows, depth], w [columns, depth].
-
-    `gated`: w holds gate and up one under the other, and the result is silu(gate) * up, [rows, columns / 2].
-    """
-    rows, depth = x.shape
-    columns = w.shape[0] // 2 if gated else w.shape[0]
-    out = torch.empty((rows, columns), dtype=x.dtype, device=x.device)
-    cols, block_depth, warps, stages = shape
-    _small_product[(triton.cdiv(columns, cols),)](
-        x, w, out, norm, residual, rows, columns, depth, eps,
-        ROWS=max(16, triton.next_power_of_2(rows)), COLS=cols, DEPTH=block_depth,
-        NORM=norm is not None, GATED=gated, RESIDUAL=residual is not None, PRECISION=_precision(x),
-        num_warps=warps, num_stages=stages,
-    )  # fmt: skip
-    return out
 
 
 def _precision(x: Tensor) -> str:
@@ -153,36 +82,39 @@ def gate(gate_up: Tensor) -> Tensor:
 @triton.jit
 def _store_heads(
     qkv, query, key_cache, value_cache, q_norm, k_norm, cos, sin, positions, slots, slot_stride, head_stride, eps,
-    HEADS: tl.constexpr, KV_HEADS: tl.constexpr, DIM: tl.constexpr,
+    HEADS: tl.constexpr, KV_HEADS: tl.constexpr, DIM: tl.constexpr, TOGETHER: tl.constexpr,
 ):  # fmt: skip
     row = tl.program_id(0).to(tl.int64)
-    head = tl.program_id(1)
+    head = tl.program_id(1) * TOGETHER + tl.arange(0, TOGETHER)
     place = tl.arange(0, DIM // 2)
-    source = qkv + (row * (HEADS + 2 * KV_HEADS) + head) * DIM
-    first = tl.load(source + place).to(tl.float32)
-    second = tl.load(source + DIM // 2 + place).to(tl.float32)
+    there = (head < HEADS + 2 * KV_HEADS)[:, None] & (place < DIM // 2)[None, :]
+    source = qkv + (row * (HEADS + 2 * KV_HEADS) + head)[:, None] * DIM + place[None, :]
+    first = tl.load(source, mask=there, other=0.0).to(tl.float32)
+    second = tl.load(source + DIM // 2, mask=there, other=0.0).to(tl.float32)
     position = tl.load(positions + row).to(tl.int64)
-    target = query + (row * HEADS + head) * DIM
-    if head >= HEADS:
-        kv_head = (head - HEADS) % KV_HEADS
-        offset = tl.load(slots + row).to(tl.int64) * slot_stride + kv_head * head_stride + position * DIM
-        target = key_cache + offset
-        if head >= HEADS + KV_HEADS:
-            target = value_cache + offset
-    if head < HEADS + KV_HEADS:
-        weight = q_norm
-        if head >= HEADS:
-            weight = k_norm
-        scale = tl.rsqrt((tl.sum(first * first, 0) + tl.sum(second * second, 0)) / DIM + eps)
-        first = first * scale * tl.load(weight + place).to(tl.float32)
-        second = second * scale * tl.load(weight + DIM // 2 + place).to(tl.float32)
-        c = tl.load(cos + position * (DIM // 2) + place)
-        s = tl.load(sin + position * (DIM // 2) + place)
-        turned = first * c - second * s
-        second = second * c + first * s
-        first = turned
-    tl.store(target + place, first.to(query.dtype.element_ty))
-    tl.store(target + DIM // 2 + place, second.to(query.dtype.element_ty))
+    is_query = (head < HEADS)[:, None]
+    is_value = (head >= HEADS + KV_HEADS)[:, None]
+    scale = tl.rsqrt((tl.sum(first * first, 1) + tl.sum(second * second, 1)) / DIM + eps)[:, None]
+    weight = tl.where(is_query, tl.load(q_norm + place)[None, :], tl.load(k_norm + place)[None, :]).to(tl.float32)
+    other = tl.where(
+        is_query, tl.load(q_norm + DIM // 2 + place)[None, :], tl.load(k_norm + DIM // 2 + place)[None, :]
+    ).to(tl.float32)
+    c = tl.load(cos + position * (DIM // 2) + place)[None, :]
+    s = tl.load(sin + position * (DIM // 2) + place)[None, :]
+    a, b = first * scale * weight, second * scale * other
+    first = tl.where(is_value, first, a * c - b * s).to(query.dtype.element_ty)
+    second = tl.where(is_value, second, b * c + a * s).to(query.dtype.element_ty)
+    target = query + (row * HEADS + head)[:, None] * DIM + place[None, :]
+    tl.store(target, first, mask=there & is_query)
+    tl.store(target + DIM // 2, second, mask=there & is_query)
+    kv_head = (head - HEADS) % KV_HEADS
+    offset = tl.load(slots + row).to(tl.int64) * slot_stride + position * DIM
+    cell = offset + kv_head[:, None] * head_stride + place[None, :]
+    is_key = there & (is_query == 0) & (is_value == 0)
+    tl.store(key_cache + cell, first, mask=is_key)
+    tl.store(key_cache + cell + DIM // 2, second, mask=is_key)
+    tl.store(value_cache + cell, first, mask=there & is_value)
+    tl.store(value_cache + cell + DIM // 2, second, mask=there & is_value)
 
 
 def store_heads(
@@ -204,9 +136,11 @@ def store_heads(
     _, kv_heads, _, dim = key_cache.shape
     heads = qkv.shape[1] // dim - 2 * kv_heads
     query = torch.empty((qkv.shape[0], heads, dim), dtype=qkv.dtype, device=qkv.device)
-    _store_heads[(qkv.shape[0], heads + 2 * kv_heads)](
+    together = 8 if qkv.shape[0] >= 64 else 2  # few rows need many programs, many rows few
+    _store_heads[(qkv.shape[0], triton.cdiv(heads + 2 * kv_heads, together))](
         qkv, query, key_cache, value_cache, q_norm, k_norm, cos, sin, positions, slots,
-        key_cache.stride(0), key_cache.stride(1), eps, HEADS=heads, KV_HEADS=kv_heads, DIM=dim, num_warps=1,
+        key_cache.stride(0), key_cache.stride(1), eps, HEADS=heads, KV_HEADS=kv_heads, DIM=dim,
+        TOGETHER=together, num_warps=together // 2,
     )  # fmt: skip
     return query
 

@@ -18,6 +18,8 @@ import torch
 from torch import Tensor
 from torch.nn import functional as F
 
+TILE = 128
+"""Rows and keys of one tile of FlexAttention."""
 PAD_SAMPLE = -1
 """Sample number of filling tokens; they see only each other's block."""
 
@@ -113,16 +115,10 @@ def _flex(compiled: bool) -> Callable[..., Any]:
     return torch.compile(flex_attention, dynamic=False) if compiled else flex_attention
 
 
-@cache
-def _block_mask_maker(compiled: bool) -> Callable[..., Any]:
-    from torch.nn.attention.flex_attention import create_block_mask
-
-    # compiled, the search for empty tiles is one fused kernel; eager it would build the dense mask that we avoid
-    return torch.compile(create_block_mask, dynamic=False) if compiled else create_block_mask
-
-
 def flex_attention_for(layout: Layout) -> FlexMaskAttention:
     """FlexAttention for one packed row; its length must be a multiple of 128 on a GPU."""
+    from torch.nn.attention.flex_attention import BlockMask
+
     sample, block, noised = layout.sample, layout.block, layout.noised
     tokens = sample.numel()
 
@@ -130,8 +126,35 @@ def flex_attention_for(layout: Layout) -> FlexMaskAttention:
         del batch, head
         return sees(sample, block, noised, query, key)
 
-    make = _block_mask_maker(layout.sample.is_cuda)
-    return FlexMaskAttention(make(mask_mod, None, None, tokens, tokens, device=str(layout.sample.device)))
+    some, all_ = tiles_seen(layout)
+    partial, full = (_listed(tiles) for tiles in (some & ~all_, all_))
+    return FlexMaskAttention(BlockMask.from_kv_blocks(*partial, *full, TILE, mask_mod, (tokens, tokens)))
+
+
+def tiles_seen(layout: Layout) -> tuple[Tensor, Tensor]:
+    """Boolean [tiles, tiles], twice: some pair of the tile is allowed, all are. By strips, never the whole mask.
+
+    PyTorch's `create_block_mask` builds the dense mask, or has to be compiled for every length, which takes minutes.
+    """
+    tokens, device = layout.sample.numel(), layout.sample.device
+    count = -(-tokens // TILE)
+    padded = Layout(*(F.pad(part, (0, count * TILE - tokens)) for part in (layout.sample, layout.block, layout.noised)))
+    index = torch.arange(count * TILE, device=device)
+    inside = index < tokens
+    some, all_ = [], []
+    for strip in index.split(8 * TILE):
+        seen = sees(padded.sample, padded.block, padded.noised, strip[:, None], index[None, :])
+        seen &= inside[strip][:, None] & inside[None, :]
+        seen = seen.view(-1, TILE, count, TILE)
+        some.append(seen.any(3).any(1))
+        all_.append(seen.all(3).all(1))
+    return torch.cat(some), torch.cat(all_)
+
+
+def _listed(tiles: Tensor) -> tuple[Tensor, Tensor]:
+    """How many tiles each row has, and which, first; in the form that BlockMask wants: [1, 1, rows(, columns)] int32."""
+    order = tiles.to(torch.int8).argsort(dim=1, descending=True, stable=True)
+    return tiles.sum(1, dtype=torch.int32)[None, None], order.to(torch.int32)[None, None]
 
 
 def attention_for(layout: Layout) -> SampleAttention | FlexMaskAttention:

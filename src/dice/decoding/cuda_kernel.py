@@ -1,0 +1,90 @@
+# pyright: reportMissingImports=false
+"""CUDA C++ kernels compiled when they are first used (NVRTC, about 50 ms each) and launched beside PyTorch's.
+
+For what Triton cannot say: weights that go from memory to registers, and a launch that may begin before the kernel
+before it has ended (programmatic dependent launch), which fills the gap that would open between two short kernels.
+`cuda-bindings` comes with PyTorch's CUDA wheels.
+"""
+
+from __future__ import annotations
+
+import ctypes
+from collections.abc import Mapping, Sequence
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from dice.errors import HarnessError
+
+SOURCES = Path(__file__).parent / "csrc"
+
+
+def _checked(result: tuple[Any, ...], doing: str) -> Any:
+    """What follows the error code; raises HarnessError when that is not 0."""
+    code, *values = result
+    if int(code) != 0:
+        raise HarnessError(f"CUDA: {doing} failed with {code.name}.")
+    return values[0] if values else None
+
+
+@cache
+def kernel(name: str, device: int, **defines: int) -> CudaKernel:
+    """The kernel `name` of csrc/`name`.cu with these macros, for a GPU. Compiled once in a process."""
+    return CudaKernel(name, device, defines)
+
+
+class CudaKernel:
+    """One compiled kernel. Raises HarnessError when it cannot be compiled or launched."""
+
+    def __init__(self, name: str, device: int, defines: Mapping[str, int]) -> None:
+        from cuda.bindings import driver
+
+        major, minor = torch.cuda.get_device_capability(device)
+        self._overlaps = major >= 9
+        image = compile_image((SOURCES / f"{name}.cu").read_text(), f"sm_{major}{minor}", defines)
+        torch.cuda.current_stream(device)  # makes PyTorch's context current
+        self._module = _checked(driver.cuModuleLoadData(image), f"loading {name}")
+        self._function = _checked(driver.cuModuleGetFunction(self._module, name.encode()), f"finding {name}")
+
+    def launch(self, blocks: int, threads: int, arguments: Sequence[Tensor | int | float | None]) -> None:
+        """On PyTorch's current stream. Tensors are passed by address; a float is 32 bits, an int too."""
+        from cuda.bindings import driver
+
+        values = tuple(
+            (part.data_ptr() if isinstance(part, Tensor) else part if part is not None else 0) for part in arguments
+        )
+        kinds = tuple(
+            ctypes.c_float if isinstance(part, float) else ctypes.c_int if isinstance(part, int) else ctypes.c_void_p
+            for part in arguments
+        )
+        config = driver.CUlaunchConfig()
+        config.gridDimX, config.gridDimY, config.gridDimZ = blocks, 1, 1
+        config.blockDimX, config.blockDimY, config.blockDimZ = threads, 1, 1
+        config.sharedMemBytes = 0
+        config.hStream = driver.CUstream(torch.cuda.current_stream().cuda_stream)
+        if self._overlaps:
+            overlap = driver.CUlaunchAttribute()
+            overlap.id = driver.CUlaunchAttributeID.CU_LAUNCH_ATTRIBUTE_PROGRAMMATIC_STREAM_SERIALIZATION
+            overlap.value.programmaticStreamSerializationAllowed = 1
+            config.attrs, config.numAttrs = [overlap], 1
+        _checked(driver.cuLaunchKernelEx(config, self._function, (values, kinds), 0), "a launch")
+
+
+def compile_image(source: str, architecture: str, defines: Mapping[str, int]) -> bytes:
+    """Machine code for one architecture (`sm_90`). Raises HarnessError with the compiler's words."""
+    from cuda.bindings import nvrtc
+
+    program = _checked(nvrtc.nvrtcCreateProgram(source.encode(), b"kernel.cu", 0, [], []), "NVRTC")
+    options = [f"--gpu-architecture={architecture}", "--std=c++17", *(f"-D{k}={v}" for k, v in defines.items())]
+    (code,) = nvrtc.nvrtcCompileProgram(program, len(options), [option.encode() for option in options])
+    if int(code) != 0:
+        log = b" " * _checked(nvrtc.nvrtcGetProgramLogSize(program), "NVRTC")
+        _checked(nvrtc.nvrtcGetProgramLog(program, log), "NVRTC")
+        raise HarnessError(f"a kernel does not compile for {architecture}: {' '.join(log.decode().split())[:2000]}")
+    image = b" " * _checked(nvrtc.nvrtcGetCUBINSize(program), "NVRTC")
+    _checked(nvrtc.nvrtcGetCUBIN(program, image), "NVRTC")
+    nvrtc.nvrtcDestroyProgram(program)
+    return image
