@@ -79,7 +79,6 @@ def test_rows_of_one_slot_see_each_other():
     torch.testing.assert_close(hidden, torch.stack((full[0, 12:], full[0, 8:12])), atol=1e-4, rtol=0)
 
 
-@torch.no_grad()
 @pytest.mark.parametrize("length", [300, 512, 1280])
 def test_tiles_are_those_that_torch_finds_in_the_dense_mask(length):
     generator = torch.Generator().manual_seed(length)
@@ -97,6 +96,7 @@ def test_tiles_are_those_that_torch_finds_in_the_dense_mask(length):
         assert torch.equal(getattr(found, name), getattr(expected, name)), name
 
 
+@torch.no_grad()
 @pytest.mark.filterwarnings("ignore:flex_attention called without")
 def test_flex_attention_equals_dense():
     model = make_model(make_config())

@@ -133,14 +133,17 @@ class Builder:
         self._random = random.Random()
         self._code = _own_code(backend)
 
-    def prepare(self, jobs: int | None = None) -> PrepareReport:
-        """Make what is made once per machine, `jobs` at a time. Routes that this machine cannot serve are reported."""
-        report = self.precompiled.prepare(jobs)
+    def prepare(self, jobs: int | None = None, *, everything: bool = False) -> PrepareReport:
+        """Make what every build needs, once per machine, `jobs` at a time; with `everything`, what few need too.
+
+        Routes that this machine cannot serve are reported.
+        """
+        report = self.precompiled.prepare(jobs, everything=everything)
         if self.backend == "cpu":
             from dice.kernels import cpu
 
             try:
-                cpu.prepare(self.precompiled)
+                cpu.prepare(self.precompiled, everything=everything)
             except NotPrepared as failure:
                 report.failures["cpu"] = str(failure)
         return report

@@ -82,7 +82,7 @@ class Judge:
         if first.undeclared in self._vocabulary.device_only:
             return output, True  # a __device__ function called from host code
         own = {item.name for item in split.items}
-        if first.undeclared in own:
+        if first.undeclared in {item.name for item in split.items if item.kind != "host_function"}:
             return output, False  # the host unit leaves device code out
         return output, not (identifiers_of(line) - own) & self._vocabulary.nvcc_only
 

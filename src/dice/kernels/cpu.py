@@ -313,10 +313,10 @@ def runtime_library(precompiled: Precompiled) -> Path:
     return precompiled.artefact(name, functools.partial(_make_runtime, precompiled)) / LIBRARY
 
 
-def prepare(precompiled: Precompiled) -> None:
-    """Make what CPU builds need, once per machine. Raises NotPrepared."""
+def prepare(precompiled: Precompiled, *, everything: bool = False) -> None:
+    """Make what all CPU builds need, or `everything` that some need, once per machine. Raises NotPrepared."""
     runtime_library(precompiled)
-    for name in _HEADER_TEXTS:
+    for name in _HEADER_TEXTS if everything else ("slim_cpu",):
         precompiled.header(cpu_header(name))
 
 

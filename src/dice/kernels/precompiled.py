@@ -134,6 +134,9 @@ HEADERS: dict[str, HeaderSpec] = {
 }
 
 
+_FIRST_HEADER = "slim_cuda"
+
+
 @dataclass
 class PrepareReport:
     """What `prepare` did: artefact -> CPU seconds for those that were made now."""
@@ -153,14 +156,17 @@ class Precompiled:
         self._known: dict[str, Header] = {}
         self._vocabulary: Vocabulary | None = None
 
-    def prepare(self, jobs: int | None = None) -> PrepareReport:
-        """Make everything that the routes need, `jobs` at a time. Failures are reported, not raised."""
+    def prepare(self, jobs: int | None = None, *, everything: bool = False) -> PrepareReport:
+        """Make what every build needs, `jobs` at a time; the rest is made by the first build that needs it.
+
+        `everything`: make the rest now, so that no build waits for it. Failures are reported, not raised.
+        """
         started = time.monotonic()
-        names = list(HEADERS) if self.toolchain.backend == "cuda" else []  # cpu.py has its own
         tasks: list[Callable[[], object]] = [self.support_library]
-        tasks += [lambda name=name: self.header(name) for name in names]
-        if self.toolchain.backend == "cuda":
-            tasks += [self.launch_object, self.vocabulary]
+        if self.toolchain.backend == "cuda":  # cpu.py has its own headers
+            names = list(HEADERS) if everything else [_FIRST_HEADER]
+            tasks += [lambda name=name: self.header(name) for name in names]
+            tasks += [self.launch_object, *([self.vocabulary] if everything else [])]
         with ThreadPoolExecutor(jobs or min(len(tasks), os.cpu_count() or 1)) as pool:
             for future in [pool.submit(task) for task in tasks]:
                 try:
@@ -340,8 +346,14 @@ class Precompiled:
         tools = self.toolchain
         flags = [*tools.cxx_flags("cpp"), "-O1", "-I", str(CSRC / "extension"), "-DTORCH_EXTENSION_NAME=dice_support"]
         functions = self.slim_folder() / "support_functions.cpp"
-        self.compile_own(meter, [tools.cxx, *flags, "-c", CSRC / "extension" / "binding.cpp", "-o", "binding.o"], out)
-        self.compile_own(meter, [tools.cxx, *flags, "-c", functions, "-o", "functions.o"], out)
+        sources = {"binding.o": CSRC / "extension" / "binding.cpp", "functions.o": functions}
+        meters = {name: Meter() for name in sources}
+        with ThreadPoolExecutor(len(sources)) as pool:
+            commands = {name: [tools.cxx, *flags, "-c", source, "-o", name] for name, source in sources.items()}
+            running = [pool.submit(self.compile_own, meters[name], commands[name], out) for name in sources]
+        for future in running:
+            future.result()
+        meter.cpu_seconds += sum(part.cpu_seconds for part in meters.values())
         link = tools.link_flags("cuda" if tools.backend == "cuda" else "cpp")
         soname = "-Wl,-soname,libdice_support.so"
         command = [tools.cxx, "binding.o", "functions.o", "-Wl,--no-as-needed", *link, soname, HIDE_ARCHIVES]
