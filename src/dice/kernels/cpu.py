@@ -323,11 +323,9 @@ def prepare(precompiled: Precompiled, *, everything: bool = False) -> None:
 def _make_runtime(precompiled: Precompiled, out: Path, meter: Meter) -> None:
     tools = precompiled.toolchain
     flags = [*tools.cxx_flags("cpp"), "-O2", "-fvisibility=hidden", "-fno-gnu-unique", *machine_flags()]
-    objects = []
-    for source in sorted((CPU_CSRC / "runtime").glob("*.cpp")):
-        command = [tools.cxx, *flags, "-I", CPU_CSRC / "include", "-c", source, "-o", f"{source.stem}.o"]
-        precompiled.compile_own(meter, command, out)
-        objects.append(f"{source.stem}.o")
+    objects = {f"{source.stem}.o": source for source in sorted((CPU_CSRC / "runtime").glob("*.cpp"))}
+    compile_one = [tools.cxx, *flags, "-I", CPU_CSRC / "include", "-c"]
+    precompiled.compile_side_by_side(meter, [[*compile_one, objects[o], "-o", o] for o in objects], out)
     link = [*tools.link_flags("cpp"), f"-Wl,-soname,{LIBRARY}", "-lpthread"]
     precompiled.compile_own(meter, [tools.cxx, *objects, *link, "-o", LIBRARY], out)
 

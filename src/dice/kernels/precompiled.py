@@ -294,6 +294,15 @@ class Precompiled:
             reason = "took too long" if done.timed_out else first_error(done.output)
             raise NotPrepared(f"{Path(str(command[0])).name} failed on our own source: {reason}")
 
+    def compile_side_by_side(self, meter: Meter, commands: Sequence[Sequence[str | Path]], work: Path) -> None:
+        """`compile_own` for several commands at once, as many as there are cores."""
+        meters = [Meter() for _ in commands]
+        with ThreadPoolExecutor(min(len(commands), os.cpu_count() or 1)) as pool:
+            running = [pool.submit(self.compile_own, m, c, work) for m, c in zip(meters, commands, strict=True)]
+        meter.cpu_seconds += sum(part.cpu_seconds for part in meters)
+        for future in running:
+            future.result()
+
     def _make_slim(self, out: Path, _: Meter) -> None:
         slim = slim_headers(self.toolchain.torch_root / "include")
         _write_files(out, slim.files)
@@ -347,13 +356,7 @@ class Precompiled:
         flags = [*tools.cxx_flags("cpp"), "-O1", "-I", str(CSRC / "extension"), "-DTORCH_EXTENSION_NAME=dice_support"]
         functions = self.slim_folder() / "support_functions.cpp"
         sources = {"binding.o": CSRC / "extension" / "binding.cpp", "functions.o": functions}
-        meters = {name: Meter() for name in sources}
-        with ThreadPoolExecutor(len(sources)) as pool:
-            commands = {name: [tools.cxx, *flags, "-c", source, "-o", name] for name, source in sources.items()}
-            running = [pool.submit(self.compile_own, meters[name], commands[name], out) for name in sources]
-        for future in running:
-            future.result()
-        meter.cpu_seconds += sum(part.cpu_seconds for part in meters.values())
+        self.compile_side_by_side(meter, [[tools.cxx, *flags, "-c", sources[o], "-o", o] for o in sources], out)
         link = tools.link_flags("cuda" if tools.backend == "cuda" else "cpp")
         soname = "-Wl,-soname,libdice_support.so"
         command = [tools.cxx, "binding.o", "functions.o", "-Wl,--no-as-needed", *link, soname, HIDE_ARCHIVES]
