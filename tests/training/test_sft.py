@@ -151,10 +151,10 @@ def _run_interrupted(data, out, *, after, **changes):
     trainer = Trainer(parse_config(SftConfig, settings(data, out, **changes), "test"))
     step = trainer.step
 
-    def interrupted(index, epoch, packs):
+    def interrupted(index, epoch, packs, prepared, elapsed):
         if index == after:
             raise KeyboardInterrupt
-        return step(index, epoch, packs)
+        return step(index, epoch, packs, prepared, elapsed)
 
     trainer.step = interrupted
     trainer.train()

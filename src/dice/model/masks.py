@@ -164,13 +164,11 @@ def attention_for(layout: Layout) -> SampleAttention | FlexMaskAttention:
 
 def visible_pairs(layout: Layout) -> int:
     """Number of (query, key) pairs that the mask allows, counted by block without building the mask."""
-    total = 0
     sample, block, noised = (part.cpu() for part in (layout.sample, layout.block, layout.noised))
-    for number in sample.unique().tolist():
-        chosen = sample == number
-        blocks = int(block[chosen].max()) + 1
-        clean = torch.bincount(block[chosen & (noised == 0)], minlength=blocks)
-        dirty = torch.bincount(block[chosen & (noised != 0)], minlength=blocks)
-        before = clean.cumsum(0) - clean
-        total += int((clean * (clean + before)).sum() + (dirty * (dirty + before)).sum())
-    return total
+    sample = sample - sample.min()  # filling is a sample like any other
+    blocks = int(block.max()) + 1
+    shape = (int(sample.max()) + 1, blocks)
+    place = sample * blocks + block
+    clean, dirty = (torch.bincount(place[noised == kind], minlength=shape[0] * blocks).view(shape) for kind in (0, 1))
+    before = clean.cumsum(1) - clean
+    return int((clean * (clean + before)).sum() + (dirty * (dirty + before)).sum())

@@ -165,9 +165,9 @@ class LocalEngine:
 
     @torch.no_grad()
     def _publish(self) -> None:
-        for parameter, master in zip(self._parameters, self._masters, strict=True):
-            if parameter is not master:
-                parameter.copy_(master)
+        pairs = [(p, m) for p, m in zip(self._parameters, self._masters, strict=True) if p is not m]
+        if pairs:
+            torch._foreach_copy_([p for p, _ in pairs], [m for _, m in pairs])
 
 
 def _moves_gradient_to(master: Tensor):

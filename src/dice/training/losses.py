@@ -23,9 +23,11 @@ from torch.utils.checkpoint import checkpoint
 
 from dice.model.masks import PAD_SAMPLE, Layout, attention_for, visible_pairs
 from dice.model.transformer import ModelConfig, Transformer
+from dice.training.batched_attention import BatchedAttention
 from dice.training.packing import Ints, Pack
 
 NoisePer = Literal["sample", "block"]
+AttentionName = Literal["auto", "batched"]
 REDRAWS = 10
 
 
@@ -95,7 +97,8 @@ class TrainingRows:
 def diffusion_rows(pack: Pack, noise: Noise, *, block_size: int, mask_id: int, multiple: int = 1) -> TrainingRows:
     """[noised blocks that hold labels ; clean copy ; filling], filled up to a multiple of `multiple` rows."""
     block = pack.positions // block_size
-    _, group = np.unique(pack.sample * (int(block.max()) + 1) + block, return_inverse=True)
+    name = pack.sample * (int(block.max()) + 1) + block
+    group = np.cumsum(np.diff(name, prepend=name[:1]) != 0)  # the tokens of a block stand together
     kept = (np.bincount(group, weights=pack.labelled) > 0)[group]
     noised_ids = np.where(noise.masked, mask_id, pack.ids)[kept]
     at = np.flatnonzero(noise.masked[kept])
@@ -160,13 +163,19 @@ def _rows(
     )
 
 
-def target_log_probs(model: Transformer, rows: TrainingRows, *, chunk: int = 1024) -> Tensor:
+def target_log_probs(
+    model: Transformer, rows: TrainingRows, *, chunk: int = 1024, attention: AttentionName = "auto"
+) -> Tensor:
     """fp32 log-probabilities [targets] of `rows.targets`, with gradients.
 
     The head runs over `chunk` targets at a time and again in the backward pass, so logits of one chunk are all that
     ever exists of the [rows, vocab] array.
     """
-    hidden = model(rows.ids[None], rows.positions[None], attention_for(rows.layout))[0]
+    if attention == "batched":
+        attend = BatchedAttention(rows.layout, model.dtype)
+    else:
+        attend = attention_for(rows.layout)
+    hidden = model(rows.ids[None], rows.positions[None], attend)[0]
     chosen = hidden[rows.at]
 
     def score(part: Tensor, targets: Tensor) -> Tensor:
@@ -182,15 +191,17 @@ def target_log_probs(model: Transformer, rows: TrainingRows, *, chunk: int = 102
 class Objective(nn.Module):
     """Model and loss as one module, which is what a sharding engine wraps."""
 
-    def __init__(self, model: Transformer, chunk: int = 1024) -> None:
+    def __init__(self, model: Transformer, chunk: int = 1024, attention: AttentionName = "auto") -> None:
         super().__init__()
         self.model = model
         self.chunk = chunk
+        self.attention: AttentionName = attention
 
     def forward(self, rows: TrainingRows, normaliser: int) -> Tensor:
         """Weighted cross-entropy over `normaliser`: the labelled tokens of the whole optimizer step, so that its sum
         over micro-batches and devices is the loss of the step however the step is divided."""
-        return -(target_log_probs(self.model, rows, chunk=self.chunk) * rows.weights).sum() / normaliser
+        scores = target_log_probs(self.model, rows, chunk=self.chunk, attention=self.attention)
+        return -(scores * rows.weights).sum() / normaliser
 
 
 def step_flops(config: ModelConfig, rows: TrainingRows) -> int:

@@ -12,7 +12,10 @@ import dataclasses
 import math
 import os
 import time
+from collections import deque
 from collections.abc import Iterator
+from concurrent.futures import Future, ThreadPoolExecutor
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal
 
@@ -20,6 +23,7 @@ import numpy as np
 import torch
 import torch.distributed as dist
 from pydantic import Field
+from torch import Tensor
 from tqdm import tqdm
 
 from dice.config import load_config, spec_hash, stage_config, to_spec
@@ -34,6 +38,7 @@ from dice.training.checkpoints import latest_checkpoint, save_checkpoint
 from dice.training.engine import EngineName, OptimizerConfig, TrainingEngine, make_engine
 from dice.training.history import History, HistoryRow
 from dice.training.losses import (
+    AttentionName,
     NoisePer,
     Objective,
     TrainingRows,
@@ -45,6 +50,8 @@ from dice.training.losses import (
 )
 from dice.training.packing import OnLong, Pack, Sample, TrainingTask, encode_pairs, pack_samples
 
+AHEAD = 2
+"""Steps that are prepared before they are needed."""
 GPU_ROWS = 1024
 """On a GPU rows are filled up to a multiple of this, so that few shapes are compiled."""
 
@@ -107,6 +114,9 @@ class SftConfig:
     """Times that every pair is seen."""
     max_steps: int | None = Field(default=None, ge=1)
     """Stop after so many steps, whatever `epochs` says (it then takes as many epochs as needed)."""
+    max_minutes: float | None = Field(default=None, gt=0)
+    """Stop after so many minutes of training; warm-up and schedule then follow the clock where it is ahead of the
+    steps, so the curve depends on the machine. A resumed run starts its clock anew."""
     packs_per_step: int = Field(default=8, ge=1)
     """Packs of one optimizer step, over all devices; each is a micro-batch of its own."""
     optimizer: OptimizerConfig = OptimizerConfig()
@@ -123,6 +133,9 @@ class SftConfig:
     """Type of the products' weights (masters are fp32); None: bfloat16 on a GPU, float32 on a CPU."""
     activation_checkpointing: bool | None = None
     """Recompute layers in the backward pass; None: from 1,024 of width on."""
+    attention: AttentionName = "auto"
+    """`auto`: FlexAttention on a GPU, sample by sample on a CPU. `batched`: all samples of a pack in one padded batch
+    with an explicit mask, for small models on short samples."""
     compile: bool = True
     """Compile the operations between products on a GPU."""
     head_chunk: int = Field(default=1024, ge=1)
@@ -138,13 +151,13 @@ class SftConfig:
 
 
 RESUMABLE_CHANGES = {
-    "out", "engine", "device", "activation_checkpointing", "compile", "head_chunk", "save_every", "keep_checkpoints",
-    "tensorboard",
+    "out", "engine", "device", "activation_checkpointing", "attention", "compile", "head_chunk", "max_minutes",
+    "save_every", "keep_checkpoints", "tensorboard",
 }  # fmt: skip
 """Settings that may differ between a run and its resumption: they change no loss beyond rounding."""
 
 
-def learning_rate(config: SftConfig, step: int, total: int) -> float:
+def learning_rate(config: SftConfig, step: float, total: int) -> float:
     """Rate of `step` (from 0) of `total`."""
     warm = round(config.warmup_ratio * total)
     factor = min(1.0, (step + 1) / warm) if warm else 1.0
@@ -188,6 +201,17 @@ class Plan:
             yield group[-1][0], [pack for _, pack in group]
 
 
+@dataclass(frozen=True)
+class Prepared:
+    """One process's part of an optimizer step."""
+
+    rows: list[TrainingRows]
+    normaliser: int
+    """Labelled tokens of the whole step."""
+    counts: Tensor
+    """[3]: rows, targets, operations."""
+
+
 class Trainer:
     """One process of a run."""
 
@@ -215,7 +239,7 @@ class Trainer:
         model = self._model()
         self.engine: TrainingEngine = make_engine(
             config.engine,
-            Objective(model, config.head_chunk),
+            Objective(model, config.head_chunk, config.attention),
             config.optimizer,
             micro_batches=config.packs_per_step // _world(),
         )
@@ -261,18 +285,38 @@ class Trainer:
             return max(1, sum(int((pack.labelled & (pack.positions > 0)).sum()) for pack in packs))
         return max(1, sum(int(pack.labelled.sum()) for pack in packs))
 
-    def step(self, index: int, epoch: float, packs: list[Pack]) -> HistoryRow:
-        """One optimizer step, the `index`-th from 0."""
+    def prepare(self, index: int, packs: list[Pack]) -> Prepared:
+        """This process's part of step `index` (from 0): everything that needs no device."""
+        rows, counts = [], np.zeros(3)
+        for place in range(self.engine.rank, len(packs), self.engine.world):
+            part = self.rows(packs[place], index * self.config.packs_per_step + place)
+            counts += (len(part.ids), len(part.targets), step_flops(self.geometry, part))
+            rows.append(part)
+        return Prepared(rows, self.normaliser(packs), torch.from_numpy(counts))
+
+    def prepared(self, start: int) -> Iterator[tuple[int, float, list[Pack], Prepared]]:
+        """Steps from number `start` on, each prepared in a thread while the one before it runs."""
+        with ThreadPoolExecutor(1, "prepare") as pool:
+            waiting: deque[tuple[int, float, list[Pack], Future[Prepared]]] = deque()
+            for index, (epoch, packs) in enumerate(self.plan):
+                if index < start:
+                    continue
+                waiting.append((index, epoch, packs, pool.submit(self.prepare, index, packs)))
+                if len(waiting) > AHEAD:
+                    number, seen, group, ready = waiting.popleft()
+                    yield number, seen, group, ready.result()
+            for number, seen, group, ready in waiting:
+                yield number, seen, group, ready.result()
+
+    def step(self, index: int, epoch: float, packs: list[Pack], prepared: Prepared, elapsed: float = 0) -> HistoryRow:
+        """One optimizer step, the `index`-th from 0; `elapsed`: share of `max_minutes` that is over."""
         started = time.perf_counter()
         engine, config = self.engine, self.config
-        normaliser = self.normaliser(packs)
         loss = torch.zeros((), device=self.device)
-        counts = torch.zeros(3, dtype=torch.float64)  # rows, targets, operations
-        for place in range(engine.rank, len(packs), engine.world):
-            rows = self.rows(packs[place], index * config.packs_per_step + place)
-            loss += engine.backward(rows, normaliser)
-            counts += torch.tensor([len(rows.ids), len(rows.targets), step_flops(self.geometry, rows)])
-        rate = learning_rate(config, index, self.plan.steps)
+        for rows in prepared.rows:
+            loss += engine.backward(rows, prepared.normaliser)
+        counts = prepared.counts
+        rate = learning_rate(config, max(index, elapsed * self.plan.steps), self.plan.steps)
         norm = engine.step(rate)
         total = engine.total(loss)  # waits for the device
         n_rows, n_targets, flops = (engine.total(count) for count in counts.to(self.device, torch.float32))
@@ -310,10 +354,12 @@ class Trainer:
         with tqdm(
             total=self.plan.steps, initial=start, desc="sft", unit="step", disable=self.engine.rank != 0
         ) as progress:
-            for index, (epoch, packs) in enumerate(self.plan):
-                if index < start:
-                    continue
-                last = self.step(index, epoch, packs)
+            began = time.perf_counter()
+            for index, epoch, packs, prepared in self.prepared(start):
+                elapsed = self._elapsed(began)
+                if elapsed >= 1:
+                    break
+                last = self.step(index, epoch, packs, prepared, elapsed)
                 if history is not None:
                     history.append(last)
                 share = f", MFU {last.mfu:.1%}" if last.mfu is not None else ""
@@ -323,6 +369,8 @@ class Trainer:
                     save_checkpoint(
                         out / "checkpoints", self.engine, last.step, self.identity, keep=config.keep_checkpoints
                     )
+        if last is not None and last.step != self.plan.steps and last.step % config.save_every:
+            save_checkpoint(out / "checkpoints", self.engine, last.step, self.identity, keep=config.keep_checkpoints)
         if history is not None:
             history.close()
         weights = self.engine.weights()
@@ -342,6 +390,13 @@ class Trainer:
             )
             return summary
         return self._summary(last, start)
+
+    def _elapsed(self, began: float) -> float:
+        """Share of `max_minutes` since `began`, the same in all processes; 0 where there is no such limit."""
+        if self.config.max_minutes is None:
+            return 0.0
+        share = (time.perf_counter() - began) / 60 / self.config.max_minutes
+        return self.engine.total(torch.tensor(share, device=self.device)) / self.engine.world
 
     def _summary(self, last: HistoryRow | None, start: int) -> dict[str, Any]:
         return {
