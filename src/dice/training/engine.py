@@ -167,7 +167,7 @@ class LocalEngine:
     def _publish(self) -> None:
         pairs = [(p, m) for p, m in zip(self._parameters, self._masters, strict=True) if p is not m]
         if pairs:
-            torch._foreach_copy_([p for p, _ in pairs], [m for _, m in pairs])
+            torch._foreach_copy_([p for p, _ in pairs], [m for _, m in pairs])  # pyright: ignore[reportPrivateImportUsage]
 
 
 def _moves_gradient_to(master: Tensor):
