@@ -39,6 +39,15 @@ class Request:
 
 
 @dataclass(frozen=True)
+class Trace:
+    """All positions that were decoded, to the end of the last block, whatever stands behind the end token."""
+
+    ids: tuple[int, ...]
+    order: tuple[int, ...]
+    log_confidence: tuple[float, ...]
+
+
+@dataclass(frozen=True)
 class Completion:
     """One finished answer."""
 
@@ -54,6 +63,8 @@ class Completion:
     seconds: float
     """From entering the batch to leaving it."""
     finish_reason: FinishReason
+    trace: Trace
+    """What reinforcement learning replays: the answer is its beginning."""
 
 
 class Decoder:
@@ -177,6 +188,7 @@ class Decoder:
         filled = np.flatnonzero(sequences.order[slot, start : start + len(answer)])
         end = int(stops[0]) + 1 if len(stops) else int(filled[-1]) + 1
         span = slice(start, start + end)
+        decoded = start + np.flatnonzero(sequences.order[slot, start : int(sequences.length[slot])])
         return Completion(
             request=request,
             ids=tuple(sequences.tokens[slot, span].tolist()),
@@ -185,4 +197,9 @@ class Decoder:
             n_forwards=int(sequences.step[slot]) + prefilled,
             seconds=seconds,
             finish_reason="stop" if len(stops) else "length",
+            trace=Trace(
+                tuple(sequences.tokens[slot, decoded].tolist()),
+                tuple(sequences.order[slot, decoded].tolist()),
+                tuple(sequences.log_confidence[slot, decoded].tolist()),
+            ),
         )

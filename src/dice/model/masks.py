@@ -1,8 +1,8 @@
 """Who sees whom: dense masks for the CPU, FlexAttention masks that are never materialised for GPUs.
 
-One rule serves every layout. A token has a sample, a block and a copy (noised or clean):
+One rule serves every layout. A token has a sample, a block and a copy (0 is clean, others are noised):
 - clean tokens see clean tokens of their own sample in blocks up to their own;
-- noised tokens see noised tokens of their own block, and clean tokens of earlier blocks of their sample.
+- noised tokens see their own copy of their own block, and clean tokens of earlier blocks of their sample.
 A causal model is the case of clean tokens in blocks of one token. The rule is the mask of block diffusion
 (arXiv 2503.09573, section 3; SDAR's modeling_sdar.py).
 """
@@ -28,9 +28,9 @@ def sees(sample: Tensor, block: Tensor, noised: Tensor, query: Tensor, key: Tens
     """Boolean: may the token at index `query` see the one at `key`? Broadcasts over index tensors."""
     same_sample = sample[query] == sample[key]
     query_block, key_block = block[query], block[key]
-    query_noised, key_noised = noised[query] != 0, noised[key] != 0
-    own = (query_noised == key_noised) & (query_block == key_block)
-    earlier = ~key_noised & (key_block < query_block)
+    key_noised = noised[key]
+    own = (noised[query] == key_noised) & (query_block == key_block)
+    earlier = (key_noised == 0) & (key_block < query_block)
     return same_sample & (own | earlier)
 
 
@@ -41,7 +41,7 @@ class Layout:
     sample: Tensor
     block: Tensor
     noised: Tensor
-    """1 for a token of the noised copy, 0 for a clean one."""
+    """0 for a clean token, else the number of its noised copy: one copy in fine-tuning, one a round in RL."""
 
     def dense(self) -> Tensor:
         """The whole mask [tokens, tokens]: for CPUs and tests."""

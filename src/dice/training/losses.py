@@ -102,7 +102,7 @@ def diffusion_rows(pack: Pack, noise: Noise, *, block_size: int, mask_id: int, m
     kept = (np.bincount(group, weights=pack.labelled) > 0)[group]
     noised_ids = np.where(noise.masked, mask_id, pack.ids)[kept]
     at = np.flatnonzero(noise.masked[kept])
-    return _rows(
+    return join_rows(
         ids=(noised_ids, pack.ids),
         positions=(pack.positions[kept], pack.positions),
         sample=(pack.sample[kept], pack.sample),
@@ -118,7 +118,7 @@ def causal_rows(pack: Pack, *, multiple: int = 1) -> TrainingRows:
     """The clean copy alone; each labelled token is predicted by the one before it."""
     targets = np.flatnonzero(pack.labelled & (pack.positions > 0))
     nothing = np.zeros(0, np.int64)
-    return _rows(
+    return join_rows(
         ids=(nothing, pack.ids),
         positions=(nothing, pack.positions),
         sample=(nothing, pack.sample),
@@ -130,7 +130,7 @@ def causal_rows(pack: Pack, *, multiple: int = 1) -> TrainingRows:
     )
 
 
-def _rows(
+def join_rows(
     *,
     ids: tuple[Ints, Ints],
     positions: tuple[Ints, Ints],
@@ -140,7 +140,9 @@ def _rows(
     at: Ints,
     targets: Ints,
     weights: NDArray[np.floating],
+    copy: Ints | None = None,
 ) -> TrainingRows:
+    """[noised ; clean ; filling] as one row; `copy`: numbers of the noised copies, where there are several."""
     noised, clean = len(ids[0]), len(ids[1])
     fill = -(noised + clean) % multiple
 
@@ -151,7 +153,9 @@ def _rows(
     layout = Layout(
         joined(sample, np.full(fill, PAD_SAMPLE)),
         joined(block, np.arange(fill) // 128),
-        joined((np.ones(noised, np.int64), np.zeros(clean, np.int64)), np.ones(fill, np.int64)),
+        joined(
+            (np.ones(noised, np.int64) if copy is None else copy, np.zeros(clean, np.int64)), np.ones(fill, np.int64)
+        ),
     )
     return TrainingRows(
         ids=joined(ids, np.zeros(fill, np.int64)),
@@ -164,9 +168,14 @@ def _rows(
 
 
 def target_log_probs(
-    model: Transformer, rows: TrainingRows, *, chunk: int = 1024, attention: AttentionName = "auto"
+    model: Transformer,
+    rows: TrainingRows,
+    *,
+    chunk: int = 1024,
+    attention: AttentionName = "auto",
+    never: int | None = None,
 ) -> Tensor:
-    """fp32 log-probabilities [targets] of `rows.targets`, with gradients.
+    """fp32 log-probabilities [targets] of `rows.targets`, with gradients; `never`: a token that cannot be drawn.
 
     The head runs over `chunk` targets at a time and again in the backward pass, so logits of one chunk are all that
     ever exists of the [rows, vocab] array.
@@ -179,7 +188,10 @@ def target_log_probs(
     chosen = hidden[rows.at]
 
     def score(part: Tensor, targets: Tensor) -> Tensor:
-        return -F.cross_entropy(model.logits(part).float(), targets, reduction="none")
+        logits = model.logits(part).float()
+        if never is not None:
+            logits = logits.index_fill(-1, torch.tensor([never], device=logits.device), float("-inf"))
+        return -F.cross_entropy(logits, targets, reduction="none")
 
     parts = [
         checkpoint(score, part, targets, use_reentrant=False) if torch.is_grad_enabled() else score(part, targets)

@@ -1,0 +1,191 @@
+"""The replayed trajectory against a literal one, and against what the sampler itself wrote down."""
+
+from __future__ import annotations
+
+import copy
+
+import numpy as np
+import pytest
+import torch
+from tiny_models import make_config, make_model
+
+from dice.decoding.block_diffusion import BlockDiffusionConfig
+from dice.decoding.decoder import Decoder, Request
+from dice.decoding.sampling import SamplingConfig
+from dice.model.masks import DenseAttention, block_causal_layout
+from dice.training.trajectory import (
+    PolicyObjective,
+    Trajectory,
+    advantages,
+    blocks_of,
+    policy_loss,
+    policy_rows,
+    rounds_of,
+    step_normaliser,
+)
+
+MASK = 96
+VOCABULARY = 97
+
+
+def decode(model, *, block_size=4, strategy="dynamic", threshold=0.12, prompts=(3, 8, 13), new=18, stops=(5,)):
+    config = BlockDiffusionConfig(
+        strategy=strategy,
+        block_size=block_size,
+        denoising_steps=block_size,
+        threshold=threshold,
+        sampling=SamplingConfig(temperature=1.0),
+    )
+    decoder = Decoder(model, config, mask_id=MASK, stop_ids=stops, max_batch=2, max_length=64)
+    generator = torch.Generator().manual_seed(4)
+    requests = [
+        Request(tuple(torch.randint(0, 90, (length,), generator=generator).tolist()), new, seed=index, key=index)
+        for index, length in enumerate(prompts)
+    ]
+    done = sorted(decoder.run(requests), key=lambda completion: completion.request.key)
+    return [
+        Trajectory(
+            prompt=np.array(completion.request.prompt),
+            response=np.array(completion.trace.ids),
+            order=np.array(completion.trace.order),
+            log_probs=np.array(completion.trace.log_confidence, np.float32),
+            answer=len(completion.ids),
+            advantage=1.5 - index,
+        )
+        for index, completion in enumerate(done)
+    ]
+
+
+def literal(model, one: Trajectory, block_size: int) -> dict[int, torch.Tensor]:
+    """Log-probability of each answer token: one forward for every round of every block, over all that it saw."""
+    prompt, ids = len(one.prompt), np.concatenate((one.prompt, one.response))
+    found = {}
+    for start in range(prompt // block_size * block_size, one.length, block_size):
+        span = range(max(start, prompt), start + block_size)
+        for forward in sorted({int(one.order[place - prompt]) for place in span}):
+            seen = ids[: start + block_size].copy()
+            targets = []
+            for place in span:
+                if one.order[place - prompt] >= forward:
+                    seen[place] = MASK
+                if one.order[place - prompt] == forward:
+                    targets.append(place)
+            attend = DenseAttention(block_causal_layout(len(seen), block_size).dense())
+            hidden = model(torch.from_numpy(seen)[None], torch.arange(len(seen))[None], attend)[0]
+            for place in targets:
+                logits = model.logits(hidden[place]).float()
+                logits = torch.cat((logits[:MASK], logits[MASK + 1 :]))
+                if place - prompt < one.answer:
+                    found[place - prompt] = logits.log_softmax(-1)[ids[place]]
+    return found
+
+
+def objective(model, beta=0.01) -> PolicyObjective:
+    return PolicyObjective(model, MASK, clip=0.2, beta=beta, chunk=7, attention="auto")
+
+
+@pytest.mark.parametrize(
+    ("block_size", "strategy", "threshold"),
+    [(4, "dynamic", 0.05), (4, "static", 0.9), (3, "dynamic", 0.1), (1, "static", 0.9)],
+)
+def test_log_probs_are_those_of_the_sampler_and_of_the_literal_replay(block_size, strategy, threshold):
+    model = make_model(make_config())
+    trajectories = decode(model, block_size=block_size, strategy=strategy, threshold=threshold)
+    assert (
+        block_size == 1
+        or any(len(set(one.order.tolist())) < len(one.order) for one in trajectories)
+        or strategy == "static"
+    )
+    batch = policy_rows(trajectories, block_size=block_size, mask_id=MASK)
+    with torch.no_grad():
+        new = objective(model).log_probs(batch.rows)
+        torch.testing.assert_close(new, batch.old, atol=2e-4, rtol=2e-4)  # the ratio is 1 without a second pass
+        slow = [literal(model, one, block_size) for one in trajectories]
+    expected = sorted(float(value) for one in slow for value in one.values())
+    assert len(expected) == sum(one.answer for one in trajectories)
+    np.testing.assert_allclose(sorted(new.tolist()), expected, atol=2e-4)
+
+
+def test_a_shifted_layout_is_another_context():
+    """What the released alignment changes: other blocks, other rounds, other log-probabilities."""
+    model = make_model(make_config())
+    trajectories = decode(model, prompts=(5, 7))
+    with torch.no_grad():
+        new, moved = (
+            objective(model).log_probs(policy_rows(trajectories, block_size=4, mask_id=MASK, align=align).rows)
+            for align in ("position", "response")
+        )
+    assert len(new) == len(moved)
+    assert abs(float(new.sum() - moved.sum())) > 1e-2
+    aligned = decode(model, prompts=(8,))
+    same = [policy_rows(aligned, block_size=4, mask_id=MASK, align=align) for align in ("position", "response")]
+    assert torch.equal(same[0].rows.ids, same[1].rows.ids)
+
+
+@pytest.mark.parametrize("normaliser", ["tokens", "responses", "released"])
+def test_loss_and_gradients_equal_the_literal_formula(normaliser):
+    """Drawn by one policy, evaluated by another, KL from a third; in two micro-batches and in one."""
+    drawn, policy, reference = make_model(make_config()), make_model(make_config()), make_model(make_config())
+    with torch.no_grad():
+        generator = torch.Generator().manual_seed(9)
+        for model, size in ((policy, 0.02), (reference, 0.03)):
+            for parameter in model.parameters():
+                parameter += size * torch.randn(parameter.shape, generator=generator)
+    trajectories = decode(drawn)
+    policy.train()
+    twin = copy.deepcopy(policy)
+    longest = max(len(one.response) for one in trajectories)
+    total = step_normaliser(trajectories, normaliser, 4, "position")
+    losses = torch.zeros(())
+    for one in trajectories:
+        new, anchor = literal(twin, one, 4), {k: v.detach() for k, v in literal(reference, one, 4).items()}
+        for place, value in new.items():
+            ratio = (value - float(one.log_probs[place])).exp()
+            surrogate = torch.minimum(ratio * one.advantage, ratio.clamp(0.8, 1.2) * one.advantage)
+            k3 = (anchor[place] - value).exp() - 1 - (anchor[place] - value)
+            share = {"tokens": 1.0, "responses": 1 / one.answer, "released": 1 / longest}[normaliser]
+            losses = losses + share * (0.05 * k3 - surrogate)
+    (losses / total).backward()
+    found = 0.0
+    module = objective(policy, beta=0.05)
+    for part in (trajectories[:2], trajectories[2:]):
+        batch = policy_rows(part, block_size=4, mask_id=MASK, normaliser=normaliser, released_length=longest)
+        with torch.no_grad():
+            anchor = objective(reference).log_probs(batch.rows)
+        loss = module(batch.compared(reference=anchor), total)
+        loss.backward()
+        found += float(loss)
+    assert found == pytest.approx(float(losses / total), abs=1e-5)
+    for (name, mine), theirs in zip(policy.named_parameters(), twin.parameters(), strict=True):
+        assert mine.grad is not None, name
+        torch.testing.assert_close(mine.grad, theirs.grad, atol=2e-5, rtol=2e-3, msg=name)
+    sums = torch.stack(module.statistics)
+    assert int(sums[:, 4].sum()) == sum(one.answer for one in trajectories)
+
+
+def test_policy_loss_by_hand():
+    new, old = torch.tensor([0.0, 0.5, -0.5, 0.5]), torch.zeros(4)
+    advantage = torch.tensor([2.0, 1.0, -1.0, -1.0])
+    loss, k3, clipped = policy_loss(new, old, old, advantage, clip=0.2, beta=0.0)
+    # rho: 1, 1.6487, 0.6065, 1.6487; clipped where it would gain
+    np.testing.assert_allclose(loss.tolist(), [-2.0, -1.2, 0.8, 1.6487], atol=1e-4)
+    assert clipped.tolist() == [0, 1, 1, 0]
+    np.testing.assert_allclose(k3.tolist(), [0, 0.1065, 0.1487, 0.1065], atol=1e-4)
+    huge, _, _ = policy_loss(
+        torch.tensor([100.0]), torch.zeros(1), torch.zeros(1), torch.tensor([-1.0]), clip=0.2, beta=0
+    )
+    assert float(huge) == pytest.approx(float(np.exp(10)), rel=1e-4)
+
+
+def test_advantages_are_z_scores_by_the_population():
+    assert advantages([1, 0, 0, 0]) == pytest.approx([3**0.5, -(3**-0.5), -(3**-0.5), -(3**-0.5)])
+    assert advantages([1, 1, 1]) == [0, 0, 0]
+    assert advantages([0]) == [0]
+    assert advantages([]) == []
+
+
+def test_blocks_and_rounds_by_hand():
+    assert blocks_of(5, 9, 4).tolist() == [0, 0, 0, 0, 1, 1, 1, 1, 2]
+    assert blocks_of(5, 9, 4, "response").tolist() == [0, 1, 1, 1, 1, 2, 2, 2, 2]
+    order, block = np.array([3, 3, 1, 9, 7, 7]), np.array([0, 0, 0, 1, 1, 1])
+    assert rounds_of(order, block).tolist() == [1, 1, 0, 1, 0, 0]
