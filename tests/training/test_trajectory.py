@@ -91,11 +91,8 @@ def objective(model, beta=0.01) -> PolicyObjective:
 def test_log_probs_are_those_of_the_sampler_and_of_the_literal_replay(block_size, strategy, threshold):
     model = make_model(make_config())
     trajectories = decode(model, block_size=block_size, strategy=strategy, threshold=threshold)
-    assert (
-        block_size == 1
-        or any(len(set(one.order.tolist())) < len(one.order) for one in trajectories)
-        or strategy == "static"
-    )
+    together = any(len(set(one.order.tolist())) < len(one.order) for one in trajectories)
+    assert together == (strategy == "dynamic")  # some forwards fixed several tokens
     batch = policy_rows(trajectories, block_size=block_size, mask_id=MASK)
     with torch.no_grad():
         new = objective(model).log_probs(batch.rows)
@@ -154,7 +151,7 @@ def test_loss_and_gradients_equal_the_literal_formula(normaliser):
             anchor = objective(reference).log_probs(batch.rows)
         loss = module(batch.compared(reference=anchor), total)
         loss.backward()
-        found += float(loss)
+        found += float(loss.detach())
     assert found == pytest.approx(float(losses / total), abs=1e-5)
     for (name, mine), theirs in zip(policy.named_parameters(), twin.parameters(), strict=True):
         assert mine.grad is not None, name

@@ -210,11 +210,10 @@ def policy_loss(
 
 def advantages(rewards: Sequence[float]) -> list[float]:
     """z-scores within a group, by the population's standard deviation; zeros when all earned the same."""
+    if len(set(rewards)) < 2:
+        return [0.0] * len(rewards)
     values = np.asarray(rewards, np.float64)
-    spread = values.std()
-    if not len(values) or spread == 0:
-        return [0.0] * len(values)
-    return ((values - values.mean()) / spread).tolist()
+    return ((values - values.mean()) / values.std()).tolist()
 
 
 class PolicyObjective(nn.Module):
