@@ -14,6 +14,8 @@ The folder gets `summary.json` (Exec with Wilson intervals), `tiny.tar.gz` and `
 from __future__ import annotations
 
 import argparse
+import contextlib
+import io
 import json
 import os
 import shutil
@@ -67,8 +69,8 @@ class Model:
 
 
 MODELS = (
-    Model("tiny", 80_000, 1024, "cpu", "cpu", unseen=96, heldout=32, mini_samples=4, max_new_tokens=512, jobs=8),
-    Model("nano", 64_000, 2048, "cuda", "gpu", unseen=96, heldout=16, mini_samples=1, max_new_tokens=800, jobs=6),
+    Model("tiny", 160_000, 1024, "cpu", "cpu", unseen=96, heldout=32, mini_samples=2, max_new_tokens=512, jobs=8),
+    Model("nano", 120_000, 2048, "cuda", "gpu", unseen=96, heldout=16, mini_samples=1, max_new_tokens=800, jobs=6),
 )
 
 
@@ -315,9 +317,14 @@ def collect(runs: list[Run], out: Path) -> None:
     with tarfile.open(out / "evidence.tar.gz.part", "w:gz", compresslevel=3) as tar:
         for run in runs:
             for path in sorted(run.folder.rglob("*")):
-                small = path.is_file() and path.suffix in (".json", ".jsonl", ".txt") and path.stat().st_size < 8 << 20
+                text = path.suffix in (".json", ".jsonl", ".txt", ".partial")
+                small = text and path.is_file() and path.stat().st_size < 8 << 20
                 if small and not path.name.startswith("pairs-") and "checkpoints" not in path.parts:
-                    tar.add(path, arcname=str(path.relative_to(run.folder.parent)))
+                    with contextlib.suppress(OSError):  # a temporary file that is gone, one that is being written
+                        data = path.read_bytes()
+                        entry = tarfile.TarInfo(str(path.relative_to(run.folder.parent)))
+                        entry.size = len(data)
+                        tar.addfile(entry, io.BytesIO(data))
     os.replace(out / "evidence.tar.gz.part", out / "evidence.tar.gz")
 
 
@@ -339,7 +346,7 @@ def main() -> None:
     runs = []
     for model in MODELS:
         if model.name in args.models:
-            changes = {name: getattr(model, name) // args.small for name in ("pairs", "unseen", "heldout")}
+            changes = {name: max(4, getattr(model, name) // args.small) for name in ("pairs", "unseen", "heldout")}
             runs.append(Run(Model(**(model.__dict__ | changes)), place, end - 15, args.evaluate, args.set))
     threads = [threading.Thread(target=run.everything, args=(args.out,)) for run in runs]
     for thread in threads:

@@ -41,14 +41,25 @@ def effective(before: Sequence[float], after: Sequence[float]) -> bool:
     return all(abs(y1 - y0) <= 40 * (x1 - x0) + 20 for (x0, y0), (x1, y1) in itertools.pairwise(order))
 
 
-_DIMS = {
-    0: (),
-    1: ("size",),
-    2: ("batch_size", "features"),
-    3: ("batch_size", "length", "features"),
-    4: ("batch_size", "channels", "height", "width"),
+_DIMS: dict[int, tuple[tuple[str, ...], ...]] = {
+    0: ((),),
+    1: (("size",), ("length",), ("features",)),
+    2: (
+        ("batch_size", "features"),
+        ("rows", "columns"),
+        ("rows", "features"),
+        ("samples", "features"),
+        ("rows", "classes"),
+    ),
+    3: (
+        ("batch_size", "length", "features"),
+        ("batch_size", "rows", "columns"),
+        ("batch_size", "channels", "positions"),
+        ("batch_size", "channels", "length"),
+    ),
+    4: (("batch_size", "channels", "height", "width"), ("batch_size", "classes", "height", "width")),
 }
-"""What authors call the dimensions of a tensor."""
+"""What authors call the dimensions of a tensor, by its rank; the first where programs are not varied."""
 
 
 class Builder:
@@ -65,10 +76,12 @@ class Builder:
         self.axis: tuple[int, ...] | None = None
         """Dimensions for which the input was made (its statistics vary from row to row along them)."""
         # authors either give sizes and hyper-parameters to the constructor or write them down where they are used
-        self.uses_arguments = draw.chance(0.35 if draw.tiny else 0.6)
+        varied = draw.config.varied_programs
+        self.uses_arguments = draw.chance(0.35 if draw.tiny and not varied else 0.6)
         self.modules = draw.chance(0.4)
         self.result_name = "x" if draw.tiny else draw.pick(("x", "x", "h", "input", "data"))
-        self.named_dims = draw.chance(0.6)
+        self.named_dims = draw.chance(0.8 if varied else 0.6)
+        self.dim_names = {rank: draw.pick(names) if varied else names[0] for rank, names in _DIMS.items()}
 
     def attempt(self, make: Callable[[Builder, Value], Value], x: Value) -> Value | None:
         """`make(self, x)`, or None with everything as it was when that is refused."""
@@ -134,7 +147,7 @@ class Builder:
         if self.draw.tiny and not names:
             preferred = ("x",)
         value = Value(shape, self.input_name(*preferred), "", dtype, probes, True)
-        named = dims or _DIMS[len(shape)]
+        named = dims or self.dim_names[len(shape)]
         texts = tuple(self._dim(name, size) for name, size in zip(named, shape, strict=True))
         self.inputs.append(Input(value, text, texts, statistics))
         return value

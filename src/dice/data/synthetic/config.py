@@ -37,6 +37,10 @@ class SyntheticConfig:
     fused_share: float = 0.75
     """Share of programs of several operators whose element-wise operators are fused into their neighbours (0 to 1)."""
 
+    varied_programs: bool = False
+    """Write the PyTorch programs in more ways: docstrings, no constructor where none is needed, hyper-parameters and
+    dimensions as named constants, `torch.nn.functional` in full. The answers' style does not change."""
+
     def __post_init__(self) -> None:
         for name in ("flawed_share", "slow_share", "fused_share"):
             if not 0.0 <= getattr(self, name) <= 1.0:

@@ -6,6 +6,7 @@ import itertools
 import re
 from collections import Counter
 from collections.abc import Iterable, Sequence
+from dataclasses import replace
 
 from dice.data.synthetic.draw import Draw, Words
 from dice.data.synthetic.graph import Input, Program, Scalar, Value
@@ -90,13 +91,16 @@ def _statements(program: Program, d: Draw) -> list[tuple[str, tuple[Value, ...],
 
 def write_model(program: Program, d: Draw, words: Words) -> str:
     """The PyTorch program."""
+    varied = d.config.varied_programs
+    if varied:
+        words = replace(words, docstring=d.chance(0.5), old_super=d.chance(0.15))
     lines_of = _statements(program, d)
     inputs = [item.value for item in program.inputs]
     names = call_names([(operands, out) for _, operands, out in lines_of], inputs, POOL)
     forward = []
     for number, (template, operands, out) in enumerate(lines_of):
         code = template.format(*(names.get(value, value.code) for value in operands))
-        if number + 1 == len(lines_of) and (d.tiny or d.chance(0.7)):
+        if number + 1 == len(lines_of) and ((d.tiny and not varied) or d.chance(0.7)):
             forward.append(f"        return {code}")
         else:
             forward.append(f"        {names[out]} = {code}")
@@ -104,20 +108,28 @@ def write_model(program: Program, d: Draw, words: Words) -> str:
         forward.append(f"        return {names[program.result]}")
     lines = ["import torch", "import torch.nn as nn"]
     body = "\n".join([*forward, *(item.text for item in program.init if item.where != "new")])
-    if "F." in body:
+    if varied and d.chance(0.4):
+        place = d.pick(("torch.nn.functional.", "nn.functional."))
+        forward = [re.sub(r"\bF\.", place, line) for line in forward]
+    elif "F." in body:
         lines.append("import torch.nn.functional as F")
     lines += ["", "", "class Model(nn.Module):"]
     if words.docstring:
         lines += [f'    """{describe(program)}"""', ""]
-    lines += constructor(program, "model", d.tiny or d.chance(0.7), words)
+    lines += constructor(program, "model", d.chance(0.4) if varied else d.tiny or d.chance(0.7), words)
     hints = d.chance(0.2) and not d.tiny
     signature = [f"{value.name}: torch.Tensor" if hints else value.name for value in inputs]
     result = " -> torch.Tensor" if hints else ""
     lines += [f"    def forward(self, {', '.join(signature)}){result}:", *forward, "", ""]
     made = [input_text(item) for item in program.inputs]
     given = [given_text(name, value, program.dims) for name, value in program.arguments.items()]
-    used = "\n".join([*made, *given])
-    constants = [f"{name} = {size}" for name, size in program.dims.items() if re.search(rf"\b{name}\b", used)]
+    named: list[str] = []
+    if varied and d.chance(0.6):
+        taken = {*program.dims, *(value.name for value in inputs)}
+        named = [f"{name} = {text}" for (name, text) in zip(program.arguments, given, strict=True) if name not in taken]
+        given = [text if name in taken else name for name, text in zip(program.arguments, given, strict=True)]
+    used = "\n".join([*made, *given, *named])
+    constants = [f"{name} = {size}" for name, size in program.dims.items() if re.search(rf"\b{name}\b", used)] + named
     if constants:
         lines += [*constants, "", ""]
     lines.append("def get_inputs():")
