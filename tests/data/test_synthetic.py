@@ -211,6 +211,28 @@ def test_tiny_answers_fit_small_models(tiny: list[Pair]) -> None:
     assert lengths[-1] <= 400
 
 
+def test_varied_programs_differ_in_words_only() -> None:
+    """More ways to write the program, the same plain answer; without the switch nothing of it appears."""
+    plain, varied = (
+        [generate(SyntheticConfig(scale="tiny", varied_programs=switch), 3, k) for k in range(200)]
+        for switch in (False, True)
+    )
+    signs = (
+        '    """',
+        "nn.functional.",
+        "super(Model, self)",
+        "class Model(nn.Module):\n    def forward",
+        "columns = ",
+    )
+    for sign in signs:
+        assert any(sign in pair.pytorch_code for pair in varied), sign
+        assert not any(sign in pair.pytorch_code for pair in plain), sign
+    for pair in varied:
+        ast.parse(pair.pytorch_code)
+        assert "__global__ void kernel" in pair.cuda_code
+        assert '"""Mod' not in pair.cuda_code
+
+
 def test_config_that_makes_nothing_is_refused() -> None:
     with pytest.raises(DiceError, match="no family is called 'sofmax'"):
         generate(SyntheticConfig(families=("sofmax",)), 1, 0)
@@ -253,7 +275,9 @@ def degenerate(pair: Pair) -> str | None:
     return None
 
 
-@pytest.mark.parametrize("config", [SMALL, TINY, with_changes(SMALL, heldout=True)])
+@pytest.mark.parametrize(
+    "config", [SMALL, TINY, with_changes(TINY, varied_programs=True), with_changes(SMALL, heldout=True)]
+)
 def test_references_run_and_notice_what_a_kernel_does(config: SyntheticConfig) -> None:
     made = list(pairs(config, 17, 150))
     bad = {pair.id: word for pair in made if (word := degenerate(pair)) is not None}
