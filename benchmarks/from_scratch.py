@@ -27,7 +27,7 @@ import threading
 import time
 from collections import Counter, defaultdict
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -147,7 +147,7 @@ class Run:
             for k, pair in enumerate(pairs)
         ]
         write_jsonl(self.folder / "known.generations.jsonl", rows)
-        return self.verdicts("known")
+        return self.verdicts("known", self.train_end)
 
     def _synth(self, path: Path, config: Path, n: int, start: int) -> None:
         self.dice("synth", "--config", config, "--n", n, "--start", start, "--out", path, "--quiet")
@@ -231,7 +231,7 @@ class Run:
             "tokens_per_forward": round(tokens / forwards, 3),
         }
 
-    def verdicts(self, suite: str) -> dict[str, Any]:
+    def verdicts(self, suite: str, limit: float | None = None) -> dict[str, Any]:
         """Exec of a suite's answers with its Wilson interval; what was judged before the time was over counts."""
         place = self.folder / suite
         out = place.with_suffix(".verdicts.jsonl")
@@ -240,7 +240,7 @@ class Run:
             self.dice(
                 "verify", *(("--problems", problems) if problems.exists() else ()), "--backend", self.model.backend,
                 "--candidates", place.with_suffix(".generations.jsonl"), "--jobs", self.model.jobs, "--out", out,
-                "--quiet",
+                "--quiet", limit=limit,
             )  # fmt: skip
             complete = True
         except (subprocess.CalledProcessError, subprocess.TimeoutExpired) as failure:
@@ -296,11 +296,10 @@ class Run:
 
         asked = threading.Thread(target=ask)
         asked.start()
-        trained = self.part("train", self.train)
-        asked.join()
-        if not trained:
+        if not self.part("train", self.train):
             return
         self.part("pack", lambda: self.pack(out))
+        asked.join()
         for suite, samples, temperature in (
             ("unseen", 1, 0.0),
             ("mini", self.model.mini_samples, 0.7 if self.model.mini_samples > 1 else 0.0),
@@ -347,7 +346,7 @@ def main() -> None:
     for model in MODELS:
         if model.name in args.models:
             changes = {name: max(4, getattr(model, name) // args.small) for name in ("pairs", "unseen", "heldout")}
-            runs.append(Run(Model(**(model.__dict__ | changes)), place, end - 15, args.evaluate, args.set))
+            runs.append(Run(replace(model, **changes), place, end - 15, args.evaluate, args.set))
     threads = [threading.Thread(target=run.everything, args=(args.out,)) for run in runs]
     for thread in threads:
         thread.start()
