@@ -52,11 +52,18 @@ def load_config(
 ) -> Config:
     """Read YAML or JSON from `path` (None: all defaults), apply overrides, validate.
 
+    `path` may also be the JSON object itself, as a workflow rule gives it.
     `overrides` are `key.sub=value` texts whose values are YAML; `values_by_key` maps dotted keys to values and wins.
     """
     values: dict[str, Any] = {}
     where = "command line"
-    if path is not None:
+    if isinstance(path, str) and path.lstrip().startswith("{"):
+        where = "--config"
+        try:
+            values = json.loads(path)
+        except ValueError as error:
+            raise DiceError(f"--config: not a JSON object ({error}).") from error
+    elif path is not None:
         where = str(path)
         if not Path(path).is_file():
             raise DiceError(f"{path}: no such config file.")

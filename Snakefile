@@ -1,0 +1,54 @@
+# The whole study: data, training, kernels, verdicts, tables, figures, paper.
+#
+#   snakemake --cores all results/table1.csv          the tiny scale: two CPU cores, no GPU
+#   snakemake --workflow-profile profiles/nano tables  one GPU; likewise released and paper
+#
+# Every rule calls one `dice <stage>` with its whole configuration as canonical JSON and names the source files that the
+# stage can reach as inputs, so a rerun happens exactly when something that matters has changed (docs/workflow.md).
+import sys
+from pathlib import Path
+
+from snakemake.exceptions import WorkflowError
+from snakemake.utils import min_version, validate
+
+min_version("9.19")
+
+
+include: "experiments/rules/common.smk"
+include: "experiments/rules/data.smk"
+include: "experiments/rules/train.smk"
+include: "experiments/rules/evaluate.smk"
+include: "experiments/rules/report.smk"
+
+
+wildcard_constraints:
+    dataset="[a-z0-9_]+",
+    unit="[\\w.-]+",
+    seed="\\d+",
+    shard="\\d+",
+    table="\\d+",
+    figure="\\d+",
+
+
+localrules:
+    all,
+    tables,
+    figures,
+
+
+rule all:
+    default_target: True
+    input:
+        TABLES,
+        FIGURES,
+        PLAN.path("check.csv"),
+
+
+rule tables:
+    input:
+        TABLES,
+
+
+rule figures:
+    input:
+        FIGURES,

@@ -1,0 +1,54 @@
+# The scale's configuration, and the few helpers that all rules share. Everything of substance is in dice.study.
+from dice.errors import DiceError
+from dice.study.code import code_of, stage_code
+from dice.study.config import load_study, merged
+from dice.study.plan import Plan, canonical, load_registry
+from dice.study.workflow import check_command_line, images, overrides_of
+
+
+def load_plan():
+    """The plan of the scale that the command line names; what is wrong with it becomes one sentence."""
+    try:
+        check_command_line(sys.argv, workflow.basedir)
+        experiments = Path(workflow.basedir) / "experiments"
+        study = load_study(
+            experiments / "config", config.get("scale", "tiny"), overrides_of(config)
+        )
+        return Plan(study, load_registry(experiments))
+    except DiceError as error:
+        raise WorkflowError(str(error))
+
+
+PLAN = load_plan()
+STUDY = PLAN.study
+IMAGES = images(Path(workflow.basedir) / "containers" / "images.yaml")
+TABLES = [PLAN.path(f"table{number}.csv") for number in PLAN.registry.tables]
+FIGURES = [PLAN.path(f"figure{number}.csv") for number in PLAN.registry.figures]
+
+
+def code(stage):
+    """Source files of `dice <stage>`, as input of its rule; relative, so that a moved checkout reruns nothing."""
+    return [
+        str(Path(path).relative_to(Path.cwd()))
+        if Path(path).is_relative_to(Path.cwd())
+        else path
+        for path in stage_code(stage)
+    ]
+
+
+def one_of(names):
+    """A wildcard constraint that matches exactly these names."""
+    import re
+
+    return "|".join(re.escape(name) for name in names) or "(?!)"
+
+
+def image(kind):
+    """Container image of a rule; used only with --software-deployment-method apptainer."""
+    return IMAGES.get(kind)
+
+
+def evidence_from(stage):
+    """Whether the rules of `stage` run here, or their results come from the archive."""
+    order = ["scratch", "checkpoints", "generations", "verdicts"]
+    return order.index(STUDY.start_from) <= order.index(stage)

@@ -1,0 +1,208 @@
+"""`dice score`: verdicts of one model counted: Exec and fast_p by level, with and without the robust check.
+
+Exec is the share of problems with a correct answer, fast_p the share whose answer is correct and more than p times as
+fast as PyTorch (KernelBench, arXiv 2502.10517; strict `>`). One answer per problem and seed; seeds are pooled for the
+Wilson interval, and each seed's own rate is kept. On the CPU back end fast_p is null: nothing was timed.
+"""
+
+from __future__ import annotations
+
+import argparse
+import math
+from collections import Counter
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Literal
+
+from pydantic import BaseModel, ConfigDict
+
+from dice.config import load_config, stage_config, to_spec
+from dice.data.problem import Problem
+from dice.errors import DiceError, HarnessError
+from dice.jsonl import atomic_writer, read_jsonl
+from dice.kernels.verdict import Backend, Protocol, Verdict
+from dice.manifest import Stopwatch, write_manifest
+
+Metric = Literal["exec", "fast1", "fast2"]
+THRESHOLDS: dict[Metric, float] = {"fast1": 1.0, "fast2": 2.0}
+Z95 = 1.959963984540054
+
+
+class Rate(BaseModel):
+    """A share of `n` answers; all in 0..1."""
+
+    model_config = ConfigDict(extra="forbid")
+    hits: int
+    n: int
+    value: float
+    low: float
+    """Lower end of the 95 % Wilson interval."""
+    high: float
+    by_seed: list[float]
+    """Rate of every seed, in the order of the files."""
+
+
+class LevelScore(BaseModel):
+    """One level under one reading of the status."""
+
+    model_config = ConfigDict(extra="forbid")
+    level: int
+    robust: bool
+    """With the robust check (paper, Table 8): deceptive answers do not count."""
+    metrics: dict[Metric, Rate | None]
+    """None: not measured (the CPU back end has no speed)."""
+    statuses: dict[str, int]
+
+
+class Score(BaseModel):
+    """Everything counted for one model."""
+
+    model_config = ConfigDict(extra="forbid")
+    schema_version: int = 1
+    backend: Backend
+    protocol: Protocol
+    seeds: int
+    problems: int
+    levels: list[LevelScore]
+    failures: dict[str, int]
+    """Number of answers by failure class (dice.evaluation.failures)."""
+    gpus: list[str]
+
+    def level(self, level: int, robust: bool = True) -> LevelScore | None:
+        """The score of one level; None where the benchmark lacks it."""
+        return next((row for row in self.levels if row.level == level and row.robust == robust), None)
+
+
+def wilson(hits: int, n: int, z: float = Z95) -> tuple[float, float]:
+    """Wilson's score interval of a share (E. B. Wilson 1927), both ends in 0..1; n must be positive."""
+    centre = (hits + z * z / 2) / (n + z * z)
+    half = z * math.sqrt(hits * (n - hits) / n + z * z / 4) / (n + z * z)
+    # exact at the ends, where rounding would leave -1e-17
+    return (0.0 if hits == 0 else max(0.0, centre - half)), (1.0 if hits == n else min(1.0, centre + half))
+
+
+def rate(hits_by_seed: Sequence[int], n_by_seed: Sequence[int]) -> Rate:
+    """Pool seeds; raises ValueError for no answers."""
+    hits, n = sum(hits_by_seed), sum(n_by_seed)
+    if n == 0:
+        raise ValueError("no answers")
+    low, high = wilson(hits, n)
+    each = [k / m for k, m in zip(hits_by_seed, n_by_seed, strict=True) if m]
+    return Rate(hits=hits, n=n, value=hits / n, low=low, high=high, by_seed=each)
+
+
+def is_hit(verdict: Verdict, metric: Metric, robust: bool) -> bool:
+    """Whether one answer counts. Speed under `strict` counts only when the interval's lower end passes (if there is one)."""
+    status = verdict.status if robust else verdict.functional_status
+    if status != "correct":
+        return False
+    if metric == "exec":
+        return True
+    if verdict.speedup is None:
+        return False
+    speedup = verdict.speedup.median
+    if verdict.protocol == "strict" and verdict.speedup.ci_low is not None:
+        speedup = verdict.speedup.ci_low
+    return speedup > THRESHOLDS[metric]
+
+
+def count(verdicts_by_seed: Sequence[Sequence[Verdict]], levels: dict[str, int]) -> list[LevelScore]:
+    """Scores of every level, plain and robust. `levels`: problem id -> level."""
+    rows = []
+    for level in sorted(set(levels.values())):
+        seeds = [[v for v in verdicts if levels[v.problem_id] == level] for verdicts in verdicts_by_seed]
+        everything = [verdict for seed in seeds for verdict in seed]
+        timed = all(verdict.backend == "cuda" for verdict in everything)
+        for robust in (True, False):
+            metrics: dict[Metric, Rate | None] = {}
+            for metric in ("exec", "fast1", "fast2"):
+                hits = [sum(is_hit(verdict, metric, robust) for verdict in seed) for seed in seeds]
+                metrics[metric] = rate(hits, [len(seed) for seed in seeds]) if metric == "exec" or timed else None
+            statuses = Counter(v.status if robust else v.functional_status for v in everything)
+            rows.append(LevelScore(level=level, robust=robust, metrics=metrics, statuses=dict(statuses.most_common())))
+    return rows
+
+
+@stage_config
+class ScoreConfig:
+    """What `dice score` reads and writes."""
+
+    verdicts: tuple[str, ...]
+    """Verdicts of the model, one file for each seed."""
+    problems: str
+    """problems.jsonl of the benchmark: every problem must have a verdict."""
+    out: str
+    """score.json to write."""
+    protocol: Protocol = "paper"
+    """Which of the protocols in the files is counted."""
+
+
+def score(config: ScoreConfig) -> Score:
+    """Run the stage. Raises DiceError where a verdict is missing, HarnessError where one is a host error."""
+    from dice.evaluation.failures import failure_class
+
+    watch = Stopwatch()
+    problems = {problem.id: problem for problem in read_jsonl(config.problems, Problem)}
+    levels = {name: problem.level for name, problem in problems.items()}
+    by_seed = []
+    for path in config.verdicts:
+        verdicts = [verdict for verdict in read_jsonl(path, Verdict) if verdict.protocol == config.protocol]
+        answered = {verdict.problem_id for verdict in verdicts}
+        missing = sorted(set(problems) - answered)
+        if missing:
+            raise DiceError(
+                f"{path}: {len(missing)} of {len(problems)} problems have no verdict under the protocol "
+                f"{config.protocol}, the first is {missing[0]}; verify them."
+            )
+        if unknown := sorted(answered - set(problems)):
+            raise DiceError(f"{path}: {unknown[0]} is not a problem of {config.problems}.")
+        if broken := [verdict for verdict in verdicts if verdict.status == "host_error"]:
+            raise HarnessError(
+                f"{path}: {len(broken)} verdicts are host errors ({broken[0].message}); verify again before scoring."
+            )
+        by_seed.append(verdicts)
+    everything = [verdict for verdicts in by_seed for verdict in verdicts]
+    result = Score(
+        backend=everything[0].backend,
+        protocol=config.protocol,
+        seeds=len(by_seed),
+        problems=len(problems),
+        levels=count(by_seed, levels),
+        failures=dict(Counter(failure_class(verdict) for verdict in everything).most_common()),
+        gpus=sorted({verdict.host.gpu for verdict in everything if verdict.host.gpu}),
+    )
+    with atomic_writer(config.out) as stream:
+        stream.write(result.model_dump_json(indent=2) + "\n")
+    inputs: list[str | Path] = [config.problems, *config.verdicts]
+    write_manifest(config.out, stage="score", spec=to_spec(config), watch=watch, inputs=inputs)
+    return result
+
+
+def read_score(path: str | Path) -> Score:
+    """A score file."""
+    return Score.model_validate_json(Path(path).read_text(encoding="utf-8"))
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Arguments of `dice score`."""
+    parser.add_argument("--verdicts", nargs="+", help="verdicts, one file for each seed")
+    parser.add_argument("--problems", help="problems.jsonl")
+    parser.add_argument("--out", help="score.json to write")
+    parser.add_argument("--protocol", choices=["paper", "strict"])
+    parser.add_argument("--config", help="YAML with any field of ScoreConfig, or the JSON itself")
+    parser.add_argument("--set", action="append", default=[], metavar="KEY=VALUE", help="override one field")
+
+
+def run(args: argparse.Namespace) -> int:
+    """Entry point of `dice score`."""
+    names = ("verdicts", "problems", "out", "protocol")
+    flags = {name: getattr(args, name) for name in names if getattr(args, name) is not None}
+    result = score(load_config(ScoreConfig, args.config, args.set, flags))
+    for row in result.levels:
+        executed = row.metrics["exec"]
+        if row.robust and executed is not None:
+            print(
+                f"level {row.level}: Exec {100 * executed.value:.1f} % "
+                f"({100 * executed.low:.1f} to {100 * executed.high:.1f}) of {executed.n}"
+            )
+    return 0

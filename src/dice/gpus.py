@@ -1,0 +1,88 @@
+"""`dice lease`: run a command on GPUs that no other lease of this machine holds.
+
+    dice lease --gpus 1 -- dice generate ...
+
+Snakemake counts GPUs and never says which one a job has. A lease is a lock file for each GPU, dropped by the kernel
+when its holder dies. With `--gpus 0` the command simply runs.
+"""
+
+from __future__ import annotations
+
+import argparse
+import contextlib
+import os
+import subprocess
+import sys
+import tempfile
+import time
+from pathlib import Path
+
+from dice.errors import DiceError, HarnessError
+from dice.kernels.locks import file_lock
+from dice.manifest import visible_gpus
+
+_TRY_S = 0.2
+
+
+def _candidates() -> list[str]:
+    named = os.environ.get("CUDA_VISIBLE_DEVICES")
+    if named is not None:
+        return [part.strip() for part in named.split(",") if part.strip()]
+    return [str(index) for index in range(len(visible_gpus()))]
+
+
+def lease_folder() -> Path:
+    """Where the lock files lie: one folder for all users of the machine, or `DICE_LEASES`."""
+    return Path(os.environ.get("DICE_LEASES", Path(tempfile.gettempdir()) / "dice-gpu-leases"))
+
+
+@contextlib.contextmanager
+def lease(count: int, gpus: list[str], timeout_s: float):
+    """Hold `count` of `gpus`; yields their names. Raises HarnessError when they are not free in `timeout_s`."""
+    if count > len(gpus):
+        raise DiceError(f"{count} GPUs are asked for and {len(gpus)} can be seen; lower `gpus` in the scale's config.")
+    deadline = time.monotonic() + timeout_s
+    with contextlib.ExitStack() as held:
+        names: list[str] = []
+        # In one order for all, so that two leases of several GPUs cannot wait for each other for ever.
+        while len(names) < count:
+            for name in gpus:
+                if name in names:
+                    continue
+                try:
+                    held.enter_context(file_lock(lease_folder() / f"{name}.lock", _TRY_S))
+                except HarnessError:
+                    continue
+                names.append(name)
+                if len(names) == count:
+                    break
+            else:
+                held.close()
+                names.clear()
+                if time.monotonic() > deadline:
+                    raise HarnessError(f"{count} GPUs were not free in {timeout_s:.0f} s; who holds {lease_folder()}?")
+                time.sleep(1.0)
+        yield names
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Arguments of `dice lease`."""
+    parser.add_argument("--gpus", type=int, required=True, help="how many; 0 runs the command as it is")
+    parser.add_argument("--timeout-s", type=float, default=48 * 3600.0, help="longest wait (default: two days)")
+    parser.add_argument("command", nargs=argparse.REMAINDER, help="-- command and its arguments")
+
+
+def run(args: argparse.Namespace) -> int:
+    """Entry point of `dice lease`; the exit code is the command's."""
+    command = args.command[1:] if args.command[:1] == ["--"] else args.command
+    if not command:
+        raise DiceError("no command: dice lease --gpus 1 -- COMMAND.")
+    if args.gpus < 0:
+        raise DiceError(f"--gpus {args.gpus}: must not be negative.")
+    if args.gpus == 0:
+        return subprocess.run(command, check=False).returncode
+    with lease(args.gpus, _candidates(), args.timeout_s) as names:
+        print(f"dice lease: GPU {', '.join(names)}", file=sys.stderr)
+        return subprocess.run(
+            command, check=False, env={**os.environ, "CUDA_VISIBLE_DEVICES": ",".join(names)}
+        ).returncode

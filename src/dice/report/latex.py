@@ -1,0 +1,47 @@
+"""LaTeX of tables: booktabs, measured numbers upright, the paper's in grey, so that the two are never mixed up."""
+
+from __future__ import annotations
+
+_ESCAPES = {
+    "\\": r"\textbackslash{}", "&": r"\&", "%": r"\%", "$": r"\$", "#": r"\#", "_": r"\_", "{": r"\{", "}": r"\}",
+    "~": r"\textasciitilde{}", "^": r"\textasciicircum{}", "<": r"\textless{}", ">": r"\textgreater{}",
+}  # fmt: skip
+_HEADS = {"exec": "Exec", "fast1": r"fast$_1$", "fast2": r"fast$_2$"}
+
+
+def escape(text: str) -> str:
+    """Text with LaTeX's own characters made harmless."""
+    return "".join(_ESCAPES.get(character, character) for character in text)
+
+
+def _head(metric: str) -> str:
+    level, _, name = metric.partition("_")
+    return f"L{level[1:]} {_HEADS[name]}" if name in _HEADS else escape(metric.replace("_", " "))
+
+
+def _cell(row: dict[str, str], metric: str) -> str:
+    measured, reported = row.get(metric, ""), row.get(f"{metric}_reported", "")
+    grey = rf"\reported{{{escape(reported)}}}"
+    if measured == "":
+        return grey
+    low, high = row.get(f"{metric}_low", ""), row.get(f"{metric}_high", "")
+    interval = rf"\interval{{{low}}}{{{high}}}" if low not in ("", "n/a") else ""
+    return rf"\measured{{{escape(measured)}}}{interval} {grey}"
+
+
+def table_tex(number: int, title: str, rows: list[dict[str, str]]) -> str:
+    r"""A `table*` environment; \measured, \interval and \reported are defined in paper/dice.sty."""
+    metrics = [name.removesuffix("_reported") for name in rows[0] if name.endswith("_reported")]
+    lines = [
+        r"\begin{table*}[t]\centering",
+        rf"\caption{{{escape(title)}. Scale: {escape(rows[0]['scale'])}.}}\label{{tab:{number}}}",
+        r"\resizebox{\ifdim\width>\linewidth\linewidth\else\width\fi}{!}{%",
+        rf"\begin{{tabular}}{{l{'r' * len(metrics)}l}}\toprule",
+        " & ".join(["Row", *(_head(metric) for metric in metrics), "Status"]) + r" \\ \midrule",
+    ]
+    for row in rows:
+        lines.append(
+            " & ".join([escape(row["row"]), *(_cell(row, m) for m in metrics), escape(row["status"])]) + r" \\"
+        )
+    lines += [r"\bottomrule\end{tabular}}", r"\end{table*}", ""]
+    return "\n".join(lines)

@@ -1,0 +1,272 @@
+"""`dice table`: one table of the paper as CSV and LaTeX, measured beside reported.
+
+The CSV has the paper's own columns that describe a row, then for every metric its measured value in percent, the ends
+of its 95 % interval, the paper's value (`*_reported`) and measured minus reported (`*_difference`), then `status`
+(`measured`, `reported`: only the paper's number, `failed`), `reason`, `scale`, `n`, `seeds`, `seed_spread` (standard
+deviation of Exec over seeds in points), `backend`, `protocol` and `manifest`. A cell that was not measured is empty; one
+that cannot be measured (speed on the CPU back end) is `n/a`.
+"""
+
+from __future__ import annotations
+
+import argparse
+import csv
+import io
+import json
+import statistics
+from pathlib import Path
+from typing import Literal
+
+from dice.config import load_config, stage_config, to_spec
+from dice.errors import DiceError
+from dice.evaluation.score import Metric, Score, read_score
+from dice.jsonl import atomic_writer
+from dice.manifest import Stopwatch, manifest_path, write_manifest
+from dice.report.latex import table_tex
+
+METRICS: tuple[Metric, ...] = ("exec", "fast1", "fast2")
+NOT_AVAILABLE = "n/a"
+RANGES = ((0.0, 1.0), (1.0, 1.5), (1.5, 2.0), (2.0, 2.5), (2.5, 3.0), (3.0, float("inf")))
+"""Speed-up ranges of Table 12."""
+
+
+@stage_config
+class RowEvidence:
+    """What a row is measured with."""
+
+    row: str
+    """Name of the row."""
+    score: str | None = None
+    """score.json; None: the row stays `reported`."""
+    reason: str = ""
+    """Why there is no score."""
+    robust: bool = True
+    """With the robust check."""
+
+
+@stage_config
+class CostEvidence:
+    """A training stage whose cost is counted."""
+
+    stage: str
+    """The paper's name of the stage."""
+    manifest: str | None = None
+    """Manifest of the run; None: it was not run here."""
+
+
+@stage_config
+class TableConfig:
+    """What `dice table` reads and writes."""
+
+    number: int
+    """Number in the paper."""
+    title: str
+    """Caption."""
+    kind: Literal["suite", "cost", "histogram"] = "suite"
+    """Where its numbers come from."""
+    reported: str
+    """The paper's table as CSV."""
+    rows: tuple[RowEvidence, ...] = ()
+    """Rows of a suite table, in the paper's order."""
+    stages: tuple[CostEvidence, ...] = ()
+    """Rows of a cost table."""
+    speedups: str | None = None
+    """Report of `dice curate` for a histogram."""
+    reason: str = ""
+    """Why a histogram was not measured."""
+    scale: str
+    """Name of the scale."""
+    out: str
+    """CSV to write; the LaTeX goes beside it as .tex."""
+
+
+Row = dict[str, str]
+
+
+def percent(value: float | None) -> str:
+    """A share as percent with one decimal; `n/a` for none."""
+    return NOT_AVAILABLE if value is None else f"{100 * value:.1f}"
+
+
+def _difference(measured: str, reported: str) -> str:
+    if measured in ("", NOT_AVAILABLE) or reported in ("", NOT_AVAILABLE):
+        return ""
+    return f"{float(measured) - float(reported):+.1f}"
+
+
+def read_csv(path: str | Path) -> list[Row]:
+    """Rows of a CSV file. Raises DiceError where there is none."""
+    if not Path(path).is_file():
+        raise DiceError(f"{path}: no such table.")
+    with Path(path).open(encoding="utf-8", newline="") as stream:
+        return list(csv.DictReader(stream))
+
+
+def measured_cells(score: Score | None, robust: bool, metric_columns: list[str]) -> Row:
+    """Value and interval of every metric column (`l1_exec` ...); empty without a score."""
+    cells: Row = {}
+    for column in metric_columns:
+        level_name, metric = column.split("_")
+        level = score.level(int(level_name[1:]), robust) if score else None
+        rate = level.metrics.get(metric) if level else None  # type: ignore[call-overload]
+        if score is None:
+            cells |= {column: "", f"{column}_low": "", f"{column}_high": ""}
+        else:
+            ends = (rate.value, rate.low, rate.high) if rate else (None, None, None)
+            names = (column, f"{column}_low", f"{column}_high")
+            cells |= {name: percent(end) for name, end in zip(names, ends, strict=True)}
+    return cells
+
+
+def suite_rows(config: TableConfig, reported: list[Row]) -> list[Row]:
+    """Rows of a table of scores."""
+    if len(reported) != len(config.rows):
+        raise DiceError(f"{config.reported}: {len(reported)} rows, and table {config.number} names {len(config.rows)}.")
+    rows = []
+    for evidence, paper in zip(config.rows, reported, strict=True):
+        metric_columns = [name for name in paper if name.rpartition("_")[2] in METRICS]
+        score = read_score(evidence.score) if evidence.score else None
+        cells = measured_cells(score, evidence.robust, metric_columns)
+        row: Row = {"row": evidence.row} | {name: paper[name] for name in paper if name not in metric_columns}
+        for name in metric_columns:
+            row |= {key: cells[key] for key in (name, f"{name}_low", f"{name}_high")}
+            row |= {f"{name}_reported": paper[name], f"{name}_difference": _difference(cells[name], paper[name])}
+        rows.append(row | _tail(evidence, score, config.scale))
+    return rows
+
+
+def _tail(evidence: RowEvidence, score: Score | None, scale: str) -> Row:
+    if score is None or evidence.score is None:
+        empty = dict.fromkeys(("n", "seeds", "seed_spread", "backend", "protocol", "manifest"), "")
+        return {"status": "reported", "reason": evidence.reason, "scale": scale, **empty}
+    rates = [rate for level in score.levels if level.robust == evidence.robust and (rate := level.metrics["exec"])]
+    spread = ""
+    if score.seeds > 1:
+        by_seed = [statistics.fmean(rate.by_seed[k] for rate in rates) for k in range(score.seeds)]
+        spread = f"{100 * statistics.stdev(by_seed):.2f}"
+    return {
+        "status": "measured",
+        "reason": "",
+        "scale": scale,
+        "n": "/".join(str(rate.n) for rate in rates),
+        "seeds": str(score.seeds),
+        "seed_spread": spread,
+        "backend": score.backend,
+        "protocol": score.protocol,
+        "manifest": str(manifest_path(evidence.score)),
+    }
+
+
+def cost_rows(config: TableConfig, reported: list[Row]) -> list[Row]:
+    """Table 9: GPU-hours of training from the runs' manifests; on a CPU the unit is CPU-hours, and nothing compares."""
+    manifests = {stage.stage: stage.manifest for stage in config.stages}
+    rows = []
+    for paper in reported:
+        path = manifests.get(paper["stage"])
+        row: Row = {"row": paper["stage"], "stage": paper["stage"], "gpu_hours": "", "cpu_hours": "", "device": ""}
+        row |= {"gpu_hours_reported": paper["a100_gpu_hours"], "gpu_hours_difference": ""}
+        status, seeds = "reported", ""
+        if path is not None:
+            manifest = json.loads(Path(path).read_text(encoding="utf-8"))
+            gpus = manifest["gpus"]
+            hours = manifest["wall_s"] / 3600
+            row["device"] = gpus[0]["name"] if gpus else manifest["cpu"]
+            row["gpu_hours" if gpus else "cpu_hours"] = f"{hours * max(1, len(gpus)):.4f}"
+            if gpus:
+                row["gpu_hours_difference"] = f"{hours * len(gpus) - float(paper['a100_gpu_hours']):+.4f}"
+            else:
+                row["gpu_hours"] = NOT_AVAILABLE
+            status, seeds = "measured", "1"
+        rows.append(
+            row
+            | {"status": status, "reason": "" if path else f"not part of the scale {config.scale}"}
+            | {"scale": config.scale, "n": "", "seeds": seeds, "manifest": path or ""}
+        )
+    return rows
+
+
+def histogram_rows(config: TableConfig, reported: list[Row]) -> list[Row]:
+    """Table 12: share of the correct pairs in every range of speed-up, from the report of `dice curate`."""
+    shares: list[float | None] = [None] * len(RANGES)
+    n = 0
+    if config.speedups is not None:
+        report = json.loads(Path(config.speedups).read_text(encoding="utf-8"))
+        counts = list(report["histogram"]["counts"]) if isinstance(report.get("histogram"), dict) else []
+        n = sum(counts)
+        if n and len(counts) == len(RANGES):
+            shares = [count / n for count in counts]
+    rows = []
+    for paper, share in zip(reported, shares, strict=True):
+        measured = "" if share is None else percent(share)
+        rows.append(
+            {"row": paper["speedup_range"], "speedup_range": paper["speedup_range"], "percent": measured}
+            | {"percent_reported": paper["percent"], "percent_difference": _difference(measured, paper["percent"])}
+            | {"status": "reported" if share is None else "measured", "reason": config.reason if share is None else ""}
+            | {"scale": config.scale, "n": str(n or ""), "seeds": "", "manifest": config.speedups or ""}
+        )
+    return rows
+
+
+def to_csv(rows: list[Row]) -> str:
+    """CSV text; all rows have the same columns."""
+    stream = io.StringIO()
+    writer = csv.DictWriter(stream, fieldnames=list(rows[0]), lineterminator="\n")
+    writer.writeheader()
+    writer.writerows(rows)
+    return stream.getvalue()
+
+
+def make_table(config: TableConfig) -> list[Row]:
+    """Run the stage: CSV, LaTeX, manifest."""
+    watch = Stopwatch()
+    reported = read_csv(config.reported)
+    make = {"suite": suite_rows, "cost": cost_rows, "histogram": histogram_rows}[config.kind]
+    rows = make(config, reported)
+    tex = Path(config.out).with_suffix(".tex")
+    with atomic_writer(tex) as stream:
+        stream.write(table_tex(config.number, config.title, rows))
+    with atomic_writer(config.out) as stream:
+        stream.write(to_csv(rows))
+    scores = [row.score for row in config.rows if row.score] + [s.manifest for s in config.stages if s.manifest]
+    inputs: list[str | Path] = [config.reported, *dict.fromkeys(scores)]
+    if config.speedups:
+        inputs.append(config.speedups)
+    write_manifest(config.out, stage="table", spec=to_spec(config), watch=watch, inputs=inputs)
+    return rows
+
+
+def print_table(rows: list[Row]) -> None:
+    """The table for a terminal: value and interval where measured, the paper's number in brackets."""
+    metrics = [name.removesuffix("_reported") for name in rows[0] if name.endswith("_reported")]
+    header = ["row", *metrics, "status"]
+    lines = [header]
+    for row in rows:
+        cells = []
+        for name in metrics:
+            low, high = row.get(f"{name}_low", ""), row.get(f"{name}_high", "")
+            interval = f" {low}-{high}" if low not in ("", NOT_AVAILABLE) else ""
+            cells.append(f"{row[name]}{interval} [{row[f'{name}_reported']}]".strip())
+        lines.append([row["row"], *cells, row["status"]])
+    widths = [max(len(line[k]) for line in lines) for k in range(len(header))]
+    for line in lines:
+        print("  ".join(cell.ljust(width) for cell, width in zip(line, widths, strict=True)).rstrip())
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Arguments of `dice table`."""
+    parser.add_argument("--config", help="YAML with the fields of TableConfig, or the JSON itself")
+    parser.add_argument("--set", action="append", default=[], metavar="KEY=VALUE", help="override one field")
+    parser.add_argument("--show", metavar="CSV", help="print a table that was written, and do nothing else")
+
+
+def run(args: argparse.Namespace) -> int:
+    """Entry point of `dice table`."""
+    if args.show:
+        print_table(read_csv(args.show))
+        print("\nmeasured, 95 % interval, [the paper's number]; n/a: the CPU back end measures no speed.")
+        return 0
+    config = load_config(TableConfig, args.config, args.set)
+    rows = make_table(config)
+    measured = sum(row["status"] == "measured" for row in rows)
+    print(f"table {config.number}: {len(rows)} rows, {measured} measured, written to {config.out}")
+    return 0

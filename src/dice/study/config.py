@@ -1,0 +1,273 @@
+"""The study's configuration: experiments/config/common.yaml under experiments/config/<scale>.yaml.
+
+The dataclasses say what may stand there; `study_schema` turns them into experiments/config/study.schema.json, in which
+the settings of a stage are checked against that stage's own dataclass.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any, Literal
+
+import yaml
+from pydantic import Field
+
+from dice.config import parse_config, schema_of, stage_config
+from dice.errors import DiceError
+
+StartFrom = Literal["scratch", "checkpoints", "generations", "verdicts"]
+Settings = dict[str, Any]
+"""Fields of a stage's config, without those that the workflow gives."""
+
+
+@stage_config
+class Suite:
+    """The benchmark."""
+
+    source: str = "mini"
+    """`mini`, `huggingface`, or a folder of problems (a checkout of KernelBench)."""
+    version: str = "mini-2-cpu"
+    """Named version; `mini-2-cpu` and `mini-2-gpu` are the two sizes of the mini benchmark."""
+    levels: tuple[int, ...] = (1, 2, 3)
+    """Levels to evaluate."""
+
+
+@stage_config
+class Dataset:
+    """A set of pairs."""
+
+    stage: Literal["synth", "curate", "file"]
+    """Written by a stage, or a file that the user supplies."""
+    spec: Settings = Field(default_factory=dict)
+    """Settings of the stage."""
+    path: str | None = None
+    """The user's file, for `file`."""
+    sources: dict[str, str] = Field(default_factory=dict)
+    """For `curate`: source name -> data set or file of its candidates."""
+    infilling: bool = False
+    """Split every pair into prefix, middle and suffix (`dice infill`)."""
+
+
+@stage_config
+class Base:
+    """Where a base model comes from."""
+
+    checkpoint: str | None = None
+    """Folder with weights and tokenizer."""
+    hub: str | None = None
+    """Hugging Face id, fetched at the revision of models.yaml."""
+    dataset: str | None = None
+    """Pairs to train on from scratch, where there is no checkpoint or `from_scratch` is set."""
+    sft: Settings = Field(default_factory=dict)
+    """The recipe from scratch: settings of `dice sft`, with the geometry."""
+
+
+@stage_config
+class Size:
+    """One of the paper's three sizes, as it is at this scale."""
+
+    sdar: Base
+    """Stand-in of SDAR-Chat, or SDAR-Chat itself."""
+    qwen3: Base | None = None
+    """Stand-in of Qwen3; None: its rows stay `reported`."""
+    sft: Settings = Field(default_factory=dict)
+    """Settings of `dice sft` for this size."""
+    rl: Settings = Field(default_factory=dict)
+    """Settings of `dice rl` for this size."""
+
+
+@stage_config
+class Recipe:
+    """How a trained model comes from its parent."""
+
+    stage: Literal["sft", "rl"]
+    """The stage that trains it."""
+    parent: str
+    """`base`, `qwen3`, or another recipe."""
+    dataset: str
+    """Pairs to train on; at a scale without this data set the recipe does not exist."""
+    task: Literal["end_to_end", "infilling"] = "end_to_end"
+    """Task of an RL phase."""
+    order: Literal["paper", "uniform", "released"] = "paper"
+    """Order of an RL phase's problems: easy to hard, no curriculum, or as the authors' code does."""
+    spec: Settings = Field(default_factory=dict)
+    """Settings of the stage that differ from the scale's."""
+
+
+@stage_config
+class Costs:
+    """GPU-hours to expect, for the plan that a dry run prints; no result depends on them."""
+
+    sft: float = 0.0
+    """One fine-tuning run of the largest size."""
+    rl_infilling: float = 0.0
+    """The infilling phase."""
+    rl: float = 0.0
+    """An end-to-end phase."""
+    generate: float = 0.0
+    """Answers to one benchmark."""
+    verify: float = 0.0
+    """Verdicts of one benchmark."""
+
+
+@stage_config
+class Study:
+    """Everything that a scale decides."""
+
+    scale: str
+    """Name of the scale; it stands in every row of every table."""
+    results: str
+    """Folder of all outputs."""
+    start_from: StartFrom = "scratch"
+    """Where evidence begins; everything before is taken from `archive`."""
+    archive: str | None = None
+    """Results folder of an earlier run (models/, generations/, verdicts/)."""
+    from_scratch: bool = False
+    """Train the base models anew although a checkpoint is given."""
+    backend: Literal["cpu", "cuda"]
+    """Where kernels run. `cpu` measures no speed."""
+    device: Literal["auto", "cpu", "cuda"] = "auto"
+    """Where models run."""
+    gpus: int = Field(default=0, ge=0)
+    """GPUs of a training job; generation and verification take one where this is not 0."""
+    seeds: tuple[int, ...] = (0,)
+    """Seeds of generation; verdicts of all seeds are pooled and their spread is reported."""
+    shards: int = Field(default=1, ge=1)
+    """Verification jobs for each model and seed; no effect on verdicts."""
+    suite: Suite = Suite()
+    """The benchmark."""
+    datasets: dict[str, Dataset]
+    """Data sets by name."""
+    sizes: dict[str, Size]
+    """Models by the paper's size."""
+    recipes: dict[str, Recipe]
+    """Trained variants by name."""
+    tokenizer: Settings = Field(default_factory=dict)
+    """Settings of `dice tokenizer` for bases from scratch."""
+    prompt: Settings = Field(default_factory=dict)
+    """How problems become prompts; training and evaluation share it."""
+    sft: Settings = Field(default_factory=dict)
+    """Settings of `dice sft` at this scale."""
+    rl: Settings = Field(default_factory=dict)
+    """Settings of `dice rl` at this scale."""
+    rl_steps: dict[Literal["end_to_end", "infilling"], int] = Field(
+        default_factory=lambda: {"infilling": 20, "end_to_end": 100}
+    )
+    """Steps of an RL phase by task (paper, A.4.2)."""
+    generate: Settings = Field(default_factory=dict)
+    """Settings of `dice generate` at this scale."""
+    verify: Settings = Field(default_factory=dict)
+    """Settings of `dice verify` at this scale."""
+    hub_rows: bool = False
+    """Evaluate released checkpoints for the rows that name one and are not trained here."""
+    supplied: dict[str, str] = Field(default_factory=dict)
+    """Row -> file of candidates that the user supplies (CUDA-L1's published solutions); missing rows stay reported."""
+    costs: Costs = Costs()
+    """For the plan of a dry run."""
+
+
+def merged(*layers: Mapping[str, Any]) -> dict[str, Any]:
+    """Deep merge, later layers win; lists are replaced."""
+    result: dict[str, Any] = {}
+    for layer in layers:
+        for key, value in layer.items():
+            old = result.get(key)
+            result[key] = merged(old, value) if isinstance(old, Mapping) and isinstance(value, Mapping) else value
+    return result
+
+
+def _read(path: Path) -> dict[str, Any]:
+    try:
+        values = yaml.safe_load(path.read_text(encoding="utf-8")) or {}
+    except yaml.YAMLError as error:
+        raise DiceError(f"{path}: not valid YAML ({' '.join(str(error).split())}).") from error
+    if not isinstance(values, dict):
+        raise DiceError(f"{path}: expected a mapping at the top.")
+    return values
+
+
+def scales(folder: str | Path) -> list[str]:
+    """Names of the scales in experiments/config."""
+    return sorted(path.stem for path in Path(folder).glob("*.yaml") if path.stem != "common")
+
+
+def load_study(folder: str | Path, scale: str, overrides: Mapping[str, Any] | None = None) -> Study:
+    """The study of `scale`; a scale may build on another one with `extends`. Raises DiceError in one sentence."""
+    folder = Path(folder)
+    known = scales(folder)
+    if scale not in known:
+        raise DiceError(f"scale '{scale}' is not one of {', '.join(known)}.")
+    layers = [_read(folder / f"{scale}.yaml")]
+    while (parent := layers[0].pop("extends", None)) is not None:
+        if parent not in known:
+            raise DiceError(f"{folder}/{scale}.yaml: extends '{parent}', which is not one of {', '.join(known)}.")
+        layers.insert(0, _read(folder / f"{parent}.yaml"))
+    values = merged(_read(folder / "common.yaml"), *layers, overrides or {})
+    values["scale"] = scale
+    study = parse_config(Study, values, f"experiments/config, scale {scale}")
+    check_study(study)
+    return study
+
+
+def check_study(study: Study) -> None:
+    """What a schema cannot say. Raises DiceError in one sentence."""
+    for name, recipe in study.recipes.items():
+        if recipe.parent not in {"base", "qwen3", *study.recipes}:
+            raise DiceError(f"recipes.{name}.parent: no recipe '{recipe.parent}'.")
+        seen, parent = {name}, recipe.parent
+        while parent in study.recipes:
+            if parent in seen:
+                raise DiceError(f"recipes.{name}: its parents form a circle through '{parent}'.")
+            seen.add(parent)
+            parent = study.recipes[parent].parent
+    for name, dataset in study.datasets.items():
+        if dataset.stage == "file" and dataset.path is None:
+            raise DiceError(f"datasets.{name}: a data set of stage 'file' needs a path.")
+    if study.start_from != "scratch" and study.archive is None:
+        raise DiceError(f"start_from is {study.start_from}: name the results folder to start from as `archive`.")
+
+
+def _settings_schema(config_type: type) -> dict[str, Any]:
+    """A stage's schema as settings: nothing is required, unknown keys are refused."""
+    schema = schema_of(config_type)
+    schema.pop("required", None)
+    schema["additionalProperties"] = False
+    return schema
+
+
+def study_schema() -> dict[str, Any]:
+    """JSON Schema of a merged configuration. Imports the stages, and so torch."""
+    from dice.data.synthetic.stage import SynthConfig
+    from dice.data.tokenizer import TokenizerConfig
+    from dice.evaluation.generate import GenerateConfig
+    from dice.evaluation.prompts import PromptConfig
+    from dice.kernels.verify import VerifyConfig
+    from dice.training.rl_config import RlConfig
+    from dice.training.sft import SftConfig
+
+    schema = schema_of(Study)
+    definitions = schema["$defs"]
+    stages = {
+        "tokenizer": TokenizerConfig,
+        "prompt": PromptConfig,
+        "sft": SftConfig,
+        "rl": RlConfig,
+        "generate": GenerateConfig,
+        "verify": VerifyConfig,
+        "synth": SynthConfig,
+    }
+    for name, config_type in stages.items():
+        part = _settings_schema(config_type)
+        definitions.update({key: value for key, value in part.pop("$defs", {}).items() if key not in definitions})
+        definitions[f"settings_{name}"] = part
+    for owner, fields in (
+        (schema["properties"], ("tokenizer", "prompt", "sft", "rl", "generate", "verify")),
+        (definitions["Size"]["properties"], ("sft", "rl")),
+        (definitions["Base"]["properties"], ("sft",)),
+    ):
+        for field in fields:
+            if f"settings_{field}" in definitions:
+                described = {key: owner[field][key] for key in ("description", "default") if key in owner[field]}
+                owner[field] = {"$ref": f"#/$defs/settings_{field}", **described}
+    return {"$schema": "https://json-schema.org/draft/2020-12/schema", "title": "Study", **schema}

@@ -1,0 +1,374 @@
+"""From a scale and the tables to units of work: which model a row is measured with, and what each stage is told.
+
+A *unit* is one model to evaluate: `8B-dice` (trained here), `8B-base`, `hub-Qwen3-8B` (a released checkpoint) or
+`supplied-CUDA-L1` (candidates in a user's file). Everything here is a pure function of the configuration.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Literal
+
+import yaml
+from pydantic import Field
+
+from dice.config import parse_config, spec_hash, stage_config
+from dice.errors import DiceError
+from dice.study.config import Base, Recipe, Settings, Size, Study, merged
+
+Family = Literal["sdar", "qwen3", "canvas", "wedlm", "stable_diffcoder", "autoregressive", "api", "solutions"]
+DECODED: tuple[Family, ...] = ("sdar", "qwen3")
+"""Families whose checkpoints `dice generate` loads and decodes."""
+
+
+@stage_config
+class ModelEntry:
+    """One model of the paper."""
+
+    label: str
+    """Name as the paper prints it."""
+    family: Family
+    """How it decodes."""
+    params: str | None = None
+    """Size as the paper prints it."""
+    trained: str | None = None
+    """Unit that stands for it where models are trained: `<size>-<recipe>`."""
+    hub: str | None = None
+    """Hugging Face id of the released checkpoint."""
+    revision: str | None = None
+    """Commit of the checkpoint; None: not known here, the fetched commit is recorded."""
+    decoding: Settings = Field(default_factory=dict)
+    """Settings of `dice generate` (paper, A.4.4), or of the family's own decoder."""
+    note: str | None = None
+    """What a reader should know."""
+
+
+@stage_config
+class TableRow:
+    """One row of a table, in the order of the paper's CSV."""
+
+    row: str
+    """Name of the row, unique in its table."""
+    model: str | None = None
+    """Entry of models.yaml."""
+    robust: bool = True
+    """With the robust check."""
+    unit: str | None = None
+    """Unit by name, for the variants of an ablation that have no entry of their own."""
+
+
+@stage_config
+class Table:
+    """One table."""
+
+    title: str
+    """Caption."""
+    kind: Literal["suite", "cost", "histogram"] = "suite"
+    """Where its numbers come from: scores, manifests of training, the report of curation."""
+    rows: tuple[TableRow, ...] = ()
+    """Rows of a suite table."""
+    stages: dict[str, str] = Field(default_factory=dict)
+    """For `cost`: the paper's stage -> unit whose training is counted."""
+    dataset: str | None = None
+    """For `histogram`: data set whose report is counted."""
+
+
+@stage_config
+class Figure:
+    """One figure."""
+
+    title: str
+    """Caption."""
+    kind: Literal["overview", "decoding_order", "pipeline", "components", "sft_gain", "failures"]
+    """What is drawn."""
+    units: tuple[str, ...] = ()
+    """Units whose results are drawn."""
+    tables: tuple[int, ...] = ()
+    """Tables whose CSV is drawn."""
+
+
+@stage_config
+class Registry:
+    """models.yaml, tables.yaml and figures.yaml together."""
+
+    models: dict[str, ModelEntry]
+    """By name."""
+    tables: dict[int, Table]
+    """By number."""
+    figures: dict[int, Figure] = Field(default_factory=dict)
+    """By number."""
+
+
+def load_registry(folder: str | Path) -> Registry:
+    """Read the three files of experiments/. Raises DiceError in one sentence."""
+    values = {}
+    for name in ("models", "tables", "figures"):
+        path = Path(folder) / f"{name}.yaml"
+        if not path.is_file():
+            raise DiceError(f"{path}: no such file.")
+        values[name] = yaml.safe_load(path.read_text(encoding="utf-8"))
+    registry = parse_config(Registry, values, str(folder))
+    for number, table in registry.tables.items():
+        for row in table.rows:
+            if row.model is not None and row.model not in registry.models:
+                raise DiceError(f"tables.yaml, table {number}, row {row.row}: no model '{row.model}' in models.yaml.")
+    return registry
+
+
+@dataclass(frozen=True)
+class Evidence:
+    """What a row rests on: a unit, or the reason why there is none."""
+
+    unit: str | None
+    reason: str
+
+
+_UNIT = re.compile(r"(?P<size>[\d.]+B)-(?P<recipe>\w+)")
+
+
+class Plan:
+    """Paths and specs of every stage at one scale."""
+
+    def __init__(self, study: Study, registry: Registry) -> None:
+        self.study, self.registry = study, registry
+        self.results = study.results
+
+    # -- units -------------------------------------------------------------------------------------------------------
+
+    def size_and_recipe(self, unit: str) -> tuple[str, str]:
+        """`8B-dice` -> (`8B`, `dice`). Raises DiceError for a unit that this scale does not train."""
+        match = _UNIT.fullmatch(unit)
+        if match is None or match["size"] not in self.study.sizes:
+            raise DiceError(f"'{unit}' is no model that the scale {self.study.scale} trains.")
+        return match["size"], match["recipe"]
+
+    def training_inputs(self, unit: str) -> list[str]:
+        """Files and folders that training the unit reads: data, tokenizer, the parent's checkpoint."""
+        spec = self.training_spec(unit)
+        problems = [path for phase in spec.get("phases", ()) for path in phase["problems"]]
+        return [*spec.get("pairs", ()), *problems, *(spec[name] for name in ("tokenizer", "model") if spec.get(name))]
+
+    def is_trained(self, unit: str) -> bool:
+        """Whether this scale trains (or loads as a base) the unit."""
+        match = _UNIT.fullmatch(unit)
+        if match is None or match["size"] not in self.study.sizes:
+            return False
+        recipe = match["recipe"]
+        while recipe in self.study.recipes:
+            if self.study.recipes[recipe].dataset not in self.study.datasets:
+                return False
+            recipe = self.study.recipes[recipe].parent
+        return recipe == "base" or (recipe == "qwen3" and self.size(unit).qwen3 is not None)
+
+    def size(self, unit: str) -> Size:
+        """Configuration of the unit's size."""
+        return self.study.sizes[self.size_and_recipe(unit)[0]]
+
+    def recipe(self, unit: str) -> Recipe | None:
+        """Recipe of a trained unit; None for a base model."""
+        return self.study.recipes.get(self.size_and_recipe(unit)[1])
+
+    def base(self, unit: str) -> Base:
+        """Where a base unit comes from."""
+        size, recipe = self.size(unit), self.size_and_recipe(unit)[1]
+        base = size.sdar if recipe == "base" else size.qwen3
+        if base is None or recipe not in ("base", "qwen3"):
+            raise DiceError(f"'{unit}' is no base model of the scale {self.study.scale}.")
+        return base
+
+    def parent(self, unit: str) -> str:
+        """The unit that a trained unit starts from."""
+        size, name = self.size_and_recipe(unit)
+        return f"{size}-{self.study.recipes[name].parent}"
+
+    def lineage(self, unit: str) -> list[str]:
+        """The unit and its ancestors, the base last."""
+        chain = [unit]
+        while self.recipe(chain[-1]) is not None:
+            chain.append(self.parent(chain[-1]))
+        return chain
+
+    def family(self, unit: str) -> Family:
+        """How the unit decodes."""
+        if unit.startswith("hub-"):
+            return self.registry.models[unit.removeprefix("hub-")].family
+        return "qwen3" if self.lineage(unit)[-1].endswith("-qwen3") else "sdar"
+
+    def evidence(self, row: TableRow) -> Evidence:
+        """What the row is measured with at this scale."""
+        unit, entry = row.unit, self.registry.models.get(row.model or "")
+        if row.model in self.study.supplied:
+            return Evidence(f"supplied-{row.model}", "")
+        if unit is None and entry is not None:
+            unit = entry.trained
+        if unit is not None and self.is_trained(unit):
+            return Evidence(unit, "")
+        if entry is not None and self.study.hub_rows and entry.hub is not None:
+            if entry.family in DECODED:
+                return Evidence(f"hub-{row.model}", "")
+            return Evidence(None, f"there is no decoder for the family {entry.family}")
+        if entry is not None and entry.family == "solutions":
+            return Evidence(None, "its published solutions were not supplied")
+        if entry is not None and entry.family == "api":
+            return Evidence(None, "no recorded responses were supplied")
+        return Evidence(None, f"not part of the scale {self.study.scale}")
+
+    def table_units(self, number: int) -> list[str]:
+        """Units that a table's rows rest on, each once."""
+        units = [self.evidence(row).unit for row in self.registry.tables[number].rows]
+        return list(dict.fromkeys(unit for unit in units if unit is not None))
+
+    # -- paths -------------------------------------------------------------------------------------------------------
+
+    def path(self, *parts: str) -> str:
+        """A path below the results."""
+        return "/".join((self.results, *parts))
+
+    def model(self, unit: str) -> str:
+        """Folder of the unit's checkpoint."""
+        return self.path("models", unit)
+
+    def score(self, unit: str) -> str:
+        """Score file of the unit."""
+        return self.path("scores", f"{unit}.json")
+
+    def dataset(self, name: str) -> str:
+        """File of a data set, split for infilling where that is asked."""
+        dataset = self.study.datasets[name]
+        if dataset.infilling:
+            return self.path("data", f"{name}.infilling.jsonl")
+        return self.pairs(name)
+
+    def pairs(self, name: str) -> str:
+        """File of a data set's pairs."""
+        dataset = self.study.datasets[name]
+        if dataset.stage == "curate":
+            return self.path("data", name, "pairs.jsonl")
+        return self.path("data", f"{name}.jsonl")
+
+    def state(self, unit: str) -> str:
+        """Undeclared folder of a training run, keyed by what it does, so that a changed recipe never resumes an old run."""
+        return self.path("state", f"{unit}-{spec_hash(self.training_spec(unit))[:12]}")
+
+    # -- specs -------------------------------------------------------------------------------------------------------
+
+    def training_spec(self, unit: str) -> dict[str, Any]:
+        """Config of the stage that trains the unit, without `out`."""
+        study, recipe = self.study, self.recipe(unit)
+        if recipe is None:
+            base = self.base(unit)
+            if base.dataset is None:
+                raise DiceError(f"{unit}: from scratch needs a data set in sizes.*.*.dataset.")
+            objective = "autoregressive" if unit.endswith("-qwen3") else "block_diffusion"
+            return merged(
+                {"objective": objective, "prompt": study.prompt, "device": study.device},
+                base.sft,
+                {"pairs": [self.dataset(base.dataset)], "tokenizer": self.tokenizer(base.dataset)},
+            )
+        stage = {"sft": study.sft, "rl": study.rl}[recipe.stage]
+        of_size = {"sft": self.size(unit).sft, "rl": self.size(unit).rl}[recipe.stage]
+        given: dict[str, Any] = {"model": self.model(self.parent(unit)), "prompt": study.prompt, "device": study.device}
+        if recipe.stage == "sft":
+            objective = "autoregressive" if self.family(unit) == "qwen3" else "block_diffusion"
+            given |= {"pairs": [self.dataset(recipe.dataset)], "objective": objective}
+        else:
+            given["reward"] = {"backend": study.backend}
+            given["phases"] = [
+                {
+                    "task": recipe.task,
+                    "problems": [self.dataset(recipe.dataset)],
+                    "steps": study.rl_steps[recipe.task],
+                    "order": recipe.order,
+                }
+            ]
+        return merged(given, stage, of_size, recipe.spec)
+
+    def tokenizer(self, dataset: str) -> str:
+        """Folder of the tokenizer that is trained on a data set."""
+        return self.path("data", f"{dataset}.tokenizer")
+
+    def generate_spec(self, unit: str, seed: int) -> dict[str, Any]:
+        """Config of `dice generate` without `out`."""
+        decoding: Settings = {}
+        if unit.startswith("hub-"):
+            decoding = self.registry.models[unit.removeprefix("hub-")].decoding
+        else:
+            named = [entry for entry in self.registry.models.values() if entry.trained == unit]
+            decoding = named[0].decoding if named else self.decoding_of(self.family(unit))
+        given = {"model": self.model(unit), "prompts": self.path("data", "prompts.jsonl"), "seed": seed}
+        return merged(decoding, {"device": self.study.device}, self.study.generate, given)
+
+    def decoding_of(self, family: Family) -> Settings:
+        """Decoding of the paper's own models of a family (A.4.4), for variants without an entry."""
+        return next((e.decoding for e in self.registry.models.values() if e.family == family and e.trained), {})
+
+    def verify_spec(self, candidates: str) -> dict[str, Any]:
+        """Config of `dice verify` without `out`."""
+        given = {"candidates": candidates, "problems": self.path("data", "problems.jsonl")}
+        return merged({"backend": self.study.backend}, self.study.verify, given)
+
+    def cost_units(self, number: int) -> dict[str, str | None]:
+        """For a table of costs: the paper's stage -> unit, None where this scale does not train it."""
+        stages = self.registry.tables[number].stages
+        return {stage: unit if self.is_trained(unit) else None for stage, unit in stages.items()}
+
+    def histogram(self, number: int) -> str | None:
+        """For a histogram: the report of curation, None where nothing is timed at this scale."""
+        name = self.registry.tables[number].dataset
+        if name is None or name not in self.study.datasets or self.study.datasets[name].stage != "curate":
+            return None
+        return self.path("data", name, "report.json")
+
+    def table_spec(self, number: int) -> dict[str, Any]:
+        """Config of `dice table`."""
+        table = self.registry.tables[number]
+        rows = []
+        for row in table.rows:
+            found = self.evidence(row)
+            score = self.score(found.unit) if found.unit else None
+            rows.append({"row": row.row, "score": score, "reason": found.reason, "robust": row.robust})
+        stages = [
+            {"stage": stage, "manifest": f"{self.model(unit)}/model.manifest.json" if unit else None}
+            for stage, unit in self.cost_units(number).items()
+        ]
+        return {
+            "number": number,
+            "title": table.title,
+            "kind": table.kind,
+            "reported": f"experiments/reported/table{number}.csv",
+            "rows": rows,
+            "stages": stages,
+            "speedups": self.histogram(number),
+            "reason": f"the scale {self.study.scale} times no training pairs" if table.kind == "histogram" else "",
+            "scale": self.study.scale,
+            "out": self.path(f"table{number}.csv"),
+        }
+
+    @property
+    def job_gpus(self) -> int:
+        """GPUs of a job that is not training."""
+        return min(1, self.study.gpus)
+
+    def hours(self, units: list[str]) -> dict[str, float]:
+        """GPU-hours that are to be expected, by stage, for the units and what they are trained from."""
+        costs, total = self.study.costs, dict.fromkeys(("sft", "rl_infilling", "rl", "generate", "verify"), 0.0)
+        trained = {ancestor for unit in units if self.is_trained(unit) for ancestor in self.lineage(unit)}
+        for unit in trained:
+            recipe = self.recipe(unit)
+            if recipe is None:
+                continue
+            size = float(self.size_and_recipe(unit)[0].removesuffix("B")) / 8.0
+            name = "rl_infilling" if recipe.task == "infilling" else recipe.stage
+            total[name] += {"sft": costs.sft, "rl": costs.rl, "rl_infilling": costs.rl_infilling}[name] * size
+        n = len(units) * len(self.study.seeds)
+        total["generate"] += costs.generate * n
+        total["verify"] += costs.verify * n
+        return {name: round(value, 1) for name, value in total.items()}
+
+
+def canonical(spec: dict[str, Any]) -> str:
+    """The JSON text that stands in a rule's params: one text for one meaning."""
+    return json.dumps(spec, sort_keys=True, separators=(",", ":"), ensure_ascii=False)

@@ -1,0 +1,52 @@
+"""What the Snakefile asks before there is a plan: the command line, the overrides, the images."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+from dice.errors import DiceError
+
+_PROFILE_FLAGS = ("--workflow-profile", "--profile")
+_KNOWN = ("scale", "start_from", "archive", "from_scratch", "seeds", "shards", "supplied", "gpus", "suite", "results")
+"""Keys that `--config` may override."""
+
+
+def check_command_line(argv: Sequence[str], basedir: str | Path) -> None:
+    """Refuse a profile that is not there: Snakemake ignores a misspelt workflow profile. Raises DiceError."""
+    for place, word in enumerate(argv):
+        flag, equals, value = word.partition("=")
+        if flag not in _PROFILE_FLAGS:
+            continue
+        name = value if equals else (argv[place + 1] if place + 1 < len(argv) else "")
+        if name == "none":
+            continue
+        folders = [Path(name), Path(basedir) / name, Path(basedir) / "profiles" / name]
+        if not any((folder / file).is_file() for folder in folders for file in ("profile.yaml", "config.yaml")):
+            known = sorted(path.parent.name for path in (Path(basedir) / "profiles").glob("*/profile.yaml"))
+            raise DiceError(f"{flag} {name}: no such profile; profiles/ has {', '.join(known)}.")
+
+
+def overrides_of(config: Mapping[str, Any]) -> dict[str, Any]:
+    """What `--config key=value` overrides in the study. Raises DiceError for a key that is none of the study's."""
+    for key in config:
+        if key not in _KNOWN:
+            raise DiceError(f"--config {key}: not a setting of the study; it has {', '.join(_KNOWN)}.")
+    return {key: value for key, value in config.items() if key != "scale"}
+
+
+def images(path: str | Path) -> dict[str, str]:
+    """Container image of every kind (`cpu`, `cuda`, `tex`) from containers/images.yaml; empty where there is no file."""
+    path = Path(path)
+    if not path.is_file():
+        return {}
+    values = yaml.safe_load(path.read_text(encoding="utf-8")) or {}
+    found = values.get("images", values)
+    return {
+        name: image if isinstance(image, str) else str(image["uri"])
+        for name, image in found.items()
+        if isinstance(image, str) or (isinstance(image, Mapping) and image.get("uri"))
+    }
