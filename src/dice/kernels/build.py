@@ -22,7 +22,7 @@ import re
 import shutil
 import tempfile
 import time
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -190,7 +190,13 @@ class Builder:
         module = request.name if _name_matters(request) else f"dice_{key[:16]}"
         job = _Job(request, key, module, work, Meter(), started + self.timeout_s, race_check)
         try:
+            waited_s = self.precompiled.waited_s
             result, built = self._routes(job)
+            if result.status == "timeout" and self.precompiled.waited_s > waited_s:
+                # The time went into a header that is made once per machine.
+                job = replace(job, work=work / "again", meter=Meter(), deadline=time.monotonic() + self.timeout_s)
+                job.work.mkdir()
+                result, built = self._routes(job)
             result.seconds = time.monotonic() - started
             result.cpu_seconds = job.meter.cpu_seconds
             if self.audit.share and self._random.random() < self.audit.share:

@@ -153,6 +153,8 @@ class Precompiled:
         self.toolchain = toolchain
         self.folder = folder
         self.report = PrepareReport()
+        self.waited_s = 0.0
+        """Wall time that this process spent on making artefacts: no candidate's fault."""
         self._known: dict[str, Header] = {}
         self._vocabulary: Vocabulary | None = None
 
@@ -266,26 +268,33 @@ class Precompiled:
         failed = path.with_name(path.name + ".failed")
         if path.is_dir():
             return path
+        started = time.monotonic()
         with file_lock(path.with_name(path.name + ".lock"), timeout_s=1800.0):
-            if path.is_dir():
-                return path
-            if failed.exists():
-                raise NotPrepared(failed.read_text())
-            out = Path(tempfile.mkdtemp(dir=path.parent, prefix=f".{path.name}."))
-            meter = Meter()
-            try:
-                make(out, meter)
-                out.chmod(0o755)
-                out.rename(path)
-            except (NotPrepared, SlimRefused) as failure:
-                message = f"{name}: {failure}"
-                with atomic_writer(failed) as stream:
-                    stream.write(message)
-                raise NotPrepared(message) from failure
-            finally:
-                shutil.rmtree(out, ignore_errors=True)
-                self.report.cpu_seconds[name] = meter.cpu_seconds
+            self._make(path, failed, make)
+        self.waited_s += time.monotonic() - started
         return path
+
+    def _make(self, path: Path, failed: Path, make: Callable[[Path, Meter], None]) -> None:
+        """Make the artefact unless it is there or known to fail. Called under its lock."""
+        name = str(path.relative_to(self.folder))
+        if path.is_dir():
+            return
+        if failed.exists():
+            raise NotPrepared(failed.read_text())
+        out = Path(tempfile.mkdtemp(dir=path.parent, prefix=f".{path.name}."))
+        meter = Meter()
+        try:
+            make(out, meter)
+            out.chmod(0o755)
+            out.rename(path)
+        except (NotPrepared, SlimRefused) as failure:
+            message = f"{name}: {failure}"
+            with atomic_writer(failed) as stream:
+                stream.write(message)
+            raise NotPrepared(message) from failure
+        finally:
+            shutil.rmtree(out, ignore_errors=True)
+            self.report.cpu_seconds[name] = meter.cpu_seconds
 
     def compile_own(self, meter: Meter, command: Sequence[str | Path], work: Path) -> None:
         """Run a compiler on source of ours. Raises NotPrepared when it fails."""
