@@ -5,6 +5,7 @@ import os
 import signal
 import subprocess
 import sys
+import threading
 import time
 
 import pytest
@@ -12,7 +13,7 @@ from pool_handlers import Scripted, dies_at_start, host_error, refuses_to_start
 
 from dice.errors import DiceError, HarnessError
 from dice.kernels.job import Job
-from dice.kernels.pool import Pool, WorkerPlan
+from dice.kernels.pool import Feed, Pool, WorkerPlan
 
 
 def job(sample, order):
@@ -75,3 +76,22 @@ def test_killed_pool_leaves_no_worker(tmp_path):
     while time.monotonic() < deadline and any(os.path.exists(f"/proc/{pid}") for pid in workers):
         time.sleep(0.1)
     assert [pid for pid in workers if os.path.exists(f"/proc/{pid}")] == []
+
+
+def test_jobs_may_come_while_others_are_worked_on(tmp_path):
+    feed, seen = Feed(), []
+
+    def give():
+        for sample in range(6):
+            feed.put(job(sample, "ok"))
+            if sample == 2:  # nothing more before the first three are back
+                while len(seen) < 3:
+                    time.sleep(0.01)
+        feed.close()
+
+    with Pool(plans(tmp_path), host_error) as pool:
+        threading.Thread(target=give, daemon=True).start()
+        for group in pool.stream(feed):
+            seen.append(group[0].sample)
+    assert sorted(seen) == list(range(6))
+    assert set(seen[:3]) == {0, 1, 2}

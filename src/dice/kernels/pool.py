@@ -67,6 +67,37 @@ class WorkerPlan:
     """A worker that holds a job for longer is stuck (the handler has its own, shorter limits) and is replaced."""
 
 
+class Feed:
+    """Jobs for `Pool.stream`, put in by any thread."""
+
+    def __init__(self) -> None:
+        self.signal, self._wake = multiprocessing.Pipe(duplex=False)
+        self._lock = threading.Lock()
+        self._jobs: list[Job] = []
+        self._open = True
+
+    def put(self, job: Job) -> None:
+        """One more job."""
+        with self._lock:
+            if not self._jobs:
+                self._wake.send_bytes(b"x")
+            self._jobs.append(job)
+
+    def close(self) -> None:
+        """No more jobs will come."""
+        with self._lock:
+            self._open = False
+            self._wake.send_bytes(b"x")
+
+    def take(self) -> tuple[list[Job], bool]:
+        """What has been put in since the last call, and whether more may come."""
+        with self._lock:
+            while self.signal.poll():
+                self.signal.recv_bytes()
+            jobs, self._jobs = self._jobs, []
+            return jobs, self._open
+
+
 @dataclass
 class _Worker:
     plan: WorkerPlan
@@ -127,12 +158,22 @@ class Pool:
 
         Raises DiceError or HarnessError when the workers cannot start at all (no compiler, no GPU).
         """
+        feed = Feed()
+        for job in jobs:
+            feed.put(job)
+        feed.close()
+        return self.stream(feed)
+
+    def stream(self, feed: Feed) -> Iterator[list[Verdict]]:
+        """`run` for jobs that come while others are worked on; ends when the feed is closed and all are done."""
         has_builders = any(plan.role == "build" and plan.count for plan in self.plans)
         queues: dict[Role, deque[Job]] = {"build": deque(), "execute": deque()}
-        queues["build" if has_builders else "execute"].extend(jobs)
         attempts: dict[int, int] = {}
-        left = len(jobs)
-        while left:
+        left, fed = 0, True
+        while left or fed:
+            arrived, fed = feed.take()
+            left += len(arrived)
+            queues["build" if has_builders else "execute"].extend(arrived)
             for worker in self._workers:
                 queue = queues[worker.plan.role]
                 if worker.ready and worker.job is None and queue:
@@ -144,9 +185,8 @@ class Pool:
             for worker in self._workers:
                 by_handle[worker.connection] = worker
                 by_handle[worker.process.sentinel] = worker
-            touched = {
-                id(worker): worker for handle in wait(list(by_handle), timeout=1.0) if (worker := by_handle[handle])
-            }
+            ready = wait([*by_handle, feed.signal], timeout=1.0)
+            touched = {id(worker): worker for handle in ready if (worker := by_handle.get(handle))}
             for worker in self._workers:
                 if worker.job is not None and time.monotonic() > worker.deadline:
                     worker.process.kill()

@@ -6,6 +6,7 @@ fp32 over micro-batches and devices, global-norm clipping, AdamW.
 
 from __future__ import annotations
 
+import pickle
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, Literal, Protocol
@@ -17,7 +18,9 @@ from torch import Tensor, nn
 
 from dice.config import stage_config
 from dice.errors import DiceError
+from dice.model.transformer import Transformer
 from dice.training.losses import Objective, TrainingRows
+from dice.training.trajectory import PolicyObjective, PolicyRows
 
 EngineName = Literal["local", "zero2", "zero3"]
 
@@ -45,8 +48,11 @@ class TrainingEngine(Protocol):
     world: int
     device: torch.device
 
-    def backward(self, rows: TrainingRows, normaliser: int) -> Tensor:
-        """Add one micro-batch's gradient; returns its share of the loss, detached."""
+    def backward(self, rows: TrainingRows | PolicyRows, normaliser: float, last: bool = False) -> Tensor:
+        """Add one micro-batch's gradient; returns its share of the loss, detached.
+
+        `last`: the optimizer step follows; needed where `make_engine` was not told the number of micro-batches.
+        """
         ...
 
     def step(self, learning_rate: float) -> float:
@@ -61,6 +67,10 @@ class TrainingEngine(Protocol):
         """The trained weights by name, in fp32 where masters are; None on ranks other than 0."""
         ...
 
+    def copy_to(self, model: Transformer) -> None:
+        """Put the present weights into another model of the same geometry; every process calls it."""
+        ...
+
     def save(self, folder: Path) -> None:
         """This process's part of the state, into an existing folder."""
         ...
@@ -71,9 +81,12 @@ class TrainingEngine(Protocol):
 
 
 def make_engine(
-    name: EngineName, objective: Objective, config: OptimizerConfig, *, micro_batches: int
+    name: EngineName, objective: Objective | PolicyObjective, config: OptimizerConfig, *, micro_batches: int | None
 ) -> TrainingEngine:
-    """The engine `name`. DeepSpeed is imported only here, for zero2 and zero3."""
+    """The engine `name`. DeepSpeed is imported only here, for zero2 and zero3.
+
+    `micro_batches` of one process in an optimizer step; None: it varies, and `backward` is told the last.
+    """
     if name == "local":
         return LocalEngine(objective, config)
     from dice.training.zero import ZeroEngine
@@ -92,7 +105,7 @@ def parameter_groups(parameters: Sequence[Tensor], config: OptimizerConfig) -> l
 class LocalEngine:
     """One device, or one replica per process where torch.distributed is initialised (plain data parallelism)."""
 
-    def __init__(self, objective: Objective, config: OptimizerConfig) -> None:
+    def __init__(self, objective: Objective | PolicyObjective, config: OptimizerConfig) -> None:
         self.objective = objective
         self.config = config
         self.rank, self.world = (dist.get_rank(), dist.get_world_size()) if dist.is_initialized() else (0, 1)
@@ -114,8 +127,9 @@ class LocalEngine:
             fused=self.device.type == "cuda",
         )
 
-    def backward(self, rows: TrainingRows, normaliser: int) -> Tensor:
+    def backward(self, rows: TrainingRows | PolicyRows, normaliser: float, last: bool = False) -> Tensor:
         """See TrainingEngine."""
+        del last  # nothing is shared before the step
         loss = self.objective(rows.to(self.device), normaliser)
         loss.backward()
         return loss.detach()
@@ -146,15 +160,39 @@ class LocalEngine:
         """See TrainingEngine."""
         return {name: m.detach() for name, m in zip(self._names, self._masters, strict=True)} if not self.rank else None
 
+    @torch.no_grad()
+    def copy_to(self, model: Transformer) -> None:
+        """See TrainingEngine."""
+        target = dict(model.named_parameters())
+        for name, parameter in zip(self._names, self._parameters, strict=True):
+            target[name].copy_(parameter)
+
     def save(self, folder: Path) -> None:
         """See TrainingEngine. Replicas are equal, so only rank 0 writes."""
         if self.rank == 0:
             masters = dict(zip(self._names, (m.detach() for m in self._masters), strict=True))
             torch.save({"masters": masters, "optimizer": self._optimizer.state_dict()}, folder / "state.pt")
 
+    def forget(self) -> None:
+        """Start the optimizer anew: moments and step counts are gone, weights stay."""
+        self._optimizer.state.clear()
+
+    @torch.no_grad()
+    def round_masters(self, dtype: torch.dtype) -> None:
+        """What passing the weights through a file of this type does to them."""
+        for master in self._masters:
+            master.copy_(master.to(dtype))
+        self._publish()
+
     def load(self, folder: Path) -> None:
         """See TrainingEngine."""
-        state = torch.load(folder / "state.pt", map_location=self.device, weights_only=True)
+        try:
+            state = torch.load(folder / "state.pt", map_location=self.device, weights_only=True)
+        except (OSError, RuntimeError, EOFError, pickle.UnpicklingError) as error:
+            text = " ".join(str(error).split())[:200]
+            raise DiceError(
+                f"{folder}: the checkpoint cannot be read ({text}); delete it to resume before it."
+            ) from error
         if list(state["masters"]) != self._names:
             raise DiceError(f"{folder}: the checkpoint is of a model with other tensors.")
         with torch.no_grad():

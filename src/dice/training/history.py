@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Generic, TypeVar
 
 from pydantic import BaseModel, ConfigDict
 
@@ -11,12 +12,20 @@ from dice.errors import DiceError
 from dice.jsonl import Journal, read_jsonl, write_jsonl
 
 
-class HistoryRow(BaseModel):
-    """One optimizer step."""
+class StepRow(BaseModel):
+    """One step of any run."""
 
     model_config = ConfigDict(extra="forbid", use_attribute_docstrings=True)
     step: int
     """From 1."""
+
+
+Row = TypeVar("Row", bound=StepRow)
+
+
+class HistoryRow(StepRow):
+    """One optimizer step of fine-tuning."""
+
     epoch: float
     """Share of the data seen."""
     loss: float
@@ -36,14 +45,14 @@ class HistoryRow(BaseModel):
     peak_memory_gib: float | None = None
 
 
-class History:
+class History(Generic[Row]):
     """history.jsonl and a TensorBoard folder beside it, cut back to `step` when a run resumes there."""
 
-    def __init__(self, folder: str | Path, *, step: int, tensorboard: bool) -> None:
+    def __init__(self, folder: str | Path, kind: type[Row], *, step: int, tensorboard: bool) -> None:
         path = Path(folder) / "history.jsonl"
         if path.exists():
             Journal(path).close()  # cuts a torn last line
-            write_jsonl(path, [row for row in read_jsonl(path, HistoryRow) if row.step <= step])
+            write_jsonl(path, [row for row in read_jsonl(path, kind) if row.step <= step])
         self._journal = Journal(path)
         self._writer = None
         if tensorboard:
@@ -55,12 +64,13 @@ class History:
                 ) from error
             self._writer = SummaryWriter(str(Path(folder) / "tensorboard"), purge_step=step + 1)
 
-    def append(self, row: HistoryRow) -> None:
+    def append(self, row: Row) -> None:
         """Write one step durably."""
         self._journal.append(row)
         if self._writer is not None:
             for name, value in row.model_dump(exclude={"step"}, exclude_none=True).items():
-                self._writer.add_scalar(f"train/{name}", value, row.step)
+                if isinstance(value, int | float):
+                    self._writer.add_scalar(f"train/{name}", value, row.step)
 
     def close(self) -> None:
         """Flush and close."""

@@ -349,7 +349,9 @@ class Trainer:
         if found is not None:
             self.engine.load(found.folder)
             start = found.step
-        history = History(out, step=start, tensorboard=config.tensorboard) if self.engine.rank == 0 else None
+        history = (
+            History(out, HistoryRow, step=start, tensorboard=config.tensorboard) if self.engine.rank == 0 else None
+        )
         last: HistoryRow | None = None
         with tqdm(
             total=self.plan.steps, initial=start, desc="sft", unit="step", disable=self.engine.rank != 0

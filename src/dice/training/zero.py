@@ -14,8 +14,10 @@ import torch.distributed as dist
 from torch import Tensor
 
 from dice.errors import DiceError
+from dice.model.transformer import Transformer
 from dice.training.engine import OptimizerConfig, parameter_groups
 from dice.training.losses import Objective, TrainingRows
+from dice.training.trajectory import PolicyObjective, PolicyRows
 
 TAG = "zero"
 
@@ -45,14 +47,17 @@ def zero_config(config: OptimizerConfig, *, stage: int, micro_batches: int, dtyp
 class ZeroEngine:
     """Optimizer state and gradients (stage 2), or also weights (stage 3), divided over the GPUs."""
 
-    def __init__(self, objective: Objective, config: OptimizerConfig, *, stage: int, micro_batches: int) -> None:
+    def __init__(
+        self, objective: Objective | PolicyObjective, config: OptimizerConfig, *, stage: int, micro_batches: int | None
+    ) -> None:
         try:
             import deepspeed  # type: ignore[import-not-found]
         except ImportError as error:
             raise DiceError("the engines zero2 and zero3 need DeepSpeed: pip install 'dice-repro[train]'.") from error
         self._deepspeed = deepspeed
         self._stage = stage
-        self._micro_batches = micro_batches
+        self._counted = micro_batches is not None
+        self._micro_batches = micro_batches or 1
         parameters = [p for p in objective.parameters() if p.requires_grad]
         optimizer = torch.optim.AdamW(
             parameter_groups(parameters, config),
@@ -63,13 +68,15 @@ class ZeroEngine:
         self._engine, *_ = deepspeed.initialize(
             model=objective,
             optimizer=optimizer,
-            config=zero_config(config, stage=stage, micro_batches=micro_batches, dtype=objective.model.dtype),
+            config=zero_config(config, stage=stage, micro_batches=self._micro_batches, dtype=objective.model.dtype),
         )
         self.rank, self.world = dist.get_rank(), dist.get_world_size()
         self.device = torch.device(self._engine.device)
 
-    def backward(self, rows: TrainingRows, normaliser: int) -> Tensor:
-        """See TrainingEngine."""
+    def backward(self, rows: TrainingRows | PolicyRows, normaliser: float, last: bool = False) -> Tensor:
+        """See TrainingEngine. All processes must call it equally often."""
+        if not self._counted:
+            self._engine.set_gradient_accumulation_boundary(last)
         loss = self._engine(rows.to(self.device), normaliser)
         self._engine.backward(loss * (self.world * self._micro_batches))
         if not self._engine.is_gradient_accumulation_boundary():
@@ -98,6 +105,14 @@ class ZeroEngine:
                 if self.rank == 0:
                     found[name] = parameter.detach().cpu().clone()
         return found if self.rank == 0 else None
+
+    @torch.no_grad()
+    def copy_to(self, model: Transformer) -> None:
+        """See TrainingEngine."""
+        target = dict(model.named_parameters())
+        for name, parameter in self._engine.module.model.named_parameters():
+            with self._deepspeed.zero.GatheredParameters([parameter], enabled=self._stage == 3):
+                target[name].copy_(parameter)
 
     def save(self, folder: Path) -> None:
         """See TrainingEngine."""
