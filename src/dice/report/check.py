@@ -1,0 +1,98 @@
+"""`dice check`: for every cell of every table, does what was measured agree with what the paper reports?
+
+agrees           the paper's number lies in the measured 95 % interval (for a value without interval: within 5 %)
+differs          it does not
+not comparable   measured at another scale or on a back end without speed: the models or the hardware are not the paper's
+not measured     only the paper's number is there
+
+Only the scales `released` and `paper` evaluate the paper's models on its benchmark and can agree or differ; there every
+difference is listed. The check reports; it never fails and feeds no table.
+"""
+
+from __future__ import annotations
+
+import argparse
+from collections import Counter
+from pathlib import Path
+
+from dice.config import load_config, stage_config, to_spec
+from dice.jsonl import atomic_writer
+from dice.manifest import Stopwatch, write_manifest
+from dice.report.tables import NOT_AVAILABLE, Row, read_csv, to_csv
+
+COMPARABLE_SCALES = ("released", "paper")
+
+
+@stage_config
+class CheckConfig:
+    """What `dice check` compares."""
+
+    tables: tuple[str, ...]
+    """CSV files of `dice table`."""
+    out: str
+    """CSV to write, one row per cell; a summary goes beside it as .md."""
+
+
+def judge(row: Row, metric: str) -> str:
+    """The word on one cell."""
+    measured, reported = row[metric], row[f"{metric}_reported"]
+    if row["status"] != "measured" or measured == "":
+        return "not measured"
+    if measured == NOT_AVAILABLE or row["scale"] not in COMPARABLE_SCALES or not reported:
+        return "not comparable"
+    low, high = row.get(f"{metric}_low", ""), row.get(f"{metric}_high", "")
+    if not low:
+        return "agrees" if abs(float(measured) - float(reported)) <= 0.05 * abs(float(reported)) else "differs"
+    return "agrees" if float(low) <= float(reported) <= float(high) else "differs"
+
+
+def check(config: CheckConfig) -> list[Row]:
+    """Run the stage."""
+    watch = Stopwatch()
+    cells: list[Row] = []
+    for path in config.tables:
+        for row in read_csv(path):
+            for metric in (name.removesuffix("_reported") for name in row if name.endswith("_reported")):
+                interval = "/".join(filter(None, (row.get(f"{metric}_low"), row.get(f"{metric}_high"))))
+                cells.append(
+                    {"table": Path(path).stem, "row": row["row"], "metric": metric, "measured": row[metric]}
+                    | {"interval": interval, "reported": row[f"{metric}_reported"], "scale": row["scale"]}
+                    | {"result": judge(row, metric), "reason": row.get("reason", "")}
+                )
+    with atomic_writer(Path(config.out).with_suffix(".md")) as stream:
+        stream.write(summary(cells))
+    with atomic_writer(config.out) as stream:
+        stream.write(to_csv(cells))
+    write_manifest(config.out, stage="check", spec=to_spec(config), watch=watch, inputs=list(config.tables))
+    return cells
+
+
+def summary(cells: list[Row]) -> str:
+    """Counts per table, then every cell that differs."""
+    words = ("agrees", "differs", "not comparable", "not measured")
+    lines = ["# Measured against reported", "", f"| table | {' | '.join(words)} |", f"|---|{'---|' * len(words)}"]
+    for table in dict.fromkeys(cell["table"] for cell in cells):
+        counts = Counter(cell["result"] for cell in cells if cell["table"] == table)
+        lines.append(f"| {table} | {' | '.join(str(counts[word]) for word in words)} |")
+    differing = [cell for cell in cells if cell["result"] == "differs"]
+    lines += ["", f"## Cells that differ: {len(differing)}", ""]
+    lines += [
+        f"- {c['table']}, {c['row']}, {c['metric']}: measured {c['measured']} ({c['interval']}), reported {c['reported']}"
+        for c in differing
+    ]
+    return "\n".join(lines) + "\n"
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Arguments of `dice check`."""
+    parser.add_argument("--tables", nargs="+", help="CSV files of `dice table`")
+    parser.add_argument("--out", help="CSV to write")
+    parser.add_argument("--config", help="YAML or JSON with the same keys")
+
+
+def run(args: argparse.Namespace) -> int:
+    """Entry point of `dice check`."""
+    flags = {name: getattr(args, name) for name in ("tables", "out") if getattr(args, name) is not None}
+    cells = check(load_config(CheckConfig, args.config, (), flags))
+    print(", ".join(f"{n} {word}" for word, n in Counter(cell["result"] for cell in cells).most_common()))
+    return 0

@@ -1,0 +1,275 @@
+"""`dice figure`: one figure of the paper as CSV, PDF and PNG, drawn from results alone.
+
+Every figure is drawn from the CSV beside it, in one style that is readable in print and in grey. What cannot be measured
+at a scale is left out and named in the CSV's `note`, never filled in.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+from pydantic import Field
+
+from dice.config import load_config, stage_config, to_spec
+from dice.errors import DiceError
+from dice.evaluation.score import read_score
+from dice.jsonl import atomic_writer, read_objects
+from dice.manifest import Stopwatch, write_manifest
+from dice.report.tables import NOT_AVAILABLE, Row, read_csv, to_csv
+
+STYLE: dict[str, Any] = {
+    "font.family": "serif", "font.size": 8, "axes.spines.top": False, "axes.spines.right": False, "axes.linewidth": 0.6,
+    "legend.frameon": False, "lines.linewidth": 1.2, "pdf.fonttype": 42, "savefig.dpi": 200, "svg.hashsalt": "dice",
+}  # fmt: skip
+COLOURS = ("#1b4f72", "#c0562b", "#5b7f3a", "#6c4675", "#888888")
+MARKERS = ("o", "s", "^", "D", "v")
+
+
+@stage_config
+class FigureConfig:
+    """What `dice figure` draws."""
+
+    number: int
+    """Number in the paper."""
+    title: str
+    """Caption."""
+    kind: str
+    """What is drawn: overview, decoding_order, pipeline, components, sft_gain, failures."""
+    tables: tuple[str, ...] = ()
+    """CSV files of tables."""
+    scores: dict[str, str] = Field(default_factory=dict)
+    """Unit -> score.json."""
+    histories: dict[str, str] = Field(default_factory=dict)
+    """Unit -> history.jsonl of its training."""
+    generations: str | None = None
+    """Generations of one model."""
+    pairs: str | None = None
+    """Pairs that are split into prefix, middle and suffix."""
+    files: dict[str, str] = Field(default_factory=dict)
+    """For the pipeline: box -> file of JSON lines whose rows are counted."""
+    scale: str
+    """Name of the scale."""
+    out: str
+    """CSV to write; PDF and PNG go beside it."""
+
+
+def overview_rows(config: FigureConfig) -> list[Row]:
+    """Figure 1: Exec and fast_1 over all levels (left), reward by RL step (right)."""
+    rows: list[Row] = []
+    for table in config.tables:
+        for row in read_csv(table):
+            for kind in ("measured", "reported"):
+                suffix = "" if kind == "measured" else "_reported"
+                cells = [row[f"l{level}_{metric}{suffix}"] for metric in ("exec", "fast1") for level in (1, 2, 3)]
+                if any(cell in ("", NOT_AVAILABLE) for cell in cells[:3]):
+                    continue
+                correct = sum(map(float, cells[:3])) / 3
+                fast = NOT_AVAILABLE if NOT_AVAILABLE in cells[3:] else f"{sum(map(float, cells[3:])) / 3:.2f}"
+                rows.append(_row("left", row["row"], kind, f"{correct:.2f}", fast, config.scale))
+    for unit, path in config.histories.items():
+        for _, step in read_objects(path):
+            value = step.get("reward", step.get("reward_mean"))
+            if value is not None:
+                rows.append(_row("right", unit, "measured", str(step["step"]), f"{value:.4f}", config.scale))
+    return rows
+
+
+def _row(panel: str, series: str, status: str, x: str, y: str, scale: str, note: str = "") -> Row:
+    return {"panel": panel, "series": series, "status": status, "x": x, "y": y, "scale": scale, "note": note}
+
+
+def order_rows(config: FigureConfig) -> list[Row]:
+    """Figure 2: for the tokens of one answer, the forward in which each was fixed."""
+    if config.generations is None:
+        return [_row("order", "none", "reported", "", "", config.scale, "no generations at this scale")]
+    longest: dict[str, Any] = {}
+    for _, generation in read_objects(config.generations):
+        if len(generation["order"]) > len(longest.get("order", ())):
+            longest = generation
+    order = longest["order"][:96]
+    name = longest["problem_id"]
+    return [_row("order", name, "measured", str(k), str(step), config.scale) for k, step in enumerate(order)]
+
+
+def pipeline_rows(config: FigureConfig) -> list[Row]:
+    """Figure 3: the boxes of the pipeline with the number of rows that went through them."""
+    rows = []
+    for box, path in config.files.items():
+        n = sum(1 for _ in read_objects(path))
+        rows.append(_row("pipeline", box, "measured", str(len(rows)), str(n), config.scale))
+    return rows
+
+
+def component_rows(config: FigureConfig) -> list[Row]:
+    """Figure 4: mean lines of prefix, middle and suffix, and the first pair's."""
+    if config.pairs is None:
+        return [_row("mean", "none", "reported", "", "", config.scale, "no split pairs at this scale")]
+    pairs = [pair for _, pair in read_objects(config.pairs)]
+    rows = []
+    for place, part in enumerate(("prefix", "middle", "suffix")):
+        lengths = [len(pair[part].splitlines()) for pair in pairs]
+        rows.append(_row("mean", part, "measured", str(place), f"{sum(lengths) / len(lengths):.2f}", config.scale))
+        rows.append(_row("first", part, "measured", str(place), str(lengths[0]), config.scale, pairs[0]["id"]))
+    return rows
+
+
+def gain_rows(config: FigureConfig) -> list[Row]:
+    """Figure 5: gain of fine-tuning in points, mean over levels of Exec, measured and reported."""
+    rows: list[Row] = []
+    for table in config.tables:
+        by_key = {(row["model"], row["params"], row["sft"]): row for row in read_csv(table)}
+        for (model, params, sft), before in by_key.items():
+            if sft == "yes":
+                continue
+            after = by_key[model, params, "yes"]
+            for kind, suffix in (("measured", ""), ("reported", "_reported")):
+                names = [f"l{level}_exec{suffix}" for level in (1, 2, 3)]
+                pairs = [(after[name], before[name]) for name in names]
+                if any(cell in ("", NOT_AVAILABLE) for pair in pairs for cell in pair):
+                    continue
+                gain = sum(float(a) - float(b) for a, b in pairs) / len(pairs)
+                rows.append(_row("gain", model, kind, params, f"{gain:.2f}", config.scale))
+    return rows
+
+
+def failure_rows(config: FigureConfig) -> list[Row]:
+    """Figure 6: answers by failure class."""
+    rows: list[Row] = []
+    for unit, path in config.scores.items():
+        failures = read_score(path).failures
+        total = sum(failures.values())
+        for name, n in failures.items():
+            group, _, detail = name.partition("/")
+            share = f"{100 * n / total:.2f}"
+            rows.append(_row(group, detail, "measured", unit, share, config.scale, f"{n} of {total}"))
+    return rows or [_row("none", "none", "reported", "", "", config.scale, "no scores at this scale")]
+
+
+ROWS: dict[str, Callable[[FigureConfig], list[Row]]] = {
+    "overview": overview_rows,
+    "decoding_order": order_rows,
+    "pipeline": pipeline_rows,
+    "components": component_rows,
+    "sft_gain": gain_rows,
+    "failures": failure_rows,
+}
+
+
+def _scatter(axis: Any, rows: list[Row]) -> None:
+    """Exec against fast_1: filled is measured, hollow is the paper's."""
+    for row in rows:
+        if row["panel"] != "left" or row["y"] == NOT_AVAILABLE:
+            continue
+        measured = row["status"] == "measured"
+        axis.scatter(
+            float(row["x"]), float(row["y"]), s=18, edgecolors=COLOURS[0], linewidths=0.8,
+            facecolors=COLOURS[0] if measured else "none",
+        )  # fmt: skip
+        axis.annotate(row["series"], (float(row["x"]), float(row["y"])), fontsize=4.5, xytext=(2, 2),
+                      textcoords="offset points")  # fmt: skip
+    axis.set_xlabel("Exec, mean of levels (%)")
+    axis.set_ylabel("fast$_1$, mean of levels (%)")
+    axis.set_title("filled: measured, hollow: the paper", fontsize=7)
+
+
+def draw(config: FigureConfig, rows: list[Row]) -> Any:
+    """The matplotlib figure of the rows."""
+    import matplotlib
+
+    matplotlib.use("Agg")
+    import matplotlib.pyplot as plt
+
+    plt.rcParams.update(STYLE)
+    if config.kind == "overview":
+        figure, (left, right) = plt.subplots(1, 2, figsize=(6.5, 2.8), layout="constrained")
+        _scatter(left, rows)
+        units = dict.fromkeys(row["series"] for row in rows if row["panel"] == "right")
+        for place, unit in enumerate(units):
+            points = [row for row in rows if row["panel"] == "right" and row["series"] == unit]
+            xs, ys = [int(p["x"]) for p in points], [float(p["y"]) for p in points]
+            right.plot(xs, ys, marker=MARKERS[place % 5], markersize=3, color=COLOURS[place % 5], label=unit)
+        right.set_xlabel("RL step")
+        right.set_ylabel("mean reward")
+        if units:
+            right.legend(fontsize=6)
+        return figure
+    figure, axis = plt.subplots(figsize=(4.5, 2.6), layout="constrained")
+    shown = [row for row in rows if row["y"] not in ("", NOT_AVAILABLE)]
+    if config.kind == "decoding_order":
+        axis.bar([int(row["x"]) for row in shown], [int(row["y"]) for row in shown], color=COLOURS[0], width=0.9)
+        axis.set_xlabel("token")
+        axis.set_ylabel("forward in which it was fixed")
+    elif config.kind == "sft_gain":
+        for status, colour, shift in (("measured", COLOURS[0], -0.2), ("reported", COLOURS[4], 0.2)):
+            points = [row for row in shown if row["status"] == status]
+            places = [k + shift for k in range(len(points))]
+            axis.bar(places, [float(p["y"]) for p in points], width=0.38, color=colour, label=status)
+        names = list(dict.fromkeys(f"{row['series']}\n{row['x']}" for row in shown))
+        axis.set_xticks(range(len(names)), names, fontsize=6)
+        axis.set_ylabel("gain in Exec (points)")
+        axis.legend(fontsize=6)
+    elif config.kind == "failures":
+        units = list(dict.fromkeys(row["x"] for row in shown))
+        bottoms = dict.fromkeys(units, 0.0)
+        groups = list(dict.fromkeys(row["panel"] for row in shown))
+        for place, group in enumerate(groups):
+            heights = [sum(float(r["y"]) for r in shown if r["panel"] == group and r["x"] == u) for u in units]
+            axis.bar(
+                units, heights, bottom=[bottoms[u] for u in units], color=COLOURS[place % 5], label=group, width=0.5
+            )
+            for unit, height in zip(units, heights, strict=True):
+                bottoms[unit] += height
+        axis.set_ylabel("answers (%)")
+        axis.legend(fontsize=6)
+    else:
+        points = [row for row in shown if row["panel"] in ("mean", "pipeline")]
+        axis.barh([row["series"] for row in points][::-1], [float(row["y"]) for row in points][::-1], color=COLOURS[0])
+        for place, row in enumerate(points[::-1]):
+            axis.annotate(row["y"], (float(row["y"]), place), xytext=(2, -2), textcoords="offset points", fontsize=6)
+        axis.set_xlabel("rows" if config.kind == "pipeline" else "lines, mean")
+    return figure
+
+
+def make_figure(config: FigureConfig) -> list[Row]:
+    """Run the stage: PDF, PNG, CSV, manifest."""
+    watch = Stopwatch()
+    if config.kind not in ROWS:
+        raise DiceError(f"figure {config.number}: no kind '{config.kind}'; known are {', '.join(ROWS)}.")
+    rows = ROWS[config.kind](config) or [_row("none", "none", "reported", "", "", config.scale, "nothing measured")]
+    figure = draw(config, rows)
+    out = Path(config.out)
+    with atomic_writer(out.with_suffix(".pdf"), "wb") as stream:
+        figure.savefig(stream, format="pdf", metadata={"CreationDate": None})
+    with atomic_writer(out.with_suffix(".png"), "wb") as stream:
+        figure.savefig(stream, format="png")
+    with atomic_writer(out) as stream:
+        stream.write(to_csv(rows))
+    named = [config.generations, config.pairs]
+    inputs: list[str | Path] = [*config.tables, *config.scores.values(), *config.histories.values()]
+    inputs += [*config.files.values(), *(path for path in named if path)]
+    write_manifest(out, stage="figure", spec=to_spec(config), watch=watch, inputs=inputs)
+    return rows
+
+
+def caption_of(csv_path: str | Path) -> str:
+    """Title that the figure was made with, from its manifest."""
+    manifest = json.loads(Path(f"{csv_path}.manifest.json").read_text(encoding="utf-8"))
+    return f"{manifest['spec']['title']} (scale {manifest['spec']['scale']})"
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Arguments of `dice figure`."""
+    parser.add_argument("--config", required=True, help="YAML with the fields of FigureConfig, or the JSON itself")
+    parser.add_argument("--set", action="append", default=[], metavar="KEY=VALUE", help="override one field")
+
+
+def run(args: argparse.Namespace) -> int:
+    """Entry point of `dice figure`."""
+    config = load_config(FigureConfig, args.config, args.set)
+    rows = make_figure(config)
+    print(f"figure {config.number}: {len(rows)} points, written to {config.out} and beside it as PDF and PNG")
+    return 0

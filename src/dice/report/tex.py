@@ -1,0 +1,86 @@
+r"""`dice tex`: the generated parts of the paper: numbers.tex (a macro for every measured or reported number), captions.
+
+A number in prose is `\num{table1}{DICE-8B}{l1_exec}`; it prints the measured value, or the paper's one marked as
+reported, or `n/a`. Nothing in the text is typed by hand.
+"""
+
+from __future__ import annotations
+
+import argparse
+from pathlib import Path
+
+from dice.config import load_config, stage_config, to_spec
+from dice.jsonl import atomic_writer
+from dice.manifest import Stopwatch, write_manifest
+from dice.report.figures import caption_of
+from dice.report.latex import escape
+from dice.report.tables import read_csv
+
+
+@stage_config
+class TexConfig:
+    """What `dice tex` reads and writes."""
+
+    tables: tuple[str, ...]
+    """CSV files of tables."""
+    figures: tuple[str, ...]
+    """CSV files of figures."""
+    out: str
+    """numbers.tex to write; captions.tex and generated.tex (the list of inputs) go beside it."""
+
+
+def numbers(tables: list[str]) -> list[str]:
+    r"""A definition for each cell: \dice@table1@DICE-8B@l1_exec."""
+    lines = []
+    for path in tables:
+        for row in read_csv(path):
+            for metric in (name.removesuffix("_reported") for name in row if name.endswith("_reported")):
+                measured, reported = row[metric], row[f"{metric}_reported"]
+                text = escape(measured) if measured else rf"{escape(reported)}\reportedmark{{}}"
+                lines.append(
+                    rf"\expandafter\def\csname dice@{Path(path).stem}@{row['row']}@{metric}\endcsname{{{text}}}"
+                )
+        lines.append(rf"\expandafter\def\csname dice@{Path(path).stem}@scale\endcsname{{{escape(row['scale'])}}}")
+    return lines
+
+
+def write_tex(config: TexConfig) -> int:
+    """Run the stage; returns the number of macros."""
+    watch = Stopwatch()
+    lines = numbers(list(config.tables))
+    out = Path(config.out)
+    inputs = []
+    for path in config.tables:
+        inputs.append(rf"\input{{{Path(path).with_suffix('.tex').resolve()}}}")
+    for path in config.figures:
+        number = Path(path).stem.removeprefix("figure")
+        place = Path(path).with_suffix(".pdf").resolve()
+        inputs += [
+            r"\begin{figure}[t]\centering",
+            rf"\includegraphics[width=\linewidth]{{{place}}}",
+            rf"\caption{{{escape(caption_of(path))}}}\label{{fig:{number}}}",
+            r"\end{figure}",
+        ]
+    with atomic_writer(out.with_name("generated.tex")) as stream:
+        stream.write("\n".join(inputs) + "\n")
+    with atomic_writer(out) as stream:
+        stream.write("\n".join(["% made by `dice tex`", r"\makeatletter", *lines, r"\makeatother"]) + "\n")
+    read: list[str | Path] = [*config.tables, *config.figures]
+    write_manifest(out, stage="tex", spec=to_spec(config), watch=watch, inputs=read)
+    return len(lines)
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Arguments of `dice tex`."""
+    parser.add_argument("--tables", nargs="+", help="CSV files of tables")
+    parser.add_argument("--figures", nargs="+", help="CSV files of figures")
+    parser.add_argument("--out", help="numbers.tex to write")
+    parser.add_argument("--config", help="YAML or JSON with the same keys")
+
+
+def run(args: argparse.Namespace) -> int:
+    """Entry point of `dice tex`."""
+    flags = {name: getattr(args, name) for name in ("tables", "figures", "out") if getattr(args, name) is not None}
+    config = load_config(TexConfig, args.config, (), flags)
+    print(f"{write_tex(config)} numbers written to {config.out}")
+    return 0
