@@ -21,6 +21,8 @@ ROWS = {
     "problem": "dice.data.problem:Problem",
     "pair": "dice.data.pair:Pair",
     "manifest": "dice.manifest:Manifest",
+    "rl_config": "dice.training.rl_config:RlConfig",
+    "rl_history": "dice.training.rl_history:RlRow",
     "verify_config": "dice.kernels.verify:VerifyConfig",
 }
 

@@ -1,0 +1,263 @@
+"""Rollouts: answers of the live policy, each handed to the verifier as soon as it is finished.
+
+The policy's own weights decode; token ids, the order in which they were fixed and their log-probabilities are kept as
+they were drawn. One pool of the verifier lives as long as the run. Equal candidates of one problem are verified once.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import dataclasses
+import hashlib
+import queue
+import threading
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+
+from dice.decoding.decoder import Completion, Decoder, Request
+from dice.kernels.job import Job
+from dice.kernels.pool import Feed, Pool, start_importing
+from dice.kernels.verdict import Verdict
+from dice.kernels.verify import failed_verdicts
+from dice.kernels.workers import cores, workers
+from dice.training.rl_config import RewardConfig
+from dice.training.rl_data import Candidate, RlProblem
+
+UNKNOWN = ("host_error", "unsupported_on_cpu")
+"""Statuses that say nothing about the candidate."""
+
+
+@dataclass(frozen=True)
+class Asked:
+    """One answer that is wanted."""
+
+    problem: RlProblem
+    group: int
+    """Place of the problem in the step."""
+    sample: int
+    """Place of the answer in the group."""
+
+
+@dataclass
+class Answer:
+    """One answer, what is verified of it, and what came back."""
+
+    asked: Asked
+    completion: Completion
+    text: str
+    candidate: Candidate
+    verdict: Verdict | None = None
+    """None: there was nothing to verify, or no verdict came."""
+    reward: float | None = None
+    """None: it earned neither 0 nor 1 and is left out of its group."""
+
+    @property
+    def status(self) -> str:
+        """Status of the verdict, or why there is none."""
+        if self.verdict is not None:
+            return self.verdict.status
+        return "no_code" if self.candidate.code is None else "no_verdict"
+
+    @property
+    def deceptive(self) -> bool:
+        """Whether a finding is fatal under the verdict's protocol."""
+        return self.verdict is not None and any(f.fatal.get(self.verdict.protocol) for f in self.verdict.deception)
+
+
+@dataclass
+class Rollout:
+    """The answers of one step in the order in which they were asked for, and what they cost."""
+
+    answers: list[Answer]
+    host_errors: int
+    rollout_s: float
+    verify_s: float
+    wait_s: float
+
+
+def answer_seed(seed: int, step: int, problem_id: str, group: int, sample: int) -> int:
+    """A seed in [0, 2**48) of its own for every answer of a run."""
+    text = f"{seed}/{step}/{problem_id}/{group}/{sample}"
+    return int.from_bytes(hashlib.sha256(text.encode()).digest()[:6], "big")
+
+
+def reward_of(verdict: Verdict | None, config: RewardConfig, *, host_error_earns_zero: bool = False) -> float | None:
+    """1 for a correct kernel, 0 for a wrong one, None where the verifier could not tell."""
+    if verdict is None or verdict.status in UNKNOWN:
+        return 0.0 if host_error_earns_zero else None
+    status = verdict.status if config.deceptive_earns_zero else verdict.functional_status
+    return float(status == "correct")
+
+
+class Verifier:
+    """The verifier's pool, open for a whole run. Use as a context manager; then `begin` once per step."""
+
+    def __init__(self, config: RewardConfig, *, most_jobs: int, gpu: int | None = None, share: int = 1) -> None:
+        """`gpu`: the one of this process where several share a machine, `share` how many they are."""
+        machine = config.machine
+        if gpu is not None and machine.gpus is None:
+            machine = dataclasses.replace(machine, gpus=(gpu,))
+        if share > 1 and config.backend == "cuda" and machine.builders is None:
+            machine = dataclasses.replace(machine, builders=max(1, cores() // share))
+        self.config, self._machine, self._most_jobs = config, machine, most_jobs
+        self._open = contextlib.ExitStack()
+        self.pool: Pool | None = None
+
+    def __enter__(self) -> Verifier:
+        self.restart()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._open.close()
+
+    def restart(self) -> None:
+        """Close what is open, start anew."""
+        self._open.close()
+        self._open = contextlib.ExitStack()
+        config = self.config
+        start_importing()
+        plans = self._open.enter_context(
+            workers(config.backend, config.judging, config.limits, self._machine, self._most_jobs)
+        )
+        self.pool = self._open.enter_context(Pool(plans, self._host_error))
+
+    def _host_error(self, job: Job, text: str) -> list[Verdict]:
+        return failed_verdicts(job, "host_error", "build", text, self.config.judging, self.config.backend)
+
+    def begin(self) -> Judgement:
+        """Judge the answers of one step."""
+        assert self.pool is not None
+        return Judgement(self.pool, self.config)
+
+
+@dataclass
+class Judgement:
+    """Candidates go in while others are decoded; `finish` waits for what is still missing."""
+
+    pool: Pool
+    config: RewardConfig
+    host_errors: int = 0
+    began: float | None = None
+    ended: float | None = None
+    _by_text: dict[tuple[str, str], list[Answer]] = field(default_factory=dict)
+    _waiting: dict[tuple[str, int], tuple[Job, int, list[Answer]]] = field(default_factory=dict)
+    """(problem, number of the job) -> job, times that it was tried, answers that wait for it."""
+    _numbers: int = 0
+
+    def __post_init__(self) -> None:
+        self._feed = Feed()
+        self._verdicts: queue.Queue[list[Verdict] | BaseException | None] = queue.Queue()
+        self._thread = threading.Thread(target=self._collect, name="verdicts", daemon=True)
+        self._thread.start()
+
+    def _collect(self) -> None:
+        try:
+            for verdicts in self.pool.stream(self._feed):
+                self._verdicts.put(verdicts)
+            self._verdicts.put(None)
+        except BaseException as error:  # noqa: BLE001  raised again where the verdicts are taken
+            self._verdicts.put(error)
+
+    def submit(self, answer: Answer) -> None:
+        """Hand one candidate over, unless the same text is there already; returns at once."""
+        if answer.candidate.code is None:
+            return
+        self.began = self.began or time.perf_counter()
+        key = (answer.asked.problem.pytorch_code, answer.candidate.code)
+        if key in self._by_text:
+            first = self._by_text[key]
+            answer.verdict = first[0].verdict
+            first.append(answer)
+        else:
+            self._by_text[key] = [answer]
+            problem = answer.asked.problem
+            job = Job(
+                problem_id=problem.id,
+                problem_code=problem.pytorch_code,
+                sample=self._numbers,
+                code=answer.candidate.code,
+            )
+            self._numbers += 1
+            self._waiting[problem.id, job.sample] = (job, 0, self._by_text[key])
+            self._feed.put(job)
+        self.take()
+
+    def take(self, timeout_s: float | None = None) -> bool:
+        """Absorb the verdicts that are there; with `timeout_s` wait for one. False: none came in time."""
+        came = False
+        while True:
+            try:
+                message = self._verdicts.get(block=timeout_s is not None and not came, timeout=timeout_s)
+            except queue.Empty:
+                return came
+            if isinstance(message, BaseException):
+                raise message
+            if message is None:
+                return True
+            came = True
+            self._absorb(message[0])
+
+    def _absorb(self, verdict: Verdict) -> None:
+        job, tried, answers = self._waiting.pop((verdict.problem_id, verdict.sample))
+        if verdict.status == "host_error":
+            self.host_errors += 1
+            if tried < self.config.retries:
+                self._waiting[job.problem_id, job.sample] = (job, tried + 1, answers)
+                self._feed.put(job.model_copy())
+                return
+        for answer in answers:
+            answer.verdict = verdict
+        self.ended = time.perf_counter()
+
+    def finish(self) -> bool:
+        """Wait for the verdicts that are missing. False: the verifier fell silent; what is missing stays without."""
+        while self._waiting:
+            if not self.take(self.config.silence_s):
+                return False
+        self._feed.close()
+        self._thread.join()
+        return True
+
+
+def roll_out(
+    decoder: Decoder,
+    verifier: Verifier,
+    asked: Sequence[Asked],
+    *,
+    step: int,
+    seed: int,
+    new_tokens: int,
+    to_text: Callable[[Sequence[int]], str],
+    on_answer: Callable[[Answer], None] = lambda answer: None,
+) -> Rollout:
+    """Draw all answers and judge them. Raises HarnessError when the verifier cannot work at all."""
+    began = time.perf_counter()
+    requests = [
+        Request(
+            one.problem.prompt,
+            new_tokens,
+            answer_seed(seed, step, one.problem.id, one.group, one.sample),
+            (number, one),
+        )
+        for number, one in enumerate(asked)
+    ]
+    judgement = verifier.begin()
+    found: dict[int, Answer] = {}
+    for completion in decoder.run(requests):
+        number, one = completion.request.key
+        ids = completion.ids[:-1] if completion.finish_reason == "stop" else completion.ids
+        text = to_text(ids)
+        answer = found[number] = Answer(one, completion, text, one.problem.candidate(text))
+        judgement.submit(answer)
+        on_answer(answer)
+    decoded = time.perf_counter()
+    if not judgement.finish():
+        verifier.restart()
+    return Rollout(
+        answers=[found[number] for number in range(len(requests))],
+        host_errors=judgement.host_errors,
+        rollout_s=decoded - began,
+        verify_s=(judgement.ended or decoded) - (judgement.began or decoded),
+        wait_s=time.perf_counter() - decoded,
+    )
