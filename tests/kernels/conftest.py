@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 
@@ -14,3 +16,12 @@ def zygote() -> Iterator[Zygote]:
     """One zygote for all tests of a session: starting it costs an import of torch."""
     with Zygote() as handle:
         yield handle
+
+
+@pytest.fixture(scope="session")
+def build_folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """One build cache for all tests of a run, whichever process they are in: precompiled headers cost a minute."""
+    base = tmp_path_factory.getbasetemp()
+    folder = (base.parent if "PYTEST_XDIST_WORKER" in os.environ else base) / "builds"
+    folder.mkdir(exist_ok=True)
+    return folder

@@ -1,0 +1,262 @@
+"""The builder: PyTorch's verdict and PyTorch's machine code, at less cost; what may be built at all; the cache.
+
+The CUDA tests need nvcc but no GPU: nothing is launched.
+"""
+
+from __future__ import annotations
+
+import subprocess
+from collections.abc import Callable
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+import pytest
+import torch
+from extension_samples import BUILT, REFUSED
+
+from dice.kernels.build import Builder, build_exception, load_extension, request_from_load_inline
+from dice.kernels.compiler import Meter, ToolLimits
+from dice.kernels.extension import BuildResult
+from dice.kernels.precompiled import HIDE_ARCHIVES
+from dice.kernels.stock import build_stock
+from dice.kernels.toolchain_probe import find_cuda_home
+
+needs_nvcc = pytest.mark.skipif(not Path(find_cuda_home() or "", "bin", "nvcc").exists(), reason="needs nvcc")
+CPP: dict[str, Any] = {
+    "cpp_sources": """
+#include <stdexcept>
+torch::Tensor scaled(torch::Tensor x, double a, int64_t b) { return x * a + b; }
+std::vector<torch::Tensor> parts(const torch::Tensor& x, std::vector<int64_t> sizes) { return x.split_with_sizes(sizes); }
+std::tuple<torch::Tensor, int64_t, bool> facts(torch::Tensor x) { return {x.sum(), x.numel(), x.is_contiguous()}; }
+torch::Tensor either(torch::Tensor x, c10::optional<torch::Tensor> y, std::string how) {
+    return y.has_value() && how == "add" ? x + *y : x;
+}
+std::vector<int> flags(std::vector<int> values, bool negate) {
+    for (auto& v : values) v = negate ? -v : v;
+    return values;
+}
+torch::Tensor checked(torch::Tensor x) {
+    TORCH_CHECK(x.dim() == 2, "expected a matrix, got ", x.dim(), " dimensions");
+    return x;
+}
+void raises(int64_t kind) {
+    if (kind == 0) throw std::invalid_argument("zero");
+    if (kind == 1) throw std::out_of_range("one");
+    throw std::runtime_error("more");
+}
+""",
+    "functions": ["scaled", "parts", "facts", "either", "flags", "checked", "raises"],
+}
+
+
+def build(builder: Builder, arguments: dict[str, Any]) -> BuildResult:
+    return builder.build(request_from_load_inline(name="sample", **arguments))
+
+
+@pytest.fixture(scope="module")
+def cpu(build_folder: Path) -> Builder:
+    return Builder(build_folder, "cpu")
+
+
+@pytest.fixture(scope="module")
+def cuda(build_folder: Path) -> Builder:
+    """Fast routes only: what they leave to stock is a compile error that repeats the reason."""
+    return Builder(build_folder, "cuda", arch="9.0", stock_fallback=False)
+
+
+def left_to_stock(result: BuildResult) -> bool:
+    return bool(result.fallbacks) and result.fallbacks[-1] == result.message
+
+
+CALLS: list[tuple[str, tuple[Any, ...]]] = [
+    ("scaled", (torch.arange(6.0), 2.5, 3)),
+    ("scaled", (torch.arange(6), 2, 3)),
+    ("scaled", (torch.arange(6.0), "2", 3)),
+    ("scaled", (torch.arange(6.0),)),
+    ("scaled", (torch.arange(6.0), 2.5, 3.5)),
+    ("parts", (torch.arange(6.0), [1, 2, 3])),
+    ("parts", (torch.arange(6.0), (1, 5))),
+    ("parts", (torch.arange(6.0), [1, 2])),
+    ("facts", (torch.ones(2, 3).t(),)),
+    ("either", (torch.ones(2), None, "add")),
+    ("either", (torch.ones(2), torch.ones(2), "add")),
+    ("either", (torch.ones(2), 3, "add")),
+    ("flags", ([1, -2], True)),
+    ("flags", ([2**40], True)),
+    ("checked", (torch.ones(2, 2),)),
+    ("checked", (torch.ones(2),)),
+    ("raises", (0,)),
+    ("raises", (1,)),
+    ("raises", (2,)),
+]
+
+
+def outcome(function: Callable[..., Any], arguments: tuple[Any, ...]) -> tuple[str, str]:
+    """What a call did, in words that two builds must share."""
+    try:
+        return "returned", repr(function(*arguments))
+    except Exception as error:  # noqa: BLE001  whatever it raises is compared
+        return type(error).__name__, str(error).split("\n")[0]
+
+
+@pytest.fixture(scope="module")
+def stock_module(cpu: Builder, tmp_path_factory: pytest.TempPathFactory) -> ModuleType:
+    """CPP as PyTorch builds it."""
+    work = tmp_path_factory.mktemp("stock")
+    request = request_from_load_inline(name="sample", **CPP)
+    built = build_stock(request, "sample_stock", cpu.toolchain, work, Meter(), ToolLimits(600.0), 1e12, None)
+    path = cpu.cache.put(
+        "stock", BuildResult(status="built", key="stock", route="stock"), built.path, _facts("sample_stock")
+    )
+    module = load_extension(path.path or "", "sample_stock")
+    assert isinstance(module, ModuleType)
+    return module
+
+
+def _facts(module: str) -> dict[str, Any]:
+    return {"module": module, "table": False, "libraries": []}
+
+
+def test_bindings_behave_as_pybind11s(cpu: Builder, stock_module: ModuleType) -> None:
+    result = build(cpu, CPP)
+    assert result.status == "built", result.message
+    ours = load_extension(result.path or "", "sample")
+    for name, arguments in CALLS:
+        assert outcome(getattr(ours, name), arguments) == outcome(getattr(stock_module, name), arguments), (
+            name,
+            arguments,
+        )
+    assert {name for name in dir(ours) if not name.startswith("_")} == set(CPP["functions"])
+
+
+def test_a_failed_build_raises_what_pytorch_raises(cpu: Builder) -> None:
+    result = build(cpu, {"cpp_sources": "int f( {", "functions": ["f"]})
+    assert result.status == "compile_error"
+    error = build_exception(result, "mine")
+    assert isinstance(error, RuntimeError)
+    assert str(error).startswith("Error building extension 'mine': ")
+
+
+@pytest.mark.parametrize(
+    "more",
+    [
+        {"extra_cflags": ["-O2; touch /tmp/x"]},
+        {"extra_cflags": ["-fplugin=/tmp/evil.so"]},
+        {"extra_cflags": ["-wrapper", "/tmp/evil"]},
+        {"extra_ldflags": ["-Wl,-rpath,$(id)"]},
+        {"cpp_sources": '#include "/etc/passwd"\nint f() { return 0; }', "functions": ["f"]},
+        {"cpp_sources": '#include "../../../../etc/passwd"\nint f() { return 0; }', "functions": ["f"]},
+    ],
+)
+def test_what_would_act_on_the_machine_is_refused_unbuilt(cpu: Builder, more: dict[str, Any]) -> None:
+    result = build(cpu, {"cpp_sources": "int f() { return 0; }", "functions": ["f"]} | more)
+    assert (result.status, result.route, result.cpu_seconds) == ("compile_error", "refused", 0.0)
+
+
+def test_the_key_follows_the_sources_and_not_the_name(cpu: Builder) -> None:
+    def key(name: str, **arguments: Any) -> str:
+        return cpu.key(
+            request_from_load_inline(name=name, **({"cpp_sources": "int f();", "functions": ["f"]} | arguments))
+        )
+
+    assert key("a") == key("b")
+    assert key("a") != key("a", cpp_sources="int f(); ")
+    assert key("a") != key("a", extra_cflags=["-O3"])
+    library = {"cpp_sources": "TORCH_LIBRARY(TORCH_EXTENSION_NAME, m) {}"}
+    assert key("a", **library) != key("b", **library)
+
+
+def exported(path: Path) -> set[str]:
+    text = subprocess.run(["nm", "-D", "--defined-only", path], capture_output=True, text=True, check=True).stdout
+    return {line.split()[-1].split("@")[0] for line in text.splitlines()}
+
+
+def test_a_library_taken_from_an_archive_serves_nobody_else(cpu: Builder, tmp_path: Path) -> None:
+    """Where g++ has libstdc++ only as an archive, cuDNN's calls must not end in our copy of it."""
+    (tmp_path / "a.cpp").write_text('#include <iostream>\nvoid hello(long v) { std::cout << v << "x"; }\n')
+    subprocess.run([cpu.toolchain.cxx, "-fPIC", "-c", "a.cpp"], cwd=tmp_path, check=True)
+    stream_insertion = "_ZNSo9_M_insertIlEERSoT_"
+    for flags, visible in (((), True), ((HIDE_ARCHIVES,), False)):
+        command = [cpu.toolchain.cxx, "-shared", "-static-libstdc++", *flags, "a.o", "-o", "a.so"]
+        subprocess.run(command, cwd=tmp_path, check=True)
+        assert (stream_insertion in exported(tmp_path / "a.so")) == visible
+        assert "_Z5hellol" in exported(tmp_path / "a.so")
+    linked = cpu.precompiled.link(
+        ["a.o"], "b.so", tmp_path, Meter(), ToolLimits(60.0), deadline=None, flags=["-static-libstdc++"]
+    )
+    assert linked.ok, linked.output
+    assert stream_insertion not in exported(tmp_path / "b.so")
+    assert stream_insertion not in exported(cpu.precompiled.support_library())
+
+
+# A selection: benchmarks/build_cost.py builds hundreds.
+FAST = (
+    "plain",
+    "AT_DISPATCH with Half",
+    "dynamic shared memory",
+    "kernel in a namespace",
+    "overloaded kernels",
+    "launch inside a macro",
+    "wrapper in C++",
+    "PYBIND11_MODULE by hand",
+    "several sources",
+)
+LEFT = ("thrust on the host side", "managed variable")
+REFUSED_FAST = (
+    "undeclared name in device code",
+    "missing semicolon",
+    "kernel called like a function",
+    "one configuration value",
+    "shared variable on the host",
+    "device function called on the host",
+    "too much shared memory",
+    "unknown library",
+)
+
+
+@needs_nvcc
+@pytest.mark.parametrize("name", FAST)
+def test_cuda_sources_build_without_stock(cuda: Builder, name: str) -> None:
+    result = build(cuda, BUILT[name])
+    assert (result.status, result.route) == ("built", "split"), (result.message, result.fallbacks)
+    assert result.counts_launches
+    assert {"dice_launch_table", "dice_launch_reset", "dice_launch_enable"} <= exported(Path(result.path or ""))
+
+
+@needs_nvcc
+@pytest.mark.parametrize("name", LEFT)
+def test_what_only_nvcc_can_compile_is_left_to_stock_by_name(cuda: Builder, name: str) -> None:
+    result = build(cuda, BUILT[name])
+    assert left_to_stock(result)
+    assert "thrust" in result.message or "managed" in result.message
+
+
+@needs_nvcc
+@pytest.mark.parametrize("name", REFUSED_FAST)
+def test_errors_that_stock_would_find_too_are_found_without_it(cuda: Builder, name: str) -> None:
+    result = build(cuda, REFUSED[name])
+    assert result.status == "compile_error"
+    assert not left_to_stock(result)
+    assert "error" in result.message or "cannot find" in result.message
+
+
+@needs_nvcc
+@pytest.mark.slow
+@pytest.mark.parametrize("name", ["template kernel, explicit type and value", "constant memory"])
+def test_the_machine_code_is_stocks(build_folder: Path, name: str) -> None:
+    builder = Builder(build_folder / "audited", "cuda", arch="9.0", audit_share=1.0)
+    result = build(builder, BUILT[name])
+    assert (result.status, result.route) == ("built", "split")
+    (finding,) = builder.audit.findings
+    assert not finding.differences
+    assert finding.kernels == finding.identical_kernels > 0
+
+
+@needs_nvcc
+@pytest.mark.slow
+@pytest.mark.parametrize("name", ["function that names a kernel", "undeclared name in device code"])
+def test_stock_refuses_what_we_refuse(build_folder: Path, name: str) -> None:
+    builder = Builder(build_folder / "audited", "cuda", arch="9.0", audit_share=1.0)
+    assert build(builder, REFUSED[name]).status == "compile_error"
+    assert [finding.differences for finding in builder.audit.findings] == [()]

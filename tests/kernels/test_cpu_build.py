@@ -1,0 +1,333 @@
+"""The CPU back end: CUDA sources compiled by g++ compute what PyTorch computes, and say what they cannot do."""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Callable
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+import pytest
+import torch
+import torch.nn.functional as F
+from extension_samples import BUILT, REFUSED
+
+from dice.kernels.build import Builder, load_extension, read_launches, request_from_load_inline, reset_launches
+from dice.kernels.cpu_race import Turn, prove_race
+from dice.kernels.cpu_runtime import CpuRuntime
+from dice.kernels.extension import BuildResult
+
+FIXTURES = Path(__file__).with_name("cpu_fixtures")
+_FUNCTION = re.compile(r"^((?:torch::Tensor|std::vector<[\w:]+>|void|int64_t) (\w+)\([^)]*\)) *\{", re.MULTILINE)
+Load = Callable[[str], ModuleType]
+
+
+@pytest.fixture(scope="session")
+def builder(build_folder: Path) -> Builder:
+    return Builder(build_folder, "cpu")
+
+
+def build(builder: Builder, arguments: dict[str, Any], **more: Any) -> BuildResult:
+    return builder.build(request_from_load_inline(name="sample", **arguments), **more)
+
+
+@pytest.fixture(scope="session")
+def load(builder: Builder) -> Load:
+    """The module of a file in cpu_fixtures, all of its functions bound."""
+
+    def module(name: str) -> ModuleType:
+        source = (FIXTURES / f"{name}.cu").read_text()
+        found = [match.groups() for match in _FUNCTION.finditer(source)]
+        prototypes = "".join(f"{prototype};\n" for prototype, _ in found)
+        arguments = {"cpp_sources": prototypes, "cuda_sources": source, "functions": [name for _, name in found]}
+        result = build(builder, arguments)
+        assert result.status == "built", result.message
+        loaded = load_extension(result.path or "", name)
+        assert isinstance(loaded, ModuleType)
+        return loaded
+
+    return module
+
+
+@pytest.fixture(scope="session")
+def execution(load: Load) -> ModuleType:
+    return load("execution")
+
+
+@pytest.fixture(scope="session")
+def warps(load: Load) -> ModuleType:
+    return load("warps")
+
+
+@pytest.fixture(scope="session")
+def libraries(load: Load) -> ModuleType:
+    return load("libraries")
+
+
+@pytest.fixture(scope="session")
+def numerics(load: Load) -> ModuleType:
+    return load("numerics")
+
+
+def close(left: torch.Tensor, right: torch.Tensor, tolerance: float = 1e-4) -> None:
+    torch.testing.assert_close(left.double(), right.double(), atol=tolerance, rtol=tolerance)
+
+
+def test_indices_of_threads_and_blocks(execution: ModuleType) -> None:
+    nx, ny, nz = 11, 7, 5
+    blocks = (nx + 7) // 8 + (ny + 3) // 4 + (nz + 1) // 2
+    x, y, z = torch.arange(nx), torch.arange(ny)[:, None], torch.arange(nz)[:, None, None]
+    assert torch.equal(execution.indices(nx, ny, nz).long(), x + 100 * y + 10000 * z + 1000000 * blocks)
+    assert torch.equal(execution.arch(300).long(), torch.arange(300))
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
+def test_a_tiled_product_with_barriers_in_a_loop(execution: ModuleType, dtype: torch.dtype) -> None:
+    a, b = torch.randn(37, 50, dtype=dtype), torch.randn(50, 29, dtype=dtype)
+    close(execution.matmul(a, b), a @ b)
+
+
+def test_dynamic_shared_memory_of_several_types(execution: ModuleType) -> None:
+    x = torch.randn(5, 1000)
+    close(execution.row_sum(x), x.sum(1))
+    for dtype in (torch.float32, torch.float64, torch.int32, torch.half, torch.bfloat16, torch.uint8):
+        values = torch.arange(50).to(dtype)
+        assert torch.equal(execution.reversed(values), values.flip(0))
+
+
+def test_constant_memory_and_device_variables(execution: ModuleType) -> None:
+    x = torch.randn(1000)
+    before = execution.calls() if execution.polynomial(x, [0.0]) is not None else 0
+    close(
+        execution.polynomial(x, [1.0, 2.0, 3.0]), 1 + 2 * x + 3 * x * x + 3 + torch.tensor([1.0, 2, 4, 8]).repeat(250)
+    )
+    assert execution.calls() == before + 1
+
+
+def test_every_way_to_launch_and_its_count(execution: ModuleType) -> None:
+    reset_launches()
+    rows = execution.launches().view(12, 4)
+    assert rows[:, 0].tolist() == [1.0, 2.0, 0.5, 9.0, -1.0, 10.0, 18.0, -9.0, -2.5, 0.0, 2.0, 20.0]
+    counts = {name: count for name, count in read_launches().items() if count}
+    assert counts == {"put": 2, "put_c": 3, "put_default": 1, "put_n": 2, "put_twice": 4}
+
+
+def test_launches_that_a_gpu_refuses_are_refused(execution: ModuleType) -> None:
+    invalid_configuration, invalid_value = 9, 1
+    expected = [*[invalid_configuration] * 7, invalid_value, 0, 0, 1, invalid_value, 1, 0]
+    assert execution.refusals() == expected
+
+
+def test_the_runtime_calls_that_candidates_make(execution: ModuleType) -> None:
+    x = torch.randn(64)
+    expected = x.clone()
+    expected[:32] = 0
+    assert torch.equal(execution.runtime_api(x), expected)
+
+
+def test_lambdas_functors_packs_and_accessors(execution: ModuleType) -> None:
+    x = torch.randn(300)
+    close(execution.applied(x, 1.5), 3 * (x + 1.5))
+    assert execution.packed_sum().tolist() == [6.5, 6.5]
+    rows = torch.randn(6, 20)
+    close(execution.accessed(rows), rows * torch.tensor([1.0, 2, 3, 4]).repeat(5))
+
+
+@pytest.mark.parametrize(
+    ("name", "arguments", "what"),
+    [
+        ("asserted", (torch.ones(10), 12), "device-side assert.*index in range"),
+        ("asserted", (-torch.ones(10), 10), "__trap"),
+        ("deadlocked", (torch.zeros(32, dtype=torch.int32),), "deadlock"),
+    ],
+)
+def test_faults_are_errors_that_stay(execution: ModuleType, name: str, arguments: tuple[Any, ...], what: str) -> None:
+    runtime = CpuRuntime.loaded()
+    assert runtime is not None
+    try:
+        with pytest.raises(RuntimeError, match=what):
+            getattr(execution, name)(*arguments)
+        with pytest.raises(RuntimeError, match="by an earlier launch"):
+            execution.packed_sum()
+    finally:
+        runtime.reset_errors()
+    assert execution.packed_sum().tolist() == [6.5, 6.5]
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.int64, torch.half])
+def test_shuffles(warps: ModuleType, dtype: torch.dtype) -> None:
+    lane, first = torch.arange(64) % 32, torch.arange(64) // 32 * 32
+    x = torch.randperm(64).to(dtype)
+
+    def segment(source: Callable[[torch.Tensor, int], torch.Tensor], width: int) -> torch.Tensor:
+        return x[first + lane // width * width + source(lane % width, width)]
+
+    expected = [
+        x[first + 5],
+        x[first + torch.where(lane >= 3, lane - 3, lane)],
+        x[first + torch.where(lane + 4 < 32, lane + 4, lane)],
+        x[first + (lane ^ 9)],
+        segment(lambda i, _: 0 * i + 2, 8),
+        segment(lambda i, _: torch.where(i >= 2, i - 2, i), 16),
+        segment(lambda i, w: torch.where(i + 1 < w, i + 1, i), 4),
+        segment(lambda i, _: i ^ 1, 2),
+    ]
+    assert torch.equal(warps.shuffles(x), torch.stack(expected))
+
+
+def test_reductions_by_warps_atomics_and_locks(warps: ModuleType) -> None:
+    x = torch.randn(7, 200)
+    close(warps.softmax(x), x.softmax(1))
+    values = torch.randn(10000)
+    for _ in range(2):  # its counter starts again
+        close(warps.last_block_sum(values).reshape(()), values.sum(), 1e-3)
+    counts = torch.randint(0, 9, (32,), dtype=torch.int32)
+    assert torch.equal(warps.volatile_scan(counts).long(), counts.cumsum(0))
+    assert int(warps.locked_count(10).flatten()[0]) > 0
+
+
+def test_cooperative_groups(warps: ModuleType) -> None:
+    x = torch.arange(200.0)
+    given, reversed_ = warps.grid_sync(x)
+    assert torch.equal(reversed_, (2 * torch.arange(200.0)).flip(0))
+    assert torch.equal(given, reversed_ + 1)
+    values = torch.randn(64)
+    close(warps.groups(values)[0].view(2, 32)[:, 0], values.view(2, 32).sum(1))
+    with pytest.raises(RuntimeError, match="cooperative"):
+        warps.grid_sync_plain(values)
+    runtime = CpuRuntime.loaded()
+    assert runtime is not None
+    runtime.reset_errors()
+
+
+def test_mathematical_functions(numerics: ModuleType) -> None:
+    x = torch.randn(200) * 2
+    ours, v, p = numerics.floats(x), x.double(), x.double().abs() + 0.1
+    special = torch.special
+    expected = {
+        0: v.exp(),
+        1: p.log(),
+        2: p.rsqrt(),
+        4: v.clamp(0, 1),
+        5: special.erf(v) + special.erfc(v) + special.erfinv(v.tanh() * 0.99),
+        7: p**1.5 + 2 * p**2,
+        9: torch.sin(math.pi * v) + torch.cos(math.pi * v),
+        14: 10 ** (v * 0.1) + 2**v + v.expm1() + p.log1p() + p.log2() * 2 + p.log10() + 1,
+    }
+    for row, values in expected.items():
+        close(ours[row], values, 3e-5)
+    for dtype, tolerance in ((torch.float32, 1e-5), (torch.half, 2e-2), (torch.bfloat16, 2e-2)):
+        values = torch.randn(1000).to(dtype)
+        close(numerics.gelu(values), F.gelu(values.float()), tolerance)
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64, torch.half])
+@pytest.mark.parametrize("transposed", [False, True])
+def test_cublas(libraries: ModuleType, dtype: torch.dtype, transposed: bool) -> None:
+    a, b, c = torch.randn(7, 5).to(dtype), torch.randn(5, 6).to(dtype), torch.randn(7, 6).to(dtype)
+    left, right = (a.t().contiguous(), b.t().contiguous()) if transposed else (a, b)
+    ours = libraries.gemm(left, right, transposed, transposed, 1.5, 0.25, c)
+    close(ours, 1.5 * (a.double() @ b.double()) + 0.25 * c.double(), 2e-2 if dtype == torch.half else 1e-5)
+
+
+def test_cublaslt_cudnn_and_wmma(libraries: ModuleType) -> None:
+    x, w, bias = torch.randn(8, 16), torch.randn(12, 16), torch.randn(12)
+    for activation, expected in enumerate((F.linear(x, w, bias), F.linear(x, w, bias).relu())):
+        close(libraries.linear(x, w, bias, activation), expected)
+    image, kernel = torch.randn(2, 4, 9, 11), torch.randn(6, 2, 3, 3)
+    close(libraries.convolution(image, kernel, 1, 2, 2), F.conv2d(image, kernel, None, 2, 1, 1, 2))
+    scale, shift, mean, variance = torch.randn(4), torch.randn(4), torch.randn(4), torch.rand(4) + 0.5
+    outputs = libraries.neural(image, scale, shift, mean, variance)
+    close(outputs[1], image.softmax(1))
+    close(outputs[2], F.batch_norm(image, mean, variance, scale, shift))
+    a, b = torch.randn(32, 48).half(), torch.randn(16, 48).half()
+    close(libraries.tensor_cores(a, b), 2 * (a.float() @ b.float().t()), 1e-2)
+
+
+def test_cub_and_thrust(libraries: ModuleType) -> None:
+    rows, values = torch.randn(5, 100), torch.randn(1000)
+    sums, scans, *_ = libraries.cub_blocks(rows)
+    close(sums, rows.sum(1))
+    close(scans, rows.cumsum(1))
+    outputs = libraries.device_algorithms(values)
+    close(outputs[1], values.cumsum(0), 1e-3)
+    assert torch.equal(outputs[2], values.sort(descending=True)[0])
+
+
+# One source per group: what a few of the samples for the CUDA routes do here.
+@pytest.mark.parametrize("name", ["plain", "PYBIND11_MODULE by hand", "device lambda", "managed variable"])
+def test_samples_build_and_run(builder: Builder, name: str) -> None:
+    result = build(builder, BUILT[name])
+    if result.status == "unsupported_on_cpu":
+        assert result.message.startswith("unsupported_on_cpu: ")
+        return
+    assert result.status == "built", result.message
+    module = load_extension(result.path or "", "sample")
+    assert isinstance(module, ModuleType)
+    x = torch.randn(8)
+    assert module.run(x).shape == x.shape
+
+
+@pytest.mark.parametrize("name", ["function that is not declared", "missing semicolon", "unknown header"])
+def test_what_does_not_compile_is_the_candidates_error(builder: Builder, name: str) -> None:
+    result = build(builder, REFUSED[name])
+    assert (result.status, result.route) == ("compile_error", "split")
+    assert "error" in result.message
+
+
+def test_what_the_cpu_lacks_is_named(builder: Builder) -> None:
+    source = BUILT["plain"]["cuda_sources"].replace("{\n    auto", "{\n    cufftHandle plan;\n    auto")
+    result = build(builder, BUILT["plain"] | {"cuda_sources": source})
+    assert (result.status, result.message) == ("unsupported_on_cpu", "unsupported_on_cpu: cufftHandle")
+
+
+def test_a_cached_build_says_what_it_did_cost(build_folder: Path, builder: Builder) -> None:
+    first = build(builder, BUILT["plain"])
+    second = build(Builder(build_folder, "cpu"), BUILT["plain"])
+    assert second.cached
+    assert second.cpu_seconds == first.cpu_seconds > 0
+    assert (second.key, second.route) == (first.key, "cpu")
+
+
+RACE = """
+#include <torch/extension.h>
+__global__ void neighbours(const float* x, float* y) {
+    __shared__ float s[64];
+    s[threadIdx.x] = x[threadIdx.x];
+    __syncthreads();
+    float other = s[63 - threadIdx.x];
+    BARRIER
+    s[threadIdx.x] = other;
+    __syncthreads();
+    y[threadIdx.x] = s[threadIdx.x];
+}
+torch::Tensor run(torch::Tensor x) {
+    auto y = torch::empty_like(x);
+    neighbours<<<1, 64>>>(x.data_ptr<float>(), y.data_ptr<float>());
+    return y;
+}
+"""
+
+
+@pytest.mark.parametrize(("barrier", "racy"), [("", True), ("__syncthreads();", False)])
+def test_a_race_is_proven_by_the_order_of_threads(builder: Builder, barrier: str, racy: bool) -> None:
+    source = RACE.replace("BARRIER", barrier)
+    result = build(builder, BUILT["plain"] | {"cuda_sources": source})
+    module = load_extension(result.path or "", "sample")
+    runtime = CpuRuntime.loaded()
+    assert isinstance(module, ModuleType)
+    assert runtime is not None
+    x = torch.randn(64)
+
+    def forward(turn: Turn) -> torch.Tensor:
+        runtime.set_order(turn.order, turn.seed, turn.kernel)
+        return module.run(x)
+
+    try:
+        race = prove_race(forward, ["neighbours"], torch.equal)
+    finally:
+        runtime.set_order(Turn().order)
+    assert (race is not None) == racy
+    assert race is None or "data race in kernel neighbours" in race.message
