@@ -174,6 +174,8 @@ class Pool:
             arrived, fed = feed.take()
             left += len(arrived)
             queues["build" if has_builders else "execute"].extend(arrived)
+            if not left and not fed:
+                return
             for worker in self._workers:
                 queue = queues[worker.plan.role]
                 if worker.ready and worker.job is None and queue:

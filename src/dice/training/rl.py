@@ -308,7 +308,7 @@ class RlRun:
         config = self.config
         watch, out = Stopwatch(), Path(config.out)
         start = self.resume(latest_or_refuse(out / "checkpoints", self.identity))
-        history = History(out, step=start, tensorboard=config.tensorboard, row_type=RlRow) if self.rank == 0 else None
+        history = History(out, RlRow, step=start, tensorboard=config.tensorboard) if self.rank == 0 else None
         done, last, slowest, began = start, None, 0.0, time.perf_counter()
         most = config.rollout.samples * -(-config.rollout.problems_per_step // self.world)
         local_world = int(os.environ.get("LOCAL_WORLD_SIZE", self.world))
