@@ -232,6 +232,12 @@ class Trainer:
             task=config.task,
             on_long=config.on_long,
         )
+        longest = max(samples, key=lambda sample: len(sample.ids))  # positions start anew with each sample of a pack
+        if len(longest.ids) > geometry.max_position_embeddings:
+            raise DiceError(
+                f"pair '{longest.id}' has {len(longest.ids)} tokens, and the model has "
+                f"{geometry.max_position_embeddings} positions; lower the window and set on_long to drop."
+            )
         self.samples = len(samples)
         self.plan = Plan(samples, config)
         if self.device.type == "cuda":
@@ -456,10 +462,6 @@ def _geometry_and_tokenizer(config: SftConfig) -> tuple[ModelConfig, CodeTokeniz
         geometry = ModelConfig(vocab_size=-(-tokenizer.size // 64) * 64, **values)
     if tokenizer.size > geometry.vocab_size:
         raise DiceError(f"{place}: {tokenizer.size} tokens do not fit the model's {geometry.vocab_size}.")
-    if config.window > geometry.max_position_embeddings:
-        raise DiceError(
-            f"the window of {config.window} exceeds the model's {geometry.max_position_embeddings} positions."
-        )
     return dataclasses.replace(
         geometry,
         model_type="sdar" if diffusion else "qwen3",
