@@ -247,5 +247,5 @@ def test_the_window_may_exceed_the_positions_but_no_sample_may(data, tmp_path):
     assert len(run(data, tmp_path / "wide", window=40_000, packs_per_step=1, max_steps=1)) == 1
     long = Pair(id="long", pytorch_code=REFERENCE.format(op="+", n=1), cuda_code="#é~" * 20_000, source="test")
     write_jsonl(tmp_path / "long.jsonl", [long])
-    with pytest.raises(DiceError, match="pair 'long' has .* tokens, and the model has 32768 positions"):
+    with pytest.raises(DiceError, match=r"pair 'long' has .* tokens, and the model has 32768 positions"):
         run(data, tmp_path / "long", pairs=[str(tmp_path / "long.jsonl")], window=200_000)
