@@ -3,19 +3,25 @@ PYTHON ?= python3
 VENV ?= .venv
 BIN := $(VENV)/bin
 
-.PHONY: test test-all check format setup
+.PHONY: table1 test test-all check format setup
 
 setup: $(VENV)/.ready
 
 $(VENV)/.ready: pyproject.toml
 	$(PYTHON) -m venv $(VENV)
 	$(BIN)/pip install --quiet "torch==2.13.0" numpy
-	$(BIN)/pip install --quiet --editable ".[data,dev]"
+	$(BIN)/pip install --quiet --editable ".[data,dev,workflow]"
 	touch $@
+
+# The tiny scale from nothing: data, training, kernels, verdicts, table.
+table1: setup
+	PATH="$(abspath $(BIN)):$$PATH" $(BIN)/snakemake --cores all results/table1.csv
+	$(BIN)/dice table --show results/table1.csv
 
 check: setup
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
+	$(BIN)/snakefmt --check Snakefile experiments/rules/*.smk
 	$(BIN)/pyright --pythonpath $(BIN)/python
 
 test: check

@@ -1,7 +1,7 @@
 # The scale's configuration, and the few helpers that all rules share. Everything of substance is in dice.study.
 from dice.errors import DiceError
 from dice.study.code import code_of, stage_code
-from dice.study.config import load_study, merged
+from dice.study.config import check_schema, load_study, merged
 from dice.study.plan import Plan, canonical, load_registry
 from dice.study.workflow import check_command_line, images, overrides_of
 
@@ -14,6 +14,7 @@ def load_plan():
         study = load_study(
             experiments / "config", config.get("scale", "tiny"), overrides_of(config)
         )
+        check_schema(study, experiments / "config" / "study.schema.json")
         return Plan(study, load_registry(experiments))
     except DiceError as error:
         raise WorkflowError(str(error))
@@ -29,9 +30,11 @@ FIGURES = [PLAN.path(f"figure{number}.csv") for number in PLAN.registry.figures]
 def code(stage):
     """Source files of `dice <stage>`, as input of its rule; relative, so that a moved checkout reruns nothing."""
     return [
-        str(Path(path).relative_to(Path.cwd()))
-        if Path(path).is_relative_to(Path.cwd())
-        else path
+        (
+            str(Path(path).relative_to(Path.cwd()))
+            if Path(path).is_relative_to(Path.cwd())
+            else path
+        )
         for path in stage_code(stage)
     ]
 
@@ -48,7 +51,22 @@ def image(kind):
     return IMAGES.get(kind)
 
 
+def present(paths):
+    """Those of a user's files that are there; a rule says what is missing when it runs, not when it is planned."""
+    return [path for path in paths if Path(path).exists()]
+
+
 def evidence_from(stage):
     """Whether the rules of `stage` run here, or their results come from the archive."""
     order = ["scratch", "checkpoints", "generations", "verdicts"]
     return order.index(STUDY.start_from) <= order.index(stage)
+
+
+if {"-n", "--dry-run", "--dryrun"} & set(sys.argv) and STUDY.gpus:
+    hours = PLAN.hours(PLAN.units)
+    print(
+        f"scale {STUDY.scale}, all tables, estimated GPU-hours: {sum(hours.values()):.0f} ("
+        + ", ".join(f"{stage} {value:.0f}" for stage, value in hours.items())
+        + ")",
+        file=sys.stderr,
+    )

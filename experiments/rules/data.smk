@@ -7,9 +7,7 @@ SUPPLIED = [name for name, data in STUDY.datasets.items() if data.stage == "file
 def problems_spec():
     """Configuration of `dice problems`; the mini benchmark is first written at its size."""
     suite = STUDY.suite
-    source = (
-        PLAN.path("data", "benchmark") if suite.source == "mini" else suite.source
-    )
+    source = PLAN.path("data", "benchmark") if suite.source == "mini" else suite.source
     return {
         "source": source,
         "version": suite.version,
@@ -21,7 +19,9 @@ def problems_spec():
 rule mini:
     input:
         code=code("mini"),
-        benchmark=sorted(str(path) for path in Path("experiments/benchmarks/mini").rglob("*.*")),
+        benchmark=sorted(
+            str(path) for path in Path("experiments/benchmarks/mini").rglob("*.*")
+        ),
     output:
         directory(PLAN.path("data", "benchmark")),
     log:
@@ -100,7 +100,12 @@ rule synth:
 
 
 def supplied_data(wildcards):
-    """The user's file."""
+    """The user's file, where it is there: a dry run plans without it."""
+    return present([STUDY.datasets[wildcards.dataset].path])
+
+
+def supplied_path(wildcards):
+    """Where the user's file is expected."""
     return STUDY.datasets[wildcards.dataset].path
 
 
@@ -115,17 +120,21 @@ rule supplied_data:
         dataset=one_of(SUPPLIED),
     container:
         image("cpu")
+    params:
+        path=supplied_path,
     shell:
-        "cp {input:q} {output:q} 2> {log}"
+        """
+        test -f {params.path:q} || {{ echo "{params.path}: no such file; supply it (docs/data.md says where it is published)." | tee {log} >&2; exit 2; }}
+        cp {params.path:q} {output:q} 2>{log}
+        """
 
 
 def curate_inputs(wildcards):
     """Candidates of every source: a data set of the study, or a user's file."""
     sources = STUDY.datasets[wildcards.dataset].sources
     return [
-        PLAN.pairs(place) if place in STUDY.datasets else place
-        for place in sources.values()
-    ]
+        PLAN.pairs(place) for place in sources.values() if place in STUDY.datasets
+    ] + present(place for place in sources.values() if place not in STUDY.datasets)
 
 
 def curate_spec(wildcards):
@@ -153,11 +162,11 @@ rule curate:
         dataset=one_of(CURATED),
     container:
         image("cuda" if STUDY.gpus else "cpu")
+    resources:
+        gpu=PLAN.job_gpus,
     params:
         spec=curate_spec,
         out=PLAN.path("data", "{dataset}"),
-    resources:
-        gpu=PLAN.job_gpus,
     shell:
         "dice lease --gpus {resources.gpu} -- dice curate --quiet --config {params.spec:q} --out {params.out:q} > {log} 2>&1"
 

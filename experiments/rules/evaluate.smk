@@ -25,11 +25,11 @@ if evidence_from("checkpoints"):
             unit=one_of(BASES + DERIVED + RELEASED),
         container:
             image("cuda" if STUDY.gpus else "cpu")
-        params:
-            spec=generate_spec,
         threads: 2
         resources:
             gpu=PLAN.job_gpus,
+        params:
+            spec=generate_spec,
         shell:
             "dice lease --gpus {resources.gpu} -- dice generate --config {params.spec:q} > {log} 2>&1"
 
@@ -87,9 +87,7 @@ def verify_spec(wildcards):
     """Configuration of `dice verify` for a shard."""
     name = f"seed{wildcards.seed}.shard{wildcards.shard}.jsonl"
     spec = PLAN.verify_spec(PLAN.path("generations", wildcards.unit, name))
-    return canonical(
-        merged(spec, {"out": PLAN.path("verdicts", wildcards.unit, name)})
-    )
+    return canonical(merged(spec, {"out": PLAN.path("verdicts", wildcards.unit, name)}))
 
 
 if STUDY.start_from != "verdicts":
@@ -122,11 +120,11 @@ if STUDY.start_from != "verdicts":
             PLAN.path("logs", "verify-{unit}-{seed}-{shard}.log"),
         container:
             image("cuda" if STUDY.gpus else "cpu")
-        params:
-            spec=verify_spec,
         threads: 2
         resources:
             gpu=PLAN.job_gpus,
+        params:
+            spec=verify_spec,
         shell:
             "dice lease --gpus {resources.gpu} -- dice verify --quiet --config {params.spec:q} > {log} 2>&1"
 

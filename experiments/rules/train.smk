@@ -40,9 +40,16 @@ def checkpoint(wildcards):
     return PLAN.base(wildcards.unit).checkpoint
 
 
+def checkpoint_files(wildcards):
+    """Its files, where they are there."""
+    return sorted(
+        str(path) for path in Path(checkpoint(wildcards)).glob("*") if path.is_file()
+    )
+
+
 rule base:
     input:
-        checkpoint,
+        checkpoint_files,
     output:
         directory(PLAN.path("models", "{unit}")),
     log:
@@ -51,8 +58,13 @@ rule base:
         unit=one_of(GIVEN_BASES if HERE else []),
     container:
         image("cpu")
+    params:
+        checkpoint=checkpoint,
     shell:
-        "cp -r {input:q} {output:q} 2> {log}"
+        """
+        test -f {params.checkpoint:q}/config.json || {{ echo "{params.checkpoint}: no base checkpoint there; train one with --config from_scratch=true." | tee {log} >&2; exit 2; }}
+        cp -r {params.checkpoint:q} {output:q} 2>{log}
+        """
 
 
 def hub_id(wildcards):
@@ -74,11 +86,11 @@ rule fetch:
         PLAN.path("logs", "fetch-{unit}.log"),
     wildcard_constraints:
         unit=one_of(RELEASED + (HUB_BASES if HERE else [])),
+    retries: 3
     container:
         image("cuda")
     params:
         hub=hub_id,
-    retries: 3
     shell:
         "hf download {params.hub} --local-dir {output:q} > {log} 2>&1"
 
@@ -95,12 +107,12 @@ rule sft:
         unit=one_of(TUNED if HERE else []),
     container:
         image("cuda" if STUDY.gpus else "cpu")
-    params:
-        spec=training_spec,
-        state=state,
     threads: 2
     resources:
         gpu=STUDY.gpus,
+    params:
+        spec=training_spec,
+        state=state,
     shell:
         """
         dice lease --gpus {resources.gpu} -- dice sft --config {params.spec:q} >{log} 2>&1
@@ -122,12 +134,12 @@ rule rl:
         unit=one_of(REINFORCED if HERE else []),
     container:
         image("cuda" if STUDY.gpus else "cpu")
-    params:
-        spec=training_spec,
-        state=state,
     threads: 2
     resources:
         gpu=STUDY.gpus,
+    params:
+        spec=training_spec,
+        state=state,
     shell:
         """
         dice lease --gpus {resources.gpu} -- dice rl --config {params.spec:q} >{log} 2>&1

@@ -183,7 +183,7 @@ def draw(config: FigureConfig, rows: list[Row]) -> Any:
     matplotlib.use("Agg")
     import matplotlib.pyplot as plt
 
-    plt.rcParams.update(STYLE)
+    plt.rcParams.update(STYLE)  # pyright: ignore
     if config.kind == "overview":
         figure, (left, right) = plt.subplots(1, 2, figsize=(6.5, 2.8), layout="constrained")
         _scatter(left, rows)

@@ -33,14 +33,15 @@ def numbers(tables: list[str]) -> list[str]:
     r"""A definition for each cell: \dice@table1@DICE-8B@l1_exec."""
     lines = []
     for path in tables:
-        for row in read_csv(path):
+        rows = read_csv(path)
+        for row in rows:
             for metric in (name.removesuffix("_reported") for name in row if name.endswith("_reported")):
                 measured, reported = row[metric], row[f"{metric}_reported"]
                 text = escape(measured) if measured else rf"{escape(reported)}\reportedmark{{}}"
                 lines.append(
                     rf"\expandafter\def\csname dice@{Path(path).stem}@{row['row']}@{metric}\endcsname{{{text}}}"
                 )
-        lines.append(rf"\expandafter\def\csname dice@{Path(path).stem}@scale\endcsname{{{escape(row['scale'])}}}")
+        lines.append(rf"\expandafter\def\csname dice@{Path(path).stem}@scale\endcsname{{{escape(rows[0]['scale'])}}}")
     return lines
 
 

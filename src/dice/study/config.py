@@ -6,6 +6,7 @@ the settings of a stage are checked against that stage's own dataclass.
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, Literal
@@ -13,7 +14,7 @@ from typing import Any, Literal
 import yaml
 from pydantic import Field
 
-from dice.config import parse_config, schema_of, stage_config
+from dice.config import parse_config, schema_of, stage_config, to_spec
 from dice.errors import DiceError
 
 StartFrom = Literal["scratch", "checkpoints", "generations", "verdicts"]
@@ -226,6 +227,16 @@ def check_study(study: Study) -> None:
             raise DiceError(f"datasets.{name}: a data set of stage 'file' needs a path.")
     if study.start_from != "scratch" and study.archive is None:
         raise DiceError(f"start_from is {study.start_from}: name the results folder to start from as `archive`.")
+
+
+def check_schema(study: Study, path: str | Path) -> None:
+    """Validate the settings of every stage against the shipped schema. Raises DiceError with the first that is wrong."""
+    from jsonschema import Draft202012Validator
+
+    schema = json.loads(Path(path).read_text(encoding="utf-8"))
+    for error in Draft202012Validator(schema).iter_errors(to_spec(study)):
+        place = ".".join(str(part) for part in error.absolute_path)
+        raise DiceError(f"experiments/config, scale {study.scale}: '{place}': {error.message}.")
 
 
 def _settings_schema(config_type: type) -> dict[str, Any]:

@@ -347,6 +347,45 @@ class Plan:
             "out": self.path(f"table{number}.csv"),
         }
 
+    def figure_spec(self, number: int) -> dict[str, Any]:
+        """Config of `dice figure`; units that this scale does not have are left out."""
+        figure = self.registry.figures[number]
+        units = [unit for unit in figure.units if self.is_trained(unit)]
+        spec: dict[str, Any] = {
+            "number": number,
+            "title": figure.title,
+            "kind": figure.kind,
+            "scale": self.study.scale,
+            "tables": [self.path(f"table{table}.csv") for table in figure.tables],
+            "out": self.path(f"figure{number}.csv"),
+        }
+        if figure.kind == "overview":
+            spec["histories"] = {unit: f"{self.model(unit)}/history.jsonl" for unit in units}
+        elif figure.kind == "failures":
+            spec["scores"] = {unit: self.score(unit) for unit in units}
+        elif figure.kind == "decoding_order" and units:
+            spec["generations"] = self.path("generations", units[0], f"seed{self.study.seeds[0]}.jsonl")
+        elif figure.kind == "components" and "rl_infilling" in self.study.datasets:
+            spec["pairs"] = self.dataset("rl_infilling")
+        elif figure.kind == "pipeline":
+            named = {"CuKe pairs": "cuke", "infilling problems": "rl_infilling", "end-to-end problems": "rl_end_to_end"}
+            spec["files"] = {box: self.dataset(name) for box, name in named.items() if name in self.study.datasets}
+            spec["files"]["benchmark problems"] = self.path("data", "problems.jsonl")
+        return spec
+
+    def figure_inputs(self, number: int) -> list[str]:
+        """Files that a figure is drawn from; a history stands for the model's folder that holds it."""
+        spec = self.figure_spec(number)
+        inputs = [*spec["tables"], *spec.get("scores", {}).values(), *spec.get("files", {}).values()]
+        inputs += [str(Path(path).parent) for path in spec.get("histories", {}).values()]
+        return inputs + [spec[name] for name in ("generations", "pairs") if name in spec]
+
+    @property
+    def units(self) -> list[str]:
+        """Every unit that some suite table rests on."""
+        units = [unit for number in self.registry.tables for unit in self.table_units(number)]
+        return list(dict.fromkeys(units))
+
     @property
     def job_gpus(self) -> int:
         """GPUs of a job that is not training."""

@@ -1,0 +1,148 @@
+"""Scores: counts against hand-made verdicts, intervals against their definition, refusals."""
+
+from __future__ import annotations
+
+import math
+
+import pytest
+
+from dice.data.problem import Problem
+from dice.errors import DiceError, HarnessError
+from dice.evaluation.failures import GROUP_OF, failure_class
+from dice.evaluation.gather import GatherConfig, gather
+from dice.evaluation.score import ScoreConfig, count, is_hit, rate, score, wilson
+from dice.evaluation.shards import ShardConfig, shard
+from dice.jsonl import read_jsonl, write_jsonl
+from dice.kernels.verdict import Finding, Host, Speedup, Verdict
+
+HOST = Host(gpu=None, driver=None, cuda=None, torch="2", cpu="test", isolation=[])
+
+
+def verdict(problem="level1/1_A", status="correct", functional=None, speedup=None, backend="cuda", **more) -> Verdict:
+    return Verdict(
+        problem_id=problem,
+        sample=0,
+        code_sha256="0",
+        status=status,
+        functional_status=functional or status,
+        stage="done",
+        message="",
+        protocol=more.pop("protocol", "paper"),
+        backend=backend,
+        trials=5,
+        host=HOST,
+        speedup=Speedup(median=speedup, ci_low=more.pop("low", None), ci_high=None) if speedup else None,
+        **more,
+    )
+
+
+def problems(path, names):
+    rows = [
+        Problem(id=name, level=int(name[5]), number=k, name=name.split("_")[1], code="", version="test")
+        for k, name in enumerate(names)
+    ]
+    write_jsonl(path, rows)
+    return str(path)
+
+
+@pytest.mark.parametrize(("hits", "n"), [(0, 10), (3, 10), (50, 100), (100, 100), (1, 1)])
+def test_wilson_ends_solve_the_score_equation(hits, n):
+    z = 1.959963984540054
+    low, high = wilson(hits, n)
+    share = hits / n
+    for end in (low, high):
+        if end not in (0.0, 1.0):
+            assert abs(share - end) == pytest.approx(z * math.sqrt(end * (1 - end) / n), rel=1e-9)
+    assert 0 <= low <= share <= high <= 1
+
+
+def test_fast_is_strict_and_needs_correctness():
+    assert is_hit(verdict(speedup=1.01), "fast1", True)
+    assert not is_hit(verdict(speedup=1.0), "fast1", True)
+    assert not is_hit(verdict(status="wrong_value", speedup=9.0), "fast1", True)
+    assert not is_hit(verdict(speedup=2.0), "fast2", True)
+
+
+def test_strict_protocol_counts_the_lower_end():
+    assert not is_hit(verdict(speedup=1.2, low=0.9, protocol="strict"), "fast1", True)
+    assert is_hit(verdict(speedup=1.2, low=1.1, protocol="strict"), "fast1", True)
+
+
+def test_robust_check_drops_deceptive_answers_only():
+    rows = [verdict(status="deceptive", functional="correct"), verdict("level1/2_B")]
+    levels = {"level1/1_A": 1, "level1/2_B": 1}
+    robust, plain = count([rows], levels)
+    assert robust.robust
+    assert robust.metrics["exec"].value == 0.5
+    assert plain.metrics["exec"].value == 1.0
+
+
+def test_cpu_has_no_speed():
+    (robust, _) = count([[verdict(backend="cpu")]], {"level1/1_A": 1})
+    assert robust.metrics["exec"].value == 1.0
+    assert robust.metrics["fast1"] is None
+
+
+def test_seeds_are_pooled_and_kept_apart():
+    pooled = rate([1, 3], [4, 4])
+    assert (pooled.hits, pooled.n, pooled.by_seed) == (4, 8, [0.25, 0.75])
+
+
+def test_every_status_has_a_group():
+    from typing import get_args
+
+    from dice.kernels.verdict import Status
+
+    assert set(get_args(Status)) == set(GROUP_OF)
+
+
+def test_deceptive_answers_are_named_by_their_finding():
+    finding = Finding(name="never_launched", rule="paper_3", source="dynamic", evidence="0", fatal={"paper": True})
+    assert failure_class(verdict(status="deceptive", deception=[finding])) == "generation failure/never_launched"
+
+
+def test_stage_writes_what_it_counts(tmp_path):
+    names = ["level1/1_A", "level2/1_B"]
+    write_jsonl(tmp_path / "v.jsonl", [verdict(names[0]), verdict(names[1], status="compile_error")])
+    out = tmp_path / "score.json"
+    config = ScoreConfig(
+        verdicts=(str(tmp_path / "v.jsonl"),), problems=problems(tmp_path / "p.jsonl", names), out=str(out)
+    )
+    result = score(config)
+    assert result.level(1).metrics["exec"].value == 1.0
+    assert result.level(2).metrics["exec"].value == 0.0
+    assert result.failures == {"correct/correct": 1, "execution failure/compile_error": 1}
+    assert (tmp_path / "score.json.manifest.json").is_file()
+
+
+def test_a_missing_verdict_is_refused(tmp_path):
+    write_jsonl(tmp_path / "v.jsonl", [verdict("level1/1_A")])
+    place = problems(tmp_path / "p.jsonl", ["level1/1_A", "level1/2_B"])
+    with pytest.raises(DiceError, match="level1/2_B"):
+        score(ScoreConfig(verdicts=(str(tmp_path / "v.jsonl"),), problems=place, out=str(tmp_path / "s.json")))
+
+
+def test_a_host_error_is_never_scored(tmp_path):
+    write_jsonl(tmp_path / "v.jsonl", [verdict("level1/1_A", status="host_error")])
+    place = problems(tmp_path / "p.jsonl", ["level1/1_A"])
+    with pytest.raises(HarnessError, match="host errors"):
+        score(ScoreConfig(verdicts=(str(tmp_path / "v.jsonl"),), problems=place, out=str(tmp_path / "s.json")))
+    assert not (tmp_path / "s.json").exists()
+
+
+def test_shards_are_the_whole_and_gather_sorts(tmp_path):
+    rows = [verdict(f"level1/{k}_A") for k in range(7)]
+    write_jsonl(tmp_path / "all.jsonl", rows)
+    for k in range(3):
+        config = ShardConfig(rows=str(tmp_path / "all.jsonl"), out=str(tmp_path / f"{k}.jsonl"), index=k, of=3)
+        shard(config)
+    shards = tuple(str(tmp_path / f"{k}.jsonl") for k in (2, 0, 1))
+    gathered = gather(GatherConfig(shards=shards, out=str(tmp_path / "out.jsonl")))
+    assert gathered == sorted(rows, key=lambda row: row.problem_id)
+    assert list(read_jsonl(tmp_path / "out.jsonl", Verdict)) == gathered
+
+
+def test_gather_refuses_a_verdict_given_twice(tmp_path):
+    write_jsonl(tmp_path / "a.jsonl", [verdict()])
+    with pytest.raises(DiceError, match="already"):
+        gather(GatherConfig(shards=(str(tmp_path / "a.jsonl"),) * 2, out=str(tmp_path / "out.jsonl")))

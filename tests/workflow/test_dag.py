@@ -1,0 +1,111 @@
+"""The workflow as a workflow: it parses, is formatted and linted, plans the right jobs, and reruns what depends."""
+
+from __future__ import annotations
+
+import os
+import re
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parents[2]
+BIN = Path(sys.executable).parent
+
+
+def snakemake(*arguments: str, folder: Path = ROOT, check: bool = True) -> str:
+    environment = {**os.environ, "PATH": f"{BIN}:{os.environ['PATH']}"}
+    done = subprocess.run(
+        [sys.executable, "-m", "snakemake", "--cores", "2", *arguments],
+        cwd=folder,
+        env=environment,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    text = done.stdout + done.stderr
+    assert not check or done.returncode == 0, text[-3000:]
+    return text
+
+
+@pytest.fixture
+def checkout(tmp_path) -> Path:
+    """A copy of what the workflow reads, so that no result of this checkout is in the way."""
+    for name in ("experiments", "profiles", "paper"):
+        shutil.copytree(ROOT / name, tmp_path / name)
+    shutil.copy(ROOT / "Snakefile", tmp_path)
+    return tmp_path
+
+
+def counts(text: str) -> dict[str, int]:
+    """Job counts of a dry run."""
+    return {name: int(n) for name, n in re.findall(r"^([a-z]\w*) +(\d+)$", text.split("Job stats:")[-1], re.MULTILINE)}
+
+
+def planned(folder: Path, scale: str, *targets: str) -> dict[str, int]:
+    return counts(snakemake("-n", "-q", "rules", "--config", f"scale={scale}", "--", *targets, folder=folder))
+
+
+@pytest.mark.parametrize(
+    ("scale", "table", "expected"),
+    [
+        ("tiny", "results/table1.csv", {"base": 1, "rl": 2, "generate": 3, "verify": 3, "score": 3, "table": 1}),
+        ("smoke", "results/smoke/table1.csv", {"sft": 3, "rl": 2, "generate": 3, "verify": 3, "table": 1}),
+        ("nano", "results/nano/table6.csv", {"rl": 15, "generate": 18, "verify": 18, "table": 1}),
+        ("released", "results/released/table1.csv", {"fetch": 5, "generate": 5, "verify": 20, "table": 1}),
+        ("paper", "results/paper/table1.csv", {"rl": 2, "generate": 15, "verify": 240, "score": 5, "table": 1}),
+    ],
+)
+def test_job_counts(checkout, scale, table, expected):
+    found = planned(checkout, scale, table)
+    assert {name: found.get(name) for name in expected} == expected
+
+
+def test_every_table_and_figure_is_a_target(checkout):
+    found = planned(checkout, "tiny", "tables", "figures")
+    assert (found["table"], found["figure"]) == (12, 6)
+
+
+def test_a_dry_run_at_paper_scale_prints_gpu_hours(checkout):
+    text = snakemake("-n", "-q", "rules", "results/paper/table1.csv", "--config", "scale=paper", folder=checkout)
+    assert re.search(r"estimated GPU-hours: \d+", text)
+
+
+def test_a_misspelt_scale_or_profile_stops_with_one_sentence(checkout):
+    text = snakemake("-n", "--config", "scale=tinny", folder=checkout, check=False)
+    assert "scale 'tinny' is not one of" in text
+    text = snakemake("-n", "--workflow-profile", "profiles/nanno", folder=checkout, check=False)
+    assert "no such profile; profiles/ has" in text
+
+
+def test_lint_and_format():
+    text = snakemake("--lint", check=False)
+    assert "Congratulations" in text, text[-3000:]
+    rules = [str(path) for path in sorted((ROOT / "experiments" / "rules").glob("*.smk"))]
+    subprocess.run([sys.executable, "-m", "snakefmt.snakefmt", "--check", "Snakefile", *rules], cwd=ROOT, check=True)
+
+
+def test_start_from_verdicts_trains_nothing(checkout):
+    archive = checkout / "archive"
+    for unit in ("8B-base", "8B-dice", "8B-qwen3"):
+        place = archive / "verdicts" / unit / "seed0.jsonl"
+        place.parent.mkdir(parents=True)
+        place.write_text("{}\n")
+    settings = ["--config", "start_from=verdicts", f"archive={archive}"]
+    found = counts(snakemake("-n", "-q", "rules", "results/table1.csv", *settings, folder=checkout))
+    assert "rl" not in found
+    assert "generate" not in found
+    assert found["archived_verdicts"] == 3
+
+
+@pytest.mark.slow
+def test_a_real_run_from_nothing_to_a_table(checkout):
+    """Data, base, fine-tuning, answers, verdicts: a table and an ablation; then nothing is left to do."""
+    settings = ["--config", "scale=smoke"]
+    tables = ["results/smoke/table1.csv", "results/smoke/table7.csv"]
+    snakemake(*tables, *settings, folder=checkout)
+    text = (checkout / "results/smoke/table1.csv").read_text()
+    assert text.count(",measured,") == 3
+    assert "Nothing to be done" in snakemake("-n", *tables, *settings, folder=checkout)

@@ -1,0 +1,204 @@
+"""The study as data: configurations, plan, and which code a stage depends on."""
+
+from __future__ import annotations
+
+import csv
+import json
+from pathlib import Path
+
+import pytest
+from jsonschema import Draft202012Validator
+
+from dice.errors import DiceError
+from dice.study.code import code_of, stage_code
+from dice.study.config import load_study, merged, scales, study_schema
+from dice.study.plan import Plan, load_registry
+from dice.study.workflow import check_command_line, images, overrides_of
+
+ROOT = Path(__file__).resolve().parents[2]
+EXPERIMENTS = ROOT / "experiments"
+SCALES = ["nano", "paper", "released", "smoke", "tiny"]
+
+
+def plan(scale: str, **overrides) -> Plan:
+    return Plan(load_study(EXPERIMENTS / "config", scale, overrides), load_registry(EXPERIMENTS))
+
+
+def test_the_scales_are_known():
+    assert scales(EXPERIMENTS / "config") == SCALES
+
+
+@pytest.mark.parametrize("scale", SCALES)
+def test_every_scale_fits_the_schema(scale):
+    study = load_study(EXPERIMENTS / "config", scale)
+    from dice.config import to_spec
+
+    errors = list(Draft202012Validator(study_schema()).iter_errors(to_spec(study)))
+    assert not errors, errors[0].message
+
+
+def test_the_shipped_schema_is_the_generated_one():
+    shipped = json.loads((EXPERIMENTS / "config" / "study.schema.json").read_text())
+    assert shipped == json.loads(json.dumps(study_schema()))
+
+
+def test_a_misspelt_setting_of_a_stage_is_refused_by_the_schema():
+    from dice.config import to_spec
+
+    values = to_spec(load_study(EXPERIMENTS / "config", "tiny"))
+    values["sft"]["learning_rat"] = 1.0
+    assert list(Draft202012Validator(study_schema()).iter_errors(values))
+
+
+def test_a_misspelt_scale_is_one_sentence():
+    with pytest.raises(DiceError, match=r"^scale 'tinny' is not one of nano, paper, released, smoke, tiny\.$"):
+        load_study(EXPERIMENTS / "config", "tinny")
+
+
+def test_a_misspelt_key_is_refused():
+    with pytest.raises(DiceError, match="seedz"):
+        load_study(EXPERIMENTS / "config", "tiny", {"seedz": [1]})
+
+
+def test_a_misspelt_profile_is_one_sentence():
+    with pytest.raises(DiceError, match="no such profile"):
+        check_command_line(["snakemake", "--workflow-profile", "profiles/nanno"], ROOT)
+    check_command_line(["snakemake", "--workflow-profile", "profiles/nano"], ROOT)
+    check_command_line(["snakemake", "--workflow-profile=none"], ROOT)
+
+
+def test_an_unknown_override_is_refused():
+    with pytest.raises(DiceError, match="sclae"):
+        overrides_of({"sclae": "nano"})
+    assert overrides_of({"scale": "nano", "shards": 2}) == {"shards": 2}
+
+
+def test_images_may_be_texts_or_mappings(tmp_path):
+    file = tmp_path / "images.yaml"
+    file.write_text("images:\n  cpu: {uri: docker://a@sha256:1}\n  tex: docker://b@sha256:2\n")
+    assert images(file) == {"cpu": "docker://a@sha256:1", "tex": "docker://b@sha256:2"}
+    assert images(tmp_path / "none.yaml") == {}
+
+
+@pytest.mark.parametrize("number", range(1, 13))
+def test_tables_have_the_papers_rows(number):
+    table = load_registry(EXPERIMENTS).tables[number]
+    rows = list(csv.DictReader((EXPERIMENTS / "reported" / f"table{number}.csv").open()))
+    if table.kind == "suite":
+        assert len(table.rows) == len(rows)
+        assert len({row.row for row in table.rows}) == len(rows)
+    elif table.kind == "cost":
+        assert set(table.stages) == {row["stage"] for row in rows}
+
+
+def test_the_paper_scale_trains_every_variant():
+    paper = plan("paper")
+    for number in (4, 5, 6, 7):
+        assert len(paper.table_units(number)) == len(paper.registry.tables[number].rows)
+
+
+def test_tiny_measures_the_small_models_and_reports_the_rest():
+    tiny = plan("tiny")
+    evidence = {row.row: tiny.evidence(row) for row in tiny.registry.tables[1].rows}
+    assert {row: found.unit for row, found in evidence.items() if found.unit} == {
+        "Qwen3-8B": "8B-qwen3",
+        "SDAR-Chat-8B": "8B-base",
+        "DICE-8B": "8B-dice",
+    }
+    assert all(found.reason for found in evidence.values() if found.unit is None)
+
+
+def test_supplied_solutions_become_a_unit():
+    supplied = plan("released", supplied={"CUDA-L1": "solutions.jsonl"})
+    row = next(row for row in supplied.registry.tables[1].rows if row.row == "CUDA-L1")
+    assert supplied.evidence(row).unit == "supplied-CUDA-L1"
+
+
+def test_lineage_runs_from_dice_to_the_base():
+    assert plan("tiny").lineage("8B-dice") == ["8B-dice", "8B-rl1", "8B-sft", "8B-base"]
+
+
+def test_training_specs_are_valid_for_their_stages():
+    from dice.config import parse_config
+    from dice.training.rl_config import RlConfig
+    from dice.training.sft import SftConfig
+
+    for scale in ("tiny", "smoke", "nano", "paper"):
+        one = plan(scale)
+        for name, recipe in one.study.recipes.items():
+            unit = f"8B-{name}"
+            if one.is_trained(unit):
+                kind = {"sft": SftConfig, "rl": RlConfig}[recipe.stage]
+                parse_config(kind, one.training_spec(unit) | {"out": "x"}, f"{scale} {unit}")
+
+
+def test_generation_specs_are_valid():
+    from dice.config import parse_config
+    from dice.evaluation.generate import GenerateConfig
+
+    for scale in SCALES:
+        one = plan(scale)
+        for unit in one.units:
+            if not unit.startswith("supplied-"):
+                parse_config(GenerateConfig, one.generate_spec(unit, 0) | {"out": "x"}, f"{scale} {unit}")
+
+
+def test_a_changed_recipe_has_another_state():
+    assert plan("tiny").state("8B-sft") != plan("tiny", sft={"max_steps": 7}).state("8B-sft")
+
+
+def test_start_from_needs_an_archive():
+    with pytest.raises(DiceError, match="archive"):
+        plan("tiny", start_from="verdicts")
+
+
+def test_hours_follow_the_papers_costs():
+    paper = plan("paper")
+    hours = paper.hours(["8B-dice"])
+    assert (hours["sft"], hours["rl_infilling"], hours["rl"]) == (22.4, 120.0, 960.0)
+
+
+def test_merge_is_deep_and_replaces_lists():
+    assert merged({"a": {"b": 1, "c": [1, 2]}}, {"a": {"c": [3]}}) == {"a": {"b": 1, "c": [3]}}
+
+
+def test_code_is_the_import_closure(tmp_path):
+    package = tmp_path / "dice"
+    (package / "sub").mkdir(parents=True)
+    for name, text in {
+        "__init__.py": "",
+        "a.py": "from dice.sub import b\nfrom typing import TYPE_CHECKING\nif TYPE_CHECKING:\n    import dice.unused\n",
+        "sub/__init__.py": "",
+        "sub/b.py": "def f():\n    from dice import lazy\n",
+        "lazy.py": "",
+        "unused.py": "",
+        "other.py": "import dice.a\n",
+    }.items():
+        (package / name).write_text(text)
+    files = [str(Path(path).relative_to(package)) for path in code_of("dice.a", package)]
+    assert files == ["__init__.py", "a.py", "lazy.py", "sub/__init__.py", "sub/b.py"]
+
+
+def test_stages_depend_on_what_they_import():
+    def names(stage):
+        return {str(Path(path).relative_to(ROOT / "src" / "dice")) for path in stage_code(stage)}
+
+    assert "kernels/sandbox.py" in names("verify")
+    assert "kernels/csrc/extension/launch.cpp" in names("verify")
+    assert "kernels/sandbox.py" not in names("score")
+    assert "evaluation/score.py" not in names("verify")
+    assert "training/losses.py" in names("sft")
+    assert "training/losses.py" not in names("table")
+
+
+def test_the_closure_holds_what_python_really_loads():
+    """Against the interpreter: every dice module that importing the stage loads is in the closure."""
+    import subprocess
+    import sys
+
+    script = (
+        "import sys, dice.evaluation.score\n"
+        "print('\\n'.join(m.__file__ for n, m in sys.modules.items() if n.split('.')[0] == 'dice'))"
+    )
+    loaded = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True).stdout.split()
+    assert set(loaded) <= set(stage_code("score"))
