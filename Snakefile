@@ -15,9 +15,13 @@ min_version("9.19")
 
 
 include: "experiments/rules/common.smk"
+include: "experiments/rules/data_functions.smk"
 include: "experiments/rules/data.smk"
+include: "experiments/rules/train_functions.smk"
 include: "experiments/rules/train.smk"
+include: "experiments/rules/evaluate_functions.smk"
 include: "experiments/rules/evaluate.smk"
+include: "experiments/rules/report_functions.smk"
 include: "experiments/rules/report.smk"
 
 

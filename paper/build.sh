@@ -1,7 +1,7 @@
 #!/bin/sh
-# Build the paper with whatever LaTeX is there: build.sh FOLDER_OF_GENERATED_FILES PDF
+# Build the paper with whatever LaTeX is there: build.sh NUMBERS_TEX PDF
 set -eu
-folder=$(cd "$1" && pwd)
+folder=$(cd "$(dirname "$1")" && pwd)
 pdf=$2
 here=$(cd "$(dirname "$0")" && pwd)
 cp "$here/main.tex" "$here/dice.sty" "$folder/"

@@ -47,8 +47,11 @@ def one_of(names):
 
 
 def image(kind):
-    """Container image of a rule; used only with --software-deployment-method apptainer."""
-    return IMAGES.get(kind)
+    """Container image of a rule; used only with --software-deployment-method apptainer.
+
+    Where containers/images.yaml has none, the name of a local build.
+    """
+    return IMAGES.get(kind, f"docker://localhost/dice-{kind}")
 
 
 def present(paths):

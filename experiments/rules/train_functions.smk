@@ -1,0 +1,64 @@
+# Models: bases, fine-tuned models, reinforcement learning. A run works in an undeclared folder below state/, named by
+# what it does, and resumes there; what it made is copied to models/ when it has ended.
+BASES = [f"{size}-{kind}" for size in STUDY.sizes for kind in ("base", "qwen3")]
+BASES = [unit for unit in BASES if PLAN.is_trained(unit)]
+GIVEN_BASES = [
+    unit for unit in BASES if PLAN.base(unit).checkpoint and not STUDY.from_scratch
+]
+HUB_BASES = [
+    unit
+    for unit in BASES
+    if PLAN.base(unit).hub and not PLAN.base(unit).checkpoint and not STUDY.from_scratch
+]
+SCRATCH = [unit for unit in BASES if unit not in GIVEN_BASES + HUB_BASES]
+DERIVED = [f"{size}-{recipe}" for size in STUDY.sizes for recipe in STUDY.recipes]
+DERIVED = [unit for unit in DERIVED if PLAN.is_trained(unit)]
+TUNED = SCRATCH + [unit for unit in DERIVED if PLAN.recipe(unit).stage == "sft"]
+REINFORCED = [unit for unit in DERIVED if PLAN.recipe(unit).stage == "rl"]
+RELEASED = [f"hub-{name}" for name, entry in PLAN.registry.models.items() if entry.hub]
+HERE = evidence_from("scratch")
+
+
+def training_inputs(wildcards):
+    """The parent's checkpoint and the data."""
+    return PLAN.training_inputs(wildcards.unit)
+
+
+def training_spec(wildcards):
+    """Configuration of the stage, with the folder of its state."""
+    spec = PLAN.training_spec(wildcards.unit)
+    return canonical(merged(spec, {"out": PLAN.state(wildcards.unit)}))
+
+
+def state(wildcards):
+    """Folder of the run's state."""
+    return PLAN.state(wildcards.unit)
+
+
+def checkpoint(wildcards):
+    """Folder of a base model that was given."""
+    return PLAN.base(wildcards.unit).checkpoint
+
+
+def checkpoint_files(wildcards):
+    """Its files, where they are there."""
+    return sorted(
+        str(path) for path in Path(checkpoint(wildcards)).glob("*") if path.is_file()
+    )
+
+
+def hub_id(wildcards):
+    """Repository of a released checkpoint, and its pinned revision or `main`."""
+    unit = wildcards.unit
+    if unit.startswith("hub-"):
+        entry = PLAN.registry.models[unit.removeprefix("hub-")]
+        return f"{entry.hub} --revision {entry.revision or 'main'}"
+    hub = PLAN.base(unit).hub
+    entries = [entry for entry in PLAN.registry.models.values() if entry.hub == hub]
+    revision = (entries[0].revision if entries else None) or "main"
+    return f"{hub} --revision {revision}"
+
+
+def archived(*parts):
+    """A path in the archive of an earlier run."""
+    return str(Path(STUDY.archive or "archive", *parts))
