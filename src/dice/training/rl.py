@@ -318,11 +318,11 @@ class RlRun:
                 tqdm(total=config.steps, initial=start, desc="rl", unit="step", disable=self.rank != 0)
             )
             verifier = Verifier(config.reward, most_jobs=most, gpu=gpu, share=local_world)
-            if start < config.steps:
-                stack.enter_context(verifier)
             for step in range(start + 1, config.steps + 1):
                 if self._out_of_time(time.perf_counter() - began + slowest):
                     break
+                if verifier.pool is None:
+                    stack.enter_context(verifier)
                 try:
                     last = self.step(step, verifier, bar)
                     if history is not None:

@@ -1,0 +1,235 @@
+"""`dice rl` as a whole: real kernels as reward, interruption, and what the world does to a run."""
+
+from __future__ import annotations
+
+import json
+import os
+import resource
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+import torch
+from rl_start import PREFIX, SUFFIX, make_start
+
+from dice.cli import main
+from dice.config import parse_config
+from dice.errors import DiceError, HarnessError
+from dice.jsonl import read_jsonl
+from dice.manifest import manifest_path
+from dice.model.checkpoint import load_model
+from dice.training.rl import RlRun
+from dice.training.rl_config import RlConfig
+from dice.training.rl_history import AnswerRow, RlRow, read_rl_history
+
+CLOCKS = {"seconds", "rollout_s", "verify_s", "wait_s", "update_s", "wait_share"}
+
+
+@pytest.fixture(scope="module")
+def start(tmp_path_factory) -> Path:
+    return make_start(tmp_path_factory.mktemp("start"), steps=500)
+
+
+@pytest.fixture(scope="session")
+def builds(tmp_path_factory) -> Path:
+    """The build cache that the tests of the verifier fill."""
+    base = tmp_path_factory.getbasetemp()
+    folder = (base.parent if "PYTEST_XDIST_WORKER" in os.environ else base) / "builds"
+    folder = Path(os.environ.get("DBG_BUILDS", folder))
+    folder.mkdir(exist_ok=True)
+    return folder
+
+
+def settings(start: Path, out: Path, builds: Path | None = None, **changes) -> dict:
+    problems = [str(start / "problems.jsonl")]
+    values = {
+        "model": str(start / "sft" / "model"),
+        "out": str(out),
+        "phases": [
+            {"task": "infilling", "problems": problems, "steps": 1, "order": "paper"},
+            {"task": "end_to_end", "problems": problems, "steps": 1, "order": "paper"},
+        ],
+        "prompt": {"style": "compact"},
+        "rollout": {"problems_per_step": 2, "samples": 6, "max_new_tokens": 220, "max_batch": 12},
+        "reward": {
+            "backend": "cpu",
+            "judging": {"correctness_trials": 1, "measure_time": False, "seed": 3},
+            "machine": {"jobs": 2, "cache": str(builds) if builds else None},
+        },
+        "objective": {"updates_per_step": 2},
+        "optimizer": {"learning_rate": 1e-3},
+        "device": "cpu",
+        "save_every": 1,
+        "tensorboard": False,
+    }
+    return values | changes
+
+
+def config(*args, **changes) -> RlConfig:
+    return parse_config(RlConfig, settings(*args, **changes), "test")
+
+
+def curve(out: Path) -> list[dict]:
+    return [row.model_dump(exclude=CLOCKS) for row in read_rl_history(out)]
+
+
+def test_two_steps_with_real_kernels_and_a_pause_between(start, builds, tmp_path, capsys):
+    """Infilling, then end to end; stopped after the first step and taken up again; the same as in one go."""
+    one, two = tmp_path / "one", tmp_path / "two"
+    values = settings(start, one, builds, tensorboard=True)
+    (tmp_path / "rl.yaml").write_text(json.dumps(values))
+    command = ["rl", "--config", str(tmp_path / "rl.yaml")]
+    assert main(command) == 0
+    assert "2 steps, reward" in capsys.readouterr().out
+    rows = list(read_rl_history(one))
+    assert [(row.phase, row.samples, row.problems) for row in rows] == [("infilling", 12, 2), ("end_to_end", 12, 2)]
+    for row in rows:
+        assert row.reward is not None
+        assert 0 < row.reward < 1
+        assert set(row.statuses) >= {"correct", "wrong_value"}
+        assert row.left_out == row.host_errors == 0
+        assert row.groups_with_signal > 0
+        assert row.updates == 2
+        assert row.mismatch is not None
+        assert row.mismatch < 1e-4
+    answers = list(read_jsonl(one / "rollouts" / "step-000001.0.jsonl", AnswerRow))
+    assert {answer.reward for answer in answers} == {0.0, 1.0}
+    for answer in answers:
+        assert answer.code is None or (answer.code.startswith(PREFIX) and answer.code.endswith(SUFFIX))
+    before, after = (load_model(path) for path in (values["model"], one / "model"))
+    assert any(not torch.equal(a, b) for a, b in zip(before.parameters(), after.parameters(), strict=True))
+    assert load_model(one / "phases" / "1-infilling").config == before.config
+    manifest = json.loads(manifest_path(one / "model").read_text())
+    assert manifest["extra"]["steps_done"] == 2
+    assert list((one / "tensorboard").iterdir())
+
+    # a pause: the limit is over before the first step of the second call can end
+    assert main([*command, "--out", str(two), "--max-minutes", "0.0001"]) == 0
+    assert "paused after step 0 of 2" in capsys.readouterr().out
+    assert not (two / "model").exists()
+    run = RlRun(config(start, one, builds))
+    first = sorted((one / "checkpoints").glob("step-*"))[0]
+    (two / "checkpoints").mkdir()
+    first.rename(two / "checkpoints" / first.name)
+    assert run.identity == json.loads((two / "checkpoints" / first.name / "checkpoint.json").read_text())["identity"]
+    assert main([*command, "--out", str(two)]) == 0
+    assert curve(two)[-1] == curve(one)[-1]
+
+
+@pytest.mark.slow
+def test_kill_9_anywhere_resumes_to_the_same_curve(start, builds, tmp_path):
+    problems = [str(start / "problems.jsonl")]
+    phases = [{"task": "infilling", "problems": problems, "steps": 2}, {"problems": problems, "steps": 2}]
+    command = [sys.executable, "-m", "dice.cli", "rl", "--config"]
+    for name in ("unbroken", "broken"):
+        values = settings(start, tmp_path / name, builds, phases=phases, optimizer={"learning_rate": 3e-3})
+        (tmp_path / f"{name}.yaml").write_text(json.dumps(values))
+    environment = os.environ | {"OMP_NUM_THREADS": "1"}
+    subprocess.run([*command, tmp_path / "unbroken.yaml"], check=True, env=environment)
+    wanted = curve(tmp_path / "unbroken")
+    assert len(wanted) == 4
+    out = tmp_path / "broken"
+    for moment in range(8):  # before, in and after rollout, verification, update, checkpoint
+        run = subprocess.Popen([*command, tmp_path / "broken.yaml"], env=environment)
+        rows = len(list(read_rl_history(out))) if (out / "history.jsonl").exists() else 0
+        while run.poll() is None:
+            now = (out / "history.jsonl").read_bytes().count(b"\n") if (out / "history.jsonl").exists() else 0
+            if now > rows or moment < 2:
+                break
+            time.sleep(0.01)
+        time.sleep((3.0, 7.0, 0.0, 0.005, 0.02, 0.5, 1.0, 2.0)[moment])
+        run.send_signal(signal.SIGKILL)
+        run.wait()
+    subprocess.run([*command, tmp_path / "broken.yaml"], check=True, env=environment)
+    assert curve(out) == wanted
+    states = [load_model(tmp_path / name / "model").state_dict() for name in ("unbroken", "broken")]
+    assert all(torch.equal(states[0][name], states[1][name]) for name in states[0])
+
+
+def test_a_full_disk_and_a_damaged_checkpoint_are_one_sentence(start, tmp_path):
+    run = RlRun(config(start, tmp_path / "run"))
+    run.save(1)
+    soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (4096, hard))  # no file may grow beyond: writing fails as on a full disk
+    try:
+        with pytest.raises(HarnessError, match=r"checkpoint of step 2 .*step-00000001 is intact"):
+            run.save(2)
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
+    folder = tmp_path / "run" / "checkpoints"
+    assert [path.name for path in folder.iterdir()] == ["step-00000001"]
+    run.save(2)
+    state = folder / "step-00000002" / "state.pt"
+    state.write_bytes(state.read_bytes()[: state.stat().st_size // 2])
+    fresh = RlRun(config(start, tmp_path / "run"))
+    with pytest.raises(DiceError, match="step-00000002: the checkpoint"):
+        fresh.train()
+    assert (folder / "step-00000001" / "state.pt").is_file()
+    (folder / "step-00000002" / "checkpoint.json").write_text("{")
+    with pytest.raises(DiceError, match=r"checkpoint\.json is damaged"):
+        fresh.train()
+
+
+def test_other_settings_do_not_resume(start, tmp_path):
+    RlRun(config(start, tmp_path / "run")).save(1)
+    with pytest.raises(DiceError, match="other settings"):
+        RlRun(config(start, tmp_path / "run", seed=1)).train()
+    assert RlRun(config(start, tmp_path / "run", max_minutes=3)).identity == RlRun(config(start, tmp_path)).identity
+
+
+def test_variants_differ_by_their_phases_alone(start, tmp_path):
+    """Table 6: what each variant asks in each step."""
+    problems = [str(start / "problems.jsonl")]
+    rollout = settings(start, tmp_path)["rollout"] | {"problems_per_step": 1}
+
+    def asked(*phases) -> list[tuple[str, str]]:
+        run = RlRun(config(start, tmp_path, rollout=rollout, phases=list(phases)))
+        steps = range(1, run.config.steps + 1)
+        return [(run.place(step)[1].task, run.asked(step)[0].problem.id) for step in steps]
+
+    middle = {"task": "infilling", "problems": problems, "steps": 2}
+    whole = {"task": "end_to_end", "problems": problems, "steps": 2}
+    assert [task for task, _ in asked(middle, whole)] == ["infilling"] * 2 + ["end_to_end"] * 2
+    assert [task for task, _ in asked(whole | {"steps": 4})] == ["end_to_end"] * 4
+    for order in ("paper", "uniform", "released"):
+        assert {name for _, name in asked(whole | {"order": order})} == {"double", "square"}
+
+
+def test_whole_file_infilling_is_a_switch(start, tmp_path):
+    kept = RlRun(config(start, tmp_path)).asked(1)[0].problem
+    released = {"whole_file_infilling": True}
+    moved = RlRun(config(start, tmp_path, released_behaviour=released)).asked(1)[0].problem
+    assert kept.prefix == PREFIX
+    assert moved.prefix is None
+    assert moved.prompt != kept.prompt  # it asks for the whole file
+
+
+@pytest.mark.parametrize(
+    ("changes", "text"),
+    [
+        ({"rollout": {"max_new_tokens": 10**6}}, "max_prompt_tokens"),
+        ({"rollout": {"max_prompt_tokens": 3}}, "no problem is left"),
+        ({"rollout": {"decoding": {"block_size": 8}}}, "make them equal"),
+        ({"phases": [{"problems": ["missing.jsonl"]}]}, "missing.jsonl"),
+        ({"engine": "zero2", "released_behaviour": {"weights_16bit": True}}, "engine: local"),
+        ({"model": "nowhere"}, "nowhere"),
+    ],
+)
+def test_what_cannot_be_used_is_refused(start, tmp_path, changes, text):
+    with pytest.raises(DiceError, match=text):
+        RlRun(config(start, tmp_path, **changes))
+
+
+def test_two_phases_of_one_name_are_refused(start, tmp_path):
+    phase = {"problems": [str(start / "problems.jsonl")]}
+    with pytest.raises(DiceError, match="give them names"):
+        RlRun(config(start, tmp_path, phases=[phase, phase]))
+    assert RlRun(config(start, tmp_path, phases=[phase, phase | {"name": "again"}])).config.steps == 200
+
+
+def test_history_refuses_what_it_does_not_know():
+    with pytest.raises(ValueError, match="step"):
+        RlRow.model_validate({"surprise": 1})

@@ -1,0 +1,140 @@
+"""Answers and their rewards: what the verifier's faults do, what deception does, which part of an answer counts."""
+
+from __future__ import annotations
+
+import pytest
+import rl_start
+from rl_handlers import host_error, plans, verdict
+
+from dice.data.pair import Pair
+from dice.decoding.decoder import Completion, Request, Trace
+from dice.kernels.job import Job
+from dice.kernels.pool import Pool
+from dice.kernels.verdict import Finding
+from dice.training.rl_config import RewardConfig
+from dice.training.rl_data import Candidate, RlProblem
+from dice.training.rollout import Answer, Asked, Judgement, answer_seed, reward_of
+
+PROBLEM = RlProblem("p", "code", (1, 2), 1)
+JOB = Job(problem_id="p", problem_code="", sample=0, code="x")
+
+
+def answer(code: str | None, sample: int = 0) -> Answer:
+    trace = Trace((5,), (1,), (0.0,))
+    done = Completion(Request((1,), 1), (5,), (1,), (0.0,), 1, 0.0, "stop", trace)
+    return Answer(Asked(PROBLEM, 0, sample), done, "", Candidate(code))
+
+
+def judge(folder, orders, **settings) -> tuple[list[Answer], Judgement, bool]:
+    config = RewardConfig(backend="cpu", **settings)
+    answers = [answer(order, number) for number, order in enumerate(orders)]
+    with Pool(plans(folder), host_error) as pool:
+        judgement = Judgement(pool, config)
+        for one in answers:
+            judgement.submit(one)
+        complete = judgement.finish()
+    for one in answers:
+        one.reward = reward_of(one.verdict, config)
+    return answers, judgement, complete
+
+
+def test_a_fault_of_the_host_is_never_reward_0(tmp_path):
+    orders = ["right", "wrong_value", "host_error once", "host_error always", "die", "bug", "timeout"]
+    answers, judgement, complete = judge(tmp_path, [*orders, "unsupported_on_cpu"])
+    assert complete
+    assert [one.reward for one in answers] == [1, 0, 1, None, None, None, 0, None]
+    assert answers[2].status == "correct"
+    assert answers[3].status == "host_error"
+    assert judgement.host_errors == 1 + 2 + 2 + 2  # each was tried again once
+    assert len(list(tmp_path.glob("tried-3-*"))) == 2
+    config = RewardConfig(backend="cpu")
+    assert reward_of(answers[3].verdict, config, host_error_earns_zero=True) == 0  # as released
+
+
+def test_no_retry_where_none_is_wanted(tmp_path):
+    answers, judgement, _ = judge(tmp_path, ["host_error once"], retries=0)
+    assert answers[0].reward is None
+    assert judgement.host_errors == 1
+
+
+def test_a_silent_verifier_leaves_answers_out(tmp_path):
+    answers, _, complete = judge(tmp_path, ["right", "sleep"], silence_s=4.0)
+    assert not complete
+    assert [one.reward for one in answers] == [1, None]
+    assert answers[1].status == "no_verdict"
+
+
+def test_equal_candidates_are_verified_once(tmp_path):
+    answers, _, _ = judge(tmp_path, ["right", "right", "wrong_value", "right", None])
+    assert [one.reward for one in answers[:4]] == [1, 1, 0, 1]
+    assert answers[4].status == "no_code"
+    assert len(list(tmp_path.glob("tried-*"))) == 2
+
+
+def test_deception_earns_nothing_unless_it_is_allowed():
+    finding = Finding(
+        name="never_launched",
+        rule="paper_3",
+        source="dynamic",
+        evidence="0 launches",
+        fatal={"paper": True, "strict": True},
+    )
+    cheat = verdict(JOB, "deceptive", functional_status="correct", deception=[finding])
+    assert reward_of(cheat, RewardConfig()) == 0
+    assert reward_of(cheat, RewardConfig(deceptive_earns_zero=False)) == 1
+    one = answer("x")
+    one.verdict = cheat
+    assert one.deceptive
+    one.verdict = verdict(JOB, "correct")
+    assert not one.deceptive
+    assert reward_of(one.verdict, RewardConfig()) == 1
+
+
+def infilling() -> tuple[Pair, RlProblem]:
+    pair = rl_start.pair("double")
+    return pair, RlProblem("double", pair.pytorch_code, (1,), 1, pair.prefix, pair.suffix)
+
+
+def test_infilling_verifies_the_assembled_file():
+    pair, problem = infilling()
+    assert problem.candidate(pair.middle or "") == Candidate(pair.cuda_code)
+    fenced = problem.candidate(f"```python\n{pair.middle}\n```")
+    assert fenced == Candidate(pair.cuda_code)
+
+
+def test_an_answer_that_leaves_the_middle_is_cut_or_refused():
+    pair, problem = infilling()
+    rest = "\n\nclass ModelNew(nn.Module):\n    def forward(self, x):\n        return x * 2\n"
+    cut = problem.candidate((pair.middle or "") + rest)
+    assert cut.code == pair.cuda_code  # its own ModelNew is gone, the given one stands
+    assert cut.left_middle
+    whole = problem.candidate(f"```python\n{pair.cuda_code.replace('return module.run(x)', 'return x * 2')}\n```")
+    assert whole.code == pair.cuda_code
+    assert whole.left_middle
+    for text in ("", "I cannot do that.", 'source = """ never closed', "source = open('x').read()"):
+        refused = problem.candidate(text)
+        assert refused.code is None
+        assert refused.reason
+
+
+def test_whole_file_infilling_enforces_nothing():
+    pair, _ = infilling()
+    released = RlProblem("double", pair.pytorch_code, (1,), 1)
+    cheat = pair.cuda_code.replace("return module.run(x)", "return x * 2")
+    found = released.candidate(f"```python\n{cheat}\n```")
+    assert found.code is not None
+    assert "return x * 2" in found.code
+
+
+def test_seeds_are_of_their_own():
+    seeds = {
+        answer_seed(*key) for key in [(0, 1, "a", 0, 0), (1, 1, "a", 0, 0), (0, 2, "a", 0, 0), (0, 1, "b", 0, 0),
+                                       (0, 1, "a", 1, 0), (0, 1, "a", 0, 1)]
+    }  # fmt: skip
+    assert len(seeds) == 6
+    assert answer_seed(0, 1, "a", 0, 0) in seeds
+
+
+@pytest.mark.parametrize("status", ["correct", "wrong_value", "compile_error", "timeout", "runtime_error", "deceptive"])
+def test_every_other_status_is_the_candidates_own(status):
+    assert reward_of(verdict(JOB, status), RewardConfig()) == float(status == "correct")
