@@ -2,6 +2,7 @@
 PYTHON ?= python3
 VENV ?= .venv
 BIN := $(VENV)/bin
+export PATH := $(abspath $(BIN)):$(PATH)
 
 .PHONY: table1 test test-all check format setup
 
@@ -15,7 +16,7 @@ $(VENV)/.ready: pyproject.toml
 
 # The tiny scale from nothing: data, training, kernels, verdicts, table.
 table1: setup
-	PATH="$(abspath $(BIN)):$$PATH" $(BIN)/snakemake --cores all results/table1.csv
+	$(BIN)/snakemake --cores all results/table1.csv
 	$(BIN)/dice table --show results/table1.csv
 
 check: setup
