@@ -4,7 +4,7 @@ VENV ?= .venv
 BIN := $(VENV)/bin
 export PATH := $(abspath $(BIN)):$(PATH)
 
-.PHONY: table1 test test-all check format setup
+.PHONY: table1 smoke test test-all check format setup
 
 setup: $(VENV)/.ready
 
@@ -27,6 +27,11 @@ check: setup
 
 test: check
 	$(BIN)/python -m pytest -q -m "not gpu and not slow" -n 2
+	$(BIN)/python -m pytest -q -m slow tests/workflow
+
+# The workflow for real, from nothing to table 1 and table 7, at a recipe of minutes.
+smoke: setup
+	PATH="$(abspath $(BIN)):$$PATH" $(BIN)/snakemake --cores all results/smoke/table1.csv results/smoke/table7.csv --config scale=smoke
 
 test-all: check
 	$(BIN)/python -m pytest -q -n 2

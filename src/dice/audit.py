@@ -3,8 +3,9 @@
     dice audit results/table1.csv --cell DICE-8B:l1_exec
 
 It walks the manifests that every stage writes: table, score, verdicts, generations, checkpoint, data. A link is
-`verified` when the file's sha256 is the one that the manifest above it wrote down, `changed` when it is another,
-`missing` when the file is gone, and `unverified` when nothing above wrote a hash down (folders, supplied files).
+`verified` when the file's sha256 is the one that the manifest above it (or its own) wrote down, `recorded` when the file
+was temporary and both manifests agree about its hash, `changed` when it is another, `missing` when it is gone, and
+`unverified` when nothing wrote a hash down (folders, supplied files).
 The cell itself is counted again from the verdicts. The exit code is 1 when a link has changed or the recount differs.
 """
 
@@ -58,12 +59,6 @@ def _inputs(manifest: dict[str, Any]) -> Iterator[tuple[str, str | None]]:
             yield value, None
 
 
-def _original(path: str) -> str:
-    """Shards are temporary: their rows are those of the whole file, which is still there."""
-    name, dot, rest = path.partition(".shard")
-    return f"{name}.jsonl" if dot and rest.endswith(".jsonl") else path
-
-
 def chain(path: str, recorded: str | None = None, depth: int = 0, seen: set[str] | None = None) -> Iterator[Link]:
     """The links from `path` down, each file once."""
     seen = set() if seen is None else seen
@@ -88,14 +83,12 @@ def chain(path: str, recorded: str | None = None, depth: int = 0, seen: set[str]
         state = "unverified"
     else:
         digest, state = "", "missing"
+        if manifest and recorded and recorded == manifest["output_sha256"]:
+            digest, state = recorded, "recorded"
     yield Link(depth, path, state, digest or (recorded or ""), stage, detail)
     if manifest:
         for child, child_hash in _inputs(manifest):
-            whole = _original(child)
-            if whole != child and not Path(child).exists():
-                yield from chain(whole, None, depth + 1, seen)
-            else:
-                yield from chain(child, child_hash, depth + 1, seen)
+            yield from chain(child, child_hash, depth + 1, seen)
         weights = manifest["extra"].get("weights") if manifest["stage"] == "generate" else None
         for name, digest in (weights or {}).items():
             yield from chain(str(Path(manifest["spec"]["model"]) / name), digest, depth + 1, seen)
@@ -150,7 +143,7 @@ def audit(table: str, cell: str) -> tuple[list[str], bool]:
     for link in links:
         lines.append(f"{'  ' * link.depth}{link.path}")
         lines.append(f"{'  ' * link.depth}  {link.state}  {link.sha256[:16] or 'folder'}  {link.stage}  {link.detail}")
-    weak = [link for link in links if link.state != "verified"]
+    weak = [link for link in links if link.state not in ("verified", "recorded")]
     good = good and not any(link.state == "changed" for link in links)
     lines.append(f"{len(links) - len(weak)} of {len(links)} links are verified.")
     lines += [f"  {link.state}: {link.path}" for link in weak]

@@ -122,6 +122,10 @@ def test_a_real_run_from_nothing_to_a_table(checkout):
     settings = ["--config", "scale=smoke"]
     tables = ["results/smoke/table1.csv", "results/smoke/table7.csv"]
     snakemake(*tables, *settings, folder=checkout)
-    text = (checkout / "results/smoke/table1.csv").read_text()
-    assert text.count(",measured,") == 3
+    assert (checkout / tables[0]).read_text().count(",measured,") == 3
+    assert (checkout / tables[1]).read_text().count(",measured,") == 4
+    audit = [sys.executable, "-m", "dice.cli", "audit", tables[0], "--cell", "DICE-8B:l1_exec"]
+    done = subprocess.run(audit, cwd=checkout, capture_output=True, text=True, check=True)
+    assert "(the same)" in done.stdout
+    assert "changed" not in done.stdout
     assert "Nothing to be done" in snakemake("-n", *tables, *settings, folder=checkout)

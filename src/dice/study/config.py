@@ -194,7 +194,9 @@ def scales(folder: str | Path) -> list[str]:
 
 
 def load_study(folder: str | Path, scale: str, overrides: Mapping[str, Any] | None = None) -> Study:
-    """The study of `scale`; a scale may build on another one with `extends`. Raises DiceError in one sentence."""
+    """The study of `scale`; a scale may build on another with `extends`, and drop a size of it with null.
+
+    Raises DiceError in one sentence."""
     folder = Path(folder)
     known = scales(folder)
     if scale not in known:
@@ -206,6 +208,7 @@ def load_study(folder: str | Path, scale: str, overrides: Mapping[str, Any] | No
         layers.insert(0, _read(folder / f"{parent}.yaml"))
     values = merged(_read(folder / "common.yaml"), *layers, overrides or {})
     values["scale"] = scale
+    values["sizes"] = {name: size for name, size in values["sizes"].items() if size is not None}
     study = parse_config(Study, values, f"experiments/config, scale {scale}")
     check_study(study)
     return study

@@ -1,0 +1,222 @@
+"""Tables, check, LaTeX, figures, explorer and audit on small hand-made results."""
+
+from __future__ import annotations
+
+import csv
+import json
+from pathlib import Path
+
+import pytest
+
+from dice.audit import audit
+from dice.data.problem import Problem
+from dice.errors import DiceError
+from dice.evaluation.score import ScoreConfig, score
+from dice.jsonl import write_jsonl
+from dice.kernels.verdict import Host, Verdict
+from dice.manifest import Stopwatch, write_manifest
+from dice.report.check import CheckConfig, check, judge
+from dice.report.explorer import ExplorerConfig, explore
+from dice.report.figures import FigureConfig, make_figure
+from dice.report.latex import escape, table_tex
+from dice.report.tables import CostEvidence, RowEvidence, TableConfig, make_table, read_csv
+from dice.report.tex import TexConfig, write_tex
+
+HOST = Host(gpu=None, driver=None, cuda=None, torch="2", cpu="test", isolation=[])
+REPORTED = "model,params,l1_exec,l1_fast1\nDICE,8B,47.0,15.0\nother,8B,1.0,0.0\n"
+
+
+@pytest.fixture
+def place(tmp_path) -> Path:
+    """Two problems, one of them solved, scored on the CPU back end; beside it the paper's table of two rows."""
+    names = ["level1/1_A", "level1/2_B"]
+    problems = [
+        Problem(id=name, level=1, number=k, name=name[-1], code="", version="t") for k, name in enumerate(names)
+    ]
+    write_jsonl(tmp_path / "problems.jsonl", problems)
+    verdicts = [
+        Verdict(
+            problem_id=name, sample=0, code_sha256="0", status=status, functional_status=status, stage="done",
+            message="<b>", protocol="paper", backend="cpu", trials=5, host=HOST,
+        )
+        for name, status in zip(names, ("correct", "wrong_value"), strict=True)
+    ]  # fmt: skip
+    folder = tmp_path / "verdicts" / "8B-dice"
+    write_jsonl(folder / "seed0.jsonl", verdicts)
+    write_manifest(folder / "seed0.jsonl", stage="gather", spec={}, watch=Stopwatch())
+    rows = [{"problem_id": n, "sample": 0, "text": "a", "code": "x < y", "order": [1, 2, 1]} for n in names]
+    write_jsonl(tmp_path / "generations" / "8B-dice" / "seed0.jsonl", rows)
+    score(
+        ScoreConfig(
+            verdicts=(str(folder / "seed0.jsonl"),),
+            problems=str(tmp_path / "problems.jsonl"),
+            out=str(tmp_path / "scores" / "8B-dice.json"),
+        )
+    )
+    (tmp_path / "reported.csv").write_text(REPORTED)
+    return tmp_path
+
+
+def table(place: Path) -> list[dict[str, str]]:
+    return make_table(
+        TableConfig(
+            number=1,
+            title="T",
+            reported=str(place / "reported.csv"),
+            rows=(
+                RowEvidence(row="DICE-8B", score=str(place / "scores" / "8B-dice.json")),
+                RowEvidence(row="other", reason="not here"),
+            ),
+            scale="tiny",
+            out=str(place / "table1.csv"),
+        )
+    )
+
+
+def test_measured_stands_beside_reported_and_never_mixes(place):
+    measured, other = table(place)
+    assert (measured["l1_exec"], measured["l1_exec_reported"]) == ("50.0", "47.0")
+    assert measured["l1_exec_difference"] == "+3.0"
+    assert float(measured["l1_exec_low"]) < 50 < float(measured["l1_exec_high"])
+    assert (measured["status"], measured["n"], measured["seeds"]) == ("measured", "2", "1")
+    assert (other["l1_exec"], other["l1_exec_reported"], other["status"]) == ("", "1.0", "reported")
+    assert other["reason"] == "not here"
+    assert read_csv(place / "table1.csv") == [measured, other]
+
+
+def test_speed_on_the_cpu_is_not_available_and_not_zero(place):
+    measured, _ = table(place)
+    assert measured["l1_fast1"] == measured["l1_fast1_low"] == "n/a"
+    assert measured["l1_fast1_difference"] == ""
+
+
+def test_rows_that_do_not_fit_the_papers_table_are_refused(place):
+    config = TableConfig(
+        number=1,
+        title="T",
+        reported=str(place / "reported.csv"),
+        rows=(RowEvidence(row="a"),),
+        scale="tiny",
+        out="x.csv",
+    )
+    with pytest.raises(DiceError, match="2 rows"):
+        make_table(config)
+
+
+def test_cost_on_a_cpu_is_no_gpu_hours(place):
+    (place / "reported9.csv").write_text("stage,a100_gpu_hours\nsft,22.4\nrl,960\n")
+    manifest = place / "model.manifest.json"
+    manifest.write_text(json.dumps({"gpus": [], "wall_s": 3600.0, "cpu": "c"}))
+    sft, rl = make_table(
+        TableConfig(
+            number=9, title="T", kind="cost", reported=str(place / "reported9.csv"), scale="tiny",
+            stages=(CostEvidence(stage="sft", manifest=str(manifest)),), out=str(place / "table9.csv"),
+        )
+    )  # fmt: skip
+    assert (sft["gpu_hours"], sft["cpu_hours"], sft["gpu_hours_difference"]) == ("n/a", "1.0000", "")
+    assert rl["status"] == "reported"
+
+
+@pytest.mark.parametrize(
+    ("change", "word"),
+    [
+        ({}, "agrees"),
+        ({"l1_exec_reported": "70.0"}, "differs"),
+        ({"scale": "tiny"}, "not comparable"),
+        ({"l1_exec": "n/a"}, "not comparable"),
+        ({"status": "reported", "l1_exec": ""}, "not measured"),
+    ],
+)
+def test_check_says_what_agrees(change, word):
+    row = {"l1_exec": "50.0", "l1_exec_low": "40.0", "l1_exec_high": "60.0", "l1_exec_reported": "47.0"}
+    assert judge(row | {"status": "measured", "scale": "paper"} | change, "l1_exec") == word
+
+
+def test_check_writes_every_cell(place):
+    table(place)
+    cells = check(CheckConfig(tables=(str(place / "table1.csv"),), out=str(place / "check.csv")))
+    assert [cell["result"] for cell in cells] == ["not comparable", "not comparable", "not measured", "not measured"]
+    assert "| table1 | 0 | 0 | 2 | 2 |" in (place / "check.md").read_text()
+
+
+def test_latex_escapes_and_marks():
+    assert escape("a_b & 5 % {x}") == r"a\_b \& 5 \% \{x\}"
+    row = {"row": "r", "l1_exec": "", "l1_exec_reported": "3.0", "status": "reported", "scale": "tiny"}
+    text = table_tex(1, "T", [row])
+    assert r"\reported{3.0}" in text
+    assert r"\measured" not in text
+
+
+def test_numbers_of_the_prose_come_from_the_tables(place):
+    table(place)
+    config = TexConfig(tables=(str(place / "table1.csv"),), figures=(), out=str(place / "numbers.tex"))
+    assert write_tex(config) == 5
+    text = (place / "numbers.tex").read_text()
+    assert r"dice@table1@DICE-8B@l1_exec\endcsname{50.0}" in text
+    assert r"dice@table1@other@l1_exec\endcsname{1.0\reportedmark{}}" in text
+
+
+@pytest.mark.parametrize(
+    ("kind", "extra"),
+    [
+        ("overview", {"tables": ()}),
+        ("decoding_order", {"generations": "generations/8B-dice/seed0.jsonl"}),
+        ("failures", {"scores": {"8B-dice": "scores/8B-dice.json"}}),
+        ("pipeline", {"files": {"problems": "problems.jsonl"}}),
+    ],
+)
+def test_figures_are_csv_pdf_and_png(place, monkeypatch, kind, extra):
+    monkeypatch.chdir(place)
+    make_figure(FigureConfig(number=1, title="F", kind=kind, scale="tiny", out="figure1.csv", **extra))
+    assert (place / "figure1.pdf").read_bytes().startswith(b"%PDF")
+    assert (place / "figure1.png").read_bytes().startswith(b"\x89PNG")
+    assert list(csv.DictReader((place / "figure1.csv").open()))
+
+
+def test_the_gain_of_fine_tuning_is_a_difference_of_rows(place):
+    text = "model,params,sft," + ",".join(f"l{k}_exec,l{k}_exec_reported" for k in (1, 2, 3))
+    (place / "t7.csv").write_text(f"{text}\nS,8B,no,1,2,1,2,1,2\nS,8B,yes,4,3,4,3,4,3\n")
+    config = FigureConfig(
+        number=5, title="F", kind="sft_gain", scale="tiny", tables=(str(place / "t7.csv"),), out=str(place / "f.csv")
+    )
+    rows = make_figure(config)
+    assert {row["status"]: row["y"] for row in rows} == {"measured": "3.00", "reported": "1.00"}
+
+
+def test_the_explorer_escapes_what_models_wrote(place):
+    table(place)
+    pages = explore(
+        ExplorerConfig(
+            tables=(str(place / "table1.csv"),), units=("8B-dice",), results=str(place), out=str(place / "site")
+        )
+    )
+    assert pages == 4
+    page = (place / "site" / "8B-dice" / "0-level1-1_A-0-paper.html").read_text()
+    assert "x &lt; y" in page
+    assert "&lt;b&gt;" in page
+
+
+def test_audit_counts_again_and_finds_a_changed_file(place):
+    table(place)
+    lines, good = audit(str(place / "table1.csv"), "DICE-8B:l1_exec")
+    assert good
+    assert any("the same" in line for line in lines)
+    verdicts = place / "verdicts" / "8B-dice" / "seed0.jsonl"
+    verdicts.write_text(verdicts.read_text().replace('"wrong_value"', '"correct"'))
+    lines, good = audit(str(place / "table1.csv"), "DICE-8B:l1_exec")
+    assert not good
+    assert any("NOT THE SAME" in line for line in lines)
+    assert any(line.strip().startswith("changed") for line in lines)
+
+
+def test_audit_of_a_reported_cell_has_no_chain(place):
+    table(place)
+    lines, good = audit(str(place / "table1.csv"), "other:l1_exec")
+    assert good
+    assert "only the paper's number" in lines[1]
+
+
+def test_audit_refuses_a_cell_that_is_not_there(place):
+    table(place)
+    with pytest.raises(DiceError, match="DICE-8B, other"):
+        audit(str(place / "table1.csv"), "DICE:l1_exec")
