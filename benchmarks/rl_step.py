@@ -13,6 +13,7 @@ GPU-hours = steps x (rollout + update) x (1,024 / answers measured) x GPUs / 3,6
 from __future__ import annotations
 
 import argparse
+import itertools
 import json
 import os
 import subprocess
@@ -161,7 +162,7 @@ def measure(args: argparse.Namespace) -> dict[str, Any]:
         "new_tokens": args.new_tokens,
         "rollout_s": round(rollout_s, 2),
         "update_s": round(update_s, 2),
-        "updates_s": [round(b - a, 2) for a, b in zip(updates, updates[1:], strict=False)],
+        "updates_s": [round(b - a, 2) for a, b in itertools.pairwise(updates)],
         "rollout_tokens_per_s_per_gpu": round(tokens / rollout_s / engine.world, 1),
         "trained_answers": len(trajectories),
         "tokens_per_forward": round(tokens / sum(c.n_forwards for c in completions), 3),
