@@ -37,23 +37,18 @@ def supplied_path(wildcards):
 
 
 def curate_inputs(wildcards):
-    """Candidates of every source: a data set of the study, or a user's file."""
-    sources = STUDY.datasets[wildcards.dataset].sources
-    return [
-        PLAN.pairs(place) for place in sources.values() if place in STUDY.datasets
-    ] + present(place for place in sources.values() if place not in STUDY.datasets)
+    """The benchmark, and candidates of every source: a data set of the study, or a user's file that is there."""
+    places = [
+        source["path"] for source in PLAN.curate_spec(wildcards.dataset)["sources"]
+    ]
+    made = [path for path in places if path.startswith(STUDY.results + "/")]
+    supplied = present(path for path in places if path not in made)
+    return [PLAN.path("data", "problems.jsonl"), *made, *supplied]
 
 
 def curate_spec(wildcards):
     """Configuration of `dice curate`, without `out`."""
-    dataset = STUDY.datasets[wildcards.dataset]
-    sources = {
-        name: [PLAN.pairs(place) if place in STUDY.datasets else place]
-        for name, place in dataset.sources.items()
-    }
-    return canonical(
-        merged({"backend": STUDY.backend, "sources": sources}, dataset.spec)
-    )
+    return canonical(PLAN.curate_spec(wildcards.dataset))
 
 
 def infill_spec(wildcards):

@@ -51,10 +51,11 @@ rule sft:
         gpu=STUDY.gpus,
     params:
         spec=training_spec,
+        launcher=launcher(),
         state=state,
     shell:
         """
-        dice lease --gpus {resources.gpu} -- dice sft --config {params.spec:q} >{log} 2>&1
+        dice lease --gpus {resources.gpu} -- {params.launcher} sft --config {params.spec:q} >{log} 2>&1
         rm -rf {output:q}
         cp -r {params.state}/model {output:q}
         cp {params.state}/history.jsonl {params.state}/model.manifest.json {output:q}
@@ -78,10 +79,11 @@ rule rl:
         gpu=STUDY.gpus,
     params:
         spec=training_spec,
+        launcher=launcher(),
         state=state,
     shell:
         """
-        dice lease --gpus {resources.gpu} -- dice rl --config {params.spec:q} >{log} 2>&1
+        dice lease --gpus {resources.gpu} -- {params.launcher} rl --config {params.spec:q} >{log} 2>&1
         rm -rf {output:q}
         cp -r {params.state}/model {output:q}
         cp {params.state}/history.jsonl {params.state}/model.manifest.json {output:q}

@@ -62,3 +62,10 @@ def hub_id(wildcards):
 def archived(*parts):
     """A path in the archive of an earlier run."""
     return str(Path(STUDY.archive or "archive", *parts))
+
+
+def launcher():
+    """How a training stage is started: one process for each GPU."""
+    if STUDY.gpus > 1:
+        return f"torchrun --standalone --nproc-per-node {STUDY.gpus} -m dice.cli"
+    return "dice"

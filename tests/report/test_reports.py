@@ -117,6 +117,18 @@ def test_cost_on_a_cpu_is_no_gpu_hours(place):
     assert rl["status"] == "reported"
 
 
+def test_the_histogram_is_that_of_the_curation(place):
+    (place / "reported12.csv").write_text("speedup_range,percent\n<1.0,14.0\n>3.0,5.6\n")
+    bins = [{"range": "<1.0", "n": 3, "percent_of_rows": 75.0}, {"range": ">3.0", "n": 1, "percent_of_rows": 25.0}]
+    (place / "report.json").write_text(json.dumps({"speedups": {"pairs": bins}}))
+    common = {"number": 12, "title": "T", "kind": "histogram", "reported": str(place / "reported12.csv")}
+    common |= {"scale": "nano", "out": str(place / "table12.csv"), "reason": "not timed"}
+    slow, fast = make_table(TableConfig(**common, speedups=str(place / "report.json")))
+    assert (slow["percent"], fast["percent"], fast["n"], fast["status"]) == ("75.0", "25.0", "4", "measured")
+    slow, _ = make_table(TableConfig(**common))
+    assert (slow["percent"], slow["status"], slow["reason"]) == ("", "reported", "not timed")
+
+
 @pytest.mark.parametrize(
     ("change", "word"),
     [

@@ -132,6 +132,20 @@ def test_training_specs_are_valid_for_their_stages():
                 parse_config(kind, one.training_spec(unit) | {"out": "x"}, f"{scale} {unit}")
 
 
+def test_data_specs_are_valid():
+    from dice.config import parse_config
+    from dice.data.curate import CurateConfig
+    from dice.data.synthetic.stage import SynthConfig
+
+    for scale in ("tiny", "smoke", "nano", "paper"):
+        one = plan(scale)
+        for name, dataset in one.study.datasets.items():
+            if dataset.stage == "curate":
+                parse_config(CurateConfig, one.curate_spec(name), f"{scale} {name}")
+            elif dataset.stage == "synth":
+                parse_config(SynthConfig, dataset.spec | {"out": "x"}, f"{scale} {name}")
+
+
 def test_generation_specs_are_valid():
     from dice.config import parse_config
     from dice.evaluation.generate import GenerateConfig

@@ -26,8 +26,6 @@ from dice.report.latex import table_tex
 
 METRICS: tuple[Metric, ...] = ("exec", "fast1", "fast2")
 NOT_AVAILABLE = "n/a"
-RANGES = ((0.0, 1.0), (1.0, 1.5), (1.5, 2.0), (2.0, 2.5), (2.5, 3.0), (3.0, float("inf")))
-"""Speed-up ranges of Table 12."""
 
 
 @stage_config
@@ -186,15 +184,17 @@ def cost_rows(config: TableConfig, reported: list[Row]) -> list[Row]:
 
 
 def histogram_rows(config: TableConfig, reported: list[Row]) -> list[Row]:
-    """Table 12: share of the correct pairs in every range of speed-up, from the report of `dice curate`."""
-    shares: list[float | None] = [None] * len(RANGES)
+    """Table 12: share of a source's rows in every range of speed-up, from the report of `dice curate`.
+
+    As the published counts do, rows without a correct program stand in the lowest range.
+    """
+    shares: list[float | None] = [None] * len(reported)
     n = 0
     if config.speedups is not None:
-        report = json.loads(Path(config.speedups).read_text(encoding="utf-8"))
-        counts = list(report["histogram"]["counts"]) if isinstance(report.get("histogram"), dict) else []
-        n = sum(counts)
-        if n and len(counts) == len(RANGES):
-            shares = [count / n for count in counts]
+        by_source = json.loads(Path(config.speedups).read_text(encoding="utf-8"))["speedups"]
+        bins = by_source.get("cudallm") or by_source.get("pairs") or []
+        shares = [one["percent_of_rows"] / 100 for one in bins] or shares
+        n = sum(one["n"] for one in bins)
     rows = []
     for paper, share in zip(reported, shares, strict=True):
         measured = "" if share is None else percent(share)

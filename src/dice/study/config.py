@@ -35,6 +35,18 @@ class Suite:
 
 
 @stage_config
+class PairSource:
+    """One source of a curated set."""
+
+    format: str
+    """Row format (dice.data.sources)."""
+    path: str
+    """A data set of the study, or the user's file."""
+    rule: Settings | None = None
+    """What its pairs must show (dice.data.selection.Rule); None: the paper's rule for the format."""
+
+
+@stage_config
 class Dataset:
     """A set of pairs."""
 
@@ -44,8 +56,8 @@ class Dataset:
     """Settings of the stage."""
     path: str | None = None
     """The user's file, for `file`."""
-    sources: dict[str, str] = Field(default_factory=dict)
-    """For `curate`: source name -> data set or file of its candidates."""
+    sources: tuple[PairSource, ...] = ()
+    """For `curate`, in order of preference."""
     infilling: bool = False
     """Split every pair into prefix, middle and suffix (`dice infill`)."""
 

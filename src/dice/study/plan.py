@@ -249,6 +249,20 @@ class Plan:
             return self.path("data", name, "pairs.jsonl")
         return self.path("data", f"{name}.jsonl")
 
+    def curate_spec(self, name: str) -> dict[str, Any]:
+        """Config of `dice curate` without `out`; nothing of the benchmark may be in a training set."""
+        dataset = self.study.datasets[name]
+        sources = [
+            {
+                "format": source.format,
+                "path": self.pairs(source.path) if source.path in self.study.datasets else source.path,
+                "rule": source.rule,
+            }
+            for source in dataset.sources
+        ]
+        given = {"backend": self.study.backend, "sources": sources, "benchmarks": [self.path("data", "problems.jsonl")]}
+        return merged(given, dataset.spec)
+
     def state(self, unit: str) -> str:
         """Undeclared folder of a training run, keyed by what it does, so that a changed recipe never resumes an old run."""
         return self.path("state", f"{unit}-{spec_hash(self.training_spec(unit))[:12]}")
@@ -319,6 +333,8 @@ class Plan:
         """For a histogram: the report of curation, None where nothing is timed at this scale."""
         name = self.registry.tables[number].dataset
         if name is None or name not in self.study.datasets or self.study.datasets[name].stage != "curate":
+            return None
+        if self.study.backend == "cpu":
             return None
         return self.path("data", name, "report.json")
 
