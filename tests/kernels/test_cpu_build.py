@@ -12,12 +12,16 @@ from typing import Any
 import pytest
 import torch
 import torch.nn.functional as F
+from execution import job
 from extension_samples import BUILT, REFUSED
 
 from dice.kernels.build import Builder, load_extension, read_launches, request_from_load_inline, reset_launches
 from dice.kernels.cpu_race import Turn, prove_race
 from dice.kernels.cpu_runtime import CpuRuntime
 from dice.kernels.extension import BuildResult
+from dice.kernels.grader import Executor
+from dice.kernels.job import Judging
+from dice.kernels.zygote import Zygote
 
 FIXTURES = Path(__file__).with_name("cpu_fixtures")
 _FUNCTION = re.compile(r"^((?:torch::Tensor|std::vector<[\w:]+>|void|int64_t) (\w+)\([^)]*\)) *\{", re.MULTILINE)
@@ -331,3 +335,69 @@ def test_a_race_is_proven_by_the_order_of_threads(builder: Builder, barrier: str
         runtime.set_order(Turn().order)
     assert (race is not None) == racy
     assert race is None or "data race in kernel neighbours" in race.message
+
+
+CANDIDATE = """
+import torch
+from torch.utils.cpp_extension import load_inline
+
+CUDA = '''
+#include <torch/extension.h>
+__global__ void doubled(const float* x, float* y, int n) {
+    int i = blockIdx.x * blockDim.x + threadIdx.x;
+    if (i < n) y[i] = FACTOR * x[i];
+}
+torch::Tensor run(torch::Tensor x) {
+    auto y = torch::empty_like(x);
+    doubled<<<(x.numel() + 63) / 64, 64>>>(x.data_ptr<float>(), y.data_ptr<float>(), x.numel());
+    return y;
+}
+'''
+try:
+    extension = load_inline("doubling", "torch::Tensor run(torch::Tensor x);", CUDA, functions=["run"])
+except RuntimeError:
+    extension = None
+
+
+class ModelNew(torch.nn.Module):
+    def forward(self, x):
+        return x * 2 if extension is None else extension.run(x)
+"""
+DOUBLING = """
+import torch
+
+
+class Model(torch.nn.Module):
+    def forward(self, x):
+        return x * 2
+
+
+def get_inputs():
+    return [torch.randn(4, 100)]
+
+
+def get_init_inputs():
+    return []
+"""
+
+
+@pytest.mark.parametrize(
+    ("factor", "status", "loaded"), [("2", "correct", 1), ("3", "wrong_value", 1), ("undeclared", "deceptive", 0)]
+)
+def test_a_verdict_says_how_its_extension_was_built(builder: Builder, factor: str, status: str, loaded: int) -> None:
+    builder.prepare()
+    judging = Judging(correctness_trials=2, measure_time=False)
+    with (
+        Zygote(visible=builder.visible_folders()) as zygote,
+        Executor(zygote, builder, "cpu", judging=judging) as executor,
+    ):
+        verdict = executor.verify(job(CANDIDATE.replace("FACTOR", factor), problem=DOUBLING))[0]
+    assert verdict.status == status, verdict.message
+    assert verdict.build is not None
+    assert (verdict.build.path, verdict.build.extensions, verdict.build.loaded) == (
+        "cpu" if loaded else "split",
+        1,
+        loaded,
+    )
+    assert verdict.build.cpu_seconds > 0
+    assert status != "correct" or verdict.launches == {"doubled": 1}
