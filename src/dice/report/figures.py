@@ -129,10 +129,11 @@ def gain_rows(config: FigureConfig) -> list[Row]:
             for kind, suffix in (("measured", ""), ("reported", "_reported")):
                 names = [f"l{level}_exec{suffix}" for level in (1, 2, 3)]
                 pairs = [(after[name], before[name]) for name in names]
-                if any(cell in ("", NOT_AVAILABLE) for pair in pairs for cell in pair):
-                    continue
-                gain = sum(float(a) - float(b) for a, b in pairs) / len(pairs)
-                rows.append(_row("gain", model, kind, params, f"{gain:.2f}", config.scale))
+                levels = [pair for pair in pairs if not {"", NOT_AVAILABLE} & set(pair)]
+                if levels:
+                    gain = sum(float(a) - float(b) for a, b in levels) / len(levels)
+                    note = "" if len(levels) == 3 else f"{len(levels)} of 3 levels"
+                    rows.append(_row("gain", model, kind, params, f"{gain:.2f}", config.scale, note))
     return rows
 
 
