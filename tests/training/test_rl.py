@@ -106,17 +106,12 @@ def test_two_steps_with_real_kernels_and_a_pause_between(start, builds, tmp_path
     assert manifest["extra"]["steps_done"] == 2
     assert list((one / "tensorboard").iterdir())
 
-    # a pause: the limit is over before the first step of the second call can end
-    assert main([*command, "--out", str(two), "--max-minutes", "0.0001"]) == 0
-    assert "paused after step 0 of 2" in capsys.readouterr().out
+    # a pause: the limit is over when the first step ends; the same command goes on
+    assert main([*command, "--out", str(two), "--max-minutes", "0.001"]) == 0
+    assert "paused after step 1 of 2" in capsys.readouterr().out
     assert not (two / "model").exists()
-    run = RlRun(config(start, one, builds))
-    first = sorted((one / "checkpoints").glob("step-*"))[0]
-    (two / "checkpoints").mkdir()
-    first.rename(two / "checkpoints" / first.name)
-    assert run.identity == json.loads((two / "checkpoints" / first.name / "checkpoint.json").read_text())["identity"]
     assert main([*command, "--out", str(two)]) == 0
-    assert curve(two)[-1] == curve(one)[-1]
+    assert curve(two) == curve(one)
 
 
 @pytest.mark.slow

@@ -42,13 +42,14 @@ def test_a_fault_of_the_host_is_never_reward_0(tmp_path):
     orders = ["right", "wrong_value", "host_error once", "host_error always", "die", "bug", "timeout"]
     answers, judgement, complete = judge(tmp_path, [*orders, "unsupported_on_cpu"])
     assert complete
-    assert [one.reward for one in answers] == [1, 0, 1, None, None, None, 0, None]
+    assert [one.reward for one in answers] == [1, 0, 1, None, None, None, 0, 0]
     assert answers[2].status == "correct"
     assert answers[3].status == "host_error"
     assert judgement.host_errors == 1 + 2 + 2 + 2  # each was tried again once
     assert len(list(tmp_path.glob("tried-3-*"))) == 2
     config = RewardConfig(backend="cpu")
     assert reward_of(answers[3].verdict, config, host_error_earns_zero=True) == 0  # as released
+    assert reward_of(answers[7].verdict, RewardConfig(backend="cpu", unsupported_earns_zero=False)) is None
 
 
 def test_no_retry_where_none_is_wanted(tmp_path):

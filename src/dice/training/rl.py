@@ -12,10 +12,8 @@ import argparse
 import contextlib
 import dataclasses
 import os
-import shutil
 import time
-from collections import Counter
-from collections.abc import Sequence
+from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
@@ -32,15 +30,19 @@ from dice.jsonl import write_jsonl
 from dice.manifest import Stopwatch, sha256_file, write_manifest
 from dice.model.checkpoint import load_model, read_config, save_state, torch_dtype
 from dice.model.transformer import Transformer, compiled_pointwise
-from dice.training.checkpoints import Checkpoint, latest_checkpoint, save_checkpoint
 from dice.training.engine import TrainingEngine, make_engine
 from dice.training.history import History
-from dice.training.rl_config import RESUMABLE_CHANGES, Phase, RlConfig
+from dice.training.rl_config import RESUMABLE_CHANGES, Phase, RlConfig, check
 from dice.training.rl_data import PhaseData, load_phase
-from dice.training.rl_history import AnswerRow, RlRow
-from dice.training.rl_update import Updater, UpdateReport, compare, learning_rate, trajectory_of
-from dice.training.rollout import Answer, Asked, Rollout, Verifier, reward_of, roll_out
+from dice.training.rl_history import RlRow
+from dice.training.rl_report import answer_fields, answer_row, progress_line
+from dice.training.rl_store import resume, store, what_is_left
+from dice.training.rl_update import Updater, compare, learning_rate, trajectory_of
+from dice.training.rollout import Answer, Asked, Verifier, reward_of, roll_out
 from dice.training.trajectory import PolicyObjective
+
+PATIENCE = timedelta(hours=2)
+"""How long a process waits for the others: one of them may still be waiting for its verdicts."""
 
 
 class RlRun:
@@ -135,7 +137,6 @@ class RlRun:
             dist.broadcast_object_list(found)
         return found[0]
 
-    # one step ---------------------------------------------------------------------------------------------------
     def place(self, step: int) -> tuple[int, Phase, int]:
         """(number of the phase, phase, step within it) of `step` (from 1)."""
         for number, phase in enumerate(self.config.phases):
@@ -215,7 +216,7 @@ class RlRun:
                 )
         if config.save_rollouts:
             path = Path(config.out) / "rollouts" / f"step-{step:06d}.{self.rank}.jsonl"
-            write_jsonl(path, [_answer_row(step, answer) for answer in rollout.answers])
+            write_jsonl(path, [answer_row(step, answer) for answer in rollout.answers])
         answers = self._all(rollout.answers)
         groups: list[list[Answer]] = [[] for _ in range(config.rollout.problems_per_step)]
         for answer in answers:
@@ -234,7 +235,29 @@ class RlRun:
         if self.device.type == "cuda":
             torch.cuda.synchronize(self.device)
         ended = time.perf_counter()
-        return self._row(step, answers, compared.__dict__, rollout, report, ended - before, ended - began)
+        number, phase, inside = self.place(step)
+        schedule = self.schedules[number]
+        levels = [schedule.levels[item] for item in schedule.items(inside)]
+        memory = torch.cuda.max_memory_allocated(self.device) / 2**30 if self.device.type == "cuda" else None
+        return RlRow(
+            step=step,
+            phase=phase.name or phase.task,
+            task=phase.task,
+            step_in_phase=inside,
+            epoch=round(schedule.epoch(inside), 4),
+            level_mean=round(sum(levels) / len(levels), 4),
+            host_errors=int(self.engine.total(torch.tensor(float(rollout.host_errors), device=self.device))),
+            learning_rate=learning_rate(config, 0, max(1, report.updates)),
+            seconds=ended - began,
+            rollout_s=rollout.rollout_s,
+            verify_s=rollout.verify_s,
+            wait_s=rollout.wait_s,
+            update_s=ended - before,
+            wait_share=rollout.wait_s / (ended - began),
+            peak_memory_gib=None if memory is None else round(memory, 2),
+            **answer_fields(answers, compared, len(levels)),
+            **dataclasses.asdict(report),
+        )
 
     def _all(self, mine: list[Answer]) -> list[Answer]:
         """The answers of all processes, in the order of their groups."""
@@ -245,69 +268,13 @@ class RlRun:
         together = [answer for part in found for answer in part or []]
         return sorted(together, key=lambda answer: (answer.asked.group, answer.asked.sample))
 
-    def _row(
-        self,
-        step: int,
-        answers: Sequence[Answer],
-        groups: dict[str, Any],
-        rollout: Rollout,
-        report: UpdateReport,
-        update_s: float,
-        seconds: float,
-    ) -> RlRow:
-        number, phase, inside = self.place(step)
-        schedule = self.schedules[number]
-        levels = [schedule.levels[item] for item in schedule.items(inside)]
-        known = [answer.reward for answer in answers if answer.reward is not None]
-        codes = [(a.asked.problem.id, a.candidate.code) for a in answers if a.candidate.code is not None]
-        found = Counter(
-            name for a in answers if a.verdict is not None for name in {finding.name for finding in a.verdict.deception}
-        )
-        n = len(answers)
-        tokens = sum(len(a.completion.ids) for a in answers)
-        memory = torch.cuda.max_memory_allocated(self.device) / 2**30 if self.device.type == "cuda" else None
-        return RlRow(
-            step=step,
-            phase=phase.name or phase.task,
-            task=phase.task,
-            step_in_phase=inside,
-            epoch=round(schedule.epoch(inside), 4),
-            level_mean=round(sum(levels) / len(levels), 4),
-            problems=len(levels),
-            samples=n,
-            reward=sum(known) / len(known) if known else None,
-            left_out=n - len(known),
-            host_errors=int(self.engine.total(torch.tensor(float(rollout.host_errors), device=self.device))),
-            groups_all_right=groups["all_right"],
-            groups_all_wrong=groups["all_wrong"],
-            groups_with_signal=groups["with_signal"],
-            signal_share=groups["with_signal"] / len(levels),
-            statuses=dict(Counter(answer.status for answer in answers).most_common()),
-            no_code_share=1 - len(codes) / n,
-            left_middle_share=sum(a.candidate.left_middle for a in answers) / n,
-            deception_rate=sum(answer.deceptive for answer in answers) / n,
-            findings=dict(found.most_common()),
-            distinct_share=len(set(codes)) / max(1, len(codes)),
-            response_tokens=tokens / n,
-            cut_off_share=sum(a.completion.finish_reason == "length" for a in answers) / n,
-            tokens_per_forward=tokens / max(1, sum(a.completion.n_forwards for a in answers)),
-            learning_rate=learning_rate(self.config, 0, max(1, report.updates)),
-            **dataclasses.asdict(report),
-            seconds=seconds,
-            rollout_s=rollout.rollout_s,
-            verify_s=rollout.verify_s,
-            wait_s=rollout.wait_s,
-            update_s=update_s,
-            wait_share=rollout.wait_s / seconds,
-            peak_memory_gib=None if memory is None else round(memory, 2),
-        )
-
-    # the run ----------------------------------------------------------------------------------------------------
     def train(self) -> dict[str, Any]:
         """All steps that are left, from the newest checkpoint; returns the run's summary."""
         config = self.config
         watch, out = Stopwatch(), Path(config.out)
-        start = self.resume(latest_or_refuse(out / "checkpoints", self.identity))
+        start = resume(out, self.engine, self.identity)
+        if start and self.sampler is not self.updater.objective.model:
+            self.engine.copy_to(self.sampler)
         history = History(out, RlRow, step=start, tensorboard=config.tensorboard) if self.rank == 0 else None
         done, last, slowest, began = start, None, 0.0, time.perf_counter()
         most = config.rollout.samples * -(-config.rollout.problems_per_step // self.world)
@@ -329,7 +296,7 @@ class RlRun:
                         history.append(last)
                 except OSError as error:
                     raise HarnessError(
-                        f"{out}: step {step} could not be written ({error.strerror}); {_kept(out)}"
+                        f"{out}: step {step} could not be written ({error.strerror}); {what_is_left(out)}"
                     ) from error
                 done, slowest = step, max(slowest, last.seconds) if step > start + 1 else last.seconds
                 bar.update()
@@ -360,34 +327,9 @@ class RlRun:
                 )
         return summary
 
-    def resume(self, checkpoint: Checkpoint | None) -> int:
-        """Load it; returns the steps that are done. Raises DiceError for one that cannot be read."""
-        if checkpoint is None:
-            return 0
-        try:
-            self.engine.load(checkpoint.folder)
-        except (OSError, RuntimeError, ValueError, KeyError, EOFError) as error:
-            others = sorted(path.name for path in checkpoint.folder.parent.glob("step-*") if path != checkpoint.folder)
-            rest = f"delete that folder to go on from {others[-1]}" if others else "delete it to start again"
-            raise DiceError(
-                f"{checkpoint.folder}: the checkpoint is damaged ({' '.join(str(error).split())[:160]}); {rest}."
-            ) from error
-        if self.sampler is not self.updater.objective.model:
-            self.engine.copy_to(self.sampler)
-        return checkpoint.step
-
     def save(self, step: int) -> None:
         """A checkpoint. Raises HarnessError when it cannot be written; earlier ones stay."""
-        folder = Path(self.config.out) / "checkpoints"
-        try:
-            save_checkpoint(folder, self.engine, step, self.identity, keep=self.config.keep_checkpoints)
-        except (OSError, RuntimeError) as error:
-            for partial in folder.glob(".step-*.partial"):
-                shutil.rmtree(partial, ignore_errors=True)
-            reason = error.strerror if isinstance(error, OSError) and error.strerror else str(error).split("\n")[0]
-            raise HarnessError(
-                f"{folder}: the checkpoint of step {step} could not be written ({reason}); {_kept(folder.parent)}"
-            ) from error
+        store(Path(self.config.out), self.engine, step, self.identity, keep=self.config.keep_checkpoints)
 
     def save_model(self, folder: Path) -> None:
         """The policy as a checkpoint folder with its tokenizer."""
@@ -399,7 +341,7 @@ class RlRun:
             save_tokenizer(self.tokenizer, folder)
         except OSError as error:
             raise HarnessError(
-                f"{folder}: the model could not be written ({error.strerror}); {_kept(Path(self.config.out))}"
+                f"{folder}: the model could not be written ({error.strerror}); {what_is_left(Path(self.config.out))}"
             ) from error
 
     def _out_of_time(self, elapsed_s: float) -> bool:
@@ -424,58 +366,6 @@ class RlRun:
         }
 
 
-def check(config: RlConfig) -> None:
-    """Refuse settings that do not go together."""
-    released = config.released_behaviour
-    if config.engine != "local" and (released.reset_optimizer or released.weights_16bit):
-        raise DiceError("released_behaviour.reset_optimizer and weights_16bit need engine: local.")
-    names = [phase.name or phase.task for phase in config.phases]
-    if len(set(names)) < len(names):
-        raise DiceError(f"two phases are called '{max(names, key=names.count)}'; give them names (phases: name).")
-
-
-def latest_or_refuse(folder: Path, identity: str) -> Checkpoint | None:
-    """The newest checkpoint; one sentence for one whose description cannot be read."""
-    try:
-        return latest_checkpoint(folder, identity)
-    except (ValueError, KeyError) as error:
-        raise DiceError(f"{folder}: the newest checkpoint's checkpoint.json is damaged; delete its folder.") from error
-
-
-def _kept(out: Path) -> str:
-    found = sorted(path.name for path in (out / "checkpoints").glob("step-*"))
-    return f"{found[-1]} is intact, run again to go on from it." if found else "there is no checkpoint yet."
-
-
-def _answer_row(step: int, answer: Answer) -> AnswerRow:
-    verdict = answer.verdict
-    return AnswerRow(
-        step=step,
-        problem_id=answer.asked.problem.id,
-        group=answer.asked.group,
-        sample=answer.asked.sample,
-        seed=answer.completion.request.seed,
-        text=answer.text,
-        code=answer.candidate.code,
-        status=answer.status,
-        message=verdict.message if verdict is not None else answer.candidate.reason,
-        reward=answer.reward,
-        findings=sorted({finding.name for finding in verdict.deception}) if verdict is not None else [],
-        n_tokens=len(answer.completion.ids),
-        n_forwards=answer.completion.n_forwards,
-    )
-
-
-def progress_line(row: RlRow) -> str:
-    """One line for people."""
-    reward = "-" if row.reward is None else f"{row.reward:.3f}"
-    learnt = "" if row.loss is None else f", KL {row.kl:.2g}, entropy {row.entropy:.3f}, clipped {row.clip_share:.1%}"
-    return (
-        f"{row.phase}: reward {reward}, signal {row.signal_share:.0%}{learnt}, {row.response_tokens:.0f} tokens, "
-        f"deceptive {row.deception_rate:.1%}, {row.seconds:.0f} s (wait {row.wait_share:.0%})"
-    )
-
-
 def _device(config: RlConfig) -> torch.device:
     if config.device == "cuda" and not torch.cuda.is_available():
         raise DiceError("device is cuda, and PyTorch finds no GPU here.")
@@ -494,7 +384,7 @@ def rl(config: RlConfig) -> dict[str, Any]:
             torch.cuda.set_device(int(os.environ.get("LOCAL_RANK", "0")))
         for name, value in (("MASTER_ADDR", "127.0.0.1"), ("MASTER_PORT", "29513"), ("RANK", "0"), ("WORLD_SIZE", "1")):
             os.environ.setdefault(name, value)
-        dist.init_process_group("nccl" if gpu else "gloo")
+        dist.init_process_group("nccl" if gpu else "gloo", timeout=PATIENCE)
     try:
         return RlRun(config).train()
     finally:

@@ -11,6 +11,7 @@ from dice.data.pair import OnBad
 from dice.data.schedule import Order
 from dice.decoding.block_diffusion import BlockDiffusionConfig
 from dice.decoding.sampling import SamplingConfig
+from dice.errors import DiceError
 from dice.evaluation.prompts import PromptConfig, PromptTask
 from dice.kernels.job import Judging, Limits
 from dice.kernels.verdict import Backend
@@ -78,6 +79,9 @@ class RewardConfig:
     """Workers, GPUs, caches. With several processes each verifies its own answers, by default on its own GPU."""
     deceptive_earns_zero: bool = True
     """A deceptive kernel earns 0 even when its values are right."""
+    unsupported_earns_zero: bool = True
+    """A kernel that the CPU back end cannot run earns 0, so that the policy learns what can be verified; or is left
+    out."""
     retries: int = Field(default=1, ge=0)
     """Times that an answer is verified again after a host error, before it is left out of its group."""
     silence_s: float = Field(default=1800.0, gt=0)
@@ -197,3 +201,13 @@ RESUMABLE_CHANGES = {
     "save_every", "keep_checkpoints", "save_rollouts", "tensorboard",
 }  # fmt: skip
 """Settings that may differ between a run and its resumption: they change no result beyond rounding."""
+
+
+def check(config: RlConfig) -> None:
+    """Refuse settings that do not go together."""
+    released = config.released_behaviour
+    if config.engine != "local" and (released.reset_optimizer or released.weights_16bit):
+        raise DiceError("released_behaviour.reset_optimizer and weights_16bit need engine: local.")
+    names = [phase.name or phase.task for phase in config.phases]
+    if len(set(names)) < len(names):
+        raise DiceError(f"two phases are called '{max(names, key=names.count)}'; give them names (phases: name).")

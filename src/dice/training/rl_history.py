@@ -27,7 +27,7 @@ class RlRow(StepRow):
     reward: float | None
     """Mean over the answers that earned 0 or 1; None where none did."""
     left_out: int
-    """Answers that earned neither (host errors after their retries, no verdict, unsupported on the CPU)."""
+    """Answers that earned neither (host errors after their retries, no verdict)."""
     host_errors: int
     """Verdicts that were host errors, those that a retry mended included."""
     groups_all_right: int

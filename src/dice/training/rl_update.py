@@ -160,7 +160,7 @@ class Updater:
             return UpdateReport(0)
         if released.reset_optimizer:
             assert isinstance(engine, LocalEngine)
-            engine.reset_optimizer()
+            engine.forget()
         plan: list[tuple[float, list[_Batch]]] = []
         for epoch in range(config.objective.epochs):
             order = self.order(len(trajectories), step, epoch)
@@ -184,7 +184,7 @@ class Updater:
             on_update()
         if released.weights_16bit:
             assert isinstance(engine, LocalEngine)
-            engine.round_weights()
+            engine.round_masters(torch.bfloat16)
         table = torch.stack(sums).double()
         if engine.world > 1:
             dist.all_reduce(table)

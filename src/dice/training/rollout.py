@@ -24,9 +24,6 @@ from dice.kernels.workers import cores, workers
 from dice.training.rl_config import RewardConfig
 from dice.training.rl_data import Candidate, RlProblem
 
-UNKNOWN = ("host_error", "unsupported_on_cpu")
-"""Statuses that say nothing about the candidate."""
-
 
 @dataclass(frozen=True)
 class Asked:
@@ -84,8 +81,10 @@ def answer_seed(seed: int, step: int, problem_id: str, group: int, sample: int) 
 
 def reward_of(verdict: Verdict | None, config: RewardConfig, *, host_error_earns_zero: bool = False) -> float | None:
     """1 for a correct kernel, 0 for a wrong one, None where the verifier could not tell."""
-    if verdict is None or verdict.status in UNKNOWN:
+    if verdict is None or verdict.status == "host_error":
         return 0.0 if host_error_earns_zero else None
+    if verdict.status == "unsupported_on_cpu" and not config.unsupported_earns_zero:
+        return None
     status = verdict.status if config.deceptive_earns_zero else verdict.functional_status
     return float(status == "correct")
 
