@@ -21,7 +21,7 @@ from dice.errors import DiceError, HarnessError
 from dice.jsonl import read_jsonl
 from dice.manifest import manifest_path
 from dice.model.checkpoint import load_model
-from dice.training.rl import RlRun
+from dice.training.rl import RlRun, rl
 from dice.training.rl_config import RlConfig
 from dice.training.rl_history import AnswerRow, RlRow, read_rl_history
 
@@ -112,6 +112,19 @@ def test_two_steps_with_real_kernels_and_a_pause_between(start, builds, tmp_path
     assert not (two / "model").exists()
     assert main([*command, "--out", str(two)]) == 0
     assert curve(two) == curve(one)
+
+
+@pytest.mark.gpu
+def test_two_steps_on_a_gpu(start, builds, tmp_path):
+    """CUDA graphs decode with the weights that are trained: trainer and sampler agree after an update as before."""
+    values = settings(start, tmp_path, builds, device="cuda")
+    values["reward"] |= {"backend": "cuda"}
+    values["objective"] |= {"kl_reference": "start_model"}
+    assert rl(parse_config(RlConfig, values, "test"))["steps_done"] == 2
+    for row in read_rl_history(tmp_path):
+        assert row.statuses.get("correct", 0) > 0
+        assert row.left_out == 0
+        assert row.mismatch is None or row.mismatch < 0.05  # bfloat16, other shapes of products
 
 
 @pytest.mark.slow

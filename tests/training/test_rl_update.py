@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import copy
+import dataclasses
+
 import pytest
 import torch
 from test_trajectory import MASK, decode
@@ -65,6 +68,24 @@ def test_an_update_raises_what_was_better_and_the_ratio_starts_at_1():
     assert report.mismatch < 1e-4  # the sampler's own log-probabilities are those of the trainer
     assert report.targets == sum(one.answer for one in trajectories)
     assert report.kl == pytest.approx(0, abs=1e-6)
+
+
+def test_kl_holds_the_policy_at_its_reference():
+    """A large beta pulls back to the model that the run started from; measured from the step's start it does not."""
+    reference = make_model(make_config())
+    moved = make_model(make_config())
+    with torch.no_grad():
+        for number, parameter in enumerate(moved.parameters()):
+            parameter += 0.05 * torch.randn(parameter.shape, generator=torch.Generator().manual_seed(number))
+    trajectories = [dataclasses.replace(one, advantage=0.0) for one in decode(moved)]
+    kl = {}
+    for anchor in (reference, None):
+        updater = updater_of(config_of(beta=1.0, updates_per_step=1), copy.deepcopy(moved))
+        updater.reference = anchor
+        kl[anchor is None] = [updater.update(trajectories, step, lambda: None).kl for step in (1, 2, 3)]
+    assert kl[True][0] == pytest.approx(0, abs=1e-5)
+    assert kl[False][0] > 1e-3
+    assert kl[False][2] < kl[False][0]
 
 
 def test_no_signal_changes_nothing():
