@@ -14,7 +14,9 @@ def load_plan():
         study = load_study(
             experiments / "config", config.get("scale", "tiny"), overrides_of(config)
         )
-        check_schema(study, experiments / "config" / "study.schema.json")
+        check_schema(
+            study, Path(workflow.basedir) / "docs" / "schema" / "study.schema.json"
+        )
         return Plan(study, load_registry(experiments))
     except DiceError as error:
         raise WorkflowError(str(error))

@@ -15,6 +15,7 @@ from pydantic import TypeAdapter
 
 from dice.errors import DiceError
 from dice.jsonl import atomic_writer
+from dice.study.config import study_schema
 
 ROWS = {
     "verdict": "dice.kernels.verdict:Verdict",
@@ -28,8 +29,8 @@ ROWS = {
 
 
 def schemas() -> dict[str, dict[str, Any]]:
-    """Name -> JSON Schema of every published row and configuration type."""
-    found = {}
+    """Name -> JSON Schema of every published row and configuration type, and of a scale's configuration (`study`)."""
+    found = {"study": study_schema()}
     for name, place in ROWS.items():
         module, _, attribute = place.partition(":")
         found[name] = TypeAdapter(getattr(importlib.import_module(module), attribute)).json_schema()

@@ -33,7 +33,7 @@ def snakemake(*arguments: str, folder: Path = ROOT, check: bool = True) -> str:
 @pytest.fixture
 def checkout(tmp_path) -> Path:
     """A copy of what the workflow reads, so that no result of this checkout is in the way."""
-    for name in ("experiments", "profiles", "paper"):
+    for name in ("experiments", "profiles", "paper", "docs/schema"):
         shutil.copytree(ROOT / name, tmp_path / name)
     shutil.copy(ROOT / "Snakefile", tmp_path)
     return tmp_path

@@ -38,8 +38,8 @@ def test_every_scale_fits_the_schema(scale):
 
 
 def test_the_shipped_schema_is_the_generated_one():
-    shipped = json.loads((EXPERIMENTS / "config" / "study.schema.json").read_text())
-    assert shipped == json.loads(json.dumps(study_schema()))
+    shipped = json.loads((ROOT / "docs" / "schema" / "study.schema.json").read_text())
+    assert shipped == json.loads(json.dumps(study_schema())), "run `dice schema` and commit the result"
 
 
 def test_a_misspelt_setting_of_a_stage_is_refused_by_the_schema():

@@ -1,6 +1,6 @@
 """The study's configuration: experiments/config/common.yaml under experiments/config/<scale>.yaml.
 
-The dataclasses say what may stand there; `study_schema` turns them into experiments/config/study.schema.json, in which
+The dataclasses say what may stand there; `study_schema` turns them into docs/schema/study.schema.json, in which
 the settings of a stage are checked against that stage's own dataclass.
 """
 
