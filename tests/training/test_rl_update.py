@@ -13,6 +13,7 @@ from tiny_models import make_config, make_model
 from dice.config import parse_config
 from dice.decoding.decoder import Completion, Request, Trace
 from dice.training.engine import LocalEngine
+from dice.training.losses import target_log_probs
 from dice.training.rl_config import RlConfig
 from dice.training.rl_update import Updater, compare, learning_rate, rows_of, trajectory_of
 from dice.training.trajectory import PolicyObjective, policy_rows
@@ -190,3 +191,14 @@ def test_a_plan_divides_all_answers():
     assert sum(len(batch.rows.rows.targets) for batch in batches) == total
     assert len(batches) > 1
     assert not any(batch.silent for batch in batches)
+
+
+def test_attention_in_one_batch_is_the_same_replay():
+    trajectories = decode(make_model(make_config()), prompts=(3, 8, 13))
+    rows = policy_rows(trajectories, block_size=4, mask_id=MASK).rows
+    with torch.no_grad():
+        alone, beside = (
+            target_log_probs(make_model(make_config()), rows, attention=name, never=MASK)
+            for name in ("auto", "batched")
+        )
+    torch.testing.assert_close(alone, beside, atol=1e-4, rtol=1e-4)
