@@ -27,22 +27,13 @@ from typing import Any
 
 from dice.data.pair import Pair, read_pairs
 from dice.data.synthetic import SyntheticConfig, count_reachable, pairs
+from dice.evaluation.score import wilson
 from dice.jsonl import read_jsonl, write_jsonl
 from dice.kernels.verdict import Verdict
 
 THRESHOLDS = (1.0, 1.5, 2.0, 2.5)
 BINS = (0.0, 0.1, 0.25, 0.5, 0.8, 1.0, 1.25, 1.5, 2.0, 2.5, 3.0, 4.0, 6.0, 10.0, math.inf)
 _NUMBER = re.compile(r"\d+(?:\.\d+)?")
-
-
-def wilson(good: int, n: int, z: float = 1.959964) -> tuple[float, float]:
-    """95 % interval of a share (E. B. Wilson, 1927)."""
-    if n == 0:
-        return (0.0, 1.0)
-    share, square = good / n, z * z
-    centre = (share + square / (2 * n)) / (1 + square / n)
-    half = z / (1 + square / n) * math.sqrt(share * (1 - share) / n + square / (4 * n * n))
-    return (max(0.0, centre - half), min(1.0, centre + half))
 
 
 def rate(n: int, seed: int) -> None:
