@@ -20,11 +20,10 @@ import time
 from pathlib import Path
 from typing import Any
 
-from synthetic_pairs import wilson
-
 from dice.data.pair import Pair
 from dice.data.problem import Problem
 from dice.errors import DiceError
+from dice.evaluation.score import wilson
 from dice.jsonl import read_jsonl, write_jsonl
 from dice.kernels.verdict import Verdict
 from dice.training.rl_history import RlRow, read_rl_history
