@@ -55,10 +55,11 @@ rule sft:
         state=state,
     shell:
         """
-        dice lease --gpus {resources.gpu} -- {params.launcher} sft --config {params.spec:q} >{log} 2>&1
+        state={params.state}-$(dice fingerprint {input:q})
+        dice lease --gpus {resources.gpu} -- {params.launcher} sft --config {params.spec:q} --out "$state" >{log} 2>&1
         rm -rf {output:q}
-        cp -r {params.state}/model {output:q}
-        cp {params.state}/history.jsonl {params.state}/model.manifest.json {output:q}
+        cp -r "$state/model" {output:q}
+        cp "$state/history.jsonl" "$state/model.manifest.json" {output:q}
         """
 
 
@@ -83,10 +84,11 @@ rule rl:
         state=state,
     shell:
         """
-        dice lease --gpus {resources.gpu} -- {params.launcher} rl --config {params.spec:q} >{log} 2>&1
+        state={params.state}-$(dice fingerprint {input:q})
+        dice lease --gpus {resources.gpu} -- {params.launcher} rl --config {params.spec:q} --out "$state" >{log} 2>&1
         rm -rf {output:q}
-        cp -r {params.state}/model {output:q}
-        cp {params.state}/history.jsonl {params.state}/model.manifest.json {output:q}
+        cp -r "$state/model" {output:q}
+        cp "$state/history.jsonl" "$state/model.manifest.json" {output:q}
         """
 
 

@@ -25,13 +25,12 @@ def training_inputs(wildcards):
 
 
 def training_spec(wildcards):
-    """Configuration of the stage, with the folder of its state."""
-    spec = PLAN.training_spec(wildcards.unit)
-    return canonical(merged(spec, {"out": PLAN.state(wildcards.unit)}))
+    """Configuration of the stage; the rule adds the folder of its state."""
+    return canonical(PLAN.training_spec(wildcards.unit))
 
 
 def state(wildcards):
-    """Folder of the run's state."""
+    """Folder of the run's state; the rule adds a digest of its inputs."""
     return PLAN.state(wildcards.unit)
 
 

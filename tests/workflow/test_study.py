@@ -12,6 +12,7 @@ from jsonschema import Draft202012Validator
 from dice.errors import DiceError
 from dice.study.code import code_of, stage_code
 from dice.study.config import load_study, merged, scales, study_schema
+from dice.study.fingerprint import fingerprint
 from dice.study.plan import Plan, load_registry
 from dice.study.workflow import check_command_line, images, overrides_of
 
@@ -159,6 +160,22 @@ def test_generation_specs_are_valid():
 
 def test_a_changed_recipe_has_another_state():
     assert plan("tiny").state("8B-sft") != plan("tiny", sft={"max_steps": 7}).state("8B-sft")
+
+
+def test_the_fingerprint_follows_contents_and_not_times(tmp_path):
+    model = tmp_path / "model"
+    model.mkdir()
+    (model / "weights").write_text("1")
+    (model / "model.manifest.json").write_text("today")
+    (tmp_path / "data").write_text("x")
+    paths = [str(model), str(tmp_path / "data")]
+    first = fingerprint(paths)
+    (model / "model.manifest.json").write_text("tomorrow")
+    assert fingerprint(paths[::-1]) == first
+    (model / "weights").write_text("2")
+    assert fingerprint(paths) != first
+    with pytest.raises(DiceError, match="no such"):
+        fingerprint([str(tmp_path / "none")])
 
 
 def test_start_from_needs_an_archive():
