@@ -6,6 +6,7 @@ fp32 over micro-batches and devices, global-norm clipping, AdamW.
 
 from __future__ import annotations
 
+import os
 import pickle
 from collections.abc import Sequence
 from pathlib import Path
@@ -78,6 +79,15 @@ class TrainingEngine(Protocol):
     def load(self, folder: Path) -> None:
         """The reverse of `save`."""
         ...
+
+
+def training_device(wanted: Literal["auto", "cpu", "cuda"]) -> torch.device:
+    """This process's device. Raises DiceError for a GPU that is not there."""
+    if wanted == "cuda" and not torch.cuda.is_available():
+        raise DiceError("device is cuda, and PyTorch finds no GPU here.")
+    if wanted == "cpu" or not torch.cuda.is_available():
+        return torch.device("cpu")
+    return torch.device("cuda", int(os.environ.get("LOCAL_RANK", "0")))
 
 
 def make_engine(

@@ -30,7 +30,7 @@ from dice.jsonl import write_jsonl
 from dice.manifest import Stopwatch, sha256_file, write_manifest
 from dice.model.checkpoint import load_model, read_config, save_state, torch_dtype
 from dice.model.transformer import Transformer, compiled_pointwise
-from dice.training.engine import TrainingEngine, make_engine
+from dice.training.engine import TrainingEngine, make_engine, training_device
 from dice.training.history import History
 from dice.training.rl_config import RESUMABLE_CHANGES, Phase, RlConfig, check
 from dice.training.rl_data import PhaseData, load_phase
@@ -52,7 +52,7 @@ class RlRun:
         check(config)
         self.config = config
         self.rank, self.world = (dist.get_rank(), dist.get_world_size()) if dist.is_initialized() else (0, 1)
-        self.device = _device(config)
+        self.device = training_device(config.device)
         self.dtype = torch_dtype(config.dtype or ("bfloat16" if self.device.type == "cuda" else "float32"))
         self.geometry = read_config(config.model)
         self.block_size = config.rollout.decoding.block_size
@@ -364,14 +364,6 @@ class RlRun:
             "left_out_not_split": [len(data.not_split) for data in self.phases],
             "last": last.model_dump() if last is not None else None,
         }
-
-
-def _device(config: RlConfig) -> torch.device:
-    if config.device == "cuda" and not torch.cuda.is_available():
-        raise DiceError("device is cuda, and PyTorch finds no GPU here.")
-    if config.device == "cpu" or not torch.cuda.is_available():
-        return torch.device("cpu")
-    return torch.device("cuda", int(os.environ.get("LOCAL_RANK", "0")))
 
 
 def rl(config: RlConfig) -> dict[str, Any]:

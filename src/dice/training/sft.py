@@ -35,7 +35,7 @@ from dice.manifest import Stopwatch, sha256_file, write_manifest
 from dice.model.checkpoint import Dtype, load_model, read_config, save_state, torch_dtype
 from dice.model.transformer import ModelConfig, Transformer, compiled_pointwise
 from dice.training.checkpoints import latest_checkpoint, save_checkpoint
-from dice.training.engine import EngineName, OptimizerConfig, TrainingEngine, make_engine
+from dice.training.engine import EngineName, OptimizerConfig, TrainingEngine, make_engine, training_device
 from dice.training.history import History, HistoryRow
 from dice.training.losses import (
     AttentionName,
@@ -217,7 +217,7 @@ class Trainer:
 
     def __init__(self, config: SftConfig) -> None:
         self.config = config
-        self.device = _device(config)
+        self.device = training_device(config.device)
         if config.packs_per_step % _world():
             raise DiceError(f"packs_per_step {config.packs_per_step} does not divide over {_world()} processes.")
         geometry, self.tokenizer = _geometry_and_tokenizer(config)
@@ -423,14 +423,6 @@ class Trainer:
 
 def _world() -> int:
     return dist.get_world_size() if dist.is_initialized() else 1
-
-
-def _device(config: SftConfig) -> torch.device:
-    if config.device == "cuda" and not torch.cuda.is_available():
-        raise DiceError("device is cuda, and PyTorch finds no GPU here.")
-    if config.device == "cpu" or not torch.cuda.is_available():
-        return torch.device("cpu")
-    return torch.device("cuda", int(os.environ.get("LOCAL_RANK", "0")))
 
 
 def _read(config: SftConfig) -> list[Pair]:
