@@ -170,6 +170,8 @@ def _scatter(axis: Any, rows: list[Row]) -> None:
             float(row["x"]), float(row["y"]), s=18, edgecolors=COLOURS[0], linewidths=0.8,
             facecolors=COLOURS[0] if measured else "none",
         )  # fmt: skip
+        if not measured and float(row["x"]) < 10:
+            continue  # the crowd in the corner is in the CSV by name
         axis.annotate(row["series"], (float(row["x"]), float(row["y"])), fontsize=4.5, xytext=(2, 2),
                       textcoords="offset points")  # fmt: skip
     axis.set_xlabel("Exec, mean of levels (%)")
@@ -225,7 +227,8 @@ def draw(config: FigureConfig, rows: list[Row]) -> Any:
             for unit, height in zip(units, heights, strict=True):
                 bottoms[unit] += height
         axis.set_ylabel("answers (%)")
-        axis.legend(fontsize=6)
+        axis.set_xlim(-0.6, len(units) - 0.4)
+        axis.legend(fontsize=6, loc="upper left", bbox_to_anchor=(1.0, 1.0))
     else:
         points = [row for row in shown if row["panel"] in ("mean", "pipeline")]
         axis.barh([row["series"] for row in points][::-1], [float(row["y"]) for row in points][::-1], color=COLOURS[0])
