@@ -32,6 +32,8 @@ test: check
 # The workflow for real, from nothing to table 1 and table 7, at a recipe of minutes.
 smoke: setup
 	$(BIN)/snakemake --cores all results/smoke/table1.csv results/smoke/table7.csv --config scale=smoke
+	$(BIN)/dice table --show results/smoke/table1.csv
+	$(BIN)/dice table --show results/smoke/table7.csv
 
 test-all: check
 	$(BIN)/python -m pytest -q -n 2
