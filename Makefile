@@ -41,3 +41,19 @@ test-all: check
 format: setup
 	$(BIN)/ruff check --fix .
 	$(BIN)/ruff format .
+
+# Images: `make container-cpu`, and the cpu image for real under the workflow. Engine: DICE_ENGINE, docs/containers.md.
+.PHONY: container-cpu container-cuda container-tex container-base test-container test-slurm
+container-cpu container-cuda container-tex: container-%:
+	containers/build.sh $* $(BUILD_ARGS)
+
+# A base image without a registry (root, debootstrap).
+container-base:
+	containers/base.sh localhost/debian-base:12
+
+test-container: setup
+	$(BIN)/python -m pytest -q -m slow tests/containers
+
+# A one-node cluster on this machine (root, slurm-wlm, munge): minutes.
+test-slurm: setup
+	$(BIN)/python -m pytest -q -m slow tests/slurm
