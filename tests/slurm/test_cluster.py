@@ -49,21 +49,29 @@ def command(*arguments):
     ]
 
 
+def environment(checkout):
+    """The copy's code, and an squeue that lists every task of an array (docs/cluster.md)."""
+    return {**os.environ, "PYTHONPATH": str(checkout / "src"), "SQUEUE_ARRAY": "1"}
+
+
 def run(checkout, *arguments):
     """Output of one call, in the copy and with its code."""
-    environment = {**os.environ, "PYTHONPATH": str(checkout / "src")}
     done = subprocess.run(
-        command(*arguments), cwd=checkout, env=environment, text=True, stdout=subprocess.PIPE, stderr=subprocess.STDOUT
+        command(*arguments),
+        cwd=checkout,
+        env=environment(checkout),
+        text=True,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
     )
     assert done.returncode == 0, done.stdout[-4000:]
     return done.stdout
 
 
 def test_table_after_a_cancelled_job(cluster, checkout):
-    environment = {**os.environ, "PYTHONPATH": str(checkout / "src")}
     with (checkout / "first.log").open("w") as log:
         first = subprocess.Popen(
-            command("--retries", "0", "--", TABLE), cwd=checkout, env=environment, stdout=log, stderr=log
+            command("--retries", "0", "--", TABLE), cwd=checkout, env=environment(checkout), stdout=log, stderr=log
         )
         deadline = time.monotonic() + 300
         cancelled = None
