@@ -2,8 +2,9 @@
 
 paper   ratio of means of independent timings, no interval (KernelBench src/eval.py; fast_p compares it with p).
 strict  candidate and reference in rounds of ABBA order, one ratio per round, the median with a bootstrap interval.
-        Rounds cancel drift (clocks, temperature) to first order; the interval is widened by what interleaving cannot
-        see: the resolution of events, and the luck of one process's memory layout and host speed.
+        Rounds cancel drift (clocks, temperature) to first order. The interval is where a repetition of the whole
+        measurement puts its median, since speedups are compared between runs; it is widened by what interleaving
+        cannot see: the resolution of events, and the luck of one process's memory layout and host speed.
 """
 
 from __future__ import annotations
@@ -19,6 +20,8 @@ RESOLUTION_MS = 0.001
 """Uncertainty of one median by CUDA events (their resolution is about 0.5 us)."""
 SYSTEMATIC = 0.01
 """Relative difference between two processes that run the same program, which no number of rounds averages out."""
+_REPETITION = 2**0.5
+"""Width of an interval for a repetition's median, beside one for the truth: both runs have the same noise."""
 _RESAMPLES = 2000
 
 Turn = Literal["candidate", "reference"]
@@ -56,8 +59,9 @@ def paired_speedup(
 ) -> Speedup | None:
     """Median over rounds of (sum of two reference times / sum of two candidate times), with a 95 % interval.
 
-    The interval is the percentile bootstrap over rounds, then widened by `SYSTEMATIC` and by `RESOLUTION_MS` relative
-    to the two medians. None when a round has no positive time.
+    The interval is the percentile bootstrap over rounds, stretched about the median (in the logarithm) to hold a
+    repetition's median, then widened by `SYSTEMATIC` and by `RESOLUTION_MS` relative to the two medians. None when a
+    round has no positive time.
     """
     if len(candidate_ms) != len(reference_ms):
         raise ValueError(f"{len(candidate_ms)} candidate rounds, {len(reference_ms)} reference rounds")
@@ -69,7 +73,9 @@ def paired_speedup(
     low, high = medians[int(0.025 * _RESAMPLES)], medians[int(0.975 * _RESAMPLES) - 1]
     mine, theirs = (statistics.median(pair[side] / 2 for pair in pairs) for side in (0, 1))
     slack = 1 + SYSTEMATIC + RESOLUTION_MS / mine + RESOLUTION_MS / theirs
-    return Speedup(median=statistics.median(ratios), ci_low=low / slack, ci_high=high * slack)
+    median = statistics.median(ratios)
+    low, high = (median * (bound / median) ** _REPETITION for bound in (low, high))
+    return Speedup(median=median, ci_low=low / slack, ci_high=high * slack)
 
 
 def is_faster(speedup: Speedup | None, threshold: float) -> bool:
