@@ -23,7 +23,7 @@ from collections import Counter
 from pathlib import Path
 from typing import Any
 
-from stock_pass import read_rows
+from verify_command import read_pairs
 
 from dice.kernels.build import Builder
 
@@ -79,7 +79,7 @@ def main() -> None:
     shutil.rmtree(work, ignore_errors=True)
     work.mkdir(parents=True)
     stock = {row["sha256"]: row for row in map(json.loads, Path(args.stock).read_text().splitlines())}
-    rows = [row for path in args.candidates[:split] for row in read_rows(path)]
+    rows = [row for path in args.candidates[:split] for row in read_pairs(path)]
     rows = list({row["sha256"]: row for row in rows}.values())
     pairs = work / "candidates.jsonl"
     with pairs.open("w") as stream:

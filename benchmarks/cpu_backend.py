@@ -17,7 +17,7 @@ import sys
 from collections import Counter
 from pathlib import Path
 
-from stock_pass import read_rows
+from verify_command import read_pairs
 
 from dice.kernels.job import Judging, Limits
 from dice.kernels.verdict import Verdict
@@ -62,7 +62,7 @@ def main() -> None:
     parser.add_argument("--only", default="", help="problem ids, with commas")
     options = parser.parse_args()
     options.work.mkdir(parents=True, exist_ok=True)
-    rows = [row for path in options.files for row in read_rows(str(path))]
+    rows = [row for path in options.files for row in read_pairs(path)]
     chosen = set(filter(None, options.only.split(",")))
     rows = [row for row in rows if not chosen or row["id"] in chosen]
     candidates = options.work / "candidates.jsonl"

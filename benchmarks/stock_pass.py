@@ -16,7 +16,6 @@ from __future__ import annotations
 
 import argparse
 import concurrent.futures
-import hashlib
 import json
 import os
 import resource
@@ -26,6 +25,8 @@ import time
 import types
 from pathlib import Path
 from typing import Any
+
+from verify_command import read_pairs
 
 API_CLIENTS = ["dotenv", "together", "openai", "google", "google.generativeai", "anthropic", "litellm", "requests"]
 
@@ -142,23 +143,6 @@ def run_one(row: dict[str, Any], kernelbench: str, builds: Path, timeout_s: floa
     return {"id": row["id"], "sha256": row["sha256"], "wall_s": wall, **result}
 
 
-def read_rows(path: str) -> list[dict[str, Any]]:
-    """Pairs from a JSON list or JSON lines, in any of the names that dice.kernels.candidates reads."""
-    text = Path(path).read_text(encoding="utf-8")
-    items = json.loads(text) if text.lstrip().startswith("[") else [json.loads(line) for line in text.splitlines()]
-    rows = []
-    for item in items:
-        problem = item.get("problem_code") or item.get("pytorch_code") or item.get("ref_code")
-        code = item.get("code") or item.get("cuda_code") or item.get("custom_code")
-        identity = item.get("problem_id") or item.get("id")
-        if identity is None:
-            identity = f"level{item['level_id']}/{item['task_id']}"
-        if problem and code:
-            digest = hashlib.sha256(code.encode()).hexdigest()
-            rows.append({"id": str(identity), "problem_code": problem, "code": code, "sha256": digest})
-    return rows
-
-
 def main() -> None:
     """Run the pool until the candidates or the seconds are used up."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
@@ -175,7 +159,7 @@ def main() -> None:
     if args.one:
         evaluate_one(args.kernelbench)
         return
-    rows = [row for path in args.candidates for row in read_rows(path) if args.only in row["code"]]
+    rows = [row for path in args.candidates for row in read_pairs(path) if args.only in row["code"]]
     out = Path(args.out)
     done = {json.loads(line)["sha256"] for line in out.read_text().splitlines()} if out.exists() else set()
     todo = [row for row in rows if row["sha256"] not in done]
