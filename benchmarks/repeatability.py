@@ -28,7 +28,6 @@ from verify_command import Row, read_pairs, verify, write_candidates
 from dice.kernels.timing import is_faster
 from dice.kernels.verdict import Speedup
 
-
 Speedups = dict[tuple[str, int], Speedup]
 """By problem and sample."""
 
