@@ -1,20 +1,27 @@
 """The corpus through the whole verifier, and what is wrong with its verdicts.
 
-    python tests/red_team/verification.py --backend cpu|cuda [--only NAME ...] [--out verdicts.jsonl]
+    python tests/red_team/verification.py --backend cpu|cuda [--only NAME ...] [--work DIR]
 
-prints a line for each candidate that was judged otherwise than its header says; the exit code is 1 if there is any.
+prints a line for each candidate that was judged otherwise than its header says, and a summary; the exit code is 1 if
+there is any. Verdicts are kept in --work as they come; the same command goes on where it stopped.
 """
 
 from __future__ import annotations
 
 import argparse
+import os
+import signal
 import sys
+import tempfile
+import threading
 import time
+from collections.abc import Iterable
 from pathlib import Path
 
-from dice.kernels.job import Job, Judging, Limits
+from dice.jsonl import read_objects, write_jsonl
+from dice.kernels.job import Judging, Limits
 from dice.kernels.verdict import Backend, Protocol, Verdict
-from dice.kernels.verify import VerifyConfig, verify_jobs
+from dice.kernels.verify import VerifyConfig, verify
 from dice.kernels.workers import Machine
 
 from corpus import Candidate, corpus
@@ -23,28 +30,43 @@ Verdicts = dict[str, dict[Protocol, Verdict]]
 
 
 def verify_all(
-    candidates: list[Candidate], backend: Backend, cache: str | None = None, progress: bool = False
+    candidates: list[Candidate], backend: Backend, work: Path, cache: str | None = None, progress: bool = False
 ) -> Verdicts:
-    """Verdicts of every candidate under both protocols, by name. `cache`: folder for builds; None: the usual one."""
+    """Verdicts of every candidate under both protocols, by name.
+
+    work: folder of the candidates and their verdicts; the same call goes on where it stopped. cache: folder for builds;
+    None: the usual one.
+    """
+    rows = [
+        {"problem_id": item.name, "problem_code": item.problem_code, "code": item.code}
+        for item in sorted(candidates, key=lambda item: item.name)
+    ]
+    write_jsonl(work / "candidates.jsonl", rows)
     config = VerifyConfig(
-        candidates="the red team",
-        out="nowhere",
+        candidates=str(work / "candidates.jsonl"),
+        out=str(work / "verdicts.jsonl"),
         backend=backend,
         judging=Judging(protocols=("paper", "strict"), correctness_trials=3, timing_trials=20, strict_rounds=12),
-        limits=Limits(import_timeout_s=60, forward_timeout_s=20, total_timeout_s=90),
+        limits=Limits(import_timeout_s=60, forward_timeout_s=20 if backend == "cpu" else 60, total_timeout_s=90),
         machine=Machine(cache=cache),
     )
-    jobs = [
-        Job(problem_id=f"red_team/{item.problem}", problem_code=item.problem_code, sample=number, code=item.code)
-        for number, item in enumerate(candidates)
-    ]
+    return by_name(verify(config, progress))
+
+
+def by_name(found: Iterable[Verdict]) -> Verdicts:
+    """Verdicts by candidate and protocol."""
     verdicts: Verdicts = {}
-
-    def take(found: list[Verdict]) -> None:
-        verdicts[candidates[found[0].sample].name] = {verdict.protocol: verdict for verdict in found}
-
-    verify_jobs(jobs, config, take, progress=progress)
+    for verdict in found:
+        verdicts.setdefault(verdict.problem_id, {})[verdict.protocol] = verdict
     return verdicts
+
+
+def so_far(work: Path) -> Verdicts:
+    """What an interrupted `verify_all` has written; candidates with all their verdicts only."""
+    journal = work / "verdicts.jsonl.partial"
+    rows = [row for _, row in read_objects(journal)] if journal.exists() else []
+    verdicts = by_name(Verdict.model_validate(row) for row in rows if "status" in row)
+    return {name: found for name, found in verdicts.items() if len(found) == 2}
 
 
 def trick_complaints(trick: Candidate, verdicts: dict[Protocol, Verdict]) -> list[str]:
@@ -75,8 +97,9 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else None)
     parser.add_argument("--backend", choices=["cpu", "cuda"], default="cpu")
     parser.add_argument("--only", nargs="*", help="names of candidates")
-    parser.add_argument("--out", help="JSON lines of all verdicts")
+    parser.add_argument("--work", type=Path, help="folder of verdicts, kept for the next call")
     parser.add_argument("--cache", help="folder for builds, if not the usual one")
+    parser.add_argument("--limit-s", type=float, default=3600.0, help="stop, and judge what is there, after this long")
     arguments = parser.parse_args()
     tricks, honest = corpus("tricks"), corpus("honest")
     chosen = [
@@ -85,20 +108,31 @@ def main() -> int:
         if (arguments.backend == "cuda" or not item.needs_gpu) and (not arguments.only or item.name in arguments.only)
     ]
     begun = time.monotonic()
-    verdicts = verify_all(chosen, arguments.backend, arguments.cache, progress=True)
-    wrong = 0
+    with tempfile.TemporaryDirectory() as temporary:
+        work = arguments.work or Path(temporary)
+        work.mkdir(parents=True, exist_ok=True)
+        alarm = threading.Timer(arguments.limit_s, os.kill, (os.getpid(), signal.SIGINT))
+        alarm.daemon = True
+        alarm.start()
+        try:
+            verdicts = verify_all(chosen, arguments.backend, work, arguments.cache, progress=True)
+        except KeyboardInterrupt:
+            verdicts = so_far(work)
+            print(f"stopped after {arguments.limit_s:g} s; not reached: {len(chosen) - len(verdicts)}")
+    chosen = [item for item in chosen if item.name in verdicts]
+    wrong = {True: 0, False: 0}
     for item in chosen:
-        check = trick_complaints if item in tricks else honest_complaints
-        complaints = check(item, verdicts[item.name])
-        wrong += bool(complaints)
+        is_trick = item in tricks
+        complaints = (trick_complaints if is_trick else honest_complaints)(item, verdicts[item.name])
+        wrong[is_trick] += bool(complaints)
         for complaint in complaints:
-            print(f"{'trick' if item in tricks else 'honest'} {item.name}: {complaint}")
-    if arguments.out:
-        lines = [verdict.model_dump_json() for pair in verdicts.values() for verdict in pair.values()]
-        Path(arguments.out).write_text("\n".join(lines) + "\n")
-    caught = sum(item in tricks for item in chosen)
-    print(f"{caught} tricks, {len(chosen) - caught} honest, {wrong} judged wrongly, {time.monotonic() - begun:.0f} s")
-    return int(wrong > 0)
+            print(f"{'trick' if is_trick else 'honest'} {item.name}: {complaint}")
+    for is_trick, word in ((True, "tricks caught as expected"), (False, "honest candidates without any finding")):
+        count = sum((item in tricks) == is_trick for item in chosen)
+        gpu_only = sum((item in tricks) == is_trick and item.needs_gpu for item in chosen)
+        print(f"{word}: {count - wrong[is_trick]} of {count} ({gpu_only} of them need a GPU)")
+    print(f"{arguments.backend}, {time.monotonic() - begun:.0f} s")
+    return int(any(wrong.values()))
 
 
 if __name__ == "__main__":

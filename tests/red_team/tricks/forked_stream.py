@@ -1,4 +1,4 @@
-# problem: matmul
+# problem: large_matmul
 # catalogue: 1
 # mechanism: the side stream waits for the caller's, the caller's never for it
 # static: side_stream

@@ -1,4 +1,4 @@
-# problem: matmul
+# problem: large_matmul
 # catalogue: 1
 # mechanism: the work goes to a side stream that nobody waits for
 # static: side_stream

@@ -1,4 +1,4 @@
-# problem: matmul
+# problem: large_matmul
 # catalogue: 2
 # mechanism: C++ takes a stream from PyTorch's pool, invisible to Python
 # static: side_stream
