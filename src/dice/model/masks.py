@@ -20,6 +20,8 @@ from torch.nn import functional as F
 
 TILE = 128
 """Rows and keys of one tile of FlexAttention."""
+PAIRS_AT_A_TIME = 1024
+"""Tiles whose pairs of tokens are looked at in one go: 16,384 pairs each."""
 PAD_SAMPLE = -1
 """Sample number of filling tokens; they see only each other's block."""
 
@@ -112,6 +114,8 @@ class FlexMaskAttention:
 def _flex(compiled: bool) -> Callable[..., Any]:
     from torch.nn.attention.flex_attention import flex_attention
 
+    # one compilation per length of row (dice.training.losses.filled_length); past the limit it would fall back to eager
+    torch._dynamo.config.recompile_limit = max(64, torch._dynamo.config.recompile_limit)
     return torch.compile(flex_attention, dynamic=False) if compiled else flex_attention
 
 
@@ -132,23 +136,28 @@ def flex_attention_for(layout: Layout) -> FlexMaskAttention:
 
 
 def tiles_seen(layout: Layout) -> tuple[Tensor, Tensor]:
-    """Boolean [tiles, tiles], twice: some pair of the tile is allowed, all are. By strips, never the whole mask.
+    """Boolean [tiles, tiles], twice: some pair of the tile is allowed, all are. Never the whole mask.
 
-    PyTorch's `create_block_mask` builds the dense mask, or has to be compiled for every length, which takes minutes.
+    Only tiles whose ranges of samples overlap are looked into. PyTorch's `create_block_mask` builds the dense mask, or
+    has to be compiled for every length, which takes minutes.
     """
     tokens, device = layout.sample.numel(), layout.sample.device
     count = -(-tokens // TILE)
     padded = Layout(*(F.pad(part, (0, count * TILE - tokens)) for part in (layout.sample, layout.block, layout.noised)))
-    index = torch.arange(count * TILE, device=device)
-    inside = index < tokens
-    some, all_ = [], []
-    for strip in index.split(8 * TILE):
-        seen = sees(padded.sample, padded.block, padded.noised, strip[:, None], index[None, :])
-        seen &= inside[strip][:, None] & inside[None, :]
-        seen = seen.view(-1, TILE, count, TILE)
-        some.append(seen.any(3).any(1))
-        all_.append(seen.all(3).all(1))
-    return torch.cat(some), torch.cat(all_)
+    by_tile = F.pad(layout.sample[None], (0, count * TILE - tokens), mode="replicate").view(count, TILE)
+    low, high = by_tile.amin(1), by_tile.amax(1)
+    near = torch.nonzero((low[:, None] <= high[None, :]) & (low[None, :] <= high[:, None]))
+    some = torch.zeros(count, count, dtype=torch.bool, device=device)
+    all_ = some.clone()
+    inner = torch.arange(TILE, device=device)
+    for pairs in near.split(PAIRS_AT_A_TIME):
+        query, key = pairs[:, 0, None, None], pairs[:, 1, None, None]
+        of_query, of_key = query * TILE + inner[:, None], key * TILE + inner[None, :]
+        seen = sees(padded.sample, padded.block, padded.noised, of_query, of_key)
+        seen &= (of_query < tokens) & (of_key < tokens)
+        some[pairs[:, 0], pairs[:, 1]] = seen.flatten(1).any(1)
+        all_[pairs[:, 0], pairs[:, 1]] = seen.flatten(1).all(1)
+    return some, all_
 
 
 def _listed(tiles: Tensor) -> tuple[Tensor, Tensor]:

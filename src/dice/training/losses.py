@@ -95,7 +95,7 @@ class TrainingRows:
 
 
 def diffusion_rows(pack: Pack, noise: Noise, *, block_size: int, mask_id: int, multiple: int = 1) -> TrainingRows:
-    """[noised blocks that hold labels ; clean copy ; filling], filled up to a multiple of `multiple` rows."""
+    """[noised blocks that hold labels ; clean copy ; filling], filled up as `filled_length` says."""
     block = pack.positions // block_size
     name = pack.sample * (int(block.max()) + 1) + block
     group = np.cumsum(np.diff(name, prepend=name[:1]) != 0)  # the tokens of a block stand together
@@ -130,6 +130,13 @@ def causal_rows(pack: Pack, *, multiple: int = 1) -> TrainingRows:
     )
 
 
+def filled_length(rows: int, multiple: int) -> int:
+    """The next multiple of `multiple` and, unless that is 1, of an eighth of the power of two below `rows`: rows of all
+    lengths then come in eight shapes an octave, each of which FlexAttention compiles once, for at most 1/8 of filling."""
+    step = multiple if multiple == 1 else max(multiple, 1 << max(0, rows.bit_length() - 4))
+    return -(-rows // step) * step
+
+
 def join_rows(
     *,
     ids: tuple[Ints, Ints],
@@ -144,7 +151,7 @@ def join_rows(
 ) -> TrainingRows:
     """[noised ; clean ; filling] as one row; `copy`: numbers of the noised copies, where there are several."""
     noised, clean = len(ids[0]), len(ids[1])
-    fill = -(noised + clean) % multiple
+    fill = filled_length(noised + clean, multiple) - noised - clean
 
     def joined(parts: tuple[Ints, Ints], filling: Ints) -> Tensor:
         return torch.from_numpy(np.concatenate((*parts, filling)).astype(np.int64))
