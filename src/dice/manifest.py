@@ -6,8 +6,10 @@
 from __future__ import annotations
 
 import hashlib
+import importlib.util
 import os
 import platform
+import runpy
 import subprocess
 import time
 from datetime import UTC, datetime
@@ -92,6 +94,15 @@ def cpu_model() -> str:
     return f"{name}, {len(os.sched_getaffinity(0))} cores"
 
 
+def torch_versions() -> tuple[str | None, str | None]:
+    """PyTorch's own version and its CUDA's, without the seconds that importing it takes; None where there is none."""
+    spec = importlib.util.find_spec("torch")
+    for folder in (spec.submodule_search_locations or []) if spec is not None else []:
+        facts = runpy.run_path(str(Path(folder) / "version.py"))
+        return facts["__version__"], facts["cuda"]
+    return None, None
+
+
 class Stopwatch:
     """Start and wall time of a stage."""
 
@@ -126,8 +137,7 @@ def write_manifest(
     `inputs` are files whose sha256 is recorded. The container image comes from `DICE_IMAGE` (a digest set by the
     image itself), `host` otherwise.
     """
-    import torch
-
+    torch, cuda = torch_versions()
     here = Path(__file__).parent
     commit = _output_of("git", "-C", str(here), "rev-parse", "HEAD")
     status = _output_of("git", "-C", str(here), "status", "--porcelain") if commit else None
@@ -143,8 +153,8 @@ def write_manifest(
         git_dirty=bool(status) if commit else None,
         image=os.environ.get("DICE_IMAGE", "host"),
         python=platform.python_version(),
-        torch=torch.__version__,
-        cuda=torch.version.cuda,
+        torch=torch,
+        cuda=cuda,
         gpus=visible_gpus(),
         cpu=cpu_model(),
         seeds=seeds or [],

@@ -15,14 +15,15 @@ import torch
 
 from dice.errors import DiceError, HarnessError
 from dice.kernels.gpu_slot import GpuSlot
+from dice.kernels.host import this_host
 from dice.kernels.job import Job, Judging, Limits
 from dice.kernels.record import Record
 from dice.kernels.reference import Reference, Seeds
 from dice.kernels.run import BuilderLike, Place, prebuild_candidate, run_candidate
 from dice.kernels.sandbox import SandboxSpec
-from dice.kernels.verdict import Backend, Host, Verdict
+from dice.kernels.verdict import Backend, Verdict
 from dice.kernels.zygote import Zygote
-from dice.manifest import Stopwatch, cpu_model, visible_gpus
+from dice.manifest import Stopwatch, visible_gpus
 
 
 class Executor:
@@ -174,11 +175,6 @@ class Prebuilder:
         if record is None or self._judging is None:
             return None
         return record.verdicts(job, self._judging, self._place.backend, self._host, watch)
-
-
-def this_host() -> Host:
-    """The machine without its GPU."""
-    return Host(gpu=None, driver=None, cuda=torch.version.cuda, torch=torch.__version__, cpu=cpu_model(), isolation=[])
 
 
 def sandbox_spec(limits: Limits, backend: Backend, device_index: int | None, threads: int) -> SandboxSpec:

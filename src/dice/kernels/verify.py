@@ -26,7 +26,7 @@ from dice.data.problem import Problem
 from dice.errors import DiceError, HarnessError
 from dice.jsonl import read_jsonl
 from dice.kernels.candidates import make_jobs, read_candidates
-from dice.kernels.grader import this_host
+from dice.kernels.host import this_host
 from dice.kernels.job import Job, Judging, Limits
 from dice.kernels.kernelbench_results import write_eval_results
 from dice.kernels.pool import Pool, start_importing
@@ -71,6 +71,7 @@ def verify(config: VerifyConfig, progress: bool = True) -> list[Verdict]:
     Raises DiceError for input that cannot be used, HarnessError for a machine that cannot do the work.
     """
     watch = Stopwatch()
+    start_importing()
     problems = load_problems(config.problems, config.backend) if config.problems else None
     jobs = make_jobs(read_candidates(config.candidates), problems)
     chosen_gpus(config.backend, config.machine)
@@ -117,7 +118,6 @@ def verify_jobs(
         def host_error(job: Job, text: str) -> list[Verdict]:
             return failed_verdicts(job, "host_error", "build", text, config.judging, config.backend)
 
-        start_importing()
         with (
             workers(config.backend, config.judging, config.limits, config.machine, len(with_code)) as plans,
             Pool(plans, host_error) as pool,

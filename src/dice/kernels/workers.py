@@ -12,7 +12,6 @@ from pathlib import Path
 from dice.config import stage_config
 from dice.errors import DiceError
 from dice.kernels.build import Builder
-from dice.kernels.grader import Executor, Prebuilder
 from dice.kernels.job import Job, Judging, Limits
 from dice.kernels.pool import WorkerPlan
 from dice.kernels.verdict import Backend, Verdict
@@ -129,6 +128,8 @@ class BuildHandler:
     def __init__(
         self, index: int, *, backend: Backend, judging: Judging, limits: Limits, machine: Machine, zygote: Zygote
     ) -> None:
+        from dice.kernels.grader import Prebuilder  # and with it torch: seconds, which the command itself never needs
+
         del index
         self._prebuilder = Prebuilder(zygote, make_builder(backend, limits, machine), backend, limits, judging)
 
@@ -154,6 +155,8 @@ class ExecuteHandler:
         machine: Machine,
         zygote: Zygote,
     ) -> None:
+        from dice.kernels.grader import Executor
+
         del index
         builder = make_builder(backend, limits, machine)
         self._executor = Executor(zygote, builder, backend, gpu, limits, judging)
