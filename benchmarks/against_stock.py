@@ -6,7 +6,8 @@
 Prints: verified kernels a minute (cold and warm build cache, paper-protocol correctness, no timing) beside the stock
 pool's rate; where the executors' time went; CPU seconds per build, route by route; build outcomes that differ; verdicts
 that differ from KernelBench's own evaluator, one by one. Stock may have done a sample of the candidates only: its rate is
-that of the sample, and only the sample is compared. `--protocol` and further `dice verify` flags follow after `--`.
+that of the sample, and only the sample is compared. `--earlier` adds stock's rows of other runs: their verdicts and
+builds are compared too, their times are not. `--protocol` and further `dice verify` flags follow after `--`.
 """
 
 from __future__ import annotations
@@ -69,7 +70,9 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("candidates", nargs="+")
     parser.add_argument("--stock", required=True, help="output of stock_pass.py")
+    parser.add_argument("--earlier", nargs="*", default=[], help="outputs of stock_pass.py in other runs")
     parser.add_argument("--work", required=True, help="folder for verdicts and the build cache")
+    parser.add_argument("--cache", type=Path, help="build cache; its builds are dropped, its headers kept")
     parser.add_argument("--cores", type=int, default=len(os.sched_getaffinity(0)))
     parser.add_argument("flags", nargs=argparse.REMAINDER, help="after --: flags for dice verify")
     args = parser.parse_args()
@@ -78,7 +81,10 @@ def main() -> None:
     work = Path(args.work)
     shutil.rmtree(work, ignore_errors=True)
     work.mkdir(parents=True)
-    stock = {row["sha256"]: row for row in map(json.loads, Path(args.stock).read_text().splitlines())}
+    beside = {row["sha256"]: row for row in map(json.loads, Path(args.stock).read_text().splitlines())}
+    stock = dict(beside)
+    for path in args.earlier:
+        stock |= {row["sha256"]: row for row in map(json.loads, Path(path).read_text().splitlines())} | beside
     rows = [row for path in args.candidates[:split] for row in read_pairs(path)]
     rows = list({row["sha256"]: row for row in rows}.values())
     pairs = work / "candidates.jsonl"
@@ -87,15 +93,17 @@ def main() -> None:
             line = {"problem_id": row["id"], "problem_code": row["problem_code"], "code": row["code"]}
             stream.write(json.dumps(line) + "\n")
 
+    cache = args.cache or work / "cache"
+    shutil.rmtree(cache / "objects", ignore_errors=True)
     started = time.monotonic()
-    Builder(work / "cache", "cuda").prepare()
+    Builder(cache, "cuda").prepare(args.cores, everything=True)
     print(f"once per machine: {time.monotonic() - started:.0f} s for precompiled headers and the support library")
-    cold_s, verdicts = verify(pairs, work / "cold.jsonl", work / "cache", flags)
-    warm_s, _ = verify(pairs, work / "warm.jsonl", work / "cache", flags)
+    cold_s, verdicts = verify(pairs, work / "cold.jsonl", cache, flags)
+    warm_s, _ = verify(pairs, work / "warm.jsonl", cache, flags)
     n = len(verdicts)
     ours = {row["code_sha256"]: row for row in verdicts if row["code_sha256"] in stock}
-    stock_rate = 60 * 14 / statistics.mean(row["wall_s"] for row in stock.values())
-    print(f"\n{n} candidates, {len(ours)} of them by stock too; {args.cores} cores")
+    stock_rate = 60 * 14 / statistics.mean(row["wall_s"] for row in beside.values())
+    print(f"\n{n} candidates; by stock in this run {len(beside)}, in any {len(ours)}; {args.cores} cores")
     print(f"{'':24s}{'a minute':>10s}{'ratio':>8s}")
     print(f"{'stock, 14 workers':24s}{stock_rate:10.1f}{1:8.1f}")
     for name, seconds in (("cold cache", cold_s), ("warm cache", warm_s)):
@@ -108,7 +116,7 @@ def main() -> None:
     print(f"wall seconds per candidate in an executor, cold: {parts}")
 
     print(f"\nCPU seconds per build{'median':>12s}{'p95':>9s}{'max':>9s}      n")
-    calls = [call for sha in ours for call in stock[sha].get("extensions", []) if "cpu_seconds" in call]
+    calls = [call for row in beside.values() for call in row.get("extensions", []) if "cpu_seconds" in call]
     for name, group in (
         ("stock, built", [c["cpu_seconds"] for c in calls if c["ok"]]),
         ("stock, refused", [c["cpu_seconds"] for c in calls if not c["ok"]]),
@@ -122,7 +130,7 @@ def main() -> None:
         if not build or not build["extensions"]:
             continue
         by_route.setdefault(build["path"], []).append(build["cpu_seconds"])
-        by_stock = stock.get(row["code_sha256"], {})
+        by_stock = beside.get(row["code_sha256"], {})
         theirs = sum(c.get("cpu_seconds", 0) for c in by_stock.get("extensions", []))
         if build["loaded"] and build["cpu_seconds"] and theirs:
             ratios.append(theirs / build["cpu_seconds"])

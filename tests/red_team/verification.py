@@ -39,7 +39,7 @@ def verify_all(
     """
     rows = [
         {"problem_id": item.name, "problem_code": item.problem_code, "code": item.code}
-        for item in sorted(candidates, key=lambda item: item.name)
+        for item in sorted(candidates, key=lambda item: (not item.needs_gpu, item.name))
     ]
     write_jsonl(work / "candidates.jsonl", rows)
     config = VerifyConfig(
