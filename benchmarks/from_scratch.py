@@ -41,7 +41,7 @@ from dice.jsonl import Journal, read_jsonl, read_objects, write_jsonl
 ROOT = Path(__file__).resolve().parents[1]
 RECIPES = ROOT / "experiments" / "base"
 PART_BYTES = 15 << 20
-LOADING_S = 45
+LOADING_S = 75
 """What reading, checking and tokenizing a corpus takes before the first step, about."""
 
 
@@ -68,7 +68,7 @@ class Model:
 
 
 MODELS = (
-    Model("tiny", 160_000, 1024, "cpu", "cpu", unseen=96, heldout=32, mini_samples=2, max_new_tokens=512, jobs=8),
+    Model("tiny", 120_000, 1024, "cpu", "cpu", unseen=96, heldout=32, mini_samples=2, max_new_tokens=512, jobs=8),
     Model("nano", 120_000, 2048, "cuda", "gpu", unseen=96, heldout=16, mini_samples=1, max_new_tokens=800, jobs=6),
 )
 

@@ -107,7 +107,7 @@ class Study:
                 "--set", "prompt={style: compact}", "--set", "task=both", "--set", f"window={self.args.window}",
                 "--set", "packs_per_step=1", "--set", "noise_per=block", "--set", "epsilon=0.1", "--set", "max_steps=100000",
                 "--set", f"max_minutes={self.args.sft_minutes}", "--set", "optimizer.learning_rate=3.0e-4",
-                "--set", "schedule=linear", "--set", "attention=batched", "--set", "tensorboard=false",
+                "--set", "schedule=linear", "--set", "tensorboard=false",
                 "--set", "save_every=1000000", "--set", f"device={self.args.device}",
             )  # fmt: skip
         return model
@@ -150,7 +150,6 @@ class Study:
             "reward": {"backend": args.backend},
             "objective": {"updates_per_step": args.updates, "micro_batch_rows": 65536},
             "optimizer": {"learning_rate": args.learning_rate},
-            "attention": "batched",
             "device": args.device,
             "save_every": 5,
             "keep_checkpoints": 1,
@@ -235,7 +234,9 @@ def main() -> None:
     parser.add_argument("--work", required=True, help="folder that stays between calls")
     parser.add_argument("--out", default=os.environ.get("OUT", "results/rl_study"), help="folder of the summary")
     parser.add_argument("--minutes", type=float, default=9.0, help="length of this call")
-    parser.add_argument("--variants", nargs="+", default=list(VARIANTS), choices=list(VARIANTS))
+    parser.add_argument(
+        "--variants", nargs="*", default=list(VARIANTS), help=f"of {', '.join(VARIANTS)}; none: only the start is made"
+    )
     parser.add_argument("--scale", choices=["nano", "tiny"], default="nano")
     parser.add_argument("--problems", type=int, default=1500)
     parser.add_argument("--heldout", type=int, default=256)
@@ -253,7 +254,11 @@ def main() -> None:
     parser.add_argument("--max-new-tokens", type=int, default=800)
     parser.add_argument("--backend", choices=["cuda", "cpu"], default="cuda")
     parser.add_argument("--device", choices=["cuda", "cpu"], default="cuda")
-    study = Study(parser.parse_args())
+    args = parser.parse_args()
+    unknown = set(args.variants) - VARIANTS.keys()
+    if unknown:
+        parser.error(f"no variant {', '.join(sorted(unknown))}; there are {', '.join(VARIANTS)}")
+    study = Study(args)
     complete = False
     try:
         complete = study.everything()

@@ -75,13 +75,16 @@ def test_infilling_inside_a_call_asks_for_a_string():
     assert "the Python string that stands between prefix and suffix" in text
 
 
-@pytest.mark.parametrize("task", [Task(CODE), Task(CODE, PREFIX, SUFFIX)])
-def test_compact_prompts_hold_the_task_and_little_else(task):
-    text = render_prompt(task, style="compact")
-    in_order(text, CODE.strip(), "ModelNew", (task.prefix or "").strip(), (task.suffix or "").strip())
-    given = sum(len(part or "") for part in (task.pytorch_code, task.prefix, task.suffix))
-    assert len(text) - given < 100
-    assert example().solution not in text
+def test_compact_prompts_hold_the_task_and_little_else():
+    code = CODE.replace("{{ 1 }} {% x %}", "+ 1")
+    for task in (Task(code), Task(code, PREFIX, SUFFIX)):
+        text = render_prompt(task, style="compact")
+        in_order(text, "return x + 1", "ModelNew", (task.prefix or "").strip(), (task.suffix or "").strip())
+        given = sum(len(part or "") for part in (task.pytorch_code, task.prefix, task.suffix))
+        assert len(text) - given < 100
+        assert example().solution not in text
+    with pytest.raises(DiceError, match="compact form"):
+        render_prompt(Task(CODE), style="compact")
 
 
 def test_code_is_text_and_never_template():

@@ -2,7 +2,7 @@
 
 Our own wording of the one-shot prompts of the paper (A.1, which follow KernelBench's): the same information in the
 same order. `one_shot` is for pretrained models; `compact` says the same in a few tokens, for models trained from
-scratch whose context is short; `kernelbench` is the text of KernelBench's own constructor, byte for byte
+scratch (`dice.evaluation.prompts.compact`); `kernelbench` is the text of KernelBench's own constructor, byte for byte
 (`dice.evaluation.prompts.kernelbench`).
 """
 
@@ -22,6 +22,7 @@ from dice.data.infilling import InfillingRefused, split_candidate
 from dice.data.middle import hole_variable
 from dice.errors import DiceError
 from dice.evaluation.prompts.chat import ChatFamily, ThinkSection, chat_answer, chat_prompt
+from dice.evaluation.prompts.compact import compact_program
 from dice.evaluation.prompts.kernelbench import kernelbench_prompts
 
 PromptTask = Literal["end_to_end", "infilling"]
@@ -115,7 +116,7 @@ def render_prompt(task: Task, *, style: PromptStyle = "one_shot", answer: Infill
         .get_template(name)
         .render(
             example=example(),
-            pytorch_code=_block(task.pytorch_code),
+            pytorch_code=compact_program(task.pytorch_code) if style == "compact" else _block(task.pytorch_code),
             prefix=_block(task.prefix or ""),
             suffix=_block(task.suffix or ""),
             variable=variable,

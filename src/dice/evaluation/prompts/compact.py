@@ -1,0 +1,192 @@
+"""A PyTorch program in few tokens, for models trained from scratch: what it computes, however it was written.
+
+Comments, docstrings, annotations, imports and empty constructors are left out, values that are read once stand where
+they are read, functions go by their usual names, module constants by their values, and `get_inputs` and
+`get_init_inputs` become one line each: the shapes of the inputs and the constructor's arguments. A small model that
+has seen few programs would otherwise be thrown off by a comment. Nothing is executed.
+"""
+
+from __future__ import annotations
+
+import ast
+import operator
+from collections.abc import Callable, Iterable
+from typing import Any
+
+from dice.data.canonical import HARNESS_FUNCTIONS, import_aliases, without_temporaries
+from dice.data.pair import RowError, check_python
+from dice.errors import DiceError
+
+_SHORT = (("torch.nn.functional.", "F."), ("torch.nn.", "nn."))
+_FOLDED: dict[type[ast.operator], Callable[[Any, Any], Any]] = {
+    ast.Add: operator.add,
+    ast.Sub: operator.sub,
+    ast.Mult: operator.mul,
+    ast.Div: operator.truediv,
+    ast.FloorDiv: operator.floordiv,
+}
+_FACTORIES = {"arange", "bernoulli", "empty", "eye", "full", "linspace", "normal", "ones", "rand", "randint", "randn"}
+_FACTORIES |= {"randperm", "tensor", "zeros"}
+_Function = ast.FunctionDef | ast.AsyncFunctionDef
+
+
+def compact_program(code: str) -> str:
+    """`code`, a program in KernelBench's format, as a small model is shown it. Raises DiceError for code without Model.
+
+    class Model(nn.Module):
+        def forward(self, x):
+            return F.leaky_relu(x, 0.1)
+    # inputs: torch.randn(37, 251)
+    # Model()
+    """
+    try:
+        tree = check_python(code, "pytorch_code")
+    except RowError as error:
+        raise DiceError(f"a PyTorch program cannot be shown in compact form: {error}.") from error
+    tree = _Shortener(import_aliases(tree)).visit(tree)
+    functions = {node.name: node for node in tree.body if isinstance(node, _Function)}
+    model = next((node for node in tree.body if isinstance(node, ast.ClassDef) and node.name == "Model"), None)
+    if model is None or "forward" not in {node.name for node in model.body if isinstance(node, _Function)}:
+        raise DiceError("a PyTorch program cannot be shown in compact form: it has no class Model with a forward.")
+    inline = _Constants(tree.body)
+    shown = [
+        "\n".join(line for line in ast.unparse(inline.visit(node)).splitlines() if line)
+        for node in tree.body
+        if isinstance(node, ast.ClassDef | _Function) and node.name not in HARNESS_FUNCTIONS
+    ]
+    inputs, given = (_returned(functions.get(name)) for name in ("get_inputs", "get_init_inputs"))
+    made = ", ".join(ast.unparse(inline.visit(_factory(item, body))) for item, body in inputs)
+    arguments = ", ".join(ast.unparse(inline.visit(item)) for item, _ in given)
+    return "\n".join([*shown, f"# inputs: {made}", f"# Model({arguments})"])
+
+
+class _Shortener(ast.NodeTransformer):
+    """Removes what does not compute, and writes every function of torch by its usual name."""
+
+    def __init__(self, aliases: dict[str, str]) -> None:
+        self.aliases = aliases
+
+    def visit_Attribute(self, node: ast.Attribute) -> ast.AST:
+        path, root = [node.attr], node.value
+        while isinstance(root, ast.Attribute):
+            path.append(root.attr)
+            root = root.value
+        if isinstance(root, ast.Name) and root.id in self.aliases:
+            name = ".".join([self.aliases[root.id], *reversed(path)])
+            short = next((by + name.removeprefix(long) for long, by in _SHORT if name.startswith(long)), name)
+            return ast.Name(short, node.ctx)
+        return self.generic_visit(node)
+
+    def visit_arg(self, node: ast.arg) -> ast.AST:
+        return ast.arg(node.arg)
+
+    def visit_AnnAssign(self, node: ast.AnnAssign) -> ast.AST | None:
+        plain = ast.Assign([node.target], node.value) if node.value is not None else None
+        return ast.fix_missing_locations(self.generic_visit(plain)) if plain is not None else None
+
+    def visit_Expr(self, node: ast.Expr) -> ast.AST | None:
+        return None if isinstance(node.value, ast.Constant) else self.generic_visit(node)
+
+    def visit_Call(self, node: ast.Call) -> ast.AST:
+        if isinstance(node.func, ast.Name) and node.func.id == "super":
+            node.args = []
+        return self.generic_visit(node)
+
+    def visit_ClassDef(self, node: ast.ClassDef) -> ast.AST:
+        self.generic_visit(node)
+        body = [item for item in node.body if not (isinstance(item, _Function) and _is_empty(item))]
+        node.body = body or [ast.Pass()]
+        return node
+
+    def visit_BinOp(self, node: ast.BinOp) -> ast.AST:
+        self.generic_visit(node)
+        if isinstance(node.op, ast.MatMult):
+            return ast.Call(ast.Name("torch.matmul", ast.Load()), [node.left, node.right], [])
+        return node
+
+    def visit_FunctionDef(self, node: ast.FunctionDef) -> ast.AST:
+        self.generic_visit(node)
+        node.returns = None
+        node.body = without_temporaries(node.body) or [ast.Pass()]
+        return node
+
+
+def _is_empty(node: _Function) -> bool:
+    """Whether a constructor only calls its parent's."""
+    only = node.body[0] if len(node.body) == 1 else None
+    return node.name == "__init__" and isinstance(only, ast.Expr) and ast.unparse(only) == "super().__init__()"
+
+
+class _Constants(ast.NodeTransformer):
+    """Puts the numbers of a module's constants in place of their names, and works out arithmetic on numbers."""
+
+    def __init__(self, body: Iterable[ast.stmt]) -> None:
+        self.values: dict[str, ast.expr] = {}
+        for node in body:
+            if isinstance(node, ast.Assign) and len(node.targets) == 1 and isinstance(node.targets[0], ast.Name):
+                value = self.visit(node.value)
+                if _is_literal(value):
+                    self.values[node.targets[0].id] = value
+
+    def visit_Name(self, node: ast.Name) -> ast.AST:
+        return self.values.get(node.id, node) if isinstance(node.ctx, ast.Load) else node
+
+    def visit_FunctionDef(self, node: ast.FunctionDef) -> ast.AST:
+        own = {arg.arg for arg in ast.walk(node.args) if isinstance(arg, ast.arg)}
+        own |= {item.id for item in ast.walk(node) if isinstance(item, ast.Name) and isinstance(item.ctx, ast.Store)}
+        hidden = {name: self.values.pop(name) for name in own & self.values.keys()}
+        self.generic_visit(node)
+        self.values |= hidden
+        return node
+
+    def visit_BinOp(self, node: ast.BinOp) -> ast.AST:
+        self.generic_visit(node)
+        fold = _FOLDED.get(type(node.op))
+        left, right = (side.value if isinstance(side, ast.Constant) else None for side in (node.left, node.right))
+        if fold is None or not isinstance(left, int | float) or not isinstance(right, int | float):
+            return node
+        try:
+            return ast.Constant(fold(left, right))
+        except (ArithmeticError, ValueError):
+            return node
+
+
+def _is_literal(node: ast.expr) -> bool:
+    try:
+        ast.literal_eval(node)
+    except (ValueError, TypeError, SyntaxError, MemoryError, RecursionError):
+        return False
+    return True
+
+
+def _returned(function: _Function | None) -> list[tuple[ast.expr, list[ast.stmt]]]:
+    """The elements of the list that a function returns, each with the function's statements."""
+    if function is None:
+        return []
+    last = function.body[-1]
+    value = last.value if isinstance(last, ast.Return) else None
+    items = value.elts if isinstance(value, ast.List | ast.Tuple) else [value] if value is not None else []
+    return [(item, function.body) for item in items]
+
+
+def _factory(item: ast.expr, body: list[ast.stmt]) -> ast.expr:
+    """The first call in `item` that makes a tensor, looked up through the function's names; `item` where none is."""
+    made = {
+        node.targets[0].id: node.value
+        for node in body
+        if isinstance(node, ast.Assign) and len(node.targets) == 1 and isinstance(node.targets[0], ast.Name)
+    }
+    waiting: list[ast.AST] = [item]
+    followed: set[str] = set()
+    while waiting:
+        node = waiting.pop(0)
+        if isinstance(node, ast.Call) and isinstance(node.func, ast.Name):
+            module, _, name = node.func.id.rpartition(".")
+            if module == "torch" and name in _FACTORIES:
+                return node
+        if isinstance(node, ast.Name) and node.id in made and node.id not in followed:
+            followed.add(node.id)
+            waiting.insert(0, made[node.id])
+        else:
+            waiting[:0] = list(ast.iter_child_nodes(node))
+    return item

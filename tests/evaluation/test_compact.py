@@ -1,0 +1,133 @@
+"""The compact form of a program: what it computes stays, how it was written goes."""
+
+import pytest
+
+from dice.data.mini import load_mini
+from dice.data.synthetic.config import SyntheticConfig
+from dice.data.synthetic.generator import pairs
+from dice.errors import DiceError
+from dice.evaluation.prompts.compact import compact_program
+
+WORDY = '''"""A file."""
+import torch
+import torch.nn as nn
+import torch.nn.functional as fun
+from torch import Tensor
+
+
+def half(x: Tensor) -> Tensor:
+    """Half of it."""
+    return x / 2
+
+
+class Model(nn.Module):
+    """Softmax of a product."""
+
+    def __init__(self, features: int, eps: float = 1e-5):
+        super(Model, self).__init__()
+        self.eps = eps  # small
+        self.norm = torch.nn.LayerNorm(features)
+
+    def forward(self, x: torch.Tensor, y: torch.Tensor) -> torch.Tensor:
+        # the product
+        product = x @ y
+        z = fun.softmax(product, dim=-1)
+        out = half(z) + self.eps
+        return out
+
+
+batch = 4
+inner: int = 8
+features = 2 * inner
+eps = 0.5
+
+
+def get_inputs():
+    # scaled
+    x = torch.randn(batch, inner)
+    scale = 0.5 + torch.rand(inner, features)
+    return [x / 3.0, scale * torch.randn(inner, features)]
+
+
+def get_init_inputs():
+    return [features, eps]
+'''
+COMPACT = """def half(x):
+    return x / 2
+class Model(nn.Module):
+    def __init__(self, features, eps=1e-05):
+        super().__init__()
+        self.eps = eps
+        self.norm = nn.LayerNorm(features)
+    def forward(self, x, y):
+        return half(F.softmax(torch.matmul(x, y), dim=-1)) + self.eps
+# inputs: torch.randn(4, 8), torch.rand(8, 16)
+# Model(16, 0.5)"""
+
+
+def test_what_computes_stays_and_the_rest_goes():
+    assert compact_program(WORDY) == COMPACT
+
+
+@pytest.mark.parametrize(
+    ("old", "new"),
+    [
+        ("import torch.nn.functional as fun\n", "import torch.nn.functional as F\n"),
+        ("        # the product\n", ""),
+        ("        z = fun.softmax(product, dim=-1)\n", "        z = torch.nn.functional.softmax(product, dim=-1)\n"),
+        ("        out = half(z) + self.eps\n        return out\n", "        return half(z) + self.eps\n"),
+        ("super(Model, self).__init__()", "super().__init__()"),
+        ("batch = 4\n", "batch = 2 + 2\n"),
+    ],
+)
+def test_another_writing_is_the_same_program(old, new):
+    code = WORDY.replace(old, new)
+    assert code != WORDY
+    if "as F" in new:
+        code = code.replace("fun.softmax", "F.softmax")
+    assert compact_program(code) == COMPACT
+
+
+@pytest.mark.parametrize(
+    ("old", "new"),
+    [
+        ("dim=-1", "dim=0"),
+        ("x / 2", "x / 3"),
+        ("batch = 4", "batch = 5"),
+        ("eps = 0.5", "eps = 0.25"),
+        ("x @ y", "y @ x"),
+    ],
+)
+def test_another_program_is_another_text(old, new):
+    assert compact_program(WORDY.replace(old, new)) != COMPACT
+
+
+def test_a_constant_does_not_replace_the_parameter_of_its_name():
+    code = (
+        "import torch.nn as nn\nk = 3\nclass Model(nn.Module):\n    def forward(self, x, k=1):\n        return x * k\n"
+    )
+    assert "return x * k" in compact_program(code)
+    assert "return x * 3" in compact_program(code.replace(", k=1", ""))
+
+
+@pytest.mark.parametrize("code", ["def f(:", "x = 1", "class Model:\n    pass", ""])
+def test_what_is_no_program_is_refused(code):
+    with pytest.raises(DiceError, match="compact form"):
+        compact_program(code)
+
+
+def test_every_problem_of_the_mini_benchmark_gets_shorter():
+    for problem in load_mini("gpu"):
+        text = compact_program(problem.code)
+        assert len(text) < len(problem.code)
+        assert "# inputs: torch." in text
+        compile(text, problem.id, "exec")
+
+
+def test_varied_writings_of_synthetic_programs_leave_no_trace():
+    config = SyntheticConfig(scale="tiny", varied_programs=True)
+    codes = [pair.pytorch_code for pair in pairs(config, seed=3, count=40)]
+    assert any('"""' in code for code in codes)
+    assert any("nn.functional." in code for code in codes)
+    shown = "\n".join(compact_program(code) for code in codes)
+    assert not any(trace in shown for trace in ('"""', "nn.functional.", "get_inputs"))
