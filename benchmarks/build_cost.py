@@ -3,9 +3,9 @@
     python benchmarks/build_cost.py --infilling pairs.json --cuda-l1 cuda_l1.jsonl --work DIR [--budget-s 460] [--jobs 14]
 
 All extensions that the candidate files ask for are built by the fast routes alone (what they leave to stock counts as
-not built), and so are `--mutants` broken versions of them (mutations.py). Stock, at about 90 CPU seconds each, builds a
-random sample: `--stock-sample` of the extensions and of the mutants each, in an order fixed by `--seed`, until
-`--budget-s` is spent. Rows go to DIR/fast.jsonl and DIR/stock.jsonl as they come; the same command goes on where it
+not built), and so are `--mutants` broken versions of them (mutations.py). Stock, at about 90 CPU seconds each, builds
+random samples: `--stock-sample` of the extensions and `--stock-mutants` of the mutants, in an order fixed by `--seed`,
+until `--budget-s` is spent. Rows go to DIR/fast.jsonl and DIR/stock.jsonl as they come; the same command goes on where it
 stopped, and with all rows there it only prints. `--stock-results` adds rows of an earlier stock_pass.py.
 
 Printed: the one-off cost; per group, cost of both and the ratio kernel by kernel; how many of those that stock builds
@@ -218,7 +218,8 @@ def main() -> None:
     parser.add_argument("--cuda-l1", nargs="*", type=Path, default=[], help="JSON lines with custom_code")
     parser.add_argument("--jsonl", nargs="*", type=Path, default=[], help="any JSON lines with code")
     parser.add_argument("--work", type=Path, required=True, help="folder of rows and caches")
-    parser.add_argument("--stock-sample", type=int, default=60, help="extensions, and mutants, that stock builds")
+    parser.add_argument("--stock-sample", type=int, default=60, help="extensions that stock builds")
+    parser.add_argument("--stock-mutants", type=int, default=60, help="mutants that stock builds")
     parser.add_argument("--stock-results", nargs="*", type=Path, default=[], help="rows of stock_pass.py")
     parser.add_argument("--mutants", type=int, default=60)
     parser.add_argument("--seed", type=int, default=0)
@@ -243,7 +244,8 @@ def main() -> None:
     broken = [name for name in requests if name.startswith("mutant/")]
     sound = [name for name in requests if name not in set(broken)]
     draw = random.Random(options.seed)
-    chosen = [draw.sample(group, min(len(group), options.stock_sample)) for group in (sound, broken)]
+    samples = ((sound, options.stock_sample), (broken, options.stock_mutants))
+    chosen = [draw.sample(group, min(len(group), count)) for group, count in samples]
     order = [name for pair in zip(*chosen, strict=False) for name in pair]
     order += [name for group in chosen for name in group if name not in set(order)]
     left = [(name, requests[name]["request"]) for name in order if name not in stock]
