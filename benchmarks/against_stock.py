@@ -78,10 +78,8 @@ def main() -> None:
         "--no-warm", action="store_true", help="no second pass over the build cache that the first fills"
     )
     parser.add_argument("--cores", type=int, default=len(os.sched_getaffinity(0)))
-    parser.add_argument("flags", nargs=argparse.REMAINDER, help="after --: flags for dice verify")
-    args = parser.parse_args()
-    split = args.candidates.index("--") if "--" in args.candidates else len(args.candidates)
-    flags = args.candidates[split + 1 :] + [flag for flag in args.flags if flag != "--"]
+    ours_from = sys.argv.index("--") if "--" in sys.argv else len(sys.argv)
+    args, flags = parser.parse_args(sys.argv[1:ours_from]), sys.argv[ours_from + 1 :]
     work = Path(args.work)
     shutil.rmtree(work, ignore_errors=True)
     work.mkdir(parents=True)
@@ -89,7 +87,7 @@ def main() -> None:
     stock = dict(beside)
     for path in args.earlier:
         stock |= {row["sha256"]: row for row in map(json.loads, Path(path).read_text().splitlines())} | beside
-    rows = [row for path in args.candidates[:split] for row in read_pairs(path)]
+    rows = [row for path in args.candidates for row in read_pairs(path)]
     rows = list({row["sha256"]: row for row in rows}.values())
     pairs = work / "candidates.jsonl"
     with pairs.open("w") as stream:
