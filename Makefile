@@ -41,6 +41,7 @@ test-all: check
 format: setup
 	$(BIN)/ruff check --fix .
 	$(BIN)/ruff format .
+	$(BIN)/snakefmt Snakefile experiments/rules/*.smk
 
 # Images: `make container-cpu`, and the cpu image for real under the workflow. Engine: DICE_ENGINE, docs/containers.md.
 .PHONY: container-cpu container-cuda container-tex container-base test-container test-slurm
