@@ -69,7 +69,7 @@ class Judge:
 
         text: its unit, in which the source begins at `first_line`.
         """
-        found = self._errors(text, "extension_cuda", "host_check", standard, [*more, "-Werror=narrowing"])
+        found = self._errors(text, "extension_cuda", "host_check", standard, more)
         if found is None:
             return None
         diagnostics, output = found

@@ -17,6 +17,7 @@ import re
 from collections.abc import Sequence
 from pathlib import Path
 
+from dice.kernels import narrowing
 from dice.kernels.binding import BindingRefused
 from dice.kernels.build_flags import BuildFlags, read_flags, shell_words
 from dice.kernels.certainty import Judge, certain
@@ -35,9 +36,8 @@ from dice.kernels.request_sources import sources_of
 
 _ROUTES = ("split", "split_pybind", "split_full_headers")
 _TABLE, _PYBIND, _FULL = range(3)
-# nvcc refuses narrowing in host code, g++ only warns of it.
 _OLD_STANDARDS = frozenset({"98", "03", "0x", "11", "1y", "14"})
-_CUDA_RULES = ("-Werror=narrowing", "-fmax-errors=20")
+_CUDA_RULES = (*narrowing.FLAGS, "-fmax-errors=20")
 
 
 class SplitBuild:
@@ -176,6 +176,7 @@ class SplitBuild:
         host = self._host_text(split)
         done = self._compile(text + host, self._slim_cuda(split), "combined.o", self.flags.host, _CUDA_RULES)
         if done.ok:
+            self._check_narrowing(text + host, done)
             return "combined.o"
         found = errors(read_gcc(done.output))
         if not found or found[0].file != self.sources.cuda_name:
@@ -242,19 +243,31 @@ class SplitBuild:
         include = [*self._include_flags(), *_CUDA_RULES]
         if self.level < _FULL:
             try:
-                done = self._compile(self._host_text(split), self._slim_cuda(split), "host.o", flags, include)
+                text = self._host_text(split)
+                done = self._compile(text, self._slim_cuda(split), "host.o", flags, include)
                 if done.ok:
+                    self._check_narrowing(text, done)
                     return "host.o"
                 reason = first_error(done.output)
             except BindingRefused as refused:
                 reason = refused.reason
             self._check_host(self._host_text(split, table=False), split)
             self._fall(_FULL, reason)
+        text = self._host_text(split, table=False)
         for header in ("types_cuda", "extension_cuda"):
-            done = self._compile(self._host_text(split, table=False), header, "host.o", flags, include)
+            done = self._compile(text, header, "host.o", flags, include)
             if done.ok:
+                self._check_narrowing(text, done)
                 return "host.o"
         raise SplitRefused(f"host code: {first_error(done.output)}")
+
+    def _check_narrowing(self, text: str, done: ToolRun) -> None:
+        """Raise Certain, or SplitRefused when unsure, if nvcc refuses a conversion that g++ only warns of."""
+        judgement, message = narrowing.judge(text, self.sources.cuda_name, done.output)
+        if judgement == "refused":
+            raise certain(message, "a rule of CUDA")
+        if judgement == "unsure":
+            raise SplitRefused(f"narrowing in braces: {message}")
 
     def _check_host(self, text: str, split: Split) -> None:
         """Raise Certain, or SplitRefused when unsure, if the host side does not compile with the untouched headers either."""
