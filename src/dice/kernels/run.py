@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import contextlib
 import os
+import re
 import time
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -35,6 +36,18 @@ from dice.kernels.session import CandidateFailure, CandidateRaised, Session
 from dice.kernels.speed import measure
 from dice.kernels.verdict import Backend, Protocol, Stage
 from dice.kernels.zygote import Zygote
+
+_CONCURRENT = re.compile(r"Stream(?:Create|FromPool|FromExternal|BeginCapture)|cuda\.[sS]tream|[gG]raph|[tT]hread\s*\(")
+"""What may put work beside PyTorch's current stream: other streams, graphs, threads."""
+
+
+def connections(code: str) -> int | None:
+    """Hardware queues that a candidate's CUDA context needs: one for one stream, else the driver's default (None).
+
+    Making a context is serial on a GPU and most of what a candidate costs there: 0.24 s with the default of 8 queues
+    and 0.07 s with one on an H200 (docs/verifier.md). One stream uses one queue, so its timing does not change.
+    """
+    return None if _CONCURRENT.search(code) else 1
 
 
 class BuilderLike(Interface):
@@ -76,7 +89,7 @@ def run_candidate(place: Place, reference: Reference, job: Job, seeds: Seeds, al
         try:
             reference.forget()  # its buffers may have been changed by the last candidate's trials
             with run.gpu(alone):
-                run.start()
+                run.start(connections(job.code or ""))
                 run.import_code(job.code or "")
                 run.make_model(seeds.weights)
                 run.refuse_what_cannot_run_here()
@@ -170,11 +183,12 @@ class CandidateRun:
                 stack.enter_context(slot.exclusive() if alone else slot.shared())
             yield
 
-    def start(self) -> None:
+    def start(self, cuda_connections: int | None = None) -> None:
         """Fork and confine the candidate's process."""
         with self.record.phase("spawn"):
             memory = int(self.place.limits.memory_gib * 2**30)
-            self._session = Session(self.place.zygote, self.place.spec, memory, self.answer_build)
+            spec = self.place.spec.model_copy(update={"cuda_connections": cuda_connections})
+            self._session = Session(self.place.zygote, spec, memory, self.answer_build)
         self.record.isolation = [*self.session.isolation, "wall_clock_limits", "memory_watch"]
         if self.session.missing:
             self.record.notes.append("isolation layers that this machine refused: " + "; ".join(self.session.missing))
