@@ -2,7 +2,8 @@
 from dice.errors import DiceError
 from dice.study.code import code_of, stage_code
 from dice.study.config import check_schema, load_study, merged
-from dice.study.plan import Plan, canonical, load_registry
+from dice.study.plan import Plan, canonical
+from dice.study.registry import load_registry
 from dice.study.workflow import check_command_line, images, overrides_of
 
 

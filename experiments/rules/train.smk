@@ -18,6 +18,7 @@ rule base:
         """
 
 
+# No code among its inputs: the files of a commit are the same whatever fetched them.
 rule fetch:
     output:
         directory(PLAN.path("models", "{unit}")),
@@ -29,9 +30,13 @@ rule fetch:
     container:
         image("cuda")
     params:
-        hub=hub_id,
+        spec=fetch_spec,
+        state=fetch_state,
     shell:
-        "hf download {params.hub} --local-dir {output:q} > {log} 2>&1"
+        """
+        dice fetch --config {params.spec:q} --out {params.state:q} >{log} 2>&1
+        mv {params.state:q} {output:q}
+        """
 
 
 rule sft:

@@ -46,16 +46,14 @@ def checkpoint_files(wildcards):
     )
 
 
-def hub_id(wildcards):
-    """Repository of a released checkpoint, and its pinned revision or `main`."""
-    unit = wildcards.unit
-    if unit.startswith("hub-"):
-        entry = PLAN.registry.models[unit.removeprefix("hub-")]
-        return f"{entry.hub} --revision {entry.revision or 'main'}"
-    hub = PLAN.base(unit).hub
-    entries = [entry for entry in PLAN.registry.models.values() if entry.hub == hub]
-    revision = (entries[0].revision if entries else None) or "main"
-    return f"{hub} --revision {revision}"
+def fetch_spec(wildcards):
+    """Configuration of `dice fetch`; the rule adds the folder of its state."""
+    return canonical(PLAN.fetch_spec(wildcards.unit))
+
+
+def fetch_state(wildcards):
+    """Folder of the download, which goes on there after an interruption."""
+    return PLAN.fetch_state(wildcards.unit)
 
 
 def archived(*parts):

@@ -22,6 +22,7 @@ STAGES = {
     "difficulty": ("dice.data.difficulty", "label programs by difficulty"),
     "schedule": ("dice.data.schedule", "plan which problems each RL step takes"),
     "structural": ("dice.data.structural", "write attention and MLP blocks of language models as problems"),
+    "fetch": ("dice.hub", "fetch a released checkpoint by commit"),
     "sft": ("dice.training.sft", "fine-tune a model on pairs"),
     "rl": ("dice.training.rl", "train on execution rewards: infilling, then end to end"),
     "generate": ("dice.evaluation.generate", "answer prompts with a model"),

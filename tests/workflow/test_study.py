@@ -4,16 +4,19 @@ from __future__ import annotations
 
 import csv
 import json
+import shutil
 from pathlib import Path
 
 import pytest
+import yaml
 from jsonschema import Draft202012Validator
 
 from dice.errors import DiceError
 from dice.study.code import code_of, stage_code
 from dice.study.config import load_study, merged, scales, study_schema
 from dice.study.fingerprint import fingerprint
-from dice.study.plan import Plan, load_registry
+from dice.study.plan import Plan
+from dice.study.registry import load_registry
 from dice.study.workflow import check_command_line, images, overrides_of
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -113,6 +116,31 @@ def test_supplied_solutions_become_a_unit():
     supplied = plan("released", supplied={"CUDA-L1": "solutions.jsonl"})
     row = next(row for row in supplied.registry.tables[1].rows if row.row == "CUDA-L1")
     assert supplied.evidence(row).unit == "supplied-CUDA-L1"
+
+
+def test_every_checkpoint_says_which_commit_it_is_or_that_none_is_known():
+    values = yaml.safe_load((EXPERIMENTS / "models.yaml").read_text())
+    assert {name for name, entry in values.items() if ("hub" in entry) != ("revision" in entry)} == set()
+    pinned = {entry["hub"]: entry["revision"] for entry in values.values() if entry.get("revision")}
+    assert len(set(pinned.values())) == len(pinned), "two repositories never share a commit"
+    fetched = plan("paper").fetch_spec("8B-qwen3")
+    assert fetched == {"hub": "Qwen/Qwen3-8B", "revision": pinned["Qwen/Qwen3-8B"]}
+    assert plan("released").fetch_spec("hub-Qwen3-8B") == fetched
+
+
+@pytest.mark.parametrize(
+    ("revision", "sentence"),
+    [("main", "revision"), ("b968826D", "revision"), ("1234567", "another revision elsewhere")],
+)
+def test_a_revision_that_is_no_commit_or_not_the_only_one_is_refused(tmp_path, revision, sentence):
+    for name in ("models", "tables", "figures"):
+        shutil.copy(EXPERIMENTS / f"{name}.yaml", tmp_path)
+    text = (tmp_path / "models.yaml").read_text()
+    hub = "  hub: GSAI-ML/LLaDA-1.5\n"
+    before, after = text.split(hub, 1)
+    (tmp_path / "models.yaml").write_text(f"{before}{hub}  revision: '{revision}'\n{after.split(chr(10), 1)[1]}")
+    with pytest.raises(DiceError, match=sentence):
+        load_registry(tmp_path)
 
 
 def test_lineage_runs_from_dice_to_the_base():

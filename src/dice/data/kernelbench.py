@@ -22,6 +22,7 @@ from dice.config import load_config, stage_config, to_spec
 from dice.data.pair import BadRow, OnBad, RowError, check_python
 from dice.data.problem import Problem
 from dice.errors import DiceError
+from dice.hub import HubUnreachable, full_commit
 from dice.jsonl import atomic_writer, write_jsonl
 from dice.manifest import Stopwatch, write_manifest
 
@@ -182,18 +183,10 @@ def resolve_hub_revision(version: str, revision: str | None = None) -> str:
     wanted = revision or VERSIONS[version].hub_revision
     if wanted is None:
         raise DiceError(f"{version} was never uploaded to the hub; {_what_to_place(version)}")
-    if not re.fullmatch(r"[0-9a-f]{7,39}", wanted):
-        return wanted  # a full commit, a branch or a tag
     try:
-        from huggingface_hub import HfApi
-
-        commits = [commit.commit_id for commit in HfApi().list_repo_commits(HUB_DATASET, repo_type="dataset")]
-    except Exception as error:  # the errors of whichever HTTP client the library uses; all mean the same here
-        raise _unreachable(version, error) from error
-    matches = [commit for commit in commits if commit.startswith(wanted)]
-    if len(matches) != 1:
-        raise DiceError(f"{HUB_DATASET} on the hub: {len(matches)} commits start with {wanted}; give --revision.")
-    return matches[0]
+        return full_commit(HUB_DATASET, wanted, repo_type="dataset")
+    except HubUnreachable as error:
+        raise _unreachable(version, error.__cause__ or error) from error
 
 
 def _unreachable(version: str, error: BaseException) -> DiceError:

@@ -10,112 +10,15 @@ import json
 import re
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any
 
-import yaml
-from pydantic import Field
-
-from dice.config import parse_config, spec_hash, stage_config
+from dice.config import spec_hash
 from dice.errors import DiceError
 from dice.study.config import Base, Recipe, Settings, Size, Study, merged
+from dice.study.registry import Family, Registry, TableRow
 
-Family = Literal["sdar", "qwen3", "canvas", "wedlm", "stable_diffcoder", "autoregressive", "api", "solutions"]
 DECODED: tuple[Family, ...] = ("sdar", "qwen3")
 """Families whose checkpoints `dice generate` loads and decodes."""
-
-
-@stage_config
-class ModelEntry:
-    """One model of the paper."""
-
-    label: str
-    """Name as the paper prints it."""
-    family: Family
-    """How it decodes."""
-    params: str | None = None
-    """Size as the paper prints it."""
-    trained: str | None = None
-    """Unit that stands for it where models are trained: `<size>-<recipe>`."""
-    hub: str | None = None
-    """Hugging Face id of the released checkpoint."""
-    revision: str | None = None
-    """Commit of the checkpoint; None: not known here, the fetched commit is recorded."""
-    decoding: Settings = Field(default_factory=dict)
-    """Settings of `dice generate` (paper, A.4.4), or of the family's own decoder."""
-    note: str | None = None
-    """What a reader should know."""
-
-
-@stage_config
-class TableRow:
-    """One row of a table, in the order of the paper's CSV."""
-
-    row: str
-    """Name of the row, unique in its table."""
-    model: str | None = None
-    """Entry of models.yaml."""
-    robust: bool = True
-    """With the robust check."""
-    unit: str | None = None
-    """Unit by name, for the variants of an ablation that have no entry of their own."""
-
-
-@stage_config
-class Table:
-    """One table."""
-
-    title: str
-    """Caption."""
-    kind: Literal["suite", "cost", "histogram"] = "suite"
-    """Where its numbers come from: scores, manifests of training, the report of curation."""
-    rows: tuple[TableRow, ...] = ()
-    """Rows of a suite table."""
-    stages: dict[str, str] = Field(default_factory=dict)
-    """For `cost`: the paper's stage -> unit whose training is counted."""
-    dataset: str | None = None
-    """For `histogram`: data set whose report is counted."""
-
-
-@stage_config
-class Figure:
-    """One figure."""
-
-    title: str
-    """Caption."""
-    kind: Literal["overview", "decoding_order", "pipeline", "components", "sft_gain", "failures"]
-    """What is drawn."""
-    units: tuple[str, ...] = ()
-    """Units whose results are drawn."""
-    tables: tuple[int, ...] = ()
-    """Tables whose CSV is drawn."""
-
-
-@stage_config
-class Registry:
-    """models.yaml, tables.yaml and figures.yaml together."""
-
-    models: dict[str, ModelEntry]
-    """By name."""
-    tables: dict[int, Table]
-    """By number."""
-    figures: dict[int, Figure] = Field(default_factory=dict)
-    """By number."""
-
-
-def load_registry(folder: str | Path) -> Registry:
-    """Read the three files of experiments/. Raises DiceError in one sentence."""
-    values = {}
-    for name in ("models", "tables", "figures"):
-        path = Path(folder) / f"{name}.yaml"
-        if not path.is_file():
-            raise DiceError(f"{path}: no such file.")
-        values[name] = yaml.safe_load(path.read_text(encoding="utf-8"))
-    registry = parse_config(Registry, values, str(folder))
-    for number, table in registry.tables.items():
-        for row in table.rows:
-            if row.model is not None and row.model not in registry.models:
-                raise DiceError(f"tables.yaml, table {number}, row {row.row}: no model '{row.model}' in models.yaml.")
-    return registry
 
 
 @dataclass(frozen=True)
@@ -299,6 +202,16 @@ class Plan:
                 }
             ]
         return merged(given, stage, of_size, recipe.spec)
+
+    def fetch_spec(self, unit: str) -> dict[str, Any]:
+        """Config of `dice fetch` without `out`: a released checkpoint, or a base that is on the hub, at its commit."""
+        models = self.registry.models
+        hub = models[unit.removeprefix("hub-")].hub if unit.startswith("hub-") else self.base(unit).hub
+        return {"hub": hub, "revision": next((entry.revision for entry in models.values() if entry.hub == hub), None)}
+
+    def fetch_state(self, unit: str) -> str:
+        """Undeclared folder of a download, keyed by what is downloaded."""
+        return self.path("state", f"{unit}-{spec_hash(self.fetch_spec(unit))[:12]}")
 
     def tokenizer(self, dataset: str) -> str:
         """Folder of the tokenizer that is trained on a data set."""

@@ -1,0 +1,114 @@
+"""models.yaml, tables.yaml and figures.yaml of experiments/: what the paper's models, tables and figures are."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated, Literal
+
+import yaml
+from pydantic import Field
+
+from dice.config import parse_config, stage_config
+from dice.errors import DiceError
+from dice.study.config import Settings
+
+Family = Literal["sdar", "qwen3", "canvas", "wedlm", "stable_diffcoder", "autoregressive", "api", "solutions"]
+
+
+@stage_config
+class ModelEntry:
+    """One model of the paper."""
+
+    label: str
+    """Name as the paper prints it."""
+    family: Family
+    """How it decodes."""
+    params: str | None = None
+    """Size as the paper prints it."""
+    trained: str | None = None
+    """Unit that stands for it where models are trained: `<size>-<recipe>`."""
+    hub: str | None = None
+    """Hugging Face id of the released checkpoint."""
+    revision: Annotated[str, Field(pattern=r"[0-9a-f]{7,40}")] | None = None
+    """Commit of the checkpoint, as many of its digits as are known; None: none is known, and `main` is fetched. The
+    manifest of the fetched folder has the whole commit in either case."""
+    decoding: Settings = Field(default_factory=dict)
+    """Settings of `dice generate` (paper, A.4.4), or of the family's own decoder."""
+    note: str | None = None
+    """What a reader should know."""
+
+
+@stage_config
+class TableRow:
+    """One row of a table, in the order of the paper's CSV."""
+
+    row: str
+    """Name of the row, unique in its table."""
+    model: str | None = None
+    """Entry of models.yaml."""
+    robust: bool = True
+    """With the robust check."""
+    unit: str | None = None
+    """Unit by name, for the variants of an ablation that have no entry of their own."""
+
+
+@stage_config
+class Table:
+    """One table."""
+
+    title: str
+    """Caption."""
+    kind: Literal["suite", "cost", "histogram"] = "suite"
+    """Where its numbers come from: scores, manifests of training, the report of curation."""
+    rows: tuple[TableRow, ...] = ()
+    """Rows of a suite table."""
+    stages: dict[str, str] = Field(default_factory=dict)
+    """For `cost`: the paper's stage -> unit whose training is counted."""
+    dataset: str | None = None
+    """For `histogram`: data set whose report is counted."""
+
+
+@stage_config
+class Figure:
+    """One figure."""
+
+    title: str
+    """Caption."""
+    kind: Literal["overview", "decoding_order", "pipeline", "components", "sft_gain", "failures"]
+    """What is drawn."""
+    units: tuple[str, ...] = ()
+    """Units whose results are drawn."""
+    tables: tuple[int, ...] = ()
+    """Tables whose CSV is drawn."""
+
+
+@stage_config
+class Registry:
+    """models.yaml, tables.yaml and figures.yaml together."""
+
+    models: dict[str, ModelEntry]
+    """By name."""
+    tables: dict[int, Table]
+    """By number."""
+    figures: dict[int, Figure] = Field(default_factory=dict)
+    """By number."""
+
+
+def load_registry(folder: str | Path) -> Registry:
+    """Read the three files of experiments/. Raises DiceError in one sentence."""
+    values = {}
+    for name in ("models", "tables", "figures"):
+        path = Path(folder) / f"{name}.yaml"
+        if not path.is_file():
+            raise DiceError(f"{path}: no such file.")
+        values[name] = yaml.safe_load(path.read_text(encoding="utf-8"))
+    registry = parse_config(Registry, values, str(folder))
+    for name, entry in registry.models.items():
+        other = next(other for other in registry.models.values() if other.hub == entry.hub)
+        if entry.hub is not None and other.revision != entry.revision:
+            raise DiceError(f"models.yaml, {name}: {entry.hub} has another revision elsewhere in the file.")
+    for number, table in registry.tables.items():
+        for row in table.rows:
+            if row.model is not None and row.model not in registry.models:
+                raise DiceError(f"tables.yaml, table {number}, row {row.row}: no model '{row.model}' in models.yaml.")
+    return registry
