@@ -3,6 +3,7 @@
 # Keys, configuration, state and logs live in FOLDER; /etc/slurm/slurm.conf becomes a link to its configuration, since
 # Snakemake's executor drops SLURM_CONF from the environment of jobs.
 set -eu
+PATH=$PATH:/usr/sbin:/sbin
 system_conf=/etc/slurm/slurm.conf
 action=${1:-}
 folder=${2:-}
@@ -10,6 +11,15 @@ if [ -z "$folder" ]; then
     echo "usage: tests/slurm/cluster.sh start|stop FOLDER" >&2
     exit 2
 fi
+
+# Whether slurm.conf is somebody's: a file, or a link into a folder whose controller still runs. A link that a killed
+# test left behind is nobody's.
+foreign() {
+    [ -e "$system_conf" ] || return 1
+    [ -L "$system_conf" ] || return 0
+    owner=$(dirname "$(readlink "$system_conf")")
+    [ "$owner" != "$folder" ] && [ -s "$owner/slurmctld.pid" ] && kill -0 "$(cat "$owner/slurmctld.pid")" 2> /dev/null
+}
 
 stop() {
     for daemon in slurmd slurmctld munged; do
@@ -36,7 +46,7 @@ start() {
     done
     mkdir -p "$folder"
     folder=$(cd "$folder" && pwd)
-    if [ -e "$system_conf" ] && [ "$(readlink "$system_conf")" != "$folder/slurm.conf" ]; then
+    if foreign; then
         echo "$system_conf belongs to another cluster; this machine cannot have a second one." >&2
         exit 1
     fi

@@ -1,11 +1,13 @@
 """One table through a real one-node SLURM cluster: array jobs, a single rule, and going on after a cancelled job.
 
-Needs root and Debian's slurm-wlm and munge; minutes. `make test-slurm` runs it.
+Needs root, Debian's slurm-wlm and munge, and a machine that belongs to no cluster; minutes. `make test-slurm` runs it.
 """
 
+import importlib.util
 import os
 import shutil
 import subprocess
+import sys
 import time
 from pathlib import Path
 
@@ -15,18 +17,38 @@ ROOT = Path(__file__).parents[2]
 CLUSTER = ROOT / "tests" / "slurm" / "cluster.sh"
 TABLE = "results/smoke/table1.csv"
 
-pytestmark = [
-    pytest.mark.slow,
-    pytest.mark.skipif(os.geteuid() != 0 or not shutil.which("slurmd"), reason="needs root and slurm-wlm"),
-]
+BIN = Path(sys.executable).parent
+
+
+def missing():
+    """What this machine lacks for a cluster of its own, as the reason of the skip; None where nothing is missing."""
+    path = f"{os.environ['PATH']}:/usr/sbin:/sbin"
+    absent = [
+        name for name in ("slurmctld", "slurmd", "munged", "sbatch", "squeue") if not shutil.which(name, path=path)
+    ]
+    if os.geteuid() != 0:
+        return "needs root: slurmd starts jobs for other users"
+    if absent:
+        return f"{', '.join(absent)} not installed (Debian: slurm-wlm, munge)"
+    if importlib.util.find_spec("snakemake_executor_plugin_slurm") is None:
+        return "snakemake-executor-plugin-slurm is not installed (extra `workflow`)"
+    conf = Path("/etc/slurm/slurm.conf")
+    if conf.exists() and not conf.is_symlink():
+        return f"{conf} is a real cluster's configuration"
+    return None
+
+
+pytestmark = [pytest.mark.slow, pytest.mark.skipif(missing() is not None, reason=str(missing()))]
 
 
 @pytest.fixture(scope="module")
 def cluster(tmp_path_factory):
     folder = tmp_path_factory.mktemp("slurm")
-    subprocess.run([CLUSTER, "start", folder], check=True)
-    yield folder
-    subprocess.run([CLUSTER, "stop", folder], check=True)
+    try:
+        subprocess.run([CLUSTER, "start", folder], check=True)
+        yield folder
+    finally:
+        subprocess.run([CLUSTER, "stop", folder], check=True)
 
 
 @pytest.fixture(scope="module")
@@ -43,7 +65,7 @@ def checkout(tmp_path_factory):
 def command(*arguments):
     """Snakemake as a user of the cluster calls it, with the memory and the patience of a small machine."""
     return [
-        *("snakemake", "--profile", "profiles/slurm", "--workflow-profile", "none"),
+        *(sys.executable, "-m", "snakemake", "--profile", "profiles/slurm", "--workflow-profile", "none"),
         *("--default-resources", "mem_mb=1500", "runtime=30", "--slurm-init-seconds-before-status-checks", "3"),
         *("--seconds-between-status-checks", "2", "--config", "scale=smoke", "shards=3", *arguments),
     ]
@@ -51,7 +73,12 @@ def command(*arguments):
 
 def environment(checkout):
     """The copy's code, and an squeue that lists every task of an array (docs/cluster.md)."""
-    return {**os.environ, "PYTHONPATH": str(checkout / "src"), "SQUEUE_ARRAY": "1"}
+    return {
+        **os.environ,
+        "PATH": f"{BIN}:{os.environ['PATH']}",
+        "PYTHONPATH": str(checkout / "src"),
+        "SQUEUE_ARRAY": "1",
+    }
 
 
 def run(checkout, *arguments):
