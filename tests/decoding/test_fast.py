@@ -13,6 +13,7 @@ from torch.nn import functional as F
 from dice.decoding.autoregressive import AutoregressiveConfig
 from dice.decoding.block_diffusion import BlockDiffusionConfig
 from dice.decoding.decoder import Decoder, Request
+from dice.decoding.rows import Rule
 from dice.decoding.sampling import SamplingConfig
 from dice.errors import DiceError
 from dice.model.cache import KVCache
@@ -184,4 +185,4 @@ def test_fast_engine_refuses_odd_heads():
     model = make_model(make_config(2, 1, 24)).to(DEVICE, torch.bfloat16)
     cache = KVCache(model.config, 1, 16, dtype=torch.bfloat16, device=DEVICE)
     with pytest.raises(DiceError, match="power of 2"):
-        FastForward(model, cache, None, 4)  # type: ignore[arg-type]
+        FastForward(model, cache, None, Rule(4, (1, 1, 1, 1), None, 96))  # type: ignore[arg-type]

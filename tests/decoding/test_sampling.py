@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 import torch
 
-from dice.decoding.sampling import SamplingConfig, draw, filter_logits, uniforms
+from dice.decoding.sampling import SamplingConfig, draw, filter_logits, uniforms, uniforms_on_device
 
 
 @pytest.mark.parametrize(
@@ -51,3 +51,13 @@ def test_uniforms_are_uniform_and_differ_in_every_argument():
     assert numbers.min() >= 0
     assert numbers.max() < 1
     assert np.abs(np.histogram(numbers, 10, (0, 1))[0] - 800).max() < 120
+
+
+def test_the_device_draws_the_numbers_of_the_host():
+    generator = np.random.default_rng(0)
+    seeds = generator.integers(0, 2**64, (50, 1), np.uint64)
+    positions, steps = generator.integers(0, 40000, (50, 4)), generator.integers(0, 5000, (50, 1))
+    expected = uniforms(np.broadcast_to(seeds, positions.shape), positions, np.broadcast_to(steps, positions.shape))
+    parts = [torch.from_numpy(part) for part in (seeds.view(np.int64), positions, steps)]
+    assert np.array_equal(uniforms_on_device(*parts).numpy(), expected)
+    assert not np.array_equal(uniforms_on_device(parts[0] + 1, *parts[1:]).numpy(), expected)

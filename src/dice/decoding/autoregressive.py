@@ -10,7 +10,7 @@ import torch
 from torch import Tensor
 
 from dice.config import stage_config
-from dice.decoding.rows import StepResult, StepRows
+from dice.decoding.rows import Rule, StepResult, StepRows
 from dice.decoding.sampling import SamplingConfig, draw, uniforms
 from dice.decoding.sequences import Sequences
 
@@ -51,6 +51,7 @@ class Autoregressive:
     """State machine of the sequences in flight. `start` is the position of the last known token."""
 
     block_size = 1
+    rule = Rule(block_size=1, quotas=(1,), threshold=None, mask_id=None)
 
     def __init__(self, config: AutoregressiveConfig, mask_id: int | None = None) -> None:
         self.choose = ChooseNext(config, mask_id)
@@ -80,6 +81,10 @@ class Autoregressive:
             quota=np.ones_like(starts),
             uniform=uniforms(sequences.seed[slots], starts + 1, sequences.step[slots])[:, None],
         )
+
+    def ahead(self, sequences: Sequences, rows: StepRows) -> tuple[int, int]:
+        """The most open and finished rows that can follow `rows`: stop tokens may end more of them."""
+        return int((rows.starts + 2 < sequences.length[rows.slots]).sum()), 0
 
     def absorb(self, sequences: Sequences, rows: StepRows, result: StepResult) -> None:
         """Write the next tokens; close sequences that are finished."""

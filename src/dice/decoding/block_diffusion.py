@@ -19,7 +19,7 @@ from pydantic import Field
 from torch import Tensor
 
 from dice.config import stage_config
-from dice.decoding.rows import StepResult, StepRows
+from dice.decoding.rows import Rule, StepResult, StepRows
 from dice.decoding.sampling import Compat, SamplingConfig, draw, uniforms
 from dice.decoding.sequences import Sequences
 from dice.errors import DiceError
@@ -101,6 +101,8 @@ class BlockDiffusion:
         self.mask_id = mask_id
         self.choose = ChooseMasks(config, mask_id)
         self.block_size = config.block_size
+        threshold = config.threshold if config.strategy == "dynamic" else None
+        self.rule = Rule(config.block_size, config.quotas, threshold, mask_id)
         self._quotas = np.array(config.quotas)
         self._offsets = np.arange(config.block_size)
 
@@ -137,6 +139,14 @@ class BlockDiffusion:
             quota=self._quotas[np.minimum(sequences.step_of_block[slots], len(self._quotas) - 1)],
             uniform=uniforms(sequences.seed[slots, None], positions, np.broadcast_to(steps[:, None], positions.shape)),
         )
+
+    def ahead(self, sequences: Sequences, rows: StepRows) -> tuple[int, int] | None:
+        """The most open and finished rows that can follow `rows`; None when confidences decide."""
+        if self.config.strategy == "dynamic" and self.config.threshold < 1:
+            return None
+        full = (rows.ids == self.mask_id).sum(1) <= rows.quota
+        ended = full & (rows.starts + self.block_size >= sequences.length[rows.slots])
+        return int((~ended).sum()), int((full & ~ended).sum())
 
     def absorb(self, sequences: Sequences, rows: StepRows, result: StepResult) -> None:
         """Write what was accepted; close blocks that are full and sequences that are finished."""

@@ -15,9 +15,9 @@ import numpy as np
 
 from dice.decoding.autoregressive import Autoregressive, AutoregressiveConfig
 from dice.decoding.block_diffusion import BlockDiffusion, BlockDiffusionConfig
-from dice.decoding.rows import Forward, PlainForward
+from dice.decoding.rows import Forward, PlainForward, StepRows
 from dice.decoding.sequences import Sequences
-from dice.errors import DiceError
+from dice.errors import DiceError, HarnessError
 from dice.model.cache import KVCache
 from dice.model.transformer import Transformer
 
@@ -102,7 +102,7 @@ class Decoder:
         if engine == "fast":
             from dice.decoding.fast import FastForward
 
-            self.forward = FastForward(model, cache, self.algorithm.choose, block)
+            self.forward = FastForward(model, cache, self.algorithm.choose, self.algorithm.rule, self.stop_ids)
         else:
             self.forward = PlainForward(model, cache, self.algorithm.choose, block)
         self.max_batch = max_batch
@@ -132,14 +132,22 @@ class Decoder:
         waiting = iter(requests)
         free = list(range(self.max_batch - 1, -1, -1))
         exhausted = False
+        rows: StepRows | None = None  # of the step under way
+        self.forward.clear()
         while True:
             if not exhausted and free:
                 exhausted = self._admit(waiting, free, sequences, held)
-            if not held:
-                return
-            rows = self.algorithm.rows(sequences)
-            self.algorithm.absorb(sequences, rows, self.forward.step(rows))
+            if rows is None:
+                if not held:
+                    return
+                rows = self.algorithm.rows(sequences)
+                self.forward.begin(rows)
+            result, following = self.forward.finish(self.algorithm.ahead(sequences, rows))
+            self.algorithm.absorb(sequences, rows, result)
             self.steps += 1
+            rows = self.algorithm.rows(sequences) if following else None
+            if rows is not None and len(rows.slots) != following:
+                raise HarnessError(f"decoding: the device goes on with {following} rows, not {len(rows.slots)}.")
             for slot in sequences.take_finished():
                 request, started, prefilled = held.pop(slot)
                 free.append(slot)
@@ -154,6 +162,7 @@ class Decoder:
     ) -> bool:
         """Fill free slots and prefill their prompts; returns whether no request is left."""
         batch: list[tuple[int, np.ndarray]] = []
+        entered: list[int] = []
         exhausted = False
         while free:
             request = next(waiting, None)
@@ -166,6 +175,7 @@ class Decoder:
             length = self.algorithm.length_of(len(prompt), request.max_new_tokens)
             sequences.enter(slot, prompt, length, request.seed)
             tokens = self.algorithm.open(sequences, slot)
+            entered.append(slot)
             held[slot] = (request, time.perf_counter(), int(tokens > 0))
             if tokens:
                 batch.append((slot, prompt[:tokens]))
@@ -177,6 +187,8 @@ class Decoder:
             part.append((slot, ids))
         if part:
             self.forward.prefill(part)
+        if entered:
+            self.forward.enter(sequences, np.array(entered))
         return exhausted
 
     def _completion(

@@ -4,8 +4,9 @@ All rows of a step are flat: token i of the step is row i of every product, what
 block of one sequence; 32 tokens of a prompt) attends to its slot of the cache as far as its own block reaches. So open
 and finished blocks, and sequences of any length, share one step without padding their keys.
 
-Per step one small array goes to the GPU and one comes back. Weights are not copied: the joined matrices become the
-storage of the model's own parameters, so training in place is seen at once.
+The open rows live on the GPU (`dice.decoding.device_rows`): per step one small array comes back and nothing goes there,
+and a step starts before the host has seen the last one. Weights are not copied: the joined matrices become the storage
+of the model's own parameters, so training in place is seen at once.
 """
 
 from __future__ import annotations
@@ -19,10 +20,12 @@ import torch
 from torch import Tensor
 from torch.nn import functional as F
 
+from dice.decoding.device_rows import DeviceRows, RowLayout, to_device
 from dice.decoding.kernels import KEYS, best_token, block_attention, store_heads
 from dice.decoding.products import product
-from dice.decoding.rows import Choose, Ints, StepResult, StepRows
-from dice.errors import DiceError
+from dice.decoding.rows import Choose, Ints, Rule, StepResult, StepRows
+from dice.decoding.sequences import Sequences
+from dice.errors import DiceError, HarnessError
 from dice.model.cache import KVCache
 from dice.model.transformer import Layer, Transformer, rotary_angles
 
@@ -56,40 +59,29 @@ def join_weights(parts: Sequence[Tensor]) -> Tensor:
     return joined
 
 
+@dataclass
 class _Shape:
-    """Buffers and graph of steps with `open_` open and `done` finished rows of `tokens` tokens."""
+    """Rows and graph of steps of one size."""
 
-    def __init__(self, open_: int, done: int, tokens: int, device: torch.device) -> None:
-        self.open, self.done, self.tokens = open_, done, tokens
-        rows = open_ + done
-        sizes = {
-            "ids": rows * tokens,
-            "positions": rows * tokens,
-            "slots": rows * tokens,
-            "tiles": rows * 4,
-            "open_tiles": open_ * 4,
-            "quota": open_,
-            "uniform": open_ * tokens,
-        }
-        pinned = device.type == "cuda"
-        self.host = torch.zeros(sum(sizes.values()), dtype=torch.int32, pin_memory=pinned)
-        self.input = torch.zeros_like(self.host, device=device)
-        self.output = torch.zeros(3, open_, tokens, dtype=torch.int32, device=device)
-        self.host_output = torch.zeros(3, open_, tokens, dtype=torch.int32, pin_memory=pinned)
-        self.host_parts: dict[str, np.ndarray] = {}
-        self.parts: dict[str, Tensor] = {}
-        start = 0
-        for name, size in sizes.items():
-            self.host_parts[name] = self.host[start : start + size].numpy()
-            self.parts[name] = self.input[start : start + size]
-            start += size
-        self.graph: torch.cuda.CUDAGraph | None = None
+    layout: RowLayout
+    graph: torch.cuda.CUDAGraph | None = None
+
+
+@dataclass(frozen=True)
+class _UnderWay:
+    """A step that was started: its open rows, and where its results arrive."""
+
+    shape: _Shape
+    host: Tensor
+    arrived: torch.cuda.Event | None
 
 
 class FastForward:
     """`dice.decoding.rows.Forward` for 16-bit models on a GPU."""
 
-    def __init__(self, model: Transformer, cache: KVCache, choose: Choose, block_size: int) -> None:
+    def __init__(
+        self, model: Transformer, cache: KVCache, choose: Choose, rule: Rule, stop_ids: tuple[int, ...] = ()
+    ) -> None:
         config, device = model.config, cache.key.device
         interpreted = os.environ.get("TRITON_INTERPRET") == "1"  # Triton's own switch: kernels run in Python, for tests
         if device.type != "cuda" and not interpreted:
@@ -98,7 +90,8 @@ class FastForward:
             raise DiceError("the fast engine needs 16-bit weights; set dtype to bfloat16 or use engine 'plain'.")
         if config.head_dim & (config.head_dim - 1) or config.head_dim < 16:
             raise DiceError(f"the fast engine needs a head_dim that is a power of 2 from 16; it is {config.head_dim}.")
-        self.model, self.cache, self.choose, self.block_size = model, cache, choose, block_size
+        self.model, self.cache, self.choose, self.block_size = model, cache, choose, rule.block_size
+        self.rows = DeviceRows(cache.slots, rule, stop_ids, device)
         self.layers = []
         for layer in model.model.layers:
             assert isinstance(layer, Layer)
@@ -111,6 +104,23 @@ class FastForward:
         self.processors = torch.cuda.get_device_properties(device).multi_processor_count if device.type == "cuda" else 4
         self._shapes: dict[tuple[int, int], _Shape] = {}
         self._pool = torch.cuda.graph_pool_handle() if device.type == "cuda" else None
+        size = 3 * _rounded(cache.slots) * rule.block_size + 2
+        # two, since a step starts while the results of the one before it are on their way
+        self._arrivals = [torch.zeros(size, dtype=torch.int32, pin_memory=device.type == "cuda") for _ in range(2)]
+        self._under_way: _UnderWay | None = None
+        self._open_rows = 0
+        self._entered = 0
+        """Sequences that the device has and the step under way does not."""
+
+    def clear(self) -> None:
+        """No sequence takes part any more, and no step is under way."""
+        self.rows.clear()
+        self._under_way, self._entered = None, 0
+
+    def enter(self, sequences: Sequences, slots: Ints) -> None:
+        """The sequences of these slots take part from the next step that starts on."""
+        self.rows.enter(sequences, slots)
+        self._entered += len(slots)
 
     @torch.no_grad()
     def prefill(self, prompts: Sequence[tuple[int, Ints]]) -> None:
@@ -124,104 +134,97 @@ class FastForward:
                 tiles.append((slot, start, first + start, min(PREFILL_TILE, len(prompt) - start)))
             first += len(prompt)
         device = self.cache.key.device
-        flat = torch.from_numpy(np.stack((ids, positions, slots)).astype(np.int32)).to(device)
-        self._body(
-            flat[0], flat[1], flat[2], torch.tensor(tiles, dtype=torch.int32, device=device), tile_tokens=PREFILL_TILE
-        )
+        flat = to_device(np.stack((ids, positions, slots)).astype(np.int32), device)
+        self._body(flat[0], flat[1], flat[2], to_device(np.array(tiles, np.int32), device), tile_tokens=PREFILL_TILE)
+
+    def begin(self, rows: StepRows) -> None:
+        """Start a step over all sequences that have entered."""
+        self._under_way = self._start(len(rows.ids), len(rows.done_ids))
+        self._open_rows, self._entered = len(rows.ids), 0
+
+    def finish(self, ahead: tuple[int, int] | None) -> tuple[StepResult, int]:
+        """Wait for the step under way; the next one starts before that where `ahead` bounds its rows, else after it."""
+        step, n, new = self._under_way, self._open_rows, self._entered
+        assert step is not None
+        self._entered = 0
+        following = self._start(ahead[0] + new, ahead[1]) if ahead is not None and ahead[0] + new else None
+        if step.arrived is not None:
+            step.arrived.synchronize()
+        layout = step.shape.layout
+        found = step.host[: len(layout.output)].numpy()
+        open_, done = found[-2:].tolist()
+        if ahead is not None and (open_ > ahead[0] or done > ahead[1]):
+            raise HarnessError(f"decoding: {open_} open and {done} done rows follow, at most {ahead} were foreseen.")
+        open_ += new
+        results = found[:-2].reshape(3, layout.open, layout.tokens)[:, :n].copy()
+        if following is None and open_:
+            following = self._start(open_, done)
+        self._under_way, self._open_rows = (following, open_) if open_ else (None, 0)
+        tokens, accepted, confidence = results
+        return StepResult(tokens.astype(np.int64), confidence.view(np.float32), accepted.astype(np.bool_)), open_
 
     @torch.no_grad()
-    def step(self, rows: StepRows) -> StepResult:
-        """One graph replay between two small copies."""
-        shape = self._shape(len(rows.ids), len(rows.done_ids), rows.ids.shape[1])
-        self._fill(shape, rows)
-        shape.input.copy_(shape.host, non_blocking=True)
+    def _start(self, open_: int, done: int) -> _UnderWay:
+        """One step of at most so many rows, and its results on their way to the host."""
+        shape = self._shape(open_, done)
+        output = shape.layout.output
         if shape.graph is not None:
             shape.graph.replay()
-        elif shape.input.is_cuda and not self.choose.synchronises:
+        elif output.is_cuda and not self.choose.synchronises:
             self._capture(shape)
         else:
             self._run(shape)
-        shape.host_output.copy_(shape.output, non_blocking=True)
-        if shape.input.is_cuda:
-            torch.cuda.current_stream().synchronize()
-        tokens, accepted, confidence = shape.host_output.numpy()[:, : len(rows.ids)]
-        return StepResult(tokens.astype(np.int64), confidence.view(np.float32).copy(), accepted.astype(np.bool_))
+        self._arrivals.reverse()
+        host = self._arrivals[0]
+        host[: len(output)].copy_(output, non_blocking=True)
+        arrived = None
+        if output.is_cuda:
+            arrived = torch.cuda.Event()
+            arrived.record()
+        return _UnderWay(shape, host, arrived)
 
-    def _shape(self, open_: int, done: int, tokens: int) -> _Shape:
+    def _shape(self, open_: int, done: int) -> _Shape:
         size = _rounded(open_)
         quarters = [size // 4, size // 2, size] if size >= 4 else [size]
         done_size = next(part for part in quarters if part >= done) if done else 0
         key = (size, done_size)
         if key not in self._shapes:
-            self._shapes[key] = _Shape(size, done_size, tokens, self.cache.key.device)
+            layout = RowLayout(size, done_size, self.block_size, self.cache.key.device)
+            self._shapes[key] = _Shape(layout)
         return self._shapes[key]
 
-    def _fill(self, shape: _Shape, rows: StepRows) -> None:
-        n, c, tokens, scrap = len(rows.ids), len(rows.done_ids), shape.tokens, self.cache.scrap
-        total = shape.open + shape.done
-        slots = np.full(total, scrap)
-        starts = np.zeros(total, np.int64)
-        counts = np.zeros(total, np.int64)
-        for first, size, row_slots, row_starts in (
-            (0, n, rows.slots, rows.starts),
-            (shape.open, c, rows.done_slots, rows.done_starts),
-        ):
-            slots[first : first + size] = row_slots
-            starts[first : first + size] = row_starts
-            counts[first : first + size] = tokens
-        parts = shape.host_parts
-        ids = parts["ids"].reshape(total, tokens)
-        ids[:] = 0
-        ids[:n] = rows.ids
-        ids[shape.open : shape.open + c] = rows.done_ids
-        parts["positions"].reshape(total, tokens)[:] = starts[:, None] + np.arange(tokens)
-        parts["slots"].reshape(total, tokens)[:] = slots[:, None]
-        tiles = np.stack((slots, starts, np.arange(total) * tokens, counts), 1)
-        parts["open_tiles"].reshape(-1, 4)[:] = tiles[: shape.open]
-        # tiles of one sequence side by side: the second reads the keys that the first has brought into L2
-        parts["tiles"].reshape(-1, 4)[:] = tiles[np.argsort(slots, kind="stable")]
-        parts["quota"][:] = 0
-        parts["quota"][:n] = rows.quota
-        uniform = parts["uniform"].view(np.float32).reshape(shape.open, tokens)
-        uniform[:] = 0
-        uniform[:n] = rows.uniform
-
     def _capture(self, shape: _Shape) -> None:
-        """Run once (which compiles and gives this step's result), then record."""
+        """Run once (which compiles and is this step), then record."""
         self._run(shape)
         torch.cuda.current_stream().synchronize()
-        result = shape.output.clone()
         graph = torch.cuda.CUDAGraph()
         with torch.cuda.graph(graph, pool=self._pool):
             self._run(shape)
-        shape.output.copy_(result)
         shape.graph = graph
 
     def _run(self, shape: _Shape) -> None:
-        parts, tokens = shape.parts, shape.tokens
+        layout, tokens = shape.layout, shape.layout.tokens
+        self.rows.line_up(layout)
         hidden = self._body(
-            parts["ids"],
-            parts["positions"],
-            parts["slots"],
-            parts["tiles"].view(-1, 4),
+            layout.ids,
+            layout.positions,
+            layout.slots,
+            layout.tiles,
             tile_tokens=tokens,
-            open_tiles=parts["open_tiles"].view(-1, 4),
-            open_rows=shape.open * tokens,
+            open_tiles=layout.open_tiles,
+            open_rows=layout.open * tokens,
         )
         assert hidden is not None
         eps = self.model.config.rms_norm_eps
         logits = product(hidden, self.model.lm_head.weight, norm=self.model.model.norm.weight, eps=eps)
-        ids = parts["ids"][: shape.open * tokens].view(shape.open, tokens)
-        quota, uniform = parts["quota"], parts["uniform"].view(torch.float32).view(shape.open, tokens)
         if self.choose.config.sampling.greedy and not self.choose.synchronises:
-            token, confidence = (part.view(shape.open, tokens) for part in best_token(logits, self.choose.mask_id))
-            accepted = self.choose.accept(confidence, ids, quota)
+            token, confidence = best_token(logits, self.choose.mask_id)
+            self.rows.advance(layout, token, confidence, None)
         else:
-            wide = logits.float().view(shape.open, tokens, -1)
-            token, confidence, accepted = self.choose(wide, ids, quota, uniform)
-        shape.output[0] = token
-        shape.output[1] = accepted
-        shape.output[2] = confidence.float().contiguous().view(torch.int32)
+            ids = layout.ids[: layout.open * tokens].view(layout.open, tokens)
+            wide = logits.float().view(layout.open, tokens, -1)
+            token, confidence, accepted = self.choose(wide, ids, layout.quota, self.rows.uniform(layout))
+            self.rows.advance(layout, token, confidence.float(), accepted)
 
     def _body(
         self,

@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from dice.decoding.sampling import SamplingConfig
+from dice.decoding.sequences import Sequences
 from dice.model.cache import CachedAttention, KVCache
 from dice.model.transformer import Transformer
 
@@ -45,6 +46,19 @@ class StepResult:
     tokens: Ints
     log_confidence: NDArray[np.float32]
     accepted: NDArray[np.bool_]
+
+
+@dataclass(frozen=True)
+class Rule:
+    """How a sequence goes on after a step, for a device that does so without asking the host."""
+
+    block_size: int
+    quotas: tuple[int, ...]
+    """Tokens to accept at least, by step of a block; the last one stays."""
+    threshold: float | None
+    """Log-confidence whose exponential accepts a token by itself; None: the quota alone decides."""
+    mask_id: int | None
+    """What a block is opened with; None: a row is the last known token, and the next one is predicted."""
 
 
 class Decoding(Protocol):
@@ -81,16 +95,35 @@ class Choose(Protocol):
 
 
 class Forward(Protocol):
-    """The model behind the batcher."""
+    """The model behind the batcher.
+
+    `begin` starts a step over all sequences that have entered; `finish` waits for it. A device that keeps the state of
+    the open rows is by then at work on the next step, and the host follows with its own account of the last one.
+    """
 
     cache: KVCache
+
+    def clear(self) -> None:
+        """No sequence takes part any more, and no step is under way."""
+        ...
 
     def prefill(self, prompts: Sequence[tuple[int, Ints]]) -> None:
         """Put whole blocks of tokens from position 0 on into the cache slots given."""
         ...
 
-    def step(self, rows: StepRows) -> StepResult:
-        """One forward over open and finished rows."""
+    def enter(self, sequences: Sequences, slots: Ints) -> None:
+        """The sequences of these slots take part from the next step that starts on."""
+        ...
+
+    def begin(self, rows: StepRows) -> None:
+        """Start one forward over open and finished rows; no step may be under way."""
+        ...
+
+    def finish(self, ahead: tuple[int, int] | None) -> tuple[StepResult, int]:
+        """(the choices of the step under way, the number of open rows of the step that follows already or 0).
+
+        ahead: the most open and finished rows that the next step can have; None when its choices decide that.
+        """
         ...
 
 
@@ -102,15 +135,26 @@ class PlainForward:
         self.cache = cache
         self.choose = choose
         self.block_size = block_size
+        self._rows: StepRows | None = None
+
+    def clear(self) -> None:
+        self._rows = None
+
+    def enter(self, sequences: Sequences, slots: Ints) -> None:
+        """The host brings everything with each step."""
 
     @torch.no_grad()
     def prefill(self, prompts: Sequence[tuple[int, Ints]]) -> None:
         for slot, ids in prompts:
             self._hidden(ids[None], np.zeros(1, np.int64), np.array([slot]))
 
+    def begin(self, rows: StepRows) -> None:
+        self._rows = rows
+
     @torch.no_grad()
-    def step(self, rows: StepRows) -> StepResult:
-        n = len(rows.ids)
+    def finish(self, ahead: tuple[int, int] | None) -> tuple[StepResult, int]:
+        assert self._rows is not None
+        rows, n = self._rows, len(self._rows.ids)
         hidden = self._hidden(
             np.concatenate((rows.ids, rows.done_ids)),
             np.concatenate((rows.starts, rows.done_starts)),
@@ -120,7 +164,7 @@ class PlainForward:
         device = logits.device
         inputs = (torch.from_numpy(part).to(device) for part in (rows.ids, rows.quota, rows.uniform))
         tokens, confidence, accepted = self.choose(logits, *inputs)
-        return StepResult(tokens.cpu().numpy(), confidence.float().cpu().numpy(), accepted.cpu().numpy())
+        return StepResult(tokens.cpu().numpy(), confidence.float().cpu().numpy(), accepted.cpu().numpy()), 0
 
     def _hidden(self, ids: Ints, starts: Ints, slots: Ints) -> Tensor:
         device = self.cache.key.device

@@ -87,3 +87,22 @@ def uniforms(seeds: NDArray[np.uint64], positions: NDArray[np.int64], steps: NDA
             state = (state ^ (state >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
             state = state ^ (state >> np.uint64(31))
     return ((state >> np.uint64(40)).astype(np.float64) / 2.0**24).astype(np.float32)
+
+
+def uniforms_on_device(seeds: Tensor, positions: Tensor, steps: Tensor) -> Tensor:
+    """`uniforms` of int64 tensors, the same numbers: products wrap, and shifts are made logical by a mask."""
+
+    def shifted(value: Tensor, by: int) -> Tensor:
+        return (value >> by) & ((1 << (64 - by)) - 1)
+
+    state = seeds
+    for part in (positions, steps):
+        state = (state + _signed(0x9E3779B97F4A7C15)) ^ (part * _signed(0xD1342543DE82EF95))
+        state = (state ^ shifted(state, 30)) * _signed(0xBF58476D1CE4E5B9)
+        state = (state ^ shifted(state, 27)) * _signed(0x94D049BB133111EB)
+        state = state ^ shifted(state, 31)
+    return (shifted(state, 40).double() / 2.0**24).float()
+
+
+def _signed(bits: int) -> int:
+    return bits - 2**64 if bits >= 2**63 else bits

@@ -1,0 +1,254 @@
+# pyright: reportCallIssue=false, reportArgumentType=false, reportGeneralTypeIssues=false
+# pyright: reportMissingImports=false, reportIndexIssue=false
+# (the launchers of Triton kernels have no static types)
+"""The open rows of all sequences, kept on the device, so that a step follows a step without asking the host.
+
+What `dice.decoding.block_diffusion` and `.autoregressive` do with a result on the host, two kernels do here: `line_up`
+lays out the rows of the next step, `advance` takes in what was chosen. Both accounts are kept: the host's own is the
+answer, and the number of rows that go on is compared at every step.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import torch
+import triton
+import triton.language as tl
+from numpy.typing import NDArray
+from torch import Tensor
+
+from dice.decoding.rows import Ints, Rule
+from dice.decoding.sampling import uniforms_on_device
+from dice.decoding.sequences import Sequences
+
+_FIELDS = tl.constexpr(8)  # active, start, step, step of the block, unwritten, prompt length, length, nothing
+
+
+def to_device(array: NDArray[Any], device: torch.device) -> Tensor:
+    """A copy that does not wait for the work that the GPU has."""
+    tensor = torch.from_numpy(array)
+    return tensor.pin_memory().to(device, non_blocking=True) if device.type == "cuda" else tensor.to(device)
+
+
+def _power(size: int) -> int:
+    return max(2, triton.next_power_of_2(size))
+
+
+class RowLayout:
+    """Room for the rows of a step: `open` rows of `tokens` tokens, then `done` finished ones; and for its results."""
+
+    def __init__(self, open_: int, done: int, tokens: int, device: torch.device) -> None:
+        self.open, self.done, self.tokens = open_, done, tokens
+        rows = open_ + done
+
+        def ints(*shape: int) -> Tensor:
+            return torch.zeros(shape, dtype=torch.int32, device=device)
+
+        self.ids, self.positions, self.slots = ints(rows * tokens), ints(rows * tokens), ints(rows * tokens)
+        self.tiles, self.open_tiles = ints(rows, 4), ints(open_, 4)
+        self.quota, self.steps = ints(open_), ints(open_)
+        self.output = ints(3 * open_ * tokens + 2)
+        """Tokens, acceptance and confidence (as bits) [3, open, tokens]; then the open and done rows of what follows."""
+
+
+@triton.jit
+def _line_up(
+    state, quotas, ids, positions, slots, tiles, open_tiles, quota, steps, counts, n_slots, n_quotas,
+    OPEN: tl.constexpr, DONE: tl.constexpr, TOKENS: tl.constexpr, WIDTH: tl.constexpr, SLOTS: tl.constexpr,
+    ROWS: tl.constexpr, PLACES: tl.constexpr,
+):  # fmt: skip
+    slot = tl.arange(0, SLOTS)
+    there = slot < n_slots
+    own = state + slot * WIDTH
+    active = tl.load(own, mask=there, other=0)
+    start = tl.load(own + 1, mask=there, other=0)
+    unwritten = tl.load(own + 4, mask=there, other=0) * active
+    n = tl.sum(active, 0)
+    c = tl.sum(unwritten, 0)
+    rank = tl.cumsum(active, 0) - active
+    done_rank = tl.cumsum(unwritten, 0) - unwritten
+    tl.store(counts, 0)
+    tl.store(counts + 1, 0)
+
+    place = tl.arange(0, PLACES)
+    within = (place < TOKENS)[None, :]
+    is_open = active > 0
+    cell = rank[:, None] * TOKENS + place[None, :]
+    mask = is_open[:, None] & within
+    open_ids = tl.load(own[:, None] + _FIELDS + place[None, :], mask=mask, other=0)
+    tl.store(ids + cell, open_ids, mask=mask)
+    tl.store(positions + cell, start[:, None] + place[None, :], mask=mask)
+    tl.store(slots + cell, slot[:, None] + place[None, :] * 0, mask=mask)
+    block_step = tl.load(own + 3, mask=there, other=0)
+    tl.store(quota + rank, tl.load(quotas + tl.minimum(block_step, n_quotas - 1), mask=is_open, other=0), mask=is_open)
+    tl.store(steps + rank, tl.load(own + 2, mask=there, other=0), mask=is_open)
+    first = rank * TOKENS
+    # tiles of one sequence side by side: the second reads the keys that the first has brought into L2
+    tile = tiles + (rank + done_rank + unwritten) * 4
+    tl.store(tile, slot, mask=is_open)
+    tl.store(tile + 1, start, mask=is_open)
+    tl.store(tile + 2, first, mask=is_open)
+    tl.store(tile + 3, active * TOKENS, mask=is_open)
+    tile = open_tiles + rank * 4
+    tl.store(tile, slot, mask=is_open)
+    tl.store(tile + 1, start, mask=is_open)
+    tl.store(tile + 2, first, mask=is_open)
+    tl.store(tile + 3, active * TOKENS, mask=is_open)
+
+    if DONE > 0:
+        is_done = unwritten > 0
+        cell = (OPEN + done_rank)[:, None] * TOKENS + place[None, :]
+        mask = is_done[:, None] & within
+        done_ids = tl.load(own[:, None] + _FIELDS + TOKENS + place[None, :], mask=mask, other=0)
+        tl.store(ids + cell, done_ids, mask=mask)
+        tl.store(positions + cell, (start - TOKENS)[:, None] + place[None, :], mask=mask)
+        tl.store(slots + cell, slot[:, None] + place[None, :] * 0, mask=mask)
+        tile = tiles + (rank + done_rank) * 4
+        tl.store(tile, slot, mask=is_done)
+        tl.store(tile + 1, start - TOKENS, mask=is_done)
+        tl.store(tile + 2, (OPEN + done_rank) * TOKENS, mask=is_done)
+        tl.store(tile + 3, unwritten * TOKENS, mask=is_done)
+
+    # rows that nobody needs go to the slot behind the last one, and their tiles are empty
+    row = tl.arange(0, ROWS)
+    nothing = row * 0
+    spare = ((row >= n) & (row < OPEN)) | ((row >= OPEN + c) & (row < OPEN + DONE))
+    cell = row[:, None] * TOKENS + place[None, :]
+    mask = spare[:, None] & within
+    tl.store(ids + cell, nothing[:, None] + place[None, :] * 0, mask=mask)
+    tl.store(positions + cell, nothing[:, None] + place[None, :], mask=mask)
+    tl.store(slots + cell, nothing[:, None] + place[None, :] * 0 + n_slots, mask=mask)
+    empty = (row >= n) & (row < OPEN)
+    tl.store(open_tiles + row * 4 + 3, nothing, mask=empty)
+    tl.store(quota + row, nothing, mask=empty)
+    tl.store(steps + row, nothing, mask=empty)
+    tl.store(tiles + row * 4 + 3, nothing, mask=(row >= n + c) & (row < OPEN + DONE))
+
+
+@triton.jit
+def _advance(
+    state, stops, slots, quota, token, confidence, accepted, output, counts, n_slots, n_stops, mask_id, threshold,
+    OPEN: tl.constexpr, TOKENS: tl.constexpr, WIDTH: tl.constexpr, PLACES: tl.constexpr,
+    MASKS: tl.constexpr, DYNAMIC: tl.constexpr, GIVEN: tl.constexpr,
+):  # fmt: skip
+    row = tl.program_id(0)
+    slot = tl.load(slots + row * TOKENS)
+    if slot < n_slots:
+        own = state + slot * WIDTH
+        place = tl.arange(0, PLACES)
+        within = place < TOKENS
+        cell = row * TOKENS + place
+        chosen = tl.load(token + cell, mask=within, other=0).to(tl.int32)
+        sure_of = tl.load(confidence + cell, mask=within, other=float("-inf"))
+        start = tl.load(own + 1)
+        length = tl.load(own + 6)
+        before = tl.load(own + _FIELDS + place, mask=within, other=0)
+        previous = tl.load(own + _FIELDS + TOKENS + place, mask=within, other=0)
+        block_step = tl.load(own + 3)
+        prompt = tl.load(own + 5)
+        step = tl.load(own + 2)
+        if MASKS:
+            masked = (before == mask_id) & within
+            if GIVEN:
+                take = (tl.load(accepted + cell, mask=within, other=0) != 0) & within
+            else:
+                least = tl.load(quota + row)
+                score = tl.where(masked, sure_of, float("-inf"))
+                higher = score[None, :] > score[:, None]
+                left = (score[None, :] == score[:, None]) & (place[None, :] < place[:, None])
+                take = masked & (tl.sum((higher | left).to(tl.int32), 1) < least)
+                if DYNAMIC:
+                    certain = masked & (tl.exp(score) > threshold)
+                    take = tl.where(tl.sum(certain.to(tl.int32), 0) >= least, certain, take)
+            after = tl.where(take, chosen, before)
+            full = tl.sum(((after == mask_id) & within).to(tl.int32), 0) == 0
+            answer = within & (start + place >= prompt)
+            ends = start + TOKENS >= length
+        else:
+            take = within
+            after = chosen
+            full = tl.sum(place, 0) >= 0  # a row of one token is always full
+            answer = within
+            ends = start + 2 >= length
+        found = tl.zeros((PLACES,), tl.int32)
+        for i in range(n_stops):
+            found = found | ((after == tl.load(stops + i)) & answer).to(tl.int32)
+        over = full & ((tl.sum(found, 0) > 0) | ends)
+        more = full & (over == 0)
+        tl.store(own, 1 - over.to(tl.int32))
+        tl.store(own + 2, step + 1)
+        if MASKS:
+            tl.store(own + 1, tl.where(more, start + TOKENS, start))
+            tl.store(own + 3, tl.where(more, 0, block_step + 1))
+            tl.store(own + 4, more.to(tl.int32))
+            tl.store(own + _FIELDS + place, tl.where(more, mask_id, after), mask=within)
+            tl.store(own + _FIELDS + TOKENS + place, tl.where(more, after, previous), mask=within)
+            tl.atomic_add(counts + 1, more.to(tl.int32))
+        else:
+            tl.store(own + 1, start + 1)
+            tl.store(own + _FIELDS + place, after, mask=within)
+        tl.atomic_add(counts, 1 - over.to(tl.int32))
+        tl.store(output + cell, chosen, mask=within)
+        tl.store(output + OPEN * TOKENS + cell, take.to(tl.int32), mask=within)
+        tl.store(output + 2 * OPEN * TOKENS + cell, sure_of.to(tl.int32, bitcast=True), mask=within)
+
+
+class DeviceRows:
+    """State [slots, fields + open and previous block] of every cache slot, and the kernels that change it."""
+
+    def __init__(self, slots: int, rule: Rule, stop_ids: tuple[int, ...], device: torch.device) -> None:
+        self.rule, self.slots = rule, slots
+        self.state = torch.zeros(slots, _FIELDS.value + 2 * rule.block_size, dtype=torch.int32, device=device)
+        self.seeds = torch.zeros(slots + 1, dtype=torch.int64, device=device)
+        self.quotas = torch.tensor(rule.quotas, dtype=torch.int32, device=device)
+        self.stops = torch.tensor(stop_ids or (-1,), dtype=torch.int32, device=device)
+
+    def clear(self) -> None:
+        """No sequence takes part any more."""
+        self.state.zero_()
+
+    def enter(self, sequences: Sequences, slots: Ints) -> None:
+        """Take over the host's account of these slots."""
+        size, start = self.rule.block_size, sequences.start[slots]
+        places = start[:, None] + np.arange(size)
+        fields = (
+            sequences.active[slots], start, sequences.step[slots], sequences.step_of_block[slots],
+            sequences.unwritten[slots], sequences.prompt_length[slots], sequences.length[slots], np.zeros_like(start),
+        )  # fmt: skip
+        done = sequences.tokens[slots[:, None], np.maximum(places - size, 0)]
+        rows = np.concatenate((np.stack(fields, 1), sequences.tokens[slots[:, None], places], done), 1)
+        device = self.state.device
+        index = to_device(slots, device)
+        self.state[index] = to_device(rows.astype(np.int32), device)
+        self.seeds[index] = to_device(sequences.seed[slots].view(np.int64), device)
+
+    def line_up(self, layout: RowLayout) -> None:
+        """Lay out the rows of the next step; `layout` has room for them."""
+        tokens, rows = layout.tokens, layout.open + layout.done
+        _line_up[(1,)](
+            self.state, self.quotas, layout.ids, layout.positions, layout.slots, layout.tiles, layout.open_tiles,
+            layout.quota, layout.steps, layout.output[3 * layout.open * tokens :], self.slots, len(self.quotas),
+            OPEN=layout.open, DONE=layout.done, TOKENS=tokens, WIDTH=self.state.shape[1],
+            SLOTS=_power(self.slots), ROWS=_power(rows), PLACES=_power(tokens),
+        )  # fmt: skip
+
+    def uniform(self, layout: RowLayout) -> Tensor:
+        """Random numbers of the open rows, [open, tokens]: those that the host would send."""
+        count, tokens = layout.open, layout.tokens
+        ahead = 0 if self.rule.mask_id is not None else 1  # the position that a row predicts
+        slots, positions = (part[: count * tokens].view(count, tokens) for part in (layout.slots, layout.positions))
+        return uniforms_on_device(self.seeds[slots.long()], positions.long() + ahead, layout.steps.long()[:, None])
+
+    def advance(self, layout: RowLayout, token: Tensor, confidence: Tensor, accepted: Tensor | None) -> None:
+        """Take in the choice [open, tokens]; without `accepted` the rule decides what is kept."""
+        rule, tokens = self.rule, layout.tokens
+        given = token if accepted is None else accepted.contiguous().view(torch.int8)
+        _advance[(layout.open,)](
+            self.state, self.stops, layout.slots, layout.quota, token.contiguous(), confidence.contiguous(), given,
+            layout.output, layout.output[3 * layout.open * tokens :], self.slots, len(self.stops),
+            -1 if rule.mask_id is None else rule.mask_id, rule.threshold if rule.threshold is not None else 0.0,
+            OPEN=layout.open, TOKENS=tokens, WIDTH=self.state.shape[1], PLACES=_power(tokens),
+            MASKS=rule.mask_id is not None, DYNAMIC=rule.threshold is not None, GIVEN=accepted is not None, num_warps=1,
+        )  # fmt: skip
