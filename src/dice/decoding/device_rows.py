@@ -18,7 +18,9 @@ import triton
 import triton.language as tl
 from numpy.typing import NDArray
 from torch import Tensor
+from triton.language.extra.cuda import gdc_launch_dependents, gdc_wait
 
+from dice.decoding.kernels import overlap
 from dice.decoding.rows import Ints, Rule
 from dice.decoding.sampling import uniforms_on_device
 from dice.decoding.sequences import Sequences
@@ -57,8 +59,11 @@ class RowLayout:
 def _line_up(
     state, quotas, ids, positions, slots, tiles, open_tiles, quota, steps, counts, n_slots, n_quotas,
     OPEN: tl.constexpr, DONE: tl.constexpr, TOKENS: tl.constexpr, WIDTH: tl.constexpr, SLOTS: tl.constexpr,
-    ROWS: tl.constexpr, PLACES: tl.constexpr,
+    ROWS: tl.constexpr, PLACES: tl.constexpr, OVERLAP: tl.constexpr,
 ):  # fmt: skip
+    if OVERLAP:
+        gdc_launch_dependents()
+        gdc_wait()
     slot = tl.arange(0, SLOTS)
     there = slot < n_slots
     own = state + slot * WIDTH
@@ -131,8 +136,11 @@ def _line_up(
 def _advance(
     state, stops, slots, quota, token, confidence, accepted, output, counts, n_slots, n_stops, mask_id, threshold,
     OPEN: tl.constexpr, TOKENS: tl.constexpr, WIDTH: tl.constexpr, PLACES: tl.constexpr,
-    MASKS: tl.constexpr, DYNAMIC: tl.constexpr, GIVEN: tl.constexpr,
+    MASKS: tl.constexpr, DYNAMIC: tl.constexpr, GIVEN: tl.constexpr, OVERLAP: tl.constexpr,
 ):  # fmt: skip
+    if OVERLAP:
+        gdc_launch_dependents()
+        gdc_wait()
     row = tl.program_id(0)
     slot = tl.load(slots + row * TOKENS)
     if slot < n_slots:
@@ -231,7 +239,7 @@ class DeviceRows:
             self.state, self.quotas, layout.ids, layout.positions, layout.slots, layout.tiles, layout.open_tiles,
             layout.quota, layout.steps, layout.output[3 * layout.open * tokens :], self.slots, len(self.quotas),
             OPEN=layout.open, DONE=layout.done, TOKENS=tokens, WIDTH=self.state.shape[1],
-            SLOTS=_power(self.slots), ROWS=_power(rows), PLACES=_power(tokens),
+            SLOTS=_power(self.slots), ROWS=_power(rows), PLACES=_power(tokens), **overlap(self.state),
         )  # fmt: skip
 
     def uniform(self, layout: RowLayout) -> Tensor:
@@ -251,4 +259,5 @@ class DeviceRows:
             -1 if rule.mask_id is None else rule.mask_id, rule.threshold if rule.threshold is not None else 0.0,
             OPEN=layout.open, TOKENS=tokens, WIDTH=self.state.shape[1], PLACES=_power(tokens),
             MASKS=rule.mask_id is not None, DYNAMIC=rule.threshold is not None, GIVEN=accepted is not None, num_warps=1,
+            **overlap(self.state),
         )  # fmt: skip

@@ -10,10 +10,13 @@ cache exactly as far as it is filled.
 
 from __future__ import annotations
 
+from functools import cache
+
 import torch
 import triton
 import triton.language as tl
 from torch import Tensor
+from triton.language.extra.cuda import gdc_launch_dependents, gdc_wait
 
 KEYS = 64
 """Keys per step of the attention loop."""
@@ -23,8 +26,28 @@ def _precision(x: Tensor) -> str:
     return "ieee" if x.dtype == torch.float32 else "tf32"  # 16-bit products do not look at it
 
 
+def overlap(x: Tensor) -> dict[str, bool]:
+    """Launch options of a kernel that works on `x`.
+
+    From Hopper on a kernel is set up while the one before it still runs, and waits for its end before it touches memory
+    (programmatic dependent launch). Every kernel of the chain waits, so none overtakes the one before its predecessor.
+    """
+    overlaps = x.is_cuda and _has_dependent_launch(x.device.index or 0)
+    return {"OVERLAP": True, "launch_pdl": True} if overlaps else {"OVERLAP": False}
+
+
+@cache
+def _has_dependent_launch(device: int) -> bool:
+    return torch.cuda.get_device_capability(device)[0] >= 9
+
+
 @triton.jit
-def _add_rms_norm(x, delta, weight, total, out, size, eps, ADD: tl.constexpr, BLOCK: tl.constexpr):
+def _add_rms_norm(
+    x, delta, weight, total, out, size, eps, ADD: tl.constexpr, BLOCK: tl.constexpr, OVERLAP: tl.constexpr
+):
+    if OVERLAP:
+        gdc_launch_dependents()
+        gdc_wait()
     row = tl.program_id(0).to(tl.int64) * size
     place = tl.arange(0, BLOCK)
     mask = place < size
@@ -57,12 +80,16 @@ def add_rms_norm(x: Tensor, delta: Tensor | None, weight: Tensor, eps: float) ->
         ADD=delta is not None,
         BLOCK=block,
         num_warps=min(8, max(1, block // 512)),
+        **overlap(x),
     )
     return total, out
 
 
 @triton.jit
-def _gate(gate_up, out, size, BLOCK: tl.constexpr):
+def _gate(gate_up, out, size, BLOCK: tl.constexpr, OVERLAP: tl.constexpr):
+    if OVERLAP:
+        gdc_launch_dependents()
+        gdc_wait()
     row = tl.program_id(0).to(tl.int64)
     place = tl.program_id(1) * BLOCK + tl.arange(0, BLOCK)
     mask = place < size
@@ -75,15 +102,18 @@ def gate(gate_up: Tensor) -> Tensor:
     """silu(first half) * second half of [rows, 2 size]."""
     rows, both = gate_up.shape
     out = torch.empty((rows, both // 2), dtype=gate_up.dtype, device=gate_up.device)
-    _gate[(rows, triton.cdiv(both // 2, 1024))](gate_up, out, both // 2, BLOCK=1024)
+    _gate[(rows, triton.cdiv(both // 2, 1024))](gate_up, out, both // 2, BLOCK=1024, **overlap(out))
     return out
 
 
 @triton.jit
 def _store_heads(
     qkv, query, key_cache, value_cache, q_norm, k_norm, cos, sin, positions, slots, slot_stride, head_stride, eps,
-    HEADS: tl.constexpr, KV_HEADS: tl.constexpr, DIM: tl.constexpr, TOGETHER: tl.constexpr,
+    HEADS: tl.constexpr, KV_HEADS: tl.constexpr, DIM: tl.constexpr, TOGETHER: tl.constexpr, OVERLAP: tl.constexpr,
 ):  # fmt: skip
+    if OVERLAP:
+        gdc_launch_dependents()
+        gdc_wait()
     row = tl.program_id(0).to(tl.int64)
     head = tl.program_id(1) * TOGETHER + tl.arange(0, TOGETHER)
     place = tl.arange(0, DIM // 2)
@@ -140,7 +170,7 @@ def store_heads(
     _store_heads[(qkv.shape[0], triton.cdiv(heads + 2 * kv_heads, together))](
         qkv, query, key_cache, value_cache, q_norm, k_norm, cos, sin, positions, slots,
         key_cache.stride(0), key_cache.stride(1), eps, HEADS=heads, KV_HEADS=kv_heads, DIM=dim,
-        TOGETHER=together, num_warps=together // 2,
+        TOGETHER=together, num_warps=together // 2, **overlap(query),
     )  # fmt: skip
     return query
 
@@ -149,8 +179,11 @@ def store_heads(
 def _attend(
     query, key_cache, value_cache, out, part, part_lse, tiles, slot_stride, head_stride, total_rows, scale,
     SPLITS: tl.constexpr, BLOCK_SIZE: tl.constexpr, GROUP: tl.constexpr, HEADS: tl.constexpr, DIM: tl.constexpr,
-    ROWS: tl.constexpr, KEYS: tl.constexpr, PRECISION: tl.constexpr,
+    ROWS: tl.constexpr, KEYS: tl.constexpr, PRECISION: tl.constexpr, OVERLAP: tl.constexpr,
 ):  # fmt: skip
+    if OVERLAP:
+        gdc_launch_dependents()
+        gdc_wait()
     tile = tl.program_id(0)
     kv_head = tl.program_id(1)
     split = tl.program_id(2)
@@ -200,7 +233,12 @@ def _attend(
 
 
 @triton.jit
-def _combine(part, part_lse, out, total, SPLITS: tl.constexpr, PADDED: tl.constexpr, DIM: tl.constexpr):
+def _combine(
+    part, part_lse, out, total, SPLITS: tl.constexpr, PADDED: tl.constexpr, DIM: tl.constexpr, OVERLAP: tl.constexpr
+):
+    if OVERLAP:
+        gdc_launch_dependents()
+        gdc_wait()
     head = tl.program_id(0).to(tl.int64)
     split = tl.arange(0, PADDED)
     dim = tl.arange(0, DIM)
@@ -239,16 +277,30 @@ def block_attention(
         query, key_cache, value_cache, out, part, lse, tiles, key_cache.stride(0), key_cache.stride(1), rows, dim**-0.5,
         SPLITS=splits, BLOCK_SIZE=block_size, GROUP=group, HEADS=heads, DIM=dim, ROWS=padded, KEYS=KEYS,
         PRECISION=_precision(query), num_warps=8 if padded > 64 else 4, num_stages=2 if padded > 64 else 3,
+        **overlap(out),
     )  # fmt: skip
     if splits > 1:
         _combine[(rows * heads,)](
-            part, lse, out, rows * heads, SPLITS=splits, PADDED=triton.next_power_of_2(splits), DIM=dim, num_warps=1
+            part,
+            lse,
+            out,
+            rows * heads,
+            SPLITS=splits,
+            PADDED=triton.next_power_of_2(splits),
+            DIM=dim,
+            num_warps=1,
+            **overlap(out),
         )
     return out
 
 
 @triton.jit
-def _best_token_part(logits, top, index, mass, size, skipped, PARTS: tl.constexpr, BLOCK: tl.constexpr):
+def _best_token_part(
+    logits, top, index, mass, size, skipped, PARTS: tl.constexpr, BLOCK: tl.constexpr, OVERLAP: tl.constexpr
+):
+    if OVERLAP:
+        gdc_launch_dependents()
+        gdc_wait()
     row = tl.program_id(0).to(tl.int64)
     part = tl.program_id(1)
     span = tl.cdiv(tl.cdiv(size, PARTS), BLOCK) * BLOCK
@@ -272,7 +324,10 @@ def _best_token_part(logits, top, index, mass, size, skipped, PARTS: tl.constexp
 
 
 @triton.jit
-def _best_token(top, index, mass, token, confidence, PARTS: tl.constexpr):
+def _best_token(top, index, mass, token, confidence, PARTS: tl.constexpr, OVERLAP: tl.constexpr):
+    if OVERLAP:
+        gdc_launch_dependents()
+        gdc_wait()
     row = tl.program_id(0)
     part = tl.arange(0, PARTS)
     value = tl.load(top + row * PARTS + part)
@@ -292,6 +347,6 @@ def best_token(logits: Tensor, skipped: int | None) -> tuple[Tensor, Tensor]:
     token = torch.empty(rows, dtype=torch.int64, device=logits.device)
     confidence = torch.empty(rows, dtype=torch.float32, device=logits.device)
     skip = -1 if skipped is None else skipped
-    _best_token_part[(rows, parts)](logits, top, index, mass, size, skip, PARTS=parts, BLOCK=1024)
-    _best_token[(rows,)](top, index, mass, token, confidence, PARTS=parts, num_warps=1)
+    _best_token_part[(rows, parts)](logits, top, index, mass, size, skip, PARTS=parts, BLOCK=1024, **overlap(logits))
+    _best_token[(rows,)](top, index, mass, token, confidence, PARTS=parts, num_warps=1, **overlap(logits))
     return token, confidence
