@@ -1,14 +1,15 @@
 """A PyTorch program in few tokens, for models trained from scratch: what it computes, however it was written.
 
 Comments, docstrings, annotations, imports and empty constructors are left out, values that are read once stand where
-they are read, functions go by their usual names, module constants by their values, and `get_inputs` and
-`get_init_inputs` become one line each: the shapes of the inputs and the constructor's arguments. A small model that
-has seen few programs would otherwise be thrown off by a comment. Nothing is executed.
+they are read, functions and the arguments of `forward` go by their usual names, and `get_inputs` becomes the ranks of
+the inputs and their sizes in powers of two. A small model that has seen few programs and few numbers would otherwise be
+thrown off by a comment or a prime; its kernel has to be right for the exact sizes all the same. Nothing is executed.
 """
 
 from __future__ import annotations
 
 import ast
+import math
 import operator
 from collections.abc import Callable, Iterable
 from typing import Any
@@ -27,6 +28,9 @@ _FOLDED: dict[type[ast.operator], Callable[[Any, Any], Any]] = {
 }
 _FACTORIES = {"arange", "bernoulli", "empty", "eye", "full", "linspace", "normal", "ones", "rand", "randint", "randn"}
 _FACTORIES |= {"randperm", "tensor", "zeros"}
+_INTEGERS = {"randint", "randperm", "arange"}
+_ARGUMENTS = ("x", "y", "z", "w")
+_ROW = ast.List | ast.Tuple
 _Function = ast.FunctionDef | ast.AsyncFunctionDef
 
 
@@ -34,30 +38,68 @@ def compact_program(code: str) -> str:
     """`code`, a program in KernelBench's format, as a small model is shown it. Raises DiceError for code without Model.
 
     class Model(nn.Module):
-        def forward(self, x):
-            return F.leaky_relu(x, 0.1)
-    # inputs: torch.randn(37, 251)
-    # Model()
+        def forward(self, x, y):
+            return F.cross_entropy(x, y)
+    # x: 2d 32 x 256
+    # y: 1d 32 int64
     """
     try:
         tree = check_python(code, "pytorch_code")
     except RowError as error:
         raise DiceError(f"a PyTorch program cannot be shown in compact form: {error}.") from error
     tree = _Shortener(import_aliases(tree)).visit(tree)
+    inline = _Constants(tree.body)
     functions = {node.name: node for node in tree.body if isinstance(node, _Function)}
     model = next((node for node in tree.body if isinstance(node, ast.ClassDef) and node.name == "Model"), None)
-    if model is None or "forward" not in {node.name for node in model.body if isinstance(node, _Function)}:
+    methods = {node.name: node for node in model.body if isinstance(node, _Function)} if model is not None else {}
+    if "forward" not in methods:
         raise DiceError("a PyTorch program cannot be shown in compact form: it has no class Model with a forward.")
-    inline = _Constants(tree.body)
+    arguments = _rename(methods["forward"])
     shown = [
-        "\n".join(line for line in ast.unparse(inline.visit(node)).splitlines() if line)
+        line
         for node in tree.body
         if isinstance(node, ast.ClassDef | _Function) and node.name not in HARNESS_FUNCTIONS
+        for line in ast.unparse(inline.visit(node)).splitlines()
+        if line
     ]
-    inputs, given = (_returned(functions.get(name)) for name in ("get_inputs", "get_init_inputs"))
-    made = ", ".join(ast.unparse(inline.visit(_factory(item, body))) for item, body in inputs)
-    arguments = ", ".join(ast.unparse(inline.visit(item)) for item, _ in given)
-    return "\n".join([*shown, f"# inputs: {made}", f"# Model({arguments})"])
+    inputs = _returned(functions.get("get_inputs"))
+    names = arguments + [f"input {k}" for k in range(len(arguments), len(inputs))]
+    shown += [
+        f"# {name}: {_described(inline.visit(_factory(item, body)))}"
+        for name, (item, body) in zip(names, inputs, strict=False)
+    ]
+    return "\n".join(shown)
+
+
+def _rename(forward: _Function) -> list[str]:
+    """Give the arguments of `forward` the names x, y, z, ..., in place; returns the new names."""
+    given = [arg.arg for arg in [*forward.args.posonlyargs, *forward.args.args]][1:]
+    names = [*_ARGUMENTS, *(f"x{k}" for k in range(len(_ARGUMENTS), len(given)))][: len(given)]
+    new = dict(zip(given, names, strict=True))
+    for node in ast.walk(forward):
+        if isinstance(node, ast.Name):
+            node.id = new.get(node.id, f"{node.id}_" if node.id in names else node.id)
+        elif isinstance(node, ast.arg):
+            node.arg = new.get(node.arg, node.arg)
+    return names
+
+
+def _described(made: ast.expr) -> str:
+    """Rank, sizes in powers of two and dtype of what a factory makes; the expression itself where it is another one."""
+    if isinstance(made, ast.Call) and isinstance(made.func, ast.Name):
+        name = made.func.id.removeprefix("torch.")
+        keywords = {item.arg: item.value for item in made.keywords}
+        sizes = [item for item in made.args if isinstance(item, ast.Constant) and isinstance(item.value, int)]
+        whole = next((item.elts for item in (*made.args, keywords.get("size")) if isinstance(item, _ROW)), sizes)
+        if name in ("arange", "randperm"):
+            whole = sizes[-1:]
+        dims = [item.value for item in whole if isinstance(item, ast.Constant) and isinstance(item.value, int)]
+        if dims and len(dims) == len(whole):
+            dtype = keywords.get("dtype")
+            kind = ast.unparse(dtype).removeprefix("torch.") if dtype else "int64" if name in _INTEGERS else ""
+            rounded = " x ".join(str(1 << round(math.log2(max(1, dim)))) for dim in dims)
+            return f"{len(dims)}d {rounded} {kind}".rstrip()
+    return ast.unparse(made)
 
 
 class _Shortener(ast.NodeTransformer):

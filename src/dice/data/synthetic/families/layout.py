@@ -19,7 +19,7 @@ def axes_of(b: Builder, rank: int) -> Axes:
     if rank == 1:
         return (0,)
     if b.draw.tiny:
-        return (rank - 1,)
+        return b.draw.pick(((rank - 1,), (rank - 1,), (0 if rank == 2 else 1,)))
     if rank == 4:
         return b.draw.pick(((1,), (3,), (2, 3), (2, 3), (1,)))
     if rank == 3:
