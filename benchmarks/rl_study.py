@@ -122,7 +122,7 @@ class Study:
         generations = self.work / f"{name}.generations.jsonl"
         self.dice(
             "generate", "--model", model, "--prompts", self.work / "heldout.prompts.jsonl", "--out", generations,
-            "--max-new-tokens", self.args.max_new_tokens, "--max-batch", 256, "--device", self.args.device,
+            "--max-new-tokens", self.args.max_new_tokens, "--max-batch", 256, "--device", self.args.device, "--set", f"engine={self.args.engine}",
         )  # fmt: skip
         self.dice(
             "verify", "--candidates", generations, "--problems", self.work / "heldout.jsonl", "--out", verdicts,
@@ -146,10 +146,13 @@ class Study:
                 "samples": args.samples,
                 "max_new_tokens": args.max_new_tokens,
                 "max_batch": 256,
+                "engine": args.engine,
             },
             "reward": {"backend": args.backend},
             "objective": {"updates_per_step": args.updates, "micro_batch_rows": 65536},
             "optimizer": {"learning_rate": args.learning_rate},
+            "attention": "batched",  # every update has other lengths: FlexAttention and torch.compile would start anew
+            "compile": False,
             "device": args.device,
             "save_every": 5,
             "keep_checkpoints": 1,
@@ -252,6 +255,7 @@ def main() -> None:
     parser.add_argument("--updates", type=int, default=4)
     parser.add_argument("--learning-rate", type=float, default=3e-5)
     parser.add_argument("--max-new-tokens", type=int, default=800)
+    parser.add_argument("--engine", choices=["auto", "plain", "fast"], default="auto", help="of decoding")
     parser.add_argument("--backend", choices=["cuda", "cpu"], default="cuda")
     parser.add_argument("--device", choices=["cuda", "cpu"], default="cuda")
     args = parser.parse_args()
