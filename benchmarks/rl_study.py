@@ -122,7 +122,8 @@ class Study:
         generations = self.work / f"{name}.generations.jsonl"
         self.dice(
             "generate", "--model", model, "--prompts", self.work / "heldout.prompts.jsonl", "--out", generations,
-            "--max-new-tokens", self.args.max_new_tokens, "--max-batch", 256, "--device", self.args.device, "--set", f"engine={self.args.engine}",
+            "--max-new-tokens", self.args.max_new_tokens, "--max-batch", 256, "--device", self.args.device,
+            "--set", f"engine={self.args.engine}",
         )  # fmt: skip
         self.dice(
             "verify", "--candidates", generations, "--problems", self.work / "heldout.jsonl", "--out", verdicts,
