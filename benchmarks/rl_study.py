@@ -38,6 +38,8 @@ VARIANTS = {
 }
 ASK_S = 75.0
 """What asking and judging the held-out problems takes, about."""
+STARTING_S = 25.0
+"""What loading a model and starting the verifier take before the first step."""
 
 
 class OutOfTime(Exception):
@@ -127,7 +129,7 @@ class Study:
         )  # fmt: skip
         self.dice(
             "verify", "--candidates", generations, "--problems", self.work / "heldout.jsonl", "--out", verdicts,
-            "--backend", self.args.backend, "--no-timing", "--quiet",
+            "--backend", self.args.backend, "--no-timing", "--quiet", *(["--jobs", self.args.jobs] if self.args.jobs else []),
         )  # fmt: skip
 
     def config(self, name: str, model: Path) -> Path:
@@ -149,7 +151,7 @@ class Study:
                 "max_batch": 256,
                 "engine": args.engine,
             },
-            "reward": {"backend": args.backend},
+            "reward": {"backend": args.backend, "machine": {"jobs": args.jobs}},
             "objective": {"updates_per_step": args.updates, "micro_batch_rows": 65536},
             "optimizer": {"learning_rate": args.learning_rate},
             "attention": "batched",  # every update has other lengths: FlexAttention and torch.compile would start anew
@@ -166,11 +168,14 @@ class Study:
         """Steps as far as the time goes."""
         if (self.work / "rl" / name / "model.manifest.json").exists():
             return
-        if self.left_s() < 60:
+        if self.left_s() < STARTING_S + ASK_S + 60:
             raise OutOfTime
-        minutes = (self.left_s() - 25) / 60  # loading the model and starting the verifier come on top
+        minutes = (self.left_s() - STARTING_S - ASK_S) / 60
         self.dice("rl", "--config", self.config(name, model), "--max-minutes", f"{minutes:.2f}")
         if not (self.work / "rl" / name / "model.manifest.json").exists():
+            paused = self.work / "rl" / name / "paused"
+            steps = sum(1 for _ in read_rl_history(paused.parent))
+            self.ask(f"{name}.after-{steps}-steps", paused)
             raise OutOfTime
 
     def everything(self) -> bool:
@@ -189,14 +194,14 @@ class Study:
     def summary(self, complete: bool) -> dict[str, Any]:
         """What there is so far, also written to the folder that travels."""
         found: dict[str, Any] = {"complete": complete, "exec": {}, "rl": {}}
-        for name in ("start", *self.args.variants):
-            path = self.work / f"{name}.verdicts.jsonl"
-            if path.exists():
-                statuses = [row.status for row in read_jsonl(path, Verdict)]
-                n = len(statuses) - statuses.count("host_error")
-                low, high = wilson(statuses.count("correct"), n)
-                found["exec"][name] = {"n": n, "exec": statuses.count("correct") / max(1, n), "interval": [low, high]}
-                found["exec"][name]["statuses"] = {status: statuses.count(status) for status in set(statuses)}
+        for path in sorted(self.work.glob("*.verdicts.jsonl")):
+            name = path.name.removesuffix(".verdicts.jsonl")
+            statuses = [row.status for row in read_jsonl(path, Verdict)]
+            n = len(statuses) - statuses.count("host_error")
+            low, high = wilson(statuses.count("correct"), n)
+            found["exec"][name] = {"n": n, "exec": statuses.count("correct") / max(1, n), "interval": [low, high]}
+            found["exec"][name]["statuses"] = {status: statuses.count(status) for status in set(statuses)}
+        for name in self.args.variants:
             run = self.work / "rl" / name
             if (run / "history.jsonl").exists():
                 found["rl"][name] = curve(list(read_rl_history(run)))
@@ -257,6 +262,7 @@ def main() -> None:
     parser.add_argument("--learning-rate", type=float, default=3e-5)
     parser.add_argument("--max-new-tokens", type=int, default=800)
     parser.add_argument("--engine", choices=["auto", "plain", "fast"], default="auto", help="of decoding")
+    parser.add_argument("--jobs", type=int, help="candidates that run at one time; default: the verifier's own")
     parser.add_argument("--backend", choices=["cuda", "cpu"], default="cuda")
     parser.add_argument("--device", choices=["cuda", "cpu"], default="cuda")
     args = parser.parse_args()

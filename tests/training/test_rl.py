@@ -110,7 +110,9 @@ def test_two_steps_with_real_kernels_and_a_pause_between(start, builds, tmp_path
     assert main([*command, "--out", str(two), "--max-minutes", "0.001"]) == 0
     assert "paused after step 1 of 2" in capsys.readouterr().out
     assert not (two / "model").exists()
+    assert load_model(two / "paused").config == before.config
     assert main([*command, "--out", str(two)]) == 0
+    assert not (two / "paused").exists()
     assert curve(two) == curve(one)
 
 

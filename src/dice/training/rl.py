@@ -12,6 +12,7 @@ import argparse
 import contextlib
 import dataclasses
 import os
+import shutil
 import time
 from datetime import timedelta
 from pathlib import Path
@@ -312,7 +313,10 @@ class RlRun:
         if history is not None:
             history.close()
         summary = self.summary(done, start, last)
+        if start < done < config.steps:
+            self.save_model(out / "paused")
         if done == config.steps:
+            shutil.rmtree(out / "paused", ignore_errors=True)
             self.save_model(out / "model")
             if self.rank == 0:
                 data = [path for phase in config.phases for path in phase.problems]
