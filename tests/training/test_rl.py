@@ -38,7 +38,6 @@ def builds(tmp_path_factory) -> Path:
     """The build cache that the tests of the verifier fill."""
     base = tmp_path_factory.getbasetemp()
     folder = (base.parent if "PYTEST_XDIST_WORKER" in os.environ else base) / "builds"
-    folder = Path(os.environ.get("DBG_BUILDS", folder))
     folder.mkdir(exist_ok=True)
     return folder
 

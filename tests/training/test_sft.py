@@ -12,11 +12,11 @@ from pathlib import Path
 
 import pytest
 import torch
+from sft_start import REFERENCE, losses, make_data, settings
 
 from dice.cli import main
 from dice.config import parse_config
 from dice.data.pair import Pair
-from dice.data.tokenizer import save_tokenizer, train_tokenizer
 from dice.errors import DiceError
 from dice.evaluation.generate import Generation
 from dice.evaluation.prompts import PromptConfig, Task, make_prompts, prompt_sha256
@@ -26,52 +26,15 @@ from dice.model.checkpoint import load_model, read_config
 from dice.training.history import read_history
 from dice.training.sft import SftConfig, learning_rate, sft
 
-TINY = {"hidden_size": 32, "intermediate_size": 64, "num_hidden_layers": 2, "num_attention_heads": 2}
-TINY |= {"num_key_value_heads": 1, "head_dim": 16}
-REFERENCE = "import torch\nclass Model(torch.nn.Module):\n    def forward(self, x):\n        return x {op} {n}\n"
-ANSWER = "import torch\nclass ModelNew(torch.nn.Module):\n    def forward(self, x):\n        return x {op} {n} + 0\n"
-
 
 @pytest.fixture(scope="module")
 def data(tmp_path_factory) -> Path:
-    folder = tmp_path_factory.mktemp("data")
-    pairs = [
-        Pair(
-            id=f"{op}{n}", pytorch_code=REFERENCE.format(op=op, n=n), cuda_code=ANSWER.format(op=op, n=n), source="test"
-        )
-        for op in "+-*/"
-        for n in range(8)
-    ]
-    write_jsonl(folder / "pairs.jsonl", pairs)
-    texts = [text for pair in pairs for text in (pair.pytorch_code, pair.cuda_code)]
-    save_tokenizer(train_tokenizer(texts, 400), folder / "tokenizer")
-    return folder
-
-
-def settings(data: Path, out: Path, **changes) -> dict:
-    values = {
-        "pairs": [str(data / "pairs.jsonl")],
-        "tokenizer": str(data / "tokenizer"),
-        "out": str(out),
-        "geometry": TINY,
-        "prompt": {"style": "compact"},
-        "window": 256,
-        "packs_per_step": 4,
-        "max_steps": 6,
-        "optimizer": {"learning_rate": 3e-3},
-        "device": "cpu",
-        "tensorboard": False,
-    }
-    return values | changes
+    return make_data(tmp_path_factory.mktemp("data"))
 
 
 def run(data: Path, out: Path, **changes) -> list[float]:
     sft(parse_config(SftConfig, settings(data, out, **changes), "test"))
     return losses(out)
-
-
-def losses(out: Path) -> list[float]:
-    return [row.loss for row in read_history(out)]
 
 
 @pytest.mark.parametrize("objective", ["block_diffusion", "autoregressive"])

@@ -1,0 +1,115 @@
+"""Two GPUs against one: replicas and DeepSpeed's ZeRO give the same curve, also when they are killed in between."""
+
+from __future__ import annotations
+
+import importlib.util
+import json
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import psutil
+import pytest
+import torch
+from rl_start import make_start
+from sft_start import losses, make_data, settings
+
+from dice.training.rl_history import read_rl_history
+
+pytestmark = [
+    pytest.mark.gpu,
+    pytest.mark.skipif(torch.cuda.device_count() < 2, reason="needs two GPUs"),
+]
+zero = pytest.mark.skipif(importlib.util.find_spec("deepspeed") is None, reason="needs DeepSpeed")
+ENGINES = ["local", pytest.param("zero2", marks=zero), pytest.param("zero3", marks=zero)]
+STEPS = 20
+BOUND = 0.01
+"""Largest relative difference of a step's loss that bfloat16 products in another order may make."""
+
+
+@pytest.fixture(scope="module")
+def data(tmp_path_factory) -> Path:
+    return make_data(tmp_path_factory.mktemp("data"))
+
+
+def torchrun(gpus: int, *words: str | Path) -> list[str]:
+    command = [sys.executable, "-m", "torch.distributed.run", "--standalone", "--nproc-per-node", str(gpus)]
+    return [*command, "-m", "dice.cli", *map(str, words)]
+
+
+def write(folder: Path, name: str, values: dict) -> Path:
+    path = folder / f"{name}.json"
+    path.write_text(json.dumps(values))
+    return path
+
+
+def sft_settings(data: Path, out: Path, **changes) -> dict:
+    common = {"device": "cuda", "attention": "batched", "compile": False, "max_steps": STEPS, "save_every": 2}
+    return settings(data, out, **common | changes)
+
+
+def apart(one: list[float], other: list[float]) -> float:
+    return max(abs(a - b) / abs(a) for a, b in zip(one, other, strict=True))
+
+
+@pytest.fixture(scope="module")
+def alone(data, tmp_path_factory) -> list[float]:
+    """The curve of one GPU that takes all packs of a step; another seed's is farther away than the bound."""
+    folder = tmp_path_factory.mktemp("alone")
+    for seed in (0, 1):
+        config = write(folder, f"seed{seed}", sft_settings(data, folder / f"run{seed}", seed=seed))
+        subprocess.run([sys.executable, "-m", "dice.cli", "sft", "--config", str(config)], check=True, timeout=120)
+    curve = losses(folder / "run0")
+    assert len(curve) == STEPS
+    assert apart(curve, losses(folder / "run1")) > BOUND
+    return curve
+
+
+@pytest.mark.parametrize("engine", ENGINES)
+def test_two_gpus_give_the_curve_of_one_after_kill_9_too(data, alone, tmp_path, engine):
+    out = tmp_path / "run"
+    command = torchrun(2, "sft", "--config", write(tmp_path, "sft", sft_settings(data, out, engine=engine)))
+    worker = subprocess.Popen(command)
+    deadline = time.monotonic() + 180
+    while worker.poll() is None and time.monotonic() < deadline:
+        if len(list(out.glob("checkpoints/step-*"))) and len((out / "history.jsonl").read_bytes().splitlines()) >= 5:
+            break
+        time.sleep(0.002)
+    for process in [*psutil.Process(worker.pid).children(recursive=True), worker]:  # they have sessions of their own
+        process.kill()
+    worker.wait()
+    assert subprocess.run(command, timeout=240).returncode == 0
+    curve = losses(out)
+    print(f"{engine}: largest relative difference to one GPU {apart(alone, curve):.2e}")
+    assert apart(alone, curve) < BOUND
+
+
+@zero
+@pytest.mark.parametrize("engine", ["zero2", "zero3"])
+def test_reinforcement_learning_with_zero(tmp_path, engine):
+    """Answers come from a copy of the divided weights: after an update it agrees with the trainer as before."""
+    make_start(tmp_path, steps=500)
+    problems = [str(tmp_path / "problems.jsonl")]
+    values = {
+        "model": str(tmp_path / "sft" / "model"),
+        "out": str(tmp_path / "rl"),
+        "phases": [{"task": "end_to_end", "problems": problems, "steps": 3, "order": "uniform"}],
+        "prompt": {"style": "compact"},
+        "rollout": {"problems_per_step": 2, "samples": 8, "max_new_tokens": 220, "max_batch": 16, "engine": "plain"},
+        "objective": {"updates_per_step": 2},
+        "optimizer": {"learning_rate": 1e-3},
+        "engine": engine,
+        "attention": "batched",
+        "compile": False,
+        "tensorboard": False,
+    }
+    command = torchrun(2, "rl", "--config", write(tmp_path, "rl", values))
+    assert subprocess.run(command, timeout=300).returncode == 0
+    rows = list(read_rl_history(tmp_path / "rl"))
+    assert [row.step for row in rows] == [1, 2, 3]
+    assert sum(row.updates for row in rows) > 0
+    for row in rows:
+        assert row.samples == 16
+        if row.mismatch is not None:
+            assert row.mismatch < 0.05
