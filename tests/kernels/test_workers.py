@@ -1,0 +1,43 @@
+"""Which GPUs the workers use."""
+
+import pytest
+
+from dice.errors import DiceError
+from dice.kernels.workers import Machine, chosen_gpus
+
+
+@pytest.fixture
+def four_gpus(tmp_path, monkeypatch):
+    """A machine whose nvidia-smi lists four."""
+    listing = tmp_path / "nvidia-smi"
+    listing.write_text("#!/bin/sh\nfor i in 0 1 2 3; do echo 'NVIDIA H200, 580.1, 143771'; done\n")
+    listing.chmod(0o755)
+    monkeypatch.setenv("PATH", str(tmp_path), prepend=":")
+    monkeypatch.delenv("CUDA_VISIBLE_DEVICES", raising=False)
+
+
+def test_all_gpus_or_those_that_are_named(four_gpus):
+    assert chosen_gpus("cuda", Machine()) == [0, 1, 2, 3]
+    assert chosen_gpus("cuda", Machine(gpus=(3, 1))) == [3, 1]
+    assert chosen_gpus("cpu", Machine()) == []
+    with pytest.raises(DiceError, match="names GPU 4, but this machine has 4"):
+        chosen_gpus("cuda", Machine(gpus=(4,)))
+
+
+def test_gpus_that_were_not_given_to_this_process_are_not_used(four_gpus, monkeypatch):
+    monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "2,GPU-5ad0")
+    assert chosen_gpus("cuda", Machine()) == [0, 1]  # places in that list
+    with pytest.raises(DiceError, match="names GPU 2"):
+        chosen_gpus("cuda", Machine(gpus=(2,)))
+    monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "")
+    with pytest.raises(DiceError, match="needs an NVIDIA GPU"):
+        chosen_gpus("cuda", Machine())
+
+
+def test_no_driver_is_no_gpu(monkeypatch, tmp_path):
+    (tmp_path / "nvidia-smi").write_text("#!/bin/sh\nexit 9\n")
+    (tmp_path / "nvidia-smi").chmod(0o755)
+    monkeypatch.setenv("PATH", str(tmp_path), prepend=":")
+    monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "0")
+    with pytest.raises(DiceError, match="needs an NVIDIA GPU"):
+        chosen_gpus("cuda", Machine())
