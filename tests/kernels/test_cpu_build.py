@@ -287,6 +287,52 @@ def test_what_the_cpu_lacks_is_named(builder: Builder) -> None:
     assert (result.status, result.message) == ("unsupported_on_cpu", "unsupported_on_cpu: cufftHandle")
 
 
+KERNEL = """__global__ void k(const float* in, float* out, int n) {
+    int i = blockIdx.x * blockDim.x + threadIdx.x;
+    if (i < n) out[i] = in[i];
+}
+torch::Tensor run(torch::Tensor x) {
+    auto y = torch::empty_like(x);
+    int n = x.numel();
+    k<<<(n + 255) / 256, 256>>>(x.data_ptr<float>(), y.data_ptr<float>(), n);
+    return y;
+}
+"""
+# Each edit of KERNEL breaks C++ or CUDA itself, though the CPU back end fails for a reason of its own; its twin beside it
+# uses what only this back end lacks.
+PAIRS = {
+    "a bracket": (("in[i];\n}", "in[i];\n"), ("int n = x", "cusparseHandle_t h; int n = x")),
+    "a parenthesis": (("x.numel()", "x.numel("), ("int n = x", "cufftHandle h; int n = x")),
+    "a string": (("int n = x", 'printf("n = x'), ("int n = x", 'printf("n"); cusolverDnHandle_t h; int n = x')),
+    "a launch": (("256>>>", "256>>"), ("int n = x", "CUmodule h; int n = x")),
+    "a configuration": ((", 256>>>", ">>>"), ("int n = x", "curandGenerator_t h; int n = x")),
+    "a name of PyTorch's": (
+        ("int n = x", "auto s = at::cuda::getNoSuchStream(); int n = x"),
+        ("int n = x", "auto s = at::cuda::getCurrentCUDASparseHandle(); int n = x"),
+    ),
+    "a kernel's type": (("__global__ void", "__global__ int"), ("int n = x", "ncclComm_t h; int n = x")),
+}
+
+
+@pytest.mark.parametrize("name", PAIRS)
+def test_an_error_of_c_plus_plus_is_not_a_lack_of_the_back_end(builder: Builder, name: str) -> None:
+    (old, new), (twin_old, twin_new) = PAIRS[name]
+    request = {"cpp_sources": "torch::Tensor run(torch::Tensor x);", "functions": ["run"]}
+    include = "#include <torch/extension.h>\n#include <ATen/cuda/CUDAContext.h>\n"
+    assert KERNEL.count(old) == KERNEL.count(twin_old) == 1
+    broken = build(builder, request | {"cuda_sources": include + KERNEL.replace(old, new)})
+    assert broken.status == "compile_error", broken.message
+    assert "error" in broken.message
+    twin = build(builder, request | {"cuda_sources": include + KERNEL.replace(twin_old, twin_new)})
+    assert twin.status == "unsupported_on_cpu", twin.message
+
+
+def test_a_standard_that_pytorch_refuses_is_the_candidates_error(builder: Builder) -> None:
+    request = BUILT["plain"] | {"extra_cuda_cflags": ["-std=c++14"]}
+    assert build(builder, request).status == "compile_error"
+    assert build(builder, BUILT["plain"] | {"extra_cuda_cflags": ["-std=c++17"]}).status == "built"
+
+
 def test_a_cached_build_says_what_it_did_cost(build_folder: Path, builder: Builder) -> None:
     first = build(builder, BUILT["plain"])
     second = build(Builder(build_folder, "cpu"), BUILT["plain"])

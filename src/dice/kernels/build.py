@@ -76,10 +76,12 @@ _DECIDING = (
     "host_",
     "includes",
     "main_unit",
+    "narrowing",
     "precompiled",
     "request_sources",
     "slim_headers",
     "split_",
+    "standards",
     "stock",
 )
 """Modules whose change makes cached results doubtful, by the beginnings of their names."""

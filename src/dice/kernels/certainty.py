@@ -12,7 +12,7 @@ The fast routes leave headers out, so their errors prove nothing by themselves. 
 - the brackets of the text do not match (`unbalanced`).
 
 Everything else is left to stock. All checks end before GCC instantiates the pending templates of the headers, which is
-what makes units with the untouched headers dear: a last declaration stops the compiler (`_STOP`).
+what makes units with the untouched headers dear: a last declaration stops the compiler (`STOP`).
 """
 
 from __future__ import annotations
@@ -31,15 +31,15 @@ from dice.kernels.outcome import Certain, OutOfLimits
 from dice.kernels.precompiled import NotPrepared, Precompiled
 from dice.kernels.vocabulary import Vocabulary
 
-_STOP = (
+STOP = (
     '\n#line 1 "stop"\ntemplate <int N> struct DiceStop { static constexpr int value = DiceStop<N + 1>::value; };\n'
     'static_assert(DiceStop<0>::value == 0, "");\n'
 )
-_SYNTAX = re.compile(
+SYNTAX = re.compile(
     r"expected|unterminated|missing (?:terminating|closing)|stray|unrecognized token|extra text after|invalid (?:suffix|digit)"  # noqa: E501
 )
 _MISSING_FILE = re.compile(r"([\w./+-]+): No such file or directory")
-_BUILTINS = (
+BUILT_IN_VARIABLES = (
     "extern const uint3 threadIdx, blockIdx;\nextern const dim3 blockDim, gridDim;\nextern const int warpSize;\n"
 )
 _DECLARED_BUILTINS = frozenset({"threadIdx", "blockIdx", "blockDim", "gridDim", "warpSize"})
@@ -125,7 +125,7 @@ class Judge:
 
     def _may_mean_more(self, first: Diagnostic, index: int, split: Split) -> bool:
         """Whether PyTorch's headers could change what the line `index` (from 0) means; for syntax, the one before too."""
-        start = max(0, index - 1) if _SYNTAX.search(first.text) else index
+        start = max(0, index - 1) if SYNTAX.search(first.text) else index
         around = identifiers_of("\n".join(split.text.split("\n")[start : index + 1]))
         if _device_words(split) & self._vocabulary.torch_macros:
             return True
@@ -138,7 +138,7 @@ class Judge:
             near = abs(other.line - first.line) <= 1
             if near and first.undeclared is not None and other.undeclared == first.undeclared:
                 return "undeclared for nvcc, and for g++ with all headers"
-            if near and first.undeclared is None and _SYNTAX.search(first.text) and _SYNTAX.search(other.text):
+            if near and first.undeclared is None and SYNTAX.search(first.text) and SYNTAX.search(other.text):
                 return "a syntax error for nvcc, and for g++ with all headers"
         return None
 
@@ -147,7 +147,7 @@ class Judge:
         if unbalanced(text, self._vocabulary.unbalanced_macros):
             return "the brackets do not match"
         for diagnostic in self._as_host_code(text, first_line):
-            if _SYNTAX.search(diagnostic.text):
+            if SYNTAX.search(diagnostic.text):
                 return f"{diagnostic.file}:{diagnostic.line}: error: {diagnostic.text}"
         return None
 
@@ -160,14 +160,14 @@ class Judge:
         if "<<<" in plain:
             return []
         lines = text.split("\n")
-        unit = f'{_BUILTINS}#line {first_line} "{self.source}"\n{plain}'
+        unit = f'{BUILT_IN_VARIABLES}#line {first_line} "{self.source}"\n{plain}'
         found = self._errors(unit, "extension_cuda", "second_opinion")
         kept = []
         for diagnostic in found[0] if found is not None else []:
             index = diagnostic.line - first_line
             if diagnostic.file != self.source or not 0 <= index < len(lines):
                 continue
-            start = max(0, index - 1) if _SYNTAX.search(diagnostic.text) else index
+            start = max(0, index - 1) if SYNTAX.search(diagnostic.text) else index
             around = identifiers_of("\n".join(lines[start : index + 1]))
             if not around & self._vocabulary.nvcc_only - _DECLARED_BUILTINS:
                 kept.append(diagnostic)
@@ -186,7 +186,7 @@ class Judge:
         """
         precompiled = self.precompiled.header(header, standard)
         done = self.precompiled.compile_host(
-            text + _STOP,
+            text + STOP,
             precompiled,
             f"{name}.o",
             self.work,

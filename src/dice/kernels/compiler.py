@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from dice.errors import HarnessError
+from dice.kernels.outcome import OutOfLimits
 
 _OUTPUT_BYTES = 1 << 20
 _OUT_OF_MEMORY = (
@@ -155,3 +156,11 @@ def _check_host(program: str, done: ToolRun) -> None:
     killed = done.returncode in (-signal.SIGKILL, -signal.SIGTERM)
     if (killed or "Killed signal terminated program" in done.output) and not done.out_of_memory:
         raise HarnessError(f"{program} was killed from outside, probably by the machine's memory limit.")
+
+
+def raise_out_of_limits(done: ToolRun) -> None:
+    """Raise OutOfLimits when a compiler ran out of time or memory."""
+    if done.timed_out:
+        raise OutOfLimits("timeout", f"the compiler was stopped after {done.seconds:.0f} s")
+    if done.out_of_memory:
+        raise OutOfLimits("out_of_memory", "the compiler ran out of memory")

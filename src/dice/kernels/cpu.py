@@ -19,15 +19,17 @@ from pathlib import Path
 
 from dice.kernels.binding import BindingRefused, table_from_module
 from dice.kernels.build_flags import read_flags
-from dice.kernels.compiler import Meter, ToolLimits, ToolRun
+from dice.kernels.compiler import Meter, ToolLimits, ToolRun, raise_out_of_limits
+from dice.kernels.cpu_errors import check_rules, declared_by_torch, own_error, refuted_error
 from dice.kernels.cpu_rewrite import UnsupportedOnCpu, rewrite_cuda, rewrite_host
 from dice.kernels.cpu_runtime import LIBRARY
-from dice.kernels.cuda_lexer import SplitRefused, matching, tokenize
+from dice.kernels.cuda_lexer import Refuted, SplitRefused, matching, tokenize
 from dice.kernels.extension import ExtensionRequest
 from dice.kernels.main_unit import MainUnit
-from dice.kernels.outcome import Built, Certain, Declined, OutOfLimits
+from dice.kernels.outcome import Built, Certain, Declined
 from dice.kernels.precompiled import CSRC, HeaderSpec, NotPrepared, Precompiled, files_digest
 from dice.kernels.request_sources import Sources, sources_of
+from dice.kernels.standards import check_standard
 
 CPU_CSRC = CSRC / "cpu"
 _HALF = re.compile(
@@ -153,10 +155,15 @@ class CpuBuild:
 
     def run(self) -> Built:
         """Build. Raises Declined (`unsupported_on_cpu: <what>`), Certain (the candidate's error) or OutOfLimits."""
+        sources = None
         try:
             self.flags = read_flags(self.request)
             sources = sources_of(self.request)
             self._write_headers(sources)
+            for standard in {flag for flag in (*self.flags.main, *self.flags.host) if flag.startswith("-std=")}:
+                check_standard(standard, self.precompiled.toolchain, self.work, self.meter, self.limits, self.deadline)
+            if sources.cuda is not None:
+                check_rules(sources.cuda, sources.cuda_name)
             objects, table = self._objects(sources)
             library = runtime_library(self.precompiled)
             return Built(
@@ -166,12 +173,27 @@ class CpuBuild:
                 facts={"module": self.module, "table": table, "libraries": [str(library)]},
                 fallbacks=tuple(self.fallbacks),
             )
-        except UnsupportedOnCpu as missing:
-            raise Declined(f"unsupported_on_cpu: {missing.what}", tuple(self.fallbacks)) from missing
-        except SplitRefused as refused:
-            raise Declined(f"unsupported_on_cpu: {refused.reason}", tuple(self.fallbacks)) from refused
+        except (UnsupportedOnCpu, SplitRefused) as refused:
+            if sources is not None and (error := self._own_error(sources, refused)) is not None:
+                raise error from refused
+            what = refused.what if isinstance(refused, UnsupportedOnCpu) else refused.reason
+            raise Declined(f"unsupported_on_cpu: {what}", tuple(self.fallbacks)) from refused
         except NotPrepared as failure:
             raise Declined(f"unsupported_on_cpu: this machine ({failure})", tuple(self.fallbacks)) from failure
+
+    def _own_error(self, sources: Sources, refused: Exception) -> Certain | None:
+        """The candidate's own error behind a source that this back end does not take; None when that is not certain."""
+        if sources.cuda is None:
+            return None
+        if isinstance(refused, Refuted):
+            return refuted_error(refused, sources.cuda_name)
+        macros = "".join(f"{line}\n" for line in self.flags.host_macros)
+
+        def check(unit: str) -> ToolRun:
+            text = f"#define TORCH_EXTENSION_NAME {self.module}\n{macros}{unit}"
+            return self._run(text, "full_cpu", "check.o", ["-fsyntax-only", "-fmax-errors=1"])
+
+        return own_error(sources.cuda, sources.cuda_name, check)
 
     def _write_headers(self, sources: Sources) -> None:
         for file in sources.headers:
@@ -241,24 +263,25 @@ class CpuBuild:
 
     def _compile(self, text: str, table: bool, out: str, flags: Sequence[str], full: str) -> tuple[str, bool]:
         """Object of `text` with the slim header if it has a table, else of `full`, which says the same with pybind11."""
-        standards = [flag for flag in self.flags.host if flag.startswith("-std=")]
         include = [word for path in self.request.extra_include_paths for word in ("-I", str(self.work / path))]
         if table:
-            done = self._run(text, "slim_cpu", out, [*standards, *flags, *include, "-fmax-errors=5"])
+            done = self._run(text, "slim_cpu", out, [*flags, *include, "-fmax-errors=5"])
             if done.ok:
                 return out, True
             self._give_up_if_unsupported(done)
             self.fallbacks.append(f"cpu: {_first_error(done.output)}")
-        done = self._run(full, "full_cpu", out, [*standards, *flags, *include, "-Wfatal-errors"])
+        done = self._run(full, "full_cpu", out, [*flags, *include, "-Wfatal-errors"])
         if not done.ok:
             self._give_up_if_unsupported(done)
             raise Certain(done.output, "g++, with PyTorch's own headers")
         return out, False
 
     def _run(self, text: str, header: str, out: str, flags: Sequence[str]) -> ToolRun:
+        own = self.precompiled.toolchain.standard
+        standards = [flag for flag in self.flags.host if flag.startswith("-std=") and flag != own]
         done = self.precompiled.compile_host(
             text,
-            self.precompiled.header(cpu_header(header)),
+            self.precompiled.header(cpu_header(header), standards),
             out,
             self.work,
             self.meter,
@@ -266,28 +289,28 @@ class CpuBuild:
             deadline=self.deadline,
             flags=[*flags, "-I", str(self.work)],
         )
-        _check_limits(done)
+        raise_out_of_limits(done)
         return done
 
     def _give_up_if_unsupported(self, done: ToolRun) -> None:
-        if (what := unsupported(done.output)) is not None:
-            raise UnsupportedOnCpu(what)
+        what = unsupported(done.output)
+        if what is None:
+            return
+        scope, _, name = what.rpartition("::")
+        if scope in _TORCH_NAMESPACES and not declared_by_torch(
+            name, self.precompiled.toolchain.torch_root / "include"
+        ):
+            raise Certain(done.output, "a name that no header of PyTorch's declares")
+        raise UnsupportedOnCpu(what)
 
     def _link(self, objects: Sequence[str | Path]) -> Path:
         done = self.precompiled.link(
             objects, "extension.so", self.work, self.meter, self.limits, deadline=self.deadline
         )
-        _check_limits(done)
+        raise_out_of_limits(done)
         if not done.ok:
             raise Certain(done.output, "the linker, on the same objects")
         return self.work / "extension.so"
-
-
-def _check_limits(done: ToolRun) -> None:
-    if done.timed_out:
-        raise OutOfLimits("timeout", f"the compiler was stopped after {done.seconds:.0f} s")
-    if done.out_of_memory:
-        raise OutOfLimits("out_of_memory", "the compiler ran out of memory")
 
 
 def _first_error(output: str) -> str:
@@ -341,9 +364,11 @@ _UNKNOWN_NAME = re.compile(
 )
 _MEMBER_OF = re.compile(r"error: ['‘](\w+)['’] (?:is not a member of|has not been declared in) ['‘]([\w:]+)['’]")
 _CUDA_NAME = re.compile(
-    r"^(cuda[A-Z]\w+|cu[A-Z]\w+|cublas\w+|CUBLAS\w+|cudnn\w+|CUDNN\w+|curand\w*|CURAND\w+|cusparse\w+|cusolver\w+|cufft\w+|nccl\w+|"
+    r"^(cuda[A-Z]\w+|cu[A-Z]\w+|CU[a-z]\w+|CU_[A-Z]\w+|cublas\w+|CUBLAS\w+|cudnn\w+|CUDNN\w+|"
+    r"curand\w*|CURAND\w+|cusparse\w+|cusolver\w+|cufft\w+|nccl\w+|"
     r"__nv_\w+|__viadd\w+|__vi(max|min|bmax|bmin)\w+|tex[123]D\w*|surf[123]D\w*|__cluster\w*|cub|thrust|nvcuda|wmma|cooperative_groups)$"
 )
+_TORCH_NAMESPACES = ("at::cuda", "c10::cuda")
 _CUDA_NAMESPACE = re.compile(r"^(at::cuda|c10::cuda|cub|thrust|nvcuda|cooperative_groups|cuda)(::|$)")
 
 

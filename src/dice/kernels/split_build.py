@@ -21,7 +21,7 @@ from dice.kernels import narrowing
 from dice.kernels.binding import BindingRefused
 from dice.kernels.build_flags import BuildFlags, read_flags, shell_words
 from dice.kernels.certainty import Judge, certain
-from dice.kernels.compiler import Meter, ToolLimits, ToolRun
+from dice.kernels.compiler import Meter, ToolLimits, ToolRun, raise_out_of_limits
 from dice.kernels.cuda_lexer import Refuted, SplitRefused
 from dice.kernels.cuda_source import Split, split_source
 from dice.kernels.device_build import DeviceBuild
@@ -30,13 +30,13 @@ from dice.kernels.extension import ExtensionRequest
 from dice.kernels.host_rules import check_host_rules
 from dice.kernels.host_unit import DEVICE_CALL, render_host
 from dice.kernels.main_unit import MainUnit
-from dice.kernels.outcome import Built, Declined, OutOfLimits
+from dice.kernels.outcome import Built, Declined
 from dice.kernels.precompiled import NotPrepared, Precompiled, first_error, slim_cuda_header
 from dice.kernels.request_sources import sources_of
+from dice.kernels.standards import check_standard
 
 _ROUTES = ("split", "split_pybind", "split_full_headers")
 _TABLE, _PYBIND, _FULL = range(3)
-_OLD_STANDARDS = frozenset({"98", "03", "0x", "11", "1y", "14"})
 _CUDA_RULES = (*narrowing.FLAGS, "-fmax-errors=20")
 
 
@@ -126,16 +126,9 @@ class SplitBuild:
             path.write_text(file.text)
 
     def _check_standards(self) -> None:
-        """Raise Certain when PyTorch's own header does not compile under a -std that the candidate gives."""
+        tools = self.precompiled.toolchain
         for standard in {*self._standards(self.flags.main), *self._standards(self.flags.host)}:
-            if standard.removeprefix("-std=").removeprefix("c++").removeprefix("gnu++") in _OLD_STANDARDS:
-                (self.work / "standard.cpp").write_text("#include <torch/types.h>\n")
-                flags = [*self.precompiled.toolchain.cxx_flags("cpp"), standard, "-Wfatal-errors", "-fsyntax-only"]
-                command = [self.precompiled.toolchain.cxx, *flags, "standard.cpp"]
-                done = self.meter.run(command, self.work, self.limits, deadline=self.deadline)
-                raise_out_of_limits(done)
-                if not done.ok:
-                    raise certain(done.output, f"PyTorch's headers under {standard}")
+            check_standard(standard, tools, self.work, self.meter, self.limits, self.deadline)
 
     def _split(self) -> Split | None:
         text = self.sources.cuda
@@ -335,11 +328,3 @@ class SplitBuild:
     @staticmethod
     def _standards(flags: Sequence[str]) -> list[str]:
         return [flag for flag in flags if flag.startswith("-std=")]
-
-
-def raise_out_of_limits(done: ToolRun) -> None:
-    """Raise OutOfLimits when a compiler ran out of time or memory."""
-    if done.timed_out:
-        raise OutOfLimits("timeout", f"the compiler was stopped after {done.seconds:.0f} s")
-    if done.out_of_memory:
-        raise OutOfLimits("out_of_memory", "the compiler ran out of memory")
