@@ -34,6 +34,14 @@ wildcard_constraints:
     figure="\\d+",
 
 
+onstart:
+    hold_this_run()
+
+
+onerror:
+    say(parting_words(STUDY.results))
+
+
 localrules:
     all,
     tables,

@@ -4,6 +4,7 @@ from dice.study.code import code_of, stage_code
 from dice.study.config import check_schema, load_study, merged
 from dice.study.plan import Plan, canonical
 from dice.study.registry import load_registry
+from dice.study.resume import hold_run, jobs_prefix, parting_words
 from dice.study.workflow import check_command_line, images, overrides_of
 
 
@@ -23,11 +24,27 @@ def load_plan():
         raise WorkflowError(str(error))
 
 
+def say(sentence):
+    """A sentence for whoever started the run."""
+    print(sentence, file=sys.stderr)
+
+
+def hold_this_run():
+    """Let no second run work on the same results; called when a run starts, so not by a dry run, nor by a job."""
+    try:
+        hold_run(STUDY.results, say)
+    except DiceError as error:
+        raise WorkflowError(str(error))
+
+
 PLAN = load_plan()
 STUDY = PLAN.study
 IMAGES = images(Path(workflow.basedir) / "containers" / "images.yaml")
 TABLES = [PLAN.path(f"table{number}.csv") for number in PLAN.registry.tables]
 FIGURES = [PLAN.path(f"figure{number}.csv") for number in PLAN.registry.figures]
+
+
+shell.prefix(jobs_prefix(STUDY.results))
 
 
 def code(stage):

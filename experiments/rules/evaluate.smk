@@ -35,7 +35,7 @@ elif evidence_from("generations"):
         container:
             image("cpu")
         shell:
-            "cp {input:q} {output:q} 2> {log}"
+            "cp {input:q} {output:q}.part 2> {log} && mv {output:q}.part {output:q}"
 
 
 rule supplied:
@@ -50,7 +50,7 @@ rule supplied:
     container:
         image("cpu")
     shell:
-        "cp {input:q} {output:q} 2> {log}"
+        "cp {input:q} {output:q}.part 2> {log} && mv {output:q}.part {output:q}"
 
 
 if STUDY.start_from != "verdicts":
@@ -119,7 +119,7 @@ else:
         container:
             image("cpu")
         shell:
-            "cp {input:q} {output:q} 2> {log}"
+            "cp {input:q} {output:q}.part 2> {log} && mv {output:q}.part {output:q}"
 
 
 rule score:

@@ -14,7 +14,9 @@ rule base:
     shell:
         """
         test -f {params.checkpoint:q}/config.json || {{ echo "{params.checkpoint}: no base checkpoint there; train one with --config from_scratch=true." | tee {log} >&2; exit 2; }}
-        cp -r {params.checkpoint:q} {output:q} 2>{log}
+        rm -rf {output:q}.part
+        cp -r {params.checkpoint:q} {output:q}.part 2>{log}
+        mv -T {output:q}.part {output:q}
         """
 
 
@@ -62,9 +64,10 @@ rule sft:
         """
         state={params.state}-$(dice fingerprint {input:q})
         dice lease --gpus {resources.gpu} -- {params.launcher} sft --config {params.spec:q} --out "$state" >{log} 2>&1
-        rm -rf {output:q}
-        cp -r "$state/model" {output:q}
-        cp "$state/history.jsonl" "$state/model.manifest.json" {output:q}
+        rm -rf {output:q}.part
+        cp -r "$state/model" {output:q}.part
+        cp "$state/history.jsonl" "$state/model.manifest.json" {output:q}.part
+        mv -T {output:q}.part {output:q}
         """
 
 
@@ -91,9 +94,10 @@ rule rl:
         """
         state={params.state}-$(dice fingerprint {input:q})
         dice lease --gpus {resources.gpu} -- {params.launcher} rl --config {params.spec:q} --out "$state" >{log} 2>&1
-        rm -rf {output:q}
-        cp -r "$state/model" {output:q}
-        cp "$state/history.jsonl" "$state/model.manifest.json" {output:q}
+        rm -rf {output:q}.part
+        cp -r "$state/model" {output:q}.part
+        cp "$state/history.jsonl" "$state/model.manifest.json" {output:q}.part
+        mv -T {output:q}.part {output:q}
         """
 
 
@@ -109,4 +113,4 @@ rule archived_model:
     container:
         image("cpu")
     shell:
-        "cp -r {input:q} {output:q} 2> {log}"
+        "rm -rf {output:q}.part && cp -r {input:q} {output:q}.part 2> {log} && mv -T {output:q}.part {output:q}"

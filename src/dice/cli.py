@@ -7,11 +7,13 @@ so `dice --help` needs no torch. A DiceError becomes one sentence on stderr and 
 from __future__ import annotations
 
 import argparse
+import errno
 import importlib
+import os
 import sys
 
 from dice import __version__
-from dice.errors import DiceError
+from dice.errors import DiceError, HarnessError
 
 STAGES = {
     "problems": ("dice.data.kernelbench", "load a benchmark's problems into JSON lines"),
@@ -43,6 +45,9 @@ STAGES = {
     "mini": ("dice.data.mini", "write the mini benchmark as a folder of problem files"),
 }
 
+DISK_FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
+"""What a write fails with on a full disk, at a quota, or at a limit of file sizes."""
+
 
 def main(argv: list[str] | None = None) -> int:
     """Entry point of the console script; returns the exit code."""
@@ -68,6 +73,12 @@ def main(argv: list[str] | None = None) -> int:
         return 130
     except BrokenPipeError:
         return 1
+    except OSError as error:
+        if error.errno not in DISK_FULL:
+            raise
+        place = f" ({error.filename})" if error.filename else ""
+        print(f"dice {args.stage}: {os.strerror(error.errno)}{place}; make room, then run it again.", file=sys.stderr)
+        return HarnessError.exit_code
 
 
 if __name__ == "__main__":
