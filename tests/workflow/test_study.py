@@ -123,6 +123,10 @@ def test_every_checkpoint_says_which_commit_it_is_or_that_none_is_known():
     assert {name for name, entry in values.items() if ("hub" in entry) != ("revision" in entry)} == set()
     pinned = {entry["hub"]: entry["revision"] for entry in values.values() if entry.get("revision")}
     assert len(set(pinned.values())) == len(pinned), "two repositories never share a commit"
+    assert {hub for hub, commit in pinned.items() if len(commit) != 40} == {
+        "JetLM/SDAR-1.7B-Chat",
+        "Gen-Verse/TraDo-8B-Instruct",
+    }, "all others that are known are known in full"
     fetched = plan("paper").fetch_spec("8B-qwen3")
     assert fetched == {"hub": "Qwen/Qwen3-8B", "revision": pinned["Qwen/Qwen3-8B"]}
     assert plan("released").fetch_spec("hub-Qwen3-8B") == fetched
