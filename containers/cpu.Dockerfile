@@ -1,6 +1,6 @@
 # The CPU image: everything of the environment, nothing of the project, whose code comes from the mounted checkout.
-# Base: Debian 12. Without a registry: --build-arg BASE=<image of a debootstrap folder> (containers/README.md).
-ARG BASE=docker.io/library/debian:12-slim
+# Base: Debian 12.12, slim. Without a registry: --build-arg BASE=<image of a debootstrap folder> (containers/README.md).
+ARG BASE=docker.io/library/debian@sha256:d5d3f9c23164ea16f31852f95bd5959aad1c5e854332fe00f7b3a20fcc9f635c
 FROM ${BASE}
 
 RUN apt-get update \
@@ -22,3 +22,5 @@ ENV PATH=/opt/dice/bin:/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/
     LANG=C.UTF-8 \
     PYTHONNOUSERSITE=1 \
     PYTHONDONTWRITEBYTECODE=1
+LABEL org.opencontainers.image.title="dice-cpu" \
+    org.opencontainers.image.description="DICE reproduction: data, CPU verification, scores, tables"

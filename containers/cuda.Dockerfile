@@ -1,5 +1,5 @@
-# The CUDA image: toolkit (nvcc) 13.0, Python 3.12, PyTorch for CUDA 13.0; the project's code comes from the mounted checkout.
-ARG BASE=docker.io/nvidia/cuda:13.0.1-devel-ubuntu24.04
+# The CUDA image: NVIDIA's 13.0.1-devel-ubuntu24.04 (nvcc), Python 3.12, PyTorch for CUDA 13.0; the project's code comes from the mounted checkout.
+ARG BASE=docker.io/nvidia/cuda@sha256:7d2f6a8c2071d911524f95061a0db363e24d27aa51ec831fcccf9e76eb72bc92
 FROM ${BASE}
 
 RUN apt-get update \
@@ -22,3 +22,5 @@ ENV PATH=/opt/dice/bin:/usr/local/cuda/bin:/usr/local/sbin:/usr/local/bin:/usr/s
     LANG=C.UTF-8 \
     PYTHONNOUSERSITE=1 \
     PYTHONDONTWRITEBYTECODE=1
+LABEL org.opencontainers.image.title="dice-cuda" \
+    org.opencontainers.image.description="DICE reproduction: training, generation, verification on a GPU"

@@ -1,0 +1,140 @@
+"""The recipes of an image say the same: Dockerfile, Apptainer definition, lock, images.yaml; and every rule has an image."""
+
+import re
+from dataclasses import asdict, dataclass
+from pathlib import Path
+
+import pytest
+import yaml
+
+ROOT = Path(__file__).parents[2]
+IMAGES = yaml.safe_load((ROOT / "containers" / "images.yaml").read_text())["images"]
+
+
+@dataclass(frozen=True)
+class Recipe:
+    """What an image consists of, whichever language says it."""
+
+    base: str
+    packages: frozenset[str]
+    indexes: frozenset[str]
+    pip: str | None
+    copied: frozenset[str]
+    environment: frozenset[str]
+    labels: frozenset[tuple[str, str]]
+
+
+def from_dockerfile(text: str) -> Recipe:
+    text = re.sub(r" *\\\n *", " ", text)
+    labels = "".join(re.findall(r"^LABEL (.*)", text, re.M))
+    return Recipe(
+        re.search(r"^ARG BASE=docker\.io/(?:library/)?(\S+)\nFROM \$\{BASE\}$", text, re.M).group(1),
+        packages(text),
+        frozenset(re.findall(r"^ARG PIP_EXTRA_INDEX_URL=(\S+)", text, re.M)),
+        pip(text),
+        frozenset(re.findall(r"^COPY (?:--chmod=755 )?(containers/\S+)", text, re.M)),
+        frozenset("".join(re.findall(r"^ENV (.*)", text, re.M)).split()),
+        frozenset(re.findall(r'(\S+)="([^"]*)"', labels)),
+    )
+
+
+def from_definition(text: str) -> Recipe:
+    text = re.sub(r" *\\\n *", " ", text)
+    return Recipe(
+        re.search(r"^Bootstrap: docker\nFrom: (\S+)$", text, re.M).group(1),
+        packages(text),
+        frozenset(re.findall(r"PIP_EXTRA_INDEX_URL:-([^}]*)\}", text)),
+        pip(text),
+        frozenset(re.findall(r"^    (containers/\S+) /", text, re.M)),
+        frozenset(" ".join(re.findall(r"^    export (.*)", text, re.M)).split()),
+        frozenset(re.findall(r"^    (org\.\S+) (.*)", text, re.M)),
+    )
+
+
+def packages(text: str) -> frozenset[str]:
+    return frozenset(re.search(r"apt-get install -y --no-install-recommends ([\w.+ -]+)", text).group(1).split())
+
+
+def pip(text: str) -> str | None:
+    found = re.search(r"pip install (.*)", text)
+    return found and found.group(1).strip()
+
+
+def differences(dockerfile: str, definition: str) -> set[str]:
+    one, other = asdict(from_dockerfile(dockerfile)), asdict(from_definition(definition))
+    return {name for name in one if one[name] != other[name]}
+
+
+def read(kind: str, key: str) -> str:
+    return (ROOT / IMAGES[kind][key]).read_text()
+
+
+@pytest.mark.parametrize("kind", IMAGES)
+def test_dockerfile_and_definition_agree(kind):
+    assert differences(read(kind, "recipe"), read(kind, "definition")) == set()
+    assert from_dockerfile(read(kind, "recipe")).labels, "an image says what it is"
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "field"),
+    [
+        ("@sha256:d5", "@sha256:e5", "base"),
+        ("g++ git", "git", "packages"),
+        ("/whl/cpu", "/whl/cu130", "indexes"),
+        ("--require-hashes ", "", "pip"),
+        ("containers/cpu.lock", "containers/cuda.lock", "copied"),
+        ("PYTHONNOUSERSITE=1", "PYTHONNOUSERSITE=0", "environment"),
+        ("title dice-cpu", "title dice", "labels"),
+    ],
+)
+def test_a_difference_is_found(old, new, field):
+    assert field in differences(read("cpu", "recipe"), read("cpu", "definition").replace(old, new))
+
+
+@pytest.mark.parametrize("kind", IMAGES)
+def test_bases_and_locks_are_those_of_the_list(kind):
+    image, recipe = IMAGES[kind], from_dockerfile(read(kind, "recipe"))
+    name, tag = image["base"]["tag"].removeprefix("docker.io/").removeprefix("library/").rsplit(":", 1)
+    assert recipe.base == f"{name}@{image['base']['digest']}"
+    assert re.fullmatch(r"sha256:[0-9a-f]{64}", image["base"]["digest"])
+    assert re.match(r"\d+\.\d+", tag), "a tag that moves with every release says nothing to the reader"
+    assert {path for path in recipe.copied if path.endswith(".lock")} == {image["lock"]} - {None}
+    assert (recipe.pip is None) == (image["lock"] is None)
+    assert recipe.pip is None or "--require-hashes" in recipe.pip
+
+
+def test_every_recipe_is_in_the_list():
+    recipes = {
+        path.name for pattern in ("*.Dockerfile", "*.def", "*.lock") for path in ROOT.glob(f"containers/{pattern}")
+    }
+    listed = {
+        Path(image[key]).name for image in IMAGES.values() for key in ("recipe", "definition", "lock") if image[key]
+    }
+    assert recipes == listed
+
+
+def test_the_toolkit_is_the_one_that_pytorch_was_built_with():
+    toolkit = re.search(r"cuda:(\d+\.\d+)\.", IMAGES["cuda"]["base"]["tag"]).group(1)
+    lock = read("cuda", "lock")
+    assert re.search(r"^nvidia-cuda-runtime==(\d+\.\d+)\.", lock, re.M).group(1) == toolkit
+    index = f"/whl/cu{toolkit.replace('.', '')}"
+    assert any(url.endswith(index) for url in from_dockerfile(read("cuda", "recipe")).indexes)
+
+
+def without_image(rules: str) -> set[str]:
+    """Rules that name no image of the list. `image(...)` itself falls back to a local build of that kind."""
+    found = set()
+    for name, body in re.findall(r"^ *rule (\w+):\n(.*?)(?=^ *rule |\Z)", rules, re.M | re.S):
+        named = re.search(r"container:\s+image\(([^)]*)\)", body)
+        kinds = set(re.findall(r'"(\w+)"', named.group(1))) if named else set()
+        if not kinds or not kinds <= set(IMAGES):
+            found.add(name)
+    return found
+
+
+def test_every_rule_has_an_image():
+    rules = "\n".join(path.read_text() for path in sorted((ROOT / "experiments" / "rules").glob("*.smk")))
+    assert len(re.findall(r"^ *rule \w+:", rules, re.M)) > 20
+    assert without_image(rules) == set()
+    assert without_image(rules.replace('image("tex")', 'image("latex")')) == {"paper"}
+    assert without_image('rule a:\n    output: 1\nrule b:\n    container:\n        image("cpu")\n') == {"a"}
