@@ -223,7 +223,7 @@ def main() -> None:
     parser.add_argument("--stock-results", nargs="*", type=Path, default=[], help="rows of stock_pass.py")
     parser.add_argument("--mutants", type=int, default=60)
     parser.add_argument("--seed", type=int, default=0)
-    parser.add_argument("--jobs", type=int, default=max(1, (os.cpu_count() or 1) - 2))
+    parser.add_argument("--jobs", type=int, default=max(1, len(os.sched_getaffinity(0)) - 2))
     parser.add_argument("--arch", help="compute capability, e.g. 9.0; default: the visible GPU's")
     parser.add_argument(
         "--budget-s", type=float, default=460.0, help="no build starts after this; a stock one takes 1-2 min"

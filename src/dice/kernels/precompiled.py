@@ -173,7 +173,7 @@ class Precompiled:
             names = list(HEADERS) if everything else [_FIRST_HEADER]
             tasks += [lambda name=name: self.header(name) for name in names]
             tasks += [self.launch_object, *([self.vocabulary] if everything else [])]
-        with ThreadPoolExecutor(jobs or min(len(tasks), os.cpu_count() or 1)) as pool:
+        with ThreadPoolExecutor(jobs or min(len(tasks), len(os.sched_getaffinity(0)))) as pool:
             for future in [pool.submit(task) for task in tasks]:
                 try:
                     future.result()
@@ -310,7 +310,7 @@ class Precompiled:
     def compile_side_by_side(self, meter: Meter, commands: Sequence[Sequence[str | Path]], work: Path) -> None:
         """`compile_own` for several commands at once, as many as there are cores."""
         meters = [Meter() for _ in commands]
-        with ThreadPoolExecutor(min(len(commands), os.cpu_count() or 1)) as pool:
+        with ThreadPoolExecutor(min(len(commands), len(os.sched_getaffinity(0)))) as pool:
             running = [pool.submit(self.compile_own, m, c, work) for m, c in zip(meters, commands, strict=True)]
         meter.cpu_seconds += sum(part.cpu_seconds for part in meters)
         for future in running:

@@ -19,7 +19,7 @@ from dice.kernels.verdict import Backend, Verdict
 from dice.kernels.zygote import Zygote
 from dice.manifest import visible_gpus
 
-EXECUTORS_PER_GPU = 6
+EXECUTORS_PER_GPU = 8
 """Enough to keep the driver's one-at-a-time context creation busy (docs/verifier.md)."""
 STUCK_SLACK_S = 120.0
 """A worker that outlives all of a candidate's own limits by this long is replaced."""
@@ -30,7 +30,7 @@ class Machine:
     """Workers, GPUs and caches: nothing here may change a verdict."""
 
     jobs: int | None = None
-    """Executors per GPU, or in all on the CPU back end; None: 6 per GPU, or one per core."""
+    """Executors per GPU, or in all on the CPU back end; None: 8 per GPU, or one per core."""
     builders: int | None = None
     """CPU build workers; None: one per core with `cuda`, none with `cpu`, where the executors build."""
     gpus: tuple[int, ...] | None = None
