@@ -5,6 +5,7 @@
 Each line stands beside its own limit: bytes of weights and cache that its forwards must read over the copy bandwidth,
 plus its products over the matrix rate, both measured in the same run. Random weights are never sure, so dynamic
 decoding is driven by its quota: 1, 2 or 4 tokens accepted per forward; a trained model lies between.
+`--without` takes parts of the fast engine out, to see what each is worth.
 `--hf` runs the released scheme (five forwards per block of four) with transformers' Qwen3 beside it.
 `--lmdeploy FOLDER...` runs the peer: folders for PYTHONPATH (LMDeploy without turbomind, its missing wheels),
 `--lmdeploy-script` its script and `--lmdeploy-config` its folder with config.json and a tokenizer.
@@ -21,12 +22,14 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
+from typing import Literal
 
 import torch
 
-from dice.decoding.block_diffusion import BlockDiffusionConfig
+from dice.decoding import cuda_kernel, kernels, products
+from dice.decoding.block_diffusion import BlockDiffusion, BlockDiffusionConfig
 from dice.decoding.decoder import Decoder, Request
 from dice.jsonl import Journal
 from dice.manifest import Stopwatch, write_manifest
@@ -34,11 +37,19 @@ from dice.model.masks import block_causal_layout
 from dice.model.transformer import ModelConfig, Transformer
 
 SIZES = {"1.7b": (2048, 6144, 28, 16), "4b": (2560, 9728, 36, 32), "8b": (4096, 12288, 36, 32)}
-MODES = {"static": ("static", 4), "dynamic-1": ("dynamic", 4), "dynamic-2": ("dynamic", 2), "dynamic-4": ("dynamic", 1)}
+MODES: dict[str, tuple[Literal["static", "dynamic"], int]] = {
+    "static": ("static", 4),
+    "dynamic-1": ("dynamic", 4),
+    "dynamic-2": ("dynamic", 2),
+    "dynamic-4": ("dynamic", 1),
+}
 NEW_TOKENS = {1: 256, 8: 256, 64: 512, 128: 512}
 PROMPT = 892
 BLOCK = 4
 MASK = 151669
+PARTS = ("run-ahead", "launch-overlap", "fetch-ahead", "few-rows")
+"""What `--without` can take out: steps that start before the host has seen the last, kernels that are set up before the
+last has ended, weights that are on their way to L2 before their product starts, the kernel for products of few rows."""
 
 
 def geometry(size: str) -> ModelConfig:
@@ -65,6 +76,18 @@ def random_model(config: ModelConfig) -> Transformer:
         for parameter in model.parameters():
             parameter.fill_(1.0) if parameter.dim() == 1 else parameter.normal_(0, 0.02)
     return model
+
+
+def leave_out(parts: Sequence[str]) -> None:
+    """Take these PARTS out of the fast engine, for this process."""
+    if "run-ahead" in parts:
+        BlockDiffusion.ahead = lambda self, sequences, rows: None
+    if "launch-overlap" in parts:
+        cuda_kernel.has_dependent_launch = lambda device: False
+    if "fetch-ahead" in parts:
+        kernels.FETCH_BYTES = 0
+    if "few-rows" in parts:
+        products.FEW_ROWS = 0
 
 
 def seconds_of(work: Callable[[], object], repeats: int = 10) -> float:
@@ -248,12 +271,14 @@ def main() -> None:
     parser.add_argument("--sizes", nargs="+", default=["4b", "1.7b", "8b"], choices=list(SIZES))
     parser.add_argument("--batches", nargs="+", type=int, default=[1, 8, 64, 128])
     parser.add_argument("--modes", nargs="+", default=["static", "dynamic-4", "dynamic-2", "dynamic-1"], choices=MODES)
+    parser.add_argument("--without", nargs="+", default=[], choices=PARTS, help="parts of the engine to take out")
     parser.add_argument("--hf", action="store_true", help="also the released scheme with transformers (4B)")
     parser.add_argument("--lmdeploy", nargs="+", default=[], help="folders for the peer's PYTHONPATH")
     parser.add_argument("--lmdeploy-script", default="decode.py")
     parser.add_argument("--lmdeploy-config", default="")
     parser.add_argument("--budget-s", type=float, default=540, help="start no further line after so many seconds")
     args = parser.parse_args()
+    leave_out(args.without)
     watch, started = Stopwatch(), time.monotonic()
     at = machine()
     print(f"copy {at['bandwidth'] / 1e12:.2f} TB/s, 8192^3 bf16 {at['rate'] / 1e12:.0f} TFLOP/s", flush=True)
@@ -262,7 +287,7 @@ def main() -> None:
     with Journal(args.out) as journal:
 
         def note(row: dict[str, object]) -> None:
-            journal.append(row | {"machine": at})
+            journal.append(row | {"without": args.without, "machine": at})
             brief = {name: row.get(name) for name in ("engine", "size", "mode", "batch", "tokens_per_s")}
             shares = {name: row.get(name) for name in ("limit_tokens_per_s", "share_of_limit", "seconds")}
             print(json.dumps(brief | shares), flush=True)

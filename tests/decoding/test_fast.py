@@ -10,8 +10,9 @@ import torch
 from tiny_models import make_config, make_model
 from torch.nn import functional as F
 
+from dice.decoding import cuda_kernel
 from dice.decoding.autoregressive import AutoregressiveConfig
-from dice.decoding.block_diffusion import BlockDiffusionConfig
+from dice.decoding.block_diffusion import BlockDiffusion, BlockDiffusionConfig
 from dice.decoding.decoder import Decoder, Request
 from dice.decoding.rows import Rule
 from dice.decoding.sampling import SamplingConfig
@@ -128,25 +129,30 @@ def test_block_attention(splits, block, tile, heads, kv_heads):
     torch.testing.assert_close(found.view_as(expected), expected, **TOLERANCE)
 
 
-def completions(model, config, engine, *, max_batch=3, count=4) -> dict:
+def completions(model, config, engine, *, max_batch=3, count=4, stops=(5,)) -> dict:
     generator = torch.Generator().manual_seed(3)
     prompts = [tuple(torch.randint(0, 96, (3 + 5 * i % 17,), generator=generator).tolist()) for i in range(count)]
     requests = [Request(prompt, 5 + i, seed=i, key=i) for i, prompt in enumerate(prompts)]
-    decoder = Decoder(model, config, mask_id=96, stop_ids=(5,), max_batch=max_batch, max_length=48, engine=engine)
-    return {c.request.key: (c.ids, c.order, c.n_forwards, c.finish_reason) for c in decoder.run(requests)}
+    decoder = Decoder(model, config, mask_id=96, stop_ids=stops, max_batch=max_batch, max_length=48, engine=engine)
+    return answers(decoder.run(requests))
 
 
-@pytest.mark.skipif(not INTERPRETED, reason="fp32 weights, for equality to the last token")
-@pytest.mark.parametrize(
-    "config",
-    [
-        BlockDiffusionConfig(strategy="dynamic", threshold=0.15),
-        BlockDiffusionConfig(strategy="dynamic", threshold=0.2, sampling=SamplingConfig(temperature=1.0, top_k=9)),
-        BlockDiffusionConfig(block_size=3, denoising_steps=2),
-        BlockDiffusionConfig(compat="released", sampling=SamplingConfig(temperature=1.0, top_k=1)),
-        AutoregressiveConfig(),
-    ],
-)
+def answers(done) -> dict:
+    return {c.request.key: (c.ids, c.order, c.n_forwards, c.finish_reason) for c in done}
+
+
+CONFIGS = [
+    BlockDiffusionConfig(),
+    BlockDiffusionConfig(strategy="dynamic", threshold=0.15),
+    BlockDiffusionConfig(strategy="dynamic", threshold=0.2, sampling=SamplingConfig(temperature=1.0, top_k=9)),
+    BlockDiffusionConfig(block_size=3, denoising_steps=2),
+    BlockDiffusionConfig(compat="released", sampling=SamplingConfig(temperature=1.0, top_k=1)),
+    AutoregressiveConfig(),
+]
+
+
+@pytest.mark.skipif(not INTERPRETED, reason="on a GPU, the test with graphs shows more")
+@pytest.mark.parametrize("config", CONFIGS)
 @pytest.mark.slow
 def test_fast_engine_gives_the_tokens_of_the_plain_one(config):
     model = make_model(make_config(4, 2, num_hidden_layers=2))
@@ -154,9 +160,39 @@ def test_fast_engine_gives_the_tokens_of_the_plain_one(config):
 
 
 @pytest.mark.gpu
+@pytest.mark.parametrize(
+    ("config", "max_batch"), [*((config, 3) for config in CONFIGS), (CONFIGS[0], 1), (CONFIGS[0], 16)]
+)
+def test_graphs_give_the_tokens_of_the_plain_engine(config, max_batch):
+    """In fp32, so that rounding decides nothing; sequences enter, leave and stop while steps run ahead."""
+    model = make_model(make_config(8, 2, 64, hidden_size=256, intermediate_size=512)).to("cuda")
+    fast = completions(model, config, "fast", max_batch=max_batch, count=24)
+    assert fast == completions(model, config, "plain", max_batch=max_batch, count=24)
+
+
+@pytest.mark.gpu
+@pytest.mark.parametrize("max_batch", [1, 3])
+def test_steps_ahead_and_overlapping_launches_change_no_bit(max_batch, monkeypatch):
+    """With the kernel for few rows (one sequence) and beyond it (three)."""
+    model = make_model(make_config(8, 2, 64, hidden_size=256, intermediate_size=512)).to("cuda", torch.bfloat16)
+
+    def run() -> dict:
+        return completions(model, BlockDiffusionConfig(), "fast", max_batch=max_batch, count=12, stops=())
+
+    whole = run()
+    with monkeypatch.context() as patch:
+        patch.setattr(BlockDiffusion, "ahead", lambda self, sequences, rows: None)
+        assert run() == whole
+    cuda_kernel.kernel.cache_clear()
+    monkeypatch.setattr(cuda_kernel, "has_dependent_launch", lambda device: False)
+    assert run() == whole
+    cuda_kernel.kernel.cache_clear()
+
+
+@pytest.mark.gpu
 @pytest.mark.parametrize("max_batch", [1, 3, 16])
 def test_graphs_in_bf16(max_batch):
-    """16-bit sums differ by the order of addition, so logits are compared, and replays with first runs."""
+    """16-bit sums differ by the order of addition, so not every answer is the plain one; replays are first runs."""
     model = make_model(make_config(8, 2, 64, hidden_size=256, intermediate_size=512)).to("cuda", torch.bfloat16)
     config = BlockDiffusionConfig(strategy="dynamic", threshold=0.2)
     first = completions(model, config, "fast", max_batch=max_batch, count=24)
@@ -164,6 +200,27 @@ def test_graphs_in_bf16(max_batch):
     same = [first[key][0] == plain[key][0] for key in first]
     assert np.mean(same) > 0.5
     assert first == completions(model, config, "fast", max_batch=max_batch, count=24)
+
+
+@pytest.mark.gpu
+def test_weights_changed_in_place_are_seen_by_graphs():
+    model = make_model(make_config(8, 2, 64, hidden_size=256, intermediate_size=512)).to("cuda", torch.bfloat16)
+    requests = [Request((1, 2, 3), 16, key=i) for i in range(2)]
+
+    def decoder() -> Decoder:
+        return Decoder(
+            model, BlockDiffusionConfig(), mask_id=96, stop_ids=(), max_batch=1, max_length=48, engine="fast"
+        )
+
+    kept = decoder()
+    before = answers(kept.run(requests))
+    assert before == answers(kept.run(requests))
+    with torch.no_grad():
+        for parameter in model.parameters():
+            parameter.copy_(parameter.flip(0))
+    after = answers(kept.run(requests))
+    assert after == answers(decoder().run(requests))
+    assert after != before
 
 
 def test_joined_weights_are_the_parameters():

@@ -31,6 +31,12 @@ def _checked(result: tuple[Any, ...], doing: str) -> Any:
 
 
 @cache
+def has_dependent_launch(device: int) -> bool:
+    """Whether a kernel may be set up while the one before it still runs (from Hopper on)."""
+    return torch.cuda.get_device_capability(device)[0] >= 9
+
+
+@cache
 def kernel(name: str, device: int, **defines: int) -> CudaKernel:
     """The kernel `name` of csrc/`name`.cu with these macros, for a GPU. Compiled once in a process."""
     return CudaKernel(name, device, defines)
@@ -43,7 +49,7 @@ class CudaKernel:
         from cuda.bindings import driver
 
         major, minor = torch.cuda.get_device_capability(device)
-        self._overlaps = major >= 9
+        self._overlaps = has_dependent_launch(device)
         image = compile_image((SOURCES / f"{name}.cu").read_text(), f"sm_{major}{minor}", defines)
         torch.cuda.current_stream(device)  # makes PyTorch's context current
         self._module = _checked(driver.cuModuleLoadData(image), f"loading {name}")

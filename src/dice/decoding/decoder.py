@@ -71,7 +71,7 @@ class Decoder:
     """Decodes with one model. Weights may change between calls of `run`: nothing of them is kept.
 
     `mask_id` is needed for block diffusion; a causal model that has a mask token never emits it. `max_length` bounds
-    prompt and answer together. `engine="fast"` (CUDA graphs and Triton kernels, 16-bit weights) needs a GPU.
+    prompt and answer together. `engine="fast"` (CUDA graphs, Triton and CUDA kernels) needs a GPU.
     """
 
     def __init__(

@@ -55,10 +55,10 @@ class RowLayout:
         """Tokens, acceptance and confidence (as bits) [3, open, tokens]; then the open and done rows of what follows."""
 
 
-@triton.jit
+@triton.jit(do_not_specialize=["n_open", "n_done"])  # batch shapes are many; each would be compiled
 def _line_up(
-    state, quotas, ids, positions, slots, tiles, open_tiles, quota, steps, counts, n_slots, n_quotas,
-    OPEN: tl.constexpr, DONE: tl.constexpr, TOKENS: tl.constexpr, WIDTH: tl.constexpr, SLOTS: tl.constexpr,
+    state, quotas, ids, positions, slots, tiles, open_tiles, quota, steps, counts, n_slots, n_quotas, n_open, n_done,
+    TOKENS: tl.constexpr, WIDTH: tl.constexpr, SLOTS: tl.constexpr,
     ROWS: tl.constexpr, PLACES: tl.constexpr, OVERLAP: tl.constexpr,
 ):  # fmt: skip
     if OVERLAP:
@@ -79,7 +79,7 @@ def _line_up(
 
     place = tl.arange(0, PLACES)
     within = (place < TOKENS)[None, :]
-    is_open = active > 0
+    is_open = (active > 0) & (rank < n_open)  # more than was foreseen is an error, not a stray write
     cell = rank[:, None] * TOKENS + place[None, :]
     mask = is_open[:, None] & within
     open_ids = tl.load(own[:, None] + _FIELDS + place[None, :], mask=mask, other=0)
@@ -102,40 +102,39 @@ def _line_up(
     tl.store(tile + 2, first, mask=is_open)
     tl.store(tile + 3, active * TOKENS, mask=is_open)
 
-    if DONE > 0:
-        is_done = unwritten > 0
-        cell = (OPEN + done_rank)[:, None] * TOKENS + place[None, :]
-        mask = is_done[:, None] & within
-        done_ids = tl.load(own[:, None] + _FIELDS + TOKENS + place[None, :], mask=mask, other=0)
-        tl.store(ids + cell, done_ids, mask=mask)
-        tl.store(positions + cell, (start - TOKENS)[:, None] + place[None, :], mask=mask)
-        tl.store(slots + cell, slot[:, None] + place[None, :] * 0, mask=mask)
-        tile = tiles + (rank + done_rank) * 4
-        tl.store(tile, slot, mask=is_done)
-        tl.store(tile + 1, start - TOKENS, mask=is_done)
-        tl.store(tile + 2, (OPEN + done_rank) * TOKENS, mask=is_done)
-        tl.store(tile + 3, unwritten * TOKENS, mask=is_done)
+    is_done = (unwritten > 0) & (done_rank < n_done)
+    cell = (n_open + done_rank)[:, None] * TOKENS + place[None, :]
+    mask = is_done[:, None] & within
+    done_ids = tl.load(own[:, None] + _FIELDS + TOKENS + place[None, :], mask=mask, other=0)
+    tl.store(ids + cell, done_ids, mask=mask)
+    tl.store(positions + cell, (start - TOKENS)[:, None] + place[None, :], mask=mask)
+    tl.store(slots + cell, slot[:, None] + place[None, :] * 0, mask=mask)
+    tile = tiles + (rank + done_rank) * 4
+    tl.store(tile, slot, mask=is_done)
+    tl.store(tile + 1, start - TOKENS, mask=is_done)
+    tl.store(tile + 2, (n_open + done_rank) * TOKENS, mask=is_done)
+    tl.store(tile + 3, unwritten * TOKENS, mask=is_done)
 
     # rows that nobody needs go to the slot behind the last one, and their tiles are empty
     row = tl.arange(0, ROWS)
     nothing = row * 0
-    spare = ((row >= n) & (row < OPEN)) | ((row >= OPEN + c) & (row < OPEN + DONE))
+    spare = ((row >= n) & (row < n_open)) | ((row >= n_open + c) & (row < n_open + n_done))
     cell = row[:, None] * TOKENS + place[None, :]
     mask = spare[:, None] & within
     tl.store(ids + cell, nothing[:, None] + place[None, :] * 0, mask=mask)
     tl.store(positions + cell, nothing[:, None] + place[None, :], mask=mask)
     tl.store(slots + cell, nothing[:, None] + place[None, :] * 0 + n_slots, mask=mask)
-    empty = (row >= n) & (row < OPEN)
+    empty = (row >= n) & (row < n_open)
     tl.store(open_tiles + row * 4 + 3, nothing, mask=empty)
     tl.store(quota + row, nothing, mask=empty)
     tl.store(steps + row, nothing, mask=empty)
-    tl.store(tiles + row * 4 + 3, nothing, mask=(row >= n + c) & (row < OPEN + DONE))
+    tl.store(tiles + row * 4 + 3, nothing, mask=(row >= n + c) & (row < n_open + n_done))
 
 
-@triton.jit
+@triton.jit(do_not_specialize=["n_open"])
 def _advance(
     state, stops, slots, quota, token, confidence, accepted, output, counts, n_slots, n_stops, mask_id, threshold,
-    OPEN: tl.constexpr, TOKENS: tl.constexpr, WIDTH: tl.constexpr, PLACES: tl.constexpr,
+    n_open, TOKENS: tl.constexpr, WIDTH: tl.constexpr, PLACES: tl.constexpr,
     MASKS: tl.constexpr, DYNAMIC: tl.constexpr, GIVEN: tl.constexpr, OVERLAP: tl.constexpr,
 ):  # fmt: skip
     if OVERLAP:
@@ -199,8 +198,8 @@ def _advance(
             tl.store(own + _FIELDS + place, after, mask=within)
         tl.atomic_add(counts, 1 - over.to(tl.int32))
         tl.store(output + cell, chosen, mask=within)
-        tl.store(output + OPEN * TOKENS + cell, take.to(tl.int32), mask=within)
-        tl.store(output + 2 * OPEN * TOKENS + cell, sure_of.to(tl.int32, bitcast=True), mask=within)
+        tl.store(output + n_open * TOKENS + cell, take.to(tl.int32), mask=within)
+        tl.store(output + 2 * n_open * TOKENS + cell, sure_of.to(tl.int32, bitcast=True), mask=within)
 
 
 class DeviceRows:
@@ -238,7 +237,7 @@ class DeviceRows:
         _line_up[(1,)](
             self.state, self.quotas, layout.ids, layout.positions, layout.slots, layout.tiles, layout.open_tiles,
             layout.quota, layout.steps, layout.output[3 * layout.open * tokens :], self.slots, len(self.quotas),
-            OPEN=layout.open, DONE=layout.done, TOKENS=tokens, WIDTH=self.state.shape[1],
+            layout.open, layout.done, TOKENS=tokens, WIDTH=self.state.shape[1],
             SLOTS=_power(self.slots), ROWS=_power(rows), PLACES=_power(tokens), **overlap(self.state),
         )  # fmt: skip
 
@@ -257,7 +256,7 @@ class DeviceRows:
             self.state, self.stops, layout.slots, layout.quota, token.contiguous(), confidence.contiguous(), given,
             layout.output, layout.output[3 * layout.open * tokens :], self.slots, len(self.stops),
             -1 if rule.mask_id is None else rule.mask_id, rule.threshold if rule.threshold is not None else 0.0,
-            OPEN=layout.open, TOKENS=tokens, WIDTH=self.state.shape[1], PLACES=_power(tokens),
+            layout.open, TOKENS=tokens, WIDTH=self.state.shape[1], PLACES=_power(tokens),
             MASKS=rule.mask_id is not None, DYNAMIC=rule.threshold is not None, GIVEN=accepted is not None, num_warps=1,
             **overlap(self.state),
         )  # fmt: skip

@@ -77,7 +77,7 @@ class _UnderWay:
 
 
 class FastForward:
-    """`dice.decoding.rows.Forward` for 16-bit models on a GPU."""
+    """`dice.decoding.rows.Forward` on a GPU."""
 
     def __init__(
         self, model: Transformer, cache: KVCache, choose: Choose, rule: Rule, stop_ids: tuple[int, ...] = ()
@@ -86,8 +86,6 @@ class FastForward:
         interpreted = os.environ.get("TRITON_INTERPRET") == "1"  # Triton's own switch: kernels run in Python, for tests
         if device.type != "cuda" and not interpreted:
             raise DiceError("the fast engine needs a GPU; use engine 'plain'.")
-        if device.type == "cuda" and model.dtype == torch.float32:
-            raise DiceError("the fast engine needs 16-bit weights; set dtype to bfloat16 or use engine 'plain'.")
         if config.head_dim & (config.head_dim - 1) or config.head_dim < 16:
             raise DiceError(f"the fast engine needs a head_dim that is a power of 2 from 16; it is {config.head_dim}.")
         self.model, self.cache, self.choose, self.block_size = model, cache, choose, rule.block_size
@@ -250,7 +248,7 @@ class FastForward:
             key_cache, value_cache = self.cache.key[number], self.cache.value[number]
             query = store_heads(
                 qkv, key_cache, value_cache, attention.q_norm.weight, attention.k_norm.weight,
-                self.cos, self.sin, positions, slots, eps,
+                self.cos, self.sin, positions, slots, eps, attention.o_proj.weight,
             )  # fmt: skip
             if last:
                 if open_tiles is None:
@@ -266,8 +264,11 @@ class FastForward:
                 splits=self._splits(len(tiles)),
             )
             x = product(seen, attention.o_proj.weight, residual=x)
-            gated = product(x, fused.gate_up, norm=layer.post_attention_layernorm.weight, eps=eps, gated=True)
-            x = product(gated, layer.mlp.down_proj.weight, residual=x)
+            down = layer.mlp.down_proj.weight
+            gated = product(
+                x, fused.gate_up, norm=layer.post_attention_layernorm.weight, eps=eps, gated=True, fetch=down
+            )
+            x = product(gated, down, residual=x)
         return x
 
     def _splits(self, tiles: int) -> int:

@@ -10,7 +10,7 @@ cache exactly as far as it is filled.
 
 from __future__ import annotations
 
-from functools import cache
+from typing import NamedTuple
 
 import torch
 import triton
@@ -18,8 +18,14 @@ import triton.language as tl
 from torch import Tensor
 from triton.language.extra.cuda import gdc_launch_dependents, gdc_wait
 
+from dice.decoding import cuda_kernel
+
 KEYS = 64
 """Keys per step of the attention loop."""
+FETCH_BYTES = 2**24
+"""Weights of the next product that a kernel asks for while it waits: what memory brings in the time of a short kernel."""
+_FETCH_CHUNK = 512
+"""Elements that a thread asks for."""
 
 
 def _precision(x: Tensor) -> str:
@@ -32,87 +38,131 @@ def overlap(x: Tensor) -> dict[str, bool]:
     From Hopper on a kernel is set up while the one before it still runs, and waits for its end before it touches memory
     (programmatic dependent launch). Every kernel of the chain waits, so none overtakes the one before its predecessor.
     """
-    overlaps = x.is_cuda and _has_dependent_launch(x.device.index or 0)
+    overlaps = x.is_cuda and cuda_kernel.has_dependent_launch(x.device.index or 0)
     return {"OVERLAP": True, "launch_pdl": True} if overlaps else {"OVERLAP": False}
 
 
-@cache
-def _has_dependent_launch(device: int) -> bool:
-    return torch.cuda.get_device_capability(device)[0] >= 9
+@triton.jit
+def _fetch(weights, size, part, LANES: tl.constexpr, CHUNK: tl.constexpr):
+    place = (part.to(tl.int64) * LANES + tl.arange(0, LANES)) * CHUNK
+    wanted = tl.minimum(tl.maximum(size - place, 0), CHUNK).to(tl.int32) * (
+        weights.dtype.element_ty.primitive_bitwidth // 8
+    )
+    tl.inline_asm_elementwise(
+        "{ .reg .pred some; setp.gt.s32 some, $2, 0; @some cp.async.bulk.prefetch.L2.global [$1], $2; mov.b32 $0, $2; }",
+        "=r,l,r", [(weights + place).to(tl.int64), wanted], dtype=tl.int32, is_pure=False, pack=1,
+    )  # fmt: skip
+
+
+class _Fetch(NamedTuple):
+    """What programs behind a kernel's own ask for: `size` elements of `weights`, shared by `programs`."""
+
+    weights: Tensor
+    size: int
+    programs: int
+
+
+def _fetching(weights: Tensor | None, x: Tensor, warps: int) -> _Fetch:
+    """The beginning of `weights`, in programs of so many warps; nothing where kernels do not overlap."""
+    if weights is None or not overlap(x)["OVERLAP"] or weights.data_ptr() % 16:
+        return _Fetch(x, 0, 0)
+    size = min(weights.numel(), FETCH_BYTES // weights.element_size()) // 64 * 64  # the copy engine takes 16 bytes up
+    return _Fetch(weights, size, triton.cdiv(size, 32 * warps * _FETCH_CHUNK))
 
 
 @triton.jit
 def _add_rms_norm(
-    x, delta, weight, total, out, size, eps, ADD: tl.constexpr, BLOCK: tl.constexpr, OVERLAP: tl.constexpr
-):
+    x, delta, weight, total, out, rows, size, eps, fetched, fetched_size,
+    ADD: tl.constexpr, BLOCK: tl.constexpr, LANES: tl.constexpr, CHUNK: tl.constexpr, OVERLAP: tl.constexpr,
+):  # fmt: skip
+    program = tl.program_id(0)
     if OVERLAP:
         gdc_launch_dependents()
-        gdc_wait()
-    row = tl.program_id(0).to(tl.int64) * size
-    place = tl.arange(0, BLOCK)
-    mask = place < size
-    value = tl.load(x + row + place, mask=mask, other=0.0)
-    if ADD:
-        value = (value.to(tl.float32) + tl.load(delta + row + place, mask=mask, other=0.0).to(tl.float32)).to(
-            value.dtype
-        )
-        tl.store(total + row + place, value, mask=mask)
-    wide = value.to(tl.float32)
-    wide *= tl.rsqrt(tl.sum(wide * wide, 0) / size + eps)
-    scaled = wide * tl.load(weight + place, mask=mask, other=0.0).to(tl.float32)
-    tl.store(out + row + place, scaled.to(out.dtype.element_ty), mask=mask)
+        if program >= rows:
+            _fetch(fetched, fetched_size, program - rows, LANES, CHUNK)
+        else:
+            gdc_wait()
+    if program < rows:
+        row = program.to(tl.int64) * size
+        place = tl.arange(0, BLOCK)
+        mask = place < size
+        value = tl.load(x + row + place, mask=mask, other=0.0)
+        if ADD:
+            value = (value.to(tl.float32) + tl.load(delta + row + place, mask=mask, other=0.0).to(tl.float32)).to(
+                value.dtype
+            )
+            tl.store(total + row + place, value, mask=mask)
+        wide = value.to(tl.float32)
+        wide *= tl.rsqrt(tl.sum(wide * wide, 0) / size + eps)
+        scaled = wide * tl.load(weight + place, mask=mask, other=0.0).to(tl.float32)
+        tl.store(out + row + place, scaled.to(out.dtype.element_ty), mask=mask)
 
 
-def add_rms_norm(x: Tensor, delta: Tensor | None, weight: Tensor, eps: float) -> tuple[Tensor, Tensor]:
-    """(x + delta, its RMS norm), each [rows, size]."""
+def add_rms_norm(
+    x: Tensor, delta: Tensor | None, weight: Tensor, eps: float, fetch: Tensor | None = None
+) -> tuple[Tensor, Tensor]:
+    """(x + delta, its RMS norm), each [rows, size]; meanwhile the weights `fetch` are on their way to the L2 cache."""
     rows, size = x.shape
     out = torch.empty_like(x)
     total = torch.empty_like(x) if delta is not None else x
     block = triton.next_power_of_2(size)
-    _add_rms_norm[(rows,)](
-        x,
-        delta,
-        weight,
-        total,
-        out,
-        size,
-        eps,
-        ADD=delta is not None,
-        BLOCK=block,
-        num_warps=min(8, max(1, block // 512)),
-        **overlap(x),
-    )
+    warps = min(8, max(1, block // 512))
+    ahead = _fetching(fetch, x, warps)
+    _add_rms_norm[(rows + ahead.programs,)](
+        x, delta, weight, total, out, rows, size, eps, ahead.weights, ahead.size,
+        ADD=delta is not None, BLOCK=block, LANES=32 * warps, CHUNK=_FETCH_CHUNK, num_warps=warps, **overlap(x),
+    )  # fmt: skip
     return total, out
 
 
 @triton.jit
-def _gate(gate_up, out, size, BLOCK: tl.constexpr, OVERLAP: tl.constexpr):
+def _gate(
+    gate_up, out, rows, size, fetched, fetched_size,
+    BLOCK: tl.constexpr, LANES: tl.constexpr, CHUNK: tl.constexpr, OVERLAP: tl.constexpr,
+):  # fmt: skip
+    program = tl.program_id(0)
     if OVERLAP:
         gdc_launch_dependents()
-        gdc_wait()
-    row = tl.program_id(0).to(tl.int64)
-    place = tl.program_id(1) * BLOCK + tl.arange(0, BLOCK)
-    mask = place < size
-    gate = tl.load(gate_up + row * 2 * size + place, mask=mask, other=0.0).to(tl.float32)
-    up = tl.load(gate_up + row * 2 * size + size + place, mask=mask, other=0.0).to(tl.float32)
-    tl.store(out + row * size + place, (gate * tl.sigmoid(gate) * up).to(out.dtype.element_ty), mask=mask)
+        if program >= rows:
+            part = (program - rows) * tl.num_programs(1) + tl.program_id(1)
+            _fetch(fetched, fetched_size, part, LANES, CHUNK)
+        else:
+            gdc_wait()
+    if program < rows:
+        row = program.to(tl.int64)
+        place = tl.program_id(1) * BLOCK + tl.arange(0, BLOCK)
+        mask = place < size
+        gate = tl.load(gate_up + row * 2 * size + place, mask=mask, other=0.0).to(tl.float32)
+        up = tl.load(gate_up + row * 2 * size + size + place, mask=mask, other=0.0).to(tl.float32)
+        tl.store(out + row * size + place, (gate * tl.sigmoid(gate) * up).to(out.dtype.element_ty), mask=mask)
 
 
-def gate(gate_up: Tensor) -> Tensor:
-    """silu(first half) * second half of [rows, 2 size]."""
+def gate(gate_up: Tensor, fetch: Tensor | None = None) -> Tensor:
+    """silu(first half) * second half of [rows, 2 size]; meanwhile the weights `fetch` are on their way to the L2 cache."""
     rows, both = gate_up.shape
     out = torch.empty((rows, both // 2), dtype=gate_up.dtype, device=gate_up.device)
-    _gate[(rows, triton.cdiv(both // 2, 1024))](gate_up, out, both // 2, BLOCK=1024, **overlap(out))
+    across, warps = triton.cdiv(both // 2, 1024), 4
+    ahead = _fetching(fetch, out, warps)
+    _gate[(rows + triton.cdiv(ahead.programs, across), across)](
+        gate_up, out, rows, both // 2, ahead.weights, ahead.size,
+        BLOCK=1024, LANES=32 * warps, CHUNK=_FETCH_CHUNK, num_warps=warps, **overlap(out),
+    )  # fmt: skip
     return out
 
 
 @triton.jit
 def _store_heads(
     qkv, query, key_cache, value_cache, q_norm, k_norm, cos, sin, positions, slots, slot_stride, head_stride, eps,
-    HEADS: tl.constexpr, KV_HEADS: tl.constexpr, DIM: tl.constexpr, TOGETHER: tl.constexpr, OVERLAP: tl.constexpr,
+    rows, fetched, fetched_size,
+    HEADS: tl.constexpr, KV_HEADS: tl.constexpr, DIM: tl.constexpr, TOGETHER: tl.constexpr,
+    LANES: tl.constexpr, CHUNK: tl.constexpr, OVERLAP: tl.constexpr,
 ):  # fmt: skip
     if OVERLAP:
         gdc_launch_dependents()
+        if tl.program_id(0) >= rows:
+            part = (tl.program_id(0) - rows) * tl.num_programs(1) + tl.program_id(1)
+            _fetch(fetched, fetched_size, part, LANES, CHUNK)
+            return
         gdc_wait()
     row = tl.program_id(0).to(tl.int64)
     head = tl.program_id(1) * TOGETHER + tl.arange(0, TOGETHER)
@@ -158,19 +208,24 @@ def store_heads(
     positions: Tensor,
     slots: Tensor,
     eps: float,
+    fetch: Tensor | None = None,
 ) -> Tensor:
     """Norm and rotate heads; keys and values go to the cache [slots, kv_heads, length, dim], queries are returned.
 
     qkv [rows, (heads + 2 kv_heads) dim]; cos and sin [length, dim / 2] fp32; positions and slots [rows].
+    Meanwhile the weights `fetch` are on their way to the L2 cache.
     """
     _, kv_heads, _, dim = key_cache.shape
     heads = qkv.shape[1] // dim - 2 * kv_heads
     query = torch.empty((qkv.shape[0], heads, dim), dtype=qkv.dtype, device=qkv.device)
     together = 8 if qkv.shape[0] >= 64 else 2  # few rows need many programs, many rows few
-    _store_heads[(qkv.shape[0], triton.cdiv(heads + 2 * kv_heads, together))](
+    rows, across, warps = qkv.shape[0], triton.cdiv(heads + 2 * kv_heads, together), together // 2
+    ahead = _fetching(fetch, query, warps)
+    _store_heads[(rows + triton.cdiv(ahead.programs, across), across)](
         qkv, query, key_cache, value_cache, q_norm, k_norm, cos, sin, positions, slots,
-        key_cache.stride(0), key_cache.stride(1), eps, HEADS=heads, KV_HEADS=kv_heads, DIM=dim,
-        TOGETHER=together, num_warps=together // 2, **overlap(query),
+        key_cache.stride(0), key_cache.stride(1), eps, rows, ahead.weights, ahead.size,
+        HEADS=heads, KV_HEADS=kv_heads, DIM=dim, TOGETHER=together,
+        LANES=32 * warps, CHUNK=_FETCH_CHUNK, num_warps=warps, **overlap(query),
     )  # fmt: skip
     return query
 

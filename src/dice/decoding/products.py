@@ -30,21 +30,23 @@ def product(
     eps: float = 0.0,
     gated: bool = False,
     residual: Tensor | None = None,
+    fetch: Tensor | None = None,
 ) -> Tensor:
     """rms_norm(x) @ w.T, x [rows, depth], w [columns, depth].
 
     `gated`: w holds gate and up one under the other, and the result is silu(gate) * up, [rows, columns / 2].
     `residual` [rows, columns] is added to in place, and is the result.
+    `fetch`: the weights of the product that follows, for a kernel that has time to ask for them.
     """
     if norm is not None:
-        _, x = add_rms_norm(x, None, norm, eps)
+        _, x = add_rms_norm(x, None, norm, eps, w)
     few = x.is_cuda and x.shape[0] <= FEW_ROWS and x.dtype == torch.bfloat16
     if few and x.shape[1] % _STEP == 0 and w.numel() < _LARGE:
         return few_rows_product(x, w, gated=gated, residual=residual)
     if residual is not None:
         return residual.addmm_(x, w.T)
     out = F.linear(x, w)
-    return gate(out) if gated else out
+    return gate(out, fetch) if gated else out
 
 
 def few_rows_product(x: Tensor, w: Tensor, *, gated: bool = False, residual: Tensor | None = None) -> Tensor:
