@@ -68,7 +68,7 @@ class Model:
 
 
 MODELS = (
-    Model("tiny", 120_000, 1024, "cpu", "cpu", unseen=96, heldout=32, mini_samples=2, max_new_tokens=512, jobs=8),
+    Model("tiny", 120_000, 1024, "cpu", "cpu", unseen=96, heldout=32, mini_samples=2, max_new_tokens=640, jobs=8),
     Model("nano", 120_000, 2048, "cuda", "gpu", unseen=96, heldout=16, mini_samples=1, max_new_tokens=800, jobs=6),
 )
 

@@ -207,8 +207,8 @@ def test_tiny_answers_fit_small_models(tiny: list[Pair]) -> None:
     sample = tiny[:1500]
     bpe = train_tokenizer((text for pair in sample for text in (pair.pytorch_code, pair.cuda_code)), 1024)
     lengths = sorted(len(bpe.encode(pair.cuda_code)) for pair in sample)
-    assert lengths[len(lengths) // 2] <= 265
-    assert lengths[-1] <= 400
+    assert lengths[len(lengths) // 2] <= 285
+    assert lengths[-1] <= 620
 
 
 def test_varied_programs_differ_in_words_only() -> None:

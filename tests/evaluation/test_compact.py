@@ -57,12 +57,11 @@ def get_init_inputs():
 COMPACT = """def half(x):
     return x / 2
 class Model(nn.Module):
-    def __init__(self, features, eps=1e-05):
+    def __init__(self):
         super().__init__()
-        self.eps = eps
-        self.norm = nn.LayerNorm(features)
+        self.norm = nn.LayerNorm(16)
     def forward(self, x, y):
-        return half(F.softmax(torch.matmul(x, y), dim=-1)) + self.eps
+        return half(torch.softmax(torch.matmul(x, y), dim=-1)) + 0.5
 # x: 2d 4 x 8
 # y: 2d 8 x 16"""
 
@@ -81,7 +80,9 @@ def test_what_computes_stays_and_the_rest_goes():
         ("super(Model, self).__init__()", "super().__init__()"),
         ("batch = 4\n", "batch = 2 + 2\n"),
         ("batch = 4\n", "batch = 5\n"),
-        ("eps = 0.5\n", "eps = 0.25\n"),
+        ("eps: float = 1e-5", "eps"),
+        ("self.eps = eps  # small\n", "self.bias = eps\n"),
+        ("fun.softmax(product, dim=-1)", "product.softmax(-1)"),
         ("x: torch.Tensor, y: torch.Tensor", "a, b"),
     ],
 )
@@ -90,6 +91,7 @@ def test_another_writing_is_the_same_program(old, new):
     assert code != WORDY
     code = code.replace("fun.softmax", "F.softmax") if "as F" in new else code
     code = code.replace("x @ y", "a @ b") if new == "a, b" else code
+    code = code.replace("self.eps", "self.bias") if "self.bias" in new else code
     assert compact_program(code) == COMPACT
 
 
@@ -99,8 +101,9 @@ def test_another_writing_is_the_same_program(old, new):
         ("dim=-1", "dim=0"),
         ("x / 2", "x / 3"),
         ("batch = 4", "batch = 9"),
-        ("eps: float = 1e-5", "eps"),
+        ("eps = 0.5\n", "eps = 0.25\n"),
         ("x @ y", "y @ x"),
+        ("self.norm", "self.layer"),
     ],
 )
 def test_another_program_is_another_text(old, new):
@@ -134,10 +137,56 @@ def test_inputs_are_shown_by_rank_size_and_kind(made, shown):
 
 
 def test_locals_make_room_for_the_arguments_names():
-    code = "class Model:\n    def forward(self, a):\n        x = a + 1\n        return x * x * a\n"
+    code = "class Model:\n    def forward(self, a):\n        x = a + 1\n        return x * a * x\n"
     shown = compact_program(code)
     assert "x_ = x + 1" in shown
-    assert "return x_ * x_ * x" in shown
+    assert "return x_ * x * x_" in shown
+
+
+MODULE = """import torch
+import torch.nn as nn
+import torch.nn.functional as F
+class Model(nn.Module):
+    def __init__(self, slope, size=3):
+        super().__init__()
+        self.slope = slope
+        self.layer = LAYER
+    def forward(self, x):
+        return RESULT
+def get_init_inputs():
+    return [0.1]
+"""
+
+
+@pytest.mark.parametrize(
+    ("layer", "result", "shown"),
+    [
+        ("slope", "F.leaky_relu(x, self.slope)", "F.leaky_relu(x, 0.1)"),
+        ("nn.LeakyReLU(slope)", "self.layer(x)", "F.leaky_relu(x, 0.1)"),
+        ("nn.ReLU(inplace=True)", "self.layer(x)", "torch.relu(x)"),
+        ("nn.MaxPool2d(size, stride=2 * size)", "self.layer(x)", "F.max_pool2d(x, 3, stride=6)"),
+        ("nn.Softmax(1)", "self.layer(x) * x.pow(2).mean(1)", "torch.softmax(x, dim=1) * torch.mean(x ** 2, dim=1)"),
+        ("size ** 2", "x * x + self.layer", "x ** 2 + 9"),
+    ],
+)
+def test_settings_and_layers_without_weights_stand_where_they_are_used(layer, result, shown):
+    text = compact_program(MODULE.replace("LAYER", layer).replace("RESULT", result))
+    assert f"return {shown}\n" in text + "\n"
+    assert "__init__" not in text
+
+
+@pytest.mark.parametrize("layer", ["nn.Linear(size, 4)", "nn.Parameter(torch.ones(size))", "torch.ones(size)"])
+def test_layers_with_weights_stay(layer):
+    text = compact_program(MODULE.replace("LAYER", layer).replace("RESULT", "self.layer(x)"))
+    assert f"self.layer = {layer.replace('size', '3')}" in text
+    assert "return self.layer(x)" in text
+
+
+def test_what_changes_later_stays():
+    counting = MODULE.replace("LAYER", "0").replace(
+        "        return RESULT", "        self.layer += 1\n        return x"
+    )
+    assert "self.layer = 0" in compact_program(counting)
 
 
 @pytest.mark.parametrize("code", ["def f(:", "x = 1", "class Model:\n    pass", ""])

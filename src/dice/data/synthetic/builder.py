@@ -75,9 +75,10 @@ class Builder:
         self.attributes: set[str] = set()
         self.axis: tuple[int, ...] | None = None
         """Dimensions for which the input was made (its statistics vary from row to row along them)."""
-        # authors either give sizes and hyper-parameters to the constructor or write them down where they are used
+        # authors either give sizes and hyper-parameters to the constructor or write them down where they are used, as
+        # the compact prompt of small models does (dice.evaluation.prompts.compact)
         varied = draw.config.varied_programs
-        self.uses_arguments = draw.chance(0.35 if draw.tiny and not varied else 0.6)
+        self.uses_arguments = not draw.tiny and draw.chance(0.6)
         self.modules = draw.chance(0.4)
         self.result_name = "x" if draw.tiny else draw.pick(("x", "x", "h", "input", "data"))
         self.named_dims = draw.chance(0.8 if varied else 0.6)

@@ -147,7 +147,6 @@ class Words:
     functions_as_dict: bool = False
     lone_string: bool = True
     """Declarations as a one-line string rather than a triple-quoted one."""
-    explicit_init: bool = False
     old_super: bool = False
     """`super(Model, self).__init__()`."""
     one_call: bool = False
@@ -247,7 +246,6 @@ def draw_words(d: Draw) -> Words:
         verbose=pick(("", "", "True", "False")),
         functions_as_dict=chance(0.08),
         lone_string=chance(0.4),
-        explicit_init=chance(0.5),
         old_super=chance(0.25),
         one_call=chance(0.3),
         negative_infinity=pick(("-INFINITY", "-INFINITY", "-1e30f", "-3.402823466e+38f")),

@@ -47,14 +47,33 @@ def input_text(item: Input) -> str:
     return item.text.format(s=", ".join(item.dims), s1=", ".join(statistics))
 
 
-def constructor(program: Program, side: str, default: bool, words: Words) -> list[str]:
-    """Lines of __init__ of Model (`side` model) or ModelNew (new), empty where none is needed and not `default`."""
-    statements = [item.text for item in program.init if item.where in ("both", side)]
+def constructor(program: Program, default: bool, words: Words) -> list[str]:
+    """Lines of Model's __init__, empty where none is needed and not `default`."""
+    statements = [item.text for item in program.init if item.where in ("both", "model")]
     if not statements and not program.arguments and not default:
         return []
     head = f"    def __init__({', '.join(['self', *program.arguments])}):"
-    owner = f"Model{'New' if side == 'new' else ''}, self" if words.old_super else ""
-    return [head, f"        super({owner}).__init__()", *(f"        {text}" for text in statements), ""]
+    return _method(head, statements, "Model", words)
+
+
+def answer_constructor(program: Program, words: Words) -> list[str]:
+    """Lines of ModelNew's __init__.
+
+    It takes what Model takes, and has the numbers written down: the compact prompt does not show how Model is told them.
+    """
+    names = "|".join(map(re.escape, program.arguments))
+    given = re.compile(rf"(?<![\w.])({names})\b(?!\s*=)")
+    statements = [item.text for item in program.init if item.where in ("both", "new")]
+    if names:
+        statements = [given.sub(lambda found: repr(program.arguments[found[0]]), text) for text in statements]
+        kept = re.compile(rf"self\.({names}) = [^(]*")
+        statements = [text for text in statements if not kept.fullmatch(text)]
+    return _method("    def __init__(self, *args):", statements, "ModelNew", words)
+
+
+def _method(head: str, statements: list[str], owner: str, words: Words) -> list[str]:
+    parent = f"{owner}, self" if words.old_super else ""
+    return [head, f"        super({parent}).__init__()", *(f"        {text}" for text in statements), ""]
 
 
 def _is_primary(code: str) -> bool:
@@ -116,7 +135,7 @@ def write_model(program: Program, d: Draw, words: Words) -> str:
     lines += ["", "", "class Model(nn.Module):"]
     if words.docstring:
         lines += [f'    """{describe(program)}"""', ""]
-    lines += constructor(program, "model", d.chance(0.4) if varied else d.tiny or d.chance(0.7), words)
+    lines += constructor(program, d.chance(0.4) if varied else d.tiny or d.chance(0.7), words)
     hints = d.chance(0.2) and not d.tiny
     signature = [f"{value.name}: torch.Tensor" if hints else value.name for value in inputs]
     result = " -> torch.Tensor" if hints else ""
@@ -157,5 +176,5 @@ def python_call(function: str, args: Iterable[Value | Scalar], names: dict[Value
         if isinstance(arg, Value):
             texts.append(arg.code or names[arg])
         else:
-            texts.append(arg.code)
+            texts.append(repr(arg.value))
     return f"{function}({', '.join(texts)})"

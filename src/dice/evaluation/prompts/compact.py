@@ -1,9 +1,10 @@
 """A PyTorch program in few tokens, for models trained from scratch: what it computes, however it was written.
 
 Comments, docstrings, annotations, imports and empty constructors are left out, values that are read once stand where
-they are read, functions and the arguments of `forward` go by their usual names, and `get_inputs` becomes the ranks of
-the inputs and their sizes in powers of two. A small model that has seen few programs and few numbers would otherwise be
-thrown off by a comment or a prime; its kernel has to be right for the exact sizes all the same. Nothing is executed.
+they are read, so do numbers that the constructor is given and layers without weights, functions and the arguments of
+`forward` go by their usual names, and `get_inputs` becomes the ranks of the inputs and their sizes in powers of two. A
+small model that has seen few programs and few numbers would otherwise be thrown off by a comment or a prime; its kernel
+has to be right for the exact sizes all the same. Nothing is executed.
 """
 
 from __future__ import annotations
@@ -11,8 +12,10 @@ from __future__ import annotations
 import ast
 import math
 import operator
-from collections.abc import Callable, Iterable
-from typing import Any
+from collections import Counter
+from collections.abc import Callable, Iterable, Mapping
+from types import MappingProxyType
+from typing import Any, TypeGuard
 
 from dice.data.canonical import HARNESS_FUNCTIONS, import_aliases, without_temporaries
 from dice.data.pair import RowError, check_python
@@ -25,7 +28,47 @@ _FOLDED: dict[type[ast.operator], Callable[[Any, Any], Any]] = {
     ast.Mult: operator.mul,
     ast.Div: operator.truediv,
     ast.FloorDiv: operator.floordiv,
+    ast.Pow: operator.pow,
 }
+_REDUCTIONS = {
+    "amax",
+    "amin",
+    "argmax",
+    "argmin",
+    "cumsum",
+    "log_softmax",
+    "logsumexp",
+    "mean",
+    "prod",
+    "softmax",
+    "sum",
+}
+_REDUCTIONS |= {"var"}
+_METHODS = _REDUCTIONS | {
+    "abs", "bmm", "clamp", "clamp_max", "clamp_min", "cos", "div", "erf", "exp", "gather", "index_select", "log", "log1p",
+    "masked_fill", "matmul", "maximum", "minimum", "mul", "neg", "norm", "pow", "relu", "roll", "rsqrt", "sigmoid", "sin",
+    "sqrt", "square", "sub", "tanh", "topk", "tril", "triu",
+}  # fmt: skip
+"""Methods of a tensor that are functions of torch with the same arguments."""
+_LAYERS = {
+    f"nn.{layer}": name
+    for layer, name in {
+        "AvgPool1d": "F.avg_pool1d", "AvgPool2d": "F.avg_pool2d", "AvgPool3d": "F.avg_pool3d",
+        "MaxPool1d": "F.max_pool1d", "MaxPool2d": "F.max_pool2d", "MaxPool3d": "F.max_pool3d",
+        "ReLU": "torch.relu", "Sigmoid": "torch.sigmoid", "Tanh": "torch.tanh",
+        "Softmax": "torch.softmax", "LogSoftmax": "torch.log_softmax",
+        "CrossEntropyLoss": "F.cross_entropy", "MSELoss": "F.mse_loss", "L1Loss": "F.l1_loss",
+        "SmoothL1Loss": "F.smooth_l1_loss", "HuberLoss": "F.huber_loss", "KLDivLoss": "F.kl_div",
+        **{
+            layer: f"F.{layer.lower()}"
+            for layer in ("CELU", "ELU", "GELU", "Hardsigmoid", "Hardswish", "Hardtanh", "Mish", "ReLU6", "SELU", "SiLU")
+        },
+        **{layer: f"F.{layer.lower()}" for layer in ("Softplus", "Softsign", "Tanhshrink", "Threshold", "Hardshrink")},
+        "LeakyReLU": "F.leaky_relu", "LogSigmoid": "F.logsigmoid", "Softshrink": "F.softshrink", "GLU": "F.glu",
+    }.items()
+}  # fmt: skip
+"""Layers without weights, and the functions that take their settings behind the inputs, in the same order."""
+_FUNCTIONAL = {f"F.{name}": f"torch.{name}" for name in ("log_softmax", "relu", "sigmoid", "softmax", "tanh")}
 _FACTORIES = {"arange", "bernoulli", "empty", "eye", "full", "linspace", "normal", "ones", "rand", "randint", "randn"}
 _FACTORIES |= {"randperm", "tensor", "zeros"}
 _INTEGERS = {"randint", "randperm", "arange"}
@@ -54,6 +97,9 @@ def compact_program(code: str) -> str:
     methods = {node.name: node for node in model.body if isinstance(node, _Function)} if model is not None else {}
     if "forward" not in methods:
         raise DiceError("a PyTorch program cannot be shown in compact form: it has no class Model with a forward.")
+    assert model is not None
+    given = [inline.visit(_factory(item, body)) for item, body in _returned(functions.get("get_init_inputs"))]
+    _settle(model, given)
     arguments = _rename(methods["forward"])
     shown = [
         line
@@ -82,6 +128,73 @@ def _rename(forward: _Function) -> list[str]:
         elif isinstance(node, ast.arg):
             node.arg = new.get(node.arg, node.arg)
     return names
+
+
+def _settle(model: ast.ClassDef, given: list[ast.expr]) -> None:
+    """Write what the constructor is given where it is used, in place; `given`: values of get_init_inputs()."""
+    init = next((node for node in model.body if isinstance(node, _Function) and node.name == "__init__"), None)
+    if init is None:
+        return
+    named = [*init.args.posonlyargs, *init.args.args][1:]
+    defaults: list[ast.expr] = init.args.defaults[-len(named) :] if named else []
+    values = dict(zip([arg.arg for arg in named[len(named) - len(defaults) :]], defaults, strict=True))
+    values |= dict(zip((arg.arg for arg in named), given, strict=False))
+    stored = [node.id for node in ast.walk(init) if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store)]
+    known = {name: value for name, value in values.items() if _is_literal(value) and name not in stored}
+    settled = _Settled(known)
+    init.body = [settled.visit(statement) for statement in init.body]
+    init.args.args = [arg for arg in init.args.args if arg.arg not in known]
+    init.args.defaults = []
+    stores = Counter(node.attr for node in ast.walk(model) if _is_own(node) and isinstance(node.ctx, ast.Store))
+    own: dict[str, ast.expr] = {}
+    for statement in list(init.body):
+        if not isinstance(statement, ast.Assign) or len(statement.targets) > 1 or not _is_own(statement.targets[0]):
+            continue
+        name, value = statement.targets[0].attr, statement.value
+        if stores[name] == 1 and (_is_literal(value) or _function_of(value)):
+            own[name] = value
+            init.body.remove(statement)
+    model.body = [node for node in model.body if not (isinstance(node, _Function) and _is_empty(node))]
+    _Settled(own=own).visit(model)
+
+
+def _function_of(value: ast.expr) -> str | None:
+    """The function that a layer without weights is."""
+    return _LAYERS.get(value.func.id) if isinstance(value, ast.Call) and isinstance(value.func, ast.Name) else None
+
+
+def _is_own(node: ast.AST | None) -> TypeGuard[ast.Attribute]:
+    """Whether `node` is self.NAME."""
+    return isinstance(node, ast.Attribute) and isinstance(node.value, ast.Name) and node.value.id == "self"
+
+
+class _Settled(ast.NodeTransformer):
+    """Puts values in place of names, and of attributes of self; works out arithmetic on numbers."""
+
+    def __init__(
+        self, names: Mapping[str, ast.expr] = MappingProxyType({}), own: Mapping[str, ast.expr] = MappingProxyType({})
+    ) -> None:
+        self.names, self.own = names, own
+
+    def visit_Name(self, node: ast.Name) -> ast.AST:
+        return self.names.get(node.id, node) if isinstance(node.ctx, ast.Load) else node
+
+    def visit_Attribute(self, node: ast.Attribute) -> ast.AST:
+        if _is_own(node) and isinstance(node.ctx, ast.Load) and node.attr in self.own:
+            return self.own[node.attr]
+        return self.generic_visit(node)
+
+    def visit_Call(self, node: ast.Call) -> ast.AST:
+        self.generic_visit(node)
+        layer = node.func
+        if isinstance(layer, ast.Call) and (function := _function_of(layer)):
+            settings = [item for item in layer.keywords if item.arg != "inplace"]
+            return _usual(ast.Call(ast.Name(function, ast.Load()), [*node.args, *layer.args], settings))
+        return node
+
+    def visit_BinOp(self, node: ast.BinOp) -> ast.AST:
+        self.generic_visit(node)
+        return _folded(node)
 
 
 def _described(made: ast.expr) -> str:
@@ -132,7 +245,11 @@ class _Shortener(ast.NodeTransformer):
     def visit_Call(self, node: ast.Call) -> ast.AST:
         if isinstance(node.func, ast.Name) and node.func.id == "super":
             node.args = []
-        return self.generic_visit(node)
+        self.generic_visit(node)
+        called = node.func
+        if isinstance(called, ast.Attribute) and called.attr in _METHODS and not _of_self(called.value):
+            node = ast.Call(ast.Name(f"torch.{called.attr}", ast.Load()), [called.value, *node.args], node.keywords)
+        return _usual(node)
 
     def visit_ClassDef(self, node: ast.ClassDef) -> ast.AST:
         self.generic_visit(node)
@@ -144,6 +261,9 @@ class _Shortener(ast.NodeTransformer):
         self.generic_visit(node)
         if isinstance(node.op, ast.MatMult):
             return ast.Call(ast.Name("torch.matmul", ast.Load()), [node.left, node.right], [])
+        same = isinstance(node.left, ast.Name) and isinstance(node.right, ast.Name) and node.left.id == node.right.id
+        if isinstance(node.op, ast.Mult) and same:
+            return ast.BinOp(node.left, ast.Pow(), ast.Constant(2))
         return node
 
     def visit_FunctionDef(self, node: ast.FunctionDef) -> ast.AST:
@@ -151,6 +271,30 @@ class _Shortener(ast.NodeTransformer):
         node.returns = None
         node.body = without_temporaries(node.body) or [ast.Pass()]
         return node
+
+
+def _of_self(node: ast.expr) -> bool:
+    """Whether an attribute may be a layer's: self.a, self.a.b."""
+    while isinstance(node, ast.Attribute):
+        node = node.value
+    return isinstance(node, ast.Name) and node.id in ("self", "super")
+
+
+def _usual(node: ast.Call) -> ast.expr:
+    """A call of torch in its usual spelling: powers as **, the dimension of a reduction by name."""
+    if not isinstance(node.func, ast.Name):
+        return node
+    node.func.id = _FUNCTIONAL.get(node.func.id, node.func.id)
+    module, _, name = node.func.id.rpartition(".")
+    if module != "torch":
+        return node
+    if name == "square" and len(node.args) == 1:
+        return ast.BinOp(node.args[0], ast.Pow(), ast.Constant(2))
+    if name == "pow" and len(node.args) == 2:
+        return ast.BinOp(node.args[0], ast.Pow(), node.args[1])
+    if name in _REDUCTIONS and len(node.args) == 2:
+        node.keywords.insert(0, ast.keyword("dim", node.args.pop()))
+    return node
 
 
 def _is_empty(node: _Function) -> bool:
@@ -183,14 +327,19 @@ class _Constants(ast.NodeTransformer):
 
     def visit_BinOp(self, node: ast.BinOp) -> ast.AST:
         self.generic_visit(node)
-        fold = _FOLDED.get(type(node.op))
-        left, right = (side.value if isinstance(side, ast.Constant) else None for side in (node.left, node.right))
-        if fold is None or not isinstance(left, int | float) or not isinstance(right, int | float):
-            return node
-        try:
-            return ast.Constant(fold(left, right))
-        except (ArithmeticError, ValueError):
-            return node
+        return _folded(node)
+
+
+def _folded(node: ast.BinOp) -> ast.expr:
+    """The number that an operation on two numbers gives, else the operation."""
+    fold = _FOLDED.get(type(node.op))
+    left, right = (side.value if isinstance(side, ast.Constant) else None for side in (node.left, node.right))
+    if fold is None or not isinstance(left, int | float) or not isinstance(right, int | float):
+        return node
+    try:
+        return ast.Constant(fold(left, right))
+    except (ArithmeticError, ValueError):
+        return node
 
 
 def _is_literal(node: ast.expr) -> bool:

@@ -8,7 +8,7 @@ from dice.data.synthetic.cuda.plan import Group, lower
 from dice.data.synthetic.cuda.scope import Function, indent
 from dice.data.synthetic.draw import Draw, Words
 from dice.data.synthetic.graph import Program, Scalar, Value
-from dice.data.synthetic.torch_writer import POOL, call_names, constructor, python_call
+from dice.data.synthetic.torch_writer import POOL, answer_constructor, call_names, python_call
 
 
 @dataclass(frozen=True, slots=True)
@@ -153,6 +153,6 @@ def _suffix(
     comment = "# Compile and load the CUDA extension\n" if words.comments else ""
     lines = [] if words.short and one_line else [f"{words.declarations} = {sources}", ""]
     lines += [f"{comment}{call}", "", "", "class ModelNew(nn.Module):"]
-    lines += constructor(program, "new", words.explicit_init, words)
+    lines += answer_constructor(program, words)
     lines += [f"    def forward(self, {', '.join(value.name for value in inputs)}):", *forward, ""]
     return "\n".join(lines)

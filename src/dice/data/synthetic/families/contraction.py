@@ -100,7 +100,7 @@ def linear(
     rows = x.numel // k
     if rows * k * n > 4e9 or k < 4 or (b.draw.small and rows * k * n > 2e6):
         raise Refused("linear")
-    base = attribute or (d.pick(("fc", "linear", "proj", "dense", "lin")) if not d.tiny else "fc")
+    base = attribute or d.pick(("fc", "linear", "proj", "dense", "lin"))
     bias = d.chance(0.8) if bias is None else bias
     options = "" if bias else ", bias=False"
     name = b.module(base, f"nn.Linear({b.argument('in_features', k)}, {b.argument('out_features', n)}{options})")

@@ -227,7 +227,7 @@ def embedding(b: Builder, _: Value) -> Value:
         f"torch.randint(0, {rows}, ({{s}},))" if len(tokens.shape) == 1 else f"torch.randint(0, {rows}, ({{s}}))"
     )
     made = f"nn.Embedding({b.argument('vocab_size', rows)}, {b.argument('embed_dim', width)})"
-    layer = b.module("embedding" if d.tiny else d.pick(("embedding", "embed", "emb", "table")), made)
+    layer = b.module(d.pick(("embedding", "embed", "emb", "table")), made)
     table = Value((rows, width), "table", f"{layer}.weight")
     lines = ("float {v} = {w}[{x}[{i} / {D}] * {D} + {i} % {D}];",)
     last = len(tokens.shape)

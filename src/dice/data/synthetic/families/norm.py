@@ -74,7 +74,7 @@ def layer_norm(b: Builder, x: Value, name: str = "layer_norm") -> Value:
     if length < 4:
         raise Refused(name)
     eps = 1e-5 if b.draw.tiny else b.draw.pick((1e-5, 1e-5, 1e-6, 1e-3))
-    if b.draw.chance(0.5) and not b.draw.tiny:
+    if b.draw.chance(0.5):
         options = "" if eps == 1e-5 else f", eps={eps!r}"
         made = f"nn.LayerNorm({b.argument('features', length)}{options})"
         module, weight, bias = module_affine(b, b.draw.pick(("norm", "ln", "layer_norm")), made, (length,))
@@ -95,7 +95,7 @@ def rms_norm(b: Builder, x: Value, name: str = "rms_norm") -> Value:
     sizes, _, n_rows, _ = layout(x.shape, (len(x.shape) - 1,))
     if length < 4:
         raise Refused(name)
-    eps = 1e-5 if b.draw.tiny else b.draw.pick((1e-5, 1e-6, 1e-3))
+    eps = b.draw.pick((1e-5, 1e-5, 1e-3, 0.02, 0.05, 0.2) if b.draw.tiny else (1e-5, 1e-6, 1e-3))
     weight, _ = affine(b, length, "features", bias=False)
     forms = (
         f"{{0}} * torch.rsqrt({{0}}.pow(2).mean(-1, keepdim=True) + {eps!r}) * {weight.code}",

@@ -54,9 +54,7 @@ def conv2d(
     groups = f", groups={b.argument('in_channels', channels)}" if depthwise else ""
     options = _conv_options(stride, padding, groups) + ("" if bias else ", bias=False")
     made = f"nn.Conv2d({b.argument('in_channels', channels)}, {b.argument('out_channels', oc)}, {k}{options})"
-    layer = b.module(
-        "conv" if d.tiny else d.pick(("conv", "conv", "conv2d", "depthwise" if depthwise else "conv1")), made
-    )
+    layer = b.module(d.pick(("conv", "conv", "conv2d", "depthwise" if depthwise else "conv1")), made)
     weight = Value((oc, taps), "weight", f"{layer}.weight")
     operands = {"w": weight}
     if bias:
