@@ -87,17 +87,31 @@ def test_lint_and_format():
     subprocess.run([sys.executable, "-m", "snakefmt.snakefmt", "--check", "Snakefile", *rules], cwd=ROOT, check=True)
 
 
-def test_start_from_verdicts_trains_nothing(checkout):
+@pytest.mark.parametrize(
+    ("start", "first", "absent"),
+    [
+        ("verdicts", "archived_verdicts", {"verify", "shard", "generate", "rl"}),
+        ("generations", "archived_generations", {"generate", "archived_model", "rl"}),
+        ("checkpoints", "archived_model", {"sft", "rl", "base"}),
+    ],
+)
+def test_start_from(checkout, start, first, absent):
+    """The evidence of an earlier run is taken from its archive, and nothing before it is made."""
     archive = checkout / "archive"
     for unit in ("8B-base", "8B-dice", "8B-qwen3"):
-        place = archive / "verdicts" / unit / "seed0.jsonl"
-        place.parent.mkdir(parents=True)
-        place.write_text("{}\n")
-    settings = ["--config", "start_from=verdicts", f"archive={archive}"]
+        for name in (f"verdicts/{unit}/seed0.jsonl", f"generations/{unit}/seed0.jsonl", f"models/{unit}/config.json"):
+            (archive / name).parent.mkdir(parents=True)
+            (archive / name).write_text("{}\n")
+    settings = ["--config", f"start_from={start}", f"archive={archive}"]
     found = counts(snakemake("-n", "--quiet=rules", "results/table1.csv", *settings, folder=checkout))
-    assert "rl" not in found
-    assert "generate" not in found
-    assert found["archived_verdicts"] == 3
+    assert found[first] == 3
+    assert not absent & set(found)
+
+
+def test_start_from_without_an_archive_is_no_plan(checkout):
+    text = snakemake("-n", "results/table1.csv", "--config", "start_from=verdicts", folder=checkout, check=False)
+    assert "archive" in text
+    assert "Job stats" not in text
 
 
 def test_editing_a_module_reruns_exactly_what_depends_on_it(checkout, monkeypatch):
