@@ -12,6 +12,7 @@ The exit code is 1 otherwise.
 from __future__ import annotations
 
 import argparse
+import contextlib
 import inspect
 import os
 import shutil
@@ -24,6 +25,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from verify_command import Row, verify, write_candidates
+
+from dice.gpus import usable_gpus
 
 HONEST_COUNT = 12
 LIMITS = {
@@ -172,7 +175,19 @@ class Attack:
 
 def outside(marker: str) -> str:
     """Writes below every folder it can name but its own, into a file of that name."""
-    folders = ("/", "/etc", "/usr/lib", "/dev", "/dev/shm", "/tmp", "/var/tmp", "/root", "/proc/sys/kernel", "/work")
+    folders = (
+        "/",
+        "/etc",
+        "/usr/lib",
+        "/dev",
+        "/dev/shm",
+        "/tmp",
+        "/var/tmp",
+        "/root",
+        "/home",
+        "/opt",
+        "/proc/sys/kernel",
+    )
     return f"""
 import os, torch
 for folder in {folders!r} + (os.path.dirname(torch.__file__), os.path.expanduser("~root"), "..", "../.."):
@@ -270,39 +285,44 @@ def mixed(honest: list[Row], hostile: dict[str, Attack]) -> list[Row]:
 
 @dataclass(frozen=True)
 class Traces:
-    """What is there on this machine."""
+    """What there is of this benchmark's runs: others may use the machine, and other GPUs of it, at the same time."""
 
     processes: frozenset[tuple[int, str]]
     files: frozenset[str]
     gpu_mib: int
 
     @classmethod
-    def now(cls, marker: str) -> Traces:
-        """Processes by number and command, entries of the folders for temporary files, GPU memory in use."""
+    def now(cls, marker: str, temporary: Path) -> Traces:
+        """Processes that were started with the marked PATH; files below `temporary`, files with the marker in their
+        names and files of other users in the folders for all; memory in use on the GPUs that this process sees."""
         processes = set()
         for name in filter(str.isdigit, os.listdir("/proc")):
             try:
+                environment = Path(f"/proc/{name}/environ").read_bytes()
                 command = Path(f"/proc/{name}/cmdline").read_bytes().replace(b"\0", b" ").decode(errors="replace")
             except OSError:
                 continue
-            if command:
+            if marker.encode() in environment:
                 processes.add((int(name), command))
-        folders = {tempfile.gettempdir(), "/tmp", "/dev/shm", "/var/tmp", str(Path.home()), "/", "/etc"}
-        files = {os.path.join(folder, name) for folder in folders for name in os.listdir(folder)}
-        found = subprocess.run(
-            ["find", "/", "-xdev", "-name", f"*{marker}*"], capture_output=True, text=True, check=False
-        )
+        files = {str(path) for path in temporary.iterdir()}
+        for folder in ("/tmp", "/dev/shm", "/var/tmp"):
+            for entry in os.scandir(folder):
+                with contextlib.suppress(OSError):
+                    if entry.stat(follow_symlinks=False).st_uid != os.geteuid():
+                        files.add(entry.path)
+        named = ["find", "/", "-xdev", "-name", f"*{marker}*"]
+        files |= set(subprocess.run(named, capture_output=True, text=True, check=False).stdout.split())
         used = 0
         if shutil.which("nvidia-smi"):
             query = ["nvidia-smi", "--query-gpu=memory.used", "--format=csv,noheader,nounits"]
+            query += ["-i", ",".join(usable_gpus())]
             used = sum(map(int, subprocess.run(query, capture_output=True, text=True, check=True).stdout.split()))
-        return cls(frozenset(processes), frozenset(files | set(found.stdout.split())), used)
+        return cls(frozenset(processes), frozenset(files), used)
 
 
 def left_over(before: Traces, after: Traces) -> list[str]:
-    """What is there now and was not before; of processes, those of the verifier."""
+    """What is there now and was not before."""
     processes = [f"process {pid}: {command[:120]}" for pid, command in sorted(after.processes - before.processes)]
-    processes = [line for line in processes if "dice" in line or "python" in line]
     files = [f"file {path}" for path in sorted(after.files - before.files) if not path.endswith("dice-gpu-locks")]
     memory = [f"{after.gpu_mib - before.gpu_mib} MiB of GPU memory"] if after.gpu_mib > before.gpu_mib + 64 else []
     return processes + files + memory
@@ -327,13 +347,17 @@ def main() -> int:
     shutil.rmtree(options.work, ignore_errors=True)
     options.work.mkdir(parents=True)
     marker = f"dice_was_here_{os.getpid()}"
+    temporary = Path(tempfile.mkdtemp(prefix="hostile-"))
+    temporary.chmod(0o755)
+    # Whatever the command starts has both in its environment, candidates and what they start included.
+    os.environ |= {"PATH": f"{os.environ['PATH']}:/{marker}", "TMPDIR": str(temporary)}
     honest, hostile = rows(marker, options.backend)
     flags = ["--backend", options.backend, "--protocol", "both", "--no-timing"]
     flags += [f"--set=limits.{name}={value}" for name, value in LIMITS.items()]
     flags += ["--cache", options.cache] if options.cache else []
 
     alone_s, alone = verify(write_candidates(options.work / "honest.in", honest), options.work / "honest.jsonl", *flags)
-    before = Traces.now(marker)
+    before = Traces.now(marker, temporary)
     mixed_s, found = verify(
         write_candidates(options.work / "mixed.in", mixed(honest, hostile)),
         options.work / "mixed.jsonl",
@@ -341,7 +365,8 @@ def main() -> int:
         limit_s=options.limit_s,
     )
     time.sleep(1.0)
-    left = left_over(before, Traces.now(marker))
+    left = left_over(before, Traces.now(marker, temporary))
+    shutil.rmtree(temporary, ignore_errors=True)
 
     verdicts = {(row["problem_id"], row["protocol"]): row for row in found}
     bad = 0
