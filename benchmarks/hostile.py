@@ -29,6 +29,8 @@ from verify_command import Row, verify, write_candidates
 from dice.gpus import usable_gpus
 
 HONEST_COUNT = 12
+SETTLE_S = 10.0
+"""For the command's own processes, which leave after it; what a candidate leaves would stay."""
 LIMITS = {
     "import_timeout_s": 15,
     "forward_timeout_s": 10,
@@ -364,8 +366,9 @@ def main() -> int:
         *flags,
         limit_s=options.limit_s,
     )
-    time.sleep(1.0)
-    left = left_over(before, Traces.now(marker, temporary))
+    deadline = time.monotonic() + SETTLE_S
+    while (left := left_over(before, Traces.now(marker, temporary))) and time.monotonic() < deadline:
+        time.sleep(0.5)
     shutil.rmtree(temporary, ignore_errors=True)
 
     verdicts = {(row["problem_id"], row["protocol"]): row for row in found}
