@@ -13,9 +13,12 @@ from torch.nn import functional as F
 
 from dice.decoding.cuda_kernel import kernel
 from dice.decoding.kernels import add_rms_norm, gate
+from dice.decoding.split_product import STEP, split_product
 
 FEW_ROWS = 8
 """Rows up to which the kernel is used: one side of the tensor cores' product."""
+SPLIT_ROWS = 0
+"""Rows up to which `dice.decoding.split_product` is used; none until it has been measured to be faster than cuBLAS."""
 _STEP = 32
 """Depth that csrc/small_product.cu takes at a time."""
 _LARGE = 2**28
@@ -40,9 +43,12 @@ def product(
     """
     if norm is not None:
         _, x = add_rms_norm(x, None, norm, eps, w)
-    few = x.is_cuda and x.shape[0] <= FEW_ROWS and x.dtype == torch.bfloat16
-    if few and x.shape[1] % _STEP == 0 and w.numel() < _LARGE:
-        return few_rows_product(x, w, gated=gated, residual=residual)
+    rows, depth = x.shape
+    if x.is_cuda and x.dtype == torch.bfloat16 and w.numel() < _LARGE:
+        if rows <= FEW_ROWS and depth % _STEP == 0:
+            return few_rows_product(x, w, gated=gated, residual=residual)
+        if rows <= SPLIT_ROWS and depth % STEP == 0:
+            return split_product(x, w, gated=gated, residual=residual)
     if residual is not None:
         return residual.addmm_(x, w.T)
     out = F.linear(x, w)
