@@ -1,4 +1,4 @@
-# pyright: reportCallIssue=false, reportArgumentType=false, reportMissingImports=false
+# pyright: reportCallIssue=false, reportArgumentType=false, reportMissingImports=false, reportIndexIssue=false
 # (the launchers of Triton kernels have no static types)
 """Products of a decoding forward with few rows: `dice.decoding.products` beside cuBLAS and beside reading alone.
 

@@ -16,7 +16,7 @@ from dice.decoding.block_diffusion import BlockDiffusion, BlockDiffusionConfig
 from dice.decoding.decoder import Decoder, Request
 from dice.decoding.rows import Rule
 from dice.decoding.sampling import SamplingConfig
-from dice.errors import DiceError
+from dice.errors import DiceError, HarnessError
 from dice.model.cache import KVCache
 from dice.model.transformer import rms_norm
 
@@ -268,6 +268,17 @@ def test_joined_weights_are_the_parameters():
         parts[1].fill_(7)
     assert (joined[4:6] == 7).all()
     assert join_weights(parts).data_ptr() == joined.data_ptr()
+
+
+def test_weights_that_were_moved_are_noticed():
+    """Graphs would go on reading the old ones."""
+    model = make_model(make_config(4, 2, num_hidden_layers=1)).to(DEVICE)
+    decoder = Decoder(model, BlockDiffusionConfig(), mask_id=96, stop_ids=(), max_batch=1, max_length=16, engine="fast")
+    assert list(decoder.run([])) == []
+    weight = model.model.layers[0].mlp.down_proj.weight
+    weight.data = weight.data.clone()
+    with pytest.raises(HarnessError, match="moved"):
+        list(decoder.run([Request((1,), 2)]))
 
 
 def test_fast_engine_refuses_odd_heads():

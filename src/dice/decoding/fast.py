@@ -96,6 +96,7 @@ class FastForward:
             attention, mlp = layer.self_attn, layer.mlp
             qkv = join_weights([attention.q_proj.weight, attention.k_proj.weight, attention.v_proj.weight])
             self.layers.append(_FusedLayer(qkv, join_weights([mlp.gate_proj.weight, mlp.up_proj.weight]), layer))
+        self._weights = self._addresses()
         cos, sin = rotary_angles(torch.arange(cache.max_length, device=device), config)
         half = config.head_dim // 2
         self.cos, self.sin = cos[:, :half].contiguous(), sin[:, :half].contiguous()
@@ -111,9 +112,17 @@ class FastForward:
         """Sequences that the device has and the step under way does not."""
 
     def clear(self) -> None:
-        """No sequence takes part any more, and no step is under way."""
+        """No sequence takes part any more, and no step is under way.
+
+        Raises HarnessError when a weight lies elsewhere than when the graphs were recorded: they would read the old one.
+        """
+        if self._addresses() != self._weights:
+            raise HarnessError("decoding: the model's weights were moved or replaced; make a new Decoder.")
         self.rows.clear()
         self._under_way, self._entered = None, 0
+
+    def _addresses(self) -> list[int]:
+        return [parameter.data_ptr() for parameter in self.model.parameters()]
 
     def enter(self, sequences: Sequences, slots: Ints) -> None:
         """The sequences of these slots take part from the next step that starts on."""
