@@ -35,7 +35,11 @@ elif evidence_from("generations"):
         container:
             image("cpu")
         shell:
-            "cp {input:q} {output:q}.part 2> {log} && mv {output:q}.part {output:q}"
+            """
+            cp {input:q} {output:q}.part 2>{log}
+            test ! -f {input:q}.manifest.json || cp {input:q}.manifest.json {output:q}.manifest.json
+            mv {output:q}.part {output:q}
+            """
 
 
 rule supplied:
@@ -119,7 +123,11 @@ else:
         container:
             image("cpu")
         shell:
-            "cp {input:q} {output:q}.part 2> {log} && mv {output:q}.part {output:q}"
+            """
+            cp {input:q} {output:q}.part 2>{log}
+            test ! -f {input:q}.manifest.json || cp {input:q}.manifest.json {output:q}.manifest.json
+            mv {output:q}.part {output:q}
+            """
 
 
 rule score:

@@ -14,9 +14,7 @@ rule base:
     shell:
         """
         test -f {params.checkpoint:q}/config.json || {{ echo "{params.checkpoint}: no base checkpoint there; train one with --config from_scratch=true." | tee {log} >&2; exit 2; }}
-        rm -rf {output:q}.part
-        cp -r {params.checkpoint:q} {output:q}.part 2>{log}
-        mv -T {output:q}.part {output:q}
+        dice publish --out {output:q} {params.checkpoint:q} >{log} 2>&1
         """
 
 
@@ -64,10 +62,7 @@ rule sft:
         """
         state={params.state}-$(dice fingerprint {input:q})
         dice lease --gpus {resources.gpu} -- {params.launcher} sft --config {params.spec:q} --out "$state" >{log} 2>&1
-        rm -rf {output:q}.part
-        cp -r "$state/model" {output:q}.part
-        cp "$state/history.jsonl" "$state/model.manifest.json" {output:q}.part
-        mv -T {output:q}.part {output:q}
+        dice publish --out {output:q} "$state/model" "$state/history.jsonl" "$state/model.manifest.json" >>{log} 2>&1
         """
 
 
@@ -94,10 +89,7 @@ rule rl:
         """
         state={params.state}-$(dice fingerprint {input:q})
         dice lease --gpus {resources.gpu} -- {params.launcher} rl --config {params.spec:q} --out "$state" >{log} 2>&1
-        rm -rf {output:q}.part
-        cp -r "$state/model" {output:q}.part
-        cp "$state/history.jsonl" "$state/model.manifest.json" {output:q}.part
-        mv -T {output:q}.part {output:q}
+        dice publish --out {output:q} "$state/model" "$state/history.jsonl" "$state/model.manifest.json" >>{log} 2>&1
         """
 
 
@@ -113,4 +105,4 @@ rule archived_model:
     container:
         image("cpu")
     shell:
-        "rm -rf {output:q}.part && cp -r {input:q} {output:q}.part 2> {log} && mv -T {output:q}.part {output:q}"
+        "dice publish --out {output:q} {input:q} > {log} 2>&1"

@@ -5,7 +5,8 @@
 It walks the manifests that every stage writes: table, score, verdicts, generations, checkpoint, data. A link is
 `verified` when the file's sha256 is the one that the manifest above it (or its own) wrote down, `recorded` when the file
 was temporary and both manifests agree about its hash, `changed` when it is another, `missing` when it is gone, and
-`unverified` when nothing wrote a hash down (folders, supplied files).
+`unverified` when nothing wrote a hash down (supplied files and folders). A folder is what its `SHA256SUMS`, or the
+manifest of its download, says of each of its files.
 The cell itself is counted again from the verdicts. The exit code is 1 when a link has changed or the recount differs.
 """
 
@@ -21,6 +22,7 @@ from typing import Any
 from dice.errors import DiceError
 from dice.manifest import manifest_path, sha256_file
 from dice.report.tables import METRICS, percent, read_csv
+from dice.study.publish import SUMS
 
 
 @dataclass(frozen=True)
@@ -46,6 +48,23 @@ def read_manifest(path: Path) -> dict[str, Any] | None:
 def folder_files(folder: Path) -> list[Path]:
     """The weights of a checkpoint folder."""
     return sorted(folder.glob("*.safetensors"))
+
+
+def folder_hashes(folder: Path, manifest: dict[str, Any] | None) -> dict[str, str]:
+    """sha256 of each file of a folder as it was written down: in `SHA256SUMS`, or when the folder was fetched."""
+    sums = folder / SUMS
+    if not sums.is_file():
+        return dict((manifest or {"extra": {}})["extra"].get("files", {}))
+    rows = (line.split(maxsplit=1) for line in sums.read_text(encoding="utf-8").splitlines())
+    return {name: digest for digest, name in rows}
+
+
+def folder_state(folder: Path, hashes: dict[str, str]) -> str:
+    """`verified` when every file that was written down is there as it was; `unverified` where none was."""
+    if not hashes:
+        return "unverified"
+    same = all((folder / name).is_file() and sha256_file(folder / name) == digest for name, digest in hashes.items())
+    return "verified" if same else "changed"
 
 
 def _inputs(manifest: dict[str, Any]) -> Iterator[tuple[str, str | None]]:
@@ -80,7 +99,7 @@ def chain(path: str, recorded: str | None = None, depth: int = 0, seen: set[str]
     elif place.is_dir():
         files = folder_files(place)
         digest = sha256_file(files[0]) if len(files) == 1 else ""
-        state = "unverified"
+        state = folder_state(place, folder_hashes(place, manifest))
     else:
         digest, state = "", "missing"
         if manifest and recorded and recorded == manifest["output_sha256"]:

@@ -40,6 +40,7 @@ STAGES = {
     "audit": ("dice.audit", "print the chain of evidence behind one cell of a table"),
     "explorer": ("dice.report.explorer", "write the static site from cells to kernels"),
     "tex": ("dice.report.tex", "write the numbers and tables that the paper inputs"),
+    "publish": ("dice.study.publish", "put a finished model where the study reads it, with the hashes of its files"),
     "fingerprint": ("dice.study.fingerprint", "print a digest of files and folders"),
     "lease": ("dice.gpus", "run a command on GPUs that nobody else holds"),
     "mini": ("dice.data.mini", "write the mini benchmark as a folder of problem files"),

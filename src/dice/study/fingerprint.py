@@ -1,7 +1,7 @@
 """`dice fingerprint`: twelve hexadecimal digits of the contents of files and folders.
 
 A training run's state folder is named by it: an interrupted run finds its state again, and a run with other data, another
-parent or other code never resumes it. Manifests and histories are left out: they hold times.
+parent or other code never resumes it. Manifests and histories are left out: they hold times; and lists of hashes.
 """
 
 from __future__ import annotations
@@ -13,10 +13,11 @@ from pathlib import Path
 
 from dice.errors import DiceError
 from dice.manifest import sha256_file
+from dice.study.publish import SUMS
 
 
 def _counts(path: Path) -> bool:
-    return path.is_file() and path.name != "history.jsonl" and not path.name.endswith(".manifest.json")
+    return path.is_file() and path.name not in ("history.jsonl", SUMS) and not path.name.endswith(".manifest.json")
 
 
 def fingerprint(paths: Sequence[str]) -> str:
