@@ -28,7 +28,7 @@ from typing import Literal
 
 import torch
 
-from dice.decoding import cuda_kernel, kernels, products
+from dice.decoding import cuda_kernel, launch, products
 from dice.decoding.block_diffusion import BlockDiffusion, BlockDiffusionConfig
 from dice.decoding.decoder import Decoder, Request
 from dice.jsonl import Journal
@@ -85,7 +85,7 @@ def leave_out(parts: Sequence[str]) -> None:
     if "launch-overlap" in parts:
         cuda_kernel.has_dependent_launch = lambda device: False
     if "fetch-ahead" in parts:
-        kernels.FETCH_BYTES = 0
+        launch.FETCH_BYTES = 0
     if "few-rows" in parts:
         products.FEW_ROWS = 0
 

@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 from triton.language.extra.cuda import gdc_launch_dependents, gdc_wait
 
-from dice.decoding.kernels import overlap
+from dice.decoding.launch import overlap
 from dice.decoding.rows import Ints, Rule
 from dice.decoding.sampling import uniforms_on_device
 from dice.decoding.sequences import Sequences

@@ -10,64 +10,20 @@ cache exactly as far as it is filled.
 
 from __future__ import annotations
 
-from typing import NamedTuple
-
 import torch
 import triton
 import triton.language as tl
 from torch import Tensor
 from triton.language.extra.cuda import gdc_launch_dependents, gdc_wait
 
-from dice.decoding import cuda_kernel
+from dice.decoding.launch import FETCH_CHUNK, fetch_part, fetching, overlap
 
 KEYS = 64
 """Keys per step of the attention loop."""
-FETCH_BYTES = 2**24
-"""Weights of the next product that a kernel asks for while it waits: what memory brings in the time of a short kernel."""
-_FETCH_CHUNK = 512
-"""Elements that a thread asks for."""
 
 
 def _precision(x: Tensor) -> str:
     return "ieee" if x.dtype == torch.float32 else "tf32"  # 16-bit products do not look at it
-
-
-def overlap(x: Tensor) -> dict[str, bool]:
-    """Launch options of a kernel that works on `x`.
-
-    From Hopper on a kernel is set up while the one before it still runs, and waits for its end before it touches memory
-    (programmatic dependent launch). Every kernel of the chain waits, so none overtakes the one before its predecessor.
-    """
-    overlaps = x.is_cuda and cuda_kernel.has_dependent_launch(x.device.index or 0)
-    return {"OVERLAP": True, "launch_pdl": True} if overlaps else {"OVERLAP": False}
-
-
-@triton.jit
-def _fetch(weights, size, part, LANES: tl.constexpr, CHUNK: tl.constexpr):
-    place = (part.to(tl.int64) * LANES + tl.arange(0, LANES)) * CHUNK
-    wanted = tl.minimum(tl.maximum(size - place, 0), CHUNK).to(tl.int32) * (
-        weights.dtype.element_ty.primitive_bitwidth // 8
-    )
-    tl.inline_asm_elementwise(
-        "{ .reg .pred some; setp.gt.s32 some, $2, 0; @some cp.async.bulk.prefetch.L2.global [$1], $2; mov.b32 $0, $2; }",
-        "=r,l,r", [(weights + place).to(tl.int64), wanted], dtype=tl.int32, is_pure=False, pack=1,
-    )  # fmt: skip
-
-
-class _Fetch(NamedTuple):
-    """What programs behind a kernel's own ask for: `size` elements of `weights`, shared by `programs`."""
-
-    weights: Tensor
-    size: int
-    programs: int
-
-
-def _fetching(weights: Tensor | None, x: Tensor, warps: int) -> _Fetch:
-    """The beginning of `weights`, in programs of so many warps; nothing where kernels do not overlap."""
-    if weights is None or not overlap(x)["OVERLAP"] or weights.data_ptr() % 16:
-        return _Fetch(x, 0, 0)
-    size = min(weights.numel(), FETCH_BYTES // weights.element_size()) // 64 * 64  # the copy engine takes 16 bytes up
-    return _Fetch(weights, size, triton.cdiv(size, 32 * warps * _FETCH_CHUNK))
 
 
 @triton.jit
@@ -79,7 +35,7 @@ def _add_rms_norm(
     if OVERLAP:
         gdc_launch_dependents()
         if program >= rows:
-            _fetch(fetched, fetched_size, program - rows, LANES, CHUNK)
+            fetch_part(fetched, fetched_size, program - rows, LANES, CHUNK)
         else:
             gdc_wait()
     if program < rows:
@@ -107,10 +63,10 @@ def add_rms_norm(
     total = torch.empty_like(x) if delta is not None else x
     block = triton.next_power_of_2(size)
     warps = min(8, max(1, block // 512))
-    ahead = _fetching(fetch, x, warps)
+    ahead = fetching(fetch, x, warps)
     _add_rms_norm[(rows + ahead.programs,)](
         x, delta, weight, total, out, rows, size, eps, ahead.weights, ahead.size,
-        ADD=delta is not None, BLOCK=block, LANES=32 * warps, CHUNK=_FETCH_CHUNK, num_warps=warps, **overlap(x),
+        ADD=delta is not None, BLOCK=block, LANES=32 * warps, CHUNK=FETCH_CHUNK, num_warps=warps, **overlap(x),
     )  # fmt: skip
     return total, out
 
@@ -125,7 +81,7 @@ def _gate(
         gdc_launch_dependents()
         if program >= rows:
             part = (program - rows) * tl.num_programs(1) + tl.program_id(1)
-            _fetch(fetched, fetched_size, part, LANES, CHUNK)
+            fetch_part(fetched, fetched_size, part, LANES, CHUNK)
         else:
             gdc_wait()
     if program < rows:
@@ -142,10 +98,10 @@ def gate(gate_up: Tensor, fetch: Tensor | None = None) -> Tensor:
     rows, both = gate_up.shape
     out = torch.empty((rows, both // 2), dtype=gate_up.dtype, device=gate_up.device)
     across, warps = triton.cdiv(both // 2, 1024), 4
-    ahead = _fetching(fetch, out, warps)
+    ahead = fetching(fetch, out, warps)
     _gate[(rows + triton.cdiv(ahead.programs, across), across)](
         gate_up, out, rows, both // 2, ahead.weights, ahead.size,
-        BLOCK=1024, LANES=32 * warps, CHUNK=_FETCH_CHUNK, num_warps=warps, **overlap(out),
+        BLOCK=1024, LANES=32 * warps, CHUNK=FETCH_CHUNK, num_warps=warps, **overlap(out),
     )  # fmt: skip
     return out
 
@@ -161,7 +117,7 @@ def _store_heads(
         gdc_launch_dependents()
         if tl.program_id(0) >= rows:
             part = (tl.program_id(0) - rows) * tl.num_programs(1) + tl.program_id(1)
-            _fetch(fetched, fetched_size, part, LANES, CHUNK)
+            fetch_part(fetched, fetched_size, part, LANES, CHUNK)
             return
         gdc_wait()
     row = tl.program_id(0).to(tl.int64)
@@ -220,12 +176,12 @@ def store_heads(
     query = torch.empty((qkv.shape[0], heads, dim), dtype=qkv.dtype, device=qkv.device)
     together = 8 if qkv.shape[0] >= 64 else 2  # few rows need many programs, many rows few
     rows, across, warps = qkv.shape[0], triton.cdiv(heads + 2 * kv_heads, together), together // 2
-    ahead = _fetching(fetch, query, warps)
+    ahead = fetching(fetch, query, warps)
     _store_heads[(rows + triton.cdiv(ahead.programs, across), across)](
         qkv, query, key_cache, value_cache, q_norm, k_norm, cos, sin, positions, slots,
         key_cache.stride(0), key_cache.stride(1), eps, rows, ahead.weights, ahead.size,
         HEADS=heads, KV_HEADS=kv_heads, DIM=dim, TOGETHER=together,
-        LANES=32 * warps, CHUNK=_FETCH_CHUNK, num_warps=warps, **overlap(query),
+        LANES=32 * warps, CHUNK=FETCH_CHUNK, num_warps=warps, **overlap(query),
     )  # fmt: skip
     return query
 

@@ -44,7 +44,7 @@ def product(
     if norm is not None:
         _, x = add_rms_norm(x, None, norm, eps, w)
     rows, depth = x.shape
-    if x.is_cuda and x.dtype == torch.bfloat16 and w.numel() < _LARGE:
+    if x.is_cuda and x.dtype == torch.bfloat16 and w.numel() < _LARGE and w.data_ptr() % 16 == 0:
         if rows <= FEW_ROWS and depth % _STEP == 0:
             return few_rows_product(x, w, gated=gated, residual=residual)
         if rows <= SPLIT_ROWS and depth % STEP == 0:

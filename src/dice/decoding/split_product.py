@@ -20,7 +20,7 @@ import triton.language as tl
 from torch import Tensor
 from triton.language.extra.cuda import gdc_launch_dependents, gdc_wait
 
-from dice.decoding.kernels import overlap
+from dice.decoding.launch import ask, overlap
 
 STEP = 64
 """Depth of one step; a product's depth is a multiple of it."""
@@ -32,14 +32,6 @@ _PROGRAMS = 264
 """Programs that keep an H200's memory busy: two for each of its processors."""
 _FETCHED = 256
 """Elements of each row of the weights that are asked for ahead."""
-
-
-@triton.jit
-def _ask(address, ELEMENTS: tl.constexpr):
-    tl.inline_asm_elementwise(
-        "cp.async.bulk.prefetch.L2.global [$1], $2; mov.b32 $0, 0;",
-        "=r,l,r", [address, tl.full(address.shape, 2 * ELEMENTS, tl.int32)], dtype=tl.int32, is_pure=False, pack=1,
-    )  # fmt: skip
 
 
 @triton.jit
@@ -59,9 +51,10 @@ def _split_product(
     if OVERLAP:
         gdc_launch_dependents()
         if low + ASKED <= high:
-            _ask((own + low).to(tl.int64), ASKED)
+            size = tl.full((WIDE,), 2 * ASKED, tl.int32)
+            ask((own + low).to(tl.int64), size)
             if GATED:
-                _ask((own + half + low).to(tl.int64), ASKED)
+                ask((own + half + low).to(tl.int64), size)
         gdc_wait()
     row = tl.arange(0, ROWS)
     there = (row < rows)[None, :]
