@@ -185,7 +185,8 @@ def hugging_face(model: Transformer, batch: int, at: dict[str, float], new: int 
     with torch.device("meta"):
         qwen = Qwen3ForCausalLM(settings).eval()
     qwen.load_state_dict(model.state_dict(), assign=True)
-    qwen.model.rotary_emb = type(qwen.model.rotary_emb)(settings, device="cuda")
+    with torch.device("cuda"):
+        qwen.model.rotary_emb = type(qwen.model.rotary_emb)(settings)
     tokens = torch.randint(0, 150000, (batch, PROMPT + new), device="cuda")
 
     def decode(blocks: int) -> None:
@@ -201,7 +202,7 @@ def hugging_face(model: Transformer, batch: int, at: dict[str, float], new: int 
             for _ in range(BLOCK):
                 inputs = {"attention_mask": all_visible, "position_ids": positions, "past_key_values": cache}
                 logits = qwen(block, **inputs).logits.float()
-                cache.crop(start)
+                cache.crop(-BLOCK)
                 logits[..., MASK] = float("-inf")
                 confidence, choice = logits.softmax(-1).max(-1)
                 best = confidence.masked_fill(block != MASK, -1).argmax(-1, keepdim=True)
