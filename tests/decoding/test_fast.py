@@ -143,7 +143,7 @@ def test_block_attention(splits, block, tile, heads, kv_heads):
     tiles, first = [], 0
     expected = torch.empty(rows, heads, dim, device=DEVICE)
     for slot, start, count in spans:
-        tiles.append((slot, start, first, count))
+        tiles.append((slot, start, first, count, 0))
         for token in range(count):
             end = ((start + token) // block + 1) * block
             for head in range(heads):
@@ -161,6 +161,23 @@ def test_block_attention(splits, block, tile, heads, kv_heads):
         splits=splits,
     )
     torch.testing.assert_close(found.view_as(expected), expected, **TOLERANCE)
+
+
+@pytest.mark.parametrize("splits", [1, 3])
+def test_a_tile_of_rows_that_lie_apart(splits):
+    """A finished block and the open one behind it: the same as one after the other."""
+    from dice.decoding.kernels import block_attention
+
+    keys, values, query = random(2, 2, 64, 16), random(2, 2, 65, 16)[:, :, :64].contiguous(), random(12, 4, 16)
+    how = {"tile_tokens": 8, "block_size": 4, "splits": splits}
+
+    def attend(rows: torch.Tensor, tile: tuple[int, ...], **span: int) -> torch.Tensor:
+        tiles = torch.tensor([tile], dtype=torch.int32, device=DEVICE)
+        return block_attention(rows, keys, values, tiles, **how, **span)
+
+    apart = attend(query, (1, 40, 8, 8, 2), span=4)  # tokens at rows 8 to 11, then 2 to 5
+    together = attend(torch.cat((query[8:], query[2:6])), (1, 40, 0, 8, 0))
+    torch.testing.assert_close(torch.cat((apart[8:], apart[2:6])), together, **TOLERANCE)
 
 
 def completions(model, config, engine, *, max_batch=3, count=4, stops=(5,)) -> dict:

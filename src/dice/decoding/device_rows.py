@@ -20,6 +20,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 from triton.language.extra.cuda import gdc_launch_dependents, gdc_wait
 
+from dice.decoding.kernels import TILE_FIELDS
 from dice.decoding.launch import overlap
 from dice.decoding.rows import Ints, Rule
 from dice.decoding.sampling import uniforms_on_device
@@ -49,7 +50,8 @@ class RowLayout:
             return torch.zeros(shape, dtype=torch.int32, device=device)
 
         self.ids, self.positions, self.slots = ints(rows * tokens), ints(rows * tokens), ints(rows * tokens)
-        self.tiles, self.open_tiles = ints(rows, 4), ints(open_, 4)
+        self.tiles, self.open_tiles = ints(open_, TILE_FIELDS), ints(open_, TILE_FIELDS)
+        """Of a sequence's finished and open block together, and of its open block alone."""
         self.quota, self.steps = ints(open_), ints(open_)
         self.output = ints(3 * open_ * tokens + 2)
         """Tokens, acceptance and confidence (as bits) [3, open, tokens]; then the open and done rows of what follows."""
@@ -58,7 +60,7 @@ class RowLayout:
 @triton.jit(do_not_specialize=["n_open", "n_done"])  # batch shapes are many; each would be compiled
 def _line_up(
     state, quotas, ids, positions, slots, tiles, open_tiles, quota, steps, counts, n_slots, n_quotas, n_open, n_done,
-    TOKENS: tl.constexpr, WIDTH: tl.constexpr, SLOTS: tl.constexpr,
+    TOKENS: tl.constexpr, WIDTH: tl.constexpr, FIELDS: tl.constexpr, SLOTS: tl.constexpr,
     ROWS: tl.constexpr, PLACES: tl.constexpr, OVERLAP: tl.constexpr,
 ):  # fmt: skip
     if OVERLAP:
@@ -90,30 +92,27 @@ def _line_up(
     tl.store(quota + rank, tl.load(quotas + tl.minimum(block_step, n_quotas - 1), mask=is_open, other=0), mask=is_open)
     tl.store(steps + rank, tl.load(own + 2, mask=there, other=0), mask=is_open)
     first = rank * TOKENS
-    # tiles of one sequence side by side: the second reads the keys that the first has brought into L2
-    tile = tiles + (rank + done_rank + unwritten) * 4
-    tl.store(tile, slot, mask=is_open)
-    tl.store(tile + 1, start, mask=is_open)
-    tl.store(tile + 2, first, mask=is_open)
-    tl.store(tile + 3, active * TOKENS, mask=is_open)
-    tile = open_tiles + rank * 4
+    tile = open_tiles + rank * FIELDS
     tl.store(tile, slot, mask=is_open)
     tl.store(tile + 1, start, mask=is_open)
     tl.store(tile + 2, first, mask=is_open)
     tl.store(tile + 3, active * TOKENS, mask=is_open)
 
     is_done = (unwritten > 0) & (done_rank < n_done)
-    cell = (n_open + done_rank)[:, None] * TOKENS + place[None, :]
+    done_first = (n_open + done_rank) * TOKENS
+    cell = done_first[:, None] + place[None, :]
     mask = is_done[:, None] & within
     done_ids = tl.load(own[:, None] + _FIELDS + TOKENS + place[None, :], mask=mask, other=0)
     tl.store(ids + cell, done_ids, mask=mask)
     tl.store(positions + cell, (start - TOKENS)[:, None] + place[None, :], mask=mask)
     tl.store(slots + cell, slot[:, None] + place[None, :] * 0, mask=mask)
-    tile = tiles + (rank + done_rank) * 4
-    tl.store(tile, slot, mask=is_done)
-    tl.store(tile + 1, start - TOKENS, mask=is_done)
-    tl.store(tile + 2, (n_open + done_rank) * TOKENS, mask=is_done)
-    tl.store(tile + 3, unwritten * TOKENS, mask=is_done)
+    # the two blocks of a sequence share a tile, so that its keys are read once
+    tile = tiles + rank * FIELDS
+    tl.store(tile, slot, mask=is_open)
+    tl.store(tile + 1, tl.where(is_done, start - TOKENS, start), mask=is_open)
+    tl.store(tile + 2, tl.where(is_done, done_first, first), mask=is_open)
+    tl.store(tile + 3, tl.where(is_done, 2 * TOKENS, TOKENS), mask=is_open)
+    tl.store(tile + 4, first, mask=is_open)
 
     # rows that nobody needs go to the slot behind the last one, and their tiles are empty
     row = tl.arange(0, ROWS)
@@ -125,10 +124,10 @@ def _line_up(
     tl.store(positions + cell, nothing[:, None] + place[None, :], mask=mask)
     tl.store(slots + cell, nothing[:, None] + place[None, :] * 0 + n_slots, mask=mask)
     empty = (row >= n) & (row < n_open)
-    tl.store(open_tiles + row * 4 + 3, nothing, mask=empty)
+    tl.store(open_tiles + row * FIELDS + 3, nothing, mask=empty)
+    tl.store(tiles + row * FIELDS + 3, nothing, mask=empty)
     tl.store(quota + row, nothing, mask=empty)
     tl.store(steps + row, nothing, mask=empty)
-    tl.store(tiles + row * 4 + 3, nothing, mask=(row >= n + c) & (row < n_open + n_done))
 
 
 @triton.jit(do_not_specialize=["n_open"])
@@ -237,7 +236,7 @@ class DeviceRows:
         _line_up[(1,)](
             self.state, self.quotas, layout.ids, layout.positions, layout.slots, layout.tiles, layout.open_tiles,
             layout.quota, layout.steps, layout.output[3 * layout.open * tokens :], self.slots, len(self.quotas),
-            layout.open, layout.done, TOKENS=tokens, WIDTH=self.state.shape[1],
+            layout.open, layout.done, TOKENS=tokens, WIDTH=self.state.shape[1], FIELDS=TILE_FIELDS,
             SLOTS=_power(self.slots), ROWS=_power(rows), PLACES=_power(tokens), **overlap(self.state),
         )  # fmt: skip
 

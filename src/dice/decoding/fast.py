@@ -138,7 +138,7 @@ class FastForward:
         tiles, first = [], 0
         for slot, prompt in prompts:
             for start in range(0, len(prompt), PREFILL_TILE):
-                tiles.append((slot, start, first + start, min(PREFILL_TILE, len(prompt) - start)))
+                tiles.append((slot, start, first + start, min(PREFILL_TILE, len(prompt) - start), 0))
             first += len(prompt)
         device = self.cache.key.device
         flat = to_device(np.stack((ids, positions, slots)).astype(np.int32), device)
@@ -216,8 +216,8 @@ class FastForward:
             layout.ids,
             layout.positions,
             layout.slots,
-            layout.tiles,
-            tile_tokens=tokens,
+            layout.tiles if layout.done else layout.open_tiles,
+            tile_tokens=2 * tokens if layout.done else tokens,
             open_tiles=layout.open_tiles,
             open_rows=layout.open * tokens,
         )
@@ -248,6 +248,7 @@ class FastForward:
 
         In the last layer rows that are not open only leave their keys and values.
         """
+        span = self.block_size if open_tiles is not None else tile_tokens
         eps = self.model.config.rms_norm_eps
         x = F.embedding(ids, self.model.model.embed_tokens.weight)
         for number, fused in enumerate(self.layers):
@@ -262,7 +263,7 @@ class FastForward:
             if last:
                 if open_tiles is None:
                     return None
-                query, x, tiles = query[:open_rows], x[:open_rows], open_tiles
+                query, x, tiles, tile_tokens = query[:open_rows], x[:open_rows], open_tiles, self.block_size
             seen = block_attention(
                 query,
                 key_cache,
@@ -271,6 +272,7 @@ class FastForward:
                 tile_tokens=tile_tokens,
                 block_size=self.block_size,
                 splits=self._splits(len(tiles)),
+                span=span,
             )
             x = product(seen, attention.o_proj.weight, residual=x)
             down = layer.mlp.down_proj.weight

@@ -20,6 +20,8 @@ from dice.decoding.launch import FETCH_CHUNK, fetch_part, fetching, overlap
 
 KEYS = 64
 """Keys per step of the attention loop."""
+TILE_FIELDS = 5
+"""Cache slot, position of the first token, its row, number of tokens, row of the token behind the first `span`."""
 
 
 def _precision(x: Tensor) -> str:
@@ -190,7 +192,8 @@ def store_heads(
 def _attend(
     query, key_cache, value_cache, out, part, part_lse, tiles, slot_stride, head_stride, total_rows, scale,
     SPLITS: tl.constexpr, BLOCK_SIZE: tl.constexpr, GROUP: tl.constexpr, HEADS: tl.constexpr, DIM: tl.constexpr,
-    ROWS: tl.constexpr, KEYS: tl.constexpr, PRECISION: tl.constexpr, OVERLAP: tl.constexpr,
+    FIELDS: tl.constexpr, SPAN: tl.constexpr, ROWS: tl.constexpr, KEYS: tl.constexpr, PRECISION: tl.constexpr,
+    OVERLAP: tl.constexpr,
 ):  # fmt: skip
     if OVERLAP:
         gdc_launch_dependents()
@@ -198,15 +201,17 @@ def _attend(
     tile = tl.program_id(0)
     kv_head = tl.program_id(1)
     split = tl.program_id(2)
-    slot = tl.load(tiles + tile * 4).to(tl.int64)
-    start = tl.load(tiles + tile * 4 + 1)
-    first_row = tl.load(tiles + tile * 4 + 2).to(tl.int64)
-    count = tl.load(tiles + tile * 4 + 3)
+    slot = tl.load(tiles + tile * FIELDS).to(tl.int64)
+    start = tl.load(tiles + tile * FIELDS + 1)
+    first_row = tl.load(tiles + tile * FIELDS + 2).to(tl.int64)
+    count = tl.load(tiles + tile * FIELDS + 3)
+    second_row = tl.load(tiles + tile * FIELDS + 4).to(tl.int64)
     if count > 0:
         place = tl.arange(0, ROWS)
         token = place // GROUP
         valid = token < count
-        target = (first_row + token) * HEADS + kv_head * GROUP + place % GROUP
+        row = tl.where(token < SPAN, first_row + token, second_row + token - SPAN)
+        target = row * HEADS + kv_head * GROUP + place % GROUP
         dim = tl.arange(0, DIM)
         q = tl.load(query + target[:, None] * DIM + dim[None, :], mask=valid[:, None], other=0.0)
         end = ((start + token) // BLOCK_SIZE + 1) * BLOCK_SIZE
@@ -271,11 +276,12 @@ def block_attention(
     tile_tokens: int,
     block_size: int,
     splits: int,
+    span: int | None = None,
 ) -> Tensor:
     """Block-causal attention over cache slots, [rows, heads, dim] -> [rows, heads * dim].
 
-    tiles [n, 4]: cache slot, position of the first token, first row, number of tokens (at most `tile_tokens`; 0 skips
-    the tile, whose rows stay undefined). `splits` programs share the keys of a tile.
+    tiles [n, TILE_FIELDS]: at most `tile_tokens` tokens each (none: the tile is skipped), at positions that follow each
+    other, the first `span` (or all) in rows that do so, the others likewise. `splits` programs share the keys of a tile.
     """
     rows, heads, dim = query.shape
     kv_heads = key_cache.shape[1]
@@ -286,7 +292,8 @@ def block_attention(
     padded = max(16, triton.next_power_of_2(tile_tokens * group))
     _attend[(tiles.shape[0], kv_heads, splits)](
         query, key_cache, value_cache, out, part, lse, tiles, key_cache.stride(0), key_cache.stride(1), rows, dim**-0.5,
-        SPLITS=splits, BLOCK_SIZE=block_size, GROUP=group, HEADS=heads, DIM=dim, ROWS=padded, KEYS=KEYS,
+        SPLITS=splits, BLOCK_SIZE=block_size, GROUP=group, HEADS=heads, DIM=dim,
+        FIELDS=TILE_FIELDS, SPAN=span or tile_tokens, ROWS=padded, KEYS=KEYS,
         PRECISION=_precision(query), num_warps=8 if padded > 64 else 4, num_stages=2 if padded > 64 else 3,
         **overlap(out),
     )  # fmt: skip
