@@ -35,10 +35,15 @@ wildcard_constraints:
 
 
 onstart:
-    hold_this_run()
+    begin_run()
+
+
+onsuccess:
+    RUN.end()
 
 
 onerror:
+    RUN.end()
     say(parting_words(STUDY.results))
 
 

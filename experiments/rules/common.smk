@@ -4,7 +4,7 @@ from dice.study.code import code_of, stage_code
 from dice.study.config import check_schema, load_study, merged
 from dice.study.plan import Plan, canonical
 from dice.study.registry import load_registry
-from dice.study.resume import hold_run, jobs_prefix, parting_words
+from dice.study.resume import RunLock, jobs_prefix, parting_words, slurm_jobs
 from dice.study.workflow import check_command_line, images, overrides_of
 
 
@@ -29,10 +29,11 @@ def say(sentence):
     print(sentence, file=sys.stderr)
 
 
-def hold_this_run():
+def begin_run():
     """Let no second run work on the same results; called when a run starts, so not by a dry run, nor by a job."""
+    queued = (lambda: slurm_jobs(Path.cwd())) if workflow.non_local_exec else None
     try:
-        hold_run(STUDY.results, say)
+        RUN.begin(queued)
     except DiceError as error:
         raise WorkflowError(str(error))
 
@@ -44,6 +45,7 @@ TABLES = [PLAN.path(f"table{number}.csv") for number in PLAN.registry.tables]
 FIGURES = [PLAN.path(f"figure{number}.csv") for number in PLAN.registry.figures]
 
 
+RUN = RunLock(STUDY.results, say)
 shell.prefix(jobs_prefix(STUDY.results))
 
 

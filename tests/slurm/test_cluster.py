@@ -1,4 +1,4 @@
-"""One table through a real one-node SLURM cluster: array jobs, a single rule, and going on after a cancelled job.
+"""One table through a real one-node SLURM cluster: array jobs, a single rule, going on after a kill and a cancelled job.
 
 Needs root, Debian's slurm-wlm and munge, and a machine that belongs to no cluster; minutes. `make test-slurm` runs it.
 """
@@ -6,6 +6,7 @@ Needs root, Debian's slurm-wlm and munge, and a machine that belongs to no clust
 import importlib.util
 import os
 import shutil
+import signal
 import subprocess
 import sys
 import time
@@ -16,6 +17,7 @@ import pytest
 ROOT = Path(__file__).parents[2]
 CLUSTER = ROOT / "tests" / "slurm" / "cluster.sh"
 TABLE = "results/smoke/table1.csv"
+PAIRS = "results/smoke/data/cuke.jsonl"
 
 BIN = Path(sys.executable).parent
 
@@ -95,20 +97,44 @@ def run(checkout, *arguments):
     return done.stdout
 
 
+def started(checkout, log, *arguments):
+    """A call that goes on by itself, its output in `log`."""
+    return subprocess.Popen(
+        command(*arguments), cwd=checkout, env=environment(checkout), stdout=log, stderr=log, start_new_session=True
+    )
+
+
+def job_of(rule, states, run):
+    """The first job of a rule in one of the states while `run` lives, within five minutes; None without one."""
+    deadline = time.monotonic() + 300
+    while run.poll() is None and time.monotonic() < deadline:
+        rows = subprocess.run(
+            ["squeue", "--noheader", f"--states={states}", "--format=%i %k"], capture_output=True, text=True, check=True
+        ).stdout
+        for row in rows.splitlines():
+            if f"rule_{rule}" in row:
+                return row.split()[0]
+        time.sleep(0.5)
+    return None
+
+
+def test_jobs_of_a_killed_run_are_waited_for(cluster, checkout):
+    with (checkout / "killed.log").open("w") as log:
+        killed = started(checkout, log, "--", PAIRS)
+        job = job_of("synth", "R,PD", killed)
+        assert job, (checkout / "killed.log").read_text()[-4000:]
+        os.killpg(killed.pid, signal.SIGKILL)
+        killed.wait(timeout=60)
+    output = run(checkout, "--", PAIRS)
+    assert f"SLURM still has its jobs {job}" in output
+    assert (checkout / PAIRS).is_file()
+
+
 def test_table_after_a_cancelled_job(cluster, checkout):
     with (checkout / "first.log").open("w") as log:
-        first = subprocess.Popen(
-            command("--retries", "0", "--", TABLE), cwd=checkout, env=environment(checkout), stdout=log, stderr=log
-        )
-        deadline = time.monotonic() + 300
-        cancelled = None
-        while cancelled is None and time.monotonic() < deadline:
-            rows = subprocess.run(
-                ["squeue", "--noheader", "--states=R", "--format=%i %k"], capture_output=True, text=True, check=True
-            ).stdout
-            cancelled = next((row.split()[0] for row in rows.splitlines() if "rule_sft" in row), None)
-            time.sleep(0.5)
-        assert cancelled, "no training job ran within five minutes"
+        first = started(checkout, log, "--retries", "0", "--", TABLE)
+        cancelled = job_of("sft", "R", first)
+        assert cancelled, (checkout / "first.log").read_text()[-4000:]
         subprocess.run(["scancel", cancelled], check=True)
         assert first.wait(timeout=600) != 0, "a cancelled job went unnoticed"
     assert not (checkout / TABLE).exists()

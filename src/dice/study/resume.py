@@ -3,7 +3,8 @@
 What a run had not completed is known to Snakemake (`rerun-incomplete` in the profiles). Its own lock is not used
 (`nolock` there): it outlives a run that was killed, and then wants `--unlock`. The locks here are the kernel's, which
 drops them however a process ends. One is held by the run. The other is shared by the shells of its jobs and what they
-start, since jobs outlive a run that was killed alone, and two jobs must not write the same file.
+start, since jobs outlive a run that was killed alone, and two jobs must not write the same file. A job that waits in a
+queue of SLURM holds nothing yet: after a run that did not end in order, SLURM is asked.
 """
 
 from __future__ import annotations
@@ -12,6 +13,8 @@ import fcntl
 import os
 import shlex
 import shutil
+import subprocess
+import time
 from collections.abc import Callable
 from pathlib import Path
 
@@ -21,6 +24,7 @@ _RUN = ".run.lock"
 _JOBS = ".jobs.lock"
 _JOBS_FD = 9
 _FULL_BYTES = 16 * 2**20
+_POLL_S = 10.0
 
 
 def jobs_prefix(results: str | Path) -> str:
@@ -32,27 +36,63 @@ def jobs_prefix(results: str | Path) -> str:
     return f"set -euo pipefail; exec {_JOBS_FD}>>{path}; flock -s {_JOBS_FD} 2>/dev/null || true; "
 
 
-def hold_run(results: str | Path, say: Callable[[str], None]) -> int:
-    """Make this process the only run of `results` as long as it lives; the descriptor that holds the lock.
+class RunLock:
+    """Makes this process the only run of some results, from `begin` as long as it lives."""
 
-    Waits for jobs of an earlier run that still work, and tells so through `say`. Raises DiceError where another run is
-    alive.
-    """
-    results = Path(results)
-    results.mkdir(parents=True, exist_ok=True)
-    run = _open(results / _RUN)
-    if not _try_lock(run):
-        os.close(run)
-        raise DiceError(f"another snakemake works on {results}; wait for it, or end it.")
-    jobs = _open(results / _JOBS)
-    if not _try_lock(jobs):
-        say(
-            f"the last run of {results} was killed, but its jobs still work; waiting for them to end "
-            f"(fuser {results / _JOBS} names their processes)."
-        )
-        fcntl.flock(jobs, fcntl.LOCK_EX)
-    os.close(jobs)
-    return run
+    def __init__(self, results: str | Path, say: Callable[[str], None]) -> None:
+        """`say` gets a sentence for the user where there is something to wait for."""
+        self._results = Path(results)
+        self._say = say
+        self._run = -1
+
+    def begin(self, queued: Callable[[], list[str]] | None = None, poll_s: float = _POLL_S) -> None:
+        """Take the lock, and wait for jobs of a killed run that still work.
+
+        `queued` names those that a scheduler has; it is asked after a run that did not get to its `end`. Raises DiceError
+        where another run is alive.
+        """
+        self._results.mkdir(parents=True, exist_ok=True)
+        self._run = _open(self._results / _RUN)
+        if not _try_lock(self._run):
+            raise DiceError(f"another snakemake works on {self._results}; wait for it, or end it.")
+        jobs = _open(self._results / _JOBS)
+        if not _try_lock(jobs):
+            self._say(
+                f"the last run of {self._results} was killed, but its jobs still work; waiting for them to end "
+                f"(fuser {self._results / _JOBS} names their processes)."
+            )
+            fcntl.flock(jobs, fcntl.LOCK_EX)
+        os.close(jobs)
+        if queued and os.pread(self._run, 1, 0):
+            self._await(queued, poll_s)
+        os.pwrite(self._run, b"began\n", 0)
+
+    def _await(self, queued: Callable[[], list[str]], poll_s: float) -> None:
+        left = queued()
+        if left:
+            names = ", ".join(left)
+            self._say(
+                f"the last run of {self._results} was killed, but SLURM still has its jobs {names}; waiting for them."
+            )
+        while left:
+            time.sleep(poll_s)
+            left = queued()
+
+    def end(self) -> None:
+        """Note that the run ended in order, and let the lock go."""
+        os.ftruncate(self._run, 0)
+        os.close(self._run)
+
+
+def slurm_jobs(folder: str | Path) -> list[str]:
+    """This user's jobs, running or waiting, whose working folder is `folder`. Raises DiceError where squeue fails."""
+    command = ["squeue", "--me", "--noheader", "--format=%i %Z"]
+    try:
+        done = subprocess.run(command, capture_output=True, text=True, check=True, timeout=60)
+    except (OSError, subprocess.SubprocessError) as error:
+        raise DiceError(f"squeue cannot say whether jobs of the killed run are left ({error}).") from error
+    rows = [line.split(maxsplit=1) for line in done.stdout.splitlines() if line.strip()]
+    return [job for job, place in rows if Path(place).resolve() == Path(folder).resolve()]
 
 
 def _open(path: Path) -> int:
