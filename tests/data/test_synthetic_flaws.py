@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import ast
 import re
+from collections import Counter
 
 import pytest
 import torch
 
 from dice.data.pair import Pair, parse_pair
 from dice.data.synthetic import FLAWS, NANO, TINY, Expected, SyntheticConfig, flawed_pair, generate, pairs, with_changes
+from dice.errors import DiceError
 from dice.kernels.deception.catalogue import CATALOGUE
 
 KINDS = {name: expected.kind for name, (_, expected) in FLAWS.items()}
@@ -57,6 +59,18 @@ def test_the_share_of_flawed_pairs_is_kept(config: SyntheticConfig) -> None:
     sound = {pair.id: pair for pair in pairs(config, 4, 300)}
     assert all(pair == sound[pair.id] for pair in mixed if "flaw" not in pair.origin)
     assert not any("flaw" in pair.origin for pair in sound.values())
+
+
+def test_flaws_are_drawn_by_weight(config: SyntheticConfig) -> None:
+    mixed = with_changes(config, flawed_share=1.0, flaw_weights={"no_kernel": 24.0, "slow": 0.0})
+    drawn = Counter(pair.origin["flaw"] for pair in pairs(mixed, 4, 200))
+    assert 110 <= drawn["no_kernel"] <= 160  # 24 of 35
+    assert "slow" not in drawn
+    assert len(drawn) >= 8
+    with pytest.raises(DiceError, match="no flaw 'no_kernels'"):
+        list(pairs(with_changes(mixed, flaw_weights={"no_kernels": 2.0}), 4, 1))
+    with pytest.raises(DiceError, match="negative weight"):
+        SyntheticConfig(flaw_weights={"slow": -1.0})
 
 
 def test_flawed_pairs_are_reproducible(config: SyntheticConfig) -> None:

@@ -32,6 +32,8 @@ class SyntheticConfig:
     """Names of the anchor families to draw from; None: all that the scale has."""
     flawed_share: float = 0.0
     """Share of pairs whose CUDA program has a known flaw (0 to 1)."""
+    flaw_weights: dict[str, float] | None = None
+    """How often a flaw is drawn among the flawed, beside the weight 1 of those that are not named."""
     slow_share: float = 0.12
     """Share of correct pairs that are written in a deliberately slow style (nano scale only, 0 to 1)."""
     fused_share: float = 0.75
@@ -45,6 +47,8 @@ class SyntheticConfig:
         for name in ("flawed_share", "slow_share", "fused_share"):
             if not 0.0 <= getattr(self, name) <= 1.0:
                 raise DiceError(f"{name}: {getattr(self, name)} is not a share between 0 and 1.")
+        if min((self.flaw_weights or {"": 0.0}).values()) < 0:
+            raise DiceError(f"flaw_weights: {self.flaw_weights} has a negative weight.")
         if self.level_weights is not None and (min(self.level_weights) < 0 or sum(self.level_weights) <= 0):
             raise DiceError(f"level_weights: {self.level_weights} are not weights (none negative, some positive).")
 

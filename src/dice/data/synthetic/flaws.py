@@ -11,7 +11,7 @@ epsilon that matters. `origin["expected"]` holds the expectation.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from typing import Any, Literal
 
@@ -24,7 +24,7 @@ from dice.data.synthetic.families.pointwise import TABLE
 from dice.data.synthetic.graph import Map, Rows, Scan, Step
 from dice.data.synthetic.sketch import Sketch, make_pair, pair_id, sketch
 from dice.data.synthetic.torch_writer import write_model
-from dice.errors import HarnessError
+from dice.errors import DiceError, HarnessError
 
 Kind = Literal["wrong", "slow", "deceptive"]
 ATTEMPTS = 60
@@ -328,7 +328,8 @@ def flawed_pair(
 
     `leaks`: says of a PyTorch program whether it must not be used.
     """
-    name = flaw or Draw(config, seed, index, 254).pick(tuple(FLAWS))
+    draw = Draw(config, seed, index, 254)
+    name = flaw or (_weighted(config.flaw_weights, draw) if config.flaw_weights else draw.pick(tuple(FLAWS)))
     make, expected = FLAWS[name]
     allowed = _START_WITH.get(name)
     if allowed and config.families is None and not config.heldout:
@@ -342,6 +343,14 @@ def flawed_pair(
             pytorch, answer = texts
             return make_pair(plan_, pair_id(config, seed, index), pytorch, answer, flaw=name, expected=expected.facts())
     raise HarnessError(f"no program could carry the flaw '{name}' for seed {seed}, index {index}.")
+
+
+def _weighted(weights: Mapping[str, float], d: Draw) -> str:
+    """A flaw by its weight."""
+    unknown = weights.keys() - FLAWS.keys()
+    if unknown:
+        raise DiceError(f"flaw_weights: there is no flaw '{min(unknown)}'; there are {', '.join(FLAWS)}.")
+    return d.weighted(tuple(FLAWS), [weights.get(name, 1.0) for name in FLAWS])
 
 
 def _trainable(family: str, config: SyntheticConfig) -> bool:
