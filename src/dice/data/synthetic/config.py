@@ -32,7 +32,7 @@ class SyntheticConfig:
     """Names of the anchor families to draw from; None: all that the scale has."""
     flawed_share: float = 0.0
     """Share of pairs whose CUDA program has a known flaw (0 to 1)."""
-    flaw_weights: dict[str, float] | None = None
+    flaw_weights: dict[str, float] | None = dataclasses.field(default=None, hash=False)
     """How often a flaw is drawn among the flawed, beside the weight 1 of those that are not named."""
     slow_share: float = 0.12
     """Share of correct pairs that are written in a deliberately slow style (nano scale only, 0 to 1)."""
