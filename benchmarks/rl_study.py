@@ -152,7 +152,13 @@ class Study:
                 "engine": args.engine,
             },
             "reward": {"backend": args.backend, "machine": {"jobs": args.jobs}},
-            "objective": {"updates_per_step": args.updates, "micro_batch_rows": 65536},
+            # small models drift with few answers a step: the KL holds them at the start (docs/rl.md)
+            "objective": {
+                "updates_per_step": args.updates,
+                "micro_batch_rows": 65536,
+                "kl_reference": "start_model",
+                "beta": args.beta,
+            },
             "optimizer": {"learning_rate": args.learning_rate},
             "attention": "batched",  # every update has other lengths: FlexAttention and torch.compile would start anew
             "compile": False,
@@ -258,8 +264,9 @@ def main() -> None:
     parser.add_argument("--steps", type=int, default=40)
     parser.add_argument("--problems-per-step", type=int, default=32)
     parser.add_argument("--samples", type=int, default=8)
-    parser.add_argument("--updates", type=int, default=4)
-    parser.add_argument("--learning-rate", type=float, default=3e-5)
+    parser.add_argument("--updates", type=int, default=1)
+    parser.add_argument("--beta", type=float, default=0.1, help="weight of the KL from the start model")
+    parser.add_argument("--learning-rate", type=float, default=1e-5)
     parser.add_argument("--max-new-tokens", type=int, default=800)
     parser.add_argument("--engine", choices=["auto", "plain", "fast"], default="auto", help="of decoding")
     parser.add_argument("--jobs", type=int, help="candidates that run at one time; default: the verifier's own")
