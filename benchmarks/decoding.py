@@ -28,7 +28,7 @@ from typing import Literal
 
 import torch
 
-from dice.decoding import cuda_kernel, launch, products
+from dice.decoding import cuda_kernel, products
 from dice.decoding.block_diffusion import BlockDiffusion, BlockDiffusionConfig
 from dice.decoding.decoder import Decoder, Request
 from dice.jsonl import Journal
@@ -47,9 +47,9 @@ NEW_TOKENS = {1: 256, 8: 256, 64: 512, 128: 512}
 PROMPT = 892
 BLOCK = 4
 MASK = 151669
-PARTS = ("run-ahead", "launch-overlap", "fetch-ahead", "few-rows")
+PARTS = ("run-ahead", "launch-overlap", "few-rows", "split-product")
 """What `--without` can take out: steps that start before the host has seen the last, kernels that are set up before the
-last has ended, weights that are on their way to L2 before their product starts, the kernel for products of few rows."""
+last has ended, the kernel for products of up to 8 rows and that for up to 64."""
 
 
 def geometry(size: str) -> ModelConfig:
@@ -84,10 +84,10 @@ def leave_out(parts: Sequence[str]) -> None:
         BlockDiffusion.ahead = lambda self, sequences, rows: None
     if "launch-overlap" in parts:
         cuda_kernel.has_dependent_launch = lambda device: False
-    if "fetch-ahead" in parts:
-        launch.FETCH_BYTES = 0
     if "few-rows" in parts:
         products.FEW_ROWS = 0
+    if "split-product" in parts:
+        products.SPLIT_ROWS = 0
 
 
 def seconds_of(work: Callable[[], object], repeats: int = 10) -> float:

@@ -36,12 +36,11 @@ SHAPES = {
     "down": (HIDDEN, INTERMEDIATE),
 }
 EPS = 1e-6
-Product = Callable[[Tensor, Tensor, Tensor | None, bool, Tensor | None, Tensor | None], Tensor]
+Product = Callable[[Tensor, Tensor, Tensor | None, bool, Tensor | None], Tensor]
 
 
-def cublas(x: Tensor, w: Tensor, norm: Tensor | None, gated: bool, residual: Tensor | None, fetch: Tensor | None):
-    """cuBLAS, and kernels of their own for norm and gate; nothing is fetched ahead."""
-    del fetch
+def cublas(x: Tensor, w: Tensor, norm: Tensor | None, gated: bool, residual: Tensor | None):
+    """cuBLAS, and kernels of their own for norm and gate."""
     if norm is not None:
         x = add_rms_norm(x, None, norm, EPS)[1]
     if residual is not None:
@@ -50,17 +49,17 @@ def cublas(x: Tensor, w: Tensor, norm: Tensor | None, gated: bool, residual: Ten
     return gate(out) if gated else out
 
 
-def ours(x: Tensor, w: Tensor, norm: Tensor | None, gated: bool, residual: Tensor | None, fetch: Tensor | None):
+def ours(x: Tensor, w: Tensor, norm: Tensor | None, gated: bool, residual: Tensor | None):
     """As decoding does it."""
-    return product(x, w, norm=norm, eps=EPS, gated=gated, residual=residual, fetch=fetch)
+    return product(x, w, norm=norm, eps=EPS, gated=gated, residual=residual)
 
 
-def split(x: Tensor, w: Tensor, norm: Tensor | None, gated: bool, residual: Tensor | None, fetch: Tensor | None):
+def split(x: Tensor, w: Tensor, norm: Tensor | None, gated: bool, residual: Tensor | None):
     """`dice.decoding.split_product`, the head by cuBLAS."""
     if len(w) == VOCABULARY:
-        return ours(x, w, norm, gated, residual, fetch)
+        return ours(x, w, norm, gated, residual)
     if norm is not None:
-        x = add_rms_norm(x, None, norm, EPS, w)[1]
+        x = add_rms_norm(x, None, norm, EPS)[1]
     return split_product(x, w, gated=gated, residual=residual)
 
 
@@ -104,16 +103,16 @@ class Layers:
         residual = torch.zeros_like(self.inputs["qkv"]) if name in ("o", "down") else None
         norm = self.norm if name in ("qkv", "gate_up", "head") else None
         for w in self.weights[name]:
-            self.product(self.inputs[name], w, norm, name == "gate_up", residual, None)
+            self.product(self.inputs[name], w, norm, name == "gate_up", residual)
 
     def chain(self) -> None:
         """All products of all layers, each after the one that it waits for; what attention would give is given."""
         hidden = self.inputs["qkv"].clone()
         for qkv, o, gate_up, down in zip(*(self.weights[name] for name in SHAPES), strict=True):
-            self.product(hidden, qkv, self.norm, False, None, None)
-            hidden = self.product(self.inputs["o"], o, None, False, hidden, None)
-            gated = self.product(hidden, gate_up, self.norm, True, None, down)
-            hidden = self.product(gated, down, None, False, hidden, None)
+            self.product(hidden, qkv, self.norm, False, None)
+            hidden = self.product(self.inputs["o"], o, None, False, hidden)
+            gated = self.product(hidden, gate_up, self.norm, True, None)
+            hidden = self.product(gated, down, None, False, hidden)
 
 
 def random(*shape: int) -> Tensor:

@@ -54,8 +54,11 @@ class CudaKernel:
         torch.cuda.current_stream(device)  # makes PyTorch's context current
         self._module = _checked(driver.cuModuleLoadData(image), f"loading {name}")
         self._function = _checked(driver.cuModuleGetFunction(self._module, name.encode()), f"finding {name}")
+        self._shared_bytes = 0
 
-    def launch(self, blocks: int, threads: int, arguments: Sequence[Tensor | int | float | None]) -> None:
+    def launch(
+        self, blocks: int, threads: int, arguments: Sequence[Tensor | int | float | None], shared_bytes: int = 0
+    ) -> None:
         """On PyTorch's current stream. Tensors are passed by address; a float is 32 bits, an int too."""
         from cuda.bindings import driver
 
@@ -69,7 +72,13 @@ class CudaKernel:
         config = driver.CUlaunchConfig()
         config.gridDimX, config.gridDimY, config.gridDimZ = blocks, 1, 1
         config.blockDimX, config.blockDimY, config.blockDimZ = threads, 1, 1
-        config.sharedMemBytes = 0
+        if shared_bytes > self._shared_bytes:
+            most = driver.CUfunction_attribute.CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES
+            _checked(driver.cuFuncSetAttribute(self._function, most, shared_bytes), "asking for shared memory")
+            split = driver.CUfunction_attribute.CU_FUNC_ATTRIBUTE_PREFERRED_SHARED_MEMORY_CARVEOUT
+            _checked(driver.cuFuncSetAttribute(self._function, split, 100), "asking for shared memory")
+            self._shared_bytes = shared_bytes
+        config.sharedMemBytes = shared_bytes
         config.hStream = driver.CUstream(torch.cuda.current_stream().cuda_stream)
         if self._overlaps:
             overlap = driver.CUlaunchAttribute()

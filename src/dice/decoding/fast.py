@@ -258,7 +258,7 @@ class FastForward:
             key_cache, value_cache = self.cache.key[number], self.cache.value[number]
             query = store_heads(
                 qkv, key_cache, value_cache, attention.q_norm.weight, attention.k_norm.weight,
-                self.cos, self.sin, positions, slots, eps, attention.o_proj.weight,
+                self.cos, self.sin, positions, slots, eps,
             )  # fmt: skip
             if last:
                 if open_tiles is None:
@@ -275,16 +275,13 @@ class FastForward:
                 span=span,
             )
             x = product(seen, attention.o_proj.weight, residual=x)
-            down = layer.mlp.down_proj.weight
-            gated = product(
-                x, fused.gate_up, norm=layer.post_attention_layernorm.weight, eps=eps, gated=True, fetch=down
-            )
-            x = product(gated, down, residual=x)
+            gated = product(x, fused.gate_up, norm=layer.post_attention_layernorm.weight, eps=eps, gated=True)
+            x = product(gated, layer.mlp.down_proj.weight, residual=x)
         return x
 
     def _splits(self, tiles: int) -> int:
-        """Programs per tile so that every processor has two, as far as there are keys to share."""
-        wanted = -(-2 * self.processors // (tiles * self.model.config.num_key_value_heads))
+        """Programs per tile so that every processor has at most four, as far as there are keys to share."""
+        wanted = 4 * self.processors // (tiles * self.model.config.num_key_value_heads)
         return max(1, min(wanted, 32, -(-self.cache.max_length // KEYS)))
 
 

@@ -16,7 +16,7 @@ import triton.language as tl
 from torch import Tensor
 from triton.language.extra.cuda import gdc_launch_dependents, gdc_wait
 
-from dice.decoding.launch import FETCH_CHUNK, fetch_part, fetching, overlap
+from dice.decoding.launch import overlap
 
 KEYS = 64
 """Keys per step of the attention loop."""
@@ -30,97 +30,76 @@ def _precision(x: Tensor) -> str:
 
 @triton.jit
 def _add_rms_norm(
-    x, delta, weight, total, out, rows, size, eps, fetched, fetched_size,
-    ADD: tl.constexpr, BLOCK: tl.constexpr, LANES: tl.constexpr, CHUNK: tl.constexpr, OVERLAP: tl.constexpr,
-):  # fmt: skip
-    program = tl.program_id(0)
+    x, delta, weight, total, out, size, eps, ADD: tl.constexpr, BLOCK: tl.constexpr, OVERLAP: tl.constexpr
+):
     if OVERLAP:
         gdc_launch_dependents()
-        if program >= rows:
-            fetch_part(fetched, fetched_size, program - rows, LANES, CHUNK)
-        else:
-            gdc_wait()
-    if program < rows:
-        row = program.to(tl.int64) * size
-        place = tl.arange(0, BLOCK)
-        mask = place < size
-        value = tl.load(x + row + place, mask=mask, other=0.0)
-        if ADD:
-            value = (value.to(tl.float32) + tl.load(delta + row + place, mask=mask, other=0.0).to(tl.float32)).to(
-                value.dtype
-            )
-            tl.store(total + row + place, value, mask=mask)
-        wide = value.to(tl.float32)
-        wide *= tl.rsqrt(tl.sum(wide * wide, 0) / size + eps)
-        scaled = wide * tl.load(weight + place, mask=mask, other=0.0).to(tl.float32)
-        tl.store(out + row + place, scaled.to(out.dtype.element_ty), mask=mask)
+        gdc_wait()
+    row = tl.program_id(0).to(tl.int64) * size
+    place = tl.arange(0, BLOCK)
+    mask = place < size
+    value = tl.load(x + row + place, mask=mask, other=0.0)
+    if ADD:
+        value = (value.to(tl.float32) + tl.load(delta + row + place, mask=mask, other=0.0).to(tl.float32)).to(
+            value.dtype
+        )
+        tl.store(total + row + place, value, mask=mask)
+    wide = value.to(tl.float32)
+    wide *= tl.rsqrt(tl.sum(wide * wide, 0) / size + eps)
+    scaled = wide * tl.load(weight + place, mask=mask, other=0.0).to(tl.float32)
+    tl.store(out + row + place, scaled.to(out.dtype.element_ty), mask=mask)
 
 
-def add_rms_norm(
-    x: Tensor, delta: Tensor | None, weight: Tensor, eps: float, fetch: Tensor | None = None
-) -> tuple[Tensor, Tensor]:
-    """(x + delta, its RMS norm), each [rows, size]; meanwhile the weights `fetch` are on their way to the L2 cache."""
+def add_rms_norm(x: Tensor, delta: Tensor | None, weight: Tensor, eps: float) -> tuple[Tensor, Tensor]:
+    """(x + delta, its RMS norm), each [rows, size]."""
     rows, size = x.shape
     out = torch.empty_like(x)
     total = torch.empty_like(x) if delta is not None else x
     block = triton.next_power_of_2(size)
-    warps = min(8, max(1, block // 512))
-    ahead = fetching(fetch, x, warps)
-    _add_rms_norm[(rows + ahead.programs,)](
-        x, delta, weight, total, out, rows, size, eps, ahead.weights, ahead.size,
-        ADD=delta is not None, BLOCK=block, LANES=32 * warps, CHUNK=FETCH_CHUNK, num_warps=warps, **overlap(x),
-    )  # fmt: skip
+    _add_rms_norm[(rows,)](
+        x,
+        delta,
+        weight,
+        total,
+        out,
+        size,
+        eps,
+        ADD=delta is not None,
+        BLOCK=block,
+        num_warps=min(8, max(1, block // 512)),
+        **overlap(x),
+    )
     return total, out
 
 
 @triton.jit
-def _gate(
-    gate_up, out, rows, size, fetched, fetched_size,
-    BLOCK: tl.constexpr, LANES: tl.constexpr, CHUNK: tl.constexpr, OVERLAP: tl.constexpr,
-):  # fmt: skip
-    program = tl.program_id(0)
+def _gate(gate_up, out, size, BLOCK: tl.constexpr, OVERLAP: tl.constexpr):
     if OVERLAP:
         gdc_launch_dependents()
-        if program >= rows:
-            part = (program - rows) * tl.num_programs(1) + tl.program_id(1)
-            fetch_part(fetched, fetched_size, part, LANES, CHUNK)
-        else:
-            gdc_wait()
-    if program < rows:
-        row = program.to(tl.int64)
-        place = tl.program_id(1) * BLOCK + tl.arange(0, BLOCK)
-        mask = place < size
-        gate = tl.load(gate_up + row * 2 * size + place, mask=mask, other=0.0).to(tl.float32)
-        up = tl.load(gate_up + row * 2 * size + size + place, mask=mask, other=0.0).to(tl.float32)
-        tl.store(out + row * size + place, (gate * tl.sigmoid(gate) * up).to(out.dtype.element_ty), mask=mask)
+        gdc_wait()
+    row = tl.program_id(0).to(tl.int64)
+    place = tl.program_id(1) * BLOCK + tl.arange(0, BLOCK)
+    mask = place < size
+    gate = tl.load(gate_up + row * 2 * size + place, mask=mask, other=0.0).to(tl.float32)
+    up = tl.load(gate_up + row * 2 * size + size + place, mask=mask, other=0.0).to(tl.float32)
+    tl.store(out + row * size + place, (gate * tl.sigmoid(gate) * up).to(out.dtype.element_ty), mask=mask)
 
 
-def gate(gate_up: Tensor, fetch: Tensor | None = None) -> Tensor:
-    """silu(first half) * second half of [rows, 2 size]; meanwhile the weights `fetch` are on their way to the L2 cache."""
+def gate(gate_up: Tensor) -> Tensor:
+    """silu(first half) * second half of [rows, 2 size]."""
     rows, both = gate_up.shape
     out = torch.empty((rows, both // 2), dtype=gate_up.dtype, device=gate_up.device)
-    across, warps = triton.cdiv(both // 2, 1024), 4
-    ahead = fetching(fetch, out, warps)
-    _gate[(rows + triton.cdiv(ahead.programs, across), across)](
-        gate_up, out, rows, both // 2, ahead.weights, ahead.size,
-        BLOCK=1024, LANES=32 * warps, CHUNK=FETCH_CHUNK, num_warps=warps, **overlap(out),
-    )  # fmt: skip
+    _gate[(rows, triton.cdiv(both // 2, 1024))](gate_up, out, both // 2, BLOCK=1024, **overlap(out))
     return out
 
 
 @triton.jit
 def _store_heads(
     qkv, query, key_cache, value_cache, q_norm, k_norm, cos, sin, positions, slots, slot_stride, head_stride, eps,
-    rows, fetched, fetched_size,
-    HEADS: tl.constexpr, KV_HEADS: tl.constexpr, DIM: tl.constexpr, TOGETHER: tl.constexpr,
-    LANES: tl.constexpr, CHUNK: tl.constexpr, OVERLAP: tl.constexpr,
+    HEADS: tl.constexpr, KV_HEADS: tl.constexpr, DIM: tl.constexpr, TOGETHER: tl.constexpr, OVERLAP: tl.constexpr,
 ):  # fmt: skip
     if OVERLAP:
         gdc_launch_dependents()
-        if tl.program_id(0) >= rows:
-            part = (tl.program_id(0) - rows) * tl.num_programs(1) + tl.program_id(1)
-            fetch_part(fetched, fetched_size, part, LANES, CHUNK)
-            return
         gdc_wait()
     row = tl.program_id(0).to(tl.int64)
     head = tl.program_id(1) * TOGETHER + tl.arange(0, TOGETHER)
@@ -166,24 +145,19 @@ def store_heads(
     positions: Tensor,
     slots: Tensor,
     eps: float,
-    fetch: Tensor | None = None,
 ) -> Tensor:
     """Norm and rotate heads; keys and values go to the cache [slots, kv_heads, length, dim], queries are returned.
 
     qkv [rows, (heads + 2 kv_heads) dim]; cos and sin [length, dim / 2] fp32; positions and slots [rows].
-    Meanwhile the weights `fetch` are on their way to the L2 cache.
     """
     _, kv_heads, _, dim = key_cache.shape
     heads = qkv.shape[1] // dim - 2 * kv_heads
     query = torch.empty((qkv.shape[0], heads, dim), dtype=qkv.dtype, device=qkv.device)
     together = 8 if qkv.shape[0] >= 64 else 2  # few rows need many programs, many rows few
-    rows, across, warps = qkv.shape[0], triton.cdiv(heads + 2 * kv_heads, together), together // 2
-    ahead = fetching(fetch, query, warps)
-    _store_heads[(rows + triton.cdiv(ahead.programs, across), across)](
+    _store_heads[(qkv.shape[0], triton.cdiv(heads + 2 * kv_heads, together))](
         qkv, query, key_cache, value_cache, q_norm, k_norm, cos, sin, positions, slots,
-        key_cache.stride(0), key_cache.stride(1), eps, rows, ahead.weights, ahead.size,
-        HEADS=heads, KV_HEADS=kv_heads, DIM=dim, TOGETHER=together,
-        LANES=32 * warps, CHUNK=FETCH_CHUNK, num_warps=warps, **overlap(query),
+        key_cache.stride(0), key_cache.stride(1), eps, HEADS=heads, KV_HEADS=kv_heads, DIM=dim,
+        TOGETHER=together, num_warps=together // 2, **overlap(query),
     )  # fmt: skip
     return query
 
@@ -196,7 +170,6 @@ def _attend(
     OVERLAP: tl.constexpr,
 ):  # fmt: skip
     if OVERLAP:
-        gdc_launch_dependents()
         gdc_wait()
     tile = tl.program_id(0)
     kv_head = tl.program_id(1)
@@ -246,6 +219,8 @@ def _attend(
             there = split * total_rows * HEADS + target
             tl.store(part + there[:, None] * DIM + dim[None, :], total, mask=valid[:, None])
             tl.store(part_lse + there, lse, mask=valid)
+    if OVERLAP:
+        gdc_launch_dependents()
 
 
 @triton.jit
@@ -294,7 +269,7 @@ def block_attention(
         query, key_cache, value_cache, out, part, lse, tiles, key_cache.stride(0), key_cache.stride(1), rows, dim**-0.5,
         SPLITS=splits, BLOCK_SIZE=block_size, GROUP=group, HEADS=heads, DIM=dim,
         FIELDS=TILE_FIELDS, SPAN=span or tile_tokens, ROWS=padded, KEYS=KEYS,
-        PRECISION=_precision(query), num_warps=8 if padded > 64 else 4, num_stages=2 if padded > 64 else 3,
+        PRECISION=_precision(query), num_warps=8 if padded > 64 else 4, num_stages=2,
         **overlap(out),
     )  # fmt: skip
     if splits > 1:

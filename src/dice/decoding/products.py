@@ -19,6 +19,10 @@ FEW_ROWS = 8
 """Rows up to which the kernel is used: one side of the tensor cores' product."""
 SPLIT_ROWS = 0
 """Rows up to which `dice.decoding.split_product` is used; none until it has been measured to be faster than cuBLAS."""
+FEW_ROWS_SHAPES = {"gated": (2, 4, 4), "wide": (2, 4, 8), "narrow": (1, 8, 8)}
+"""Of the kernel for few rows: tiles of 16 columns a block, steps loaded ahead, warps that share the depth."""
+_WIDE = 4096
+"""Columns that are enough blocks of two tiles for every processor."""
 _STEP = 32
 """Depth that csrc/small_product.cu takes at a time."""
 _LARGE = 2**28
@@ -33,37 +37,45 @@ def product(
     eps: float = 0.0,
     gated: bool = False,
     residual: Tensor | None = None,
-    fetch: Tensor | None = None,
 ) -> Tensor:
     """rms_norm(x) @ w.T, x [rows, depth], w [columns, depth].
 
     `gated`: w holds gate and up one under the other, and the result is silu(gate) * up, [rows, columns / 2].
     `residual` [rows, columns] is added to in place, and is the result.
-    `fetch`: the weights of the product that follows, for a kernel that has time to ask for them.
     """
-    if norm is not None:
-        _, x = add_rms_norm(x, None, norm, eps, w)
     rows, depth = x.shape
-    if x.is_cuda and x.dtype == torch.bfloat16 and w.numel() < _LARGE and w.data_ptr() % 16 == 0:
-        if rows <= FEW_ROWS and depth % _STEP == 0:
-            return few_rows_product(x, w, gated=gated, residual=residual)
-        if rows <= SPLIT_ROWS and depth % STEP == 0:
-            return split_product(x, w, gated=gated, residual=residual)
+    ours = x.is_cuda and x.dtype == torch.bfloat16 and w.numel() < _LARGE and w.data_ptr() % 16 == 0
+    if ours and rows <= FEW_ROWS and depth % _STEP == 0:
+        return few_rows_product(x, w, norm=norm, eps=eps, gated=gated, residual=residual)
+    if norm is not None:
+        _, x = add_rms_norm(x, None, norm, eps)
+    if ours and rows <= SPLIT_ROWS and depth % STEP == 0:
+        return split_product(x, w, gated=gated, residual=residual)
     if residual is not None:
         return residual.addmm_(x, w.T)
     out = F.linear(x, w)
-    return gate(out, fetch) if gated else out
+    return gate(out) if gated else out
 
 
-def few_rows_product(x: Tensor, w: Tensor, *, gated: bool = False, residual: Tensor | None = None) -> Tensor:
-    """`product` without a norm, for at most 8 rows of bf16 on a GPU; the depth is a multiple of 32."""
+def few_rows_product(
+    x: Tensor,
+    w: Tensor,
+    *,
+    norm: Tensor | None = None,
+    eps: float = 0.0,
+    gated: bool = False,
+    residual: Tensor | None = None,
+) -> Tensor:
+    """`product` for at most 8 rows of bf16 on a GPU; the depth is a multiple of 32."""
     rows, depth = x.shape
     columns = w.shape[0] // 2 if gated else w.shape[0]
     out = residual if residual is not None else torch.empty((rows, columns), dtype=x.dtype, device=x.device)
-    tiles, ahead, warps = (2, 2, 4) if gated else (2, 4, 8)  # the best of 11 shapes on the H200
+    tiles, ahead, warps = FEW_ROWS_SHAPES["gated" if gated else "wide" if columns >= _WIDE else "narrow"]
     run = kernel(
         "small_product", x.device.index or 0, ROWS=FEW_ROWS, TILES=tiles, DEPTH=ahead, WARPS=warps,
-        GATED=int(gated), RESIDUAL=int(residual is not None),
+        GATED=int(gated), RESIDUAL=int(residual is not None), NORM=int(norm is not None),
     )  # fmt: skip
-    run.launch(-(-columns // (16 * tiles)), 32 * warps, (x, w, out, residual, rows, columns, depth))
+    ring = ahead * 2 * tiles * (1 + gated) * 32 * warps * 16
+    arguments = (x, w, out, residual, norm, float(eps), rows, columns, depth)
+    run.launch(-(-columns // (16 * tiles)), 32 * warps, arguments, ring)
     return out

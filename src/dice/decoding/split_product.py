@@ -6,8 +6,7 @@
 At 16 to 64 rows a product is bound by reading its weights, as it is at 8, but there are too many rows for every lane to
 read them by itself: tiles of both operands go through shared memory, several steps ahead. A matrix with few columns has
 too few tiles to keep the memory busy, so several programs share the depth of one; the last to arrive adds their sums, in
-a fixed order, so the result does not depend on who that was. Before a program waits for the kernel before it, it asks
-for the beginning of its weights, which do not depend on that.
+a fixed order, so the result does not depend on who that was.
 """
 
 from __future__ import annotations
@@ -20,7 +19,7 @@ import triton.language as tl
 from torch import Tensor
 from triton.language.extra.cuda import gdc_launch_dependents, gdc_wait
 
-from dice.decoding.launch import ask, overlap
+from dice.decoding.launch import overlap
 
 STEP = 64
 """Depth of one step; a product's depth is a multiple of it."""
@@ -30,15 +29,13 @@ _COLUMNS = 64
 """Rows of the weights that a program takes (twice as many where they are gate and up)."""
 _PROGRAMS = 264
 """Programs that keep an H200's memory busy: two for each of its processors."""
-_FETCHED = 256
-"""Elements of each row of the weights that are asked for ahead."""
 
 
 @triton.jit
 def _split_product(
     x, w, out, part, arrived, rows, columns, depth,
     SPLITS: tl.constexpr, WIDE: tl.constexpr, ROWS: tl.constexpr, STEP: tl.constexpr,
-    GATED: tl.constexpr, RESIDUAL: tl.constexpr, PRECISION: tl.constexpr, ASKED: tl.constexpr, OVERLAP: tl.constexpr,
+    GATED: tl.constexpr, RESIDUAL: tl.constexpr, PRECISION: tl.constexpr, OVERLAP: tl.constexpr,
 ):  # fmt: skip
     tile = tl.program_id(0)
     split = tl.program_id(1)
@@ -49,12 +46,6 @@ def _split_product(
     high = tl.minimum(low + span, depth)
     half = columns.to(tl.int64) * depth
     if OVERLAP:
-        gdc_launch_dependents()
-        if low + ASKED <= high:
-            size = tl.full((WIDE,), 2 * ASKED, tl.int32)
-            ask((own + low).to(tl.int64), size)
-            if GATED:
-                ask((own + half + low).to(tl.int64), size)
         gdc_wait()
     row = tl.arange(0, ROWS)
     there = (row < rows)[None, :]
@@ -68,6 +59,8 @@ def _split_product(
         if GATED:
             up = tl.load(own[:, None] + half + place[None, :])
             up_sums = tl.dot(up, inputs, up_sums, input_precision=PRECISION)
+    if OVERLAP:
+        gdc_launch_dependents()
     last = split >= 0
     if SPLITS > 1:
         cell = tl.arange(0, WIDE)[:, None] * ROWS + row[None, :]
@@ -114,7 +107,7 @@ def split_product(x: Tensor, w: Tensor, *, gated: bool = False, residual: Tensor
     _split_product[(tiles, splits)](
         x, w, out, part, _arrivals(x.device), rows, columns, depth,
         SPLITS=splits, WIDE=_COLUMNS, ROWS=padded, STEP=STEP, GATED=gated, RESIDUAL=residual is not None,
-        PRECISION="ieee" if x.dtype == torch.float32 else "tf32", ASKED=_FETCHED,
+        PRECISION="ieee" if x.dtype == torch.float32 else "tf32",
         num_warps=4, num_stages=4 if gated else 6, **overlap(x),
     )  # fmt: skip
     return out

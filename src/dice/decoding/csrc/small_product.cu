@@ -1,12 +1,14 @@
-// x @ w.T (+ residual), or silu(gate) * up of it, for few rows: bound by reading w once.
+// rms_norm(x) @ w.T (+ residual), or silu(gate) * up of it, for few rows: bound by reading w once.
 //
-// Tensor cores with w as the first operand, so that 8 rows of x are the narrow side. A lane loads 16 bytes of a row of w,
-// straight to registers: 4 lanes read 64 bytes of it. The order of summation over k is free, so lane t takes k = 8t..8t+7
-// of a step of 32 as the places that mma.m16n8k16 gives it in two products; x is read the same way.
-// The warps of a block share k; their sums meet in shared memory.
+// Tensor cores with w as the first operand, so that 8 rows of x are the narrow side. A lane copies 16 bytes of a row of w
+// at a time, 4 lanes 64 bytes of it, into a ring in shared memory that belongs to this thread alone: nothing is
+// synchronised, and much can be under way without registers or L1. The order of summation over k is free, so lane t takes
+// k = 8t..8t+7 of a step of 32 as the places that mma.m16n8k16 gives it in two products; x is read the same way.
+// The warps of a block share k; their sums meet in shared memory. The norm is linear but for one factor a row, which is
+// applied to the sums: x times the norm's weights goes into the product, and the squares of x are added up beside it.
 //
 // Set when compiled: WARPS, TILES (of 16 columns per block), ROWS (a multiple of 8), DEPTH (steps loaded ahead),
-// GATED, RESIDUAL (0 or 1).
+// GATED, RESIDUAL, NORM (0 or 1). Dynamic shared memory: DEPTH * 2 * PARTS * threads * 16 bytes.
 
 typedef unsigned short bf16;  // NVRTC brings no headers
 
@@ -22,19 +24,13 @@ typedef unsigned short bf16;  // NVRTC brings no headers
 #define GROUPS (ROWS / 8)
 #define STEP 32
 
-struct Weights {
-    uint4 low[PARTS], high[PARTS];  // rows g and g + 8 of each tile
-};
-
 struct Inputs {
     uint4 row[GROUPS];
+    uint4 norm;
 };
 
-__device__ __forceinline__ uint4 load_once(const bf16* p) {
-    uint4 v;
-    asm volatile("ld.global.nc.L1::no_allocate.L2::128B.v4.u32 {%0, %1, %2, %3}, [%4];"
-                 : "=r"(v.x), "=r"(v.y), "=r"(v.z), "=r"(v.w) : "l"(p));
-    return v;
+__device__ __forceinline__ void copy_ahead(unsigned to, const bf16* from) {
+    asm volatile("cp.async.cg.shared.global.L2::128B [%0], [%1], 16;" ::"r"(to), "l"(from) : "memory");
 }
 
 __device__ __forceinline__ void multiply(float (&sum)[4], unsigned a0, unsigned a1, unsigned a2, unsigned a3,
@@ -53,14 +49,25 @@ __device__ __forceinline__ unsigned narrow(float low, float high) {
     return both;
 }
 
-extern "C" __global__ void __launch_bounds__(WARPS * 32)
-small_product(const bf16* x, const bf16* w, bf16* out, const bf16* residual, int rows, int columns, int depth) {
-    __shared__ float sums[WARPS][PARTS][GROUPS][32][4];
+// Two values of x: their squares are added up, and they come back times two weights of the norm.
+__device__ __forceinline__ unsigned weigh(unsigned x, unsigned weight, float& squares) {
+    const float low = wide(x & 0xffff), high = wide(x >> 16);
+    squares += low * low + high * high;
+    return narrow(low * wide(weight & 0xffff), high * wide(weight >> 16));
+}
 
-    LET_NEXT_START();
-    const int warp = threadIdx.x / 32, lane = threadIdx.x % 32, g = lane / 4, t = lane % 4;
+extern "C" __global__ void __launch_bounds__(WARPS * 32)
+small_product(const bf16* x, const bf16* w, bf16* out, const bf16* residual, const bf16* norm, float eps, int rows,
+              int columns, int depth) {
+    extern __shared__ uint4 ring[];  // [DEPTH][2 * PARTS][threads]
+    __shared__ float sums[WARPS][PARTS][GROUPS][32][4];
+    __shared__ float squares[WARPS][ROWS];
+
+    const int threads = WARPS * 32, warp = threadIdx.x / 32, lane = threadIdx.x % 32, g = lane / 4, t = lane % 4;
     const int first = blockIdx.x * TILES * 16;
     const int steps = depth / STEP, turns = (steps + WARPS - 1) / WARPS;
+    const uint4* mine = ring + threadIdx.x;
+    const unsigned target = (unsigned)__cvta_generic_to_shared(mine);
 
     const bf16 *low[PARTS], *high[PARTS];
 #pragma unroll
@@ -71,18 +78,20 @@ small_product(const bf16* x, const bf16* w, bf16* out, const bf16* residual, int
         high[p] = w + (half + min(column + 8, columns - 1)) * depth + t * 8;
     }
 
-    auto load_weights = [&](Weights& into, int turn) {
+    auto load_weights = [&](int slot, int turn) {
         const int step = turn * WARPS + warp;
         if (step < steps) {
 #pragma unroll
             for (int p = 0; p < PARTS; ++p) {
-                into.low[p] = load_once(low[p] + step * STEP);
-                into.high[p] = load_once(high[p] + step * STEP);
+                copy_ahead(target + ((slot * PARTS + p) * 2) * threads * 16, low[p] + step * STEP);
+                copy_ahead(target + ((slot * PARTS + p) * 2 + 1) * threads * 16, high[p] + step * STEP);
             }
         }
+        asm volatile("cp.async.commit_group;" ::: "memory");  // one group a turn, be it empty
     };
     auto load_inputs = [&](Inputs& into, int turn) {
         const int step = turn * WARPS + warp;
+        if (NORM && step < steps) into.norm = *reinterpret_cast<const uint4*>(norm + step * STEP + t * 8);
 #pragma unroll
         for (int n = 0; n < GROUPS; ++n) {
             const int row = n * 8 + g;
@@ -92,56 +101,81 @@ small_product(const bf16* x, const bf16* w, bf16* out, const bf16* residual, int
         }
     };
 
-    Weights weights[DEPTH];
     Inputs inputs[DEPTH];
 #pragma unroll
-    for (int d = 0; d < DEPTH; ++d) load_weights(weights[d], d);
+    for (int d = 0; d < DEPTH; ++d) load_weights(d, d);
     // Weights do not depend on the kernel before this one; all else does.
     WAIT_FOR_PREVIOUS();
 #pragma unroll
     for (int d = 0; d < DEPTH; ++d) load_inputs(inputs[d], d);
 
-    float sum[PARTS][GROUPS][4] = {};
+    float sum[PARTS][GROUPS][4] = {}, square[GROUPS] = {};
     for (int begin = 0; begin < turns; begin += DEPTH) {
 #pragma unroll
         for (int d = 0; d < DEPTH; ++d) {
             const int turn = begin + d, step = turn * WARPS + warp;
+            asm volatile("cp.async.wait_group %0;" ::"n"(DEPTH - 1) : "memory");
             if (step < steps) {
+                uint4 l[PARTS], h[PARTS];
+#pragma unroll
+                for (int p = 0; p < PARTS; ++p) {
+                    l[p] = mine[((d * PARTS + p) * 2) * threads];
+                    h[p] = mine[((d * PARTS + p) * 2 + 1) * threads];
+                }
 #pragma unroll
                 for (int n = 0; n < GROUPS; ++n) {
-                    const uint4 b = inputs[d].row[n];
+                    uint4 b = inputs[d].row[n];
+                    if (NORM) {
+                        const uint4 weight = inputs[d].norm;
+                        b.x = weigh(b.x, weight.x, square[n]);
+                        b.y = weigh(b.y, weight.y, square[n]);
+                        b.z = weigh(b.z, weight.z, square[n]);
+                        b.w = weigh(b.w, weight.w, square[n]);
+                    }
 #pragma unroll
                     for (int p = 0; p < PARTS; ++p) {
-                        const uint4 l = weights[d].low[p], h = weights[d].high[p];
-                        multiply(sum[p][n], l.x, h.x, l.y, h.y, b.x, b.y);
-                        multiply(sum[p][n], l.z, h.z, l.w, h.w, b.z, b.w);
+                        multiply(sum[p][n], l[p].x, h[p].x, l[p].y, h[p].y, b.x, b.y);
+                        multiply(sum[p][n], l[p].z, h[p].z, l[p].w, h[p].w, b.z, b.w);
                     }
                 }
             }
-            load_weights(weights[d], turn + DEPTH);
+            load_weights(d, turn + DEPTH);
             load_inputs(inputs[d], turn + DEPTH);
         }
     }
+    LET_NEXT_START();
 
 #pragma unroll
-    for (int n = 0; n < GROUPS; ++n)
+    for (int n = 0; n < GROUPS; ++n) {
+        if (NORM) {
+            square[n] += __shfl_xor_sync(0xffffffffu, square[n], 1);
+            square[n] += __shfl_xor_sync(0xffffffffu, square[n], 2);
+            if (t == 0) squares[warp][n * 8 + g] = square[n];
+        }
 #pragma unroll
         for (int p = 0; p < PARTS; ++p)
 #pragma unroll
             for (int i = 0; i < 4; ++i) sums[warp][p][n][lane][i] = sum[p][n][i];
+    }
     __syncthreads();
 
     // Place (lane, i) of a tile is column g (+ 8 for i > 1) and row 2t (+ 1 for odd i).
-    for (int place = threadIdx.x; place < TILES * 16 * ROWS; place += WARPS * 32) {
+    for (int place = threadIdx.x; place < TILES * 16 * ROWS; place += threads) {
         const int inner = place % 16, tile = place / 16 % TILES, row = place / (16 * TILES);
         const int column = first + tile * 16 + inner;
         if (row >= rows || column >= columns) continue;
         const int from = inner % 8 * 4 + row % 8 / 2, i = inner / 8 * 2 + row % 2, n = row / 8;
-        float value = 0, up = 0;
+        float value = 0, up = 0, total = 0;
 #pragma unroll
         for (int v = 0; v < WARPS; ++v) {
             value += sums[v][tile][n][from][i];
             if (GATED) up += sums[v][TILES * GATED + tile][n][from][i];
+            if (NORM) total += squares[v][row];
+        }
+        if (NORM) {
+            const float scale = rsqrtf(total / depth + eps);
+            value *= scale;
+            up *= scale;
         }
         if (GATED) value = value / (1 + __expf(-value)) * up;
         const long long target = (long long)row * columns + column;
