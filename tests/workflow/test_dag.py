@@ -63,14 +63,15 @@ def test_job_counts(checkout, scale, table, expected):
     assert {name: found.get(name) for name in expected} == expected
 
 
-def test_every_table_and_figure_is_a_target(checkout):
-    found = planned(checkout, "tiny", "tables", "figures")
-    assert (found["table"], found["figure"]) == (12, 6)
-
-
-def test_a_dry_run_at_paper_scale_prints_gpu_hours(checkout):
-    text = snakemake("-n", "--quiet=rules", "results/paper/table1.csv", "--config", "scale=paper", folder=checkout)
-    assert re.search(r"estimated GPU-hours: \d+", text)
+@pytest.mark.parametrize("scale", ["tiny", "nano", "released", "paper"])
+def test_everything_is_a_target_at_every_scale(checkout, scale):
+    """All tables, figures and reports are planned without a missing input; with GPUs, the estimate of their hours."""
+    results = "results" if scale == "tiny" else f"results/{scale}"
+    targets = ["tables", "figures", *(f"{results}/{name}" for name in ("explorer/index.html", "paper/dice.pdf"))]
+    text = snakemake("-n", "-q", "rules", "--config", f"scale={scale}", "--", *targets, folder=checkout)
+    found = counts(text)
+    assert (found["table"], found["figure"], found["explorer"], found["paper"]) == (12, 6, 1, 1)
+    assert bool(re.search(rf"scale {scale}, all tables, estimated GPU-hours: [1-9]", text)) == (scale != "tiny")
 
 
 def test_a_misspelt_scale_or_profile_stops_with_one_sentence(checkout):

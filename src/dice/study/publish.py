@@ -31,7 +31,10 @@ def publish(sources: Sequence[str | Path], out: str | Path) -> None:
             raise DiceError(f"{source}: no such file or folder, so there is nothing to publish.")
         for file in sorted(source.rglob("*")) if source.is_dir() else [source]:
             name = file.relative_to(source if source.is_dir() else source.parent)
-            if file.is_dir() or str(name) == SUMS:
+            if file.is_dir() or name.name in (
+                SUMS,
+                ".snakemake_timestamp",
+            ):  # the second is Snakemake's, in folders it made
                 continue
             (part / name).parent.mkdir(parents=True, exist_ok=True)
             shutil.copyfile(file, part / name)
