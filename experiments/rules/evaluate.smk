@@ -13,7 +13,7 @@ if evidence_from("checkpoints"):
             unit=one_of(BASES + DERIVED + RELEASED),
         container:
             image("cuda" if STUDY.gpus else "cpu")
-        threads: 2
+        threads: STUDY.threads
         resources:
             gpu=PLAN.job_gpus,
         params:

@@ -51,7 +51,7 @@ rule sft:
         unit=one_of(TUNED if HERE else []),
     container:
         image("cuda" if STUDY.gpus else "cpu")
-    threads: 2
+    threads: STUDY.threads
     resources:
         gpu=STUDY.gpus,
     params:
