@@ -29,6 +29,8 @@ from dice.errors import DiceError, HarnessError
 from dice.model.cache import KVCache
 from dice.model.transformer import Layer, Transformer, rotary_angles
 
+ATTENTION_PROGRAMS = 4
+"""Programs of one processor among which the keys of few sequences are shared."""
 PREFILL_TILE = 32
 """Prompt tokens of one attention tile."""
 
@@ -280,8 +282,8 @@ class FastForward:
         return x
 
     def _splits(self, tiles: int) -> int:
-        """Programs per tile so that every processor has at most four, as far as there are keys to share."""
-        wanted = 4 * self.processors // (tiles * self.model.config.num_key_value_heads)
+        """Programs per tile so that every processor has at most ATTENTION_PROGRAMS, as far as there are keys to share."""
+        wanted = ATTENTION_PROGRAMS * self.processors // (tiles * self.model.config.num_key_value_heads)
         return max(1, min(wanted, 32, -(-self.cache.max_length // KEYS)))
 
 

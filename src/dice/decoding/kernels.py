@@ -20,6 +20,8 @@ from dice.decoding.launch import overlap
 
 KEYS = 64
 """Keys per step of the attention loop."""
+_STAGES = 2
+"""Steps of the attention loop under way: little shared memory, so that many programs lie on one processor."""
 TILE_FIELDS = 5
 """Cache slot, position of the first token, its row, number of tokens, row of the token behind the first `span`."""
 
@@ -269,7 +271,7 @@ def block_attention(
         query, key_cache, value_cache, out, part, lse, tiles, key_cache.stride(0), key_cache.stride(1), rows, dim**-0.5,
         SPLITS=splits, BLOCK_SIZE=block_size, GROUP=group, HEADS=heads, DIM=dim,
         FIELDS=TILE_FIELDS, SPAN=span or tile_tokens, ROWS=padded, KEYS=KEYS,
-        PRECISION=_precision(query), num_warps=8 if padded > 64 else 4, num_stages=2,
+        PRECISION=_precision(query), num_warps=8 if padded > 64 else 4, num_stages=_STAGES,
         **overlap(out),
     )  # fmt: skip
     if splits > 1:

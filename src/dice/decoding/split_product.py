@@ -29,6 +29,8 @@ _COLUMNS = 64
 """Rows of the weights that a program takes (twice as many where they are gate and up)."""
 _PROGRAMS = 264
 """Programs that keep an H200's memory busy: two for each of its processors."""
+_STAGES = (6, 4)
+"""Steps under way, without and with the gate."""
 
 
 @triton.jit
@@ -108,6 +110,6 @@ def split_product(x: Tensor, w: Tensor, *, gated: bool = False, residual: Tensor
         x, w, out, part, _arrivals(x.device), rows, columns, depth,
         SPLITS=splits, WIDE=_COLUMNS, ROWS=padded, STEP=STEP, GATED=gated, RESIDUAL=residual is not None,
         PRECISION="ieee" if x.dtype == torch.float32 else "tf32",
-        num_warps=4, num_stages=4 if gated else 6, **overlap(x),
+        num_warps=4, num_stages=_STAGES[gated], **overlap(x),
     )  # fmt: skip
     return out
