@@ -34,10 +34,10 @@ from recorded_requests import candidates, record
 from tqdm import tqdm
 
 from dice.kernels.build import Builder
-from dice.kernels.compiler import Meter, ToolLimits
+from dice.kernels.builder.compiler import Meter, ToolLimits
+from dice.kernels.builder.outcome import Certain, OutOfLimits
+from dice.kernels.builder.stock import build_stock
 from dice.kernels.extension import ExtensionRequest
-from dice.kernels.outcome import Certain, OutOfLimits
-from dice.kernels.stock import build_stock
 
 Rows = dict[str, dict[str, Any]]
 _TIMEOUT_S = 400.0

@@ -10,8 +10,8 @@ import random
 import re
 from collections.abc import Callable, Iterator
 
-from dice.kernels.cuda_lexer import SplitRefused, tokenize
-from dice.kernels.cuda_source import Item, ItemKind, split_source
+from dice.kernels.cuda.lexer import SplitRefused, tokenize
+from dice.kernels.cuda.source import Item, ItemKind, split_source
 from dice.kernels.extension import ExtensionRequest
 
 Mutator = Callable[[ExtensionRequest, random.Random], ExtensionRequest | None]

@@ -15,8 +15,8 @@ import torch
 
 from dice.kernels.grader import Executor
 from dice.kernels.job import Judging, Limits
+from dice.kernels.sandbox.zygote import Zygote
 from dice.kernels.verdict import Verdict
-from dice.kernels.zygote import Zygote
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "kernels"))
 from execution import HONEST, NoBuilder, honest_with, job  # pyright: ignore[reportMissingImports]
@@ -198,8 +198,8 @@ def test_a_pointer_cache_is_caught(zygote: Zygote) -> None:
 
 
 def test_the_call_timer_measures_device_time() -> None:
-    from dice.kernels.call_timer import CallTimer
-    from dice.kernels.cuda_runtime import CudaRuntime
+    from dice.kernels.candidate.call_timer import CallTimer
+    from dice.kernels.candidate.cuda_runtime import CudaRuntime
 
     torch.cuda.init()
     timer = CallTimer(CudaRuntime(), torch.device("cuda"))

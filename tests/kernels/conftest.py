@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from dice.kernels.zygote import Zygote
+from dice.kernels.sandbox.zygote import Zygote
 
 
 @pytest.fixture(scope="session")

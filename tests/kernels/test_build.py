@@ -16,11 +16,11 @@ import torch
 from extension_samples import BUILT, REFUSED
 
 from dice.kernels.build import Builder, build_exception, load_extension, request_from_load_inline
-from dice.kernels.compiler import Meter, ToolLimits
+from dice.kernels.builder.compiler import Meter, ToolLimits
+from dice.kernels.builder.precompiled import HIDE_ARCHIVES
+from dice.kernels.builder.stock import build_stock
+from dice.kernels.builder.toolchain_probe import find_cuda_home
 from dice.kernels.extension import BuildResult
-from dice.kernels.precompiled import HIDE_ARCHIVES
-from dice.kernels.stock import build_stock
-from dice.kernels.toolchain_probe import find_cuda_home
 
 needs_nvcc = pytest.mark.skipif(not Path(find_cuda_home() or "", "bin", "nvcc").exists(), reason="needs nvcc")
 CPP: dict[str, Any] = {

@@ -3,7 +3,7 @@
 import pytest
 
 from dice.kernels.run import connections
-from dice.kernels.sandbox import SandboxSpec, environment
+from dice.kernels.sandbox.isolation import SandboxSpec, environment
 
 ONE_STREAM = "k<<<g, b, 0, at::cuda::getCurrentCUDAStream()>>>(x); // threadIdx.x, __syncthreads(), cudaStream_t stream"
 

@@ -16,12 +16,12 @@ from execution import job
 from extension_samples import BUILT, REFUSED
 
 from dice.kernels.build import Builder, load_extension, read_launches, request_from_load_inline, reset_launches
-from dice.kernels.cpu_race import Turn, prove_race
-from dice.kernels.cpu_runtime import CpuRuntime
+from dice.kernels.cpu.race import Turn, prove_race
+from dice.kernels.cpu.runtime import CpuRuntime
 from dice.kernels.extension import BuildResult
 from dice.kernels.grader import Executor
 from dice.kernels.job import Judging
-from dice.kernels.zygote import Zygote
+from dice.kernels.sandbox.zygote import Zygote
 
 FIXTURES = Path(__file__).with_name("cpu_fixtures")
 _FUNCTION = re.compile(r"^((?:torch::Tensor|std::vector<[\w:]+>|void|int64_t) (\w+)\([^)]*\)) *\{", re.MULTILINE)

@@ -2,9 +2,9 @@
 
 import pytest
 
-from dice.kernels.cuda_launch import find_launches, rewrite_launches
-from dice.kernels.cuda_lexer import SplitRefused
-from dice.kernels.cuda_source import shared_arrays, split_source
+from dice.kernels.cuda.launch import find_launches, rewrite_launches
+from dice.kernels.cuda.lexer import SplitRefused
+from dice.kernels.cuda.source import shared_arrays, split_source
 
 SOURCE = r"""
 #include <torch/extension.h>

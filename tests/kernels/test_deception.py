@@ -11,8 +11,17 @@ import pytest
 
 from dice.kernels.deception import CATALOGUE, findings, is_deceptive, static_findings
 from dice.kernels.deception.workload import work_of
-from dice.kernels.evidence import Access, Change, Clocks, ExtensionUse, OpUse, OutputFacts, ProbeResult, RunEvidence
 from dice.kernels.extension import ExtensionRequest
+from dice.kernels.judge.evidence import (
+    Access,
+    Change,
+    Clocks,
+    ExtensionUse,
+    OpUse,
+    OutputFacts,
+    ProbeResult,
+    RunEvidence,
+)
 
 KERNEL = """
 #include <torch/extension.h>

@@ -10,13 +10,13 @@ import torch
 from execution import HONEST, PROBLEM, NoBuilder, honest_with, job
 
 from dice.errors import DiceError
-from dice.kernels.evidence import OutputFacts
 from dice.kernels.grader import Executor, Prebuilder
 from dice.kernels.job import Job, Judging, Limits
-from dice.kernels.observation import count_poison, fingerprint, merged
-from dice.kernels.reference import Reference, Seeds, to_device
+from dice.kernels.judge.evidence import OutputFacts
+from dice.kernels.judge.observation import count_poison, fingerprint, merged
+from dice.kernels.judge.reference import Reference, Seeds, to_device
+from dice.kernels.sandbox.zygote import Zygote
 from dice.kernels.verdict import Verdict
-from dice.kernels.zygote import Zygote
 
 BOTH = Judging(protocols=("paper", "strict"), correctness_trials=2)
 LIMITS = Limits(import_timeout_s=10, forward_timeout_s=5)

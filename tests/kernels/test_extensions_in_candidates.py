@@ -13,12 +13,12 @@ from pathlib import Path
 import pytest
 from execution import job
 
-from dice.kernels.build_cache import BuildCache
+from dice.kernels.builder.cache import BuildCache
 from dice.kernels.extension import BuildResult, ExtensionRequest
 from dice.kernels.grader import Executor, Prebuilder
 from dice.kernels.job import Judging, Limits
+from dice.kernels.sandbox.zygote import Zygote
 from dice.kernels.verdict import Verdict
-from dice.kernels.zygote import Zygote
 
 MODULE = r"""
 #include <Python.h>

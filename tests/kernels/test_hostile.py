@@ -16,8 +16,8 @@ from execution import HONEST, NoBuilder, honest_with, job, processes
 
 from dice.kernels.grader import Executor
 from dice.kernels.job import Judging, Limits
+from dice.kernels.sandbox.zygote import Zygote
 from dice.kernels.verdict import Verdict
-from dice.kernels.zygote import Zygote
 
 LIMITS = Limits(import_timeout_s=6, forward_timeout_s=3, total_timeout_s=20, memory_gib=1, file_gib=0.05, processes=64)
 SECRET = "the-expected-answer-is-kept-here"

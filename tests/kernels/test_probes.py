@@ -11,7 +11,7 @@ from types import ModuleType
 import pytest
 import torch
 
-from dice.kernels.probes import CallCounter, OpRecorder, compare, output_facts, python_threads, snapshot
+from dice.kernels.candidate.probes import CallCounter, OpRecorder, compare, output_facts, python_threads, snapshot
 
 
 def names(before) -> set[str]:

@@ -12,11 +12,11 @@ from pathlib import Path
 import pytest
 from execution import HONEST, NoBuilder, honest_with, job
 
-from dice.kernels import linux, seccomp
 from dice.kernels.grader import Executor
 from dice.kernels.job import Judging, Limits
-from dice.kernels.sandbox import Layers, own_uid
-from dice.kernels.zygote import Zygote
+from dice.kernels.sandbox import linux, seccomp
+from dice.kernels.sandbox.isolation import Layers, own_uid
+from dice.kernels.sandbox.zygote import Zygote
 
 
 def namespaces_are_allowed() -> bool:
@@ -53,10 +53,11 @@ WITHOUT_NAMESPACES = """
 import json, sys
 sys.path.insert(0, sys.argv[1])
 from execution import NoBuilder, job
-from dice.kernels import linux, seccomp
+from dice.kernels.sandbox import linux
+from dice.kernels.sandbox import seccomp
 from dice.kernels.grader import Executor
 from dice.kernels.job import Judging, Limits
-from dice.kernels.zygote import Zygote
+from dice.kernels.sandbox.zygote import Zygote
 
 refused = seccomp._REFUSED
 for name in list(refused):
@@ -128,7 +129,7 @@ import sys
 sys.path.insert(0, {str(Path(__file__).parent)!r})
 from execution import NoBuilder, honest_with, job
 from dice.kernels.grader import Executor
-from dice.kernels.zygote import Zygote
+from dice.kernels.sandbox.zygote import Zygote
 with Zygote() as zygote, Executor(zygote, NoBuilder(), "cpu") as executor:
     print(zygote._directory, flush=True)
     executor.verify(job(honest_with(forward="import os\\nos.write(2, b'in forward')\\nwhile True: pass")))

@@ -12,8 +12,8 @@ from typing import Any
 import pytest
 import torch
 
-from dice.kernels.shared_memory import SharedBuffer
-from dice.kernels.values import ALIGNMENT, BadHeader, UnsupportedValue, plan, read, write
+from dice.kernels.sandbox.shared_memory import SharedBuffer
+from dice.kernels.sandbox.values import ALIGNMENT, BadHeader, UnsupportedValue, plan, read, write
 
 
 def crossed(value: Any) -> Any:

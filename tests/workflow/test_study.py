@@ -246,9 +246,9 @@ def test_stages_depend_on_what_they_import():
     def names(stage):
         return {str(Path(path).relative_to(ROOT / "src" / "dice")) for path in stage_code(stage)}
 
-    assert "kernels/sandbox.py" in names("verify")
+    assert "kernels/sandbox/isolation.py" in names("verify")
     assert "kernels/csrc/extension/launch.cpp" in names("verify")
-    assert "kernels/sandbox.py" not in names("score")
+    assert "kernels/sandbox/isolation.py" not in names("score")
     assert "evaluation/score.py" not in names("verify")
     assert "training/losses.py" in names("sft")
     assert "training/losses.py" not in names("table")

@@ -1,7 +1,7 @@
 """Which operators does a module's forward apply? Answered by torch.fx, which runs the program's constructor.
 
 The program is somebody else's code, so it runs in a worker process with the verifier's isolation (no network,
-read-only root, limits, seccomp; `dice.kernels.sandbox`) on the meta device, where no tensor has memory. One worker
+read-only root, limits, seccomp; `dice.kernels.sandbox.isolation`) on the meta device, where no tensor has memory. One worker
 serves many programs; one that dies or takes too long is replaced and the program is given up with the reason. The
 worker's answers are read as JSON and checked: the worst that a hostile program can do is to mislabel.
 """
@@ -148,7 +148,7 @@ class TracingWorker:
 
 def _isolate() -> list[str]:
     """Put every layer around this process that the machine allows; returns those in force."""
-    from dice.kernels import sandbox
+    from dice.kernels.sandbox import isolation as sandbox
 
     spec = sandbox.SandboxSpec(
         scratch_bytes=16 << 20,

@@ -8,10 +8,10 @@
 Routes, cheapest first: the cache; `split` (slim headers, binding table); `split_pybind` (real pybind11);
 `split_full_headers`; `stock` (PyTorch's own load_inline in a process of its own). A cheaper route is left with a recorded
 reason, and its failure is the verdict only where stock's is certain (certainty.py). With `audit_share`, a random share
-of the results is compared with the stock build (build_audit.py).
+of the results is compared with the stock build (builder/audit.py).
 
 Nothing of the candidate runs here: compilers get a private folder, a process group, and limits of time, memory and file
-size; flags are an allow-list (build_flags.py); includes outside of the toolchain are refused.
+size; flags are an allow-list (builder/flags.py); includes outside of the toolchain are refused.
 """
 
 from __future__ import annotations
@@ -27,12 +27,18 @@ from pathlib import Path
 from typing import Any
 
 from dice.errors import DiceError, HarnessError
-from dice.kernels.build_audit import Audit, compare_with_stock
-from dice.kernels.build_cache import BuildCache
-from dice.kernels.build_flags import FlagForbidden, check_forbidden
-from dice.kernels.compiler import Meter, ToolLimits
-from dice.kernels.extension import BuildResult, BuildStatus, ExtensionRequest
-from dice.kernels.extension_loader import (
+from dice.kernels.builder.audit import Audit, compare_with_stock
+from dice.kernels.builder.cache import BuildCache
+from dice.kernels.builder.compiler import Meter, ToolLimits
+from dice.kernels.builder.extension_request import request_from_load, request_from_load_inline
+from dice.kernels.builder.flags import FlagForbidden, check_forbidden
+from dice.kernels.builder.includes import check_includes
+from dice.kernels.builder.outcome import Built, Certain, Declined, OutOfLimits
+from dice.kernels.builder.precompiled import NotPrepared, Precompiled, PrepareReport, files_digest
+from dice.kernels.builder.split_build import SplitBuild
+from dice.kernels.builder.stock import build_stock
+from dice.kernels.builder.toolchain import Backend, Toolchain
+from dice.kernels.candidate.extension_loader import (
     build_exception,
     load_extension,
     read_failed_launches,
@@ -40,13 +46,7 @@ from dice.kernels.extension_loader import (
     reset_launches,
     set_launches,
 )
-from dice.kernels.extension_request import request_from_load, request_from_load_inline
-from dice.kernels.includes import check_includes
-from dice.kernels.outcome import Built, Certain, Declined, OutOfLimits
-from dice.kernels.precompiled import NotPrepared, Precompiled, PrepareReport, files_digest
-from dice.kernels.split_build import SplitBuild
-from dice.kernels.stock import build_stock
-from dice.kernels.toolchain import Backend, Toolchain
+from dice.kernels.extension import BuildResult, BuildStatus, ExtensionRequest
 
 __all__ = [
     "Builder",
@@ -65,26 +65,22 @@ _NAME_MATTERS = re.compile(
     r"TORCH_EXTENSION_NAME(?!\s*,\s*\w+\s*\))|TORCH_LIBRARY|PYBIND11_MODULE\s*\(\s*(?!TORCH_EXTENSION_NAME)"
 )
 _DECIDING = (
-    "binding",
-    "build_flags",
-    "certainty",
-    "cuda_declaration",
-    "cuda_launch",
-    "cuda_lexer",
-    "cuda_source",
-    "device_",
-    "host_",
-    "includes",
-    "main_unit",
-    "narrowing",
-    "precompiled",
-    "request_sources",
-    "slim_headers",
-    "split_",
-    "standards",
-    "stock",
+    "cuda/",
+    "builder/binding",
+    "builder/certainty",
+    "builder/device_",
+    "builder/flags",
+    "builder/host_",
+    "builder/includes",
+    "builder/main_unit",
+    "builder/precompiled",
+    "builder/request_sources",
+    "builder/slim_headers",
+    "builder/split_",
+    "builder/standards",
+    "builder/stock",
 )
-"""Modules whose change makes cached results doubtful, by the beginnings of their names."""
+"""Modules whose change makes cached results doubtful, by the beginnings of their paths."""
 
 
 @dataclass(frozen=True)
@@ -142,7 +138,7 @@ class Builder:
         """
         report = self.precompiled.prepare(jobs, everything=everything)
         if self.backend == "cpu":
-            from dice.kernels import cpu
+            from dice.kernels.cpu import build as cpu
 
             try:
                 cpu.prepare(self.precompiled, everything=everything)
@@ -154,7 +150,7 @@ class Builder:
         """Folders that a candidate's sandbox must let it read, so that extensions can be loaded."""
         folders = [self.precompiled.support_library().parent]
         if self.backend == "cpu":
-            from dice.kernels.cpu import runtime_library
+            from dice.kernels.cpu.build import runtime_library
 
             folders.append(runtime_library(self.precompiled).parent)
         return folders
@@ -170,7 +166,7 @@ class Builder:
     def build(self, request: ExtensionRequest, *, race_check: bool = False) -> BuildResult:
         """Build an extension. A candidate's fault is a BuildResult; HarnessError means that this machine is broken.
 
-        `race_check` (backend cpu): an object that watches for data races (cpu_race.py), slow and not for judging.
+        `race_check` (backend cpu): an object that watches for data races (cpu/race.py), slow and not for judging.
         """
         started = time.monotonic()
         key = self.key(request, race_check=race_check)
@@ -242,7 +238,7 @@ class Builder:
     def _fast(self, job: _Job) -> Built:
         limits = ToolLimits(self.timeout_s)
         if self.backend == "cpu":
-            from dice.kernels.cpu import CpuBuild
+            from dice.kernels.cpu.build import CpuBuild
 
             arguments = (job.request, job.module, self.precompiled, job.work, job.meter, limits, job.deadline)
             return CpuBuild(*arguments, race_check=job.race_check).run()
@@ -294,13 +290,13 @@ def _name_matters(request: ExtensionRequest) -> bool:
 def _own_code(backend: Backend) -> str:
     """Digest of what of our own decides what an object contains."""
     here = Path(__file__).parent
-    prefixes = (*_DECIDING, "cpu") if backend == "cpu" else _DECIDING
+    prefixes = (*_DECIDING, "cpu/") if backend == "cpu" else _DECIDING
     digest = hashlib.sha256(files_digest(here / "csrc" / "extension").encode())
     if backend == "cpu":
-        from dice.kernels.cpu import machine_flags
+        from dice.kernels.cpu.build import machine_flags
 
         digest.update(" ".join([files_digest(here / "csrc" / "cpu"), *machine_flags()]).encode())
-    for path in sorted(here.glob("*.py")):
-        if path.name.startswith(prefixes):
+    for path in sorted(here.rglob("*.py")):
+        if path.relative_to(here).as_posix().startswith(prefixes):
             digest.update(path.read_bytes())
     return digest.hexdigest()

@@ -17,12 +17,12 @@ from dice.errors import DiceError, HarnessError
 from dice.kernels.gpu_slot import GpuSlot
 from dice.kernels.host import this_host
 from dice.kernels.job import Job, Judging, Limits
-from dice.kernels.record import Record
-from dice.kernels.reference import Reference, Seeds
+from dice.kernels.judge.record import Record
+from dice.kernels.judge.reference import Reference, Seeds
 from dice.kernels.run import BuilderLike, Place, prebuild_candidate, run_candidate
-from dice.kernels.sandbox import SandboxSpec
+from dice.kernels.sandbox.isolation import SandboxSpec
+from dice.kernels.sandbox.zygote import Zygote
 from dice.kernels.verdict import Backend, Verdict
-from dice.kernels.zygote import Zygote
 from dice.manifest import Stopwatch, visible_gpus
 
 

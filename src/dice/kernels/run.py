@@ -1,7 +1,7 @@
 """One candidate's run: import, weights, trials, evidence, timing, in this order, and the record of what was seen.
 
 The candidate always runs before the reference, on inputs made from a secret seed, in a process that never holds an
-expected value. `dice.kernels.record` words the verdicts.
+expected value. `dice.kernels.judge.record` words the verdicts.
 """
 
 from __future__ import annotations
@@ -20,22 +20,22 @@ from pydantic import ValidationError
 from torch.utils._pytree import tree_leaves
 
 from dice.errors import HarnessError
-from dice.kernels.channel import ChannelGarbage
 from dice.kernels.compare import Comparison, compare_outputs
-from dice.kernels.cpu_race import Turn, prove_race
+from dice.kernels.cpu.race import Turn, prove_race
 from dice.kernels.deception import findings
-from dice.kernels.evidence import ExtensionUse, Phase, RunEvidence
 from dice.kernels.extension import BuildResult, ExtensionRequest
 from dice.kernels.gpu_slot import GpuSlot
 from dice.kernels.job import Job, Judging, Limits
-from dice.kernels.observation import count_poison, experiment, experiment_without_kernels, observe, take_facts
-from dice.kernels.record import Record, worse
-from dice.kernels.reference import Reference, Seeds, Trial, exact_products, kept_flags, to_device
-from dice.kernels.sandbox import SandboxSpec
-from dice.kernels.session import CandidateFailure, CandidateRaised, Session
-from dice.kernels.speed import measure
+from dice.kernels.judge.evidence import ExtensionUse, Phase, RunEvidence
+from dice.kernels.judge.observation import count_poison, experiment, experiment_without_kernels, observe, take_facts
+from dice.kernels.judge.record import Record, worse
+from dice.kernels.judge.reference import Reference, Seeds, Trial, exact_products, kept_flags, to_device
+from dice.kernels.judge.speed import measure
+from dice.kernels.sandbox.channel import ChannelGarbage
+from dice.kernels.sandbox.isolation import SandboxSpec
+from dice.kernels.sandbox.session import CandidateFailure, CandidateRaised, Session
+from dice.kernels.sandbox.zygote import Zygote
 from dice.kernels.verdict import Backend, Protocol, Stage
-from dice.kernels.zygote import Zygote
 
 _CONCURRENT = re.compile(r"Stream(?:Create|FromPool|FromExternal|BeginCapture)|cuda\.[sS]tream|[gG]raph|[tT]hread\s*\(")
 """What may put work beside PyTorch's current stream: other streams, graphs, threads."""

@@ -15,8 +15,8 @@ from dice.gpus import usable_gpus
 from dice.kernels.build import Builder
 from dice.kernels.job import Job, Judging, Limits
 from dice.kernels.pool import WorkerPlan
+from dice.kernels.sandbox.zygote import Zygote
 from dice.kernels.verdict import Backend, Verdict
-from dice.kernels.zygote import Zygote
 from dice.manifest import visible_gpus
 
 EXECUTORS_PER_GPU = 8

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
-from dice.kernels.cuda_lexer import SplitRefused
+from dice.kernels.cuda.lexer import SplitRefused
 from dice.kernels.deception.answers import answer_findings
 from dice.kernels.deception.arithmetic import all_kernels_copy, no_kernel_reads
 from dice.kernels.deception.catalogue import CATALOGUE, finding
@@ -21,8 +21,8 @@ from dice.kernels.deception.substitution import cuda_strings, paper_findings, su
 from dice.kernels.deception.tampering import tampering_findings
 from dice.kernels.deception.timing import timing_findings
 from dice.kernels.deception.torch_calls import torch_computations
-from dice.kernels.evidence import RunEvidence
 from dice.kernels.extension import ExtensionRequest
+from dice.kernels.judge.evidence import RunEvidence
 from dice.kernels.verdict import Finding, Protocol
 
 __all__ = ["CATALOGUE", "dynamic_findings", "findings", "is_deceptive", "static_findings"]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from dice.kernels.cuda_lexer import SplitRefused, Token, matching
+from dice.kernels.cuda.lexer import SplitRefused, Token, matching
 from dice.kernels.deception.cuda_kernels import CudaSource, Kernel
 from dice.kernels.deception.python_source import words
 

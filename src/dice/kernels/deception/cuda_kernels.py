@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property
 
-from dice.kernels.cuda_lexer import SplitRefused, Token, line_number, matching, split_commas, tokenize
+from dice.kernels.cuda.lexer import SplitRefused, Token, line_number, matching, split_commas, tokenize
 from dice.kernels.deception.python_source import words
 
 _LIBRARIES = ("cublas", "cudnn", "cusparse", "cusolver", "cufft", "cutensor")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from dice.kernels.cuda_lexer import SplitRefused, Token, matching
+from dice.kernels.cuda.lexer import SplitRefused, Token, matching
 from dice.kernels.deception.catalogue import finding
 from dice.kernels.deception.cuda_kernels import CudaSource
 from dice.kernels.deception.cuda_state import before, lasting_state

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from dice.kernels.cuda_lexer import Token
+from dice.kernels.cuda.lexer import Token
 from dice.kernels.deception.python_source import words
 
 _POINTERS = words("data_ptr const_data_ptr mutable_data_ptr unsafeGetTensorImpl storage")

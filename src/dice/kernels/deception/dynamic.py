@@ -7,7 +7,7 @@ from itertools import pairwise
 
 from dice.kernels.deception.catalogue import finding
 from dice.kernels.deception.workload import work_of
-from dice.kernels.evidence import Access, Change, Clocks, ProbeResult, RunEvidence
+from dice.kernels.judge.evidence import Access, Change, Clocks, ProbeResult, RunEvidence
 from dice.kernels.verdict import Finding
 
 _REMAINS = 0.98

@@ -6,7 +6,7 @@ import ast
 import functools
 from collections.abc import Iterator, Sequence
 
-from dice.kernels.cuda_lexer import SplitRefused
+from dice.kernels.cuda.lexer import SplitRefused
 from dice.kernels.deception.catalogue import finding
 from dice.kernels.deception.cuda_kernels import CudaSource
 from dice.kernels.deception.python_source import PythonSource, identifiers, words

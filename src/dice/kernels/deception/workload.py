@@ -7,7 +7,7 @@ losses, `addmm` with its bias) are counted under each, so that a candidate which
 from __future__ import annotations
 
 from dice.kernels.deception.python_source import words
-from dice.kernels.evidence import OpUse
+from dice.kernels.judge.evidence import OpUse
 
 _CONTRACTION = words(
     """

@@ -1,0 +1,129 @@
+"""The device side of a split source: nvcc's cubin, checked against the host's stubs, as an object to link."""
+
+from __future__ import annotations
+
+import re
+import shlex
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from dice.errors import HarnessError
+from dice.kernels.builder.certainty import Judge, certain
+from dice.kernels.builder.compiler import Meter, ToolLimits, ToolRun
+from dice.kernels.builder.device_image import Symbol, demangle, host_symbols, image_assembly, image_symbols
+from dice.kernels.builder.device_unit import explicit_instantiation, render_device
+from dice.kernels.builder.flags import BuildFlags
+from dice.kernels.builder.host_unit import scoped_name
+from dice.kernels.builder.outcome import OutOfLimits
+from dice.kernels.builder.precompiled import Precompiled, first_error
+from dice.kernels.builder.request_sources import Sources
+from dice.kernels.cuda.lexer import SplitRefused
+from dice.kernels.cuda.source import Split
+
+
+@dataclass
+class DeviceBuild:
+    """Compiles the device side of one candidate in `work`."""
+
+    precompiled: Precompiled
+    judge: Judge
+    work: Path
+    meter: Meter
+    limits: ToolLimits
+    deadline: float
+
+    def run(self, split: Split, sources: Sources, host_object: Path, flags: BuildFlags) -> str:
+        """Compile the device code that `host_object` launches; returns the object that embeds and lists it.
+
+        Raises SplitRefused, Certain or OutOfLimits.
+        """
+        templates = frozenset(
+            scoped_name(item) for item in split.kernels if item.function is not None and item.function.is_template
+        )
+        symbols = host_symbols(host_object, templates)
+        readable = demangle(symbol.name for symbol in symbols if symbol.kind == "kernel" and symbol.weak)
+        instantiations = [explicit_instantiation(name) for name in readable]
+        (self.work / "device.cu").write_text(
+            render_device(split, sources.cuda_name, sources.cuda_first_line, instantiations)
+        )
+        if any(item.function is not None and item.function.is_template for item in split.items):
+            self._check_templates(split, sources, flags)
+        defined: set[str] | None = None
+        images = []
+        for arch in self.precompiled.toolchain.arches:
+            number = arch.replace(".", "")
+            self._nvcc(split, sources, flags, [f"-gencode=arch=compute_{number},code=sm_{number}", "-cubin"], number)
+            found = image_symbols(self.work / f"device_{number}.cubin")
+            defined = found if defined is None else defined & found
+            images.append(f"--image3=kind=elf,sm={number},file=device_{number}.cubin")
+        missing = sorted({symbol.name for symbol in symbols} - (defined or set()))
+        if missing:
+            raise SplitRefused(f"device code lacks {missing[0]}")
+        return self._embed(images, symbols)
+
+    def _nvcc(self, split: Split, sources: Sources, flags: BuildFlags, mode: Sequence[str], name: str) -> None:
+        if flags.architectures and not self._same_architecture(flags.architectures):
+            raise SplitRefused("architecture flags")
+        tools = self.precompiled.toolchain
+        command = [tools.nvcc, *tools.nvcc_flags, *self._standard(flags), *flags.device, *mode, "device.cu"]
+        self._judge(self._tool([*command, "-o", f"device_{name}.cubin"]), split, sources)
+
+    def _standard(self, flags: BuildFlags) -> list[str]:
+        """PyTorch adds its -std only when the candidate gives none."""
+        return [] if any(f.startswith("-std=") for f in flags.device) else [self.precompiled.toolchain.standard]
+
+    def _same_architecture(self, words: Sequence[str]) -> bool:
+        """Whether the candidate's architecture flags name exactly the GPUs that are built for anyway."""
+        named = set(re.findall(r"(?:sm|compute)_(\w+)", " ".join(words)))
+        real = set(re.findall(r"sm_(\w+)", " ".join(words)))
+        ours = {arch.replace(".", "") for arch in self.precompiled.toolchain.arches}
+        return named == ours and real == ours
+
+    def _check_templates(self, split: Split, sources: Sources, flags: BuildFlags) -> None:
+        """Let nvcc's front end read the templates: -cubin looks only into those that are instantiated."""
+        tools = self.precompiled.toolchain
+        number = tools.arches[-1].replace(".", "")
+        command = [tools.nvcc, *tools.nvcc_flags, *self._standard(flags), *flags.device, f"-arch=sm_{number}"]
+        dry = self._tool([*command, "--dryrun", "-c", "device.cu", "-o", "device.o"])
+        steps = [shlex.split(line[3:]) for line in dry.output.splitlines() if line.startswith("#$ ")]
+        front_end = next((i for i, words in enumerate(steps) if words and words[0].endswith("cudafe++")), None)
+        if not dry.ok or front_end is None:
+            self._judge(dry, split, sources)
+            raise SplitRefused("nvcc's front end cannot be called by itself")
+        folder = tools.nvcc.rsplit("/", 1)[0]
+        for words in (steps[front_end - 1], steps[front_end]):
+            words = [self._local(word) for word in words]
+            program = f"{folder}/cudafe++" if words[0].endswith("cudafe++") else words[0]
+            self._judge(self._tool([program, *words[1:]]), split, sources)
+
+    def _local(self, word: str) -> str:
+        """nvcc's temporary files, in the work folder."""
+        return re.sub(r"^.*/(?=tmpxft)", "", word)
+
+    def _judge(self, done: ToolRun, split: Split, sources: Sources) -> None:
+        if done.timed_out:
+            raise OutOfLimits("timeout", f"nvcc was stopped after {done.seconds:.0f} s")
+        if done.out_of_memory:
+            raise OutOfLimits("out_of_memory", "nvcc ran out of memory")
+        if done.ok:
+            return
+        rule = self.judge.device(done.output, split, sources.cuda_first_line)
+        if rule is not None:
+            raise certain(done.output, rule)
+        raise SplitRefused(f"device code: {first_error(done.output)}")
+
+    def _embed(self, images: Sequence[str], symbols: Sequence[Symbol]) -> str:
+        folder = self.precompiled.toolchain.nvcc.rsplit("/", 1)[0]
+        for command in (
+            [f"{folder}/fatbinary", "-64", "--create=image.fatbin", *images],
+            ["as", "image.s", "-o", "image.o"],
+        ):
+            (self.work / "image.s").write_text(image_assembly("image.fatbin", symbols))
+            done = self._tool(command)
+            if not done.ok:
+                raise HarnessError(f"{command[0]} failed: {done.output.strip()[:300]}")
+        return "image.o"
+
+    def _tool(self, command: Sequence[str | Path]) -> ToolRun:
+        return self.meter.run(command, self.work, self.limits, deadline=self.deadline)

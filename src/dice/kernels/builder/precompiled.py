@@ -1,0 +1,424 @@
+"""What is compiled once per machine and toolchain: precompiled headers, the support library, the launch counter.
+
+    precompiled = Precompiled(toolchain, folder)         # folder: in the build cache, one per fingerprint
+    header = precompiled.header("slim_cuda")             # built under a file lock the first time, by one process
+    precompiled.compile_host(text, header, "unit.o", work, meter, ...)     # g++ on one unit that starts from it
+    precompiled.link([...], "unit.so", work, meter, ...)                   # as stock links, minus what is not needed
+
+A unit that starts from a header gets `header.flags` and may not change them; macros such as TORCH_EXTENSION_NAME are
+defined in its text. When a header cannot be made (a PyTorch whose headers have another shape), `NotPrepared` says why,
+the failure is remembered, and the builder takes the next route.
+
+Other modules may add headers of their own: `precompiled.header(HeaderSpec(name, text, ...))`; the CPU back end does.
+"""
+
+from __future__ import annotations
+
+import functools
+import hashlib
+import json
+import os
+import shutil
+import tempfile
+import time
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Literal
+
+from dice.jsonl import atomic_writer
+from dice.kernels.builder.compiler import Meter, ToolLimits, ToolRun
+from dice.kernels.builder.slim_headers import SlimRefused, cuda_host_headers, slim_headers
+from dice.kernels.builder.toolchain import Toolchain
+from dice.kernels.builder.vocabulary import Vocabulary, read_vocabulary
+from dice.kernels.locks import file_lock
+
+CSRC = Path(__file__).parents[1] / "csrc"
+_LIMITS = ToolLimits(timeout_s=900.0, memory_gib=24.0, file_gib=8.0)
+_WRAPPED = (
+    "__cudaRegisterFunction",
+    "cudaLaunchKernel",
+    "cudaLaunchCooperativeKernel",
+    "cudaLaunchKernelExC",
+    "__cudaGetKernel",
+    "__cudaLaunchKernel",
+)
+
+
+class NotPrepared(Exception):
+    """A header or library cannot be made on this machine; the message is the reason."""
+
+
+HIDE_ARCHIVES = "-Wl,--exclude-libs,ALL"
+"""Where g++ takes its own library from an archive, that copy must serve nobody else: cuDNN called into it and crashed."""
+
+
+@dataclass(frozen=True)
+class HeaderSpec:
+    """A header to precompile.
+
+    text: what it includes. slim: search the slim headers before PyTorch's. kind: whose stock flags it takes
+    (`cuda` adds the toolkit's include folder). flags: further flags, part of its identity (`-O3`, ...).
+    includes: folders searched first, for headers of ours.
+    """
+
+    name: str
+    text: str
+    slim: bool = True
+    kind: Literal["cpp", "cuda"] = "cpp"
+    flags: tuple[str, ...] = ()
+    includes: tuple[Path, ...] = ()
+
+    def with_flags(self, flags: Sequence[str]) -> HeaderSpec:
+        """The same header for other flags."""
+        return HeaderSpec(self.name, self.text, self.slim, self.kind, tuple(flags), self.includes)
+
+    @property
+    def key(self) -> str:
+        """Folder name."""
+        data = json.dumps([self.text, self.slim, self.kind, self.flags, files_digest(*self.includes)])
+        data += _source_digest("slim_headers.py") if self.slim or self.kind == "cuda" else ""
+        return f"{self.name}-{hashlib.sha256(data.encode()).hexdigest()[:12]}"
+
+
+@dataclass(frozen=True)
+class Header:
+    """A precompiled header. A unit is compiled with `flags`, which already include it."""
+
+    spec: HeaderSpec
+    flags: tuple[str, ...]
+
+
+# Headers that candidates often include, each precompiled behind slim_cuda: used only for sources that include it.
+CUDA_EXTRAS = ("ATen/cuda/CUDAContext.h", "c10/cuda/CUDAGuard.h", "c10/cuda/CUDACachingAllocator.h")
+_BUILD = (CSRC / "extension",)
+_CUDA = "#include <cuda.h>\n#include <cuda_runtime.h>\n"
+# Logging.h: the slim headers do not reach it, PyTorch's do; macros such as AT_CUDNN_CHECK use it.
+_SLIM_CUDA = (
+    f"#include <torch/types.h>\n{_CUDA}#include <torch/extension.h>\n#include <c10/util/Logging.h>\n"
+    '#include "binding.h"\n#include "host.h"\n'
+)
+HEADERS: dict[str, HeaderSpec] = {
+    spec.name: spec
+    for spec in (
+        # Host part of a .cu, main.cpp's table included; main.cpp alone; main.cpp with real pybind11.
+        HeaderSpec("slim_cuda", _SLIM_CUDA, kind="cuda", includes=_BUILD),
+        *(
+            HeaderSpec(
+                f"slim_cuda_{i}",
+                f"{_SLIM_CUDA}#include <{extra}>\n",
+                kind="cuda",
+                includes=_BUILD,
+            )
+            for i, extra in enumerate(CUDA_EXTRAS)
+        ),
+        HeaderSpec("slim_cpp", '#include <torch/extension.h>\n#include "binding.h"\n', includes=_BUILD),
+        HeaderSpec(
+            "slim_pybind",
+            "#include <torch/extension.h>\n#include <torch/csrc/utils/pybind.h>\n#include <torch/csrc/Exceptions.h>\n",
+        ),
+        # Untouched headers.
+        HeaderSpec(
+            "types_cuda",
+            f'#include <torch/types.h>\n{_CUDA}#include "host.h"\n',
+            slim=False,
+            kind="cuda",
+            includes=_BUILD,
+        ),
+        HeaderSpec("extension", "#include <torch/extension.h>\n", slim=False),
+        HeaderSpec(
+            "extension_cuda",
+            f'#include <torch/types.h>\n{_CUDA}#include <torch/extension.h>\n#include "host.h"\n',
+            slim=False,
+            kind="cuda",
+            includes=_BUILD,
+        ),
+    )
+}
+
+
+_FIRST_HEADER = "slim_cuda"
+
+
+@dataclass
+class PrepareReport:
+    """What `prepare` did: artefact -> CPU seconds for those that were made now."""
+
+    cpu_seconds: dict[str, float] = field(default_factory=dict)
+    seconds: float = 0.0
+    failures: dict[str, str] = field(default_factory=dict)
+
+
+class Precompiled:
+    """Artefacts of one toolchain in one folder; safe for many processes."""
+
+    def __init__(self, toolchain: Toolchain, folder: Path) -> None:
+        self.toolchain = toolchain
+        self.folder = folder
+        self.report = PrepareReport()
+        self.waited_s = 0.0
+        """Wall time that this process spent on making artefacts: no candidate's fault."""
+        self._known: dict[str, Header] = {}
+        self._vocabulary: Vocabulary | None = None
+
+    def prepare(self, jobs: int | None = None, *, everything: bool = False) -> PrepareReport:
+        """Make what every build needs, `jobs` at a time; the rest is made by the first build that needs it.
+
+        `everything`: make the rest now, so that no build waits for it. Failures are reported, not raised.
+        """
+        started = time.monotonic()
+        tasks: list[Callable[[], object]] = [self.support_library]
+        if self.toolchain.backend == "cuda":  # cpu.py has its own headers
+            names = list(HEADERS) if everything else [_FIRST_HEADER]
+            tasks += [lambda name=name: self.header(name) for name in names]
+            tasks += [self.launch_object, *([self.vocabulary] if everything else [])]
+        with ThreadPoolExecutor(jobs or min(len(tasks), len(os.sched_getaffinity(0)))) as pool:
+            for future in [pool.submit(task) for task in tasks]:
+                try:
+                    future.result()
+                except NotPrepared as failure:
+                    self.report.failures[str(failure).split(":")[0]] = str(failure)
+        self.report.seconds = time.monotonic() - started
+        return self.report
+
+    def header(self, name: str | HeaderSpec, flags: Sequence[str] = ()) -> Header:
+        """The precompiled header `name` of HEADERS (or any other spec), for further `flags`. Raises NotPrepared."""
+        spec = HEADERS[name] if isinstance(name, str) else name
+        if flags:
+            spec = spec.with_flags((*spec.flags, *flags))
+        if spec.key not in self._known:
+            folder = self.artefact(f"headers/{spec.key}", lambda out, meter: self._make_header(spec, out, meter))
+            used = ("-include", str(folder / "header.h"))
+            self._known[spec.key] = Header(spec, (*self._header_flags(spec), *used))
+        return self._known[spec.key]
+
+    def slim_folder(self) -> Path:
+        """The slim headers. Raises NotPrepared."""
+        return self.artefact(f"slim-{_source_digest('slim_headers.py')}", self._make_slim)
+
+    def support_library(self) -> Path:
+        """`libdice_support.so`: the binding's runtime, and functions that the slim headers only declare."""
+        digests = (
+            files_digest(CSRC / "extension"),
+            _source_digest("slim_headers.py"),
+            _source_digest("precompiled.py"),
+        )
+        return self.artefact("-".join(("support", *digests)), self._make_support) / "libdice_support.so"
+
+    def launch_object(self) -> Path:
+        """Object file with the launch counter and the registration of device images (csrc/extension/launch.cpp)."""
+        return self.artefact(f"launch-{files_digest(CSRC / 'extension')}", self._make_launch) / "launch.o"
+
+    def vocabulary(self) -> Vocabulary:
+        """Words of the headers. Raises NotPrepared."""
+        if self._vocabulary is None:
+            folder = self.artefact(f"vocabulary-{_source_digest('vocabulary.py')}", self._make_vocabulary)
+            self._vocabulary = Vocabulary.from_json(json.loads((folder / "words.json").read_text()))
+        return self._vocabulary
+
+    def compile_host(
+        self,
+        text: str,
+        header: Header,
+        out: str,
+        work: Path,
+        meter: Meter,
+        limits: ToolLimits,
+        *,
+        deadline: float | None = None,
+        flags: Sequence[str | Path] = (),
+    ) -> ToolRun:
+        """Compile the unit `text` in `work` to `work/out`. `-fsyntax-only` in `flags` leaves no object."""
+        source = work / Path(out).with_suffix(".cpp")
+        source.write_text(text)
+        command = [self.toolchain.cxx, *header.flags, *flags, "-c", source.name, "-o", out]
+        return meter.run(command, work, limits, deadline=deadline)
+
+    def link(
+        self,
+        objects: Sequence[str | Path],
+        out: str,
+        work: Path,
+        meter: Meter,
+        limits: ToolLimits,
+        *,
+        deadline: float | None = None,
+        counts_launches: bool = False,
+        flags: Sequence[str] = (),
+    ) -> ToolRun:
+        """Link a shared object in `work`. PyTorch's libraries come in through the support library's own needs."""
+        command: list[str | Path] = [self.toolchain.cxx, "-shared", *objects]
+        if counts_launches:
+            command += [self.launch_object(), *wrap_flags()]
+        command += [self.support_library(), "-Wl,--allow-shlib-undefined", HIDE_ARCHIVES, *flags, "-o", out]
+        return meter.run(command, work, limits, deadline=deadline)
+
+    def cuda_folder(self) -> Path:
+        """Headers of CUDA and PyTorch whose host code (`cudaMemcpyToSymbol<T>`, ...) does not wait for nvcc."""
+        return self.artefact(f"cuda-{_source_digest('slim_headers.py')}", self._make_cuda)
+
+    def _header_flags(self, spec: HeaderSpec) -> tuple[str, ...]:
+        flags = [word for folder in spec.includes for word in ("-I", str(folder))]
+        if spec.kind == "cuda":
+            flags += ["-isystem", str(self.cuda_folder())]
+        if spec.slim:
+            flags += ["-isystem", str(self.slim_folder())]
+        return (*flags, *self.toolchain.cxx_flags(spec.kind), *spec.flags)
+
+    def artefact(self, name: str, make: Callable[[Path, Meter], None]) -> Path:
+        """`folder/name`, made by `make(temporary folder, meter)` when missing. A failure is kept in `name.failed`."""
+        path = self.folder / name
+        failed = path.with_name(path.name + ".failed")
+        if path.is_dir():
+            return path
+        started = time.monotonic()
+        with file_lock(path.with_name(path.name + ".lock"), timeout_s=1800.0):
+            self._make(path, failed, make)
+        self.waited_s += time.monotonic() - started
+        return path
+
+    def _make(self, path: Path, failed: Path, make: Callable[[Path, Meter], None]) -> None:
+        """Make the artefact unless it is there or known to fail. Called under its lock."""
+        name = str(path.relative_to(self.folder))
+        if path.is_dir():
+            return
+        if failed.exists():
+            raise NotPrepared(failed.read_text())
+        out = Path(tempfile.mkdtemp(dir=path.parent, prefix=f".{path.name}."))
+        meter = Meter()
+        try:
+            make(out, meter)
+            out.chmod(0o755)
+            out.rename(path)
+        except (NotPrepared, SlimRefused) as failure:
+            message = f"{name}: {failure}"
+            with atomic_writer(failed) as stream:
+                stream.write(message)
+            raise NotPrepared(message) from failure
+        finally:
+            shutil.rmtree(out, ignore_errors=True)
+            self.report.cpu_seconds[name] = meter.cpu_seconds
+
+    def compile_own(self, meter: Meter, command: Sequence[str | Path], work: Path) -> None:
+        """Run a compiler on source of ours. Raises NotPrepared when it fails."""
+        done = meter.run(command, work, _LIMITS)
+        if not done.ok:
+            reason = "took too long" if done.timed_out else first_error(done.output)
+            raise NotPrepared(f"{Path(str(command[0])).name} failed on our own source: {reason}")
+
+    def compile_side_by_side(self, meter: Meter, commands: Sequence[Sequence[str | Path]], work: Path) -> None:
+        """`compile_own` for several commands at once, as many as there are cores."""
+        meters = [Meter() for _ in commands]
+        with ThreadPoolExecutor(min(len(commands), len(os.sched_getaffinity(0)))) as pool:
+            running = [pool.submit(self.compile_own, m, c, work) for m, c in zip(meters, commands, strict=True)]
+        meter.cpu_seconds += sum(part.cpu_seconds for part in meters)
+        for future in running:
+            future.result()
+
+    def _make_slim(self, out: Path, _: Meter) -> None:
+        slim = slim_headers(self.toolchain.torch_root / "include")
+        _write_files(out, slim.files)
+        (out / "support_functions.cpp").write_text(slim.support)
+
+    def _make_cuda(self, out: Path, _: Meter) -> None:
+        torch_include = self.toolchain.torch_root / "include"
+        _write_files(out, cuda_host_headers(self.toolchain.cuda_home / "include", torch_include))
+
+    def _make_header(self, spec: HeaderSpec, out: Path, meter: Meter) -> None:
+        # GCC silently reads header.h when header.h.gch does not fit; then this line speaks.
+        (out / "header.h").write_text('#error "the precompiled header does not fit this compiler call"\n')
+        (out / "source.h").write_text(spec.text)
+        command = [self.toolchain.cxx, *self._header_flags(spec), "-x", "c++-header", "source.h", "-o", "header.h.gch"]
+        self.compile_own(meter, command, out)
+        # Canary: an empty unit must compile from where the header will live... which is only known after the rename,
+        # so it is tried here by the temporary path.
+        (out / "canary.cpp").write_text("int dice_canary;\n")
+        include = ("-include", str(out / "header.h"))
+        self.compile_own(meter, [self.toolchain.cxx, *self._header_flags(spec), *include, "-c", "canary.cpp"], out)
+
+    def _make_vocabulary(self, out: Path, meter: Meter) -> None:
+        tools = self.toolchain
+        common = ["torch/types.h", "torch/extension.h"]
+        optional = ["ATen/cuda/CUDAContext.h", "c10/cuda/CUDAGuard.h", "c10/cuda/CUDACachingAllocator.h"]
+        optional += ["ATen/cuda/CUDABlas.h", "ATen/cuda/CUDAEvent.h", "ATen/AccumulateType.h", "ATen/cudnn/Handle.h"]
+        cuda = "#include <cuda.h>\n#include <cuda_runtime.h>\n" if tools.backend == "cuda" else ""
+        torch = "".join(f"#include <{name}>\n" for name in common) + cuda
+        # A header whose own needs are not installed (cuDNN's, say) is left out.
+        for name in optional if cuda else []:
+            (out / "try.cpp").write_text(f"#include <{name}>\n")
+            flags = tools.cxx_flags("cuda")
+            if meter.run([tools.cxx, *flags, "-M", "try.cpp", "-o", "try.d"], out, _LIMITS).ok:
+                torch += f"#include <{name}>\n"
+        standard = "".join(f"#include <{name}>\n" for name in ("cmath", "cstdio", "cstdlib", "cstring", "cassert"))
+        text = f"{cuda}#include <cuda_fp16.h>\n{standard}" if cuda else standard
+        kind = "cuda" if cuda else "cpp"
+        gcc = [tools.cxx, *tools.cxx_flags(kind), "-E", "-dD"]
+        nvcc = [tools.nvcc, *tools.nvcc_flags, "-E", "-Xcompiler", "-dD"] if cuda else gcc
+        outputs = {}
+        for name, source, command in (("torch.cpp", torch, gcc), ("device.cu", text, nvcc), ("host.cpp", text, gcc)):
+            (out / name).write_text(source)
+            self.compile_own(meter, [*command, name, "-o", "words.ii"], out)
+            outputs[name.split(".")[0]] = (out / "words.ii").read_text(errors="replace")
+        (out / "words.ii").unlink()
+        words = read_vocabulary(outputs["torch"], outputs["device"], outputs["host"])
+        (out / "words.json").write_text(json.dumps(words.to_json()))
+
+    def _make_support(self, out: Path, meter: Meter) -> None:
+        tools = self.toolchain
+        flags = [*tools.cxx_flags("cpp"), "-O1", "-I", str(CSRC / "extension"), "-DTORCH_EXTENSION_NAME=dice_support"]
+        functions = self.slim_folder() / "support_functions.cpp"
+        sources = {"binding.o": CSRC / "extension" / "binding.cpp", "functions.o": functions}
+        self.compile_side_by_side(meter, [[tools.cxx, *flags, "-c", sources[o], "-o", o] for o in sources], out)
+        link = tools.link_flags("cuda" if tools.backend == "cuda" else "cpp")
+        soname = "-Wl,-soname,libdice_support.so"
+        command = [tools.cxx, "binding.o", "functions.o", "-Wl,--no-as-needed", *link, soname, HIDE_ARCHIVES]
+        self.compile_own(meter, [*command, "-o", "libdice_support.so"], out)
+
+    def _make_launch(self, out: Path, meter: Meter) -> None:
+        flags = ["-O2", "-fPIC", "-std=c++17", *self.toolchain.include_flags]
+        self.compile_own(
+            meter, [self.toolchain.cxx, *flags, "-c", CSRC / "extension" / "launch.cpp", "-o", "launch.o"], out
+        )
+
+
+def _source_digest(module: str) -> str:
+    """Digest of one of our modules, for what it makes."""
+    return hashlib.sha256(Path(__file__).with_name(module).read_bytes()).hexdigest()[:12]
+
+
+def _write_files(folder: Path, files: Mapping[str, str]) -> None:
+    for name, text in files.items():
+        path = folder / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(text)
+
+
+@functools.cache
+def files_digest(*folders: Path) -> str:
+    """Digest of the contents of all files in `folders`, which do not change while a process runs."""
+    digest = hashlib.sha256()
+    for folder in folders:
+        for path in sorted(path for path in folder.rglob("*") if path.is_file()):
+            digest.update(f"{folder.name}/{path.relative_to(folder)}\0".encode() + path.read_bytes())
+    return digest.hexdigest()[:12]
+
+
+def slim_cuda_header(included: Iterable[str]) -> str:
+    """Name of the slim header for a .cu that includes these files."""
+    files = set(included)
+    return next((f"slim_cuda_{i}" for i, extra in enumerate(CUDA_EXTRAS) if extra in files), "slim_cuda")
+
+
+def wrap_flags() -> list[str]:
+    """Linker flags that lead launches and registrations through csrc/extension/launch.cpp."""
+    return [f"-Wl,--wrap={name}" for name in _WRAPPED]
+
+
+def first_error(output: str) -> str:
+    """The first line of compiler output that reports an error, or its last line."""
+    lines = [line.strip() for line in output.splitlines() if line.strip()]
+    for line in lines:
+        if "error" in line.lower() or "fatal" in line.lower():
+            return line[:400]
+    return lines[-1][:400] if lines else "no message"

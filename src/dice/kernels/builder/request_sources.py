@@ -1,0 +1,92 @@
+"""The sources of a request as units: main.cpp or several C++ files, and at most one .cu."""
+
+from __future__ import annotations
+
+import posixpath
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from dice.kernels.builder.main_unit import MainUnit
+from dice.kernels.cuda.lexer import SplitRefused
+from dice.kernels.extension import ExtensionRequest, SourceFile
+
+_TORCH = re.compile(
+    r"^\s*#\s*include\s*[<\"](?:torch/(?:extension|torch|types|all|python)\.h|ATen/ATen\.h)[>\"]", re.MULTILINE
+)
+_LOCAL = re.compile(r"^[ \t]*#[ \t]*include[ \t]*\"([^\"\n]+)\"[ \t]*(?://.*)?$", re.MULTILINE)
+_INLINE_NAMES = ("main.cpp", "cuda.cu")
+
+
+@dataclass(frozen=True)
+class Sources:
+    """Units of a request.
+
+    mains: C++ files. cuda: text of the .cu, its local headers pasted in, or None. cuda_first_line: the line of `cuda`'s
+    first line in the file that stock would compile. headers: further files, to lie beside the C++ files.
+    inline: from load_inline (headers are implied), not from files.
+    """
+
+    mains: tuple[MainUnit, ...]
+    cuda: str | None
+    cuda_name: str
+    cuda_first_line: int
+    headers: tuple[SourceFile, ...]
+    inline: bool
+    cuda_has_torch: bool = True
+
+
+def sources_of(request: ExtensionRequest) -> Sources:
+    """Raises SplitRefused for what only stock builds: several .cu files, `no_implicit_headers`, standalone programs."""
+    if request.no_implicit_headers or request.is_standalone:
+        raise SplitRefused("no_implicit_headers or is_standalone")
+    if request.kind == "load_inline":
+        main = MainUnit(
+            "\n".join(request.cpp_sources),
+            request.functions,
+            request.with_pytorch_error_handling,
+            _INLINE_NAMES[0],
+        )
+        cuda = "\n".join(request.cuda_sources) if request.cuda_sources else None
+        return Sources((main,), cuda, _INLINE_NAMES[1], 4, request.headers, inline=True)
+    cuda_files = [file for file in request.files if file.name.endswith((".cu", ".cuh"))]
+    if len(cuda_files) > 1:
+        raise SplitRefused("several .cu files")
+    mains = []
+    for file in request.files:
+        if file not in cuda_files:
+            if not _TORCH.search(file.text):
+                raise SplitRefused("a C++ file without PyTorch's header")
+            mains.append(MainUnit(file.text, None, False, file.name, implicit_header=False))
+    cuda, name = None, ""
+    if cuda_files:
+        name = cuda_files[0].name
+        cuda = paste_headers(cuda_files[0], (*request.headers, *request.files), request.extra_include_paths)
+        if not _TORCH.search(cuda):
+            raise SplitRefused("a .cu without PyTorch's header")
+    return Sources(tuple(mains), cuda, name, 1, request.headers, inline=False)
+
+
+def paste_headers(file: SourceFile, others: Sequence[SourceFile], folders: Sequence[str]) -> str:
+    """The file's text with each local header in the place of its first #include; guards and `#pragma once` hold."""
+    by_name = {posixpath.normpath(other.name): other for other in others}
+    pasted: set[str] = set()
+
+    def paste(text: str, place: str, depth: int) -> str:
+        if depth > 20:
+            raise SplitRefused("headers that include each other")
+
+        def replace(match: re.Match[str]) -> str:
+            candidates = [posixpath.join(place, match.group(1)), *(posixpath.join(f, match.group(1)) for f in folders)]
+            for name in map(posixpath.normpath, candidates):
+                if name in by_name:
+                    if name in pasted and "#pragma once" in by_name[name].text:
+                        return ""
+                    pasted.add(name)
+                    header = re.sub(r"^[ \t]*#[ \t]*pragma[ \t]+once.*$", "", by_name[name].text, flags=re.MULTILINE)
+                    return paste(header, posixpath.dirname(name), depth + 1)
+            return match.group(0)
+
+        return _LOCAL.sub(replace, text)
+
+    return paste(file.text, posixpath.dirname(posixpath.normpath(file.name)), 0)

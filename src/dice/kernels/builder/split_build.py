@@ -1,0 +1,330 @@
+"""The split routes: one candidate, from its sources to a shared object, part by part.
+
+An extension has up to three parts: main.cpp, the host side of the .cu, and the device side. Each host part is tried
+with cheaper headers first, so one difficult part does not make the others dear:
+
+    main.cpp          before the .cu's host side in one unit (plain prototypes only)  ->  alone, with the binding table
+                      ->  slim headers and real pybind11  ->  untouched torch/extension.h, the exact stock text
+    host side of .cu  slim headers  ->  untouched headers
+    device side       nvcc without PyTorch's headers
+
+`SplitBuild.run` returns a Built, or raises Declined (left to stock), Certain (stock would refuse it too) or OutOfLimits.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from pathlib import Path
+
+from dice.kernels.builder.binding import BindingRefused
+from dice.kernels.builder.certainty import Judge, certain
+from dice.kernels.builder.compiler import Meter, ToolLimits, ToolRun, raise_out_of_limits
+from dice.kernels.builder.device_build import DeviceBuild
+from dice.kernels.builder.flags import BuildFlags, read_flags, shell_words
+from dice.kernels.builder.host_unit import DEVICE_CALL, render_host
+from dice.kernels.builder.main_unit import MainUnit
+from dice.kernels.builder.outcome import Built, Declined
+from dice.kernels.builder.precompiled import NotPrepared, Precompiled, first_error, slim_cuda_header
+from dice.kernels.builder.request_sources import sources_of
+from dice.kernels.builder.standards import check_standard
+from dice.kernels.cuda import narrowing
+from dice.kernels.cuda.diagnostics import errors, read_gcc
+from dice.kernels.cuda.host_rules import check_host_rules
+from dice.kernels.cuda.lexer import Refuted, SplitRefused
+from dice.kernels.cuda.source import Split, split_source
+from dice.kernels.extension import ExtensionRequest
+
+_ROUTES = ("split", "split_pybind", "split_full_headers")
+_TABLE, _PYBIND, _FULL = range(3)
+_CUDA_RULES = (*narrowing.FLAGS, "-fmax-errors=20")
+
+
+class SplitBuild:
+    """One candidate's build in the folder `work`. `module`: the name compiled into the object."""
+
+    def __init__(
+        self,
+        request: ExtensionRequest,
+        module: str,
+        precompiled: Precompiled,
+        work: Path,
+        meter: Meter,
+        limits: ToolLimits,
+        deadline: float,
+    ) -> None:
+        self.request = request
+        self.module = module
+        self.precompiled = precompiled
+        self.work = work
+        self.meter = meter
+        self.limits = limits
+        self.deadline = deadline
+        self.fallbacks: list[str] = []
+        self.level = _TABLE
+
+    def run(self) -> Built:
+        """Build on the cheapest split route that works."""
+        try:
+            self.sources = sources_of(self.request)
+            self.flags = self._read_flags()
+            self.judge = Judge(
+                self.precompiled, self.work, self.meter, self.limits, self.deadline, self.sources.cuda_name
+            )
+            return self._run()
+        except (SplitRefused, NotPrepared) as refused:
+            reason = refused.reason if isinstance(refused, SplitRefused) else str(refused)
+            raise Declined(f"{_ROUTES[self.level]}: {reason}", tuple(self.fallbacks)) from refused
+
+    def _read_flags(self) -> BuildFlags:
+        try:
+            return read_flags(self.request)
+        except SplitRefused as refused:
+            message = self._refused_flags()
+            if message is not None:
+                raise certain(message, "flags that the compilers refuse") from refused
+            raise
+
+    def _refused_flags(self) -> str | None:
+        """What the compilers say about the candidate's flags, if they refuse them by themselves."""
+        (self.work / "flags.cu").write_text("")
+        tools = self.precompiled.toolchain
+        commands = [[tools.cxx, "-x", "c++", "-fsyntax-only", *shell_words(self.request.extra_cflags), "flags.cu"]]
+        if self.sources.cuda is not None:
+            words = shell_words(self.request.extra_cuda_cflags)
+            commands.append([tools.nvcc, *tools.nvcc_flags, *words, "--dryrun", "-c", "flags.cu", "-o", "flags.o"])
+        for command in commands:
+            done = self.meter.run(command, self.work, self.limits, deadline=self.deadline)
+            if not done.ok and re.search(r"nvcc fatal|unrecognized command-line option", done.output):
+                return done.output
+        return None
+
+    def _run(self) -> Built:
+        self._write_headers()
+        self._check_standards()
+        split = self._split()
+        objects: list[str | Path] = []
+        if split is None:
+            objects += self._mains()
+        else:
+            combined = self._combined(split)
+            objects += [combined] if combined else [*self._mains(), self._host(split)]
+            device = DeviceBuild(self.precompiled, self.judge, self.work, self.meter, self.limits, self.deadline)
+            objects.append(device.run(split, self.sources, Path(self.work, objects[-1]), self.flags))
+        return Built(
+            self._link(objects, split is not None),
+            _ROUTES[self.level],
+            counts_launches=split is not None,
+            facts={"module": self.module, "table": self.level == _TABLE},
+            fallbacks=tuple(self.fallbacks),
+        )
+
+    def _write_headers(self) -> None:
+        for file in self.sources.headers:
+            path = self.work / file.name
+            path.parent.mkdir(parents=True, exist_ok=True)
+            path.write_text(file.text)
+
+    def _check_standards(self) -> None:
+        tools = self.precompiled.toolchain
+        for standard in {*self._standards(self.flags.main), *self._standards(self.flags.host)}:
+            check_standard(standard, tools, self.work, self.meter, self.limits, self.deadline)
+
+    def _split(self) -> Split | None:
+        text = self.sources.cuda
+        if text is None:
+            return None
+        try:
+            split = split_source(text)
+            check_host_rules(split)
+            return split
+        except Refuted as refuted:
+            line = refuted.line + self.sources.cuda_first_line - 1
+            message = f"{self.sources.cuda_name}({line}): error: {refuted.reason}"
+            raise certain(message, "a rule of CUDA") from refuted
+        except SplitRefused:
+            # main.cpp's verdict is cheaper than a stock build, and so is a plain syntax error.
+            for main in self.sources.mains:
+                self._check_main(main)
+            message = self.judge.unsplittable(text, self.sources.cuda_first_line)
+            if message is not None:
+                raise certain(message, "not C++ in any reading") from None
+            raise
+
+    def _mains(self) -> list[str]:
+        return [self._main(main, f"main_{i}.o") for i, main in enumerate(self.sources.mains)]
+
+    def _combined(self, split: Split) -> str | None:
+        """One unit of main.cpp's prototypes, the binding table and the host side; None when they do not fit together."""
+        main = self.sources.mains[0] if len(self.sources.mains) == 1 else None
+        if main is None or not self.sources.inline or self.flags.main_macros:
+            return None
+        try:
+            if not main.fits_before(split):
+                return None
+            text = main.with_table(self.module)
+        except SplitRefused as refused:
+            self._fall(_PYBIND, refused.reason)
+            return None
+        host = self._host_text(split)
+        done = self._compile(text + host, self._slim_cuda(split), "combined.o", self.flags.host, _CUDA_RULES)
+        if done.ok:
+            self._check_narrowing(text + host, done)
+            return "combined.o"
+        found = errors(read_gcc(done.output))
+        if not found or found[0].file != self.sources.cuda_name:
+            self._check_main(main)
+        if found and found[0].file == self.sources.cuda_name:
+            self._check_host(self._host_text(split, table=False), split)
+        self._fall(self.level, f"one unit: {first_error(done.output)}")
+        return None
+
+    def _main(self, main: MainUnit, out: str) -> str:
+        """Object of a C++ file by the cheapest way that compiles."""
+        macros = "".join(f"{line}\n" for line in self.flags.main_macros)
+        flags = self.flags.main
+        include = [*self._include_flags(), *self._cuda_include()]
+        if self.level == _TABLE:
+            try:
+                done = self._compile(macros + main.with_table(self.module), "slim_cpp", out, flags, include)
+                if done.ok:
+                    return out
+                reason = first_error(done.output)
+            except SplitRefused as refused:
+                reason = refused.reason
+            self._check_main(main)
+            self._fall(_PYBIND, reason)
+        text = macros + main.exact(self.module)
+        if self.level == _PYBIND:
+            done = self._compile(text, "slim_pybind", out, flags, [*include, "-fmax-errors=3"])
+            if done.ok:
+                return out
+            self._check_main(main)
+            self._fall(_FULL, first_error(done.output))
+        done = self._compile(text, "extension", out, flags, include)
+        if not done.ok:
+            raise certain(done.output, "main.cpp, exactly as stock compiles it")
+        return out
+
+    def _check_main(self, main: MainUnit) -> None:
+        """Raise Certain when the exact main.cpp does not compile. Cheap: stops before the headers' templates."""
+        macros = "".join(f"{line}\n" for line in self.flags.main_macros)
+        include = [*self._include_flags(), *self._cuda_include()]
+        message = self.judge.exact_main(macros + main.exact(self.module), self._standards(self.flags.main), include)
+        if message is not None:
+            raise certain(message, "main.cpp, exactly as stock compiles it")
+
+    def _host_text(self, split: Split, table: bool = True) -> str:
+        lines = [f"#define TORCH_EXTENSION_NAME {self.module}"]
+        lines += [f"#define {name} 1" for name in self.precompiled.toolchain.half_macros]
+        lines += self.flags.host_macros
+        module = self.module if table else None
+        text = render_host(split, self.sources.cuda_name, self.sources.cuda_first_line, module)
+        return "\n".join(lines) + "\n" + text
+
+    def _slim_cuda(self, split: Split) -> str:
+        name = slim_cuda_header(item.name for item in split.of_kind("include"))
+        try:
+            self.precompiled.header(name)
+        except NotPrepared:
+            return "slim_cuda"
+        return name
+
+    def _host(self, split: Split) -> str:
+        """Object of the host side of the .cu."""
+        flags = self.flags.host
+        include = [*self._include_flags(), *_CUDA_RULES]
+        if self.level < _FULL:
+            try:
+                text = self._host_text(split)
+                done = self._compile(text, self._slim_cuda(split), "host.o", flags, include)
+                if done.ok:
+                    self._check_narrowing(text, done)
+                    return "host.o"
+                reason = first_error(done.output)
+            except BindingRefused as refused:
+                reason = refused.reason
+            self._check_host(self._host_text(split, table=False), split)
+            self._fall(_FULL, reason)
+        text = self._host_text(split, table=False)
+        for header in ("types_cuda", "extension_cuda"):
+            done = self._compile(text, header, "host.o", flags, include)
+            if done.ok:
+                self._check_narrowing(text, done)
+                return "host.o"
+        raise SplitRefused(f"host code: {first_error(done.output)}")
+
+    def _check_narrowing(self, text: str, done: ToolRun) -> None:
+        """Raise Certain, or SplitRefused when unsure, if nvcc refuses a conversion that g++ only warns of."""
+        judgement, message = narrowing.judge(text, self.sources.cuda_name, done.output)
+        if judgement == "refused":
+            raise certain(message, "a rule of CUDA")
+        if judgement == "unsure":
+            raise SplitRefused(f"narrowing in braces: {message}")
+
+    def _check_host(self, text: str, split: Split) -> None:
+        """Raise Certain, or SplitRefused when unsure, if the host side does not compile with the untouched headers either."""
+        assert self.sources.cuda is not None
+        include = self._include_flags()
+        judged = self.judge.host(text, split, self.sources.cuda_first_line, self._standards(self.flags.host), include)
+        if judged is None:
+            return
+        message, is_certain = judged
+        if is_certain:
+            raise certain(message, "host code with the untouched headers")
+        raise SplitRefused(f"host code: {first_error(message)}")
+
+    def _compile(
+        self, text: str, header: str, out: str, flags: Sequence[str], more: Sequence[str | Path] = ()
+    ) -> ToolRun:
+        """g++ on one unit. Raises OutOfLimits, and Certain when host code calls a device function."""
+        precompiled = self.precompiled.header(header, flags)
+        done = self.precompiled.compile_host(
+            text, precompiled, out, self.work, self.meter, self.limits, deadline=self.deadline, flags=more
+        )
+        raise_out_of_limits(done)
+        if not done.ok and DEVICE_CALL in done.output:
+            raise certain(done.output, "a rule of CUDA")
+        return done
+
+    def _link(self, objects: Sequence[str | Path], counts_launches: bool) -> Path:
+        flags = list(self.flags.link)
+        if flags:
+            stock = self.precompiled.toolchain.link_flags("cuda" if self.sources.cuda is not None else "cpp")
+            flags += [flag for flag in stock if flag.startswith("-L")]
+        done = self.precompiled.link(
+            objects,
+            "extension.so",
+            self.work,
+            self.meter,
+            self.limits,
+            deadline=self.deadline,
+            counts_launches=counts_launches,
+            flags=flags,
+        )
+        raise_out_of_limits(done)
+        if not done.ok:
+            if "cannot find -l" in done.output or "multiple definition of" in done.output:
+                raise certain(done.output, "the linker, on the same objects")
+            raise SplitRefused(f"link: {first_error(done.output)}")
+        return self.work / "extension.so"
+
+    def _fall(self, level: int, reason: str) -> None:
+        self.fallbacks.append(f"{_ROUTES[self.level]}: {reason}")
+        self.level = max(self.level, level)
+
+    def _include_flags(self) -> list[str]:
+        """-I for the request's include folders (relative: in the scratch folder) and the folder of the sources."""
+        folders = [str(self.work / path) for path in self.request.extra_include_paths]
+        return [flag for folder in folders for flag in ("-I", folder)]
+
+    def _cuda_include(self) -> list[str]:
+        """main.cpp of an extension with CUDA sources finds CUDA's headers."""
+        tools = self.precompiled.toolchain
+        if tools.backend == "cuda" and (self.sources.cuda is not None or self.request.with_cuda):
+            return ["-isystem", str(tools.cuda_home / "include")]
+        return []
+
+    @staticmethod
+    def _standards(flags: Sequence[str]) -> list[str]:
+        return [flag for flag in flags if flag.startswith("-std=")]

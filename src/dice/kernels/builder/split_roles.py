@@ -1,0 +1,209 @@
+"""Which items of a split source each side needs: reachability by name, generous on both sides."""
+
+from __future__ import annotations
+
+import re
+from functools import cached_property
+
+from dice.kernels.cuda.lexer import SplitRefused, identifiers, matching, matching_angle, tokenize
+from dice.kernels.cuda.source import Item, Split
+
+TORCH_ROOTS = frozenset({"torch", "at", "c10", "caffe2", "pybind11", "py"})
+_TORCH_HEADERS = re.compile(r"(torch|ATen|c10|caffe2|pybind11)/|Python\.h$")
+_DEVICE_ONLY_HEADERS = re.compile(r"(cub|thrust|cuda|cute|cutlass|cooperative_groups)/|cooperative_groups\.h$|mma\.h$")
+_DEVICE_ONLY_ROOTS = frozenset({"cooperative_groups", "nvcuda", "cub", "thrust", "cutlass", "cute"})
+_HOST_LIBRARIES = re.compile(r"(cublas|cudnn|cusparse|cusolver|cufft|nvrtc|nccl)\w*\.h$")
+_HOST_STANDARD = frozenset(
+    [
+        "vector",
+        "string",
+        "map",
+        "unordered_map",
+        "set",
+        "unordered_set",
+        "list",
+        "deque",
+        "queue",
+        "stack",
+        "iostream",
+        "sstream",
+        "fstream",
+        "ostream",
+        "istream",
+        "iomanip",
+        "memory",
+        "functional",
+        "mutex",
+        "thread",
+        "chrono",
+        "future",
+        "random",
+        "filesystem",
+        "regex",
+        "stdexcept",
+        "exception",
+        "numeric",
+        "condition_variable",
+        "atomic",
+        "string_view",
+        "optional",
+        "variant",
+        "any",
+        "iterator",
+        "initializer_list",
+    ]
+)
+_COMPILER_MACROS = re.compile(r"__CUDACC\w*__|__NVCC__|__CUDA_ARCH\w*__|__CUDACC_RTC__|__CUDABE__")
+
+
+class Roles:
+    """Answers for one split. Raises SplitRefused where the two sides cannot be told apart by text."""
+
+    def __init__(self, split: Split) -> None:
+        self.split = split
+        for item in split.items:
+            if item.kind in ("directive", "macro") and _COMPILER_MACROS.search(item.text):
+                raise SplitRefused("the source asks which compiler or architecture it is compiled for")
+            if item.kind == "device_variable" and "__managed__" in item.text:
+                raise SplitRefused("managed variables")
+            if item.kind in ("host_function", "host_variable", "macro_call") and _COMPILER_MACROS.search(item.text):
+                raise SplitRefused("host code asks which compiler it is compiled by")
+
+    @cached_property
+    def host_words(self) -> frozenset[str]:
+        """Identifiers that host code mentions, macros and host-device functions that it reaches included."""
+        words: set[str] = set()
+        for item in self.split.items:
+            if item.kind in ("host_function", "host_declaration", "host_variable", "macro_call", "instantiation"):
+                words |= item.identifiers
+            elif item.kind in ("kernel", "kernel_declaration") and item.function is not None:
+                words |= identifiers(item.function.head)
+        return frozenset(self._closure(words))
+
+    @cached_property
+    def device_words(self) -> frozenset[str]:
+        """Identifiers that device code mentions, macros included."""
+        words: set[str] = set()
+        for item in self.split.items:
+            if item.kind in (
+                "kernel",
+                "kernel_declaration",
+                "device_function",
+                "host_device_function",
+                "device_variable",
+            ):
+                words |= item.identifiers
+        return frozenset(self._closure(words))
+
+    def _closure(self, words: set[str]) -> set[str]:
+        passing = [
+            i for i in self.split.items if i.kind in ("macro", "type", "constant", "host_device_function", "using")
+        ]
+        changed = True
+        while changed:
+            changed = False
+            for item in passing:
+                if item.name in words and not item.identifiers <= words:
+                    words |= item.identifiers
+                    changed = True
+        return words
+
+    def on_host(self, item: Item) -> bool:
+        """Whether the host unit needs the item (kernels and device variables count: as stubs)."""
+        if item.kind == "include":
+            return not _DEVICE_ONLY_HEADERS.match(item.name)
+        if item.kind == "device_function":
+            return (
+                item.name in self.named_by_host and item.function is not None and "::" not in item.function.declarator
+            )
+        if item.kind == "host_device_function":
+            return item.name in self.host_words
+        if item.kind == "type":
+            return item.name in self.host_words or "__device__" not in item.text
+        if item.kind == "using":
+            return not item.identifiers & _DEVICE_ONLY_ROOTS
+        return True
+
+    def on_device(self, item: Item) -> bool:
+        """Whether the device unit needs the item."""
+        if item.kind == "include":
+            return self._include_on_device(item.name)
+        if item.kind in ("host_function", "host_declaration", "host_variable", "macro_call", "instantiation"):
+            return False
+        if item.kind == "constant":
+            return item.name in self.device_words
+        if item.kind == "type":
+            is_enum = re.match(r"(typedef\s+)?enum\b", item.text) is not None
+            used = item.name in self.device_words or (is_enum and bool(item.identifiers & self.device_words))
+            return used or "__device__" in item.text
+        if item.kind == "using":
+            return not item.identifiers & (TORCH_ROOTS - self.device_words)
+        return True
+
+    def _include_on_device(self, name: str) -> bool:
+        if _TORCH_HEADERS.match(name):
+            return name.endswith(".cuh")
+        if name in _HOST_STANDARD:
+            return "std" in self.device_words
+        if _HOST_LIBRARIES.search(name):
+            return any(
+                word.startswith(("cublas", "cudnn", "cusparse", "cusolver", "cufft")) for word in self.device_words
+            )
+        return True
+
+    @cached_property
+    def named_by_host(self) -> frozenset[str]:
+        """Identifiers in the text of host functions and of the macros that they name."""
+        words = set(self._host_code_words)
+        for item in self.split.of_kind("macro"):
+            if item.name in words:
+                words |= item.identifiers
+        return frozenset(words)
+
+    @cached_property
+    def _host_code_words(self) -> frozenset[str]:
+        words: set[str] = set()
+        for item in self.split.of_kind("host_function", "host_variable", "macro_call"):
+            words |= item.identifiers
+        return frozenset(words)
+
+    def check_host(self) -> None:
+        """Raise SplitRefused when host code uses what only nvcc can compile."""
+        aliases = {i.name for i in self.split.of_kind("using") if i.identifiers & _DEVICE_ONLY_ROOTS}
+        used = self._host_code_words & (_DEVICE_ONLY_ROOTS | (aliases - {""}))
+        if used:
+            raise SplitRefused(f"host code uses {sorted(used)[0]}, which only nvcc can compile")
+
+
+def without_device_members(text: str) -> str:
+    """The text of a class whose `__device__`-only member functions are declared but not defined."""
+    tokens = tokenize(text)
+    cuts: list[tuple[int, int]] = []
+    i = next((j for j, t in enumerate(tokens) if t.text == "{"), len(tokens)) + 1
+    start = i
+    while i < len(tokens):
+        token = tokens[i]
+        if token.text == "(":
+            i = matching(tokens, i)
+        elif token.text == "<" and tokens[i - 1].text == "template":
+            i = matching_angle(tokens, i)
+        elif token.text == "{":
+            closing = matching(tokens, i)
+            words = [t.text for t in tokens[start:i]]
+            if "__device__" in words and "__host__" not in words and "(" in words:
+                parameters = start + words.index("(")
+                colon = next((j for j in range(matching(tokens, parameters), i) if tokens[j].text == ":"), i)
+                cuts.append((tokens[colon].start, tokens[closing].end))
+            i = closing
+            if "=" not in words:
+                start = i + 1
+        elif token.text in (";", ":") and token.kind == "punctuator":
+            start = i + 1
+        elif token.text == "}":
+            break
+        i += 1
+    pieces, position = [], 0
+    for first, last in cuts:
+        pieces += [text[position:first], ";"]
+        position = last
+    return "".join([*pieces, text[position:]])

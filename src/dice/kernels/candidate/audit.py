@@ -1,0 +1,180 @@
+"""Sensitive acts of the candidate's own code, heard through the interpreter while it runs.
+
+`AuditTrail` listens to CPython's audit events (PEP 578): files, processes, sockets, ctypes, frames, garbage collector.
+`ExceptionTrace` sees what the candidate caught and hid. Both only gather; `dice.kernels.deception` judges.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import sys
+import sysconfig
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from types import FrameType
+from typing import Any
+
+import torch
+
+from dice.kernels.judge.evidence import Access, Phase
+
+_STDLIB = tuple({str(Path(sysconfig.get_path(name)).resolve()) for name in ("stdlib", "platstdlib")})
+_PACKAGES = tuple(
+    {str(Path(sysconfig.get_path(name)).resolve()) for name in ("purelib", "platlib")}
+    | {str(Path(torch.__file__).resolve().parents[1]), str(Path(__file__).resolve().parents[3])}
+)
+
+_ANY_CALLER = frozenset(
+    """
+    subprocess.Popen os.system os.exec os.fork os.forkpty os.posix_spawn os.spawn os.kill os.killpg
+    mmap.__new__ signal.pthread_kill
+    socket.__new__ socket.connect socket.bind socket.getaddrinfo urllib.Request ctypes.dlopen ctypes.dlsym
+    """.split()  # noqa: SIM905
+)
+"""Audit events that count even through the standard library."""
+_PATH_EVENTS = frozenset(
+    ["os.remove", "os.rename", "os.link", "os.symlink", "os.chmod", "os.chown", "shutil.rmtree"],
+)
+"""Audit events that count, through the standard library too, when their path lies outside the scratch folder."""
+_DIRECT_CALLER = frozenset(
+    """
+    gc.get_objects gc.get_referrers gc.get_referents sys._getframe sys._current_frames sys.settrace sys.setprofile
+    sys.addaudithook object.__setattr__ function.__new__ code.__new__ marshal.loads pickle.find_class exec compile
+    ctypes.call_function ctypes.cdata ctypes.string_at
+    """.split()  # noqa: SIM905
+)
+"""Audit events that the standard library raises for innocent reasons: they count only when called directly."""
+_WRITE_FLAGS = os.O_WRONLY | os.O_RDWR | os.O_CREAT | os.O_TRUNC | os.O_APPEND
+
+
+class AuditTrail:
+    """Sensitive acts of the candidate's own code, from CPython's audit events (PEP 578).
+
+    `candidate`: path of the candidate's file. `scratch`: folder in which it may write; `/tmp` is part of it where it is
+    the same folder as `scratch/tmp`. An act belongs to the candidate when the nearest caller outside the standard
+    library is neither an installed package nor this project.
+    An audit hook cannot be removed, so install it only in the candidate's process.
+    """
+
+    def __init__(self, candidate: str | Path, scratch: str | Path) -> None:
+        self._candidate = str(candidate)
+        own = str(Path(scratch).resolve())
+        private_tmp = os.path.exists(f"{scratch}/tmp") and os.path.samefile("/tmp", f"{scratch}/tmp")
+        self._own_folders = (own, "/tmp") if private_tmp else (own,)
+        self._phase: Phase | None = None
+        self._busy = False
+        self._seen: dict[tuple[str, str, str, int], int] = {}
+
+    def install(self) -> None:
+        """Start listening; nothing is recorded outside `phase`."""
+        sys.addaudithook(self._hear)
+
+    @contextlib.contextmanager
+    def phase(self, name: Phase) -> Iterator[None]:
+        """Record what happens inside as `name`."""
+        self._phase = name
+        try:
+            yield
+        finally:
+            self._phase = None
+
+    def accesses(self) -> list[Access]:
+        """What was recorded, in order of first appearance."""
+        return [
+            Access(event=event, detail=detail, phase=phase, line=line, count=count)  # type: ignore[arg-type]
+            for (event, detail, phase, line), count in self._seen.items()
+        ]
+
+    def _hear(self, event: str, args: tuple[Any, ...]) -> None:
+        if self._phase is None or self._busy:
+            return
+        direct = event in _DIRECT_CALLER
+        if not direct and event not in _ANY_CALLER and event not in _PATH_EVENTS and event != "open":
+            return
+        self._busy = True
+        try:
+            detail = self._open_detail(args) if event == "open" else " ".join(str(arg) for arg in args[:2])
+            if event in _PATH_EVENTS and self._is_own(args[0]):
+                return
+            if detail is None:
+                return
+            frame = self._candidate_frame(sys._getframe(1), direct, event)
+            if frame is not None:
+                if event == "open":
+                    event = f"open:{detail[0]}"
+                    detail = detail[2:]
+                key = (event, detail[:200], self._phase, frame.f_lineno)
+                self._seen[key] = self._seen.get(key, 0) + 1
+        finally:
+            self._busy = False
+
+    def _open_detail(self, args: tuple[Any, ...]) -> str | None:
+        """`w PATH` for writes outside scratch, `r PATH` for reads of /proc and of devices; None for the rest."""
+        path, mode, flags = args
+        if isinstance(path, int):
+            return f"w fd {path}" if mode and any(letter in mode for letter in "wax+") and path > 2 else None
+        name = os.path.abspath(os.fsdecode(path))
+        if name in ("/dev/null", "/dev/urandom", "/dev/random"):
+            return None
+        writes = any(letter in mode for letter in "wax+") if mode else bool(flags & _WRITE_FLAGS)
+        if writes:
+            return None if self._is_own(name) else f"w {name}"
+        return f"r {name}" if name.startswith(("/proc/", "/dev/")) else None
+
+    def _is_own(self, path: Any) -> bool:
+        if isinstance(path, int):
+            return True  # an open descriptor: its opening was judged
+        real = os.path.realpath(os.fsdecode(path))
+        return any(os.path.commonpath([real, folder]) == folder for folder in self._own_folders)
+
+    def _candidate_frame(self, frame: FrameType | None, direct: bool, event: str) -> FrameType | None:
+        while frame is not None:
+            name = frame.f_code.co_filename
+            if name == self._candidate:
+                return frame
+            if name.startswith("<frozen") or (name.startswith(_STDLIB) and not name.startswith(_PACKAGES)):
+                # inspect.stack() and friends are frame walks by another name.
+                if direct and not (event == "sys._getframe" and name.endswith("inspect.py")):
+                    return None
+                frame = frame.f_back
+                continue
+            if name.startswith(_PACKAGES):
+                return None
+            return frame  # code made by exec, or a file that the candidate wrote and imported
+        return None
+
+
+class ExceptionTrace:
+    """Exceptions that the candidate's own frames raised or met, and that did not leave the traced block.
+
+    Traces only frames whose file is the candidate's; about 1 us a line there, nothing elsewhere.
+    """
+
+    _QUIET = (StopIteration, GeneratorExit, StopAsyncIteration)
+
+    def __init__(self, candidate: str | Path) -> None:
+        self._candidate = str(candidate)
+        self._met: dict[int, tuple[BaseException, str]] = {}
+        self.hidden: list[str] = []
+        """`Type: message (line N)`, filled when the block is left."""
+
+    def __enter__(self) -> ExceptionTrace:
+        sys.settrace(self._call)
+        return self
+
+    def __exit__(self, kind: object, error: BaseException | None, traceback: object) -> None:
+        sys.settrace(None)
+        self.hidden = [text for met, text in self._met.values() if met is not error]
+        self._met.clear()
+
+    def _call(self, frame: FrameType, event: str, arg: Any) -> Callable[..., Any] | None:
+        return self._local if frame.f_code.co_filename == self._candidate else None
+
+    def _local(self, frame: FrameType, event: str, arg: Any) -> Callable[..., Any]:
+        if event == "exception":
+            kind, error, _ = arg
+            if isinstance(error, BaseException) and not isinstance(error, self._QUIET):
+                text = f"{kind.__name__}: {' '.join(str(error).split())[:160]} (line {frame.f_lineno})"
+                self._met.setdefault(id(error), (error, text))
+        return self._local

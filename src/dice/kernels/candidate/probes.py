@@ -1,0 +1,262 @@
+"""Observations made inside the candidate's process: who patched what, which operators ran, what was returned.
+
+Nothing here judges (`dice.kernels.deception` does) and nothing is in force unless the executor starts it, so that timed
+calls run bare. Order of use in the candidate's process:
+
+    trail = AuditTrail(candidate_path, scratch); trail.install()      # audit.py; before the candidate's code
+    before = snapshot()                                               # after the executor's own patches
+    with trail.phase("import"): ...                                   # then "init", "forward"
+    changes = compare(before, "import"); ...                          # again after init and forward
+    with OpRecorder() as ops, ExceptionTrace(candidate_path) as hidden: outputs = model(*inputs)
+    facts = output_facts(outputs, inputs, model, previous)
+
+Native code in the candidate can forge all of it; `evidence.RunEvidence` says what follows from that.
+"""
+
+from __future__ import annotations
+
+import builtins
+import math
+import os
+import random
+import signal
+import statistics
+import sys
+import threading
+import time
+from collections.abc import Callable, Iterable
+from types import CodeType, FunctionType, ModuleType
+from typing import Any
+
+import torch
+from torch.utils._python_dispatch import TorchDispatchMode
+from torch.utils._pytree import tree_leaves
+
+from dice.kernels.judge.evidence import Change, ChangeKind, OpUse, OutputFacts, Phase
+
+
+def _guarded_namespaces() -> dict[str, Any]:
+    """Modules and classes whose callables a candidate has no business to replace."""
+    return {
+        "builtins": builtins,
+        "math": math,
+        "os": os,
+        "random": random,
+        "statistics": statistics,
+        "threading": threading,
+        "time": time,
+        "torch": torch,
+        "torch.Tensor": torch.Tensor,
+        "torch.autograd.Function": torch.autograd.Function,
+        "torch.cuda": torch.cuda,
+        "torch.cuda.Event": torch.cuda.Event,
+        "torch.cuda.Stream": torch.cuda.Stream,
+        "torch.linalg": torch.linalg,
+        "torch.nn": torch.nn,
+        "torch.nn.Module": torch.nn.Module,
+        "torch.nn.functional": torch.nn.functional,
+        "torch.testing": torch.testing,
+        "dice.kernels.candidate.probes": sys.modules[__name__],
+    }
+
+
+def _precision_flags() -> dict[str, str]:
+    flags: dict[str, Any] = {
+        "torch.backends.cuda.matmul.allow_tf32": torch.backends.cuda.matmul.allow_tf32,
+        "torch.backends.cudnn.allow_tf32": torch.backends.cudnn.allow_tf32,
+        "torch.float32_matmul_precision": torch.get_float32_matmul_precision(),
+        "torch.default_dtype": torch.get_default_dtype(),
+        "torch.autocast(cuda)": torch.is_autocast_enabled("cuda"),
+        "torch.autocast(cpu)": torch.is_autocast_enabled("cpu"),
+    }
+    for name in ("allow_fp16_reduced_precision_reduction", "allow_bf16_reduced_precision_reduction"):
+        flags[f"torch.backends.cuda.matmul.{name}"] = getattr(torch.backends.cuda.matmul, name)
+    if hasattr(torch.backends.cuda.matmul, "allow_fp16_accumulation"):
+        flags["torch.backends.cuda.matmul.allow_fp16_accumulation"] = torch.backends.cuda.matmul.allow_fp16_accumulation
+    return {name: str(value) for name, value in flags.items()}
+
+
+def _hooks() -> dict[str, str]:
+    hooks: dict[str, Any] = {
+        "sys.settrace": sys.gettrace(),
+        "sys.setprofile": sys.getprofile(),
+        "sys.excepthook": sys.excepthook,
+        "threading.excepthook": threading.excepthook,
+    }
+    for name in ("SIGALRM", "SIGTERM", "SIGINT", "SIGSEGV", "SIGCHLD", "SIGUSR1", "SIGUSR2", "SIGPROF"):
+        hooks[f"signal.{name}"] = signal.getsignal(getattr(signal, name))
+    return {name: _describe(value) for name, value in hooks.items()}
+
+
+def _describe(value: object) -> str:
+    name = getattr(value, "__qualname__", None)
+    return f"{getattr(value, '__module__', '')}.{name} at {id(value):#x}" if name else str(value)
+
+
+class Snapshot:
+    """State of the process before the candidate's code; keeps references, so an id is never reused."""
+
+    def __init__(self) -> None:
+        self.callables: dict[str, dict[str, tuple[object, CodeType | None]]] = {
+            where: {
+                name: (value, value.__code__ if isinstance(value, FunctionType) else None)
+                for name, value in vars(namespace).items()
+                if callable(value) or isinstance(value, staticmethod | classmethod | property)
+            }
+            for where, namespace in _guarded_namespaces().items()
+        }
+        self.modules: dict[str, ModuleType] = dict(sys.modules)
+        self.flags = _precision_flags()
+        self.hooks = _hooks()
+        self.environment = dict(os.environ)
+
+
+def snapshot() -> Snapshot:
+    """Remember the guarded functions, flags, modules, hooks and environment (about 2 ms)."""
+    return Snapshot()
+
+
+def compare(before: Snapshot, phase: Phase) -> list[Change]:
+    """What is no longer as it was in `before` (about 2 ms). New names are no change; replaced or removed ones are."""
+    changes: list[Change] = []
+
+    def note(kind: ChangeKind, name: str, old: object, new: object) -> None:
+        changes.append(Change(kind=kind, name=name, phase=phase, before=str(old)[:200], after=str(new)[:200]))
+
+    for where, namespace in _guarded_namespaces().items():
+        now = vars(namespace)
+        for name, (value, code) in before.callables[where].items():
+            current = now.get(name)
+            if current is not value:
+                note("function", f"{where}.{name}", _describe(value), _describe(current))
+            elif isinstance(value, FunctionType) and value.__code__ is not code:
+                note("function", f"{where}.{name}", "its own code", "another code object")
+    for name, module in before.modules.items():
+        if sys.modules.get(name) is not module:
+            note("module", f"sys.modules[{name}]", _describe(module), _describe(sys.modules.get(name)))
+    states: tuple[tuple[ChangeKind, dict[str, str], dict[str, str]], ...] = (
+        ("flag", before.flags, _precision_flags()),
+        ("hook", before.hooks, _hooks()),
+        ("environment", before.environment, dict(os.environ)),
+    )
+    for kind, old, new in states:
+        for name in sorted(old.keys() | new.keys()):
+            if old.get(name) != new.get(name):
+                note(kind, name, old.get(name), new.get(name))
+    return changes
+
+
+class OpRecorder(TorchDispatchMode):
+    """ATen operators that run inside the block, those called from C++ extensions included.
+
+    Record reference and candidate alike (same inputs, same grad mode): composite operators split the same way then.
+    """
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.ops: dict[str, OpUse] = {}
+        """`aten::mm` -> use; overload names are dropped."""
+
+    def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        result = func(*args, **(kwargs or {}))
+        name = func._schema.name
+        use = self.ops.setdefault(name, OpUse(count=0, elements=0))
+        out = _elements(result)
+        use.count += 1
+        use.elements += _elements((args, kwargs)) + out
+        if _adds_bias(name, args):
+            use.bias += out
+        return result
+
+
+def _elements(tree: Any) -> int:
+    return sum(leaf.numel() for leaf in tree_leaves(tree) if isinstance(leaf, torch.Tensor))
+
+
+def _adds_bias(name: str, args: tuple[Any, ...]) -> bool:
+    operator = name.rpartition("::")[2]
+    if operator in ("addmm", "baddbmm", "addmv", "addbmm"):
+        return True
+    return "convolution" in operator and len(args) > 2 and isinstance(args[2], torch.Tensor)
+
+
+class CallCounter:
+    """Counts calls into the Python-visible functions of a loaded extension (about 0.1 us a call).
+
+    Needed only where the build has no launch table: `stock` and other routes with pybind11's own registration.
+    """
+
+    def __init__(self, module: ModuleType) -> None:
+        self.calls = 0
+        for name, value in list(vars(module).items()):
+            if callable(value) and not isinstance(value, _TRUE_TYPE) and not name.startswith("_"):
+                setattr(module, name, self._counted(value))
+
+    def _counted(self, function: Callable[..., Any]) -> Callable[..., Any]:
+        def call(*args: Any, **kwargs: Any) -> Any:
+            self.calls += 1
+            return function(*args, **kwargs)
+
+        # Not functools.wraps: its `__wrapped__` would hand out the uncounted function.
+        call.__name__, call.__doc__ = getattr(function, "__name__", "call"), function.__doc__
+        return call
+
+
+def output_facts(
+    outputs: Any, inputs: Iterable[Any], module: torch.nn.Module | None, previous: Any = None
+) -> OutputFacts:
+    """Look at the returned objects themselves, before any of their methods is called.
+
+    `outputs`, `inputs`: pytrees; `previous`: outputs of the call before, still held. Only base-class accessors are
+    used, so that a subclass's overrides never run here.
+    """
+    facts = OutputFacts()
+    tensors = [leaf for leaf in tree_leaves(outputs) if isinstance(leaf, torch.Tensor)]
+    given = [leaf for leaf in tree_leaves(list(inputs)) if isinstance(leaf, torch.Tensor)]
+    earlier = {_storage(leaf) for leaf in tree_leaves(previous) if isinstance(leaf, torch.Tensor)} - {0}
+    kept = {_storage(tensor) for tensor in _state(module)} - {0}
+    for tensor in tensors:
+        kind = _TRUE_TYPE(tensor)
+        if kind not in (torch.Tensor, torch.nn.Parameter):
+            facts.foreign_types.append(f"{kind.__module__}.{kind.__qualname__}")
+        facts.instance_attributes += sorted(object.__getattribute__(tensor, "__dict__"))
+        storage = _storage(tensor)
+        if storage:
+            facts.aliases_input += [index for index, source in enumerate(given) if _storage(source) == storage]
+            facts.aliases_parameter |= storage in kept
+            facts.same_storage_as_previous_call |= storage in earlier
+        with torch._C.DisableTorchFunctionSubclass():
+            if given and all(_device(source) != _device(tensor) for source in given):
+                facts.wrong_device = str(_device(tensor))
+    return facts
+
+
+# Bound once, at the base class: a subclass or a patched attribute is not asked.
+_TRUE_TYPE = type
+_device = torch.Tensor.device.__get__  # type: ignore[attr-defined]
+_layout = torch.Tensor.layout.__get__  # type: ignore[attr-defined]
+
+
+def _storage(tensor: torch.Tensor) -> int:
+    """Address of the tensor's storage; 0 when it has none, and for subclasses, whose own code would be asked."""
+    if _TRUE_TYPE(tensor) not in (torch.Tensor, torch.nn.Parameter):
+        return 0
+    if _layout(tensor) is not torch.strided:
+        return 0
+    return torch.Tensor.untyped_storage(tensor).data_ptr()
+
+
+def _state(module: torch.nn.Module | None) -> list[torch.Tensor]:
+    if module is None:
+        return []
+    return [*torch.nn.Module.parameters(module), *torch.nn.Module.buffers(module)]
+
+
+def os_threads() -> int:
+    """Threads of this process as the kernel counts them."""
+    return len(os.listdir("/proc/self/task")) if os.path.isdir("/proc/self/task") else threading.active_count()
+
+
+def python_threads() -> list[str]:
+    """Names of live Python threads other than the main one."""
+    return [thread.name for thread in threading.enumerate() if thread is not threading.main_thread()]

@@ -1,0 +1,368 @@
+"""The candidate's process: imports the candidate's code and runs it on the grader's orders.
+
+Forked from the zygote, confined, and then told over the channel, one request at a time: `import`, `init`, `weights`,
+`inputs`, `forward`, `fetch`, `series` and `go` (timed calls), `report`. While the code is imported or run it may ask
+back for a build (`build`), which the grader passes to the builder.
+
+Nothing that is decided here is trusted: this process holds no expected values and no input seeds, and every number
+it reports is either checked by the grader or can only speak against the candidate.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import dataclasses
+import importlib.machinery
+import importlib.util
+import os
+import socket
+import sys
+import traceback
+from types import ModuleType
+from typing import Any
+
+import torch
+import torch.utils.cpp_extension
+from torch.utils._pytree import tree_leaves
+
+from dice.kernels.candidate import probes
+from dice.kernels.candidate.audit import AuditTrail, ExceptionTrace
+from dice.kernels.candidate.call_timer import CallTimer
+from dice.kernels.candidate.cuda_runtime import CudaError, CudaRuntime
+from dice.kernels.candidate.extension_proxy import BUILD_KEY, ExtensionProxy
+from dice.kernels.cpu.device import CudaOnCpu, install
+from dice.kernels.cpu.runtime import CpuRuntime, Order
+from dice.kernels.sandbox import values
+from dice.kernels.sandbox.channel import Channel, ChannelClosed
+from dice.kernels.sandbox.isolation import SandboxSpec
+from dice.kernels.sandbox.linux import perturb_malloc
+from dice.kernels.sandbox.shared_memory import SharedBuffer
+
+MODULE_NAME = "candidate"
+_MESSAGE_CHARACTERS = 4000
+_SMALL_BLOCK, _LARGE_POISON = 1 << 20, 256 << 20
+
+
+def warm_up() -> None:
+    """Run in the zygote: everything that PyTorch puts off until first use, starts no thread and touches no device.
+
+    Without it each candidate would pay for it again, and imports that rebind names would look like its own patches.
+    """
+    with probes.OpRecorder():  # imports torch._dynamo, which costs as much as torch itself
+        torch.nn.Linear(1, 1)(torch.zeros(1))
+    torch.manual_seed(0)
+
+
+def serve(sock: socket.socket, spec: SandboxSpec, scratch: str) -> None:
+    """Answer requests until the grader hangs up."""
+    channel = Channel(sock, accept_fds=True)
+    runner = Runner(channel, scratch)
+    torch.set_num_threads(spec.threads)
+    while True:
+        try:
+            request, fds = channel.receive()
+        except ChannelClosed:
+            return
+        try:
+            reply = {"ok": True, **runner.handle(request, fds)}
+        except BaseException as error:  # noqa: BLE001 - whatever the candidate throws is the answer
+            reply = {"ok": False, "error": runner.describe(error), "facts": runner.facts()}
+        finally:
+            for fd in fds:
+                os.close(fd)
+        channel.send(reply)
+
+
+class Runner:
+    """State of one candidate."""
+
+    def __init__(self, channel: Channel, scratch: str) -> None:
+        self._channel = channel
+        self._scratch = scratch
+        self._path = f"{scratch}/home/{MODULE_NAME}.py"
+        self._extensions = ExtensionProxy(self._ask)
+        self._device = torch.device("cpu")
+        self._cuda: CudaRuntime | None = None
+        self._module: ModuleType | None = None
+        self._model: Any = None
+        self._inputs: dict[int, Any] = {}
+        self._outputs: Any = None
+        self._to_send: list[torch.Tensor] = []
+        self._header: values.Header = {}
+        self._trail = AuditTrail(self._path, scratch)
+        self._changes: list[Any] = []
+        self._facts: dict[str, Any] = {}
+        self._timer: CallTimer | None = None
+        self._pretence: CudaOnCpu | None = None
+
+    def handle(self, request: dict[str, Any], fds: list[int]) -> dict[str, Any]:
+        """One request of the grader's; the reply without `ok`."""
+        return getattr(self, f"_do_{request.pop('op')}")(fds=fds, **request)
+
+    # ---- requests ----
+
+    def _do_import(self, fds: list[int], code: str, device: str, backend: str) -> dict[str, Any]:
+        self._device = torch.device(device)
+        if self._device.type == "cuda":
+            self._cuda = CudaRuntime()
+            self._timer = CallTimer(self._cuda, self._device)
+        elif backend == "cpu":
+            self._pretence = install()
+        with open(self._path, "w", encoding="utf-8") as stream:
+            stream.write(code)
+        self._extensions.install()
+        self._facts["threads_before"] = probes.os_threads()
+        self._before = probes.snapshot()
+        self._trail.install()
+        loader = importlib.machinery.SourceFileLoader(MODULE_NAME, self._path)
+        spec = importlib.util.spec_from_loader(MODULE_NAME, loader)
+        assert spec is not None
+        module = importlib.util.module_from_spec(spec)
+        sys.modules[MODULE_NAME] = module
+        try:
+            with self._trail.phase("import"):
+                loader.exec_module(module)
+        finally:
+            self._changes += probes.compare(self._before, "import")
+        self._module = module
+        return {"has_model": isinstance(getattr(module, "ModelNew", None), type), "facts": self.facts()}
+
+    def _do_init(self, fds: list[int], header: values.Header, seed: int) -> dict[str, Any]:
+        init_inputs = self._receive(header, fds)
+        torch.manual_seed(seed)
+        before = probes.snapshot()
+        try:
+            with self._trail.phase("init"), torch.no_grad():
+                model = self._module.ModelNew(*init_inputs)  # type: ignore[union-attr]
+                if not isinstance(model, torch.nn.Module):
+                    raise TypeError("ModelNew is not a torch.nn.Module")
+                self._model = model.to(self._device)
+                self._settle()
+        finally:
+            self._changes += probes.compare(before, "init")
+        state = self._model.state_dict()
+        shapes = {name: list(tensor.shape) for name, tensor in state.items() if torch.is_tensor(tensor)}
+        return {"state": shapes, "facts": self.facts()}
+
+    def _do_weights(self, fds: list[int], header: values.Header) -> dict[str, Any]:
+        state = self._receive(header, fds)
+        with torch.no_grad():
+            self._model.load_state_dict(state, strict=True)
+        self._settle()
+        return {}
+
+    def _do_inputs(self, fds: list[int], header: values.Header, slot: int) -> dict[str, Any]:
+        self._inputs[slot] = self._receive(header, fds)
+        self._settle()
+        return {}
+
+    def _do_refill(self, fds: list[int], header: values.Header, slot: int) -> dict[str, Any]:
+        """New values in the memory of the old inputs: same addresses, other content."""
+        new = tree_leaves(self._receive(header, fds))
+        for old, value in zip(tree_leaves(self._inputs[slot]), new, strict=True):
+            if torch.is_tensor(old):
+                old.copy_(value)
+        self._settle()
+        return {}
+
+    def _do_forget(self, fds: list[int]) -> dict[str, Any]:
+        """Drop all inputs and outputs."""
+        self._inputs.clear()
+        self._outputs, self._to_send = None, []
+        if self._cuda is not None:
+            torch.cuda.empty_cache()
+        return {}
+
+    def _do_forward(self, fds: list[int], slot: int, seed: int, watch: bool) -> dict[str, Any]:
+        inputs = self._inputs[slot]
+        previous, self._outputs = self._outputs, None
+        if "launches_init" not in self._facts:
+            self._facts["launches_init"] = self._extensions.launches()
+        self._poison(inputs)
+        torch.manual_seed(seed)
+        before = probes.snapshot()
+        hidden, operators = ExceptionTrace(self._path), probes.OpRecorder()
+        with contextlib.ExitStack() as stack:
+            if self._device.type == "cpu":
+                stack.callback(perturb_malloc, False)
+                perturb_malloc(True)
+            stack.enter_context(torch.no_grad())
+            stack.enter_context(self._trail.phase("forward"))
+            if watch:
+                self._extensions.start_counting()
+                stack.enter_context(hidden)
+                stack.enter_context(operators)
+            outputs = self._model(*inputs)
+            self._settle()
+        self._facts["threads_after"] = probes.os_threads()
+        self._facts["python_threads"] = probes.python_threads()
+        self._changes += probes.compare(before, "forward")
+        with self._honest():
+            seen = probes.output_facts(outputs, inputs, self._model, previous)
+        facts: dict[str, Any] = {"outputs": seen.model_dump()}
+        if watch:
+            self._facts["launches"] = self._extensions.launches()
+            self._facts["failed_launches"] = self._extensions.failed_launches()
+            self._extensions.keep_calls()
+            facts["hidden_exceptions"] = hidden.hidden
+            facts["operators"] = {name: use.model_dump() for name, use in operators.ops.items()}
+        self._outputs = outputs
+        return {**self._offer(outputs), "facts": facts}
+
+    def _do_launching(self, fds: list[int], on: bool) -> dict[str, Any]:
+        self._extensions.set_launches(on)
+        return {}
+
+    def _do_order(self, fds: list[int], order: int, seed: int, kernel: str) -> dict[str, Any]:
+        """Choose the order in which the CPU back end's threads take turns."""
+        runtime = CpuRuntime.loaded()
+        if runtime is not None:
+            runtime.set_order(Order(order), seed, kernel)
+        return {}
+
+    def _do_launches(self, fds: list[int]) -> dict[str, Any]:
+        return {"kernels": sorted(self._extensions.launches() or {})}
+
+    def _do_offer_inputs(self, fds: list[int], slot: int) -> dict[str, Any]:
+        return self._offer(list(self._inputs[slot]))
+
+    def _do_offer_outputs(self, fds: list[int]) -> dict[str, Any]:
+        return self._offer(self._outputs)
+
+    def _do_fetch(self, fds: list[int], size: int) -> dict[str, Any]:
+        with self._honest():
+            buffer = SharedBuffer(os.dup(fds[0]), size)
+            values.write(self._to_send, self._header, buffer.tensor)
+            buffer.close()
+        self._to_send = []
+        return {}
+
+    def _do_go(self, fds: list[int], slot: int, before: int, seed: int, flush_bytes: int) -> dict[str, Any]:
+        """One timed call, bare: no trace, no recorder, no poison; right after an untimed one on another input set."""
+        assert self._timer is not None
+        model, sets = self._model, self._inputs
+        self._outputs = None
+        with torch.no_grad(), self._trail.phase("timing"):
+            model(*sets[before])
+            self._timer.prepare(flush_bytes)
+            torch.manual_seed(seed)
+            self._outputs, times = self._timer.time(lambda: model(*sets[slot]))
+        self._settle()
+        return {"times": dataclasses.asdict(times)}
+
+    def _do_series(self, fds: list[int], slot: int, calls: int) -> dict[str, Any]:
+        """Timed calls one after another on one input set, without an order for each."""
+        assert self._timer is not None
+        inputs, model = self._inputs[slot], self._model
+        with torch.no_grad(), self._trail.phase("timing"):
+            times = [dataclasses.asdict(self._timer.time(lambda: model(*inputs))[1]) for _ in range(calls)]
+        self._settle()
+        return {"times": times}
+
+    def _do_report(self, fds: list[int]) -> dict[str, Any]:
+        return {"facts": self.facts()}
+
+    # ---- pieces ----
+
+    def facts(self) -> dict[str, Any]:
+        """What this process saw so far, for the evidence."""
+        return {
+            **self._facts,
+            "changes": [change.model_dump() for change in self._changes],
+            "accesses": [access.model_dump() for access in self._trail.accesses()],
+            "extensions": self._extensions.uses(),
+        }
+
+    def _ask(self, message: dict[str, Any]) -> tuple[dict[str, Any], list[int]]:
+        """Ask the grader something while its own request is still open."""
+        self._channel.send(message)
+        return self._channel.receive()
+
+    def _receive(self, header: values.Header, fds: list[int]) -> Any:
+        """Rebuild a value of the grader's on the device, in memory of this process."""
+        with self._honest():
+            if not fds:
+                return values.read(header, torch.empty(0, dtype=torch.uint8), self._place)
+            buffer = SharedBuffer(os.dup(fds[0]), os.fstat(fds[0]).st_size)
+            value = values.read(header, buffer.tensor, self._place)
+            self._settle()
+            buffer.close()
+            return value
+
+    def _place(self, view: torch.Tensor, device: str) -> torch.Tensor:
+        return view.to(self._device, copy=True)
+
+    def _offer(self, value: Any) -> dict[str, Any]:
+        with self._honest():
+            self._header, self._to_send, size = values.plan(value)
+        return {"header": self._header, "bytes": size}
+
+    def _settle(self) -> None:
+        """Wait for the device; an error state that is left behind is a failure, reported or not."""
+        if self._pretence is not None:
+            runtime = CpuRuntime.loaded()
+            if runtime is not None and (left := runtime.take_error()) is not None:
+                raise CudaError(left, runtime.fault() or "left behind by an earlier call")
+        if self._cuda is None or not torch.cuda.is_initialized():
+            return
+        self._cuda.synchronize()
+        left = self._cuda.take_error()
+        if left is not None:
+            raise CudaError(left, "left behind by an earlier call")
+
+    def _honest(self) -> contextlib.AbstractContextManager[None]:
+        """For this class's own handling of tensors, where `cuda` is only pretended."""
+        return contextlib.nullcontext() if self._pretence is None else self._pretence.honest()
+
+    def _poison(self, inputs: Any) -> None:
+        """Fill what the allocator would hand out next with NaN, so that unwritten outputs are not zero by luck."""
+        if self._cuda is None:
+            return
+        size = values.plan(list(inputs))[2]
+        free, _ = torch.cuda.mem_get_info(self._device)
+        large = min(max(_LARGE_POISON, 2 * size), free // 4)
+        blocks = [torch.empty(_SMALL_BLOCK, dtype=torch.uint8, device=self._device) for _ in range(8)]
+        blocks.append(torch.empty(large, dtype=torch.uint8, device=self._device))
+        for block in blocks:
+            block.fill_(0xFF)
+        self._cuda.synchronize()
+
+    def describe(self, error: BaseException) -> dict[str, Any]:
+        """An exception as plain data: type, text, the candidate's own line, and what kind of failure it is."""
+        place = ""
+        for frame in traceback.extract_tb(error.__traceback__):
+            if frame.filename == self._path:
+                place = f"line {frame.lineno}, in {frame.name}"
+        return {
+            "type": type(error).__name__,
+            "text": str(error)[:_MESSAGE_CHARACTERS],
+            "place": place,
+            "exit": isinstance(error, SystemExit),
+            "out_of_memory": _lacked_memory(error),
+            "cuda": isinstance(error, CudaError),
+            "unsupported": isinstance(error, values.UnsupportedValue),
+            "build_key": self._build_key(error),
+        }
+
+    @staticmethod
+    def _build_key(error: BaseException | None) -> str | None:
+        """The refused build that an exception comes from, directly or as the cause of another one."""
+        for _ in range(20):
+            if error is None:
+                return None
+            if (key := getattr(error, BUILD_KEY, None)) is not None:
+                return str(key)
+            error = error.__cause__ or error.__context__
+        return None
+
+
+def _lacked_memory(error: BaseException) -> str | None:
+    """Whose memory ran out, `gpu` or `host`; None for every other failure."""
+    text = str(error)
+    if isinstance(error, MemoryError) or "can't allocate memory" in text:
+        return "host"
+    if isinstance(error, torch.OutOfMemoryError):
+        return "gpu"
+    # A context or an allocation of the candidate's own that the runtime refused.
+    lacks = "out of memory" in text.lower() or "cudaErrorMemoryAllocation" in text
+    return "gpu" if isinstance(error, RuntimeError) and lacks else None

@@ -1,0 +1,91 @@
+"""Is a wrong result on the CPU the fault of a data race that a GPU may happen to pass?
+
+On a GPU the threads of a block run at the same time; here they run in an order, and the order can be chosen. A program
+without a race computes the same in every order. So when the result of a candidate is wrong, it is run again in other
+orders: if the results differ from each other, they depend on what CUDA leaves open, and the difference to the reference
+proves nothing about the GPU. The verdict is then `unsupported_on_cpu` with `Race.message`, not `wrong_value`.
+
+    race = prove_race(forward, kernels, same)          # forward(turn) runs the candidate on the same inputs
+    if race is not None: status, message, note = "unsupported_on_cpu", race.message, race.note
+
+An object built with `race_check` (Builder.build) also says which two threads met (`CpuRuntime.races`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import TypeVar
+
+from dice.kernels.cpu.runtime import Order
+
+Outputs = TypeVar("Outputs")
+
+
+@dataclass(frozen=True)
+class Turn:
+    """How threads take turns in one run: arguments of `CpuRuntime.set_order`."""
+
+    order: Order = Order.ASCENDING
+    seed: int = 1
+    kernel: str = ""
+    """Only this kernel runs in `order`, the others ascending; "" for all."""
+
+
+@dataclass(frozen=True)
+class Race:
+    """A proven race. `kernel`: the first kernel (by name) whose order alone changes the result, or "" when none does."""
+
+    kernel: str
+    turn: Turn
+    witness: str = ""
+    """Two threads that met, from `CpuRuntime.races`, when an instrumented object was run."""
+
+    @property
+    def message(self) -> str:
+        """For a verdict's `message`."""
+        return f"unsupported_on_cpu: data race in {self._where} ({self.witness or self._how})"
+
+    @property
+    def note(self) -> str:
+        """For a verdict's `notes`."""
+        return f"shared_memory_race: {self._where}: proven by thread order"
+
+    @property
+    def _where(self) -> str:
+        return f"kernel {self.kernel}" if self.kernel else "its kernels together"
+
+    @property
+    def _how(self) -> str:
+        return f"results depend on the order of threads: ascending and {self.turn.order.name.lower()} differ"
+
+
+TURNS = (Turn(Order.DESCENDING), Turn(Order.RANDOM, 0x9E3779B9), Turn(Order.RANDOM, 0x85EBCA6B))
+
+
+def prove_race(
+    forward: Callable[[Turn], Outputs],
+    kernels: Sequence[str],
+    same: Callable[[Outputs, Outputs], bool],
+    witness: Callable[[], Sequence[str]] = tuple,
+) -> Race | None:
+    """Look for an order of threads that changes the result.
+
+    forward: runs the candidate, on the same inputs and seeds each time, after `CpuRuntime.set_order(turn...)`.
+    kernels: names of the kernels that the candidate launches. same: whether two outputs agree within the tolerance of
+    the verdict. witness: races that an instrumented object has reported, if one ran.
+    None: the result does not depend on the order, or it is not even the same twice in one order (random numbers).
+    """
+    first = forward(Turn())
+    if not same(first, forward(Turn())):
+        return None
+    for turn in TURNS:
+        if same(first, forward(turn)):
+            continue
+        for kernel in sorted(set(kernels)):
+            alone = Turn(turn.order, turn.seed, kernel)
+            if not same(first, forward(alone)):
+                lines = [line for line in witness() if line.startswith(f"kernel {kernel}:")]
+                return Race(kernel, alone, lines[0].partition(": ")[2] if lines else "")
+        return Race("", turn)
+    return None

@@ -1,0 +1,1 @@
+"""CUDA C++ as text: tokens, declarations, launches, what of a source is for the device and what breaks CUDA's rules."""

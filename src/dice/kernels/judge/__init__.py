@@ -1,0 +1,1 @@
+"""What the grader makes of a run: the reference, values compared, times, evidence, the record."""

@@ -1,0 +1,288 @@
+"""After the trials: what a candidate whose outputs are right did to get them (`dice.kernels.judge.evidence`).
+
+`observe` runs forward once more under the probes and takes the candidate's own report. `experiment` is for the strict
+protocol: it changes one thing at a time (content at the same address, single elements, weights) and looks whether
+the output follows. `experiment_without_kernels` comes last of all, since a candidate may not survive it.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import random
+import secrets
+from typing import TYPE_CHECKING, Any
+
+import torch
+import torch._dynamo  # every dispatch mode imports it at first use: here a fork server pays for all its workers
+from pydantic import TypeAdapter, ValidationError
+from torch.utils._pytree import tree_leaves
+
+from dice.kernels.candidate.probes import OpRecorder
+from dice.kernels.compare import compare_outputs
+from dice.kernels.judge.evidence import Access, Change, OpUse, OutputFacts, ProbeName, ProbeResult
+from dice.kernels.judge.reference import Trial, to_device
+from dice.kernels.sandbox.session import CandidateFailure, CandidateRaised
+from dice.kernels.verdict import Protocol
+
+if TYPE_CHECKING:
+    from dice.kernels.run import CandidateRun
+
+_SWAPS = 8
+_MARGIN = 16
+
+
+def observe(run: CandidateRun) -> None:
+    """One more forward under watch, and the report of what the candidate's process saw."""
+    trial = run.last
+    assert trial is not None
+    strict = "strict" in run.place.judging.protocols
+    evidence = run.evidence
+    with run.record.phase("evidence"):
+        run.send("inputs", trial.inputs)
+        reply = run.forward(trial.forward_seed, watch=True)
+        after: Any = None
+        if strict:
+            first = run.fetch(reply)
+            run.last_print = fingerprint(first)
+            evidence.probes.append(_repeated(run, first))
+            evidence.late_writes = not identical(first, run.fetch(run.ask("offer_outputs")))
+            after = run.fetch(run.ask("offer_inputs", slot=0))
+        own = to_device(trial.inputs, run.place.device)
+        with OpRecorder() as recorder:
+            run.reference.run(run.reference.model(run.weights_seed), own, trial.forward_seed)
+        evidence.reference_ops = recorder.ops
+        if strict:
+            evidence.mutated_inputs = sorted(changed(trial.inputs, after) - changed(trial.inputs, own))
+        take_facts(run, reply.get("facts"))
+        take_facts(run, run.ask("report").get("facts"))
+        evidence.child_processes = sorted(run.session.child_processes)
+
+
+def count_poison(expected: Any, actual: Any) -> int:
+    """Elements of floating outputs that hold the poison pattern, all bits one, where the reference has a number."""
+    mine = [leaf for leaf in tree_leaves(actual) if torch.is_tensor(leaf)]
+    theirs = [leaf for leaf in tree_leaves(expected) if torch.is_tensor(leaf)]
+    count = 0
+    for a, b in zip(mine, theirs, strict=False):
+        integer = {2: torch.int16, 4: torch.int32, 8: torch.int64}.get(a.element_size())
+        if a.shape == b.shape and a.is_floating_point() and integer is not None:
+            poisoned = a.contiguous().view(integer) == -1
+            count += int((poisoned & ~b.to(a.device).isnan()).sum())
+    return count
+
+
+def merged(earlier: OutputFacts | None, later: OutputFacts) -> OutputFacts:
+    """The worst of both."""
+    if earlier is None:
+        return later
+    return OutputFacts(
+        foreign_types=sorted({*earlier.foreign_types, *later.foreign_types}),
+        instance_attributes=sorted({*earlier.instance_attributes, *later.instance_attributes}),
+        wrong_device=earlier.wrong_device or later.wrong_device,
+        aliases_input=sorted({*earlier.aliases_input, *later.aliases_input}),
+        aliases_parameter=earlier.aliases_parameter or later.aliases_parameter,
+        same_storage_as_previous_call=earlier.same_storage_as_previous_call or later.same_storage_as_previous_call,
+    )
+
+
+def take_facts(run: CandidateRun, facts: Any) -> None:
+    """Fill the evidence from what the candidate's process reported. Malformed reports are taken as no report."""
+    if not isinstance(facts, dict):
+        return
+    evidence = run.evidence
+    kinds: dict[str, tuple[str, Any]] = {
+        "outputs": ("outputs", OutputFacts),
+        "operators": ("candidate_ops", dict[str, OpUse]),
+        "hidden_exceptions": ("hidden_exceptions", list[str]),
+        "changes": ("changes", list[Change]),
+        "accesses": ("accesses", list[Access]),
+        "python_threads": ("python_threads", list[str]),
+        "threads_before": ("threads_before", int),
+        "threads_after": ("threads_after", int),
+        "launches": ("launches", dict[str, int] | None),
+        "launches_init": ("launches_init", dict[str, int] | None),
+        "failed_launches": ("failed_launches", dict[str, int]),
+    }
+    for name, (field, kind) in kinds.items():
+        if name in facts:
+            with contextlib.suppress(ValidationError):
+                value = TypeAdapter(kind).validate_python(facts[name])
+                setattr(evidence, field, merged(evidence.outputs, value) if field == "outputs" else value)
+    _take_extensions(run, facts.get("extensions"))
+
+
+def _take_extensions(run: CandidateRun, reports: Any) -> None:
+    """What became of each build in the candidate's process, in the order of the requests."""
+    if not isinstance(reports, list):
+        return
+    for use, report in zip(run.evidence.extensions, reports, strict=False):
+        if isinstance(report, dict) and use.status == "built":
+            use.loaded = report.get("loaded") is True
+            kernels, calls = report.get("kernels"), report.get("calls_forward")
+            use.kernels = [str(name) for name in kernels] if isinstance(kernels, list) else None
+            use.calls_forward = calls if type(calls) is int else None
+
+
+def experiment(run: CandidateRun) -> None:
+    """The strict protocol's experiments; each adds a ProbeResult where it can tell anything."""
+    with run.record.phase("experiments"):
+        for probe in (_new_content, _unsampled_elements, _fresh_weights):
+            result = probe(run)
+            if result is not None:
+                run.evidence.probes.append(result)
+
+
+def _repeated(run: CandidateRun, outputs: Any) -> ProbeResult:
+    assert run.last is not None
+    found = run.compare(run.last, outputs, _satisfied(run))
+    return ProbeResult(name="repeat_same_input", outcome="right" if found.ok else "wrong", detail=found.message[:200])
+
+
+def _satisfied(run: CandidateRun) -> Protocol:
+    """The narrower protocol that the trials satisfied."""
+    return "strict" if run.record.comparisons["strict"].ok else "paper"
+
+
+def _new_content(run: CandidateRun) -> ProbeResult | None:
+    inputs = run.reference.inputs(secrets.randbits(48))
+    return _follows(run, "same_pointer_new_content", inputs, "refill")
+
+
+def _unsampled_elements(run: CandidateRun) -> ProbeResult | None:
+    """Swap a few pairs of interior elements of the largest float input: valid wherever the values are exchangeable."""
+    assert run.last is not None
+    inputs = to_device(run.last.inputs, torch.device("cpu"))
+    floats = [leaf for leaf in tree_leaves(inputs) if torch.is_tensor(leaf) and leaf.is_floating_point()]
+    largest = max(floats, key=torch.Tensor.numel, default=None)
+    if largest is None or largest.numel() < 16 * _MARGIN:
+        return None
+    flat, draw = largest.view(-1), random.SystemRandom()
+    for _ in range(_SWAPS):
+        left, right = (draw.randrange(_MARGIN, flat.numel() - _MARGIN) | 1 for _ in range(2))
+        flat[left], flat[right] = flat[right].clone(), flat[left].clone()
+    return _follows(run, "unsampled_elements", inputs, "refill")
+
+
+def _fresh_weights(run: CandidateRun) -> ProbeResult | None:
+    if not run.reference.model(run.weights_seed).state_dict():
+        return None
+    assert run.last is not None
+    try:
+        run.make_model(secrets.randbits(48))
+    except CandidateRaised as failure:
+        return ProbeResult(name="fresh_weights", outcome="error", detail=failure.args[0][:200])
+    return _follows(run, "fresh_weights", run.last.inputs, "inputs")
+
+
+def _follows(run: CandidateRun, name: ProbeName, inputs: list[Any], op: str) -> ProbeResult | None:
+    """Call with a changed state and compare with the reference's answers to the new and the old one.
+
+    None when the output is not right and the reference's own answer hardly changed: then nothing can be told.
+    """
+    assert run.last is not None
+    earlier, protocol = run.last, _satisfied(run)
+    seed = secrets.randbits(48)
+    try:
+        run.send(op, inputs)
+        actual = run.fetch(run.forward(seed))
+    except CandidateRaised as failure:
+        return ProbeResult(name=name, outcome="error", detail=failure.args[0][:200])
+    expected = run.expected_outputs(inputs, seed)
+    run.last = Trial(inputs, seed, expected)
+    unchanged = run.last_print == (print_ := fingerprint(actual))
+    run.last_print = print_
+    judged = run.compare(run.last, actual, protocol)
+    if judged.ok:
+        return ProbeResult(name=name, outcome="right")
+    if compare_outputs(earlier.expected, expected, protocol).ok:
+        return None
+    stale = unchanged or run.compare(earlier, actual, protocol).ok
+    return ProbeResult(name=name, outcome="stale" if stale else "wrong", detail=judged.message[:200])
+
+
+def experiment_without_kernels(run: CandidateRun) -> None:
+    """Forward with the launch stubs switched off, then on again. The candidate is not needed afterwards.
+
+    On new inputs, and off before on, so that a buffer which the candidate keeps cannot hold the answer already. Its two
+    outputs are compared closely, since zeros may pass for small values under a protocol's tolerance. No result when its
+    answer to the new inputs is the one to the old: then nothing can be told.
+    """
+    if not run.evidence.launches or run.last is None:
+        return
+    inputs, seed = run.reference.inputs(secrets.randbits(48)), secrets.randbits(48)
+    with run.record.phase("experiments"):
+        try:
+            run.ask("launching", on=False)
+            run.send("inputs", inputs)
+            without = run.fetch(run.forward(seed))
+            run.ask("launching", on=True)
+            run.send("inputs", inputs)
+            outputs = run.fetch(run.forward(seed))
+        except CandidateFailure as failure:
+            result = ProbeResult(name="without_launches", outcome="error", detail=failure.args[0][:200])
+        else:
+            if _nearly_equal(outputs, run.last.expected):
+                return
+            right = _nearly_equal(outputs, without)
+            result = ProbeResult(name="without_launches", outcome="right" if right else "wrong")
+        run.evidence.probes.append(result)
+
+
+def _nearly_equal(left: Any, right: Any) -> bool:
+    """Whether all tensors agree up to the rounding of PyTorch's own kernels: 1e-5 of the largest magnitude."""
+    mine = [leaf for leaf in tree_leaves(left) if torch.is_tensor(leaf)]
+    theirs = [leaf for leaf in tree_leaves(right) if torch.is_tensor(leaf)]
+    if [leaf.shape for leaf in mine] != [leaf.shape for leaf in theirs]:
+        return False
+    for a, b in zip(mine, theirs, strict=True):
+        if not a.is_floating_point() or not a.numel():
+            if not torch.equal(a, b.to(a.device, a.dtype)):
+                return False
+            continue
+        a, b = a.double(), b.to(a.device).double()
+        scale = a.nan_to_num(0.0, 0.0, 0.0).abs().max()
+        if not torch.allclose(a, b, rtol=0.0, atol=1e-5 * float(scale), equal_nan=True):
+            return False
+    return True
+
+
+def identical(left: Any, right: Any) -> bool:
+    """Whether two values of the same structure agree in every bit of their tensors."""
+    return not changed([left], [right])
+
+
+def changed(left: list[Any], right: Any) -> set[int]:
+    """Places of the arguments in which some tensor differs in some bit, or in structure."""
+    if not isinstance(right, list | tuple) or len(right) != len(left):
+        return set(range(len(left)))
+    return {index for index, pair in enumerate(zip(left, right, strict=True)) if not _same(*pair)}
+
+
+def fingerprint(value: Any) -> tuple[Any, ...]:
+    """Tells two outputs apart without keeping either: shapes, and sums over the tensors' bits."""
+    prints = []
+    for leaf in tree_leaves(value):
+        if torch.is_tensor(leaf):
+            bits = leaf.detach().contiguous().view(-1).view(torch.uint8)
+            words = bits[: bits.numel() // 4 * 4].view(torch.int32)
+            sums = (int(part.sum(dtype=torch.int64)) for part in (words, words[::7], bits[-8:]))
+            prints.append((tuple(leaf.shape), leaf.dtype, *sums))
+        else:
+            prints.append(leaf)
+    return tuple(prints)
+
+
+def _same(left: Any, right: Any) -> bool:
+    mine = [leaf for leaf in tree_leaves(left) if torch.is_tensor(leaf)]
+    theirs = [leaf for leaf in tree_leaves(right) if torch.is_tensor(leaf)]
+    return len(mine) == len(theirs) and all(_same_bits(a, b) for a, b in zip(mine, theirs, strict=True))
+
+
+def _same_bits(left: torch.Tensor, right: torch.Tensor) -> bool:
+    if left.shape != right.shape or left.dtype != right.dtype:
+        return False
+    if not left.numel():
+        return True
+    right = right.to(left.device)
+    a, b = (tensor.detach().contiguous().view(-1).view(torch.uint8) for tensor in (left, right))
+    return torch.equal(a, b)

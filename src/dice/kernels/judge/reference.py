@@ -1,0 +1,169 @@
+"""The problem's own program, run by the grader: inputs, weights, expected outputs. Trusted, never the candidate's.
+
+Seeds follow KernelBench (src/eval.py, `eval_kernel_against_ref`): a given seed draws one integer per trial and is
+itself the seed of the weights. Without one, every seed is drawn apart and secretly, so that the weights' seed, which
+the candidate must be told, says nothing about its inputs.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import secrets
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+
+from dice.errors import DiceError
+from dice.kernels.cpu.device import install
+from dice.kernels.sandbox.values import UnsupportedValue, plan
+
+
+@dataclass(frozen=True)
+class Seeds:
+    """Seeds of one candidate's run. `forward` is set before each call, for operators that draw random numbers."""
+
+    weights: int
+    inputs: tuple[int, ...]
+    forward: tuple[int, ...]
+
+    @classmethod
+    def draw(cls, seed: int | None, n: int) -> Seeds:
+        """`n` trials. With `seed`: KernelBench's own sequence; without: secret."""
+        if seed is None:
+            first, *rest = (secrets.randbits(48) for _ in range(2 * n + 1))
+            return cls(first, tuple(rest[:n]), tuple(rest[n:]))
+        generator = torch.Generator().manual_seed(seed)
+        trials = tuple(int(torch.randint(0, 2**32 - 1, (1,), generator=generator)) for _ in range(n))
+        return cls(seed, trials, trials)
+
+
+@dataclass(frozen=True)
+class Trial:
+    """One call of the reference."""
+
+    inputs: list[Any]
+    forward_seed: int
+    expected: Any
+
+
+class Reference:
+    """One problem, executed in a namespace of its own. Raises DiceError when the file is not a problem."""
+
+    def __init__(self, problem_id: str, code: str, device: torch.device) -> None:
+        self.problem_id = problem_id
+        self.code = code
+        self.device = device
+        self._model: torch.nn.Module | None = None
+        self._model_seed: int | None = None
+        self.namespace: dict[str, Any] = {"__name__": "problem", "__builtins__": __builtins__}
+        self._names_cuda = device.type == "cpu" and "cuda" in code
+        with self._blamed("cannot be executed"), kept_flags():
+            exec(compile(code, f"<{problem_id}>", "exec"), self.namespace)
+        for name in ("Model", "get_inputs", "get_init_inputs"):
+            if name not in self.namespace:
+                raise DiceError(f"Problem {problem_id}: defines no {name}.")
+
+    @contextlib.contextmanager
+    def _blamed(self, what: str) -> Iterator[None]:
+        """Errors inside are the problem's; on the CPU back end, `cuda` means the CPU there."""
+        pretence = install() if self._names_cuda else None
+        try:
+            yield
+        except (DiceError, torch.OutOfMemoryError, MemoryError):
+            raise
+        except Exception as error:
+            text = " ".join(str(error).split())[:300]
+            raise DiceError(f"Problem {self.problem_id}: {what} ({type(error).__name__}: {text}).") from error
+        finally:
+            if pretence is not None:
+                pretence.uninstall()
+
+    def init_inputs(self, seed: int) -> list[Any]:
+        """Arguments of `Model`."""
+        torch.manual_seed(seed)
+        with self._blamed("get_init_inputs fails"):
+            arguments = list(self.namespace["get_init_inputs"]())
+        return self._sendable(arguments)
+
+    def inputs(self, seed: int) -> list[Any]:
+        """Arguments of one call of `forward`, on the CPU as KernelBench makes them."""
+        torch.manual_seed(seed)
+        with self._blamed("get_inputs fails"):
+            arguments = list(self.namespace["get_inputs"]())
+        return self._sendable(arguments)
+
+    def _sendable(self, arguments: list[Any]) -> list[Any]:
+        try:
+            plan(arguments)
+        except UnsupportedValue as error:
+            raise DiceError(f"Problem {self.problem_id}: an input cannot be passed on: {error}.") from error
+        return arguments
+
+    def model(self, seed: int) -> torch.nn.Module:
+        """`Model` built after `seed`, on the device. The last one is kept."""
+        model = self._model
+        if model is None or self._model_seed != seed:
+            self.forget()
+            arguments = [to_device(argument, self.device) for argument in self.init_inputs(seed)]
+            torch.manual_seed(seed)
+            with self._blamed("Model cannot be built"), torch.no_grad():
+                model = self.namespace["Model"](*arguments).to(self.device)
+            self._model, self._model_seed = model, seed
+        return model
+
+    def forget(self) -> None:
+        """Free the model."""
+        self._model = None
+
+    def run(self, model: torch.nn.Module, inputs: list[Any], seed: int) -> Any:
+        """One call on inputs that are already on the device; they may be modified by it."""
+        torch.manual_seed(seed)
+        with self._blamed("Model's forward fails"), torch.no_grad():
+            outputs = model(*inputs)
+            if self.device.type == "cuda":
+                torch.cuda.synchronize(self.device)
+            return outputs
+
+
+def to_device(value: Any, device: torch.device) -> Any:
+    """A copy of a nested value with its tensors on `device`."""
+    if isinstance(value, torch.Tensor):
+        return value.detach().to(device, copy=True)
+    if isinstance(value, list | tuple):
+        parts = [to_device(part, device) for part in value]
+        if isinstance(value, tuple) and hasattr(value, "_fields"):
+            return type(value)(*parts)
+        return type(value)(parts) if type(value) in (list, tuple, torch.Size) else parts
+    if isinstance(value, dict):
+        return {key: to_device(part, device) for key, part in value.items()}
+    return value
+
+
+@contextlib.contextmanager
+def kept_flags() -> Iterator[None]:
+    """Restore PyTorch's global switches afterwards: one problem's settings must not reach the next."""
+    matmul: Any = torch.backends.cuda.matmul
+    cudnn: Any = torch.backends.cudnn
+    dtype, precision = torch.get_default_dtype(), torch.get_float32_matmul_precision()
+    flags = (matmul.allow_tf32, cudnn.allow_tf32, cudnn.benchmark, cudnn.deterministic, cudnn.enabled)
+    grad = torch.is_grad_enabled()
+    try:
+        yield
+    finally:
+        torch.set_default_dtype(dtype)
+        torch.set_float32_matmul_precision(precision)
+        matmul.allow_tf32, cudnn.allow_tf32, cudnn.benchmark, cudnn.deterministic, cudnn.enabled = flags
+        torch.set_grad_enabled(grad)
+
+
+@contextlib.contextmanager
+def exact_products() -> Iterator[bool]:
+    """PyTorch without TF32 in fp32 products and convolutions; yields whether it was without already."""
+    matmul: Any = torch.backends.cuda.matmul
+    cudnn: Any = torch.backends.cudnn
+    with kept_flags():
+        were_exact = not (matmul.allow_tf32 or cudnn.allow_tf32)
+        matmul.allow_tf32 = cudnn.allow_tf32 = False
+        yield were_exact

@@ -1,0 +1,305 @@
+"""The grader's end of one candidate: start it, order it about, watch it, end it.
+
+Every wait has a deadline and a watch on memory; a candidate that misbehaves is killed with everything below it, and
+what happened becomes one `CandidateFailure`.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import math
+import os
+import select
+import shutil
+import signal
+import socket
+import time
+from collections.abc import Callable
+from concurrent.futures import Future, ThreadPoolExecutor
+from typing import Any
+
+import torch
+from pydantic import BaseModel, ConfigDict, ValidationError
+
+from dice.errors import HarnessError
+from dice.kernels.sandbox import process_tree, values
+from dice.kernels.sandbox.channel import ChannelClosed, ChannelGarbage, ChannelTimeout, channel_pair
+from dice.kernels.sandbox.isolation import SandboxSpec
+from dice.kernels.sandbox.shared_memory import SharedBuffer
+from dice.kernels.sandbox.zygote import Zygote
+from dice.kernels.verdict import Status
+
+SETUP_TIMEOUT_S = 60.0
+END_TIMEOUT_S = 20.0
+_WATCH_EVERY_S = 0.1
+
+AnswerBuild = Callable[[dict[str, Any]], tuple[dict[str, Any], int | None]]
+"""Answers a request for a build: (reply, descriptor of the shared object). Runs on a thread."""
+
+
+class CandidateFailure(Exception):
+    """The candidate failed. `status` is what that makes of its verdict."""
+
+    def __init__(self, status: Status, message: str) -> None:
+        super().__init__(message)
+        self.status: Status = status
+
+
+class CandidateError(BaseModel):
+    """An exception inside the candidate's process, as it reported it."""
+
+    model_config = ConfigDict(extra="forbid", strict=True)
+    type: str
+    text: str
+    place: str
+    exit: bool
+    out_of_memory: str | None
+    cuda: bool
+    unsupported: bool
+    build_key: str | None = None
+
+    @property
+    def sentence(self) -> str:
+        """One line for the verdict."""
+        text = " ".join(self.text.split())[:1500]
+        return f"{self.type}: {text}" + (f" ({self.place})" if self.place else "")
+
+
+class CandidateRaised(CandidateFailure):
+    """The candidate's code raised; `error` has the details, `facts` what its process saw until then."""
+
+    def __init__(self, status: Status, error: CandidateError, facts: Any = None) -> None:
+        super().__init__(status, error.sentence)
+        self.error = error
+        self.facts = facts
+
+
+class Session:
+    """One candidate's process. `isolation`: layers in force; `missing`: those that this machine refused."""
+
+    def __init__(
+        self, zygote: Zygote, spec: SandboxSpec, memory_bytes: int, answer_build: AnswerBuild | None = None
+    ) -> None:
+        self._memory_bytes = memory_bytes
+        self._answer_build = answer_build
+        self._next_watch = 0.0
+        self._output: SharedBuffer | None = None
+        self._input: SharedBuffer | None = None
+        self._kernel_kills = _kernel_kills()
+        self._killed = False
+        self._scratch: str | None = None
+        self.build_s = 0.0
+        self.peak_bytes = 0
+        self.child_processes: set[str] = set()
+        self._channel, theirs = channel_pair()
+        self._status, status = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+        with theirs, status:
+            self._spawned = zygote.spawn(spec, theirs, status)
+        self.isolation, self.missing = self._await_ready()
+
+    def _await_ready(self) -> tuple[list[str], list[str]]:
+        ready = self._read_status(SETUP_TIMEOUT_S) or {}
+        if "isolation" not in ready:
+            self.kill()
+            raise HarnessError(f"The sandbox could not be set up: {str(ready.get('broken', 'no answer'))[-500:]}")
+        if "scratch_quota" not in ready["isolation"]:
+            self._scratch = ready["scratch"]
+        return ready["isolation"], ready["missing"]
+
+    def _read_status(self, timeout_s: float) -> dict[str, Any] | None:
+        self._status.settimeout(timeout_s)
+        try:
+            data = self._status.recv(1 << 18)
+        except OSError:
+            return None
+        return json.loads(data) if data else None
+
+    # ---- requests ----
+
+    def ask(self, op: str, timeout_s: float, /, fds: list[int] | None = None, **arguments: Any) -> dict[str, Any]:
+        """Send one request and wait for its reply; builds that it asks for meanwhile are answered and not counted.
+
+        Raises CandidateFailure.
+        """
+        deadline = time.monotonic() + timeout_s
+        try:
+            self._channel.send({"op": op, **arguments}, fds or [], deadline, self._watch)
+            while True:
+                message, _ = self._channel.receive(deadline, self._watch)
+                if message.get("op") != "build":
+                    return self._checked(message)
+                begun = time.monotonic()
+                self._build(message)
+                spent_s = time.monotonic() - begun
+                self.build_s += spent_s
+                deadline += spent_s
+        except ChannelTimeout:
+            self.kill()
+            raise CandidateFailure("timeout", f"no end after {timeout_s:g} s in '{op}'") from None
+        except ChannelGarbage as error:
+            self.kill()
+            raise CandidateFailure("runtime_error", f"wrote into the verifier's channel: {error}") from None
+        except ChannelClosed:
+            raise self._why_it_ended() from None
+
+    def _checked(self, reply: dict[str, Any]) -> dict[str, Any]:
+        if reply.pop("ok", None) is True:
+            return reply
+        try:
+            error = CandidateError.model_validate(reply.get("error"))
+        except ValidationError as problem:
+            raise ChannelGarbage(f"a reply without result or error ({problem.error_count()} faults)") from problem
+        if error.exit:
+            error = error.model_copy(update={"type": "sys.exit"})
+        raise CandidateRaised("out_of_memory" if error.out_of_memory else "runtime_error", error, reply.get("facts"))
+
+    def _build(self, message: dict[str, Any]) -> None:
+        if self._answer_build is None:
+            raise ChannelGarbage("asked for a build where none is offered")
+        with ThreadPoolExecutor(1) as pool:
+            future: Future[tuple[dict[str, Any], int | None]] = pool.submit(self._answer_build, message)
+            while not future.done():
+                with contextlib.suppress(TimeoutError):
+                    future.exception(timeout=0.1)
+                self._watch()
+            reply, fd = future.result()
+        try:
+            self._channel.send(reply, [] if fd is None else [fd], time.monotonic() + 60, self._watch)
+        finally:
+            if fd is not None:
+                os.close(fd)
+
+    # ---- values ----
+
+    def send_value(self, op: str, value: Any, timeout_s: float, **arguments: Any) -> dict[str, Any]:
+        """Give the candidate a value with a request. Raises UnsupportedValue or CandidateFailure."""
+        header, tensors, size = values.plan(value)
+        if not size:
+            return self.ask(op, timeout_s, header=header, **arguments)
+        if self._input is None or self._input.n_bytes < size:
+            self._release(self._input)
+            self._input = SharedBuffer.create(size)
+        values.write(tensors, header, self._input.tensor)
+        return self.ask(op, timeout_s, fds=[self._input.fd], header=header, **arguments)
+
+    def fetch(self, offer: dict[str, Any], limit_bytes: int, timeout_s: float, device: torch.device) -> Any:
+        """Copy a value that the candidate offers (`header`, `bytes`) out of its reach, onto `device`.
+
+        Tensors that the candidate had on the CPU stay there. Raises CandidateFailure.
+        """
+        size = offer.get("bytes")
+        if type(size) is not int or size < 0:
+            self.kill()
+            raise CandidateFailure("runtime_error", "wrote into the verifier's channel: an offer without a size")
+        if size > limit_bytes:
+            raise CandidateFailure("runtime_error", f"returned {size / 2**30:.1f} GiB of tensors")
+        if size and (self._output is None or self._output.n_bytes < size):
+            self._release(self._output)
+            self._output = SharedBuffer.create(size)
+        if size:
+            assert self._output is not None
+            self.ask("fetch", timeout_s, fds=[self._output.fd], size=self._output.n_bytes)
+        flat = self._output.tensor if size and self._output is not None else torch.empty(0, dtype=torch.uint8)
+
+        def place(view: torch.Tensor, kind: str) -> torch.Tensor:
+            return view.to(device, copy=True) if kind == device.type else view.clone()
+
+        try:
+            return values.read(offer.get("header"), flat[:size], place)
+        except values.BadHeader as error:
+            self.kill()
+            raise CandidateFailure("runtime_error", f"wrote into the verifier's channel: {error}") from None
+
+    @staticmethod
+    def _release(buffer: SharedBuffer | None) -> None:
+        if buffer is not None:
+            buffer.close()
+
+    # ---- watching and ending ----
+
+    def _watch(self) -> None:
+        now = time.monotonic()
+        if now < self._next_watch:
+            return
+        self._next_watch = now + _WATCH_EVERY_S
+        below = process_tree.descendants(self._spawned.pid)
+        values_bytes = sum(buffer.n_bytes for buffer in (self._input, self._output) if buffer is not None)
+        used = process_tree.memory_bytes(below, self._memory_bytes + values_bytes) - values_bytes
+        self.peak_bytes = max(self.peak_bytes, used)
+        if len(below) > 1:
+            self.child_processes.update(process_tree.names(below[1:])[:32])
+        if used > self._memory_bytes:
+            self.kill()
+            limit = self._memory_bytes / 2**30
+            raise CandidateFailure("out_of_memory", f"used {used / 2**30:.1f} GiB of memory, limit {limit:.1f} GiB")
+
+    def _why_it_ended(self) -> CandidateFailure:
+        """The candidate hung up: read its process 1's last words. Raises HarnessError when process 1 was killed."""
+        end = self._read_status(2.0)
+        alive = not self._gone(0)
+        self.kill()
+        if end is None and alive:
+            return CandidateFailure("runtime_error", "closed the verifier's channel")
+        if end is None:
+            raise HarnessError("The candidate's supervisor was killed from outside.")
+        said = _last_line(end.get("tail", ""))
+        if end.get("signal") == signal.SIGKILL and _kernel_kills() > self._kernel_kills:
+            return CandidateFailure("out_of_memory", "killed by the kernel when the machine ran out of memory")
+        if "signal" in end:
+            name = _signal_name(end["signal"])
+            return CandidateFailure("runtime_error", f"the process was killed by {name}{said}")
+        return CandidateFailure("runtime_error", f"the process ended with exit code {end.get('exit')}{said}")
+
+    def _gone(self, timeout_s: float) -> bool:
+        """Whether process 1 and with it everything in its namespace has ended within that time."""
+        poll = select.poll()
+        poll.register(self._spawned.pidfd, select.POLLIN)
+        return bool(poll.poll(math.ceil(timeout_s * 1000)))
+
+    def kill(self) -> None:
+        """End the candidate and everything below it, now. Safe to call again."""
+        if self._killed:
+            return
+        self._killed = True
+        if "pid_namespace" in getattr(self, "isolation", ["pid_namespace"]):
+            with contextlib.suppress(ProcessLookupError):
+                signal.pidfd_send_signal(self._spawned.pidfd, signal.SIGKILL)
+        else:  # only process 1 knows what is below it: the hang-up tells it to clean up and leave
+            self._status.close()
+
+    def close(self) -> None:
+        """End the candidate, wait until nothing of it is left, free the buffers. Raises HarnessError if it stays."""
+        self.kill()
+        self._channel.close()
+        gone = self._gone(END_TIMEOUT_S)
+        os.close(self._spawned.pidfd)
+        self._status.close()
+        self._release(self._input)
+        self._release(self._output)
+        self._input = self._output = None
+        if self._scratch is not None:
+            shutil.rmtree(self._scratch, ignore_errors=True)
+        if not gone:
+            raise HarnessError(f"The candidate's process {self._spawned.pid} cannot be ended (stuck in a driver?).")
+
+
+def _kernel_kills() -> int:
+    """Processes that the kernel killed for lack of memory since boot; 0 where it does not say."""
+    with contextlib.suppress(OSError), open("/proc/vmstat") as stream:
+        for line in stream:
+            if line.startswith("oom_kill "):
+                return int(line.split()[1])
+    return 0
+
+
+def _signal_name(number: int) -> str:
+    try:
+        return signal.Signals(number).name
+    except ValueError:
+        return f"signal {number}"
+
+
+def _last_line(tail: str) -> str:
+    lines = [line.strip() for line in tail.splitlines() if line.strip()]
+    return f" ({lines[-1][:300]})" if lines else ""
