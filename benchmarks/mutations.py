@@ -11,7 +11,8 @@ import re
 from collections.abc import Callable, Iterator
 
 from dice.kernels.cuda.lexer import SplitRefused, tokenize
-from dice.kernels.cuda.source import Item, ItemKind, split_source
+from dice.kernels.cuda.source import split_source
+from dice.kernels.cuda.split import Item, ItemKind
 from dice.kernels.extension import ExtensionRequest
 
 Mutator = Callable[[ExtensionRequest, random.Random], ExtensionRequest | None]

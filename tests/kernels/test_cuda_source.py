@@ -4,7 +4,7 @@ import pytest
 
 from dice.kernels.cuda.launch import find_launches, rewrite_launches
 from dice.kernels.cuda.lexer import SplitRefused
-from dice.kernels.cuda.source import shared_arrays, split_source
+from dice.kernels.cuda.source import split_source
 
 SOURCE = r"""
 #include <torch/extension.h>
@@ -93,22 +93,6 @@ def test_kernel_is_taken_apart():
     assert function.body.startswith("{\n  extern")
 
 
-def test_synchronisation_follows_calls():
-    split = split_source(
-        """
-        __device__ void inner() { __syncthreads(); }
-        #define REDUCE(x) inner()
-        __global__ void direct() { __shfl_sync(1u, 2, 3); }
-        __global__ void through_macro() { REDUCE(1); }
-        __global__ void plain(float* x) { x[0] = 1; }
-        """
-    )
-    use = split.synchronisation
-    assert (use["direct"].barrier, use["direct"].warp) == (False, True)
-    assert (use["through_macro"].barrier, use["through_macro"].warp) == (True, False)
-    assert (use["plain"].barrier, use["plain"].warp) == (False, False)
-
-
 @pytest.mark.parametrize(
     ("text", "callee", "parts", "arguments"),
     [
@@ -133,14 +117,6 @@ def test_launches_are_rewritten_everywhere_but_in_strings_and_comments():
     )
     done = rewrite_launches(text, lambda launch: f"call({launch.callee})")
     assert done == '#define RUN(x) \\\n  call(k<x>)\nauto s = "k<<<1,2>>>(3)"; // k<<<1,2>>>(3)\ncall(k<int>);'
-
-
-def test_shared_arrays():
-    text = "extern __shared__ float a[]; extern __shared__ __align__(16) unsigned char raw[]; __shared__ int b[4];"
-    assert [(a.name, a.type, a.alignment) for a in shared_arrays(text)] == [
-        ("a", "float", None),
-        ("raw", "unsigned char", "16"),
-    ]
 
 
 def test_macros_that_make_kernels_are_expanded():

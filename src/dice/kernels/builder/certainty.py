@@ -29,7 +29,7 @@ from dice.kernels.builder.vocabulary import Vocabulary
 from dice.kernels.cuda.diagnostics import Diagnostic, errors, read_gcc, read_nvcc
 from dice.kernels.cuda.launch import rewrite_launches
 from dice.kernels.cuda.lexer import CLOSERS, OPENERS, SplitRefused, identifiers, tokenize
-from dice.kernels.cuda.source import Split
+from dice.kernels.cuda.split import Split
 
 STOP = (
     '\n#line 1 "stop"\ntemplate <int N> struct DiceStop { static constexpr int value = DiceStop<N + 1>::value; };\n'

@@ -19,7 +19,7 @@ from dice.kernels.builder.outcome import OutOfLimits
 from dice.kernels.builder.precompiled import Precompiled, first_error
 from dice.kernels.builder.request_sources import Sources
 from dice.kernels.cuda.lexer import SplitRefused
-from dice.kernels.cuda.source import Split
+from dice.kernels.cuda.split import Split
 
 
 @dataclass

@@ -15,7 +15,7 @@ from dice.kernels.builder.split_roles import Roles, without_device_members
 from dice.kernels.cuda.declaration import Function
 from dice.kernels.cuda.launch import Launch, rewrite_launches
 from dice.kernels.cuda.lexer import SplitRefused, matching, tokenize
-from dice.kernels.cuda.source import Item, Split
+from dice.kernels.cuda.split import Item, Split
 
 ANONYMOUS_SCOPE = "dice_unnamed"
 """Anonymous namespaces get this name on both sides, so that their kernels have one symbol."""

@@ -8,7 +8,8 @@ from functools import cached_property
 
 from dice.kernels.builder.binding import BindingRefused, table_from_functions, table_from_module
 from dice.kernels.cuda.lexer import SplitRefused, tokenize
-from dice.kernels.cuda.source import Item, Split, split_source
+from dice.kernels.cuda.source import split_source
+from dice.kernels.cuda.split import Item, Split
 
 _SHARED_HEADERS = frozenset(
     [

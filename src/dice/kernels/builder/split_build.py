@@ -32,7 +32,8 @@ from dice.kernels.cuda import narrowing
 from dice.kernels.cuda.diagnostics import errors, read_gcc
 from dice.kernels.cuda.host_rules import check_host_rules
 from dice.kernels.cuda.lexer import Refuted, SplitRefused
-from dice.kernels.cuda.source import Split, split_source
+from dice.kernels.cuda.source import split_source
+from dice.kernels.cuda.split import Split
 from dice.kernels.extension import ExtensionRequest
 
 _ROUTES = ("split", "split_pybind", "split_full_headers")

@@ -6,7 +6,7 @@ import re
 from functools import cached_property
 
 from dice.kernels.cuda.lexer import SplitRefused, identifiers, matching, matching_angle, tokenize
-from dice.kernels.cuda.source import Item, Split
+from dice.kernels.cuda.split import Item, Split
 
 TORCH_ROOTS = frozenset({"torch", "at", "c10", "caffe2", "pybind11", "py"})
 _TORCH_HEADERS = re.compile(r"(torch|ATen|c10|caffe2|pybind11)/|Python\.h$")

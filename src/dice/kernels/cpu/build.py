@@ -26,8 +26,10 @@ from dice.kernels.builder.precompiled import CSRC, HeaderSpec, NotPrepared, Prec
 from dice.kernels.builder.request_sources import Sources, sources_of
 from dice.kernels.builder.standards import check_standard
 from dice.kernels.cpu.errors import check_rules, declared_by_torch, own_error, refuted_error
-from dice.kernels.cpu.rewrite import UnsupportedOnCpu, rewrite_cuda, rewrite_host
+from dice.kernels.cpu.host_rewrite import rewrite_host
+from dice.kernels.cpu.rewrite import rewrite_cuda
 from dice.kernels.cpu.runtime import LIBRARY
+from dice.kernels.cpu.unsupported import UnsupportedOnCpu
 from dice.kernels.cuda.lexer import Refuted, SplitRefused, matching, tokenize
 from dice.kernels.extension import ExtensionRequest
 

@@ -2,78 +2,28 @@
 
 The text keeps its lines and, but for the places edited, every character. Edited are: bodies of kernels (wrapped, see
 csrc/cpu/include/dice_cpu/launch.h), launches, `extern __shared__` arrays, `threadIdx` and its kin outside kernels,
-`assert` in device code, inline PTX, and in host code whatever asks whether a tensor is on the GPU: tensors are on the
-CPU here, so `x.is_cuda()` becomes `x.is_cpu()`, `torch::kCUDA` becomes `torch::kCPU`, and so on.
+`assert` in device code, inline PTX, and in host code whatever asks where a tensor is (host_rewrite.py).
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Sequence
+from dataclasses import dataclass
 
+from dice.kernels.cpu.edits import Edits
+from dice.kernels.cpu.fibres import kernels_that_wait
+from dice.kernels.cpu.host_rewrite import edit_device_queries
 from dice.kernels.cpu.ptx import translate
-from dice.kernels.cuda.declaration import Function, Parameter, parse_function
+from dice.kernels.cpu.regions import INDEX_NAMES, Region, find_regions
+from dice.kernels.cpu.unsupported import UnsupportedOnCpu
+from dice.kernels.cuda.declaration import Parameter
 from dice.kernels.cuda.launch import Launch, find_launches
-from dice.kernels.cuda.lexer import SplitRefused, Token, matching, matching_angle, source_of, split_commas, tokenize
-from dice.kernels.cuda.source import BARRIERS, WARP_OPERATIONS, expand_macros
+from dice.kernels.cuda.lexer import Token, matching, source_of, split_commas, tokenize
+from dice.kernels.cuda.macros import expand_macros
 
-INDEX_NAMES = {
-    "threadIdx": ("uint3", "thread_index"),
-    "blockIdx": ("uint3", "block_index"),
-    "blockDim": ("dim3", "block_dim"),
-    "gridDim": ("dim3", "grid_dim"),
-}
-_DEVICE_MARKERS = frozenset({"__device__", "C10_DEVICE", "C10_HOST_DEVICE", "GPU_LAMBDA", "TORCH_HSTU_DEVICE"})
-_GROUP_WORDS = frozenset(
-    [
-        "sync",
-        "shfl",
-        "shfl_up",
-        "shfl_down",
-        "shfl_xor",
-        "ballot",
-        "any",
-        "all",
-        "tiled_partition",
-        "coalesced_threads",
-        "this_grid",
-        "reduce",
-        "inclusive_scan",
-        "exclusive_scan",
-        "labeled_partition",
-        "binary_partition",
-    ]
-)
-_COLLECTIVE_WORDS = frozenset(
-    [
-        "BlockReduce",
-        "BlockScan",
-        "WarpReduce",
-        "WarpScan",
-        "BlockLoad",
-        "BlockStore",
-        "BlockRadixSort",
-        "BlockExchange",
-        "mma_sync",
-        "load_matrix_sync",
-        "store_matrix_sync",
-        "fill_fragment",
-    ]
-)
-_SYNCHRONISING = (BARRIERS | WARP_OPERATIONS | _COLLECTIVE_WORDS) - _GROUP_WORDS
-_NOT_NAMES = frozenset({"__attribute__", "__launch_bounds__", "__align__", "alignas", "decltype"})
 _WORD = re.compile(r"[A-Za-z_]\w*")
 _DEFINE = re.compile(r"#\s*define\s+([A-Za-z_]\w*)")
-_CUDA_LITERAL = re.compile(r'^"cuda(:\d+)?"$')
-
-
-class UnsupportedOnCpu(Exception):
-    """The source uses what the CPU back end does not have; `what` names it."""
-
-    def __init__(self, what: str) -> None:
-        super().__init__(what)
-        self.what = what
 
 
 @dataclass(frozen=True)
@@ -91,42 +41,6 @@ class CpuSource:
     track_index: bool
 
 
-@dataclass
-class _Edits:
-    """Replacements in a text, applied at once. Insertions at one place keep the order in which they were made."""
-
-    text: str
-    items: list[tuple[int, int, int, str]] = field(default_factory=list)
-
-    def replace(self, start: int, end: int, by: str) -> None:
-        self.items.append((start, end, len(self.items), by))
-
-    def insert(self, at: int, text: str) -> None:
-        self.replace(at, at, text)
-
-    def apply(self) -> str:
-        pieces, position = [], 0
-        for start, end, _, by in sorted(self.items):
-            if start < position:
-                raise SplitRefused("overlapping edits")
-            pieces += [self.text[position:start], by]
-            position = end
-        return "".join([*pieces, self.text[position:]])
-
-
-@dataclass(frozen=True)
-class _Region:
-    """The body of a function: text[start] is its `{`, text[end - 1] its `}`. `head` is where its declaration begins."""
-
-    kind: str
-    name: str
-    head: int
-    start: int
-    end: int
-    words: frozenset[str]
-    function: Function | None = None
-
-
 def rewrite_cuda(
     text: str, *, kernel_offset: int = 0, fibres_always: bool = False, assertions: bool = True
 ) -> CpuSource:
@@ -141,30 +55,20 @@ def rewrite_cuda(
     return _Rewriter(text, tokens, kernel_offset, fibres_always, assertions).run()
 
 
-def rewrite_host(text: str) -> str:
-    """Rewrite C++ without kernels (`cpp_sources`)."""
-    edits = _Edits(text)
-    _edit_device_queries(tokenize(text), edits)
-    return edits.apply()
-
-
 class _Rewriter:
     def __init__(
         self, text: str, tokens: list[Token], kernel_offset: int, fibres_always: bool, assertions: bool
     ) -> None:
-        self.text, self.tokens, self.edits = text, tokens, _Edits(text)
+        self.text, self.tokens, self.edits = text, tokens, Edits(text)
         self.kernel_offset, self.fibres_always, self.assertions = kernel_offset, fibres_always, assertions
         self.macros = {m.group(1): t.text for t in tokens if (m := _macro(t))}
-        self.device_markers = _DEVICE_MARKERS | {
-            name for name, body in self.macros.items() if "__device__" in _WORD.findall(body)
-        }
         self.track_index = False
 
     def run(self) -> CpuSource:
-        regions = self._regions()
+        regions = find_regions(self.text, self.tokens, self.macros)
         kernels = [region for region in regions if region.kind == "kernel"]
         names = list(dict.fromkeys(region.name for region in kernels))
-        fibres = self._fibres(regions)
+        fibres = set(names) if self.fibres_always else kernels_that_wait(self.text, self.tokens, regions, self.macros)
         lockstep = any(
             token.text == "volatile" and self.tokens[max(i - 1, 0)].text not in ("asm", "__asm__", "__asm")
             for i, token in enumerate(self.tokens)
@@ -176,200 +80,10 @@ class _Rewriter:
             self._wrap_kernel(region, region.name in fibres, self.kernel_offset + names.index(region.name))
         self._edit_launches()
         self._edit_device_tokens(regions)
-        _edit_device_queries(self.tokens, self.edits)
+        edit_device_queries(self.tokens, self.edits)
         return CpuSource(self.edits.apply(), tuple(names), lockstep, self.track_index)
 
-    # Regions ----------------------------------------------------------------------------------------------------------
-
-    def _regions(self) -> list[_Region]:
-        """Bodies of kernels, device functions and lambdas without a default capture, in order."""
-        regions: list[_Region] = []
-        i = 0
-        while i < len(self.tokens):
-            token = self.tokens[i]
-            region = None
-            if token.text == "__global__":
-                region = self._function_region("kernel", i)
-            elif token.text in self.device_markers and token.kind == "identifier":
-                region = self._function_region("device", i)
-            elif token.text == "[" and self._is_plain_lambda(i):
-                region = self._lambda_region(i)
-            if region is not None and not any(r.start == region.start for r in regions):
-                regions.append(region)
-            i += 1
-        return regions
-
-    def _function_region(self, kind: str, marker: int) -> _Region | None:
-        """The function that tokens[marker] belongs to, or None for a declaration or a variable."""
-        body = self._body_after(marker)
-        if body is None:
-            return None
-        first = self._declaration_start(marker)
-        end = matching(self.tokens, body)
-        words = frozenset(t.text for t in self.tokens[first : end + 1] if t.kind == "identifier")
-        if kind == "device":
-            name = next(
-                (a.text for a, b in zip(self.tokens[marker:body], self.tokens[marker + 1 : body + 1], strict=True)
-                 if b.text == "(" and a.kind == "identifier" and a.text not in self.device_markers | _NOT_NAMES),
-                "",
-            )  # fmt: skip
-            return _Region(kind, name, first, self.tokens[body].start, self.tokens[end].end, words)
-        function = parse_function(self.text, self.tokens[first : end + 1], body - first)
-        if function is None:
-            raise UnsupportedOnCpu("a kernel declared in an unusual way")
-        return _Region(kind, function.name, first, self.tokens[body].start, self.tokens[end].end, words, function)
-
-    def _body_after(self, i: int) -> int | None:
-        """Index of the `{` of the function body after tokens[i]; None when a `;` or `=` comes first."""
-        parameters = False
-        while i < len(self.tokens):
-            token = self.tokens[i]
-            if token.kind == "punctuator":
-                if token.text == ";":
-                    return None
-                if token.text == "=" and self.tokens[i - 1].text != "operator":
-                    return None
-                if token.text == "{":
-                    if not parameters:
-                        return None
-                    previous = self.tokens[i - 1]
-                    if previous.kind == "identifier" and self._in_initialisers(i):
-                        i = matching(self.tokens, i)  # member{value} in a constructor
-                    else:
-                        return i
-                elif token.text == "}":
-                    return None
-                elif token.text in "([":
-                    parameters = parameters or token.text == "("
-                    if token.text == "(" and self.tokens[i - 1].text == "operator":
-                        i += 1
-                    else:
-                        i = matching(self.tokens, i)
-            i += 1
-        return None
-
-    def _in_initialisers(self, brace: int) -> bool:
-        """Whether the identifier before tokens[brace] follows `:` or `,` after a parameter list."""
-        return self.tokens[brace - 2].text in (":", ",") if brace >= 2 else False
-
-    def _declaration_start(self, i: int) -> int:
-        """Index of the first token of the declaration that tokens[i] is in."""
-        depth = 0  # of template lists
-        while i > 0:
-            token = self.tokens[i - 1]
-            if token.kind == "directive":
-                break
-            if token.kind == "punctuator":
-                if token.text == ")":
-                    i = self._opening(i - 1)
-                    continue
-                if token.text == ">":
-                    depth += 1
-                elif token.text == "<" and depth > 0:
-                    depth -= 1
-                elif depth == 0 and token.text in (";", "{", "}", ":", ",", "(", "=", "]"):
-                    break
-            i -= 1
-        return i
-
-    def _opening(self, i: int) -> int:
-        """Index of the `(` that tokens[i] closes."""
-        depth = 0
-        while i >= 0:
-            depth += {")": 1, "(": -1}.get(self.tokens[i].text, 0)
-            if depth == 0:
-                return i
-            i -= 1
-        raise SplitRefused("brackets do not match")
-
-    def _is_plain_lambda(self, i: int) -> bool:
-        """Whether tokens[i] opens a lambda's capture list that has no default capture."""
-        before = self.tokens[i - 1] if i else None
-        if before is not None and (
-            before.kind in ("number", "string")
-            or before.text in (")", "]", ">")
-            or (before.kind == "identifier" and before.text != "return")
-        ):
-            return False
-        following = [t.text for t in self.tokens[i + 1 : i + 3]]
-        return len(following) == 2 and following[0] != "[" and not (following[0] in "&=" and following[1] in ",]")
-
-    def _lambda_region(self, i: int) -> _Region | None:
-        j = matching(self.tokens, i) + 1
-        while j < len(self.tokens) and self.tokens[j].text != "{":
-            token = self.tokens[j]
-            if token.text == "(":
-                j = matching(self.tokens, j)
-            elif token.text not in ("->", "::", "<", ">", "*", "&", ",") and token.kind != "identifier":
-                return None
-            j += 1
-        if j >= len(self.tokens):
-            return None
-        end = matching(self.tokens, j)
-        words = frozenset(t.text for t in self.tokens[i : end + 1] if t.kind == "identifier")
-        if not words & INDEX_NAMES.keys() or not self._inside_device(i):
-            return None
-        return _Region("lambda", "", i, self.tokens[j].start, self.tokens[end].end, words)
-
-    def _inside_device(self, i: int) -> bool:
-        """Whether tokens[i] lies in device code: the body of some function marked for the device."""
-        offset = self.tokens[i].start
-        markers = [
-            j for j in range(i) if self.tokens[j].text == "__global__" or self.tokens[j].text in self.device_markers
-        ]
-        for j in reversed(markers):
-            body = self._body_after(j)
-            if body is not None and self.tokens[body].start < offset < self.tokens[matching(self.tokens, body)].end:
-                return True
-        return False
-
-    # What needs fibres ------------------------------------------------------------------------------------------------
-
-    def _fibres(self, regions: Sequence[_Region]) -> set[str]:
-        """Names of the kernels whose threads may wait for each other, or are to run in step. Never too few."""
-        if self.fibres_always:
-            return {region.name for region in regions if region.kind == "kernel"}
-        mentions: dict[str, set[str]] = {}
-        for region in regions:
-            mentions.setdefault(region.name or "lambda", set()).update(region.words)
-        for name, body in self.macros.items():
-            mentions.setdefault(name, set()).update(_WORD.findall(body))
-        for name, words in self._types():
-            mentions.setdefault(name, set()).update(words)
-        waiting = set(_SYNCHRONISING) | {"volatile", "__shared__"}
-        if "cooperative_groups" in self.text:
-            waiting |= _GROUP_WORDS
-        grown = True
-        while grown:
-            more = {name for name, words in mentions.items() if name not in waiting and words & waiting}
-            waiting |= more
-            grown = bool(more)
-        kernels = {region.name for region in regions if region.kind == "kernel"}
-        # A functor or lambda that waits can reach any kernel as a template argument.
-        if "operator" in waiting or "lambda" in waiting:
-            return kernels
-        return {name for name in kernels if name in waiting}
-
-    def _types(self) -> Iterable[tuple[str, set[str]]]:
-        for i, token in enumerate(self.tokens):
-            if token.text not in ("struct", "class", "union") or i + 1 >= len(self.tokens):
-                continue
-            j, name = i + 1, ""
-            while j < len(self.tokens) and self.tokens[j].text not in ("{", ";", "(", ")", ">", ","):
-                if (
-                    self.tokens[j].kind == "identifier"
-                    and not name
-                    and self.tokens[j].text not in ("__align__", "alignas")
-                ):
-                    name = self.tokens[j].text
-                j = matching_angle(self.tokens, j) + 1 if self.tokens[j].text == "<" else j + 1
-            if name and j < len(self.tokens) and self.tokens[j].text == "{":
-                end = matching(self.tokens, j)
-                yield name, {t.text for t in self.tokens[j:end] if t.kind == "identifier"}
-
-    # Edits ------------------------------------------------------------------------------------------------------------
-
-    def _inject(self, region: _Region, shared_globals: dict[str, str]) -> None:
+    def _inject(self, region: Region, shared_globals: dict[str, str]) -> None:
         """Declare at the top of a body what its text takes for granted: indices, shared arrays of namespace scope."""
         words = region.words | {
             w for name in region.words & self.macros.keys() for w in _WORD.findall(self.macros[name])
@@ -383,7 +97,7 @@ class _Rewriter:
         if lines:
             self.edits.insert(region.start + 1, " " + " ".join(lines))
 
-    def _shared_arrays(self, regions: Sequence[_Region]) -> dict[str, str]:
+    def _shared_arrays(self, regions: Sequence[Region]) -> dict[str, str]:
         """Rewrite `extern __shared__`; returns the declarations, by name, of those at namespace scope."""
         outside: dict[str, str] = {}
         for i, token in enumerate(self.tokens):
@@ -406,7 +120,7 @@ class _Rewriter:
                 self.edits.replace(start, stop, "")
         return outside
 
-    def _wrap_kernel(self, region: _Region, fibres: bool, entry: int) -> None:
+    def _wrap_kernel(self, region: Region, fibres: bool, entry: int) -> None:
         function = region.function
         assert function is not None
         parameters, names, types = [], [], []
@@ -445,7 +159,7 @@ class _Rewriter:
             f"{entry}, {passed}) }}",
         )
 
-    def _name_parameter(self, region: _Region, parameter: Parameter, name: str) -> None:
+    def _name_parameter(self, region: Region, parameter: Parameter, name: str) -> None:
         """Give a parameter without a name one, so that it can be passed on."""
         text = parameter.text if parameter.default is None else parameter.text.removesuffix(f" = {parameter.default}")
         at = self.text.find(text, self.text.index("(", self.tokens[region.head].start), region.start)
@@ -467,7 +181,7 @@ class _Rewriter:
         self.edits.replace(marker, closing, "")
         self.edits.insert(launch.end, ")")
 
-    def _edit_device_tokens(self, regions: Sequence[_Region]) -> None:
+    def _edit_device_tokens(self, regions: Sequence[Region]) -> None:
         """`assert` and inline assembly inside device code."""
         for i, token in enumerate(self.tokens):
             if token.kind != "identifier" or token.text not in ("assert", "asm", "__asm__", "__asm"):
@@ -534,45 +248,3 @@ def _dynamic_array(text: str, declaration: Sequence[Token]) -> tuple[str, str]:
     if bracket == len(words):
         return name, f"{kind}& {name} = *(({kind}*)dice_cpu_thread()->shared);"
     return name, f"{kind}* const {name} = (({kind}*)dice_cpu_thread()->shared);"
-
-
-def _edit_device_queries(tokens: Sequence[Token], edits: _Edits) -> None:
-    """Host code that asks where a tensor lives, or puts it on the GPU, gets the answers that a GPU would give."""
-    for token in tokens:
-        if token.kind == "directive" and "define" in token.text:
-            inner = tokenize(token.text, directives=False)
-            shifted = [Token(t.kind, t.text, t.start + token.start, t.end + token.start) for t in inner]
-            _edit_device_queries(shifted, edits)
-    for i, token in enumerate(tokens):
-        before = tokens[i - 1].text if i else ""
-        following = [t.text for t in tokens[i + 1 : i + 5]]
-        member = before in (".", "->")
-        replacement = None
-        if member and following[:1] == ["("]:
-            # is_xla and is_meta are false for every tensor here; as an index that is device 0.
-            simple = {"is_cuda": "is_cpu", "is_cpu": "is_xla", "get_device": "is_meta", "is_pinned": "is_meta"}
-            replacement = simple.get(token.text)
-            if token.text == "type" and [t.text for t in tokens[i + 2 : i + 5]] == [")", ".", "is_cuda"]:
-                replacement = "device"
-            if token.text == "cuda":
-                replacement = "to"
-                edits.insert(tokens[i + 1].end, "::at::kCPU" if following[1] == ")" else "::at::kCPU, ")
-            elif token.text == "index" and [t.text for t in tokens[max(i - 4, 0) : i - 1]] == ["device", "(", ")"]:
-                replacement = "is_meta"
-            elif token.text == "pin_memory":
-                replacement = "contiguous"
-        elif token.text == "kCUDA" and token.kind == "identifier":
-            replacement = "kCPU"
-        elif (
-            token.text == "CUDA"
-            and before == "::"
-            and i >= 2
-            and tokens[i - 2].text in ("DeviceType", "Backend", "DispatchKey")
-        ):
-            replacement = "CPU"
-        elif token.kind == "string" and _CUDA_LITERAL.match(token.text):
-            replacement = '"cpu"'
-        elif token.text == "torch" and following[:3] == ["::", "cuda", "::"]:
-            edits.replace(token.start, tokens[i + 2].end, "dice_cpu::torch_cuda")
-        if replacement is not None:
-            edits.replace(token.start, token.end, replacement)

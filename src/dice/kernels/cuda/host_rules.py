@@ -10,7 +10,7 @@ import re
 
 from dice.kernels.cuda.launch import find_launches
 from dice.kernels.cuda.lexer import Refuted, SplitRefused, Token, matching_angle, tokenize
-from dice.kernels.cuda.source import Item, Split
+from dice.kernels.cuda.split import Item, Split
 
 _DEVICE_WORDS = frozenset({"__shared__", "__constant__", "__device__", "__managed__", "__global__"})
 _BUILT_IN = frozenset(

@@ -4,9 +4,7 @@
     split.items                           # everything, in order; "".join(item.text ...) is `text` without comments
                                           # and white space between the items
     split.kernels                         # the items of kind "kernel" (definitions)
-    split.synchronisation["my_kernel"]    # does it use, directly or through what it calls, barriers or warp operations
     rewrite_launches(item.text, render)   # `k<<<g, b>>>(x)` to whatever render(launch) returns (launch.py)
-    shared_arrays(item.text)              # `extern __shared__ T x[]` declarations of a kernel
 
 The splitter reads text, not meaning: it does not expand macros and does not look into included files. A source whose
 macros would change the split (a macro that makes kernels, say) is first passed through `expand_macros`, which runs the
@@ -16,207 +14,23 @@ preprocessor with the source's own macros only.
 from __future__ import annotations
 
 import re
-import subprocess
 from collections.abc import Sequence
-from dataclasses import dataclass, field
-from functools import cached_property
-from typing import Literal
 
 from dice.kernels.cuda.declaration import EXECUTION_SPACES, MEMORY_SPACES, Function, parse_function
 from dice.kernels.cuda.launch import find_launches
 from dice.kernels.cuda.lexer import (
     SplitRefused,
     Token,
-    identifiers,
     line_number,
     matching,
     matching_angle,
-    source_of,
     tokenize,
 )
+from dice.kernels.cuda.macros import CONDITIONAL, DEFINE, expand_macros, macros_change_the_split
+from dice.kernels.cuda.split import Item, ItemKind, Split
 
-ItemKind = Literal[
-    "include",  # name: the file, without its quotes or angle brackets
-    "macro",  # #define or #undef; name: the macro
-    "directive",  # any other preprocessor line (#if, #pragma, ...)
-    "scope_open",  # `namespace a {`, `extern "C" {`; name: the namespace, "" when anonymous or a linkage block
-    "scope_close",  # the `}` of a scope
-    "kernel",  # __global__ definition
-    "kernel_declaration",  # __global__ prototype
-    "device_function",  # __device__ only, definition or declaration
-    "host_device_function",  # both execution spaces, or constexpr without any
-    "host_function",  # definition
-    "host_declaration",  # prototype
-    "device_variable",  # __constant__, __device__, __managed__ or __shared__ at namespace scope
-    "constant",  # const or constexpr variable, initialised
-    "host_variable",  # any other variable
-    "type",  # struct, class, union, enum, typedef, `using X = ...`, concept
-    "using",  # using-directives and -declarations, namespace aliases, static_assert
-    "instantiation",  # explicit instantiation `template ... k<float>(...);`
-    "macro_call",  # `NAME(...)` with or without a block or semicolon, such as PYBIND11_MODULE(...) {...}
-]
-
-BARRIERS = frozenset(
-    [
-        "__syncthreads",
-        "__syncthreads_and",
-        "__syncthreads_or",
-        "__syncthreads_count",
-        "__barrier_sync",
-        "__barrier_sync_count",
-        "__syncwarp",
-        "sync",
-        "thread_rank",
-        "barrier_arrive",
-        "barrier_wait",
-    ]
-) - {"thread_rank"}
-WARP_OPERATIONS = frozenset(
-    [
-        "__shfl",
-        "__shfl_up",
-        "__shfl_down",
-        "__shfl_xor",
-        "__shfl_sync",
-        "__shfl_up_sync",
-        "__shfl_down_sync",
-        "__shfl_xor_sync",
-        "__ballot",
-        "__ballot_sync",
-        "__any",
-        "__any_sync",
-        "__all",
-        "__all_sync",
-        "__activemask",
-        "__match_any_sync",
-        "__match_all_sync",
-        "__syncwarp",
-        "__reduce_add_sync",
-        "__reduce_min_sync",
-        "__reduce_max_sync",
-        "__reduce_and_sync",
-        "__reduce_or_sync",
-        "__reduce_xor_sync",
-        "shfl",
-        "shfl_up",
-        "shfl_down",
-        "shfl_xor",
-        "ballot",
-        "any",
-        "all",
-    ]
-)
-
-
-@dataclass(frozen=True)
-class Item:
-    """One thing at namespace scope. `text` is source[start:end], verbatim.
-
-    namespaces: names of the enclosing namespaces, outermost first ("" for an anonymous one).
-    function: taken apart, for functions and kernels.
-    line: of `start`, from 1.
-    """
-
-    kind: ItemKind
-    name: str
-    text: str
-    start: int
-    end: int
-    line: int
-    namespaces: tuple[str, ...] = ()
-    function: Function | None = None
-
-    @property
-    def qualified_name(self) -> str:
-        """Name with its namespaces, as other scopes would write it."""
-        return "::".join([*(part for part in self.namespaces if part), self.name])
-
-    @cached_property
-    def identifiers(self) -> frozenset[str]:
-        """All identifiers in the text."""
-        return frozenset(identifiers(self.text))
-
-
-@dataclass(frozen=True)
-class Synchronisation:
-    """What a kernel uses, directly or through the device functions, macros and types that it names (never too little)."""
-
-    barrier: bool
-    warp: bool
-
-
-@dataclass(frozen=True)
-class SharedArray:
-    """`extern __shared__ float x[];` in a kernel or at namespace scope. `start`, `end` are offsets in the text given.
-
-    alignment: text of an `__align__(16)` or `alignas(16)` operand, or None.
-    """
-
-    name: str
-    type: str
-    alignment: str | None
-    start: int
-    end: int
-
-
-@dataclass(frozen=True)
-class Split:
-    """The items of a source, in order."""
-
-    text: str
-    items: tuple[Item, ...]
-    expanded: bool = False
-    """Whether the source's own macros were expanded first (`text` is then the expanded text)."""
-    _by_kind: dict[str, list[Item]] = field(default_factory=dict, compare=False, repr=False)
-
-    def of_kind(self, *kinds: ItemKind) -> list[Item]:
-        """Items of these kinds, in order."""
-        return [item for item in self.items if item.kind in kinds]
-
-    @property
-    def kernels(self) -> list[Item]:
-        """Kernel definitions."""
-        return self.of_kind("kernel")
-
-    @cached_property
-    def synchronisation(self) -> dict[str, Synchronisation]:
-        """Kernel name -> what it uses (kernels of one name are taken together)."""
-        barrier = self.users_of(BARRIERS)
-        warp = self.users_of(WARP_OPERATIONS)
-        return {k.name: Synchronisation(k.name in barrier, k.name in warp) for k in self.kernels}
-
-    def users_of(self, names: frozenset[str]) -> set[str]:
-        """Names of items whose text mentions one of `names`, or the name of such an item, and so on."""
-        named = [item for item in self.items if item.kind not in ("include", "scope_open", "scope_close")]
-        provides = {id(item): self._names_provided(item) for item in named}
-        reached: set[str] = set(names)
-        users: set[str] = set()
-        changed = True
-        while changed:
-            changed = False
-            for item in named:
-                mentioned = item.identifiers - (frozenset() if item.kind == "type" else {item.name})
-                if item.name not in users and mentioned & reached:
-                    users.add(item.name)
-                    reached |= provides[id(item)]
-                    changed = True
-        return users
-
-    @staticmethod
-    def _names_provided(item: Item) -> set[str]:
-        """Names under which the code of an item can be reached: its own, and for a type those of its members."""
-        return {item.name} | (set(_CALLED.findall(item.text)) if item.kind == "type" else set())
-
-
-_CALLED = re.compile(r"\b([A-Za-z_]\w*)\s*\(")
 _INCLUDE = re.compile(r"#\s*include\s*[<\"]([^>\"]+)[>\"]")
-_DEFINE = re.compile(r"#\s*(?:define|undef)\s+([A-Za-z_]\w*)(\()?")
-_CONDITIONAL = re.compile(r"#\s*(if|ifdef|ifndef|elif|else|endif)\b")
-_KEPT = re.compile(r"#\s*(include|pragma)\b")
 _CLASS_KEYS = frozenset({"struct", "class", "union", "enum"})
-_SHAPING = re.compile(
-    r"__global__|__device__|__host__|__constant__|__shared__|\btemplate\b|\bnamespace\b|\bstruct\b|[{};]|\bextern\b"
-)
 
 
 def split_source(text: str) -> Split:
@@ -224,96 +38,9 @@ def split_source(text: str) -> Split:
 
     Macros of the source that would change the split are expanded first (`Split.expanded`).
     """
-    if _macros_change_the_split(text):
+    if macros_change_the_split(text):
         return Split(expanded := expand_macros(text), tuple(_Reader(expanded).read()), expanded=True)
     return Split(text, tuple(_Reader(text).read()))
-
-
-def shared_arrays(text: str) -> list[SharedArray]:
-    """The `extern __shared__` declarations in `text`. Raises SplitRefused for one that declares several names."""
-    tokens = tokenize(text)
-    arrays = []
-    for i, token in enumerate(tokens):
-        if token.text != "extern" or token.kind != "identifier":
-            continue
-        end = next((j for j in range(i, len(tokens)) if tokens[j].text == ";"), None)
-        if end is None or not any(t.text == "__shared__" for t in tokens[i:end]):
-            continue
-        declaration = list(tokens[i:end])
-        alignment = None
-        for j, part in enumerate(declaration):
-            if part.text in ("__align__", "alignas") and declaration[j + 1].text == "(":
-                closing = matching(declaration, j + 1)
-                alignment = source_of(text, declaration[j + 2 : closing])
-                del declaration[j : closing + 1]
-                break
-        bracket = next((j for j, part in enumerate(declaration) if part.text == "["), None)
-        if bracket is None or any(part.text == "," for part in declaration):
-            raise SplitRefused(f"an unusual extern __shared__ declaration at line {line_number(text, token.start)}")
-        words = [part for part in declaration[: bracket - 1] if part.text not in ("extern", "__shared__")]
-        arrays.append(
-            SharedArray(
-                name=declaration[bracket - 1].text,
-                type=" ".join(part.text for part in words),
-                alignment=alignment,
-                start=token.start,
-                end=tokens[end].end,
-            )
-        )
-    return arrays
-
-
-def expand_macros(text: str) -> str:
-    """`text` with its own macros expanded by the C++ preprocessor; includes and pragmas stay, `#define`s vanish.
-
-    Raises SplitRefused when a condition depends on anything but the source's own macros, since headers are not read.
-    """
-    own = {match.group(1) for match in _DEFINE.finditer(text)}
-    for token in tokenize(text):
-        match = _CONDITIONAL.match(token.text) if token.kind == "directive" else None
-        if match and match.group(1) not in ("else", "endif"):
-            unknown = set(re.findall(r"[A-Za-z_]\w*", token.text[match.end() :])) - own - {"defined"}
-            if unknown:
-                raise SplitRefused(f"macros must be expanded, but a condition depends on {sorted(unknown)[0]}")
-    kept = [t for t in tokenize(text) if t.kind == "directive" and _KEPT.match(t.text)]
-    marked, position = "", 0
-    for i, token in enumerate(kept):
-        marked += text[position : token.start] + f"__dice_kept_line_{i}__"
-        position = token.end
-    marked += text[position:]
-    done = subprocess.run(
-        ["g++", "-E", "-P", "-undef", "-nostdinc", "-x", "c++", "-std=c++20", "-"],
-        input=marked,
-        capture_output=True,
-        text=True,
-        timeout=30,
-        check=False,
-    )
-    if done.returncode != 0:
-        raise SplitRefused(f"macros cannot be expanded: {done.stderr.strip().splitlines()[0] if done.stderr else '?'}")
-    return re.sub(r"\s*__dice_kept_line_(\d+)__\s*", lambda match: f"\n{kept[int(match.group(1))].text}\n", done.stdout)
-
-
-def _macros_change_the_split(text: str) -> bool:
-    """Whether a macro of the source is used at namespace scope and its body declares something.
-
-    Launches need no expansion: they are rewritten inside the macro's body.
-    """
-    tokens = tokenize(text)
-    shaping = set()
-    for token in tokens:
-        match = _DEFINE.match(token.text) if token.kind == "directive" else None
-        if match and _SHAPING.search(token.text[match.end() :]):
-            shaping.add(match.group(1))
-    if not shaping:
-        return False
-    depth = 0
-    for token in tokens:
-        if token.kind == "punctuator":
-            depth += {"{": 1, "}": -1}.get(token.text, 0)
-        elif token.kind == "identifier" and token.text in shaping and depth == 0:
-            return True
-    return False
 
 
 class _Reader:
@@ -362,7 +89,7 @@ class _Reader:
         text = self.tokens[i].text
         if match := _INCLUDE.match(text):
             return self._item("include", match.group(1), i, i)
-        if match := _DEFINE.match(text):
+        if match := DEFINE.match(text):
             return self._item("macro", match.group(1), i, i)
         return self._item("directive", "", i, i)
 
@@ -431,7 +158,7 @@ class _Reader:
 
     def _close(self, i: int) -> int:
         closing = matching(self.tokens, i)
-        if any(t.kind == "directive" and _CONDITIONAL.match(t.text) for t in self.tokens[i:closing]):
+        if any(t.kind == "directive" and CONDITIONAL.match(t.text) for t in self.tokens[i:closing]):
             self._check_conditionals(i, closing)
         return closing
 
@@ -442,7 +169,7 @@ class _Reader:
         for token in self.tokens[first : last + 1]:
             if token.kind == "punctuator":
                 depth += (token.text in "([{") - (token.text in ")]}")
-            elif token.kind == "directive" and (match := _CONDITIONAL.match(token.text)):
+            elif token.kind == "directive" and (match := CONDITIONAL.match(token.text)):
                 if match.group(1).startswith("if"):
                     levels.append(depth)
                 elif not levels or levels[-1] != depth:

@@ -1,0 +1,63 @@
+"""Host code of an extension for the CPU back end: what asks whether a tensor is on the GPU hears that it is.
+
+Tensors are on the CPU there, so `x.is_cuda()` becomes `x.is_cpu()`, `torch::kCUDA` becomes `torch::kCPU`, and so on.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+
+from dice.kernels.cpu.edits import Edits
+from dice.kernels.cuda.lexer import Token, tokenize
+
+_CUDA_LITERAL = re.compile(r'^"cuda(:\d+)?"$')
+
+
+def rewrite_host(text: str) -> str:
+    """Rewrite C++ without kernels (`cpp_sources`)."""
+    edits = Edits(text)
+    edit_device_queries(tokenize(text), edits)
+    return edits.apply()
+
+
+def edit_device_queries(tokens: Sequence[Token], edits: Edits) -> None:
+    """Host code that asks where a tensor lives, or puts it on the GPU, gets the answers that a GPU would give."""
+    for token in tokens:
+        if token.kind == "directive" and "define" in token.text:
+            inner = tokenize(token.text, directives=False)
+            shifted = [Token(t.kind, t.text, t.start + token.start, t.end + token.start) for t in inner]
+            edit_device_queries(shifted, edits)
+    for i, token in enumerate(tokens):
+        before = tokens[i - 1].text if i else ""
+        following = [t.text for t in tokens[i + 1 : i + 5]]
+        member = before in (".", "->")
+        replacement = None
+        if member and following[:1] == ["("]:
+            # is_xla and is_meta are false for every tensor here; as an index that is device 0.
+            simple = {"is_cuda": "is_cpu", "is_cpu": "is_xla", "get_device": "is_meta", "is_pinned": "is_meta"}
+            replacement = simple.get(token.text)
+            if token.text == "type" and [t.text for t in tokens[i + 2 : i + 5]] == [")", ".", "is_cuda"]:
+                replacement = "device"
+            if token.text == "cuda":
+                replacement = "to"
+                edits.insert(tokens[i + 1].end, "::at::kCPU" if following[1] == ")" else "::at::kCPU, ")
+            elif token.text == "index" and [t.text for t in tokens[max(i - 4, 0) : i - 1]] == ["device", "(", ")"]:
+                replacement = "is_meta"
+            elif token.text == "pin_memory":
+                replacement = "contiguous"
+        elif token.text == "kCUDA" and token.kind == "identifier":
+            replacement = "kCPU"
+        elif (
+            token.text == "CUDA"
+            and before == "::"
+            and i >= 2
+            and tokens[i - 2].text in ("DeviceType", "Backend", "DispatchKey")
+        ):
+            replacement = "CPU"
+        elif token.kind == "string" and _CUDA_LITERAL.match(token.text):
+            replacement = '"cpu"'
+        elif token.text == "torch" and following[:3] == ["::", "cuda", "::"]:
+            edits.replace(token.start, tokens[i + 2].end, "dice_cpu::torch_cuda")
+        if replacement is not None:
+            edits.replace(token.start, token.end, replacement)
