@@ -15,7 +15,7 @@ from execution import HONEST, NoBuilder, honest_with, job
 from dice.kernels.grader import Executor
 from dice.kernels.job import Judging, Limits
 from dice.kernels.sandbox import linux, seccomp
-from dice.kernels.sandbox.isolation import Layers, own_uid
+from dice.kernels.sandbox.isolation import Layers, in_order, own_uid
 from dice.kernels.sandbox.zygote import Zygote
 
 
@@ -47,6 +47,25 @@ def test_all_layers_are_in_force_where_namespaces_are_allowed(executor: Executor
     (verdict,) = executor.verify(job(HONEST))
     assert set(verdict.host.isolation) >= ALWAYS | WITH_NAMESPACES
     assert not any("refused" in note for note in verdict.notes)
+
+
+def test_the_system_is_shown_whole(executor: Executor) -> None:
+    """Links such as /bin must not narrow what they lead into: libraries below /usr/local are opened by name."""
+    if not namespaces_are_allowed():
+        pytest.skip("this machine allows no namespaces")
+    look = f"import os\nassert not set({os.listdir('/usr')!r}) - set(os.listdir('/usr')), os.listdir('/usr')\n"
+    (verdict,) = executor.verify(job(honest_with(import_=look + "assert not os.path.exists('/home')")))
+    assert verdict.functional_status == "correct", verdict.message
+
+
+def test_folders_are_shown_before_the_links_into_them(tmp_path: Path) -> None:
+    root = Path(os.path.realpath(tmp_path))
+    (root / "usr" / "bin").mkdir(parents=True)
+    (root / "bin").symlink_to("usr/bin")
+    (root / "elsewhere").mkdir()
+    (root / "far").symlink_to("elsewhere")
+    given = [str(root / name) for name in ("bin", "usr", "usr/bin", "far")]
+    assert in_order(given) == [str(root / name) for name in ("elsewhere", "usr", "bin", "far")]
 
 
 WITHOUT_NAMESPACES = """

@@ -117,6 +117,15 @@ def _outermost(paths: Iterable[str]) -> list[str]:
     return kept
 
 
+def in_order(paths: Iterable[str]) -> list[str]:
+    """`paths`, and where those of them that are links lead, none below another: folders and files first, then links.
+
+    So a folder is shown whole before a link into it (`/bin` to `/usr/bin`) could make a part of it.
+    """
+    paths = set(paths)
+    return sorted(_outermost(paths | {os.path.realpath(path) for path in paths}), key=os.path.islink)
+
+
 def enter_jail(base: str, visible: Iterable[str]) -> None:
     """Make a root of its own for this process: `visible` and the system's folders read-only, nothing else.
 
@@ -127,8 +136,7 @@ def enter_jail(base: str, visible: Iterable[str]) -> None:
     linux.mount("none", "/", flags=linux.MS_REC | linux.MS_PRIVATE)
     linux.mount("jail", base, "tmpfs", linux.MS_NOSUID | linux.MS_NODEV, "size=16m,mode=755")
     shown = [*_SYSTEM, *(f"/etc/{name}" for name in _ETC), *visible, "/sys"]
-    # A path with a link on its way is also shown where the link leads, so that both names work.
-    for path in _outermost([path for path in shown if os.path.lexists(path)]):
+    for path in in_order(path for path in shown if os.path.lexists(path)):
         _show(base, path)
     os.makedirs(f"{base}/dev", exist_ok=True)
     _make_gpu_devices()
@@ -146,6 +154,22 @@ def enter_jail(base: str, visible: Iterable[str]) -> None:
     linux.mount("none", "/", flags=linux.MS_REMOUNT | linux.MS_BIND | linux.MS_RDONLY | linux.MS_NOSUID)
 
 
+def own_proc_is_possible() -> bool:
+    """Whether a process in a new PID namespace may mount its /proc here; containers that mask theirs refuse."""
+    pid = os.fork()
+    if pid == 0:
+        try:
+            linux.unshare(linux.CLONE_NEWPID | linux.CLONE_NEWNS)
+            first = os.fork()
+            if first == 0:
+                linux.mount("proc", "/proc", "proc", linux.MS_NOSUID | linux.MS_NODEV)
+                os._exit(0)
+            os._exit(os.waitstatus_to_exitcode(os.waitpid(first, 0)[1]) & 0xFF)
+        except OSError:
+            os._exit(1)
+    return os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]) == 0
+
+
 def _make_gpu_devices() -> None:
     """Have the driver make its device files where nothing has used CUDA since boot: later is too late for the jail."""
     if os.path.exists("/dev/nvidiactl") and not os.path.exists("/dev/nvidia-uvm"):
@@ -155,14 +179,13 @@ def _make_gpu_devices() -> None:
 
 def _show(base: str, path: str) -> None:
     target = base + path
+    if not os.path.exists(path):
+        return  # a link that leads nowhere
     os.makedirs(os.path.dirname(target), mode=0o755, exist_ok=True)
     if os.path.lexists(target):
         return
     if os.path.islink(path):
-        os.symlink(os.readlink(path), target)
-        real = os.path.realpath(path)
-        if os.path.exists(real) and not os.path.lexists(base + real):
-            _show(base, real)
+        os.symlink(os.path.realpath(path), target)
         return
     if os.path.isdir(path):
         os.mkdir(target, 0o755)

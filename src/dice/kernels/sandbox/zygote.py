@@ -39,6 +39,7 @@ from dice.kernels.sandbox.isolation import (
     SandboxSpec,
     enter_jail,
     enter_user_namespace,
+    own_proc_is_possible,
     runtime_paths,
 )
 from dice.kernels.sandbox.supervisor import say, supervise
@@ -244,15 +245,16 @@ def main() -> None:
     parent, name = os.path.split(arguments.directory)
     above = os.open(parent, os.O_RDONLY | os.O_CLOEXEC | os.O_DIRECTORY)
     jailed = layers.attempt("jail", lambda: enter_jail(jail, [*runtime_paths(), *arguments.visible]))
+    cuda_may_have_pids = jailed and own_proc_is_possible()
     gc.collect()
     gc.freeze()  # the collector's marks would copy every page in every child
     # Only now: a client that can connect may spawn.
     os.rename(f"{name}/binding", f"{name}/socket", src_dir_fd=above, dst_dir_fd=above)
-    _serve(listener, arguments.life, layers, None if jailed else arguments.directory)
+    _serve(listener, arguments.life, layers, None if jailed else arguments.directory, cuda_may_have_pids)
     shutil.rmtree(name, ignore_errors=True, dir_fd=above)  # all holders are gone, perhaps killed
 
 
-def _serve(listener: socket.socket, life: int, layers: Layers, folder: str | None) -> None:
+def _serve(listener: socket.socket, life: int, layers: Layers, folder: str | None, cuda_may_have_pids: bool) -> None:
     own_pids = os.open("/proc/self/ns/pid", os.O_RDONLY | os.O_CLOEXEC) if os.path.exists("/proc/self/ns/pid") else -1
     poll = select.poll()
     poll.register(listener, select.POLLIN)
@@ -273,7 +275,7 @@ def _serve(listener: socket.socket, life: int, layers: Layers, folder: str | Non
             except OSError:
                 data, fds = b"", []
             if len(fds) == 2 and data:
-                _answer(connection, json.loads(data), fds, layers, folder, own_pids)
+                _answer(connection, json.loads(data), fds, layers, folder, own_pids, cuda_may_have_pids)
             else:
                 poll.unregister(connection)
                 connection.close()
@@ -298,11 +300,16 @@ def _answer(
     inherited: Layers,
     folder: str | None,
     own_pids: int,
+    cuda_may_have_pids: bool,
 ) -> None:
     spec = SandboxSpec.model_validate(request)
     layers = Layers()
     layers.names, layers.missing = list(inherited.names), list(inherited.missing)
-    layers.attempt("pid_namespace", lambda: linux.unshare(linux.CLONE_NEWPID))
+    if spec.cuda_visible_devices and not cuda_may_have_pids:
+        # CUDA finds itself in /proc by its number: with another namespace's /proc it fails ("OS call failed", 304).
+        layers.missing.append("pid_namespace (it can have no /proc of its own, which CUDA needs)")
+    else:
+        layers.attempt("pid_namespace", lambda: linux.unshare(linux.CLONE_NEWPID))
     error = None
     try:
         pid = os.fork()
