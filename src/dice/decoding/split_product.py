@@ -29,7 +29,9 @@ _COLUMNS = 64
 """Rows of the weights that a program takes (twice as many where they are gate and up)."""
 _PROGRAMS = 264
 """Programs that keep an H200's memory busy: two for each of its processors."""
-_STAGES = (6, 4)
+_HEAD = 64
+"""Depth whose weights are loaded before the program waits for the kernel before it."""
+_STAGES = (5, 3)
 """Steps under way, without and with the gate."""
 
 
@@ -37,7 +39,7 @@ _STAGES = (6, 4)
 def _split_product(
     x, w, out, part, arrived, rows, columns, depth,
     SPLITS: tl.constexpr, WIDE: tl.constexpr, ROWS: tl.constexpr, STEP: tl.constexpr,
-    GATED: tl.constexpr, RESIDUAL: tl.constexpr, PRECISION: tl.constexpr, OVERLAP: tl.constexpr,
+    HEAD: tl.constexpr, GATED: tl.constexpr, RESIDUAL: tl.constexpr, PRECISION: tl.constexpr, OVERLAP: tl.constexpr,
 ):  # fmt: skip
     tile = tl.program_id(0)
     split = tl.program_id(1)
@@ -47,14 +49,24 @@ def _split_product(
     low = split * span
     high = tl.minimum(low + span, depth)
     half = columns.to(tl.int64) * depth
-    if OVERLAP:
-        gdc_wait()
     row = tl.arange(0, ROWS)
     there = (row < rows)[None, :]
     inner = tl.arange(0, STEP)
     sums = tl.zeros((WIDE, ROWS), tl.float32)
     up_sums = tl.zeros((WIDE, ROWS), tl.float32)
-    for start in range(low, high, STEP):
+    if HEAD > 0:  # these weights are on their way while the program waits
+        front = low + tl.arange(0, HEAD)
+        first = tl.load(own[:, None] + front[None, :])
+        if GATED:
+            first_up = tl.load(own[:, None] + half + front[None, :])
+    if OVERLAP:
+        gdc_wait()
+    if HEAD > 0:
+        front_inputs = tl.load(x + row[None, :] * depth + front[:, None], mask=there, other=0.0)
+        sums = tl.dot(first, front_inputs, sums, input_precision=PRECISION)
+        if GATED:
+            up_sums = tl.dot(first_up, front_inputs, up_sums, input_precision=PRECISION)
+    for start in range(low + HEAD, high, STEP):
         place = start + inner
         inputs = tl.load(x + row[None, :] * depth + place[:, None], mask=there, other=0.0)
         sums = tl.dot(tl.load(own[:, None] + place[None, :]), inputs, sums, input_precision=PRECISION)
@@ -104,11 +116,14 @@ def split_product(x: Tensor, w: Tensor, *, gated: bool = False, residual: Tensor
     out = residual if residual is not None else torch.empty((rows, columns), dtype=x.dtype, device=x.device)
     tiles = triton.cdiv(columns, _COLUMNS)
     splits = max(1, min(_PROGRAMS // tiles, depth // (4 * STEP)))
+    steps = depth // STEP
+    least = steps - (splits - 1) * -(-steps // splits)  # of the last program
+    head = _HEAD if least * STEP >= _HEAD else 0
     padded = max(16, triton.next_power_of_2(rows))
     part = torch.empty(splits * tiles * _COLUMNS * padded * (1 + gated) if splits > 1 else 1, device=x.device)
     _split_product[(tiles, splits)](
         x, w, out, part, _arrivals(x.device), rows, columns, depth,
-        SPLITS=splits, WIDE=_COLUMNS, ROWS=padded, STEP=STEP, GATED=gated, RESIDUAL=residual is not None,
+        SPLITS=splits, WIDE=_COLUMNS, ROWS=padded, STEP=STEP, HEAD=head, GATED=gated, RESIDUAL=residual is not None,
         PRECISION="ieee" if x.dtype == torch.float32 else "tf32",
         num_warps=4, num_stages=_STAGES[gated], **overlap(x),
     )  # fmt: skip
