@@ -1,5 +1,6 @@
 """Who may run: the locks of a run and of its jobs, and the queue of a scheduler. The workflow itself: test_interrupted."""
 
+import errno
 import os
 import subprocess
 import sys
@@ -81,6 +82,22 @@ def test_slurm_jobs_are_those_of_this_folder(tmp_path, monkeypatch):
     squeue.write_text("#!/bin/sh\nexit 1\n")
     with pytest.raises(DiceError, match="squeue cannot say"):
         slurm_jobs(tmp_path)
+
+
+def test_a_file_system_without_locks_is_said_and_other_faults_are_raised(tmp_path, monkeypatch):
+    def refuses(number):
+        def flock(*_):
+            raise OSError(number, os.strerror(number))
+
+        return flock
+
+    said = []
+    monkeypatch.setattr("fcntl.flock", refuses(errno.ENOLCK))
+    RunLock(tmp_path, said.append).begin()
+    assert "keeps no locks" in said[0]
+    monkeypatch.setattr("fcntl.flock", refuses(errno.EIO))
+    with pytest.raises(OSError, match="Input/output"):
+        RunLock(tmp_path, said.append).begin()
 
 
 def test_parting_words_name_a_full_disk_only(tmp_path, monkeypatch):

@@ -9,6 +9,7 @@ queue of SLURM holds nothing yet: after a run that did not end in order, SLURM i
 
 from __future__ import annotations
 
+import errno
 import fcntl
 import os
 import shlex
@@ -25,6 +26,7 @@ _JOBS = ".jobs.lock"
 _JOBS_FD = 9
 _FULL_BYTES = 16 * 2**20
 _POLL_S = 10.0
+_NO_LOCKS = (errno.ENOLCK, errno.ENOSYS, errno.ENOTSUP)
 
 
 def jobs_prefix(results: str | Path) -> str:
@@ -33,7 +35,7 @@ def jobs_prefix(results: str | Path) -> str:
     A file system without locks, or an image without `flock`, is no error: the job then has no share.
     """
     path = shlex.quote(str(Path(results) / _JOBS)).replace("{", "{{").replace("}", "}}")  # Snakemake formats it
-    return f"set -euo pipefail; exec {_JOBS_FD}>>{path}; flock -s {_JOBS_FD} 2>/dev/null || true; "
+    return f"set -euo pipefail; exec {_JOBS_FD}<>{path}; flock -s {_JOBS_FD} 2>/dev/null || true; "
 
 
 class RunLock:
@@ -53,10 +55,10 @@ class RunLock:
         """
         self._results.mkdir(parents=True, exist_ok=True)
         self._run = _open(self._results / _RUN)
-        if not _try_lock(self._run):
+        if not self._try_lock(self._run):
             raise DiceError(f"another snakemake works on {self._results}; wait for it, or end it.")
         jobs = _open(self._results / _JOBS)
-        if not _try_lock(jobs):
+        if not self._try_lock(jobs):
             self._say(
                 f"the last run of {self._results} was killed, but its jobs still work; waiting for them to end "
                 f"(fuser {self._results / _JOBS} names their processes)."
@@ -66,6 +68,17 @@ class RunLock:
         if queued and os.pread(self._run, 1, 0):
             self._await(queued, poll_s)
         os.pwrite(self._run, b"began\n", 0)
+
+    def _try_lock(self, descriptor: int) -> bool:
+        try:
+            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            return False
+        except OSError as error:
+            if error.errno not in _NO_LOCKS:
+                raise
+            self._say(f"the file system of {self._results} keeps no locks: see that no other run works there.")
+        return True
 
     def _await(self, queued: Callable[[], list[str]], poll_s: float) -> None:
         left = queued()
@@ -97,14 +110,6 @@ def slurm_jobs(folder: str | Path) -> list[str]:
 
 def _open(path: Path) -> int:
     return os.open(path, os.O_RDWR | os.O_CREAT, 0o666)
-
-
-def _try_lock(descriptor: int) -> bool:
-    try:
-        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except BlockingIOError:
-        return False
-    return True
 
 
 def parting_words(results: str | Path) -> str:
