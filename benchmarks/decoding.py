@@ -170,7 +170,7 @@ def hugging_face(model: Transformer, batch: int, at: dict[str, float], new: int 
     from transformers import DynamicCache, Qwen3Config, Qwen3ForCausalLM
 
     c = model.config
-    settings = Qwen3Config(
+    settings = Qwen3Config(  # pyright: ignore[reportCallIssue]: what every configuration takes
         vocab_size=c.vocab_size,
         hidden_size=c.hidden_size,
         intermediate_size=c.intermediate_size,

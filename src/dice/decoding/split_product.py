@@ -1,5 +1,5 @@
 # pyright: reportCallIssue=false, reportArgumentType=false, reportGeneralTypeIssues=false
-# pyright: reportMissingImports=false, reportIndexIssue=false
+# pyright: reportMissingImports=false, reportIndexIssue=false, reportPossiblyUnboundVariable=false
 # (the launchers of Triton kernels have no static types)
 """Products of some tens of rows: weights are the first operand of the tensor cores, and programs share the depth.
 
