@@ -93,9 +93,12 @@ def workers(
     Raises DiceError or HarnessError for a machine that cannot do the work.
     """
     gpus = chosen_gpus(backend, machine)
-    builder = make_builder(backend, limits, machine)
-    builder.prepare()
-    with Zygote(visible=builder.visible_folders()) as zygote:
+    with contextlib.closing(Zygote()) as zygote:
+        zygote.begin()  # imports beside the builder's own start: both take seconds
+        builder = make_builder(backend, limits, machine)
+        builder.prepare()
+        zygote.show(builder.visible_folders())
+        zygote.start()
         yield list(_plans(backend, judging, limits, machine, n_jobs, gpus, zygote))
 
 
@@ -160,6 +163,8 @@ class ExecuteHandler:
 
         del index
         builder = make_builder(backend, limits, machine)
+        # As candidates of one stream have it (dice.kernels.run.connections): quick to start, and timed alike.
+        os.environ.setdefault("CUDA_DEVICE_MAX_CONNECTIONS", "1")
         self._executor = Executor(zygote, builder, backend, gpu, limits, judging)
 
     def handle(self, job: Job) -> list[Verdict]:

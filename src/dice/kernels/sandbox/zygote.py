@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import argparse
 import array
+import contextlib
 import fcntl
 import gc
 import json
@@ -59,7 +60,8 @@ class Spawned:
 class Zygote:
     """Handle of the zygote process; usable from any process that inherits it by fork.
 
-    `visible`: further folders that candidates may read (the build's support libraries, never results or inputs).
+    `visible`: further folders that candidates may read (the build's support libraries, never results or inputs). Where
+    they are not known yet: `begin`, which starts the process and its imports, then `show`, then `start`.
     """
 
     def __init__(self, visible: Iterable[str | Path] = ()) -> None:
@@ -68,6 +70,7 @@ class Zygote:
         os.chmod(self._directory, 0o711)  # without a jail, candidates of other users have their scratch folders below
         self._owner = os.getpid()
         self._process: subprocess.Popen[bytes] | None = None
+        self._begun: subprocess.Popen[bytes] | None = None
         self._launcher = -1
         self._life = -1
         self._connection: tuple[int, socket.socket] | None = None
@@ -81,35 +84,27 @@ class Zygote:
             **state,
             "_owner": -1,
             "_process": None,
+            "_begun": None,
             "_launcher": -1,
             "_life": -1,
             "_connection": None,
             "_lock": threading.Lock(),
         }
 
-    def start(self) -> None:
-        """Start the process and wait until it answers. Raises HarnessError with its last words."""
-        with open(f"{self._directory}/lock", "w") as lock:
-            fcntl.flock(lock, fcntl.LOCK_EX)
-            if self._try_connect():
-                return
-            self._launch()
-
-    def _launch(self) -> None:
-        address = f"{self._directory}/socket"
-        for name in (address, f"{self._directory}/binding"):
-            Path(name).unlink(missing_ok=True)
+    def begin(self) -> None:
+        """Start the process, which imports PyTorch, and return at once; `start` waits for it."""
+        for name in ("socket", "binding"):
+            Path(f"{self._directory}/{name}").unlink(missing_ok=True)
         if self._life >= 0:
             os.close(self._life)
         life_read, self._life = os.pipe()
         with open(f"{self._directory}/log", "wb") as log:
-            process = subprocess.Popen(
+            self._begun = subprocess.Popen(
                 [
                     *(sys.executable, "-P", "-m", "dice.kernels.sandbox.zygote"),
                     *("--directory", self._directory, "--life", str(life_read)),
-                    *(item for path in self._visible for item in ("--visible", path)),
                 ],
-                stdin=subprocess.DEVNULL,
+                stdin=subprocess.PIPE,
                 stdout=log,
                 stderr=log,
                 pass_fds=[life_read],
@@ -118,6 +113,27 @@ class Zygote:
                 cwd="/",
             )
         os.close(life_read)
+
+    def show(self, visible: Iterable[str | Path]) -> None:
+        """Let candidates read these folders too. Before `start`: the jail is made once."""
+        self._visible = (*self._visible, *map(str, visible))
+
+    def start(self) -> None:
+        """Start the process unless it has begun, and wait until it answers. Raises HarnessError with its last words."""
+        with open(f"{self._directory}/lock", "w") as lock:
+            fcntl.flock(lock, fcntl.LOCK_EX)
+            if self._try_connect():
+                return
+            if self._begun is None:
+                self.begin()
+            self._await_answer()
+
+    def _await_answer(self) -> None:
+        process, self._begun = self._begun, None
+        assert process is not None
+        assert process.stdin is not None
+        with contextlib.suppress(BrokenPipeError), process.stdin:
+            process.stdin.write(json.dumps(self._visible).encode())
         deadline = time.monotonic() + START_TIMEOUT_S
         while not self._try_connect():
             if process.poll() is not None or time.monotonic() > deadline:
@@ -182,6 +198,8 @@ class Zygote:
         if self._life >= 0:
             os.close(self._life)
             self._life = -1
+        if self._begun is not None:
+            self._process, self._begun, self._launcher = self._begun, None, os.getpid()
         if self._process is not None and self._launcher == os.getpid():
             self._process.terminate()
             self._process.wait()
@@ -224,7 +242,6 @@ def main() -> None:
     parser = argparse.ArgumentParser(description="Forks candidates; started by dice.kernels.sandbox.zygote.Zygote.")
     parser.add_argument("--directory", required=True)
     parser.add_argument("--life", type=int, required=True)
-    parser.add_argument("--visible", action="append", default=[])
     arguments = parser.parse_args()
 
     layers = Layers()
@@ -244,7 +261,8 @@ def main() -> None:
     # The jail hides the folder; a descriptor still reaches it.
     parent, name = os.path.split(arguments.directory)
     above = os.open(parent, os.O_RDONLY | os.O_CLOEXEC | os.O_DIRECTORY)
-    jailed = layers.attempt("jail", lambda: enter_jail(jail, [*runtime_paths(), *arguments.visible]))
+    visible = json.loads(sys.stdin.buffer.read() or b"[]")
+    jailed = layers.attempt("jail", lambda: enter_jail(jail, [*runtime_paths(), *visible]))
     cuda_may_have_pids = jailed and own_proc_is_possible()
     gc.collect()
     gc.freeze()  # the collector's marks would copy every page in every child
