@@ -170,7 +170,7 @@ def hugging_face(model: Transformer, batch: int, at: dict[str, float], new: int 
     from transformers import DynamicCache, Qwen3Config, Qwen3ForCausalLM
 
     c = model.config
-    settings = Qwen3Config(  # pyright: ignore[reportCallIssue]: what every configuration takes
+    settings = Qwen3Config(
         vocab_size=c.vocab_size,
         hidden_size=c.hidden_size,
         intermediate_size=c.intermediate_size,
@@ -180,7 +180,7 @@ def hugging_face(model: Transformer, batch: int, at: dict[str, float], new: int 
         head_dim=c.head_dim,
         tie_word_embeddings=False,
         rope_parameters={"rope_type": "default", "rope_theta": c.rope_theta},
-        attn_implementation="sdpa",
+        attn_implementation="sdpa",  # pyright: ignore[reportCallIssue]
     )
     with torch.device("meta"):
         qwen = Qwen3ForCausalLM(settings).eval()

@@ -342,6 +342,9 @@ def best_token(logits: Tensor, skipped: int | None) -> tuple[Tensor, Tensor]:
     token = torch.empty(rows, dtype=torch.int64, device=logits.device)
     confidence = torch.empty(rows, dtype=torch.float32, device=logits.device)
     skip = -1 if skipped is None else skipped
-    _best_token_part[(rows, parts)](logits, top, index, mass, size, skip, PARTS=parts, BLOCK=1024, **overlap(logits))
+    block = 1024 if rows < 64 else 4096
+    _best_token_part[(rows, parts)](
+        logits, top, index, mass, size, skip, PARTS=parts, BLOCK=block, num_warps=min(8, block // 256), **overlap(logits)
+    )  # fmt: skip
     _best_token[(rows,)](top, index, mass, token, confidence, PARTS=parts, num_warps=1, **overlap(logits))
     return token, confidence
