@@ -143,4 +143,7 @@ rule tokenizer:
     params:
         spec=tokenizer_spec,
     shell:
-        "dice tokenizer --config {params.spec:q} > {log} 2>&1"
+        """
+        dice tokenizer --config {params.spec:q} >{log} 2>&1
+        dice publish --out {output:q} {output:q} >>{log} 2>&1
+        """

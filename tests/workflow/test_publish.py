@@ -53,6 +53,12 @@ def test_publishing_again_replaces_and_the_fingerprint_knows_contents_only(state
     assert fingerprint([str(out)]) != before
 
 
+def test_a_folder_onto_itself_gets_its_hashes(state):
+    publish([state / "model"], state / "model")
+    assert folder_state(state / "model", folder_hashes(state / "model", None)) == "verified"
+    assert (state / "model" / "tokenizer" / "vocab.json").is_file()
+
+
 def test_a_full_disk_leaves_no_model(state, tmp_path, monkeypatch, capsys):
     def full(source, target):
         raise OSError(errno.ENOSPC, "No space left on device", str(target))

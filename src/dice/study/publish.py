@@ -20,7 +20,10 @@ SUMS = "SHA256SUMS"
 
 
 def publish(sources: Sequence[str | Path], out: str | Path) -> None:
-    """Copy files, and what is in folders, to the folder `out`, which is replaced. Raises DiceError for a missing one."""
+    """Copy files, and what is in folders, to the folder `out`, which is replaced and may be a source itself.
+
+    Raises DiceError for a source that is not there.
+    """
     out = Path(out)
     part = out.with_name(f"{out.name}.part")
     shutil.rmtree(part, ignore_errors=True)
