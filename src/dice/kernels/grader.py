@@ -15,7 +15,7 @@ import torch
 
 from dice.errors import DiceError, HarnessError
 from dice.kernels.gpu_slot import GpuSlot
-from dice.kernels.host import this_host
+from dice.kernels.host import gpu_driver, this_host
 from dice.kernels.job import Job, Judging, Limits
 from dice.kernels.judge.record import Record
 from dice.kernels.judge.reference import Reference, Seeds
@@ -23,7 +23,7 @@ from dice.kernels.run import BuilderLike, Place, prebuild_candidate, run_candida
 from dice.kernels.sandbox.isolation import SandboxSpec
 from dice.kernels.sandbox.zygote import Zygote
 from dice.kernels.verdict import Backend, Verdict
-from dice.manifest import Stopwatch, visible_gpus
+from dice.manifest import Stopwatch
 
 
 class Executor:
@@ -60,8 +60,7 @@ class Executor:
             self._device = torch.device("cuda", device_index)
             torch.cuda.set_device(self._device)
             properties = torch.cuda.get_device_properties(self._device)
-            driver = next((entry.driver for entry in visible_gpus()), None)
-            self._host = self._host.model_copy(update={"gpu": properties.name, "driver": driver})
+            self._host = self._host.model_copy(update={"gpu": properties.name, "driver": gpu_driver()})
             self._slot = GpuSlot(str(getattr(properties, "uuid", device_index)), lock_folder)
         self._spec = sandbox_spec(self._limits, backend, device_index if backend == "cuda" else None, threads)
         self.phase_seconds: dict[str, float] = {}

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import dataclasses
 import functools
 import os
 import shutil
@@ -99,6 +100,8 @@ def workers(
         builder.prepare()
         zygote.show(builder.visible_folders())
         zygote.start()
+        if len(builder.toolchain.arches) == 1:  # asking the driver again would cost each worker a moment of its lock
+            machine = dataclasses.replace(machine, arch=builder.toolchain.arches[0])
         yield list(_plans(backend, judging, limits, machine, n_jobs, gpus, zygote))
 
 
