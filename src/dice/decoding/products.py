@@ -21,6 +21,8 @@ SPLIT_ROWS = 0
 """Rows up to which `dice.decoding.split_product` is used; none until it has been measured to be faster than cuBLAS."""
 FEW_ROWS_SHAPES = {"gated": (2, 4, 4), "wide": (2, 4, 8), "narrow": (1, 8, 8)}
 """Of the kernel for few rows: tiles of 16 columns a block, steps loaded ahead, warps that share the depth."""
+_LET_GO = 1
+"""When it lets the next kernel start: when all its loads are under way."""
 _WIDE = 4096
 """Columns that are enough blocks of two tiles for every processor."""
 _STEP = 32
@@ -73,7 +75,7 @@ def few_rows_product(
     tiles, ahead, warps = FEW_ROWS_SHAPES["gated" if gated else "wide" if columns >= _WIDE else "narrow"]
     run = kernel(
         "small_product", x.device.index or 0, ROWS=FEW_ROWS, TILES=tiles, DEPTH=ahead, WARPS=warps,
-        GATED=int(gated), RESIDUAL=int(residual is not None), NORM=int(norm is not None),
+        GATED=int(gated), RESIDUAL=int(residual is not None), NORM=int(norm is not None), LET_GO=_LET_GO,
     )  # fmt: skip
     ring = ahead * 2 * tiles * (1 + gated) * 32 * warps * 16
     arguments = (x, w, out, residual, norm, float(eps), rows, columns, depth)

@@ -8,7 +8,8 @@
 // applied to the sums: x times the norm's weights goes into the product, and the squares of x are added up beside it.
 //
 // Set when compiled: WARPS, TILES (of 16 columns per block), ROWS (a multiple of 8), DEPTH (steps loaded ahead),
-// GATED, RESIDUAL, NORM (0 or 1). Dynamic shared memory: DEPTH * 2 * PARTS * threads * 16 bytes.
+// GATED, RESIDUAL, NORM (0 or 1), LET_GO (when the next kernel may start: 0 at once, 1 when all loads are under way, 2 when
+// the sums are done). Dynamic shared memory: DEPTH * 2 * PARTS * threads * 16 bytes.
 
 typedef unsigned short bf16;  // NVRTC brings no headers
 
@@ -16,7 +17,7 @@ typedef unsigned short bf16;  // NVRTC brings no headers
 #define LET_NEXT_START() asm volatile("griddepcontrol.launch_dependents;")
 #define WAIT_FOR_PREVIOUS() asm volatile("griddepcontrol.wait;" ::: "memory")
 #else
-#define LET_NEXT_START()
+#define LET_NEXT_START() (void)0
 #define WAIT_FOR_PREVIOUS()
 #endif
 
@@ -63,6 +64,7 @@ small_product(const bf16* x, const bf16* w, bf16* out, const bf16* residual, con
     __shared__ float sums[WARPS][PARTS][GROUPS][32][4];
     __shared__ float squares[WARPS][ROWS];
 
+    if (LET_GO == 0) LET_NEXT_START();
     const int threads = WARPS * 32, warp = threadIdx.x / 32, lane = threadIdx.x % 32, g = lane / 4, t = lane % 4;
     const int first = blockIdx.x * TILES * 16;
     const int steps = depth / STEP, turns = (steps + WARPS - 1) / WARPS;
@@ -111,6 +113,7 @@ small_product(const bf16* x, const bf16* w, bf16* out, const bf16* residual, con
 
     float sum[PARTS][GROUPS][4] = {}, square[GROUPS] = {};
     for (int begin = 0; begin < turns; begin += DEPTH) {
+        if (LET_GO == 1 && begin + DEPTH >= turns) LET_NEXT_START();
 #pragma unroll
         for (int d = 0; d < DEPTH; ++d) {
             const int turn = begin + d, step = turn * WARPS + warp;
@@ -143,7 +146,7 @@ small_product(const bf16* x, const bf16* w, bf16* out, const bf16* residual, con
             load_inputs(inputs[d], turn + DEPTH);
         }
     }
-    LET_NEXT_START();
+    if (LET_GO == 2) LET_NEXT_START();
 
 #pragma unroll
     for (int n = 0; n < GROUPS; ++n) {
