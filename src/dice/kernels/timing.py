@@ -24,7 +24,17 @@ _REPETITION = 2**0.5
 """Width of an interval for a repetition's median, beside one for the truth: both runs have the same noise."""
 _RESAMPLES = 2000
 
+CLOCK_RATIO = 1.5
+"""Host clock over event clock; the ratio at which CUDA-L2 rejects (deepreinforce-ai/CUDA-L2, defense.py)."""
+CLOCK_SLACK_MS = 0.1
+"""Below this difference two clocks agree: launch jitter."""
+
 Turn = Literal["candidate", "reference"]
+
+
+def disagree(shorter_ms: float, longer_ms: float) -> bool:
+    """Whether two clocks over the same calls differ by more than jitter."""
+    return longer_ms > CLOCK_RATIO * shorter_ms and longer_ms - shorter_ms > CLOCK_SLACK_MS
 
 
 def summary(times_ms: Sequence[float]) -> Timing:

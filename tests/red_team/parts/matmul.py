@@ -7,6 +7,7 @@ ext = load_inline(
     cpp_sources="torch::Tensor matmul(torch::Tensor a, torch::Tensor b);",
     cuda_sources="""
 #include <torch/extension.h>
+#include <ATen/cuda/CUDAContext.h>
 #include <cuda_runtime.h>
 
 __global__ void matmul_kernel(const float* a, const float* b, float* c, int m, int n, int k) {
@@ -23,7 +24,9 @@ torch::Tensor matmul(torch::Tensor a, torch::Tensor b) {
     int m = a.size(0), k = a.size(1), n = b.size(1);
     auto c = torch::empty({m, n}, a.options());
     dim3 block(16, 16), grid((n + 15) / 16, (m + 15) / 16);
-    matmul_kernel<<<grid, block>>>(a.data_ptr<float>(), b.data_ptr<float>(), c.data_ptr<float>(), m, n, k);
+    auto stream = at::cuda::getCurrentCUDAStream();
+    matmul_kernel<<<grid, block, 0, stream>>>(
+        a.data_ptr<float>(), b.data_ptr<float>(), c.data_ptr<float>(), m, n, k);
     return c;
 }
 """,
