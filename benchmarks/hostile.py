@@ -208,7 +208,9 @@ def attacks(marker: str) -> list[Attack]:
         Attack("fork bomb in forward", forward=FORK_BOMB),
         Attack("daemon that ignores signals", forward=DAEMON, statuses=harmless),
         Attack(
-            "100 GiB of host memory at once", module="x = bytearray(100 << 30)", statuses=frozenset({"out_of_memory"})
+            "100 GiB of host memory at once",
+            module="x = bytearray(b'x') * (100 << 30)",
+            statuses=frozenset({"out_of_memory"}),
         ),
         Attack(
             "100 GiB of host memory bit by bit",

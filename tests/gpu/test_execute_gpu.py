@@ -23,7 +23,7 @@ from execution import HONEST, NoBuilder, honest_with, job  # pyright: ignore[rep
 
 pytestmark = [pytest.mark.gpu, pytest.mark.skipif(not torch.cuda.is_available(), reason="no GPU")]
 
-LIMITS = Limits(import_timeout_s=30, forward_timeout_s=5, total_timeout_s=60)
+LIMITS = Limits(import_timeout_s=30, forward_timeout_s=5, total_timeout_s=60, memory_gib=4)
 BOTH = Judging(protocols=("paper", "strict"), correctness_trials=2, timing_trials=20, strict_rounds=20)
 QUICK = Judging(correctness_trials=2, measure_time=False)
 STRICT = Judging(protocols=("strict",), correctness_trials=2, measure_time=False)
@@ -91,7 +91,7 @@ ATTACKS = {
     "device assert": ("x = x[torch.tensor([1 << 40], device='cuda')]", {"runtime_error"}),
     "endless kernel": ("torch.cuda._sleep(1 << 62)", {"timeout"}),
     "too much memory": ("torch.empty(1 << 40, dtype=torch.uint8, device='cuda')", {"out_of_memory"}),
-    "host memory": ("y = bytearray(100 << 30)", {"out_of_memory"}),
+    "host memory": ("y = bytearray(b'x') * (100 << 30)", {"out_of_memory"}),
     "exit with a kernel in flight": ("torch.cuda._sleep(1 << 62)\nimport os\nos._exit(0)", {"runtime_error"}),
     "swallowed launch error": (
         "import ctypes\n"
