@@ -20,7 +20,7 @@ from dice.kernels.sandbox.zygote import Zygote
 from dice.kernels.verdict import Backend, Verdict
 from dice.manifest import visible_gpus
 
-EXECUTORS_PER_GPU = 8
+EXECUTORS_PER_GPU = 10
 """Enough to keep the driver's one-at-a-time context creation busy (docs/verifier.md)."""
 STUCK_SLACK_S = 120.0
 """A worker that outlives all of a candidate's own limits by this long is replaced."""
@@ -31,7 +31,7 @@ class Machine:
     """Workers, GPUs and caches: nothing here may change a verdict."""
 
     jobs: int | None = None
-    """Executors per GPU, or in all on the CPU back end; None: 8 per GPU, or one per core."""
+    """Executors per GPU, or in all on the CPU back end; None: 10 per GPU, or one per core."""
     builders: int | None = None
     """CPU build workers; None: one per core with `cuda`, none with `cpu`, where the executors build."""
     gpus: tuple[int, ...] | None = None
@@ -138,6 +138,7 @@ class BuildHandler:
         from dice.kernels.grader import Prebuilder  # and with it torch: seconds, which the command itself never needs
 
         del index
+        os.nice(5)  # builds run ahead of the executors: those, and what they run, get the cores first
         self._prebuilder = Prebuilder(zygote, make_builder(backend, limits, machine), backend, limits, judging)
 
     def handle(self, job: Job) -> list[Verdict] | None:
