@@ -82,8 +82,9 @@ class Study:
         for name, seed, count in (("problems", 501, n), ("heldout", 77, 2 * asked), ("sft", 502, self.args.sft_pairs)):
             raw = self.work / f"{name}.raw.jsonl"
             self.dice(
-                "synth", "--config", config, "--seed", seed, "--n", count, "--flawed-share", 0, "--out", raw, "--quiet"
-            )
+                "synth", "--config", config, "--seed", seed, "--n", count, "--flawed-share", 0, "--shapes", self.args.shapes,
+                "--out", raw, "--quiet",
+            )  # fmt: skip
         self.dice("infill", "--pairs", self.work / "problems.raw.jsonl", "--out", self.work / "problems.jsonl")
         self.dice("infill", "--pairs", self.work / "sft.raw.jsonl", "--out", self.work / "sft.jsonl")
         seen = {
@@ -129,7 +130,7 @@ class Study:
         )  # fmt: skip
         self.dice(
             "verify", "--candidates", generations, "--problems", self.work / "heldout.jsonl", "--out", verdicts,
-            "--backend", self.args.backend, "--no-timing", "--quiet", *(["--jobs", self.args.jobs] if self.args.jobs else []),
+            "--backend", self.args.backend, "--no-timing", "--quiet",
         )  # fmt: skip
 
     def config(self, name: str, model: Path) -> Path:
@@ -151,7 +152,7 @@ class Study:
                 "max_batch": 256,
                 "engine": args.engine,
             },
-            "reward": {"backend": args.backend, "machine": {"jobs": args.jobs}},
+            "reward": {"backend": args.reward_backend, "machine": {"jobs": args.jobs}},
             # small models drift with few answers a step: the KL holds them at the start (docs/rl.md)
             "objective": {
                 "updates_per_step": args.updates,
@@ -269,8 +270,17 @@ def main() -> None:
     parser.add_argument("--learning-rate", type=float, default=1e-5)
     parser.add_argument("--max-new-tokens", type=int, default=800)
     parser.add_argument("--engine", choices=["auto", "plain", "fast"], default="auto", help="of decoding")
-    parser.add_argument("--jobs", type=int, help="candidates that run at one time; default: the verifier's own")
-    parser.add_argument("--backend", choices=["cuda", "cpu"], default="cuda")
+    parser.add_argument("--jobs", type=int, help="candidates of a step that run at one time; default: the verifier's")
+    parser.add_argument("--backend", choices=["cuda", "cpu"], default="cuda", help="that judges the held-out answers")
+    parser.add_argument(
+        "--reward-backend",
+        choices=["cuda", "cpu"],
+        default="cpu",
+        help="that earns the reward; a GPU's driver starts about four processes a second, sixteen cores judge more",
+    )
+    parser.add_argument(
+        "--shapes", choices=["small", "large"], default="small", help="of the problems; a CPU needs small ones"
+    )
     parser.add_argument("--device", choices=["cuda", "cpu"], default="cuda")
     args = parser.parse_args()
     unknown = set(args.variants) - VARIANTS.keys()
