@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import subprocess
@@ -66,6 +67,32 @@ def test_folders_are_shown_before_the_links_into_them(tmp_path: Path) -> None:
     (root / "far").symlink_to("elsewhere")
     given = [str(root / name) for name in ("bin", "usr", "usr/bin", "far")]
     assert in_order(given) == [str(root / name) for name in ("elsewhere", "usr", "bin", "far")]
+
+
+def test_folders_may_be_shown_while_the_zygote_starts(tmp_path: Path) -> None:
+    if not namespaces_are_allowed():
+        pytest.skip("this machine allows no namespaces")
+    for name in ("shown", "hidden"):
+        (tmp_path / name).mkdir(mode=0o755)
+    with contextlib.closing(Zygote()) as zygote:
+        zygote.begin()
+        zygote.show([tmp_path / "shown"])
+        zygote.start()
+        look = f"import os\nassert os.path.isdir({str(tmp_path / 'shown')!r})\n"
+        look += f"assert not os.path.exists({str(tmp_path / 'hidden')!r})"
+        with Executor(zygote, NoBuilder(), "cpu", judging=Judging(correctness_trials=1)) as executor:
+            (verdict,) = executor.verify(job(honest_with(import_=look)))
+    assert verdict.functional_status == "correct", verdict.message
+
+
+def test_a_zygote_that_was_only_begun_leaves_nothing() -> None:
+    zygote = Zygote()
+    zygote.begin()
+    begun = zygote._begun
+    zygote.close()
+    assert begun is not None
+    assert begun.poll() is not None
+    assert not os.path.exists(zygote._directory)
 
 
 WITHOUT_NAMESPACES = """
