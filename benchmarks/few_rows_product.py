@@ -26,7 +26,6 @@ from torch.nn import functional as F
 
 from dice.decoding.kernels import add_rms_norm, gate
 from dice.decoding.products import product
-from dice.decoding.split_product import split_product
 
 HIDDEN, INTERMEDIATE, QKV, HEADS, VOCABULARY = 2560, 9728, 6144, 4096, 151936
 SHAPES = {
@@ -52,15 +51,6 @@ def cublas(x: Tensor, w: Tensor, norm: Tensor | None, gated: bool, residual: Ten
 def ours(x: Tensor, w: Tensor, norm: Tensor | None, gated: bool, residual: Tensor | None):
     """As decoding does it."""
     return product(x, w, norm=norm, eps=EPS, gated=gated, residual=residual)
-
-
-def split(x: Tensor, w: Tensor, norm: Tensor | None, gated: bool, residual: Tensor | None):
-    """`dice.decoding.split_product`, the head by cuBLAS."""
-    if len(w) == VOCABULARY:
-        return ours(x, w, norm, gated, residual)
-    if norm is not None:
-        x = add_rms_norm(x, None, norm, EPS)[1]
-    return split_product(x, w, gated=gated, residual=residual)
 
 
 @triton.jit
@@ -144,7 +134,7 @@ def main() -> None:
     line("", "read", {name: graph_seconds(partial(read, each, out)) / len(each) for name, each in weights.items()})
     for rows in args.rows:
         inputs = {name: random(rows, each[0].shape[1]) for name, each in weights.items()}
-        for label, way in (("cublas", cublas), ("ours", ours), ("split", split)):
+        for label, way in (("cublas", cublas), ("ours", ours)):
             layers = Layers(weights, inputs, norm, way)
             times = {name: graph_seconds(partial(layers.one, name)) / len(each) for name, each in weights.items()}
             line(rows, label, times, graph_seconds(layers.chain) / args.layers)

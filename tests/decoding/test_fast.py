@@ -76,40 +76,6 @@ def test_few_rows_product(rows, columns, depth):
     assert columns < 2 or not torch.allclose(worse, exact[:, :columns], **close)
 
 
-@pytest.mark.parametrize(("columns", "depth"), [(40, 64), (100, 1024)])
-@pytest.mark.parametrize("rows", [9, 33, 64])
-def test_split_product(rows, columns, depth):
-    """The second depth is shared by several programs."""
-    from dice.decoding.split_product import split_product
-
-    x, w = random(rows, depth), random(2 * columns, depth) / depth**0.5
-    for _ in range(2):  # the arrivals are counted from zero again
-        torch.testing.assert_close(split_product(x, w), x @ w.T, **TOLERANCE)
-    gated = F.silu(x @ w[:columns].T) * (x @ w[columns:].T)
-    torch.testing.assert_close(split_product(x, w, gated=True), gated, **TOLERANCE)
-    residual = random(rows, columns)
-    expected = residual + x @ w[:columns].T
-    assert split_product(x, w[:columns], residual=residual) is residual
-    torch.testing.assert_close(residual, expected, **TOLERANCE)
-    assert not torch.allclose(split_product(x, w[:columns].roll(1, 0)), x @ w[:columns].T, **TOLERANCE)
-
-
-@pytest.mark.gpu
-@pytest.mark.parametrize(("columns", "depth"), [(2560, 9728), (6144, 2560), (9728, 2560), (2560, 4096)])
-@pytest.mark.parametrize("rows", [12, 32, 64])
-def test_split_product_in_bf16(rows, columns, depth):
-    """The same bits every time, whoever arrives last; against fp64."""
-    from dice.decoding.split_product import split_product
-
-    x, w = random(rows, depth).bfloat16(), (random(2 * columns, depth) / depth**0.5).bfloat16()
-    exact = x.double() @ w.double().T
-    found = split_product(x, w)
-    torch.testing.assert_close(found.double(), exact, atol=2e-2, rtol=2e-2)
-    assert all(torch.equal(split_product(x, w), found) for _ in range(10))
-    gated = F.silu(exact[:, :columns]) * exact[:, columns:]
-    torch.testing.assert_close(split_product(x, w, gated=True).double(), gated, atol=2e-2, rtol=2e-2)
-
-
 def test_norm_and_gate():
     from dice.decoding.kernels import add_rms_norm, gate
 
