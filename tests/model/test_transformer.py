@@ -6,6 +6,7 @@ import pytest
 import torch
 from tiny_models import make_config, make_model, oracle_of
 from torch.nn.attention.flex_attention import create_block_mask
+from torch.utils.flop_counter import FlopCounterMode
 
 from dice.errors import DiceError
 from dice.model.cache import CachedAttention, KVCache
@@ -106,17 +107,64 @@ def test_flex_attention_equals_dense():
     torch.testing.assert_close(model(ids, torch.arange(128), flex_attention_for(layout)), dense, atol=1e-4, rtol=0)
 
 
-def test_checkpointing_changes_no_gradient():
-    ids = torch.randint(0, 97, (1, 9))
+def train_once(checkpointing: bool | int, recompute_gates: bool) -> tuple[list[torch.Tensor], int, int]:
+    """(gradients, operations of products, bytes kept for the backward pass)."""
+    ids = torch.randint(0, 97, (1, 9), generator=torch.Generator().manual_seed(0))
     attend = DenseAttention(block_causal_layout(9, 1).dense())
-    gradients = []
-    for checkpointing in (False, True):
-        model = make_model(make_config())
-        model.checkpointing = checkpointing
-        model.logits(model(ids, torch.arange(9), attend)).square().mean().backward()
-        gradients.append([parameter.grad for parameter in model.parameters()])
-    for one, other in zip(*gradients, strict=True):
-        torch.testing.assert_close(one, other)
+    model = make_model(make_config())
+    model.checkpointing, model.recompute_gates = checkpointing, recompute_gates
+    kept: dict[int, int] = {}
+
+    def keep(tensor: torch.Tensor) -> torch.Tensor:
+        kept[tensor.untyped_storage().data_ptr()] = tensor.untyped_storage().nbytes()
+        return tensor
+
+    with FlopCounterMode(display=False) as counter:
+        with torch.autograd.graph.saved_tensors_hooks(keep, lambda tensor: tensor):
+            loss = model.logits(model(ids, torch.arange(9), attend)).square().mean()
+        loss.backward()
+    found = [parameter.grad for parameter in model.parameters()]
+    assert all(gradient is not None for gradient in found)
+    return [gradient for gradient in found if gradient is not None], counter.get_total_flops(), sum(kept.values())
+
+
+def test_recomputation_changes_no_gradient_and_only_what_it_says():
+    plain, operations, kept = train_once(False, False)
+    more, less = [operations], [kept]
+    for checkpointing in (1, 2, True):
+        found, count, bytes_ = train_once(checkpointing, False)
+        torch.testing.assert_close(found, plain)
+        more.append(count)
+        less.append(bytes_)
+    assert more == sorted(set(more))
+    assert less == sorted(set(less), reverse=True)
+    found, count, bytes_ = train_once(False, True)
+    torch.testing.assert_close(found, plain)
+    assert count == operations  # the gated product is no matrix product
+    assert bytes_ < kept
+    found, count, bytes_ = train_once(True, True)
+    torch.testing.assert_close(found, plain)
+    assert (count, bytes_) == (more[-1], less[-1])
+
+
+def test_log_probs_of_given_tokens():
+    """Chunk by chunk as from all scores at once; also without a target, when every weight still gets a gradient."""
+    model = make_model(make_config())
+    hidden = torch.randn(7, model.config.hidden_size, generator=torch.Generator().manual_seed(0))
+    targets = torch.arange(7) * 5
+    scores = model.logits(hidden)
+    expected = scores.log_softmax(-1).gather(-1, targets[:, None])[:, 0]
+    torch.testing.assert_close(model.log_probs(hidden, targets, chunk=3), expected)
+    scores[:, 90] = float("-inf")
+    without = scores.log_softmax(-1).gather(-1, targets[:, None])[:, 0]
+    torch.testing.assert_close(model.log_probs(hidden, targets, chunk=3, never=90), without)
+    assert not torch.allclose(without, expected)
+    calls = []
+    model.lm_head.register_forward_hook(lambda *_: calls.append(1))
+    for count in (7, 0):
+        model.log_probs(hidden[:count], targets[:count], chunk=3).sum().backward()
+        assert model.lm_head.weight.grad is not None
+    assert len(calls) == 2  # ZeRO-3 gathers the head's weights once a call, on all devices together
 
 
 def test_cache_refuses_what_does_not_fit():

@@ -123,7 +123,7 @@ def flex_attention_for(layout: Layout) -> FlexMaskAttention:
     """FlexAttention for one packed row; its length must be a multiple of 128 on a GPU."""
     from torch.nn.attention.flex_attention import BlockMask
 
-    sample, block, noised = layout.sample, layout.block, layout.noised
+    sample, block, noised = (part.int() for part in (layout.sample, layout.block, layout.noised))
     tokens = sample.numel()
 
     def mask_mod(batch: Tensor, head: Tensor, query: Tensor, key: Tensor) -> Tensor:

@@ -185,8 +185,15 @@ class MLP(nn.Module):
         self.up_proj = nn.Linear(config.hidden_size, config.intermediate_size, bias=False)
         self.down_proj = nn.Linear(config.intermediate_size, config.hidden_size, bias=False)
 
-    def forward(self, x: Tensor) -> Tensor:
-        return self.down_proj(self.pointwise.swiglu(self.gate_proj(x), self.up_proj(x)))
+    def forward(self, x: Tensor, recompute: bool = False) -> Tensor:
+        """`recompute`: the gated product is computed again in the backward pass instead of being kept."""
+        gate, up = self.gate_proj(x), self.up_proj(x)
+        if recompute and torch.is_grad_enabled():  # ends where down_proj has its input: no product runs again
+            return checkpoint(self._down, gate, up, use_reentrant=False, preserve_rng_state=False)
+        return self._down(gate, up)
+
+    def _down(self, gate: Tensor, up: Tensor) -> Tensor:
+        return self.down_proj(self.pointwise.swiglu(gate, up))
 
 
 class Layer(nn.Module):
@@ -199,9 +206,43 @@ class Layer(nn.Module):
         self.input_layernorm = RMSNorm(config.hidden_size, config.rms_norm_eps)
         self.post_attention_layernorm = RMSNorm(config.hidden_size, config.rms_norm_eps)
 
-    def forward(self, x: Tensor, cos: Tensor, sin: Tensor, attend: Attention) -> Tensor:
+    def forward(self, x: Tensor, cos: Tensor, sin: Tensor, attend: Attention, recompute_gates: bool = False) -> Tensor:
         x = x + self.self_attn(self.input_layernorm(x), cos, sin, attend)
-        return x + self.mlp(self.post_attention_layernorm(x))
+        return x + self.mlp(self.post_attention_layernorm(x), recompute_gates)
+
+
+class Head(nn.Linear):
+    """Scores of the vocabulary; or, chunk by chunk, the log-probabilities of given tokens.
+
+    All chunks belong to one call of the module: ZeRO-3 gathers the weights once a call and on all devices together,
+    and devices have different numbers of targets.
+    """
+
+    def __init__(self, config: ModelConfig) -> None:
+        super().__init__(config.hidden_size, config.vocab_size, bias=False)
+
+    def forward(
+        self, hidden: Tensor, targets: Tensor | None = None, chunk: int = 1024, never: int | None = None
+    ) -> Tensor:
+        """Scores [..., vocab]; with `targets` [n] for hidden [n, hidden]: fp32 log-probabilities [n], with the scores
+        of `chunk` rows at a time, again in the backward pass. `never`: a token that cannot be drawn."""
+        if targets is None:
+            return super().forward(hidden)
+
+        def score(part: Tensor, wanted: Tensor) -> Tensor:
+            logits = F.linear(part, self.weight).float()
+            if never is not None:
+                logits = logits.index_fill(-1, torch.tensor([never], device=logits.device), float("-inf"))
+            return -F.cross_entropy(logits, wanted, reduction="none")
+
+        kept = torch.is_grad_enabled()
+        parts = zip(hidden.split(chunk), targets.split(chunk), strict=True)
+        return torch.cat(
+            [
+                checkpoint(score, *part, use_reentrant=False, preserve_rng_state=False) if kept else score(*part)
+                for part in parts
+            ]
+        )
 
 
 class Body(nn.Module):
@@ -221,23 +262,32 @@ class Transformer(nn.Module):
         super().__init__()
         self.config = config
         self.model = Body(config)
-        self.lm_head = nn.Linear(config.hidden_size, config.vocab_size, bias=False)
+        self.lm_head = Head(config)
         if config.tie_word_embeddings:
             self.lm_head.weight = self.model.embed_tokens.weight
-        self.checkpointing = False
-        """Recompute each layer in the backward pass instead of keeping its activations."""
+        self.checkpointing: bool | int = False
+        """Layers that are computed again in the backward pass instead of keeping their activations: all (True), none,
+        or so many, evenly spread."""
+        self.recompute_gates = False
+        """In the other layers compute the MLP's gated product again: a sixth of what they keep."""
 
     def forward(self, ids: Tensor, positions: Tensor, attend: Attention) -> Tensor:
         """Hidden states [n, tokens, hidden] of `ids` [n, tokens] at `positions` (same shape, or [tokens])."""
         x = self.model.embed_tokens(ids)
         cos, sin = rotary_angles(positions.expand(ids.shape), self.config)
         cos, sin = (part.to(x.dtype)[:, None] for part in (cos, sin))
-        for layer in self.model.layers:
-            if self.checkpointing and torch.is_grad_enabled():
-                x = checkpoint(layer, x, cos, sin, attend, use_reentrant=False)
+        for layer, again in zip(self.model.layers, self._recomputed(), strict=True):
+            if again and torch.is_grad_enabled():
+                x = checkpoint(layer, x, cos, sin, attend, use_reentrant=False, preserve_rng_state=False)
             else:
-                x = layer(x, cos, sin, attend)
+                x = layer(x, cos, sin, attend, self.recompute_gates)
         return self.model.norm(x)
+
+    def _recomputed(self) -> list[bool]:
+        """Of each layer: is it computed again in the backward pass?"""
+        layers = self.config.num_hidden_layers
+        count = (layers if self.checkpointing else 0) if isinstance(self.checkpointing, bool) else self.checkpointing
+        return [(index + 1) * count // layers > index * count // layers for index in range(layers)]
 
     def use(self, pointwise: Pointwise) -> Transformer:
         """Run the operations between products by `pointwise` (EAGER or compiled_pointwise())."""
@@ -254,6 +304,10 @@ class Transformer(nn.Module):
     def logits(self, hidden: Tensor) -> Tensor:
         """Scores [..., vocab] of hidden states [..., hidden]."""
         return self.lm_head(hidden)
+
+    def log_probs(self, hidden: Tensor, targets: Tensor, *, chunk: int = 1024, never: int | None = None) -> Tensor:
+        """fp32 log-probabilities [n] of `targets` [n] at hidden states [n, hidden]; see Head."""
+        return self.lm_head(hidden, targets, chunk, never)
 
     @torch.no_grad()
     def initialise(self, seed: int, std: float = 0.02) -> Transformer:

@@ -18,8 +18,6 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 from torch import Tensor, nn
-from torch.nn import functional as F
-from torch.utils.checkpoint import checkpoint
 
 from dice.model.masks import PAD_SAMPLE, Layout, attention_for, visible_pairs
 from dice.model.transformer import ModelConfig, Transformer
@@ -192,19 +190,7 @@ def target_log_probs(
     else:
         attend = attention_for(rows.layout)
     hidden = model(rows.ids[None], rows.positions[None], attend)[0]
-    chosen = hidden[rows.at]
-
-    def score(part: Tensor, targets: Tensor) -> Tensor:
-        logits = model.logits(part).float()
-        if never is not None:
-            logits = logits.index_fill(-1, torch.tensor([never], device=logits.device), float("-inf"))
-        return -F.cross_entropy(logits, targets, reduction="none")
-
-    parts = [
-        checkpoint(score, part, targets, use_reentrant=False) if torch.is_grad_enabled() else score(part, targets)
-        for part, targets in zip(chosen.split(chunk), rows.targets.split(chunk), strict=True)
-    ]
-    return torch.cat(parts) if parts else chosen.sum() * 0
+    return model.log_probs(hidden[rows.at], rows.targets, chunk=chunk, never=never)
 
 
 class Objective(nn.Module):
