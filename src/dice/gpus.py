@@ -24,8 +24,7 @@ from dice.manifest import visible_gpus
 _TRY_S = 0.2
 
 
-def usable_gpus() -> list[str]:
-    """Names of the GPUs that this process may use: what CUDA_VISIBLE_DEVICES lists, or all of the machine's."""
+def _candidates() -> list[str]:
     named = os.environ.get("CUDA_VISIBLE_DEVICES")
     if named is not None:
         return [part.strip() for part in named.split(",") if part.strip()]
@@ -82,7 +81,7 @@ def run(args: argparse.Namespace) -> int:
         raise DiceError(f"--gpus {args.gpus}: must not be negative.")
     if args.gpus == 0:
         return subprocess.run(command, check=False).returncode
-    with lease(args.gpus, usable_gpus(), args.timeout_s) as names:
+    with lease(args.gpus, _candidates(), args.timeout_s) as names:
         print(f"dice lease: GPU {', '.join(names)}", file=sys.stderr)
         return subprocess.run(
             command, check=False, env={**os.environ, "CUDA_VISIBLE_DEVICES": ",".join(names)}

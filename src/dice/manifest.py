@@ -72,12 +72,25 @@ def _output_of(*command: str) -> str | None:
 
 
 def visible_gpus() -> list[Gpu]:
-    """GPUs as nvidia-smi lists them; empty where there is no driver."""
-    text = _output_of("nvidia-smi", "--query-gpu=name,driver_version,memory.total", "--format=csv,noheader,nounits")
-    gpus = []
+    """GPUs that this process may use, in its own order (CUDA_VISIBLE_DEVICES); empty where there is no driver."""
+    text = _output_of(
+        "nvidia-smi", "--query-gpu=uuid,name,driver_version,memory.total", "--format=csv,noheader,nounits"
+    )
+    found: dict[str, Gpu] = {}
     for line in (text or "").splitlines():
-        name, driver, memory = (part.strip() for part in line.split(","))
-        gpus.append(Gpu(name=name, driver=driver, memory_mib=int(float(memory))))
+        uuid, name, driver, memory = (part.strip() for part in line.split(","))
+        found[uuid] = Gpu(name=name, driver=driver, memory_mib=int(float(memory)))
+    named = os.environ.get("CUDA_VISIBLE_DEVICES")
+    if named is None:
+        return list(found.values())
+    gpus = []
+    for entry in filter(None, (part.strip() for part in named.split(","))):
+        uuids = (
+            list(found)[int(entry) : int(entry) + 1] if entry.isdecimal() else [u for u in found if u.startswith(entry)]
+        )
+        if not uuids:
+            break  # the driver too ignores what follows an entry that does not exist
+        gpus.append(found[uuids[0]])
     return gpus
 
 

@@ -4,13 +4,14 @@ import pytest
 
 from dice.errors import DiceError
 from dice.kernels.workers import Machine, chosen_gpus
+from dice.manifest import visible_gpus
 
 
 @pytest.fixture
 def four_gpus(tmp_path, monkeypatch):
     """A machine whose nvidia-smi lists four."""
     listing = tmp_path / "nvidia-smi"
-    listing.write_text("#!/bin/sh\nfor i in 0 1 2 3; do echo 'NVIDIA H200, 580.1, 143771'; done\n")
+    listing.write_text('#!/bin/sh\nfor i in 0 1 2 3; do echo "GPU-${i}ad0-77, NVIDIA H200 $i, 580.1, 143771"; done\n')
     listing.chmod(0o755)
     monkeypatch.setenv("PATH", str(tmp_path), prepend=":")
     monkeypatch.delenv("CUDA_VISIBLE_DEVICES", raising=False)
@@ -25,10 +26,13 @@ def test_all_gpus_or_those_that_are_named(four_gpus):
 
 
 def test_gpus_that_were_not_given_to_this_process_are_not_used(four_gpus, monkeypatch):
-    monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "2,GPU-5ad0")
+    monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "2,GPU-1ad0")
     assert chosen_gpus("cuda", Machine()) == [0, 1]  # places in that list
+    assert [gpu.name[-1] for gpu in visible_gpus()] == ["2", "1"]
     with pytest.raises(DiceError, match="names GPU 2"):
         chosen_gpus("cuda", Machine(gpus=(2,)))
+    monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "3,9,1")
+    assert chosen_gpus("cuda", Machine()) == [0]  # as for the driver, nothing counts behind one that does not exist
     monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "")
     with pytest.raises(DiceError, match="needs an NVIDIA GPU"):
         chosen_gpus("cuda", Machine())

@@ -12,7 +12,6 @@ from pathlib import Path
 
 from dice.config import stage_config
 from dice.errors import DiceError
-from dice.gpus import usable_gpus
 from dice.kernels.build import Builder
 from dice.kernels.job import Job, Judging, Limits
 from dice.kernels.pool import WorkerPlan
@@ -64,7 +63,7 @@ def chosen_gpus(backend: Backend, machine: Machine) -> list[int]:
         raise DiceError("no C++ compiler: install g++ and put it on the PATH.")
     if backend == "cpu":
         return []
-    found = len(usable_gpus()) if visible_gpus() else 0
+    found = len(visible_gpus())
     if not found:
         raise DiceError("--backend cuda needs an NVIDIA GPU and its driver (nvidia-smi lists none); try --backend cpu.")
     unknown = [index for index in machine.gpus or () if not 0 <= index < found]
