@@ -222,12 +222,15 @@ class Head(nn.Linear):
         super().__init__(config.hidden_size, config.vocab_size, bias=False)
 
     def forward(
-        self, hidden: Tensor, targets: Tensor | None = None, chunk: int = 1024, never: int | None = None
+        self, input: Tensor, targets: Tensor | None = None, chunk: int = 1024, never: int | None = None
     ) -> Tensor:
-        """Scores [..., vocab]; with `targets` [n] for hidden [n, hidden]: fp32 log-probabilities [n], with the scores
-        of `chunk` rows at a time, again in the backward pass. `never`: a token that cannot be drawn."""
+        """Scores [..., vocab] of hidden states `input` [..., hidden].
+
+        With `targets` [n] for `input` [n, hidden]: fp32 log-probabilities [n], from the scores of `chunk` rows at a
+        time, which are computed again in the backward pass. `never`: a token that cannot be drawn.
+        """
         if targets is None:
-            return super().forward(hidden)
+            return super().forward(input)
 
         def score(part: Tensor, wanted: Tensor) -> Tensor:
             logits = F.linear(part, self.weight).float()
@@ -236,7 +239,7 @@ class Head(nn.Linear):
             return -F.cross_entropy(logits, wanted, reduction="none")
 
         kept = torch.is_grad_enabled()
-        parts = zip(hidden.split(chunk), targets.split(chunk), strict=True)
+        parts = zip(input.split(chunk), targets.split(chunk), strict=True)
         return torch.cat(
             [
                 checkpoint(score, *part, use_reentrant=False, preserve_rng_state=False) if kept else score(*part)

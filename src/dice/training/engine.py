@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import os
 import pickle
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, Literal, Protocol
 
@@ -91,17 +91,24 @@ def training_device(wanted: Literal["auto", "cpu", "cuda"]) -> torch.device:
 
 
 def make_engine(
-    name: EngineName, objective: Objective | PolicyObjective, config: OptimizerConfig, *, micro_batches: int | None
+    name: EngineName,
+    objective: Objective | PolicyObjective,
+    config: OptimizerConfig,
+    *,
+    micro_batches: int | None,
+    zero_options: Mapping[str, bool | int | float] | None = None,
 ) -> TrainingEngine:
     """The engine `name`. DeepSpeed is imported only here, for zero2 and zero3.
 
     `micro_batches` of one process in an optimizer step; None: it varies, and `backward` is told the last.
+    `zero_options` replace entries of DeepSpeed's `zero_optimization`.
     """
     if name == "local":
         return LocalEngine(objective, config)
     from dice.training.zero import ZeroEngine
 
-    return ZeroEngine(objective, config, stage=2 if name == "zero2" else 3, micro_batches=micro_batches)
+    stage = 2 if name == "zero2" else 3
+    return ZeroEngine(objective, config, stage=stage, micro_batches=micro_batches, options=zero_options)
 
 
 def parameter_groups(parameters: Sequence[Tensor], config: OptimizerConfig) -> list[dict[str, Any]]:

@@ -127,6 +127,8 @@ class SftConfig:
     """Share of the steps over which the rate rises linearly."""
     engine: EngineName = "local"
     """`local`: one device, or replicas under torchrun; `zero2`, `zero3`: DeepSpeed."""
+    zero_options: dict[str, bool | int | float] = Field(default_factory=dict)
+    """Entries of DeepSpeed's `zero_optimization` that replace those of `dice.training.zero`."""
     device: Literal["auto", "cpu", "cuda"] = "auto"
     """`auto` takes a GPU where there is one."""
     dtype: Dtype | None = None
@@ -154,8 +156,8 @@ class SftConfig:
 
 
 RESUMABLE_CHANGES = {
-    "out", "engine", "device", "activation_checkpointing", "recompute_gates", "attention", "compile", "head_chunk",
-    "max_minutes", "save_every", "keep_checkpoints", "tensorboard",
+    "out", "engine", "zero_options", "device", "activation_checkpointing", "recompute_gates", "attention", "compile",
+    "head_chunk", "max_minutes", "save_every", "keep_checkpoints", "tensorboard",
 }  # fmt: skip
 """Settings that may differ between a run and its resumption: they change no loss beyond rounding."""
 
@@ -251,6 +253,7 @@ class Trainer:
             Objective(model, config.head_chunk, config.attention),
             config.optimizer,
             micro_batches=config.packs_per_step // _world(),
+            zero_options=config.zero_options,
         )
         name = torch.cuda.get_device_name(self.device) if self.device.type == "cuda" else ""
         self.peak = peak_flops(name)

@@ -6,6 +6,7 @@ for the whole step; DeepSpeed averages over devices and micro-batches, which is 
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -22,8 +23,16 @@ from dice.training.trajectory import PolicyObjective, PolicyRows
 TAG = "zero"
 
 
-def zero_config(config: OptimizerConfig, *, stage: int, micro_batches: int, dtype: torch.dtype) -> dict[str, Any]:
-    """DeepSpeed's settings: no offload, fp32 accumulation of gradients."""
+def zero_config(
+    config: OptimizerConfig,
+    *,
+    stage: int,
+    micro_batches: int,
+    dtype: torch.dtype,
+    options: Mapping[str, bool | int | float] | None = None,
+) -> dict[str, Any]:
+    """DeepSpeed's settings: no offload, fp32 accumulation of gradients; `options` replace entries of
+    `zero_optimization`."""
     settings: dict[str, Any] = {
         "train_micro_batch_size_per_gpu": 1,
         "gradient_accumulation_steps": micro_batches,
@@ -35,12 +44,14 @@ def zero_config(config: OptimizerConfig, *, stage: int, micro_batches: int, dtyp
             "overlap_comm": True,
             "contiguous_gradients": True,
             "reduce_scatter": True,
+            "reduce_bucket_size": 200_000_000,
         },
         "zero_allow_untested_optimizer": True,
         "steps_per_print": 2**31,
     }
     if stage == 3:
         settings["zero_optimization"]["stage3_gather_16bit_weights_on_model_save"] = True
+    settings["zero_optimization"] |= options or {}
     return settings
 
 
@@ -48,7 +59,13 @@ class ZeroEngine:
     """Optimizer state and gradients (stage 2), or also weights (stage 3), divided over the GPUs."""
 
     def __init__(
-        self, objective: Objective | PolicyObjective, config: OptimizerConfig, *, stage: int, micro_batches: int | None
+        self,
+        objective: Objective | PolicyObjective,
+        config: OptimizerConfig,
+        *,
+        stage: int,
+        micro_batches: int | None,
+        options: Mapping[str, bool | int | float] | None = None,
     ) -> None:
         try:
             import deepspeed  # type: ignore[import-not-found]
@@ -64,11 +81,14 @@ class ZeroEngine:
             lr=config.learning_rate,
             betas=config.betas,
             eps=config.epsilon,
+            fused=parameters[0].is_cuda,
         )
         self._engine, *_ = deepspeed.initialize(
             model=objective,
             optimizer=optimizer,
-            config=zero_config(config, stage=stage, micro_batches=self._micro_batches, dtype=objective.model.dtype),
+            config=zero_config(
+                config, stage=stage, micro_batches=self._micro_batches, dtype=objective.model.dtype, options=options
+            ),
         )
         self.rank, self.world = dist.get_rank(), dist.get_world_size()
         self.device = torch.device(self._engine.device)
