@@ -76,6 +76,35 @@ def test_few_rows_product(rows, columns, depth):
     assert columns < 2 or not torch.allclose(worse, exact[:, :columns], **close)
 
 
+@pytest.mark.gpu
+@pytest.mark.parametrize(("columns", "depth"), [(2560, 9728), (6144, 2560), (9728, 2560), (40, 64), (200, 1088)])
+@pytest.mark.parametrize("rows", [4, 16, 32, 50, 64])
+def test_cluster_product(rows, columns, depth):
+    """Against fp64; the same bits every time."""
+    from dice.decoding.cluster_product import cluster_product
+
+    x, w = random(rows, depth).bfloat16(), (random(2 * columns, depth) / depth**0.5).bfloat16()
+    exact = x.double() @ w.double().T
+    close = {"atol": 2e-2, "rtol": 2e-2}
+    found = cluster_product(x, w)
+    torch.testing.assert_close(found.double(), exact, **close)
+    assert all(torch.equal(cluster_product(x, w), found) for _ in range(10))
+    gated = F.silu(exact[:, :columns]) * exact[:, columns:]
+    torch.testing.assert_close(cluster_product(x, w, gated=True).double(), gated, **close)
+    residual = random(rows, columns).bfloat16()
+    expected = residual.double() + exact[:, :columns]
+    added = cluster_product(x, w[:columns], residual=residual)
+    assert added.data_ptr() == residual.data_ptr()
+    torch.testing.assert_close(added.double(), expected, **close)
+    norm = (random(depth) + 2).bfloat16()
+    normed = F.rms_norm(4 * x.double(), (depth,), norm.double(), 1e-6) @ w.double().T
+    torch.testing.assert_close(cluster_product(4 * x, w, norm=norm, eps=1e-6).double(), normed, atol=6e-2, rtol=2e-2)
+    both = F.silu(normed[:, :columns]) * normed[:, columns:]
+    found = cluster_product(4 * x, w, norm=norm, eps=1e-6, gated=True)
+    torch.testing.assert_close(found.double(), both, atol=1.5e-1, rtol=3e-2)
+    assert not torch.allclose(cluster_product(x, w[:columns].roll(1, 0)).double(), exact[:, :columns], **close)
+
+
 def test_norm_and_gate():
     from dice.decoding.kernels import add_rms_norm, gate
 
@@ -194,9 +223,14 @@ def test_graphs_give_the_tokens_of_the_plain_engine(config, max_batch):
 
 
 @pytest.mark.gpu
-@pytest.mark.parametrize("max_batch", [1, 3])
-def test_steps_ahead_and_overlapping_launches_change_no_bit(max_batch, monkeypatch):
-    """With the kernel for few rows (one sequence) and beyond it (three)."""
+@pytest.mark.parametrize("early", [0, 64])
+@pytest.mark.parametrize(("max_batch", "cluster_rows"), [(1, 0), (3, 0), (3, 64), (8, 64)])
+def test_steps_ahead_and_overlapping_launches_change_no_bit(max_batch, cluster_rows, early, monkeypatch):
+    """With the kernel for few rows (one sequence) and beyond it; whenever attention lets the next kernel start."""
+    from dice.decoding import kernels, products
+
+    monkeypatch.setattr(products, "CLUSTER_ROWS", cluster_rows)
+    monkeypatch.setattr(kernels, "EARLY_TILES", early)
     model = make_model(make_config(8, 2, 64, hidden_size=256, intermediate_size=512)).to("cuda", torch.bfloat16)
 
     def run() -> dict:
@@ -213,9 +247,12 @@ def test_steps_ahead_and_overlapping_launches_change_no_bit(max_batch, monkeypat
 
 
 @pytest.mark.gpu
-@pytest.mark.parametrize("max_batch", [1, 3, 16])
-def test_graphs_in_bf16(max_batch):
+@pytest.mark.parametrize(("max_batch", "cluster_rows"), [(1, 0), (3, 0), (3, 64), (16, 0), (16, 64)])
+def test_graphs_in_bf16(max_batch, cluster_rows, monkeypatch):
     """16-bit sums differ by the order of addition, so not every answer is the plain one; replays are first runs."""
+    from dice.decoding import products
+
+    monkeypatch.setattr(products, "CLUSTER_ROWS", cluster_rows)
     model = make_model(make_config(8, 2, 64, hidden_size=256, intermediate_size=512)).to("cuda", torch.bfloat16)
     config = BlockDiffusionConfig(strategy="dynamic", threshold=0.2)
     first = completions(model, config, "fast", max_batch=max_batch, count=24)

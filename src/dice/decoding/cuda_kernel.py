@@ -37,6 +37,12 @@ def has_dependent_launch(device: int) -> bool:
 
 
 @cache
+def has_clusters(device: int) -> bool:
+    """Whether blocks of a cluster can read each other's shared memory (from Hopper on)."""
+    return torch.cuda.get_device_capability(device)[0] >= 9
+
+
+@cache
 def kernel(name: str, device: int, **defines: int) -> CudaKernel:
     """The kernel `name` of csrc/`name`.cu with these macros, for a GPU. Compiled once in a process."""
     return CudaKernel(name, device, defines)
@@ -50,7 +56,8 @@ class CudaKernel:
 
         major, minor = torch.cuda.get_device_capability(device)
         self._overlaps = has_dependent_launch(device)
-        image = compile_image((SOURCES / f"{name}.cu").read_text(), f"sm_{major}{minor}", defines)
+        source = "".join((SOURCES / part).read_text() for part in ("primitives.cuh", f"{name}.cu"))
+        image = compile_image(source, f"sm_{major}{minor}", defines)
         torch.cuda.current_stream(device)  # makes PyTorch's context current
         self._module = _checked(driver.cuModuleLoadData(image), f"loading {name}")
         self._function = _checked(driver.cuModuleGetFunction(self._module, name.encode()), f"finding {name}")

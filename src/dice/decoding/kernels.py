@@ -22,6 +22,9 @@ KEYS = 64
 """Keys per step of the attention loop."""
 _STAGES = 2
 """Steps of the attention loop under way: little shared memory, so that many programs lie on one processor."""
+EARLY_TILES = 0
+"""Tiles up to which attention lets the next kernels start at once: their weights may then come in beside the keys. None
+until that has been measured to be faster."""
 TILE_FIELDS = 5
 """Cache slot, position of the first token, its row, number of tokens, row of the token behind the first `span`."""
 
@@ -34,12 +37,13 @@ def _precision(x: Tensor) -> str:
 def _add_rms_norm(
     x, delta, weight, total, out, size, eps, ADD: tl.constexpr, BLOCK: tl.constexpr, OVERLAP: tl.constexpr
 ):
-    if OVERLAP:
-        gdc_launch_dependents()
-        gdc_wait()
     row = tl.program_id(0).to(tl.int64) * size
     place = tl.arange(0, BLOCK)
     mask = place < size
+    own = tl.load(weight + place, mask=mask, other=0.0).to(tl.float32)
+    if OVERLAP:
+        gdc_launch_dependents()
+        gdc_wait()
     value = tl.load(x + row + place, mask=mask, other=0.0)
     if ADD:
         value = (value.to(tl.float32) + tl.load(delta + row + place, mask=mask, other=0.0).to(tl.float32)).to(
@@ -48,8 +52,7 @@ def _add_rms_norm(
         tl.store(total + row + place, value, mask=mask)
     wide = value.to(tl.float32)
     wide *= tl.rsqrt(tl.sum(wide * wide, 0) / size + eps)
-    scaled = wide * tl.load(weight + place, mask=mask, other=0.0).to(tl.float32)
-    tl.store(out + row + place, scaled.to(out.dtype.element_ty), mask=mask)
+    tl.store(out + row + place, (wide * own).to(out.dtype.element_ty), mask=mask)
 
 
 def add_rms_norm(x: Tensor, delta: Tensor | None, weight: Tensor, eps: float) -> tuple[Tensor, Tensor]:
@@ -102,24 +105,26 @@ def _store_heads(
 ):  # fmt: skip
     if OVERLAP:
         gdc_launch_dependents()
-        gdc_wait()
     row = tl.program_id(0).to(tl.int64)
     head = tl.program_id(1) * TOGETHER + tl.arange(0, TOGETHER)
     place = tl.arange(0, DIM // 2)
     there = (head < HEADS + 2 * KV_HEADS)[:, None] & (place < DIM // 2)[None, :]
-    source = qkv + (row * (HEADS + 2 * KV_HEADS) + head)[:, None] * DIM + place[None, :]
-    first = tl.load(source, mask=there, other=0.0).to(tl.float32)
-    second = tl.load(source + DIM // 2, mask=there, other=0.0).to(tl.float32)
-    position = tl.load(positions + row).to(tl.int64)
     is_query = (head < HEADS)[:, None]
     is_value = (head >= HEADS + KV_HEADS)[:, None]
-    scale = tl.rsqrt((tl.sum(first * first, 1) + tl.sum(second * second, 1)) / DIM + eps)[:, None]
+    position = tl.load(positions + row).to(tl.int64)
+    offset = tl.load(slots + row).to(tl.int64) * slot_stride + position * DIM
+    c = tl.load(cos + position * (DIM // 2) + place)[None, :]
+    s = tl.load(sin + position * (DIM // 2) + place)[None, :]
     weight = tl.where(is_query, tl.load(q_norm + place)[None, :], tl.load(k_norm + place)[None, :]).to(tl.float32)
     other = tl.where(
         is_query, tl.load(q_norm + DIM // 2 + place)[None, :], tl.load(k_norm + DIM // 2 + place)[None, :]
     ).to(tl.float32)
-    c = tl.load(cos + position * (DIM // 2) + place)[None, :]
-    s = tl.load(sin + position * (DIM // 2) + place)[None, :]
+    if OVERLAP:  # what was loaded so far is older than the kernel before this one
+        gdc_wait()
+    source = qkv + (row * (HEADS + 2 * KV_HEADS) + head)[:, None] * DIM + place[None, :]
+    first = tl.load(source, mask=there, other=0.0).to(tl.float32)
+    second = tl.load(source + DIM // 2, mask=there, other=0.0).to(tl.float32)
+    scale = tl.rsqrt((tl.sum(first * first, 1) + tl.sum(second * second, 1)) / DIM + eps)[:, None]
     a, b = first * scale * weight, second * scale * other
     first = tl.where(is_value, first, a * c - b * s).to(query.dtype.element_ty)
     second = tl.where(is_value, second, b * c + a * s).to(query.dtype.element_ty)
@@ -127,7 +132,6 @@ def _store_heads(
     tl.store(target, first, mask=there & is_query)
     tl.store(target + DIM // 2, second, mask=there & is_query)
     kv_head = (head - HEADS) % KV_HEADS
-    offset = tl.load(slots + row).to(tl.int64) * slot_stride + position * DIM
     cell = offset + kv_head[:, None] * head_stride + place[None, :]
     is_key = there & (is_query == 0) & (is_value == 0)
     tl.store(key_cache + cell, first, mask=is_key)
@@ -169,10 +173,10 @@ def _attend(
     query, key_cache, value_cache, out, part, part_lse, tiles, slot_stride, head_stride, total_rows, scale,
     SPLITS: tl.constexpr, BLOCK_SIZE: tl.constexpr, GROUP: tl.constexpr, HEADS: tl.constexpr, DIM: tl.constexpr,
     FIELDS: tl.constexpr, SPAN: tl.constexpr, ROWS: tl.constexpr, KEYS: tl.constexpr, PRECISION: tl.constexpr,
-    OVERLAP: tl.constexpr,
+    EARLY: tl.constexpr, OVERLAP: tl.constexpr,
 ):  # fmt: skip
-    if OVERLAP:
-        gdc_wait()
+    if OVERLAP and EARLY:
+        gdc_launch_dependents()
     tile = tl.program_id(0)
     kv_head = tl.program_id(1)
     split = tl.program_id(2)
@@ -181,6 +185,8 @@ def _attend(
     first_row = tl.load(tiles + tile * FIELDS + 2).to(tl.int64)
     count = tl.load(tiles + tile * FIELDS + 3)
     second_row = tl.load(tiles + tile * FIELDS + 4).to(tl.int64)
+    if OVERLAP:  # the tiles are older than the kernel before this one
+        gdc_wait()
     if count > 0:
         place = tl.arange(0, ROWS)
         token = place // GROUP
@@ -221,7 +227,7 @@ def _attend(
             there = split * total_rows * HEADS + target
             tl.store(part + there[:, None] * DIM + dim[None, :], total, mask=valid[:, None])
             tl.store(part_lse + there, lse, mask=valid)
-    if OVERLAP:
+    if OVERLAP and not EARLY:
         gdc_launch_dependents()
 
 
@@ -272,7 +278,7 @@ def block_attention(
         SPLITS=splits, BLOCK_SIZE=block_size, GROUP=group, HEADS=heads, DIM=dim,
         FIELDS=TILE_FIELDS, SPAN=span or tile_tokens, ROWS=padded, KEYS=KEYS,
         PRECISION=_precision(query), num_warps=8 if padded > 64 else 4, num_stages=_STAGES,
-        **overlap(out),
+        EARLY=tiles.shape[0] <= EARLY_TILES, **overlap(out),
     )  # fmt: skip
     if splits > 1:
         _combine[(rows * heads,)](

@@ -11,16 +11,6 @@
 // GATED, RESIDUAL, NORM (0 or 1), LET_GO (when the next kernel may start: 0 at once, 1 when all loads are under way, 2 when
 // the sums are done). Dynamic shared memory: DEPTH * 2 * PARTS * threads * 16 bytes.
 
-typedef unsigned short bf16;  // NVRTC brings no headers
-
-#if __CUDA_ARCH__ >= 900
-#define LET_NEXT_START() asm volatile("griddepcontrol.launch_dependents;")
-#define WAIT_FOR_PREVIOUS() asm volatile("griddepcontrol.wait;" ::: "memory")
-#else
-#define LET_NEXT_START() (void)0
-#define WAIT_FOR_PREVIOUS()
-#endif
-
 #define PARTS (TILES * (1 + GATED))
 #define GROUPS (ROWS / 8)
 #define STEP 32
@@ -30,37 +20,10 @@ struct Inputs {
     uint4 norm;
 };
 
-__device__ __forceinline__ void copy_ahead(unsigned to, const bf16* from) {
-    asm volatile("cp.async.cg.shared.global.L2::128B [%0], [%1], 16;" ::"r"(to), "l"(from) : "memory");
-}
-
-__device__ __forceinline__ void multiply(float (&sum)[4], unsigned a0, unsigned a1, unsigned a2, unsigned a3,
-                                         unsigned b0, unsigned b1) {
-    asm volatile("mma.sync.aligned.m16n8k16.row.col.f32.bf16.bf16.f32 {%0, %1, %2, %3}, {%4, %5, %6, %7}, {%8, %9}, "
-                 "{%0, %1, %2, %3};"
-                 : "+f"(sum[0]), "+f"(sum[1]), "+f"(sum[2]), "+f"(sum[3])
-                 : "r"(a0), "r"(a1), "r"(a2), "r"(a3), "r"(b0), "r"(b1));
-}
-
-__device__ __forceinline__ float wide(unsigned value) { return __uint_as_float(value << 16); }
-
-__device__ __forceinline__ unsigned narrow(float low, float high) {
-    unsigned both;
-    asm("cvt.rn.bf16x2.f32 %0, %1, %2;" : "=r"(both) : "f"(high), "f"(low));
-    return both;
-}
-
-// Two values of x: their squares are added up, and they come back times two weights of the norm.
-__device__ __forceinline__ unsigned weigh(unsigned x, unsigned weight, float& squares) {
-    const float low = wide(x & 0xffff), high = wide(x >> 16);
-    squares += low * low + high * high;
-    return narrow(low * wide(weight & 0xffff), high * wide(weight >> 16));
-}
-
 extern "C" __global__ void __launch_bounds__(WARPS * 32)
 small_product(const bf16* x, const bf16* w, bf16* out, const bf16* residual, const bf16* norm, float eps, int rows,
               int columns, int depth) {
-    extern __shared__ uint4 ring[];  // [DEPTH][2 * PARTS][threads]
+    uint4* const ring = shared_memory;  // [DEPTH][2 * PARTS][threads]
     __shared__ float sums[WARPS][PARTS][GROUPS][32][4];
     __shared__ float squares[WARPS][ROWS];
 
@@ -69,7 +32,7 @@ small_product(const bf16* x, const bf16* w, bf16* out, const bf16* residual, con
     const int first = blockIdx.x * TILES * 16;
     const int steps = depth / STEP, turns = (steps + WARPS - 1) / WARPS;
     const uint4* mine = ring + threadIdx.x;
-    const unsigned target = (unsigned)__cvta_generic_to_shared(mine);
+    const unsigned target = address_of(mine);
 
     const bf16 *low[PARTS], *high[PARTS];
 #pragma unroll
@@ -89,7 +52,7 @@ small_product(const bf16* x, const bf16* w, bf16* out, const bf16* residual, con
                 copy_ahead(target + ((slot * PARTS + p) * 2 + 1) * threads * 16, high[p] + step * STEP);
             }
         }
-        asm volatile("cp.async.commit_group;" ::: "memory");  // one group a turn, be it empty
+        COMMIT_COPIES();  // one group a turn, be it empty
     };
     auto load_inputs = [&](Inputs& into, int turn) {
         const int step = turn * WARPS + warp;
@@ -117,7 +80,7 @@ small_product(const bf16* x, const bf16* w, bf16* out, const bf16* residual, con
 #pragma unroll
         for (int d = 0; d < DEPTH; ++d) {
             const int turn = begin + d, step = turn * WARPS + warp;
-            asm volatile("cp.async.wait_group %0;" ::"n"(DEPTH - 1) : "memory");
+            WAIT_FOR_COPIES(DEPTH - 1);
             if (step < steps) {
                 uint4 l[PARTS], h[PARTS];
 #pragma unroll

@@ -1,0 +1,68 @@
+// What the kernels of this folder say in PTX; put in front of each of them. NVRTC brings no headers.
+
+typedef unsigned short bf16;
+
+#if __CUDA_ARCH__ >= 900
+#define LET_NEXT_START() asm volatile("griddepcontrol.launch_dependents;")
+#define WAIT_FOR_PREVIOUS() asm volatile("griddepcontrol.wait;" ::: "memory")
+#else
+#define LET_NEXT_START() (void)0
+#define WAIT_FOR_PREVIOUS()
+#endif
+
+#define COMMIT_COPIES() asm volatile("cp.async.commit_group;" ::: "memory")
+#define WAIT_FOR_COPIES(pending) asm volatile("cp.async.wait_group %0;" ::"n"(pending) : "memory")
+
+extern __shared__ uint4 shared_memory[];
+
+__device__ __forceinline__ float wide(unsigned value) { return __uint_as_float(value << 16); }
+
+__device__ __forceinline__ unsigned narrow(float low, float high) {
+    unsigned both;
+    asm("cvt.rn.bf16x2.f32 %0, %1, %2;" : "=r"(both) : "f"(high), "f"(low));
+    return both;
+}
+
+__device__ __forceinline__ unsigned address_of(const void* shared) { return (unsigned)__cvta_generic_to_shared(shared); }
+
+// 16 bytes on their way from global to shared memory.
+__device__ __forceinline__ void copy_ahead(unsigned to, const bf16* from) {
+    asm volatile("cp.async.cg.shared.global.L2::128B [%0], [%1], 16;" ::"r"(to), "l"(from) : "memory");
+}
+
+// The same, or zeros.
+__device__ __forceinline__ void copy_ahead_or_zero(unsigned to, const bf16* from, bool there) {
+    asm volatile("cp.async.cg.shared.global [%0], [%1], 16, %2;" ::"r"(to), "l"(from), "r"(there ? 16 : 0) : "memory");
+}
+
+// Tensor cores: sum [16, 8] += a [16, 16] b [16, 8], a warp together.
+__device__ __forceinline__ void multiply(float (&sum)[4], unsigned a0, unsigned a1, unsigned a2, unsigned a3,
+                                         unsigned b0, unsigned b1) {
+    asm volatile("mma.sync.aligned.m16n8k16.row.col.f32.bf16.bf16.f32 {%0, %1, %2, %3}, {%4, %5, %6, %7}, {%8, %9}, "
+                 "{%0, %1, %2, %3};"
+                 : "+f"(sum[0]), "+f"(sum[1]), "+f"(sum[2]), "+f"(sum[3])
+                 : "r"(a0), "r"(a1), "r"(a2), "r"(a3), "r"(b0), "r"(b1));
+}
+
+// Two values of x: their squares are added up, and they come back times two weights of the norm.
+__device__ __forceinline__ unsigned weigh(unsigned x, unsigned weight, float& squares) {
+    const float low = wide(x & 0xffff), high = wide(x >> 16);
+    squares += low * low + high * high;
+    return narrow(low * wide(weight & 0xffff), high * wide(weight >> 16));
+}
+
+#if __CUDA_ARCH__ >= 900
+// All threads of the cluster's blocks have come here, and see what the others wrote.
+__device__ __forceinline__ void meet_cluster() {
+    asm volatile("barrier.cluster.arrive.release;\n\tbarrier.cluster.wait.acquire;" ::: "memory");
+}
+
+// What lies at this place of shared memory in another block of the cluster.
+__device__ __forceinline__ float of_block(const float* place, unsigned block) {
+    unsigned there;
+    float value;
+    asm volatile("mapa.shared::cluster.u32 %0, %1, %2;" : "=r"(there) : "r"(address_of(place)), "r"(block));
+    asm volatile("ld.shared::cluster.f32 %0, [%1];" : "=f"(value) : "r"(there) : "memory");
+    return value;
+}
+#endif
