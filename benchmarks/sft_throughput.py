@@ -4,8 +4,9 @@
     torchrun --nproc-per-node 2 benchmarks/sft_throughput.py --sizes 8b --engine zero2 --variants layers=all layers=9
 
 A variant is a list of settings: `layers` that are recomputed in the backward pass (a number, or `all`), `gates` (1: the
-others recompute their gated product), `packs` of a GPU and optimizer step, `window`. All variants of a size share one
-start; put those that need most memory last. `--zero name=value` sets an entry of DeepSpeed's `zero_optimization`.
+others recompute their gated product), `packs` of a GPU and optimizer step, `window`, `steps`, `trace` (1: as --trace,
+this variant alone). All variants of a size share one start; put those that need most memory last. `--zero name=value`
+sets an entry of DeepSpeed's `zero_optimization`.
 
 MFU = operations the objective needs (dice.training.losses.step_flops: forward and backward of every row computed, both
 copies, head at targets only, attention by visible pairs; recomputation not counted) / time / 989 TFLOP/s per GPU. The
@@ -64,6 +65,8 @@ class Variant:
     gates: bool
     packs: int
     window: int
+    steps: int
+    trace: bool
 
 
 def say(text: str) -> None:
@@ -73,7 +76,7 @@ def say(text: str) -> None:
 
 
 def variant_of(text: str, layers: int, args: argparse.Namespace) -> Variant:
-    """`layers=all,gates=1,packs=2,window=6144`; what is not named is as the command line says."""
+    """`layers=all,gates=1,packs=2,window=6144,steps=3,trace=1`; the rest is as the command line says."""
     values = dict(part.split("=", 1) for part in text.split(",") if part)
     count = values.pop("layers", "all")
     found = Variant(
@@ -81,6 +84,8 @@ def variant_of(text: str, layers: int, args: argparse.Namespace) -> Variant:
         gates=values.pop("gates", "0") == "1",
         packs=int(values.pop("packs", args.packs_per_gpu)),
         window=int(values.pop("window", args.window)),
+        steps=int(values.pop("steps", args.steps)),
+        trace=values.pop("trace", str(int(args.trace))) == "1",
     )
     if values:
         raise SystemExit(f"variant '{text}': unknown settings {', '.join(values)}.")
@@ -136,7 +141,7 @@ def measure(steps: Steps, model: Transformer, args: argparse.Namespace) -> dict[
     torch.cuda.reset_peak_memory_stats()
     peak = peak_flops(torch.cuda.get_device_name())
     times, updates, flops, n_rows, n_targets, losses = [], [], 0, 0, 0, []
-    for number in range(args.warm_up + args.steps):
+    for number in range(args.warm_up + steps.variant.steps):
         batch = steps.rows()
         seconds, update, loss = steps.run(batch)
         say(f"step {number + 1}: {seconds:.3f} s, of which update {update:.3f} s, loss {loss:.4f}")
@@ -213,7 +218,7 @@ def measure_size(size: str, args: argparse.Namespace) -> None:
         say(f"{size}: variant {text or 'as released'}")
         try:
             append(row | measure(steps, model, args), args)
-            if args.trace:
+            if variant.trace:
                 append(row | {"trace_ms": trace(lambda steps=steps: steps.run(steps.rows())[0])}, args)
         except torch.OutOfMemoryError as error:
             if engine.world > 1:  # the others wait for this process
