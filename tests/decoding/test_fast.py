@@ -77,8 +77,8 @@ def test_few_rows_product(rows, columns, depth):
 
 
 @pytest.mark.gpu
-@pytest.mark.parametrize(("columns", "depth"), [(2560, 9728), (6144, 2560), (9728, 2560), (40, 64), (200, 1088)])
-@pytest.mark.parametrize("rows", [4, 16, 32, 50, 64])
+@pytest.mark.parametrize(("columns", "depth"), [(2560, 9728), (6144, 2560), (200, 1088)])
+@pytest.mark.parametrize("rows", [12, 32, 50])
 def test_cluster_product(rows, columns, depth):
     """Against fp64; the same bits every time."""
     from dice.decoding.cluster_product import cluster_product
