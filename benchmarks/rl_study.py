@@ -156,12 +156,13 @@ class Study:
             # small models drift with few answers a step: the KL holds them at the start (docs/rl.md)
             "objective": {
                 "updates_per_step": args.updates,
-                "micro_batch_rows": 65536,
+                "micro_batch_rows": 65536 if args.device == "cuda" else 8192,
                 "kl_reference": "start_model",
                 "beta": args.beta,
             },
             "optimizer": {"learning_rate": args.learning_rate},
-            "attention": "batched",  # every update has other lengths: FlexAttention and torch.compile would start anew
+            # on a GPU every update has other lengths: FlexAttention and torch.compile would start anew
+            "attention": "batched" if args.device == "cuda" else "auto",
             "compile": False,
             "device": args.device,
             "save_every": 5,
