@@ -244,8 +244,8 @@ def curve(rows: list[RlRow]) -> dict[str, Any]:
     return report
 
 
-def main() -> None:
-    """One call."""
+def arguments() -> argparse.Namespace:
+    """The command line."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--model", required=True, help="checkpoint folder of the SFT start")
     parser.add_argument("--work", required=True, help="folder that stays between calls")
@@ -287,7 +287,12 @@ def main() -> None:
     unknown = set(args.variants) - VARIANTS.keys()
     if unknown:
         parser.error(f"no variant {', '.join(sorted(unknown))}; there are {', '.join(VARIANTS)}")
-    study = Study(args)
+    return args
+
+
+def main() -> None:
+    """One call."""
+    study = Study(arguments())
     complete = False
     try:
         complete = study.everything()
