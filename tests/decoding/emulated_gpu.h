@@ -17,6 +17,7 @@ using std::max;
 using std::min;
 typedef unsigned short bf16;
 struct alignas(16) uint4 { unsigned x, y, z, w; };
+static uint4 make_uint4(unsigned x, unsigned y, unsigned z, unsigned w) { return {x, y, z, w}; }
 struct Index { unsigned x; };
 
 #define __global__

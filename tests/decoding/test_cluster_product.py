@@ -1,35 +1,21 @@
-"""csrc/cluster_product.cu without a GPU: its own source, threads as fibers (emulated_gpu.h), against fp64 products."""
+"""csrc/cluster_product.cu without a GPU, against fp64 products."""
 
 from __future__ import annotations
 
-import ctypes
 import shutil
-import subprocess
 from pathlib import Path
 
 import pytest
 import torch
+from emulation import emulate, random
 from torch import Tensor
 from torch.nn import functional as F
 
 from dice.decoding import cluster_product
 from dice.decoding.cluster_product import cluster_shape
-from dice.decoding.cuda_kernel import SOURCES
 
 pytestmark = pytest.mark.skipif(shutil.which("g++") is None, reason="needs g++")
 EPS = 1e-6
-LAUNCH = """
-extern "C" void run(int count, int shared_bytes, int at_once, const bf16* x, const bf16* w, bf16* out,
-                    const bf16* residual, const bf16* norm, float eps, int rows, int columns, int depth) {
-    copies_at_once = at_once;
-    launch(count, THREADS, SPLITS, shared_bytes,
-           [=] { cluster_product(x, w, out, residual, norm, eps, rows, columns, depth); });
-}
-"""
-
-
-def random(*shape: int) -> Tensor:
-    return torch.randn(*shape, generator=torch.Generator().manual_seed(sum(shape))).bfloat16()
 
 
 def emulated(
@@ -50,25 +36,12 @@ def emulated(
     columns = w.shape[0] // 2 if gated else w.shape[0]
     shape = cluster_shape(rows, columns, depth, gated=gated, normed=norm is not None)
     defines = shape.defines | {"RESIDUAL": int(residual is not None), "LET_GO": 1}
-    kernel = (SOURCES / "cluster_product.cu").read_text()
-    assert edit[0] in kernel
-    source = Path(__file__).with_name("emulated_gpu.h").read_text() + kernel.replace(*edit) + LAUNCH
-    library = folder / "kernel.so"
-    options = ["-O1", "-std=c++17", "-shared", "-fPIC", "-w", *(f"-D{name}={value}" for name, value in defines.items())]
-    subprocess.run(["g++", *options, "-x", "c++", "-", "-o", library], input=source, text=True, check=True)
-
-    def address(part: Tensor | None) -> ctypes.c_void_p:
-        return ctypes.c_void_p(part.data_ptr() if part is not None else None)
-
-    def run(at_once: int) -> Tensor:
-        out = residual.clone() if residual is not None else torch.full((rows, columns), float("nan")).bfloat16()
-        ctypes.CDLL(str(library)).run(
-            shape.blocks, shape.shared_bytes, at_once, address(x), address(w), address(out),
-            address(out if residual is not None else None), address(norm), ctypes.c_float(EPS), rows, columns, depth,
-        )  # fmt: skip
-        return out
-
-    return run(1), run(0)
+    out = residual.clone() if residual is not None else torch.full((rows, columns), float("nan")).bfloat16()
+    arguments = {
+        "x": x, "w": w, "out": out, "residual": None if residual is None else out, "norm": norm, "eps": EPS,
+        "rows": rows, "columns": columns, "depth": depth,
+    }  # fmt: skip
+    return emulate(folder, "cluster_product", defines, shape.blocks, shape.shared_bytes, arguments, out, edit)
 
 
 def exact(x: Tensor, w: Tensor, *, norm: Tensor | None, gated: bool, residual: Tensor | None) -> Tensor:

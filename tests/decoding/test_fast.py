@@ -181,6 +181,34 @@ def test_a_tile_of_rows_that_lie_apart(splits):
     torch.testing.assert_close(torch.cat((apart[8:], apart[2:6])), together, **TOLERANCE)
 
 
+@pytest.mark.gpu
+@pytest.mark.parametrize(("heads", "kv_heads", "dim"), [(32, 8, 128), (16, 8, 128), (4, 1, 64)])
+@pytest.mark.parametrize("tiles", [1, 8, 40])
+def test_cluster_attention(tiles, heads, kv_heads, dim):
+    """Against the Triton kernel in fp32; the same bits every time."""
+    from dice.decoding.cluster_attention import cluster_attention
+    from dice.decoding.kernels import block_attention
+
+    length, rows = 1000, 8 * tiles
+    keys, values = (random(tiles, kv_heads, length + i, dim)[:, :, :length].bfloat16().contiguous() for i in (0, 1))
+    query = random(rows, heads, dim).bfloat16()
+    # tiles of a finished and an open block, an open block alone, nothing
+    spans = [((8, 4 * tiles + 4 * i, 4 * i), (4, 4 * i, 0), (0, 0, 0))[i % 5 // 2] for i in range(tiles)]
+    table = [(i, 4 * (7 + 31 * i % 240), first, count, second) for i, (count, first, second) in enumerate(spans)]
+    tensor = torch.tensor(table, dtype=torch.int32, device=DEVICE)
+    how = {"tile_tokens": 8, "block_size": 4, "span": 4}
+    found = cluster_attention(query, keys, values, tensor, **how)
+    expected = block_attention(query.float(), keys.float(), values.float(), tensor, splits=1, **how)
+    written = [row for _, _, first, count, second in table for row in (*range(first, first + min(count, 4)),
+               *range(second, second + max(0, count - 4)))]  # fmt: skip
+    close = {"atol": 2e-2, "rtol": 2e-2}
+    torch.testing.assert_close(found[written].float(), expected[written], **close)
+    for _ in range(5):
+        assert torch.equal(cluster_attention(query, keys, values, tensor, **how)[written], found[written])
+    other = cluster_attention(query, keys, values.roll(1, 2), tensor, **how)
+    assert not torch.allclose(other[written].float(), expected[written], **close)
+
+
 def completions(model, config, engine, *, max_batch=3, count=4, stops=(5,)) -> dict:
     generator = torch.Generator().manual_seed(3)
     prompts = [tuple(torch.randint(0, 96, (3 + 5 * i % 17,), generator=generator).tolist()) for i in range(count)]
@@ -223,14 +251,15 @@ def test_graphs_give_the_tokens_of_the_plain_engine(config, max_batch):
 
 
 @pytest.mark.gpu
-@pytest.mark.parametrize("early", [0, 64])
 @pytest.mark.parametrize(("max_batch", "cluster_rows"), [(1, 0), (3, 0), (3, 64), (8, 64)])
-def test_steps_ahead_and_overlapping_launches_change_no_bit(max_batch, cluster_rows, early, monkeypatch):
+@pytest.mark.parametrize(("early", "cluster_tiles"), [(0, 0), (64, 0), (0, 64)])
+def test_steps_ahead_and_overlapping_launches_change_no_bit(max_batch, cluster_rows, early, cluster_tiles, monkeypatch):
     """With the kernel for few rows (one sequence) and beyond it; whenever attention lets the next kernel start."""
-    from dice.decoding import kernels, products
+    from dice.decoding import cluster_attention, kernels, products
 
     monkeypatch.setattr(products, "CLUSTER_ROWS", cluster_rows)
     monkeypatch.setattr(kernels, "EARLY_TILES", early)
+    monkeypatch.setattr(cluster_attention, "MOST_TILES", cluster_tiles)
     model = make_model(make_config(8, 2, 64, hidden_size=256, intermediate_size=512)).to("cuda", torch.bfloat16)
 
     def run() -> dict:
@@ -247,12 +276,13 @@ def test_steps_ahead_and_overlapping_launches_change_no_bit(max_batch, cluster_r
 
 
 @pytest.mark.gpu
-@pytest.mark.parametrize(("max_batch", "cluster_rows"), [(1, 0), (3, 0), (3, 64), (16, 0), (16, 64)])
-def test_graphs_in_bf16(max_batch, cluster_rows, monkeypatch):
+@pytest.mark.parametrize(("max_batch", "clusters"), [(1, 0), (3, 0), (16, 0), (1, 64), (3, 64), (16, 64)])
+def test_graphs_in_bf16(max_batch, clusters, monkeypatch):
     """16-bit sums differ by the order of addition, so not every answer is the plain one; replays are first runs."""
-    from dice.decoding import products
+    from dice.decoding import cluster_attention, products
 
-    monkeypatch.setattr(products, "CLUSTER_ROWS", cluster_rows)
+    monkeypatch.setattr(products, "CLUSTER_ROWS", clusters)
+    monkeypatch.setattr(cluster_attention, "MOST_TILES", clusters)
     model = make_model(make_config(8, 2, 64, hidden_size=256, intermediate_size=512)).to("cuda", torch.bfloat16)
     config = BlockDiffusionConfig(strategy="dynamic", threshold=0.2)
     first = completions(model, config, "fast", max_batch=max_batch, count=24)

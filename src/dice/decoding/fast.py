@@ -20,6 +20,7 @@ import torch
 from torch import Tensor
 from torch.nn import functional as F
 
+from dice.decoding.cluster_attention import cluster_attention, fits
 from dice.decoding.device_rows import DeviceRows, RowLayout, to_device
 from dice.decoding.kernels import KEYS, best_token, block_attention, store_heads
 from dice.decoding.products import product
@@ -266,16 +267,12 @@ class FastForward:
                 if open_tiles is None:
                     return None
                 query, x, tiles, tile_tokens = query[:open_rows], x[:open_rows], open_tiles, self.block_size
-            seen = block_attention(
-                query,
-                key_cache,
-                value_cache,
-                tiles,
-                tile_tokens=tile_tokens,
-                block_size=self.block_size,
-                splits=self._splits(len(tiles)),
-                span=span,
-            )
+            how = {"tile_tokens": tile_tokens, "block_size": self.block_size, "span": span}
+            if open_tiles is not None and fits(query, key_cache, tiles, tile_tokens):
+                seen = cluster_attention(query, key_cache, value_cache, tiles, **how)
+            else:
+                splits = self._splits(len(tiles))
+                seen = block_attention(query, key_cache, value_cache, tiles, splits=splits, **how)
             x = product(seen, attention.o_proj.weight, residual=x)
             gated = product(x, fused.gate_up, norm=layer.post_attention_layernorm.weight, eps=eps, gated=True)
             x = product(gated, layer.mlp.down_proj.weight, residual=x)
