@@ -81,8 +81,9 @@ class Study:
         n, asked = self.args.problems, self.args.heldout
         for name, seed, count in (("problems", 501, n), ("heldout", 77, 2 * asked), ("sft", 502, self.args.sft_pairs)):
             raw = self.work / f"{name}.raw.jsonl"
+            flawed = self.args.sft_flawed_share if name == "sft" else 0
             self.dice(
-                "synth", "--config", config, "--seed", seed, "--n", count, "--flawed-share", 0, "--shapes", self.args.shapes,
+                "synth", "--config", config, "--seed", seed, "--n", count, "--flawed-share", flawed, "--shapes", self.args.shapes,
                 "--out", raw, "--quiet",
             )  # fmt: skip
         self.dice("infill", "--pairs", self.work / "problems.raw.jsonl", "--out", self.work / "problems.jsonl")
@@ -261,6 +262,12 @@ def arguments() -> argparse.Namespace:
         "--sft-minutes", type=float, default=0.0, help="fine-tune on both tasks first; 0: start as given"
     )
     parser.add_argument("--sft-pairs", type=int, default=20000)
+    parser.add_argument(
+        "--sft-flawed-share",
+        type=float,
+        default=0.5,
+        help="of the pairs of `--sft-minutes`: a start right part of the time",
+    )
     parser.add_argument("--window", type=int, default=49152)
     parser.add_argument("--infilling-steps", type=int, default=20)
     parser.add_argument("--steps", type=int, default=40)
