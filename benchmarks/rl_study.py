@@ -83,8 +83,8 @@ class Study:
             raw = self.work / f"{name}.raw.jsonl"
             flawed = self.args.sft_flawed_share if name == "sft" else 0
             self.dice(
-                "synth", "--config", config, "--seed", seed, "--n", count, "--flawed-share", flawed, "--shapes", self.args.shapes,
-                "--out", raw, "--quiet",
+                "synth", "--config", config, "--seed", seed, "--n", count, "--flawed-share", flawed,
+                "--shapes", self.args.shapes, "--out", raw, "--quiet",
             )  # fmt: skip
         self.dice("infill", "--pairs", self.work / "problems.raw.jsonl", "--out", self.work / "problems.jsonl")
         self.dice("infill", "--pairs", self.work / "sft.raw.jsonl", "--out", self.work / "sft.jsonl")
