@@ -73,7 +73,7 @@ cluster_product(const bf16* x, const bf16* w, bf16* out, const bf16* residual, c
         const unsigned slot = target + (step % DEPTH * SLOT + W_RING) * 16;
 #pragma unroll
         for (int c = 0; c < CHUNKS; ++c)
-            copy_ahead_or_zero(slot + c * THREADS * 16, there[c] ? input[c] + step * STEP : x, there[c]);
+            copy_ahead_or_zero(slot + c * THREADS * 16, input[c] + step * STEP, there[c]);
     };
 
 #pragma unroll
