@@ -108,13 +108,19 @@ def test_resume_continues_the_curve(data, tmp_path, dtype):
     assert run(data, tmp_path / "b", dtype=dtype, save_every=3) == unbroken  # nothing left to do
 
 
+def test_recomputation_leaves_the_curve(data, tmp_path):
+    kept = run(data, tmp_path / "a", activation_checkpointing=False)
+    assert run(data, tmp_path / "b", activation_checkpointing=1, recompute_gates=True) == pytest.approx(kept, rel=1e-5)
+    assert kept[-1] < kept[0]
+
+
 def _run_interrupted(data, out, *, after, **changes):
     from dice.training.sft import Trainer
 
     trainer = Trainer(parse_config(SftConfig, settings(data, out, **changes), "test"))
     step = trainer.step
 
-    def interrupted(index, epoch, packs, prepared, elapsed):
+    def interrupted(index, epoch, packs, prepared, elapsed=0.0):
         if index == after:
             raise KeyboardInterrupt
         return step(index, epoch, packs, prepared, elapsed)

@@ -1,6 +1,7 @@
-"""Run by torchrun: ZeRO-2 and ZeRO-3 that are told the last micro-batch give the norms and losses of one replica.
+"""Run by torchrun: ZeRO-2 and ZeRO-3 that are told the last micro-batch give the losses, gradient norms and weights of
+one replica. Devices have different numbers of targets, and steps different numbers of micro-batches.
 
-Devices have different numbers of targets, and steps different numbers of micro-batches.
+Without GPUs it runs on CPUs (DS_ACCELERATOR=cpu).
 """
 
 from __future__ import annotations
@@ -12,7 +13,9 @@ import numpy as np
 import torch
 import torch.distributed as dist
 from tiny_models import make_config, make_model
+from torch import Tensor
 
+from dice.model.transformer import Transformer
 from dice.training.engine import LocalEngine, OptimizerConfig, TrainingEngine, make_engine
 from dice.training.losses import Objective, TrainingRows, diffusion_rows, draw_noise
 from dice.training.packing import Pack, Sample
@@ -41,11 +44,22 @@ def curve(engine: TrainingEngine, ranks: list[int]) -> list[tuple[float, float]]
     return found
 
 
+def moved(engine: TrainingEngine, start: Transformer) -> Tensor:
+    """What training added to the weights, as they are copied to another model; every process calls it."""
+    found = copy.deepcopy(start)
+    engine.copy_to(found)
+    pairs = zip(found.parameters(), start.parameters(), strict=True)
+    return torch.cat([(one - other).detach().float().flatten() for one, other in pairs])
+
+
 def main() -> None:
     """Compare; any difference ends the process with an error."""
-    rank = int(os.environ["RANK"])
-    torch.cuda.set_device(int(os.environ["LOCAL_RANK"]))
-    model = make_model(make_config(4, 2, 32, hidden_size=128, intermediate_size=256)).to("cuda", torch.bfloat16)
+    rank, gpu = int(os.environ["RANK"]), torch.cuda.is_available()
+    device = torch.device("cuda", int(os.environ["LOCAL_RANK"])) if gpu else torch.device("cpu")
+    if gpu:
+        torch.cuda.set_device(device)
+    model = make_model(make_config(4, 2, 32, hidden_size=128, intermediate_size=256)).to(device, torch.bfloat16)
+    model.checkpointing, model.recompute_gates = 1, True
     optimizer = OptimizerConfig(learning_rate=1e-3)
 
     def objective() -> Objective:
@@ -53,12 +67,16 @@ def main() -> None:
 
     alone = LocalEngine(objective(), optimizer)
     expected = curve(alone, [0, 1])
-    dist.init_process_group("nccl", device_id=torch.device("cuda", torch.cuda.current_device()))
+    far = moved(alone, model)
+    dist.init_process_group("nccl" if gpu else "gloo", device_id=device if gpu else None)
     for name in ("zero2", "zero3"):
-        found = curve(make_engine(name, objective(), optimizer, micro_batches=None), [rank])
+        engine = make_engine(name, objective(), optimizer, micro_batches=None)
+        found = curve(engine, [rank])
+        apart = float((moved(engine, model) - far).norm() / far.norm())
         if rank == 0:
-            print(name, found, "one GPU", expected, flush=True)
+            print(f"{name} {found}, one device {expected}, weights apart {apart:.2e} of the way", flush=True)
         np.testing.assert_allclose(found, expected, rtol=0.02)
+        assert apart < 0.1
     dist.destroy_process_group()
 
 

@@ -50,7 +50,10 @@ def zero_config(
         "steps_per_print": 2**31,
     }
     if stage == 3:
-        settings["zero_optimization"]["stage3_gather_16bit_weights_on_model_save"] = True
+        settings["zero_optimization"] |= {
+            "stage3_gather_16bit_weights_on_model_save": True,
+            "stage3_prefetch_bucket_size": 400_000_000,  # two layers of 8B; the default is one of its matrices
+        }
     settings["zero_optimization"] |= options or {}
     return settings
 
