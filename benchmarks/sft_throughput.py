@@ -184,8 +184,8 @@ def trace(run: Callable[[], float]) -> dict[str, Any]:
     for event in profiler.events() or ():
         if event.device_type.name != "CUDA" or event.is_user_annotation or event.name.startswith("##"):
             continue  # a launch, or a named range
-        by_kind[kind_of(event.name)] += event.self_device_time_total / 1e3
-        by_name[event.name] += event.self_device_time_total / 1e3
+        by_kind[kind_of(event.name)] += event.time_range.elapsed_us() / 1e3
+        by_name[event.name] += event.time_range.elapsed_us() / 1e3
         calls[event.name] += 1
     busy = sum(by_kind.values())
     say(f"trace: step {1e3 * seconds:.1f} ms, kernels {busy:.1f} ms (streams overlap)")
