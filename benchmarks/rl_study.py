@@ -36,6 +36,8 @@ VARIANTS = {
     "infilling": [(INFILLING, "uniform"), (END_TO_END, "uniform")],
     "both": [(INFILLING, "paper"), (END_TO_END, "paper")],
 }
+WITH_A_MIDDLE = "{no_kernel: 0, never_built: 0}"
+"""Flaws that leave nothing to fill in are not drawn."""
 ASK_S = 75.0
 """What asking and judging the held-out problems takes, about."""
 STARTING_S = 25.0
@@ -84,7 +86,7 @@ class Study:
             flawed = self.args.sft_flawed_share if name == "sft" else 0
             self.dice(
                 "synth", "--config", config, "--seed", seed, "--n", count, "--flawed-share", flawed,
-                "--shapes", self.args.shapes, "--out", raw, "--quiet",
+                "--shapes", self.args.shapes, "--out", raw, "--quiet", "--set", f"generator.flaw_weights={WITH_A_MIDDLE}",
             )  # fmt: skip
         self.dice("infill", "--pairs", self.work / "problems.raw.jsonl", "--out", self.work / "problems.jsonl")
         self.dice("infill", "--pairs", self.work / "sft.raw.jsonl", "--out", self.work / "sft.jsonl")
