@@ -77,8 +77,9 @@ def test_few_rows_product(rows, columns, depth):
 
 
 @pytest.mark.gpu
-@pytest.mark.parametrize(("columns", "depth"), [(2560, 9728), (6144, 2560), (200, 1088)])
-@pytest.mark.parametrize("rows", [12, 32, 50])
+@pytest.mark.parametrize(
+    ("rows", "columns", "depth"), [(12, 200, 1088), (32, 6144, 2560), (32, 2560, 9728), (50, 9728, 2560)]
+)
 def test_cluster_product(rows, columns, depth):
     """Against fp64; the same bits every time."""
     from dice.decoding.cluster_product import cluster_product
@@ -182,8 +183,9 @@ def test_a_tile_of_rows_that_lie_apart(splits):
 
 
 @pytest.mark.gpu
-@pytest.mark.parametrize(("heads", "kv_heads", "dim"), [(32, 8, 128), (16, 8, 128), (4, 1, 64)])
-@pytest.mark.parametrize("tiles", [1, 8, 40])
+@pytest.mark.parametrize(
+    ("tiles", "heads", "kv_heads", "dim"), [(1, 32, 8, 128), (8, 32, 8, 128), (8, 16, 8, 128), (40, 4, 1, 64)]
+)
 def test_cluster_attention(tiles, heads, kv_heads, dim):
     """Against the Triton kernel in fp32; the same bits every time."""
     from dice.decoding.cluster_attention import cluster_attention
@@ -251,8 +253,10 @@ def test_graphs_give_the_tokens_of_the_plain_engine(config, max_batch):
 
 
 @pytest.mark.gpu
-@pytest.mark.parametrize(("max_batch", "cluster_rows"), [(1, 0), (3, 0), (3, 64), (8, 64)])
-@pytest.mark.parametrize(("early", "cluster_tiles"), [(0, 0), (64, 0), (0, 64)])
+@pytest.mark.parametrize(
+    ("max_batch", "early", "cluster_rows", "cluster_tiles"),
+    [(1, 0, 0, 0), (3, 0, 0, 0), (1, 64, 0, 0), (1, 0, 0, 64), (3, 64, 64, 0), (8, 0, 64, 64)],
+)
 def test_steps_ahead_and_overlapping_launches_change_no_bit(max_batch, cluster_rows, early, cluster_tiles, monkeypatch):
     """With the kernel for few rows (one sequence) and beyond it; whenever attention lets the next kernel start."""
     from dice.decoding import cluster_attention, kernels, products
