@@ -22,7 +22,7 @@ from typing import Any, Literal
 import numpy as np
 import torch
 import torch.distributed as dist
-from pydantic import Field
+from pydantic import Field, NonNegativeInt
 from torch import Tensor
 from tqdm import tqdm
 
@@ -133,7 +133,7 @@ class SftConfig:
     """`auto` takes a GPU where there is one."""
     dtype: Dtype | None = None
     """Type of the products' weights (masters are fp32); None: bfloat16 on a GPU, float32 on a CPU."""
-    activation_checkpointing: bool | int | None = None
+    activation_checkpointing: bool | NonNegativeInt | None = None
     """Recompute layers in the backward pass instead of keeping their activations: all (true), none (false), or so many,
     evenly spread; None: all from 1,024 of width on."""
     recompute_gates: bool = False
