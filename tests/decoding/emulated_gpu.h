@@ -1,6 +1,6 @@
 // Stands in for csrc/primitives.cuh where there is no GPU: threads of a cluster are fibers, one after the other, and what
 // PTX does is done as its manual says. Asynchronous copies arrive either at once or when they are waited for, which shows
-// slots that are filled too early or read too early; shared memory begins as NaN.
+// slots that are filled too early or read too early; dynamic shared memory begins as NaN.
 #include <ucontext.h>
 
 #include <algorithm>
@@ -21,6 +21,7 @@ static uint4 make_uint4(unsigned x, unsigned y, unsigned z, unsigned w) { return
 struct Index { unsigned x; };
 
 #define __global__
+#define __shared__ static  // right where a cluster is one block, since blocks run one after the other
 #define __device__
 #define __forceinline__ inline
 #define __launch_bounds__(threads)
