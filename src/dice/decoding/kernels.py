@@ -25,6 +25,8 @@ _STAGES = 2
 EARLY_TILES = 0
 """Tiles up to which attention lets the next kernels start at once: their weights may then come in beside the keys. None
 until that has been measured to be faster."""
+MANY_ROWS = 64
+"""Rows from which on a program norms and rotates 8 heads, not 2: few rows need many programs, many rows few."""
 TILE_FIELDS = 5
 """Cache slot, position of the first token, its row, number of tokens, row of the token behind the first `span`."""
 
@@ -159,7 +161,7 @@ def store_heads(
     _, kv_heads, _, dim = key_cache.shape
     heads = qkv.shape[1] // dim - 2 * kv_heads
     query = torch.empty((qkv.shape[0], heads, dim), dtype=qkv.dtype, device=qkv.device)
-    together = 8 if qkv.shape[0] >= 64 else 2  # few rows need many programs, many rows few
+    together = 8 if qkv.shape[0] >= MANY_ROWS else 2
     _store_heads[(qkv.shape[0], triton.cdiv(heads + 2 * kv_heads, together))](
         qkv, query, key_cache, value_cache, q_norm, k_norm, cos, sin, positions, slots,
         key_cache.stride(0), key_cache.stride(1), eps, HEADS=heads, KV_HEADS=kv_heads, DIM=dim,
