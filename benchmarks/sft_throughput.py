@@ -40,8 +40,7 @@ from dice.manifest import Stopwatch, write_manifest
 from dice.model.transformer import Transformer, compiled_pointwise
 from dice.training.engine import OptimizerConfig, TrainingEngine, make_engine
 from dice.training.losses import Objective, TrainingRows, diffusion_rows, draw_noise, peak_flops, step_flops
-from dice.training.packing import Pack, Sample
-from dice.training.sft import GPU_ROWS
+from dice.training.packing import GPU_ROWS, Pack, Sample
 
 SAMPLE = 1536
 """Tokens of a sample."""

@@ -12,7 +12,8 @@ from dice.data.pair import Pair
 from dice.data.tokenizer import save_tokenizer, train_tokenizer
 from dice.evaluation.prompts import PromptConfig, Task, make_answer, make_prompts
 from dice.jsonl import write_jsonl
-from dice.training.sft import SftConfig, sft
+from dice.training.sft import sft
+from dice.training.sft_config import SftConfig
 
 PYTORCH = """import torch
 import torch.nn as nn

@@ -10,7 +10,7 @@ from dice.config import load_config
 from dice.data.synthetic.stage import SynthConfig
 from dice.errors import DiceError
 from dice.model.transformer import ModelConfig
-from dice.training.sft import SftConfig
+from dice.training.sft_config import SftConfig
 
 BASE = Path(__file__).resolve().parents[2] / "experiments" / "base"
 

@@ -18,7 +18,8 @@ from sft_start import losses, make_data, settings
 
 from dice.config import parse_config
 from dice.training.rl_history import read_rl_history
-from dice.training.sft import SftConfig, sft
+from dice.training.sft import sft
+from dice.training.sft_config import SftConfig
 
 pytestmark = [
     pytest.mark.gpu,

@@ -24,7 +24,8 @@ from dice.evaluation.prompts.stage import PromptRow
 from dice.jsonl import read_jsonl, write_jsonl
 from dice.model.checkpoint import load_model, read_config
 from dice.training.history import read_history
-from dice.training.sft import SftConfig, learning_rate, sft
+from dice.training.sft import sft
+from dice.training.sft_config import SftConfig, learning_rate
 
 
 @pytest.fixture(scope="module")

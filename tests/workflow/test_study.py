@@ -154,7 +154,7 @@ def test_lineage_runs_from_dice_to_the_base():
 def test_training_specs_are_valid_for_their_stages():
     from dice.config import parse_config
     from dice.training.rl_config import RlConfig
-    from dice.training.sft import SftConfig
+    from dice.training.sft_config import SftConfig
 
     for scale in ("tiny", "smoke", "nano", "paper"):
         one = plan(scale)

@@ -272,7 +272,7 @@ def study_schema() -> dict[str, Any]:
     from dice.evaluation.prompts import PromptConfig
     from dice.kernels.verify import VerifyConfig
     from dice.training.rl_config import RlConfig
-    from dice.training.sft import SftConfig
+    from dice.training.sft_config import SftConfig
 
     schema = schema_of(Study)
     definitions = schema["$defs"]

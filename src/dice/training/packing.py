@@ -24,6 +24,8 @@ from dice.evaluation.prompts import PromptConfig, Task, make_answer, make_prompt
 Ints = NDArray[np.int64]
 OnLong = Literal["refuse", "drop"]
 TrainingTask = Literal["end_to_end", "infilling", "both"]
+GPU_ROWS = 1024
+"""On a GPU rows are filled up to a multiple of this, so that few shapes are compiled."""
 
 
 @dataclass(frozen=True)

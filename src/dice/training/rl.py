@@ -14,7 +14,6 @@ import dataclasses
 import os
 import shutil
 import time
-from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
@@ -33,6 +32,7 @@ from dice.model.checkpoint import load_model, read_config, save_state, torch_dty
 from dice.model.transformer import Transformer, compiled_pointwise
 from dice.training.engine import TrainingEngine, make_engine, training_device
 from dice.training.history import History
+from dice.training.processes import process_group
 from dice.training.rl_config import RESUMABLE_CHANGES, Phase, RlConfig, check
 from dice.training.rl_data import PhaseData, load_phase
 from dice.training.rl_history import RlRow
@@ -41,9 +41,6 @@ from dice.training.rl_store import resume, store, what_is_left
 from dice.training.rl_update import Updater, compare, learning_rate, trajectory_of
 from dice.training.rollout import Answer, Asked, Verifier, reward_of, roll_out
 from dice.training.trajectory import PolicyObjective
-
-PATIENCE = timedelta(hours=2)
-"""How long a process waits for the others: one of them may still be waiting for its verdicts."""
 
 
 class RlRun:
@@ -372,19 +369,8 @@ class RlRun:
 
 def rl(config: RlConfig) -> dict[str, Any]:
     """Run the stage; under torchrun, one call per process."""
-    if int(os.environ.get("WORLD_SIZE", "1")) == 1 and config.engine == "local":
+    with process_group(config.engine, config.device):
         return RlRun(config).train()
-    if not dist.is_initialized():
-        gpu = config.device != "cpu" and torch.cuda.is_available()
-        if gpu:
-            torch.cuda.set_device(int(os.environ.get("LOCAL_RANK", "0")))
-        for name, value in (("MASTER_ADDR", "127.0.0.1"), ("MASTER_PORT", "29513"), ("RANK", "0"), ("WORLD_SIZE", "1")):
-            os.environ.setdefault(name, value)
-        dist.init_process_group("nccl" if gpu else "gloo", timeout=PATIENCE)
-    try:
-        return RlRun(config).train()
-    finally:
-        dist.destroy_process_group()
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:

@@ -15,8 +15,8 @@ from dice.decoding.decoder import Completion
 from dice.model.transformer import Transformer
 from dice.training.engine import LocalEngine, TrainingEngine
 from dice.training.losses import target_log_probs
+from dice.training.packing import GPU_ROWS
 from dice.training.rl_config import ReleasedBehaviour, RlConfig
-from dice.training.sft import GPU_ROWS
 from dice.training.trajectory import (
     Align,
     PolicyObjective,

@@ -17,29 +17,25 @@ from collections.abc import Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any
 
 import numpy as np
 import torch
 import torch.distributed as dist
-from pydantic import Field, NonNegativeInt
 from torch import Tensor
 from tqdm import tqdm
 
-from dice.config import load_config, spec_hash, stage_config, to_spec
-from dice.data.pair import OnBad, Pair, from_published, read_pairs
+from dice.config import load_config, spec_hash, to_spec
+from dice.data.pair import Pair, from_published, read_pairs
 from dice.data.tokenizer import CodeTokenizer, load_tokenizer, save_tokenizer
 from dice.errors import DiceError
-from dice.evaluation.prompts import PromptConfig
 from dice.manifest import Stopwatch, sha256_file, write_manifest
-from dice.model.checkpoint import Dtype, load_model, read_config, save_state, torch_dtype
+from dice.model.checkpoint import load_model, read_config, save_state, torch_dtype
 from dice.model.transformer import ModelConfig, Transformer, compiled_pointwise
 from dice.training.checkpoints import latest_checkpoint, save_checkpoint
-from dice.training.engine import EngineName, OptimizerConfig, TrainingEngine, make_engine, training_device
+from dice.training.engine import TrainingEngine, make_engine, training_device
 from dice.training.history import History, HistoryRow
 from dice.training.losses import (
-    AttentionName,
-    NoisePer,
     Objective,
     TrainingRows,
     causal_rows,
@@ -48,128 +44,12 @@ from dice.training.losses import (
     peak_flops,
     step_flops,
 )
-from dice.training.packing import OnLong, Pack, Sample, TrainingTask, encode_pairs, pack_samples
+from dice.training.packing import GPU_ROWS, Pack, Sample, encode_pairs, pack_samples
+from dice.training.processes import process_group
+from dice.training.sft_config import RESUMABLE_CHANGES, SftConfig, learning_rate
 
 AHEAD = 2
 """Steps that are prepared before they are needed."""
-GPU_ROWS = 1024
-"""On a GPU rows are filled up to a multiple of this, so that few shapes are compiled."""
-
-
-@stage_config
-class Geometry:
-    """A model to train from scratch; the vocabulary is the tokenizer's."""
-
-    hidden_size: int = 160
-    """Width of the stream."""
-    intermediate_size: int = 448
-    """Width of the MLP."""
-    num_hidden_layers: int = 6
-    """Layers."""
-    num_attention_heads: int = 5
-    """Query heads."""
-    num_key_value_heads: int = 5
-    """Key-value heads; queries share them in equal groups."""
-    head_dim: int = 32
-    """Width of a head."""
-    tie_word_embeddings: bool = True
-    """One matrix for embedding and head."""
-    rope_theta: float = 10000.0
-    """Base of the rotary positions."""
-
-
-@stage_config
-class SftConfig:
-    """What `dice sft` trains, on what, and how. Defaults are the authors' recipe where it has the setting."""
-
-    pairs: tuple[str, ...]
-    """Files of pairs to train on."""
-    out: str
-    """Folder of the run."""
-    objective: Literal["block_diffusion", "autoregressive"] = "block_diffusion"
-    """Eq. 2, or next-token prediction (the AR rows of Table 7)."""
-    model: str | None = None
-    """Checkpoint folder to start from; None: from scratch with `geometry`."""
-    geometry: Geometry = Geometry()
-    """Model to train from scratch."""
-    tokenizer: str | None = None
-    """Folder of the tokenizer; None: the model's."""
-    prompt: PromptConfig = PromptConfig()
-    """How a pair becomes prompt and answer."""
-    task: TrainingTask = "end_to_end"
-    """Whole programs, middles of split pairs, or both."""
-    window: int = Field(default=6144, ge=8)
-    """Tokens of a pack, and of the longest sample."""
-    on_long: OnLong = "refuse"
-    """`refuse` the data when a sample is longer than the window, or `drop` it (the released behaviour) and say so."""
-    on_bad: OnBad = "refuse"
-    """`refuse` a file when a row is bad, or `skip` it."""
-    block_size: int = Field(default=4, ge=1)
-    """Tokens of a block."""
-    noise_per: NoisePer = "sample"
-    """One noise level per `sample` (released) or per `block` (as Eq. 2 is written)."""
-    epsilon: float = Field(default=1e-3, gt=0, lt=1)
-    """Smallest mask probability."""
-    epochs: int = Field(default=3, ge=1)
-    """Times that every pair is seen."""
-    max_steps: int | None = Field(default=None, ge=1)
-    """Stop after so many steps, whatever `epochs` says (it then takes as many epochs as needed)."""
-    max_minutes: float | None = Field(default=None, gt=0)
-    """Stop after so many minutes of training; warm-up and schedule then follow the clock where it is ahead of the
-    steps, so the curve depends on the machine. A resumed run starts its clock anew."""
-    packs_per_step: int = Field(default=8, ge=1)
-    """Packs of one optimizer step, over all devices; each is a micro-batch of its own."""
-    optimizer: OptimizerConfig = OptimizerConfig()
-    """AdamW."""
-    schedule: Literal["constant", "cosine", "linear"] = "constant"
-    """Learning rate after the warm-up; `cosine` and `linear` end at zero."""
-    warmup_ratio: float = Field(default=0.03, ge=0, le=1)
-    """Share of the steps over which the rate rises linearly."""
-    engine: EngineName = "local"
-    """`local`: one device, or replicas under torchrun; `zero2`, `zero3`: DeepSpeed."""
-    zero_options: dict[str, bool | int | float] = Field(default_factory=dict)
-    """Entries of DeepSpeed's `zero_optimization` that replace those of `dice.training.zero`."""
-    device: Literal["auto", "cpu", "cuda"] = "auto"
-    """`auto` takes a GPU where there is one."""
-    dtype: Dtype | None = None
-    """Type of the products' weights (masters are fp32); None: bfloat16 on a GPU, float32 on a CPU."""
-    activation_checkpointing: bool | NonNegativeInt | None = None
-    """Recompute layers in the backward pass instead of keeping their activations: all (true), none (false), or so many,
-    evenly spread; None: all from 1,024 of width on."""
-    recompute_gates: bool = False
-    """Recompute the MLP's gated product in the other layers: a sixth of their activations for 1% of the time."""
-    attention: AttentionName = "auto"
-    """`auto`: FlexAttention on a GPU, sample by sample on a CPU. `batched`: all samples of a pack in one padded batch
-    with an explicit mask, for small models on short samples."""
-    compile: bool = True
-    """Compile the operations between products on a GPU."""
-    head_chunk: int = Field(default=1024, ge=1)
-    """Targets whose logits exist at one time."""
-    save_every: int = Field(default=200, ge=1)
-    """Steps between checkpoints."""
-    keep_checkpoints: int = Field(default=1, ge=1)
-    """Newest checkpoints to keep."""
-    seed: int = 0
-    """Seed of initial weights, order and noise."""
-    tensorboard: bool = True
-    """Write TensorBoard files beside the history."""
-
-
-RESUMABLE_CHANGES = {
-    "out", "engine", "zero_options", "device", "activation_checkpointing", "recompute_gates", "attention", "compile",
-    "head_chunk", "max_minutes", "save_every", "keep_checkpoints", "tensorboard",
-}  # fmt: skip
-"""Settings that may differ between a run and its resumption: they change no loss beyond rounding."""
-
-
-def learning_rate(config: SftConfig, step: float, total: int) -> float:
-    """Rate of `step` (from 0) of `total`."""
-    warm = round(config.warmup_ratio * total)
-    factor = min(1.0, (step + 1) / warm) if warm else 1.0
-    if config.schedule != "constant" and step >= warm:
-        share = (step - warm) / max(1, total - warm)
-        factor = 1 - share if config.schedule == "linear" else 0.5 * (1 + math.cos(math.pi * share))
-    return config.optimizer.learning_rate * factor
 
 
 class Plan:
@@ -472,19 +352,8 @@ def _geometry_and_tokenizer(config: SftConfig) -> tuple[ModelConfig, CodeTokeniz
 
 def sft(config: SftConfig) -> dict[str, Any]:
     """Run the stage; under torchrun, one call per process."""
-    if int(os.environ.get("WORLD_SIZE", "1")) > 1 or config.engine != "local":
-        if not dist.is_initialized():
-            gpu = config.device != "cpu" and torch.cuda.is_available()
-            os.environ.setdefault("MASTER_ADDR", "127.0.0.1")
-            os.environ.setdefault("MASTER_PORT", "29511")
-            os.environ.setdefault("RANK", "0")
-            os.environ.setdefault("WORLD_SIZE", "1")
-            dist.init_process_group("nccl" if gpu else "gloo")
-        try:
-            return Trainer(config).train()
-        finally:
-            dist.destroy_process_group()
-    return Trainer(config).train()
+    with process_group(config.engine, config.device):
+        return Trainer(config).train()
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:

@@ -1,0 +1,36 @@
+"""The processes of one training run: those that torchrun started, or this one alone."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+from collections.abc import Iterator
+from datetime import timedelta
+from typing import Literal
+
+import torch
+import torch.distributed as dist
+
+from dice.training.engine import EngineName
+
+PATIENCE = timedelta(hours=2)
+"""How long a process waits for the others: in reinforcement learning one of them may still wait for its verdicts."""
+
+
+@contextlib.contextmanager
+def process_group(engine: EngineName, device: Literal["auto", "cpu", "cuda"]) -> Iterator[None]:
+    """torch.distributed's group, where there are several processes or DeepSpeed asks for one; else nothing."""
+    if int(os.environ.get("WORLD_SIZE", "1")) == 1 and engine == "local":
+        yield
+        return
+    if not dist.is_initialized():
+        gpu = device != "cpu" and torch.cuda.is_available()
+        if gpu:
+            torch.cuda.set_device(int(os.environ.get("LOCAL_RANK", "0")))
+        for name, value in (("MASTER_ADDR", "127.0.0.1"), ("MASTER_PORT", "29511"), ("RANK", "0"), ("WORLD_SIZE", "1")):
+            os.environ.setdefault(name, value)
+        dist.init_process_group("nccl" if gpu else "gloo", timeout=PATIENCE)
+    try:
+        yield
+    finally:
+        dist.destroy_process_group()
