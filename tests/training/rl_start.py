@@ -54,7 +54,8 @@ class ModelNew(nn.Module):
         return module.run(x)
 """
 PROGRAMS = {"double": ("x * 2", "x[i] * 2.0f"), "square": ("x * x", "x[i] * x[i]")}
-WRONG = "x[i] + 7.0f"
+WRONG = {"double": "x[i] * 5.0f", "square": "x[i] * x[0]"}
+"""One token of the right answer is another: how often a model draws it is then what it has learnt, half of the time."""
 GEOMETRY = {"hidden_size": 64, "intermediate_size": 128, "num_hidden_layers": 2, "num_attention_heads": 2}
 GEOMETRY |= {"num_key_value_heads": 2, "head_dim": 32}
 
@@ -76,7 +77,7 @@ def pair(name: str, body: str | None = None, suffix: str = "") -> Pair:
 
 def make_start(folder: Path, *, steps: int = 120) -> Path:
     """`folder`/sft/model, and `folder`/problems.jsonl with what is asked."""
-    both = [pair(name) for name in PROGRAMS] + [pair(name, WRONG, "-wrong") for name in PROGRAMS]
+    both = [pair(name) for name in PROGRAMS] + [pair(name, WRONG[name], "-wrong") for name in PROGRAMS]
     write_jsonl(folder / "pairs.jsonl", both)
     write_jsonl(folder / "problems.jsonl", both[: len(PROGRAMS)])
     prompt = PromptConfig(style="compact")

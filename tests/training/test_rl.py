@@ -88,7 +88,7 @@ def test_two_steps_with_real_kernels_and_a_pause_between(start, builds, tmp_path
     for row in rows:
         assert row.reward is not None
         assert 0 < row.reward < 1
-        assert set(row.statuses) >= {"correct", "wrong_value"}
+        assert row.statuses["correct"] > 0
         assert row.left_out == row.host_errors == 0
         assert row.groups_with_signal > 0
         assert row.updates == 2
