@@ -44,7 +44,8 @@ class Checkout:
         """Snakemake in a process group of its own, as a shell starts it."""
         environment = {**os.environ, "PATH": f"{self.folder / 'bin'}:{BIN}:{os.environ['PATH']}"}
 
-        def limit():
+        def prepare():
+            signal.signal(signal.SIGINT, signal.SIG_DFL)  # ignored where the tests run in the background
             if max_file_bytes:
                 resource.setrlimit(resource.RLIMIT_FSIZE, (max_file_bytes, max_file_bytes))
 
@@ -56,7 +57,7 @@ class Checkout:
             stderr=subprocess.STDOUT,
             text=True,
             start_new_session=True,
-            preexec_fn=limit,
+            preexec_fn=prepare,
         )
 
     def run(self, *arguments: str, code: int = 0, max_file_bytes: int | None = None) -> str:
