@@ -95,3 +95,16 @@ def test_jobs_may_come_while_others_are_worked_on(tmp_path):
             seen.append(group[0].sample)
     assert sorted(seen) == list(range(6))
     assert set(seen[:3]) == {0, 1, 2}
+
+
+def test_a_feed_that_is_stopped_ends_the_stream_at_once(tmp_path):
+    feed = Feed()
+    with Pool(plans(tmp_path, builders=0, executors=1), host_error) as pool:
+        feed.put(job(0, "ok"))
+        feed.put(job(1, "hang_once"))
+        stream = pool.stream(feed)
+        assert [v.status for v in next(stream)] == ["correct"]
+        threading.Timer(0.5, feed.stop).start()
+        began = time.monotonic()
+        assert list(stream) == []
+        assert time.monotonic() - began < 10  # the job would hang for longer

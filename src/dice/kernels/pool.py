@@ -75,6 +75,7 @@ class Feed:
         self._lock = threading.Lock()
         self._jobs: list[Job] = []
         self._open = True
+        self.stopped = False
 
     def put(self, job: Job) -> None:
         """One more job."""
@@ -88,6 +89,11 @@ class Feed:
         with self._lock:
             self._open = False
             self._wake.send_bytes(b"x")
+
+    def stop(self) -> None:
+        """What is unfinished is wanted no more: `Pool.stream` ends at once."""
+        self.stopped = True
+        self.close()
 
     def take(self) -> tuple[list[Job], bool]:
         """What has been put in since the last call, and whether more may come."""
@@ -172,6 +178,8 @@ class Pool:
         left, fed = 0, True
         while left or fed:
             arrived, fed = feed.take()
+            if feed.stopped:
+                return
             left += len(arrived)
             queues["build" if has_builders else "execute"].extend(arrived)
             if not left and not fed:

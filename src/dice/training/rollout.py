@@ -213,6 +213,8 @@ class Judgement:
         """Wait for the verdicts that are missing. False: the verifier fell silent; what is missing stays without."""
         while self._waiting:
             if not self.take(self.config.silence_s):
+                self._feed.stop()  # nobody may be in the pool when it is closed
+                self._thread.join()
                 return False
         self._feed.close()
         self._thread.join()
