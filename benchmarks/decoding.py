@@ -47,9 +47,9 @@ NEW_TOKENS = {1: 256, 8: 256, 64: 512, 128: 512}
 PROMPT = 892
 BLOCK = 4
 MASK = 151669
-PARTS = ("run-ahead", "launch-overlap", "few-rows", "cluster-product")
+PARTS = ("run-ahead", "launch-overlap", "few-rows")
 """What `--without` can take out: steps that start before the host has seen the last, kernels that are set up before the
-last has ended, the kernel for products of up to 8 rows and that for up to 64."""
+last has ended, the kernel for products of up to 8 rows."""
 
 
 def geometry(size: str) -> ModelConfig:
@@ -86,8 +86,6 @@ def leave_out(parts: Sequence[str]) -> None:
         cuda_kernel.has_dependent_launch = lambda device: False
     if "few-rows" in parts:
         products.FEW_ROWS = 0
-    if "cluster-product" in parts:
-        products.CLUSTER_ROWS = 0
 
 
 def seconds_of(work: Callable[[], object], repeats: int = 10) -> float:

@@ -24,7 +24,6 @@ from decoding import machine, seconds_of
 from torch import Tensor
 from torch.nn import functional as F
 
-from dice.decoding.cluster_product import cluster_product
 from dice.decoding.kernels import add_rms_norm, gate
 from dice.decoding.products import product
 
@@ -52,13 +51,6 @@ def cublas(x: Tensor, w: Tensor, norm: Tensor | None, gated: bool, residual: Ten
 def ours(x: Tensor, w: Tensor, norm: Tensor | None, gated: bool, residual: Tensor | None):
     """As decoding does it."""
     return product(x, w, norm=norm, eps=EPS, gated=gated, residual=residual)
-
-
-def cluster(x: Tensor, w: Tensor, norm: Tensor | None, gated: bool, residual: Tensor | None):
-    """`dice.decoding.cluster_product`, the head as decoding does it."""
-    if len(w) == VOCABULARY:
-        return ours(x, w, norm, gated, residual)
-    return cluster_product(x, w, norm=norm, eps=EPS, gated=gated, residual=residual)
 
 
 @triton.jit
@@ -142,7 +134,7 @@ def main() -> None:
     line("", "read", {name: graph_seconds(partial(read, each, out)) / len(each) for name, each in weights.items()})
     for rows in args.rows:
         inputs = {name: random(rows, each[0].shape[1]) for name, each in weights.items()}
-        for label, way in (("cublas", cublas), ("ours", ours), ("cluster", cluster)):
+        for label, way in (("cublas", cublas), ("ours", ours)):
             layers = Layers(weights, inputs, norm, way)
             times = {name: graph_seconds(partial(layers.one, name)) / len(each) for name, each in weights.items()}
             line(rows, label, times, graph_seconds(layers.chain) / args.layers)

@@ -94,13 +94,12 @@ static void arrive(const Copy& copy) {
         abort();
     }
     char* const to = (char*)shared_memory + copy.to;
-    copy.from ? memcpy(to, copy.from, 16) : memset(to, 0, 16);
+    memcpy(to, copy.from, 16);
 }
 
 static void copy_ahead(unsigned to, const bf16* from) {
     copies_at_once ? arrive({to, from}) : now->open.push_back({to, from});
 }
-static void copy_ahead_or_zero(unsigned to, const bf16* from, bool there) { copy_ahead(to, there ? from : nullptr); }
 
 static void commit_copies() {
     now->groups.push_back(now->open);

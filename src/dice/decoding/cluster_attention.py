@@ -13,8 +13,9 @@ from torch import Tensor
 
 from dice.decoding.cuda_kernel import has_clusters, kernel
 
-MOST_TILES = 0
-"""Tiles up to which it is used; none until it has been measured to be faster than `block_attention`."""
+MOST_TILES = 2
+"""Tiles up to which it is used. Whole decoding at 4B on an H200: 347 tokens/s for 336 with one tile, 1,700 for 1,890 with 8
+(64 clusters of four blocks, of which 62 lie on the GPU at once)."""
 BLOCKS = 264
 """Blocks that sharing the keys may not exceed: two for each processor of an H200 lie there at once."""
 WARPS = 4

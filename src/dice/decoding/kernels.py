@@ -22,9 +22,6 @@ KEYS = 64
 """Keys per step of the attention loop."""
 _STAGES = 2
 """Steps of the attention loop under way: little shared memory, so that many programs lie on one processor."""
-EARLY_TILES = 0
-"""Tiles up to which attention lets the next kernels start at once: their weights may then come in beside the keys. None
-until that has been measured to be faster."""
 MANY_ROWS = 64
 """Rows from which on a program norms and rotates 8 heads, not 2: few rows need many programs, many rows few."""
 TILE_FIELDS = 5
@@ -175,10 +172,8 @@ def _attend(
     query, key_cache, value_cache, out, part, part_lse, tiles, slot_stride, head_stride, total_rows, scale,
     SPLITS: tl.constexpr, BLOCK_SIZE: tl.constexpr, GROUP: tl.constexpr, HEADS: tl.constexpr, DIM: tl.constexpr,
     FIELDS: tl.constexpr, SPAN: tl.constexpr, ROWS: tl.constexpr, KEYS: tl.constexpr, PRECISION: tl.constexpr,
-    EARLY: tl.constexpr, OVERLAP: tl.constexpr,
+    OVERLAP: tl.constexpr,
 ):  # fmt: skip
-    if OVERLAP and EARLY:
-        gdc_launch_dependents()
     tile = tl.program_id(0)
     kv_head = tl.program_id(1)
     split = tl.program_id(2)
@@ -229,7 +224,7 @@ def _attend(
             there = split * total_rows * HEADS + target
             tl.store(part + there[:, None] * DIM + dim[None, :], total, mask=valid[:, None])
             tl.store(part_lse + there, lse, mask=valid)
-    if OVERLAP and not EARLY:
+    if OVERLAP:
         gdc_launch_dependents()
 
 
@@ -280,7 +275,7 @@ def block_attention(
         SPLITS=splits, BLOCK_SIZE=block_size, GROUP=group, HEADS=heads, DIM=dim,
         FIELDS=TILE_FIELDS, SPAN=span or tile_tokens, ROWS=padded, KEYS=KEYS,
         PRECISION=_precision(query), num_warps=8 if padded > 64 else 4, num_stages=_STAGES,
-        EARLY=tiles.shape[0] <= EARLY_TILES, **overlap(out),
+        **overlap(out),
     )  # fmt: skip
     if splits > 1:
         _combine[(rows * heads,)](

@@ -11,8 +11,7 @@ import torch
 from torch import Tensor
 from torch.nn import functional as F
 
-from dice.decoding.cluster_product import STEP, cluster_product
-from dice.decoding.cuda_kernel import has_clusters, kernel
+from dice.decoding.cuda_kernel import kernel
 from dice.decoding.kernels import add_rms_norm, gate
 
 FEW_ROWS = 8
@@ -20,8 +19,6 @@ FEW_ROWS = 8
 FEW_ROWS_SHAPES = {"gated": (2, 4, 4), "wide": (2, 4, 8), "narrow": (1, 4, 16)}
 """Of the kernel for few rows: tiles of 16 columns a block, steps loaded ahead, warps that share the depth. The fastest of
 some that were tried in whole decoding at batch 1 on an H200."""
-CLUSTER_ROWS = 0
-"""Rows up to which, from FEW_ROWS on, `cluster_product` is used; none until it has been measured to be faster than cuBLAS."""
 _LET_GO = 1
 """When it lets the next kernel start: when all its loads are under way."""
 _WIDE = 4096
@@ -50,8 +47,6 @@ def product(
     ours = x.is_cuda and x.dtype == torch.bfloat16 and w.numel() < _LARGE and w.data_ptr() % 16 == 0
     if ours and rows <= FEW_ROWS and depth % _STEP == 0:
         return few_rows_product(x, w, norm=norm, eps=eps, gated=gated, residual=residual)
-    if ours and rows <= CLUSTER_ROWS and depth % STEP == 0 and has_clusters(x.device.index or 0):
-        return cluster_product(x, w, norm=norm, eps=eps, gated=gated, residual=residual)
     if norm is not None:
         _, x = add_rms_norm(x, None, norm, eps)
     if residual is not None:

@@ -30,11 +30,6 @@ __device__ __forceinline__ void copy_ahead(unsigned to, const bf16* from) {
     asm volatile("cp.async.cg.shared.global.L2::128B [%0], [%1], 16;" ::"r"(to), "l"(from) : "memory");
 }
 
-// The same, or zeros.
-__device__ __forceinline__ void copy_ahead_or_zero(unsigned to, const bf16* from, bool there) {
-    asm volatile("cp.async.cg.shared.global [%0], [%1], 16, %2;" ::"r"(to), "l"(from), "r"(there ? 16 : 0) : "memory");
-}
-
 // Tensor cores: sum [16, 8] += a [16, 16] b [16, 8], a warp together.
 __device__ __forceinline__ void multiply(float (&sum)[4], unsigned a0, unsigned a1, unsigned a2, unsigned a3,
                                          unsigned b0, unsigned b1) {
