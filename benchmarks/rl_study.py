@@ -36,8 +36,9 @@ VARIANTS = {
     "infilling": [(INFILLING, "uniform"), (END_TO_END, "uniform")],
     "both": [(INFILLING, "paper"), (END_TO_END, "paper")],
 }
-WITH_A_MIDDLE = "{no_kernel: 0, never_built: 0}"
-"""Flaws that leave nothing to fill in are not drawn."""
+DECEPTIONS = ("no_kernel", "never_built", "never_launched", "torch_does_the_work", "kernel_output_unused")
+WRONG_ONLY = json.dumps(dict.fromkeys((*DECEPTIONS, "slow"), 0))
+"""Weights of the flaws in what the start is fine-tuned on: its mistakes are wrong kernels, which infilling can mend."""
 ASK_S = 75.0
 """What asking and judging the held-out problems takes, about."""
 STARTING_S = 25.0
@@ -86,7 +87,7 @@ class Study:
             flawed = self.args.sft_flawed_share if name == "sft" else 0
             self.dice(
                 "synth", "--config", config, "--seed", seed, "--n", count, "--flawed-share", flawed,
-                "--shapes", self.args.shapes, "--out", raw, "--quiet", "--set", f"generator.flaw_weights={WITH_A_MIDDLE}",
+                "--shapes", self.args.shapes, "--out", raw, "--quiet", "--set", f"generator.flaw_weights={WRONG_ONLY}",
             )  # fmt: skip
         self.dice("infill", "--pairs", self.work / "problems.raw.jsonl", "--out", self.work / "problems.jsonl")
         self.dice("infill", "--pairs", self.work / "sft.raw.jsonl", "--out", self.work / "sft.jsonl")
@@ -119,7 +120,7 @@ class Study:
         return model
 
     def ask(self, name: str, model: Path) -> None:
-        """Greedy answers of `model` to the held-out problems, and their verdicts."""
+        """One answer of `model` to each held-out problem, and the verdicts."""
         verdicts = self.work / f"{name}.verdicts.jsonl"
         if verdicts.exists():
             return
@@ -130,6 +131,7 @@ class Study:
             "generate", "--model", model, "--prompts", self.work / "heldout.prompts.jsonl", "--out", generations,
             "--max-new-tokens", self.args.max_new_tokens, "--max-batch", 256, "--device", self.args.device,
             "--set", f"engine={self.args.engine}",
+            "--set", f"block_diffusion.sampling.temperature={self.args.temperature}",
         )  # fmt: skip
         self.dice(
             "verify", "--candidates", generations, "--problems", self.work / "heldout.jsonl", "--out", verdicts,
@@ -279,6 +281,12 @@ def arguments() -> argparse.Namespace:
     parser.add_argument("--beta", type=float, default=0.1, help="weight of the KL from the start model")
     parser.add_argument("--learning-rate", type=float, default=1e-5)
     parser.add_argument("--max-new-tokens", type=int, default=800)
+    parser.add_argument(
+        "--temperature",
+        type=float,
+        default=0.0,
+        help="of the answers to held-out problems; 1: as in training, 0: greedy",
+    )
     parser.add_argument("--engine", choices=["auto", "plain", "fast"], default="auto", help="of decoding")
     parser.add_argument("--jobs", type=int, help="candidates of a step that run at one time; default: the verifier's")
     parser.add_argument("--backend", choices=["cuda", "cpu"], default="cuda", help="that judges the held-out answers")
