@@ -287,6 +287,15 @@ def test_prebuilding_warms_the_cache_at_import_and_in_the_constructor(
     assert builder.cache.get(builder.requests[0].digest()) is not None
 
 
+@pytest.mark.parametrize("question", ["torch.cuda.is_available()", "torch.cuda.device_count()"])
+def test_prebuilding_builds_what_is_built_only_where_there_is_a_gpu(
+    prebuilder: Prebuilder, builder: TinyBuilder, question: str
+) -> None:
+    asks = CANDIDATE.replace(CALL, f"tiny = None\nif {question}:\n    {CALL}\n    torch.zeros(1, device='cuda')")
+    assert prebuilder.prebuild(job(asks, PROBLEM)) is None  # what it does with the GPU that is not there is no failure
+    assert len(builder.requests) == 1
+
+
 def test_prebuilding_settles_a_refused_build_unless_it_is_hidden(prebuilder: Prebuilder, builder: TinyBuilder) -> None:
     settled = prebuilder.prebuild(job(CANDIDATE.replace("Py_RETURN_NONE;", "Py_RETURN_NOTHING;"), PROBLEM))
     assert settled is not None

@@ -200,3 +200,10 @@ def test_a_shared_buffer_cannot_be_resized() -> None:
     other.close()
     buffer.close()
     buffer.close()
+
+
+def test_a_view_outlives_its_shared_buffer() -> None:
+    buffer = SharedBuffer.create(4096)
+    view = buffer.tensor[:16].fill_(7)
+    buffer.close()
+    assert int(view.sum()) == 7 * 16

@@ -25,6 +25,9 @@ from dice.kernels.sandbox.zygote import Zygote
 from dice.kernels.verdict import Backend, Verdict
 from dice.manifest import Stopwatch
 
+KEPT_SHARE = 100
+"""Of the card's memory, one part in so many may stay with an executor between candidates."""
+
 
 class Executor:
     """Verifies candidates on one GPU, or on the CPU back end. One job at a time; make one per worker process.
@@ -50,6 +53,7 @@ class Executor:
         self._reference: Reference | None = None
         self._slot: GpuSlot | None = None
         self._device = torch.device("cpu")
+        self._kept_bytes = 0
         self._host = this_host()
         torch.set_num_threads(threads)
         if backend == "cuda":
@@ -61,6 +65,7 @@ class Executor:
             torch.cuda.set_device(self._device)
             properties = torch.cuda.get_device_properties(self._device)
             self._host = self._host.model_copy(update={"gpu": properties.name, "driver": gpu_driver()})
+            self._kept_bytes = properties.total_memory // KEPT_SHARE
             self._slot = GpuSlot(str(getattr(properties, "uuid", device_index)), lock_folder)
         self._spec = sandbox_spec(self._limits, backend, device_index if backend == "cuda" else None, threads)
         self.phase_seconds: dict[str, float] = {}
@@ -106,8 +111,9 @@ class Executor:
                 status="host_error", message=f"{type(error).__name__}: {' '.join(str(error).split())[:500]}"
             )
         finally:
-            if self._device.type == "cuda":
-                torch.cuda.empty_cache()  # the card is shared with the other executors
+            # The card is shared with the other executors; a little is kept, since each return waits for the driver.
+            if self._device.type == "cuda" and torch.cuda.memory_reserved() > self._kept_bytes:
+                torch.cuda.empty_cache()
         for phase, seconds in record.phase_seconds.items():
             self.phase_seconds[phase] = self.phase_seconds.get(phase, 0.0) + seconds
         return record

@@ -32,7 +32,7 @@ from dice.kernels.kernelbench_results import write_eval_results
 from dice.kernels.pool import Pool, start_importing
 from dice.kernels.verdict import Backend, Stage, Status, Verdict
 from dice.kernels.verdict_store import VerdictStore
-from dice.kernels.workers import Machine, chosen_gpus, workers
+from dice.kernels.workers import Machine, workers
 from dice.manifest import Stopwatch, write_manifest
 
 
@@ -74,7 +74,6 @@ def verify(config: VerifyConfig, progress: bool = True) -> list[Verdict]:
     start_importing()
     problems = load_problems(config.problems, config.backend) if config.problems else None
     jobs = make_jobs(read_candidates(config.candidates), problems)
-    chosen_gpus(config.backend, config.machine)
     spec = to_spec(config)
     settings = spec_hash({key: spec[key] for key in ("backend", "judging", "limits")})
     store = VerdictStore(config.out, settings, len(config.judging.protocols))

@@ -92,9 +92,9 @@ def workers(
 
     Raises DiceError or HarnessError for a machine that cannot do the work.
     """
-    gpus = chosen_gpus(backend, machine)
     with contextlib.closing(Zygote()) as zygote:
-        zygote.begin()  # imports beside the builder's own start: both take seconds
+        zygote.begin()  # imports beside what follows: all of it takes seconds
+        gpus = chosen_gpus(backend, machine)
         builder = make_builder(backend, limits, machine)
         builder.prepare()
         zygote.show(builder.visible_folders())

@@ -83,6 +83,7 @@ class Runner:
         self._extensions = ExtensionProxy(self._ask)
         self._device = torch.device("cpu")
         self._cuda: CudaRuntime | None = None
+        self._free_bytes: int | None = None
         self._module: ModuleType | None = None
         self._model: Any = None
         self._inputs: dict[int, Any] = {}
@@ -108,6 +109,8 @@ class Runner:
             self._timer = CallTimer(self._cuda, self._device)
         elif backend == "cpu":
             self._pretence = install()
+        else:
+            _claim_cuda()
         with open(self._path, "w", encoding="utf-8") as stream:
             stream.write(code)
         self._extensions.install()
@@ -319,8 +322,9 @@ class Runner:
         if self._cuda is None:
             return
         size = values.plan(list(inputs))[2]
-        free, _ = torch.cuda.mem_get_info(self._device)
-        large = min(max(_LARGE_POISON, 2 * size), free // 4)
+        if self._free_bytes is None:  # once: the driver answers when nobody's context is being made
+            self._free_bytes = torch.cuda.mem_get_info(self._device)[0]
+        large = min(max(_LARGE_POISON, 2 * size), self._free_bytes // 4)
         blocks = [torch.empty(_SMALL_BLOCK, dtype=torch.uint8, device=self._device) for _ in range(8)]
         blocks.append(torch.empty(large, dtype=torch.uint8, device=self._device))
         for block in blocks:
@@ -356,6 +360,15 @@ class Runner:
         return None
 
 
+def _claim_cuda() -> None:
+    """For a build ahead, where there is no GPU: candidates that ask before they build are to build.
+
+    What then needs the GPU raises, and settles nothing (`dice.kernels.run.prebuild_candidate`).
+    """
+    torch.cuda.is_available = lambda: True
+    torch.cuda.device_count = lambda: 1
+
+
 def _lacked_memory(error: BaseException) -> str | None:
     """Whose memory ran out, `gpu` or `host`; None for every other failure."""
     text = str(error)
@@ -363,6 +376,8 @@ def _lacked_memory(error: BaseException) -> str | None:
         return "host"
     if isinstance(error, torch.OutOfMemoryError):
         return "gpu"
-    # A context or an allocation of the candidate's own that the runtime refused.
+    # A context or an allocation of the candidate's own that the runtime refused; or PyTorch's allocator, whose message
+    # names who has the memory: it asks NVML, which is not in the jail, and raises this instead (pytorch issue 112377).
     lacks = "out of memory" in text.lower() or "cudaErrorMemoryAllocation" in text
+    lacks = lacks or ("NVML_SUCCESS ==" in text and "CUDACachingAllocator" in text)
     return "gpu" if isinstance(error, RuntimeError) and lacks else None

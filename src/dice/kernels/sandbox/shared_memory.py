@@ -6,7 +6,6 @@ would be a fatal SIGBUS there). The name of a buffer is nobody's business: only 
 
 from __future__ import annotations
 
-import contextlib
 import fcntl
 import mmap
 import os
@@ -22,8 +21,8 @@ class SharedBuffer:
     def __init__(self, fd: int, n_bytes: int) -> None:
         self.fd = fd
         self.n_bytes = n_bytes
-        self._map = mmap.mmap(fd, max(n_bytes, 1), mmap.MAP_SHARED)
-        self.tensor = torch.frombuffer(self._map, dtype=torch.uint8, count=max(n_bytes, 1))[:n_bytes]
+        shared = mmap.mmap(fd, max(n_bytes, 1), mmap.MAP_SHARED)
+        self.tensor = torch.frombuffer(shared, dtype=torch.uint8, count=max(n_bytes, 1))[:n_bytes]
 
     @classmethod
     def create(cls, n_bytes: int) -> SharedBuffer:
@@ -38,10 +37,8 @@ class SharedBuffer:
             raise
 
     def close(self) -> None:
-        """Give the descriptor and, once no tensor views it, the memory back."""
+        """Give the descriptor and, with the last tensor that views it, the memory back."""
         if self.fd >= 0:
             os.close(self.fd)
             self.fd = -1
-            del self.tensor
-            with contextlib.suppress(BufferError):  # a view is alive somewhere: the map goes with it
-                self._map.close()
+            del self.tensor  # which holds the map: closed by hand, it would be gone under a view (SIGSEGV)
