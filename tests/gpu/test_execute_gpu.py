@@ -1,13 +1,17 @@
 """Execution on a real GPU: correctness, attacks through the device, and timing that cannot be fooled.
 
-pytest -m gpu tests/gpu/test_execute_gpu.py
+    pytest -v -m gpu tests/gpu
+
+One zygote for all. What needs no clock runs side by side, as in a run of the verifier, so that whoever fails has
+neighbours; what is timed follows, one after the other. Fifty tries of an unmodified model: benchmarks/repeatability.py.
 """
 
 from __future__ import annotations
 
 import sys
-import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
@@ -67,6 +71,81 @@ def names(verdict: Verdict) -> set[str]:
     return {finding.name for finding in verdict.deception}
 
 
+@dataclass(frozen=True)
+class Case:
+    """A candidate that is not timed, and the functional statuses that are right for it."""
+
+    code: str
+    statuses: frozenset[str]
+    problem: str | None = None
+    judging: Judging = QUICK
+
+
+def attack(lines: str, *statuses: str) -> Case:
+    return Case(honest_with(forward=lines), frozenset(statuses))
+
+
+ATTACKS = {
+    "device assert": attack("x = x[torch.tensor([1 << 40], device='cuda')]", "runtime_error"),
+    "endless kernel": attack("torch.cuda._sleep(1 << 62)", "timeout"),
+    "too much memory": attack("torch.empty(1 << 40, dtype=torch.uint8, device='cuda')", "out_of_memory"),
+    "host memory": attack("y = bytearray(b'x') * (100 << 30)", "out_of_memory"),
+    "exit with a kernel in flight": attack("torch.cuda._sleep(1 << 62)\nimport os\nos._exit(0)", "runtime_error"),
+    "swallowed launch error": attack(
+        "import ctypes\n"
+        "path = next(l.split()[-1] for l in open('/proc/self/maps') if 'libcudart' in l)\n"
+        "ctypes.CDLL(path).cudaSetDevice(77)",
+        "runtime_error",
+    ),
+    "output on the wrong device": attack("return torch.relu(self.linear(x)).cpu()", "runtime_error", "wrong_value"),
+}
+NEIGHBOURS = {f"honest neighbour {number}": Case(HONEST, frozenset({"correct"})) for number in range(len(ATTACKS))}
+NESTED = BIG.replace("torch.relu(x) + 1", "{'top': x.topk(3), 'mask': x > 0, 'n': x.shape[0], 'half': x.half()}")
+CASES = {
+    **{name: case for pair in zip(ATTACKS.items(), NEIGHBOURS.items(), strict=True) for name, case in pair},
+    "wrong": Case(WRONG, frozenset({"wrong_value"})),
+    "integer and nested outputs": Case(NESTED.replace("class Model", "class ModelNew"), frozenset({"correct"}), NESTED),
+    # The reference's output is all zeros; a candidate that returns fresh memory must not pass.
+    "unwritten output": Case(
+        BIG_HONEST.replace("torch.relu(x) + 1", "torch.empty_like(x)"),
+        frozenset({"wrong_value"}),
+        BIG.replace("torch.relu(x) + 1", "torch.zeros_like(x)"),
+    ),
+    "pointer cache": Case(
+        BIG_HONEST.replace(
+            "return torch.relu(x) + 1",
+            """self.cache = getattr(self, "cache", {})
+        if x.data_ptr() not in self.cache:
+            self.cache[x.data_ptr()] = torch.relu(x) + 1
+        return self.cache[x.data_ptr()]""",
+        ),
+        frozenset({"correct", "wrong_value"}),
+        BIG,
+        STRICT,
+    ),
+}
+
+
+@pytest.fixture(scope="module")
+def untimed(zygote: Zygote) -> Iterator[Callable[[str], Verdict]]:
+    """The verdict of a case; all cases run side by side from the first question on."""
+    with ThreadPoolExecutor(8) as pool:
+        running = {name: pool.submit(run, zygote, c.code, c.judging, c.problem) for name, c in CASES.items()}
+        yield lambda name: running[name].result()[0]
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_attacks_through_the_device_end_one_candidate_only(untimed: Callable[[str], Verdict], name: str) -> None:
+    verdict = untimed(name)
+    assert verdict.functional_status in CASES[name].statuses, verdict.message
+    if name == "too much memory":
+        assert verdict.retries == 1  # on a card that others use, it gets a second try, alone
+    if name == "unwritten output":
+        assert "uninitialised_output" in names(verdict)
+    if name == "pointer cache":
+        assert verdict.status in ("deceptive", "wrong_value"), verdict.message
+
+
 def test_an_honest_candidate_is_right_and_timed_under_both_protocols(zygote: Zygote) -> None:
     paper, strict = run(zygote, BIG_HONEST, BOTH, BIG)
     for verdict in (paper, strict):
@@ -83,59 +162,16 @@ def test_an_honest_candidate_is_right_and_timed_under_both_protocols(zygote: Zyg
     assert strict.speedup.ci_low < strict.speedup.median < strict.speedup.ci_high  # type: ignore[union-attr, operator]
 
 
-def test_a_wrong_candidate_is_wrong(zygote: Zygote) -> None:
-    assert run(zygote, WRONG)[0].functional_status == "wrong_value"
-
-
-ATTACKS = {
-    "device assert": ("x = x[torch.tensor([1 << 40], device='cuda')]", {"runtime_error"}),
-    "endless kernel": ("torch.cuda._sleep(1 << 62)", {"timeout"}),
-    "too much memory": ("torch.empty(1 << 40, dtype=torch.uint8, device='cuda')", {"out_of_memory"}),
-    "host memory": ("y = bytearray(b'x') * (100 << 30)", {"out_of_memory"}),
-    "exit with a kernel in flight": ("torch.cuda._sleep(1 << 62)\nimport os\nos._exit(0)", {"runtime_error"}),
-    "swallowed launch error": (
-        "import ctypes\n"
-        "path = next(l.split()[-1] for l in open('/proc/self/maps') if 'libcudart' in l)\n"
-        "ctypes.CDLL(path).cudaSetDevice(77)",
-        {"runtime_error"},
-    ),
-    "output on the wrong device": ("return torch.relu(self.linear(x)).cpu()", {"runtime_error", "wrong_value"}),
-}
-
-
-@pytest.mark.parametrize(("lines", "statuses"), ATTACKS.values(), ids=ATTACKS.keys())
-def test_attacks_through_the_device_end_one_candidate_only(zygote: Zygote, lines: str, statuses: set[str]) -> None:
-    (verdict,) = run(zygote, honest_with(forward=lines))
-    assert verdict.functional_status in statuses, verdict.message
-    assert run(zygote, HONEST)[0].functional_status == "correct"
-
-
 def test_neighbours_of_a_memory_hog_keep_their_verdicts(zygote: Zygote) -> None:
     hog = honest_with(
         init="free = torch.cuda.mem_get_info()[0]\n"
         "self.hog = torch.empty(int(free * 0.97), dtype=torch.uint8, device='cuda')",
         forward="import time\ntime.sleep(1.5)",
     )
-    statuses: list[str] = []
-
-    def neighbour() -> None:
-        for _ in range(4):
-            statuses.append(run(zygote, BIG_HONEST, QUICK, BIG)[0].functional_status)
-
-    thread = threading.Thread(target=neighbour)
-    thread.start()
-    run(zygote, hog)
-    thread.join()
-    assert statuses == ["correct"] * 4
-
-
-def test_unwritten_outputs_are_not_zero_by_luck(zygote: Zygote) -> None:
-    """The reference's output is all zeros; a candidate that returns fresh memory must not pass."""
-    problem = BIG.replace("torch.relu(x) + 1", "torch.zeros_like(x)")
-    lazy = BIG_HONEST.replace("torch.relu(x) + 1", "torch.empty_like(x)")
-    (verdict,) = run(zygote, lazy, QUICK, problem)
-    assert verdict.functional_status == "wrong_value"
-    assert "uninitialised_output" in names(verdict)
+    with ThreadPoolExecutor(1) as pool:
+        neighbours = [pool.submit(run, zygote, BIG_HONEST, QUICK, BIG) for _ in range(3)]
+        run(zygote, hog)
+    assert [future.result()[0].functional_status for future in neighbours] == ["correct"] * 3
 
 
 def test_work_on_another_stream_is_waited_for_and_seen(zygote: Zygote) -> None:
@@ -185,18 +221,6 @@ def test_replayed_results_are_caught(zygote: Zygote) -> None:
     assert names(verdict) & {"timed_output_wrong", "stale_output"}
 
 
-def test_a_pointer_cache_is_caught(zygote: Zygote) -> None:
-    cache = BIG_HONEST.replace(
-        "return torch.relu(x) + 1",
-        """self.cache = getattr(self, "cache", {})
-        if x.data_ptr() not in self.cache:
-            self.cache[x.data_ptr()] = torch.relu(x) + 1
-        return self.cache[x.data_ptr()]""",
-    )
-    (verdict,) = run(zygote, cache, STRICT, BIG)
-    assert verdict.status in ("deceptive", "wrong_value"), verdict.message
-
-
 def test_the_call_timer_measures_device_time() -> None:
     from dice.kernels.candidate.call_timer import CallTimer
     from dice.kernels.candidate.cuda_runtime import CudaRuntime
@@ -210,27 +234,11 @@ def test_the_call_timer_measures_device_time() -> None:
     assert times[4_000_000] == pytest.approx(4 * times[1_000_000], rel=0.2)
 
 
-def test_integer_and_nested_outputs_cross_from_the_gpu(zygote: Zygote) -> None:
-    problem = BIG.replace("torch.relu(x) + 1", "{'top': x.topk(3), 'mask': x > 0, 'n': x.shape[0], 'half': x.half()}")
-    (verdict,) = run(
-        zygote,
-        problem.replace("class Model", "class ModelNew"),
-        Judging(correctness_trials=1, measure_time=False),
-        problem,
-    )
-    assert verdict.functional_status == "correct", verdict.message
-
-
-@pytest.mark.slow
-def test_an_unmodified_model_is_never_faster(zygote: Zygote) -> None:
-    """Fifty tries under the strict protocol; also prints the ratios, to see how wide the truth is."""
+def test_an_unmodified_model_is_not_faster(zygote: Zygote) -> None:
     judging = Judging(protocols=("strict",), correctness_trials=1)
-    ratios = []
     with Executor(zygote, NoBuilder(), "cuda", limits=LIMITS, judging=judging) as executor:
-        for number in range(50):
-            problem, code = ((BIG, BIG_HONEST), (None, HONEST))[number % 2]
+        for problem, code in ((BIG, BIG_HONEST), (None, HONEST)) * 2:
             (verdict,) = executor.verify(job(code) if problem is None else job(code, problem))
             assert verdict.speedup is not None, verdict.message
-            ratios.append((verdict.speedup.median, verdict.speedup.ci_low, verdict.speedup.ci_high))
-    print(ratios)
-    assert all(low is not None and low <= 1.0 for _, low, _ in ratios)
+            assert verdict.speedup.ci_low is not None
+            assert verdict.speedup.ci_low <= 1.0, verdict.speedup
