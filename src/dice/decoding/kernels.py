@@ -16,6 +16,8 @@ import triton.language as tl
 from torch import Tensor
 from triton.language.extra.cuda import gdc_launch_dependents, gdc_wait
 
+from dice.decoding import ahead
+from dice.decoding.ahead import Piece
 from dice.decoding.launch import overlap
 
 KEYS = 64
@@ -33,67 +35,97 @@ def _precision(x: Tensor) -> str:
 
 
 @triton.jit
+def _ask(address, size):
+    """`size` bytes (a multiple of 16, or 0) from each address (a multiple of 16) to the L2 cache; nobody waits for it."""
+    tl.inline_asm_elementwise(
+        "{ .reg .pred some; setp.gt.s32 some, $2, 0; @some cp.async.bulk.prefetch.L2.global [$1], $2; mov.b32 $0, $2; }",
+        "=r,l,r", [address, size], dtype=tl.int32, is_pure=False, pack=1,
+    )  # fmt: skip
+
+
+@triton.jit
+def _ask_rows(weights, rows, stride, size, part, parts, LANES: tl.constexpr):
+    """Program `part` of `parts` that share the rows of a `Piece`; LANES threads a program."""
+    for first in range(part, rows, parts * LANES):
+        row = first + parts * tl.arange(0, LANES)
+        _ask(weights.to(tl.int64) + row.to(tl.int64) * stride, tl.where(row < rows, size, 0))
+
+
+@triton.jit
 def _add_rms_norm(
-    x, delta, weight, total, out, size, eps, ADD: tl.constexpr, BLOCK: tl.constexpr, OVERLAP: tl.constexpr
-):
-    row = tl.program_id(0).to(tl.int64) * size
-    place = tl.arange(0, BLOCK)
-    mask = place < size
-    own = tl.load(weight + place, mask=mask, other=0.0).to(tl.float32)
+    x, delta, weight, total, out, rows, size, eps, wanted, wanted_rows, wanted_stride, wanted_size, askers,
+    ADD: tl.constexpr, BLOCK: tl.constexpr, ASK: tl.constexpr, LANES: tl.constexpr, OVERLAP: tl.constexpr,
+):  # fmt: skip
     if OVERLAP:
         gdc_launch_dependents()
-        gdc_wait()
-    value = tl.load(x + row + place, mask=mask, other=0.0)
-    if ADD:
-        value = (value.to(tl.float32) + tl.load(delta + row + place, mask=mask, other=0.0).to(tl.float32)).to(
-            value.dtype
-        )
-        tl.store(total + row + place, value, mask=mask)
-    wide = value.to(tl.float32)
-    wide *= tl.rsqrt(tl.sum(wide * wide, 0) / size + eps)
-    tl.store(out + row + place, (wide * own).to(out.dtype.element_ty), mask=mask)
+    if ASK and tl.program_id(0) >= rows:
+        _ask_rows(wanted, wanted_rows, wanted_stride, wanted_size, tl.program_id(0) - rows, askers, LANES)
+    else:
+        row = tl.program_id(0).to(tl.int64) * size
+        place = tl.arange(0, BLOCK)
+        mask = place < size
+        own = tl.load(weight + place, mask=mask, other=0.0).to(tl.float32)
+        if OVERLAP:
+            gdc_wait()
+        value = tl.load(x + row + place, mask=mask, other=0.0)
+        if ADD:
+            value = (value.to(tl.float32) + tl.load(delta + row + place, mask=mask, other=0.0).to(tl.float32)).to(
+                value.dtype
+            )
+            tl.store(total + row + place, value, mask=mask)
+        wide = value.to(tl.float32)
+        wide *= tl.rsqrt(tl.sum(wide * wide, 0) / size + eps)
+        tl.store(out + row + place, (wide * own).to(out.dtype.element_ty), mask=mask)
 
 
-def add_rms_norm(x: Tensor, delta: Tensor | None, weight: Tensor, eps: float) -> tuple[Tensor, Tensor]:
-    """(x + delta, its RMS norm), each [rows, size]."""
+def add_rms_norm(
+    x: Tensor, delta: Tensor | None, weight: Tensor, eps: float, wanted: Piece | None = None
+) -> tuple[Tensor, Tensor]:
+    """(x + delta, its RMS norm), each [rows, size]; `wanted` is brought into the L2 cache meanwhile."""
     rows, size = x.shape
     out = torch.empty_like(x)
     total = torch.empty_like(x) if delta is not None else x
     block = triton.next_power_of_2(size)
-    _add_rms_norm[(rows,)](
-        x,
-        delta,
-        weight,
-        total,
-        out,
-        size,
-        eps,
-        ADD=delta is not None,
-        BLOCK=block,
-        num_warps=min(8, max(1, block // 512)),
+    warps, asked = min(8, max(1, block // 512)), wanted or Piece(weight[None])
+    _add_rms_norm[(rows + asked.programs,)](
+        x, delta, weight, total, out, rows, size, eps, asked.weights, asked.rows, asked.stride, asked.size,
+        asked.programs, ADD=delta is not None, BLOCK=block, ASK=asked.size > 0, LANES=32 * warps, num_warps=warps,
         **overlap(x),
-    )
+    )  # fmt: skip
     return total, out
 
 
 @triton.jit
-def _gate(gate_up, out, size, BLOCK: tl.constexpr, OVERLAP: tl.constexpr):
+def _gate(
+    gate_up, out, rows, size, wanted, wanted_rows, wanted_stride, wanted_size, askers,
+    BLOCK: tl.constexpr, ASK: tl.constexpr, OVERLAP: tl.constexpr,
+):  # fmt: skip
     if OVERLAP:
         gdc_launch_dependents()
-        gdc_wait()
-    row = tl.program_id(0).to(tl.int64)
-    place = tl.program_id(1) * BLOCK + tl.arange(0, BLOCK)
-    mask = place < size
-    gate = tl.load(gate_up + row * 2 * size + place, mask=mask, other=0.0).to(tl.float32)
-    up = tl.load(gate_up + row * 2 * size + size + place, mask=mask, other=0.0).to(tl.float32)
-    tl.store(out + row * size + place, (gate * tl.sigmoid(gate) * up).to(out.dtype.element_ty), mask=mask)
+    if ASK and tl.program_id(0) >= rows:
+        part = (tl.program_id(0) - rows) * tl.num_programs(1) + tl.program_id(1)
+        _ask_rows(wanted, wanted_rows, wanted_stride, wanted_size, part, askers, 128)
+    else:
+        if OVERLAP:
+            gdc_wait()
+        row = tl.program_id(0).to(tl.int64)
+        place = tl.program_id(1) * BLOCK + tl.arange(0, BLOCK)
+        mask = place < size
+        gate = tl.load(gate_up + row * 2 * size + place, mask=mask, other=0.0).to(tl.float32)
+        up = tl.load(gate_up + row * 2 * size + size + place, mask=mask, other=0.0).to(tl.float32)
+        tl.store(out + row * size + place, (gate * tl.sigmoid(gate) * up).to(out.dtype.element_ty), mask=mask)
 
 
-def gate(gate_up: Tensor) -> Tensor:
-    """silu(first half) * second half of [rows, 2 size]."""
+def gate(gate_up: Tensor, wanted: Piece | None = None) -> Tensor:
+    """silu(first half) * second half of [rows, 2 size]; `wanted` is brought into the L2 cache meanwhile."""
     rows, both = gate_up.shape
     out = torch.empty((rows, both // 2), dtype=gate_up.dtype, device=gate_up.device)
-    _gate[(rows, triton.cdiv(both // 2, 1024))](gate_up, out, both // 2, BLOCK=1024, **overlap(out))
+    asked, across = wanted or Piece(gate_up), triton.cdiv(both // 2, 1024)
+    more = triton.cdiv(asked.programs, across)
+    _gate[(rows + more, across)](
+        gate_up, out, rows, both // 2, asked.weights, asked.rows, asked.stride, asked.size, more * across,
+        BLOCK=1024, ASK=asked.size > 0, num_warps=4, **overlap(out),
+    )  # fmt: skip
     return out
 
 
@@ -170,9 +202,10 @@ def store_heads(
 @triton.jit
 def _attend(
     query, key_cache, value_cache, out, part, part_lse, tiles, slot_stride, head_stride, total_rows, scale,
+    wanted, wanted_rows, wanted_stride, wanted_size,
     SPLITS: tl.constexpr, BLOCK_SIZE: tl.constexpr, GROUP: tl.constexpr, HEADS: tl.constexpr, DIM: tl.constexpr,
     FIELDS: tl.constexpr, SPAN: tl.constexpr, ROWS: tl.constexpr, KEYS: tl.constexpr, PRECISION: tl.constexpr,
-    OVERLAP: tl.constexpr,
+    EARLY_KEYS: tl.constexpr, ASK: tl.constexpr, WARPS: tl.constexpr, OVERLAP: tl.constexpr,
 ):  # fmt: skip
     tile = tl.program_id(0)
     kv_head = tl.program_id(1)
@@ -182,6 +215,18 @@ def _attend(
     first_row = tl.load(tiles + tile * FIELDS + 2).to(tl.int64)
     count = tl.load(tiles + tile * FIELDS + 3)
     second_row = tl.load(tiles + tile * FIELDS + 4).to(tl.int64)
+    last = ((start + count - 1) // BLOCK_SIZE + 1) * BLOCK_SIZE
+    span = tl.cdiv(tl.cdiv(last, SPLITS), KEYS) * KEYS
+    low = split * span
+    high = tl.minimum(low + span, last)
+    base = slot * slot_stride + kv_head * head_stride
+    if EARLY_KEYS > 0:  # what the kernel in front of this one writes is written through the L2 cache
+        lane = tl.arange(0, 32 * WARPS)  # the first half asks for keys, the second for values
+        key = low + lane % (16 * WARPS) * (EARLY_KEYS // (16 * WARPS))
+        known = tl.where(count > 0, tl.minimum(tl.maximum(high - key, 0), EARLY_KEYS // (16 * WARPS)), 0)
+        apart = (base + key * DIM) * (key_cache.dtype.element_ty.primitive_bitwidth // 8)
+        cache = tl.where(lane < 16 * WARPS, key_cache.to(tl.int64), value_cache.to(tl.int64))
+        _ask(cache + apart, known * DIM * (key_cache.dtype.element_ty.primitive_bitwidth // 8))
     if OVERLAP:  # the tiles are older than the kernel before this one
         gdc_wait()
     if count > 0:
@@ -193,14 +238,9 @@ def _attend(
         dim = tl.arange(0, DIM)
         q = tl.load(query + target[:, None] * DIM + dim[None, :], mask=valid[:, None], other=0.0)
         end = ((start + token) // BLOCK_SIZE + 1) * BLOCK_SIZE
-        last = ((start + count - 1) // BLOCK_SIZE + 1) * BLOCK_SIZE
-        span = tl.cdiv(tl.cdiv(last, SPLITS), KEYS) * KEYS
-        low = split * span
-        high = tl.minimum(low + span, last)
         top = tl.full((ROWS,), float("-inf"), tl.float32)
         mass = tl.zeros((ROWS,), tl.float32)
         total = tl.zeros((ROWS, DIM), tl.float32)
-        base = slot * slot_stride + kv_head * head_stride
         for key_start in range(low, high, KEYS):
             index = key_start + tl.arange(0, KEYS)
             where = base + index[:, None] * DIM + dim[None, :]
@@ -224,6 +264,10 @@ def _attend(
             there = split * total_rows * HEADS + target
             tl.store(part + there[:, None] * DIM + dim[None, :], total, mask=valid[:, None])
             tl.store(part_lse + there, lse, mask=valid)
+    if ASK:
+        program = (split * tl.num_programs(1) + kv_head) * tl.num_programs(0) + tile
+        programs = tl.num_programs(0) * tl.num_programs(1) * SPLITS
+        _ask_rows(wanted, wanted_rows, wanted_stride, wanted_size, program, programs, 32 * WARPS)
     if OVERLAP:
         gdc_launch_dependents()
 
@@ -257,11 +301,13 @@ def block_attention(
     block_size: int,
     splits: int,
     span: int | None = None,
+    wanted: Piece | None = None,
 ) -> Tensor:
     """Block-causal attention over cache slots, [rows, heads, dim] -> [rows, heads * dim].
 
     tiles [n, TILE_FIELDS]: at most `tile_tokens` tokens each (none: the tile is skipped), at positions that follow each
-    other, the first `span` (or all) in rows that do so, the others likewise. `splits` programs share the keys of a tile.
+    other, the first `span` (or all) in rows that do so, the others likewise. `splits` programs share the keys of
+    a tile. `wanted` comes into the L2 cache at the end.
     """
     rows, heads, dim = query.shape
     kv_heads = key_cache.shape[1]
@@ -270,12 +316,14 @@ def block_attention(
     part = torch.empty((splits, rows, heads, dim) if splits > 1 else (1,), dtype=torch.float32, device=query.device)
     lse = torch.empty((splits, rows, heads) if splits > 1 else (1,), dtype=torch.float32, device=query.device)
     padded = max(16, triton.next_power_of_2(tile_tokens * group))
+    asked, warps, launched = wanted or Piece(query[0]), 8 if padded > 64 else 4, overlap(out)
     _attend[(tiles.shape[0], kv_heads, splits)](
         query, key_cache, value_cache, out, part, lse, tiles, key_cache.stride(0), key_cache.stride(1), rows, dim**-0.5,
+        asked.weights, asked.rows, asked.stride, asked.size,
         SPLITS=splits, BLOCK_SIZE=block_size, GROUP=group, HEADS=heads, DIM=dim,
         FIELDS=TILE_FIELDS, SPAN=span or tile_tokens, ROWS=padded, KEYS=KEYS,
-        PRECISION=_precision(query), num_warps=8 if padded > 64 else 4, num_stages=_STAGES,
-        **overlap(out),
+        PRECISION=_precision(query), EARLY_KEYS=ahead.KEYS if launched["OVERLAP"] else 0, ASK=asked.size > 0, WARPS=warps,
+        num_warps=warps, num_stages=_STAGES, **launched,
     )  # fmt: skip
     if splits > 1:
         _combine[(rows * heads,)](
