@@ -18,6 +18,10 @@ using std::min;
 typedef unsigned short bf16;
 struct alignas(16) uint4 { unsigned x, y, z, w; };
 static uint4 make_uint4(unsigned x, unsigned y, unsigned z, unsigned w) { return {x, y, z, w}; }
+struct alignas(8) uint2 { unsigned x, y; };
+static uint2 make_uint2(unsigned x, unsigned y) { return {x, y}; }
+struct alignas(16) float4 { float x, y, z, w; };
+static float4 make_float4(float x, float y, float z, float w) { return {x, y, z, w}; }
 struct Index { unsigned x; };
 
 #define __global__
@@ -88,6 +92,10 @@ static unsigned address_of(const void* shared) { return (const char*)shared - (c
 
 static float of_block(const float* place, unsigned block) {
     return *(const float*)((const char*)blocks.at(block).shared.data() + address_of(place));
+}
+
+static float4 four_of_block(const float* places, unsigned block) {
+    return *(const float4*)((const char*)blocks.at(block).shared.data() + address_of(places));
 }
 
 static void arrive(const Copy& copy) {

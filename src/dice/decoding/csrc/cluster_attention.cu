@@ -25,9 +25,11 @@
 #if SPLITS > 1
 #define CLUSTER __cluster_dims__(SPLITS, 1, 1)
 #define SHARED_BY(block, place) of_block(&(place), block)
+#define FOUR_SHARED_BY(block, place) four_of_block(&(place), block)
 #else
 #define CLUSTER
 #define SHARED_BY(block, place) (place)
+#define FOUR_SHARED_BY(block, place) (*reinterpret_cast<float4*>(&(place)))
 #endif
 
 // e to the power of what a maximum lies below another; nothing weighs nothing.
@@ -180,65 +182,81 @@ cluster_attention(const bf16* query, const bf16* key_cache, const bf16* value_ca
             }
         }
     }
+#pragma unroll
+    for (int m = 0; m < TILES; ++m)
+#pragma unroll
+        for (int h = 0; h < 2; ++h) {
+            mass[m][h] += __shfl_xor_sync(0xffffffffu, mass[m][h], 1);
+            mass[m][h] += __shfl_xor_sync(0xffffffffu, mass[m][h], 2);
+            if (t == 0) tops[warp * ROWS + m * 16 + h * 8 + g] = top[m][h];
+        }
     if (!EARLY) LET_NEXT_START();
     __syncthreads();
-
-    // Place c * 64 + 8j + n of a row is dim c * 64 + 8n + j: so that lanes write to different banks.
 #pragma unroll
     for (int m = 0; m < TILES; ++m)
 #pragma unroll
         for (int h = 0; h < 2; ++h) {
             const int row = m * 16 + h * 8 + g;
-            float* const to = sums + (warp * ROWS + row) * WIDTH + 2 * t;
+            float peak = NOTHING;
 #pragma unroll
-            for (int j = 0; j < V_PARTS * 8; ++j) {
-                to[j * 8] = total[m][j][h * 2];
-                to[j * 8 + 1] = total[m][j][h * 2 + 1];
-            }
-            mass[m][h] += __shfl_xor_sync(0xffffffffu, mass[m][h], 1);
-            mass[m][h] += __shfl_xor_sync(0xffffffffu, mass[m][h], 2);
+            for (int w = 0; w < WARPS; ++w) peak = fmaxf(peak, tops[w * ROWS + row]);
+            const float weight = weight_of(top[m][h], peak);
+            float* const to = sums + (warp * ROWS + row) * WIDTH + 16 * t;
+#pragma unroll
+            for (int c = 0; c < V_PARTS; ++c)
+#pragma unroll
+                for (int i = 0; i < 4; ++i) {  // column 2t + i / 2 of four products
+                    float(*const part)[4] = &total[m][c * 8 + i % 2 * 4];
+                    const int n = h * 2 + i / 2;
+                    *reinterpret_cast<float4*>(to + c * 64 + i * 4) = make_float4(
+                        part[0][n] * weight, part[1][n] * weight, part[2][n] * weight, part[3][n] * weight);
+                }
             if (t == 0) {
-                tops[warp * ROWS + row] = top[m][h];
-                masses[warp * ROWS + row] = mass[m][h];
+                masses[warp * ROWS + row] = mass[m][h] * weight;
+                if (warp == 0) top_of[row] = peak;
             }
         }
     __syncthreads();
-    for (int place = thread; place < ROWS * DIM; place += THREADS) {
-        const int row = place / DIM, at = row * WIDTH + place % DIM;
-        float peak = NOTHING, value = 0, whole = 0;
+    for (int place = thread; place < ROWS * DIM / 4; place += THREADS) {
+        const int row = place / (DIM / 4), at = row * WIDTH + place % (DIM / 4) * 4;
+        float4 value = *reinterpret_cast<float4*>(sums + at);
+        float whole = masses[row];
 #pragma unroll
-        for (int w = 0; w < WARPS; ++w) peak = fmaxf(peak, tops[w * ROWS + row]);
-#pragma unroll
-        for (int w = 0; w < WARPS; ++w) {
-            const float weight = weight_of(tops[w * ROWS + row], peak);
-            value += weight * sums[w * ROWS * WIDTH + at];
-            whole += weight * masses[w * ROWS + row];
+        for (int w = 1; w < WARPS; ++w) {
+            const float4 more = *reinterpret_cast<float4*>(sums + w * ROWS * WIDTH + at);
+            value.x += more.x, value.y += more.y, value.z += more.z, value.w += more.w;
+            whole += masses[w * ROWS + row];
         }
-        sums[at] = value;
-        if (place % DIM == 0) {
-            top_of[row] = peak;
-            mass_of[row] = whole;
-        }
+        *reinterpret_cast<float4*>(sums + at) = value;
+        if (place % (DIM / 4) == 0) mass_of[row] = whole;
     }
 #if SPLITS > 1
     meet_cluster();
 #else
     __syncthreads();
 #endif
-    for (int place = rank * THREADS + thread; place < count * GROUP * DIM; place += SPLITS * THREADS) {
-        const int row = place / DIM, inner = place % DIM, at = row * WIDTH + inner, token = row / GROUP;
-        float peak = NOTHING, value = 0, whole = 0;
-#pragma unroll
-        for (int block = 0; block < SPLITS; ++block) peak = fmaxf(peak, SHARED_BY(block, top_of[row]));
+    for (int place = rank * THREADS + thread; place < count * GROUP * DIM / 4; place += SPLITS * THREADS) {
+        const int row = place / (DIM / 4), inner = place % (DIM / 4) * 4, token = row / GROUP;
+        float peaks[SPLITS], wholes[SPLITS], peak = NOTHING, whole = 0;
+        float4 parts[SPLITS], value = make_float4(0, 0, 0, 0);
 #pragma unroll
         for (int block = 0; block < SPLITS; ++block) {
-            const float weight = weight_of(SHARED_BY(block, top_of[row]), peak);
-            value += weight * SHARED_BY(block, sums[at]);
-            whole += weight * SHARED_BY(block, mass_of[row]);
+            peaks[block] = SHARED_BY(block, top_of[row]);
+            wholes[block] = SHARED_BY(block, mass_of[row]);
+            parts[block] = FOUR_SHARED_BY(block, sums[row * WIDTH + inner]);
         }
-        const int dim = inner / 64 * 64 + inner % 8 * 8 + inner % 64 / 8;
+#pragma unroll
+        for (int block = 0; block < SPLITS; ++block) peak = fmaxf(peak, peaks[block]);
+#pragma unroll
+        for (int block = 0; block < SPLITS; ++block) {
+            const float weight = weight_of(peaks[block], peak);
+            const float4& part = parts[block];
+            value.x += weight * part.x, value.y += weight * part.y, value.z += weight * part.z, value.w += weight * part.w;
+            whole += weight * wholes[block];
+        }
         const int to = token < SPAN ? first_row + token : second_row + token - SPAN;
-        out[((long long)to * HEADS + kv_head * GROUP + row % GROUP) * DIM + dim] = (bf16)narrow(value / whole, 0);
+        *reinterpret_cast<uint2*>(out + ((long long)to * HEADS + kv_head * GROUP + row % GROUP) * DIM + inner) =
+            make_uint2(narrow(value.x / whole, value.y / whole), narrow(value.z / whole, value.w / whole));
     }
 #if SPLITS > 1
     meet_cluster();  // nobody leaves while others read its sums

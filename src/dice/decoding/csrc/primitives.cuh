@@ -78,4 +78,14 @@ __device__ __forceinline__ float of_block(const float* place, unsigned block) {
     asm volatile("ld.shared::cluster.f32 %0, [%1];" : "=f"(value) : "r"(there) : "memory");
     return value;
 }
+
+// The same of four places.
+__device__ __forceinline__ float4 four_of_block(const float* places, unsigned block) {
+    unsigned there;
+    float4 value;
+    asm volatile("mapa.shared::cluster.u32 %0, %1, %2;" : "=r"(there) : "r"(address_of(places)), "r"(block));
+    asm volatile("ld.shared::cluster.v4.f32 {%0, %1, %2, %3}, [%4];"
+                 : "=f"(value.x), "=f"(value.y), "=f"(value.z), "=f"(value.w) : "r"(there) : "memory");
+    return value;
+}
 #endif
