@@ -3,22 +3,26 @@
     python benchmarks/rl_step.py --run runs/rl                        (a run of `dice rl`: time by part, share of waiting)
     python benchmarks/rl_step.py --geometry 8b --gpus 2 --out rl_step.jsonl          (one step at random weights)
 
-The second form decodes `--problems` x `--samples` answers of `--new-tokens` tokens to prompts of `--prompt-tokens`, gives
-them random rewards, and updates: real decoder, replay, loss and engine, nothing of text and verification. Random
-weights are never sure, so a forward fixes one token: a lower bound of decoding speed. It then projects the GPU-hours
-of the paper's 20 + 100 steps of 1,024 answers (paper, Table 9: 120 + 960 on A100), with the arithmetic printed:
-GPU-hours = steps x (rollout + update) x (1,024 / answers measured) x GPUs / 3,600; verification runs beside decoding.
+The second form decodes `--problems` x `--samples` answers of up to `--new-tokens` tokens to prompts of
+`--prompt-tokens`, gives them random rewards, and updates: real decoder, replay, loss and engine. Random weights write no
+kernels, so with `--pairs` a kernel of that file is verified in the place of every answer, from the moment the answer is
+finished, and the time is reported in which decoding is over and verdicts are missing. Random weights are never sure
+either, so a forward fixes one token: a lower bound of decoding speed. It then projects the GPU-hours of the paper's
+20 + 100 steps of 1,024 answers (paper, Table 9: 120 + 960 on A100), with the arithmetic printed:
+GPU-hours = steps x (rollout + wait + update) x (1,024 / answers measured) x GPUs / 3,600.
 """
 
 from __future__ import annotations
 
 import argparse
+import contextlib
 import itertools
 import json
 import os
 import subprocess
 import sys
 import time
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -27,16 +31,21 @@ import torch.distributed as dist
 from decoding import MASK, SIZES, geometry, random_model
 
 from dice.config import parse_config
+from dice.data.pair import Pair
 from dice.decoding.decoder import Completion, Decoder, Request
-from dice.jsonl import Journal
+from dice.errors import DiceError
+from dice.jsonl import Journal, read_jsonl
 from dice.manifest import Stopwatch, write_manifest
 from dice.model.transformer import Transformer, compiled_pointwise
 from dice.training.engine import make_engine
 from dice.training.rl_config import RlConfig
+from dice.training.rl_data import Candidate, RlProblem
 from dice.training.rl_history import read_rl_history
 from dice.training.rl_update import Updater, compare, trajectory_of
+from dice.training.rollout import Answer, Asked, Judgement, Verifier
 from dice.training.trajectory import PolicyObjective
 
+OnAnswer = Callable[[Completion], None]
 PAPER = {"steps": 120, "answers": 1024, "a100_hours": 1080}
 PARTS = ("rollout_s", "wait_s", "update_s", "seconds")
 
@@ -72,29 +81,38 @@ def config_of(args: argparse.Namespace) -> RlConfig:
         "phases": [{"problems": ["-"]}],
         "objective": {"updates_per_step": args.updates, "micro_batch_rows": args.micro_batch_rows},
         "engine": args.engine,
+        "reward": {"backend": args.reward_backend},
     }
     return parse_config(RlConfig, values, "benchmark")
 
 
-def draw(decoder: Decoder, args: argparse.Namespace, rank: int, world: int) -> list[Completion]:
-    """This process's answers."""
+def draw(decoder: Decoder, args: argparse.Namespace, rank: int, world: int, on_answer: OnAnswer) -> list[Completion]:
+    """This process's answers, of lengths between a quarter of `--new-tokens` and all of them."""
     rng = np.random.default_rng(5)
     found = []
     requests = []
     for group in range(args.problems):
         prompt = tuple(rng.integers(0, 150000, args.prompt_tokens).tolist())
+        lengths = rng.integers(args.new_tokens // 4, args.new_tokens + 1, args.samples).tolist()
         if group % world == rank:
-            requests += [Request(prompt, args.new_tokens, group * 64 + k, (group, k)) for k in range(args.samples)]
+            requests += [Request(prompt, n, group * 64 + k, (group, k)) for k, n in enumerate(lengths)]
     for completion in decoder.run(requests):
         found.append(completion)
+        on_answer(completion)
         if rank == 0 and len(found) % 16 == 0:
             print(f"{len(found)} of {len(requests)} answers", flush=True)
     return found
 
 
-def measure(args: argparse.Namespace) -> dict[str, Any]:
-    """One step, its parts one after the other."""
-    config = config_of(args)
+def stand_in(completion: Completion, pair: Pair) -> Answer:
+    """An answer whose text is the kernel of `pair`."""
+    group, sample = completion.request.key
+    problem = RlProblem(pair.id, pair.pytorch_code, (), 0)
+    return Answer(Asked(problem, group, sample), completion, "", Candidate(pair.cuda_code))
+
+
+def measure(args: argparse.Namespace, config: RlConfig, judgement: Judgement | None) -> dict[str, Any]:
+    """One step: decoding with verification beside it, waiting for what is still missing, updating."""
     model = random_model(geometry(args.geometry)).train()
     model.checkpointing = True
     model.use(compiled_pointwise())
@@ -117,9 +135,20 @@ def measure(args: argparse.Namespace) -> dict[str, Any]:
         max_length=args.prompt_tokens + args.new_tokens + 4,
         engine="fast",
     )
-    completions = draw(decoder, args, engine.rank, engine.world)
+    pairs = list(read_jsonl(args.pairs, Pair)) if judgement else []
+
+    def hand_over(completion: Completion) -> None:
+        group, sample = completion.request.key
+        if judgement:
+            judgement.submit(stand_in(completion, pairs[(group * args.samples + sample) % len(pairs)]))
+
+    completions = draw(decoder, args, engine.rank, engine.world, hand_over)
     torch.cuda.synchronize()
-    rollout_s = time.perf_counter() - began
+    decoded = time.perf_counter()
+    rollout_s = decoded - began
+    if judgement and not judgement.finish():
+        raise DiceError("the verifier fell silent.")
+    wait_s = time.perf_counter() - decoded
     memory["rollout"] = gib()
     del decoder
     torch.cuda.empty_cache()
@@ -161,14 +190,16 @@ def measure(args: argparse.Namespace) -> dict[str, Any]:
         "prompt_tokens": args.prompt_tokens,
         "new_tokens": args.new_tokens,
         "rollout_s": round(rollout_s, 2),
+        "wait_s": round(wait_s, 2),
         "update_s": round(update_s, 2),
+        "wait_share": round(wait_s / (rollout_s + wait_s + update_s), 4),
         "updates_s": [round(b - a, 2) for a, b in itertools.pairwise(updates)],
         "rollout_tokens_per_s_per_gpu": round(tokens / rollout_s / engine.world, 1),
         "trained_answers": len(trajectories),
         "tokens_per_forward": round(tokens / sum(c.n_forwards for c in completions), 3),
         "mismatch": report.mismatch,
         "peak_memory_gib": memory,
-        "projection": projection(rollout_s + update_s, answers, engine.world),
+        "projection": projection(rollout_s + wait_s + update_s, answers, engine.world),
     }
 
 
@@ -191,6 +222,8 @@ def main() -> None:
     parser.add_argument("--max-batch", type=int, default=128)
     parser.add_argument("--updates", type=int, default=4)
     parser.add_argument("--micro-batch-rows", type=int, default=16384)
+    parser.add_argument("--pairs", help="pairs.jsonl: kernels that are verified in the answers' place")
+    parser.add_argument("--reward-backend", choices=["cuda", "cpu"], default="cpu", help="that judges these")
     parser.add_argument("--out", default="rl_step.jsonl")
     args = parser.parse_args()
     args.engine = args.engine or ("zero3" if args.gpus > 1 else "local")
@@ -206,7 +239,14 @@ def main() -> None:
         for name, value in (("MASTER_ADDR", "127.0.0.1"), ("MASTER_PORT", "29517"), ("RANK", "0"), ("WORLD_SIZE", "1")):
             os.environ.setdefault(name, value)
         dist.init_process_group("nccl")
-    row = measure(args)
+    config = config_of(args)
+    with contextlib.ExitStack() as stack:
+        judgement = None
+        if args.pairs:
+            world, gpu = int(os.environ.get("WORLD_SIZE", "1")), torch.cuda.current_device()
+            verifier = Verifier(config.reward, most_jobs=args.problems * args.samples, gpu=gpu, share=world)
+            judgement = stack.enter_context(verifier).begin()
+        row = measure(args, config, judgement)
     if int(os.environ.get("RANK", "0")) == 0:
         with Journal(args.out) as journal:
             journal.append(row)

@@ -11,9 +11,10 @@ from dice.decoding.decoder import Completion, Request, Trace
 from dice.kernels.job import Job
 from dice.kernels.pool import Pool
 from dice.kernels.verdict import Finding
+from dice.kernels.workers import Machine, cores
 from dice.training.rl_config import RewardConfig
 from dice.training.rl_data import Candidate, RlProblem
-from dice.training.rollout import Answer, Asked, Judgement, answer_seed, reward_of
+from dice.training.rollout import Answer, Asked, Judgement, Verifier, answer_seed, reward_of
 
 PROBLEM = RlProblem("p", "code", (1, 2), 1)
 JOB = Job(problem_id="p", problem_code="", sample=0, code="x")
@@ -139,3 +140,12 @@ def test_seeds_are_of_their_own():
 @pytest.mark.parametrize("status", ["correct", "wrong_value", "compile_error", "timeout", "runtime_error", "deceptive"])
 def test_every_other_status_is_the_candidates_own(status):
     assert reward_of(verdict(JOB, status), RewardConfig()) == float(status == "correct")
+
+
+@pytest.mark.parametrize(("backend", "name"), [("cpu", "jobs"), ("cuda", "builders")])
+def test_processes_of_one_machine_share_its_cores(backend, name):
+    shared = Verifier(RewardConfig(backend=backend), most_jobs=8, gpu=0, share=2).machine
+    assert getattr(shared, name) == max(1, cores() // 2)
+    assert getattr(Verifier(RewardConfig(backend=backend), most_jobs=8, gpu=0).machine, name) is None
+    told = RewardConfig(backend=backend, machine=Machine(**{name: 7}))
+    assert getattr(Verifier(told, most_jobs=8, gpu=0, share=2).machine, name) == 7

@@ -97,9 +97,10 @@ class Verifier:
         machine = config.machine
         if gpu is not None and machine.gpus is None:
             machine = dataclasses.replace(machine, gpus=(gpu,))
-        if share > 1 and config.backend == "cuda" and machine.builders is None:
-            machine = dataclasses.replace(machine, builders=max(1, cores() // share))
-        self.config, self._machine, self._most_jobs = config, machine, most_jobs
+        for name in ("builders",) if config.backend == "cuda" else ("jobs",):
+            if share > 1 and getattr(machine, name) is None:
+                machine = dataclasses.replace(machine, **{name: max(1, cores() // share)})
+        self.config, self.machine, self._most_jobs = config, machine, most_jobs
         self._open = contextlib.ExitStack()
         self.pool: Pool | None = None
 
@@ -117,7 +118,7 @@ class Verifier:
         config = self.config
         start_importing()
         plans = self._open.enter_context(
-            workers(config.backend, config.judging, config.limits, self._machine, self._most_jobs)
+            workers(config.backend, config.judging, config.limits, self.machine, self._most_jobs)
         )
         self.pool = self._open.enter_context(Pool(plans, self._host_error))
 
