@@ -147,5 +147,5 @@ def test_processes_of_one_machine_share_its_cores(backend, name):
     shared = Verifier(RewardConfig(backend=backend), most_jobs=8, gpu=0, share=2).machine
     assert getattr(shared, name) == max(1, cores() // 2)
     assert getattr(Verifier(RewardConfig(backend=backend), most_jobs=8, gpu=0).machine, name) is None
-    told = RewardConfig(backend=backend, machine=Machine(**{name: 7}))
+    told = RewardConfig(backend=backend, machine=Machine(jobs=7, builders=7))
     assert getattr(Verifier(told, most_jobs=8, gpu=0, share=2).machine, name) == 7

@@ -97,9 +97,10 @@ class Verifier:
         machine = config.machine
         if gpu is not None and machine.gpus is None:
             machine = dataclasses.replace(machine, gpus=(gpu,))
-        for name in ("builders",) if config.backend == "cuda" else ("jobs",):
-            if share > 1 and getattr(machine, name) is None:
-                machine = dataclasses.replace(machine, **{name: max(1, cores() // share)})
+        if share > 1 and config.backend == "cuda" and machine.builders is None:
+            machine = dataclasses.replace(machine, builders=max(1, cores() // share))
+        if share > 1 and config.backend == "cpu" and machine.jobs is None:
+            machine = dataclasses.replace(machine, jobs=max(1, cores() // share))
         self.config, self.machine, self._most_jobs = config, machine, most_jobs
         self._open = contextlib.ExitStack()
         self.pool: Pool | None = None
