@@ -14,7 +14,7 @@ from typing import Literal
 
 from torch import Tensor
 
-from dice.decoding.cuda_kernel import has_dependent_launch
+from dice.decoding import cuda_kernel
 
 Name = Literal["qkv", "o", "gate_up", "down"]
 MIB = 2**20
@@ -97,6 +97,6 @@ class Ahead:
 
 def amounts_of(rows: int, few: int, x: Tensor) -> Mapping[Name, Amounts]:
     """For a step of so many rows, of which `few` are the kernel for few rows; nothing where kernels do not overlap."""
-    if rows > MOST_ROWS or not x.is_cuda or not has_dependent_launch(x.device.index or 0):
+    if rows > MOST_ROWS or not x.is_cuda or not cuda_kernel.has_dependent_launch(x.device.index or 0):
         return {}
     return FEW_ROWS if rows <= few else MORE_ROWS
