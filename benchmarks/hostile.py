@@ -26,8 +26,6 @@ from pathlib import Path
 
 from verify_command import Row, verify, write_candidates
 
-from dice.gpus import usable_gpus
-
 HONEST_COUNT = 12
 SETTLE_S = 10.0
 """For the command's own processes, which leave after it; what a candidate leaves would stay."""
@@ -319,7 +317,8 @@ class Traces:
         used = 0
         if shutil.which("nvidia-smi"):
             query = ["nvidia-smi", "--query-gpu=memory.used", "--format=csv,noheader,nounits"]
-            query += ["-i", ",".join(usable_gpus())]
+            if visible := os.environ.get("CUDA_VISIBLE_DEVICES"):
+                query += ["-i", visible]
             used = sum(map(int, subprocess.run(query, capture_output=True, text=True, check=True).stdout.split()))
         return cls(frozenset(processes), frozenset(files), used)
 

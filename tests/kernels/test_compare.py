@@ -146,7 +146,7 @@ def test_chunks_agree_with_one_piece(monkeypatch):
     actual = expected.clone()
     actual[777] += 1
     whole = compare_outputs(expected, actual, "strict")
-    monkeypatch.setattr(module, "CHUNK", 64)
+    monkeypatch.setitem(module.CHUNK, "cpu", 64)
     assert compare_outputs(expected, actual, "strict") == whole
     assert "[777]" in whole.message
 
