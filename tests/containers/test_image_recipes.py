@@ -8,6 +8,7 @@ import pytest
 import yaml
 
 ROOT = Path(__file__).parents[2]
+HEADER = r"^Bootstrap: \{\{ bootstrap \}\}\nFrom: \{\{ base \}\}\n\n%arguments\n    bootstrap=docker\n    base=(\S+)\n"
 IMAGES = yaml.safe_load((ROOT / "containers" / "images.yaml").read_text())["images"]
 
 
@@ -41,9 +42,9 @@ def from_dockerfile(text: str) -> Recipe:
 def from_definition(text: str) -> Recipe:
     text = re.sub(r" *\\\n *", " ", text)
     return Recipe(
-        re.search(r"^Bootstrap: docker\nFrom: (\S+)$", text, re.M).group(1),
+        re.search(HEADER, text).group(1),
         packages(text),
-        frozenset(re.findall(r"PIP_EXTRA_INDEX_URL:-([^}]*)\}", text)),
+        frozenset(re.findall(r"PIP_EXTRA_INDEX_URL-([^}]*)\}", text)),
         pip(text),
         frozenset(re.findall(r"^    (containers/\S+) /", text, re.M)),
         frozenset(" ".join(re.findall(r"^    export (.*)", text, re.M)).split()),
