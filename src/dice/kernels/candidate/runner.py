@@ -327,8 +327,8 @@ class Runner:
         large = min(max(_LARGE_POISON, 2 * size), self._free_bytes // 4)
         blocks = [torch.empty(_SMALL_BLOCK, dtype=torch.uint8, device=self._device) for _ in range(8)]
         blocks.append(torch.empty(large, dtype=torch.uint8, device=self._device))
-        for block in blocks:
-            block.fill_(0xFF)
+        for block in blocks:  # not by a kernel of PyTorch's: loading one costs each candidate a turn with the driver
+            self._cuda.fill(block.data_ptr(), 0xFF, block.numel())
         self._cuda.synchronize()
 
     def describe(self, error: BaseException) -> dict[str, Any]:
