@@ -1,4 +1,7 @@
-"""The CPU image for real: rules of the workflow run in it through the shim. `make container-cpu test-container`."""
+"""The CPU image for real: rules of the workflow run in it, on a container engine through the shim and with Apptainer itself.
+
+`make container-cpu test-container`, with `DICE_ENGINE=apptainer` for the second.
+"""
 
 import json
 import os
@@ -8,55 +11,78 @@ import subprocess
 from pathlib import Path
 
 import pytest
+import yaml
 
 ROOT = Path(__file__).parents[2]
+SHIMS = ROOT / "containers" / "bin"
 ENGINE = shlex.split(os.environ.get("DICE_ENGINE", "podman"))
+SIF = ROOT / "containers" / "dice-cpu.sif"
 PAIRS = "results/smoke/data/rl_infilling.jsonl"
+
+pytestmark = pytest.mark.slow
 
 
 def built():
     """Whether the engine has the image."""
-    if not shutil.which(ENGINE[0]):
+    if ENGINE[0] == "apptainer" or not shutil.which(ENGINE[0]):
         return False
     inspect = [*ENGINE, "image", "inspect", "localhost/dice-cpu"]
     return subprocess.run(inspect, capture_output=True, check=False).returncode == 0
 
 
-pytestmark = pytest.mark.slow
+def apptainer():
+    """Folder of the real Apptainer; None where there is none."""
+    folders = [folder for folder in os.environ["PATH"].split(":") if folder and Path(folder).resolve() != SHIMS]
+    found = shutil.which("apptainer", path=":".join(folders))
+    return found and str(Path(found).parent)
 
 
-@pytest.mark.skipif(not built(), reason="run `make container-cpu` first")
-def test_a_rule_runs_in_the_image(tmp_path):
+@pytest.fixture
+def checkout(tmp_path):
+    """A copy of what git tracks."""
     names = subprocess.run(["git", "ls-files", "-z"], cwd=ROOT, capture_output=True, check=True).stdout
     for name in filter(None, names.decode().split("\0")):
         (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
         shutil.copy(ROOT / name, tmp_path / name)
-    environment = {
-        **os.environ,
-        "PATH": f"{tmp_path / 'containers' / 'bin'}:{os.environ['PATH']}",
-        "PYTHONPATH": str(tmp_path / "src"),
-    }
+    return tmp_path
+
+
+def manifest_of_pairs(checkout, binaries):
+    """Make the pairs of infilling with the `apptainer` of the folder `binaries`; gives back their manifest."""
     done = subprocess.run(
         [
-            "snakemake",
-            "--cores",
-            "2",
-            "--software-deployment-method",
-            "apptainer",
-            "--config",
-            "scale=smoke",
-            "--",
-            PAIRS,
+            *("snakemake", "--cores", "2", "--software-deployment-method", "apptainer"),
+            *("--config", "scale=smoke", "--", PAIRS),
         ],
-        cwd=tmp_path,
-        env=environment,
+        cwd=checkout,
+        env={
+            **os.environ,
+            "PATH": f"{binaries}:{os.environ['PATH']}",
+            "PYTHONPATH": str(checkout / "src"),
+        },
         stdout=subprocess.PIPE,
         stderr=subprocess.STDOUT,
         text=True,
         check=False,
     )
     assert done.returncode == 0, done.stdout[-4000:]
-    assert len((tmp_path / PAIRS).read_text().splitlines()) == 16
-    manifest = json.loads((tmp_path / f"{PAIRS}.manifest.json").read_text())
+    assert len((checkout / PAIRS).read_text().splitlines()) == 16
+    assert (checkout / PAIRS).stat().st_uid == os.getuid()
+    return json.loads((checkout / f"{PAIRS}.manifest.json").read_text())
+
+
+@pytest.mark.skipif(not built(), reason="run `make container-cpu` first")
+def test_a_rule_runs_in_the_image(checkout):
+    manifest = manifest_of_pairs(checkout, checkout / "containers" / "bin")
     assert manifest["image"].startswith("localhost/dice-cpu@sha256:")
-    assert (tmp_path / PAIRS).stat().st_uid == os.getuid()
+
+
+@pytest.mark.skipif(apptainer() is None, reason="Apptainer is not installed")
+@pytest.mark.skipif(not SIF.exists(), reason="run `DICE_ENGINE=apptainer make container-cpu` first")
+def test_a_rule_runs_with_apptainer(checkout):
+    listed = checkout / "containers" / "images.yaml"
+    images = yaml.safe_load(listed.read_text())
+    images["images"]["cpu"]["uri"] = str(SIF)
+    listed.write_text(yaml.safe_dump(images))
+    manifest = manifest_of_pairs(checkout, apptainer())
+    assert manifest["image"].startswith("dice-cpu@packages-sha256:")
