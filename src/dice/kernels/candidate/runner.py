@@ -15,6 +15,7 @@ import dataclasses
 import importlib.machinery
 import importlib.util
 import os
+import re
 import socket
 import sys
 import traceback
@@ -41,6 +42,14 @@ from dice.kernels.sandbox.shared_memory import SharedBuffer
 MODULE_NAME = "candidate"
 _MESSAGE_CHARACTERS = 4000
 _SMALL_BLOCK, _LARGE_POISON = 1 << 20, 256 << 20
+# A context or an allocation that the runtime refused; a library's handle, which says it in its own words; PyTorch's
+# allocator, which wants to name who has the memory, asks NVML, which is not in the jail, and raises an assertion instead
+# (pytorch issue 112377).
+_GPU_IS_FULL = re.compile(
+    r"[oO]ut of memory|cudaErrorMemoryAllocation|STATUS_ALLOC_FAILED|CUBLAS_STATUS_NOT_INITIALIZED when calling .cublasCreate"
+    r"|NVML_SUCCESS ==.*CUDACachingAllocator",
+    re.DOTALL,
+)
 
 
 def warm_up() -> None:
@@ -376,8 +385,4 @@ def _lacked_memory(error: BaseException) -> str | None:
         return "host"
     if isinstance(error, torch.OutOfMemoryError):
         return "gpu"
-    # A context or an allocation of the candidate's own that the runtime refused; or PyTorch's allocator, whose message
-    # names who has the memory: it asks NVML, which is not in the jail, and raises this instead (pytorch issue 112377).
-    lacks = "out of memory" in text.lower() or "cudaErrorMemoryAllocation" in text
-    lacks = lacks or ("NVML_SUCCESS ==" in text and "CUDACachingAllocator" in text)
-    return "gpu" if isinstance(error, RuntimeError) and lacks else None
+    return "gpu" if isinstance(error, RuntimeError) and _GPU_IS_FULL.search(text) else None
