@@ -26,11 +26,12 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Literal
 
+import numpy as np
 import torch
 
-from dice.decoding import cuda_kernel, products
+from dice.decoding import ahead, cuda_kernel, products
 from dice.decoding.block_diffusion import BlockDiffusion, BlockDiffusionConfig
-from dice.decoding.decoder import Decoder, Request
+from dice.decoding.decoder import PREFILL_TOKENS, Decoder, Request
 from dice.jsonl import Journal
 from dice.manifest import Stopwatch, write_manifest
 from dice.model.masks import block_causal_layout
@@ -47,9 +48,9 @@ NEW_TOKENS = {1: 256, 8: 256, 64: 512, 128: 512}
 PROMPT = 892
 BLOCK = 4
 MASK = 151669
-PARTS = ("run-ahead", "launch-overlap", "few-rows")
+PARTS = ("run-ahead", "launch-overlap", "few-rows", "fetched-ahead")
 """What `--without` can take out: steps that start before the host has seen the last, kernels that are set up before the
-last has ended, the kernel for products of up to 8 rows."""
+last has ended, the kernel for products of up to 8 rows, weights and keys fetched into the L2 cache ahead."""
 
 
 def geometry(size: str) -> ModelConfig:
@@ -86,6 +87,8 @@ def leave_out(parts: Sequence[str]) -> None:
         cuda_kernel.has_dependent_launch = lambda device: False
     if "few-rows" in parts:
         products.FEW_ROWS = 0
+    if "fetched-ahead" in parts:
+        ahead.MOST_ROWS = ahead.KEYS = 0
 
 
 def seconds_of(work: Callable[[], object], repeats: int = 10) -> float:
@@ -127,6 +130,18 @@ def limit_s(config: ModelConfig, batch: int, new: int, per_forward: int, at: dic
     return read / at["bandwidth"] + products / at["rate"]
 
 
+def prefill_seconds(decoder: Decoder, prompts: list[tuple[int, ...]]) -> float:
+    """Of the prompts alone, as `Decoder.run` begins with them."""
+    parts = [(slot, np.array(prompt)) for slot, prompt in enumerate(prompts)]
+    at_once = PREFILL_TOKENS // PROMPT
+    torch.cuda.synchronize()
+    started = time.perf_counter()
+    for first in range(0, len(parts), at_once):
+        decoder.forward.prefill(parts[first : first + at_once])
+    torch.cuda.synchronize()
+    return time.perf_counter() - started
+
+
 def measure(model: Transformer, batch: int, mode: str, at: dict[str, float]) -> dict[str, object]:
     """One line of the table: warm-up with all graphs, then one whole batch."""
     strategy, steps = MODES[mode]
@@ -136,7 +151,7 @@ def measure(model: Transformer, batch: int, mode: str, at: dict[str, float]) -> 
     generator = torch.Generator().manual_seed(1)
     prompts = [tuple(torch.randint(0, 150000, (PROMPT,), generator=generator).tolist()) for _ in range(batch)]
     list(decoder.run([Request(prompt, 16) for prompt in prompts]))
-    torch.cuda.synchronize()
+    prefill = prefill_seconds(decoder, prompts)
     steps_before = decoder.steps
     started = time.perf_counter()
     done = list(decoder.run([Request(prompt, new) for prompt in prompts]))
@@ -154,6 +169,7 @@ def measure(model: Transformer, batch: int, mode: str, at: dict[str, float]) -> 
         "tokens": tokens,
         "steps": decoder.steps - steps_before,
         "seconds": round(seconds, 4),
+        "prefill_s": round(prefill, 4),
         "tokens_per_s": round(tokens / seconds, 1),
         "limit_tokens_per_s": round(tokens / fused, 1),
         "share_of_limit": round(fused / seconds, 3),
@@ -288,7 +304,7 @@ def main() -> None:
         def note(row: dict[str, object]) -> None:
             journal.append(row | {"without": args.without, "machine": at})
             brief = {name: row.get(name) for name in ("engine", "size", "mode", "batch", "tokens_per_s")}
-            shares = {name: row.get(name) for name in ("limit_tokens_per_s", "share_of_limit", "seconds")}
+            shares = {name: row.get(name) for name in ("limit_tokens_per_s", "share_of_limit", "seconds", "prefill_s")}
             print(json.dumps(brief | shares), flush=True)
 
         for row in lmdeploy(args) if args.lmdeploy else []:

@@ -76,18 +76,21 @@ def test_few_rows_product(rows, columns, depth):
     assert columns < 2 or not torch.allclose(worse, exact[:, :columns], **close)
 
 
-def test_norm_and_gate():
-    from dice.decoding.kernels import add_rms_norm, gate
+def test_norm_gate_and_embedding():
+    from dice.decoding.kernels import add_rms_norm, embed, gate
 
     x, delta, weight, both = random(5, 48), random(5, 48) * 2, random(48), random(3, 2600)
     total, normed = add_rms_norm(x, delta, weight, 1e-6)
     torch.testing.assert_close(total, x + delta)
     torch.testing.assert_close(normed, rms_norm(x + delta, weight, 1e-6), **TOLERANCE)
     torch.testing.assert_close(add_rms_norm(x, None, weight, 1e-6)[1], rms_norm(x, weight, 1e-6), **TOLERANCE)
+    ids = torch.tensor([47, 0, 3, 3], dtype=torch.int32, device=DEVICE)
+    table = random(48, 1030)
+    assert torch.equal(embed(ids, table), table[ids.long()])
     torch.testing.assert_close(gate(both), F.silu(both[:, :1300]) * both[:, 1300:], **TOLERANCE)
 
 
-@pytest.mark.parametrize("rows", [3, 70])
+@pytest.mark.parametrize("rows", [3, 20, 70])
 def test_best_token(rows):
     from dice.decoding.kernels import best_token
 

@@ -201,6 +201,19 @@ def _advance(
         tl.store(output + 2 * n_open * TOKENS + cell, sure_of.to(tl.int32, bitcast=True), mask=within)
 
 
+@triton.jit
+def _deliver(output, arrivals, delivered, size, stride, BLOCK: tl.constexpr, OVERLAP: tl.constexpr):
+    if OVERLAP:
+        gdc_launch_dependents()
+        gdc_wait()
+    count = tl.load(delivered)
+    for first in range(0, size, BLOCK):
+        place = first + tl.arange(0, BLOCK)
+        value = tl.load(output + place, mask=place < size, other=0)
+        tl.store(arrivals + count % 2 * stride + place, value, mask=place < size)
+    tl.store(delivered, count + 1)
+
+
 class DeviceRows:
     """State [slots, fields + open and previous block] of every cache slot, and the kernels that change it."""
 
@@ -210,6 +223,8 @@ class DeviceRows:
         self.seeds = torch.zeros(slots + 1, dtype=torch.int64, device=device)
         self.quotas = torch.tensor(rule.quotas, dtype=torch.int32, device=device)
         self.stops = torch.tensor(stop_ids or (-1,), dtype=torch.int32, device=device)
+        self._delivered = torch.zeros(1, dtype=torch.int32, device=device)
+        """Steps whose results were delivered."""
 
     def clear(self) -> None:
         """No sequence takes part any more."""
@@ -257,5 +272,15 @@ class DeviceRows:
             -1 if rule.mask_id is None else rule.mask_id, rule.threshold if rule.threshold is not None else 0.0,
             layout.open, TOKENS=tokens, WIDTH=self.state.shape[1], PLACES=_power(tokens),
             MASKS=rule.mask_id is not None, DYNAMIC=rule.threshold is not None, GIVEN=accepted is not None, num_warps=1,
+            **overlap(self.state),
+        )  # fmt: skip
+
+    def deliver(self, layout: RowLayout, arrivals: Tensor) -> None:
+        """Write the step's results to the host: `arrivals` [2, n] is its own memory, which is pinned, used in turns.
+
+        Part of the graph, so that one step follows the other without a copy between them.
+        """
+        _deliver[(1,)](
+            layout.output, arrivals, self._delivered, len(layout.output), arrivals.stride(0), BLOCK=1024, num_warps=4,
             **overlap(self.state),
         )  # fmt: skip

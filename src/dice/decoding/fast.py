@@ -18,13 +18,12 @@ from dataclasses import dataclass
 import numpy as np
 import torch
 from torch import Tensor
-from torch.nn import functional as F
 
 from dice.decoding import products
 from dice.decoding.ahead import Ahead, Name, amounts_of, piece
 from dice.decoding.cluster_attention import cluster_attention, fits
 from dice.decoding.device_rows import DeviceRows, RowLayout, to_device
-from dice.decoding.kernels import KEYS, best_token, block_attention, store_heads
+from dice.decoding.kernels import KEYS, best_token, block_attention, embed, store_heads
 from dice.decoding.products import product
 from dice.decoding.rows import Choose, Ints, Rule, StepResult, StepRows
 from dice.decoding.sequences import Sequences
@@ -110,7 +109,8 @@ class FastForward:
         self._pool = torch.cuda.graph_pool_handle() if device.type == "cuda" else None
         size = 3 * _rounded(cache.slots) * rule.block_size + 2
         # two, since a step starts while the results of the one before it are on their way
-        self._arrivals = [torch.zeros(size, dtype=torch.int32, pin_memory=device.type == "cuda") for _ in range(2)]
+        self._arrivals = torch.zeros(2, size, dtype=torch.int32, pin_memory=device.type == "cuda")
+        self._started = 0
         self._under_way: _UnderWay | None = None
         self._open_rows = 0
         self._entered = 0
@@ -180,15 +180,14 @@ class FastForward:
         """One step of at most so many rows, and its results on their way to the host."""
         shape = self._shape(open_, done)
         output = shape.layout.output
+        host = self._arrivals[self._started % 2]
+        self._started += 1
         if shape.graph is not None:
             shape.graph.replay()
         elif output.is_cuda and not self.choose.synchronises:
             self._capture(shape)
         else:
             self._run(shape)
-        self._arrivals.reverse()
-        host = self._arrivals[0]
-        host[: len(output)].copy_(output, non_blocking=True)
         arrived = None
         if output.is_cuda:
             arrived = torch.cuda.Event()
@@ -237,6 +236,7 @@ class FastForward:
             wide = logits.float().view(layout.open, tokens, -1)
             token, confidence, accepted = self.choose(wide, ids, layout.quota, self.rows.uniform(layout))
             self.rows.advance(layout, token, confidence.float(), accepted)
+        self.rows.deliver(layout, self._arrivals)
 
     def _body(
         self,
@@ -255,7 +255,7 @@ class FastForward:
         """
         span = self.block_size if open_tiles is not None else tile_tokens
         eps = self.model.config.rms_norm_eps
-        x = F.embedding(ids, self.model.model.embed_tokens.weight)
+        x = embed(ids, self.model.model.embed_tokens.weight)
         amounts = amounts_of(len(x), products.FEW_ROWS, x)
 
         def fetching(name: Name, following: Tensor | None) -> Ahead | None:

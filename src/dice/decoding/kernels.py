@@ -52,6 +52,27 @@ def _ask_rows(weights, rows, stride, size, part, parts, LANES: tl.constexpr):
 
 
 @triton.jit
+def _embed(ids, table, out, size, BLOCK: tl.constexpr, OVERLAP: tl.constexpr):
+    if OVERLAP:
+        gdc_launch_dependents()
+        gdc_wait()
+    row = tl.program_id(0).to(tl.int64)
+    place = tl.program_id(1) * BLOCK + tl.arange(0, BLOCK)
+    mask = place < size
+    token = tl.load(ids + row).to(tl.int64)
+    tl.store(out + row * size + place, tl.load(table + token * size + place, mask=mask, other=0.0), mask=mask)
+
+
+def embed(ids: Tensor, table: Tensor) -> Tensor:
+    """Rows [len(ids), size] of a table [vocabulary, size]."""
+    out = torch.empty((len(ids), table.shape[1]), dtype=table.dtype, device=table.device)
+    _embed[(len(ids), triton.cdiv(table.shape[1], 1024))](
+        ids, table, out, table.shape[1], BLOCK=1024, num_warps=4, **overlap(out)
+    )
+    return out
+
+
+@triton.jit
 def _add_rms_norm(
     x, delta, weight, total, out, rows, size, eps, wanted, wanted_rows, wanted_stride, wanted_size, askers,
     ADD: tl.constexpr, BLOCK: tl.constexpr, ASK: tl.constexpr, LANES: tl.constexpr, OVERLAP: tl.constexpr,
@@ -386,7 +407,7 @@ def _best_token(top, index, mass, token, confidence, PARTS: tl.constexpr, OVERLA
 def best_token(logits: Tensor, skipped: int | None) -> tuple[Tensor, Tensor]:
     """(arg-max, its log-probability) of each row of logits [rows, vocab], without the token `skipped`; one reading."""
     rows, size = logits.shape
-    parts = 32 if rows < 64 else 8
+    parts = 128 if rows <= 8 else 32 if rows < 64 else 8  # as many programs as fill the GPU
     top = torch.empty((rows, parts), dtype=torch.float32, device=logits.device)
     index = torch.empty((rows, parts), dtype=torch.int32, device=logits.device)
     mass = torch.empty_like(top)
