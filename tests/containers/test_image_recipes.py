@@ -1,6 +1,8 @@
 """The recipes of an image say the same: Dockerfile, Apptainer definition, lock, images.yaml; and every rule has an image."""
 
+import ast
 import re
+import sys
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
@@ -9,6 +11,12 @@ import yaml
 
 ROOT = Path(__file__).parents[2]
 HEADER = r"^Bootstrap: \{\{ bootstrap \}\}\nFrom: \{\{ base \}\}\n\n%arguments\n    bootstrap=docker\n    base=(\S+)\n"
+NAMES = {"cuda": "cuda-bindings", "huggingface_hub": "huggingface-hub", "yaml": "pyyaml"}
+"""Names under which a package is installed, where it is imported by another."""
+NOT_NEEDED = {
+    "cpu": {"cuda-bindings", "deepspeed", "triton"},  # of GPUs
+    "cuda": {"deepspeed", "jsonschema", "matplotlib"},  # no wheel; of the workflow and the figures, on the CPU
+}
 IMAGES = yaml.safe_load((ROOT / "containers" / "images.yaml").read_text())["images"]
 
 
@@ -120,6 +128,33 @@ def test_the_toolkit_is_the_one_that_pytorch_was_built_with():
     assert re.search(r"^nvidia-cuda-runtime==(\d+\.\d+)\.", lock, re.M).group(1) == toolkit
     index = f"/whl/cu{toolkit.replace('.', '')}"
     assert any(url.endswith(index) for url in from_dockerfile(read("cuda", "recipe")).indexes)
+
+
+def imported(source: str) -> set[str]:
+    """Packages of others that Python code imports, at its top or later."""
+    modules = set()
+    for node in ast.walk(ast.parse(source)):
+        if isinstance(node, ast.Import):
+            modules |= {alias.name for alias in node.names}
+        elif isinstance(node, ast.ImportFrom) and not node.level:
+            modules.add(str(node.module))
+    packages = {module.split(".")[0] for module in modules} - {*sys.stdlib_module_names, "dice"}
+    if "torch.utils.tensorboard" in modules:
+        packages.add("tensorboard")  # PyTorch has the module, not the package
+    return {NAMES.get(package, package) for package in packages}
+
+
+@pytest.mark.parametrize("kind", NOT_NEEDED)
+def test_what_the_code_imports_is_locked(kind):
+    needed = set().union(*(imported(path.read_text()) for path in (ROOT / "src").rglob("*.py"))) - NOT_NEEDED[kind]
+    locked = set(re.findall(r"^([\w.-]+)==", read(kind, "lock"), re.M))
+    assert len(needed) > 10
+    assert needed <= locked
+
+
+def test_imports_are_found():
+    code = "import os, yaml\nfrom . import a\nfrom dice import b\ndef f():\n    from torch.utils.tensorboard import c\n"
+    assert imported(code) == {"pyyaml", "torch", "tensorboard"}
 
 
 def without_image(rules: str) -> set[str]:
