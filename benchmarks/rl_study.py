@@ -37,7 +37,7 @@ VARIANTS = {
     "both": [(INFILLING, "paper"), (END_TO_END, "paper")],
 }
 DECEPTIONS = ("no_kernel", "never_built", "never_launched", "torch_does_the_work", "kernel_output_unused")
-WRONG_ONLY = json.dumps(dict.fromkeys((*DECEPTIONS, "slow"), 0))
+WRONG_ONLY = dict.fromkeys((*DECEPTIONS, "slow"), 0)
 """Weights of the flaws in what the start is fine-tuned on: its mistakes are wrong kernels, which infilling can mend."""
 ASK_S = 75.0
 """What asking and judging the held-out problems takes, about."""
@@ -87,7 +87,7 @@ class Study:
             flawed = self.args.sft_flawed_share if name == "sft" else 0
             self.dice(
                 "synth", "--config", config, "--seed", seed, "--n", count, "--flawed-share", flawed,
-                "--shapes", self.args.shapes, "--out", raw, "--quiet", "--set", f"generator.flaw_weights={WRONG_ONLY}",
+                "--shapes", self.args.shapes, "--out", raw, "--quiet", "--set", f"generator.flaw_weights={json.dumps(WRONG_ONLY | self.args.sft_flaws)}",
             )  # fmt: skip
         self.dice("infill", "--pairs", self.work / "problems.raw.jsonl", "--out", self.work / "problems.jsonl")
         self.dice("infill", "--pairs", self.work / "sft.raw.jsonl", "--out", self.work / "sft.jsonl")
@@ -271,6 +271,9 @@ def arguments() -> argparse.Namespace:
         type=float,
         default=0.5,
         help="of the pairs of `--sft-minutes`: a start right part of the time",
+    )
+    parser.add_argument(
+        "--sft-flaws", type=json.loads, default={}, help='weights of flaws, as JSON: {"off_by_one": 40}; others have 1'
     )
     parser.add_argument("--window", type=int, default=49152)
     parser.add_argument("--infilling-steps", type=int, default=20)
