@@ -82,12 +82,13 @@ class Study:
             return
         config = ROOT / "experiments" / "base" / f"{self.args.scale}-corpus.yaml"
         n, asked = self.args.problems, self.args.heldout
+        flaws = json.dumps(WRONG_ONLY | self.args.sft_flaws)
         for name, seed, count in (("problems", 501, n), ("heldout", 77, 2 * asked), ("sft", 502, self.args.sft_pairs)):
             raw = self.work / f"{name}.raw.jsonl"
             flawed = self.args.sft_flawed_share if name == "sft" else 0
             self.dice(
                 "synth", "--config", config, "--seed", seed, "--n", count, "--flawed-share", flawed,
-                "--shapes", self.args.shapes, "--out", raw, "--quiet", "--set", f"generator.flaw_weights={json.dumps(WRONG_ONLY | self.args.sft_flaws)}",
+                "--shapes", self.args.shapes, "--out", raw, "--quiet", "--set", f"generator.flaw_weights={flaws}",
             )  # fmt: skip
         self.dice("infill", "--pairs", self.work / "problems.raw.jsonl", "--out", self.work / "problems.jsonl")
         self.dice("infill", "--pairs", self.work / "sft.raw.jsonl", "--out", self.work / "sft.jsonl")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import functools
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -61,6 +62,7 @@ def cut_middle(prefix: str, suffix: str, response: str, answer: int = 0) -> Extr
     raise refusal
 
 
+@functools.lru_cache(maxsize=4096)  # programs of one style share their scaffold
 def hole_variable(prefix: str, suffix: str) -> str | None:
     """What the middle must assign to; None when the hole is an expression inside a call.
 

@@ -10,6 +10,7 @@ has to be right for the exact sizes all the same. Nothing is executed.
 from __future__ import annotations
 
 import ast
+import functools
 import math
 import operator
 from collections import Counter
@@ -77,6 +78,7 @@ _ROW = ast.List | ast.Tuple
 _Function = ast.FunctionDef | ast.AsyncFunctionDef
 
 
+@functools.lru_cache(maxsize=256)  # whole programs and their middles are asked for in turn
 def compact_program(code: str) -> str:
     """`code`, a program in KernelBench's format, as a small model is shown it. Raises DiceError for code without Model.
 
