@@ -81,3 +81,15 @@ def test_unknown_places_and_problems(tmp_path):
     twice = rows(tmp_path, {"problem_id": "level1/19", "code": "x"}, {"problem_id": "level1/19_ReLU", "code": "x"})
     with pytest.raises(DiceError, match="given twice"):
         make_jobs(read_candidates(twice), [PROBLEM])
+
+
+def test_a_null_answer_is_no_code_and_not_a_bad_file(tmp_path):
+    path = tmp_path / "published.jsonl"
+    rows = [{"level_id": 1, "task_id": 2, "ref_code": "x", "custom_code": None}, {"problem_id": "a", "text": None}]
+    path.write_text("".join(json.dumps(row) + "\n" for row in rows))
+    first, second = read_candidates(path)
+    assert (first.code, first.no_code_reason) == (None, "the row has no answer ('custom_code' is null)")
+    assert (second.code, second.no_code_reason) == (None, "the row has no answer ('text' is null)")
+    path.write_text(json.dumps({"problem_id": "a", "answer": None}) + "\n")
+    with pytest.raises(DiceError, match="no field"):
+        list(read_candidates(path))

@@ -93,7 +93,10 @@ def _from_row(row: dict[str, Any], where: str) -> Candidate:
         raise DiceError(f"{where}: field 'sample' must be a whole number from 0, found {sample!r}.")
     problem_code = _first_text(row, _PROBLEM_CODE, where)
     code, reason = _first_text(row, _CODE, where), ""
-    if code is None:
+    given = [field for field in (*_CODE, "text") if field in row]
+    if given and all(row[field] is None for field in given):
+        code, reason = None, f"the row has no answer ('{given[0]}' is null)"
+    elif code is None:
         text = _first_text(row, ("text",), where)
         if text is None:
             raise DiceError(f"{where}: no field 'text', 'code', 'cuda_code' or 'custom_code' with the answer.")
