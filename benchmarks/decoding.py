@@ -29,7 +29,7 @@ from typing import Literal
 import numpy as np
 import torch
 
-from dice.decoding import ahead, cuda_kernel, products
+from dice.decoding import cuda_kernel, products
 from dice.decoding.block_diffusion import BlockDiffusion, BlockDiffusionConfig
 from dice.decoding.decoder import PREFILL_TOKENS, Decoder, Request
 from dice.jsonl import Journal
@@ -48,9 +48,9 @@ NEW_TOKENS = {1: 256, 8: 256, 64: 512, 128: 512}
 PROMPT = 892
 BLOCK = 4
 MASK = 151669
-PARTS = ("run-ahead", "launch-overlap", "few-rows", "fetched-ahead")
+PARTS = ("run-ahead", "launch-overlap", "few-rows")
 """What `--without` can take out: steps that start before the host has seen the last, kernels that are set up before the
-last has ended, the kernel for products of up to 8 rows, weights and keys fetched into the L2 cache ahead."""
+last has ended, the kernel for products of up to 8 rows."""
 
 
 def geometry(size: str) -> ModelConfig:
@@ -87,8 +87,6 @@ def leave_out(parts: Sequence[str]) -> None:
         cuda_kernel.has_dependent_launch = lambda device: False
     if "few-rows" in parts:
         products.FEW_ROWS = 0
-    if "fetched-ahead" in parts:
-        ahead.MOST_ROWS = ahead.KEYS = 0
 
 
 def seconds_of(work: Callable[[], object], repeats: int = 10) -> float:

@@ -67,8 +67,6 @@ static Fiber* now;
 static ucontext_t scheduler;
 static std::function<void()> work;
 static bool copies_at_once;
-static Index gridDim;
-static std::vector<std::pair<const void*, int>> fetched;  // to the L2 cache
 
 #define threadIdx (now->thread)
 #define blockIdx (now->block)
@@ -109,17 +107,6 @@ static void arrive(const Copy& copy) {
 
 static void copy_ahead(unsigned to, const bf16* from) {
     copies_at_once ? arrive({to, from}) : now->open.push_back({to, from});
-}
-
-static unsigned long long dropped_first() { return 0; }
-static void copy_once(unsigned to, const bf16* from, unsigned long long) { copy_ahead(to, from); }
-
-static void fetch(const void* from, int size) {
-    if (size <= 0 || size % 16 || (size_t)from % 16) {
-        fprintf(stderr, "%d bytes to the L2 cache\n", size);
-        abort();
-    }
-    fetched.push_back({from, size});
 }
 
 static void commit_copies() {
@@ -194,8 +181,6 @@ static void enter() {
 
 static void launch(int count, int threads, int together, int shared_bytes, std::function<void()> kernel) {
     work = kernel;
-    gridDim.x = count;
-    fetched.clear();
     for (int first = 0; first < count; first += together) {
         blocks.assign(together, {});
         cluster = {};

@@ -17,10 +17,6 @@ extern "C" void run(int count, int shared_bytes, int at_once, {parameters}) {{
     copies_at_once = at_once;
     launch(count, THREADS, SPLITS, shared_bytes, [=] {{ {name}({arguments}); }});
 }}
-extern "C" int asked(long long* into) {{
-    for (auto& [from, size] : fetched) *into++ = (long long)from, *into++ = size;
-    return fetched.size();
-}}
 """
 
 
@@ -33,11 +29,10 @@ def emulate(
     arguments: Mapping[str, Tensor | int | float | None],
     out: Tensor,
     edit: tuple[str, str] = ("", ""),
-    fetched: list[tuple[int, int]] | None = None,
 ) -> tuple[Tensor, Tensor]:
     """What a launch leaves in `out`, one of the arguments: copies arriving at once, and as late as may be.
 
-    `edit` replaces a piece of the kernel's source; `fetched` receives what went to the L2 cache, (address, bytes).
+    `edit` replaces a piece of the kernel's source.
     """
     kernel = (SOURCES / f"{name}.cu").read_text()
     assert edit[0] in kernel
@@ -45,7 +40,7 @@ def emulate(
     parameters = header[: header.index(")")]
     assert [part.split()[-1] for part in parameters.split(",")] == list(arguments)
     launch = LAUNCH.format(name=name, parameters=parameters, arguments=", ".join(arguments))
-    stand_in = Path(__file__).with_name("emulated_gpu.h").read_text() + (SOURCES / "ahead.cuh").read_text()
+    stand_in = Path(__file__).with_name("emulated_gpu.h").read_text()
     source = stand_in + kernel.replace(*edit) + launch
     library = folder / "kernel.so"
     options = ["-O1", "-std=c++17", "-shared", "-fPIC", "-w", *(f"-D{key}={value}" for key, value in defines.items())]
@@ -63,10 +58,6 @@ def emulate(
         out.copy_(before)
         loaded.run(blocks, shared_bytes, at_once, *map(value, arguments.values()))
         found.append(out.clone())
-    if fetched is not None:
-        pairs = (ctypes.c_longlong * 200_000)()
-        count = loaded.asked(pairs)
-        fetched += zip(pairs[: 2 * count : 2], pairs[1 : 2 * count : 2], strict=True)
     return found[0], found[1]
 
 

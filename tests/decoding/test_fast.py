@@ -227,9 +227,9 @@ def test_graphs_give_the_tokens_of_the_plain_engine(config, max_batch):
 
 @pytest.mark.gpu
 @pytest.mark.parametrize(("max_batch", "cluster_tiles"), [(1, 0), (1, 2), (3, 2), (8, 64)])
-def test_steps_ahead_overlapping_launches_and_fetched_weights_change_no_bit(max_batch, cluster_tiles, monkeypatch):
+def test_steps_ahead_and_overlapping_launches_change_no_bit(max_batch, cluster_tiles, monkeypatch):
     """With the kernels for few rows and few tiles (one sequence) and beyond them."""
-    from dice.decoding import ahead, cluster_attention, products
+    from dice.decoding import cluster_attention
 
     monkeypatch.setattr(cluster_attention, "MOST_TILES", cluster_tiles)
     model = make_model(make_config(8, 2, 64, hidden_size=256, intermediate_size=512)).to("cuda", torch.bfloat16)
@@ -238,12 +238,6 @@ def test_steps_ahead_overlapping_launches_and_fetched_weights_change_no_bit(max_
         return completions(model, BlockDiffusionConfig(), "fast", max_batch=max_batch, count=12, stops=())
 
     whole = run()
-    with monkeypatch.context() as patch:
-        amounts: dict[ahead.Name, ahead.Amounts] = dict.fromkeys(ahead.FEW_ROWS, ahead.Amounts(2**18, 2**17, 2**16))
-        for name, value in (("FEW_ROWS", amounts), ("MORE_ROWS", amounts), ("KEYS", 128)):
-            patch.setattr(ahead, name, value)
-        patch.setattr(products, "ONCE", 1)
-        assert run() == whole
     with monkeypatch.context() as patch:
         patch.setattr(BlockDiffusion, "ahead", lambda self, sequences, rows: None)
         assert run() == whole

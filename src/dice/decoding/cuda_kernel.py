@@ -56,7 +56,7 @@ class CudaKernel:
 
         major, minor = torch.cuda.get_device_capability(device)
         self._overlaps = has_dependent_launch(device)
-        source = "".join((SOURCES / part).read_text() for part in ("primitives.cuh", "ahead.cuh", f"{name}.cu"))
+        source = "".join((SOURCES / part).read_text() for part in ("primitives.cuh", f"{name}.cu"))
         image = compile_image(source, f"sm_{major}{minor}", defines)
         torch.cuda.current_stream(device)  # makes PyTorch's context current
         self._module = _checked(driver.cuModuleLoadData(image), f"loading {name}")

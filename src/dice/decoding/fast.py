@@ -19,8 +19,6 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from dice.decoding import products
-from dice.decoding.ahead import Ahead, Name, amounts_of, piece
 from dice.decoding.cluster_attention import cluster_attention, fits
 from dice.decoding.device_rows import DeviceRows, RowLayout, to_device
 from dice.decoding.kernels import KEYS, best_token, block_attention, embed, store_heads
@@ -256,17 +254,10 @@ class FastForward:
         span = self.block_size if open_tiles is not None else tile_tokens
         eps = self.model.config.rms_norm_eps
         x = embed(ids, self.model.model.embed_tokens.weight)
-        amounts = amounts_of(len(x), products.FEW_ROWS, x)
-
-        def fetching(name: Name, following: Tensor | None) -> Ahead | None:
-            return Ahead(amounts[name], following) if name in amounts else None
-
         for number, fused in enumerate(self.layers):
             layer, attention = fused.layer, fused.layer.self_attn
             last = number == len(self.layers) - 1
-            o_proj, down_proj = attention.o_proj.weight, layer.mlp.down_proj.weight
-            next_qkv = None if last else self.layers[number + 1].qkv
-            qkv = product(x, fused.qkv, norm=layer.input_layernorm.weight, eps=eps, ahead=fetching("qkv", o_proj))
+            qkv = product(x, fused.qkv, norm=layer.input_layernorm.weight, eps=eps)
             key_cache, value_cache = self.cache.key[number], self.cache.value[number]
             query = store_heads(
                 qkv, key_cache, value_cache, attention.q_norm.weight, attention.k_norm.weight,
@@ -280,15 +271,11 @@ class FastForward:
             if open_tiles is not None and fits(query, key_cache, tiles, tile_tokens):
                 seen = cluster_attention(query, key_cache, value_cache, tiles, **how)
             else:
-                wanted = piece(o_proj, amounts["o"].own) if len(x) > products.FEW_ROWS and amounts else None
                 splits = self._splits(len(tiles))
-                seen = block_attention(query, key_cache, value_cache, tiles, splits=splits, wanted=wanted, **how)
-            x = product(seen, o_proj, residual=x, ahead=fetching("o", fused.gate_up))
-            gated = product(
-                x, fused.gate_up, norm=layer.post_attention_layernorm.weight, eps=eps, gated=True,
-                ahead=fetching("gate_up", down_proj),
-            )  # fmt: skip
-            x = product(gated, down_proj, residual=x, ahead=fetching("down", next_qkv))
+                seen = block_attention(query, key_cache, value_cache, tiles, splits=splits, **how)
+            x = product(seen, attention.o_proj.weight, residual=x)
+            gated = product(x, fused.gate_up, norm=layer.post_attention_layernorm.weight, eps=eps, gated=True)
+            x = product(gated, layer.mlp.down_proj.weight, residual=x)
         return x
 
     def _splits(self, tiles: int) -> int:

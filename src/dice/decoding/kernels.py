@@ -16,8 +16,6 @@ import triton.language as tl
 from torch import Tensor
 from triton.language.extra.cuda import gdc_launch_dependents, gdc_wait
 
-from dice.decoding import ahead
-from dice.decoding.ahead import Piece
 from dice.decoding.launch import overlap
 
 KEYS = 64
@@ -32,23 +30,6 @@ TILE_FIELDS = 5
 
 def _precision(x: Tensor) -> str:
     return "ieee" if x.dtype == torch.float32 else "tf32"  # 16-bit products do not look at it
-
-
-@triton.jit
-def _ask(address, size):
-    """`size` bytes (a multiple of 16, or 0) from each address (a multiple of 16) to the L2 cache; nobody waits for it."""
-    tl.inline_asm_elementwise(
-        "{ .reg .pred some; setp.gt.s32 some, $2, 0; @some cp.async.bulk.prefetch.L2.global [$1], $2; mov.b32 $0, $2; }",
-        "=r,l,r", [address, size], dtype=tl.int32, is_pure=False, pack=1,
-    )  # fmt: skip
-
-
-@triton.jit
-def _ask_rows(weights, rows, stride, size, part, parts, LANES: tl.constexpr):
-    """Program `part` of `parts` that share the rows of a `Piece`; LANES threads a program."""
-    for first in range(part, rows, parts * LANES):
-        row = first + parts * tl.arange(0, LANES)
-        _ask(weights.to(tl.int64) + row.to(tl.int64) * stride, tl.where(row < rows, size, 0))
 
 
 @triton.jit
@@ -74,79 +55,58 @@ def embed(ids: Tensor, table: Tensor) -> Tensor:
 
 @triton.jit
 def _add_rms_norm(
-    x, delta, weight, total, out, rows, size, eps, wanted, wanted_rows, wanted_stride, wanted_size, askers,
-    ADD: tl.constexpr, BLOCK: tl.constexpr, ASK: tl.constexpr, LANES: tl.constexpr, OVERLAP: tl.constexpr,
-):  # fmt: skip
+    x, delta, weight, total, out, size, eps, ADD: tl.constexpr, BLOCK: tl.constexpr, OVERLAP: tl.constexpr
+):
     if OVERLAP:
         gdc_launch_dependents()
-    if ASK and tl.program_id(0) >= rows:
-        _ask_rows(wanted, wanted_rows, wanted_stride, wanted_size, tl.program_id(0) - rows, askers, LANES)
-    else:
-        row = tl.program_id(0).to(tl.int64) * size
-        place = tl.arange(0, BLOCK)
-        mask = place < size
-        own = tl.load(weight + place, mask=mask, other=0.0).to(tl.float32)
-        if OVERLAP:
-            gdc_wait()
-        value = tl.load(x + row + place, mask=mask, other=0.0)
-        if ADD:
-            value = (value.to(tl.float32) + tl.load(delta + row + place, mask=mask, other=0.0).to(tl.float32)).to(
-                value.dtype
-            )
-            tl.store(total + row + place, value, mask=mask)
-        wide = value.to(tl.float32)
-        wide *= tl.rsqrt(tl.sum(wide * wide, 0) / size + eps)
-        tl.store(out + row + place, (wide * own).to(out.dtype.element_ty), mask=mask)
+    row = tl.program_id(0).to(tl.int64) * size
+    place = tl.arange(0, BLOCK)
+    mask = place < size
+    own = tl.load(weight + place, mask=mask, other=0.0).to(tl.float32)
+    if OVERLAP:
+        gdc_wait()
+    value = tl.load(x + row + place, mask=mask, other=0.0)
+    if ADD:
+        value = (value.to(tl.float32) + tl.load(delta + row + place, mask=mask, other=0.0).to(tl.float32)).to(
+            value.dtype
+        )
+        tl.store(total + row + place, value, mask=mask)
+    wide = value.to(tl.float32)
+    wide *= tl.rsqrt(tl.sum(wide * wide, 0) / size + eps)
+    tl.store(out + row + place, (wide * own).to(out.dtype.element_ty), mask=mask)
 
 
-def add_rms_norm(
-    x: Tensor, delta: Tensor | None, weight: Tensor, eps: float, wanted: Piece | None = None
-) -> tuple[Tensor, Tensor]:
-    """(x + delta, its RMS norm), each [rows, size]; `wanted` is brought into the L2 cache meanwhile."""
+def add_rms_norm(x: Tensor, delta: Tensor | None, weight: Tensor, eps: float) -> tuple[Tensor, Tensor]:
+    """(x + delta, its RMS norm), each [rows, size]."""
     rows, size = x.shape
     out = torch.empty_like(x)
     total = torch.empty_like(x) if delta is not None else x
     block = triton.next_power_of_2(size)
-    warps, asked = min(8, max(1, block // 512)), wanted or Piece(weight[None])
-    _add_rms_norm[(rows + asked.programs,)](
-        x, delta, weight, total, out, rows, size, eps, asked.weights, asked.rows, asked.stride, asked.size,
-        asked.programs, ADD=delta is not None, BLOCK=block, ASK=asked.size > 0, LANES=32 * warps, num_warps=warps,
-        **overlap(x),
+    _add_rms_norm[(rows,)](
+        x, delta, weight, total, out, size, eps, ADD=delta is not None, BLOCK=block,
+        num_warps=min(8, max(1, block // 512)), **overlap(x),
     )  # fmt: skip
     return total, out
 
 
 @triton.jit
-def _gate(
-    gate_up, out, rows, size, wanted, wanted_rows, wanted_stride, wanted_size, askers,
-    BLOCK: tl.constexpr, ASK: tl.constexpr, OVERLAP: tl.constexpr,
-):  # fmt: skip
+def _gate(gate_up, out, size, BLOCK: tl.constexpr, OVERLAP: tl.constexpr):
     if OVERLAP:
         gdc_launch_dependents()
-    if ASK and tl.program_id(0) >= rows:
-        part = (tl.program_id(0) - rows) * tl.num_programs(1) + tl.program_id(1)
-        _ask_rows(wanted, wanted_rows, wanted_stride, wanted_size, part, askers, 128)
-    else:
-        if OVERLAP:
-            gdc_wait()
-        row = tl.program_id(0).to(tl.int64)
-        place = tl.program_id(1) * BLOCK + tl.arange(0, BLOCK)
-        mask = place < size
-        gate = tl.load(gate_up + row * 2 * size + place, mask=mask, other=0.0).to(tl.float32)
-        up = tl.load(gate_up + row * 2 * size + size + place, mask=mask, other=0.0).to(tl.float32)
-        tl.store(out + row * size + place, (gate * tl.sigmoid(gate) * up).to(out.dtype.element_ty), mask=mask)
+        gdc_wait()
+    row = tl.program_id(0).to(tl.int64)
+    place = tl.program_id(1) * BLOCK + tl.arange(0, BLOCK)
+    mask = place < size
+    gate = tl.load(gate_up + row * 2 * size + place, mask=mask, other=0.0).to(tl.float32)
+    up = tl.load(gate_up + row * 2 * size + size + place, mask=mask, other=0.0).to(tl.float32)
+    tl.store(out + row * size + place, (gate * tl.sigmoid(gate) * up).to(out.dtype.element_ty), mask=mask)
 
 
-def gate(gate_up: Tensor, wanted: Piece | None = None) -> Tensor:
-    """silu(first half) * second half of [rows, 2 size]; `wanted` is brought into the L2 cache meanwhile."""
+def gate(gate_up: Tensor) -> Tensor:
+    """silu(first half) * second half of [rows, 2 size]."""
     rows, both = gate_up.shape
     out = torch.empty((rows, both // 2), dtype=gate_up.dtype, device=gate_up.device)
-    asked, across = wanted or Piece(gate_up), triton.cdiv(both // 2, 1024)
-    more = triton.cdiv(asked.programs, across)
-    _gate[(rows + more, across)](
-        gate_up, out, rows, both // 2, asked.weights, asked.rows, asked.stride, asked.size, more * across,
-        BLOCK=1024, ASK=asked.size > 0, num_warps=4, **overlap(out),
-    )  # fmt: skip
+    _gate[(rows, triton.cdiv(both // 2, 1024))](gate_up, out, both // 2, BLOCK=1024, num_warps=4, **overlap(out))
     return out
 
 
@@ -223,10 +183,9 @@ def store_heads(
 @triton.jit
 def _attend(
     query, key_cache, value_cache, out, part, part_lse, tiles, slot_stride, head_stride, total_rows, scale,
-    wanted, wanted_rows, wanted_stride, wanted_size,
     SPLITS: tl.constexpr, BLOCK_SIZE: tl.constexpr, GROUP: tl.constexpr, HEADS: tl.constexpr, DIM: tl.constexpr,
     FIELDS: tl.constexpr, SPAN: tl.constexpr, ROWS: tl.constexpr, KEYS: tl.constexpr, PRECISION: tl.constexpr,
-    EARLY_KEYS: tl.constexpr, ASK: tl.constexpr, WARPS: tl.constexpr, OVERLAP: tl.constexpr,
+    OVERLAP: tl.constexpr,
 ):  # fmt: skip
     tile = tl.program_id(0)
     kv_head = tl.program_id(1)
@@ -241,13 +200,6 @@ def _attend(
     low = split * span
     high = tl.minimum(low + span, last)
     base = slot * slot_stride + kv_head * head_stride
-    if EARLY_KEYS > 0:  # what the kernel in front of this one writes is written through the L2 cache
-        lane = tl.arange(0, 32 * WARPS)  # the first half asks for keys, the second for values
-        key = low + lane % (16 * WARPS) * (EARLY_KEYS // (16 * WARPS))
-        known = tl.where(count > 0, tl.minimum(tl.maximum(high - key, 0), EARLY_KEYS // (16 * WARPS)), 0)
-        apart = (base + key * DIM) * (key_cache.dtype.element_ty.primitive_bitwidth // 8)
-        cache = tl.where(lane < 16 * WARPS, key_cache.to(tl.int64), value_cache.to(tl.int64))
-        _ask(cache + apart, known * DIM * (key_cache.dtype.element_ty.primitive_bitwidth // 8))
     if OVERLAP:  # the tiles are older than the kernel before this one
         gdc_wait()
     if count > 0:
@@ -285,10 +237,6 @@ def _attend(
             there = split * total_rows * HEADS + target
             tl.store(part + there[:, None] * DIM + dim[None, :], total, mask=valid[:, None])
             tl.store(part_lse + there, lse, mask=valid)
-    if ASK:
-        program = (split * tl.num_programs(1) + kv_head) * tl.num_programs(0) + tile
-        programs = tl.num_programs(0) * tl.num_programs(1) * SPLITS
-        _ask_rows(wanted, wanted_rows, wanted_stride, wanted_size, program, programs, 32 * WARPS)
     if OVERLAP:
         gdc_launch_dependents()
 
@@ -322,13 +270,12 @@ def block_attention(
     block_size: int,
     splits: int,
     span: int | None = None,
-    wanted: Piece | None = None,
 ) -> Tensor:
     """Block-causal attention over cache slots, [rows, heads, dim] -> [rows, heads * dim].
 
     tiles [n, TILE_FIELDS]: at most `tile_tokens` tokens each (none: the tile is skipped), at positions that follow each
     other, the first `span` (or all) in rows that do so, the others likewise. `splits` programs share the keys of
-    a tile. `wanted` comes into the L2 cache at the end.
+    a tile.
     """
     rows, heads, dim = query.shape
     kv_heads = key_cache.shape[1]
@@ -337,14 +284,11 @@ def block_attention(
     part = torch.empty((splits, rows, heads, dim) if splits > 1 else (1,), dtype=torch.float32, device=query.device)
     lse = torch.empty((splits, rows, heads) if splits > 1 else (1,), dtype=torch.float32, device=query.device)
     padded = max(16, triton.next_power_of_2(tile_tokens * group))
-    asked, warps, launched = wanted or Piece(query[0]), 8 if padded > 64 else 4, overlap(out)
     _attend[(tiles.shape[0], kv_heads, splits)](
         query, key_cache, value_cache, out, part, lse, tiles, key_cache.stride(0), key_cache.stride(1), rows, dim**-0.5,
-        asked.weights, asked.rows, asked.stride, asked.size,
         SPLITS=splits, BLOCK_SIZE=block_size, GROUP=group, HEADS=heads, DIM=dim,
         FIELDS=TILE_FIELDS, SPAN=span or tile_tokens, ROWS=padded, KEYS=KEYS,
-        PRECISION=_precision(query), EARLY_KEYS=ahead.KEYS if launched["OVERLAP"] else 0, ASK=asked.size > 0, WARPS=warps,
-        num_warps=warps, num_stages=_STAGES, **launched,
+        PRECISION=_precision(query), num_warps=8 if padded > 64 else 4, num_stages=_STAGES, **overlap(out),
     )  # fmt: skip
     if splits > 1:
         _combine[(rows * heads,)](

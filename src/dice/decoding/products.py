@@ -11,7 +11,6 @@ import torch
 from torch import Tensor
 from torch.nn import functional as F
 
-from dice.decoding.ahead import Ahead, piece
 from dice.decoding.cuda_kernel import kernel
 from dice.decoding.kernels import add_rms_norm, gate
 
@@ -22,8 +21,6 @@ FEW_ROWS_SHAPES = {"gated": (2, 4, 4), "wide": (2, 4, 8), "narrow": (1, 4, 16)}
 some that were tried in whole decoding at batch 1 on an H200."""
 _LET_GO = 1
 """When it lets the next kernel start: when all its loads are under way."""
-ONCE = 0
-"""Whether the L2 cache may drop what that kernel has read before anything else."""
 _WIDE = 4096
 """Columns that are enough blocks of two tiles for every processor."""
 _STEP = 32
@@ -40,26 +37,22 @@ def product(
     eps: float = 0.0,
     gated: bool = False,
     residual: Tensor | None = None,
-    ahead: Ahead | None = None,
 ) -> Tensor:
     """rms_norm(x) @ w.T, x [rows, depth], w [columns, depth].
 
     `gated`: w holds gate and up one under the other, and the result is silu(gate) * up, [rows, columns / 2].
-    `residual` [rows, columns] is added to in place, and is the result. `ahead`: what comes into the L2 cache besides.
+    `residual` [rows, columns] is added to in place, and is the result.
     """
     rows, depth = x.shape
-    amounts, following = (ahead.amounts, ahead.following) if ahead else (None, None)
     ours = x.is_cuda and x.dtype == torch.bfloat16 and w.numel() < _LARGE and w.data_ptr() % 16 == 0
     if ours and rows <= FEW_ROWS and depth % _STEP == 0:
-        return few_rows_product(x, w, norm=norm, eps=eps, gated=gated, residual=residual, ahead=ahead)
+        return few_rows_product(x, w, norm=norm, eps=eps, gated=gated, residual=residual)
     if norm is not None:
-        _, x = add_rms_norm(x, None, norm, eps, piece(w, amounts.own) if amounts else None)
+        _, x = add_rms_norm(x, None, norm, eps)
     if residual is not None:
         return residual.addmm_(x, w.T)
     out = F.linear(x, w)
-    if not gated:
-        return out
-    return gate(out, piece(following, amounts.late) if amounts and following is not None else None)
+    return gate(out) if gated else out
 
 
 def few_rows_product(
@@ -70,7 +63,6 @@ def few_rows_product(
     eps: float = 0.0,
     gated: bool = False,
     residual: Tensor | None = None,
-    ahead: Ahead | None = None,
 ) -> Tensor:
     """`product` for at most 8 rows of bf16 on a GPU; the depth is a multiple of 32."""
     rows, depth = x.shape
@@ -79,20 +71,9 @@ def few_rows_product(
     tiles, steps, warps = FEW_ROWS_SHAPES["gated" if gated else "wide" if columns >= _WIDE else "narrow"]
     run = kernel(
         "small_product", x.device.index or 0, ROWS=FEW_ROWS, TILES=tiles, DEPTH=steps, WARPS=warps, GATED=int(gated),
-        RESIDUAL=int(residual is not None), NORM=int(norm is not None), LET_GO=_LET_GO, ONCE=ONCE,
+        RESIDUAL=int(residual is not None), NORM=int(norm is not None), LET_GO=_LET_GO,
     )  # fmt: skip
     ring = steps * 2 * tiles * (1 + gated) * 32 * warps * 16
-    own, early, late, following = 0, 0, 0, w
-    if ahead is not None:
-        own = piece(w, ahead.amounts.own, skipped=2 * steps * warps * _STEP).size
-        if ahead.following is not None:
-            following = ahead.following
-            early = piece(following, ahead.amounts.early).size
-            late = piece(following, ahead.amounts.late, skipped=early).size
-    next_ = piece(following, 0)
-    arguments = (
-        x, w, out, residual, norm, float(eps), rows, columns, depth,
-        own, following, next_.rows, next_.stride, early, late,
-    )  # fmt: skip
+    arguments = (x, w, out, residual, norm, float(eps), rows, columns, depth)
     run.launch(-(-columns // (16 * tiles)), 32 * warps, arguments, ring)
     return out

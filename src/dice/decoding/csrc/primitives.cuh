@@ -30,24 +30,6 @@ __device__ __forceinline__ void copy_ahead(unsigned to, const bf16* from) {
     asm volatile("cp.async.cg.shared.global.L2::128B [%0], [%1], 16;" ::"r"(to), "l"(from) : "memory");
 }
 
-// The same for what is read once: the L2 cache may drop it first.
-__device__ __forceinline__ unsigned long long dropped_first() {
-    unsigned long long policy;
-    asm("createpolicy.fractional.L2::evict_first.b64 %0, 1.0;" : "=l"(policy));
-    return policy;
-}
-__device__ __forceinline__ void copy_once(unsigned to, const bf16* from, unsigned long long policy) {
-    asm volatile("cp.async.cg.shared.global.L2::cache_hint.L2::128B [%0], [%1], 16, %2;"
-                 ::"r"(to), "l"(from), "l"(policy) : "memory");
-}
-
-// So many bytes (a multiple of 16) from an address that is one, to the L2 cache.
-__device__ __forceinline__ void fetch(const void* from, int size) {
-#if __CUDA_ARCH__ >= 900
-    asm volatile("cp.async.bulk.prefetch.L2.global [%0], %1;" ::"l"(from), "r"(size) : "memory");
-#endif
-}
-
 // Tensor cores: sum [16, 8] += a [16, 16] b [16, 8], a warp together.
 __device__ __forceinline__ void multiply(float (&sum)[4], unsigned a0, unsigned a1, unsigned a2, unsigned a3,
                                          unsigned b0, unsigned b1) {

@@ -9,12 +9,7 @@
 //
 // Set when compiled: WARPS, TILES (of 16 columns per block), ROWS (a multiple of 8), DEPTH (steps loaded ahead),
 // GATED, RESIDUAL, NORM (0 or 1), LET_GO (when the next kernel may start: 0 at once, 1 when all loads are under way, 2 when
-// the sums are done), ONCE (whether the L2 cache may drop the weights first). Dynamic shared memory: DEPTH * 2 * PARTS *
-// threads * 16 bytes.
-//
-// Besides it brings into the L2 cache, while it waits for the kernel in front of it: `own` bytes of each row of w, behind
-// what the ring holds, and the first `early` bytes of the `next_rows` rows of the weights behind it; `late` more bytes of
-// those when all loads of its own are under way.
+// the sums are done). Dynamic shared memory: DEPTH * 2 * PARTS * threads * 16 bytes.
 
 #define PARTS (TILES * (1 + GATED))
 #define GROUPS (ROWS / 8)
@@ -27,7 +22,7 @@ struct Inputs {
 
 extern "C" __global__ void __launch_bounds__(WARPS * 32)
 small_product(const bf16* x, const bf16* w, bf16* out, const bf16* residual, const bf16* norm, float eps, int rows,
-              int columns, int depth, int own, const bf16* next, int next_rows, int next_stride, int early, int late) {
+              int columns, int depth) {
     uint4* const ring = shared_memory;  // [DEPTH][2 * PARTS][threads]
     __shared__ float sums[WARPS][PARTS][GROUPS][32][4];
     __shared__ float squares[WARPS][ROWS];
@@ -48,16 +43,14 @@ small_product(const bf16* x, const bf16* w, bf16* out, const bf16* residual, con
         high[p] = w + (half + min(column + 8, columns - 1)) * depth + t * 8;
     }
 
-    const unsigned long long policy = ONCE ? dropped_first() : 0;
     auto load_weights = [&](int slot, int turn) {
         const int step = turn * WARPS + warp;
         if (step < steps) {
 #pragma unroll
             for (int p = 0; p < PARTS; ++p) {
                 const unsigned to = target + (slot * PARTS + p) * 2 * threads * 16;
-                const bf16 *const from = low[p] + step * STEP, *const behind = high[p] + step * STEP;
-                ONCE ? copy_once(to, from, policy) : copy_ahead(to, from);
-                ONCE ? copy_once(to + threads * 16, behind, policy) : copy_ahead(to + threads * 16, behind);
+                copy_ahead(to, low[p] + step * STEP);
+                copy_ahead(to + threads * 16, high[p] + step * STEP);
             }
         }
         COMMIT_COPIES();  // one group a turn, be it empty
@@ -77,13 +70,6 @@ small_product(const bf16* x, const bf16* w, bf16* out, const bf16* residual, con
     Inputs inputs[DEPTH];
 #pragma unroll
     for (int d = 0; d < DEPTH; ++d) load_weights(d, d);
-    if (own > 0)
-        for (int place = lane * WARPS + warp; place < PARTS * 16; place += threads) {
-            const int column = first + place % (TILES * 16);
-            const long long half = place < TILES * 16 ? 0 : columns;
-            if (column < columns) fetch(w + (half + column) * depth + DEPTH * WARPS * STEP, own);
-        }
-    fetch_rows(next, next_rows, next_stride, early, WARPS);
     // Weights do not depend on the kernel before this one; all else does.
     WAIT_FOR_PREVIOUS();
 #pragma unroll
@@ -91,10 +77,7 @@ small_product(const bf16* x, const bf16* w, bf16* out, const bf16* residual, con
 
     float sum[PARTS][GROUPS][4] = {}, square[GROUPS] = {};
     for (int begin = 0; begin < turns; begin += DEPTH) {
-        if (begin + DEPTH >= turns) {
-            if (LET_GO == 1) LET_NEXT_START();
-            fetch_rows(next + early / 2, next_rows, next_stride, late, WARPS);
-        }
+        if (LET_GO == 1 && begin + DEPTH >= turns) LET_NEXT_START();
 #pragma unroll
         for (int d = 0; d < DEPTH; ++d) {
             const int turn = begin + d, step = turn * WARPS + warp;
