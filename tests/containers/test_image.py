@@ -71,10 +71,48 @@ def manifest_of_pairs(checkout, binaries):
     return json.loads((checkout / f"{PAIRS}.manifest.json").read_text())
 
 
+def verdict_on_a_kernel(checkout, binaries, image):
+    """Compile, run and judge the first of those pairs in the `image`; gives back the verdict."""
+    pair = (checkout / PAIRS).read_text().splitlines()[0]
+    (checkout / "pair.jsonl").write_text(pair + "\n")
+    done = subprocess.run(
+        [
+            *(
+                f"{binaries}/apptainer",
+                "exec",
+                "--home",
+                checkout,
+                image,
+                "dice",
+                "verify",
+                "--candidates",
+                "pair.jsonl",
+            ),
+            *("--backend", "cpu", "--protocol", "paper", "--out", "verdicts.jsonl"),
+        ],
+        cwd=checkout,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 0, done.stdout[-4000:]
+    return json.loads((checkout / "verdicts.jsonl").read_text())
+
+
+def judged(verdict):
+    """The kernel was run, and behind the walls that a candidate has outside of a container."""
+    assert verdict["status"] == "correct", verdict["message"]
+    assert {"jail", "pid_namespace", "no_network", "seccomp"} <= set(verdict["host"]["isolation"]), verdict["notes"]
+
+
 @pytest.mark.skipif(not built(), reason="run `make container-cpu` first")
 def test_a_rule_runs_in_the_image(checkout):
-    manifest = manifest_of_pairs(checkout, checkout / "containers" / "bin")
+    shim = checkout / "containers" / "bin"
+    manifest = manifest_of_pairs(checkout, shim)
     assert manifest["image"].startswith("localhost/dice-cpu@sha256:")
+    (pulled,) = (checkout / ".snakemake").glob("*/*.simg")
+    judged(verdict_on_a_kernel(checkout, shim, pulled))
 
 
 @pytest.mark.skipif(apptainer() is None, reason="Apptainer is not installed")
@@ -86,3 +124,4 @@ def test_a_rule_runs_with_apptainer(checkout):
     listed.write_text(yaml.safe_dump(images))
     manifest = manifest_of_pairs(checkout, apptainer())
     assert manifest["image"].startswith("dice-cpu@packages-sha256:")
+    judged(verdict_on_a_kernel(checkout, apptainer(), SIF))

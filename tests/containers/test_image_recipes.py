@@ -132,7 +132,7 @@ def test_the_toolkit_is_the_one_that_pytorch_was_built_with():
 
 def imported(source: str) -> set[str]:
     """Packages of others that Python code imports, at its top or later."""
-    modules = set()
+    modules: set[str] = set()
     for node in ast.walk(ast.parse(source)):
         if isinstance(node, ast.Import):
             modules |= {alias.name for alias in node.names}

@@ -72,6 +72,7 @@ def test_command_runs_in_the_pulled_image(call, tmp_path):
     assert f"{tmp_path}:{tmp_path}" in lines
     assert "/data:/data" in lines
     assert "nvidia.com/gpu=all" in lines
+    assert lines[lines.index("--cap-add") + 1] == "SYS_ADMIN"
     assert "A=1" in lines
     assert "DICE_IMAGE=localhost/dice-cpu@sha256:feed" in lines
     assert not any("SECRET" in line for line in lines)
