@@ -9,6 +9,7 @@ neighbours; what is timed follows, one after the other. Fifty tries of an unmodi
 from __future__ import annotations
 
 import sys
+import time
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
@@ -232,6 +233,35 @@ def test_the_call_timer_measures_device_time() -> None:
         timer.prepare(1 << 28)
         times[cycles] = min(timer.time(lambda n=cycles: torch.cuda._sleep(n))[1].event_ms for _ in range(5))
     assert times[4_000_000] == pytest.approx(4 * times[1_000_000], rel=0.2)
+
+
+def test_a_call_behind_fills_is_timed_without_its_launches() -> None:
+    from dice.kernels.candidate.call_timer import CallTimer
+    from dice.kernels.candidate.cuda_runtime import CudaRuntime
+
+    def launch(wait: bool) -> None:
+        torch.cuda._sleep(100_000)
+        if wait:
+            torch.cuda.synchronize()
+        until = time.perf_counter() + 0.001
+        while time.perf_counter() < until:
+            pass
+        torch.cuda._sleep(100_000)
+
+    torch.cuda.init()
+    timer = CallTimer(CudaRuntime(), torch.device("cuda"))
+    timer.prepare(1 << 28)
+    launch(wait=True)
+    behind = timer.time(lambda: launch(wait=False), fills=64)[1]
+    idle = timer.time(lambda: launch(wait=False))[1]
+    waiting = timer.time(lambda: launch(wait=True), fills=64)[1]
+    assert behind.queued
+    assert behind.event_ms < 0.3
+    assert behind.order_ms > 1.0
+    assert behind.in_process_ms > behind.event_ms + 1.0
+    for seen in (idle, waiting):
+        assert not seen.queued
+        assert seen.event_ms > 1.0
 
 
 def test_an_unmodified_model_is_not_faster(zygote: Zygote) -> None:

@@ -3,14 +3,19 @@
 from __future__ import annotations
 
 import random
+from collections.abc import Sequence
 
 import pytest
 
 from dice.kernels.timing import (
+    HOST_RATIO,
     RESOLUTION_MS,
+    STEP_MS,
     SYSTEMATIC,
+    Side,
     abba,
     is_faster,
+    is_host_bound,
     paired_speedup,
     ratio_of_means,
     summary,
@@ -34,10 +39,10 @@ def test_the_papers_speedup_is_the_ratio_of_means() -> None:
 def test_times_that_no_clock_gives_make_no_statement() -> None:
     assert ratio_of_means([0.0], [1.0]) is None
     assert ratio_of_means([1.0], [-1.0]) is None
-    assert paired_speedup([(0.0, 0.0)], [(1.0, 1.0)], random.Random(0)) is None
-    assert paired_speedup([], [], random.Random(0)) is None
+    assert paired_speedup(Side([(0.0, 0.0)]), Side([(1.0, 1.0)]), random.Random(0)) is None
+    assert paired_speedup(Side([]), Side([]), random.Random(0)) is None
     with pytest.raises(ValueError, match="rounds"):
-        paired_speedup([(1.0, 1.0)], [], random.Random(0))
+        paired_speedup(Side([(1.0, 1.0)]), Side([]), random.Random(0))
 
 
 def test_the_order_is_abba_or_baab_and_both_occur() -> None:
@@ -50,7 +55,7 @@ def test_the_order_is_abba_or_baab_and_both_occur() -> None:
 
 
 def test_equal_rounds_give_the_ratio_and_only_the_stated_slack() -> None:
-    speedup = paired_speedup([(1.0, 1.0)] * 10, [(2.0, 2.0)] * 10, random.Random(0))
+    speedup = paired_speedup(Side([(1.0, 1.0)] * 10), Side([(2.0, 2.0)] * 10), random.Random(0))
     assert speedup is not None
     slack = 1 + SYSTEMATIC + RESOLUTION_MS / 1.0 + RESOLUTION_MS / 2.0
     assert speedup.median == 2.0
@@ -59,7 +64,7 @@ def test_equal_rounds_give_the_ratio_and_only_the_stated_slack() -> None:
 
 
 def test_the_resolution_of_events_dominates_tiny_kernels() -> None:
-    speedup = paired_speedup([(0.002, 0.002)] * 10, [(0.0025, 0.0025)] * 10, random.Random(0))
+    speedup = paired_speedup(Side([(0.002, 0.002)] * 10), Side([(0.0025, 0.0025)] * 10), random.Random(0))
     assert speedup is not None
     assert speedup.ci_low is not None
     assert speedup.median == pytest.approx(1.25)
@@ -77,7 +82,7 @@ def test_a_linear_drift_cancels_within_rounds() -> None:
             time *= 1.01
         mine.append((times["candidate"][0], times["candidate"][1]))
         theirs.append((times["reference"][0], times["reference"][1]))
-    speedup = paired_speedup(mine, theirs, random.Random(0))
+    speedup = paired_speedup(Side(mine), Side(theirs), random.Random(0))
     assert speedup is not None
     assert speedup.median == pytest.approx(1.0, abs=2e-4)
 
@@ -85,7 +90,7 @@ def test_a_linear_drift_cancels_within_rounds() -> None:
 def test_one_outlier_moves_the_mean_but_not_the_median() -> None:
     mine = [(1.0, 1.0)] * 39 + [(100.0, 100.0)]
     theirs = [(1.5, 1.5)] * 40
-    speedup = paired_speedup(mine, theirs, random.Random(0))
+    speedup = paired_speedup(Side(mine), Side(theirs), random.Random(0))
     assert speedup is not None
     assert speedup.median == 1.5
 
@@ -99,10 +104,10 @@ def test_equal_programs_are_hardly_ever_faster_and_different_ones_are() -> None:
             return (mean * generator.lognormvariate(0, 0.1), mean * generator.lognormvariate(0, 0.1))
 
         mine, theirs = [pair(1.0) for _ in range(40)], [pair(ratio) for _ in range(40)]
-        return is_faster(paired_speedup(mine, theirs, random.Random(0)), 1.0)
+        return is_faster(paired_speedup(Side(mine), Side(theirs), random.Random(0)), 1.0)
 
     assert sum(experiment(1.0) for _ in range(150)) <= 6
-    assert sum(experiment(1.2) for _ in range(30)) == 30
+    assert sum(experiment(1.3) for _ in range(30)) == 30
 
 
 def test_faster_means_strictly_and_by_the_lower_bound() -> None:
@@ -116,7 +121,7 @@ def test_faster_means_strictly_and_by_the_lower_bound() -> None:
 def noisy_run(generator: random.Random, ratio: float, noise: float) -> Speedup:
     """A run of 40 rounds of two programs of about 1 ms; noise per round, as a standard deviation of the logarithm."""
     theirs = [(time := ratio * generator.lognormvariate(0, noise), time) for _ in range(40)]
-    speedup = paired_speedup([(1.0, 1.0)] * 40, theirs, random.Random(0))
+    speedup = paired_speedup(Side([(1.0, 1.0)] * 40), Side(theirs), random.Random(0))
     assert speedup is not None
     return speedup
 
@@ -142,3 +147,95 @@ def test_the_interval_holds_the_truth_and_a_repetition() -> None:
 def test_the_interval_does_not_hold_another_speedup() -> None:
     generator = random.Random(5)
     assert not any(inside(1.5, noisy_run(generator, 1.3, 0.05)) for _ in range(30))
+
+
+# ---- simulated machines: what one try adds to both programs, to one of them, or to a few rounds ----
+
+Rounds = list[tuple[float, float]]
+
+
+def simulated(
+    generator: random.Random, ratio: float, bias: float = 0.0, noise: float = 0.03, burst: float = 1.0
+) -> Side:
+    """40 rounds of a program of `ratio` ms on one try of a machine.
+
+    bias: standard deviation of the logarithm of a factor on all its times in this try. noise: the same per call.
+    burst: factor on five rounds in a row, somewhere.
+    """
+    factor = ratio * generator.lognormvariate(0, bias)
+    first = generator.randrange(35)
+    slow = [burst if first <= number < first + 5 else 1.0 for number in range(40)]
+    return Side([tuple(factor * s * generator.lognormvariate(0, noise) for _ in range(2)) for s in slow])  # type: ignore[misc]
+
+
+def called_faster(generator: random.Random, ratio: float, tries: int, **machine: float) -> int:
+    """How often a program that takes 1 ms is called faster than one that takes `ratio` ms."""
+    pairs = [(simulated(generator, 1.0, **machine), simulated(generator, ratio, **machine)) for _ in range(tries)]
+    return sum(is_faster(paired_speedup(mine, theirs, random.Random(0)), 1.0) for mine, theirs in pairs)
+
+
+@pytest.mark.parametrize(
+    "machine", [{}, {"bias": 0.01}, {"noise": 0.2}, {"burst": 2.0}, {"bias": 0.01, "noise": 0.1, "burst": 1.5}], ids=str
+)
+def test_on_a_busy_machine_the_same_program_is_never_faster_and_a_double_speed_always(
+    machine: dict[str, float],
+) -> None:
+    generator = random.Random(6)
+    assert called_faster(generator, 1.0, 60, **machine) == 0
+    assert called_faster(generator, 2.0, 15, **machine) == 15
+
+
+def test_bursts_are_no_independent_rounds() -> None:
+    """15 slow rounds in a row widen the interval, since the next run may have more or fewer of them."""
+
+    def low(slow: Sequence[int]) -> float:
+        mine = Side([(1.3, 1.3) if number in slow else (1.0, 1.0) for number in range(40)])
+        speedup = paired_speedup(mine, Side([(1.2, 1.2)] * 40), random.Random(0))
+        assert speedup is not None
+        assert speedup.ci_low is not None
+        assert speedup.median == pytest.approx(1.2)
+        return speedup.ci_low
+
+    assert low(range(10, 25)) < 1.0 < low(range(0, 36, 3))
+
+
+def test_launches_within_the_times_make_them_uncertain() -> None:
+    """What was seen on a shared host: 50 us of launches, a factor of 1.4 (one standard deviation) between tries."""
+    generator = random.Random(7)
+
+    def tries(host_ms: float, ratio: float) -> int:
+        faster = 0
+        for _ in range(40):
+            mine, theirs = (simulated(generator, 0.05 * part, bias=0.25) for part in (1.0, ratio))
+            mine, theirs = (Side(side.rounds, host_ms=host_ms) for side in (mine, theirs))
+            faster += is_faster(paired_speedup(mine, theirs, random.Random(0)), 1.0)
+        return faster
+
+    assert tries(0.0, 1.0) > 5  # so it was
+    assert tries(4 * STEP_MS, 1.0) == 0
+    assert tries(4 * STEP_MS, 10.0) == 40
+
+
+def test_the_control_speaks_against_a_program_that_differs_from_itself() -> None:
+    mine, theirs = Side([(1.0, 1.0)] * 40), Side([(1.5, 1.1)] * 40)
+    speedup = paired_speedup(mine, theirs, random.Random(0))
+    assert theirs.drift == pytest.approx(1.5 / 1.1)
+    assert speedup is not None
+    assert speedup.median == pytest.approx(1.3)
+    assert not is_faster(speedup, 1.0)
+    assert is_faster(paired_speedup(mine, Side([(1.3, 1.3)] * 40), random.Random(0)), 1.0)
+
+
+def test_a_short_gpu_time_behind_long_launches_is_no_speed() -> None:
+    theirs = Side([(0.05, 0.05)] * 10, [0.04] * 20)
+    host_bound = Side([(0.01, 0.01)] * 10, [1.0] * 20)
+    assert is_host_bound(host_bound, theirs)
+    speedup = paired_speedup(host_bound, theirs, random.Random(0))
+    assert speedup is not None
+    assert speedup.median == pytest.approx(0.05)
+    assert speedup.ci_high == pytest.approx(0.05 * HOST_RATIO)
+    busy_at_times = Side([(0.01, 0.01)] * 10, [0.04] * 5 + [1.0] * 15)
+    assert not is_host_bound(busy_at_times, theirs)
+    assert is_faster(paired_speedup(busy_at_times, theirs, random.Random(0)), 1.0)
+    slow_on_the_gpu = Side([(10.0, 10.0)] * 10, [0.04] * 20)
+    assert not is_host_bound(slow_on_the_gpu, theirs)

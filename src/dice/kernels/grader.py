@@ -112,8 +112,9 @@ class Executor:
             )
         finally:
             # The card is shared with the other executors; a little is kept, since each return waits for the driver.
-            if self._device.type == "cuda" and torch.cuda.memory_reserved() > self._kept_bytes:
-                torch.cuda.empty_cache()
+            if self._slot is not None and torch.cuda.memory_reserved() > self._kept_bytes:
+                with self._slot.shared():  # never beside a timing
+                    torch.cuda.empty_cache()
         for phase, seconds in record.phase_seconds.items():
             self.phase_seconds[phase] = self.phase_seconds.get(phase, 0.0) + seconds
         return record

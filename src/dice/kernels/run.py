@@ -115,7 +115,7 @@ def run_candidate(place: Place, reference: Reference, job: Job, seeds: Seeds, al
         except CandidateFailure as failure:
             record.fail(failure.status, failure.args[0])
         finally:
-            run.end()
+            run.leave()
     with record.phase("police"):
         record.findings = findings(job.code or "", job.problem_code, run.requests, record.evidence)
     return record
@@ -162,6 +162,8 @@ class CandidateRun:
         self.last: Trial | None = None
         self.last_print: Any = None
         """Of the candidate's latest output (`observation.fingerprint`)."""
+        self.one_stream = False
+        """Nothing in the candidate's text puts work beside PyTorch's current stream."""
         self._session: Session | None = None
         self._deadline = time.monotonic() + place.limits.total_timeout_s
 
@@ -173,7 +175,8 @@ class CandidateRun:
 
     @contextlib.contextmanager
     def gpu(self, alone: bool) -> Iterator[None]:
-        """Hold the GPU, beside others or alone."""
+        """Hold the GPU, beside others or alone. A candidate that fails is ended before the GPU is let go: what it left
+        there must not run beside another one's timing, nor its context be taken down then."""
         slot = self.place.slot
         if slot is None:
             yield
@@ -181,10 +184,15 @@ class CandidateRun:
         with contextlib.ExitStack() as stack:
             with self.record.phase("wait_gpu"):
                 stack.enter_context(slot.exclusive() if alone else slot.shared())
-            yield
+            try:
+                yield
+            except BaseException:
+                self.end()
+                raise
 
     def start(self, cuda_connections: int | None = None) -> None:
         """Fork and confine the candidate's process."""
+        self.one_stream = cuda_connections is not None
         with self.record.phase("spawn"):
             memory = int(self.place.limits.memory_gib * 2**30)
             spec = self.place.spec.model_copy(update={"cuda_connections": cuda_connections})
@@ -405,8 +413,15 @@ class CandidateRun:
                 self.record.notes.append(race.note)
             self.ask("order", order=int(Turn().order), seed=Turn().seed, kernel="")
 
+    def leave(self) -> None:
+        """`end` beside others, never beside a timing: taking down a context keeps the GPU and its driver busy."""
+        if self._session is not None:
+            with self.gpu(alone=False):
+                self.end()
+
     def end(self) -> None:
         """End the candidate and wait until nothing is left of it."""
-        if self._session is not None:
+        session, self._session = self._session, None
+        if session is not None:
             with self.record.phase("close"):
-                self._session.close()
+                session.close()

@@ -2,9 +2,14 @@
 
 paper   ratio of means of independent timings, no interval (KernelBench src/eval.py; fast_p compares it with p).
 strict  candidate and reference in rounds of ABBA order, one ratio per round, the median with a bootstrap interval.
-        Rounds cancel drift (clocks, temperature) to first order. The interval is where a repetition of the whole
-        measurement puts its median, since speedups are compared between runs; it is widened by what interleaving
-        cannot see: the resolution of events, and the luck of one process's memory layout and host speed.
+        Rounds cancel drift (clocks, temperature) to first order. The bootstrap draws runs of consecutive rounds, since
+        disturbances come in bursts. The interval is where a repetition of the whole measurement puts its median, since
+        speedups are compared between runs; it is widened by what interleaving cannot see: the resolution of events, the
+        luck of one process's memory layout, the time for launches where that is in the times (`Side.host_ms`), and the
+        control: what the first calls of all rounds differ from the second ones of the same program.
+
+The times of `strict` are GPU times, of calls that the GPU had queued before it began (`candidate.call_timer`). A program
+with little work for the GPU and much for the host is not told by them: see `Side.whole_ms`.
 """
 
 from __future__ import annotations
@@ -12,17 +17,25 @@ from __future__ import annotations
 import random
 import statistics
 from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Literal
 
 from dice.kernels.verdict import Speedup, Timing
 
 RESOLUTION_MS = 0.001
 """Uncertainty of one median by CUDA events (their resolution is about 0.5 us)."""
-SYSTEMATIC = 0.01
+SYSTEMATIC = 0.03
 """Relative difference between two processes that run the same program, which no number of rounds averages out."""
-_REPETITION = 2**0.5
-"""Width of an interval for a repetition's median, beside one for the truth: both runs have the same noise."""
-_RESAMPLES = 2000
+HOST_RATIO = 3.0
+"""Host times of the same work differ by less between two processes of a busy machine (2.4 in 50 tries, H200, 7 cores)."""
+STEP_MS = 0.02
+"""What the time of the host for one operator or launch may differ by between two processes of a busy machine."""
+_BLOCKS = 8
+"""Runs of consecutive rounds that the bootstrap draws."""
+_STRETCH = 2**0.5 * 1.3
+"""Width of an interval for a repetition's median, beside one for the truth: both runs have the same noise. And so few
+blocks make the percentile bootstrap too narrow: 2.36 (Student's t, 7 degrees of freedom) for 1.96, and sqrt(8 / 7)."""
+_RESAMPLES = 1000
 
 CLOCK_RATIO = 1.5
 """Host clock over event clock; the ratio at which CUDA-L2 rejects (deepreinforce-ai/CUDA-L2, defense.py)."""
@@ -62,30 +75,78 @@ def abba(rounds: int, generator: random.Random) -> list[tuple[Turn, Turn, Turn, 
     return [first if generator.random() < 0.5 else second for _ in range(rounds)]
 
 
-def paired_speedup(
-    candidate_ms: Sequence[tuple[float, float]],
-    reference_ms: Sequence[tuple[float, float]],
-    generator: random.Random,
-) -> Speedup | None:
+@dataclass(frozen=True)
+class Side:
+    """The times of one program under the strict protocol, in milliseconds."""
+
+    rounds: Sequence[tuple[float, float]]
+    """Its two calls in each round, by events."""
+    order_ms: Sequence[float] = ()
+    """What the host took to order each call; empty where that is within the times already."""
+    host_ms: float = 0.0
+    """By how much the times may differ between processes since launches are within them; 0 where none are."""
+
+    @property
+    def typical_ms(self) -> float:
+        """Median over rounds of the mean of the two calls."""
+        return statistics.median(sum(pair) / 2 for pair in self.rounds)
+
+    @property
+    def whole_ms(self) -> float:
+        """Time per call where calls follow each other: the GPU's or the host's, whichever is longer. The host's is its
+        lower decile, since neighbours can only add to it."""
+        ordered = sorted(self.order_ms)
+        return max(self.typical_ms, ordered[len(ordered) // 10] if ordered else 0.0)
+
+    @property
+    def drift(self) -> float:
+        """The control: the first calls of all rounds over the second ones, or its inverse, whichever is above 1."""
+        ratio = statistics.median(first / second for first, second in self.rounds)
+        return max(ratio, 1 / ratio)
+
+    @property
+    def uncertainty(self) -> float:
+        """Relative, of a median over rounds."""
+        return (RESOLUTION_MS + self.host_ms) / self.typical_ms
+
+
+def is_host_bound(candidate: Side, reference: Side) -> bool:
+    """Whether the candidate keeps the host so much longer than the whole reference takes that its GPU time is no speed."""
+    return candidate.whole_ms > max(HOST_RATIO * reference.whole_ms, candidate.typical_ms)
+
+
+def paired_speedup(candidate: Side, reference: Side, generator: random.Random) -> Speedup | None:
     """Median over rounds of (sum of two reference times / sum of two candidate times), with a 95 % interval.
 
-    The interval is the percentile bootstrap over rounds, stretched about the median (in the logarithm) to hold a
-    repetition's median, then widened by `SYSTEMATIC` and by `RESOLUTION_MS` relative to the two medians. None when a
-    round has no positive time.
+    The interval is the percentile bootstrap over blocks of rounds, stretched about the median (in the logarithm) to
+    hold a repetition's median, then widened by `SYSTEMATIC`, the uncertainties and the controls of both sides. Of a
+    candidate that is host-bound the ratio is that of the whole times, within `HOST_RATIO`. None when a round has no
+    positive time.
     """
-    if len(candidate_ms) != len(reference_ms):
-        raise ValueError(f"{len(candidate_ms)} candidate rounds, {len(reference_ms)} reference rounds")
-    pairs = [(sum(mine), sum(theirs)) for mine, theirs in zip(candidate_ms, reference_ms, strict=True)]
-    if not pairs or any(mine <= 0 or theirs <= 0 for mine, theirs in pairs):
+    if len(candidate.rounds) != len(reference.rounds):
+        raise ValueError(f"{len(candidate.rounds)} candidate rounds, {len(reference.rounds)} reference rounds")
+    if not candidate.rounds or any(
+        time <= 0 for side in (candidate, reference) for pair in side.rounds for time in pair
+    ):
         return None
-    ratios = [theirs / mine for mine, theirs in pairs]
-    medians = sorted(statistics.median(generator.choices(ratios, k=len(ratios))) for _ in range(_RESAMPLES))
-    low, high = medians[int(0.025 * _RESAMPLES)], medians[int(0.975 * _RESAMPLES) - 1]
-    mine, theirs = (statistics.median(pair[side] / 2 for pair in pairs) for side in (0, 1))
-    slack = 1 + SYSTEMATIC + RESOLUTION_MS / mine + RESOLUTION_MS / theirs
+    if is_host_bound(candidate, reference):
+        ratio = reference.whole_ms / candidate.whole_ms
+        return Speedup(median=ratio, ci_low=ratio / HOST_RATIO, ci_high=ratio * HOST_RATIO)
+    ratios = [sum(theirs) / sum(mine) for mine, theirs in zip(candidate.rounds, reference.rounds, strict=True)]
     median = statistics.median(ratios)
-    low, high = (median * (bound / median) ** _REPETITION for bound in (low, high))
+    low, high = (median * (bound / median) ** _STRETCH for bound in _bootstrap(ratios, generator))
+    slack = 1 + SYSTEMATIC + candidate.uncertainty + reference.uncertainty
+    slack *= max(candidate.drift, reference.drift)
     return Speedup(median=median, ci_low=low / slack, ci_high=high * slack)
+
+
+def _bootstrap(values: Sequence[float], generator: random.Random) -> tuple[float, float]:
+    """95 % percentile interval of the median; consecutive values are drawn together."""
+    size = -(-len(values) // _BLOCKS)
+    blocks = [values[begin : begin + size] for begin in range(0, len(values), size)]
+    draws = (generator.choices(blocks, k=len(blocks)) for _ in range(_RESAMPLES))
+    medians = sorted(statistics.median(value for block in draw for value in block) for draw in draws)
+    return medians[int(0.025 * _RESAMPLES)], medians[int(0.975 * _RESAMPLES) - 1]
 
 
 def is_faster(speedup: Speedup | None, threshold: float) -> bool:

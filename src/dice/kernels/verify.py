@@ -11,9 +11,11 @@ harness worked, whatever the kernels did; 3 when a candidate was left with a `ho
 from __future__ import annotations
 
 import argparse
+import contextlib
+import signal
 import sys
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -202,10 +204,25 @@ def config_from(args: argparse.Namespace) -> VerifyConfig:
     return load_config(VerifyConfig, args.config, args.set, {k: v for k, v in flags.items() if v is not None})
 
 
+@contextlib.contextmanager
+def orderly_end() -> Iterator[None]:
+    """Be ended by SIGTERM, as batch systems send it, like by Ctrl-C: workers and temporary folders go as well."""
+
+    def leave(number: int, frame: object) -> None:
+        raise SystemExit(128 + number)
+
+    before = signal.signal(signal.SIGTERM, leave)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGTERM, before)
+
+
 def run(args: argparse.Namespace) -> int:
     """Entry point of `dice verify`."""
     config = config_from(args)
-    verdicts = verify(config, progress=not args.quiet)
+    with orderly_end():
+        verdicts = verify(config, progress=not args.quiet)
     print("\n".join(summary_lines(verdicts)))
     failed = sum(verdict.status == "host_error" for verdict in verdicts)
     if failed:

@@ -1,4 +1,11 @@
-"""One timed call, the same code in the candidate's process and for the reference: fair by construction."""
+"""One timed call, the same code in the candidate's process and for the reference: fair by construction.
+
+Between two events lies what the GPU did, and what it waited for: where a call's kernels are shorter than their launches,
+mostly the host, with its scheduling, its clocks and its neighbours. So a call can be ordered behind `fills`, memory
+fills that keep the GPU busy while the host orders the call and both events (and that flush the L2 cache). If the start
+event is still to come when the end event has been ordered, the GPU went through the call without waiting for the host:
+`CallTimes.queued`. A call that waits for the GPU inside, or is ordered more slowly than the fills last, is never queued.
+"""
 
 from __future__ import annotations
 
@@ -17,12 +24,18 @@ Result = TypeVar("Result")
 
 @dataclass(frozen=True)
 class CallTimes:
-    """Milliseconds of one call: between two events on the legacy default stream; by this process's clock from the
-    start to the end event; and from there until the whole device was idle."""
+    """Milliseconds of one call."""
 
     event_ms: float
+    """Between two events on the legacy default stream."""
     in_process_ms: float
+    """By this process's clock, from before the fills to the end event."""
     drain_ms: float
+    """From there until the whole device was idle."""
+    order_ms: float
+    """By this process's clock, from the record of the start event to the record of the end event."""
+    queued: bool
+    """The GPU came to the start event only after the end event had been ordered: `event_ms` has no wait for the host."""
 
 
 class CallTimer:
@@ -42,20 +55,29 @@ class CallTimer:
             self._runtime.fill(self._flush.data_ptr(), 0, flush_bytes)
         self._runtime.synchronize()
 
-    def time(self, call: Callable[[], Result]) -> tuple[Result, CallTimes]:
-        """Run `call` once on an idle device. Raises CudaError, and whatever `call` raises."""
-        runtime, clock = self._runtime, self._clock
+    def time(self, call: Callable[[], Result], fills: int = 0) -> tuple[Result, CallTimes]:
+        """Run `call` once on an idle device, or right behind `fills` of the memory that `prepare` overwrote last.
+
+        Raises CudaError, and whatever `call` raises.
+        """
+        runtime, clock, flush = self._runtime, self._clock, self._flush
         if self._events is None:
             self._events = (runtime.event(), runtime.event())
         start, end = self._events
+        address, size = (flush.data_ptr(), flush.numel()) if flush is not None else (0, 0)
         collecting = gc.isenabled()
         gc.disable()
         try:
             runtime.synchronize()
             begun = clock()
+            for _ in range(fills):
+                runtime.fill(address, 0, size)
+            ordering = clock()
             runtime.record(start)
             result = call()
             runtime.record(end)
+            ordered = clock()
+            queued = fills > 0 and runtime.is_ahead(start)
             runtime.wait(end)
             ended = clock()
             runtime.synchronize()
@@ -63,5 +85,12 @@ class CallTimer:
         finally:
             if collecting:
                 gc.enable()
-        times = CallTimes(runtime.elapsed_ms(start, end), (ended - begun) * 1e3, (drained - ended) * 1e3)
+        event_ms = runtime.elapsed_ms(start, end)
+        times = CallTimes(
+            event_ms=event_ms,
+            in_process_ms=(ended - begun) * 1e3,
+            drain_ms=(drained - ended) * 1e3,
+            order_ms=(ordered - ordering) * 1e3,
+            queued=queued,
+        )
         return result, times

@@ -11,6 +11,8 @@ from pathlib import Path
 
 _LEGACY_STREAM = ctypes.c_void_p(0)
 """The legacy default stream: waits for all blocking streams, and is where nearly every candidate launches."""
+_NOT_READY = 600
+"""cudaErrorNotReady."""
 
 
 class CudaError(RuntimeError):
@@ -32,10 +34,11 @@ class CudaRuntime:
         self._error_name.restype = ctypes.c_char_p
         self._create_event, self._record_event = library.cudaEventCreate, library.cudaEventRecord
         self._wait_event, self._elapsed = library.cudaEventSynchronize, library.cudaEventElapsedTime
-        self._memset = library.cudaMemset
-        self._memset.argtypes = [ctypes.c_void_p, ctypes.c_int, ctypes.c_size_t]
+        self._query_event, self._peek_error = library.cudaEventQuery, library.cudaPeekAtLastError
+        self._memset = library.cudaMemsetAsync
+        self._memset.argtypes = [ctypes.c_void_p, ctypes.c_int, ctypes.c_size_t, ctypes.c_void_p]
         self._record_event.argtypes = [ctypes.c_void_p, ctypes.c_void_p]
-        self._wait_event.argtypes = [ctypes.c_void_p]
+        self._wait_event.argtypes = self._query_event.argtypes = [ctypes.c_void_p]
         self._elapsed.argtypes = [ctypes.POINTER(ctypes.c_float), ctypes.c_void_p, ctypes.c_void_p]
 
     def _check(self, code: int, call: str) -> None:
@@ -66,6 +69,17 @@ class CudaRuntime:
         """Wait until `event` has happened."""
         self._check(self._wait_event(event), "cudaEventSynchronize")
 
+    def is_ahead(self, event: object) -> bool:
+        """Whether `event` has been recorded and is still to come. False where an earlier call left an error behind."""
+        if self._peek_error():  # not to be mixed up with, and cleared as, the query's own answer
+            return False
+        code = self._query_event(event)
+        if code == _NOT_READY:
+            self._get_last_error()  # CUDA keeps that answer as if it were an error
+            return True
+        self._check(code, "cudaEventQuery")
+        return False
+
     def elapsed_ms(self, start: object, end: object) -> float:
         """Milliseconds between two events that have happened."""
         value = ctypes.c_float()
@@ -73,8 +87,8 @@ class CudaRuntime:
         return value.value
 
     def fill(self, address: int, value: int, n_bytes: int) -> None:
-        """cudaMemset on the legacy stream."""
-        self._check(self._memset(address, value, n_bytes), "cudaMemset")
+        """cudaMemsetAsync on the legacy stream: ordered, not waited for."""
+        self._check(self._memset(address, value, n_bytes, _LEGACY_STREAM), "cudaMemsetAsync")
 
 
 def _loaded_runtime() -> str:

@@ -249,7 +249,7 @@ class Runner:
         self._to_send = []
         return {}
 
-    def _do_go(self, fds: list[int], slot: int, before: int, seed: int, flush_bytes: int) -> dict[str, Any]:
+    def _do_go(self, fds: list[int], slot: int, before: int, seed: int, flush_bytes: int, fills: int) -> dict[str, Any]:
         """One timed call, bare: no trace, no recorder, no poison; right after an untimed one on another input set."""
         assert self._timer is not None
         model, sets = self._model, self._inputs
@@ -258,7 +258,7 @@ class Runner:
             model(*sets[before])
             self._timer.prepare(flush_bytes)
             torch.manual_seed(seed)
-            self._outputs, times = self._timer.time(lambda: model(*sets[slot]))
+            self._outputs, times = self._timer.time(lambda: model(*sets[slot]), fills)
         self._settle()
         return {"times": dataclasses.asdict(times)}
 

@@ -3,6 +3,11 @@
 The candidate's process times its calls by events through `CallTimer`; the reference runs in the grader through the same
 code. The events are checked against the grader's own clock over a whole series of calls ordered at once, so that the
 cost of the order is spread thin.
+
+`paper` times a call as its users pay for it, launches included, as KernelBench does. `strict` times the GPU: each call
+is ordered behind fills of memory that last longer than its launches (`Queue`), so that what else the host does is not
+in it. Nothing is hidden that way from a candidate which puts work beside the current stream: its kernels could run
+under the fills; such a one is timed from an idle GPU, with its launches.
 """
 
 from __future__ import annotations
@@ -12,16 +17,18 @@ import secrets
 import statistics
 import time
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import torch
-from pydantic import BaseModel, ConfigDict, ValidationError
+from pydantic import ValidationError
 
 from dice.kernels import timing
 from dice.kernels.candidate.call_timer import CallTimer
 from dice.kernels.candidate.cuda_runtime import CudaRuntime
-from dice.kernels.judge.evidence import Clocks
+from dice.kernels.judge.evidence import Clocks, OpUse
+from dice.kernels.judge.queue import Queue, Times
 from dice.kernels.judge.reference import Trial, to_device
 from dice.kernels.sandbox import values
 from dice.kernels.sandbox.session import CandidateFailure
@@ -43,15 +50,13 @@ _INPUT_BYTES = 2 << 30
 _INPUT_SECONDS = 2.0
 """Time for making input sets; slow ones are fewer and used again."""
 _FLUSH_FACTOR = 4
+_BRIEF_CALLS = 1000
+"""Programs of which so many calls fit `BUDGET_S` are tried behind more and more fills."""
 
-
-class _Times(BaseModel):
-    """Times in a candidate's answer."""
-
-    model_config = ConfigDict(extra="forbid", strict=True)
-    event_ms: float
-    in_process_ms: float
-    drain_ms: float
+WITH_LAUNCHES = (
+    "strict: the {}'s times include launches: it waits for the GPU, uses several streams or launches for long"
+)
+HOST_BOUND = "strict: bound by the host: {:.3g} ms per call against {:.3g} ms of the reference, whatever the GPU takes"
 
 
 @dataclass
@@ -64,7 +69,7 @@ class _Series:
     host_ms: float = 0.0
     """Mean per call by the grader's clock, over a series that was ordered at once."""
 
-    def add(self, times: _Times) -> None:
+    def add(self, times: Times) -> None:
         self.event_ms.append(times.event_ms)
         self.in_process_ms.append(times.in_process_ms)
         self.drain_ms.append(times.drain_ms)
@@ -146,20 +151,18 @@ class _Stopwatch:
             series = self.candidate_series(0, calls)
         return series
 
-    def candidate(self, series: _Series, slot: int, before: int, seed: int) -> float:
-        """One timed call of the candidate on a flushed cache; returns its event time."""
-        reply = self.run.ask("go", slot=slot, before=before, seed=seed, flush_bytes=self.flush_bytes)
-        times = _valid(reply.get("times"))
-        series.add(times)
-        return times.event_ms
+    def candidate(self, slot: int, before: int, seed: int, fills: int) -> Times:
+        """One timed call of the candidate on a flushed cache."""
+        order = {"slot": slot, "before": before, "seed": seed, "flush_bytes": self.flush_bytes, "fills": fills}
+        return _valid(self.run.ask("go", **order).get("times"))
 
-    def reference(self, model: Callable[..., Any], slot: int, before: int, seed: int) -> float:
+    def reference(self, model: Callable[..., Any], slot: int, before: int, seed: int, fills: int) -> Times:
         """The same for the reference."""
         with torch.no_grad():
             model(*self.sets[before])
             self.timer.prepare(self.flush_bytes)
             torch.manual_seed(seed)
-            return self.timer.time(lambda: model(*self.sets[slot]))[1].event_ms
+            return Times(**asdict(self.timer.time(lambda: model(*self.sets[slot]), fills)[1]))
 
     def reference_series(self, model: Callable[..., Any], slot: int, calls: int) -> list[float]:
         """Event times of the reference, one call after another."""
@@ -205,42 +208,53 @@ class _Stopwatch:
             run.record.speedup["paper"] = speedup
 
     def strict(self, sets: int) -> None:
-        """Rounds of ABBA with a flushed cache; some of the timed outputs, drawn by lot afterwards, are checked.
+        """Rounds of ABBA behind fills that flush the cache; some of the timed outputs, drawn by lot, are checked.
 
-        Each timed call follows an untimed one on other inputs in the same process, on both sides: a call right after a
-        wait for orders is slower than one in a loop, and small kernels are timed with their launch.
+        Each timed call follows an untimed one on other inputs in the same process, on both sides: the host launches
+        more slowly right after a wait for orders than in a loop.
         """
         run, judging = self.run, self.run.place.judging
         model = run.reference.model(run.weights_seed)
-        series = _Series()
-        rounds = min(judging.strict_rounds, max(MIN_CALLS // 2, self.warm_up(model) // 4))
+        fitting = self.warm_up(model)
+        rounds = min(judging.strict_rounds, max(MIN_CALLS // 2, fitting // 4))
         self.clocked = self.clocked_series(min(_CLOCKED_CALLS, 2 * rounds))
         draw = random.SystemRandom()
         checked = set(draw.sample(range(2 * rounds), min(_CHECKED_CALLS, 2 * rounds)))
-        mine: list[tuple[float, float]] = []
-        theirs: list[tuple[float, float]] = []
+        last = 2 * rounds % sets, (2 * rounds + 1) % sets
+        brief = fitting > _BRIEF_CALLS
+        mine = Queue(lambda fills: self.candidate(*last, 0, fills), possible=run.one_stream, brief=brief)
+        theirs = Queue(lambda fills: self.reference(model, *last, 0, fills), possible=True, brief=brief)
+        pairs: dict[str, list[tuple[float, float]]] = {"candidate": [], "reference": []}
         for number, order in enumerate(timing.abba(rounds, draw)):
             times: dict[str, list[float]] = {"candidate": [], "reference": []}
             for turn in order:
                 call = 2 * number + len(times[turn])
                 slot, before, seed = call % sets, (call + 1) % sets, draw.getrandbits(32)
                 if turn == "reference":
-                    times[turn].append(self.reference(model, slot, before, seed))
+                    times[turn].append(theirs.time(partial(self.reference, model, slot, before, seed)))
                     continue
-                times[turn].append(self.candidate(series, slot, before, seed))
+                times[turn].append(mine.time(partial(self.candidate, slot, before, seed)))
                 if call in checked:
                     self.check(model, slot, seed)
-            mine.append((times["candidate"][0], times["candidate"][1]))
-            theirs.append((times["reference"][0], times["reference"][1]))
+            for turn, (first, second) in times.items():
+                pairs[turn].append((first, second))
         self.note_fewer("strict", judging.strict_rounds, rounds)
-        run.record.runtime_ms["strict"] = timing.summary(series.event_ms)
-        run.record.reference_ms["strict"] = timing.summary([value for pair in theirs for value in pair])
+        run.record.runtime_ms["strict"] = timing.summary([times.event_ms for times in mine.times])
+        run.record.reference_ms["strict"] = timing.summary([times.event_ms for times in theirs.times])
+        evidence = run.evidence
+        candidate = mine.side(pairs["candidate"], _steps(evidence.candidate_ops, evidence.launches))
+        reference = theirs.side(pairs["reference"], _steps(evidence.reference_ops, None))
+        for program, queue in (("candidate", mine), ("reference", theirs)):
+            if not queue.full:
+                run.record.notes.append(WITH_LAUNCHES.format(program))
         # A fixed seed: the same times always make the same statement.
-        speedup = timing.paired_speedup(mine, theirs, random.Random(0))
+        speedup = timing.paired_speedup(candidate, reference, random.Random(0))
         if speedup is not None:
             run.record.speedup["strict"] = speedup
+            if timing.is_host_bound(candidate, reference):
+                run.record.notes.append(HOST_BOUND.format(candidate.whole_ms, reference.whole_ms))
         if judging.compile_baseline:
-            self.compiled(model, sets, rounds)
+            self.compiled(model, sets, rounds, theirs.fills)
 
     def check(self, model: torch.nn.Module, slot: int, seed: int) -> None:
         """Fetch the output of the call just timed and compare it with the reference's."""
@@ -253,23 +267,29 @@ class _Stopwatch:
         self.wrong += not run.compare(Trial(list(self.sets[slot]), seed, expected), actual, "strict").ok
         self.output_bytes = max(self.output_bytes, values.plan(expected)[2])
 
-    def compiled(self, model: torch.nn.Module, sets: int, rounds: int) -> None:
+    def compiled(self, model: torch.nn.Module, sets: int, rounds: int, fills: int) -> None:
         """Time torch.compile of the reference; what it cannot compile is noted."""
         run = self.run
         try:
             torch.compiler.reset()
             compiled = torch.compile(model)
             self.reference_series(compiled, 0, 3)
-            times = [self.reference(compiled, call % sets, (call + 1) % sets, call) for call in range(2 * rounds)]
+            calls = range(2 * rounds)
+            times = [self.reference(compiled, call % sets, (call + 1) % sets, call, fills).event_ms for call in calls]
         except Exception as error:  # noqa: BLE001 - whatever the compiler throws: there is no such baseline then
             run.record.notes.append(f"no torch.compile baseline: {type(error).__name__}: {str(error)[:200]}")
             return
         run.record.compiled_reference_ms = timing.summary(times)
 
 
-def _valid(row: Any) -> _Times:
+def _steps(operators: dict[str, OpUse] | None, launches: dict[str, int] | None) -> int:
+    """Operators and launches of one call, as they were seen."""
+    return sum(use.count for use in (operators or {}).values()) + sum((launches or {}).values())
+
+
+def _valid(row: Any) -> Times:
     try:
-        return _Times.model_validate(row)
+        return Times.model_validate(row)
     except ValidationError as error:
         raise CandidateFailure("runtime_error", "wrote into the verifier's channel: no times") from error
 

@@ -224,6 +224,7 @@ class Session:
             return
         self._next_watch = now + _WATCH_EVERY_S
         below = process_tree.descendants(self._spawned.pid)
+        process_tree.yield_to_others(below[1:])  # else a hundred of them leave neighbours and this watch no core
         values_bytes = sum(buffer.n_bytes for buffer in (self._input, self._output) if buffer is not None)
         used = process_tree.memory_bytes(below, self._memory_bytes + values_bytes) - values_bytes
         self.peak_bytes = max(self.peak_bytes, used)
