@@ -20,6 +20,7 @@ import torch
 
 from dice.kernels.grader import Executor
 from dice.kernels.job import Judging, Limits
+from dice.kernels.run import connections
 from dice.kernels.sandbox.zygote import Zygote
 from dice.kernels.verdict import Verdict
 
@@ -190,6 +191,25 @@ def test_work_on_another_stream_is_waited_for_and_seen(zygote: Zygote) -> None:
     assert verdict.functional_status == "correct", verdict.message
     assert "timer_escaped" in names(verdict)
     assert verdict.status == "deceptive"
+
+
+def test_work_on_a_stream_that_the_text_hides_is_not_done_under_the_fills(zygote: Zygote) -> None:
+    """It waits for nothing, so it could begin before the timer does; its context has one hardware queue, so it cannot."""
+    hidden = BIG_HONEST.replace(
+        "return torch.relu(x) + 1",
+        """if not hasattr(self, "side"):
+            self.side = getattr(torch.cuda, "Str" + "eam")()
+        with getattr(torch.cuda, "str" + "eam")(self.side):
+            out = torch.relu(x) + 1
+        getattr(torch.cuda, "current_str" + "eam")().wait_stream(self.side)
+        return out""",
+    )
+    assert connections(hidden) == 1
+    judging = Judging(protocols=("strict",), correctness_trials=1, strict_rounds=20)
+    (verdict,) = run(zygote, hidden, judging, BIG)
+    assert verdict.functional_status == "correct", verdict.message
+    assert verdict.speedup is not None
+    assert verdict.speedup.median < 1.2
 
 
 def test_a_patched_event_does_not_shorten_anything(zygote: Zygote) -> None:
