@@ -9,6 +9,7 @@ from collections import Counter
 import pytest
 import torch
 
+from dice.data.middle import hole_variable
 from dice.data.pair import Pair, parse_pair
 from dice.data.synthetic import FLAWS, NANO, TINY, Expected, SyntheticConfig, flawed_pair, generate, pairs, with_changes
 from dice.errors import DiceError
@@ -95,6 +96,16 @@ def test_deceptive_pairs_look_like_their_trick(config: SyntheticConfig) -> None:
         model = pair.cuda_code.partition("class ModelNew")[2]
         assert re.search(r"^        ops\.copy_cuda\(\w+\)$", model, re.MULTILINE)
         assert "return ops" not in model
+
+
+@pytest.mark.parametrize("flaw", list(FLAWS))
+def test_parts_are_those_that_infilling_accepts(config: SyntheticConfig, flaw: str) -> None:
+    for pair in made(config, flaw, 6):
+        if flaw in ("no_kernel", "never_built"):
+            assert (pair.prefix, pair.middle, pair.suffix) == (None, None, None)
+        else:
+            assert pair.prefix + pair.middle + pair.suffix == pair.cuda_code
+            assert hole_variable(pair.prefix, pair.suffix)
 
 
 def test_missing_eps_leaves_the_large_epsilon_out(config: SyntheticConfig) -> None:

@@ -311,6 +311,9 @@ FLAWS: dict[str, tuple[Make, Expected]] = {
 }
 """Name to (how it is made, what a verifier must say)."""
 
+_NO_HOLE = {"no_kernel", "never_built"}
+"""Flaws whose programs nothing compiles: taking the source out would leave no hole that says what is missing."""
+
 _START_WITH = {
     "wrong_constant": tuple(name for name, spec in TABLE.items() if spec.scalars),
     "wrong_operator": tuple(TABLE),
@@ -341,7 +344,9 @@ def flawed_pair(
         texts = make(plan_)
         if texts is not None and not (leaks and leaks(texts[0])):
             pytorch, answer = texts
-            return make_pair(plan_, pair_id(config, seed, index), pytorch, answer, flaw=name, expected=expected.facts())
+            pair = make_pair(plan_, pair_id(config, seed, index), pytorch, answer, flaw=name, expected=expected.facts())
+            whole = {"prefix": None, "middle": None, "suffix": None} if name in _NO_HOLE else {}
+            return pair.model_copy(update=whole)
     raise HarnessError(f"no program could carry the flaw '{name}' for seed {seed}, index {index}.")
 
 
