@@ -20,6 +20,8 @@ struct alignas(16) uint4 { unsigned x, y, z, w; };
 static uint4 make_uint4(unsigned x, unsigned y, unsigned z, unsigned w) { return {x, y, z, w}; }
 struct alignas(8) uint2 { unsigned x, y; };
 static uint2 make_uint2(unsigned x, unsigned y) { return {x, y}; }
+struct alignas(8) float2 { float x, y; };
+static float2 make_float2(float x, float y) { return {x, y}; }
 struct alignas(16) float4 { float x, y, z, w; };
 static float4 make_float4(float x, float y, float z, float w) { return {x, y, z, w}; }
 struct Index { unsigned x; };
@@ -54,7 +56,7 @@ struct Fiber {
     Index thread, block;
     Block* own;
     Warp* warp;
-    int parity = 0;
+    int parity = 0, cluster_round = 0;
     bool ended = false;
     std::vector<Copy> open;
     std::deque<std::vector<Copy>> groups;
@@ -74,27 +76,31 @@ static bool copies_at_once;
 #define COMMIT_COPIES() commit_copies()
 #define WAIT_FOR_COPIES(pending) wait_for_copies(pending)
 
-static void meet(Barrier& barrier, int size) {
+static int come_to(Barrier& barrier, int size) {  // returns the round that ends when all have come
     const int round = barrier.round;
     if (++barrier.arrived == size) {
         barrier.arrived = 0;
         ++barrier.round;
     }
+    return round;
+}
+static void leave(Barrier& barrier, int round) {
     while (barrier.round == round) swapcontext(&now->context, &scheduler);
 }
+static void meet(Barrier& barrier, int size) { leave(barrier, come_to(barrier, size)); }
 
 static void __syncthreads() { meet(now->own->barrier, fibers.size() / blocks.size()); }
-static void meet_cluster() { meet(cluster, fibers.size()); }
+static void arrive_at_cluster() { now->cluster_round = come_to(cluster, fibers.size()); }
+static void wait_for_cluster() { leave(cluster, now->cluster_round); }
 
 static unsigned address_of(const void* shared) { return (const char*)shared - (const char*)shared_memory; }
 
-static float of_block(const float* place, unsigned block) {
-    return *(const float*)((const char*)blocks.at(block).shared.data() + address_of(place));
+template <class Value>
+static void send_to_block(const Value* place, unsigned block, Value value) {
+    memcpy((char*)blocks.at(block).shared.data() + address_of(place), &value, sizeof value);
 }
 
-static float4 four_of_block(const float* places, unsigned block) {
-    return *(const float4*)((const char*)blocks.at(block).shared.data() + address_of(places));
-}
+static void touch(const void*) {}
 
 static void arrive(const Copy& copy) {
     if (copy.to % 16 || copy.to + 16 > now->own->shared.size() * 16 || (size_t)copy.from % 16) {

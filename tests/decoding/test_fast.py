@@ -160,27 +160,47 @@ def test_a_tile_of_rows_that_lie_apart(splits):
     ("tiles", "heads", "kv_heads", "dim"), [(1, 32, 8, 128), (8, 32, 8, 128), (8, 16, 8, 128), (40, 4, 1, 64)]
 )
 def test_cluster_attention(tiles, heads, kv_heads, dim):
-    """Against the Triton kernel in fp32; the same bits every time."""
+    """Against the Triton kernels in fp32: what it returns, and the caches; the same bits every time."""
     from dice.decoding.cluster_attention import cluster_attention
-    from dice.decoding.kernels import block_attention
+    from dice.decoding.kernels import block_attention, store_heads
 
     length, rows = 1000, 8 * tiles
-    keys, values = (random(tiles, kv_heads, length + i, dim)[:, :, :length].bfloat16().contiguous() for i in (0, 1))
-    query = random(rows, heads, dim).bfloat16()
+    old = [random(tiles, kv_heads, length + i, dim)[:, :, :length].bfloat16().contiguous() for i in (0, 1)]
+    qkv = random(rows, (heads + 2 * kv_heads) * dim).bfloat16()
+    norms = [(random(dim + i)[:dim] / 4 + 1).bfloat16().contiguous() for i in (0, 1)]
+    angles = [
+        angle(0.37 * torch.arange(length * dim // 2, device=DEVICE)).view(length, -1)
+        for angle in (torch.cos, torch.sin)
+    ]
     # tiles of a finished and an open block, an open block alone, nothing
     spans = [((8, 4 * tiles + 4 * i, 4 * i), (4, 4 * i, 0), (0, 0, 0))[i % 5 // 2] for i in range(tiles)]
     table = [(i, 4 * (7 + 31 * i % 240), first, count, second) for i, (count, first, second) in enumerate(spans)]
     tensor = torch.tensor(table, dtype=torch.int32, device=DEVICE)
+    places = {}
+    for slot, start, first, count, second in table:
+        for token in range(count):
+            places[first + token if token < 4 else second + token - 4] = slot, start + token
     how = {"tile_tokens": 8, "block_size": 4, "span": 4}
-    found = cluster_attention(query, keys, values, tensor, **how)
-    expected = block_attention(query.float(), keys.float(), values.float(), tensor, splits=1, **how)
-    written = [row for _, _, first, count, second in table for row in (*range(first, first + min(count, 4)),
-               *range(second, second + max(0, count - 4)))]  # fmt: skip
-    close = {"atol": 2e-2, "rtol": 2e-2}
+
+    def attend(*caches: torch.Tensor) -> torch.Tensor:
+        return cluster_attention(qkv, *caches, *norms, *angles, tensor, 1e-6, **how)
+
+    keys, values = (part.clone() for part in old)
+    found = attend(keys, values)
+    written = sorted(places)
+    slots, positions = (torch.tensor([places[row][i] for row in written], device=DEVICE).int() for i in (0, 1))
+    expected_keys, expected_values = (part.float() for part in old)
+    parts = qkv[written].float(), expected_keys, expected_values, *(norm.float() for norm in norms), *angles
+    query = torch.zeros(rows, heads, dim, device=DEVICE)
+    query[written] = store_heads(*parts, positions, slots, 1e-6)
+    expected = block_attention(query, expected_keys, expected_values, tensor, splits=1, **how)
+    close = {"atol": 3e-2, "rtol": 3e-2}
+    torch.testing.assert_close(keys.float(), expected_keys, **close)
+    assert torch.equal(values.float(), expected_values)
     torch.testing.assert_close(found[written].float(), expected[written], **close)
     for _ in range(5):
-        assert torch.equal(cluster_attention(query, keys, values, tensor, **how)[written], found[written])
-    other = cluster_attention(query, keys, values.roll(1, 2), tensor, **how)
+        assert torch.equal(attend(keys, values)[written], found[written])
+    other = attend(old[0], old[1].roll(1, 2))
     assert not torch.allclose(other[written].float(), expected[written], **close)
 
 

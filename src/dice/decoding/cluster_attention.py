@@ -1,7 +1,7 @@
 """Attention of few rows to a long cache, whose keys are shared by blocks of a cluster (csrc/cluster_attention.cu).
 
-`dice.decoding.kernels.block_attention` in one kernel instead of two, and most of the keys are on their way before the
-kernel in front has ended: those that are older than the step.
+`store_heads` and `block_attention` of `dice.decoding.kernels` in one kernel instead of three, and the keys in front of a
+tile are on their way before the product in front has ended: they are older than the step.
 """
 
 from __future__ import annotations
@@ -14,13 +14,23 @@ from torch import Tensor
 from dice.decoding.cuda_kernel import has_clusters, kernel
 
 MOST_TILES = 2
-"""Tiles up to which it is used. Whole decoding at 4B on an H200: 347 tokens/s for 336 with one tile, 1,700 for 1,890 with 8
-(64 clusters of four blocks, of which 62 lie on the GPU at once)."""
-BLOCKS = 264
-"""Blocks that sharing the keys may not exceed: two for each processor of an H200 lie there at once."""
-WARPS = 4
-DEPTH = 3
-"""Steps of the ring; a step is 16 keys a warp."""
+"""Tiles up to which it is used. Without heads in it, whole decoding at 4B on an H200: 347 tokens/s for 336 with one tile,
+1,896 for 1,898 with 8."""
+
+
+@dataclass(frozen=True)
+class Sharing:
+    """How blocks and warps share the keys of a tile."""
+
+    warps: int
+    depth: int
+    """Steps of the ring; a step is 16 keys a warp."""
+    blocks: int
+    """Blocks that sharing may not exceed: those that lie on an H200 at once, with its 132 processors."""
+
+
+SHARINGS = {2: Sharing(4, 3, 264), 64: Sharing(8, 3, 132)}
+"""By the number of tiles up to which they hold."""
 EARLY = 1
 """Whether the next kernel may start at once."""
 _ROWS = 32
@@ -33,19 +43,21 @@ class AttentionShape:
 
     defines: dict[str, int]
     blocks: int
+    threads: int
     shared_bytes: int
 
 
-def fits(query: Tensor, key_cache: Tensor, tiles: Tensor, tile_tokens: int) -> bool:
+def fits(qkv: Tensor, key_cache: Tensor, tiles: Tensor, tile_tokens: int) -> bool:
     """Whether the kernel can and should do this."""
-    heads, kv_heads, dim = query.shape[1], key_cache.shape[1], query.shape[2]
+    _, kv_heads, _, dim = key_cache.shape
+    heads = qkv.shape[1] // dim - 2 * kv_heads
     return (
         len(tiles) <= MOST_TILES
-        and query.is_cuda
-        and query.dtype == torch.bfloat16
+        and qkv.is_cuda
+        and qkv.dtype == torch.bfloat16
         and dim in (64, 128)
         and tile_tokens * heads // kv_heads <= _ROWS
-        and has_clusters(query.device.index or 0)
+        and has_clusters(qkv.device.index or 0)
     )
 
 
@@ -53,37 +65,54 @@ def attention_shape(
     tiles: int, heads: int, kv_heads: int, dim: int, *, tile_tokens: int, span: int, block_size: int, fields: int
 ) -> AttentionShape:
     """As many blocks share the keys of a tile as can lie on the GPU at once, at most 8."""
-    splits = next(n for n in (8, 4, 2, 1) if n == 1 or n * tiles * kv_heads <= BLOCKS)
-    row_tiles = -(-tile_tokens * heads // kv_heads // 16)
-    ring_bytes = DEPTH * (dim // 32 * 2 + dim // 64 * 4) * 32 * WARPS * 16
-    sums_bytes = 4 * WARPS * 16 * row_tiles * (dim + 8)  # take the place of the ring
+    sharing = next(each for most, each in SHARINGS.items() if tiles <= most or most == max(SHARINGS))
+    threads = 32 * sharing.warps
+    splits = next(n for n in (8, 4, 3, 2, 1) if n == 1 or n * tiles * kv_heads <= sharing.blocks)
+    rows = 16 * -(-tile_tokens * heads // kv_heads // 16)
+    ring_bytes = sharing.depth * (dim // 32 * 2 + dim // 64 * 4) * threads * 16
+    sums_bytes = 4 * sharing.warps * rows * (dim + 8)  # these two take the place of the ring
+    found_bytes = 24 * splits * threads * -(-rows * dim // 4 // (splits * threads))
+    behind_bytes = 4 * rows * (2 * sharing.warps + 1)  # maxima and masses
     defines = {
-        "WARPS": WARPS, "DEPTH": DEPTH, "SPLITS": splits, "TILES": row_tiles, "DIM": dim, "GROUP": heads // kv_heads,
-        "HEADS": heads, "BLOCK_SIZE": block_size, "SPAN": span, "FIELDS": fields, "EARLY": EARLY,
+        "WARPS": sharing.warps, "DEPTH": sharing.depth, "SPLITS": splits, "TILES": rows // 16, "DIM": dim,
+        "GROUP": heads // kv_heads, "HEADS": heads, "BLOCK_SIZE": block_size, "SPAN": span, "FIELDS": fields,
+        "EARLY": EARLY,
     }  # fmt: skip
-    behind_bytes = 4 * 16 * row_tiles * (2 * WARPS + 2)  # maxima and masses
-    return AttentionShape(defines, splits * tiles * kv_heads, max(ring_bytes, sums_bytes) + behind_bytes)
+    shared_bytes = max(ring_bytes, sums_bytes + found_bytes) + behind_bytes
+    return AttentionShape(defines, splits * tiles * kv_heads, threads, shared_bytes)
 
 
 def cluster_attention(
-    query: Tensor,
+    qkv: Tensor,
     key_cache: Tensor,
     value_cache: Tensor,
+    q_norm: Tensor,
+    k_norm: Tensor,
+    cos: Tensor,
+    sin: Tensor,
     tiles: Tensor,
+    eps: float,
     *,
     tile_tokens: int,
     block_size: int,
     span: int | None = None,
 ) -> Tensor:
-    """`block_attention` where it `fits`; this forward may have written the tile and the block before it, and no older key."""
-    rows, heads, dim = query.shape
-    out = torch.empty((rows, heads * dim), dtype=query.dtype, device=query.device)
+    """`store_heads` and then `block_attention`, where it `fits`: qkv [rows, (heads + 2 kv_heads) dim] -> [rows, heads dim].
+
+    Keys and values of the tiles' rows, and of no others, go to the cache. A tile consists of whole blocks, and no other tile
+    has its slot.
+    """
+    _, kv_heads, _, dim = key_cache.shape
+    heads = qkv.shape[1] // dim - 2 * kv_heads
+    out = torch.empty((len(qkv), heads * dim), dtype=qkv.dtype, device=qkv.device)
     shape = attention_shape(
-        len(tiles), heads, key_cache.shape[1], dim,
+        len(tiles), heads, kv_heads, dim,
         tile_tokens=tile_tokens, span=span or tile_tokens, block_size=block_size, fields=tiles.shape[1],
     )  # fmt: skip
-    run = kernel("cluster_attention", query.device.index or 0, **shape.defines)
+    run = kernel("cluster_attention", qkv.device.index or 0, **shape.defines)
     strides = key_cache.stride(0), key_cache.stride(1)
-    arguments = (query, key_cache, value_cache, out, tiles, *strides, float(dim**-0.5))
-    run.launch(shape.blocks, 32 * WARPS, arguments, shape.shared_bytes)
+    arguments = (
+        qkv, key_cache, value_cache, out, q_norm, k_norm, cos, sin, tiles, *strides, float(eps), float(dim**-0.5)
+    )  # fmt: skip
+    run.launch(shape.blocks, shape.threads, arguments, shape.shared_bytes)
     return out

@@ -50,8 +50,8 @@ class RowLayout:
             return torch.zeros(shape, dtype=torch.int32, device=device)
 
         self.ids, self.positions, self.slots = ints(rows * tokens), ints(rows * tokens), ints(rows * tokens)
-        self.tiles, self.open_tiles = ints(open_, TILE_FIELDS), ints(open_, TILE_FIELDS)
-        """Of a sequence's finished and open block together, and of its open block alone."""
+        self.tiles = ints(open_, TILE_FIELDS)
+        """Of a sequence's finished and open block together."""
         self.quota, self.steps = ints(open_), ints(open_)
         self.output = ints(3 * open_ * tokens + 2)
         """Tokens, acceptance and confidence (as bits) [3, open, tokens]; then the open and done rows of what follows."""
@@ -59,7 +59,7 @@ class RowLayout:
 
 @triton.jit(do_not_specialize=["n_open", "n_done"])  # batch shapes are many; each would be compiled
 def _line_up(
-    state, quotas, ids, positions, slots, tiles, open_tiles, quota, steps, counts, n_slots, n_quotas, n_open, n_done,
+    state, quotas, ids, positions, slots, tiles, quota, steps, counts, n_slots, n_quotas, n_open, n_done,
     TOKENS: tl.constexpr, WIDTH: tl.constexpr, FIELDS: tl.constexpr, SLOTS: tl.constexpr,
     ROWS: tl.constexpr, PLACES: tl.constexpr, OVERLAP: tl.constexpr,
 ):  # fmt: skip
@@ -92,11 +92,6 @@ def _line_up(
     tl.store(quota + rank, tl.load(quotas + tl.minimum(block_step, n_quotas - 1), mask=is_open, other=0), mask=is_open)
     tl.store(steps + rank, tl.load(own + 2, mask=there, other=0), mask=is_open)
     first = rank * TOKENS
-    tile = open_tiles + rank * FIELDS
-    tl.store(tile, slot, mask=is_open)
-    tl.store(tile + 1, start, mask=is_open)
-    tl.store(tile + 2, first, mask=is_open)
-    tl.store(tile + 3, active * TOKENS, mask=is_open)
 
     is_done = (unwritten > 0) & (done_rank < n_done)
     done_first = (n_open + done_rank) * TOKENS
@@ -124,7 +119,6 @@ def _line_up(
     tl.store(positions + cell, nothing[:, None] + place[None, :], mask=mask)
     tl.store(slots + cell, nothing[:, None] + place[None, :] * 0 + n_slots, mask=mask)
     empty = (row >= n) & (row < n_open)
-    tl.store(open_tiles + row * FIELDS + 3, nothing, mask=empty)
     tl.store(tiles + row * FIELDS + 3, nothing, mask=empty)
     tl.store(quota + row, nothing, mask=empty)
     tl.store(steps + row, nothing, mask=empty)
@@ -249,8 +243,8 @@ class DeviceRows:
         """Lay out the rows of the next step; `layout` has room for them."""
         tokens, rows = layout.tokens, layout.open + layout.done
         _line_up[(1,)](
-            self.state, self.quotas, layout.ids, layout.positions, layout.slots, layout.tiles, layout.open_tiles,
-            layout.quota, layout.steps, layout.output[3 * layout.open * tokens :], self.slots, len(self.quotas),
+            self.state, self.quotas, layout.ids, layout.positions, layout.slots, layout.tiles, layout.quota,
+            layout.steps, layout.output[3 * layout.open * tokens :], self.slots, len(self.quotas),
             layout.open, layout.done, TOKENS=tokens, WIDTH=self.state.shape[1], FIELDS=TILE_FIELDS,
             SLOTS=_power(self.slots), ROWS=_power(rows), PLACES=_power(tokens), **overlap(self.state),
         )  # fmt: skip

@@ -218,9 +218,8 @@ class FastForward:
             layout.ids,
             layout.positions,
             layout.slots,
-            layout.tiles if layout.done else layout.open_tiles,
+            layout.tiles,
             tile_tokens=2 * tokens if layout.done else tokens,
-            open_tiles=layout.open_tiles,
             open_rows=layout.open * tokens,
         )
         assert hidden is not None
@@ -244,14 +243,13 @@ class FastForward:
         tiles: Tensor,
         *,
         tile_tokens: int,
-        open_tiles: Tensor | None = None,
-        open_rows: int = 0,
+        open_rows: int | None = None,
     ) -> Tensor | None:
         """Hidden states [open_rows, hidden] before the last norm; None when only the cache was to be filled.
 
-        In the last layer rows that are not open only leave their keys and values.
+        Rows that are not open only leave their keys and values in the last layer.
         """
-        span = self.block_size if open_tiles is not None else tile_tokens
+        span = self.block_size if open_rows is not None else tile_tokens
         eps = self.model.config.rms_norm_eps
         x = embed(ids, self.model.model.embed_tokens.weight)
         for number, fused in enumerate(self.layers):
@@ -259,20 +257,17 @@ class FastForward:
             last = number == len(self.layers) - 1
             qkv = product(x, fused.qkv, norm=layer.input_layernorm.weight, eps=eps)
             key_cache, value_cache = self.cache.key[number], self.cache.value[number]
-            query = store_heads(
-                qkv, key_cache, value_cache, attention.q_norm.weight, attention.k_norm.weight,
-                self.cos, self.sin, positions, slots, eps,
-            )  # fmt: skip
-            if last:
-                if open_tiles is None:
-                    return None
-                query, x, tiles, tile_tokens = query[:open_rows], x[:open_rows], open_tiles, self.block_size
+            heads = attention.q_norm.weight, attention.k_norm.weight, self.cos, self.sin
             how = {"tile_tokens": tile_tokens, "block_size": self.block_size, "span": span}
-            if open_tiles is not None and fits(query, key_cache, tiles, tile_tokens):
-                seen = cluster_attention(query, key_cache, value_cache, tiles, **how)
+            if open_rows is not None and fits(qkv, key_cache, tiles, tile_tokens):
+                seen = cluster_attention(qkv, key_cache, value_cache, *heads, tiles, eps, **how)
             else:
-                splits = self._splits(len(tiles))
-                seen = block_attention(query, key_cache, value_cache, tiles, splits=splits, **how)
+                query = store_heads(qkv, key_cache, value_cache, *heads, positions, slots, eps)
+                if last and open_rows is None:
+                    return None
+                seen = block_attention(query, key_cache, value_cache, tiles, splits=self._splits(len(tiles)), **how)
+            if last:
+                seen, x = seen[:open_rows], x[:open_rows]
             x = product(seen, attention.o_proj.weight, residual=x)
             gated = product(x, fused.gate_up, norm=layer.post_attention_layernorm.weight, eps=eps, gated=True)
             x = product(gated, layer.mlp.down_proj.weight, residual=x)

@@ -1,15 +1,20 @@
-// Block-causal attention of a tile of few tokens over its slot of the cache, `_attend` and `_combine` of kernels.py in one.
+// What follows the product of queries, keys and values for a tile of few tokens, in one kernel: heads are normed and rotated,
+// keys and values go to the cache, and the tile attends to its slot, block-causally. `_store_heads`, `_attend` and `_combine`
+// of kernels.py in one.
 //
 // Blocks of a cluster share the keys of a tile and a head of keys, and so do their warps, 16 keys at a time. Queries are the
 // first operand of the tensor cores. A thread copies exactly what it needs into a ring of its own, so nothing is
-// synchronised before the end: of keys as in small_product.cu, lane t takes dims 8t..8t+7 of every 32; of values, lane (g, t)
-// takes dims 8g..8g+7 of every 64 of keys 2t, 2t+1, 2t+8 and 2t+9, which are the places that mma.m16n8k16 gives it when
-// column n of its product j stands for dim 8n + j. Keys older than this step are loaded before the kernel in front has
-// ended. What warps and blocks found is merged through shared memory, in a fixed order.
+// synchronised before the end: of keys as in small_product.cu, lane t takes dims 8t..8t+7 of every 32, so that the two dims
+// that are rotated together are one lane's; of values, lane (g, t) takes dims 8g..8g+7 of every 64 of keys 2t, 2t+1, 2t+8 and
+// 2t+9, which are the places that mma.m16n8k16 gives it when column n of its product j stands for dim 8n + j.
+// Keys in front of the tile are older than this step and are loaded before the kernel in front has ended. The tile's own
+// are the first step of the last warps: straight from the product into the ring, and into the cache for later steps.
+// What warps found is added up in shared memory, and sent to the block of the cluster that writes it, in a fixed order.
 //
 // Set when compiled: WARPS, DEPTH (steps of the ring), SPLITS (blocks of a cluster), TILES (of 16 rows: tokens times GROUP),
 // DIM (a multiple of 64), GROUP, HEADS, BLOCK_SIZE, SPAN, FIELDS, EARLY (whether the next kernel may start at once).
-// Dynamic shared memory: see `attention_shape` in cluster_attention.py.
+// Dynamic shared memory: see `attention_shape` in cluster_attention.py. A tile ends with a block, and has at most
+// 16 * WARPS * SPLITS tokens.
 
 #define KEYS 16
 #define K_PARTS (DIM / 32)
@@ -18,30 +23,79 @@
 #define THREADS (WARPS * 32)
 #define ROWS (TILES * 16)
 #define WIDTH (DIM + 8)
+#define HALF (DIM / 2)
+#define KV_HEADS (HEADS / GROUP)
+#define SHARERS (SPLITS * WARPS)
 #define RING_BYTES (DEPTH * ITEMS * THREADS * 16)
 #define SUMS_BYTES (WARPS * ROWS * WIDTH * 4)
+#define PLACES ((ROWS * DIM / 4 + SPLITS * THREADS - 1) / (SPLITS * THREADS) * THREADS)  // of four dims, written by a block
+#define FOUND_BYTES (SPLITS * PLACES * 24)
 #define NOTHING (-3e38f)  // below every score
 
 #if SPLITS > 1
 #define CLUSTER __cluster_dims__(SPLITS, 1, 1)
-#define SHARED_BY(block, place) of_block(&(place), block)
-#define FOUR_SHARED_BY(block, place) four_of_block(&(place), block)
+#define ARRIVE() arrive_at_cluster()
+#define WAIT_FOR_ALL() wait_for_cluster()
+#define SEND(place, block, value) send_to_block(place, block, value)
 #else
 #define CLUSTER
-#define SHARED_BY(block, place) (place)
-#define FOUR_SHARED_BY(block, place) (*reinterpret_cast<float4*>(&(place)))
+#define ARRIVE() (void)0
+#define WAIT_FOR_ALL() __syncthreads()
+#define SEND(place, block, value) (*(place) = (value))
 #endif
 
 // e to the power of what a maximum lies below another; nothing weighs nothing.
 __device__ __forceinline__ float weight_of(float top, float peak) { return top == NOTHING ? 0.0f : __expf(top - peak); }
 
+// RMS norm and rotation of a head, of which a lane holds dims 8t..8t+7 of every 32; all pointers are to its first dim.
+__device__ __forceinline__ void turn_head(uint4 (&head)[K_PARTS], const bf16* norm, const float* cos, const float* sin,
+                                          float eps) {
+    float squares = 0;
+#pragma unroll
+    for (int c = 0; c < K_PARTS; ++c) {
+        const unsigned both[4] = {head[c].x, head[c].y, head[c].z, head[c].w};
+#pragma unroll
+        for (int i = 0; i < 4; ++i) {
+            const float low = wide(both[i] & 0xffff), high = wide(both[i] >> 16);
+            squares += low * low + high * high;
+        }
+    }
+    squares += __shfl_xor_sync(0xffffffffu, squares, 1);
+    squares += __shfl_xor_sync(0xffffffffu, squares, 2);
+    const float scale = rsqrtf(squares / DIM + eps);
+#pragma unroll
+    for (int c = 0; c < K_PARTS / 2; ++c) {
+        uint4 &left = head[c], &right = head[c + K_PARTS / 2];
+        const uint4 left_norm = *reinterpret_cast<const uint4*>(norm + c * 32);
+        const uint4 right_norm = *reinterpret_cast<const uint4*>(norm + HALF + c * 32);
+        const float4 cos_low = *reinterpret_cast<const float4*>(cos + c * 32);
+        const float4 cos_high = *reinterpret_cast<const float4*>(cos + c * 32 + 4);
+        const float4 sin_low = *reinterpret_cast<const float4*>(sin + c * 32);
+        const float4 sin_high = *reinterpret_cast<const float4*>(sin + c * 32 + 4);
+        auto turn = [&](unsigned& a, unsigned& b, unsigned a_norm, unsigned b_norm, float cos0, float cos1, float sin0,
+                        float sin1) {
+            const float a0 = wide(a & 0xffff) * scale * wide(a_norm & 0xffff), a1 = wide(a >> 16) * scale * wide(a_norm >> 16);
+            const float b0 = wide(b & 0xffff) * scale * wide(b_norm & 0xffff), b1 = wide(b >> 16) * scale * wide(b_norm >> 16);
+            a = narrow(a0 * cos0 - b0 * sin0, a1 * cos1 - b1 * sin1);
+            b = narrow(b0 * cos0 + a0 * sin0, b1 * cos1 + a1 * sin1);
+        };
+        turn(left.x, right.x, left_norm.x, right_norm.x, cos_low.x, cos_low.y, sin_low.x, sin_low.y);
+        turn(left.y, right.y, left_norm.y, right_norm.y, cos_low.z, cos_low.w, sin_low.z, sin_low.w);
+        turn(left.z, right.z, left_norm.z, right_norm.z, cos_high.x, cos_high.y, sin_high.x, sin_high.y);
+        turn(left.w, right.w, left_norm.w, right_norm.w, cos_high.z, cos_high.w, sin_high.z, sin_high.w);
+    }
+}
+
 extern "C" __global__ void CLUSTER __launch_bounds__(THREADS)
-cluster_attention(const bf16* query, const bf16* key_cache, const bf16* value_cache, bf16* out, const int* tiles,
-                  int slot_stride, int head_stride, float scale) {
+cluster_attention(const bf16* qkv, bf16* key_cache, bf16* value_cache, bf16* out, const bf16* q_norm, const bf16* k_norm,
+                  const float* cos, const float* sin, const int* tiles, int slot_stride, int head_stride, float eps,
+                  float scale) {
     uint4* const ring = shared_memory;                   // [DEPTH][ITEMS][THREADS]
     float* const sums = reinterpret_cast<float*>(ring);  // [WARPS][ROWS][WIDTH], when the ring is done with
-    float* const tops = sums + (RING_BYTES > SUMS_BYTES ? RING_BYTES : SUMS_BYTES) / 4;  // [WARPS][ROWS]
-    float *const masses = tops + WARPS * ROWS, *const top_of = masses + WARPS * ROWS, *const mass_of = top_of + ROWS;
+    float4* const found = reinterpret_cast<float4*>(sums + SUMS_BYTES / 4);  // [SPLITS][PLACES], from other blocks
+    float2* const found_by = reinterpret_cast<float2*>(found + SPLITS * PLACES);  // their maximum and mass
+    float* const tops = sums + (RING_BYTES > SUMS_BYTES + FOUND_BYTES ? RING_BYTES : SUMS_BYTES + FOUND_BYTES) / 4;
+    float *const masses = tops + WARPS * ROWS, *const top_of = masses + WARPS * ROWS;  // [WARPS][ROWS] both, [ROWS]
 
     if (EARLY) LET_NEXT_START();
     const int thread = threadIdx.x, warp = thread / 32, lane = thread % 32, g = lane / 4, t = lane % 4;
@@ -54,45 +108,78 @@ cluster_attention(const bf16* query, const bf16* key_cache, const bf16* value_ca
         return;
     }
     const long long base = (long long)tile[0] * slot_stride + (long long)kv_head * head_stride;
-    const int last = ((start + count - 1) / BLOCK_SIZE + 1) * BLOCK_SIZE, steps = (last + KEYS - 1) / KEYS;
-    const int first = rank * WARPS + warp;  // step of this warp's first turn
-    const int turns = first < steps ? (steps - 1 - first) / (SPLITS * WARPS) + 1 : 0;
+    const int fresh = (count + KEYS - 1) / KEYS, old = (start + KEYS - 1) / KEYS;  // steps
+    const int first = rank * WARPS + warp;
+    const bool is_fresh = first >= SHARERS - fresh;  // its first turn is a step of the tile's own keys
+    const int behind = old + fresh - SHARERS - first;
+    const int turns = (is_fresh || first < old) + (behind > 0 ? (behind - 1) / SHARERS + 1 : 0);
     const unsigned target = address_of(ring + thread);
-
-    auto low_of = [&](int turn) { return (turn * SPLITS * WARPS + first) * KEYS; };
+    auto low_of = [&](int turn) {
+        return turn > 0   ? (turn * SHARERS + first - fresh) * KEYS
+               : is_fresh ? start + (first - SHARERS + fresh) * KEYS
+                          : first * KEYS;
+    };
     auto load = [&](int turn) {
         const unsigned slot = target + turn % DEPTH * ITEMS * THREADS * 16;
         const int low = low_of(turn);
 #pragma unroll
         for (int n = 0; n < 2; ++n) {
-            const bf16* const from = key_cache + base + (long long)min(low + n * 8 + g, last - 1) * DIM + t * 8;
+            const bf16* const from = key_cache + base + (long long)min(low + n * 8 + g, start - 1) * DIM + t * 8;
 #pragma unroll
             for (int c = 0; c < K_PARTS; ++c) copy_ahead(slot + (n * K_PARTS + c) * THREADS * 16, from + c * 32);
         }
 #pragma unroll
         for (int k = 0; k < 4; ++k) {
-            const int key = min(low + 2 * t + k % 2 + k / 2 * 8, last - 1);
+            const int key = min(low + 2 * t + k % 2 + k / 2 * 8, start - 1);
             const bf16* const from = value_cache + base + (long long)key * DIM + g * 8;
 #pragma unroll
             for (int c = 0; c < V_PARTS; ++c)
                 copy_ahead(slot + (2 * K_PARTS + k * V_PARTS + c) * THREADS * 16, from + c * 64);
         }
     };
-    // Written before this step: it writes from `start` on, and perhaps the block before that.
-    auto is_old = [&](int turn) { return low_of(turn) + KEYS <= start - BLOCK_SIZE; };
-
 #pragma unroll
     for (int d = 0; d < DEPTH - 1; ++d) {
-        if (d < turns && is_old(d)) load(d);
+        if (d < turns && (d > 0 || !is_fresh)) load(d);
         COMMIT_COPIES();
+    }
+    // Tables are older than this step as well.
+    for (int place = thread * 32; place < count * HALF; place += THREADS * 32) {
+        touch(cos + (long long)start * HALF + place);
+        touch(sin + (long long)start * HALF + place);
+    }
+    if (thread < DIM / 64) {
+        touch(q_norm + thread * 64);
+        touch(k_norm + thread * 64);
     }
     WAIT_FOR_PREVIOUS();
-#pragma unroll
-    for (int d = 0; d < DEPTH - 1; ++d) {
-        if (d < turns && !is_old(d)) load(d);
-        COMMIT_COPIES();
-    }
 
+    auto source = [&](int token, int head) {
+        const int row = token < SPAN ? first_row + token : second_row + token - SPAN;
+        return qkv + ((long long)row * (HEADS + 2 * KV_HEADS) + head) * DIM;
+    };
+    auto load_head = [&](uint4 (&into)[K_PARTS], int token, int head) {
+        const bf16* const from = source(token, head) + t * 8;
+#pragma unroll
+        for (int c = 0; c < K_PARTS; ++c) into[c] = *reinterpret_cast<const uint4*>(from + c * 32);
+    };
+    auto turn_at = [&](uint4 (&head)[K_PARTS], const bf16* norm, int token) {
+        const long long place = (long long)(start + token) * HALF + t * 8;
+        turn_head(head, norm + t * 8, cos + place, sin + place, eps);
+    };
+
+    const int own = (first - SHARERS + fresh) * KEYS;  // the first of the tile's keys that are this warp's
+    uint4 own_key[2][K_PARTS], own_value[4][V_PARTS];
+    if (is_fresh) {
+#pragma unroll
+        for (int n = 0; n < 2; ++n) load_head(own_key[n], min(own + n * 8 + g, count - 1), HEADS + kv_head);
+#pragma unroll
+        for (int k = 0; k < 4; ++k) {
+            const int token = min(own + 2 * t + k % 2 + k / 2 * 8, count - 1);
+            const bf16* const from = source(token, HEADS + KV_HEADS + kv_head) + g * 8;
+#pragma unroll
+            for (int c = 0; c < V_PARTS; ++c) own_value[k][c] = *reinterpret_cast<const uint4*>(from + c * 64);
+        }
+    }
     uint4 q[TILES][2][K_PARTS];
     int end[TILES][2];
 #pragma unroll
@@ -100,13 +187,37 @@ cluster_attention(const bf16* query, const bf16* key_cache, const bf16* value_ca
 #pragma unroll
         for (int h = 0; h < 2; ++h) {
             const int place = m * 16 + h * 8 + g, token = place / GROUP;
-            const int row = token < SPAN ? first_row + token : second_row + token - SPAN;
-            const bf16* const from = query + ((long long)row * HEADS + kv_head * GROUP + place % GROUP) * DIM + t * 8;
-            end[m][h] = token < count ? ((start + token) / BLOCK_SIZE + 1) * BLOCK_SIZE : 0;
-#pragma unroll
-            for (int c = 0; c < K_PARTS; ++c)
-                q[m][h][c] = token < count ? *reinterpret_cast<const uint4*>(from + c * 32) : make_uint4(0, 0, 0, 0);
+            end[m][h] = token < count ? ((start + token) / BLOCK_SIZE + 1) * BLOCK_SIZE : 0;  // nothing for no token
+            load_head(q[m][h], min(token, count - 1), kv_head * GROUP + place % GROUP);
         }
+#pragma unroll
+    for (int m = 0; m < TILES; ++m)
+#pragma unroll
+        for (int h = 0; h < 2; ++h) turn_at(q[m][h], q_norm, min((m * 16 + h * 8 + g) / GROUP, count - 1));
+    if (is_fresh) {
+        uint4* const slot = ring + thread;
+#pragma unroll
+        for (int n = 0; n < 2; ++n) {
+            const int token = own + n * 8 + g;
+            turn_at(own_key[n], k_norm, min(token, count - 1));
+            bf16* const to = key_cache + base + (long long)(start + token) * DIM + t * 8;
+#pragma unroll
+            for (int c = 0; c < K_PARTS; ++c) {
+                slot[(n * K_PARTS + c) * THREADS] = own_key[n][c];
+                if (token < count) *reinterpret_cast<uint4*>(to + c * 32) = own_key[n][c];
+            }
+        }
+#pragma unroll
+        for (int k = 0; k < 4; ++k) {
+            const int token = own + 2 * t + k % 2 + k / 2 * 8;
+            bf16* const to = value_cache + base + (long long)(start + token) * DIM + g * 8;
+#pragma unroll
+            for (int c = 0; c < V_PARTS; ++c) {
+                slot[(2 * K_PARTS + k * V_PARTS + c) * THREADS] = own_value[k][c];
+                if (token < count) *reinterpret_cast<uint4*>(to + c * 64) = own_value[k][c];
+            }
+        }
+    }
 
     float top[TILES][2], mass[TILES][2] = {}, total[TILES][V_PARTS * 8][4] = {};
 #pragma unroll
@@ -130,6 +241,7 @@ cluster_attention(const bf16* query, const bf16* key_cache, const bf16* value_ca
                     multiply(score[m][n], l.z, h.z, l.w, h.w, key.z, key.w);
                 }
             }
+        const int limit = turn > 0 || !is_fresh ? start : start + count;  // of what this step holds
         unsigned weights[TILES][4];
 #pragma unroll
         for (int m = 0; m < TILES; ++m)
@@ -140,7 +252,7 @@ cluster_attention(const bf16* query, const bf16* key_cache, const bf16* value_ca
                 for (int n = 0; n < 2; ++n)
 #pragma unroll
                     for (int i = 0; i < 2; ++i) {
-                        const bool seen = low_of(turn) + n * 8 + 2 * t + i < end[m][h];
+                        const bool seen = low_of(turn) + n * 8 + 2 * t + i < min(end[m][h], limit);
                         float& value = score[m][n][h * 2 + i];
                         value = seen ? value * scale : NOTHING;
                         peak = fmaxf(peak, value);
@@ -182,6 +294,7 @@ cluster_attention(const bf16* query, const bf16* key_cache, const bf16* value_ca
             }
         }
     }
+    ARRIVE();  // done with the ring
 #pragma unroll
     for (int m = 0; m < TILES; ++m)
 #pragma unroll
@@ -217,7 +330,9 @@ cluster_attention(const bf16* query, const bf16* key_cache, const bf16* value_ca
             }
         }
     __syncthreads();
-    for (int place = thread; place < ROWS * DIM / 4; place += THREADS) {
+    const int places = count * GROUP * DIM / 4;
+    WAIT_FOR_ALL();  // everyone is done with the ring
+    for (int place = thread; place < places; place += THREADS) {
         const int row = place / (DIM / 4), at = row * WIDTH + place % (DIM / 4) * 4;
         float4 value = *reinterpret_cast<float4*>(sums + at);
         float whole = masses[row];
@@ -227,38 +342,29 @@ cluster_attention(const bf16* query, const bf16* key_cache, const bf16* value_ca
             value.x += more.x, value.y += more.y, value.z += more.z, value.w += more.w;
             whole += masses[w * ROWS + row];
         }
-        *reinterpret_cast<float4*>(sums + at) = value;
-        if (place % (DIM / 4) == 0) mass_of[row] = whole;
+        const int to = rank * PLACES + place / (SPLITS * THREADS) * THREADS + thread, block = place / THREADS % SPLITS;
+        SEND(found + to, block, value);
+        SEND(found_by + to, block, make_float2(top_of[row], whole));
     }
-#if SPLITS > 1
-    meet_cluster();
-#else
-    __syncthreads();
-#endif
-    for (int place = rank * THREADS + thread; place < count * GROUP * DIM / 4; place += SPLITS * THREADS) {
+    ARRIVE();
+    WAIT_FOR_ALL();
+    for (int place = rank * THREADS + thread; place < places; place += SPLITS * THREADS) {
         const int row = place / (DIM / 4), inner = place % (DIM / 4) * 4, token = row / GROUP;
-        float peaks[SPLITS], wholes[SPLITS], peak = NOTHING, whole = 0;
-        float4 parts[SPLITS], value = make_float4(0, 0, 0, 0);
+        const int at = place / (SPLITS * THREADS) * THREADS + thread;
+        float peak = NOTHING, whole = 0;
+        float4 value = make_float4(0, 0, 0, 0);
+#pragma unroll
+        for (int block = 0; block < SPLITS; ++block) peak = fmaxf(peak, found_by[block * PLACES + at].x);
 #pragma unroll
         for (int block = 0; block < SPLITS; ++block) {
-            peaks[block] = SHARED_BY(block, top_of[row]);
-            wholes[block] = SHARED_BY(block, mass_of[row]);
-            parts[block] = FOUR_SHARED_BY(block, sums[row * WIDTH + inner]);
-        }
-#pragma unroll
-        for (int block = 0; block < SPLITS; ++block) peak = fmaxf(peak, peaks[block]);
-#pragma unroll
-        for (int block = 0; block < SPLITS; ++block) {
-            const float weight = weight_of(peaks[block], peak);
-            const float4& part = parts[block];
+            const float2 by = found_by[block * PLACES + at];
+            const float4 part = found[block * PLACES + at];
+            const float weight = weight_of(by.x, peak);
             value.x += weight * part.x, value.y += weight * part.y, value.z += weight * part.z, value.w += weight * part.w;
-            whole += weight * wholes[block];
+            whole += weight * by.y;
         }
         const int to = token < SPAN ? first_row + token : second_row + token - SPAN;
         *reinterpret_cast<uint2*>(out + ((long long)to * HEADS + kv_head * GROUP + row % GROUP) * DIM + inner) =
             make_uint2(narrow(value.x / whole, value.y / whole), narrow(value.z / whole, value.w / whole));
     }
-#if SPLITS > 1
-    meet_cluster();  // nobody leaves while others read its sums
-#endif
 }

@@ -46,28 +46,26 @@ __device__ __forceinline__ unsigned weigh(unsigned x, unsigned weight, float& sq
     return narrow(low * wide(weight & 0xffff), high * wide(weight >> 16));
 }
 
+// Its line comes to the L2 cache; nobody waits for it.
+__device__ __forceinline__ void touch(const void* place) { asm volatile("prefetch.global.L2 [%0];" ::"l"(place)); }
+
 #if __CUDA_ARCH__ >= 900
-// All threads of the cluster's blocks have come here, and see what the others wrote.
-__device__ __forceinline__ void meet_cluster() {
-    asm volatile("barrier.cluster.arrive.release;\n\tbarrier.cluster.wait.acquire;" ::: "memory");
-}
+// All threads of the cluster's blocks have arrived when one has waited, and see what the others wrote before that.
+__device__ __forceinline__ void arrive_at_cluster() { asm volatile("barrier.cluster.arrive.release;" ::: "memory"); }
+__device__ __forceinline__ void wait_for_cluster() { asm volatile("barrier.cluster.wait.acquire;" ::: "memory"); }
 
-// What lies at this place of shared memory in another block of the cluster.
-__device__ __forceinline__ float of_block(const float* place, unsigned block) {
+// To the same place of shared memory in another block of the cluster.
+__device__ __forceinline__ unsigned place_in(const void* place, unsigned block) {
     unsigned there;
-    float value;
-    asm volatile("mapa.shared::cluster.u32 %0, %1, %2;" : "=r"(there) : "r"(address_of(place)), "r"(block));
-    asm volatile("ld.shared::cluster.f32 %0, [%1];" : "=f"(value) : "r"(there) : "memory");
-    return value;
+    asm("mapa.shared::cluster.u32 %0, %1, %2;" : "=r"(there) : "r"(address_of(place)), "r"(block));
+    return there;
 }
-
-// The same of four places.
-__device__ __forceinline__ float4 four_of_block(const float* places, unsigned block) {
-    unsigned there;
-    float4 value;
-    asm volatile("mapa.shared::cluster.u32 %0, %1, %2;" : "=r"(there) : "r"(address_of(places)), "r"(block));
-    asm volatile("ld.shared::cluster.v4.f32 {%0, %1, %2, %3}, [%4];"
-                 : "=f"(value.x), "=f"(value.y), "=f"(value.z), "=f"(value.w) : "r"(there) : "memory");
-    return value;
+__device__ __forceinline__ void send_to_block(const float4* place, unsigned block, float4 value) {
+    asm volatile("st.shared::cluster.v4.f32 [%0], {%1, %2, %3, %4};"
+                 ::"r"(place_in(place, block)), "f"(value.x), "f"(value.y), "f"(value.z), "f"(value.w) : "memory");
+}
+__device__ __forceinline__ void send_to_block(const float2* place, unsigned block, float2 value) {
+    asm volatile("st.shared::cluster.v2.f32 [%0], {%1, %2};"
+                 ::"r"(place_in(place, block)), "f"(value.x), "f"(value.y) : "memory");
 }
 #endif
