@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from execution import HONEST, NoBuilder, honest_with, job
+from execution import HONEST, PROBLEM, NoBuilder, honest_with, job
 
 from dice.kernels.grader import Executor
 from dice.kernels.job import Judging, Limits
@@ -241,3 +241,28 @@ def test_a_tight_file_limit_is_the_candidates(zygote: Zygote) -> None:
         (verdict,) = executor.verify(job(honest_with(import_="open('big', 'wb').write(b'x' * (20 << 20))")))
     assert verdict.functional_status == "import_error"
     assert "File too large" in verdict.message or "No space" in verdict.message
+
+
+def test_root_of_a_user_namespace_verifies(tmp_path: Path) -> None:
+    """Such a root, of a container say, may not enter its own PID namespace again, which belongs to the outer user."""
+    if subprocess.run(["unshare", "-r", "true"], capture_output=True).returncode:
+        pytest.skip("this machine allows no user namespaces")
+    row = {"problem_id": "level1/1_small", "problem_code": PROBLEM, "code": HONEST}
+    (tmp_path / "c.jsonl").write_text(json.dumps(row) + "\n")
+    command = [
+        "unshare",
+        "-r",
+        sys.executable,
+        "-m",
+        "dice.cli",
+        "verify",
+        "--backend",
+        "cpu",
+        "--no-timing",
+        "--quiet",
+    ]
+    command += ["--candidates", str(tmp_path / "c.jsonl"), "--out", str(tmp_path / "v.jsonl"), "--trials", "1"]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=120)
+    verdict = json.loads((tmp_path / "v.jsonl").read_text())
+    assert verdict["functional_status"] == "correct", done.stderr[-500:] + verdict["message"]
+    assert verdict["host"]["isolation"], verdict["notes"]

@@ -245,7 +245,7 @@ def main() -> None:
     arguments = parser.parse_args()
 
     layers = Layers()
-    if os.geteuid() != 0:
+    if os.geteuid() != 0 or not _may_come_back():
         layers.attempt("user_namespace", enter_user_namespace)
 
     os.environ["TORCHINDUCTOR_CACHE_DIR"] = f"{arguments.directory}/inductor"
@@ -270,6 +270,18 @@ def main() -> None:
     os.rename(f"{name}/binding", f"{name}/socket", src_dir_fd=above, dst_dir_fd=above)
     _serve(listener, arguments.life, layers, None if jailed else arguments.directory, cuda_may_have_pids)
     shutil.rmtree(name, ignore_errors=True, dir_fd=above)  # all holders are gone, perhaps killed
+
+
+def _may_come_back() -> bool:
+    """Whether this process may enter its own PID namespace; root of a user namespace may not: it is the outer one's."""
+    own = os.open("/proc/self/ns/pid", os.O_RDONLY | os.O_CLOEXEC)
+    try:
+        linux.setns(own, linux.CLONE_NEWPID)
+    except OSError:
+        return False
+    finally:
+        os.close(own)
+    return True
 
 
 def _serve(listener: socket.socket, life: int, layers: Layers, folder: str | None, cuda_may_have_pids: bool) -> None:
