@@ -29,7 +29,7 @@ from typing import Literal
 import numpy as np
 import torch
 
-from dice.decoding import cuda_kernel, products
+from dice.decoding import cluster_attention, cuda_kernel, fast, products
 from dice.decoding.block_diffusion import BlockDiffusion, BlockDiffusionConfig
 from dice.decoding.decoder import PREFILL_TOKENS, Decoder, Request
 from dice.jsonl import Journal
@@ -48,9 +48,10 @@ NEW_TOKENS = {1: 256, 8: 256, 64: 512, 128: 512}
 PROMPT = 892
 BLOCK = 4
 MASK = 151669
-PARTS = ("run-ahead", "launch-overlap", "few-rows")
+PARTS = ("run-ahead", "launch-overlap", "few-rows", "prefill-graph", "cluster-attention")
 """What `--without` can take out: steps that start before the host has seen the last, kernels that are set up before the
-last has ended, the kernel for products of up to 8 rows."""
+last has ended, the kernel for products of up to 8 rows, prefill of short prompts as a graph, attention of few sequences in
+clusters."""
 
 
 def geometry(size: str) -> ModelConfig:
@@ -87,6 +88,10 @@ def leave_out(parts: Sequence[str]) -> None:
         cuda_kernel.has_dependent_launch = lambda device: False
     if "few-rows" in parts:
         products.FEW_ROWS = 0
+    if "prefill-graph" in parts:
+        fast.PREFILL_GRAPH_TOKENS = 0
+    if "cluster-attention" in parts:
+        cluster_attention.MOST_TILES = 0
 
 
 def seconds_of(work: Callable[[], object], repeats: int = 10) -> float:

@@ -284,6 +284,30 @@ def test_graphs_in_bf16(max_batch, clusters, monkeypatch):
 
 
 @pytest.mark.gpu
+@pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16])
+def test_prefill_as_a_graph_fills_the_cache_alike(dtype, monkeypatch):
+    """Prompts of several sizes together, more of the same size later; nothing but their positions is written."""
+    from dice.decoding import fast
+
+    model = make_model(make_config(8, 2, 64, hidden_size=256, intermediate_size=512)).to("cuda", dtype)
+    batches = [[(0, 40), (2, 70)], [(1, 110), (3, 8)], [(2, 200)], [(0, 4)]]
+
+    def filled(graph_tokens: int) -> list[torch.Tensor]:
+        monkeypatch.setattr(fast, "PREFILL_GRAPH_TOKENS", graph_tokens)
+        cache = KVCache(model.config, 4, 256, dtype=dtype, device="cuda")
+        forward = fast.FastForward(model, cache, None, Rule(4, (1, 1, 1, 1), None, 96))  # type: ignore[arg-type]
+        generator = np.random.default_rng(1)
+        for batch in batches:
+            forward.prefill([(slot, generator.integers(0, 96, length)) for slot, length in batch])
+        return [cache.key[:, :4], cache.value[:, :4]]
+
+    close = 1e-3 if dtype == torch.float32 else 1e-1
+    for graph, plain in zip(filled(2048), filled(0), strict=True):
+        torch.testing.assert_close(graph, plain, atol=close, rtol=close)
+        assert torch.equal(graph == 0, plain == 0)
+
+
+@pytest.mark.gpu
 def test_weights_changed_in_place_are_seen_by_graphs():
     model = make_model(make_config(8, 2, 64, hidden_size=256, intermediate_size=512)).to("cuda", torch.bfloat16)
     requests = [Request((1, 2, 3), 16, key=i) for i in range(2)]

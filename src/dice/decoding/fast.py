@@ -12,16 +12,17 @@ of the model's own parameters, so training in place is seen at once.
 from __future__ import annotations
 
 import os
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
 import torch
+from numpy.typing import NDArray
 from torch import Tensor
 
 from dice.decoding.cluster_attention import cluster_attention, fits
 from dice.decoding.device_rows import DeviceRows, RowLayout, to_device
-from dice.decoding.kernels import KEYS, best_token, block_attention, embed, store_heads
+from dice.decoding.kernels import KEYS, TILE_FIELDS, best_token, block_attention, embed, store_heads
 from dice.decoding.products import product
 from dice.decoding.rows import Choose, Ints, Rule, StepResult, StepRows
 from dice.decoding.sequences import Sequences
@@ -33,6 +34,10 @@ ATTENTION_PROGRAMS = 4
 """Programs of one processor among which the keys of few sequences are shared."""
 PREFILL_TILE = 32
 """Prompt tokens of one attention tile."""
+PREFILL_GRAPH_TOKENS = 2048
+"""Prompt tokens up to which prefill is a graph: a GPU can be done with so few before the host has launched its kernels."""
+_PREFILL_GRAIN = 128
+"""Tokens by which such graphs differ."""
 
 
 @dataclass(frozen=True)
@@ -66,6 +71,15 @@ class _Shape:
     """Rows and graph of steps of one size."""
 
     layout: RowLayout
+    graph: torch.cuda.CUDAGraph | None = None
+
+
+@dataclass
+class _Prompts:
+    """Rows [ids, positions, slots] and tiles of prompts of one size together, and their graph."""
+
+    rows: Tensor
+    tiles: Tensor
     graph: torch.cuda.CUDAGraph | None = None
 
 
@@ -104,6 +118,7 @@ class FastForward:
         self.cos, self.sin = cos[:, :half].contiguous(), sin[:, :half].contiguous()
         self.processors = torch.cuda.get_device_properties(device).multi_processor_count if device.type == "cuda" else 4
         self._shapes: dict[tuple[int, int], _Shape] = {}
+        self._prompts: dict[int, _Prompts] = {}
         self._pool = torch.cuda.graph_pool_handle() if device.type == "cuda" else None
         size = 3 * _rounded(cache.slots) * rule.block_size + 2
         # two, since a step starts while the results of the one before it are on their way
@@ -134,7 +149,7 @@ class FastForward:
 
     @torch.no_grad()
     def prefill(self, prompts: Sequence[tuple[int, Ints]]) -> None:
-        """Flat over all prompts; not a graph, since its products are long."""
+        """Flat over all prompts; a graph when they are short, of a size that they are padded to."""
         ids = np.concatenate([ids for _, ids in prompts])
         positions = np.concatenate([np.arange(len(ids)) for _, ids in prompts])
         slots = np.concatenate([np.full(len(ids), slot) for slot, ids in prompts])
@@ -143,9 +158,37 @@ class FastForward:
             for start in range(0, len(prompt), PREFILL_TILE):
                 tiles.append((slot, start, first + start, min(PREFILL_TILE, len(prompt) - start), 0))
             first += len(prompt)
-        device = self.cache.key.device
-        flat = to_device(np.stack((ids, positions, slots)).astype(np.int32), device)
-        self._body(flat[0], flat[1], flat[2], to_device(np.array(tiles, np.int32), device), tile_tokens=PREFILL_TILE)
+        rows, device = np.stack((ids, positions, slots)).astype(np.int32), self.cache.key.device
+        if device.type == "cuda" and len(ids) <= PREFILL_GRAPH_TOKENS:
+            self._replay(rows, np.array(tiles, np.int32))
+        else:
+            self._fill(to_device(rows, device), to_device(np.array(tiles, np.int32), device))
+
+    def _fill(self, rows: Tensor, tiles: Tensor) -> None:
+        """Keys and values of these tokens of prompts."""
+        self._body(rows[0], rows[1], rows[2], tiles, tile_tokens=PREFILL_TILE)
+
+    def _replay(self, rows: NDArray[np.int32], tiles: NDArray[np.int32]) -> None:
+        """`_fill` as a graph; padding goes to the slot behind the last one and has no tile."""
+        tokens, device = rows.shape[1], self.cache.key.device
+        size = -(-tokens // _PREFILL_GRAIN) * _PREFILL_GRAIN
+        if size not in self._prompts:
+            most_tiles = size // PREFILL_TILE + self.cache.slots
+            kinds = {"dtype": torch.int32, "device": device}
+            self._prompts[size] = _Prompts(torch.zeros(3, size, **kinds), torch.zeros(most_tiles, TILE_FIELDS, **kinds))
+        prompts = self._prompts[size]
+        padded = np.zeros((3, size), np.int32)
+        padded[2] = self.cache.scrap
+        padded[:, :tokens] = rows
+        all_tiles = np.zeros(prompts.tiles.shape, np.int32)
+        all_tiles[: len(tiles)] = tiles
+        prompts.rows.copy_(to_device(padded, device))
+        prompts.tiles.copy_(to_device(all_tiles, device))
+        if prompts.graph is not None:
+            prompts.graph.replay()
+        else:
+            self._fill(prompts.rows, prompts.tiles)
+            prompts.graph = self._recorded(lambda: self._fill(prompts.rows, prompts.tiles))
 
     def begin(self, rows: StepRows) -> None:
         """Start a step over all sequences that have entered."""
@@ -183,7 +226,8 @@ class FastForward:
         if shape.graph is not None:
             shape.graph.replay()
         elif output.is_cuda and not self.choose.synchronises:
-            self._capture(shape)
+            self._run(shape)
+            shape.graph = self._recorded(lambda: self._run(shape))
         else:
             self._run(shape)
         arrived = None
@@ -202,14 +246,13 @@ class FastForward:
             self._shapes[key] = _Shape(layout)
         return self._shapes[key]
 
-    def _capture(self, shape: _Shape) -> None:
-        """Run once (which compiles and is this step), then record."""
-        self._run(shape)
+    def _recorded(self, work: Callable[[], None]) -> torch.cuda.CUDAGraph:
+        """A graph of work that has run, and so is compiled."""
         torch.cuda.current_stream().synchronize()
         graph = torch.cuda.CUDAGraph()
         with torch.cuda.graph(graph, pool=self._pool):
-            self._run(shape)
-        shape.graph = graph
+            work()
+        return graph
 
     def _run(self, shape: _Shape) -> None:
         layout, tokens = shape.layout, shape.layout.tokens
