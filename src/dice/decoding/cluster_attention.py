@@ -27,12 +27,12 @@ class Sharing:
     """Steps of the ring; a step is 16 keys a warp."""
     blocks: int
     """Blocks that sharing may not exceed: those that lie on an H200 at once, with its 132 processors."""
+    early: int = 1
+    """Whether the next kernel may start at once; else when the keys are done with."""
 
 
 SHARINGS = {2: Sharing(4, 3, 264), 64: Sharing(8, 3, 132)}
 """By the number of tiles up to which they hold."""
-EARLY = 1
-"""Whether the next kernel may start at once."""
 _ROWS = 32
 """Most rows of a tile, tokens times heads of a group: their sums are held in registers."""
 
@@ -76,7 +76,7 @@ def attention_shape(
     defines = {
         "WARPS": sharing.warps, "DEPTH": sharing.depth, "SPLITS": splits, "TILES": rows // 16, "DIM": dim,
         "GROUP": heads // kv_heads, "HEADS": heads, "BLOCK_SIZE": block_size, "SPAN": span, "FIELDS": fields,
-        "EARLY": EARLY,
+        "EARLY": sharing.early,
     }  # fmt: skip
     shared_bytes = max(ring_bytes, sums_bytes + found_bytes) + behind_bytes
     return AttentionShape(defines, splits * tiles * kv_heads, threads, shared_bytes)
