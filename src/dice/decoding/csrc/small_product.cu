@@ -9,11 +9,13 @@
 //
 // Set when compiled: WARPS, TILES (of 16 columns per block), ROWS (a multiple of 8), DEPTH (steps loaded ahead),
 // GATED, RESIDUAL, NORM (0 or 1), LET_GO (when the next kernel may start: 0 at once, 1 when all loads are under way, 2 when
-// the sums are done). Dynamic shared memory: DEPTH * 2 * PARTS * threads * 16 bytes.
+// the sums are done). Dynamic shared memory: see `few_rows_bytes` in few_rows_product.py. With more than 8 rows the sums take the
+// place of the ring, so that two blocks lie on a processor.
 
 #define PARTS (TILES * (1 + GATED))
 #define GROUPS (ROWS / 8)
 #define STEP 32
+#define RING_BYTES (DEPTH * 2 * PARTS * WARPS * 32 * 16)
 
 struct Inputs {
     uint4 row[GROUPS];
@@ -24,8 +26,8 @@ extern "C" __global__ void __launch_bounds__(WARPS * 32)
 small_product(const bf16* x, const bf16* w, bf16* out, const bf16* residual, const bf16* norm, float eps, int rows,
               int columns, int depth) {
     uint4* const ring = shared_memory;  // [DEPTH][2 * PARTS][threads]
-    __shared__ float sums[WARPS][PARTS][GROUPS][32][4];
-    __shared__ float squares[WARPS][ROWS];
+    float* const sums = reinterpret_cast<float*>(ring) + (GROUPS > 1 ? 0 : RING_BYTES / 4);  // [WARPS][PARTS][GROUPS][32][4]
+    float* const squares = sums + WARPS * PARTS * GROUPS * 128;                              // [WARPS][ROWS]
 
     if (LET_GO == 0) LET_NEXT_START();
     const int threads = WARPS * 32, warp = threadIdx.x / 32, lane = threadIdx.x % 32, g = lane / 4, t = lane % 4;
@@ -83,26 +85,25 @@ small_product(const bf16* x, const bf16* w, bf16* out, const bf16* residual, con
             const int turn = begin + d, step = turn * WARPS + warp;
             WAIT_FOR_COPIES(DEPTH - 1);
             if (step < steps) {
-                uint4 l[PARTS], h[PARTS];
-#pragma unroll
-                for (int p = 0; p < PARTS; ++p) {
-                    l[p] = mine[((d * PARTS + p) * 2) * threads];
-                    h[p] = mine[((d * PARTS + p) * 2 + 1) * threads];
-                }
+                uint4 b[GROUPS];
 #pragma unroll
                 for (int n = 0; n < GROUPS; ++n) {
-                    uint4 b = inputs[d].row[n];
+                    b[n] = inputs[d].row[n];
                     if (NORM) {
                         const uint4 weight = inputs[d].norm;
-                        b.x = weigh(b.x, weight.x, square[n]);
-                        b.y = weigh(b.y, weight.y, square[n]);
-                        b.z = weigh(b.z, weight.z, square[n]);
-                        b.w = weigh(b.w, weight.w, square[n]);
+                        b[n].x = weigh(b[n].x, weight.x, square[n]);
+                        b[n].y = weigh(b[n].y, weight.y, square[n]);
+                        b[n].z = weigh(b[n].z, weight.z, square[n]);
+                        b[n].w = weigh(b[n].w, weight.w, square[n]);
                     }
+                }
 #pragma unroll
-                    for (int p = 0; p < PARTS; ++p) {
-                        multiply(sum[p][n], l[p].x, h[p].x, l[p].y, h[p].y, b.x, b.y);
-                        multiply(sum[p][n], l[p].z, h[p].z, l[p].w, h[p].w, b.z, b.w);
+                for (int p = 0; p < PARTS; ++p) {
+                    const uint4 l = mine[((d * PARTS + p) * 2) * threads], h = mine[((d * PARTS + p) * 2 + 1) * threads];
+#pragma unroll
+                    for (int n = 0; n < GROUPS; ++n) {
+                        multiply(sum[p][n], l.x, h.x, l.y, h.y, b[n].x, b[n].y);
+                        multiply(sum[p][n], l.z, h.z, l.w, h.w, b[n].z, b[n].w);
                     }
                 }
             }
@@ -111,18 +112,19 @@ small_product(const bf16* x, const bf16* w, bf16* out, const bf16* residual, con
         }
     }
     if (LET_GO == 2) LET_NEXT_START();
+    if (GROUPS > 1) __syncthreads();  // the ring is done with
 
 #pragma unroll
     for (int n = 0; n < GROUPS; ++n) {
         if (NORM) {
             square[n] += __shfl_xor_sync(0xffffffffu, square[n], 1);
             square[n] += __shfl_xor_sync(0xffffffffu, square[n], 2);
-            if (t == 0) squares[warp][n * 8 + g] = square[n];
+            if (t == 0) squares[warp * ROWS + n * 8 + g] = square[n];
         }
 #pragma unroll
         for (int p = 0; p < PARTS; ++p)
-#pragma unroll
-            for (int i = 0; i < 4; ++i) sums[warp][p][n][lane][i] = sum[p][n][i];
+            *reinterpret_cast<float4*>(sums + (((warp * PARTS + p) * GROUPS + n) * 32 + lane) * 4) =
+                make_float4(sum[p][n][0], sum[p][n][1], sum[p][n][2], sum[p][n][3]);
     }
     __syncthreads();
 
@@ -135,9 +137,9 @@ small_product(const bf16* x, const bf16* w, bf16* out, const bf16* residual, con
         float value = 0, up = 0, total = 0;
 #pragma unroll
         for (int v = 0; v < WARPS; ++v) {
-            value += sums[v][tile][n][from][i];
-            if (GATED) up += sums[v][TILES * GATED + tile][n][from][i];
-            if (NORM) total += squares[v][row];
+            value += sums[(((v * PARTS + tile) * GROUPS + n) * 32 + from) * 4 + i];
+            if (GATED) up += sums[(((v * PARTS + TILES + tile) * GROUPS + n) * 32 + from) * 4 + i];
+            if (NORM) total += squares[v * ROWS + row];
         }
         if (NORM) {
             const float scale = rsqrtf(total / depth + eps);

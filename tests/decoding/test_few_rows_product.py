@@ -9,19 +9,27 @@ import torch
 from emulation import emulate, random
 from torch.nn import functional as F
 
+from dice.decoding.few_rows_product import few_rows_bytes
+
 pytestmark = pytest.mark.skipif(shutil.which("g++") is None, reason="needs g++")
 EPS = 1e-6
 
 
 @pytest.mark.parametrize(
     ("rows", "columns", "depth", "gated", "tiles", "steps", "warps"),
-    [(7, 72, 704, True, 2, 4, 4), (4, 40, 2208, False, 1, 4, 16), (8, 100, 96, False, 2, 4, 8)],
+    [
+        (7, 72, 704, True, 2, 4, 4),
+        (4, 40, 2208, False, 1, 4, 16),
+        (8, 100, 96, False, 2, 4, 8),
+        (29, 88, 736, True, 3, 4, 4),
+    ],
 )
 def test_emulated_kernel(rows, columns, depth, gated, tiles, steps, warps, tmp_path):
     x, w = random(rows, depth) * 2, (random(columns * (1 + gated), depth).float() / depth**0.5).bfloat16()
     norm, residual = (None, random(rows, columns)) if not gated else ((random(depth).float() / 4 + 1).bfloat16(), None)
+    most = 8 if rows <= 8 else 32
     defines = {
-        "ROWS": 8, "TILES": tiles, "DEPTH": steps, "WARPS": warps, "GATED": int(gated), "NORM": int(gated),
+        "ROWS": most, "TILES": tiles, "DEPTH": steps, "WARPS": warps, "GATED": int(gated), "NORM": int(gated),
         "RESIDUAL": 1 - int(gated), "LET_GO": 1, "SPLITS": 1, "THREADS": 32 * warps,
     }  # fmt: skip
     out = torch.full((rows, columns), float("nan")).bfloat16()
@@ -29,7 +37,7 @@ def test_emulated_kernel(rows, columns, depth, gated, tiles, steps, warps, tmp_p
         "x": x, "w": w, "out": out, "residual": residual, "norm": norm, "eps": EPS, "rows": rows, "columns": columns,
         "depth": depth,
     }  # fmt: skip
-    shared_bytes = steps * 2 * tiles * (1 + gated) * 32 * warps * 16
+    shared_bytes = few_rows_bytes(most, tiles * (1 + gated), steps, warps)
     at_once, late = emulate(
         tmp_path, "small_product", defines, -(-columns // (16 * tiles)), shared_bytes, arguments, out
     )
