@@ -132,16 +132,21 @@ def test_editing_a_module_reruns_exactly_what_depends_on_it(checkout, monkeypatc
 
 
 @pytest.mark.slow
-def test_a_real_run_from_nothing_to_a_table(checkout):
-    """Data, base, fine-tuning, answers, verdicts: a table and an ablation; then nothing is left to do."""
+def test_a_real_run_from_nothing_to_every_table_and_figure(checkout):
+    """Data, base, fine-tuning, RL, answers, verdicts, all tables and figures; then nothing is left to do."""
     settings = ["--config", "scale=smoke"]
-    tables = ["results/smoke/table1.csv", "results/smoke/table7.csv"]
-    snakemake(*tables, *settings, folder=checkout)
-    assert (checkout / tables[0]).read_text().count(",measured,") == 3
-    assert (checkout / tables[1]).read_text().count(",measured,") == 4
-    audit = [sys.executable, "-m", "dice.cli", "audit", tables[0], "--cell", "DICE-8B:l1_exec"]
+    snakemake("tables", "figures", *settings, folder=checkout)
+    results = checkout / "results" / "smoke"
+    measured = {k: (results / f"table{k}.csv").read_text().count(",measured,") for k in range(1, 13)}
+    assert {k: measured[k] for k in (1, 5, 6, 7, 8)} == {1: 3, 5: 3, 6: 6, 7: 4, 8: 4}
+    assert all((results / f"figure{k}.{kind}").stat().st_size for k in range(1, 7) for kind in ("csv", "pdf", "png"))
+    table = "results/smoke/table1.csv"
+    audit = [sys.executable, "-m", "dice.cli", "audit", table, "--cell", "DICE-8B:l1_exec"]
     done = subprocess.run(audit, cwd=checkout, capture_output=True, text=True, check=True)
     assert "(the same)" in done.stdout
     assert "changed" not in done.stdout
     assert "unverified:" not in done.stdout
-    assert "Nothing to be done" in snakemake("-n", *tables, *settings, folder=checkout)
+    everything = [f"results/smoke/table{k}.csv" for k in measured] + [
+        f"results/smoke/figure{k}.csv" for k in range(1, 7)
+    ]
+    assert "Nothing to be done" in snakemake("-n", *everything, *settings, folder=checkout)
