@@ -30,7 +30,7 @@ struct Index { unsigned x; };
 #define __shared__ static  // right where a cluster is one block, since blocks run one after the other
 #define __device__
 #define __forceinline__ inline
-#define __launch_bounds__(threads)
+#define __launch_bounds__(...)
 #define __cluster_dims__(x, y, z)
 #define LET_NEXT_START() (void)0
 #define WAIT_FOR_PREVIOUS() (void)0

@@ -15,6 +15,12 @@
 #define PARTS (TILES * (1 + GATED))
 #define GROUPS (ROWS / 8)
 #define STEP 32
+#define PLACES ((TILES * 16 * ROWS + WARPS * 32 - 1) / (WARPS * 32))  // that a thread writes
+#if WARPS >= 16
+#define BOUNDS __launch_bounds__(WARPS * 32, 2)  // two blocks on a processor
+#else
+#define BOUNDS __launch_bounds__(WARPS * 32)
+#endif
 #define RING_BYTES (DEPTH * 2 * PARTS * WARPS * 32 * 16)
 
 struct Inputs {
@@ -22,7 +28,7 @@ struct Inputs {
     uint4 norm;
 };
 
-extern "C" __global__ void __launch_bounds__(WARPS * 32)
+extern "C" __global__ void BOUNDS
 small_product(const bf16* x, const bf16* w, bf16* out, const bf16* residual, const bf16* norm, float eps, int rows,
               int columns, int depth) {
     uint4* const ring = shared_memory;  // [DEPTH][2 * PARTS][threads]
@@ -57,9 +63,12 @@ small_product(const bf16* x, const bf16* w, bf16* out, const bf16* residual, con
         }
         COMMIT_COPIES();  // one group a turn, be it empty
     };
-    auto load_inputs = [&](Inputs& into, int turn) {
+    auto load_norm = [&](Inputs& into, int turn) {
         const int step = turn * WARPS + warp;
         if (NORM && step < steps) into.norm = *reinterpret_cast<const uint4*>(norm + step * STEP + t * 8);
+    };
+    auto load_rows = [&](Inputs& into, int turn) {
+        const int step = turn * WARPS + warp;
 #pragma unroll
         for (int n = 0; n < GROUPS; ++n) {
             const int row = n * 8 + g;
@@ -71,11 +80,22 @@ small_product(const bf16* x, const bf16* w, bf16* out, const bf16* residual, con
 
     Inputs inputs[DEPTH];
 #pragma unroll
-    for (int d = 0; d < DEPTH; ++d) load_weights(d, d);
+    for (int d = 0; d < DEPTH; ++d) {
+        load_weights(d, d);
+        load_norm(inputs[d], d);
+    }
     // Weights do not depend on the kernel before this one; all else does.
     WAIT_FOR_PREVIOUS();
 #pragma unroll
-    for (int d = 0; d < DEPTH; ++d) load_inputs(inputs[d], d);
+    for (int d = 0; d < DEPTH; ++d) load_rows(inputs[d], d);
+    float added[PLACES];  // of the residual, for what this thread will write
+#pragma unroll
+    for (int own = 0; own < PLACES; ++own) {
+        const int place = own * threads + threadIdx.x, row = place / (16 * TILES);
+        const int column = first + place / 16 % TILES * 16 + place % 16;
+        const bool there = RESIDUAL && row < rows && column < columns;
+        added[own] = there ? wide(residual[(long long)row * columns + column]) : 0.0f;
+    }
 
     float sum[PARTS][GROUPS][4] = {}, square[GROUPS] = {};
     for (int begin = 0; begin < turns; begin += DEPTH) {
@@ -108,7 +128,8 @@ small_product(const bf16* x, const bf16* w, bf16* out, const bf16* residual, con
                 }
             }
             load_weights(d, turn + DEPTH);
-            load_inputs(inputs[d], turn + DEPTH);
+            load_norm(inputs[d], turn + DEPTH);
+            load_rows(inputs[d], turn + DEPTH);
         }
     }
     if (LET_GO == 2) LET_NEXT_START();
@@ -129,7 +150,9 @@ small_product(const bf16* x, const bf16* w, bf16* out, const bf16* residual, con
     __syncthreads();
 
     // Place (lane, i) of a tile is column g (+ 8 for i > 1) and row 2t (+ 1 for odd i).
-    for (int place = threadIdx.x; place < TILES * 16 * ROWS; place += threads) {
+#pragma unroll
+    for (int own = 0; own < PLACES; ++own) {
+        const int place = own * threads + threadIdx.x;
         const int inner = place % 16, tile = place / 16 % TILES, row = place / (16 * TILES);
         const int column = first + tile * 16 + inner;
         if (row >= rows || column >= columns) continue;
@@ -147,8 +170,6 @@ small_product(const bf16* x, const bf16* w, bf16* out, const bf16* residual, con
             up *= scale;
         }
         if (GATED) value = value / (1 + __expf(-value)) * up;
-        const long long target = (long long)row * columns + column;
-        if (RESIDUAL) value += wide(residual[target]);
-        out[target] = (bf16)narrow(value, 0);
+        out[(long long)row * columns + column] = (bf16)narrow(value + added[own], 0);
     }
 }
