@@ -43,7 +43,7 @@ class Limits:
     gpu_memory_gib: float | None = None
     """GPU memory through PyTorch's allocator; None leaves it to the card."""
     processes: int = 256
-    """Processes and threads of the candidate together."""
+    """Processes and threads of the candidate together; more than half as many processes are taken for a fork bomb."""
     file_gib: float = 2.0
     """Largest file, and the scratch folder as a whole."""
     output_mib: int = 64

@@ -2,12 +2,9 @@
 
 from __future__ import annotations
 
-import contextlib
 import os
 import signal
 import time
-
-_LOWEST_PRIORITY = 19
 
 
 def descendants(pid: int) -> list[int]:
@@ -60,13 +57,6 @@ def names(pids: list[int]) -> list[str]:
         except OSError:
             continue
     return found
-
-
-def yield_to_others(pids: list[int]) -> None:
-    """Let the processes, and those that they start from now on, have what CPU time others leave."""
-    for pid in pids:
-        with contextlib.suppress(OSError):  # gone, or not ours to slow down
-            os.setpriority(os.PRIO_PROCESS, pid, _LOWEST_PRIORITY)
 
 
 def end_descendants(uid: int | None, timeout_s: float = 5.0) -> None:
