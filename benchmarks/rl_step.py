@@ -87,13 +87,14 @@ def config_of(args: argparse.Namespace) -> RlConfig:
 
 
 def draw(decoder: Decoder, args: argparse.Namespace, rank: int, world: int, on_answer: OnAnswer) -> list[Completion]:
-    """This process's answers, of lengths between a quarter of `--new-tokens` and all of them."""
+    """This process's answers: all of `--new-tokens`; with verification beside, of a quarter of them to all."""
+    least = args.new_tokens // 4 if args.pairs else args.new_tokens
     rng = np.random.default_rng(5)
     found = []
     requests = []
     for group in range(args.problems):
         prompt = tuple(rng.integers(0, 150000, args.prompt_tokens).tolist())
-        lengths = rng.integers(args.new_tokens // 4, args.new_tokens + 1, args.samples).tolist()
+        lengths = rng.integers(least, args.new_tokens + 1, args.samples).tolist()
         if group % world == rank:
             requests += [Request(prompt, n, group * 64 + k, (group, k)) for k, n in enumerate(lengths)]
     for completion in decoder.run(requests):

@@ -22,6 +22,7 @@ from typing import Any
 
 from dice.data.pair import Pair
 from dice.data.problem import Problem
+from dice.data.synthetic import FLAWS
 from dice.errors import DiceError
 from dice.evaluation.score import wilson
 from dice.jsonl import read_jsonl, write_jsonl
@@ -36,8 +37,7 @@ VARIANTS = {
     "infilling": [(INFILLING, "uniform"), (END_TO_END, "uniform")],
     "both": [(INFILLING, "paper"), (END_TO_END, "paper")],
 }
-DECEPTIONS = ("no_kernel", "never_built", "never_launched", "torch_does_the_work", "kernel_output_unused")
-WRONG_ONLY = dict.fromkeys((*DECEPTIONS, "slow"), 0)
+WRONG_ONLY = {name: 0 for name, (_, expected) in FLAWS.items() if expected.kind != "wrong"}
 """Weights of the flaws in what the start is fine-tuned on: its mistakes are wrong kernels, which infilling can mend."""
 ASK_S = 75.0
 """What asking and judging the held-out problems takes, about."""

@@ -97,10 +97,11 @@ class Verifier:
         machine = config.machine
         if gpu is not None and machine.gpus is None:
             machine = dataclasses.replace(machine, gpus=(gpu,))
+        mine = max(1, cores() // share)
         if share > 1 and config.backend == "cuda" and machine.builders is None:
-            machine = dataclasses.replace(machine, builders=max(1, cores() // share))
+            machine = dataclasses.replace(machine, builders=mine)
         if share > 1 and config.backend == "cpu" and machine.jobs is None:
-            machine = dataclasses.replace(machine, jobs=max(1, cores() // share))
+            machine = dataclasses.replace(machine, jobs=mine)
         self.config, self.machine, self._most_jobs = config, machine, most_jobs
         self._open = contextlib.ExitStack()
         self.pool: Pool | None = None

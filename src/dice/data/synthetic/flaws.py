@@ -345,8 +345,9 @@ def flawed_pair(
         if texts is not None and not (leaks and leaks(texts[0])):
             pytorch, answer = texts
             pair = make_pair(plan_, pair_id(config, seed, index), pytorch, answer, flaw=name, expected=expected.facts())
-            whole = {"prefix": None, "middle": None, "suffix": None} if name in _NO_HOLE else {}
-            return pair.model_copy(update=whole)
+            if name in _NO_HOLE:
+                return pair.model_copy(update=dict.fromkeys(("prefix", "middle", "suffix")))
+            return pair
     raise HarnessError(f"no program could carry the flaw '{name}' for seed {seed}, index {index}.")
 
 
