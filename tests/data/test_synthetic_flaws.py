@@ -137,3 +137,9 @@ def test_pairs_without_a_kernel_give_the_right_answer(config: SyntheticConfig, f
             with torch.no_grad():
                 outputs.append(model(*reference["get_inputs"]()))
         assert torch.equal(outputs[0], outputs[1])
+
+
+def test_a_flaw_that_few_programs_can_carry_is_found_all_the_same() -> None:
+    """Pair 26147 of the nano scale's corpus: the first sixty programs have no tail that could be missing."""
+    config = SyntheticConfig(scale="nano", level_weights=(5, 5, 0), max_answer_chars=2000)
+    assert flawed_pair(config, 2001, 26147, "missing_tail").origin["flaw"] == "missing_tail"

@@ -27,8 +27,8 @@ from dice.data.synthetic.torch_writer import write_model
 from dice.errors import DiceError, HarnessError
 
 Kind = Literal["wrong", "slow", "deceptive"]
-ATTEMPTS = 60
-"""Programs that are tried until one can carry the flaw."""
+ATTEMPTS = 1000
+"""Programs that are tried until one can carry the flaw: one in nine can for the rarest, so 60 failed one pair in 1,400."""
 LARGE_EPS = 0.5
 """An epsilon whose absence changes every output of a normalisation."""
 _SEED_SHIFT = 1 << 40
