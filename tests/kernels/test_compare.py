@@ -154,3 +154,20 @@ def test_chunks_agree_with_one_piece(monkeypatch):
 def test_unknown_reference_type_is_an_error_not_a_verdict():
     with pytest.raises(TypeError, match="set"):
         compare_outputs({1, 2}, {1, 2}, "paper")
+
+
+@pytest.mark.parametrize("protocol", ["paper", "strict"])
+@pytest.mark.parametrize("special", [None, INF])
+def test_reported_errors_are_those_of_float64(protocol, special):
+    """With an infinite element, which both sides have, all others are still measured."""
+    expected = torch.linspace(-3, 3, 999)
+    actual = expected + torch.linspace(0, 9e-5, 999).flip(0)
+    expected[:4], actual[:4] = 0.0, 1e-6
+    if special is not None:
+        expected[100] = actual[100] = special
+    found = compare_outputs(expected, actual, protocol)
+    finite = expected.isfinite()
+    a, b = expected[finite].double(), actual[finite].double()
+    assert found.ok
+    assert found.max_abs_error == pytest.approx(float((b - a).abs().max()), rel=1e-5)
+    assert found.max_rel_error == pytest.approx(float(((b - a).abs() / a.abs())[a != 0].max()), rel=1e-5)

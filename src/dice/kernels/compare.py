@@ -35,8 +35,10 @@ RELATIVE_NORM_FACTOR = 10.0
 """strict: ||actual - expected|| / ||expected|| must stay under this many tolerances."""
 NOISE_RMS = 1e-6
 """strict: outputs whose rms is below this are rounding noise and have no meaningful relative norm."""
+TINY = 1e-12
+"""Expected magnitudes up to this have no relative error."""
 CHUNK = {"cpu": 1 << 18, "cuda": 1 << 24}
-"""Elements compared at a time: on a GPU some hundred MiB of extra memory, on a CPU what its cache holds (12 times faster)."""
+"""Elements compared at a time: on a GPU some hundred MiB of extra memory, on a CPU what its cache holds."""
 
 
 @dataclass(frozen=True)
@@ -197,7 +199,10 @@ def _wide(tensor: torch.Tensor) -> torch.Tensor:
 
 
 def _finite_square_sum(tensor: torch.Tensor) -> float:
-    magnitude = _wide(tensor).abs()
+    wide = _wide(tensor)
+    if not wide.is_complex() and math.isfinite(total := float(torch.dot(wide, wide))):
+        return total
+    magnitude = wide.abs()
     return float(torch.where(torch.isfinite(magnitude), magnitude, 0.0).square().sum())
 
 
@@ -221,12 +226,36 @@ def _value_failure(
     a: torch.Tensor, b: torch.Tensor, atol: float, rtol: float, protocol: Protocol, errors: _Errors
 ) -> tuple[int, float]:
     """(number of mismatches, sum of squared errors over finite elements); also updates the running maxima."""
+    if a.dtype in (torch.float32, torch.float64) and (squared := _all_close(a, b, atol, rtol, protocol, errors)) >= 0:
+        return 0, squared
     n_bad = int(_mismatch(a, b, atol, rtol, protocol).sum())
     difference = (_wide(b) - _wide(a)).abs()
     finite = torch.isfinite(difference)
     difference = torch.where(finite, difference, 0.0)
     scale = torch.where(finite, _wide(a).abs(), 1.0)
     # Relative error is undefined at an expected 0 and meaningless next to one: only the absolute error speaks there.
-    relative = torch.where(scale > 1e-12, difference / scale.clamp_min(1e-12), 0.0)
+    relative = torch.where(scale > TINY, difference / scale.clamp_min(TINY), 0.0)
     errors.add(float(difference.max()), float(relative.max()))
     return n_bad, float(difference.square().sum())
+
+
+def _all_close(
+    a: torch.Tensor, b: torch.Tensor, atol: float, rtol: float, protocol: Protocol, errors: _Errors
+) -> float:
+    """The sum of squared errors (strict; 0 under paper) when all elements are finite and acceptable, else -1.
+
+    What most outputs are, decided by the formula of torch.isclose in a dozen passes instead of some fifty: outputs of
+    gigabytes are compared on one core. The running maxima are updated only when the answer is yes.
+    """
+    if protocol == "strict":
+        a, b = _wide(a), _wide(b)
+    error = (b - a).abs_()
+    largest = float(error.max())
+    scale = a.abs()
+    allowed = (b.abs() if protocol == "paper" else scale.clone()).mul_(rtol).add_(atol)
+    if not math.isfinite(largest) or not bool((error <= allowed).all()):
+        return -1.0
+    squared = float(error.square().sum()) if protocol == "strict" else 0.0
+    scale.masked_fill_(scale <= TINY, math.inf)
+    errors.add(largest, float(error.div_(scale).max()))
+    return squared
