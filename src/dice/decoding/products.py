@@ -11,13 +11,11 @@ import torch
 from torch import Tensor
 from torch.nn import functional as F
 
-from dice.decoding.few_rows_product import STEP, few_rows_product
+from dice.decoding.few_rows_product import MOST_ROWS, STEP, few_rows_product
 from dice.decoding.kernels import add_rms_norm, gate
 
-FEW_ROWS = 8
-"""Rows up to which the kernel is used: one side of the tensor cores' product."""
-GATED_ROWS = 8
-"""The same for gate and up, at most 32: a wide matrix, whose blocks can be so large that reading x for each costs little."""
+FEW_ROWS = MOST_ROWS
+"""Rows up to which the kernel is used."""
 _LARGE = 2**28
 """Elements from which on cuBLAS reads weights as fast as can be."""
 
@@ -38,7 +36,7 @@ def product(
     """
     rows, depth = x.shape
     ours = x.is_cuda and x.dtype == torch.bfloat16 and w.numel() < _LARGE and w.data_ptr() % 16 == 0
-    if ours and rows <= (GATED_ROWS if gated else FEW_ROWS) and depth % STEP == 0:
+    if ours and rows <= FEW_ROWS and depth % STEP == 0:
         return few_rows_product(x, w, norm=norm, eps=eps, gated=gated, residual=residual)
     if norm is not None:
         _, x = add_rms_norm(x, None, norm, eps)

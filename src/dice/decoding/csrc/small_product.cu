@@ -7,48 +7,44 @@
 // The warps of a block share k; their sums meet in shared memory. The norm is linear but for one factor a row, which is
 // applied to the sums: x times the norm's weights goes into the product, and the squares of x are added up beside it.
 //
-// Set when compiled: WARPS, TILES (of 16 columns per block), ROWS (a multiple of 8), DEPTH (steps loaded ahead),
-// GATED, RESIDUAL, NORM (0 or 1), LET_GO (when the next kernel may start: 0 at once, 1 when all loads are under way, 2 when
-// the sums are done). Dynamic shared memory: see `few_rows_bytes` in few_rows_product.py. With more than 8 rows the sums take the
-// place of the ring, so that two blocks lie on a processor.
+// The next kernel of a chain loads ahead where it has room beside this one: a processor has 228 KB of shared memory and 65,536
+// registers, of which a thread may take as many as let BLOCKS blocks of this kernel lie there.
+//
+// Set when compiled: WARPS, TILES (of 16 columns per block), DEPTH (steps loaded ahead), BLOCKS, GATED, RESIDUAL, NORM (0 or 1),
+// LET_GO (loads of so many turns are to come when the next kernel may start; 0: all are under way). At most 8 rows, and 2^32
+// elements of w. Dynamic shared memory: see `few_rows_bytes` in few_rows_product.py.
 
+#define ROWS 8
 #define PARTS (TILES * (1 + GATED))
-#define GROUPS (ROWS / 8)
 #define STEP 32
 #define PLACES ((TILES * 16 * ROWS + WARPS * 32 - 1) / (WARPS * 32))  // that a thread writes
-#if WARPS >= 16
-#define BOUNDS __launch_bounds__(WARPS * 32, 2)  // two blocks on a processor
-#else
-#define BOUNDS __launch_bounds__(WARPS * 32)
-#endif
 #define RING_BYTES (DEPTH * 2 * PARTS * WARPS * 32 * 16)
 
 struct Inputs {
-    uint4 row[GROUPS];
-    uint4 norm;
+    uint4 row, norm;
 };
 
-extern "C" __global__ void BOUNDS
+extern "C" __global__ void __launch_bounds__(WARPS * 32, BLOCKS)
 small_product(const bf16* x, const bf16* w, bf16* out, const bf16* residual, const bf16* norm, float eps, int rows,
               int columns, int depth) {
     uint4* const ring = shared_memory;  // [DEPTH][2 * PARTS][threads]
-    float* const sums = reinterpret_cast<float*>(ring) + (GROUPS > 1 ? 0 : RING_BYTES / 4);  // [WARPS][PARTS][GROUPS][32][4]
-    float* const squares = sums + WARPS * PARTS * GROUPS * 128;                              // [WARPS][ROWS]
+    float* const sums = reinterpret_cast<float*>(ring) + RING_BYTES / 4;  // [WARPS][PARTS][32][4]
+    float* const squares = sums + WARPS * PARTS * 128;                    // [WARPS][ROWS]
 
-    if (LET_GO == 0) LET_NEXT_START();
     const int threads = WARPS * 32, warp = threadIdx.x / 32, lane = threadIdx.x % 32, g = lane / 4, t = lane % 4;
     const int first = blockIdx.x * TILES * 16;
     const int steps = depth / STEP, turns = (steps + WARPS - 1) / WARPS;
+    const int let_go = max(turns - DEPTH - LET_GO, 0);
     const uint4* mine = ring + threadIdx.x;
     const unsigned target = address_of(mine);
 
-    const bf16 *low[PARTS], *high[PARTS];
+    unsigned low[PARTS], high[PARTS];  // elements of w: fewer registers than addresses
 #pragma unroll
     for (int p = 0; p < PARTS; ++p) {
         const int column = first + p % TILES * 16 + g;
-        const long long half = p < TILES ? 0 : columns;
-        low[p] = w + (half + min(column, columns - 1)) * depth + t * 8;
-        high[p] = w + (half + min(column + 8, columns - 1)) * depth + t * 8;
+        const int half = p < TILES ? 0 : columns;
+        low[p] = (unsigned)(half + min(column, columns - 1)) * depth + t * 8;
+        high[p] = (unsigned)(half + min(column + 8, columns - 1)) * depth + t * 8;
     }
 
     auto load_weights = [&](int slot, int turn) {
@@ -57,8 +53,8 @@ small_product(const bf16* x, const bf16* w, bf16* out, const bf16* residual, con
 #pragma unroll
             for (int p = 0; p < PARTS; ++p) {
                 const unsigned to = target + (slot * PARTS + p) * 2 * threads * 16;
-                copy_ahead(to, low[p] + step * STEP);
-                copy_ahead(to + threads * 16, high[p] + step * STEP);
+                copy_ahead(to, w + (low[p] + step * STEP));
+                copy_ahead(to + threads * 16, w + (high[p] + step * STEP));
             }
         }
         COMMIT_COPIES();  // one group a turn, be it empty
@@ -69,13 +65,8 @@ small_product(const bf16* x, const bf16* w, bf16* out, const bf16* residual, con
     };
     auto load_rows = [&](Inputs& into, int turn) {
         const int step = turn * WARPS + warp;
-#pragma unroll
-        for (int n = 0; n < GROUPS; ++n) {
-            const int row = n * 8 + g;
-            into.row[n] = row < rows && step < steps
-                ? *reinterpret_cast<const uint4*>(x + (long long)row * depth + step * STEP + t * 8)
-                : make_uint4(0, 0, 0, 0);
-        }
+        into.row = g < rows && step < steps ? *reinterpret_cast<const uint4*>(x + g * depth + step * STEP + t * 8)
+                                            : make_uint4(0, 0, 0, 0);
     };
 
     Inputs inputs[DEPTH];
@@ -97,34 +88,27 @@ small_product(const bf16* x, const bf16* w, bf16* out, const bf16* residual, con
         added[own] = there ? wide(residual[(long long)row * columns + column]) : 0.0f;
     }
 
-    float sum[PARTS][GROUPS][4] = {}, square[GROUPS] = {};
+    float sum[PARTS][4] = {}, square = 0;
     for (int begin = 0; begin < turns; begin += DEPTH) {
-        if (LET_GO == 1 && begin + DEPTH >= turns) LET_NEXT_START();
 #pragma unroll
         for (int d = 0; d < DEPTH; ++d) {
             const int turn = begin + d, step = turn * WARPS + warp;
+            if (turn == let_go) LET_NEXT_START();
             WAIT_FOR_COPIES(DEPTH - 1);
             if (step < steps) {
-                uint4 b[GROUPS];
-#pragma unroll
-                for (int n = 0; n < GROUPS; ++n) {
-                    b[n] = inputs[d].row[n];
-                    if (NORM) {
-                        const uint4 weight = inputs[d].norm;
-                        b[n].x = weigh(b[n].x, weight.x, square[n]);
-                        b[n].y = weigh(b[n].y, weight.y, square[n]);
-                        b[n].z = weigh(b[n].z, weight.z, square[n]);
-                        b[n].w = weigh(b[n].w, weight.w, square[n]);
-                    }
+                uint4 b = inputs[d].row;
+                if (NORM) {
+                    const uint4 weight = inputs[d].norm;
+                    b.x = weigh(b.x, weight.x, square);
+                    b.y = weigh(b.y, weight.y, square);
+                    b.z = weigh(b.z, weight.z, square);
+                    b.w = weigh(b.w, weight.w, square);
                 }
 #pragma unroll
                 for (int p = 0; p < PARTS; ++p) {
                     const uint4 l = mine[((d * PARTS + p) * 2) * threads], h = mine[((d * PARTS + p) * 2 + 1) * threads];
-#pragma unroll
-                    for (int n = 0; n < GROUPS; ++n) {
-                        multiply(sum[p][n], l.x, h.x, l.y, h.y, b[n].x, b[n].y);
-                        multiply(sum[p][n], l.z, h.z, l.w, h.w, b[n].z, b[n].w);
-                    }
+                    multiply(sum[p], l.x, h.x, l.y, h.y, b.x, b.y);
+                    multiply(sum[p], l.z, h.z, l.w, h.w, b.z, b.w);
                 }
             }
             load_weights(d, turn + DEPTH);
@@ -132,21 +116,15 @@ small_product(const bf16* x, const bf16* w, bf16* out, const bf16* residual, con
             load_rows(inputs[d], turn + DEPTH);
         }
     }
-    if (LET_GO == 2) LET_NEXT_START();
-    if (GROUPS > 1) __syncthreads();  // the ring is done with
-
-#pragma unroll
-    for (int n = 0; n < GROUPS; ++n) {
-        if (NORM) {
-            square[n] += __shfl_xor_sync(0xffffffffu, square[n], 1);
-            square[n] += __shfl_xor_sync(0xffffffffu, square[n], 2);
-            if (t == 0) squares[warp * ROWS + n * 8 + g] = square[n];
-        }
-#pragma unroll
-        for (int p = 0; p < PARTS; ++p)
-            *reinterpret_cast<float4*>(sums + (((warp * PARTS + p) * GROUPS + n) * 32 + lane) * 4) =
-                make_float4(sum[p][n][0], sum[p][n][1], sum[p][n][2], sum[p][n][3]);
+    if (NORM) {
+        square += __shfl_xor_sync(0xffffffffu, square, 1);
+        square += __shfl_xor_sync(0xffffffffu, square, 2);
+        if (t == 0) squares[warp * ROWS + g] = square;
     }
+#pragma unroll
+    for (int p = 0; p < PARTS; ++p)
+        *reinterpret_cast<float4*>(sums + ((warp * PARTS + p) * 32 + lane) * 4) =
+            make_float4(sum[p][0], sum[p][1], sum[p][2], sum[p][3]);
     __syncthreads();
 
     // Place (lane, i) of a tile is column g (+ 8 for i > 1) and row 2t (+ 1 for odd i).
@@ -156,12 +134,12 @@ small_product(const bf16* x, const bf16* w, bf16* out, const bf16* residual, con
         const int inner = place % 16, tile = place / 16 % TILES, row = place / (16 * TILES);
         const int column = first + tile * 16 + inner;
         if (row >= rows || column >= columns) continue;
-        const int from = inner % 8 * 4 + row % 8 / 2, i = inner / 8 * 2 + row % 2, n = row / 8;
+        const int from = inner % 8 * 4 + row / 2, i = inner / 8 * 2 + row % 2;
         float value = 0, up = 0, total = 0;
 #pragma unroll
         for (int v = 0; v < WARPS; ++v) {
-            value += sums[(((v * PARTS + tile) * GROUPS + n) * 32 + from) * 4 + i];
-            if (GATED) up += sums[(((v * PARTS + TILES + tile) * GROUPS + n) * 32 + from) * 4 + i];
+            value += sums[((v * PARTS + tile) * 32 + from) * 4 + i];
+            if (GATED) up += sums[((v * PARTS + TILES + tile) * 32 + from) * 4 + i];
             if (NORM) total += squares[v * ROWS + row];
         }
         if (NORM) {
