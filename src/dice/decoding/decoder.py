@@ -160,8 +160,12 @@ class Decoder:
         sequences: Sequences,
         held: dict[int, tuple[Request, float, int]],
     ) -> bool:
-        """Fill free slots and prefill their prompts; returns whether no request is left."""
-        batch: list[tuple[int, np.ndarray]] = []
+        """Fill free slots and prefill their prompts; returns whether no request is left.
+
+        A device is at work on the first prompts while the host looks at the next ones.
+        """
+        part: list[tuple[int, np.ndarray]] = []
+        size = 0
         entered: list[int] = []
         exhausted = False
         while free:
@@ -177,14 +181,13 @@ class Decoder:
             tokens = self.algorithm.open(sequences, slot)
             entered.append(slot)
             held[slot] = (request, time.perf_counter(), int(tokens > 0))
-            if tokens:
-                batch.append((slot, prompt[:tokens]))
-        part: list[tuple[int, np.ndarray]] = []
-        for slot, ids in batch:
-            if part and sum(len(other) for _, other in part) + len(ids) > PREFILL_TOKENS:
+            if not tokens:
+                continue
+            if part and size + tokens > PREFILL_TOKENS:
                 self.forward.prefill(part)
-                part = []
-            part.append((slot, ids))
+                part, size = [], 0
+            part.append((slot, prompt[:tokens]))
+            size += tokens
         if part:
             self.forward.prefill(part)
         if entered:
@@ -195,23 +198,23 @@ class Decoder:
         self, sequences: Sequences, slot: int, request: Request, seconds: float, prefilled: int
     ) -> Completion:
         start = len(request.prompt)
-        answer = sequences.tokens[slot, start : min(start + request.max_new_tokens, int(sequences.length[slot]))]
-        stops = np.flatnonzero(np.isin(answer, sequences.stop_ids))
-        filled = np.flatnonzero(sequences.order[slot, start : start + len(answer)])
-        end = int(stops[0]) + 1 if len(stops) else int(filled[-1]) + 1
-        span = slice(start, start + end)
-        decoded = start + np.flatnonzero(sequences.order[slot, start : int(sequences.length[slot])])
+        order = sequences.order[slot, start : int(sequences.length[slot])]
+        decoded = slice(start, start + int(np.count_nonzero(order)))  # without gaps: blocks are filled one after the other
+        trace = Trace(
+            tuple(sequences.tokens[slot, decoded].tolist()),
+            tuple(sequences.order[slot, decoded].tolist()),
+            tuple(sequences.log_confidence[slot, decoded].tolist()),
+        )
+        end = min(request.max_new_tokens, len(trace.ids))
+        stops = np.flatnonzero(np.isin(sequences.tokens[slot, start : start + end], sequences.stop_ids))
+        end = int(stops[0]) + 1 if len(stops) else end
         return Completion(
             request=request,
-            ids=tuple(sequences.tokens[slot, span].tolist()),
-            order=tuple(sequences.order[slot, span].tolist()),
-            log_confidence=tuple(sequences.log_confidence[slot, span].tolist()),
+            ids=trace.ids[:end],
+            order=trace.order[:end],
+            log_confidence=trace.log_confidence[:end],
             n_forwards=int(sequences.step[slot]) + prefilled,
             seconds=seconds,
             finish_reason="stop" if len(stops) else "length",
-            trace=Trace(
-                tuple(sequences.tokens[slot, decoded].tolist()),
-                tuple(sequences.order[slot, decoded].tolist()),
-                tuple(sequences.log_confidence[slot, decoded].tolist()),
-            ),
+            trace=trace,
         )

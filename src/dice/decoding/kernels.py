@@ -210,7 +210,8 @@ def _attend(
         target = row * HEADS + kv_head * GROUP + place % GROUP
         dim = tl.arange(0, DIM)
         q = tl.load(query + target[:, None] * DIM + dim[None, :], mask=valid[:, None], other=0.0)
-        end = ((start + token) // BLOCK_SIZE + 1) * BLOCK_SIZE
+        end = tl.minimum(((start + token) // BLOCK_SIZE + 1) * BLOCK_SIZE, high)
+        power = scale * 1.4426950408889634  # of two
         top = tl.full((ROWS,), float("-inf"), tl.float32)
         mass = tl.zeros((ROWS,), tl.float32)
         total = tl.zeros((ROWS, DIM), tl.float32)
@@ -218,12 +219,12 @@ def _attend(
             index = key_start + tl.arange(0, KEYS)
             where = base + index[:, None] * DIM + dim[None, :]
             k = tl.load(key_cache + where, mask=(index < high)[:, None], other=0.0)
-            score = tl.dot(q, tl.trans(k), input_precision=PRECISION) * scale
-            score = tl.where((index[None, :] < end[:, None]) & (index < high)[None, :], score, float("-inf"))
+            score = tl.dot(q, tl.trans(k), input_precision=PRECISION)
+            score = tl.where(index[None, :] < end[:, None], score, float("-inf"))
             new_top = tl.maximum(top, tl.max(score, 1))
-            safe = tl.where(new_top == float("-inf"), 0.0, new_top)
-            weight = tl.exp(score - safe[:, None])
-            shrink = tl.exp(top - safe)
+            safe = tl.where(new_top == float("-inf"), 0.0, new_top) * power
+            weight = tl.exp2(score * power - safe[:, None])
+            shrink = tl.exp2(top * power - safe)
             mass = mass * shrink + tl.sum(weight, 1)
             v = tl.load(value_cache + where, mask=(index < high)[:, None], other=0.0)
             total = total * shrink[:, None]
@@ -233,7 +234,7 @@ def _attend(
         if SPLITS == 1:
             tl.store(out + target[:, None] * DIM + dim[None, :], total.to(out.dtype.element_ty), mask=valid[:, None])
         else:
-            lse = tl.where(mass > 0, top + tl.log(tl.where(mass > 0, mass, 1.0)), float("-inf"))
+            lse = tl.where(mass > 0, top * scale + tl.log(tl.where(mass > 0, mass, 1.0)), float("-inf"))
             there = split * total_rows * HEADS + target
             tl.store(part + there[:, None] * DIM + dim[None, :], total, mask=valid[:, None])
             tl.store(part_lse + there, lse, mask=valid)
@@ -306,61 +307,51 @@ def block_attention(
 
 
 @triton.jit
-def _best_token_part(
-    logits, top, index, mass, size, skipped, PARTS: tl.constexpr, BLOCK: tl.constexpr, OVERLAP: tl.constexpr
-):
+def _best_token_part(logits, top, index, mass, size, skipped, BLOCK: tl.constexpr, OVERLAP: tl.constexpr):
     if OVERLAP:
         gdc_launch_dependents()
         gdc_wait()
     row = tl.program_id(0).to(tl.int64)
-    part = tl.program_id(1)
-    span = tl.cdiv(tl.cdiv(size, PARTS), BLOCK) * BLOCK
-    best = tl.full((), float("-inf"), tl.float32)
-    best_index = tl.full((), 0, tl.int32)
-    total = tl.zeros((), tl.float32)
-    low = part * span
-    for start in range(low, tl.minimum(low + span, size), BLOCK):
-        place = start + tl.arange(0, BLOCK)
-        value = tl.load(logits + row * size + place, mask=place < size, other=float("-inf")).to(tl.float32)
-        value = tl.where(place == skipped, float("-inf"), value)
-        peak, at = tl.max(value, 0, return_indices=True, return_indices_tie_break_left=True)
-        new = tl.maximum(best, peak)
-        safe = tl.where(new == float("-inf"), 0.0, new)
-        total = total * tl.exp(best - safe) + tl.sum(tl.exp(value - safe), 0)
-        best_index = tl.where(peak > best, start + at, best_index)
-        best = new
-    tl.store(top + row * PARTS + part, best)
-    tl.store(index + row * PARTS + part, best_index)
-    tl.store(mass + row * PARTS + part, total)
+    place = tl.program_id(1) * BLOCK + tl.arange(0, BLOCK)
+    value = tl.load(logits + row * size + place, mask=place < size, other=float("-inf")).to(tl.float32)
+    value = tl.where(place == skipped, float("-inf"), value)
+    best, at = tl.max(value, 0, return_indices=True, return_indices_tie_break_left=True)
+    part = row * tl.num_programs(1) + tl.program_id(1)
+    tl.store(top + part, best)
+    tl.store(index + part, tl.program_id(1) * BLOCK + at)
+    tl.store(mass + part, tl.sum(tl.exp(value - tl.where(best == float("-inf"), 0.0, best)), 0))
 
 
 @triton.jit
-def _best_token(top, index, mass, token, confidence, PARTS: tl.constexpr, OVERLAP: tl.constexpr):
+def _best_token(top, index, mass, token, confidence, parts, PADDED: tl.constexpr, OVERLAP: tl.constexpr):
     if OVERLAP:
         gdc_launch_dependents()
         gdc_wait()
     row = tl.program_id(0)
-    part = tl.arange(0, PARTS)
-    value = tl.load(top + row * PARTS + part)
+    part = tl.arange(0, PADDED)
+    there = part < parts
+    value = tl.load(top + row * parts + part, mask=there, other=float("-inf"))
     best, at = tl.max(value, 0, return_indices=True, return_indices_tie_break_left=True)
-    total = tl.sum(tl.load(mass + row * PARTS + part) * tl.exp(value - best), 0)
-    tl.store(token + row, tl.load(index + row * PARTS + at).to(tl.int64))
+    total = tl.sum(tl.load(mass + row * parts + part, mask=there, other=0.0) * tl.exp(value - best), 0)
+    tl.store(token + row, tl.load(index + row * parts + at).to(tl.int64))
     tl.store(confidence + row, -tl.log(total))
 
 
 def best_token(logits: Tensor, skipped: int | None) -> tuple[Tensor, Tensor]:
     """(arg-max, its log-probability) of each row of logits [rows, vocab], without the token `skipped`; one reading."""
     rows, size = logits.shape
-    parts = 128 if rows <= 8 else 32 if rows < 64 else 8  # as many programs as fill the GPU
+    block = 1024 if rows <= 8 else 4096  # as many programs as fill the GPU, each of which looks once
+    parts = triton.cdiv(size, block)
     top = torch.empty((rows, parts), dtype=torch.float32, device=logits.device)
     index = torch.empty((rows, parts), dtype=torch.int32, device=logits.device)
     mass = torch.empty_like(top)
     token = torch.empty(rows, dtype=torch.int64, device=logits.device)
     confidence = torch.empty(rows, dtype=torch.float32, device=logits.device)
     skip = -1 if skipped is None else skipped
-    block = 1024 if rows < 64 else 4096
     _best_token_part[(rows, parts)](
-        logits, top, index, mass, size, skip, PARTS=parts, BLOCK=block, num_warps=min(8, block // 256), **overlap(logits)
+        logits, top, index, mass, size, skip, BLOCK=block, num_warps=block // 512, **overlap(logits)
+    )
+    _best_token[(rows,)](
+        top, index, mass, token, confidence, parts, PADDED=max(2, triton.next_power_of_2(parts)), num_warps=1, **overlap(logits)
     )  # fmt: skip
-    _best_token[(rows,)](top, index, mass, token, confidence, PARTS=parts, num_warps=1, **overlap(logits))
     return token, confidence

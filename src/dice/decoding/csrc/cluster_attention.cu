@@ -12,7 +12,8 @@
 // What warps found is added up in shared memory, and sent to the block of the cluster that writes it, in a fixed order.
 //
 // Set when compiled: WARPS, DEPTH (steps of the ring), SPLITS (blocks of a cluster), TILES (of 16 rows: tokens times GROUP),
-// DIM (a multiple of 64), GROUP, HEADS, BLOCK_SIZE, SPAN, FIELDS, EARLY (whether the next kernel may start at once).
+// DIM (a multiple of 64), GROUP, HEADS, BLOCK_SIZE, SPAN, FIELDS, LET_GO (when the next kernel may start: 0 when the one in front
+// has ended, 1 when the keys are done with).
 // Dynamic shared memory: see `attention_shape` in cluster_attention.py. A tile ends with a block, and has at most
 // 16 * WARPS * SPLITS tokens.
 
@@ -97,7 +98,6 @@ cluster_attention(const bf16* qkv, bf16* key_cache, bf16* value_cache, bf16* out
     float* const tops = sums + (RING_BYTES > SUMS_BYTES + FOUND_BYTES ? RING_BYTES : SUMS_BYTES + FOUND_BYTES) / 4;
     float *const masses = tops + WARPS * ROWS, *const top_of = masses + WARPS * ROWS;  // [WARPS][ROWS] both, [ROWS]
 
-    if (EARLY) LET_NEXT_START();
     const int thread = threadIdx.x, warp = thread / 32, lane = thread % 32, g = lane / 4, t = lane % 4;
     const int rank = blockIdx.x % SPLITS, pair = blockIdx.x / SPLITS, kv_head = pair % (HEADS / GROUP);
     // Tiles are older than the kernel before this one.
@@ -152,6 +152,7 @@ cluster_attention(const bf16* qkv, bf16* key_cache, bf16* value_cache, bf16* out
         touch(k_norm + thread * 64);
     }
     WAIT_FOR_PREVIOUS();
+    if (LET_GO == 0) LET_NEXT_START();
 
     auto source = [&](int token, int head) {
         const int row = token < SPAN ? first_row + token : second_row + token - SPAN;
@@ -303,7 +304,7 @@ cluster_attention(const bf16* qkv, bf16* key_cache, bf16* value_cache, bf16* out
             mass[m][h] += __shfl_xor_sync(0xffffffffu, mass[m][h], 2);
             if (t == 0) tops[warp * ROWS + m * 16 + h * 8 + g] = top[m][h];
         }
-    if (!EARLY) LET_NEXT_START();
+    if (LET_GO == 1) LET_NEXT_START();
     __syncthreads();
 #pragma unroll
     for (int m = 0; m < TILES; ++m)
