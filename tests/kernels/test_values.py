@@ -207,3 +207,19 @@ def test_a_view_outlives_its_shared_buffer() -> None:
     view = buffer.tensor[:16].fill_(7)
     buffer.close()
     assert int(view.sum()) == 7 * 16
+
+
+def test_what_place_raises_is_not_the_headers_fault() -> None:
+    header, tensors, size = plan(torch.ones(3))
+    buffer = SharedBuffer.create(size)
+    write(tensors, header, buffer.tensor)
+
+    def full(view: torch.Tensor, device: str) -> torch.Tensor:
+        raise torch.OutOfMemoryError("CUDA out of memory")
+
+    with pytest.raises(torch.OutOfMemoryError):
+        read(header, buffer.tensor, full)
+    header["shape"] = [4]
+    with pytest.raises(BadHeader):
+        read(header, buffer.tensor, full)
+    buffer.close()

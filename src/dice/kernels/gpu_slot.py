@@ -10,7 +10,7 @@ import contextlib
 import fcntl
 import os
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 
@@ -23,11 +23,7 @@ class GpuSlot:
     """The lock of one GPU; one holder per instance. `key`: the same for all processes that mean the same GPU."""
 
     def __init__(self, key: str, folder: Path | None = None) -> None:
-        folder = folder or lock_folder()
-        folder.mkdir(parents=True, exist_ok=True)
-        with contextlib.suppress(PermissionError):  # another user made it, for all
-            folder.chmod(0o1777)
-        self._turnstile, self._room = (_open(folder / f"{key}.{part}") for part in ("turnstile", "room"))
+        self._turnstile, self._room = open_locks(folder, [f"{key}.turnstile", f"{key}.room"])
         self._held: int | None = None
 
     @contextlib.contextmanager
@@ -77,6 +73,15 @@ class GpuSlot:
         """Close the files; what is held is released."""
         os.close(self._turnstile)
         os.close(self._room)
+
+
+def open_locks(folder: Path | None, names: Sequence[str]) -> list[int]:
+    """Descriptors of the lock files with these names, made for all users where they are missing."""
+    folder = folder or lock_folder()
+    folder.mkdir(parents=True, exist_ok=True)
+    with contextlib.suppress(PermissionError):  # another user made it, for all
+        folder.chmod(0o1777)
+    return [_open(folder / name) for name in names]
 
 
 def _open(path: Path) -> int:

@@ -8,12 +8,15 @@ cache and to settle what cannot be built: `Prebuilder` does the same for worker 
 
 from __future__ import annotations
 
+import contextlib
 import os
+from collections.abc import Iterator
 from pathlib import Path
 
 import torch
 
 from dice.errors import DiceError, HarnessError
+from dice.kernels.gpu_memory import GpuMemory
 from dice.kernels.gpu_slot import GpuSlot
 from dice.kernels.host import gpu_driver, this_host
 from dice.kernels.job import Job, Judging, Limits
@@ -52,6 +55,7 @@ class Executor:
         self._backend: Backend = backend
         self._reference: Reference | None = None
         self._slot: GpuSlot | None = None
+        self._memory: GpuMemory | None = None
         self._device = torch.device("cpu")
         self._kept_bytes = 0
         self._host = this_host()
@@ -66,7 +70,9 @@ class Executor:
             properties = torch.cuda.get_device_properties(self._device)
             self._host = self._host.model_copy(update={"gpu": properties.name, "driver": gpu_driver()})
             self._kept_bytes = properties.total_memory // KEPT_SHARE
-            self._slot = GpuSlot(str(getattr(properties, "uuid", device_index)), lock_folder)
+            key = str(getattr(properties, "uuid", device_index))
+            self._slot = GpuSlot(key, lock_folder)
+            self._memory = GpuMemory(key, properties.total_memory, lock_folder)
         self._spec = sandbox_spec(self._limits, backend, device_index if backend == "cuda" else None, threads)
         self.phase_seconds: dict[str, float] = {}
 
@@ -101,23 +107,37 @@ class Executor:
             limits=self._limits,
             judging=self._judging,
         )
+        watch = Stopwatch()
         try:
             reference = self._reference_for(job)
-            record = run_candidate(place, reference, job, seeds, alone)
+            with self._room(reference, alone):
+                waited_s = watch.wall_s
+                record = run_candidate(place, reference, job, seeds)
+                record.spent("wait_memory", waited_s)
         except HarnessError as error:
             record = Record(status="host_error", message=str(error))
         except (torch.OutOfMemoryError, MemoryError, OSError) as error:
             record = Record(
                 status="host_error", message=f"{type(error).__name__}: {' '.join(str(error).split())[:500]}"
             )
-        finally:
-            # The card is shared with the other executors; a little is kept, since each return waits for the driver.
-            if self._slot is not None and torch.cuda.memory_reserved() > self._kept_bytes:
-                with self._slot.shared():  # never beside a timing
-                    torch.cuda.empty_cache()
         for phase, seconds in record.phase_seconds.items():
             self.phase_seconds[phase] = self.phase_seconds.get(phase, 0.0) + seconds
         return record
+
+    @contextlib.contextmanager
+    def _room(self, reference: Reference, alone: bool) -> Iterator[None]:
+        """Hold the GPU memory that a candidate for this problem is thought to need, or all of it."""
+        if self._memory is None or self._slot is None:
+            yield
+            return
+        with self._memory.whole() if alone else self._memory.room_for(reference.input_bytes):
+            try:
+                yield
+            finally:
+                # A little is kept, since each return waits for the driver.
+                if torch.cuda.memory_reserved() > self._kept_bytes:
+                    with self._slot.shared():  # never beside a timing
+                        torch.cuda.empty_cache()
 
     def _reference_for(self, job: Job) -> Reference:
         if self._reference is None or self._reference.code != job.problem_code:
@@ -128,9 +148,10 @@ class Executor:
     def close(self) -> None:
         """Release the reference, the lock files and the device memory."""
         self._reference = None
-        if self._slot is not None:
-            self._slot.close()
-            self._slot = None
+        for lock in (self._slot, self._memory):
+            if lock is not None:
+                lock.close()
+        self._slot = self._memory = None
 
     def __enter__(self) -> Executor:
         return self

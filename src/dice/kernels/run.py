@@ -63,6 +63,8 @@ WITHOUT_TF32 = "strict: agrees with the reference computed without TF32, not wit
 
 UNSUPPORTED = "unsupported_on_cpu:"
 """How an exception begins that the CPU back end raises for what it lacks."""
+_LARGE_INPUTS = 256 << 20
+"""Bytes of which drawing takes a tenth of a second, far longer than to let a timing in between."""
 MAX_EXTENSIONS = 64
 """Builds that one candidate may ask for."""
 
@@ -81,14 +83,13 @@ class Place:
     judging: Judging
 
 
-def run_candidate(place: Place, reference: Reference, job: Job, seeds: Seeds, alone: bool) -> Record:
+def run_candidate(place: Place, reference: Reference, job: Job, seeds: Seeds) -> Record:
     """Run one candidate from import to timing. Raises HarnessError, OSError or an out-of-memory error of the host."""
     run = CandidateRun(place, reference, seeds)
     record = run.record
     with kept_flags():
         try:
-            reference.forget()  # its buffers may have been changed by the last candidate's trials
-            with run.gpu(alone):
+            with run.gpu():
                 run.start(connections(job.code or ""))
                 run.import_code(job.code or "")
                 run.make_model(seeds.weights)
@@ -103,7 +104,7 @@ def run_candidate(place: Place, reference: Reference, job: Job, seeds: Seeds, al
             if run.standing() and place.backend == "cuda" and place.judging.measure_time:
                 measure(run)
             if run.standing() and "strict" in place.judging.protocols:
-                with run.gpu(alone):
+                with run.gpu():
                     experiment_without_kernels(run)
             if run.standing():
                 run.enter("done", run.evidence.reached)
@@ -116,6 +117,7 @@ def run_candidate(place: Place, reference: Reference, job: Job, seeds: Seeds, al
             record.fail(failure.status, failure.args[0])
         finally:
             run.leave()
+            reference.forget()  # its memory is others' now, and the trials may have changed its buffers
     with record.phase("police"):
         record.findings = findings(job.code or "", job.problem_code, run.requests, record.evidence)
     return record
@@ -174,7 +176,7 @@ class CandidateRun:
         return self._session
 
     @contextlib.contextmanager
-    def gpu(self, alone: bool) -> Iterator[None]:
+    def gpu(self, alone: bool = False) -> Iterator[None]:
         """Hold the GPU, beside others or alone. A candidate that fails is ended before the GPU is let go: what it left
         there must not run beside another one's timing, nor its context be taken down then."""
         slot = self.place.slot
@@ -315,7 +317,7 @@ class CandidateRun:
         for index, (seed, forward_seed) in enumerate(zip(self.seeds.inputs, self.seeds.forward, strict=True)):
             self.last = trial = actual = None  # outputs may be gigabytes: one trial's at a time
             with self.record.phase("inputs"):
-                inputs = self.reference.inputs(seed)
+                inputs = self.draw_inputs(seed)
             self.send("inputs", inputs)
             reply = self.forward(forward_seed)
             take_facts(self, reply.get("facts"))
@@ -327,6 +329,13 @@ class CandidateRun:
             self.last = trial
             if not self.standing():
                 return
+
+    def draw_inputs(self, seed: int) -> list[Any]:
+        """One call's inputs. The GPU is left to others while large ones are drawn, which takes the CPU seconds."""
+        slot = self.place.slot
+        lend = slot is not None and self.reference.input_bytes > _LARGE_INPUTS
+        with slot.lent() if slot and lend else contextlib.nullcontext():
+            return self.reference.inputs(seed)
 
     def ask(self, op: str, **arguments: Any) -> dict[str, Any]:
         """One request under the limit of a forward."""
@@ -416,7 +425,7 @@ class CandidateRun:
     def leave(self) -> None:
         """`end` beside others, never beside a timing: taking down a context keeps the GPU and its driver busy."""
         if self._session is not None:
-            with self.gpu(alone=False):
+            with self.gpu():
                 self.end()
 
     def end(self) -> None:

@@ -144,7 +144,7 @@ def _satisfied(run: CandidateRun) -> Protocol:
 
 
 def _new_content(run: CandidateRun) -> ProbeResult | None:
-    inputs = run.reference.inputs(secrets.randbits(48))
+    inputs = run.draw_inputs(secrets.randbits(48))
     return _follows(run, "same_pointer_new_content", inputs, "refill")
 
 
@@ -209,7 +209,7 @@ def experiment_without_kernels(run: CandidateRun) -> None:
     """
     if not run.evidence.launches or run.last is None:
         return
-    inputs, seed = run.reference.inputs(secrets.randbits(48)), secrets.randbits(48)
+    inputs, seed = run.draw_inputs(secrets.randbits(48)), secrets.randbits(48)
     with run.record.phase("experiments"):
         try:
             run.ask("launching", on=False)

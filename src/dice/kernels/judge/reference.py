@@ -11,9 +11,12 @@ import contextlib
 import secrets
 from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 import torch
+from torch._subclasses.fake_tensor import FakeTensorMode
+from torch.utils._pytree import tree_leaves
 
 from dice.errors import DiceError
 from dice.kernels.cpu.device import install
@@ -93,6 +96,17 @@ class Reference:
         with self._blamed("get_inputs fails"):
             arguments = list(self.namespace["get_inputs"]())
         return self._sendable(arguments)
+
+    @cached_property
+    def input_bytes(self) -> int:
+        """Bytes of one call's tensors. Asked of fake ones, which take neither time nor memory, where `get_inputs` can
+        work with them."""
+        try:
+            with FakeTensorMode(), self._blamed("get_inputs fails"):
+                arguments = self.namespace["get_inputs"]()
+        except DiceError:
+            arguments = self.inputs(0)
+        return sum(leaf.nbytes for leaf in tree_leaves(arguments) if torch.is_tensor(leaf))
 
     def _sendable(self, arguments: list[Any]) -> list[Any]:
         try:

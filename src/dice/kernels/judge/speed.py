@@ -112,12 +112,12 @@ class _Stopwatch:
     def provide_inputs(self, wanted: int) -> int:
         """Make up to `wanted` different input sets on both sides; returns how many."""
         run, begun = self.run, time.monotonic()
-        with run.gpu(alone=False), run.record.phase("timing_inputs"):
+        with run.gpu(), run.record.phase("timing_inputs"):
             run.ask("forget")
             self.sets.clear()
             total = 0
             while len(self.sets) < wanted:
-                inputs = run.reference.inputs(secrets.randbits(48))
+                inputs = run.draw_inputs(secrets.randbits(48))
                 total += values.plan(inputs)[2]
                 enough = total > _INPUT_BYTES or time.monotonic() - begun > _INPUT_SECONDS
                 if len(self.sets) >= min(wanted, 2) and enough:

@@ -129,7 +129,18 @@ def write(tensors: list[torch.Tensor], header: Header, buffer: torch.Tensor) -> 
 
 def read(header: Any, buffer: torch.Tensor, place: Callable[[torch.Tensor, str], torch.Tensor]) -> Any:
     """Rebuild a value. `buffer`: uint8. `place` gets each tensor (a view of the buffer) with the device type that it
-    had, and returns the tensor to use: it must copy, or the value stays bound to the buffer. Raises BadHeader."""
+    had, and returns the tensor to use: it must copy, or the value stays bound to the buffer. Raises BadHeader, and what
+    `place` raises, as it is: a card that is full is no fault of the header's."""
+    try:
+        _rebuilt(header, buffer, lambda view, device: view)
+    except BadHeader:
+        raise
+    except (TypeError, ValueError, OverflowError, RuntimeError, AttributeError) as error:
+        raise BadHeader(f"not a value: {str(error)[:200]}") from error
+    return _rebuilt(header, buffer, place)
+
+
+def _rebuilt(header: Any, buffer: torch.Tensor, place: Callable[[torch.Tensor, str], torch.Tensor]) -> Any:
     state = {"nodes": 0, "end": 0}
 
     def visit(node: Any, depth: int) -> Any:
@@ -178,12 +189,7 @@ def read(header: Any, buffer: torch.Tensor, place: Callable[[torch.Tensor, str],
             raise BadHeader("a tensor outside its buffer")
         state["end"] = offset + n_bytes  # type: ignore[operator]
 
-    try:
-        return visit(header, 0)
-    except BadHeader:
-        raise
-    except (TypeError, ValueError, OverflowError, RuntimeError, AttributeError) as error:
-        raise BadHeader(f"not a value: {str(error)[:200]}") from error
+    return visit(header, 0)
 
 
 def tensor_bytes(header: Header) -> int:
