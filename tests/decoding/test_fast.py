@@ -286,25 +286,37 @@ def test_graphs_in_bf16(max_batch, clusters, monkeypatch):
 @pytest.mark.gpu
 @pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16])
 def test_prefill_as_a_graph_fills_the_cache_alike(dtype, monkeypatch):
-    """Prompts of several sizes together, more of the same size later; nothing but their positions is written."""
+    """Prompts of several sizes together, more of the same size later; nothing but their positions is written.
+
+    Against fp32 with the same weights: 16 bits are off by 1%, by up to a tenth of a key, as a graph and without, whose
+    products may be added up in another order.
+    """
     from dice.decoding import fast
 
-    model = make_model(make_config(8, 2, 64, hidden_size=256, intermediate_size=512)).to("cuda", dtype)
+    model = make_model(make_config(8, 2, 64, hidden_size=256, intermediate_size=512)).to("cuda", torch.bfloat16)
     batches = [[(0, 40), (2, 70)], [(1, 110), (3, 8)], [(2, 200)], [(0, 4)]]
 
-    def filled(graph_tokens: int) -> list[torch.Tensor]:
+    def filled(graph_tokens: int, dtype: torch.dtype, moved: int = 0) -> list[torch.Tensor]:
         monkeypatch.setattr(fast, "PREFILL_GRAPH_TOKENS", graph_tokens)
         cache = KVCache(model.config, 4, 256, dtype=dtype, device="cuda")
-        forward = fast.FastForward(model, cache, None, Rule(4, (1, 1, 1, 1), None, 96))  # type: ignore[arg-type]
+        forward = fast.FastForward(model.to(dtype), cache, None, Rule(4, (1, 1, 1, 1), None, 96))  # type: ignore[arg-type]
         generator = np.random.default_rng(1)
         for batch in batches:
-            forward.prefill([(slot, generator.integers(0, 96, length)) for slot, length in batch])
-        return [cache.key[:, :4], cache.value[:, :4]]
+            forward.prefill([(slot, np.roll(generator.integers(0, 96, n), moved)) for slot, n in batch])
+        assert any(prompts.graph for prompts in forward._prompts.values()) == bool(graph_tokens)
+        return [cache.key[:, :4].float(), cache.value[:, :4].float()]
 
-    close = 1e-3 if dtype == torch.float32 else 1e-1
-    for graph, plain in zip(filled(2048), filled(0), strict=True):
-        torch.testing.assert_close(graph, plain, atol=close, rtol=close)
-        assert torch.equal(graph == 0, plain == 0)
+    def error(found: torch.Tensor, exact: torch.Tensor) -> float:
+        return float((found - exact).norm() / exact.norm())
+
+    close = 1e-5 if dtype == torch.float32 else 2e-2
+    graphs, others = (filled(tokens, dtype) for tokens in (2048, 0))
+    wrong, exact = filled(2048, dtype, moved=1), filled(0, torch.float32)
+    for graph, other, moved, truth in zip(graphs, others, wrong, exact, strict=True):
+        assert torch.equal(graph == 0, other == 0)
+        assert error(graph, truth) < close
+        assert error(graph, truth) < 1.2 * error(other, truth) + 1e-5
+        assert error(moved, truth) > 10 * close
 
 
 @pytest.mark.gpu

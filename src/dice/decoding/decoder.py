@@ -199,7 +199,9 @@ class Decoder:
     ) -> Completion:
         start = len(request.prompt)
         order = sequences.order[slot, start : int(sequences.length[slot])]
-        decoded = slice(start, start + int(np.count_nonzero(order)))  # without gaps: blocks are filled one after the other
+        decoded = slice(
+            start, start + int(np.count_nonzero(order))
+        )  # without gaps: blocks are filled one after the other
         trace = Trace(
             tuple(sequences.tokens[slot, decoded].tolist()),
             tuple(sequences.order[slot, decoded].tolist()),

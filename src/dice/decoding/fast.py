@@ -34,8 +34,8 @@ ATTENTION_PROGRAMS = 4
 """Programs of one processor among which the keys of few sequences are shared."""
 PREFILL_TILE = 32
 """Prompt tokens of one attention tile."""
-PREFILL_GRAPH_TOKENS = 2048
-"""Prompt tokens up to which prefill is a graph: a GPU can be done with so few before the host has launched its kernels."""
+PREFILL_GRAPH_TOKENS = 8192
+"""Prompt tokens up to which prefill is a graph: a GPU can be done with them before a busy host has launched its kernels."""
 _PREFILL_GRAIN = 128
 """Tokens by which such graphs differ."""
 
@@ -76,10 +76,11 @@ class _Shape:
 
 @dataclass
 class _Prompts:
-    """Rows [ids, positions, slots] and tiles of prompts of one size together, and their graph."""
+    """Rows [ids, positions, slots] and tiles of prompts of one size together, and their graph, if they came twice."""
 
     rows: Tensor
     tiles: Tensor
+    compiled: bool = False
     graph: torch.cuda.CUDAGraph | None = None
 
 
@@ -149,7 +150,7 @@ class FastForward:
 
     @torch.no_grad()
     def prefill(self, prompts: Sequence[tuple[int, Ints]]) -> None:
-        """Flat over all prompts; a graph when they are short, of a size that they are padded to."""
+        """Flat over all prompts; a graph, when they are short and their padded size is not a new one."""
         ids = np.concatenate([ids for _, ids in prompts])
         positions = np.concatenate([np.arange(len(ids)) for _, ids in prompts])
         slots = np.concatenate([np.full(len(ids), slot) for slot, ids in prompts])
@@ -184,11 +185,13 @@ class FastForward:
         all_tiles[: len(tiles)] = tiles
         prompts.rows.copy_(to_device(padded, device))
         prompts.tiles.copy_(to_device(all_tiles, device))
+        if prompts.compiled and prompts.graph is None:
+            prompts.graph = self._recorded(lambda: self._fill(prompts.rows, prompts.tiles))
         if prompts.graph is not None:
             prompts.graph.replay()
         else:
             self._fill(prompts.rows, prompts.tiles)
-            prompts.graph = self._recorded(lambda: self._fill(prompts.rows, prompts.tiles))
+            prompts.compiled = True
 
     def begin(self, rows: StepRows) -> None:
         """Start a step over all sequences that have entered."""

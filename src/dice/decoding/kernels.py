@@ -352,6 +352,7 @@ def best_token(logits: Tensor, skipped: int | None) -> tuple[Tensor, Tensor]:
         logits, top, index, mass, size, skip, BLOCK=block, num_warps=block // 512, **overlap(logits)
     )
     _best_token[(rows,)](
-        top, index, mass, token, confidence, parts, PADDED=max(2, triton.next_power_of_2(parts)), num_warps=1, **overlap(logits)
+        top, index, mass, token, confidence, parts, PADDED=max(2, triton.next_power_of_2(parts)), num_warps=1,
+        **overlap(logits),
     )  # fmt: skip
     return token, confidence
