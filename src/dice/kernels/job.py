@@ -37,7 +37,7 @@ class Limits:
     forward_timeout_s: float = 60.0
     """Wall seconds for one call of forward, synchronisation included."""
     total_timeout_s: float = 600.0
-    """Wall seconds for the candidate's process as a whole, builds not counted."""
+    """Wall seconds for the candidate's process as a whole; builds, waiting for the GPU and drawing inputs are not counted."""
     memory_gib: float = 16.0
     """Host memory of the candidate's processes together, beyond the inputs and outputs."""
     gpu_memory_gib: float | None = None

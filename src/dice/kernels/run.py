@@ -184,8 +184,10 @@ class CandidateRun:
             yield
             return
         with contextlib.ExitStack() as stack:
+            begun = time.monotonic()
             with self.record.phase("wait_gpu"):
                 stack.enter_context(slot.exclusive() if alone else slot.shared())
+            self._deadline += time.monotonic() - begun  # to wait for others is not the candidate's time
             try:
                 yield
             except BaseException:
@@ -204,7 +206,7 @@ class CandidateRun:
             self.record.notes.append("isolation layers that this machine refused: " + "; ".join(self.session.missing))
 
     def left_s(self, timeout_s: float) -> float:
-        """`timeout_s`, or what is left of the candidate's total time, builds not counted."""
+        """`timeout_s`, or what is left of the candidate's total time; builds and waiting are not counted."""
         build_s = self._session.build_s if self._session else 0.0
         return max(0.0, min(timeout_s, self._deadline + build_s - time.monotonic()))
 
@@ -334,8 +336,11 @@ class CandidateRun:
         """One call's inputs. The GPU is left to others while large ones are drawn, which takes the CPU seconds."""
         slot = self.place.slot
         lend = slot is not None and self.reference.input_bytes > _LARGE_INPUTS
+        begun = time.monotonic()
         with slot.lent() if slot and lend else contextlib.nullcontext():
-            return self.reference.inputs(seed)
+            inputs = self.reference.inputs(seed)
+        self._deadline += time.monotonic() - begun
+        return inputs
 
     def ask(self, op: str, **arguments: Any) -> dict[str, Any]:
         """One request under the limit of a forward."""
