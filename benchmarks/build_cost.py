@@ -5,8 +5,10 @@
 All extensions that the candidate files ask for are built by the fast routes alone (what they leave to stock counts as
 not built), and so are `--mutants` broken versions of them (mutations.py). Stock, at about 90 CPU seconds each, builds
 random samples: `--stock-sample` of the extensions and `--stock-mutants` of the mutants, in an order fixed by `--seed`,
-until `--budget-s` is spent. Rows go to DIR/fast.jsonl and DIR/stock.jsonl as they come; the same command goes on where it
-stopped, and with all rows there it only prints. `--stock-results` adds rows of an earlier stock_pass.py.
+until `--budget-s` is spent. Right before each of those the same worker builds it by the fast routes once more, without a
+cache: what a CPU second is worth depends on who else is at work, so a ratio is of two builds in one place. Rows go to
+DIR/fast.jsonl and DIR/stock.jsonl as they come; the same command goes on where it stopped, and with all rows there it only
+prints. `--stock-results` adds rows of an earlier stock_pass.py.
 
 Printed: the one-off cost; per group, cost of both and the ratio kernel by kernel; how many of those that stock builds
 were built without it; and every extension or mutant for which the two do not agree, by name.
@@ -109,13 +111,12 @@ _builder: Builder | None = None
 
 
 def build_as_stock(name: str, request: dict[str, Any], cache: Path, arch: str | None) -> dict[str, Any]:
-    """One build by PyTorch's load_inline, compilers only: its import of torch is not counted."""
-    global _builder
-    if _builder is None:
-        _builder = Builder(cache, "cuda", arch=arch)
+    """One build by the fast routes, then one by PyTorch's load_inline, compilers only: its import of torch is not counted."""
+    beside = build_fast(name, request, _empty_cache(cache), arch)
+    assert _builder is not None
     work = Path(tempfile.mkdtemp(prefix="dice-stock-"))
     meter, started = Meter(), time.monotonic()
-    row: dict[str, Any] = {"name": name, "ok": True, "message": ""}
+    row: dict[str, Any] = {"name": name, "ok": True, "message": "", "fast_cpu_seconds": beside["cpu_seconds"]}
     try:
         limits = ToolLimits(_TIMEOUT_S)
         arguments = (work / "stock", meter, limits, started + _TIMEOUT_S, None)
@@ -125,6 +126,15 @@ def build_as_stock(name: str, request: dict[str, Any], cache: Path, arch: str | 
     finally:
         shutil.rmtree(work, ignore_errors=True)
     return row | {"cpu_seconds": meter.cpu_seconds, "seconds": time.monotonic() - started}
+
+
+def _empty_cache(cache: Path) -> Path:
+    """A cache of this process's own that has the toolchain's headers and no build."""
+    own = cache.with_name(f"{cache.name}_{os.getpid()}")
+    if not own.exists():
+        own.mkdir()
+        (own / "toolchains").symlink_to(cache / "toolchains")
+    return own
 
 
 def run(todo: list[tuple[str, Any]], work: Any, out: Path, options: argparse.Namespace, deadline: float) -> None:
@@ -181,15 +191,18 @@ def report(title: str, names: list[str], fast: Rows, stock: Rows) -> None:
         group = [name for name in both if stock[name]["ok"] == ok]
         if not group:
             continue
-        ratios = [stock[name]["cpu_seconds"] / max(fast[name]["cpu_seconds"], 1e-3) for name in group]
+        ours = {name: stock[name].get("fast_cpu_seconds", fast[name]["cpu_seconds"]) for name in group}
+        ratios = [stock[name]["cpu_seconds"] / max(ours[name], 1e-3) for name in group]
         print(f"  stock, {word} ({len(group)})".ljust(34) + spread([stock[name]["cpu_seconds"] for name in group]))
-        print(f"  fast, the same ({len(group)})".ljust(34) + spread([fast[name]["cpu_seconds"] for name in group]))
+        print(f"  fast, the same ({len(group)})".ljust(34) + spread(list(ours.values())))
         print("  stock / fast, one by one".ljust(34) + spread(ratios))
         decided = [name for name in group if fast[name]["ok"] == ok and not fast[name]["left"]]
         print(f"  {word} without stock: {len(decided)} of {len(group)} ({100 * len(decided) / len(group):.1f} %)")
         if not ok:
-            cheap = [n for n in decided if fast[n]["cpu_seconds"] <= 0.1 * stock[n]["cpu_seconds"]]
+            cheap = [n for n in decided if ours[n] <= 0.1 * stock[n]["cpu_seconds"]]
             print(f"  refused at a tenth of stock's cost or less: {len(cheap)} of {len(group)}")
+            for name in set(decided) - set(cheap):
+                print(f"    dearer: {name}: {ours[name]:.2f} of stock's {stock[name]['cpu_seconds']:.1f}")
     print(f"  fast, all {len(names)}".ljust(34) + spread([fast[name]["cpu_seconds"] for name in names if name in fast]))
     routes: dict[str, int] = {}
     for name in names:

@@ -6,7 +6,8 @@ The honest candidates are verified alone, then once more mixed with the hostile 
 endless loops (Python, C++, on the GPU), early exits, kills, CUDA errors, floods of output, disks filled, network calls,
 writes outside of their folder. Demanded: the batch ends, no hostile verdict is a host_error or correct where it should
 not be, each honest verdict is what it was alone, and no process, file, shared memory or GPU memory is left over.
-The exit code is 1 otherwise.
+The exit code is 1 otherwise. Attacks that are over at once come first, so that a batch that is cut off (`--limit-s`) has
+most of its verdicts; what it lacks is listed by name.
 """
 
 from __future__ import annotations
@@ -31,7 +32,7 @@ SETTLE_S = 10.0
 """For the command's own processes, which leave after it; what a candidate leaves would stay."""
 LIMITS = {
     "import_timeout_s": 15,
-    "forward_timeout_s": 10,
+    "forward_timeout_s": 8,
     "total_timeout_s": 40,
     "memory_gib": 4,
     "file_gib": 0.25,
@@ -171,6 +172,8 @@ class Attack:
     """Functional statuses that are right."""
     gpu: bool = False
     """Means something only on a GPU."""
+    seconds: float = 1.0
+    """About how long it lasts: the order of their turns."""
 
 
 def outside(marker: str) -> str:
@@ -202,31 +205,40 @@ def attacks(marker: str) -> list[Attack]:
     """All of them. `marker`: name of the files that one of them tries to leave behind."""
     harmless = frozenset({"correct"}) | FAILURES
     return [
-        Attack("fork bomb at import", module=FORK_BOMB),
-        Attack("fork bomb in forward", forward=FORK_BOMB),
+        Attack("fork bomb at import", module=FORK_BOMB, seconds=9),
+        Attack("fork bomb in forward", forward=FORK_BOMB, seconds=35),
         Attack("daemon that ignores signals", forward=DAEMON, statuses=harmless),
         Attack(
             "100 GiB of host memory at once",
             module="x = bytearray(b'x') * (100 << 30)",
             statuses=frozenset({"out_of_memory"}),
+            seconds=11,
         ),
         Attack(
             "100 GiB of host memory bit by bit",
             forward='self.kept = [bytearray(b"x" * (1 << 26)) for _ in range(1600)]',
             statuses=frozenset({"out_of_memory", "timeout"}),
+            seconds=10,
         ),
-        Attack("endless loop in Python, at import", module="while True:\n    pass", statuses=frozenset({"timeout"})),
-        Attack("endless loop in Python", forward="while True:\n    pass", statuses=frozenset({"timeout"})),
+        Attack(
+            "endless loop in Python, at import",
+            module="while True:\n    pass",
+            statuses=frozenset({"timeout"}),
+            seconds=15,
+        ),
+        Attack("endless loop in Python", forward="while True:\n    pass", statuses=frozenset({"timeout"}), seconds=7),
         Attack(
             "endless loop in C++",
             host="volatile int forever = 1; while (forever) {}",
             statuses=frozenset({"timeout"}),
+            seconds=8,
         ),
         Attack(
             "endless loop on the GPU",
             device="while (clock64()) {}",  # a volatile local variable is no reason for ptxas to keep a loop
             statuses=frozenset({"timeout"}),
             gpu=True,
+            seconds=10,
         ),
         Attack(
             "endless loop on the GPU, on a stream of its own",
@@ -236,32 +248,35 @@ def attacks(marker: str) -> list[Attack]:
             "    relu_kernel<<<1, 1, 0, side>>>(x.data_ptr<float>(), out.data_ptr<float>(), -1);",
             statuses=frozenset({"timeout"}),
             gpu=True,
+            seconds=10,
         ),
         Attack("os._exit(0) at import", module="import os\nos._exit(0)"),
         Attack("os._exit(0) in forward", forward="import os\nos._exit(0)"),
         Attack("kills its parent and everybody", forward=KILL_OTHERS, statuses=harmless),
         Attack("kills itself", forward="import os\nos.kill(os.getpid(), 9)"),
         Attack("segmentation fault", host="*(volatile int*)8 = 1;"),
-        Attack("flood of output at import", module=FLOOD, statuses=frozenset({"timeout"})),
-        Attack("flood of output", forward=FLOOD, statuses=frozenset({"timeout"})),
-        Attack("fills the disk", forward=FILL_DISK),
-        Attack("network call", module=NETWORK),
+        Attack("flood of output at import", module=FLOOD, statuses=frozenset({"timeout"}), seconds=15),
+        Attack("flood of output", forward=FLOOD, statuses=frozenset({"timeout"}), seconds=8),
+        Attack("fills the disk", forward=FILL_DISK, seconds=3),
+        Attack("network call", module=NETWORK, seconds=3),
         Attack("writes outside its folder", module=outside(marker), statuses=harmless),
         Attack("closes every descriptor", forward="import os\nos.closerange(0, 1000)"),
         Attack("illegal address on the GPU", device="out[i + (1LL << 40)] = 1.f;", gpu=True),
-        Attack("assertion on the GPU", device="if (i >= 0) __trap();", gpu=True),
+        Attack("assertion on the GPU", device="if (i >= 0) __trap();", gpu=True, seconds=10),
         Attack(
             "300 GiB of GPU memory",
             forward="self.kept = torch.empty(300 << 28, device=x.device)",
             statuses=frozenset({"out_of_memory"}),
             gpu=True,
+            seconds=2,
         ),
-        Attack("fills the GPU's memory for a while", forward=FILL_GPU, statuses=harmless, gpu=True),
+        Attack("fills the GPU's memory for a while", forward=FILL_GPU, statuses=harmless, gpu=True, seconds=6),
         Attack(
             "100 GiB through cudaMalloc, never freed",
             host="static void* kept = nullptr; if (!kept) cudaMalloc(&kept, 100ull << 30); cudaGetLastError();",
             statuses=harmless,
             gpu=True,
+            seconds=5,
         ),
     ]
 
@@ -279,6 +294,7 @@ def rows(marker: str, backend: str) -> tuple[list[Row], dict[str, Attack]]:
         {"id": f"honest/{number:02d}", "problem_code": PROBLEM, "code": code(number)} for number in range(HONEST_COUNT)
     ]
     chosen = [attack for attack in attacks(marker) if backend == "cuda" or not attack.gpu]
+    chosen.sort(key=lambda attack: attack.seconds)
     return honest, {f"hostile/{number:02d} {attack.name}": attack for number, attack in enumerate(chosen)}
 
 
@@ -355,6 +371,7 @@ def main() -> int:
     parser.add_argument("--backend", choices=["cuda", "cpu"], default="cuda")
     parser.add_argument("--cache", help="build cache folder")
     parser.add_argument("--limit-s", type=float, default=300.0, help="for the mixed batch; more is a failure")
+    parser.add_argument("--jobs", type=int, help="candidates at a time; default: that of the command")
     parser.add_argument("--only", nargs="+", help="attacks whose names contain one of these; default: all")
     options = parser.parse_args()
     shutil.rmtree(options.work, ignore_errors=True)
@@ -369,6 +386,7 @@ def main() -> int:
     flags = ["--backend", options.backend, "--protocol", "both", "--no-timing"]
     flags += [f"--set=limits.{name}={value}" for name, value in LIMITS.items()]
     flags += ["--cache", options.cache] if options.cache else []
+    flags += ["--jobs", str(options.jobs)] if options.jobs else []
 
     alone_s, alone = verify(write_candidates(options.work / "honest.in", honest), options.work / "honest.jsonl", *flags)
     before = Traces.now(marker, temporary)
@@ -398,6 +416,9 @@ def main() -> int:
         print(f"{row['problem_id']} {row['protocol']}: alone {word(row)}, among hostile ones {word(after)}")
         print(f"   {after['message'][:300] if after else ''}")
     finished = len(found) == 2 * (len(honest) + len(hostile))
+    for name in (*hostile, *(row["id"] for row in honest)):
+        if (name, "paper") not in verdicts or (name, "strict") not in verdicts:
+            print(f"no verdict when it was cut off after {mixed_s:.0f} s: {name}")
     print(f"batch of {len(honest) + len(hostile)}: {'finished' if finished else 'NOT FINISHED'} in {mixed_s:.0f} s")
     print(f"honest alone: {len(honest)} in {alone_s:.0f} s; verdicts: {sorted({str(word(row)) for row in alone})}")
     print(f"hostile verdicts as they should be: {len(hostile) - bad} of {len(hostile)}")

@@ -17,7 +17,7 @@ from extension_samples import BUILT, REFUSED
 
 from dice.kernels.build import Builder, load_extension, read_launches, request_from_load_inline, reset_launches
 from dice.kernels.cpu.race import Turn, prove_race
-from dice.kernels.cpu.runtime import CpuRuntime
+from dice.kernels.cpu.runtime import CpuRuntime, Order
 from dice.kernels.extension import BuildResult
 from dice.kernels.grader import Executor
 from dice.kernels.job import Judging
@@ -383,6 +383,51 @@ def test_a_race_is_proven_by_the_order_of_threads(builder: Builder, barrier: str
     assert race is None or "data race in kernel neighbours" in race.message
 
 
+SHARED_SUM = """
+#include <torch/extension.h>
+static thread_local int calls = 0;
+__global__ void sums(const float* x, float* y) {
+    __shared__ float total;
+    START
+    atomicAdd(&total, x[blockIdx.x * 64 + threadIdx.x]);
+    __syncthreads();
+    y[blockIdx.x * 64 + threadIdx.x] = total;
+    __syncthreads();
+    if (threadIdx.x == 0) total = 0.f;
+}
+torch::Tensor run(torch::Tensor x) {
+    auto y = torch::empty_like(x);
+    sums<<<x.numel() / 64, 64>>>(x.data_ptr<float>(), y.data_ptr<float>());
+    return y + 0 * ++calls;
+}
+"""
+
+
+@pytest.mark.parametrize(
+    ("start", "sound"), [("", False), ("if (threadIdx.x == 0) total = 0.f; __syncthreads();", True)]
+)
+def test_shared_memory_that_is_read_before_it_is_written_is_nan_in_poisoned_order(
+    builder: Builder, start: str, sound: bool
+) -> None:
+    result = build(builder, BUILT["plain"] | {"cuda_sources": SHARED_SUM.replace("START", start)})
+    module = load_extension(result.path or "", "sample")
+    runtime = CpuRuntime.loaded()
+    assert isinstance(module, ModuleType)
+    assert runtime is not None
+    x = torch.randn(128, 64)
+    right = x.sum(1, keepdim=True).expand(128, 64)
+    torch.testing.assert_close(module.run(x), right, rtol=1e-4, atol=1e-4)
+    try:
+        runtime.set_order(Order.POISONED)
+        poisoned = module.run(x)
+    finally:
+        runtime.set_order(Order.ASCENDING)
+    assert bool(poisoned.isnan().any()) != sound
+    torch.testing.assert_close(
+        module.run(x), right, rtol=1e-4, atol=1e-4
+    )  # nothing stays behind, host variables included
+
+
 CANDIDATE = """
 import torch
 from torch.utils.cpp_extension import load_inline
@@ -447,3 +492,24 @@ def test_a_verdict_says_how_its_extension_was_built(builder: Builder, factor: st
     )
     assert verdict.build.cpu_seconds > 0
     assert status != "correct" or verdict.launches == {"doubled": 1}
+
+
+@pytest.mark.parametrize(
+    ("line", "status"),
+    [
+        ("y[i] = 2 * x[i] + none; __syncthreads(); none = 0;", "deceptive"),
+        ("none = 0; __syncthreads(); y[i] = 2 * x[i] + none;", "correct"),
+    ],
+)
+def test_strict_asks_what_shared_memory_held_before(builder: Builder, line: str, status: str) -> None:
+    builder.prepare()
+    judging = Judging(correctness_trials=2, measure_time=False, protocols=("strict",))
+    code = CANDIDATE.replace("y[i] = FACTOR * x[i];", f"{{ __shared__ float none; {line} }}")
+    with (
+        Zygote(visible=builder.visible_folders()) as zygote,
+        Executor(zygote, builder, "cpu", judging=judging) as executor,
+    ):
+        verdict = executor.verify(job(code, problem=DOUBLING))[0]
+    assert verdict.status == status, verdict.message
+    assert verdict.functional_status == "correct"
+    assert ("unstable_output" in [finding.name for finding in verdict.deception]) == (status == "deceptive")

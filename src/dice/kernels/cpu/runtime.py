@@ -21,6 +21,8 @@ class Order(enum.IntEnum):
     ASCENDING = 0
     DESCENDING = 1
     RANDOM = 2
+    POISONED = 3
+    """Ascending, with NaN in shared memory whenever a block begins: only who reads it before writing it will notice."""
 
 
 class CpuRuntime:

@@ -110,7 +110,8 @@ class ProbeResult(_Fact):
     same_pointer_new_content: the inputs get new values in the same memory.
     unsampled_elements: a few elements in the interior change, the first, last and evenly strided ones do not.
     fresh_weights: a second `ModelNew` in the same process, built with another seed.
-    repeat_same_input: the same call again, on memory poisoned afresh; `wrong` when the two differ beyond tolerance.
+    repeat_same_input: the same call again, on memory poisoned afresh (on the CPU back end shared memory too); `wrong` when
+        the two differ beyond tolerance.
     without_launches: the launch stubs of the extensions do nothing; `stale` when the output is still right.
     """
 

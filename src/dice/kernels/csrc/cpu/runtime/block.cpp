@@ -2,6 +2,7 @@
 
 #include "races.h"
 
+#include <link.h>
 #include <sys/mman.h>
 
 #include <algorithm>
@@ -21,6 +22,28 @@ constexpr size_t kStacks = size_t{64} << 20;
 constexpr uint64_t kCanary = 0x5ca1ab1e0ddba11ull;
 
 __attribute__((tls_model("initial-exec"))) thread_local Worker* current_worker = nullptr;
+
+// The thread-local variables, on this thread, of the object that holds `place`; empty while they do not exist.
+struct Statics {
+    uintptr_t place;
+    char* start = nullptr;
+    size_t bytes = 0;
+
+    static int look(dl_phdr_info* info, size_t, void* self) {
+        auto& found = *static_cast<Statics*>(self);
+        bool here = false;
+        size_t bytes = 0;
+        for (int i = 0; i < info->dlpi_phnum; ++i) {
+            const auto& header = info->dlpi_phdr[i];
+            const uintptr_t start = info->dlpi_addr + header.p_vaddr;
+            if (header.p_type == PT_LOAD) here = here || (found.place >= start && found.place < start + header.p_memsz);
+            if (header.p_type == PT_TLS) bytes = header.p_memsz;
+        }
+        if (!here) return 0;
+        if (info->dlpi_tls_data != nullptr && bytes != 0) found = {found.place, static_cast<char*>(info->dlpi_tls_data), bytes};
+        return 1;
+    }
+};
 
 unsigned lane_bit(const Fibre& fibre) { return 1u << fibre.thread.lane; }
 
@@ -43,6 +66,7 @@ void Worker::begin(const Grid& grid) {
     std::memset(shared_, 0xFF, grid.shared_bytes);
     loop_thread_ = Thread{{0, 0, 0}, {0, 0, 0}, grid.block_dim, grid.grid_dim, shared_, 0, 0, false,
                           static_cast<unsigned>(grid.shared_bytes)};
+    blocks_poisoned_ = 0;
     if (!grid.kernel->fibres) return;
     const unsigned threads = grid.threads();
     allocate_stacks(threads);
@@ -59,7 +83,27 @@ void Worker::begin(const Grid& grid) {
     if (Races::instance().watching) Races::instance().begin_launch(grid, stacks_, stacks_bytes_, shared_, kMaxShared);
 }
 
+// A thread's copy of the variables is made when it first touches one, so they are looked for until the second block.
+void Worker::poison_shared() {
+    if (++blocks_poisoned_ <= 2 && statics_ == nullptr) {
+        Statics found{reinterpret_cast<uintptr_t>(grid_->kernel->entry)};
+        dl_iterate_phdr(Statics::look, &found);
+        statics_ = found.start;
+        statics_before_.assign(found.start, found.start + found.bytes);
+    }
+    std::fill_n(statics_, statics_before_.size(), static_cast<char>(0xFF));
+    std::memset(shared_, 0xFF, grid_->shared_bytes);
+}
+
+// Host code's own thread-local variables were among the poisoned ones.
+void Worker::end() {
+    std::copy(statics_before_.begin(), statics_before_.end(), statics_);
+    statics_before_.clear();
+    statics_ = nullptr;
+}
+
 void Worker::run_block(uint64_t index) {
+    if (grid_->order == Order::kPoisoned) poison_shared();
     const dim3 grid = grid_->grid_dim;
     loop_thread_.block_index = {static_cast<unsigned>(index % grid.x), static_cast<unsigned>(index / grid.x % grid.y),
                                 static_cast<unsigned>(index / grid.x / grid.y)};

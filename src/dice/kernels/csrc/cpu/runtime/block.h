@@ -23,7 +23,8 @@ struct DeviceFault : std::runtime_error {
     int error;
 };
 
-enum class Order { kAscending, kDescending, kRandom };
+// kPoisoned: ascending, and shared memory is NaN (all bits one) whenever a block begins.
+enum class Order { kAscending, kDescending, kRandom, kPoisoned };
 
 struct Grid {
     const Kernel* kernel;
@@ -68,6 +69,7 @@ public:
 
     void begin(const Grid& grid);
     void run_block(uint64_t index);  // throws DeviceFault
+    void end();                      // of this worker's share of the grid
 
     Thread* thread() { return running_ != nullptr ? &running_->thread : &loop_thread_; }
     int block_operation(int operation, int predicate);
@@ -82,6 +84,7 @@ private:
     friend void fibre_main();
 
     void run_fibres();
+    void poison_shared();
     void allocate_stacks(unsigned threads);
     void wait(Warp& warp);
     void resume(Warp& warp, unsigned warp_index);
@@ -108,6 +111,9 @@ private:
     unsigned stacks_made_ = 0;
     std::unique_ptr<char[]> shared_memory_;
     char* shared_ = nullptr;
+    unsigned blocks_poisoned_ = 0;
+    char* statics_ = nullptr;            // thread-local variables of the kernel's object: static __shared__ ones are such
+    std::vector<char> statics_before_;   // what they held before they were poisoned
     std::exception_ptr fault_;
 };
 

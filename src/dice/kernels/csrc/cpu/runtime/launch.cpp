@@ -83,6 +83,7 @@ struct Job {
             std::lock_guard lock(mutex);
             if (!fault) fault = std::current_exception();
         }
+        worker.end();
         if (grid.barrier != nullptr) grid.barrier->wait(true);
     }
 };
@@ -323,8 +324,9 @@ void dice_cpu_unsupported(const char* what) { throw std::runtime_error(std::stri
 // Cores that a grid may use; 0: OMP_NUM_THREADS, else those that this process may run on.
 DICE_CPU_API void dice_cpu_set_threads(int threads) { state().threads = threads; }
 
-// Order in which the threads, warps and blocks of a grid take turns: 0 ascending, 1 descending, 2 random. It holds for
-// kernels named `kernel`, or all when that is null or empty. A program without a race computes the same in any order.
+// Order in which the threads, warps and blocks of a grid take turns: 0 ascending, 1 descending, 2 random, 3 ascending and
+// with NaN in shared memory whenever a block begins. It holds for kernels named `kernel`, or all when that is null or
+// empty. A program without a race, which writes shared memory before it reads it, computes the same in any order.
 DICE_CPU_API void dice_cpu_set_order(int order, uint64_t seed, const char* kernel) {
     state().order = static_cast<Order>(order);
     state().seed = seed;
