@@ -109,6 +109,18 @@ def test_resume_continues_the_curve(data, tmp_path, dtype):
     assert run(data, tmp_path / "b", dtype=dtype, save_every=3) == unbroken  # nothing left to do
 
 
+def test_the_clock_of_a_resumed_run_goes_on(data, tmp_path):
+    """Three steps are in the checkpoint, and the nine minutes that they are said to have taken are over."""
+    with pytest.raises(KeyboardInterrupt):
+        _run_interrupted(data, tmp_path / "a", after=4, save_every=3, max_minutes=10)
+    rows = [row.model_copy(update={"seconds": 180.0}) for row in read_history(tmp_path / "a")]
+    write_jsonl(tmp_path / "a" / "history.jsonl", rows)
+    run(data, tmp_path / "a", save_every=3, max_minutes=8)
+    assert [row.step for row in read_history(tmp_path / "a")] == [1, 2, 3]  # 540 s of 480: nothing more
+    resumed = run(data, tmp_path / "a", save_every=3, max_minutes=1000)
+    assert len(resumed) > 3
+
+
 def test_recomputation_leaves_the_curve(data, tmp_path):
     kept = run(data, tmp_path / "a", activation_checkpointing=False)
     assert run(data, tmp_path / "b", activation_checkpointing=1, recompute_gates=True) == pytest.approx(kept, rel=1e-5)

@@ -29,6 +29,7 @@ from dice.config import load_config, spec_hash, to_spec
 from dice.data.pair import Pair, from_published, read_pairs
 from dice.data.tokenizer import CodeTokenizer, load_tokenizer, save_tokenizer
 from dice.errors import DiceError
+from dice.jsonl import read_jsonl
 from dice.manifest import Stopwatch, sha256_file, write_manifest
 from dice.model.checkpoint import load_model, read_config, save_state, torch_dtype
 from dice.model.transformer import ModelConfig, Transformer, compiled_pointwise
@@ -249,7 +250,7 @@ class Trainer:
         with tqdm(
             total=self.plan.steps, initial=start, desc="sft", unit="step", disable=self.engine.rank != 0
         ) as progress:
-            began = time.perf_counter()
+            began = time.perf_counter() - self._trained_s(start)
             for index, epoch, packs, prepared in self.prepared(start):
                 elapsed = self._elapsed(began)
                 if elapsed >= 1:
@@ -285,6 +286,14 @@ class Trainer:
             )
             return summary
         return self._summary(last, start)
+
+    def _trained_s(self, step: int) -> float:
+        """Seconds of the steps up to this one, the same in all processes."""
+        seconds = 0.0
+        path = Path(self.config.out) / "history.jsonl"
+        if step and self.engine.rank == 0:
+            seconds = sum(row.seconds for row in read_jsonl(path, HistoryRow) if row.step <= step)
+        return self.engine.total(torch.tensor(seconds, device=self.device))
 
     def _elapsed(self, began: float) -> float:
         """Share of `max_minutes` since `began`, the same in all processes; 0 where there is no such limit."""

@@ -76,7 +76,7 @@ class SftConfig:
     """Stop after so many steps, whatever `epochs` says (it then takes as many epochs as needed)."""
     max_minutes: float | None = Field(default=None, gt=0)
     """Stop after so many minutes of training; warm-up and schedule then follow the clock where it is ahead of the
-    steps, so the curve depends on the machine. A resumed run starts its clock anew."""
+    steps, so the curve depends on the machine. A resumed run's clock goes on where its checkpoint was."""
     packs_per_step: int = Field(default=8, ge=1)
     """Packs of one optimizer step, over all devices; each is a micro-batch of its own."""
     optimizer: OptimizerConfig = OptimizerConfig()
