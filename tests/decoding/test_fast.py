@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -157,13 +158,18 @@ def test_a_tile_of_rows_that_lie_apart(splits):
 
 @pytest.mark.gpu
 @pytest.mark.parametrize(
-    ("tiles", "heads", "kv_heads", "dim"), [(1, 32, 8, 128), (8, 32, 8, 128), (8, 16, 8, 128), (40, 4, 1, 64)]
+    ("tiles", "heads", "kv_heads", "dim"),
+    [(1, 32, 8, 128), (8, 32, 8, 128), (8, 16, 8, 128), (40, 4, 1, 64), (90, 8, 2, 128)],
 )
-def test_cluster_attention(tiles, heads, kv_heads, dim):
+@pytest.mark.parametrize("posted", [0, 1], ids=["", "posted"])
+def test_cluster_attention(tiles, heads, kv_heads, dim, posted, monkeypatch):
     """Against the Triton kernels in fp32: what it returns, and the caches; the same bits every time."""
+    from dice.decoding import cluster_attention as module
     from dice.decoding.cluster_attention import cluster_attention
     from dice.decoding.kernels import block_attention, store_heads
 
+    sharings = {most: replace(sharing, posted=posted) for most, sharing in module.SHARINGS.items()}
+    monkeypatch.setattr(module, "SHARINGS", sharings)
     length, rows = 1000, 8 * tiles
     old = [random(tiles, kv_heads, length + i, dim)[:, :, :length].bfloat16().contiguous() for i in (0, 1)]
     qkv = random(rows, (heads + 2 * kv_heads) * dim).bfloat16()

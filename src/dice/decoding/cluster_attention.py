@@ -30,6 +30,8 @@ class Sharing:
     let_go: int = 1
     """When the next kernel may start: 0 when the one in front has ended, 1 when the keys are done with. At once, its loads
     come before those of the kernel in front: 354 tokens/s for 359."""
+    posted: int = 0
+    """1: blocks wait for the bytes that are sent to them; 0: for each other."""
 
 
 SHARINGS = {2: Sharing(4, 3, 264), 16: Sharing(8, 2, 132), 1024: Sharing(4, 3, 264)}
@@ -73,11 +75,11 @@ def attention_shape(
     ring_bytes = sharing.depth * (dim // 32 * 2 + dim // 64 * 4) * threads * 16
     sums_bytes = 4 * sharing.warps * rows * (dim + 8)  # these two take the place of the ring
     found_bytes = 24 * splits * threads * -(-rows * dim // 4 // (splits * threads))
-    behind_bytes = 4 * rows * (2 * sharing.warps + 1)  # maxima and masses
+    behind_bytes = 4 * rows * (2 * sharing.warps + 1) + 16  # maxima, masses, what counts bytes
     defines = {
         "WARPS": sharing.warps, "DEPTH": sharing.depth, "SPLITS": splits, "TILES": rows // 16, "DIM": dim,
         "GROUP": heads // kv_heads, "HEADS": heads, "BLOCK_SIZE": block_size, "SPAN": span, "FIELDS": fields,
-        "LET_GO": sharing.let_go,
+        "LET_GO": sharing.let_go, "POSTED": sharing.posted,
     }  # fmt: skip
     shared_bytes = max(ring_bytes, sums_bytes + found_bytes) + behind_bytes
     return AttentionShape(defines, splits * tiles * kv_heads, threads, shared_bytes)

@@ -13,7 +13,8 @@
 //
 // Set when compiled: WARPS, DEPTH (steps of the ring), SPLITS (blocks of a cluster), TILES (of 16 rows: tokens times GROUP),
 // DIM (a multiple of 64), GROUP, HEADS, BLOCK_SIZE, SPAN, FIELDS, LET_GO (when the next kernel may start: 0 when the one in front
-// has ended, 1 when the keys are done with).
+// has ended, 1 when the keys are done with), POSTED (1: blocks wait for the bytes sent to them, 0: for each other, whose writes
+// must have reached memory before that).
 // Dynamic shared memory: see `attention_shape` in cluster_attention.py. A tile ends with a block, and has at most
 // 16 * WARPS * SPLITS tokens.
 
@@ -35,14 +36,22 @@
 
 #if SPLITS > 1
 #define CLUSTER __cluster_dims__(SPLITS, 1, 1)
-#define ARRIVE() arrive_at_cluster()
+#define ARRIVE() arrive_at_cluster_relaxed()
 #define WAIT_FOR_ALL() wait_for_cluster()
-#define SEND(place, block, value) send_to_block(place, block, value)
 #else
 #define CLUSTER
 #define ARRIVE() (void)0
-#define WAIT_FOR_ALL() __syncthreads()
+#define WAIT_FOR_ALL() (void)0
+#endif
+#if SPLITS > 1 && POSTED
+#define SEND(place, block, value) post_to_block(place, block, value, came)
+#define WAIT_FOR_SENT() wait_for_bytes(came)
+#elif SPLITS > 1
+#define SEND(place, block, value) send_to_block(place, block, value)
+#define WAIT_FOR_SENT() arrive_at_cluster(), wait_for_cluster()
+#else
 #define SEND(place, block, value) (*(place) = (value))
+#define WAIT_FOR_SENT() __syncthreads()
 #endif
 
 // e to the power of what a maximum lies below another; nothing weighs nothing.
@@ -97,6 +106,7 @@ cluster_attention(const bf16* qkv, bf16* key_cache, bf16* value_cache, bf16* out
     float2* const found_by = reinterpret_cast<float2*>(found + SPLITS * PLACES);  // their maximum and mass
     float* const tops = sums + (RING_BYTES > SUMS_BYTES + FOUND_BYTES ? RING_BYTES : SUMS_BYTES + FOUND_BYTES) / 4;
     float *const masses = tops + WARPS * ROWS, *const top_of = masses + WARPS * ROWS;  // [WARPS][ROWS] both, [ROWS]
+    auto* const came = reinterpret_cast<unsigned long long*>(top_of + ROWS);
 
     const int thread = threadIdx.x, warp = thread / 32, lane = thread % 32, g = lane / 4, t = lane % 4;
     const int rank = blockIdx.x % SPLITS, pair = blockIdx.x / SPLITS, kv_head = pair % (HEADS / GROUP);
@@ -106,6 +116,12 @@ cluster_attention(const bf16* qkv, bf16* key_cache, bf16* value_cache, bf16* out
     if (count == 0) {  // the same for all blocks of the cluster
         WAIT_FOR_PREVIOUS();
         return;
+    }
+    const int places = count * GROUP * DIM / 4;
+    if (SPLITS > 1 && POSTED && thread == 0) {
+        int own = 0;  // places that this block writes
+        for (int from = rank * THREADS; from < places; from += SPLITS * THREADS) own += min(THREADS, places - from);
+        expect_bytes(came, own * SPLITS * 24);
     }
     const long long base = (long long)tile[0] * slot_stride + (long long)kv_head * head_stride;
     const int fresh = (count + KEYS - 1) / KEYS, old = (start + KEYS - 1) / KEYS;  // steps
@@ -331,7 +347,6 @@ cluster_attention(const bf16* qkv, bf16* key_cache, bf16* value_cache, bf16* out
             }
         }
     __syncthreads();
-    const int places = count * GROUP * DIM / 4;
     WAIT_FOR_ALL();  // everyone is done with the ring
     for (int place = thread; place < places; place += THREADS) {
         const int row = place / (DIM / 4), at = row * WIDTH + place % (DIM / 4) * 4;
@@ -347,8 +362,7 @@ cluster_attention(const bf16* qkv, bf16* key_cache, bf16* value_cache, bf16* out
         SEND(found + to, block, value);
         SEND(found_by + to, block, make_float2(top_of[row], whole));
     }
-    ARRIVE();
-    WAIT_FOR_ALL();
+    WAIT_FOR_SENT();
     for (int place = rank * THREADS + thread; place < places; place += SPLITS * THREADS) {
         const int row = place / (DIM / 4), inner = place % (DIM / 4) * 4, token = row / GROUP;
         const int at = place / (SPLITS * THREADS) * THREADS + thread;

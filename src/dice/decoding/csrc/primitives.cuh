@@ -50,8 +50,10 @@ __device__ __forceinline__ unsigned weigh(unsigned x, unsigned weight, float& sq
 __device__ __forceinline__ void touch(const void* place) { asm volatile("prefetch.global.L2 [%0];" ::"l"(place)); }
 
 #if __CUDA_ARCH__ >= 900
-// All threads of the cluster's blocks have arrived when one has waited, and see what the others wrote before that.
+// All threads of the cluster's blocks have arrived when one has waited, and see what the others wrote before that; with
+// `relaxed` they need not, which saves waiting until all that a thread wrote has reached memory.
 __device__ __forceinline__ void arrive_at_cluster() { asm volatile("barrier.cluster.arrive.release;" ::: "memory"); }
+__device__ __forceinline__ void arrive_at_cluster_relaxed() { asm volatile("barrier.cluster.arrive.relaxed;" ::: "memory"); }
 __device__ __forceinline__ void wait_for_cluster() { asm volatile("barrier.cluster.wait.acquire;" ::: "memory"); }
 
 // To the same place of shared memory in another block of the cluster.
@@ -67,5 +69,29 @@ __device__ __forceinline__ void send_to_block(const float4* place, unsigned bloc
 __device__ __forceinline__ void send_to_block(const float2* place, unsigned block, float2 value) {
     asm volatile("st.shared::cluster.v2.f32 [%0], {%1, %2};"
                  ::"r"(place_in(place, block)), "f"(value.x), "f"(value.y) : "memory");
+}
+
+// The same, counted by a barrier there: who has waited for the bytes that it expects sees them. One thread sets it up, before
+// it arrives at the cluster.
+__device__ __forceinline__ void expect_bytes(unsigned long long* barrier, unsigned bytes) {
+    const unsigned place = address_of(barrier);
+    asm volatile("mbarrier.init.shared::cta.b64 [%0], 1;" ::"r"(place) : "memory");
+    asm volatile("fence.mbarrier_init.release.cluster;" ::: "memory");
+    asm volatile("mbarrier.arrive.expect_tx.shared::cta.b64 _, [%0], %1;" ::"r"(place), "r"(bytes) : "memory");
+}
+__device__ __forceinline__ void post_to_block(const float4* place, unsigned block, float4 value, const void* barrier) {
+    asm volatile("st.async.weak.shared::cluster.mbarrier::complete_tx::bytes.v4.f32 [%0], {%1, %2, %3, %4}, [%5];"
+                 ::"r"(place_in(place, block)), "f"(value.x), "f"(value.y), "f"(value.z), "f"(value.w),
+                 "r"(place_in(barrier, block)) : "memory");
+}
+__device__ __forceinline__ void post_to_block(const float2* place, unsigned block, float2 value, const void* barrier) {
+    asm volatile("st.async.weak.shared::cluster.mbarrier::complete_tx::bytes.v2.f32 [%0], {%1, %2}, [%3];"
+                 ::"r"(place_in(place, block)), "f"(value.x), "f"(value.y), "r"(place_in(barrier, block)) : "memory");
+}
+__device__ __forceinline__ void wait_for_bytes(const unsigned long long* barrier) {
+    unsigned done = 0;
+    while (!done)
+        asm volatile("{\n.reg .pred p;\nmbarrier.try_wait.parity.shared::cta.b64 p, [%1], 0;\nselp.u32 %0, 1, 0, p;\n}"
+                     : "=r"(done) : "r"(address_of(barrier)) : "memory");
 }
 #endif
