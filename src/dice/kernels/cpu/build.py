@@ -14,8 +14,10 @@ import functools
 import platform
 import re
 from collections.abc import Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 from dice.kernels.builder.binding import BindingRefused, table_from_module
 from dice.kernels.builder.compiler import Meter, ToolLimits, ToolRun, raise_out_of_limits
@@ -340,9 +342,12 @@ def runtime_library(precompiled: Precompiled) -> Path:
 
 def prepare(precompiled: Precompiled, *, everything: bool = False) -> None:
     """Make what all CPU builds need, or `everything` that some need, once per machine. Raises NotPrepared."""
-    runtime_library(precompiled)
-    for name in _HEADER_TEXTS if everything else ("slim_cpu",):
-        precompiled.header(cpu_header(name))
+    names = tuple(_HEADER_TEXTS) if everything else ("slim_cpu",)
+    with ThreadPoolExecutor(1 + len(names)) as pool:  # each is a compiler's work, on one core
+        running: list[Future[Any]] = [pool.submit(runtime_library, precompiled)]
+        running += [pool.submit(precompiled.header, cpu_header(name)) for name in names]
+    for future in running:
+        future.result()
 
 
 def _make_runtime(precompiled: Precompiled, out: Path, meter: Meter) -> None:
