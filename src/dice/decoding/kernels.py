@@ -24,6 +24,10 @@ _STAGES = 2
 """Steps of the attention loop under way: little shared memory, so that many programs lie on one processor."""
 MANY_ROWS = 64
 """Rows from which on a program norms and rotates 8 heads, not 2: few rows need many programs, many rows few."""
+_GATED = 1024
+"""Outputs of a program of `gate` from so many rows on; 1024 below."""
+_NORM_WARPS = 8
+"""Most warps that share a row of `add_rms_norm`."""
 TILE_FIELDS = 5
 """Cache slot, position of the first token, its row, number of tokens, row of the token behind the first `span`."""
 
@@ -84,7 +88,7 @@ def add_rms_norm(x: Tensor, delta: Tensor | None, weight: Tensor, eps: float) ->
     block = triton.next_power_of_2(size)
     _add_rms_norm[(rows,)](
         x, delta, weight, total, out, size, eps, ADD=delta is not None, BLOCK=block,
-        num_warps=min(8, max(1, block // 512)), **overlap(x),
+        num_warps=min(_NORM_WARPS, max(1, block // 512)), **overlap(x),
     )  # fmt: skip
     return total, out
 
@@ -106,7 +110,8 @@ def gate(gate_up: Tensor) -> Tensor:
     """silu(first half) * second half of [rows, 2 size]."""
     rows, both = gate_up.shape
     out = torch.empty((rows, both // 2), dtype=gate_up.dtype, device=gate_up.device)
-    _gate[(rows, triton.cdiv(both // 2, 1024))](gate_up, out, both // 2, BLOCK=1024, num_warps=4, **overlap(out))
+    block = _GATED if rows >= MANY_ROWS else 1024
+    _gate[(rows, triton.cdiv(both // 2, block))](gate_up, out, both // 2, BLOCK=block, num_warps=4, **overlap(out))
     return out
 
 

@@ -91,7 +91,7 @@ __device__ __forceinline__ void post_to_block(const float2* place, unsigned bloc
 __device__ __forceinline__ void wait_for_bytes(const unsigned long long* barrier) {
     unsigned done = 0;
     while (!done)
-        asm volatile("{\n.reg .pred p;\nmbarrier.try_wait.parity.shared::cta.b64 p, [%1], 0;\nselp.u32 %0, 1, 0, p;\n}"
+        asm volatile("{\n.reg .pred p;\nmbarrier.try_wait.parity.acquire.cluster.shared::cta.b64 p, [%1], 0;\nselp.u32 %0, 1, 0, p;\n}"
                      : "=r"(done) : "r"(address_of(barrier)) : "memory");
 }
 #endif
