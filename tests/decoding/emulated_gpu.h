@@ -118,8 +118,6 @@ static void wait_for_bytes(const void*) {
     }
 }
 
-static void touch(const void*) {}
-
 static void arrive(const Copy& copy) {
     if (copy.to % 16 || copy.to + 16 > now->own->shared.size() * 16 || (size_t)copy.from % 16) {
         fprintf(stderr, "a copy to place %u of shared memory\n", copy.to);

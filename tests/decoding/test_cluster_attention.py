@@ -112,6 +112,7 @@ def test_emulated_kernel(heads, kv_heads, dim, block, tiles, sharing, tmp_path, 
         ("    WAIT_FOR_ALL();  // everyone is done with the ring\n", "    WAIT_FOR_ALL();\n    return;\n"),
         ("make_float2(top_of[row], whole)", "make_float2(0, whole)"),
         ("    __syncthreads();\n    WAIT_FOR_ALL();", "    WAIT_FOR_ALL();"),
+        ("    WAIT_FOR_COPIES(DEPTH - 1);\n", ""),
     ],
 )
 def test_the_emulation_shows_mistakes(edit, tmp_path, monkeypatch):

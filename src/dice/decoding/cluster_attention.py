@@ -74,14 +74,16 @@ def attention_shape(
     rows = 16 * -(-tile_tokens * heads // kv_heads // 16)
     ring_bytes = sharing.depth * (dim // 32 * 2 + dim // 64 * 4) * threads * 16
     sums_bytes = 4 * sharing.warps * rows * (dim + 8)  # these two take the place of the ring
-    found_bytes = 24 * splits * threads * -(-rows * dim // 4 // (splits * threads))
-    behind_bytes = 4 * rows * (2 * sharing.warps + 1) + 16  # maxima, masses, what counts bytes
+    places = threads * -(-rows * dim // 4 // (splits * threads))
+    found_bytes = splits * (places * 16 + places // (dim // 4) * 8)
+    behind_bytes = 4 * rows * (2 * sharing.warps + 1)  # maxima and masses
+    table_bytes = 4 * tile_tokens * dim + 4 * dim + 16  # of rotation and norms; what counts bytes
     defines = {
         "WARPS": sharing.warps, "DEPTH": sharing.depth, "SPLITS": splits, "TILES": rows // 16, "DIM": dim,
-        "GROUP": heads // kv_heads, "HEADS": heads, "BLOCK_SIZE": block_size, "SPAN": span, "FIELDS": fields,
-        "LET_GO": sharing.let_go, "POSTED": sharing.posted,
+        "TOKENS": tile_tokens, "GROUP": heads // kv_heads, "HEADS": heads, "BLOCK_SIZE": block_size, "SPAN": span,
+        "FIELDS": fields, "LET_GO": sharing.let_go, "POSTED": sharing.posted,
     }  # fmt: skip
-    shared_bytes = max(ring_bytes, sums_bytes + found_bytes) + behind_bytes
+    shared_bytes = max(ring_bytes, sums_bytes + found_bytes) + behind_bytes + table_bytes
     return AttentionShape(defines, splits * tiles * kv_heads, threads, shared_bytes)
 
 

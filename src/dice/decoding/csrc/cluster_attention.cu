@@ -12,7 +12,7 @@
 // What warps found is added up in shared memory, and sent to the block of the cluster that writes it, in a fixed order.
 //
 // Set when compiled: WARPS, DEPTH (steps of the ring), SPLITS (blocks of a cluster), TILES (of 16 rows: tokens times GROUP),
-// DIM (a multiple of 64), GROUP, HEADS, BLOCK_SIZE, SPAN, FIELDS, LET_GO (when the next kernel may start: 0 when the one in front
+// DIM (a multiple of 64), TOKENS (most of a tile), GROUP, HEADS, BLOCK_SIZE, SPAN, FIELDS, LET_GO (when the next kernel may start: 0 when the one in front
 // has ended, 1 when the keys are done with), POSTED (1: blocks wait for the bytes sent to them, 0: for each other, whose writes
 // must have reached memory before that).
 // Dynamic shared memory: see `attention_shape` in cluster_attention.py. A tile ends with a block, and has at most
@@ -31,7 +31,8 @@
 #define RING_BYTES (DEPTH * ITEMS * THREADS * 16)
 #define SUMS_BYTES (WARPS * ROWS * WIDTH * 4)
 #define PLACES ((ROWS * DIM / 4 + SPLITS * THREADS - 1) / (SPLITS * THREADS) * THREADS)  // of four dims, written by a block
-#define FOUND_BYTES (SPLITS * PLACES * 24)
+#define QUADS (DIM / 4)                               // places of a row
+#define FOUND_BYTES (SPLITS * (PLACES * 16 + PLACES / QUADS * 8))
 #define NOTHING (-3e38f)  // below every score
 
 #if SPLITS > 1
@@ -103,10 +104,12 @@ cluster_attention(const bf16* qkv, bf16* key_cache, bf16* value_cache, bf16* out
     uint4* const ring = shared_memory;                   // [DEPTH][ITEMS][THREADS]
     float* const sums = reinterpret_cast<float*>(ring);  // [WARPS][ROWS][WIDTH], when the ring is done with
     float4* const found = reinterpret_cast<float4*>(sums + SUMS_BYTES / 4);  // [SPLITS][PLACES], from other blocks
-    float2* const found_by = reinterpret_cast<float2*>(found + SPLITS * PLACES);  // their maximum and mass
+    float2* const found_by = reinterpret_cast<float2*>(found + SPLITS * PLACES);  // [SPLITS][rows]: their maximum and mass
     float* const tops = sums + (RING_BYTES > SUMS_BYTES + FOUND_BYTES ? RING_BYTES : SUMS_BYTES + FOUND_BYTES) / 4;
     float *const masses = tops + WARPS * ROWS, *const top_of = masses + WARPS * ROWS;  // [WARPS][ROWS] both, [ROWS]
-    auto* const came = reinterpret_cast<unsigned long long*>(top_of + ROWS);
+    float *const cosines = top_of + ROWS, *const sines = cosines + TOKENS * HALF;  // [TOKENS][HALF] each
+    bf16 *const norms = reinterpret_cast<bf16*>(sines + TOKENS * HALF);            // [2][DIM], of queries and keys
+    auto* const came = reinterpret_cast<unsigned long long*>(norms + 2 * DIM);
 
     const int thread = threadIdx.x, warp = thread / 32, lane = thread % 32, g = lane / 4, t = lane % 4;
     const int rank = blockIdx.x % SPLITS, pair = blockIdx.x / SPLITS, kv_head = pair % (HEADS / GROUP);
@@ -117,11 +120,11 @@ cluster_attention(const bf16* qkv, bf16* key_cache, bf16* value_cache, bf16* out
         WAIT_FOR_PREVIOUS();
         return;
     }
-    const int places = count * GROUP * DIM / 4;
+    const int places = count * GROUP * QUADS;
     if (SPLITS > 1 && POSTED && thread == 0) {
         int own = 0;  // places that this block writes
         for (int from = rank * THREADS; from < places; from += SPLITS * THREADS) own += min(THREADS, places - from);
-        expect_bytes(came, own * SPLITS * 24);
+        expect_bytes(came, SPLITS * (own * 16 + own / QUADS * 8));
     }
     const long long base = (long long)tile[0] * slot_stride + (long long)kv_head * head_stride;
     const int fresh = (count + KEYS - 1) / KEYS, old = (start + KEYS - 1) / KEYS;  // steps
@@ -153,20 +156,23 @@ cluster_attention(const bf16* qkv, bf16* key_cache, bf16* value_cache, bf16* out
                 copy_ahead(slot + (2 * K_PARTS + k * V_PARTS + c) * THREADS * 16, from + c * 64);
         }
     };
+    // Tables are older than this step, too.
+    auto copy = [&](void* to, const void* from, int bytes) {
+        for (int place = thread * 16; place < bytes; place += THREADS * 16)
+            copy_ahead(address_of(to) + place, reinterpret_cast<const bf16*>(from) + place / 2);
+    };
+    copy(cosines, cos + (long long)start * HALF, count * HALF * 4);
+    copy(sines, sin + (long long)start * HALF, count * HALF * 4);
+    copy(norms, q_norm, DIM * 2);
+    copy(norms + DIM, k_norm, DIM * 2);
+    COMMIT_COPIES();
 #pragma unroll
     for (int d = 0; d < DEPTH - 1; ++d) {
         if (d < turns && (d > 0 || !is_fresh)) load(d);
         COMMIT_COPIES();
     }
-    // Tables are older than this step as well.
-    for (int place = thread * 32; place < count * HALF; place += THREADS * 32) {
-        touch(cos + (long long)start * HALF + place);
-        touch(sin + (long long)start * HALF + place);
-    }
-    if (thread < DIM / 64) {
-        touch(q_norm + thread * 64);
-        touch(k_norm + thread * 64);
-    }
+    WAIT_FOR_COPIES(DEPTH - 1);
+    __syncthreads();  // the tables are there
     WAIT_FOR_PREVIOUS();
     if (LET_GO == 0) LET_NEXT_START();
 
@@ -180,8 +186,7 @@ cluster_attention(const bf16* qkv, bf16* key_cache, bf16* value_cache, bf16* out
         for (int c = 0; c < K_PARTS; ++c) into[c] = *reinterpret_cast<const uint4*>(from + c * 32);
     };
     auto turn_at = [&](uint4 (&head)[K_PARTS], const bf16* norm, int token) {
-        const long long place = (long long)(start + token) * HALF + t * 8;
-        turn_head(head, norm + t * 8, cos + place, sin + place, eps);
+        turn_head(head, norm + t * 8, cosines + token * HALF + t * 8, sines + token * HALF + t * 8, eps);
     };
 
     const int own = (first - SHARERS + fresh) * KEYS;  // the first of the tile's keys that are this warp's
@@ -210,13 +215,13 @@ cluster_attention(const bf16* qkv, bf16* key_cache, bf16* value_cache, bf16* out
 #pragma unroll
     for (int m = 0; m < TILES; ++m)
 #pragma unroll
-        for (int h = 0; h < 2; ++h) turn_at(q[m][h], q_norm, min((m * 16 + h * 8 + g) / GROUP, count - 1));
+        for (int h = 0; h < 2; ++h) turn_at(q[m][h], norms, min((m * 16 + h * 8 + g) / GROUP, count - 1));
     if (is_fresh) {
         uint4* const slot = ring + thread;
 #pragma unroll
         for (int n = 0; n < 2; ++n) {
             const int token = own + n * 8 + g;
-            turn_at(own_key[n], k_norm, min(token, count - 1));
+            turn_at(own_key[n], norms + DIM, min(token, count - 1));
             bf16* const to = key_cache + base + (long long)(start + token) * DIM + t * 8;
 #pragma unroll
             for (int c = 0; c < K_PARTS; ++c) {
@@ -349,7 +354,7 @@ cluster_attention(const bf16* qkv, bf16* key_cache, bf16* value_cache, bf16* out
     __syncthreads();
     WAIT_FOR_ALL();  // everyone is done with the ring
     for (int place = thread; place < places; place += THREADS) {
-        const int row = place / (DIM / 4), at = row * WIDTH + place % (DIM / 4) * 4;
+        const int row = place / QUADS, at = row * WIDTH + place % QUADS * 4;
         float4 value = *reinterpret_cast<float4*>(sums + at);
         float whole = masses[row];
 #pragma unroll
@@ -360,19 +365,19 @@ cluster_attention(const bf16* qkv, bf16* key_cache, bf16* value_cache, bf16* out
         }
         const int to = rank * PLACES + place / (SPLITS * THREADS) * THREADS + thread, block = place / THREADS % SPLITS;
         SEND(found + to, block, value);
-        SEND(found_by + to, block, make_float2(top_of[row], whole));
+        if (place % QUADS == 0) SEND(found_by + to / QUADS, block, make_float2(top_of[row], whole));
     }
     WAIT_FOR_SENT();
     for (int place = rank * THREADS + thread; place < places; place += SPLITS * THREADS) {
-        const int row = place / (DIM / 4), inner = place % (DIM / 4) * 4, token = row / GROUP;
+        const int row = place / QUADS, inner = place % QUADS * 4, token = row / GROUP;
         const int at = place / (SPLITS * THREADS) * THREADS + thread;
         float peak = NOTHING, whole = 0;
         float4 value = make_float4(0, 0, 0, 0);
 #pragma unroll
-        for (int block = 0; block < SPLITS; ++block) peak = fmaxf(peak, found_by[block * PLACES + at].x);
+        for (int block = 0; block < SPLITS; ++block) peak = fmaxf(peak, found_by[(block * PLACES + at) / QUADS].x);
 #pragma unroll
         for (int block = 0; block < SPLITS; ++block) {
-            const float2 by = found_by[block * PLACES + at];
+            const float2 by = found_by[(block * PLACES + at) / QUADS];
             const float4 part = found[block * PLACES + at];
             const float weight = weight_of(by.x, peak);
             value.x += weight * part.x, value.y += weight * part.y, value.z += weight * part.z, value.w += weight * part.w;

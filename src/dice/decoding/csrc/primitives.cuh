@@ -46,9 +46,6 @@ __device__ __forceinline__ unsigned weigh(unsigned x, unsigned weight, float& sq
     return narrow(low * wide(weight & 0xffff), high * wide(weight >> 16));
 }
 
-// Its line comes to the L2 cache; nobody waits for it.
-__device__ __forceinline__ void touch(const void* place) { asm volatile("prefetch.global.L2 [%0];" ::"l"(place)); }
-
 #if __CUDA_ARCH__ >= 900
 // All threads of the cluster's blocks have arrived when one has waited, and see what the others wrote before that; with
 // `relaxed` they need not, which saves waiting until all that a thread wrote has reached memory.
