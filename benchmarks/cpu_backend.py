@@ -55,7 +55,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=inspect.cleandoc(__doc__ or "").splitlines()[0])
     parser.add_argument("files", nargs="+", type=Path)
     parser.add_argument("--work", type=Path, required=True, help="folder of candidates, verdicts and build cache")
-    parser.add_argument("--jobs", type=int, default=2, help="candidates at a time; each uses all cores")
+    parser.add_argument("--jobs", type=int, default=2, help="candidates at a time; they share the cores")
     parser.add_argument("--trials", type=int, default=5)
     parser.add_argument("--memory-gib", type=float, default=64.0, help="limit of a candidate")
     parser.add_argument("--timeout-s", type=float, default=600.0, help="for one forward")

@@ -1,0 +1,42 @@
+"""`benchmarks/build_cost.py`: what is compared with what."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+sys.path.insert(0, str(Path(__file__).parents[2] / "benchmarks"))
+from build_cost import report  # pyright: ignore[reportMissingImports]
+
+
+def fast(cpu_seconds: float, ok: bool) -> dict[str, Any]:
+    status = "built" if ok else "compile_error"
+    return {"ok": ok, "left": False, "status": status, "route": "split", "cpu_seconds": cpu_seconds, "message": ""}
+
+
+def test_a_ratio_is_of_two_builds_in_one_place(capsys: pytest.CaptureFixture[str]) -> None:
+    rows = {"good": fast(50.0, True), "cheap": fast(50.0, False), "dear": fast(1.0, False)}
+    stock = {
+        "good": {"ok": True, "cpu_seconds": 80.0, "fast_cpu_seconds": 1.0, "message": ""},
+        "cheap": {"ok": False, "cpu_seconds": 30.0, "fast_cpu_seconds": 2.0, "message": ""},
+        "dear": {"ok": False, "cpu_seconds": 30.0, "fast_cpu_seconds": 4.0, "message": ""},
+    }
+    report("all", list(rows), rows, stock)
+    said = capsys.readouterr().out
+    assert " 80.00   80.00   80.00\n  built without stock: 1 of 1" in said
+    assert "refused at a tenth of stock's cost or less: 1 of 2\n    dearer: dear: 4.00 of stock's 30.0" in said
+    assert "verdicts that differ: 0 of 3" in said
+
+
+def test_verdicts_that_differ_are_named(capsys: pytest.CaptureFixture[str]) -> None:
+    report(
+        "all",
+        ["odd"],
+        {"odd": fast(1.0, True)},
+        {"odd": {"ok": False, "cpu_seconds": 30.0, "message": "no such name"}},
+    )
+    said = capsys.readouterr().out
+    assert "verdicts that differ: 1 of 1\n    odd: stock refuses: no such name" in said
