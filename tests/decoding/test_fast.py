@@ -77,6 +77,29 @@ def test_few_rows_product(rows, columns, depth):
     assert columns < 2 or not torch.allclose(worse, exact[:, :columns], **close)
 
 
+@pytest.mark.gpu
+@pytest.mark.parametrize("rows", [3, 8])
+def test_few_rows_product_posted_between_blocks(rows, monkeypatch):
+    """Blocks of a cluster that share the depth; the same bits every time."""
+    from dice.decoding import few_rows_product as module
+    from dice.decoding.few_rows_product import Shape, few_rows_product
+
+    shapes = [Shape(2, 4, 8, 3, 2), Shape(4, 4, 4, 4, 4), Shape(4, 3, 2, 6, 2), Shape(4, 5, 4, 2, 2)]
+    columns, depth = 2560, 9728
+    x, w = random(rows, depth).bfloat16(), (random(2 * columns, depth) / depth**0.5).bfloat16()
+    norm, residual = (random(depth) + 2).bfloat16(), random(rows, columns).bfloat16()
+    plain = residual.double() + x.double() @ w[:columns].double().T
+    normed = F.rms_norm(4 * x.double(), (depth,), norm.double(), 1e-6) @ w.double().T
+    gated = F.silu(normed[:, :columns]) * normed[:, columns:]
+    for shape in shapes:
+        monkeypatch.setattr(module, "SHAPES", dict.fromkeys(module.SHAPES, shape))
+        found = [few_rows_product(x, w[:columns], residual=residual.clone()) for _ in range(5)]
+        torch.testing.assert_close(found[0].double(), plain, atol=2e-2, rtol=2e-2)
+        assert all(torch.equal(other, found[0]) for other in found)
+        both = few_rows_product(4 * x, w, norm=norm, eps=1e-6, gated=True)
+        torch.testing.assert_close(both.double(), gated, atol=1.5e-1, rtol=3e-2)
+
+
 def test_norm_gate_and_embedding():
     from dice.decoding.kernels import add_rms_norm, embed, gate
 

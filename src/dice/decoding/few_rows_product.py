@@ -27,6 +27,8 @@ class Shape:
     """That share the depth."""
     blocks: int
     """That have room in the registers of a processor."""
+    splits: int = 1
+    """Blocks of a cluster that share the depth."""
 
 
 SHAPES = {
@@ -59,10 +61,13 @@ def few_rows_product(
     shape = SHAPES[kind]
     run = kernel(
         "small_product", x.device.index or 0, TILES=shape.tiles, DEPTH=shape.steps, WARPS=shape.warps, BLOCKS=shape.blocks,
-        GATED=int(gated), RESIDUAL=int(residual is not None), NORM=int(norm is not None), LET_GO=LET_GO,
+        SPLITS=shape.splits, GATED=int(gated), RESIDUAL=int(residual is not None), NORM=int(norm is not None),
+        LET_GO=LET_GO,
     )  # fmt: skip
     arguments = (x, w, out, residual, norm, float(eps), rows, columns, depth)
-    run.launch(-(-columns // (16 * shape.tiles)), 32 * shape.warps, arguments, few_rows_bytes(shape, gated))
+    run.launch(
+        shape.splits * -(-columns // (16 * shape.tiles)), 32 * shape.warps, arguments, few_rows_bytes(shape, gated)
+    )
     return out
 
 
@@ -70,4 +75,6 @@ def few_rows_bytes(shape: Shape, gated: bool) -> int:
     """Shared memory of a block of csrc/small_product.cu."""
     parts = shape.tiles * (1 + gated)
     ring_bytes = shape.steps * 2 * parts * 32 * shape.warps * 16
-    return ring_bytes + 4 * shape.warps * (parts * 16 * MOST_ROWS + MOST_ROWS)
+    sums_bytes = 4 * shape.warps * (parts * 16 * MOST_ROWS + MOST_ROWS)
+    sent_bytes = 4 * (shape.splits - 1) * (parts // shape.splits * 16 + 1) * MOST_ROWS + 16
+    return ring_bytes + sums_bytes + sent_bytes

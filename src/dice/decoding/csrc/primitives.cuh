@@ -85,6 +85,10 @@ __device__ __forceinline__ void post_to_block(const float2* place, unsigned bloc
     asm volatile("st.async.weak.shared::cluster.mbarrier::complete_tx::bytes.v2.f32 [%0], {%1, %2}, [%3];"
                  ::"r"(place_in(place, block)), "f"(value.x), "f"(value.y), "r"(place_in(barrier, block)) : "memory");
 }
+__device__ __forceinline__ void post_to_block(const float* place, unsigned block, float value, const void* barrier) {
+    asm volatile("st.async.weak.shared::cluster.mbarrier::complete_tx::bytes.f32 [%0], %1, [%2];"
+                 ::"r"(place_in(place, block)), "f"(value), "r"(place_in(barrier, block)) : "memory");
+}
 __device__ __forceinline__ void wait_for_bytes(const unsigned long long* barrier) {
     unsigned done = 0;
     while (!done)
