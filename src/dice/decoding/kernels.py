@@ -25,7 +25,7 @@ _STAGES = 2
 MANY_ROWS = 64
 """Rows from which on a program norms and rotates 8 heads, not 2: few rows need many programs, many rows few."""
 _GATED = 1024
-"""Outputs of a program of `gate` from so many rows on; 1024 below."""
+"""Outputs of a program of `gate`, from MANY_ROWS rows on; 1024 below."""
 _NORM_WARPS = 8
 """Most warps that share a row of `add_rms_norm`."""
 TILE_FIELDS = 5
