@@ -1,8 +1,13 @@
-"""Which GPUs the workers use."""
+"""Which GPUs and cores the workers use."""
+
+import functools
 
 import pytest
 
 from dice.errors import DiceError
+from dice.kernels import workers
+from dice.kernels.job import Judging, Limits
+from dice.kernels.sandbox.zygote import Zygote
 from dice.kernels.workers import Machine, chosen_gpus
 from dice.manifest import visible_gpus
 
@@ -45,3 +50,14 @@ def test_no_driver_is_no_gpu(monkeypatch, tmp_path):
     monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "0")
     with pytest.raises(DiceError, match="needs an NVIDIA GPU"):
         chosen_gpus("cuda", Machine())
+
+
+@pytest.mark.parametrize(("jobs", "n_jobs", "threads"), [(None, 99, 1), (4, 99, 6), (4, 2, 12), (1, 99, 16)])
+def test_executors_on_the_cpu_share_its_cores(monkeypatch, jobs, n_jobs, threads):
+    monkeypatch.setattr(workers, "cores", lambda: 24)
+    plans = list(workers._plans("cpu", Judging(), Limits(), Machine(jobs=jobs), n_jobs, [], Zygote()))
+    assert [plan.role for plan in plans] == ["execute"]
+    make = plans[0].make_handler
+    assert isinstance(make, functools.partial)
+    assert make.keywords["threads"] == threads
+    assert plans[0].count * threads <= 24

@@ -21,6 +21,8 @@ from dice.manifest import visible_gpus
 
 EXECUTORS_PER_GPU = 10
 """Enough to keep the driver's one-at-a-time context creation busy (docs/verifier.md)."""
+MOST_THREADS = 16
+"""Of a candidate on the CPU back end, when there are fewer executors than cores: far below its limit of processes."""
 STUCK_SLACK_S = 120.0
 """A worker that outlives all of a candidate's own limits by this long is replaced."""
 
@@ -121,7 +123,10 @@ def _plans(
         yield WorkerPlan("build", builders, functools.partial(BuildHandler, **common), timeout_s)
     if backend == "cpu":
         count = min(machine.jobs or cores(), n_jobs)
-        yield WorkerPlan("execute", count, functools.partial(ExecuteHandler, gpu=0, **common), 2 * timeout_s)
+        handler = functools.partial(
+            ExecuteHandler, gpu=0, threads=min(MOST_THREADS, max(1, cores() // count)), **common
+        )
+        yield WorkerPlan("execute", count, handler, 2 * timeout_s)
         return
     for gpu in gpus:
         count = min(machine.jobs or EXECUTORS_PER_GPU, n_jobs)
@@ -156,6 +161,7 @@ class ExecuteHandler:
         index: int,
         *,
         gpu: int,
+        threads: int = 1,
         backend: Backend,
         judging: Judging,
         limits: Limits,
@@ -168,7 +174,7 @@ class ExecuteHandler:
         builder = make_builder(backend, limits, machine)
         # As candidates of one stream have it (dice.kernels.run.connections): quick to start, and timed alike.
         os.environ.setdefault("CUDA_DEVICE_MAX_CONNECTIONS", "1")
-        self._executor = Executor(zygote, builder, backend, gpu, limits, judging)
+        self._executor = Executor(zygote, builder, backend, gpu, limits, judging, threads)
 
     def handle(self, job: Job) -> list[Verdict]:
         """The candidate's final verdicts."""
