@@ -1,5 +1,6 @@
 """Which GPUs and cores the workers use."""
 
+import contextlib
 import functools
 
 import pytest
@@ -55,7 +56,8 @@ def test_no_driver_is_no_gpu(monkeypatch, tmp_path):
 @pytest.mark.parametrize(("jobs", "n_jobs", "threads"), [(None, 99, 1), (4, 99, 6), (4, 2, 12), (1, 99, 16)])
 def test_executors_on_the_cpu_share_its_cores(monkeypatch, jobs, n_jobs, threads):
     monkeypatch.setattr(workers, "cores", lambda: 24)
-    plans = list(workers._plans("cpu", Judging(), Limits(), Machine(jobs=jobs), n_jobs, [], Zygote()))
+    with contextlib.closing(Zygote()) as zygote:
+        plans = list(workers._plans("cpu", Judging(), Limits(), Machine(jobs=jobs), n_jobs, [], zygote))
     assert [plan.role for plan in plans] == ["execute"]
     make = plans[0].make_handler
     assert isinstance(make, functools.partial)
