@@ -74,6 +74,13 @@ def test_everything_is_a_target_at_every_scale(checkout, scale):
     assert bool(re.search(rf"scale {scale}, all tables, estimated GPU-hours: [1-9]", text)) == (scale != "tiny")
 
 
+def test_a_profile_keeps_its_scale_beside_other_settings(checkout):
+    """`--config` on the command line takes the place of a profile's `config`: the scale must not stand there."""
+    settings = ["--workflow-profile", "profiles/nano", "--config", "seeds=[0,1]", "--", "results/nano/table1.csv"]
+    found = counts(snakemake("-n", "-q", "rules", *settings, folder=checkout))
+    assert (found["generate"], found["score"]) == (6, 3)
+
+
 def test_a_misspelt_scale_or_profile_stops_with_one_sentence(checkout):
     text = snakemake("-n", "--config", "scale=tinny", folder=checkout, check=False)
     assert "scale 'tinny' is not one of" in text
