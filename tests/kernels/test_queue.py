@@ -7,8 +7,8 @@ from dataclasses import dataclass, field
 
 import pytest
 
-from dice.kernels.judge.queue import MOST_FILLS, Queue, Times
-from dice.kernels.timing import STEP_MS
+from dice.kernels.judge.queue import HOST_TRIES, MOST_FILLS, Queue, Sides, Times, believed
+from dice.kernels.timing import STEP_MS, is_host_bound
 
 FILL_MS = 0.06
 
@@ -90,3 +90,30 @@ def test_long_calls_are_not_tried_over_and_over() -> None:
     Queue(program, possible=True, brief=False)
     assert program.orders == 1
     assert timed(Program(gpu_ms=1000.0, host_ms=0.05), brief=False).full
+
+
+def sides_of(mine: Queue, theirs: Queue) -> Sides:
+    return tuple(queue.side([(0.01, 0.01)] * 10, 1) for queue in (mine, theirs))  # type: ignore[return-value]
+
+
+@pytest.mark.parametrize(("recovers", "bound", "asked"), [(True, False, 1), (False, True, HOST_TRIES)])
+def test_a_slow_moment_of_the_candidates_core_does_not_bind_it(recovers: bool, bound: bool, asked: int) -> None:
+    candidate, reference = Program(0.01, 0.12), Program(0.01, 0.03)
+    mine, theirs = Queue(candidate, possible=True, brief=True), Queue(reference, possible=True, brief=True)
+    for _ in range(80):
+        mine.time(candidate)
+        theirs.time(reference)
+    times = 0
+
+    def again() -> None:
+        nonlocal times
+        times += 1
+        if recovers:
+            candidate.host_ms = 0.03
+        for _ in range(16):
+            mine.time(candidate)
+            theirs.time(reference)
+
+    assert is_host_bound(*sides_of(mine, theirs))
+    assert is_host_bound(*believed(lambda: sides_of(mine, theirs), again)) is bound
+    assert times == asked
