@@ -81,6 +81,23 @@ def test_a_profile_keeps_its_scale_beside_other_settings(checkout):
     assert (found["generate"], found["score"]) == (6, 3)
 
 
+def test_published_solutions_are_planned_without_the_hub(checkout, tmp_path):
+    (tmp_path / "level1").mkdir()
+    (tmp_path / "solutions.jsonl").touch()
+    settings = [
+        f'supplied={{"CUDA-L1": "{tmp_path}/solutions.jsonl"}}',
+        f'suite={{"source": "{tmp_path}"}}',
+        "hub_rows=false",
+    ]
+    profile = ["--workflow-profile", "profiles/released", "--config", *settings]
+    found = counts(snakemake("-n", "-q", "rules", *profile, "--", "results/released/table1.csv", folder=checkout))
+    assert {name: n for name, n in found.items() if name in ("supplied", "fetch", "generate", "verify", "score")} == {
+        "supplied": 1,
+        "verify": 4,
+        "score": 1,
+    }
+
+
 def test_a_misspelt_scale_or_profile_stops_with_one_sentence(checkout):
     text = snakemake("-n", "--config", "scale=tinny", folder=checkout, check=False)
     assert "scale 'tinny' is not one of" in text

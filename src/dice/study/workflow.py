@@ -11,7 +11,10 @@ import yaml
 from dice.errors import DiceError
 
 _PROFILE_FLAGS = ("--workflow-profile", "--profile")
-_KNOWN = ("scale", "start_from", "archive", "from_scratch", "seeds", "shards", "supplied", "gpus", "suite", "results")
+_KNOWN = (
+    *("scale", "results", "suite", "seeds", "shards", "gpus", "from_scratch"),
+    *("start_from", "archive", "supplied", "hub_rows"),
+)
 """Keys that `--config` may override."""
 
 
