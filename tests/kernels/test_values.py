@@ -6,12 +6,16 @@ import copy
 import json
 import math
 import os
+import subprocess
+import sys
 from collections import namedtuple
+from pathlib import Path
 from typing import Any
 
 import pytest
 import torch
 
+from dice.kernels.sandbox.linux import HUGE_PAGES
 from dice.kernels.sandbox.shared_memory import SharedBuffer
 from dice.kernels.sandbox.values import ALIGNMENT, BadHeader, UnsupportedValue, plan, read, write
 
@@ -223,3 +227,25 @@ def test_what_place_raises_is_not_the_headers_fault() -> None:
     with pytest.raises(BadHeader):
         read(header, buffer.tensor, full)
     buffer.close()
+
+
+def test_a_large_buffer_is_there_before_it_is_used() -> None:
+    """And a small one is not: its memory is taken as it is touched."""
+    for size, taken in ((300 << 20, 300 << 20), (100 << 20, 0)):
+        buffer = SharedBuffer.create(size)
+        assert os.fstat(buffer.fd).st_blocks * 512 == taken
+        assert int(buffer.tensor[:: 1 << 20].count_nonzero()) == 0
+        buffer.close()
+
+
+@pytest.mark.parametrize("asked", [True, False])
+def test_pytorch_takes_huge_pages_when_asked(asked: bool) -> None:
+    mode = Path("/sys/kernel/mm/transparent_hugepage/enabled")
+    if not mode.exists() or "[madvise]" not in mode.read_text():
+        pytest.skip("this machine gives huge pages to none or to all")
+    program = "import torch; x = torch.ones(1 << 26); print(open('/proc/self/smaps_rollup').read())"
+    environment = {name: value for name, value in os.environ.items() if name != HUGE_PAGES}
+    environment |= {HUGE_PAGES: "1"} if asked else {}
+    told = subprocess.run([sys.executable, "-c", program], env=environment, check=True, capture_output=True, text=True)
+    huge_kib = int(told.stdout.split("AnonHugePages:")[1].split()[0])
+    assert (huge_kib > 100_000) is asked

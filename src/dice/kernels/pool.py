@@ -27,6 +27,7 @@ from typing import Any, Literal, Protocol
 
 from dice.errors import DiceError, HarnessError
 from dice.kernels.job import Job
+from dice.kernels.sandbox.linux import HUGE_PAGES
 from dice.kernels.verdict import Verdict
 
 Role = Literal["build", "execute"]
@@ -39,6 +40,7 @@ MAX_STILLBORN = 3
 
 def start_importing() -> None:
     """Have the fork server import torch from now on, beside whatever else has to be prepared; returns at once."""
+    os.environ.setdefault(HUGE_PAGES, "1")
     multiprocessing.set_forkserver_preload(PRELOAD)
     forkserver.ensure_running()
 

@@ -27,6 +27,10 @@ _CAPABILITY_VERSION_3 = 0x20080522
 _PIVOT_ROOT = {"x86_64": 155, "aarch64": 41}
 _M_PERTURB = -6
 
+HUGE_PAGES = "THP_MEM_ALLOC_ENABLE"
+"""Environment variable that has PyTorch ask for huge pages: the first touch of a gigabyte of small ones takes a second or
+more in a virtual machine, and each trial of a large problem touches several."""
+
 
 @functools.cache
 def _libc() -> ctypes.CDLL:

@@ -9,8 +9,12 @@ from __future__ import annotations
 import fcntl
 import mmap
 import os
+from concurrent.futures import ThreadPoolExecutor
 
 import torch
+
+_LARGE_BYTES = 256 << 20
+_TOUCHING_THREADS = 8
 
 _SEALS = fcntl.F_SEAL_SHRINK | fcntl.F_SEAL_GROW | fcntl.F_SEAL_SEAL if hasattr(fcntl, "F_SEAL_SEAL") else 0
 
@@ -26,12 +30,18 @@ class SharedBuffer:
 
     @classmethod
     def create(cls, n_bytes: int) -> SharedBuffer:
-        """A new zero-filled buffer of fixed size. Memory is taken only as it is touched. Raises OSError."""
+        """A new zero-filled buffer of fixed size. Memory is taken as it is touched; of a large one at once, by several
+        threads, since there are no huge pages for shared memory. Raises OSError."""
         fd = os.memfd_create("dice-values", os.MFD_CLOEXEC | os.MFD_ALLOW_SEALING)
         try:
             os.ftruncate(fd, max(n_bytes, 1))
             fcntl.fcntl(fd, fcntl.F_ADD_SEALS, _SEALS)
-            return cls(fd, n_bytes)
+            buffer = cls(fd, n_bytes)
+            if n_bytes >= _LARGE_BYTES:
+                parts = buffer.tensor.tensor_split(_TOUCHING_THREADS)
+                with ThreadPoolExecutor(_TOUCHING_THREADS) as pool:
+                    list(pool.map(torch.Tensor.zero_, parts))
+            return buffer
         except OSError:
             os.close(fd)
             raise

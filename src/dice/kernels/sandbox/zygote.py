@@ -227,7 +227,7 @@ def _zygote_environment() -> dict[str, str]:
     kept = ("CUDA_", "NVIDIA_", "NCCL_", "NVSHMEM_", "TORCH_SYMM_MEM_", "LD_LIBRARY_PATH", "PATH", "PYTHONPATH")
     environment = {name: value for name, value in os.environ.items() if name.startswith(kept)}
     # Thread pools made at import would not survive the fork, and a process with threads cannot make a user namespace.
-    environment |= {"LANG": "C.UTF-8", "OPENBLAS_NUM_THREADS": "1", "MKL_NUM_THREADS": "1"}
+    environment |= {"LANG": "C.UTF-8", "OPENBLAS_NUM_THREADS": "1", "MKL_NUM_THREADS": "1", linux.HUGE_PAGES: "1"}
     # torch.utils.cpp_extension asks for GPUs when it is imported; asked through the runtime, no child could use CUDA.
     # The jail has no NVML; torch's warning about it would be the last thing that a crashing candidate "said".
     quiet = "ignore:Can't initialize NVML:UserWarning"
