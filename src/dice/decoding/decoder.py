@@ -199,9 +199,8 @@ class Decoder:
     ) -> Completion:
         start = len(request.prompt)
         order = sequences.order[slot, start : int(sequences.length[slot])]
-        decoded = slice(
-            start, start + int(np.count_nonzero(order))
-        )  # without gaps: blocks are filled one after the other
+        # Without gaps: blocks are filled one after the other, and the last one to its end.
+        decoded = slice(start, start + int(np.count_nonzero(order)))
         trace = Trace(
             tuple(sequences.tokens[slot, decoded].tolist()),
             tuple(sequences.order[slot, decoded].tolist()),
