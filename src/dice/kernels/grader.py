@@ -107,9 +107,9 @@ class Executor:
             limits=self._limits,
             judging=self._judging,
         )
-        watch = Stopwatch()
         try:
             reference = self._reference_for(job)
+            watch = Stopwatch()
             with self._room(reference, alone):
                 waited_s = watch.wall_s
                 record = run_candidate(place, reference, job, seeds)
