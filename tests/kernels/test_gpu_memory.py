@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-import multiprocessing
 import os
 import signal
 import threading
 from contextlib import AbstractContextManager
-from multiprocessing.connection import Connection
-from multiprocessing.process import BaseProcess
 from pathlib import Path
 
 import pytest
+from lock_holders import Lock, acquired_within, held_elsewhere
 
 from dice.kernels.gpu_memory import BYTES_PER_INPUT_BYTE, PARTS, GpuMemory
 
@@ -20,36 +18,14 @@ PART = CARD // PARTS // BYTES_PER_INPUT_BYTE
 """Input bytes for which one part is enough."""
 
 
-def room(memory: GpuMemory, parts: int) -> AbstractContextManager[None]:
-    return memory.whole() if parts == PARTS else memory.room_for(parts * PART)
+def room(folder: Path, parts: int) -> Lock:
+    """So many parts, for a holder of its own."""
 
+    def taken() -> AbstractContextManager[None]:
+        memory = GpuMemory("gpu", CARD, folder)  # where it is held: a descriptor from before a fork would hold it too
+        return memory.whole() if parts == PARTS else memory.room_for(parts * PART)
 
-def held_elsewhere(folder: Path, parts: int) -> tuple[BaseProcess, Connection]:
-    """A process that holds so many parts until it is told to end."""
-    context = multiprocessing.get_context("fork")
-    ours, theirs = context.Pipe()
-
-    def hold() -> None:
-        with room(GpuMemory("gpu", CARD, folder), parts):
-            theirs.send("held")
-            theirs.recv()
-
-    process = context.Process(target=hold)
-    process.start()
-    assert ours.recv() == "held"
-    return process, ours
-
-
-def has_room(folder: Path, parts: int, seconds: float) -> bool:
-    """Whether so many parts can be had in that time; they are given back at once."""
-    done = threading.Event()
-
-    def take() -> None:
-        with room(GpuMemory("gpu", CARD, folder), parts):
-            done.set()
-
-    threading.Thread(target=take, daemon=True).start()
-    return done.wait(seconds)
+    return taken
 
 
 @pytest.mark.parametrize(
@@ -63,23 +39,23 @@ def has_room(folder: Path, parts: int, seconds: float) -> bool:
     ],
 )
 def test_who_has_room_beside_whom(tmp_path: Path, held: int, wanted: int, possible: bool) -> None:
-    process, pipe = held_elsewhere(tmp_path, held)
+    process, pipe = held_elsewhere(room(tmp_path, held))
     try:
-        assert has_room(tmp_path, wanted, 5 if possible else 0.3) is possible
+        assert acquired_within(room(tmp_path, wanted), 5 if possible else 0.3) is possible
     finally:
         pipe.send("end")
         process.join()
-    assert has_room(tmp_path, PARTS, 5)
+    assert acquired_within(room(tmp_path, PARTS), 5)
 
 
 def test_a_problem_larger_than_the_card_gets_the_card(tmp_path: Path) -> None:
     with GpuMemory("gpu", CARD, tmp_path).room_for(100 * CARD):
-        assert not has_room(tmp_path, 1, 0.2)
-    assert has_room(tmp_path, PARTS, 5)
+        assert not acquired_within(room(tmp_path, 1), 0.2)
+    assert acquired_within(room(tmp_path, PARTS), 5)
 
 
 def test_a_large_problem_is_not_overtaken(tmp_path: Path) -> None:
-    process, pipe = held_elsewhere(tmp_path, 1)
+    process, pipe = held_elsewhere(room(tmp_path, 1))
     large = threading.Event()
 
     def take() -> None:
@@ -89,7 +65,7 @@ def test_a_large_problem_is_not_overtaken(tmp_path: Path) -> None:
     waiting = threading.Thread(target=take)
     waiting.start()
     assert not large.wait(0.3)
-    assert not has_room(tmp_path, 1, 0.3)  # there is room for it, but the large one came first
+    assert not acquired_within(room(tmp_path, 1), 0.3)  # there is room for it, but the large one came first
     pipe.send("end")
     process.join()
     assert large.wait(5)
@@ -97,16 +73,16 @@ def test_a_large_problem_is_not_overtaken(tmp_path: Path) -> None:
 
 
 def test_a_killed_holder_leaves_its_room(tmp_path: Path) -> None:
-    process, _ = held_elsewhere(tmp_path, PARTS)
+    process, _ = held_elsewhere(room(tmp_path, PARTS))
     assert process.pid is not None
     os.kill(process.pid, signal.SIGKILL)
     process.join()
-    assert has_room(tmp_path, PARTS, 5)
+    assert acquired_within(room(tmp_path, PARTS), 5)
 
 
 def test_an_error_inside_gives_the_room_back(tmp_path: Path) -> None:
     memory = GpuMemory("gpu", CARD, tmp_path)
     with pytest.raises(ValueError, match="inside"), memory.room_for(PART):
         raise ValueError("inside")
-    assert has_room(tmp_path, PARTS, 5)
+    assert acquired_within(room(tmp_path, PARTS), 5)
     memory.close()
