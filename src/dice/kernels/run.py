@@ -116,8 +116,8 @@ def run_candidate(place: Place, reference: Reference, job: Job, seeds: Seeds) ->
         except CandidateFailure as failure:
             record.fail(failure.status, failure.args[0])
         finally:
-            run.leave()
             reference.forget()  # its memory is others' now, and the trials may have changed its buffers
+            run.leave()
     with record.phase("police"):
         record.findings = findings(job.code or "", job.problem_code, run.requests, record.evidence)
     return record
@@ -184,10 +184,8 @@ class CandidateRun:
             yield
             return
         with contextlib.ExitStack() as stack:
-            begun = time.monotonic()
-            with self.record.phase("wait_gpu"):
+            with self.record.phase("wait_gpu"), self.not_counted():
                 stack.enter_context(slot.exclusive() if alone else slot.shared())
-            self._deadline += time.monotonic() - begun  # to wait for others is not the candidate's time
             try:
                 yield
             except BaseException:
@@ -209,6 +207,15 @@ class CandidateRun:
         """`timeout_s`, or what is left of the candidate's total time; builds and waiting are not counted."""
         build_s = self._session.build_s if self._session else 0.0
         return max(0.0, min(timeout_s, self._deadline + build_s - time.monotonic()))
+
+    @contextlib.contextmanager
+    def not_counted(self) -> Iterator[None]:
+        """What is not the candidate's: its total time stands still during the block."""
+        begun = time.monotonic()
+        try:
+            yield
+        finally:
+            self._deadline += time.monotonic() - begun
 
     def standing(self) -> bool:
         """Whether the outputs are right under at least one protocol so far."""
@@ -336,11 +343,8 @@ class CandidateRun:
         """One call's inputs. The GPU is left to others while large ones are drawn, which takes the CPU seconds."""
         slot = self.place.slot
         lend = slot is not None and self.reference.input_bytes > _LARGE_INPUTS
-        begun = time.monotonic()
-        with slot.lent() if slot and lend else contextlib.nullcontext():
-            inputs = self.reference.inputs(seed)
-        self._deadline += time.monotonic() - begun
-        return inputs
+        with self.not_counted(), slot.lent() if slot and lend else contextlib.nullcontext():
+            return self.reference.inputs(seed)
 
     def ask(self, op: str, **arguments: Any) -> dict[str, Any]:
         """One request under the limit of a forward."""
@@ -404,6 +408,10 @@ class CandidateRun:
                 found = worse(earlier, found)
             self.record.comparisons[protocol] = found
 
+    def take_turns(self, turn: Turn) -> None:
+        """How the CPU back end's threads take turns from now on."""
+        self.ask("order", order=int(turn.order), seed=turn.seed, kernel=turn.kernel)
+
     def look_for_races(self) -> None:
         """Ask whether a wrong value depends on the order of threads, which says nothing about a GPU."""
         wrong = [item for item in self.record.comparisons.values() if item.status == "wrong_value"]
@@ -412,7 +420,7 @@ class CandidateRun:
         trial = self.last
 
         def forward(turn: Turn) -> Any:
-            self.ask("order", order=int(turn.order), seed=turn.seed, kernel=turn.kernel)
+            self.take_turns(turn)
             self.send("inputs", trial.inputs)
             return self.fetch(self.forward(trial.forward_seed))
 
@@ -425,7 +433,7 @@ class CandidateRun:
             self.record.race = race
             if race is not None:
                 self.record.notes.append(race.note)
-            self.ask("order", order=int(Turn().order), seed=Turn().seed, kernel="")
+            self.take_turns(Turn())
 
     def leave(self) -> None:
         """`end` beside others, never beside a timing: taking down a context keeps the GPU and its driver busy."""

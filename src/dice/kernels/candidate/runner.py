@@ -97,7 +97,7 @@ class Runner:
         self._model: Any = None
         self._inputs: dict[int, Any] = {}
         self._outputs: Any = None
-        self._mapped: dict[str, tuple[int, SharedBuffer]] = {}
+        self._mapped: dict[str, SharedBuffer] = {}
         self._to_send: list[torch.Tensor] = []
         self._header: values.Header = {}
         self._trail = AuditTrail(self._path, scratch)
@@ -302,12 +302,11 @@ class Runner:
     def _shared(self, use: str, fd: int, size: int) -> SharedBuffer:
         """The grader's buffer in this process's memory. It stays there: the grader sends the same one again, and to touch
         gigabytes of fresh pages takes seconds."""
-        inode, buffer = self._mapped.pop(use, (0, None))
-        if buffer is None or inode != os.fstat(fd).st_ino:
+        buffer = self._mapped.get(use)
+        if buffer is None or not os.path.sameopenfile(buffer.fd, fd):
             if buffer is not None:
-                buffer.close()
-            inode, buffer = os.fstat(fd).st_ino, SharedBuffer(os.dup(fd), size)
-        self._mapped[use] = inode, buffer
+                self._mapped.pop(use).close()
+            buffer = self._mapped[use] = SharedBuffer(os.dup(fd), size)
         return buffer
 
     def _place(self, view: torch.Tensor, device: str) -> torch.Tensor:

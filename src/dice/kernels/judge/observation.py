@@ -19,6 +19,7 @@ from torch.utils._pytree import tree_leaves
 
 from dice.kernels.candidate.probes import OpRecorder
 from dice.kernels.compare import compare_outputs
+from dice.kernels.cpu.race import Turn
 from dice.kernels.cpu.runtime import Order
 from dice.kernels.judge.evidence import Access, Change, OpUse, OutputFacts, ProbeName, ProbeResult
 from dice.kernels.judge.reference import Trial, to_device
@@ -40,10 +41,13 @@ def observe(run: CandidateRun) -> None:
     evidence = run.evidence
     with run.record.phase("evidence"):
         run.send("inputs", trial.inputs)
-        if strict:
-            _set_order(run, Order.POISONED)
+        # On the CPU back end shared memory can be poisoned too; on a GPU it holds what the last kernel left there.
+        poisons = strict and run.place.backend == "cpu"
+        if poisons:
+            run.take_turns(Turn(Order.POISONED))
         reply = run.forward(trial.forward_seed, watch=True)
-        _set_order(run, Order.ASCENDING)
+        if poisons:
+            run.take_turns(Turn())
         after: Any = None
         if strict:
             first = run.fetch(reply)
@@ -60,12 +64,6 @@ def observe(run: CandidateRun) -> None:
         take_facts(run, reply.get("facts"))
         take_facts(run, run.ask("report").get("facts"))
         evidence.child_processes = sorted(run.session.child_processes)
-
-
-def _set_order(run: CandidateRun, order: Order) -> None:
-    """On the CPU back end shared memory can be poisoned too; on a GPU it holds what the last kernel left there."""
-    if run.place.backend == "cpu":
-        run.ask("order", order=int(order), seed=1, kernel="")
 
 
 def count_poison(expected: Any, actual: Any) -> int:
