@@ -227,7 +227,10 @@ def _value_failure(
     a: torch.Tensor, b: torch.Tensor, atol: float, rtol: float, protocol: Protocol, errors: _Errors
 ) -> tuple[int, float]:
     """(number of mismatches, sum of squared errors over finite elements); also updates the running maxima."""
-    if a.dtype in (torch.float32, torch.float64) and (squared := _all_close(a, b, atol, rtol, protocol, errors)) >= 0:
+    if (
+        a.dtype in (torch.float32, torch.float64)
+        and (squared := _all_close(a, b, atol, rtol, protocol, errors)) is not None
+    ):
         return 0, squared
     n_bad = int(_mismatch(a, b, atol, rtol, protocol).sum())
     difference = (_wide(b) - _wide(a)).abs()
@@ -242,8 +245,8 @@ def _value_failure(
 
 def _all_close(
     a: torch.Tensor, b: torch.Tensor, atol: float, rtol: float, protocol: Protocol, errors: _Errors
-) -> float:
-    """The sum of squared errors (strict; 0 under paper) when all elements are finite and acceptable, else -1.
+) -> float | None:
+    """The sum of squared errors (strict; 0 under paper) when all elements are finite and acceptable, else None.
 
     What most outputs are, decided by the formula of torch.isclose in a dozen passes instead of some fifty: outputs of
     gigabytes are compared on one core. The running maxima are updated only when the answer is yes.
@@ -255,7 +258,7 @@ def _all_close(
     scale = a.abs()
     allowed = (b.abs() if protocol == "paper" else scale.clone()).mul_(rtol).add_(atol)
     if not math.isfinite(largest) or not bool((error <= allowed).all()):
-        return -1.0
+        return None
     squared = float(error.square().sum()) if protocol == "strict" else 0.0
     scale.masked_fill_(scale <= TINY, math.inf)
     errors.add(largest, float(error.div_(scale).max()))
