@@ -29,13 +29,12 @@ from dice.config import load_config, spec_hash, to_spec
 from dice.data.pair import Pair, from_published, read_pairs
 from dice.data.tokenizer import CodeTokenizer, load_tokenizer, save_tokenizer
 from dice.errors import DiceError
-from dice.jsonl import read_jsonl
 from dice.manifest import Stopwatch, sha256_file, write_manifest
 from dice.model.checkpoint import load_model, read_config, save_state, torch_dtype
 from dice.model.transformer import ModelConfig, Transformer, compiled_pointwise
 from dice.training.checkpoints import latest_checkpoint, save_checkpoint
 from dice.training.engine import TrainingEngine, make_engine, training_device
-from dice.training.history import History, HistoryRow
+from dice.training.history import History, HistoryRow, read_history
 from dice.training.losses import (
     Objective,
     TrainingRows,
@@ -288,11 +287,10 @@ class Trainer:
         return self._summary(last, start)
 
     def _trained_s(self, step: int) -> float:
-        """Seconds of the steps up to this one, the same in all processes."""
-        seconds = 0.0
-        path = Path(self.config.out) / "history.jsonl"
-        if step and self.engine.rank == 0:
-            seconds = sum(row.seconds for row in read_jsonl(path, HistoryRow) if row.step <= step)
+        """Seconds of the steps up to this one, the same in all processes; 0 where there is no limit to count them for."""
+        if self.config.max_minutes is None or not step:
+            return 0.0
+        seconds = sum(row.seconds for row in read_history(self.config.out)) if self.engine.rank == 0 else 0.0
         return self.engine.total(torch.tensor(seconds, device=self.device))
 
     def _elapsed(self, began: float) -> float:
