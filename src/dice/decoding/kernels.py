@@ -25,7 +25,7 @@ _STAGES = 2
 MANY_ROWS = 64
 """Rows from which on a program norms and rotates 8 heads, not 2: few rows need many programs, many rows few."""
 _GATED = 1024
-"""Outputs of a program of `gate`, from MANY_ROWS rows on; 1024 below."""
+"""Outputs of a program of `gate`."""
 _NORM_WARPS = 8
 """Most warps that share a row of `add_rms_norm`."""
 TILE_FIELDS = 5
@@ -110,8 +110,7 @@ def gate(gate_up: Tensor) -> Tensor:
     """silu(first half) * second half of [rows, 2 size]."""
     rows, both = gate_up.shape
     out = torch.empty((rows, both // 2), dtype=gate_up.dtype, device=gate_up.device)
-    block = _GATED if rows >= MANY_ROWS else 1024
-    _gate[(rows, triton.cdiv(both // 2, block))](gate_up, out, both // 2, BLOCK=block, num_warps=4, **overlap(out))
+    _gate[(rows, triton.cdiv(both // 2, _GATED))](gate_up, out, both // 2, BLOCK=_GATED, num_warps=4, **overlap(out))
     return out
 
 
