@@ -60,6 +60,7 @@ _POINTERS = "x.data_ptr<float>(), out.data_ptr<float>(), n"
 
 BUILT: dict[str, dict[str, Any]] = {
     "plain": _kernel(_ADD),
+    "one configuration value": _kernel(_ADD, launch="k<<<256>>>"),
     "template kernel, explicit type and value": _source(
         "template <typename T, int N> __global__ void k(const T* in, T* out, int n)"
         "{ int i = blockIdx.x * N + threadIdx.x; if (i < n) out[i] = in[i] * T(2); }"
@@ -367,7 +368,7 @@ REFUSED: dict[str, dict[str, Any]] = {
     "launch of a host function": _kernel(_ADD, head="void h(const float*, float*, int) {}", launch="h<<<1, 256>>>"),
     "kernel that returns": _kernel(_ADD)
     | {"cuda_sources": "__global__ int k(int n) { return n; }\ntorch::Tensor run(torch::Tensor x) { return x; }"},
-    "one configuration value": _kernel(_ADD, launch="k<<<256>>>"),
+    "no configuration value": _kernel(_ADD, launch="k<<<>>>"),
     "narrowing in braces": _kernel(_ADD, launch="double w = 2; auto z = torch::zeros({n, w}); k<<<1, 256>>>"),
     "shared variable on the host": _kernel(_ADD, launch="__shared__ int s[3]; s[0] = n; k<<<1, 256>>>"),
     "error in a template that nobody uses": _kernel(

@@ -198,6 +198,7 @@ FAST = (
     "kernel in a namespace",
     "overloaded kernels",
     "launch inside a macro",
+    "one configuration value",
     "wrapper in C++",
     "PYBIND11_MODULE by hand",
     "several sources",
@@ -206,7 +207,7 @@ LEFT = ("thrust on the host side", "managed variable")
 REFUSED_SLOW = ("undeclared name in device code", "missing semicolon")
 REFUSED_FAST = (
     "kernel called like a function",
-    "one configuration value",
+    "no configuration value",
     "shared variable on the host",
     "device function called on the host",
     "too much shared memory",

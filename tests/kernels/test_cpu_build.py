@@ -113,9 +113,10 @@ def test_constant_memory_and_device_variables(execution: ModuleType) -> None:
 def test_every_way_to_launch_and_its_count(execution: ModuleType) -> None:
     reset_launches()
     rows = execution.launches().view(12, 4)
-    assert rows[:, 0].tolist() == [1.0, 2.0, 0.5, 9.0, -1.0, 10.0, 18.0, -9.0, -2.5, 0.0, 2.0, 20.0]
+    assert rows[:, 0].tolist() == [1.0, 2.0, 0.5, 9.0, -1.0, 10.0, 18.0, -9.0, -2.5, 0.5, 2.0, 20.0]
+    assert rows[9].tolist() == [0.5, 0.0, 0.0, 0.0]
     counts = {name: count for name, count in read_launches().items() if count}
-    assert counts == {"put": 2, "put_c": 3, "put_default": 1, "put_n": 2, "put_twice": 4}
+    assert counts == {"put": 2, "put_c": 3, "put_default": 2, "put_n": 2, "put_twice": 4}
 
 
 def test_launches_that_a_gpu_refuses_are_refused(execution: ModuleType) -> None:
@@ -305,7 +306,7 @@ PAIRS = {
     "a parenthesis": (("x.numel()", "x.numel("), ("int n = x", "cufftHandle h; int n = x")),
     "a string": (("int n = x", 'printf("n = x'), ("int n = x", 'printf("n"); cusolverDnHandle_t h; int n = x')),
     "a launch": (("256>>>", "256>>"), ("int n = x", "CUmodule h; int n = x")),
-    "a configuration": ((", 256>>>", ">>>"), ("int n = x", "curandGenerator_t h; int n = x")),
+    "a configuration": ((", 256>>>", ",>>>"), ("int n = x", "curandGenerator_t h; int n = x")),
     "a name of PyTorch's": (
         ("int n = x", "auto s = at::cuda::getNoSuchStream(); int n = x"),
         ("int n = x", "auto s = at::cuda::getCurrentCUDASparseHandle(); int n = x"),

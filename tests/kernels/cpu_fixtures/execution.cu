@@ -174,6 +174,7 @@ torch::Tensor launches() {
     put_twice<float><<<1, 4>>>(p + 4, 1.0f);
     put_twice<<<1, 4>>>(q + 4, 1);
     put_default<<<1, 4>>>(p + 8, 0);
+    put_default<<<1>>>(p + 36, 0);  // CUDA 13: a block of one thread
     inner::put_n<3, false><<<dim3(1), dim3(4)>>>(p + 12, 1.0f);
     inner::put_n<3, true><<<1, dim3(4, 1, 1), 0, 0>>>(p + 12, 2.0f);
     put_c<<<1, 4>>>(p + 16, 1.0f);

@@ -175,7 +175,7 @@ class _Rewriter:
         """`k<<<g, b>>>(x)` to `(dice_cpu_configure(g, b, 0, 0), k(x))`, by edits around what stays as it is."""
         marker = self.text.index("<<<", launch.start + len(launch.callee))
         closing = self.text.index(">>>", self.text.index(launch.configuration, marker) + len(launch.configuration)) + 3
-        parts = [*launch.parts, *["0", "nullptr"][len(launch.parts) - 2 :]]
+        parts = [*launch.parts, *["1", "0", "nullptr"][len(launch.parts) - 1 :]]
         configuration = f"{parts[0]}, {parts[1]}, static_cast<size_t>({parts[2]}), (void*)(cudaStream_t)({parts[3]})"
         self.edits.insert(launch.start, f"(dice_cpu_configure({configuration}), ")
         self.edits.replace(marker, closing, "")

@@ -25,7 +25,8 @@ class Launch:
     """One launch. Every part is verbatim source text; `start` and `end` are offsets into the text it was found in.
 
     callee: `k`, `ns::k<float, 4>`, `(flag ? a : b)`, `table[i]`, ...
-    configuration: what stands between `<<<` and `>>>`; `parts` the same at its commas: grid, block[, shared[, stream]].
+    configuration: what stands between `<<<` and `>>>`; `parts` the same at its commas: grid[, block[, shared[, stream]]]
+        (CUDA 13's headers take 1 for a block that is left out; earlier ones refuse it when the host unit is compiled).
     arguments: what stands between the parentheses, "" without arguments.
     """
 
@@ -80,10 +81,10 @@ def _find(text: str, tokens: Sequence[Token]) -> list[Launch]:
         closing = matching(tokens, last + 1)
         configuration = tokens[i + 1 : last - 2]
         parts = tuple(source_of(text, group) for group in split_commas(configuration))
-        if not 2 <= len(parts) <= 4:
+        if not 1 <= len(parts) <= 4 or not all(parts):
             # A macro may stand for several values.
             sure = all(t.kind != "identifier" or not t.text.isupper() for t in configuration)
-            message = f"a launch with {len(parts)} configuration values"
+            message = f"a launch with {sum(map(bool, parts))} configuration values"
             raise Refuted(line_number(text, token.start), message) if sure else SplitRefused(message)
         launches.append(
             Launch(
