@@ -16,6 +16,7 @@ from execution import HONEST, NoBuilder, honest_with, job, processes
 
 from dice.kernels.grader import Executor
 from dice.kernels.job import Judging, Limits
+from dice.kernels.sandbox import process_tree
 from dice.kernels.sandbox.zygote import Zygote
 from dice.kernels.verdict import Verdict
 
@@ -146,6 +147,18 @@ def test_what_ends_a_candidate_is_named_and_stays_with_it(
     allowed = statuses | ({"import_error"} if where == "import_" and "runtime_error" in statuses else set())
     assert verdict.functional_status in allowed, verdict.message
     assert verdict.seconds < 9
+
+
+def test_a_fork_bomb_is_counted_before_it_is_weighed(executor: Executor, monkeypatch: pytest.MonkeyPatch) -> None:
+    weighed = []
+    weigh = process_tree.memory_bytes
+    monkeypatch.setattr(
+        process_tree, "memory_bytes", lambda pids, limit: weighed.append(len(pids)) or weigh(pids, limit)
+    )
+    verdict = verdict_of(executor, honest_with(import_=FORK_BOMB))
+    assert verdict.functional_status == "runtime_error"
+    assert "processes at one time" in verdict.message
+    assert max(weighed, default=0) <= LIMITS.processes // 2
 
 
 def test_a_memory_hog_of_many_processes_is_ended(executor: Executor) -> None:

@@ -225,15 +225,16 @@ class Session:
             return
         self._next_watch = now + _WATCH_EVERY_S
         below = process_tree.descendants(self._spawned.pid)
-        values_bytes = sum(buffer.n_bytes for buffer in (self._input, self._output) if buffer is not None)
-        used = process_tree.memory_bytes(below, self._memory_bytes + values_bytes) - values_bytes
-        self.peak_bytes = max(self.peak_bytes, used)
         if len(below) > 1:
             self.child_processes.update(process_tree.names(below[1:])[:32])
         if len(below) > self._processes // 2:
             self.kill()  # a fork bomb: left to its time limit, it would take the cores from neighbours for so long
             most = f"processes and threads together may be {self._processes}"
             raise CandidateFailure("runtime_error", f"{len(below)} processes at one time; {most}")
+        # Only now: to weigh a hundred copies of a process that holds a CUDA context takes half a minute.
+        values_bytes = sum(buffer.n_bytes for buffer in (self._input, self._output) if buffer is not None)
+        used = process_tree.memory_bytes(below, self._memory_bytes + values_bytes) - values_bytes
+        self.peak_bytes = max(self.peak_bytes, used)
         if used > self._memory_bytes:
             self.kill()
             limit = self._memory_bytes / 2**30
