@@ -5,7 +5,12 @@
 
 #include <cuda_runtime.h>
 
-extern "C" unsigned __cudaPushCallConfiguration(dim3 grid, dim3 block, std::size_t shared = 0,
+#if CUDART_VERSION >= 13000  // whose headers let a launch leave its block out
+#define DICE_BLOCK = 1
+#else
+#define DICE_BLOCK
+#endif
+extern "C" unsigned __cudaPushCallConfiguration(dim3 grid, dim3 block DICE_BLOCK, std::size_t shared = 0,
                                                 struct CUstream_st* stream = nullptr);
 extern "C" void dice_launch(const void* host, void** arguments);
 
