@@ -92,20 +92,14 @@ static void meet(Barrier& barrier, int size) { leave(barrier, come_to(barrier, s
 
 static void __syncthreads() { meet(now->own->barrier, fibers.size() / blocks.size()); }
 static void arrive_at_cluster() { now->cluster_round = come_to(cluster, fibers.size()); }
-static void arrive_at_cluster_relaxed() { arrive_at_cluster(); }
 static void wait_for_cluster() { leave(cluster, now->cluster_round); }
 
 static unsigned address_of(const void* shared) { return (const char*)shared - (const char*)shared_memory; }
 
-template <class Value>
-static void send_to_block(const Value* place, unsigned block, Value value) {
-    memcpy((char*)blocks.at(block).shared.data() + address_of(place), &value, sizeof value);
-}
-
 static void expect_bytes(void*, unsigned bytes) { now->own->expected = bytes; }
 template <class Value>
-static void post_to_block(const Value* place, unsigned block, Value value, const void*) {
-    send_to_block(place, block, value);
+static void send_to_block(const Value* place, unsigned block, Value value, const void*) {
+    memcpy((char*)blocks.at(block).shared.data() + address_of(place), &value, sizeof value);
     blocks.at(block).came += sizeof value;
 }
 static void wait_for_bytes(const void*) {

@@ -14,8 +14,8 @@ from torch import Tensor
 from dice.decoding.cuda_kernel import has_clusters, kernel
 
 MOST_TILES = 2
-"""Tiles up to which it is used. Without heads in it, whole decoding at 4B on an H200: 347 tokens/s for 336 with one tile,
-1,896 for 1,898 with 8."""
+"""Tiles up to which it is used. Whole decoding at 4B on an H200, each with the sharing that was best for it: 358 tokens/s for
+348 with one tile; without prefill 2,187 for 2,173 with 8, 7,932 for 8,351 with 64."""
 
 
 @dataclass(frozen=True)
@@ -27,15 +27,9 @@ class Sharing:
     """Steps of the ring; a step is 16 keys a warp."""
     blocks: int
     """Blocks that sharing may not exceed: those that lie on an H200 at once, with its 132 processors."""
-    let_go: int = 1
-    """When the next kernel may start: 0 when the one in front has ended, 1 when the keys are done with. At once, its loads
-    come before those of the kernel in front: 354 tokens/s for 359."""
-    posted: int = 0
-    """1: blocks wait for the bytes that are sent to them; 0: for each other."""
 
 
-SHARINGS = {2: Sharing(4, 3, 264), 16: Sharing(8, 2, 132), 1024: Sharing(4, 3, 264)}
-"""By the number of tiles up to which they hold; the last one also beyond."""
+SHARING = Sharing(4, 2, 264)
 _ROWS = 32
 """Most rows of a tile, tokens times heads of a group: their sums are held in registers."""
 
@@ -68,20 +62,19 @@ def attention_shape(
     tiles: int, heads: int, kv_heads: int, dim: int, *, tile_tokens: int, span: int, block_size: int, fields: int
 ) -> AttentionShape:
     """As many blocks share the keys of a tile as can lie on the GPU at once, at most 8."""
-    sharing = next(each for most, each in SHARINGS.items() if tiles <= most or most == max(SHARINGS))
-    threads = 32 * sharing.warps
-    splits = next(n for n in (8, 4, 3, 2, 1) if n == 1 or n * tiles * kv_heads <= sharing.blocks)
+    threads = 32 * SHARING.warps
+    splits = next(n for n in (8, 4, 3, 2, 1) if n == 1 or n * tiles * kv_heads <= SHARING.blocks)
     rows = 16 * -(-tile_tokens * heads // kv_heads // 16)
-    ring_bytes = sharing.depth * (dim // 32 * 2 + dim // 64 * 4) * threads * 16
-    sums_bytes = 4 * sharing.warps * rows * (dim + 8)  # these two take the place of the ring
+    ring_bytes = SHARING.depth * (dim // 32 * 2 + dim // 64 * 4) * threads * 16
+    sums_bytes = 4 * SHARING.warps * rows * (dim + 8)  # these two take the place of the ring
     places = threads * -(-rows * dim // 4 // (splits * threads))
     found_bytes = splits * (places * 16 + places // (dim // 4) * 8)
-    behind_bytes = 4 * rows * (2 * sharing.warps + 1)  # maxima and masses
+    behind_bytes = 4 * rows * (2 * SHARING.warps + 1)  # maxima and masses
     table_bytes = 4 * tile_tokens * dim + 4 * dim + 16  # of rotation and norms; what counts bytes
     defines = {
-        "WARPS": sharing.warps, "DEPTH": sharing.depth, "SPLITS": splits, "TILES": rows // 16, "DIM": dim,
+        "WARPS": SHARING.warps, "DEPTH": SHARING.depth, "SPLITS": splits, "TILES": rows // 16, "DIM": dim,
         "TOKENS": tile_tokens, "GROUP": heads // kv_heads, "HEADS": heads, "BLOCK_SIZE": block_size, "SPAN": span,
-        "FIELDS": fields, "LET_GO": sharing.let_go, "POSTED": sharing.posted,
+        "FIELDS": fields,
     }  # fmt: skip
     shared_bytes = max(ring_bytes, sums_bytes + found_bytes) + behind_bytes + table_bytes
     return AttentionShape(defines, splits * tiles * kv_heads, threads, shared_bytes)

@@ -12,9 +12,7 @@
 // What warps found is added up in shared memory, and sent to the block of the cluster that writes it, in a fixed order.
 //
 // Set when compiled: WARPS, DEPTH (steps of the ring), SPLITS (blocks of a cluster), TILES (of 16 rows: tokens times GROUP),
-// DIM (a multiple of 64), TOKENS (most of a tile), GROUP, HEADS, BLOCK_SIZE, SPAN, FIELDS, LET_GO (when the next kernel may start: 0 when the one in front
-// has ended, 1 when the keys are done with), POSTED (1: blocks wait for the bytes sent to them, 0: for each other, whose writes
-// must have reached memory before that).
+// DIM (a multiple of 64), TOKENS (most of a tile), GROUP, HEADS, BLOCK_SIZE, SPAN, FIELDS.
 // Dynamic shared memory: see `attention_shape` in cluster_attention.py. A tile ends with a block, and has at most
 // 16 * WARPS * SPLITS tokens.
 
@@ -37,20 +35,14 @@
 
 #if SPLITS > 1
 #define CLUSTER __cluster_dims__(SPLITS, 1, 1)
-#define ARRIVE() arrive_at_cluster_relaxed()
+#define ARRIVE() arrive_at_cluster()
 #define WAIT_FOR_ALL() wait_for_cluster()
+#define SEND(place, block, value) send_to_block(place, block, value, came)
+#define WAIT_FOR_SENT() wait_for_bytes(came)
 #else
 #define CLUSTER
 #define ARRIVE() (void)0
 #define WAIT_FOR_ALL() (void)0
-#endif
-#if SPLITS > 1 && POSTED
-#define SEND(place, block, value) post_to_block(place, block, value, came)
-#define WAIT_FOR_SENT() wait_for_bytes(came)
-#elif SPLITS > 1
-#define SEND(place, block, value) send_to_block(place, block, value)
-#define WAIT_FOR_SENT() arrive_at_cluster(), wait_for_cluster()
-#else
 #define SEND(place, block, value) (*(place) = (value))
 #define WAIT_FOR_SENT() __syncthreads()
 #endif
@@ -121,7 +113,7 @@ cluster_attention(const bf16* qkv, bf16* key_cache, bf16* value_cache, bf16* out
         return;
     }
     const int places = count * GROUP * QUADS;
-    if (SPLITS > 1 && POSTED && thread == 0) {
+    if (SPLITS > 1 && thread == 0) {
         int own = 0;  // places that this block writes
         for (int from = rank * THREADS; from < places; from += SPLITS * THREADS) own += min(THREADS, places - from);
         expect_bytes(came, SPLITS * (own * 16 + own / QUADS * 8));
@@ -174,7 +166,6 @@ cluster_attention(const bf16* qkv, bf16* key_cache, bf16* value_cache, bf16* out
     WAIT_FOR_COPIES(DEPTH - 1);
     __syncthreads();  // the tables are there
     WAIT_FOR_PREVIOUS();
-    if (LET_GO == 0) LET_NEXT_START();
 
     auto source = [&](int token, int head) {
         const int row = token < SPAN ? first_row + token : second_row + token - SPAN;
@@ -325,7 +316,7 @@ cluster_attention(const bf16* qkv, bf16* key_cache, bf16* value_cache, bf16* out
             mass[m][h] += __shfl_xor_sync(0xffffffffu, mass[m][h], 2);
             if (t == 0) tops[warp * ROWS + m * 16 + h * 8 + g] = top[m][h];
         }
-    if (LET_GO == 1) LET_NEXT_START();
+    LET_NEXT_START();  // not at once: the next kernel's loads would come before those of the one in front
     __syncthreads();
 #pragma unroll
     for (int m = 0; m < TILES; ++m)

@@ -47,47 +47,34 @@ __device__ __forceinline__ unsigned weigh(unsigned x, unsigned weight, float& sq
 }
 
 #if __CUDA_ARCH__ >= 900
-// All threads of the cluster's blocks have arrived when one has waited, and see what the others wrote before that; with
-// `relaxed` they need not, which saves waiting until all that a thread wrote has reached memory.
-__device__ __forceinline__ void arrive_at_cluster() { asm volatile("barrier.cluster.arrive.release;" ::: "memory"); }
-__device__ __forceinline__ void arrive_at_cluster_relaxed() { asm volatile("barrier.cluster.arrive.relaxed;" ::: "memory"); }
+// All threads of the cluster's blocks have arrived when one has waited; what they wrote before that need not have reached the
+// others, which would take waiting for it.
+__device__ __forceinline__ void arrive_at_cluster() { asm volatile("barrier.cluster.arrive.relaxed;" ::: "memory"); }
 __device__ __forceinline__ void wait_for_cluster() { asm volatile("barrier.cluster.wait.acquire;" ::: "memory"); }
 
-// To the same place of shared memory in another block of the cluster.
+// The same place of shared memory in another block of the cluster.
 __device__ __forceinline__ unsigned place_in(const void* place, unsigned block) {
     unsigned there;
     asm("mapa.shared::cluster.u32 %0, %1, %2;" : "=r"(there) : "r"(address_of(place)), "r"(block));
     return there;
 }
-__device__ __forceinline__ void send_to_block(const float4* place, unsigned block, float4 value) {
-    asm volatile("st.shared::cluster.v4.f32 [%0], {%1, %2, %3, %4};"
-                 ::"r"(place_in(place, block)), "f"(value.x), "f"(value.y), "f"(value.z), "f"(value.w) : "memory");
-}
-__device__ __forceinline__ void send_to_block(const float2* place, unsigned block, float2 value) {
-    asm volatile("st.shared::cluster.v2.f32 [%0], {%1, %2};"
-                 ::"r"(place_in(place, block)), "f"(value.x), "f"(value.y) : "memory");
-}
 
-// The same, counted by a barrier there: who has waited for the bytes that it expects sees them. One thread sets it up, before
-// it arrives at the cluster.
+// To that place, counted by a barrier there: who has waited for the bytes that it expects sees them. One thread sets it up,
+// before it arrives at the cluster.
 __device__ __forceinline__ void expect_bytes(unsigned long long* barrier, unsigned bytes) {
     const unsigned place = address_of(barrier);
     asm volatile("mbarrier.init.shared::cta.b64 [%0], 1;" ::"r"(place) : "memory");
     asm volatile("fence.mbarrier_init.release.cluster;" ::: "memory");
     asm volatile("mbarrier.arrive.expect_tx.shared::cta.b64 _, [%0], %1;" ::"r"(place), "r"(bytes) : "memory");
 }
-__device__ __forceinline__ void post_to_block(const float4* place, unsigned block, float4 value, const void* barrier) {
+__device__ __forceinline__ void send_to_block(const float4* place, unsigned block, float4 value, const void* barrier) {
     asm volatile("st.async.weak.shared::cluster.mbarrier::complete_tx::bytes.v4.f32 [%0], {%1, %2, %3, %4}, [%5];"
                  ::"r"(place_in(place, block)), "f"(value.x), "f"(value.y), "f"(value.z), "f"(value.w),
                  "r"(place_in(barrier, block)) : "memory");
 }
-__device__ __forceinline__ void post_to_block(const float2* place, unsigned block, float2 value, const void* barrier) {
+__device__ __forceinline__ void send_to_block(const float2* place, unsigned block, float2 value, const void* barrier) {
     asm volatile("st.async.weak.shared::cluster.mbarrier::complete_tx::bytes.v2.f32 [%0], {%1, %2}, [%3];"
                  ::"r"(place_in(place, block)), "f"(value.x), "f"(value.y), "r"(place_in(barrier, block)) : "memory");
-}
-__device__ __forceinline__ void post_to_block(const float* place, unsigned block, float value, const void* barrier) {
-    asm volatile("st.async.weak.shared::cluster.mbarrier::complete_tx::bytes.f32 [%0], %1, [%2];"
-                 ::"r"(place_in(place, block)), "f"(value), "r"(place_in(barrier, block)) : "memory");
 }
 __device__ __forceinline__ void wait_for_bytes(const unsigned long long* barrier) {
     unsigned done = 0;

@@ -10,11 +10,7 @@
 // The next kernel of a chain loads ahead where it has room beside this one: a processor has 228 KB of shared memory and 65,536
 // registers, of which a thread may take as many as let BLOCKS blocks of this kernel lie there.
 //
-// Every block reads its part of x again, which costs as much as weights do. SPLITS blocks of a cluster may share the depth, for as
-// many more tiles each: all send what they have of a tile to the one that writes it.
-//
-// Set when compiled: WARPS, TILES (of 16 columns per block; a multiple of SPLITS), DEPTH (steps loaded ahead), BLOCKS, SPLITS,
-// GATED, RESIDUAL, NORM (0 or 1),
+// Set when compiled: WARPS, TILES (of 16 columns per block), DEPTH (steps loaded ahead), BLOCKS, GATED, RESIDUAL, NORM (0 or 1),
 // LET_GO (loads of so many turns are to come when the next kernel may start; 0: all are under way). At most 8 rows, and 2^32
 // elements of w. Dynamic shared memory: see `few_rows_bytes` in few_rows_product.py.
 
@@ -24,32 +20,20 @@
 #define PLACES ((TILES * 16 * ROWS + WARPS * 32 - 1) / (WARPS * 32))  // that a thread writes
 #define RING_BYTES (DEPTH * 2 * PARTS * WARPS * 32 * 16)
 
-#define SENT (PARTS / SPLITS * 16 * ROWS + NORM * ROWS)  // floats, from one block to another
-
-static_assert(TILES % SPLITS == 0, "blocks of a cluster write as many tiles each");
-#if SPLITS > 1
-#define CLUSTER __cluster_dims__(SPLITS, 1, 1)
-#else
-#define CLUSTER
-#endif
-
 struct Inputs {
     uint4 row, norm;
 };
 
-extern "C" __global__ void CLUSTER __launch_bounds__(WARPS * 32, BLOCKS)
+extern "C" __global__ void __launch_bounds__(WARPS * 32, BLOCKS)
 small_product(const bf16* x, const bf16* w, bf16* out, const bf16* residual, const bf16* norm, float eps, int rows,
               int columns, int depth) {
     uint4* const ring = shared_memory;  // [DEPTH][2 * PARTS][threads]
     float* const sums = reinterpret_cast<float*>(ring) + RING_BYTES / 4;  // [WARPS][PARTS][32][4]
     float* const squares = sums + WARPS * PARTS * 128;                    // [WARPS][ROWS]
-    float* const inbox = squares + WARPS * ROWS;                          // [SPLITS - 1][SENT]
-    auto* const came = reinterpret_cast<unsigned long long*>(inbox + (SPLITS - 1) * SENT);
 
     const int threads = WARPS * 32, warp = threadIdx.x / 32, lane = threadIdx.x % 32, g = lane / 4, t = lane % 4;
-    const int rank = blockIdx.x % SPLITS, first = blockIdx.x / SPLITS * TILES * 16;
-    const int share = (depth / STEP + SPLITS - 1) / SPLITS, from = rank * share * STEP;  // steps of a block; its first depth
-    const int steps = min(share, depth / STEP - rank * share), turns = (steps + WARPS - 1) / WARPS;
+    const int first = blockIdx.x * TILES * 16;
+    const int steps = depth / STEP, turns = (steps + WARPS - 1) / WARPS;
     const int let_go = max(turns - DEPTH - LET_GO, 0);
     const uint4* mine = ring + threadIdx.x;
     const unsigned target = address_of(mine);
@@ -59,14 +43,10 @@ small_product(const bf16* x, const bf16* w, bf16* out, const bf16* residual, con
     for (int p = 0; p < PARTS; ++p) {
         const int column = first + p % TILES * 16 + g;
         const int half = p < TILES ? 0 : columns;
-        low[p] = (unsigned)(half + min(column, columns - 1)) * depth + from + t * 8;
-        high[p] = (unsigned)(half + min(column + 8, columns - 1)) * depth + from + t * 8;
+        low[p] = (unsigned)(half + min(column, columns - 1)) * depth + t * 8;
+        high[p] = (unsigned)(half + min(column + 8, columns - 1)) * depth + t * 8;
     }
 
-#if SPLITS > 1
-    if (threadIdx.x == 0) expect_bytes(came, (SPLITS - 1) * SENT * 4);
-    arrive_at_cluster_relaxed();
-#endif
     auto load_weights = [&](int slot, int turn) {
         const int step = turn * WARPS + warp;
         if (step < steps) {
@@ -81,12 +61,12 @@ small_product(const bf16* x, const bf16* w, bf16* out, const bf16* residual, con
     };
     auto load_norm = [&](Inputs& into, int turn) {
         const int step = turn * WARPS + warp;
-        if (NORM && step < steps) into.norm = *reinterpret_cast<const uint4*>(norm + from + step * STEP + t * 8);
+        if (NORM && step < steps) into.norm = *reinterpret_cast<const uint4*>(norm + step * STEP + t * 8);
     };
     auto load_rows = [&](Inputs& into, int turn) {
         const int step = turn * WARPS + warp;
-        into.row = g < rows && step < steps
-            ? *reinterpret_cast<const uint4*>(x + g * depth + from + step * STEP + t * 8) : make_uint4(0, 0, 0, 0);
+        into.row = g < rows && step < steps ? *reinterpret_cast<const uint4*>(x + g * depth + step * STEP + t * 8)
+                                            : make_uint4(0, 0, 0, 0);
     };
 
     Inputs inputs[DEPTH];
@@ -103,8 +83,8 @@ small_product(const bf16* x, const bf16* w, bf16* out, const bf16* residual, con
 #pragma unroll
     for (int own = 0; own < PLACES; ++own) {
         const int place = own * threads + threadIdx.x, row = place / (16 * TILES);
-        const int tile = place / 16 % TILES, column = first + tile * 16 + place % 16;
-        const bool there = RESIDUAL && row < rows && column < columns && tile % SPLITS == rank;
+        const int column = first + place / 16 % TILES * 16 + place % 16;
+        const bool there = RESIDUAL && row < rows && column < columns;
         added[own] = there ? wide(residual[(long long)row * columns + column]) : 0.0f;
     }
 
@@ -148,57 +128,19 @@ small_product(const bf16* x, const bf16* w, bf16* out, const bf16* residual, con
     __syncthreads();
 
     // Place (lane, i) of a tile is column g (+ 8 for i > 1) and row 2t (+ 1 for odd i).
-    auto sum_of = [&](int part, int row, int inner) {
-        const float* const at = sums + (part * 32 + inner % 8 * 4 + row / 2) * 4 + inner / 8 * 2 + row % 2;
-        float value = 0;
-#pragma unroll
-        for (int v = 0; v < WARPS; ++v) value += at[v * PARTS * 128];
-        return value;
-    };
-    auto squares_of = [&](int row) {
-        float value = 0;
-#pragma unroll
-        for (int v = 0; v < WARPS; ++v) value += squares[v * ROWS + row];
-        return value;
-    };
-    // What a block has been sent of a tile that it writes; `half` is 1 for up.
-    auto place_of = [&](int half, int tile, int row, int inner) {
-        return ((half * TILES + tile) / SPLITS * ROWS + row) * 16 + inner;
-    };
-    const int squares_at = PARTS / SPLITS * 16 * ROWS;
-#if SPLITS > 1
-    wait_for_cluster();
-#pragma unroll
-    for (int own = 0; own < PLACES; ++own) {
-        const int place = own * threads + threadIdx.x;
-        const int inner = place % 16, tile = place / 16 % TILES, row = place / (16 * TILES), writer = tile % SPLITS;
-        if (row >= ROWS || writer == rank) continue;
-        float* const to = inbox + (rank - (rank > writer)) * SENT;
-#pragma unroll
-        for (int half = 0; half <= GATED; ++half)
-            post_to_block(to + place_of(half, tile, row, inner), writer, sum_of(half * TILES + tile, row, inner), came);
-    }
-    if (NORM && threadIdx.x < ROWS)
-        for (int other = 0; other < SPLITS; ++other)
-            if (other != rank)
-                post_to_block(inbox + (rank - (rank > other)) * SENT + squares_at + threadIdx.x, other,
-                              squares_of(threadIdx.x), came);
-    wait_for_bytes(came);
-#endif
 #pragma unroll
     for (int own = 0; own < PLACES; ++own) {
         const int place = own * threads + threadIdx.x;
         const int inner = place % 16, tile = place / 16 % TILES, row = place / (16 * TILES);
         const int column = first + tile * 16 + inner;
-        if (row >= rows || column >= columns || tile % SPLITS != rank) continue;
-        float value = sum_of(tile, row, inner), up = GATED ? sum_of(TILES + tile, row, inner) : 0;
-        float total = NORM ? squares_of(row) : 0;
+        if (row >= rows || column >= columns) continue;
+        const int from = inner % 8 * 4 + row / 2, i = inner / 8 * 2 + row % 2;
+        float value = 0, up = 0, total = 0;
 #pragma unroll
-        for (int other = 0; other < SPLITS - 1; ++other) {
-            const float* const sent = inbox + other * SENT;
-            value += sent[place_of(0, tile, row, inner)];
-            if (GATED) up += sent[place_of(1, tile, row, inner)];
-            if (NORM) total += sent[squares_at + row];
+        for (int v = 0; v < WARPS; ++v) {
+            value += sums[((v * PARTS + tile) * 32 + from) * 4 + i];
+            if (GATED) up += sums[((v * PARTS + TILES + tile) * 32 + from) * 4 + i];
+            if (NORM) total += squares[v * ROWS + row];
         }
         if (NORM) {
             const float scale = rsqrtf(total / depth + eps);
