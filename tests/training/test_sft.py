@@ -117,6 +117,8 @@ def test_the_clock_of_a_resumed_run_goes_on(data, tmp_path):
     write_jsonl(tmp_path / "a" / "history.jsonl", rows)
     run(data, tmp_path / "a", save_every=3, max_minutes=8)
     assert [row.step for row in read_history(tmp_path / "a")] == [1, 2, 3]  # 540 s of 480: nothing more
+    said = json.loads((tmp_path / "a" / "model.manifest.json").read_text())
+    assert (said["extra"]["steps"], said["extra"]["planned_steps"] > 3) == (3, True)
     resumed = run(data, tmp_path / "a", save_every=3, max_minutes=1000)
     assert len(resumed) > 3
 
