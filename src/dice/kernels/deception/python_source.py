@@ -220,11 +220,16 @@ class PythonSource:
         return self._reach(nodes, "names")
 
     def after(self, node: ast.stmt) -> list[ast.AST]:
-        """Statements that follow `node` in its own block."""
-        for _, block in ast.iter_fields(self._parents[node]):
-            if isinstance(block, list) and node in block:
-                return block[block.index(node) + 1 :]
-        return []
+        """Statements that follow `node` in its own block and in the blocks around it, up to its function."""
+        found: list[ast.AST] = []
+        inner: ast.AST = node
+        while not isinstance(inner, ast.FunctionDef | ast.AsyncFunctionDef) and inner in self._parents:
+            outer = self._parents[inner]
+            for _, block in ast.iter_fields(outer):
+                if isinstance(block, list) and inner in block:
+                    found += block[block.index(inner) + 1 :]
+            inner = outer
+        return found
 
     @property
     def computes_names(self) -> bool:
