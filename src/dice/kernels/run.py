@@ -17,20 +17,20 @@ from typing import Protocol as Interface
 
 import torch
 from pydantic import ValidationError
-from torch.utils._pytree import tree_leaves
 
 from dice.errors import HarnessError
 from dice.kernels.compare import Comparison, compare_outputs
-from dice.kernels.cpu.race import Turn, prove_race
+from dice.kernels.cpu.race import Turn
 from dice.kernels.deception import findings
 from dice.kernels.extension import BuildResult, ExtensionRequest
 from dice.kernels.gpu_slot import GpuSlot
 from dice.kernels.job import Job, Judging, Limits
 from dice.kernels.judge.evidence import ExtensionUse, Phase, RunEvidence
-from dice.kernels.judge.observation import count_poison, experiment, experiment_without_kernels, observe, take_facts
-from dice.kernels.judge.record import Record, worse
+from dice.kernels.judge.observation import experiment, experiment_without_kernels, observe, take_facts
+from dice.kernels.judge.record import Record
 from dice.kernels.judge.reference import Reference, Seeds, Trial, exact_products, kept_flags, to_device
 from dice.kernels.judge.speed import measure
+from dice.kernels.judge.trials import look_for_races, try_inputs
 from dice.kernels.sandbox.channel import ChannelGarbage
 from dice.kernels.sandbox.isolation import SandboxSpec
 from dice.kernels.sandbox.session import CandidateFailure, CandidateRaised, Session
@@ -94,9 +94,9 @@ def run_candidate(place: Place, reference: Reference, job: Job, seeds: Seeds) ->
                 run.import_code(job.code or "")
                 run.make_model(seeds.weights)
                 run.refuse_what_cannot_run_here()
-                run.try_inputs()
+                try_inputs(run)
                 if place.backend == "cpu":
-                    run.look_for_races()
+                    look_for_races(run)
                 if run.standing():
                     observe(run)
                     if "strict" in place.judging.protocols:
@@ -318,26 +318,7 @@ class CandidateRun:
                 self.record.stage = "build"
                 raise CandidateFailure("unsupported_on_cpu", build.message)
 
-    # ---- trials ----
-
-    def try_inputs(self) -> None:
-        """The correctness trials; stops when no protocol can be satisfied any more."""
-        self.enter("forward", "forward")
-        for index, (seed, forward_seed) in enumerate(zip(self.seeds.inputs, self.seeds.forward, strict=True)):
-            self.last = trial = actual = None  # outputs may be gigabytes: one trial's at a time
-            with self.record.phase("inputs"):
-                inputs = self.draw_inputs(seed)
-            self.send("inputs", inputs)
-            reply = self.forward(forward_seed)
-            take_facts(self, reply.get("facts"))
-            actual = self.fetch(reply)
-            trial = Trial(inputs, forward_seed, self.expected_outputs(inputs, forward_seed))
-            with self.record.phase("compare"):
-                self.judge(trial, actual)
-            self.record.trials = index + 1
-            self.last = trial
-            if not self.standing():
-                return
+    # ---- questions and answers ----
 
     def draw_inputs(self, seed: int) -> list[Any]:
         """One call's inputs. The GPU is left to others while large ones are drawn, which takes the CPU seconds."""
@@ -390,50 +371,9 @@ class CandidateRun:
             self.record.notes.append(WITHOUT_TF32)
         return exact if exact.ok else found
 
-    def judge(self, trial: Trial, actual: Any) -> None:
-        """Compare under each protocol that is still satisfied. Raises CandidateFailure for outputs on another device."""
-        expected = trial.expected
-        places = [{leaf.device for leaf in tree_leaves(side) if torch.is_tensor(leaf)} for side in (expected, actual)]
-        if places[1] - places[0] and places[0]:
-            theirs, mine = (", ".join(sorted(device.type for device in side)) for side in places)
-            raise CandidateFailure("runtime_error", f"its outputs are on {mine}, the reference's on {theirs}")
-        for protocol in self.place.judging.protocols:
-            earlier = self.record.comparisons.get(protocol)
-            if earlier is not None and not earlier.ok:
-                continue
-            found = self.compare(trial, actual, protocol)
-            if found.status == "wrong_value":
-                self.evidence.poison_left = count_poison(expected, actual) or self.evidence.poison_left
-            if earlier is not None:
-                found = worse(earlier, found)
-            self.record.comparisons[protocol] = found
-
     def take_turns(self, turn: Turn) -> None:
         """How the CPU back end's threads take turns from now on."""
         self.ask("order", order=int(turn.order), seed=turn.seed, kernel=turn.kernel)
-
-    def look_for_races(self) -> None:
-        """Ask whether a wrong value depends on the order of threads, which says nothing about a GPU."""
-        wrong = [item for item in self.record.comparisons.values() if item.status == "wrong_value"]
-        if not wrong or self.last is None or not self.evidence.extensions:
-            return
-        trial = self.last
-
-        def forward(turn: Turn) -> Any:
-            self.take_turns(turn)
-            self.send("inputs", trial.inputs)
-            return self.fetch(self.forward(trial.forward_seed))
-
-        def same(left: Any, right: Any) -> bool:
-            return compare_outputs(left, right, "paper").ok
-
-        with self.record.phase("races"), contextlib.suppress(CandidateFailure):  # what fails here proves nothing
-            named = self.ask("launches").get("kernels")
-            race = prove_race(forward, [str(name) for name in named] if isinstance(named, list) else [], same)
-            self.record.race = race
-            if race is not None:
-                self.record.notes.append(race.note)
-            self.take_turns(Turn())
 
     def leave(self) -> None:
         """`end` beside others, never beside a timing: taking down a context keeps the GPU and its driver busy."""
