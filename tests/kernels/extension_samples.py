@@ -368,6 +368,7 @@ REFUSED: dict[str, dict[str, Any]] = {
     "launch of a host function": _kernel(_ADD, head="void h(const float*, float*, int) {}", launch="h<<<1, 256>>>"),
     "kernel that returns": _kernel(_ADD)
     | {"cuda_sources": "__global__ int k(int n) { return n; }\ntorch::Tensor run(torch::Tensor x) { return x; }"},
+    "cached load of PyTorch's half": _kernel("out[i] = __ldg(reinterpret_cast<const c10::Half*>(in) + i);"),
     "no configuration value": _kernel(_ADD, launch="k<<<>>>"),
     "narrowing in braces": _kernel(_ADD, launch="double w = 2; auto z = torch::zeros({n, w}); k<<<1, 256>>>"),
     "shared variable on the host": _kernel(_ADD, launch="__shared__ int s[3]; s[0] = n; k<<<1, 256>>>"),

@@ -204,7 +204,7 @@ FAST = (
     "several sources",
 )
 LEFT = ("thrust on the host side", "managed variable")
-REFUSED_SLOW = ("undeclared name in device code", "missing semicolon")
+REFUSED_SLOW = ("cached load of PyTorch's half", "undeclared name in device code", "missing semicolon")
 REFUSED_FAST = (
     "kernel called like a function",
     "no configuration value",

@@ -275,7 +275,9 @@ def test_samples_build_and_run(builder: Builder, name: str) -> None:
     assert module.run(x).shape == x.shape
 
 
-@pytest.mark.parametrize("name", ["function that is not declared", "missing semicolon", "unknown header"])
+@pytest.mark.parametrize(
+    "name", ["function that is not declared", "missing semicolon", "unknown header", "cached load of PyTorch's half"]
+)
 def test_what_does_not_compile_is_the_candidates_error(builder: Builder, name: str) -> None:
     result = build(builder, REFUSED[name])
     assert (result.status, result.route) == ("compile_error", "split")

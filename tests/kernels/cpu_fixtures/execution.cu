@@ -360,6 +360,10 @@ __global__ void vector_kernel(const float4* x, float4* y, uchar4* bytes, int n) 
     int i = GLOBAL_ID;
     if (i >= n) return;
     float4 v = __ldg(&x[i]);
+    __stcs(&y[i], v);
+    v = __ldcg(&y[i]);
+    v.y += 0 * (__ldca(&v.x) + __ldg(reinterpret_cast<const unsigned char*>(x)));
+    (void)__ldg(reinterpret_cast<const __half*>(x) + i);
     float2 lo = make_float2(v.x, v.y);
     int2 whole = make_int2((int)v.z, (int)v.w);
     y[i] = make_float4(lo.y, lo.x, whole.x, whole.y);

@@ -6,6 +6,7 @@
 #include <type_traits>
 
 #include "abi.h"
+#include "types.h"
 
 DICE_CPU_INLINE int __clz(int x) { return x == 0 ? 32 : __builtin_clz(static_cast<unsigned>(x)); }
 DICE_CPU_INLINE int __clzll(long long x) { return x == 0 ? 64 : __builtin_clzll(static_cast<unsigned long long>(x)); }
@@ -166,10 +167,44 @@ DICE_CPU_THREE(u32, unsigned)
 DICE_CPU_INLINE int __vimax_s32_relu(int a, int b) { return __vimax3_s32(a, b, 0); }
 DICE_CPU_INLINE int __vimin_s32_relu(int a, int b) { return a < b ? (a > 0 ? a : 0) : (b > 0 ? b : 0); }
 
-// Loads and stores with a cache hint: plain here.
+// Loads and stores with a cache hint: plain here, and for CUDA's types only (c10::Half is none of them).
+namespace dice_cpu {
+template <class T>
+inline constexpr bool is_cached = false;
+#define DICE_CPU_CACHED(type) \
+    template <>               \
+    inline constexpr bool dice_cpu::is_cached<type> = true;
+#define DICE_CPU_CACHED_INTEGER(name, letter) \
+    DICE_CPU_CACHED(name)                     \
+    DICE_CPU_CACHED(unsigned name)            \
+    DICE_CPU_CACHED(letter##2)                \
+    DICE_CPU_CACHED(u##letter##2)
+template <class T>
+using Cached = std::enable_if_t<is_cached<T>, T>;
+}  // namespace dice_cpu
+DICE_CPU_CACHED_INTEGER(char, char)
+DICE_CPU_CACHED_INTEGER(short, short)
+DICE_CPU_CACHED_INTEGER(int, int)
+DICE_CPU_CACHED_INTEGER(long long, longlong)
+DICE_CPU_CACHED(signed char)
+DICE_CPU_CACHED(long)
+DICE_CPU_CACHED(unsigned long)
+DICE_CPU_CACHED(char4)
+DICE_CPU_CACHED(uchar4)
+DICE_CPU_CACHED(short4)
+DICE_CPU_CACHED(ushort4)
+DICE_CPU_CACHED(int4)
+DICE_CPU_CACHED(uint4)
+DICE_CPU_CACHED(float)
+DICE_CPU_CACHED(float2)
+DICE_CPU_CACHED(float4)
+DICE_CPU_CACHED(double)
+DICE_CPU_CACHED(double2)
+#undef DICE_CPU_CACHED_INTEGER
+
 #define DICE_CPU_LOAD(name) \
     template <class T>      \
-    DICE_CPU_INLINE T name(const T* p) { return *p; }
+    DICE_CPU_INLINE dice_cpu::Cached<T> name(const T* p) { return *p; }
 DICE_CPU_LOAD(__ldg)
 DICE_CPU_LOAD(__ldca)
 DICE_CPU_LOAD(__ldcg)
@@ -177,9 +212,9 @@ DICE_CPU_LOAD(__ldcs)
 DICE_CPU_LOAD(__ldlu)
 DICE_CPU_LOAD(__ldcv)
 #undef DICE_CPU_LOAD
-#define DICE_CPU_STORE(name)   \
-    template <class T, class U> \
-    DICE_CPU_INLINE void name(T* p, U value) { *p = value; }
+#define DICE_CPU_STORE(name) \
+    template <class T>       \
+    DICE_CPU_INLINE void name(T* p, dice_cpu::Cached<T> value) { *p = value; }
 DICE_CPU_STORE(__stwb)
 DICE_CPU_STORE(__stcg)
 DICE_CPU_STORE(__stcs)

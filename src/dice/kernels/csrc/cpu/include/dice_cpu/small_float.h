@@ -2,6 +2,7 @@
 #pragma once
 
 #include "atomics.h"
+#include "integer.h"
 #include "warp.h"
 
 // `T` is the type, `T2` its pair; narrow<T>(float) and wide(T) convert.
@@ -63,7 +64,9 @@
     DICE_CPU_UPDATE(atomicAdd, uint16_t, T, dice_cpu::narrow<T>(wide(old) + wide(value)))                                \
     DICE_CPU_UPDATE(atomicAdd, uint32_t, T2, __hadd2(old, value))                                                        \
     DICE_CPU_SHUFFLE(T)                                                                                                  \
-    DICE_CPU_SHUFFLE(T2)
+    DICE_CPU_SHUFFLE(T2)                                                                                                 \
+    DICE_CPU_CACHED(T)                                                                                                   \
+    DICE_CPU_CACHED(T2)
 
 #define DICE_CPU_SMALL_PLAIN(T, T2, name, name2, expression)          \
     DICE_CPU_INLINE T name(T a_, T b_) {                              \
