@@ -204,7 +204,7 @@ FAST = (
     "several sources",
 )
 LEFT = ("thrust on the host side", "managed variable")
-REFUSED_SLOW = ("cached load of PyTorch's half", "undeclared name in device code", "missing semicolon")
+REFUSED_SLOW = ("undeclared name in device code", "missing semicolon")
 REFUSED_FAST = (
     "kernel called like a function",
     "no configuration value",
@@ -242,6 +242,11 @@ def test_errors_that_stock_would_find_too_are_found_without_it(cuda: Builder, na
     assert result.status == "compile_error"
     assert not left_to_stock(result)
     assert "error" in result.message or "cannot find" in result.message
+
+
+@needs_nvcc
+def test_what_only_the_reading_for_the_host_refuses_is_left_to_stock(cuda: Builder) -> None:
+    assert left_to_stock(build(cuda, REFUSED["cached load of PyTorch's half"]))
 
 
 def audited(build_folder: Path) -> Builder:

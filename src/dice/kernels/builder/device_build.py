@@ -44,11 +44,12 @@ class DeviceBuild:
         symbols = host_symbols(host_object, templates)
         readable = demangle(symbol.name for symbol in symbols if symbol.kind == "kernel" and symbol.weak)
         instantiations = [explicit_instantiation(name) for name in readable]
-        (self.work / "device.cu").write_text(
-            render_device(split, sources.cuda_name, sources.cuda_first_line, instantiations)
-        )
-        if any(item.function is not None and item.function.is_template for item in split.items):
-            self._check_templates(split, sources, flags)
+        place = sources.cuda_name, sources.cuda_first_line
+        (self.work / "device.cu").write_text(render_device(split, *place, instantiations))
+        if _differs_for_the_host(split):
+            # Without the instantiations: what it reads for the host, nvcc does not instantiate.
+            (self.work / "plain.cu").write_text(render_device(split, *place, []))
+            self._check_as_host(split, sources, flags)
         defined: set[str] | None = None
         images = []
         for arch in self.precompiled.toolchain.arches:
@@ -80,12 +81,12 @@ class DeviceBuild:
         ours = {arch.replace(".", "") for arch in self.precompiled.toolchain.arches}
         return named == ours and real == ours
 
-    def _check_templates(self, split: Split, sources: Sources, flags: BuildFlags) -> None:
-        """Let nvcc's front end read the templates: -cubin looks only into those that are instantiated."""
+    def _check_as_host(self, split: Split, sources: Sources, flags: BuildFlags) -> None:
+        """Let nvcc's front end read the device code as it does for the host, which -cubin leaves out."""
         tools = self.precompiled.toolchain
         number = tools.arches[-1].replace(".", "")
         command = [tools.nvcc, *tools.nvcc_flags, *self._standard(flags), *flags.device, f"-arch=sm_{number}"]
-        dry = self._tool([*command, "--dryrun", "-c", "device.cu", "-o", "device.o"])
+        dry = self._tool([*command, "--dryrun", "-c", "plain.cu", "-o", "plain.o"])
         steps = [shlex.split(line[3:]) for line in dry.output.splitlines() if line.startswith("#$ ")]
         front_end = next((i for i, words in enumerate(steps) if words and words[0].endswith("cudafe++")), None)
         if not dry.ok or front_end is None:
@@ -127,3 +128,14 @@ class DeviceBuild:
 
     def _tool(self, command: Sequence[str | Path]) -> ToolRun:
         return self.meter.run(command, self.work, self.limits, deadline=self.deadline)
+
+
+def _differs_for_the_host(split: Split) -> bool:
+    """Whether nvcc may find in its reading for the host what it does not find in that for the GPU.
+
+    Templates that nobody instantiates, what depends on `__CUDA_ARCH__`, and the one function that PyTorch's headers
+    declare for the GPU alone.
+    """
+    words = {word for item in split.items if item.kind != "include" for word in item.identifiers}
+    templates = any(item.function is not None and item.function.is_template for item in split.items)
+    return templates or "__CUDA_ARCH__" in split.text or {"__ldg", "Half"} <= words

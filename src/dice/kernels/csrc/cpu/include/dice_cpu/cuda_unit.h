@@ -2,7 +2,14 @@
 // write plain code for, rather than instructions that only a GPU has.
 #pragma once
 
+#include <c10/util/BFloat16.h>
+#include <c10/util/Half.h>
+
 #include "../cuda_runtime.h"
+
+// PyTorch's headers declare these for nvcc alone.
+DICE_CPU_INLINE c10::Half __ldg(const c10::Half* p) { return *p; }
+DICE_CPU_INLINE c10::BFloat16 __ldg(const c10::BFloat16* p) { return *p; }
 
 #define __CUDACC__ 1
 #define __NVCC__ 1

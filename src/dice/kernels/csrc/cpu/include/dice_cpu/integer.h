@@ -167,7 +167,7 @@ DICE_CPU_THREE(u32, unsigned)
 DICE_CPU_INLINE int __vimax_s32_relu(int a, int b) { return __vimax3_s32(a, b, 0); }
 DICE_CPU_INLINE int __vimin_s32_relu(int a, int b) { return a < b ? (a > 0 ? a : 0) : (b > 0 ? b : 0); }
 
-// Loads and stores with a cache hint: plain here, and for CUDA's types only (c10::Half is none of them).
+// Loads and stores with a cache hint: plain here, and for CUDA's types only.
 namespace dice_cpu {
 template <class T>
 inline constexpr bool is_cached = false;
