@@ -175,6 +175,10 @@ BUILT: dict[str, dict[str, Any]] = {
         "namespace a { namespace b { __global__ void k(const float* in, float* out, int n) { if (n) out[0] = in[0]; } } }"
         + _run(f"a::b::k<<<1, 1>>>({_POINTERS});")
     ),
+    "a parameter that hides CUDA's dim3": _source(
+        "__global__ void k(const float* in, float* out, int dim3) { if (threadIdx.x < dim3) out[threadIdx.x] = in[0]; }"
+        + _run(f"k<<<1, 1>>>({_POINTERS});")
+    ),
     "static and extern C kernels": _source(
         "static __global__ void k1(const float* in, float* out, int n) { if (n) out[0] = in[0]; }\n"
         'extern "C" __global__ void k2(const float* in, float* out, int n) { if (n) out[1] = in[1]; }'

@@ -262,7 +262,10 @@ def test_cub_and_thrust(libraries: ModuleType) -> None:
 
 
 # One source per group: what a few of the samples for the CUDA routes do here.
-@pytest.mark.parametrize("name", ["plain", "PYBIND11_MODULE by hand", "device lambda", "managed variable"])
+@pytest.mark.parametrize(
+    "name",
+    ["plain", "PYBIND11_MODULE by hand", "device lambda", "managed variable", "a parameter that hides CUDA's dim3"],
+)
 def test_samples_build_and_run(builder: Builder, name: str) -> None:
     result = build(builder, BUILT[name])
     if result.status == "unsupported_on_cpu":
@@ -315,6 +318,15 @@ PAIRS = {
     ),
     "a kernel's type": (("__global__ void", "__global__ int"), ("int n = x", "ncclComm_t h; int n = x")),
 }
+
+
+def test_a_name_of_a_header_that_is_not_included_is_the_candidates_error(builder: Builder) -> None:
+    source = KERNEL.replace("int n = x", "auto s = at::cuda::getCurrentCUDAStream(); int n = x")
+    request = {"cpp_sources": "torch::Tensor run(torch::Tensor x);", "functions": ["run"]}
+    include = "#include <torch/extension.h>\n"
+    assert build(builder, request | {"cuda_sources": include + source}).status == "compile_error"
+    include += "#include <ATen/cuda/CUDAContext.h>\n"
+    assert build(builder, request | {"cuda_sources": include + source}).status == "built"
 
 
 @pytest.mark.parametrize("name", PAIRS)

@@ -272,11 +272,11 @@ class CpuBuild:
             done = self._run(text, "slim_cpu", out, [*flags, *include, "-fmax-errors=5"])
             if done.ok:
                 return out, True
-            self._give_up_if_unsupported(done)
+            self._give_up_if_unsupported(done, full)
             self.fallbacks.append(f"cpu: {_first_error(done.output)}")
         done = self._run(full, "full_cpu", out, [*flags, *include, "-Wfatal-errors"])
         if not done.ok:
-            self._give_up_if_unsupported(done)
+            self._give_up_if_unsupported(done, full)
             raise Certain(done.output, "g++, with PyTorch's own headers")
         return out, False
 
@@ -296,15 +296,18 @@ class CpuBuild:
         raise_out_of_limits(done)
         return done
 
-    def _give_up_if_unsupported(self, done: ToolRun) -> None:
+    def _give_up_if_unsupported(self, done: ToolRun, text: str) -> None:
+        """Raises UnsupportedOnCpu, or Certain where PyTorch's headers would not help either."""
         what = unsupported(done.output)
         if what is None:
             return
         scope, _, name = what.rpartition("::")
-        if scope in _TORCH_NAMESPACES and not declared_by_torch(
-            name, self.precompiled.toolchain.torch_root / "include"
-        ):
-            raise Certain(done.output, "a name that no header of PyTorch's declares")
+        if scope in _TORCH_NAMESPACES:
+            own_headers = any(self.work.rglob("*.h")) or any(self.work.rglob("*.cuh"))
+            if not own_headers and not _TORCH_CUDA_HEADER.search(text):
+                raise Certain(done.output, "a name of a header that the source does not include")
+            if not declared_by_torch(name, self.precompiled.toolchain.torch_root / "include"):
+                raise Certain(done.output, "a name that no header of PyTorch's declares")
         raise UnsupportedOnCpu(what)
 
     def _link(self, objects: Sequence[str | Path]) -> Path:
@@ -376,6 +379,7 @@ _CUDA_NAME = re.compile(
     r"__nv_\w+|__viadd\w+|__vi(max|min|bmax|bmin)\w+|tex[123]D\w*|surf[123]D\w*|__cluster\w*|cub|thrust|nvcuda|wmma|cooperative_groups)$"
 )
 _TORCH_NAMESPACES = ("at::cuda", "c10::cuda")
+_TORCH_CUDA_HEADER = re.compile(r"#\s*include\s*[<\"](?:ATen|c10|torch)/[^>\"]*(?:cuda|cudnn|CUDA)")
 _CUDA_NAMESPACE = re.compile(r"^(at::cuda|c10::cuda|cub|thrust|nvcuda|cooperative_groups|cuda)(::|$)")
 
 

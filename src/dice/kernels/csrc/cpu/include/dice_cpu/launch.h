@@ -57,8 +57,8 @@ const bool Registered<Body>::done = register_stub(Body::self());
 
 #define DICE_CPU_RUN(...)                                                                                  \
     __attribute__((always_inline)) static inline void run(                                                 \
-        [[maybe_unused]] const uint3 threadIdx, [[maybe_unused]] const uint3 blockIdx,                     \
-        [[maybe_unused]] const dim3 blockDim, [[maybe_unused]] const dim3 gridDim __VA_OPT__(, ) __VA_ARGS__)
+        [[maybe_unused]] const ::uint3 threadIdx, [[maybe_unused]] const ::uint3 blockIdx,                     \
+        [[maybe_unused]] const ::dim3 blockDim, [[maybe_unused]] const ::dim3 gridDim __VA_OPT__(, ) __VA_ARGS__)
 
 #define DICE_CPU_FIBRES(parameters, arguments)                                                             \
     static void block(dice_cpu::Thread& dice_thread DICE_CPU_AND_MORE parameters) {                        \
@@ -70,8 +70,8 @@ const bool Registered<Body>::done = register_stub(Body::self());
 // never wait for each other are independent, hence `ivdep`.
 #define DICE_CPU_LOOPS(parameters, arguments)                                                              \
     static void block(dice_cpu::Thread& dice_thread DICE_CPU_AND_MORE parameters) {                        \
-        const uint3 dice_block = dice_thread.block_index;                                                  \
-        const dim3 dice_dim = dice_thread.block_dim, dice_grid = dice_thread.grid_dim;                     \
+        const ::uint3 dice_block = dice_thread.block_index;                                                  \
+        const ::dim3 dice_dim = dice_thread.block_dim, dice_grid = dice_thread.grid_dim;                     \
         if (dice_dim.x > 1024 || dice_dim.x == 0) __builtin_unreachable();                                 \
         const unsigned dice_base = dice_block.x * dice_dim.x;                                              \
         if (dice_base > 0x7FFFFFFFu - 2048) __builtin_unreachable();                                       \
@@ -79,14 +79,14 @@ const bool Registered<Body>::done = register_stub(Body::self());
             for (unsigned dice_y = 0; dice_y < dice_dim.y; ++dice_y)                                       \
                 _Pragma("GCC ivdep") for (unsigned dice_x = 0; dice_x < dice_dim.x; ++dice_x) {            \
                     DICE_CPU_TRACK(dice_x, dice_y, dice_z)                                                 \
-                    run(uint3{dice_x, dice_y, dice_z}, dice_block, dice_dim,                               \
+                    run(::uint3{dice_x, dice_y, dice_z}, dice_block, dice_dim,                             \
                         dice_grid DICE_CPU_AND_MORE arguments);                                            \
                 }                                                                                          \
     }
 
 // Defined by the unit: whether functions other than kernels read threadIdx.
 #define DICE_CPU_TRACK_NOTHING(x_, y_, z_)
-#define DICE_CPU_TRACK_INDEX(x_, y_, z_) dice_thread.thread_index = uint3{x_, y_, z_};
+#define DICE_CPU_TRACK_INDEX(x_, y_, z_) dice_thread.thread_index = ::uint3{x_, y_, z_};
 
 #define DICE_CPU_LAUNCH(name, fibres, self, bound, entry, arguments)                                       \
     static const dice_cpu::Kernel dice_kernel = {name, self, bound, fibres, &dice_cpu_entries[entry],      \
