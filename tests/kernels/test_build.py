@@ -245,6 +245,22 @@ def test_errors_that_stock_would_find_too_are_found_without_it(cuda: Builder, na
 
 
 @needs_nvcc
+@pytest.mark.parametrize(
+    ("flags", "refused"),
+    [
+        ({"extra_cflags": ["--use_fast_math"]}, True),
+        ({"extra_cflags": ["-use_fast_math"]}, False),  # for g++ an option of the linker's, `-u se_fast_math`
+        ({"extra_cuda_cflags": ["--use_fast_math"]}, False),
+        ({"extra_cuda_cflags": ["--no-such-flag"]}, True),
+    ],
+)
+def test_flags_that_a_compiler_refuses_are_errors(cuda: Builder, flags: dict[str, Any], refused: bool) -> None:
+    result = build(cuda, BUILT["plain"] | flags)
+    assert (result.status, result.route) == ("compile_error" if refused else "built", "split"), result.message
+    assert not left_to_stock(result)
+
+
+@needs_nvcc
 def test_what_only_the_reading_for_the_host_refuses_is_left_to_stock(cuda: Builder) -> None:
     assert left_to_stock(build(cuda, REFUSED["cached load of PyTorch's half"]))
 

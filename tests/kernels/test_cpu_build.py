@@ -101,6 +101,10 @@ def test_dynamic_shared_memory_of_several_types(execution: ModuleType) -> None:
         assert torch.equal(execution.reversed(values), values.flip(0))
 
 
+def test_alignment_is_said_wherever_nvcc_takes_it(execution: ModuleType) -> None:
+    assert execution.misaligned() == [0] * 8
+
+
 def test_constant_memory_and_device_variables(execution: ModuleType) -> None:
     x = torch.randn(1000)
     before = execution.calls() if execution.polynomial(x, [0.0]) is not None else 0
@@ -346,6 +350,24 @@ def test_a_standard_that_pytorch_refuses_is_the_candidates_error(builder: Builde
     request = BUILT["plain"] | {"extra_cuda_cflags": ["-std=c++14"]}
     assert build(builder, request).status == "compile_error"
     assert build(builder, BUILT["plain"] | {"extra_cuda_cflags": ["-std=c++17"]}).status == "built"
+
+
+# g++ takes nvcc's flag with one hyphen for `-u se_fast_math`, which is the linker's.
+@pytest.mark.parametrize(
+    ("flags", "status"),
+    [
+        ({"extra_cflags": ["-O3", "--use_fast_math"]}, "compile_error"),
+        ({"extra_cflags": ["-fno-such-flag"]}, "compile_error"),
+        ({"extra_cflags": ["-O3", "-use_fast_math"]}, "built"),
+        ({"extra_cuda_cflags": ["-O3", "--use_fast_math"]}, "built"),
+        ({"extra_cflags": ["-fno-plt"]}, "unsupported_on_cpu"),
+        ({"extra_cuda_cflags": ["--no-such-flag"]}, "unsupported_on_cpu"),
+    ],
+)
+def test_a_flag_that_gcc_refuses_is_the_candidates_error(builder: Builder, flags: dict[str, Any], status: str) -> None:
+    result = build(builder, BUILT["plain"] | flags)
+    assert result.status == status, result.message
+    assert status != "compile_error" or "unrecognized command-line option" in result.message
 
 
 def test_a_cached_build_says_what_it_did_cost(build_folder: Path, builder: Builder) -> None:

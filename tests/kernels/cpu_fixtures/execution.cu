@@ -120,6 +120,30 @@ torch::Tensor reversed(torch::Tensor x) {
     return out;
 }
 
+// Alignment, wherever nvcc takes it --------------------------------------------------------------------------------------
+struct __align__(32) Wide { float x; };
+struct Narrow { float x; } __align__(32);
+__global__ void misaligned_kernel(int64_t* out) {
+    __shared__ char shift;
+    __shared__ __align__(32) char a[5];
+    __shared__ alignas(32) char b[5];
+    __shared__ alignas(16) alignas(Wide) char c[5];
+    __shared__ char __align__(32) d[5];
+    alignas(32) __shared__ char e[5];
+    __shared__ char f[5] __align__(32);
+    __shared__ Wide g;
+    __shared__ Narrow h;
+    const void* all[] = {a, b, c, d, e, f, &g, &h};
+    shift = 0;
+    for (int i = 0; i < 8; ++i) out[i] = (reinterpret_cast<size_t>(all[i]) + shift) % 32;
+}
+std::vector<int64_t> misaligned() {
+    auto out = torch::ones({8}, torch::TensorOptions().dtype(torch::kInt64).device(torch::kCUDA));
+    misaligned_kernel<<<1, 1>>>(out.data_ptr<int64_t>());
+    out = out.cpu();
+    return std::vector<int64_t>(out.data_ptr<int64_t>(), out.data_ptr<int64_t>() + 8);
+}
+
 // Constant memory, device variables, symbols ----------------------------------------------------------------------------
 __constant__ float coefficients[8];
 __constant__ int offset = 3;

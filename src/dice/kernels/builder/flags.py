@@ -158,8 +158,8 @@ def _rejection(word: str) -> Exception:
 
 
 def _main_flag(word: str, flags: BuildFlags) -> None:
-    if _DROPPED.match(word) or _WARNING.match(word):
-        return
+    if _DROPPED.match(word) or _WARNING.match(word) or word == "-use_fast_math":
+        return  # nvcc's flag with one hyphen is for g++ `-u se_fast_math`, which only a linker acts on
     if _OPTIMIZATION.match(word) or _HOST_CODE.match(word) or _STANDARD.match(word):
         flags.main.append(word)
     elif word.startswith(("-I", "-L")) or re.match(r"-l[\w+-]+$", word):

@@ -13,7 +13,6 @@ with cheaper headers first, so one difficult part does not make the others dear:
 
 from __future__ import annotations
 
-import re
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -21,13 +20,13 @@ from dice.kernels.builder.binding import BindingRefused
 from dice.kernels.builder.certainty import Judge, certain
 from dice.kernels.builder.compiler import Meter, ToolLimits, ToolRun, raise_out_of_limits
 from dice.kernels.builder.device_build import DeviceBuild
-from dice.kernels.builder.flags import BuildFlags, read_flags, shell_words
+from dice.kernels.builder.flags import BuildFlags, read_flags
 from dice.kernels.builder.host_unit import DEVICE_CALL, render_host
 from dice.kernels.builder.main_unit import MainUnit
 from dice.kernels.builder.outcome import Built, Declined
 from dice.kernels.builder.precompiled import NotPrepared, Precompiled, first_error, slim_cuda_header
 from dice.kernels.builder.request_sources import sources_of
-from dice.kernels.builder.standards import check_standard
+from dice.kernels.builder.standards import check_flags, check_standard
 from dice.kernels.cuda import narrowing
 from dice.kernels.cuda.diagnostics import errors, read_gcc
 from dice.kernels.cuda.host_rules import check_host_rules
@@ -80,25 +79,10 @@ class SplitBuild:
     def _read_flags(self) -> BuildFlags:
         try:
             return read_flags(self.request)
-        except SplitRefused as refused:
-            message = self._refused_flags()
-            if message is not None:
-                raise certain(message, "flags that the compilers refuse") from refused
+        except SplitRefused:
+            tools = self.precompiled.toolchain
+            check_flags(self.request, self.sources, tools, self.work, self.meter, self.limits, self.deadline)
             raise
-
-    def _refused_flags(self) -> str | None:
-        """What the compilers say about the candidate's flags, if they refuse them by themselves."""
-        (self.work / "flags.cu").write_text("")
-        tools = self.precompiled.toolchain
-        commands = [[tools.cxx, "-x", "c++", "-fsyntax-only", *shell_words(self.request.extra_cflags), "flags.cu"]]
-        if self.sources.cuda is not None:
-            words = shell_words(self.request.extra_cuda_cflags)
-            commands.append([tools.nvcc, *tools.nvcc_flags, *words, "--dryrun", "-c", "flags.cu", "-o", "flags.o"])
-        for command in commands:
-            done = self.meter.run(command, self.work, self.limits, deadline=self.deadline)
-            if not done.ok and re.search(r"nvcc fatal|unrecognized command-line option", done.output):
-                return done.output
-        return None
 
     def _run(self) -> Built:
         self._write_headers()

@@ -1,14 +1,43 @@
-"""A C++ standard that a candidate asks for and PyTorch's own headers refuse (`-std=c++14`)."""
+"""Flags that fail whatever the source says: the compilers do not know them (`--use_fast_math` for g++), or they ask for a
+C++ standard that PyTorch's own headers refuse (`-std=c++14`)."""
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 
 from dice.kernels.builder.certainty import certain
 from dice.kernels.builder.compiler import Meter, ToolLimits, raise_out_of_limits
+from dice.kernels.builder.flags import shell_words
+from dice.kernels.builder.request_sources import Sources
 from dice.kernels.builder.toolchain import Toolchain
+from dice.kernels.extension import ExtensionRequest
 
 _OLD_STANDARDS = frozenset({"98", "03", "0x", "11", "1y", "14"})
+
+
+def check_flags(
+    request: ExtensionRequest,
+    sources: Sources,
+    toolchain: Toolchain,
+    work: Path,
+    meter: Meter,
+    limits: ToolLimits,
+    deadline: float,
+) -> None:
+    """Raise Certain when g++, or nvcc where the toolchain has it, does not know a flag that stock would give it."""
+    (work / "flags.cu").write_text("")
+    commands = []
+    if sources.mains:
+        commands.append([toolchain.cxx, "-x", "c++", "-fsyntax-only", *shell_words(request.extra_cflags), "flags.cu"])
+    if sources.cuda is not None and toolchain.backend == "cuda":
+        words = shell_words(request.extra_cuda_cflags)
+        commands.append([toolchain.nvcc, *toolchain.nvcc_flags, *words, "--dryrun", "-c", "flags.cu", "-o", "flags.o"])
+    for command in commands:
+        done = meter.run(command, work, limits, deadline=deadline)
+        raise_out_of_limits(done)
+        if not done.ok and re.search(r"nvcc fatal|unrecognized command-line option", done.output):
+            raise certain(done.output, "flags that the compilers refuse")
 
 
 def check_standard(

@@ -21,16 +21,17 @@ from typing import Any
 
 from dice.kernels.builder.binding import BindingRefused, table_from_module
 from dice.kernels.builder.compiler import Meter, ToolLimits, ToolRun, raise_out_of_limits
-from dice.kernels.builder.flags import read_flags
+from dice.kernels.builder.flags import BuildFlags, read_flags
 from dice.kernels.builder.main_unit import MainUnit
 from dice.kernels.builder.outcome import Built, Certain, Declined
 from dice.kernels.builder.precompiled import CSRC, HeaderSpec, NotPrepared, Precompiled, files_digest
 from dice.kernels.builder.request_sources import Sources, sources_of
-from dice.kernels.builder.standards import check_standard
+from dice.kernels.builder.standards import check_flags, check_standard
 from dice.kernels.cpu.errors import check_rules, declared_by_torch, own_error, refuted_error
 from dice.kernels.cpu.host_rewrite import rewrite_host
 from dice.kernels.cpu.rewrite import rewrite_cuda
 from dice.kernels.cpu.runtime import LIBRARY
+from dice.kernels.cpu.static_shared import check_static_shared
 from dice.kernels.cpu.unsupported import UnsupportedOnCpu
 from dice.kernels.cuda.lexer import Refuted, SplitRefused, matching, tokenize
 from dice.kernels.extension import ExtensionRequest
@@ -161,7 +162,7 @@ class CpuBuild:
         """Build. Raises Declined (`unsupported_on_cpu: <what>`), Certain (the candidate's error) or OutOfLimits."""
         sources = None
         try:
-            self.flags = read_flags(self.request)
+            self.flags = self._read_flags()
             sources = sources_of(self.request)
             self._write_headers(sources)
             for standard in {flag for flag in (*self.flags.main, *self.flags.host) if flag.startswith("-std=")}:
@@ -184,6 +185,14 @@ class CpuBuild:
             raise Declined(f"unsupported_on_cpu: {what}", tuple(self.fallbacks)) from refused
         except NotPrepared as failure:
             raise Declined(f"unsupported_on_cpu: this machine ({failure})", tuple(self.fallbacks)) from failure
+
+    def _read_flags(self) -> BuildFlags:
+        try:
+            return read_flags(self.request)
+        except SplitRefused:
+            tools, sources = self.precompiled.toolchain, sources_of(self.request)
+            check_flags(self.request, sources, tools, self.work, self.meter, self.limits, self.deadline)
+            raise
 
     def _own_error(self, sources: Sources, refused: Exception) -> Certain | None:
         """The candidate's own error behind a source that this back end does not take; None when that is not certain."""
@@ -260,7 +269,10 @@ class CpuBuild:
         full_main = exact + (rewrite_host(sources.mains[0].exact(self.module)) if main else "")
         unit = self._render(exact + main, sources.cuda_name, cuda)
         full = self._render(full_main, sources.cuda_name, sources.cuda)
-        return self._compile(unit.text, table, "cuda.o", unit.flags, full.text)
+        out, table = self._compile(unit.text, table, "cuda.o", unit.flags, full.text)
+        if not unit.flags:  # instrumented code keeps what is dropped otherwise
+            check_static_shared(self.work / out, sources.cuda, sources.cuda_name)
+        return out, table
 
     def _render(self, main: str, name: str, cuda: str) -> CpuUnit:
         return render_unit(main, name, cuda, self.flags.host_macros, race_check=self.race_check)

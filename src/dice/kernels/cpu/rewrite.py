@@ -105,6 +105,7 @@ class _Rewriter:
                 for j in (i - 1, i + 1):
                     if self.tokens[j].text == "static":
                         self.edits.replace(self.tokens[j].start, self.tokens[j].end, "")
+                self._move_behind_alignas(i)
             if token.text != "extern" or token.kind != "identifier":
                 continue
             end = next((j for j in range(i, len(self.tokens)) if self.tokens[j].text == ";"), len(self.tokens) - 1)
@@ -119,6 +120,15 @@ class _Rewriter:
                 outside[name] = declaration
                 self.edits.replace(start, stop, "")
         return outside
+
+    def _move_behind_alignas(self, i: int) -> None:
+        """`__shared__ alignas(16) float s[8]`: C++ wants alignas before the `static` that tokens[i] stands for."""
+        end = i + 1
+        while self.tokens[end].text == "alignas" and self.tokens[end + 1].text == "(":
+            end = matching(self.tokens, end + 1) + 1
+        if end > i + 1 and self.tokens[i - 1].text != "extern":
+            self.edits.replace(self.tokens[i].start, self.tokens[i].end, "")
+            self.edits.insert(self.tokens[end - 1].end, " __shared__")
 
     def _wrap_kernel(self, region: Region, fibres: bool, entry: int) -> None:
         function = region.function

@@ -31,8 +31,9 @@
 #ifndef __noinline__
 #define __noinline__ __attribute__((noinline))
 #endif
-#define __align__(n) alignas(n)
-#define __builtin_align__(n) alignas(n)
+// As CUDA's headers have it: unlike alignas, it may stand anywhere in a declaration (`__shared__ __align__(16) float s[8]`).
+#define __align__(n) __attribute__((aligned(n)))
+#define __builtin_align__(n) __attribute__((aligned(n)))
 #define __device_builtin__
 #define __cudart_builtin__
 #define CUDARTAPI
