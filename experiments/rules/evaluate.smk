@@ -87,7 +87,7 @@ if STUDY.start_from != "verdicts":
             PLAN.path("logs", "verify-{unit}-{seed}-{shard}.log"),
         container:
             image("cuda" if STUDY.gpus else "cpu")
-        threads: 2
+        threads: STUDY.threads
         resources:
             gpu=PLAN.job_gpus,
         params:

@@ -145,7 +145,7 @@ class Study:
     gpus: int = Field(default=0, ge=0)
     """GPUs of a training job; generation and verification take one where this is not 0."""
     threads: int = Field(default=2, ge=1)
-    """CPU threads of a fine-tuning or generation job; on a CPU, jobs of one thread side by side get more done."""
+    """CPU threads of a fine-tuning, generation or verification job. On a CPU, jobs of one side by side get more done."""
     seeds: tuple[int, ...] = (0,)
     """Seeds of generation; verdicts of all seeds are pooled and their spread is reported."""
     shards: int = Field(default=1, ge=1)
