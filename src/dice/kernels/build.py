@@ -74,10 +74,10 @@ _DECIDING = (
     "builder/includes",
     "builder/main_unit",
     "builder/precompiled",
+    "builder/refused_flags",
     "builder/request_sources",
     "builder/slim_headers",
     "builder/split_",
-    "builder/standards",
     "builder/stock",
 )
 """Modules whose change makes cached results doubtful, by the beginnings of their paths."""

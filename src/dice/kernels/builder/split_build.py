@@ -20,13 +20,12 @@ from dice.kernels.builder.binding import BindingRefused
 from dice.kernels.builder.certainty import Judge, certain
 from dice.kernels.builder.compiler import Meter, ToolLimits, ToolRun, raise_out_of_limits
 from dice.kernels.builder.device_build import DeviceBuild
-from dice.kernels.builder.flags import BuildFlags, read_flags
 from dice.kernels.builder.host_unit import DEVICE_CALL, render_host
 from dice.kernels.builder.main_unit import MainUnit
 from dice.kernels.builder.outcome import Built, Declined
 from dice.kernels.builder.precompiled import NotPrepared, Precompiled, first_error, slim_cuda_header
+from dice.kernels.builder.refused_flags import accepted_flags, check_standard
 from dice.kernels.builder.request_sources import sources_of
-from dice.kernels.builder.standards import check_flags, check_standard
 from dice.kernels.cuda import narrowing
 from dice.kernels.cuda.diagnostics import errors, read_gcc
 from dice.kernels.cuda.host_rules import check_host_rules
@@ -67,7 +66,8 @@ class SplitBuild:
         """Build on the cheapest split route that works."""
         try:
             self.sources = sources_of(self.request)
-            self.flags = self._read_flags()
+            tools = self.precompiled.toolchain
+            self.flags = accepted_flags(self.request, tools, self.work, self.meter, self.limits, self.deadline)
             self.judge = Judge(
                 self.precompiled, self.work, self.meter, self.limits, self.deadline, self.sources.cuda_name
             )
@@ -75,14 +75,6 @@ class SplitBuild:
         except (SplitRefused, NotPrepared) as refused:
             reason = refused.reason if isinstance(refused, SplitRefused) else str(refused)
             raise Declined(f"{_ROUTES[self.level]}: {reason}", tuple(self.fallbacks)) from refused
-
-    def _read_flags(self) -> BuildFlags:
-        try:
-            return read_flags(self.request)
-        except SplitRefused:
-            tools = self.precompiled.toolchain
-            check_flags(self.request, self.sources, tools, self.work, self.meter, self.limits, self.deadline)
-            raise
 
     def _run(self) -> Built:
         self._write_headers()

@@ -21,12 +21,11 @@ from typing import Any
 
 from dice.kernels.builder.binding import BindingRefused, table_from_module
 from dice.kernels.builder.compiler import Meter, ToolLimits, ToolRun, raise_out_of_limits
-from dice.kernels.builder.flags import BuildFlags, read_flags
 from dice.kernels.builder.main_unit import MainUnit
 from dice.kernels.builder.outcome import Built, Certain, Declined
 from dice.kernels.builder.precompiled import CSRC, HeaderSpec, NotPrepared, Precompiled, files_digest
+from dice.kernels.builder.refused_flags import accepted_flags, check_standard
 from dice.kernels.builder.request_sources import Sources, sources_of
-from dice.kernels.builder.standards import check_flags, check_standard
 from dice.kernels.cpu.errors import check_rules, declared_by_torch, own_error, refuted_error
 from dice.kernels.cpu.host_rewrite import rewrite_host
 from dice.kernels.cpu.rewrite import rewrite_cuda
@@ -162,11 +161,12 @@ class CpuBuild:
         """Build. Raises Declined (`unsupported_on_cpu: <what>`), Certain (the candidate's error) or OutOfLimits."""
         sources = None
         try:
-            self.flags = self._read_flags()
+            tools = self.precompiled.toolchain
+            self.flags = accepted_flags(self.request, tools, self.work, self.meter, self.limits, self.deadline)
             sources = sources_of(self.request)
             self._write_headers(sources)
             for standard in {flag for flag in (*self.flags.main, *self.flags.host) if flag.startswith("-std=")}:
-                check_standard(standard, self.precompiled.toolchain, self.work, self.meter, self.limits, self.deadline)
+                check_standard(standard, tools, self.work, self.meter, self.limits, self.deadline)
             if sources.cuda is not None:
                 check_rules(sources.cuda, sources.cuda_name)
             objects, table = self._objects(sources)
@@ -185,14 +185,6 @@ class CpuBuild:
             raise Declined(f"unsupported_on_cpu: {what}", tuple(self.fallbacks)) from refused
         except NotPrepared as failure:
             raise Declined(f"unsupported_on_cpu: this machine ({failure})", tuple(self.fallbacks)) from failure
-
-    def _read_flags(self) -> BuildFlags:
-        try:
-            return read_flags(self.request)
-        except SplitRefused:
-            tools, sources = self.precompiled.toolchain, sources_of(self.request)
-            check_flags(self.request, sources, tools, self.work, self.meter, self.limits, self.deadline)
-            raise
 
     def _own_error(self, sources: Sources, refused: Exception) -> Certain | None:
         """The candidate's own error behind a source that this back end does not take; None when that is not certain."""

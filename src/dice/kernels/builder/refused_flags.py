@@ -8,24 +8,31 @@ from pathlib import Path
 
 from dice.kernels.builder.certainty import certain
 from dice.kernels.builder.compiler import Meter, ToolLimits, raise_out_of_limits
-from dice.kernels.builder.flags import shell_words
-from dice.kernels.builder.request_sources import Sources
+from dice.kernels.builder.flags import BuildFlags, read_flags, shell_words
+from dice.kernels.builder.request_sources import sources_of
 from dice.kernels.builder.toolchain import Toolchain
+from dice.kernels.cuda.lexer import SplitRefused
 from dice.kernels.extension import ExtensionRequest
 
 _OLD_STANDARDS = frozenset({"98", "03", "0x", "11", "1y", "14"})
 
 
-def check_flags(
-    request: ExtensionRequest,
-    sources: Sources,
-    toolchain: Toolchain,
-    work: Path,
-    meter: Meter,
-    limits: ToolLimits,
-    deadline: float,
+def accepted_flags(
+    request: ExtensionRequest, toolchain: Toolchain, work: Path, meter: Meter, limits: ToolLimits, deadline: float
+) -> BuildFlags:
+    """`read_flags`. Where it raises SplitRefused: Certain when g++, or nvcc where the toolchain has it, does not know a
+    flag that stock would give it."""
+    try:
+        return read_flags(request)
+    except SplitRefused:
+        _check_known(request, toolchain, work, meter, limits, deadline)
+        raise
+
+
+def _check_known(
+    request: ExtensionRequest, toolchain: Toolchain, work: Path, meter: Meter, limits: ToolLimits, deadline: float
 ) -> None:
-    """Raise Certain when g++, or nvcc where the toolchain has it, does not know a flag that stock would give it."""
+    sources = sources_of(request)
     (work / "flags.cu").write_text("")
     commands = []
     if sources.mains:
