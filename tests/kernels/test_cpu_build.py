@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import math
 import re
 from collections.abc import Callable
@@ -418,6 +419,20 @@ def test_a_race_is_proven_by_the_order_of_threads(builder: Builder, barrier: str
         runtime.set_order(Turn().order)
     assert (race is not None) == racy
     assert race is None or "data race in kernel neighbours" in race.message
+
+
+@pytest.mark.parametrize("period", range(1, 6))
+def test_results_kept_from_earlier_calls_are_no_race(period: int) -> None:
+    """Addresses that come again after so many calls, each with a result of its own, whatever the order of threads."""
+    for kept in itertools.product([0.0, 1.0], repeat=period):
+        results = itertools.cycle(kept)
+        assert prove_race(lambda turn, results=results: next(results), ["k"], float.__eq__) is None
+
+
+def test_a_result_that_follows_the_order_is_a_race() -> None:
+    race = prove_race(lambda turn: float(turn.order is Order.DESCENDING), ["j", "k"], float.__eq__)
+    assert race is not None
+    assert "kernel j" in race.message
 
 
 SHARED_SUM = """
