@@ -18,9 +18,11 @@ from pathlib import Path
 import pytest
 import torch
 
+from dice.kernels.candidate.cuda_runtime import CudaRuntime
 from dice.kernels.grader import Executor
 from dice.kernels.job import Judging, Limits
-from dice.kernels.run import connections
+from dice.kernels.run import DRAWN_ON_GPU, connections
+from dice.kernels.sandbox.shared_memory import SharedBuffer
 from dice.kernels.sandbox.zygote import Zygote
 from dice.kernels.verdict import Verdict
 
@@ -174,6 +176,49 @@ def test_neighbours_of_a_memory_hog_keep_their_verdicts(zygote: Zygote) -> None:
         neighbours = [pool.submit(run, zygote, BIG_HONEST, QUICK, BIG) for _ in range(3)]
         run(zygote, hog)
     assert [future.result()[0].functional_status for future in neighbours] == ["correct"] * 3
+
+
+LARGE = BIG.replace("torch.randn(4096, 4096)", "torch.randn(72 << 20)")
+LARGE_HONEST = LARGE.replace("class Model", "class ModelNew").partition("def get_inputs")[0]
+ON_THE_CPU = LARGE.replace("torch.randn(72 << 20)", "torch.from_numpy(torch.randn(72 << 20).numpy())")
+
+
+@pytest.mark.parametrize(
+    ("problem", "seed", "drawn_on_gpu"), [(LARGE, None, True), (LARGE, 42, False), (ON_THE_CPU, None, False)]
+)
+def test_large_inputs_are_drawn_on_the_gpu_where_that_is_possible(
+    zygote: Zygote, problem: str, seed: int | None, drawn_on_gpu: bool
+) -> None:
+    judging = Judging(protocols=("paper", "strict"), correctness_trials=2, timing_trials=5, strict_rounds=10, seed=seed)
+    wrong = LARGE_HONEST.replace("+ 1", "+ 1.1")
+    for code, status in ((LARGE_HONEST, "correct"), (wrong, "wrong_value")):
+        for verdict in run(zygote, code, judging, problem):
+            assert verdict.functional_status == status, verdict.message
+            assert (DRAWN_ON_GPU in verdict.notes) is drawn_on_gpu
+            assert verdict.speedup is not None or status == "wrong_value"
+    assert torch.cuda.memory_allocated() < 1 << 20
+
+
+def test_an_error_of_the_host_leaves_no_tensors_behind(zygote: Zygote) -> None:
+    full = LARGE.replace(
+        "return torch.relu(x) + 1", "y = torch.relu(x)\n        raise torch.OutOfMemoryError('CUDA out of memory')"
+    )
+    (verdict,) = run(zygote, LARGE_HONEST, QUICK, full)
+    assert verdict.status == "host_error"
+    assert torch.cuda.memory_allocated() < 1 << 20
+
+
+def test_a_large_buffer_is_page_locked_while_it_is_open() -> None:
+    cuda = CudaRuntime()
+    for size, pinned in ((300 << 20, True), (1 << 20, False), (300 << 20, True)):
+        buffer = SharedBuffer.create(size)
+        buffer.pin(cuda)
+        assert buffer.tensor.is_pinned() is pinned
+        buffer.tensor[-7] = 5
+        assert int(buffer.tensor.cuda()[-7]) == 5
+        buffer.close()
+    assert not cuda.pin(0, 300 << 20)
+    assert cuda.take_error() is None  # what the driver refused is nobody's error
 
 
 def test_work_on_another_stream_is_waited_for_and_seen(zygote: Zygote) -> None:

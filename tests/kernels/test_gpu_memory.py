@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import signal
 import threading
@@ -11,11 +12,12 @@ from pathlib import Path
 import pytest
 from lock_holders import Lock, acquired_within, held_elsewhere
 
-from dice.kernels.gpu_memory import BYTES_PER_INPUT_BYTE, PARTS, GpuMemory
+from dice.kernels.gpu_memory import BYTES_PER_INPUT_BYTE, PARTS, SMALL_PARTS, GpuMemory
 
 CARD = 1 << 30
 PART = CARD // PARTS // BYTES_PER_INPUT_BYTE
 """Input bytes for which one part is enough."""
+LARGE = PARTS - SMALL_PARTS
 
 
 def room(folder: Path, parts: int) -> Lock:
@@ -32,8 +34,10 @@ def room(folder: Path, parts: int) -> Lock:
     ("held", "wanted", "possible"),
     [
         (1, 1, True),
-        (PARTS // 2, PARTS // 2, True),
-        (PARTS // 2, PARTS // 2 + 1, False),
+        (LARGE // 2, LARGE // 2, True),
+        (LARGE // 2, LARGE // 2 + 1, False),
+        (LARGE, 1, True),
+        (1, LARGE, True),
         (1, PARTS, False),
         (PARTS, 1, False),
     ],
@@ -70,6 +74,18 @@ def test_a_large_problem_is_not_overtaken(tmp_path: Path) -> None:
     process.join()
     assert large.wait(5)
     waiting.join()
+
+
+def test_a_small_problem_does_not_wait_behind_a_large_one_that_waits(tmp_path: Path) -> None:
+    process, pipe = held_elsewhere(room(tmp_path, LARGE))
+    assert not acquired_within(room(tmp_path, LARGE), 0.2)  # it goes on waiting, its turn taken
+    small = [GpuMemory("gpu", CARD, tmp_path) for _ in range(SMALL_PARTS)]
+    with contextlib.ExitStack() as stack:
+        for memory in small:
+            stack.enter_context(memory.room_for(PART))
+        assert not acquired_within(room(tmp_path, 1), 0.2)
+    pipe.send("end")
+    process.join()
 
 
 def test_a_killed_holder_leaves_its_room(tmp_path: Path) -> None:

@@ -42,6 +42,11 @@ CHUNK = {"cpu": 3 << 13, "cuda": 1 << 24}
 to one core (under 32,768), since threads that meet after each short step wait for each other on a busy machine."""
 
 
+def chunks(*tensors: torch.Tensor) -> Iterator[tuple[torch.Tensor, ...]]:
+    """Flat pieces of tensors of one size and device, side by side: what works on them needs little memory of its own."""
+    return zip(*(tensor.reshape(-1).split(CHUNK[tensor.device.type]) for tensor in tensors), strict=True)
+
+
 @dataclass(frozen=True)
 class Comparison:
     """The outcome. Errors are over finite elements of all parts; None where nothing numeric was compared."""
@@ -164,12 +169,12 @@ def _tensor_failures(
     atol = rtol * max(1.0, rms)
     left, right = expected.reshape(-1), actual.reshape(-1)
     n_bad, first_bad, squared_error, squared_norm = 0, -1, 0.0, 0.0
-    chunk = CHUNK[left.device.type]
-    for start in range(0, left.numel(), chunk):
-        a, b = left[start : start + chunk], right[start : start + chunk]
+    for index, (a, b) in enumerate(chunks(left, right)):
         bad, squared = _value_failure(a, b, atol, rtol, protocol, errors)
         if bad and first_bad < 0:
-            first_bad = start + int(_mismatch(a, b, atol, rtol, protocol).to(torch.uint8).argmax())
+            first_bad = index * CHUNK[left.device.type] + int(
+                _mismatch(a, b, atol, rtol, protocol).to(torch.uint8).argmax()
+            )
         n_bad += bad
         squared_error += squared
         if rms:
@@ -208,9 +213,8 @@ def _finite_square_sum(tensor: torch.Tensor) -> float:
 
 
 def _rms(tensor: torch.Tensor) -> float:
-    flat, chunk = tensor.reshape(-1), CHUNK[tensor.device.type]
-    total = sum(_finite_square_sum(flat[start : start + chunk]) for start in range(0, flat.numel(), chunk))
-    return math.sqrt(total / max(1, flat.numel()))
+    total = sum(_finite_square_sum(piece) for (piece,) in chunks(tensor))
+    return math.sqrt(total / max(1, tensor.numel()))
 
 
 def _mismatch(a: torch.Tensor, b: torch.Tensor, atol: float, rtol: float, protocol: Protocol) -> torch.Tensor:

@@ -112,14 +112,10 @@ class Executor:
             watch = Stopwatch()
             with self._room(reference, alone):
                 waited_s = watch.wall_s
-                record = run_candidate(place, reference, job, seeds)
+                record = _run(place, reference, job, seeds)
                 record.spent("wait_memory", waited_s)
-        except HarnessError as error:
-            record = Record(status="host_error", message=str(error))
-        except (torch.OutOfMemoryError, MemoryError, OSError) as error:
-            record = Record(
-                status="host_error", message=f"{type(error).__name__}: {' '.join(str(error).split())[:500]}"
-            )
+        except _HOST_ERRORS as error:
+            record = _host_error(error)
         for phase, seconds in record.phase_seconds.items():
             self.phase_seconds[phase] = self.phase_seconds.get(phase, 0.0) + seconds
         return record
@@ -202,6 +198,23 @@ class Prebuilder:
         if record is None or self._judging is None:
             return None
         return record.verdicts(job, self._judging, self._place.backend, self._host, watch)
+
+
+_HOST_ERRORS = (HarnessError, torch.OutOfMemoryError, MemoryError, OSError)
+
+
+def _run(place: Place, reference: Reference, job: Job, seeds: Seeds) -> Record:
+    """`run_candidate`. The host's errors end here: their frames hold tensors, whose room is still this candidate's."""
+    try:
+        return run_candidate(place, reference, job, seeds)
+    except _HOST_ERRORS as error:
+        return _host_error(error)
+
+
+def _host_error(error: BaseException) -> Record:
+    if isinstance(error, HarnessError):
+        return Record(status="host_error", message=str(error))
+    return Record(status="host_error", message=f"{type(error).__name__}: {' '.join(str(error).split())[:500]}")
 
 
 def sandbox_spec(limits: Limits, backend: Backend, device_index: int | None, threads: int) -> SandboxSpec:

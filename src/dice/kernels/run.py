@@ -18,7 +18,8 @@ from typing import Protocol as Interface
 import torch
 from pydantic import ValidationError
 
-from dice.errors import HarnessError
+from dice.errors import DiceError, HarnessError
+from dice.kernels.candidate.cuda_runtime import CudaRuntime
 from dice.kernels.compare import Comparison, compare_outputs
 from dice.kernels.cpu.race import Turn
 from dice.kernels.deception import findings
@@ -63,8 +64,9 @@ WITHOUT_TF32 = "strict: agrees with the reference computed without TF32, not wit
 
 UNSUPPORTED = "unsupported_on_cpu:"
 """How an exception begins that the CPU back end raises for what it lacks."""
+DRAWN_ON_GPU = "inputs drawn on the GPU: they are large"
 _LARGE_INPUTS = 256 << 20
-"""Bytes of which drawing takes a tenth of a second, far longer than to let a timing in between."""
+"""Bytes of which drawing on the CPU takes a tenth of a second, far longer than to let a timing in between."""
 MAX_EXTENSIONS = 64
 """Builds that one candidate may ask for."""
 
@@ -166,6 +168,7 @@ class CandidateRun:
         """Of the candidate's latest output (`observation.fingerprint`)."""
         self.one_stream = False
         """Nothing in the candidate's text puts work beside PyTorch's current stream."""
+        self._draws_on_gpu = True
         self._session: Session | None = None
         self._deadline = time.monotonic() + place.limits.total_timeout_s
 
@@ -198,7 +201,8 @@ class CandidateRun:
         with self.record.phase("spawn"):
             memory = int(self.place.limits.memory_gib * 2**30)
             spec = self.place.spec.model_copy(update={"cuda_connections": cuda_connections})
-            self._session = Session(self.place.zygote, spec, memory, self.answer_build)
+            cuda = CudaRuntime() if self.place.device.type == "cuda" else None
+            self._session = Session(self.place.zygote, spec, memory, self.answer_build, cuda)
         self.record.isolation = [*self.session.isolation, "wall_clock_limits", "memory_watch"]
         if self.session.missing:
             self.record.notes.append("isolation layers that this machine refused: " + "; ".join(self.session.missing))
@@ -321,11 +325,23 @@ class CandidateRun:
     # ---- questions and answers ----
 
     def draw_inputs(self, seed: int) -> list[Any]:
-        """One call's inputs. The GPU is left to others while large ones are drawn, which takes the CPU seconds."""
-        slot = self.place.slot
-        lend = slot is not None and self.reference.input_bytes > _LARGE_INPUTS
-        with self.not_counted(), slot.lent() if slot and lend else contextlib.nullcontext():
-            return self.reference.inputs(seed)
+        """One call's inputs. Large ones are drawn on the GPU if their seed is secret, so that nobody can ask for the same
+        again. Else, and where `get_inputs` needs the CPU, the GPU is left to others while it takes its seconds."""
+        place, reference = self.place, self.reference
+        with self.not_counted():
+            if place.slot is None or reference.input_bytes <= _LARGE_INPUTS:
+                return reference.inputs(seed)
+            if place.judging.seed is None and self._draws_on_gpu:
+                try:
+                    inputs = reference.inputs(seed, place.device)
+                except DiceError:  # which it raises again on the CPU if that is not the reason
+                    self._draws_on_gpu = False
+                else:
+                    if DRAWN_ON_GPU not in self.record.notes:
+                        self.record.notes.append(DRAWN_ON_GPU)
+                    return inputs
+            with place.slot.lent():
+                return reference.inputs(seed)
 
     def ask(self, op: str, **arguments: Any) -> dict[str, Any]:
         """One request under the limit of a forward."""

@@ -307,6 +307,8 @@ class Runner:
             if buffer is not None:
                 self._mapped.pop(use).close()
             buffer = self._mapped[use] = SharedBuffer(os.dup(fd), size)
+            if self._cuda is not None:
+                buffer.pin(self._cuda)
         return buffer
 
     def _place(self, view: torch.Tensor, device: str) -> torch.Tensor:

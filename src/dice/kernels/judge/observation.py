@@ -18,7 +18,7 @@ from pydantic import TypeAdapter, ValidationError
 from torch.utils._pytree import tree_leaves
 
 from dice.kernels.candidate.probes import OpRecorder
-from dice.kernels.compare import compare_outputs
+from dice.kernels.compare import chunks, compare_outputs
 from dice.kernels.cpu.race import Turn
 from dice.kernels.cpu.runtime import Order
 from dice.kernels.judge.evidence import Access, Change, OpUse, OutputFacts, ProbeName, ProbeResult
@@ -159,7 +159,7 @@ def _new_content(run: CandidateRun) -> ProbeResult | None:
 def _unsampled_elements(run: CandidateRun) -> ProbeResult | None:
     """Swap a few pairs of interior elements of the largest float input: valid wherever the values are exchangeable."""
     assert run.last is not None
-    inputs = to_device(run.last.inputs, torch.device("cpu"))
+    inputs = to_device(run.last.inputs, None)
     floats = [leaf for leaf in tree_leaves(inputs) if torch.is_tensor(leaf) and leaf.is_floating_point()]
     largest = max(floats, key=torch.Tensor.numel, default=None)
     if largest is None or largest.numel() < 16 * _MARGIN:
@@ -247,9 +247,9 @@ def _nearly_equal(left: Any, right: Any) -> bool:
             if not torch.equal(a, b.to(a.device, a.dtype)):
                 return False
             continue
-        a, b = a.double(), b.to(a.device).double()
-        scale = a.nan_to_num(0.0, 0.0, 0.0).abs().max()
-        if not torch.allclose(a, b, rtol=0.0, atol=1e-5 * float(scale), equal_nan=True):
+        pieces = list(chunks(a, b.to(a.device)))
+        atol = 1e-5 * max(float(piece.double().nan_to_num(0.0, 0.0, 0.0).abs().max()) for piece, _ in pieces)
+        if not all(torch.allclose(x.double(), y.double(), rtol=0.0, atol=atol, equal_nan=True) for x, y in pieces):
             return False
     return True
 
@@ -273,7 +273,9 @@ def fingerprint(value: Any) -> tuple[Any, ...]:
         if torch.is_tensor(leaf):
             bits = leaf.detach().contiguous().view(-1).view(torch.uint8)
             words = bits[: bits.numel() // 4 * 4].view(torch.int32)
-            sums = (int(part.sum(dtype=torch.int64)) for part in (words, words[::7], bits[-8:]))
+            sums = [
+                sum(int(p.sum(dtype=torch.int64)) for (p,) in chunks(part)) for part in (words, words[::7], bits[-8:])
+            ]
             prints.append((tuple(leaf.shape), leaf.dtype, *sums))
         else:
             prints.append(leaf)
@@ -291,6 +293,5 @@ def _same_bits(left: torch.Tensor, right: torch.Tensor) -> bool:
         return False
     if not left.numel():
         return True
-    right = right.to(left.device)
-    a, b = (tensor.detach().contiguous().view(-1).view(torch.uint8) for tensor in (left, right))
-    return torch.equal(a, b)
+    a, b = (tensor.detach().contiguous().view(-1).view(torch.uint8) for tensor in (left, right.to(left.device)))
+    return all(torch.equal(x, y) for x, y in chunks(a, b))

@@ -23,7 +23,7 @@ def try_inputs(run: CandidateRun) -> None:
     """Compare outputs on each seed's inputs; stops when no protocol can be satisfied any more."""
     run.enter("forward", "forward")
     for index, (seed, forward_seed) in enumerate(zip(run.seeds.inputs, run.seeds.forward, strict=True)):
-        run.last = trial = actual = None  # outputs may be gigabytes: one trial's at a time
+        run.last = trial = inputs = actual = None  # they may be gigabytes: one trial's at a time
         with run.record.phase("inputs"):
             inputs = run.draw_inputs(seed)
         run.send("inputs", inputs)

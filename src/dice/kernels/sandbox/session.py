@@ -23,6 +23,7 @@ import torch
 from pydantic import BaseModel, ConfigDict, ValidationError
 
 from dice.errors import HarnessError
+from dice.kernels.candidate.cuda_runtime import CudaRuntime
 from dice.kernels.sandbox import process_tree, values
 from dice.kernels.sandbox.channel import ChannelClosed, ChannelGarbage, ChannelTimeout, channel_pair
 from dice.kernels.sandbox.isolation import SandboxSpec
@@ -76,12 +77,21 @@ class CandidateRaised(CandidateFailure):
 
 
 class Session:
-    """One candidate's process. `isolation`: layers in force; `missing`: those that this machine refused."""
+    """One candidate's process. `isolation`: layers in force; `missing`: those that this machine refused.
+
+    `cuda`: of a grader on a GPU, to page-lock large buffers.
+    """
 
     def __init__(
-        self, zygote: Zygote, spec: SandboxSpec, memory_bytes: int, answer_build: AnswerBuild | None = None
+        self,
+        zygote: Zygote,
+        spec: SandboxSpec,
+        memory_bytes: int,
+        answer_build: AnswerBuild | None = None,
+        cuda: CudaRuntime | None = None,
     ) -> None:
         self._memory_bytes = memory_bytes
+        self._cuda = cuda
         self._processes = spec.processes
         self._answer_build = answer_build
         self._next_watch = 0.0
@@ -179,8 +189,7 @@ class Session:
         if not size:
             return self.ask(op, timeout_s, header=header, **arguments)
         if self._input is None or self._input.n_bytes < size:
-            self._release(self._input)
-            self._input = SharedBuffer.create(size)
+            self._input = self._replaced(self._input, size)
         values.write(tensors, header, self._input.tensor)
         return self.ask(op, timeout_s, fds=[self._input.fd], header=header, **arguments)
 
@@ -196,8 +205,7 @@ class Session:
         if size > limit_bytes:
             raise CandidateFailure("runtime_error", f"returned {size / 2**30:.1f} GiB of tensors")
         if size and (self._output is None or self._output.n_bytes < size):
-            self._release(self._output)
-            self._output = SharedBuffer.create(size)
+            self._output = self._replaced(self._output, size)
         if size:
             assert self._output is not None
             self.ask("fetch", timeout_s, fds=[self._output.fd], size=self._output.n_bytes)
@@ -211,6 +219,13 @@ class Session:
         except values.BadHeader as error:
             self.kill()
             raise CandidateFailure("runtime_error", f"wrote into the verifier's channel: {error}") from None
+
+    def _replaced(self, buffer: SharedBuffer | None, size: int) -> SharedBuffer:
+        self._release(buffer)
+        larger = SharedBuffer.create(size)
+        if self._cuda is not None:
+            larger.pin(self._cuda)
+        return larger
 
     @staticmethod
     def _release(buffer: SharedBuffer | None) -> None:
