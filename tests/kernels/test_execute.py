@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import textwrap
 from collections.abc import Iterator
 
@@ -410,3 +411,31 @@ def test_prebuilding_settles_only_what_no_gpu_could_change(zygote: Zygote, code:
     else:
         assert settled is not None
         assert [verdict.status for verdict in settled] == [status, status]
+
+
+@pytest.mark.parametrize(
+    ("change", "status"),
+    [
+        (("forward(", "forward("), "correct"),
+        (("torch.relu(x)", "torch.relu(x) * 1.1"), "wrong_value"),
+        (("return", "raise ValueError(x) #"), "runtime_error"),
+        (None, "host_error"),
+    ],
+    ids=lambda value: value if isinstance(value, str) else "",
+)
+def test_a_run_leaves_no_tensors_behind(executor: Executor, change: tuple[str, str] | None, status: str) -> None:
+    """They may be gigabytes of a GPU: whoever is next cannot wait until Python looks for garbage."""
+    n = 10_007
+    problem = problem_of("return torch.relu(x)", f"torch.randn({n})")
+    code = as_candidate(problem)
+    if change:
+        code = code.replace(*change)
+    else:
+        problem = problem.replace("return torch", "y = x + 1; raise MemoryError('full'); return torch")
+    gc.collect()
+    gc.disable()
+    try:
+        assert {verdict.functional_status for verdict in verdicts(executor, code, problem)} == {status}
+        assert not [1 for value in gc.get_objects() if type(value) is torch.Tensor and value.numel() == n]
+    finally:
+        gc.enable()

@@ -1,4 +1,4 @@
-"""The GPU lock: shared for correctness, alone for timing, fair, and free again when its holder dies."""
+"""The GPU lock: shared for correctness, alone for timing, timings in a row, and free again when its holder dies."""
 
 from __future__ import annotations
 
@@ -82,3 +82,28 @@ def test_a_lent_slot_lets_a_writer_in_and_comes_back(tmp_path: Path) -> None:
             assert acquired_within(lock(tmp_path, "exclusive"), 5)
         assert acquired_within(lock(tmp_path, "shared"), 5)
     slot.close()
+
+
+def test_timings_that_wait_are_done_together(tmp_path: Path) -> None:
+    """A reader that came between two writers goes after both; then it does get in."""
+    order: list[str] = []
+
+    def use(kind: str, name: str) -> None:
+        slot = GpuSlot("gpu", tmp_path)
+        with getattr(slot, kind)():
+            order.append(name)
+            time.sleep(0.1)
+        slot.close()
+
+    slot = GpuSlot("gpu", tmp_path)
+    threads = []
+    with slot.shared():
+        for kind, name in (("exclusive", "timing 1"), ("shared", "reader"), ("exclusive", "timing 2")):
+            threads.append(threading.Thread(target=use, args=(kind, name)))
+            threads[-1].start()
+            time.sleep(0.1)
+        assert not order
+    for thread in threads:
+        thread.join(10)
+    slot.close()
+    assert order == ["timing 1", "timing 2", "reader"]

@@ -1,7 +1,9 @@
 """Who may use a GPU: many for correctness, one for timing. Locks are files, so they hold across processes and runs.
 
-A readers-writer lock of two flocks. Whoever waits holds the turnstile, so that a writer is not starved by readers that
-keep coming. The kernel releases a dead process's locks.
+A readers-writer lock of two flocks: the room, and a gate before it that only readers must pass and that writers hold from
+their asking to their going. So all timings that wait are done together, and then all that waited for them go on together;
+taken in the order of their coming, a reader between two timings would have the GPU for itself. Nobody starves: who has
+been timed reads before it is timed again. The kernel releases a dead process's locks.
 """
 
 from __future__ import annotations
@@ -23,7 +25,7 @@ class GpuSlot:
     """The lock of one GPU; one holder per instance. `key`: the same for all processes that mean the same GPU."""
 
     def __init__(self, key: str, folder: Path | None = None) -> None:
-        self._turnstile, self._room = open_locks(folder, [f"{key}.turnstile", f"{key}.room"])
+        self._gate, self._room = open_locks(folder, [f"{key}.gate", f"{key}.room"])
         self._held: int | None = None
 
     @contextlib.contextmanager
@@ -45,7 +47,7 @@ class GpuSlot:
         if kind is None:
             yield
             return
-        fcntl.flock(self._room, fcntl.LOCK_UN)
+        self._release()
         try:
             yield
         finally:
@@ -60,18 +62,25 @@ class GpuSlot:
             yield
         finally:
             self._held = None
-            fcntl.flock(self._room, fcntl.LOCK_UN)
+            self._release()
 
     def _take(self, kind: int) -> None:
-        fcntl.flock(self._turnstile, fcntl.LOCK_EX)
         try:
+            fcntl.flock(self._gate, fcntl.LOCK_SH if kind == fcntl.LOCK_EX else fcntl.LOCK_EX)
             fcntl.flock(self._room, kind)
-        finally:
-            fcntl.flock(self._turnstile, fcntl.LOCK_UN)
+        except BaseException:
+            self._release()
+            raise
+        if kind == fcntl.LOCK_SH:
+            fcntl.flock(self._gate, fcntl.LOCK_UN)
+
+    def _release(self) -> None:
+        fcntl.flock(self._room, fcntl.LOCK_UN)
+        fcntl.flock(self._gate, fcntl.LOCK_UN)
 
     def close(self) -> None:
         """Close the files; what is held is released."""
-        os.close(self._turnstile)
+        os.close(self._gate)
         os.close(self._room)
 
 

@@ -51,15 +51,25 @@ class BadHeader(ValueError):
 
 def plan(value: Any) -> tuple[Header, list[torch.Tensor], int]:
     """(header, tensors in the order of their offsets, bytes of the buffer). Raises UnsupportedValue."""
-    tensors: list[torch.Tensor] = []
-    state = {"bytes": 0, "nodes": 0}
+    found = _Plan()
+    header = found.visit(value, "value", 0)
+    return header, found.tensors, found.n_bytes
 
-    def visit(item: Any, where: str, depth: int) -> Header:
-        state["nodes"] += 1
-        if depth > MAX_DEPTH or state["nodes"] > MAX_NODES:
+
+class _Plan:
+    """What `plan` has seen so far. Not closures that call each other: they are a cycle, which holds the tensors, gigabytes
+    of a card, until Python next looks for garbage."""
+
+    def __init__(self) -> None:
+        self.tensors: list[torch.Tensor] = []
+        self.n_bytes = self.n_nodes = 0
+
+    def visit(self, item: Any, where: str, depth: int) -> Header:
+        self.n_nodes += 1
+        if depth > MAX_DEPTH or self.n_nodes > MAX_NODES:
             raise UnsupportedValue(f"{where}: nested deeper than {MAX_DEPTH} or more than {MAX_NODES} parts")
         if _is_tensor(item):
-            return add_tensor(item, where)
+            return self.add_tensor(item, where)
         if item is None or isinstance(item, bool):
             return {"kind": "plain", "value": item}
         if isinstance(item, torch.Size):
@@ -80,16 +90,19 @@ def plan(value: Any) -> tuple[Header, list[torch.Tensor], int]:
             return {"kind": "device", "value": str(item)}
         if isinstance(item, list | tuple):
             kind = "list" if isinstance(item, list) else "tuple"
-            return {"kind": kind, "items": [visit(part, f"{where}[{i}]", depth + 1) for i, part in enumerate(item)]}
+            return {
+                "kind": kind,
+                "items": [self.visit(part, f"{where}[{i}]", depth + 1) for i, part in enumerate(item)],
+            }
         if isinstance(item, dict):
             pairs = [
-                [visit(key, f"{where} key", depth + 1), visit(part, f"{where}[{key!r:.40}]", depth + 1)]
+                [self.visit(key, f"{where} key", depth + 1), self.visit(part, f"{where}[{key!r:.40}]", depth + 1)]
                 for key, part in item.items()
             ]
             return {"kind": "dict", "items": pairs}
         raise UnsupportedValue(f"{where}: a value of type {type(item).__module__}.{type(item).__qualname__}")
 
-    def add_tensor(tensor: torch.Tensor, where: str) -> Header:
+    def add_tensor(self, tensor: torch.Tensor, where: str) -> Header:
         with _no_overrides():  # the subclass's __torch_function__ would answer for its own attributes
             if tensor.layout is not torch.strided:
                 raise UnsupportedValue(f"{where}: a tensor of layout {tensor.layout}")
@@ -97,10 +110,10 @@ def plan(value: Any) -> tuple[Header, list[torch.Tensor], int]:
         if tensor.is_meta:
             raise UnsupportedValue(f"{where}: a tensor without data (device meta)")
         name = _dtype_name(tensor.dtype, where)
-        offset = -(-state["bytes"] // ALIGNMENT) * ALIGNMENT
+        offset = -(-self.n_bytes // ALIGNMENT) * ALIGNMENT
         n_bytes = tensor.numel() * tensor.element_size()
-        state["bytes"] = offset + n_bytes
-        tensors.append(_resolve_neg(_resolve_conj(tensor)))
+        self.n_bytes = offset + n_bytes
+        self.tensors.append(_resolve_neg(_resolve_conj(tensor)))
         return {
             "kind": "tensor",
             "dtype": name,
@@ -109,9 +122,6 @@ def plan(value: Any) -> tuple[Header, list[torch.Tensor], int]:
             "offset": offset,
             "bytes": n_bytes,
         }
-
-    header = visit(value, "value", 0)
-    return header, tensors, state["bytes"]
 
 
 def _dtype_name(dtype: torch.dtype, where: str) -> str:
@@ -132,27 +142,31 @@ def read(header: Any, buffer: torch.Tensor, place: Callable[[torch.Tensor, str],
     had, and returns the tensor to use: it must copy, or the value stays bound to the buffer. Raises BadHeader, and what
     `place` raises, as it is: a card that is full is no fault of the header's."""
     try:
-        _rebuilt(header, buffer, lambda view, device: view)
+        _Rebuilding(buffer, lambda view, device: view).visit(header, 0)
     except BadHeader:
         raise
     except (TypeError, ValueError, OverflowError, RuntimeError, AttributeError) as error:
         raise BadHeader(f"not a value: {str(error)[:200]}") from error
-    return _rebuilt(header, buffer, place)
+    return _Rebuilding(buffer, place).visit(header, 0)
 
 
-def _rebuilt(header: Any, buffer: torch.Tensor, place: Callable[[torch.Tensor, str], torch.Tensor]) -> Any:
-    state = {"nodes": 0, "end": 0}
+class _Rebuilding:
+    """How far `read` is; a class for the reason that `_Plan` is one."""
 
-    def visit(node: Any, depth: int) -> Any:
-        state["nodes"] += 1
-        if depth > MAX_DEPTH or state["nodes"] > MAX_NODES:
+    def __init__(self, buffer: torch.Tensor, place: Callable[[torch.Tensor, str], torch.Tensor]) -> None:
+        self.buffer, self.place = buffer, place
+        self.n_nodes = self.end = 0
+
+    def visit(self, node: Any, depth: int) -> Any:
+        self.n_nodes += 1
+        if depth > MAX_DEPTH or self.n_nodes > MAX_NODES:
             raise BadHeader("too deep or too many parts")
         if not isinstance(node, dict):
             raise BadHeader("a part is not an object")
         kind, value = node.get("kind"), node.get("value")
         if kind == "tensor":
-            check_tensor(node)
-            return place(_view(buffer, node), node["device"])
+            self.check_tensor(node)
+            return self.place(_view(self.buffer, node), node["device"])
         if kind == "plain" and (value is None or isinstance(value, bool | str)):
             return value
         if kind == "int" and isinstance(value, str):
@@ -169,13 +183,13 @@ def _rebuilt(header: Any, buffer: torch.Tensor, place: Callable[[torch.Tensor, s
             return torch.device(value)
         items = node.get("items")
         if kind in ("list", "tuple") and isinstance(items, list):
-            parts = [visit(part, depth + 1) for part in items]
+            parts = [self.visit(part, depth + 1) for part in items]
             return parts if kind == "list" else tuple(parts)
         if kind == "dict" and isinstance(items, list) and all(isinstance(p, list) and len(p) == 2 for p in items):
-            return {visit(key, depth + 1): visit(part, depth + 1) for key, part in items}
+            return {self.visit(key, depth + 1): self.visit(part, depth + 1) for key, part in items}
         raise BadHeader(f"a part of unknown kind {str(kind)[:40]!r}")
 
-    def check_tensor(node: Header) -> None:
+    def check_tensor(self, node: Header) -> None:
         dtype, shape, offset, n_bytes = (node.get(key) for key in ("dtype", "shape", "offset", "bytes"))
         if not isinstance(dtype, str) or dtype not in _DTYPES or node.get("device") not in ("cpu", "cuda"):
             raise BadHeader("a tensor of unknown dtype or device")
@@ -185,11 +199,9 @@ def _rebuilt(header: Any, buffer: torch.Tensor, place: Callable[[torch.Tensor, s
             raise BadHeader("a tensor with a bad size")
         if n_bytes != math.prod(shape) * _DTYPES[dtype].itemsize:
             raise BadHeader("a tensor whose bytes do not match its shape")
-        if offset % ALIGNMENT or offset < state["end"] or offset + n_bytes > buffer.numel():  # type: ignore[operator]
+        if offset % ALIGNMENT or offset < self.end or offset + n_bytes > self.buffer.numel():  # type: ignore[operator]
             raise BadHeader("a tensor outside its buffer")
-        state["end"] = offset + n_bytes  # type: ignore[operator]
-
-    return visit(header, 0)
+        self.end = offset + n_bytes  # type: ignore[operator]
 
 
 def tensor_bytes(header: Header) -> int:
