@@ -30,8 +30,8 @@ wildcard_constraints:
     unit="[\\w.-]+",
     seed="\\d+",
     shard="\\d+",
-    table="\\d+",
-    figure="\\d+",
+    table=one_of(map(str, PLAN.registry.tables)),
+    figure=one_of(map(str, PLAN.registry.figures)),
 
 
 onstart:

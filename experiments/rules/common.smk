@@ -5,7 +5,12 @@ from dice.study.config import check_schema, load_study, merged
 from dice.study.plan import Plan, canonical
 from dice.study.registry import load_registry
 from dice.study.resume import RunLock, jobs_prefix, parting_words, slurm_jobs
-from dice.study.workflow import check_command_line, images, overrides_of
+from dice.study.workflow import (
+    check_command_line,
+    images,
+    is_dry_run,
+    overrides_of,
+)
 
 
 def load_plan():
@@ -87,11 +92,11 @@ def evidence_from(stage):
     return order.index(STUDY.start_from) <= order.index(stage)
 
 
-if {"-n", "--dry-run", "--dryrun"} & set(sys.argv) and STUDY.gpus:
+if is_dry_run(sys.argv) and STUDY.gpus:
     hours = PLAN.hours(PLAN.units)
     print(
-        f"scale {STUDY.scale}, all tables, estimated GPU-hours: {sum(hours.values()):.0f} ("
-        + ", ".join(f"{stage} {value:.0f}" for stage, value in hours.items())
+        f"scale {STUDY.scale}, all tables, estimated GPU-hours: {sum(hours.values()):.1f} ("
+        + ", ".join(f"{stage} {value:.1f}" for stage, value in hours.items())
         + ")",
         file=sys.stderr,
     )

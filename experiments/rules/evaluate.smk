@@ -21,7 +21,7 @@ if evidence_from("checkpoints"):
         shell:
             "dice lease --gpus {resources.gpu} -- dice generate --config {params.spec:q} > {log} 2>&1"
 
-elif evidence_from("generations"):
+else:
 
     rule archived_generations:
         input:

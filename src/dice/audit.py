@@ -4,24 +4,26 @@
 
 It walks the manifests that every stage writes: table, score, verdicts, generations, checkpoint, data. A link is
 `verified` when the file's sha256 is the one that the manifest above it (or its own) wrote down, `recorded` when the file
-was temporary and both manifests agree about its hash, `changed` when it is another, `missing` when it is gone, and
-`unverified` when nothing wrote a hash down (supplied files and folders). A folder is what its `SHA256SUMS`, or the
-manifest of its download, says of each of its files.
-The cell itself is counted again from the verdicts. The exit code is 1 when a link has changed or the recount differs.
+was temporary and both manifests agree about its hash, `changed` when it is another or its manifest contradicts itself or
+the one above, `missing` when it is gone, and `unverified` when nothing wrote a hash down (supplied files and folders) or
+when a stage made it and its manifest is gone, so that nobody knows of what. A folder is what its `SHA256SUMS`, or the
+manifest of its download, says of each of its files. What a manifest says beyond hashes and settings (commit, times,
+machine) is believed.
+The cell itself is counted again from the verdicts, and the answers that count are named. The exit code is 1 when a link has
+changed or is missing, or the recount differs.
 """
 
 from __future__ import annotations
 
 import argparse
-import json
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
+from dice.config import spec_hash
 from dice.errors import DiceError
-from dice.manifest import manifest_path, sha256_file
-from dice.report.tables import METRICS, percent, read_csv
+from dice.manifest import MODEL_MANIFEST, Manifest, read_manifest, sha256_file
+from dice.report.tables import METRICS, percent, read_table
 from dice.study.publish import SUMS
 
 
@@ -37,105 +39,143 @@ class Link:
     detail: str
 
 
-def read_manifest(path: Path) -> dict[str, Any] | None:
-    """Manifest of a result, beside it or (for a model that was published) inside its folder; None where there is none."""
-    for place in (manifest_path(path), path / "model.manifest.json"):
-        if place.is_file():
-            return json.loads(place.read_text(encoding="utf-8"))
-    return None
+HISTORY = "history.jsonl"
+_WEIGHTS = ".safetensors"
 
 
 def folder_files(folder: Path) -> list[Path]:
     """The weights of a checkpoint folder."""
-    return sorted(folder.glob("*.safetensors"))
+    return sorted(folder.glob(f"*{_WEIGHTS}"))
 
 
-def folder_hashes(folder: Path, manifest: dict[str, Any] | None) -> dict[str, str]:
+def folder_hashes(folder: Path, manifest: Manifest | None) -> dict[str, str]:
     """sha256 of each file of a folder as it was written down: in `SHA256SUMS`, or when the folder was fetched."""
     sums = folder / SUMS
     if not sums.is_file():
-        return dict((manifest or {"extra": {}})["extra"].get("files", {}))
-    rows = (line.split(maxsplit=1) for line in sums.read_text(encoding="utf-8").splitlines())
-    return {name: digest for digest, name in rows}
+        return dict(manifest.extra.get("files", {})) if manifest else {}
+    rows = (line.partition("  ") for line in sums.read_text(encoding="utf-8", errors="replace").splitlines())
+    return {name: digest for digest, _, name in rows}
 
 
 def folder_state(folder: Path, hashes: dict[str, str]) -> str:
-    """`verified` when every file that was written down is there as it was; `unverified` where none was."""
+    """`verified` when the folder holds what was written down, and no more; `unverified` where nothing was."""
     if not hashes:
         return "unverified"
-    same = all((folder / name).is_file() and sha256_file(folder / name) == digest for name, digest in hashes.items())
+    own = (SUMS, MODEL_MANIFEST, ".snakemake_timestamp")
+    there = {str(file.relative_to(folder)) for file in folder.rglob("*") if file.is_file() and file.name not in own}
+    same = there <= hashes.keys() and all(
+        (folder / name).is_file() and sha256_file(folder / name) == digest for name, digest in hashes.items()
+    )
     return "verified" if same else "changed"
 
 
-def _inputs(manifest: dict[str, Any]) -> Iterator[tuple[str, str | None]]:
+def _inputs(place: Path, manifest: Manifest) -> Iterator[tuple[str, str | None]]:
     """(path, recorded sha256 or None) of everything that a stage read."""
-    recorded: dict[str, str] = manifest["inputs"]
-    yield from recorded.items()
-    spec = manifest["spec"]
-    named = [spec.get(name) for name in ("model", "tokenizer", "candidates", "problems")]
+    for path, digest in manifest.inputs.items():
+        # a published model has the history of its training, whose folder may have been deleted since
+        published = place / Path(path).name
+        yield (str(published) if not Path(path).exists() and published.is_file() else path), digest
+    named = [manifest.spec.get(name) for name in ("model", "tokenizer", "candidates", "problems")]
     for value in named:
-        if isinstance(value, str) and value not in recorded and ("/" in value or Path(value).exists()):
+        if isinstance(value, str) and value not in manifest.inputs and ("/" in value or Path(value).exists()):
             yield value, None
 
 
-def chain(path: str, recorded: str | None = None, depth: int = 0, seen: set[str] | None = None) -> Iterator[Link]:
-    """The links from `path` down, each file once."""
+def _contradiction(manifest: Manifest, recorded: str | None) -> str:
+    """What a manifest says against itself, or against the one above it; empty where all agrees."""
+    if spec_hash(manifest.spec) != manifest.spec_hash:
+        return "its manifest was edited: the settings in it are not those whose hash it keeps"
+    if recorded and manifest.output_sha256 not in (None, recorded):
+        return "its manifest is about another file than the one that was read"
+    return ""
+
+
+def chain(
+    path: str, results: Path, recorded: str | None = None, depth: int = 0, seen: set[str] | None = None
+) -> Iterator[Link]:
+    """The links from `path` down, each file once. `results`: the folder in which every file was made by a stage."""
     seen = set() if seen is None else seen
     if path in seen:
         return
     seen.add(path)
     place = Path(path)
-    manifest = read_manifest(place)
-    stage = manifest["stage"] if manifest else "no manifest"
-    detail = ""
-    if manifest:
-        gpus = ", ".join(gpu["name"] for gpu in manifest["gpus"]) or "no GPU"
-        commit = (manifest["git_commit"] or "no commit")[:12] + (" with local changes" if manifest["git_dirty"] else "")
-        detail = f"{manifest['started']}, {manifest['wall_s']:.0f} s, {gpus}, image {manifest['image']}, {commit}"
+    try:
+        manifest = read_manifest(place)
+        detail = _contradiction(manifest, recorded) if manifest else ""
+    except DiceError as error:
+        manifest, detail = None, str(error)
+    wrong = bool(detail)
+    stage = manifest.stage if manifest else "no manifest"
+    if manifest and not wrong:
+        gpus = ", ".join(gpu.name for gpu in manifest.gpus) or "no GPU"
+        commit = (manifest.git_commit or "no commit")[:12] + (" with local changes" if manifest.git_dirty else "")
+        detail = f"{manifest.started}, {manifest.wall_s:.0f} s, {gpus}, image {manifest.image}, {commit}"
     if place.is_file():
         digest = sha256_file(place)
-        known = recorded or (manifest or {}).get("output_sha256")
+        known = recorded or (manifest.output_sha256 if manifest else None)
         state = "unverified" if known is None else ("verified" if known == digest else "changed")
+        by_a_stage = place.resolve().is_relative_to(results.resolve())
+        if not manifest and state == "verified" and by_a_stage and place.name != HISTORY and place.suffix != _WEIGHTS:
+            state, detail = "unverified", "its manifest is gone: what it was made from is not known"
     elif place.is_dir():
         files = folder_files(place)
         digest = sha256_file(files[0]) if len(files) == 1 else ""
         state = folder_state(place, folder_hashes(place, manifest))
     else:
         digest, state = "", "missing"
-        if manifest and recorded and recorded == manifest["output_sha256"]:
+        if manifest and recorded and recorded == manifest.output_sha256:
             digest, state = recorded, "recorded"
-    yield Link(depth, path, state, digest or (recorded or ""), stage, detail)
+    yield Link(depth, path, "changed" if wrong else state, digest or (recorded or ""), stage, detail)
     if manifest:
-        for child, child_hash in _inputs(manifest):
-            yield from chain(child, child_hash, depth + 1, seen)
-        weights = manifest["extra"].get("weights") if manifest["stage"] == "generate" else None
+        for child, child_hash in _inputs(place, manifest):
+            yield from chain(child, results, child_hash, depth + 1, seen)
+        weights = manifest.extra.get("weights") if manifest.stage == "generate" else None
         for name, digest in (weights or {}).items():
-            yield from chain(str(Path(manifest["spec"]["model"]) / name), digest, depth + 1, seen)
+            yield from chain(str(Path(manifest.spec["model"]) / name), results, digest, depth + 1, seen)
 
 
-def recount(score_path: str, level: int, metric: str, robust: bool) -> str:
-    """The cell counted again from the verdicts that the score names."""
-    from dice.evaluation.score import count
+def recount(score_path: str, level: int, metric: str, robust: bool) -> tuple[str, list[str]]:
+    """The cell counted again from the verdicts that the score names, and a line for each answer that counts.
+
+    Raises DiceError where they cannot be read."""
+    from dice.data.problem import Problem
+    from dice.evaluation.score import is_hit, rate
     from dice.jsonl import read_jsonl
     from dice.kernels.verdict import Verdict
 
     manifest = read_manifest(Path(score_path))
     if manifest is None:
         raise DiceError(f"{score_path}: has no manifest, so its verdicts are not known.")
-    spec = manifest["spec"]
-    from dice.data.problem import Problem
-
+    spec = manifest.spec
     levels = {problem.id: problem.level for problem in read_jsonl(spec["problems"], Problem)}
-    verdicts = [[v for v in read_jsonl(path, Verdict) if v.protocol == spec["protocol"]] for path in spec["verdicts"]]
-    row = next((r for r in count(verdicts, levels) if r.level == level and r.robust == robust), None)
-    rate = row.metrics[metric] if row else None  # type: ignore[index]
-    return percent(rate.value if rate else None)
+    seeds = [
+        [v for v in read_jsonl(path, Verdict) if v.protocol == spec["protocol"] and levels.get(v.problem_id) == level]
+        for path in spec["verdicts"]
+    ]
+    if not any(seeds):
+        raise DiceError(f"{', '.join(spec['verdicts'])}: no verdicts of level {level}.")
+    if metric != "exec" and any(verdict.backend != "cuda" for seed in seeds for verdict in seed):
+        return percent(None), []
+    hits = [[verdict for verdict in seed if is_hit(verdict, metric, robust)] for seed in seeds]  # type: ignore[arg-type]
+    lines = [
+        f"  {v.problem_id}, seed {k}, sample {v.sample}, code {v.code_sha256[:16]}"
+        for k, seed in enumerate(hits)
+        for v in seed
+    ]
+    return percent(rate([len(seed) for seed in hits], [len(seed) for seed in seeds]).value), lines
+
+
+def _logs(score_path: Path) -> list[str]:
+    """Logs of the rules that worked for the score's unit."""
+    unit = score_path.stem
+    logs = score_path.parent.parent / "logs"
+    return sorted(str(log) for pattern in (f"*-{unit}.log", f"*-{unit}-[0-9]*.log") for log in logs.glob(pattern))
 
 
 def audit(table: str, cell: str) -> tuple[list[str], bool]:
     """(lines to print, whether everything that can be verified holds). Raises DiceError for a cell that is not there."""
     name, colon, column = cell.partition(":")
-    rows = {row["row"]: row for row in read_csv(table)}
+    rows = {row["row"]: row for row in read_table(table)}
     if not colon or name not in rows:
         raise DiceError(f"--cell {cell}: give ROW:COLUMN; rows of {table} are {', '.join(rows)}.")
     row = rows[name]
@@ -147,23 +187,33 @@ def audit(table: str, cell: str) -> tuple[list[str], bool]:
         lines.append(f"only the paper's number ({reported}) is there: {row['reason']}. There is no chain to audit.")
         return lines, True
     score_path = row["manifest"].removesuffix(".manifest.json")
+    results = Path(table).parent
+    if not Path(score_path).parent.is_dir():
+        raise DiceError(f"{table}: names {score_path}; run this where Snakemake ran, paths begin there.")
     good = True
     level_name, _, metric = column.partition("_")
     if metric in METRICS:
-        table_spec = (read_manifest(Path(table)) or {"spec": {"rows": []}})["spec"]
-        robust = next((r["robust"] for r in table_spec["rows"] if r["row"] == name), True)
-        again = recount(score_path, int(level_name[1:]), metric, robust)
-        good = again == row[column]
-        lines.append(f"counted again from the verdicts: {again} ({'the same' if good else 'NOT THE SAME'})")
-    links = list(chain(table, depth=0, seen=None)) if metric not in METRICS else []
-    if not links:
-        links = [*chain(score_path, depth=1)]
-        links.insert(0, next(chain(table)))
+        table_manifest = read_manifest(Path(table))
+        evidence = table_manifest.spec["rows"] if table_manifest else []
+        robust = next((r["robust"] for r in evidence if r["row"] == name), True)
+        try:
+            again, answers = recount(score_path, int(level_name[1:]), metric, robust)
+            good = again == row[column]
+            lines.append(f"counted again from the verdicts: {again} ({'the same' if good else 'NOT THE SAME'})")
+            lines += [f"answers that count: {len(answers)}", *answers]
+        except DiceError as error:
+            good = False
+            lines.append(f"cannot be counted again: {error}")
+        links = [next(chain(table, results)), *chain(score_path, results, depth=1)]
+    else:
+        links = list(chain(table, results))
     for link in links:
         lines.append(f"{'  ' * link.depth}{link.path}")
         lines.append(f"{'  ' * link.depth}  {link.state}  {link.sha256[:16] or 'folder'}  {link.stage}  {link.detail}")
     weak = [link for link in links if link.state not in ("verified", "recorded")]
-    good = good and not any(link.state == "changed" for link in links)
+    good = good and not any(link.state in ("changed", "missing") for link in links)
+    if logs := _logs(Path(score_path)):
+        lines += ["logs:", *(f"  {log}" for log in logs)]
     lines.append(f"{len(links) - len(weak)} of {len(links)} links are verified.")
     lines += [f"  {link.state}: {link.path}" for link in weak]
     return lines, good

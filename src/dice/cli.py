@@ -48,10 +48,20 @@ STAGES = {
 
 DISK_FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
 """What a write fails with on a full disk, at a quota, or at a limit of file sizes."""
+NO_SUCH_PLACE = (errno.EEXIST, errno.ENOTDIR, errno.EISDIR, errno.EACCES, errno.EPERM, errno.EROFS, errno.ENOENT)
+"""What is wrong with a path that somebody named: a folder that is a file, a file that is a folder, no right to it."""
 
 
 def main(argv: list[str] | None = None) -> int:
     """Entry point of the console script; returns the exit code."""
+    try:
+        return _run(argv)
+    except KeyboardInterrupt:  # at any moment, the imports of a stage included
+        print("dice: interrupted; run the same command again to resume.", file=sys.stderr)
+        return 130
+
+
+def _run(argv: list[str] | None) -> int:
     arguments = sys.argv[1:] if argv is None else argv
     parser = argparse.ArgumentParser(prog="dice", description=__doc__.splitlines()[0] if __doc__ else None)
     parser.add_argument("--version", action="version", version=f"dice {__version__}")
@@ -69,17 +79,16 @@ def main(argv: list[str] | None = None) -> int:
     except DiceError as error:
         print(f"dice {args.stage}: {error}", file=sys.stderr)
         return error.exit_code
-    except KeyboardInterrupt:
-        print(f"dice {args.stage}: interrupted; run the same command again to resume.", file=sys.stderr)
         return 130
     except BrokenPipeError:
         return 1
     except OSError as error:
-        if error.errno not in DISK_FULL:
+        if error.errno not in (*DISK_FULL, *NO_SUCH_PLACE):
             raise
         place = f" ({error.filename})" if error.filename else ""
-        print(f"dice {args.stage}: {os.strerror(error.errno)}{place}; make room, then run it again.", file=sys.stderr)
-        return HarnessError.exit_code
+        remedy = "make room, then run it again" if error.errno in DISK_FULL else "name a path that can be used"
+        print(f"dice {args.stage}: {os.strerror(error.errno)}{place}; {remedy}.", file=sys.stderr)
+        return (HarnessError if error.errno in DISK_FULL else DiceError).exit_code
 
 
 if __name__ == "__main__":

@@ -38,10 +38,11 @@ def parse_config(config_type: type[Config], values: dict[str, Any], where: str) 
         first = error.errors()[0]
         field = ".".join(str(part) for part in first["loc"]) or "config"
         hint = ""
-        if first["type"] in ("unexpected_keyword_argument", "extra_forbidden"):
+        if first["type"] in ("unexpected_keyword_argument", "extra_forbidden") and len(first["loc"]) == 1:
             known = ", ".join(f.name for f in dataclasses.fields(config_type))  # type: ignore[arg-type]
             hint = f" Known keys: {known}."
-        raise DiceError(f"{where}: '{field}': {first['msg']}.{hint}") from error
+        message = first["msg"].replace("a valid tuple", "a list")
+        raise DiceError(f"{where}: '{field}': {message}.{hint}") from error
 
 
 def load_config(
@@ -69,7 +70,7 @@ def load_config(
             raise DiceError(f"{path}: no such config file.")
         try:
             loaded = yaml.safe_load(Path(path).read_text(encoding="utf-8"))
-        except yaml.YAMLError as error:
+        except (yaml.YAMLError, UnicodeDecodeError) as error:
             raise DiceError(f"{path}: not valid YAML ({' '.join(str(error).split())}).") from error
         if loaded is not None and not isinstance(loaded, dict):
             raise DiceError(f"{path}: expected a mapping at the top, found {type(loaded).__name__}.")

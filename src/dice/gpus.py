@@ -11,6 +11,7 @@ from __future__ import annotations
 import argparse
 import contextlib
 import os
+import shutil
 import subprocess
 import sys
 import tempfile
@@ -79,6 +80,8 @@ def run(args: argparse.Namespace) -> int:
         raise DiceError("no command: dice lease --gpus 1 -- COMMAND.")
     if args.gpus < 0:
         raise DiceError(f"--gpus {args.gpus}: must not be negative.")
+    if shutil.which(command[0]) is None:
+        raise DiceError(f"{command[0]}: no such command.")
     if args.gpus == 0:
         return subprocess.run(command, check=False).returncode
     with lease(args.gpus, _candidates(), args.timeout_s) as names:

@@ -62,13 +62,13 @@ def read_objects(path: str | Path) -> Iterator[tuple[int, dict[str, Any]]]:
     path = Path(path)
     if not path.is_file():
         raise DiceError(f"{path}: no such file; expected JSON lines.")
-    with path.open(encoding="utf-8") as stream:
+    with path.open("rb") as stream:
         for number, line in enumerate(stream, 1):
             if not line.strip():
                 continue
             try:
-                value = json.loads(line)
-            except ValueError as error:
+                value = json.loads(line.decode())
+            except ValueError as error:  # also bytes that are no UTF-8
                 raise DiceError(f"{path}:{number}: not valid JSON ({error}).") from error
             if not isinstance(value, dict):
                 raise DiceError(f"{path}:{number}: expected a JSON object, found {type(value).__name__}.")

@@ -16,13 +16,16 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-from pydantic import BaseModel
+from pydantic import BaseModel, ValidationError
 
 from dice import __version__
 from dice.config import spec_hash
+from dice.errors import DiceError
 from dice.jsonl import atomic_writer
 
 SCHEMA_VERSION = 1
+MODEL_MANIFEST = "model.manifest.json"
+"""A model's, inside its folder."""
 
 
 class Gpu(BaseModel):
@@ -133,6 +136,19 @@ def manifest_path(output: str | Path) -> Path:
     """Where the manifest of `output` lies."""
     output = Path(output)
     return output.with_name(output.name + ".manifest.json")
+
+
+def read_manifest(output: str | Path) -> Manifest | None:
+    """Manifest of a result, beside it or (a model's) inside its folder; None where there is none.
+
+    Raises DiceError for one that is damaged."""
+    for place in (manifest_path(output), Path(output) / MODEL_MANIFEST):
+        if place.is_file():
+            try:
+                return Manifest.model_validate_json(place.read_bytes())
+            except ValidationError as error:
+                raise DiceError(f"{place}: not a manifest ({error.errors()[0]['msg']}).") from error
+    return None
 
 
 def write_manifest(

@@ -27,7 +27,7 @@ def test_equal_things_are_correct(protocol):
         ("paper", torch.float32, 0.015, 0.03),
         ("paper", torch.int64, 0, 1),
         ("strict", torch.float32, 1.5e-4, 3e-4),
-        ("strict", torch.float64, 1e-7, 3e-7),
+        ("strict", torch.float64, 1e-9, 3e-9),
         ("strict", torch.float16, 0.01, 0.03),
         ("strict", torch.int32, 0, 1),
     ],

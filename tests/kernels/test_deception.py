@@ -146,7 +146,17 @@ NOISE = [1.0 if index in (3, 4, 20, 61) else 0.01 for index in range(64)]
         (
             "stale_output",
             {"probes": [ProbeResult(name="same_pointer_new_content", outcome="stale")]},
+            {"probes": [ProbeResult(name="same_pointer_new_content", outcome="right")]},
+        ),
+        (
+            "wrong_elsewhere",
             {"probes": [ProbeResult(name="same_pointer_new_content", outcome="error")]},
+            {"probes": [ProbeResult(name="unsampled_elements", outcome="wrong")]},
+        ),
+        (
+            "wrong_elsewhere",
+            {"probes": [ProbeResult(name="fresh_weights", outcome="wrong")]},
+            {"probes": [ProbeResult(name="fresh_weights", outcome="error")]},
         ),
         (
             "stale_output",

@@ -10,11 +10,11 @@ from __future__ import annotations
 import argparse
 import math
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Hashable, Iterable, Sequence
 from pathlib import Path
-from typing import Literal
+from typing import Any, Literal
 
-from pydantic import BaseModel, ConfigDict
+from pydantic import BaseModel, ConfigDict, Field
 
 from dice.config import load_config, stage_config, to_spec
 from dice.data.problem import Problem
@@ -127,7 +127,7 @@ def count(verdicts_by_seed: Sequence[Sequence[Verdict]], levels: dict[str, int])
 class ScoreConfig:
     """What `dice score` reads and writes."""
 
-    verdicts: tuple[str, ...]
+    verdicts: tuple[str, ...] = Field(min_length=1)
     """Verdicts of the model, one file for each seed."""
     problems: str
     """problems.jsonl of the benchmark: every problem must have a verdict."""
@@ -135,6 +135,11 @@ class ScoreConfig:
     """score.json to write."""
     protocol: Protocol = "paper"
     """Which of the protocols in the files is counted."""
+
+
+def _repeated(values: Iterable[Hashable]) -> Any:
+    """The first value that occurs more than once; None where none does."""
+    return next((value for value, times in Counter(values).items() if times > 1), None)
 
 
 def score(config: ScoreConfig) -> Score:
@@ -145,8 +150,12 @@ def score(config: ScoreConfig) -> Score:
     problems = {problem.id: problem for problem in read_jsonl(config.problems, Problem)}
     levels = {name: problem.level for name, problem in problems.items()}
     by_seed = []
+    if twice := _repeated(config.verdicts):
+        raise DiceError(f"--verdicts: {twice} is named twice; its answers would count twice.")
     for path in config.verdicts:
         verdicts = [verdict for verdict in read_jsonl(path, Verdict) if verdict.protocol == config.protocol]
+        if twice := _repeated((verdict.problem_id, verdict.sample) for verdict in verdicts):
+            raise DiceError(f"{path}: two verdicts of {twice[0]}, sample {twice[1]}; an answer would count twice.")
         answered = {verdict.problem_id for verdict in verdicts}
         missing = sorted(set(problems) - answered)
         if missing:

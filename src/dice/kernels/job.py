@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 
-from pydantic import BaseModel, ConfigDict
+from pydantic import BaseModel, ConfigDict, Field
 
 from dice.config import stage_config
 from dice.kernels.verdict import Protocol
@@ -30,23 +30,23 @@ class Job(BaseModel):
 class Limits:
     """What a candidate may use."""
 
-    import_timeout_s: float = 120.0
+    import_timeout_s: float = Field(default=120.0, gt=0)
     """Wall seconds for importing the candidate, builds not counted."""
-    build_timeout_s: float = 300.0
+    build_timeout_s: float = Field(default=300.0, gt=0)
     """Wall seconds for all builds of one candidate."""
-    forward_timeout_s: float = 60.0
+    forward_timeout_s: float = Field(default=60.0, gt=0)
     """Wall seconds for one call of forward, synchronisation included."""
-    total_timeout_s: float = 600.0
+    total_timeout_s: float = Field(default=600.0, gt=0)
     """Wall seconds for the candidate's process as a whole; builds, waiting for the GPU and drawing inputs are not counted."""
-    memory_gib: float = 16.0
+    memory_gib: float = Field(default=16.0, gt=0)
     """Host memory of the candidate's processes together, beyond the inputs and outputs."""
-    gpu_memory_gib: float | None = None
+    gpu_memory_gib: float | None = Field(default=None, gt=0)
     """GPU memory through PyTorch's allocator; None leaves it to the card."""
-    processes: int = 256
+    processes: int = Field(default=256, ge=2)
     """Processes and threads of the candidate together; more than half as many processes are taken for a fork bomb."""
-    file_gib: float = 2.0
+    file_gib: float = Field(default=2.0, gt=0)
     """Largest file, and the scratch folder as a whole."""
-    output_mib: int = 64
+    output_mib: int = Field(default=64, ge=1)
     """Captured stdout and stderr; the rest is dropped."""
 
 
@@ -54,21 +54,21 @@ class Limits:
 class Judging:
     """How correctness and speed are judged."""
 
-    protocols: tuple[Protocol, ...] = ("paper",)
+    protocols: tuple[Protocol, ...] = Field(default=("paper",), min_length=1)
     """Protocols to report; one run of the candidate serves all of them."""
     seed: int | None = None
     """Seed of inputs and weights; None draws a secret one per candidate. Recorded only after the run."""
-    correctness_trials: int = 5
+    correctness_trials: int = Field(default=5, ge=1)
     """Fresh inputs per candidate (paper A.4: 5; the released RL reward: 1)."""
     measure_time: bool = True
     """Time candidate and reference; ignored by the CPU back end, which reports no speed."""
-    timing_trials: int = 100
+    timing_trials: int = Field(default=100, ge=1)
     """Timed calls under the paper protocol, after `warmup_trials`."""
-    warmup_trials: int = 3
+    warmup_trials: int = Field(default=3, ge=0)
     """Untimed calls before timing."""
-    strict_rounds: int = 40
+    strict_rounds: int = Field(default=40, ge=1)
     """ABBA rounds of the strict protocol; each gives two candidate and two reference times."""
-    strict_threshold: float = 1.0
+    strict_threshold: float = Field(default=1.0, gt=0)
     """Speed-up that the lower bound must pass to be called faster."""
     compile_baseline: bool = False
     """Also time torch.compile of the reference (strict protocol)."""

@@ -10,6 +10,8 @@ import shutil
 from collections.abc import Iterator
 from pathlib import Path
 
+from pydantic import Field
+
 from dice.config import stage_config
 from dice.errors import DiceError
 from dice.kernels.build import Builder
@@ -31,9 +33,9 @@ STUCK_SLACK_S = 120.0
 class Machine:
     """Workers, GPUs and caches: nothing here may change a verdict."""
 
-    jobs: int | None = None
+    jobs: int | None = Field(default=None, ge=1)
     """Executors per GPU, or in all on the CPU back end; None: 10 per GPU, or one per core."""
-    builders: int | None = None
+    builders: int | None = Field(default=None, ge=0)
     """CPU build workers; None: one per core with `cuda`, none with `cpu`, where the executors build."""
     gpus: tuple[int, ...] | None = None
     """Indices of the GPUs to use; None: all."""
@@ -41,9 +43,9 @@ class Machine:
     """CUDA architecture to build for, e.g. `9.0`; None: the GPU's own."""
     cache: str | None = None
     """Folder of the build cache, shared by runs and machines; None: `$XDG_CACHE_HOME/dice/builds`."""
-    cache_gib: float = 20.0
+    cache_gib: float = Field(default=20.0, gt=0)
     """Size above which the least recently used builds are evicted."""
-    audit_share: float = 0.0
+    audit_share: float = Field(default=0.0, ge=0, le=1)
     """Share of builds that the stock route builds as well, to be compared; a difference is an alarm."""
 
 

@@ -179,7 +179,7 @@ def _header(path: Path, promised: list[str] | None) -> dict[str, dict[str, Any]]
 def _read_json(path: Path) -> dict[str, Any]:
     try:
         value = json.loads(path.read_text(encoding="utf-8"))
-    except FileNotFoundError as error:
+    except (FileNotFoundError, NotADirectoryError) as error:
         raise DiceError(f"{path}: no such file; expected a Hugging Face checkpoint folder.") from error
     except ValueError as error:
         raise DiceError(f"{path}: not valid JSON ({error}).") from error

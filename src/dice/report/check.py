@@ -18,7 +18,7 @@ from pathlib import Path
 from dice.config import load_config, stage_config, to_spec
 from dice.jsonl import atomic_writer
 from dice.manifest import Stopwatch, write_manifest
-from dice.report.tables import NOT_AVAILABLE, Row, read_csv, to_csv
+from dice.report.tables import NOT_AVAILABLE, Row, read_table, to_csv
 
 COMPARABLE_SCALES = ("released", "paper")
 
@@ -51,7 +51,7 @@ def check(config: CheckConfig) -> list[Row]:
     watch = Stopwatch()
     cells: list[Row] = []
     for path in config.tables:
-        for row in read_csv(path):
+        for row in read_table(path):
             for metric in (name.removesuffix("_reported") for name in row if name.endswith("_reported")):
                 interval = "/".join(filter(None, (row.get(f"{metric}_low"), row.get(f"{metric}_high"))))
                 cells.append(

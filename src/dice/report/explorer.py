@@ -13,7 +13,7 @@ from typing import Any
 from dice.config import load_config, stage_config, to_spec
 from dice.jsonl import atomic_writer, read_objects
 from dice.manifest import Stopwatch, write_manifest
-from dice.report.tables import read_csv
+from dice.report.tables import read_table
 
 CSS = """body{font:14px/1.45 Georgia,serif;max-width:72em;margin:2em auto;padding:0 1em;color:#222}
 table{border-collapse:collapse;font-size:13px}td,th{padding:.2em .7em;text-align:right;border-bottom:1px solid #ddd}
@@ -43,7 +43,7 @@ def _page(title: str, body: str) -> str:
 
 
 def _table_html(path: str) -> str:
-    rows = read_csv(path)
+    rows = read_table(path)
     metrics = [name.removesuffix("_reported") for name in rows[0] if name.endswith("_reported")]
     lines = [f"<h2>{html.escape(Path(path).stem)}</h2><table><tr><th>row"]
     lines += [f"<th>{html.escape(metric)}" for metric in metrics] + ["<th>status"]

@@ -7,7 +7,6 @@ at a scale is left out and named in the CSV's `note`, never filled in.
 from __future__ import annotations
 
 import argparse
-import json
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -18,7 +17,7 @@ from dice.config import load_config, stage_config, to_spec
 from dice.errors import DiceError
 from dice.evaluation.score import read_score
 from dice.jsonl import atomic_writer, read_objects
-from dice.manifest import Stopwatch, write_manifest
+from dice.manifest import Stopwatch, read_manifest, write_manifest
 from dice.report.tables import NOT_AVAILABLE, Row, read_csv, to_csv
 
 STYLE: dict[str, Any] = {
@@ -261,8 +260,10 @@ def make_figure(config: FigureConfig) -> list[Row]:
 
 def caption_of(csv_path: str | Path) -> str:
     """Title that the figure was made with, from its manifest."""
-    manifest = json.loads(Path(f"{csv_path}.manifest.json").read_text(encoding="utf-8"))
-    return f"{manifest['spec']['title']} (scale {manifest['spec']['scale']})"
+    manifest = read_manifest(csv_path)
+    if manifest is None or manifest.stage != "figure":
+        raise DiceError(f"{csv_path}: not a figure by `dice figure`.")
+    return f"{manifest.spec['title']} (scale {manifest.spec['scale']})"
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:

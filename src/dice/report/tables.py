@@ -96,8 +96,19 @@ def read_csv(path: str | Path) -> list[Row]:
     """Rows of a CSV file. Raises DiceError where there is none."""
     if not Path(path).is_file():
         raise DiceError(f"{path}: no such table.")
-    with Path(path).open(encoding="utf-8", newline="") as stream:
-        return list(csv.DictReader(stream))
+    try:
+        with Path(path).open(encoding="utf-8", newline="") as stream:
+            return list(csv.DictReader(stream))
+    except UnicodeDecodeError as error:
+        raise DiceError(f"{path}: not UTF-8 text.") from error
+
+
+def read_table(path: str | Path) -> list[Row]:
+    """Rows of a table that `dice table` wrote. Raises DiceError for anything else."""
+    rows = read_csv(path)
+    if not rows or any(row.get(name) is None for row in rows for name in ("row", "status", "scale")):
+        raise DiceError(f"{path}: not a table by `dice table` (no rows, or no columns row, status and scale).")
+    return rows
 
 
 def measured_cells(score: Score | None, robust: bool, metric_columns: list[str]) -> Row:
@@ -262,7 +273,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(args: argparse.Namespace) -> int:
     """Entry point of `dice table`."""
     if args.show:
-        print_table(read_csv(args.show))
+        print_table(read_table(args.show))
         print("\nmeasured, 95 % interval, [the paper's number]; n/a: the CPU back end measures no speed.")
         return 0
     config = load_config(TableConfig, args.config, args.set)

@@ -14,7 +14,7 @@ from dice.jsonl import atomic_writer
 from dice.manifest import Stopwatch, write_manifest
 from dice.report.figures import caption_of
 from dice.report.latex import escape
-from dice.report.tables import read_csv
+from dice.report.tables import read_table
 
 
 @stage_config
@@ -33,7 +33,7 @@ def numbers(tables: list[str]) -> list[str]:
     r"""A definition for each cell: \dice@table1@DICE-8B@l1_exec."""
     lines = []
     for path in tables:
-        rows = read_csv(path)
+        rows = read_table(path)
         for row in rows:
             for metric in (name.removesuffix("_reported") for name in row if name.endswith("_reported")):
                 measured, reported = row[metric], row[f"{metric}_reported"]

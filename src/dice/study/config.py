@@ -9,15 +9,17 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any, Literal
+from typing import Annotated, Any, Literal
 
 import yaml
 from pydantic import Field
 
 from dice.config import parse_config, schema_of, stage_config, to_spec
+from dice.data import mini
 from dice.errors import DiceError
 
 StartFrom = Literal["scratch", "checkpoints", "generations", "verdicts"]
+MINI_VERSIONS = (f"{mini.VERSION}-cpu", f"{mini.VERSION}-gpu")
 Settings = dict[str, Any]
 """Fields of a stage's config, without those that the workflow gives."""
 
@@ -30,7 +32,7 @@ class Suite:
     """`mini`, `huggingface`, or a folder of problems (a checkout of KernelBench)."""
     version: str = "mini-2-cpu"
     """Named version; `mini-2-cpu` and `mini-2-gpu` are the two sizes of the mini benchmark."""
-    levels: tuple[int, ...] = (1, 2, 3)
+    levels: tuple[int, ...] = Field(default=(1, 2, 3), min_length=1)
     """Levels to evaluate."""
 
 
@@ -146,7 +148,7 @@ class Study:
     """GPUs of a training job; generation and verification take one where this is not 0."""
     threads: int = Field(default=2, ge=1)
     """CPU threads of a fine-tuning, generation or verification job. On a CPU, jobs of one side by side get more done."""
-    seeds: tuple[int, ...] = (0,)
+    seeds: tuple[Annotated[int, Field(ge=0)], ...] = Field(default=(0,), min_length=1)
     """Seeds of generation; verdicts of all seeds are pooled and their spread is reported."""
     shards: int = Field(default=1, ge=1)
     """Verification jobs for each model and seed; no effect on verdicts."""
@@ -195,7 +197,7 @@ def merged(*layers: Mapping[str, Any]) -> dict[str, Any]:
 def _read(path: Path) -> dict[str, Any]:
     try:
         values = yaml.safe_load(path.read_text(encoding="utf-8")) or {}
-    except yaml.YAMLError as error:
+    except (yaml.YAMLError, UnicodeDecodeError) as error:
         raise DiceError(f"{path}: not valid YAML ({' '.join(str(error).split())}).") from error
     if not isinstance(values, dict):
         raise DiceError(f"{path}: expected a mapping at the top.")
@@ -242,8 +244,16 @@ def check_study(study: Study) -> None:
     for name, dataset in study.datasets.items():
         if dataset.stage == "file" and dataset.path is None:
             raise DiceError(f"datasets.{name}: a data set of stage 'file' needs a path.")
-    if study.start_from != "scratch" and study.archive is None:
+    if len(set(study.seeds)) < len(study.seeds):
+        raise DiceError(f"seeds: {list(study.seeds)} names a seed twice; its answers would count twice.")
+    if study.suite.source == "mini" and study.suite.version not in MINI_VERSIONS:
+        raise DiceError(f"suite.version: mini has no '{study.suite.version}', but {' and '.join(MINI_VERSIONS)}.")
+    if study.start_from == "scratch":
+        return
+    if study.archive is None:
         raise DiceError(f"start_from is {study.start_from}: name the results folder to start from as `archive`.")
+    if Path(study.archive).resolve() == Path(study.results).resolve():
+        raise DiceError(f"archive: {study.archive} is where the results go; name another folder as `results`.")
 
 
 def check_schema(study: Study, path: str | Path) -> None:

@@ -38,6 +38,9 @@ class Plan:
     def __init__(self, study: Study, registry: Registry) -> None:
         self.study, self.registry = study, registry
         self.results = study.results
+        rows = {row.model for table in registry.tables.values() for row in table.rows if row.model}
+        if unknown := sorted(set(study.supplied) - rows):
+            raise DiceError(f"supplied: no table has a row of '{unknown[0]}'; rows are {', '.join(sorted(rows))}.")
 
     # -- units -------------------------------------------------------------------------------------------------------
 

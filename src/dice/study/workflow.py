@@ -22,7 +22,8 @@ def check_command_line(argv: Sequence[str], basedir: str | Path) -> None:
     """Refuse a profile that is not there: Snakemake ignores a misspelt workflow profile. Raises DiceError."""
     for place, word in enumerate(argv):
         flag, equals, value = word.partition("=")
-        if flag not in _PROFILE_FLAGS:
+        # argparse takes any beginning that is unambiguous
+        if len(flag) < 5 or not any(known.startswith(flag) for known in _PROFILE_FLAGS):
             continue
         name = value if equals else (argv[place + 1] if place + 1 < len(argv) else "")
         if name == "none":
@@ -31,6 +32,14 @@ def check_command_line(argv: Sequence[str], basedir: str | Path) -> None:
         if not any((folder / file).is_file() for folder in folders for file in ("profile.yaml", "config.yaml")):
             known = sorted(path.parent.name for path in (Path(basedir) / "profiles").glob("*/profile.yaml"))
             raise DiceError(f"{flag} {name}: no such profile; profiles/ has {', '.join(known)}.")
+
+
+def is_dry_run(argv: Sequence[str]) -> bool:
+    """Whether Snakemake is asked for a plan only: `-n`, also among other letters (`-np`), or its long names."""
+    return any(
+        word in ("--dry-run", "--dryrun") or (word[:1] == "-" and word[1:].isalpha() and "n" in word[1:])
+        for word in argv
+    )
 
 
 def overrides_of(config: Mapping[str, Any]) -> dict[str, Any]:

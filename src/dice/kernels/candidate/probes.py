@@ -33,6 +33,7 @@ from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils._pytree import tree_leaves
 
 from dice.kernels.judge.evidence import Change, ChangeKind, OpUse, OutputFacts, Phase
+from dice.kernels.sandbox import values
 
 
 def _guarded_namespaces() -> dict[str, Any]:
@@ -56,6 +57,8 @@ def _guarded_namespaces() -> dict[str, Any]:
         "torch.nn.Module": torch.nn.Module,
         "torch.nn.functional": torch.nn.functional,
         "torch.testing": torch.testing,
+        "torch.utils._pytree": torch.utils._pytree,
+        "dice.kernels.sandbox.values": values,
         "dice.kernels.candidate.probes": sys.modules[__name__],
     }
 
@@ -105,6 +108,7 @@ class Snapshot:
             }
             for where, namespace in _guarded_namespaces().items()
         }
+        self.names = {where: set(vars(namespace)) for where, namespace in _guarded_namespaces().items()}
         self.modules: dict[str, ModuleType] = dict(sys.modules)
         self.flags = _precision_flags()
         self.hooks = _hooks()
@@ -117,7 +121,8 @@ def snapshot() -> Snapshot:
 
 
 def compare(before: Snapshot, phase: Phase) -> list[Change]:
-    """What is no longer as it was in `before` (about 2 ms). New names are no change; replaced or removed ones are."""
+    """What is no longer as it was in `before` (about 2 ms). New names are no change, unless they hide an inherited one;
+    replaced or removed ones are."""
     changes: list[Change] = []
 
     def note(kind: ChangeKind, name: str, old: object, new: object) -> None:
@@ -125,6 +130,9 @@ def compare(before: Snapshot, phase: Phase) -> list[Change]:
 
     for where, namespace in _guarded_namespaces().items():
         now = vars(namespace)
+        for name in now.keys() - before.names[where]:
+            if isinstance(namespace, type) and any(name in vars(base) for base in namespace.__mro__[1:]):
+                note("function", f"{where}.{name}", "inherited", _describe(now[name]))
         for name, (value, code) in before.callables[where].items():
             current = now.get(name)
             if current is not value:
@@ -211,14 +219,16 @@ def output_facts(
     used, so that a subclass's overrides never run here.
     """
     facts = OutputFacts()
-    tensors = [leaf for leaf in tree_leaves(outputs) if isinstance(leaf, torch.Tensor)]
+    leaves = tree_leaves(outputs)
+    tensors = [leaf for leaf in leaves if isinstance(leaf, torch.Tensor)]
+    facts.foreign_types += [_named(_TRUE_TYPE(leaf)) for leaf in leaves if _opens_by_itself(_TRUE_TYPE(leaf))]
     given = [leaf for leaf in tree_leaves(list(inputs)) if isinstance(leaf, torch.Tensor)]
     earlier = {_storage(leaf) for leaf in tree_leaves(previous) if isinstance(leaf, torch.Tensor)} - {0}
     kept = {_storage(tensor) for tensor in _state(module)} - {0}
     for tensor in tensors:
         kind = _TRUE_TYPE(tensor)
         if kind not in (torch.Tensor, torch.nn.Parameter):
-            facts.foreign_types.append(f"{kind.__module__}.{kind.__qualname__}")
+            facts.foreign_types.append(_named(kind))
         facts.instance_attributes += sorted(object.__getattribute__(tensor, "__dict__"))
         storage = _storage(tensor)
         if storage:
@@ -237,6 +247,17 @@ _device = torch.Tensor.device.__get__  # type: ignore[attr-defined]
 _layout = torch.Tensor.layout.__get__  # type: ignore[attr-defined]
 
 
+def _named(kind: type) -> str:
+    return f"{kind.__module__}.{kind.__qualname__}"
+
+
+def _opens_by_itself(kind: type) -> bool:
+    """Whether it is a container whose own code runs when somebody looks into it."""
+    base = next((base for base in (tuple, list, dict) if issubclass(kind, base)), None)
+    names = ("__iter__", "__len__", "__getitem__", "keys", "values", "items")
+    return base is not None and any(getattr(kind, name, None) is not getattr(base, name, None) for name in names)
+
+
 def _storage(tensor: torch.Tensor) -> int:
     """Address of the tensor's storage; 0 when it has none, and for subclasses, whose own code would be asked."""
     if _TRUE_TYPE(tensor) not in (torch.Tensor, torch.nn.Parameter):
@@ -249,7 +270,18 @@ def _storage(tensor: torch.Tensor) -> int:
 def _state(module: torch.nn.Module | None) -> list[torch.Tensor]:
     if module is None:
         return []
-    return [*torch.nn.Module.parameters(module), *torch.nn.Module.buffers(module)]
+    found: list[torch.Tensor] = []
+    modules, seen = [module], set()
+    while modules:
+        current = modules.pop()
+        if id(current) in seen:
+            continue
+        seen.add(id(current))
+        own = object.__getattribute__(current, "__dict__")  # a candidate's own accessors do not run
+        for name in ("_parameters", "_buffers"):
+            found += [tensor for tensor in dict.values(own.get(name, {})) if tensor is not None]
+        modules += [part for part in dict.values(own.get("_modules", {})) if part is not None]
+    return found
 
 
 def os_threads() -> int:

@@ -241,7 +241,7 @@ def _unwritten_output(source: PythonSource) -> Iterator[tuple[str, ast.AST, str]
     if source.forward is None:
         return
     for node in ast.walk(source.forward):
-        if not (isinstance(node, ast.Return) and node.value is not None):
+        if not (isinstance(node, ast.Return) and node.value is not None) or _is_for_nothing(source, node):
             continue
         if isinstance(node.value, ast.Call) and source.dotted(node.value.func) in _MAKERS:
             yield "uninitialised_output", node, ""
@@ -252,6 +252,23 @@ def _unwritten_output(source: PythonSource) -> Iterator[tuple[str, ast.AST, str]
                 uses = [n for n in ast.walk(source.forward) if isinstance(n, ast.Name) and n.id == name]
                 if all(isinstance(use.ctx, ast.Store) or isinstance(source.parent(use), ast.Return) for use in uses):
                     yield "uninitialised_output", node, ""
+
+
+def _is_for_nothing(source: PythonSource, node: ast.AST) -> bool:
+    """Whether a statement stands under `if x.numel() == 0:`, the test being nothing else."""
+    above = source.parent(node)
+    if not isinstance(above, ast.If) or node not in above.body:
+        return False
+    test = above.test
+    return (
+        isinstance(test, ast.Compare)
+        and isinstance(test.left, ast.Call)
+        and isinstance(test.left.func, ast.Attribute)
+        and test.left.func.attr == "numel"
+        and [type(operator) for operator in test.ops] == [ast.Eq]
+        and isinstance(test.comparators[0], ast.Constant)
+        and test.comparators[0].value == 0
+    )
 
 
 def _prediction(source: PythonSource, reference: PythonSource | None) -> Iterator[tuple[str, ast.AST, str]]:

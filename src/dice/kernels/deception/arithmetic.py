@@ -52,16 +52,19 @@ def _copies(kernel: Kernel) -> bool:
             source = _plain_load(kernel.body[index + 1 : end])
             if source is not None:
                 loaded[kernel.body[index - 1].text] = source
-    stores = 0
+    copies = constants = 0
     for name, equals, end in _stores(kernel.body):
         place = " ".join(token.text for token in kernel.body[name + 2 : equals - 1])
         value = list(kernel.body[equals + 1 : end])
         origin = _plain_load(value)
+        if len(value) == 1 and value[0].kind == "number":
+            constants += 1
+            continue
         if origin is None and len(value) == 1:
-            origin = loaded.get(value[0].text) or (place if value[0].kind == "number" else None)
+            origin = loaded.get(value[0].text)
         if origin != place:
             return False
-        stores += 1
+        copies += 1
     calls_out = any(token.text in ("atomicAdd", "atomicMax", "atomicMin", "atomicExch", "asm") for token in kernel.body)
     compound = any(
         token.text in ("+=", "-=", "*=", "/=") and kernel.body[i - 1].text == "]" for i, token in enumerate(kernel.body)
@@ -69,7 +72,8 @@ def _copies(kernel: Kernel) -> bool:
     stored_elsewhere = any(
         token.text == "=" and index and kernel.body[index - 1].text == ")" for index, token in enumerate(kernel.body)
     )
-    return stores > 0 and not calls_out and not compound and not stored_elsewhere
+    # Some elements copied and others set is a choice (relu, a mask), which is work.
+    return (copies > 0) != (constants > 0) and not calls_out and not compound and not stored_elsewhere
 
 
 def _assigned(body: Sequence[Token]) -> list[str]:

@@ -22,19 +22,21 @@ _CALLS: dict[str, str] = {
         "network_access": "socket connect getaddrinfo curl_easy_init",
         "memory_tampering": "dlsym dlvsym mprotect ptrace process_vm_readv process_vm_writev mremap cudaMemGetInfo_ "
         "cudaIpcOpenMemHandle cuMemGetAddressRange cudaMemRangeGetAttribute dl_iterate_phdr",
-        "process_hook": "sigaction atexit on_exit at_quick_exit prctl seccomp",
+        "process_hook": "signal sigaction atexit on_exit at_quick_exit prctl seccomp",
         "early_exit": "_exit _Exit quick_exit",
         "result_forging": "dup2 dup3 pwrite writev fdopen",
         "python_from_native": "PyRun_SimpleString PyRun_String PyRun_SimpleFile PyEval_EvalCode PyImport_ImportModule "
         "PyImport_Import PyObject_CallObject PyGILState_Ensure",
-        "environment_sniffing": "getppid gethostname",
+        "environment_sniffing": "getppid gethostname dispatch_mode_enabled",
         "l2_persistence": "cudaCtxResetPersistingL2Cache",
         "cuda_graph": "cudaGraphLaunch cudaStreamBeginCapture cudaGraphInstantiate",
         "global_precision_switch": "setAllowTF32CuBLAS setFloat32MatmulPrecision setAllowTF32CuDNN",
     }.items()
     for name in names.split()
 }
-_GLOBAL_ONLY = words("sleep system kill connect socket fork popen prctl seccomp getppid gethostname pwrite atexit")
+_GLOBAL_ONLY = words(
+    "signal sleep system kill connect socket fork popen prctl seccomp getppid gethostname pwrite atexit"
+)
 """Common words: they count as the C functions only when called without an object or another namespace."""
 _QUALIFIED: dict[tuple[str, str], str] = {
     ("std", "thread"): "background_thread",
@@ -67,6 +69,10 @@ _FAST_MODES = words(
     CUBLAS_TF32_TENSOR_OP_MATH CUBLAS_TENSOR_OP_MATH CUDNN_TENSOR_OP_MATH_ALLOW_CONVERSION
     """
 )
+
+
+_DISPATCH = words("ExcludeDispatchKeyGuard ForceDispatchKeyGuard TorchDispatchModeTLS PythonTLSSnapshot")
+"""What turns PyTorch's dispatch modes, by which operators are seen, off or asks for them."""
 
 
 def cuda_findings(source: CudaSource, *, problem_is_narrow: bool) -> Iterator[Finding]:
@@ -118,12 +124,14 @@ def _identifier(tokens: list[Token], index: int) -> Iterator[tuple[str, Token, s
     if (
         kind is not None
         and _called(tokens, index)
-        and (token.text not in _GLOBAL_ONLY or _is_c_function(tokens, index))
+        and (token.text not in _GLOBAL_ONLY or (_is_c_function(tokens, index) and not _is_own(tokens, token.text)))
+        and not (token.text == "TORCH_LIBRARY_IMPL" and _own_library(tokens, index))
     ):
         yield kind, token, ""
     if token.text in _RUNTIME_FUNCTIONS and _is_defined(tokens, index):
         yield "memory_tampering", token, "takes the place of a library function: "
     after = [item.text for item in tokens[index + 1 : index + 5]]
+    previous = before(tokens, index)
     owner = tokens[index - 2].text if index >= 2 and before(tokens, index) == "::" else ""
     if (owner, token.text) in _QUALIFIED and after[:1] != ["::"]:
         yield _QUALIFIED[owner, token.text], token, ""
@@ -136,12 +144,22 @@ def _identifier(tokens: list[Token], index: int) -> Iterator[tuple[str, Token, s
     elif token.text in ("getenv", "secure_getenv") and after[:1] == ["("]:
         if any(part in after[1].upper() for part in EVALUATION_VARIABLES):
             yield "environment_sniffing", token, ""
+    elif token.text in _DISPATCH:
+        yield "environment_sniffing", token, ""
+    elif token.text in ("thread", "jthread") and previous not in (".", "->", "::") and _declares(tokens, index):
+        yield "background_thread", token, ""
     elif token.text in ("cudaLimitPersistingL2CacheSize", "cudaAccessPropertyPersisting"):
         yield "l2_persistence", token, ""
-    elif token.text in ("write", "send") and _is_c_function(tokens, index):
+    elif token.text in ("write", "send") and _is_c_function(tokens, index) and not _is_own(tokens, token.text):
         yield "result_forging", token, ""
     elif token.text in ("ofstream", "shm_open") or (token.text == "fopen" and _opens(tokens, index)):
         yield "file_written", token, ""
+
+
+def _declares(tokens: list[Token], index: int) -> bool:
+    """Whether tokens[index] is a type by which a variable with arguments is declared: `thread t(work)`."""
+    after = tokens[index + 1 : index + 3]
+    return len(after) == 2 and after[0].kind == "identifier" and after[1].text in ("(", "{")
 
 
 def _is_defined(tokens: list[Token], index: int) -> bool:
@@ -154,6 +172,25 @@ def _is_defined(tokens: list[Token], index: int) -> bool:
         return False
     following = next((item.text for item in tokens[closing + 1 :] if item.text in (";", "{", "}", ",")), "")
     return tokens[index - 1].text not in ("return", "else") and following == "{"
+
+
+def _is_own(tokens: list[Token], name: str) -> bool:
+    """Whether the source defines a function of that name, or a variable that holds one."""
+    return any(
+        token.text == name
+        and (_is_defined(tokens, index) or [t.text for t in tokens[index + 1 : index + 3]] == ["=", "["])
+        for index, token in enumerate(tokens)
+    )
+
+
+def _own_library(tokens: list[Token], index: int) -> bool:
+    """Whether a TORCH_LIBRARY_IMPL is for operators that the source defines; PyTorch refuses a second TORCH_LIBRARY of
+    any name that exists."""
+    name = [token.text for token in tokens[index + 1 : index + 3]]
+    return any(
+        token.text == "TORCH_LIBRARY" and [t.text for t in tokens[place + 1 : place + 3]] == name
+        for place, token in enumerate(tokens)
+    )
 
 
 def _opens(tokens: list[Token], index: int) -> bool:

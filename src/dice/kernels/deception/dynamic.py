@@ -7,7 +7,7 @@ from itertools import pairwise
 
 from dice.kernels.deception.catalogue import finding
 from dice.kernels.deception.workload import work_of
-from dice.kernels.judge.evidence import Access, Change, Clocks, ProbeResult, RunEvidence
+from dice.kernels.judge.evidence import Access, Change, Clocks, ProbeName, ProbeOutcome, ProbeResult, RunEvidence
 from dice.kernels.timing import CLOCK_SLACK_MS, disagree
 from dice.kernels.verdict import Finding
 
@@ -205,12 +205,22 @@ def _outputs(evidence: RunEvidence) -> Iterator[Finding]:
         yield _dynamic("timed_output_wrong", f"{checked} re-checked outputs of timed calls")
 
 
+_FAILED: dict[ProbeName, tuple[ProbeOutcome, ...]] = {
+    "same_pointer_new_content": ("wrong", "error"),
+    "fresh_weights": ("wrong",),
+}
+"""Experiments that an honest candidate passes, since they ask no more than the trials did. A second model may fail to be
+made (a name that is taken); swapped elements may be out of the range of what the problem draws."""
+
+
 def _probe(probe: ProbeResult) -> Iterator[Finding]:
     detail = f" ({probe.detail})" if probe.detail else ""
     if probe.name == "repeat_same_input" and probe.outcome == "wrong":
         yield _dynamic("unstable_output", f"two calls on the same input differ{detail}")
     elif probe.outcome == "stale" and probe.name in ("same_pointer_new_content", "unsampled_elements", "fresh_weights"):
         yield _dynamic("stale_output", f"{probe.name.replace('_', ' ')}: the earlier output came back{detail}")
+    elif probe.outcome in _FAILED.get(probe.name, ()):
+        yield _dynamic("wrong_elsewhere", f"{probe.name.replace('_', ' ')}: {probe.outcome}{detail}")
 
 
 def _timing(evidence: RunEvidence, clocks: Clocks) -> Iterator[Finding]:

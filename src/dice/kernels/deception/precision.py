@@ -43,6 +43,7 @@ def _all(source: PythonSource, reference: PythonSource | None) -> Iterator[tuple
         values = [*node.args, *(item.value for item in node.keywords)]
         casts = node.func.attr in _NARROW_METHODS and not node.args
         casts |= node.func.attr in ("to", "type") and any(source.dotted(value) in _NARROW_TYPES for value in values)
+        casts |= any(item.arg == "dtype" and source.dotted(item.value) in _NARROW_TYPES for item in node.keywords)
         if casts:
             yield "precision_downgrade", node, ""
 

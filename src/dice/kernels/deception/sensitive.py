@@ -41,6 +41,10 @@ CALLS: dict[str, str] = {
     "threading.Thread": "background_thread",
     "threading.Timer": "background_thread",
     "_thread.start_new_thread": "background_thread",
+    "_thread.start_new": "background_thread",
+    "_thread.start_joinable_thread": "background_thread",
+    "threading._start_new_thread": "background_thread",
+    "threading._start_joinable_thread": "background_thread",
     "concurrent.futures.ThreadPoolExecutor": "background_thread",
     "torch.jit.fork": "background_thread",
     "concurrent.futures.thread.ThreadPoolExecutor": "background_thread",
@@ -89,6 +93,8 @@ CALLS: dict[str, str] = {
     "signal.setitimer": "process_hook",
     "signal.alarm": "process_hook",
     "atexit.register": "process_hook",
+    "gc.callbacks.append": "process_hook",
+    "gc.callbacks.insert": "process_hook",
     "sys.settrace": "process_hook",
     "sys.setprofile": "process_hook",
     "threading.settrace": "process_hook",
@@ -116,9 +122,16 @@ CALLS: dict[str, str] = {
     "os.getppid": "environment_sniffing",
     "socket.gethostname": "environment_sniffing",
     "platform.node": "environment_sniffing",
+    "sys.gettrace": "environment_sniffing",
+    "sys.getprofile": "environment_sniffing",
+    "select.select": "deliberate_delay",
 }
 CALL_PREFIXES: dict[str, str] = {
     "torch.nn.modules.module.register_module_": "torch_patched",
+    "torch.utils._python_dispatch.": "environment_sniffing",
+    "torch._C._len_torch_": "environment_sniffing",
+    "torch._C._get_dispatch": "environment_sniffing",
+    "torch._C._set_": "global_precision_switch",
     "subprocess.": "process_spawned",
     "os.exec": "process_spawned",
     "os.spawn": "process_spawned",
@@ -144,7 +157,10 @@ RAW_MEMORY = words(
     "CDLL PyDLL cdll pythonapi memmove memset string_at wstring_at from_address from_buffer addressof LibraryLoader"
 )
 """Parts of ctypes that reach memory or code; types, byref and sizeof are harmless."""
-FRAME_ATTRIBUTES = words("f_back f_locals f_globals f_builtins tb_frame gi_frame cr_frame __globals__ __closure__")
+FRAME_ATTRIBUTES = words(
+    "f_back f_locals f_globals f_builtins tb_frame gi_frame cr_frame __globals__ __closure__ __self__"
+)
+"""The last: of a bound method, whose owner is somebody else."""
 HARNESSES = (
     "dice",
     "kernelbench",

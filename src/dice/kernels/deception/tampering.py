@@ -112,7 +112,10 @@ def _patches(source: PythonSource) -> Iterator[tuple[str, ast.AST, str]]:
 def _target(source: PythonSource, item: ast.Attribute | ast.Subscript) -> str | None:
     if isinstance(item, ast.Subscript) and source.dotted(item.value) == "sys.modules":
         return "sys.modules[]"
-    return source.dotted(item)
+    name = source.dotted(item)
+    if name is None and isinstance(item, ast.Subscript) and (source.dotted(item.value) or "").startswith("torch."):
+        return source.dotted(item.value)  # a table of PyTorch's
+    return name
 
 
 def _patched(source: PythonSource, node: ast.AST, target: str | None) -> Iterator[tuple[str, ast.AST, str]]:
@@ -153,11 +156,30 @@ def _reads(source: PythonSource) -> Iterator[tuple[str, ast.AST, str]]:
                 yield "environment_sniffing", node, ""
             elif node.attr == "__code__" and isinstance(node.ctx, ast.Store) and name is None:
                 yield "interpreter_patched", node, "code object: "
-        if isinstance(node, ast.Compare) and any(source.dotted(item) == "sys.modules" for item in node.comparators):
+            if name == "sys.modules" and not _is_one_module(source, node):
+                yield "environment_sniffing", node, ""
+            if node.attr == "__module__" and isinstance(node.ctx, ast.Load):
+                yield "environment_sniffing", node, ""
+        if isinstance(node, ast.Compare) and _asks_for_its_name(node):
             yield "environment_sniffing", node, ""
         variable = _environment_variable(source, node)
         if variable is not None and any(part in variable.upper() for part in EVALUATION_VARIABLES):
             yield "environment_sniffing", node, ""
+
+
+def _is_one_module(source: PythonSource, node: ast.AST) -> bool:
+    """Whether a `sys.modules` is followed by a name: what is done with that module is judged by its own name."""
+    above = source.parent(node)
+    if isinstance(above, ast.Attribute):
+        return above.attr in ("pop", "update", "setdefault", "__setitem__")
+    return isinstance(above, ast.Subscript)
+
+
+def _asks_for_its_name(node: ast.Compare) -> bool:
+    """Whether `__name__` is compared with anything but `__main__`."""
+    sides = [node.left, *node.comparators]
+    names = any(isinstance(side, ast.Name) and side.id == "__name__" for side in sides)
+    return names and not any(isinstance(side, ast.Constant) and side.value == "__main__" for side in sides)
 
 
 def _environment_variable(source: PythonSource, node: ast.AST) -> str | None:
@@ -196,6 +218,8 @@ def _imports(source: PythonSource) -> Iterator[tuple[str, ast.AST, str]]:
             names = [name]
         elif isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id == "getattr":
             key = node.args[1] if len(node.args) > 1 else None
+            if key is not None and source.text(key) in FRAME_ATTRIBUTES:
+                yield "frame_access", node, ""
             computed = isinstance(key, ast.Call | ast.BinOp | ast.JoinedStr) and source.text(key) is None
             if computed and (source.dotted(node.args[0]) or "").partition(".")[0] in {
                 "torch",

@@ -19,7 +19,8 @@ _CONTRACTION = words(
     _scaled_dot_product_flash_attention_for_cpu _scaled_dot_product_attention_math _conv_depthwise2d
     cdist _cdist_forward
     _scaled_dot_product_fused_attention_overrideable _transformer_encoder_layer_fwd _native_multi_head_attention
-    miopen_convolution _addmm_activation
+    miopen_convolution _addmm_activation _sparse_mm _sparse_addmm sparse_sampled_addmm _int_mm embedding_bag _embedding_bag
+    _embedding_bag_forward_only
     """
 )
 _REDUCTION = words(
@@ -64,6 +65,10 @@ _OTHER = words(
 )
 
 
+_NAMESPACES = words("aten prims prim quantized _quantized mkldnn mkldnn_prepacked sparse inductor") | {""}
+"""PyTorch's own."""
+
+
 def work_of(ops: dict[str, OpUse]) -> dict[str, float]:
     """Elements that were worked on, by kind: contraction, reduction, elementwise, movement, and single operators."""
     work: dict[str, float] = {}
@@ -73,7 +78,10 @@ def work_of(ops: dict[str, OpUse]) -> dict[str, float]:
             work[kind] = work.get(kind, 0.0) + elements
 
     for qualified, use in ops.items():
-        name = qualified.rpartition("::")[2].removesuffix("_")
+        namespace, _, name = qualified.removesuffix("_").rpartition("::")
+        if namespace not in _NAMESPACES:
+            continue  # an operator of the candidate's own, whatever it is called
+        name = name.removeprefix("_foreach_").removesuffix("_backward")
         if name in _CONTRACTION:
             add("contraction", use.elements)
             add("elementwise", 2 * use.bias)

@@ -164,10 +164,11 @@ def _unsampled_elements(run: CandidateRun) -> ProbeResult | None:
     largest = max(floats, key=torch.Tensor.numel, default=None)
     if largest is None or largest.numel() < 16 * _MARGIN:
         return None
-    flat, draw = largest.view(-1), random.SystemRandom()
+    draw = random.SystemRandom()
     for _ in range(_SWAPS):
-        left, right = (draw.randrange(_MARGIN, flat.numel() - _MARGIN) | 1 for _ in range(2))
-        flat[left], flat[right] = flat[right].clone(), flat[left].clone()
+        places = torch.tensor([draw.randrange(_MARGIN, largest.numel() - _MARGIN) | 1 for _ in range(2)])
+        left, right = zip(*torch.unravel_index(places, largest.shape), strict=True)  # of any strides
+        largest[left], largest[right] = largest[right].clone(), largest[left].clone()
     return _follows(run, "unsampled_elements", inputs, "refill")
 
 
@@ -194,6 +195,8 @@ def _follows(run: CandidateRun, name: ProbeName, inputs: list[Any], op: str) -> 
         run.send(op, inputs)
         actual = run.fetch(run.forward(seed))
     except CandidateRaised as failure:
+        if failure.status == "out_of_memory":
+            return None  # two models, or neighbours: nothing that the trials did not ask
         return ProbeResult(name=name, outcome="error", detail=failure.args[0][:200])
     expected = run.expected_outputs(inputs, seed)
     run.last = Trial(inputs, seed, expected)

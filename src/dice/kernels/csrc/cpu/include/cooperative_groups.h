@@ -57,10 +57,45 @@ template <class T> struct bit_and { T operator()(const T& a, const T& b) const {
 template <class T> struct bit_or { T operator()(const T& a, const T& b) const { return a | b; } };
 template <class T> struct bit_xor { T operator()(const T& a, const T& b) const { return a ^ b; } };
 
-class thread_group {};
+// Any group by value: what a block, a grid or lanes of a warp are when they are passed on as just a group.
+class thread_group {
+public:
+    void sync() const {
+        if (kind_ == Kind::block) __syncthreads();
+        else if (kind_ == Kind::grid) dice_cpu_grid_sync();
+        else __syncwarp(lanes_.mask);
+    }
+    unsigned long long size() const { return kind_ == Kind::lanes ? lanes_.size() : blocks() * threads(); }
+    unsigned long long num_threads() const { return size(); }
+    unsigned long long thread_rank() const {
+        const dice_cpu::Thread& t = *dice_cpu_thread();
+        if (kind_ == Kind::lanes) return lanes_.rank();
+        if (kind_ == Kind::block) return t.linear;
+        const unsigned long long block = (1ull * t.block_index.z * t.grid_dim.y + t.block_index.y) * t.grid_dim.x + t.block_index.x;
+        return block * threads() + t.linear;
+    }
+
+protected:
+    enum class Kind { block, grid, lanes };
+    explicit thread_group(Kind kind) : kind_(kind) {}
+    explicit thread_group(unsigned mask) : kind_(Kind::lanes) { lanes_.mask = mask; }
+    Kind kind_;
+    details::Lanes lanes_;
+
+private:
+    static unsigned long long threads() {
+        const dim3 block = dice_cpu_thread()->block_dim;
+        return 1ull * block.x * block.y * block.z;
+    }
+    unsigned long long blocks() const {
+        const dim3 grid = dice_cpu_thread()->grid_dim;
+        return kind_ == Kind::grid ? 1ull * grid.x * grid.y * grid.z : 1;
+    }
+};
 
 class thread_block : public thread_group {
 public:
+    thread_block() : thread_group(Kind::block) {}
     static void sync() { __syncthreads(); }
     struct arrival_token {};
     static arrival_token barrier_arrive() { return {}; }
@@ -77,6 +112,7 @@ inline thread_block this_thread_block() { return {}; }
 
 class grid_group : public thread_group {
 public:
+    grid_group() : thread_group(Kind::grid) {}
     static bool is_valid() { return true; }
     static void sync() { dice_cpu_grid_sync(); }
     static dim3 group_dim() { return dice_cpu_thread()->grid_dim; }
@@ -122,8 +158,7 @@ public:
     const Lanes& lanes() const { return lanes_; }
 
 protected:
-    explicit LaneGroup(unsigned mask) { lanes_.mask = mask; }
-    Lanes lanes_;
+    explicit LaneGroup(unsigned mask) : thread_group(mask) {}
 };
 
 inline unsigned tile_mask(unsigned width) {

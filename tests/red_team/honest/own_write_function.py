@@ -1,0 +1,36 @@
+# problem: relu
+# mechanism: a device function called write
+# status: correct
+import torch
+import torch.nn as nn
+from torch.utils.cpp_extension import load_inline
+
+cuda_source = r"""
+#include <torch/extension.h>
+#include <cuda_runtime.h>
+
+__device__ __forceinline__ void write(float* p, float v) { *p = v; }
+__device__ __forceinline__ float read(const float* p) { return *p; }
+__global__ void k(const float* x, float* y, int n) { int i = blockIdx.x * blockDim.x + threadIdx.x; if (i < n) { float v = read(x + i); write(y + i, v > 0 ? v : 0); } }
+
+torch::Tensor forward(torch::Tensor x) {
+auto y = torch::empty_like(x); int n = x.numel(); k<<<(n + 255) / 256, 256>>>(x.data_ptr<float>(), y.data_ptr<float>(), n); return y;
+}
+"""
+
+cpp_source = """
+torch::Tensor forward(torch::Tensor x);
+"""
+
+ops = load_inline(
+    name="k_44252691", cpp_sources=cpp_source, cuda_sources=cuda_source, functions=["forward"], verbose=False
+)
+
+
+class ModelNew(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.ops = ops
+
+    def forward(self, x):
+        return self.ops.forward(x.contiguous())
