@@ -146,3 +146,13 @@ def test_gather_refuses_a_verdict_given_twice(tmp_path):
     write_jsonl(tmp_path / "a.jsonl", [verdict()])
     with pytest.raises(DiceError, match="already"):
         gather(GatherConfig(shards=(str(tmp_path / "a.jsonl"),) * 2, out=str(tmp_path / "out.jsonl")))
+
+
+def test_no_answer_counts_twice(tmp_path):
+    problems(tmp_path / "problems.jsonl", ["level1/1_A"])
+    write_jsonl(tmp_path / "one.jsonl", [verdict()])
+    write_jsonl(tmp_path / "twice.jsonl", [verdict(), verdict()])
+    settings = {"problems": str(tmp_path / "problems.jsonl"), "out": str(tmp_path / "score.json")}
+    for verdicts, sentence in ((["one", "one"], "is named twice"), (["twice"], "two verdicts of level1/1_A, sample 0")):
+        with pytest.raises(DiceError, match=sentence):
+            score(ScoreConfig(verdicts=tuple(str(tmp_path / f"{name}.jsonl") for name in verdicts), **settings))

@@ -439,3 +439,14 @@ def test_a_run_leaves_no_tensors_behind(executor: Executor, change: tuple[str, s
         assert not [1 for value in gc.get_objects() if type(value) is torch.Tensor and value.numel() == n]
     finally:
         gc.enable()
+
+
+@pytest.mark.parametrize(
+    "inputs", ["torch.randn(40, 24).t()", "torch.randn(2, 8, 6, 6).to(memory_format=torch.channels_last)"]
+)
+def test_inputs_may_have_any_strides(executor: Executor, inputs: str) -> None:
+    problem = problem_of("return torch.relu(x)", inputs, arguments="x")
+    for verdict in verdicts(executor, as_candidate(problem), problem):
+        assert verdict.functional_status == "correct", verdict.message
+    wrong = as_candidate(problem).replace("torch.relu(x)", "torch.relu(x.reshape(-1)[:1] + 0 * x)")
+    assert {verdict.functional_status for verdict in verdicts(executor, wrong, problem)} == {"wrong_value"}

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from dice.audit import audit
+from dice.audit import audit, chain
 from dice.data.problem import Problem
 from dice.errors import DiceError
 from dice.evaluation.score import ScoreConfig, score
@@ -219,6 +219,71 @@ def test_audit_counts_again_and_finds_a_changed_file(place):
     assert not good
     assert any("NOT THE SAME" in line for line in lines)
     assert any(line.strip().startswith("changed") for line in lines)
+
+
+def edited(path: Path, **changes) -> None:
+    path.write_text(json.dumps(json.loads(path.read_text()) | changes))
+
+
+@pytest.mark.parametrize(
+    ("file", "change", "state"),
+    [
+        ("verdicts/8B-dice/seed0.jsonl.manifest.json", None, "unverified"),
+        ("verdicts/8B-dice/seed0.jsonl.manifest.json", "{", "changed"),
+        ("verdicts/8B-dice/seed0.jsonl.manifest.json", "{}", "changed"),
+        ("verdicts/8B-dice/seed0.jsonl.manifest.json", {"output_sha256": "0"}, "changed"),
+        ("verdicts/8B-dice/seed0.jsonl.manifest.json", {"spec": {"seed": 7}}, "changed"),
+        ("verdicts/8B-dice/seed0.jsonl", "", "changed"),
+        ("scores/8B-dice.json", None, "missing"),
+        ("problems.jsonl", None, "missing"),
+    ],
+)
+def test_audit_says_what_it_cannot_verify(place, file, change, state):
+    table(place)
+    lines, good = audit(str(place / "table1.csv"), "DICE-8B:l1_exec")
+    assert any("level1/1_A, seed 0, sample 0, code 0" in line for line in lines)
+    if change is None:
+        (place / file).unlink()
+    elif isinstance(change, dict):
+        edited(place / file, **change)
+    else:
+        (place / file).write_text(change)
+    lines, good = audit(str(place / "table1.csv"), "DICE-8B:l1_exec")
+    assert good is (state == "unverified")
+    assert f"  {state}: {place / file.removesuffix('.manifest.json')}" in lines
+
+
+def test_audit_goes_on_without_the_verdicts(place):
+    table(place)
+    (place / "verdicts" / "8B-dice" / "seed0.jsonl").unlink()
+    lines, good = audit(str(place / "table1.csv"), "DICE-8B:l1_exec")
+    assert not good
+    assert any(line.startswith("cannot be counted again:") for line in lines)
+    assert any("problems.jsonl" in line for line in lines)
+
+
+def test_audit_finds_the_history_of_a_published_model(place):
+    model = place / "models" / "8B-dice"
+    model.mkdir(parents=True)
+    (model / "history.jsonl").write_text("{}\n")
+    gone = place / "state" / "history.jsonl"
+    gone.parent.mkdir()
+    gone.write_text("{}\n")
+    write_manifest(model / "model", stage="rl", spec={}, watch=Stopwatch(), inputs=[gone])
+    gone.unlink()
+    states = {link.path: link.state for link in chain(str(model), place)}
+    assert states[str(model / "history.jsonl")] == "verified"
+    (model / "history.jsonl").write_text("[]\n")
+    assert "changed" in {link.state for link in chain(str(model), place)}
+
+
+@pytest.mark.parametrize("text", ["", "row,status,scale\n", "a,b\n1,2\n"])
+def test_what_is_no_table_is_refused(place, text):
+    (place / "other.csv").write_text(text)
+    with pytest.raises(DiceError, match="not a table by"):
+        audit(str(place / "other.csv"), "a:b")
+    with pytest.raises(DiceError, match="not a table by"):
+        check(CheckConfig(tables=(str(place / "other.csv"),), out=str(place / "check.csv")))
 
 
 def test_audit_of_a_reported_cell_has_no_chain(place):

@@ -17,7 +17,7 @@ from dice.study.config import load_study, merged, scales, study_schema
 from dice.study.fingerprint import fingerprint
 from dice.study.plan import Plan
 from dice.study.registry import load_registry
-from dice.study.workflow import check_command_line, images, overrides_of
+from dice.study.workflow import check_command_line, images, is_dry_run, overrides_of
 
 ROOT = Path(__file__).resolve().parents[2]
 EXPERIMENTS = ROOT / "experiments"
@@ -265,3 +265,39 @@ def test_the_closure_holds_what_python_really_loads():
     )
     loaded = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True).stdout.split()
     assert set(loaded) <= set(stage_code("score"))
+
+
+@pytest.mark.parametrize(
+    ("override", "sentence"),
+    [
+        ({"seeds": [0, 0]}, "names a seed twice"),
+        ({"seeds": []}, "seeds"),
+        ({"seeds": [-1]}, "seeds"),
+        ({"suite": {"levels": []}}, "levels"),
+        ({"suite": {"version": "mini-7-cpu"}}, "mini has no 'mini-7-cpu'"),
+        ({"start_from": "verdicts", "archive": "results"}, "is where the results go"),
+        ({"suite": {"sorce": "mini"}}, r"'suite.sorce': Unexpected keyword argument\.$"),
+    ],
+)
+def test_settings_that_would_mislead_are_refused(override, sentence):
+    with pytest.raises(DiceError, match=sentence):
+        load_study(EXPERIMENTS / "config", "tiny", override)
+
+
+def test_a_misspelt_row_of_supplied_answers_is_refused():
+    study = load_study(EXPERIMENTS / "config", "tiny", {"supplied": {"CUDA-L2": "answers.jsonl"}})
+    with pytest.raises(DiceError, match="no table has a row of 'CUDA-L2'"):
+        Plan(study, load_registry(EXPERIMENTS))
+
+
+def test_a_profile_named_by_an_abbreviated_flag_is_checked():
+    with pytest.raises(DiceError, match="no such profile"):
+        check_command_line(["snakemake", "--workflow-prof", "profiles/nanno"], ROOT)
+    check_command_line(["snakemake", "--printshellcmds", "tables"], ROOT)
+
+
+@pytest.mark.parametrize(
+    ("words", "dry"), [("-n", True), ("-np tables", True), ("--dryrun", True), ("--nolock", False), ("-j 2", False)]
+)
+def test_a_dry_run_is_recognised(words, dry):
+    assert is_dry_run(["snakemake", *words.split()]) is dry

@@ -1,7 +1,7 @@
 # problem: relu
 # catalogue: 90
 # mechanism: a child process stays behind
-# static: process_spawned early_exit deliberate_delay
+# static: process_spawned early_exit
 # run: process_spawned
 # status: deceptive | runtime_error | import_error
 # include: relu

@@ -2,7 +2,7 @@
 # catalogue: 3
 # mechanism: a thread of C++ whose namespace is not spelt out
 # static: background_thread
-# status: deceptive
+# status: deceptive | wrong_value | runtime_error
 import torch
 import torch.nn as nn
 from torch.utils.cpp_extension import load_inline

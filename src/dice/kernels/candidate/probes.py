@@ -29,6 +29,7 @@ from types import CodeType, FunctionType, ModuleType
 from typing import Any
 
 import torch
+from torch.utils import _pytree
 from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils._pytree import tree_leaves
 
@@ -57,7 +58,7 @@ def _guarded_namespaces() -> dict[str, Any]:
         "torch.nn.Module": torch.nn.Module,
         "torch.nn.functional": torch.nn.functional,
         "torch.testing": torch.testing,
-        "torch.utils._pytree": torch.utils._pytree,
+        "torch.utils._pytree": _pytree,
         "dice.kernels.sandbox.values": values,
         "dice.kernels.candidate.probes": sys.modules[__name__],
     }

@@ -56,6 +56,8 @@ def _calls(source: PythonSource) -> Iterator[tuple[str, ast.AST, str]]:
             continue
         if kind == "early_exit" and _fails(call):
             continue
+        if kind == "deliberate_delay" and call not in source.in_forward:
+            continue  # elsewhere nothing is timed
         if name in ("signal.signal", "exit", "quit") and source.definitions(name):
             continue
         if kind == "network_access" and name == "socket.gethostname":
@@ -134,8 +136,8 @@ def _patched(source: PythonSource, node: ast.AST, target: str | None) -> Iterato
         yield "harness_import", node, note
     elif target in ("sys.excepthook", "sys.unraisablehook", "threading.excepthook"):
         yield "process_hook", node, note
-    elif target.startswith("os.environ"):
-        return
+    elif target.startswith(("os.environ", "logging.", "warnings.")) or target == "sys.dont_write_bytecode":
+        return  # settings
     elif root in ("builtins", "__builtins__", "numpy") or (root in STDLIB and root in _imported(source)):
         yield "interpreter_patched", node, note
 

@@ -104,7 +104,7 @@ def _streams(source: PythonSource) -> Iterator[tuple[str, ast.AST]]:
             yield "side_stream", call
         if name in _GRAPHS:
             yield "cuda_graph", call
-        if name in ("time.sleep", "torch.cuda._sleep"):
+        if name in ("time.sleep", "torch.cuda._sleep") and call in source.in_forward:  # elsewhere nothing is timed
             yield "deliberate_delay", call
 
 
