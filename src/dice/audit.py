@@ -24,7 +24,7 @@ from dice.config import spec_hash
 from dice.errors import DiceError
 from dice.manifest import MODEL_MANIFEST, Manifest, read_manifest, sha256_file
 from dice.report.tables import METRICS, percent, read_table
-from dice.study.publish import SUMS
+from dice.study.publish import NOT_CONTENT, SUMS
 
 
 @dataclass(frozen=True)
@@ -61,8 +61,10 @@ def folder_state(folder: Path, hashes: dict[str, str]) -> str:
     """`verified` when the folder holds what was written down, and no more; `unverified` where nothing was."""
     if not hashes:
         return "unverified"
-    own = (SUMS, MODEL_MANIFEST, ".snakemake_timestamp")
-    there = {str(file.relative_to(folder)) for file in folder.rglob("*") if file.is_file() and file.name not in own}
+    # a download's manifest names the files at the top, and its tool keeps notes of its own below
+    entries = folder.rglob("*") if (folder / SUMS).is_file() else folder.iterdir()
+    files = (file for file in entries if file.is_file() and file.name not in (*NOT_CONTENT, MODEL_MANIFEST))
+    there = {str(file.relative_to(folder)) for file in files}
     same = there <= hashes.keys() and all(
         (folder / name).is_file() and sha256_file(folder / name) == digest for name, digest in hashes.items()
     )
@@ -139,7 +141,7 @@ def recount(score_path: str, level: int, metric: str, robust: bool) -> tuple[str
 
     Raises DiceError where they cannot be read."""
     from dice.data.problem import Problem
-    from dice.evaluation.score import is_hit, rate
+    from dice.evaluation.score import count, is_hit
     from dice.jsonl import read_jsonl
     from dice.kernels.verdict import Verdict
 
@@ -147,22 +149,23 @@ def recount(score_path: str, level: int, metric: str, robust: bool) -> tuple[str
     if manifest is None:
         raise DiceError(f"{score_path}: has no manifest, so its verdicts are not known.")
     spec = manifest.spec
-    levels = {problem.id: problem.level for problem in read_jsonl(spec["problems"], Problem)}
+    levels = {p.id: p.level for p in read_jsonl(spec["problems"], Problem) if p.level == level}
     seeds = [
-        [v for v in read_jsonl(path, Verdict) if v.protocol == spec["protocol"] and levels.get(v.problem_id) == level]
+        [v for v in read_jsonl(path, Verdict) if v.protocol == spec["protocol"] and v.problem_id in levels]
         for path in spec["verdicts"]
     ]
     if not any(seeds):
         raise DiceError(f"{', '.join(spec['verdicts'])}: no verdicts of level {level}.")
-    if metric != "exec" and any(verdict.backend != "cuda" for seed in seeds for verdict in seed):
+    rate = next(row for row in count(seeds, levels) if row.robust == robust).metrics[metric]  # type: ignore[index]
+    if rate is None:
         return percent(None), []
-    hits = [[verdict for verdict in seed if is_hit(verdict, metric, robust)] for seed in seeds]  # type: ignore[arg-type]
     lines = [
         f"  {v.problem_id}, seed {k}, sample {v.sample}, code {v.code_sha256[:16]}"
-        for k, seed in enumerate(hits)
+        for k, seed in enumerate(seeds)
         for v in seed
+        if is_hit(v, metric, robust)  # type: ignore[arg-type]
     ]
-    return percent(rate([len(seed) for seed in hits], [len(seed) for seed in seeds]).value), lines
+    return percent(rate.value), lines
 
 
 def _logs(score_path: Path) -> list[str]:

@@ -14,7 +14,7 @@ from pathlib import Path
 
 from dice.config import load_config, stage_config, to_spec
 from dice.errors import DiceError
-from dice.manifest import Stopwatch, sha256_file, write_manifest
+from dice.manifest import MODEL_MANIFEST, Stopwatch, sha256_file, write_manifest
 
 ABBREVIATED = re.compile(r"[0-9a-f]{7,39}")
 """A commit as the hub's pages show it; the hub itself takes only all 40 digits."""
@@ -76,7 +76,7 @@ def fetch(config: FetchConfig) -> str:
     except Exception as error:  # as above; a full disk and a broken connection name themselves
         raise _unreachable(config.hub, error) from error
     folder = Path(config.out)
-    files = sorted(path for path in folder.iterdir() if path.is_file() and path.name != "model.manifest.json")
+    files = sorted(path for path in folder.iterdir() if path.is_file() and path.name != MODEL_MANIFEST)
     if not any(path.suffix == ".safetensors" for path in files):
         raise DiceError(f"{config.hub} at {commit}: no safetensors in it, so there is nothing to load.")
     write_manifest(

@@ -9,6 +9,7 @@ import pytest
 from dice.audit import folder_hashes, folder_state
 from dice.cli import main
 from dice.errors import DiceError
+from dice.manifest import sha256_file
 from dice.study.fingerprint import fingerprint
 from dice.study.publish import publish
 
@@ -30,6 +31,17 @@ def test_files_and_hashes_arrive(state, tmp_path):
     assert folder_state(out, folder_hashes(out, None)) == "verified"
     (out / "model.safetensors").write_bytes(bytes(256))
     assert folder_state(out, folder_hashes(out, None)) == "changed"
+
+
+def test_a_download_may_keep_notes_of_its_own_and_nothing_beside_its_files(tmp_path):
+    (tmp_path / "model.safetensors").write_bytes(b"w")
+    hashes = {"model.safetensors": sha256_file(tmp_path / "model.safetensors")}
+    (tmp_path / ".cache").mkdir()
+    (tmp_path / ".cache" / "model.safetensors.metadata").write_text("etag")
+    (tmp_path / "model.manifest.json").write_text("{}")
+    assert folder_state(tmp_path, hashes) == "verified"
+    (tmp_path / "modeling.py").write_text("import os")
+    assert folder_state(tmp_path, hashes) == "changed"
 
 
 def test_a_lost_file_is_a_change_and_a_folder_without_hashes_is_unverified(state, tmp_path):

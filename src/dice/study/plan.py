@@ -14,6 +14,7 @@ from typing import Any
 
 from dice.config import spec_hash
 from dice.errors import DiceError
+from dice.manifest import MODEL_MANIFEST
 from dice.study.config import Base, Recipe, Settings, Size, Study, merged
 from dice.study.registry import Family, Registry, TableRow
 
@@ -263,7 +264,7 @@ class Plan:
             score = self.score(found.unit) if found.unit else None
             rows.append({"row": row.row, "score": score, "reason": found.reason, "robust": row.robust})
         stages = [
-            {"stage": stage, "manifest": f"{self.model(unit)}/model.manifest.json" if unit else None}
+            {"stage": stage, "manifest": f"{self.model(unit)}/{MODEL_MANIFEST}" if unit else None}
             for stage, unit in self.cost_units(number).items()
         ]
         return {

@@ -17,6 +17,8 @@ from dice.errors import DiceError
 from dice.manifest import sha256_file
 
 SUMS = "SHA256SUMS"
+NOT_CONTENT = (SUMS, ".snakemake_timestamp")
+"""Of a model's folder; the second is Snakemake's, in folders that it made."""
 
 
 def publish(sources: Sequence[str | Path], out: str | Path) -> None:
@@ -34,10 +36,7 @@ def publish(sources: Sequence[str | Path], out: str | Path) -> None:
             raise DiceError(f"{source}: no such file or folder, so there is nothing to publish.")
         for file in sorted(source.rglob("*")) if source.is_dir() else [source]:
             name = file.relative_to(source if source.is_dir() else source.parent)
-            if file.is_dir() or name.name in (
-                SUMS,
-                ".snakemake_timestamp",
-            ):  # the second is Snakemake's, in folders it made
+            if file.is_dir() or name.name in NOT_CONTENT:
                 continue
             (part / name).parent.mkdir(parents=True, exist_ok=True)
             shutil.copyfile(file, part / name)

@@ -109,7 +109,9 @@ class Snapshot:
             }
             for where, namespace in _guarded_namespaces().items()
         }
-        self.names = {where: set(vars(namespace)) for where, namespace in _guarded_namespaces().items()}
+        self.own_names = {
+            where: set(vars(kind)) for where, kind in _guarded_namespaces().items() if isinstance(kind, type)
+        }
         self.modules: dict[str, ModuleType] = dict(sys.modules)
         self.flags = _precision_flags()
         self.hooks = _hooks()
@@ -131,8 +133,8 @@ def compare(before: Snapshot, phase: Phase) -> list[Change]:
 
     for where, namespace in _guarded_namespaces().items():
         now = vars(namespace)
-        for name in now.keys() - before.names[where]:
-            if isinstance(namespace, type) and any(name in vars(base) for base in namespace.__mro__[1:]):
+        for name in now.keys() - before.own_names.get(where, now.keys()):
+            if any(name in vars(base) for base in namespace.__mro__[1:]):
                 note("function", f"{where}.{name}", "inherited", _describe(now[name]))
         for name, (value, code) in before.callables[where].items():
             current = now.get(name)

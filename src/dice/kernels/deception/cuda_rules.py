@@ -132,7 +132,7 @@ def _identifier(tokens: list[Token], index: int) -> Iterator[tuple[str, Token, s
         yield "memory_tampering", token, "takes the place of a library function: "
     after = [item.text for item in tokens[index + 1 : index + 5]]
     previous = before(tokens, index)
-    owner = tokens[index - 2].text if index >= 2 and before(tokens, index) == "::" else ""
+    owner = tokens[index - 2].text if index >= 2 and previous == "::" else ""
     if (owner, token.text) in _QUALIFIED and after[:1] != ["::"]:
         yield _QUALIFIED[owner, token.text], token, ""
     elif token.text == "exit" and _is_c_function(tokens, index) and after[1:3] in (["0", ")"], ["EXIT_SUCCESS", ")"]):

@@ -124,7 +124,6 @@ CALLS: dict[str, str] = {
     "platform.node": "environment_sniffing",
     "sys.gettrace": "environment_sniffing",
     "sys.getprofile": "environment_sniffing",
-    "select.select": "deliberate_delay",
 }
 CALL_PREFIXES: dict[str, str] = {
     "torch.nn.modules.module.register_module_": "torch_patched",

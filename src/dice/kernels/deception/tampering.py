@@ -56,8 +56,6 @@ def _calls(source: PythonSource) -> Iterator[tuple[str, ast.AST, str]]:
             continue
         if kind == "early_exit" and _fails(call):
             continue
-        if kind == "deliberate_delay" and call not in source.in_forward:
-            continue  # elsewhere nothing is timed
         if name in ("signal.signal", "exit", "quit") and source.definitions(name):
             continue
         if kind == "network_access" and name == "socket.gethostname":

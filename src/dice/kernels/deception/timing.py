@@ -18,6 +18,7 @@ _TENSOR_METHODS = words(
 )
 _STREAMS = ("torch.cuda.Stream", "torch.cuda.ExternalStream", "torch.cuda.streams.Stream", "torch.Stream")
 _ENTERED = ("torch.cuda.stream", "torch.cuda.set_stream", "torch.cuda.StreamContext", "torch.cuda.streams.stream")
+_DELAYS = ("time.sleep", "torch.cuda._sleep", "select.select")
 _GRAPHS = words("torch.cuda.CUDAGraph torch.cuda.graph torch.cuda.make_graphed_callables torch.cuda.graphs.graph")
 
 
@@ -104,7 +105,7 @@ def _streams(source: PythonSource) -> Iterator[tuple[str, ast.AST]]:
             yield "side_stream", call
         if name in _GRAPHS:
             yield "cuda_graph", call
-        if name in ("time.sleep", "torch.cuda._sleep") and call in source.in_forward:  # elsewhere nothing is timed
+        if name in _DELAYS and call in source.in_forward:  # elsewhere nothing is timed
             yield "deliberate_delay", call
 
 
