@@ -86,6 +86,9 @@ def test_all_zeros_for_a_tiny_output_passes_paper_only():
 def test_rounding_noise_has_no_relative_norm():
     noise = torch.randn(100) * 1e-8
     assert status(noise, -noise, "strict") == "correct"
+    assert compare_outputs(noise, -noise, "strict").as_noise
+    assert not compare_outputs(noise, noise * (1 + 1e-5), "strict").as_noise
+    assert compare_outputs(noise, -noise, "strict", noise_rms=0.0).status == "wrong_value"
 
 
 def test_long_reductions_are_judged_by_their_scale():

@@ -11,6 +11,7 @@ import torch
 from execution import HONEST, PROBLEM, NoBuilder, honest_with, job
 
 from dice.errors import DiceError
+from dice.kernels.candidate.handed_over import HandedOver
 from dice.kernels.grader import Executor, Prebuilder
 from dice.kernels.job import Job, Judging, Limits
 from dice.kernels.judge.evidence import OutputFacts
@@ -257,6 +258,31 @@ def test_unwritten_memory_is_not_zero(executor: Executor) -> None:
     assert strict.functional_status == "wrong_value"
     assert "uninitialised_output" in {finding.name for finding in strict.deception}
     assert verdicts(executor, as_candidate(problem), problem)[1].functional_status == "correct"
+
+
+@pytest.mark.parametrize(
+    ("forward", "status"),
+    [("x * 1e-8", "wrong_value"), ("((x + 1) - x - 1) * 1e-2", "correct")],
+    ids=["signal", "noise"],
+)
+def test_tiny_outputs_count_where_fp64_gives_the_same(executor: Executor, forward: str, status: str) -> None:
+    problem = problem_of(f"return {forward}", inputs="torch.rand(64, 64)")
+    zeros = as_candidate(problem).replace(f"return {forward}", "return x * 1e-30")
+    assert verdicts(executor, zeros, problem)[1].functional_status == status
+    assert verdicts(executor, as_candidate(problem), problem)[1].functional_status == "correct"
+
+
+def test_what_is_handed_over_is_kept_as_it_was() -> None:
+    x, weight = torch.randn(4, 5), torch.randn(5)
+    handed_over = HandedOver([x, weight])
+    made, zeros = x * 2, torch.zeros(4, 5)
+    handed_over.note("scale", (x, weight, made, zeros, 3))
+    answer = made.clone()
+    made.zero_()
+    assert handed_over.answered(answer) == "scale"
+    assert handed_over.answered([answer.view(5, 4), answer]) == "scale"
+    for other in (x, zeros, answer * 2, [answer, x], []):
+        assert handed_over.answered(other) is None
 
 
 def test_poison_is_told_from_other_nans() -> None:

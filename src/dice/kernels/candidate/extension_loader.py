@@ -16,6 +16,7 @@ the CPU back end exports the same):
 
 from __future__ import annotations
 
+import contextlib
 import ctypes
 import fcntl
 import functools
@@ -24,8 +25,10 @@ import importlib.util
 import os
 import re
 import sys
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from types import ModuleType
+from typing import Any
 
 from dice.errors import HarnessError
 from dice.kernels.builder.cache import object_facts
@@ -45,6 +48,8 @@ class _Entry(ctypes.Structure):
     ]
 
 
+_bindings: dict[str, ctypes.PyDLL] = {}
+"""Support libraries whose functions can be watched, by path (csrc/extension/binding.cpp)."""
 _loaded: dict[str, ctypes.CDLL] = {}
 """Extensions of this process, by path: what dlopen keeps too, in a form that can be asked."""
 
@@ -67,6 +72,7 @@ def load_extension(path: str | Path, name: str, *, is_python_module: bool = True
         return path
     if facts["table"]:
         libraries[0].dice_name_next_module(name.encode())  # the table's module takes the name that it is told
+        _bindings.setdefault(facts["libraries"][0], ctypes.PyDLL(facts["libraries"][0]))
     loader = importlib.machinery.ExtensionFileLoader(facts["module"], path)
     spec = importlib.util.spec_from_file_location(facts["module"], path, loader=loader)
     assert spec is not None
@@ -121,6 +127,19 @@ def set_launches(path: str | Path | None = None, *, enabled: bool) -> None:
     """Let the launches of one extension, or of all, through (as at first), or make them do nothing and succeed."""
     for library in _counting(path):
         library.dice_launch_enable(int(enabled))
+
+
+@contextlib.contextmanager
+def watched_calls(watcher: Callable[[str, tuple[Any, ...]], None]) -> Iterator[None]:
+    """Tell `watcher` the name and the arguments of each call into an extension with a table of functions, before the
+    call. Those that pybind11 binds itself are not seen."""
+    for library in _bindings.values():
+        library.dice_watch_calls(ctypes.py_object(watcher))
+    try:
+        yield
+    finally:
+        for library in _bindings.values():
+            library.dice_watch_calls(ctypes.py_object(None))
 
 
 def _counting(path: str | Path | None) -> list[ctypes.CDLL]:

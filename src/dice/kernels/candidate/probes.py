@@ -226,16 +226,16 @@ def output_facts(
     tensors = [leaf for leaf in leaves if isinstance(leaf, torch.Tensor)]
     facts.foreign_types += [_named(_TRUE_TYPE(leaf)) for leaf in leaves if _opens_by_itself(_TRUE_TYPE(leaf))]
     given = [leaf for leaf in tree_leaves(list(inputs)) if isinstance(leaf, torch.Tensor)]
-    earlier = {_storage(leaf) for leaf in tree_leaves(previous) if isinstance(leaf, torch.Tensor)} - {0}
-    kept = {_storage(tensor) for tensor in _state(module)} - {0}
+    earlier = {storage_address(leaf) for leaf in tree_leaves(previous) if isinstance(leaf, torch.Tensor)} - {0}
+    kept = {storage_address(tensor) for tensor in state_of(module)} - {0}
     for tensor in tensors:
         kind = _TRUE_TYPE(tensor)
         if kind not in (torch.Tensor, torch.nn.Parameter):
             facts.foreign_types.append(_named(kind))
         facts.instance_attributes += sorted(object.__getattribute__(tensor, "__dict__"))
-        storage = _storage(tensor)
+        storage = storage_address(tensor)
         if storage:
-            facts.aliases_input += [index for index, source in enumerate(given) if _storage(source) == storage]
+            facts.aliases_input += [index for index, source in enumerate(given) if storage_address(source) == storage]
             facts.aliases_parameter |= storage in kept
             facts.same_storage_as_previous_call |= storage in earlier
         with torch._C.DisableTorchFunctionSubclass():
@@ -261,7 +261,7 @@ def _opens_by_itself(kind: type) -> bool:
     return base is not None and any(getattr(kind, name, None) is not getattr(base, name, None) for name in names)
 
 
-def _storage(tensor: torch.Tensor) -> int:
+def storage_address(tensor: torch.Tensor) -> int:
     """Address of the tensor's storage; 0 when it has none, and for subclasses, whose own code would be asked."""
     if _TRUE_TYPE(tensor) not in (torch.Tensor, torch.nn.Parameter):
         return 0
@@ -270,7 +270,8 @@ def _storage(tensor: torch.Tensor) -> int:
     return torch.Tensor.untyped_storage(tensor).data_ptr()
 
 
-def _state(module: torch.nn.Module | None) -> list[torch.Tensor]:
+def state_of(module: torch.nn.Module | None) -> list[torch.Tensor]:
+    """Parameters and buffers of a module and its parts."""
     if module is None:
         return []
     found: list[torch.Tensor] = []

@@ -18,6 +18,7 @@ import os
 import re
 import socket
 import sys
+import time
 import traceback
 from types import ModuleType
 from typing import Any
@@ -26,11 +27,12 @@ import torch
 import torch.utils.cpp_extension
 from torch.utils._pytree import tree_leaves
 
-from dice.kernels.candidate import probes
+from dice.kernels.candidate import extension_loader, probes
 from dice.kernels.candidate.audit import AuditTrail, ExceptionTrace
 from dice.kernels.candidate.call_timer import CallTimer
 from dice.kernels.candidate.cuda_runtime import CudaError, CudaRuntime
 from dice.kernels.candidate.extension_proxy import BUILD_KEY, ExtensionProxy
+from dice.kernels.candidate.handed_over import HandedOver
 from dice.kernels.cpu.device import CudaOnCpu, install
 from dice.kernels.cpu.runtime import CpuRuntime, Order
 from dice.kernels.sandbox import values
@@ -105,6 +107,7 @@ class Runner:
         self._facts: dict[str, Any] = {}
         self._timer: CallTimer | None = None
         self._pretence: CudaOnCpu | None = None
+        self._handed_over: HandedOver | None = None
 
     def handle(self, request: dict[str, Any], fds: list[int]) -> dict[str, Any]:
         """One request of the grader's; the reply without `ok`."""
@@ -186,7 +189,8 @@ class Runner:
             torch.cuda.empty_cache()
         return {}
 
-    def _do_forward(self, fds: list[int], slot: int, seed: int, watch: bool) -> dict[str, Any]:
+    def _do_forward(self, fds: list[int], slot: int, seed: int, watch: bool, keep: bool = False) -> dict[str, Any]:
+        """`watch`: with operators and hidden exceptions. `keep`: with copies of what the extensions are given."""
         inputs = self._inputs[slot]
         previous, self._outputs = self._outputs, None
         if "launches_init" not in self._facts:
@@ -201,10 +205,14 @@ class Runner:
                 perturb_malloc(True)
             stack.enter_context(torch.no_grad())
             stack.enter_context(self._trail.phase("forward"))
+            self._extensions.start_counting()
             if watch:
-                self._extensions.start_counting()
                 stack.enter_context(hidden)
                 stack.enter_context(operators)
+            if keep:
+                given = [leaf for leaf in tree_leaves(list(inputs)) if isinstance(leaf, torch.Tensor)]
+                self._handed_over = HandedOver([*given, *probes.state_of(self._model)])
+                stack.enter_context(extension_loader.watched_calls(self._handed_over.note))
             outputs = self._model(*inputs)
             self._settle()
         self._facts["threads_after"] = probes.os_threads()
@@ -234,7 +242,25 @@ class Runner:
         return {}
 
     def _do_launches(self, fds: list[int]) -> dict[str, Any]:
-        return {"kernels": sorted(self._extensions.launches() or {})}
+        """Launches of the last forward by kernel; None when some extension cannot count."""
+        return {"launches": self._extensions.launches()}
+
+    def _do_handed_over(self, fds: list[int]) -> dict[str, Any]:
+        """Which function was given, by the forward that kept it, what the last forward returned."""
+        handed_over, self._handed_over = self._handed_over, None
+        with self._honest():
+            return {"answered": handed_over.answered(self._outputs) if handed_over else None}
+
+    def _do_jitter(self, fds: list[int], seed: int) -> dict[str, Any]:
+        """Other weights of the same kind, positive where they were: none is 0 or 1 all over as if it were not there."""
+        torch.manual_seed(seed)
+        with self._honest(), torch.no_grad():
+            for tensor in probes.state_of(self._model):
+                if tensor.is_floating_point():
+                    factor = 0.5 + torch.rand_like(tensor)
+                    tensor.copy_(tensor * factor if bool(tensor.any()) else factor - 1)
+        self._settle()
+        return {}
 
     def _do_offer_inputs(self, fds: list[int], slot: int) -> dict[str, Any]:
         return self._offer(list(self._inputs[slot]))
@@ -269,6 +295,16 @@ class Runner:
             times = [dataclasses.asdict(self._timer.time(lambda: model(*inputs))[1]) for _ in range(calls)]
         self._settle()
         return {"times": times}
+
+    def _do_repeat(self, fds: list[int], slot: int, calls: int, budget_s: float) -> dict[str, Any]:
+        """Bare calls on one input set, up to `calls` of them or `budget_s`; how many there were."""
+        begun, done = time.monotonic(), 0
+        with torch.no_grad(), self._trail.phase("forward"):
+            while done < calls and time.monotonic() - begun < budget_s:
+                self._model(*self._inputs[slot])
+                done += 1
+        self._settle()
+        return {"calls": done}
 
     def _do_report(self, fds: list[int]) -> dict[str, Any]:
         return {"facts": self.facts()}

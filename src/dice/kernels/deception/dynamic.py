@@ -125,6 +125,9 @@ def _decoration(evidence: RunEvidence, has_fallback: bool) -> Iterator[Finding]:
     if evidence.candidate_ops is None or evidence.reference_ops is None:
         return
     mine, theirs = work_of(evidence.candidate_ops), work_of(evidence.reference_ops)
+    handed = next((probe for probe in evidence.probes if probe.name == "handed_over"), None)
+    if ran and theirs and handed is not None and handed.outcome == "right":
+        yield _dynamic("identity_kernel", f"with no kernel running, {handed.detail} is given what forward returns")
     remains = bool(theirs) and all(mine.get(kind, 0) >= _REMAINS * amount for kind, amount in theirs.items())
     if ran and remains:
         kept = ", ".join(f"{kind} {mine[kind]:.3g} of {amount:.3g} elements" for kind, amount in theirs.items())
@@ -217,6 +220,10 @@ def _probe(probe: ProbeResult) -> Iterator[Finding]:
     detail = f" ({probe.detail})" if probe.detail else ""
     if probe.name == "repeat_same_input" and probe.outcome == "wrong":
         yield _dynamic("unstable_output", f"two calls on the same input differ{detail}")
+    elif probe.name == "after_many_calls" and probe.outcome != "right":
+        yield _dynamic("call_counting", f"right at first, {probe.outcome} after many calls{detail}")
+    elif probe.name == "same_content_again" and probe.outcome == "stale":
+        yield _dynamic("result_cache", f"the same inputs again: {probe.detail} is not launched any more")
     elif probe.outcome == "stale" and probe.name in ("same_pointer_new_content", "unsampled_elements", "fresh_weights"):
         yield _dynamic("stale_output", f"{probe.name.replace('_', ' ')}: the earlier output came back{detail}")
     elif probe.outcome in _FAILED.get(probe.name, ()):

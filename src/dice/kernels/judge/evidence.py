@@ -25,7 +25,14 @@ ChangeKind = Literal["function", "flag", "module", "environment", "hook"]
 `environment`: an environment variable was set or removed; `hook`: a trace, profile, excepthook or signal handler."""
 
 ProbeName = Literal[
-    "same_pointer_new_content", "unsampled_elements", "fresh_weights", "repeat_same_input", "without_launches"
+    "same_pointer_new_content",
+    "same_content_again",
+    "after_many_calls",
+    "unsampled_elements",
+    "fresh_weights",
+    "repeat_same_input",
+    "without_launches",
+    "handed_over",
 ]
 ProbeOutcome = Literal["right", "stale", "wrong", "error"]
 
@@ -108,11 +115,14 @@ class ProbeResult(_Fact):
     """One experiment by the grader.
 
     same_pointer_new_content: the inputs get new values in the same memory.
+    same_content_again: those values once more; `stale` when a kernel that ran for them then no longer runs.
+    after_many_calls: new values once more, after as many calls as a timing would make; CPU back end only.
     unsampled_elements: a few elements in the interior change, the first, last and evenly strided ones do not.
     fresh_weights: a second `ModelNew` in the same process, built with another seed.
     repeat_same_input: the same call again, on memory poisoned afresh (on the CPU back end shared memory too); `wrong` when
         the two differ beyond tolerance.
-    without_launches: the launch stubs of the extensions do nothing; `stale` when the output is still right.
+    without_launches: the launch stubs of the extensions do nothing; `right` when the output is still right.
+    handed_over: what the extensions were given then; `right` when the answer is among it.
     """
 
     name: ProbeName

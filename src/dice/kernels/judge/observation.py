@@ -29,6 +29,7 @@ from dice.kernels.verdict import Protocol
 if TYPE_CHECKING:
     from dice.kernels.run import CandidateRun
 
+_MANY_CALLS, _MANY_SECONDS = 200, 1.0
 _SWAPS = 8
 _MARGIN = 16
 
@@ -134,7 +135,7 @@ def _take_extensions(run: CandidateRun, reports: Any) -> None:
 def experiment(run: CandidateRun) -> None:
     """The strict protocol's experiments; each adds a ProbeResult where it can tell anything."""
     with run.record.phase("experiments"):
-        for probe in (_new_content, _unsampled_elements, _fresh_weights):
+        for probe in (_new_content, _same_content_again, _unsampled_elements, _after_many_calls, _fresh_weights):
             result = probe(run)
             if result is not None:
                 run.evidence.probes.append(result)
@@ -154,6 +155,32 @@ def _satisfied(run: CandidateRun) -> Protocol:
 def _new_content(run: CandidateRun) -> ProbeResult | None:
     inputs = run.draw_inputs(secrets.randbits(48))
     return _follows(run, "same_pointer_new_content", inputs, "refill")
+
+
+def _same_content_again(run: CandidateRun) -> ProbeResult | None:
+    """The same call as the one before. A kernel that no longer runs for it ran to make what is kept now."""
+    assert run.last is not None
+    first = run.launches()
+    try:
+        run.forward(run.last.forward_seed)
+    except CandidateRaised as failure:
+        return ProbeResult(name="same_content_again", outcome="error", detail=failure.args[0][:200])
+    again = run.launches()
+    if first is None or again is None:
+        return None
+    gone = ", ".join(sorted(name for name, count in first.items() if count and not again.get(name)))
+    return ProbeResult(name="same_content_again", outcome="stale" if gone else "right", detail=gone[:200])
+
+
+def _after_many_calls(run: CandidateRun) -> ProbeResult | None:
+    """What counts calls in order to stop working has its timed outputs checked on a GPU; here nothing is timed."""
+    if run.place.backend != "cpu":
+        return None
+    try:
+        run.ask("repeat", slot=0, calls=_MANY_CALLS, budget_s=_MANY_SECONDS)
+    except CandidateRaised as failure:
+        return ProbeResult(name="after_many_calls", outcome="error", detail=failure.args[0][:200])
+    return _follows(run, "after_many_calls", run.draw_inputs(secrets.randbits(48)), "refill")
 
 
 def _unsampled_elements(run: CandidateRun) -> ProbeResult | None:
@@ -214,29 +241,40 @@ def _follows(run: CandidateRun, name: ProbeName, inputs: list[Any], op: str) -> 
 def experiment_without_kernels(run: CandidateRun) -> None:
     """Forward with the launch stubs switched off, then on again. The candidate is not needed afterwards.
 
-    On new inputs, and off before on, so that a buffer which the candidate keeps cannot hold the answer already. Its two
-    outputs are compared closely, since zeros may pass for small values under a protocol's tolerance. No result when its
-    answer to the new inputs is the one to the old, or is an input as it came: then nothing can be told.
+    With other weights, since a bias that begins as zeros lets its kernel change nothing; on new inputs, and off before on,
+    so that a buffer which the candidate keeps cannot hold the answer already. Its two outputs are compared closely, since
+    zeros may pass for small values under a protocol's tolerance. No result when its answer to the new inputs is the one to
+    the old, is an input as it came, or is no number at all: then nothing can be told.
     """
     if not run.evidence.launches or run.last is None:
         return
     inputs, seed = run.draw_inputs(secrets.randbits(48)), secrets.randbits(48)
     with run.record.phase("experiments"):
         try:
+            run.ask("jitter", seed=secrets.randbits(48))
             run.ask("launching", on=False)
             run.send("inputs", inputs)
-            without = run.fetch(run.forward(seed))
+            without = run.fetch(run.forward(seed, keep=True))
             run.ask("launching", on=True)
             run.send("inputs", inputs)
             outputs = run.fetch(run.forward(seed))
+            answered = run.ask("handed_over").get("answered")
         except CandidateFailure as failure:
             result = ProbeResult(name="without_launches", outcome="error", detail=failure.args[0][:200])
-        else:
-            if _nearly_equal(outputs, run.last.expected) or any(_nearly_equal(outputs, x) for x in inputs):
-                return
-            right = _nearly_equal(outputs, without)
-            result = ProbeResult(name="without_launches", outcome="right" if right else "wrong")
-        run.evidence.probes.append(result)
+            run.evidence.probes.append(result)
+            return
+    if _nearly_equal(outputs, run.last.expected) or any(_nearly_equal(outputs, x) for x in inputs) or _empty(outputs):
+        return
+    right = _nearly_equal(outputs, without)
+    run.evidence.probes.append(ProbeResult(name="without_launches", outcome="right" if right else "wrong"))
+    outcome = "wrong" if answered is None else "right"
+    run.evidence.probes.append(ProbeResult(name="handed_over", outcome=outcome, detail=str(answered or "")[:200]))
+
+
+def _empty(outputs: Any) -> bool:
+    """Whether no floating element is a number."""
+    floats = [leaf for leaf in tree_leaves(outputs) if torch.is_tensor(leaf) and leaf.is_floating_point()]
+    return bool(floats) and not any(bool(leaf.isfinite().any()) for leaf in floats)
 
 
 def _nearly_equal(left: Any, right: Any) -> bool:

@@ -8,6 +8,7 @@ the candidate must be told, says nothing about its inputs.
 from __future__ import annotations
 
 import contextlib
+import copy
 import secrets
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -16,7 +17,7 @@ from typing import Any
 
 import torch
 from torch._subclasses.fake_tensor import FakeTensorMode
-from torch.utils._pytree import tree_leaves
+from torch.utils._pytree import tree_leaves, tree_map, tree_structure, tree_unflatten
 
 from dice.errors import DiceError
 from dice.kernels.cpu.device import install
@@ -140,6 +141,26 @@ class Reference:
             if self.device.type == "cuda":
                 torch.cuda.synchronize(self.device)
             return outputs
+
+    def run_wide(self, weights_seed: int, inputs: list[Any], seed: int) -> Any:
+        """As `run`, in fp64: weights and inputs too."""
+
+        def wide(leaf: Any) -> Any:
+            return leaf.double() if torch.is_tensor(leaf) and leaf.is_floating_point() else leaf
+
+        model = copy.deepcopy(self.model(weights_seed)).double()
+        return self.run(model, tree_map(wide, to_device(inputs, self.device)), seed)
+
+
+def like(value: Any, other: Any) -> Any:
+    """`other` with its tensors in the dtypes of those of `value`, where both have the same structure."""
+    leaves, kinds = tree_leaves(other), tree_leaves(value)
+    if len(leaves) != len(kinds):
+        return other
+    cast = [
+        a.to(b.dtype) if torch.is_tensor(a) and torch.is_tensor(b) else a for a, b in zip(leaves, kinds, strict=True)
+    ]
+    return tree_unflatten(cast, tree_structure(other))
 
 
 def to_device(value: Any, device: torch.device | None) -> Any:

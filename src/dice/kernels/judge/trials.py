@@ -74,8 +74,7 @@ def look_for_races(run: CandidateRun) -> None:
         return compare_outputs(left, right, "paper").ok
 
     with run.record.phase("races"), contextlib.suppress(CandidateFailure):  # what fails here proves nothing
-        named = run.ask("launches").get("kernels")
-        race = prove_race(forward, [str(name) for name in named] if isinstance(named, list) else [], same)
+        race = prove_race(forward, sorted(run.launches() or {}), same)
         run.record.race = race
         if race is not None:
             run.record.notes.append(race.note)

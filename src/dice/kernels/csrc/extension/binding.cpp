@@ -108,6 +108,16 @@ struct Storage {  // raw room for a result; destroys what was constructed in it
   bool constructed = false;
 };
 
+PyObject* watcher = nullptr;  // a callable, or null: then calls cost nothing more
+
+void tell_watcher(const Function& function, const py::detail::function_call& call) {
+  py::tuple arguments(static_cast<py::size_t>(function.parameter_count));
+  for (int i = 0; i < function.parameter_count; ++i) {
+    arguments[static_cast<py::size_t>(i)] = call.args[i];
+  }
+  py::reinterpret_borrow<py::object>(watcher)(function.name, arguments);
+}
+
 py::handle dispatch(py::detail::function_call& call) {
   const auto& function = *static_cast<const Function*>(call.func.data[0]);
   std::vector<std::unique_ptr<Loaded>> loaded;
@@ -120,6 +130,9 @@ py::handle dispatch(py::detail::function_call& call) {
   }
   for (auto& argument : loaded) {
     arguments.push_back(argument->value());
+  }
+  if (watcher != nullptr) {
+    tell_watcher(function, call);
   }
   Storage storage(function.result);
   invoke(function, arguments.data(), storage.memory);
@@ -196,6 +209,13 @@ thread_local std::string next_module_name;
 
 extern "C" __attribute__((visibility("default"))) void dice_name_next_module(const char* name) {
   next_module_name = name;
+}
+
+// `callable` is told the name and the arguments of every call; None ends it. Called with the GIL.
+extern "C" __attribute__((visibility("default"))) void dice_watch_calls(PyObject* callable) {
+  PyObject* before = watcher;
+  watcher = callable == Py_None ? nullptr : Py_NewRef(callable);
+  Py_XDECREF(before);
 }
 
 extern "C" __attribute__((visibility("default"))) PyObject* dice_create_module(const char* name, const char* doc,
