@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 import torch
 
-from dice.kernels.candidate.runner import _lacked_memory
+from dice.kernels.candidate.failure import lacked_memory
 
 NVML = (
     'NVML_SUCCESS == DriverAPI::get()->nvmlInit_v2_() INTERNAL ASSERT FAILED at "/pytorch/c10/cuda/'
@@ -30,4 +30,4 @@ NVML = (
     ],
 )
 def test_lack_of_memory_is_told_from_other_errors(error: BaseException, whose: str | None) -> None:
-    assert _lacked_memory(error) == whose
+    assert lacked_memory(error) == whose

@@ -20,7 +20,6 @@ from pydantic import ValidationError
 
 from dice.errors import DiceError, HarnessError
 from dice.kernels.candidate.cuda_runtime import CudaRuntime
-from dice.kernels.compare import Comparison, compare_outputs
 from dice.kernels.cpu.race import Turn
 from dice.kernels.deception import findings
 from dice.kernels.extension import BuildResult, ExtensionRequest
@@ -29,14 +28,14 @@ from dice.kernels.job import Job, Judging, Limits
 from dice.kernels.judge.evidence import ExtensionUse, Phase, RunEvidence
 from dice.kernels.judge.observation import experiment, experiment_without_kernels, observe, take_facts
 from dice.kernels.judge.record import Record
-from dice.kernels.judge.reference import Reference, Seeds, Trial, exact_products, kept_flags, like, to_device
+from dice.kernels.judge.reference import Reference, Seeds, Trial, kept_flags
 from dice.kernels.judge.speed import measure
 from dice.kernels.judge.trials import look_for_races, try_inputs
 from dice.kernels.sandbox.channel import ChannelGarbage
 from dice.kernels.sandbox.isolation import SandboxSpec
 from dice.kernels.sandbox.session import CandidateFailure, CandidateRaised, Session
 from dice.kernels.sandbox.zygote import Zygote
-from dice.kernels.verdict import Backend, Protocol, Stage
+from dice.kernels.verdict import Backend, Stage
 
 _CONCURRENT = re.compile(r"Stream(?:Create|FromPool|FromExternal|BeginCapture)|cuda\.[sS]tream|[gG]raph|[tT]hread\s*\(")
 """What may put work beside PyTorch's current stream: other streams, graphs, threads."""
@@ -60,7 +59,6 @@ class BuilderLike(Interface):
 
 
 BY_SEED = "weights by seed: its parameters differ from the reference's in name or shape"
-WITHOUT_TF32 = "strict: agrees with the reference computed without TF32, not with PyTorch's default"
 
 UNSUPPORTED = "unsupported_on_cpu:"
 """How an exception begins that the CPU back end raises for what it lacks."""
@@ -360,11 +358,9 @@ class CandidateRun:
     def launches(self) -> dict[str, int] | None:
         """The last forward's launches by kernel, as the candidate's process counted them; None when it could not."""
         counts = self.ask("launches").get("launches")
-        return (
-            {str(name): count for name, count in counts.items() if type(count) is int}
-            if isinstance(counts, dict)
-            else None
-        )
+        if not isinstance(counts, dict):
+            return None
+        return {str(name): count for name, count in counts.items() if type(count) is int}
 
     def fetch(self, offer: dict[str, Any]) -> Any:
         """Copy out what the candidate offers."""
@@ -372,41 +368,6 @@ class CandidateRun:
         with self.record.phase("fetch"):
             limit_bytes = int(limits.memory_gib * 2**30)
             return self.session.fetch(offer, limit_bytes, self.left_s(limits.forward_timeout_s), self.place.device)
-
-    def expected_outputs(self, inputs: list[Any], seed: int) -> Any:
-        """The reference's outputs, on a copy of the inputs."""
-        with self.record.phase("reference"):
-            own = to_device(inputs, self.place.device)
-            return self.reference.run(self.reference.model(self.weights_seed), own, seed)
-
-    def compare(self, trial: Trial, actual: Any, protocol: Protocol) -> Comparison:
-        """`actual` against the reference's outputs.
-
-        PyTorch lets cuDNN round the factors of fp32 convolutions to TF32, which alone is more than `strict` tolerates.
-        There the reference's outputs without that rounding are as good an answer. Tiny outputs are noise, unless fp64
-        gives the same ones.
-        """
-        found = compare_outputs(trial.expected, actual, protocol)
-        if found.as_noise and self._exact_to_the_smallest(trial):
-            return compare_outputs(trial.expected, actual, protocol, noise_rms=0.0)
-        if protocol != "strict" or found.status != "wrong_value" or self.place.device.type != "cuda":
-            return found
-        with exact_products() as were_exact:
-            if were_exact:
-                return found
-            exact = compare_outputs(self.expected_outputs(trial.inputs, trial.forward_seed), actual, protocol)
-        if exact.ok and WITHOUT_TF32 not in self.record.notes:
-            self.record.notes.append(WITHOUT_TF32)
-        return exact if exact.ok else found
-
-    def _exact_to_the_smallest(self, trial: Trial) -> bool:
-        """Whether the reference in fp64 gives `trial`'s outputs, the tiny ones too; False if it cannot be run so."""
-        with self.record.phase("reference"):
-            try:
-                wide = self.reference.run_wide(self.weights_seed, trial.inputs, trial.forward_seed)
-            except DiceError:
-                return False
-        return compare_outputs(trial.expected, like(trial.expected, wide), "strict", noise_rms=0.0).ok
 
     def take_turns(self, turn: Turn) -> None:
         """How the CPU back end's threads take turns from now on."""

@@ -15,11 +15,9 @@ import dataclasses
 import importlib.machinery
 import importlib.util
 import os
-import re
 import socket
 import sys
 import time
-import traceback
 from types import ModuleType
 from typing import Any
 
@@ -31,7 +29,8 @@ from dice.kernels.candidate import extension_loader, probes
 from dice.kernels.candidate.audit import AuditTrail, ExceptionTrace
 from dice.kernels.candidate.call_timer import CallTimer
 from dice.kernels.candidate.cuda_runtime import CudaError, CudaRuntime
-from dice.kernels.candidate.extension_proxy import BUILD_KEY, ExtensionProxy
+from dice.kernels.candidate.extension_proxy import ExtensionProxy
+from dice.kernels.candidate.failure import describe
 from dice.kernels.candidate.handed_over import HandedOver
 from dice.kernels.cpu.device import CudaOnCpu, install
 from dice.kernels.cpu.runtime import CpuRuntime, Order
@@ -42,16 +41,7 @@ from dice.kernels.sandbox.linux import perturb_malloc
 from dice.kernels.sandbox.shared_memory import SharedBuffer
 
 MODULE_NAME = "candidate"
-_MESSAGE_CHARACTERS = 4000
 _SMALL_BLOCK, _LARGE_POISON = 1 << 20, 256 << 20
-# A context or an allocation that the runtime refused; a library's handle, which says it in its own words; PyTorch's
-# allocator, which wants to name who has the memory, asks NVML, which is not in the jail, and raises an assertion instead
-# (pytorch issue 112377).
-_GPU_IS_FULL = re.compile(
-    r"[oO]ut of memory|cudaErrorMemoryAllocation|STATUS_ALLOC_FAILED|CUBLAS_STATUS_NOT_INITIALIZED when calling .cublasCreate"
-    r"|NVML_SUCCESS ==.*CUDACachingAllocator",
-    re.DOTALL,
-)
 
 
 def warm_up() -> None:
@@ -77,7 +67,7 @@ def serve(sock: socket.socket, spec: SandboxSpec, scratch: str) -> None:
         try:
             reply = {"ok": True, **runner.handle(request, fds)}
         except BaseException as error:  # noqa: BLE001 - whatever the candidate throws is the answer
-            reply = {"ok": False, "error": runner.describe(error), "facts": runner.facts()}
+            reply = {"ok": False, "error": describe(error, runner.path), "facts": runner.facts()}
         finally:
             for fd in fds:
                 os.close(fd)
@@ -90,7 +80,7 @@ class Runner:
     def __init__(self, channel: Channel, scratch: str) -> None:
         self._channel = channel
         self._scratch = scratch
-        self._path = f"{scratch}/home/{MODULE_NAME}.py"
+        self.path = f"{scratch}/home/{MODULE_NAME}.py"
         self._extensions = ExtensionProxy(self._ask)
         self._device = torch.device("cpu")
         self._cuda: CudaRuntime | None = None
@@ -102,7 +92,7 @@ class Runner:
         self._mapped: dict[str, SharedBuffer] = {}
         self._to_send: list[torch.Tensor] = []
         self._header: values.Header = {}
-        self._trail = AuditTrail(self._path, scratch)
+        self._trail = AuditTrail(self.path, scratch)
         self._changes: list[Any] = []
         self._facts: dict[str, Any] = {}
         self._timer: CallTimer | None = None
@@ -124,13 +114,13 @@ class Runner:
             self._pretence = install()
         else:
             _claim_cuda()
-        with open(self._path, "w", encoding="utf-8") as stream:
+        with open(self.path, "w", encoding="utf-8") as stream:
             stream.write(code)
         self._extensions.install()
         self._facts["threads_before"] = probes.os_threads()
         self._before = probes.snapshot()
         self._trail.install()
-        loader = importlib.machinery.SourceFileLoader(MODULE_NAME, self._path)
+        loader = importlib.machinery.SourceFileLoader(MODULE_NAME, self.path)
         spec = importlib.util.spec_from_loader(MODULE_NAME, loader)
         assert spec is not None
         module = importlib.util.module_from_spec(spec)
@@ -198,7 +188,7 @@ class Runner:
         self._poison(inputs)
         torch.manual_seed(seed)
         before = probes.snapshot()
-        hidden, operators = ExceptionTrace(self._path), probes.OpRecorder()
+        hidden, operators = ExceptionTrace(self.path), probes.OpRecorder()
         with contextlib.ExitStack() as stack:
             if self._device.type == "cpu":
                 stack.callback(perturb_malloc, False)
@@ -386,34 +376,6 @@ class Runner:
             self._cuda.fill(block.data_ptr(), 0xFF, block.numel())
         self._cuda.synchronize()
 
-    def describe(self, error: BaseException) -> dict[str, Any]:
-        """An exception as plain data: type, text, the candidate's own line, and what kind of failure it is."""
-        place = ""
-        for frame in traceback.extract_tb(error.__traceback__):
-            if frame.filename == self._path:
-                place = f"line {frame.lineno}, in {frame.name}"
-        return {
-            "type": type(error).__name__,
-            "text": str(error)[:_MESSAGE_CHARACTERS],
-            "place": place,
-            "exit": isinstance(error, SystemExit),
-            "out_of_memory": _lacked_memory(error),
-            "cuda": isinstance(error, CudaError),
-            "unsupported": isinstance(error, values.UnsupportedValue),
-            "build_key": self._build_key(error),
-        }
-
-    @staticmethod
-    def _build_key(error: BaseException | None) -> str | None:
-        """The refused build that an exception comes from, directly or as the cause of another one."""
-        for _ in range(20):
-            if error is None:
-                return None
-            if (key := getattr(error, BUILD_KEY, None)) is not None:
-                return str(key)
-            error = error.__cause__ or error.__context__
-        return None
-
 
 def _claim_cuda() -> None:
     """For a build ahead, where there is no GPU: candidates that ask before they build are to build.
@@ -422,13 +384,3 @@ def _claim_cuda() -> None:
     """
     torch.cuda.is_available = lambda: True
     torch.cuda.device_count = lambda: 1
-
-
-def _lacked_memory(error: BaseException) -> str | None:
-    """Whose memory ran out, `gpu` or `host`; None for every other failure."""
-    text = str(error)
-    if isinstance(error, MemoryError) or "can't allocate memory" in text:
-        return "host"
-    if isinstance(error, torch.OutOfMemoryError):
-        return "gpu"
-    return "gpu" if isinstance(error, RuntimeError) and _GPU_IS_FULL.search(text) else None

@@ -21,6 +21,7 @@ from dice.kernels.candidate.probes import OpRecorder
 from dice.kernels.compare import chunks, compare_outputs
 from dice.kernels.cpu.race import Turn
 from dice.kernels.cpu.runtime import Order
+from dice.kernels.judge.agreement import compare, expected_outputs
 from dice.kernels.judge.evidence import Access, Change, OpUse, OutputFacts, ProbeName, ProbeResult
 from dice.kernels.judge.reference import Trial, to_device
 from dice.kernels.sandbox.session import CandidateFailure, CandidateRaised
@@ -143,7 +144,7 @@ def experiment(run: CandidateRun) -> None:
 
 def _repeated(run: CandidateRun, outputs: Any) -> ProbeResult:
     assert run.last is not None
-    found = run.compare(run.last, outputs, _satisfied(run))
+    found = compare(run, run.last, outputs, _satisfied(run))
     return ProbeResult(name="repeat_same_input", outcome="right" if found.ok else "wrong", detail=found.message[:200])
 
 
@@ -225,16 +226,16 @@ def _follows(run: CandidateRun, name: ProbeName, inputs: list[Any], op: str) -> 
         if failure.status == "out_of_memory":
             return None  # two models, or neighbours: nothing that the trials did not ask
         return ProbeResult(name=name, outcome="error", detail=failure.args[0][:200])
-    expected = run.expected_outputs(inputs, seed)
+    expected = expected_outputs(run, inputs, seed)
     run.last = Trial(inputs, seed, expected)
     unchanged = run.last_print == (print_ := fingerprint(actual))
     run.last_print = print_
-    judged = run.compare(run.last, actual, protocol)
+    judged = compare(run, run.last, actual, protocol)
     if judged.ok:
         return ProbeResult(name=name, outcome="right")
     if compare_outputs(earlier.expected, expected, protocol).ok:
         return None
-    stale = unchanged or run.compare(earlier, actual, protocol).ok
+    stale = unchanged or compare(run, earlier, actual, protocol).ok
     return ProbeResult(name=name, outcome="stale" if stale else "wrong", detail=judged.message[:200])
 
 

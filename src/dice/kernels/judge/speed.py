@@ -27,6 +27,7 @@ from pydantic import ValidationError
 from dice.kernels import timing
 from dice.kernels.candidate.call_timer import CallTimer
 from dice.kernels.candidate.cuda_runtime import CudaRuntime
+from dice.kernels.judge.agreement import compare
 from dice.kernels.judge.evidence import Clocks, OpUse
 from dice.kernels.judge.queue import Queue, Sides, Times, believed
 from dice.kernels.judge.reference import Trial, to_device
@@ -277,7 +278,7 @@ class _Stopwatch:
         with torch.no_grad():
             expected = model(*self.sets[slot])
         self.checked += 1
-        self.wrong += not run.compare(Trial(list(self.sets[slot]), seed, expected), actual, "strict").ok
+        self.wrong += not compare(run, Trial(list(self.sets[slot]), seed, expected), actual, "strict").ok
         self.output_bytes = max(self.output_bytes, values.plan(expected)[2])
 
     def compiled(self, model: torch.nn.Module, sets: int, rounds: int, fills: int) -> None:

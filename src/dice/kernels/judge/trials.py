@@ -10,6 +10,7 @@ from torch.utils._pytree import tree_leaves
 
 from dice.kernels.compare import compare_outputs
 from dice.kernels.cpu.race import Turn, prove_race
+from dice.kernels.judge.agreement import compare, expected_outputs
 from dice.kernels.judge.observation import count_poison, take_facts
 from dice.kernels.judge.record import worse
 from dice.kernels.judge.reference import Trial
@@ -30,7 +31,7 @@ def try_inputs(run: CandidateRun) -> None:
         reply = run.forward(forward_seed)
         take_facts(run, reply.get("facts"))
         actual = run.fetch(reply)
-        trial = Trial(inputs, forward_seed, run.expected_outputs(inputs, forward_seed))
+        trial = Trial(inputs, forward_seed, expected_outputs(run, inputs, forward_seed))
         with run.record.phase("compare"):
             _judge(run, trial, actual)
         run.record.trials = index + 1
@@ -50,7 +51,7 @@ def _judge(run: CandidateRun, trial: Trial, actual: Any) -> None:
         earlier = run.record.comparisons.get(protocol)
         if earlier is not None and not earlier.ok:
             continue
-        found = run.compare(trial, actual, protocol)
+        found = compare(run, trial, actual, protocol)
         if found.status == "wrong_value":
             run.evidence.poison_left = count_poison(expected, actual) or run.evidence.poison_left
         if earlier is not None:

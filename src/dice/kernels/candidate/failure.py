@@ -1,0 +1,62 @@
+"""An exception of the candidate's, as plain data that may leave its process."""
+
+from __future__ import annotations
+
+import re
+import traceback
+from typing import Any
+
+import torch
+
+from dice.kernels.candidate.cuda_runtime import CudaError
+from dice.kernels.candidate.extension_proxy import BUILD_KEY
+from dice.kernels.sandbox import values
+
+_MESSAGE_CHARACTERS = 4000
+# A context or an allocation that the runtime refused; a library's handle, which says it in its own words; PyTorch's
+# allocator, which wants to name who has the memory, asks NVML, which is not in the jail, and raises an assertion instead
+# (pytorch issue 112377).
+_GPU_IS_FULL = re.compile(
+    r"[oO]ut of memory|cudaErrorMemoryAllocation|STATUS_ALLOC_FAILED|CUBLAS_STATUS_NOT_INITIALIZED when calling .cublasCreate"
+    r"|NVML_SUCCESS ==.*CUDACachingAllocator",
+    re.DOTALL,
+)
+
+
+def describe(error: BaseException, path: str) -> dict[str, Any]:
+    """Type, text, the last line of the file `path` on the way, and what kind of failure it is."""
+    place = ""
+    for frame in traceback.extract_tb(error.__traceback__):
+        if frame.filename == path:
+            place = f"line {frame.lineno}, in {frame.name}"
+    return {
+        "type": type(error).__name__,
+        "text": str(error)[:_MESSAGE_CHARACTERS],
+        "place": place,
+        "exit": isinstance(error, SystemExit),
+        "out_of_memory": lacked_memory(error),
+        "cuda": isinstance(error, CudaError),
+        "unsupported": isinstance(error, values.UnsupportedValue),
+        "build_key": _build_key(error),
+    }
+
+
+def lacked_memory(error: BaseException) -> str | None:
+    """Whose memory ran out, `gpu` or `host`; None for every other failure."""
+    text = str(error)
+    if isinstance(error, MemoryError) or "can't allocate memory" in text:
+        return "host"
+    if isinstance(error, torch.OutOfMemoryError):
+        return "gpu"
+    return "gpu" if isinstance(error, RuntimeError) and _GPU_IS_FULL.search(text) else None
+
+
+def _build_key(error: BaseException | None) -> str | None:
+    """The refused build that an exception comes from, directly or as the cause of another one."""
+    for _ in range(20):
+        if error is None:
+            return None
+        if (key := getattr(error, BUILD_KEY, None)) is not None:
+            return str(key)
+        error = error.__cause__ or error.__context__
+    return None
