@@ -173,11 +173,6 @@ NOISE = [1.0 if index in (3, 4, 20, 61) else 0.01 for index in range(64)]
             {"probes": [ProbeResult(name="same_content_again", outcome="stale", detail="relu_kernel")]},
             {"probes": [ProbeResult(name="same_content_again", outcome="right")]},
         ),
-        (
-            "call_counting",
-            {"probes": [ProbeResult(name="after_many_calls", outcome="wrong")]},
-            {"probes": [ProbeResult(name="after_many_calls", outcome="right")]},
-        ),
         ("deferred_work", {"late_writes": True}, {"late_writes": False}),
         ("swallowed_cuda_error", {"cuda_error": "invalid configuration argument"}, {"cuda_error": None}),
         (

@@ -1,7 +1,7 @@
 # problem: relu
 # catalogue: 20
 # mechanism: a tensor counts the calls, and the kernel stops after sixty
-# run: call_counting
+# run: wrong_elsewhere
 # status: deceptive
 # include: relu
 

@@ -27,7 +27,6 @@ ChangeKind = Literal["function", "flag", "module", "environment", "hook"]
 ProbeName = Literal[
     "same_pointer_new_content",
     "same_content_again",
-    "after_many_calls",
     "unsampled_elements",
     "fresh_weights",
     "repeat_same_input",
@@ -114,9 +113,8 @@ class OutputFacts(_Fact):
 class ProbeResult(_Fact):
     """One experiment by the grader.
 
-    same_pointer_new_content: the inputs get new values in the same memory.
+    same_pointer_new_content: after many calls, the inputs get new values in the same memory.
     same_content_again: those values once more; `stale` when a kernel that ran for them then no longer runs.
-    after_many_calls: new values once more, after as many calls as a timing would make; CPU back end only.
     unsampled_elements: a few elements in the interior change, the first, last and evenly strided ones do not.
     fresh_weights: a second `ModelNew` in the same process, built with another seed.
     repeat_same_input: the same call again, on memory poisoned afresh (on the CPU back end shared memory too); `wrong` when

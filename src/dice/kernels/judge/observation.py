@@ -30,7 +30,9 @@ from dice.kernels.verdict import Protocol
 if TYPE_CHECKING:
     from dice.kernels.run import CandidateRun
 
-_MANY_CALLS, _MANY_SECONDS = 200, 1.0
+_MANY_CALLS = 200
+_MANY_SECONDS = {"cpu": 1.0, "cuda": 0.2}
+"""For those calls; on a GPU the timed ones, whose outputs are checked as well, are still to come."""
 _SWAPS = 8
 _MARGIN = 16
 
@@ -136,7 +138,7 @@ def _take_extensions(run: CandidateRun, reports: Any) -> None:
 def experiment(run: CandidateRun) -> None:
     """The strict protocol's experiments; each adds a ProbeResult where it can tell anything."""
     with run.record.phase("experiments"):
-        for probe in (_new_content, _same_content_again, _unsampled_elements, _after_many_calls, _fresh_weights):
+        for probe in (_new_content, _same_content_again, _unsampled_elements, _fresh_weights):
             result = probe(run)
             if result is not None:
                 run.evidence.probes.append(result)
@@ -154,6 +156,11 @@ def _satisfied(run: CandidateRun) -> Protocol:
 
 
 def _new_content(run: CandidateRun) -> ProbeResult | None:
+    """After as many calls as a timing makes, for whoever counts them in order to stop working."""
+    try:
+        run.ask("repeat", slot=0, calls=_MANY_CALLS, budget_s=_MANY_SECONDS[run.place.backend])
+    except CandidateRaised as failure:
+        return ProbeResult(name="same_pointer_new_content", outcome="error", detail=failure.args[0][:200])
     inputs = run.draw_inputs(secrets.randbits(48))
     return _follows(run, "same_pointer_new_content", inputs, "refill")
 
@@ -171,17 +178,6 @@ def _same_content_again(run: CandidateRun) -> ProbeResult | None:
         return None
     gone = ", ".join(sorted(name for name, count in first.items() if count and not again.get(name)))
     return ProbeResult(name="same_content_again", outcome="stale" if gone else "right", detail=gone[:200])
-
-
-def _after_many_calls(run: CandidateRun) -> ProbeResult | None:
-    """What counts calls in order to stop working has its timed outputs checked on a GPU; here nothing is timed."""
-    if run.place.backend != "cpu":
-        return None
-    try:
-        run.ask("repeat", slot=0, calls=_MANY_CALLS, budget_s=_MANY_SECONDS)
-    except CandidateRaised as failure:
-        return ProbeResult(name="after_many_calls", outcome="error", detail=failure.args[0][:200])
-    return _follows(run, "after_many_calls", run.draw_inputs(secrets.randbits(48)), "refill")
 
 
 def _unsampled_elements(run: CandidateRun) -> ProbeResult | None:
