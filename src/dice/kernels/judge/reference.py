@@ -81,8 +81,8 @@ class Reference:
             text = " ".join(str(error).split())[:300]
             # Without its traceback: from Python 3.12 on that leads to the frames of all callers, and through them back to
             # the error, a cycle that holds their tensors, gigabytes of a GPU, until Python looks for garbage.
-            bare = error.with_traceback(None)
-            raise DiceError(f"Problem {self.problem_id}: {what} ({type(error).__name__}: {text}).") from bare
+            error.__traceback__ = None
+            raise DiceError(f"Problem {self.problem_id}: {what} ({type(error).__name__}: {text}).") from error
         finally:
             if pretence is not None:
                 pretence.uninstall()
