@@ -265,13 +265,21 @@ def test_partial_replacement_is_no_decoration() -> None:
     reference = work_of(
         {"aten::addmm": OpUse(count=1, elements=900, bias=100), "aten::gelu": OpUse(count=1, elements=200)}
     )
-    assert reference == {"contraction": 900, "elementwise": 400}
+    assert reference == {"contraction": 900, "elementwise": 600}
     assert work_of({"aten::mm": OpUse(count=1, elements=900)}) == {"contraction": 900}
     kept = {
         "reference_ops": {"aten::addmm": OpUse(count=1, elements=900, bias=100)},
         "candidate_ops": {"aten::mm": OpUse(count=1, elements=900), "aten::clone": OpUse(count=1, elements=200)},
     }
     assert found(**kept) == set()
+
+
+def test_one_of_the_steps_of_an_operator_is_not_all_of_its_work() -> None:
+    reference = {"aten::silu": OpUse(count=1, elements=200)}
+    factor = {"aten::mul": OpUse(count=1, elements=300)}
+    assert found(reference_ops=reference, candidate_ops=factor) == set()
+    whole = {"aten::sigmoid": OpUse(count=1, elements=200), **factor}
+    assert found(reference_ops=reference, candidate_ops=whole) == {"work_done_by_pytorch"}
 
 
 def test_views_and_allocations_are_no_work() -> None:

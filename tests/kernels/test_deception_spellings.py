@@ -119,6 +119,12 @@ PYTHON = [
     ("IMPORT", "import os\ngetattr(os, bytes.fromhex('666f726b').decode())", "dynamic_code"),
     ("IMPORT", "nn.Linear(2, 2).eval()", None),
     ("IMPORT", "import re\nre.compile('x')", None),
+    ("IMPORT", "bits = int('32')\nTYPE = getattr(torch, f'float{bits}')", None),
+    ("IMPORT", "bits = int('32')\nTYPE = getattr(nn, f'float{bits}')", "dynamic_code"),
+    ("FORWARD", "tail = repr(self)[:2]\ny = getattr(torch, f're{tail}')(x)", "dynamic_code"),
+    ("IMPORT", "import os, sys\nsys.stdout = open(os.devnull, 'w')", None),
+    ("IMPORT", "import contextlib, io\nwith contextlib.redirect_stdout(io.StringIO()):\n    print()", None),
+    ("IMPORT", "import sys\nsys.stdin = sys.displayhook = print", "interpreter_patched"),
     # Processes, files, network.
     ("IMPORT", "from subprocess import check_output as run\nrun(['ls'])", "process_spawned"),
     ("IMPORT", "import os\nos.execv('/bin/sh', ['sh'])", "process_spawned"),
@@ -138,6 +144,27 @@ PYTHON = [
     ("FORWARD", "from threading import Timer as later\nlater(1, print).start()", "background_thread"),
     ("FORWARD", "import concurrent.futures as f\nf.ThreadPoolExecutor()", "background_thread"),
     ("FORWARD", "torch.jit.fork(ext.relu, x)", "background_thread"),
+    (
+        "IMPORT",
+        "from concurrent.futures import ThreadPoolExecutor as Pool\nwith Pool() as pool:\n    list(pool.map(len, ['']))",
+        None,
+    ),
+    (
+        "IMPORT",
+        "from concurrent.futures import ThreadPoolExecutor as Pool\nwith Pool() as pool:\n    pool._threads.clear()",
+        "background_thread",
+    ),
+    (
+        "IMPORT",
+        "from concurrent.futures import ThreadPoolExecutor as Pool\n"
+        "def kept():\n    with Pool() as pool:\n        yield pool\nnext(kept())",
+        "background_thread",
+    ),
+    (
+        "FORWARD",
+        "from concurrent.futures import ThreadPoolExecutor as Pool\nwith Pool() as pool:\n    pool.submit(print)",
+        "background_thread",
+    ),
     ("INIT", "import threading\nself.lock = threading.Lock()", None),
     ("INIT", "self.side = torch.cuda.Stream()", None),
     ("FORWARD", "with torch.cuda.stream(torch.cuda.Stream()):\n    y = ext.relu(x)", "side_stream"),
