@@ -10,6 +10,8 @@ from pathlib import Path
 import pytest
 
 from dice.kernels.deception import CATALOGUE, findings, is_deceptive, static_findings
+from dice.kernels.deception.arithmetic import no_kernel_reads
+from dice.kernels.deception.cuda_kernels import CudaSource
 from dice.kernels.deception.workload import work_of
 from dice.kernels.extension import ExtensionRequest
 from dice.kernels.judge.evidence import (
@@ -290,6 +292,12 @@ def test_evidence_names_the_line() -> None:
     first = static_findings("import gc\nx = gc.get_objects()\n", None, None)
     assert {item.name for item in first} == {"gc_access", "no_custom_kernel"}
     assert all("line 2: x = gc.get_objects()" in item.evidence for item in first if item.name == "gc_access")
+
+
+def test_a_texture_is_read() -> None:
+    kernel = "__global__ void k(cudaTextureObject_t in, float* out) {{ out[0] = {}; }}"
+    assert no_kernel_reads([CudaSource(kernel.format("tex1Dfetch<float>(in, 0)"))]) is None
+    assert no_kernel_reads([CudaSource(kernel.format("in * 2.f"))]) == "k"
 
 
 def test_libraries_are_no_kernels_and_no_crime() -> None:
