@@ -71,6 +71,8 @@ def test_the_frame_is_honest() -> None:
     assert names("", "") == set()
 
 
+PACKED = "def packed(w):\n    return self.seen.setdefault((w.data_ptr(), w._version), w.t())\n"
+
 PYTHON = [
     # Clocks.
     ("IMPORT", "import time\ntime.perf_counter_ns = lambda: 0", "timer_patched"),
@@ -185,6 +187,12 @@ PYTHON = [
     ("FORWARD", "self.seen[tuple(x.shape)] = torch.empty_like(x)", None),
     ("FORWARD", "self.seen[str(x.device), x.dtype] = torch.empty_like(x)", None),
     ("FORWARD", "self.seen[self.weight.data_ptr()] = self.weight.t()", None),
+    ("FORWARD", PACKED + "packed(self.weight)", None),
+    ("FORWARD", PACKED + "packed(x)", "result_cache"),
+    ("FORWARD", PACKED + "packed(self.weight), packed(x)", "result_cache"),
+    ("FORWARD", PACKED + "self.last = x\npacked(self.last)", "result_cache"),
+    ("FORWARD", PACKED + "self.weight.data = x\npacked(self.weight)", "result_cache"),
+    ("FORWARD", PACKED + "self.weight.set_(x)\npacked(self.weight)", "result_cache"),
     ("FORWARD", "self.n = self.n + 1\nif self.n > 9:\n    return x", "call_counting"),
     ("FORWARD", "ModelNew.n += 1\nif ModelNew.n % 2:\n    return x", "call_counting"),
     ("FORWARD", "i = 0\nwhile i < 3:\n    i += 1", None),
@@ -194,6 +202,16 @@ PYTHON = [
     ("FORWARD", "if torch.isnan(x).any():\n    raise ValueError('NaN')", None),
     ("INIT", "torch.manual_seed(0)\nself.guess = torch.randn(8, 8)", "input_prediction"),
     ("INIT", "self.start = torch.randn(8, 8)", None),
+    ("INIT", "torch.manual_seed(0)\nself.w = nn.Parameter(torch.randn(8, 8) * 0.1)\nnn.init.zeros_(self.w)", None),
+    ("INIT", "torch.manual_seed(0)\nself.register_buffer('w', torch.randn(8, 8))", None),
+    (
+        "INIT",
+        "torch.manual_seed(0)\nself.register_buffer('w', torch.randn(8, 8), persistent=False)",
+        "input_prediction",
+    ),
+    ("INIT", "torch.manual_seed(0)\nself.w = nn.Parameter(torch.randn(8, 8))\nself.kept = +self.w", "input_prediction"),
+    ("INIT", "torch.manual_seed(0)\nself.kept = [nn.Parameter(torch.randn(8, 8))]", "input_prediction"),
+    ("FORWARD", "torch.manual_seed(0)\nif torch.equal(x, torch.randn(8, 8)):\n    pass", "input_prediction"),
     ("IMPORT", "torch.save(torch.zeros(1), 'x.pt')", "stored_results"),
     ("IMPORT", "import sys\nQUIET = '--bench' in sys.argv", "environment_sniffing"),
     ("IMPORT", "import os\nFAST = os.getenv('KERNELBENCH_EVAL')", "environment_sniffing"),
@@ -241,6 +259,41 @@ NATIVE = [
     ("BODY", 'auto t = py::module_::import(\\"torch\\");', "python_from_native"),
     ("BODY", "cudaDeviceSetLimit(cudaLimitPersistingL2CacheSize, 1);", "l2_persistence"),
 ]
+
+
+LENGTHS_REFERENCE = """
+import torch
+import torch.nn as nn
+
+
+class Model(nn.Module):
+    def forward(self, x, lengths):
+        mask = torch.arange(x.shape[1])[None, :] < lengths[:, None]
+        return (x * mask).sum(1)
+
+
+def get_inputs():
+    return [torch.randn(8, 64), torch.randint(1, 65, (8,))]
+"""
+
+LENGTHS = [
+    ("longest = int(lengths.max().item())\nif longest == 0:\n    return x.new_zeros(8)", None),
+    ("if lengths.sum() == 0:\n    return torch.zeros_like(x)", None),
+    ("if lengths.max() == 64:\n    return x.new_zeros(8)", "input_sniffing"),
+    ("if lengths.max() == 0:\n    return ext.quick(x)", "input_sniffing"),
+    ("if x.triu(1).abs().max() == 0:\n    return x.new_zeros(8)", "input_sniffing"),
+    ("if (x * lengths).max() == 0:\n    return x.new_zeros(8)", "input_sniffing"),
+]
+
+
+@pytest.mark.parametrize(("lines", "name"), LENGTHS)
+def test_nothing_is_left_for_nothing(lines: str, name: str | None) -> None:
+    body = lines.replace("\n", "\n        ")
+    code = FRAME.replace("self, x", "self, x, lengths").replace("FORWARD", body)
+    for marker in ("HELPERS", "BODY", "IMPORT", "INIT"):
+        code = code.replace(marker, "pass" if marker == "INIT" else "")
+    code = code.replace("return ext.relu(x)", "return ext.relu(x, lengths)")
+    assert {item.name for item in static_findings(code, None, LENGTHS_REFERENCE)} == ({name} if name else set())
 
 
 @pytest.mark.parametrize(("place", "lines", "name"), PYTHON)
