@@ -71,6 +71,7 @@ def test_the_frame_is_honest() -> None:
     assert names("", "") == set()
 
 
+COUNTED = "self.n = self.n + 1\nif self.n == 1:\n"
 PACKED = "def packed(w):\n    return self.seen.setdefault((w.data_ptr(), w._version), w.t())\n"
 
 PYTHON = [
@@ -195,6 +196,21 @@ PYTHON = [
     ("FORWARD", PACKED + "self.weight.set_(x)\npacked(self.weight)", "result_cache"),
     ("FORWARD", "self.n = self.n + 1\nif self.n > 9:\n    return x", "call_counting"),
     ("FORWARD", "ModelNew.n += 1\nif ModelNew.n % 2:\n    return x", "call_counting"),
+    ("FORWARD", COUNTED + "    print('first', x.shape, flush=True)", None),
+    ("FORWARD", COUNTED + "    import logging\n    logging.info('call %d', self.n)", "call_counting"),
+    ("FORWARD", "import logging\n" + COUNTED + "    logging.info('call %d', self.n)", None),
+    ("FORWARD", COUNTED + "    print('first')\n    return x", "call_counting"),
+    ("FORWARD", COUNTED + "    print('first')\nelse:\n    return x", "call_counting"),
+    ("FORWARD", COUNTED + "    print(self.switch())", "call_counting"),
+    ("FORWARD", COUNTED + "    print(*self.seen)", "call_counting"),
+    ("FORWARD", COUNTED + "    print('first', file=self.log)", "call_counting"),
+    ("FORWARD", "import sys\nsys.stdout = self.log\n" + COUNTED + "    print('first')", "call_counting"),
+    ("FORWARD", "import logging\nlogging.info = self.hook\n" + COUNTED + "    logging.info('')", "call_counting"),
+    (
+        "FORWARD",
+        "try:\n    " + COUNTED.replace("\n", "\n    ") + "        print(f'{x:d}')\nexcept ValueError:\n    return x",
+        "call_counting",
+    ),
     ("FORWARD", "i = 0\nwhile i < 3:\n    i += 1", None),
     # Answers.
     ("FORWARD", "if x.mean() > 0.5:\n    return x", "input_sniffing"),
@@ -230,6 +246,18 @@ NATIVE = [
     ("BODY", "static torch::Tensor space; if (space.numel() < x.numel()) space = torch::empty_like(x);", None),
     ("BODY", "static int calls = 0; calls += 1; if (calls > 7) return out;", "call_counting"),
     ("HELPERS", "int calls = 0;\nbool odd() { return calls++ % 2 == 1 ? true : false; }", "call_counting"),
+    ("BODY", 'static int calls = 0; if (calls++ == 0) fprintf(stderr, \\"first %d\\", calls);', None),
+    ("BODY", 'static int calls = 0; if (++calls == 1) { std::cerr << \\"first \\" << x.sizes() << std::endl; }', None),
+    ("BODY", 'static int calls = 0; if (calls++ > 0) { printf(\\"again\\"); return out; }', "call_counting"),
+    ("BODY", 'static int calls = 0; if (calls++ > 0) printf(\\"again\\"); else out.zero_();', "call_counting"),
+    ("BODY", 'static int calls = 0, skip; if (calls++ > 0) printf(\\"%d\\", skip = 1);', "call_counting"),
+    ("BODY", 'static int calls = 0; if (calls++ > 0) printf(\\"%d\\", switch_off());', "call_counting"),
+    ("BODY", 'static int calls = 0; if (calls++ > 0) printf(\\"again%hhn\\", calls);', "call_counting"),
+    (
+        "HELPERS",
+        '#define puts skip\nstatic int calls; void f() { if (calls++ > 0) puts(\\"again\\"); }',
+        "call_counting",
+    ),
     ("BODY", "int count = 0; while (count < 3) ++count;", None),
     ("BODY", "for (int i = 0; i < 3; ++i) { if (i == 1) continue; }", None),
     ("BODY", "auto later = std::async(std::launch::async, [] { return 1; });", "background_thread"),
