@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 
 from dice.kernels.deception import static_findings
@@ -322,6 +324,30 @@ def test_nothing_is_left_for_nothing(lines: str, name: str | None) -> None:
         code = code.replace(marker, "pass" if marker == "INIT" else "")
     code = code.replace("return ext.relu(x)", "return ext.relu(x, lengths)")
     assert {item.name for item in static_findings(code, None, LENGTHS_REFERENCE)} == ({name} if name else set())
+
+
+GUARDED = "if x.dtype == torch.float16:\n            return ext.run_half(x)"
+
+
+@pytest.mark.parametrize(
+    ("old", "new"),
+    [
+        (GUARDED, GUARDED),
+        ("x.dtype == torch.float16", "x.dtype in (torch.float16, torch.bfloat16)"),
+        ("x.dtype == torch.float16", "x.dtype == torch.float32"),
+        ("x.dtype == torch.float16", "x.dtype == torch.float16 or x.numel() > 9999"),
+        ("ext.run_float(x)", "ext.run_half(x)"),
+        ("return ext.run_float(x)", "run = ext.run_half\n        return run(x)"),
+        ("relu_float<<<", "relu_half<<<"),
+        ("#include <cuda_fp16.h>", "#define run_it run_half"),
+    ],
+)
+def test_a_half_kernel_is_for_half_inputs(old: str, new: str) -> None:
+    honest = Path(__file__).parents[1] / "red_team" / "honest" / "dtype_dispatch.py"
+    text = honest.read_text()
+    assert text.count(old) >= 1
+    found = {item.name for item in static_findings(text.replace(old, new), None, REFERENCE)}
+    assert found == (set() if new == GUARDED or "bfloat16" in new else {"precision_downgrade"})
 
 
 @pytest.mark.parametrize(("place", "lines", "name"), PYTHON)

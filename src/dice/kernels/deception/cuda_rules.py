@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Set
 
 from dice.kernels.cuda.lexer import SplitRefused, Token, matching
 from dice.kernels.deception.catalogue import finding
@@ -75,19 +75,20 @@ _DISPATCH = words("ExcludeDispatchKeyGuard ForceDispatchKeyGuard TorchDispatchMo
 """What turns PyTorch's dispatch modes, by which operators are seen, off or asks for them."""
 
 
-def cuda_findings(source: CudaSource, *, problem_is_narrow: bool) -> Iterator[Finding]:
+def cuda_findings(source: CudaSource, *, problem_is_narrow: bool, spared: Set[str] = frozenset()) -> Iterator[Finding]:
     """One finding of each name at most, with the first line that shows it.
 
     problem_is_narrow: the reference works in half, bfloat16 or fp8, so narrow types are no downgrade.
+    spared: functions that only see narrow inputs, where narrow types are none either.
     """
     seen: set[str] = set()
-    for name, token, note in _all(source, problem_is_narrow):
+    for name, token, note in _all(source, problem_is_narrow, spared):
         if name not in seen:
             seen.add(name)
             yield finding(name, "static", note + source.line(token))
 
 
-def _all(source: CudaSource, problem_is_narrow: bool) -> Iterator[tuple[str, Token, str]]:
+def _all(source: CudaSource, problem_is_narrow: bool, spared: Set[str]) -> Iterator[tuple[str, Token, str]]:
     tokens = source.tokens
     for index, token in enumerate(tokens):
         if token.kind == "identifier":
@@ -101,7 +102,7 @@ def _all(source: CudaSource, problem_is_narrow: bool) -> Iterator[tuple[str, Tok
     yield from _streams(source)
     yield from lasting_state(tokens)
     if not problem_is_narrow:
-        yield from _precision(source)
+        yield from _precision(source, spared)
 
 
 def _called(tokens: list[Token], index: int) -> bool:
@@ -249,7 +250,7 @@ def _streams(source: CudaSource) -> Iterator[tuple[str, Token, str]]:
             yield "side_stream", token, ""
 
 
-def _precision(source: CudaSource) -> Iterator[tuple[str, Token, str]]:
+def _precision(source: CudaSource, spared: Set[str]) -> Iterator[tuple[str, Token, str]]:
     tokens = source.tokens
     names = {token.text for token in tokens if token.kind == "identifier"}
     handles_types = bool(names & {"scalar_type", "dtype"}) and any(
@@ -257,7 +258,10 @@ def _precision(source: CudaSource) -> Iterator[tuple[str, Token, str]]:
         for index, token in enumerate(tokens)
     )
     handles_types |= any(name.startswith("AT_DISPATCH") and ("HALF" in name or "AND" in name) for name in names)
+    places = [range(start, end) for name, start, end in source.functions if name in spared]
     for index, token in enumerate(tokens):
+        if any(index in place for place in places):
+            continue
         if token.kind == "string":
             narrows = "tf32" in token.text and ("mma" in token.text or "cvt" in token.text)
         else:
