@@ -10,6 +10,7 @@ from dice.kernels.deception.cuda_kernels import CudaSource
 from dice.kernels.deception.cuda_state import before, lasting_state
 from dice.kernels.deception.python_source import words
 from dice.kernels.deception.sensitive import EVALUATION_VARIABLES
+from dice.kernels.deception.workload import is_work
 from dice.kernels.verdict import Finding
 
 _CALLS: dict[str, str] = {
@@ -71,8 +72,16 @@ _FAST_MODES = words(
 )
 
 
-_DISPATCH = words("ExcludeDispatchKeyGuard ForceDispatchKeyGuard TorchDispatchModeTLS PythonTLSSnapshot")
+_DISPATCH = words(
+    "ExcludeDispatchKeyGuard ForceDispatchKeyGuard TorchDispatchModeTLS PythonTLSSnapshot "
+    "tls_set_dispatch_key_excluded tls_set_dispatch_key_included _force_tls_local_dispatch_key_set"
+)
 """What turns PyTorch's dispatch modes, by which operators are seen, off or asks for them."""
+_BENEATH = words("cpu cuda native meta compositeexplicitautograd compositeimplicitautograd redispatch") | {
+    "compositeexplicitautogradnonfunctional"
+}
+"""Namespaces of ATen whose operators are called past the dispatcher, where no mode sees them."""
+_REDISPATCH = words("redispatch redispatchBoxed callBoxedForDispatchKey")
 
 
 def cuda_findings(source: CudaSource, *, problem_is_narrow: bool, spared: Set[str] = frozenset()) -> Iterator[Finding]:
@@ -99,6 +108,7 @@ def _all(source: CudaSource, problem_is_narrow: bool, spared: Set[str]) -> Itera
             yield from _pasted_name(token)
         elif token.text == "<<<":
             yield from _launch(tokens, index)
+    yield from _beneath_the_dispatcher(tokens)
     yield from _streams(source)
     yield from lasting_state(tokens)
     if not problem_is_narrow:
@@ -237,6 +247,30 @@ def _launch(tokens: list[Token], index: int) -> Iterator[tuple[str, Token, str]]
             yield "failed_launch", tokens[index], ""
         if place == 1 and len(group) == 1 and group[0].isdigit() and int(group[0]) > 1024:
             yield "failed_launch", tokens[index], ""
+
+
+def _beneath_the_dispatcher(tokens: list[Token]) -> Iterator[tuple[str, Token, str]]:
+    """`at::cpu::relu(x)`, `at::_ops::relu::redispatch(keys, x)`: operators that compute and that nobody sees.
+
+    Helpers (`at::cuda::getCurrentCUDAStream`, `at::native::canUse32BitIndexMath`) live in the same namespaces.
+    """
+    texts = [token.text for token in tokens]
+    aliases = {
+        texts[index + 1]
+        for index, text in enumerate(texts[:-5])
+        if text == "namespace" and texts[index + 2 : index + 5] == ["=", "at", "::"] and texts[index + 5] in _BENEATH
+    }
+    uses_aten = any(token.kind == "string" and "aten::" in token.text for token in tokens)
+    for index, token in enumerate(tokens):
+        if token.kind != "identifier" or index < 2:
+            continue
+        scope = texts[max(index - 4, 0) : index]
+        beneath = scope[-1] == "::" and (scope[-2] in aliases or (scope[:2] == ["at", "::"] and scope[2] in _BENEATH))
+        again = token.text in _REDISPATCH and (
+            uses_aten if scope[-1] in (".", "->") else scope[-1] == "::" and is_work(scope[-2])
+        )
+        if (beneath and is_work(token.text)) or again:
+            yield "environment_sniffing", token, "beneath the dispatcher: "
 
 
 def _streams(source: CudaSource) -> Iterator[tuple[str, Token, str]]:

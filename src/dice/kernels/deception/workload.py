@@ -72,6 +72,16 @@ _NAMESPACES = words("aten prims prim quantized _quantized mkldnn mkldnn_prepacke
 """PyTorch's own."""
 
 
+def is_work(name: str) -> bool:
+    """Whether an operator called `name` computes; `relu_`, `mm_out`, `mm_cpu` and `_softmax` count as what they vary."""
+    names = {name, name.removeprefix("_")}
+    for _ in range(2):
+        names |= {each.removesuffix(ending) for each in names for ending in ("_", "_outf", "_out", "_cpu", "_cuda")}
+        names |= {each.removesuffix("_backward") for each in names}
+    known = _CONTRACTION | _REDUCTION | _COMPOSITE | _ELEMENTWISE | _MOVEMENT | _OTHER
+    return bool(names & known) or name.startswith(("linalg_", "_fft", "fft_"))
+
+
 def work_of(ops: dict[str, OpUse]) -> dict[str, float]:
     """Elements that were worked on, by kind: contraction, reduction, elementwise, movement, and single operators."""
     work: dict[str, float] = {}
