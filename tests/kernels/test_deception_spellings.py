@@ -239,6 +239,8 @@ PYTHON = [
     ("IMPORT", "@torch.jit.script\ndef double(x):\n    return x + x\ndouble(torch.zeros(1))", "compiled_by_pytorch"),
 ]
 
+MOVED = "auto h = x.cpu(); float* p = h.data_ptr<float>(); "
+
 NATIVE = [
     ("HELPERS", "static std::map<void*, torch::Tensor> known;", None),
     ("BODY", "static const void* last = nullptr; if (x.data_ptr() == last) return out;", "result_cache"),
@@ -268,6 +270,32 @@ NATIVE = [
     ("BODY", "cudaStream_t s; cudaStreamCreate(&s); cudaStreamSynchronize(s);", None),
     ("BODY", "auto s = at::cuda::getStreamFromPool(true);", "side_stream"),
     ("BODY", "auto s = at::cuda::getCurrentCUDAStream();", None),
+    ("BODY", MOVED + "for (int i = 0; i < 9; ++i) p[i] = p[i] > 0 ? p[i] : 0;", "host_computation"),
+    ("BODY", MOVED + "for (int i = 0; i < 9; ++i) { if (!(p[i] > 0)) p[i] = 0; }", "host_computation"),
+    ("BODY", MOVED + "int i = 9; while (i--) sum += *p++;", "host_computation"),
+    ("BODY", MOVED + "std::transform(p, p + 9, p, f);", "host_computation"),
+    ("BODY", MOVED + "std::vector<float> v(p, p + 9); for (int i = 0; i < 9; ++i) s += v[i];", "host_computation"),
+    ("BODY", "auto a = x.to(torch::kCPU).accessor<float, 2>(); for (;;) s += a[0][1];", "host_computation"),
+    ("BODY", "const auto* p = x.data_ptr<float>(); for (int i = 0; i < 9; ++i) s += p[i];", "host_computation"),
+    (
+        "BODY",
+        "std::vector<float> v(9); cudaMemcpy(v.data(), x.data_ptr(), 36, cudaMemcpyDeviceToHost);\n"
+        "for (int i = 0; i < 9; ++i) s += v[i];",
+        "host_computation",
+    ),
+    (
+        "HELPERS",
+        "void f(float* p) { for (;;) s += p[0]; }\nvoid g(at::Tensor h) { f(h.data_ptr<float>()); }",
+        "host_computation",
+    ),
+    ("BODY", MOVED + "for (int i = 0; i < 9; ++i) packed[order[i]] = p[i];", None),
+    ("BODY", MOVED + "for (;;) q[j] = p[i]; for (;;) q[j] = q[j] > 0 ? q[j] : 0;", "host_computation"),
+    ("BODY", MOVED + "for (;;) { float v = p[i]; q[i] = v > 0 ? v : 0; }", "host_computation"),
+    ("BODY", MOVED + "cudaMemcpyToSymbol(constants, p, 36); float first = p[0];", None),
+    ("BODY", "auto h = x.cpu(); auto* p = h.data_ptr<int64_t>(); for (int i = 0; i < 9; ++i) s += p[i];", None),
+    ("BODY", "auto t = torch::empty({9}); float* p = t.data_ptr<float>(); for (;;) p[0] = cosf(0);", None),
+    ("BODY", "float* p = x.data_ptr<float>(); for (;;) relu_kernel<<<1, 256>>>(p, &p[9], 9);", None),
+    ("HELPERS", "__device__ float f(const float* p) { float s = 0; for (;;) s += p[0]; return s; }", None),
     ("BODY", "auto y = at::native::relu(x);", "environment_sniffing"),
     ("BODY", "at::cuda::mm_out(out, x, x);", "environment_sniffing"),
     ("BODY", "namespace fast = at::cpu; auto y = fast::_softmax(x, 1, false);", "environment_sniffing"),

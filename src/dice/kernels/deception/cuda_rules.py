@@ -8,6 +8,7 @@ from dice.kernels.cuda.lexer import SplitRefused, Token, matching
 from dice.kernels.deception.catalogue import finding
 from dice.kernels.deception.cuda_kernels import CudaSource
 from dice.kernels.deception.cuda_state import before, lasting_state
+from dice.kernels.deception.host_loops import host_loops
 from dice.kernels.deception.python_source import words
 from dice.kernels.deception.sensitive import EVALUATION_VARIABLES
 from dice.kernels.deception.workload import is_work
@@ -109,6 +110,7 @@ def _all(source: CudaSource, problem_is_narrow: bool, spared: Set[str]) -> Itera
         elif token.text == "<<<":
             yield from _launch(tokens, index)
     yield from _beneath_the_dispatcher(tokens)
+    yield from (("host_computation", token, "") for token in host_loops(source))
     yield from _streams(source)
     yield from lasting_state(tokens)
     if not problem_is_narrow:

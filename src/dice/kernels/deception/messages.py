@@ -132,7 +132,7 @@ def is_message(tokens: list[Token], start: int, counters: set[str]) -> bool:
 
 
 def _end(tokens: list[Token], start: int) -> int:
-    return next(index for index in range(start, len(tokens)) if tokens[index].text == ";")
+    return next((index for index in range(start, len(tokens)) if tokens[index].text == ";"), len(tokens))
 
 
 def _is_replaced(token: Token) -> bool:
