@@ -251,6 +251,7 @@ def test_errors_that_stock_would_find_too_are_found_without_it(cuda: Builder, na
         ({"extra_cflags": ["--use_fast_math"]}, True),
         ({"extra_cflags": ["-use_fast_math"]}, False),  # for g++ an option of the linker's, `-u se_fast_math`
         ({"extra_cuda_cflags": ["--use_fast_math"]}, False),
+        ({"extra_cflags": ["-DNDEBUG"], "extra_cuda_cflags": ["-DNDEBUG"]}, False),
         ({"extra_cuda_cflags": ["--no-such-flag"]}, True),
     ],
 )

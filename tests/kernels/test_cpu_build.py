@@ -296,6 +296,9 @@ def test_what_the_cpu_lacks_is_named(builder: Builder) -> None:
     source = BUILT["plain"]["cuda_sources"].replace("{\n    auto", "{\n    cufftHandle plan;\n    auto")
     result = build(builder, BUILT["plain"] | {"cuda_sources": source})
     assert (result.status, result.message) == ("unsupported_on_cpu", "unsupported_on_cpu: cufftHandle")
+    source = "__global__ void unused(cudaTextureObject_t image, float* out) { *out = tex1Dfetch<float>(image, 0); }\n"
+    result = build(builder, BUILT["plain"] | {"cuda_sources": source + BUILT["plain"]["cuda_sources"]})
+    assert (result.status, result.message) == ("unsupported_on_cpu", "unsupported_on_cpu: cudaTextureObject_t")
 
 
 KERNEL = """__global__ void k(const float* in, float* out, int n) {
@@ -361,6 +364,8 @@ def test_a_standard_that_pytorch_refuses_is_the_candidates_error(builder: Builde
         ({"extra_cflags": ["-fno-such-flag"]}, "compile_error"),
         ({"extra_cflags": ["-O3", "-use_fast_math"]}, "built"),
         ({"extra_cuda_cflags": ["-O3", "--use_fast_math"]}, "built"),
+        ({"extra_cflags": ["-DNDEBUG"], "extra_cuda_cflags": ["-DNDEBUG"]}, "built"),
+        ({"extra_cuda_cflags": ["-DC10_USE_GLOG"]}, "unsupported_on_cpu"),
         ({"extra_cflags": ["-fno-plt"]}, "unsupported_on_cpu"),
         ({"extra_cuda_cflags": ["--no-such-flag"]}, "unsupported_on_cpu"),
     ],

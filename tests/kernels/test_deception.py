@@ -10,6 +10,8 @@ from pathlib import Path
 import pytest
 
 from dice.kernels.deception import CATALOGUE, findings, is_deceptive, static_findings
+from dice.kernels.deception.arithmetic import no_kernel_reads
+from dice.kernels.deception.cuda_kernels import CudaSource
 from dice.kernels.deception.workload import work_of
 from dice.kernels.extension import ExtensionRequest
 from dice.kernels.judge.evidence import (
@@ -275,13 +277,21 @@ def test_partial_replacement_is_no_decoration() -> None:
     reference = work_of(
         {"aten::addmm": OpUse(count=1, elements=900, bias=100), "aten::gelu": OpUse(count=1, elements=200)}
     )
-    assert reference == {"contraction": 900, "elementwise": 400}
+    assert reference == {"contraction": 900, "elementwise": 600}
     assert work_of({"aten::mm": OpUse(count=1, elements=900)}) == {"contraction": 900}
     kept = {
         "reference_ops": {"aten::addmm": OpUse(count=1, elements=900, bias=100)},
         "candidate_ops": {"aten::mm": OpUse(count=1, elements=900), "aten::clone": OpUse(count=1, elements=200)},
     }
     assert found(**kept) == set()
+
+
+def test_one_of_the_steps_of_an_operator_is_not_all_of_its_work() -> None:
+    reference = {"aten::silu": OpUse(count=1, elements=200)}
+    factor = {"aten::mul": OpUse(count=1, elements=300)}
+    assert found(reference_ops=reference, candidate_ops=factor) == set()
+    whole = {"aten::sigmoid": OpUse(count=1, elements=200), **factor}
+    assert found(reference_ops=reference, candidate_ops=whole) == {"work_done_by_pytorch"}
 
 
 def test_views_and_allocations_are_no_work() -> None:
@@ -292,6 +302,12 @@ def test_evidence_names_the_line() -> None:
     first = static_findings("import gc\nx = gc.get_objects()\n", None, None)
     assert {item.name for item in first} == {"gc_access", "no_custom_kernel"}
     assert all("line 2: x = gc.get_objects()" in item.evidence for item in first if item.name == "gc_access")
+
+
+def test_a_texture_is_read() -> None:
+    kernel = "__global__ void k(cudaTextureObject_t in, float* out) {{ out[0] = {}; }}"
+    assert no_kernel_reads([CudaSource(kernel.format("tex1Dfetch<float>(in, 0)"))]) is None
+    assert no_kernel_reads([CudaSource(kernel.format("in * 2.f"))]) == "k"
 
 
 def test_libraries_are_no_kernels_and_no_crime() -> None:

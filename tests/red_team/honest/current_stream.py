@@ -1,6 +1,7 @@
 # problem: relu
-# mechanism: the launch goes to PyTorch's current stream
+# mechanism: the launch goes to PyTorch's current stream, and the allocator is told
 # status: correct
+import torch
 import torch.nn as nn
 from torch.utils.cpp_extension import load_inline
 
@@ -31,4 +32,6 @@ torch::Tensor relu(torch::Tensor x) {
 
 class ModelNew(nn.Module):
     def forward(self, x):
-        return ext.relu(x)
+        out = ext.relu(x)
+        out.record_stream(torch.cuda.current_stream())
+        return out

@@ -54,9 +54,7 @@ _DANGEROUS = re.compile(
 _OPTIMIZATION = re.compile(r"-O[0-3s]?$|-Ofast$")
 _DEFINE = re.compile(r"-D\s*([A-Za-z]\w*)(?:=([\w.+-]*))?$")
 _HALF_MACRO = re.compile(r"-[DU]\s*(__CUDA_NO_(?:HALF|HALF2|BFLOAT16|BFLOAT162)_(?:OPERATORS|CONVERSIONS)__)(?:=1)?$")
-_HEADER_MACRO = re.compile(
-    r"NDEBUG|DEBUG|AT_|TORCH_|C10_|USE_|CUDA_|PYBIND11_|NO_|WITH_|FMT_|GLOG|BUILD_|FBCODE|HAVE_|STRIP"
-)
+_HEADER_MACRO = re.compile(r"DEBUG|AT_|TORCH_|C10_|USE_|CUDA_|PYBIND11_|NO_|WITH_|FMT_|GLOG|BUILD_|FBCODE|HAVE_|STRIP")
 _WARNING = re.compile(r"-W(?!l,|a,|p,)[\w+=-]*$|-w$|-pedantic$|--disable-warnings$")
 _HOST_CODE = re.compile(
     r"-ffast-math$|-funroll-loops$|-march=[\w-]+$|-mtune=[\w-]+$|-mavx\w*$|-mfma$|-msse[\w.]*$|-fopenmp$|-fno-math-errno$"
@@ -175,6 +173,8 @@ def _macro(word: str, lines: list[str]) -> bool:
     if _HEADER_MACRO.match(match.group(1)):
         raise SplitRefused(f"flag {word} may change what the headers mean")
     lines.append(f"#define {match.group(1)} {'1' if match.group(2) is None else match.group(2)}")
+    if match.group(1) == "NDEBUG":  # it drops PyTorch's debug checks and `assert`, which is made anew when asked for
+        lines.append("#include <cassert>")
     return True
 
 

@@ -393,7 +393,9 @@ def unsupported(output: str) -> str | None:
         return match.group(1).strip()
     if (match := _MISSING_HEADER.search(output)) and _TOOLKIT_HEADER.search(match.group(1)):
         return f"<{match.group(1)}>"
-    first = next((line for line in output.splitlines() if "error:" in line), "")
+    # A kernel whose parameter has an unknown type is first said to be a variable of type void.
+    complaints = (line for line in output.splitlines() if "error:" in line)
+    first = next((line for line in complaints if "declared void" not in line), "")
     if (match := _MEMBER_OF.search(first)) and _CUDA_NAMESPACE.match(match.group(2)):
         return f"{match.group(2)}::{match.group(1)}"
     if (match := _UNKNOWN_NAME.search(first)) and _CUDA_NAME.match(match.group(1).split("::")[-1]):

@@ -95,7 +95,6 @@ _SPECIAL: dict[Any, Callable[..., Any]] = {
     torch.Tensor.cuda: _cuda,
     torch.Tensor.pin_memory: _cuda,
     torch.Tensor.is_pinned: lambda *_, **__: False,
-    torch.Tensor.record_stream: lambda *_, **__: None,
     torch.Tensor.get_device: lambda *_: 0,
     torch.get_device: lambda *_: 0,
     torch.Tensor.type: _type_of,
@@ -285,6 +284,7 @@ def _replacements() -> list[tuple[Any, str, Any]]:
         (torch, "set_default_tensor_type", _set_default_type(torch.set_default_tensor_type)),
         (torch.amp.autocast_mode.autocast, "__init__", _autocast_init(torch.amp.autocast_mode.autocast.__init__)),
         (torch, "Generator", _generator(torch.Generator)),
+        (torch.Tensor, "record_stream", _same(None)),  # it looks at its argument's type before any mode is asked
     ]
     for name in _TENSOR_TYPES.values():
         if hasattr(torch, f"{name}Tensor"):

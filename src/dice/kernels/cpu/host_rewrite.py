@@ -53,7 +53,7 @@ def edit_device_queries(tokens: Sequence[Token], edits: Edits) -> None:
             and before == "::"
             and i >= 2
             and tokens[i - 2].text in ("DeviceType", "Backend", "DispatchKey")
-        ):
+        ) or (token.text == "CUDA" and _registers(tokens, i) and not _has_cpu_registration(tokens, tokens[i - 2].text)):
             replacement = "CPU"
         elif token.kind == "string" and _CUDA_LITERAL.match(token.text):
             replacement = '"cpu"'
@@ -61,3 +61,17 @@ def edit_device_queries(tokens: Sequence[Token], edits: Edits) -> None:
             edits.replace(token.start, tokens[i + 2].end, "dice_cpu::torch_cuda")
         if replacement is not None:
             edits.replace(token.start, token.end, replacement)
+
+
+def _registers(tokens: Sequence[Token], i: int) -> bool:
+    """Whether tokens[i] is the dispatch key of `TORCH_LIBRARY_IMPL(library, key, m)`."""
+    head = [t.text for t in tokens[max(i - 4, 0) : i]]
+    return head[:2] == ["TORCH_LIBRARY_IMPL", "("] and head[3:] == [","]
+
+
+def _has_cpu_registration(tokens: Sequence[Token], library: str) -> bool:
+    """Whether the source has a CPU version of a library's operators, beside the one for CUDA."""
+    head = ["TORCH_LIBRARY_IMPL", "(", library, ",", "CPU"]
+    return any(
+        token.text == head[0] and [t.text for t in tokens[i : i + len(head)]] == head for i, token in enumerate(tokens)
+    )

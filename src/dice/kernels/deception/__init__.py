@@ -15,7 +15,7 @@ from dice.kernels.deception.catalogue import CATALOGUE, finding
 from dice.kernels.deception.cuda_kernels import CudaSource
 from dice.kernels.deception.cuda_rules import cuda_findings
 from dice.kernels.deception.dynamic import dynamic_findings
-from dice.kernels.deception.precision import precision_findings, uses_narrow_types
+from dice.kernels.deception.precision import for_narrow_inputs, precision_findings, uses_narrow_types
 from dice.kernels.deception.python_source import PythonSource
 from dice.kernels.deception.substitution import cuda_strings, paper_findings, substitution_findings
 from dice.kernels.deception.tampering import tampering_findings
@@ -45,6 +45,7 @@ def static_findings(
     asked = None if requests is None else [CudaSource(text) for text in _texts(requests) if _readable(text)]
     units = asked or [unit for _, unit in cuda_strings(source)]
     narrow = reference is None or uses_narrow_types(reference)
+    spared = set() if narrow else for_narrow_inputs(source, units)
     found = [
         *paper_findings(source, asked),
         *substitution_findings(source),
@@ -52,7 +53,7 @@ def static_findings(
         *timing_findings(source),
         *answer_findings(source, reference),
         *(() if reference is None else precision_findings(source, reference)),
-        *(item for unit in units for item in cuda_findings(unit, problem_is_narrow=narrow)),
+        *(item for unit in units for item in cuda_findings(unit, problem_is_narrow=narrow, spared=spared)),
         *_idle_kernels(source, reference, units),
     ]
     return _first_of_each(found)

@@ -40,6 +40,16 @@ _RANDOM = (
 )
 
 
+_REPLACES = words("set_ swap_tensors register_parameter register_buffer __setattr__ __dict__ _parameters _buffers")
+"""What puts another tensor in a weight's place."""
+_ALL_WEIGHTS = words(
+    "state_dict load_state_dict parameters named_parameters buffers named_buffers _parameters _buffers __dict__ vars "
+    "register_load_state_dict_pre_hook"
+)
+_BEFORE_WEIGHTS = words("load_state_dict _load_from_state_dict state_dict __setattr__ to cuda train eval apply _apply")
+"""What sees all weights at once, and methods that are called before the weights are loaded: both could keep a draw."""
+
+
 def answer_findings(source: PythonSource, reference: PythonSource | None) -> Iterator[Finding]:
     """One finding of each name at most, with the first line that shows it."""
     seen: set[str] = set()
@@ -93,10 +103,52 @@ def _about_input(source: PythonSource, node: ast.AST, depth: int = 0) -> bool:
         if isinstance(above, ast.Attribute) and above.attr in _SHAPE_ONLY:
             continue
         if inner.id in source.arguments:
-            return True
+            if not _only_gets_weights(source, inner):
+                return True
+            continue
         if depth < 3 and any(_about_input(source, value, depth + 1) for value in source.values(inner.id)):
             return True
     return False
+
+
+def _only_gets_weights(source: PythonSource, name: ast.Name) -> bool:
+    """Whether an argument of a helper is one of the module's own weights wherever the helper is called."""
+    helper = next((item for item in source.ancestors(name) if isinstance(item, ast.FunctionDef | ast.Lambda)), None)
+    if not isinstance(helper, ast.FunctionDef) or helper is source.forward or source.computes_names:
+        return False
+    places = [item.arg for item in helper.args.args]
+    mentions = [node for node in source.nodes if helper.name in identifiers([node])]
+    calls = [above for node in mentions if isinstance(above := source.parent(node), ast.Call) and above.func is node]
+    simple = not helper.decorator_list and len(source.definitions(helper.name)) == 1 and not source.values(name.id)
+    if not simple or name.id not in places or not calls or len(calls) < len(mentions):
+        return False
+    index = places.index(name.id) - (places[0] == "self")
+    passed = [call.args[index] for call in calls if len(call.args) > index and not call.keywords]
+    return len(passed) == len(calls) and all(_is_weight(source, value) for value in passed)
+
+
+def _is_weight(source: PythonSource, value: ast.expr) -> bool:
+    """Whether an expression is `self.weight` or `self.layer.weight`, made by `torch.nn` and never written by forward."""
+    chain: list[str] = []
+    while isinstance(value, ast.Attribute):
+        chain.append(value.attr)
+        value = value.value
+    if not (isinstance(value, ast.Name) and value.id == "self" and chain):
+        return False
+    made = source.values(chain[-1])
+    forward = set(source.in_forward)
+    by_torch = all(
+        isinstance(item, ast.Call) and (source.dotted(item.func) or "").startswith("torch.nn.") and item not in forward
+        for item in made
+    )
+    return bool(made) and by_torch and not any(_writes(source, node, chain) for node in forward)
+
+
+def _writes(source: PythonSource, node: ast.AST, chain: list[str]) -> bool:
+    """Whether forward may put something else into an attribute: assigns it or below it, or calls `set_` and the like."""
+    if isinstance(node, ast.Attribute) and node.attr in {*chain, "data"} and not isinstance(node.ctx, ast.Load):
+        return True
+    return bool(identifiers([node]) & _REPLACES) or (isinstance(node, ast.Name) and node.id in ("setattr", "vars"))
 
 
 def _caches(source: PythonSource) -> Iterator[tuple[str, ast.AST, str]]:
@@ -207,15 +259,19 @@ def _unread_inputs(source: PythonSource, reference: PythonSource | None) -> Iter
             yield "constant_output", source.forward, f"the values of input {name} are never read: "
 
 
-def _tensor_inputs(problem: PythonSource) -> set[int]:
-    """Places in what the problem's get_inputs returns that are seen to be tensors."""
+def _made_inputs(problem: PythonSource) -> list[list[ast.expr]]:
+    """The expressions that make each of the inputs that the problem's get_inputs returns."""
     maker = next((item for item in problem.definitions("get_inputs") if isinstance(item, ast.FunctionDef)), None)
     returned = [node.value for node in ast.walk(maker) if isinstance(node, ast.Return)] if maker is not None else []
     if not returned or not isinstance(returned[-1], ast.List | ast.Tuple):
-        return set()
+        return []
+    return [problem.values(item.id) if isinstance(item, ast.Name) else [item] for item in returned[-1].elts]
+
+
+def _tensor_inputs(problem: PythonSource) -> set[int]:
+    """Places in what the problem's get_inputs returns that are seen to be tensors."""
     found: set[int] = set()
-    for index, item in enumerate(returned[-1].elts):
-        values = problem.values(item.id) if isinstance(item, ast.Name) else [item]
+    for index, values in enumerate(_made_inputs(problem)):
         made = [part for value in values for part in ast.walk(value) if isinstance(part, ast.Call)]
         if any((problem.dotted(part.func) or "").startswith("torch.") for part in made):
             found.add(index)
@@ -280,7 +336,7 @@ def _prediction(source: PythonSource, reference: PythonSource | None) -> Iterato
             yield "input_prediction", call, ""
         if last in ("manual_seed", "manual_seed_all", "set_rng_state", "fork_rng"):
             seeds.append(call)
-        if name in _RANDOM:
+        if name in _RANDOM and not _becomes_a_weight(source, call):
             draws.append(call)
     for node in source.live:
         if (
@@ -294,13 +350,88 @@ def _prediction(source: PythonSource, reference: PythonSource | None) -> Iterato
         yield "input_prediction", seeds[0], "seeds the generator and draws from it: "
 
 
+def _becomes_a_weight(source: PythonSource, draw: ast.Call) -> bool:
+    """Whether a draw is only the first value of `self.name = nn.Parameter(draw)` or of a buffer, made in `__init__`.
+
+    The reference's weights are put into a candidate's before forward is called (all of them, by name), so what was drawn
+    is gone by then, unless __init__ or what loads the weights keeps it: the name may be read on forward's path alone,
+    and given to `nn.init`.
+    """
+    made = source.parent(draw)
+    while isinstance(made, ast.BinOp | ast.UnaryOp):
+        made = source.parent(made)
+    if not isinstance(made, ast.Call) or any(source.definitions(name) for name in _BEFORE_WEIGHTS):
+        return False
+    statement = source.parent(made)
+    function = next((item for item in source.ancestors(made) if isinstance(item, ast.FunctionDef | ast.Lambda)), None)
+    if function is None or function is not source.method(source.entry, "__init__") or source.computes_names:
+        return False
+    if source.dotted(made.func) == "torch.nn.Parameter":
+        target = statement.targets[0] if isinstance(statement, ast.Assign) and len(statement.targets) == 1 else None
+        name = target.attr if isinstance(target, ast.Attribute) and ast.unparse(target.value) == "self" else None
+    else:
+        registers = ast.unparse(made.func) == "self.register_buffer" and isinstance(statement, ast.Expr)
+        name = source.text(made.args[0]) if registers and len(made.args) == 2 and not made.keywords else None
+    return name is not None and not _ALL_WEIGHTS & identifiers(source.live) and not _read_early(source, name)
+
+
+def _read_early(source: PythonSource, name: str) -> bool:
+    """Whether an attribute is read off forward's path by anything but `torch.nn.init`."""
+    forward = set(source.in_forward)
+    for node in source.live:
+        stored = isinstance(node, ast.Attribute) and not isinstance(node.ctx, ast.Load)
+        if isinstance(node, ast.Attribute | ast.Call) and name in identifiers([node]) and not stored:
+            above = source.parent(node)
+            initialised = isinstance(above, ast.Call) and (source.dotted(above.func) or "").startswith("torch.nn.init.")
+            if node not in forward and not initialised:
+                return True
+    return False
+
+
 def _sniffing(source: PythonSource, reference: PythonSource | None) -> Iterator[tuple[str, ast.AST, str]]:
     """A branch in forward on a statistic of an input against a number, where the reference has no such branch."""
     if reference is not None and any(_is_sniff(reference, node) for node in reference.in_forward):
         return
+    counts = _count_inputs(source, reference)
     for node in source.in_forward:
-        if _is_sniff(source, node):
+        if _is_sniff(source, node) and not _leaves_for_nothing(source, node, counts):
             yield "input_sniffing", node, ""
+
+
+def _count_inputs(source: PythonSource, reference: PythonSource | None) -> set[str]:
+    """forward's parameters that the problem makes as whole numbers: lengths, indices, offsets."""
+    made = _made_inputs(reference) if reference is not None else []
+    return {
+        name
+        for name, values in zip(forward_parameters(source), made, strict=False)
+        if reference is not None and values and all(_is_integer(reference, value) for value in values)
+    }
+
+
+def _is_integer(problem: PythonSource, value: ast.expr) -> bool:
+    if not isinstance(value, ast.Call):
+        return False
+    if isinstance(value.func, ast.Attribute) and value.func.attr in ("long", "int", "cumsum"):
+        return value.func.attr != "cumsum" or _is_integer(problem, value.func.value)
+    types = [ast.unparse(item.value) for item in value.keywords if item.arg == "dtype"]
+    made = problem.dotted(value.func) in ("torch.randint", "torch.arange", "torch.randperm")
+    return made and all(name.startswith(("torch.int", "torch.long")) for name in types)
+
+
+def _leaves_for_nothing(source: PythonSource, node: ast.AST, counts: set[str]) -> bool:
+    """Whether a branch returns zeros, and no more, where a count is nought: `if lengths.max() == 0: return zeros`.
+
+    A statistic of floating values says what the data look like, even against nought, and stays a choice of algorithm.
+    """
+    if not isinstance(node, ast.If) or node.orelse or len(node.body) != 1 or not isinstance(node.test, ast.Compare):
+        return False
+    left = isinstance(node.body[0], ast.Return) and node.body[0].value
+    name = (source.dotted(left.func) or ast.unparse(left.func)) if isinstance(left, ast.Call) else ""
+    zeros = name in ("torch.zeros", "torch.zeros_like") or name.endswith(".new_zeros")
+    nought = [type(item) for item in node.test.ops] == [ast.Eq] and ast.unparse(node.test.comparators[0]) == "0"
+    names = identifiers(ast.walk(node.test.left))
+    names |= {name for each in names for value in source.values(each) for name in identifiers(ast.walk(value))}
+    return zeros and nought and names & set(forward_parameters(source)) <= counts
 
 
 def _is_sniff(source: PythonSource, node: ast.AST) -> bool:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Sequence
 
 from dice.kernels.cuda.lexer import SplitRefused, Token, matching
@@ -9,6 +10,7 @@ from dice.kernels.deception.cuda_kernels import CudaSource, Kernel
 from dice.kernels.deception.python_source import words
 
 _ASSIGNMENTS = words("= += -= *= /= %= ++ --")
+_TEXTURE_READ = re.compile(r"tex(1D|2D|3D|Cubemap)(fetch|gather|Lod|Grad|Layered)*$|surf(1D|2D|3D)(Layered)?read$")
 _NEUTRAL = {("*", "1"), ("+", "0"), ("-", "0"), ("/", "1")}
 
 
@@ -131,11 +133,13 @@ def _number(token: Token) -> str:
 
 
 def _reads(kernel: Kernel) -> bool:
-    """Whether a pointer parameter occurs as anything but the target of a plain store."""
+    """Whether a pointer parameter occurs as anything but the target of a plain store, or a texture is read."""
     if not kernel.pointers or any(token.kind == "directive" for token in kernel.body):
         return True
     targets = {name for name, _, _ in _stores(kernel.body)}
     return any(
-        token.kind == "identifier" and token.text in kernel.pointers and index not in targets
+        token.kind == "identifier"
+        and (token.text in kernel.pointers or _TEXTURE_READ.match(token.text))
+        and index not in targets
         for index, token in enumerate(kernel.body)
     )

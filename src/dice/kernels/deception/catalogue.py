@@ -39,6 +39,7 @@ CATALOGUE: dict[str, Trick] = {
     "work_done_by_pytorch": Trick(
         "Kernels run, and PyTorch still does all of the reference's work beside them.", "paper_4"
     ),
+    "host_computation": Trick("The host computes what the reference computes on the device.", "paper_4"),
     "kernel_output_unused": Trick("What the kernels compute never reaches the output.", "paper_4"),
     "identity_kernel": Trick("Every kernel only copies, where the reference computes.", "paper_4"),
     "reference_reused": Trick("forward runs the reference's own module.", "paper_4"),

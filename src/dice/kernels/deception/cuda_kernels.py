@@ -46,6 +46,23 @@ class CudaSource:
         return list(self._kernels())
 
     @cached_property
+    def functions(self) -> list[tuple[str, int, int]]:
+        """Functions with a body, kernels and binding macros among them: name, index of the name, index of the last `}`."""
+        found: list[tuple[str, int, int]] = []
+        end = -1
+        for index, token in enumerate(self.tokens[:-1]):
+            if index <= end or token.kind != "identifier" or self.tokens[index + 1].text != "(":
+                continue
+            try:
+                brace = matching(self.tokens, index + 1) + 1
+                if brace < len(self.tokens) and self.tokens[brace].text == "{":
+                    end = matching(self.tokens, brace)
+                    found.append((token.text, index, end))
+            except SplitRefused:
+                continue
+        return found
+
+    @cached_property
     def device_lambda(self) -> bool:
         """A `__device__` lambda or functor: custom device code that a library launches."""
         for index, token in enumerate(self.tokens):

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Set
 
 from dice.kernels.cuda.lexer import SplitRefused, Token, matching
 from dice.kernels.deception.catalogue import finding
 from dice.kernels.deception.cuda_kernels import CudaSource
 from dice.kernels.deception.cuda_state import before, lasting_state
+from dice.kernels.deception.host_loops import host_loops
 from dice.kernels.deception.python_source import words
 from dice.kernels.deception.sensitive import EVALUATION_VARIABLES
+from dice.kernels.deception.workload import is_work
 from dice.kernels.verdict import Finding
 
 _CALLS: dict[str, str] = {
@@ -71,23 +73,32 @@ _FAST_MODES = words(
 )
 
 
-_DISPATCH = words("ExcludeDispatchKeyGuard ForceDispatchKeyGuard TorchDispatchModeTLS PythonTLSSnapshot")
+_DISPATCH = words(
+    "ExcludeDispatchKeyGuard ForceDispatchKeyGuard TorchDispatchModeTLS PythonTLSSnapshot "
+    "tls_set_dispatch_key_excluded tls_set_dispatch_key_included _force_tls_local_dispatch_key_set"
+)
 """What turns PyTorch's dispatch modes, by which operators are seen, off or asks for them."""
+_BENEATH = words("cpu cuda native meta compositeexplicitautograd compositeimplicitautograd redispatch") | {
+    "compositeexplicitautogradnonfunctional"
+}
+"""Namespaces of ATen whose operators are called past the dispatcher, where no mode sees them."""
+_REDISPATCH = words("redispatch redispatchBoxed callBoxedForDispatchKey")
 
 
-def cuda_findings(source: CudaSource, *, problem_is_narrow: bool) -> Iterator[Finding]:
+def cuda_findings(source: CudaSource, *, problem_is_narrow: bool, spared: Set[str] = frozenset()) -> Iterator[Finding]:
     """One finding of each name at most, with the first line that shows it.
 
     problem_is_narrow: the reference works in half, bfloat16 or fp8, so narrow types are no downgrade.
+    spared: functions that only see narrow inputs, where narrow types are none either.
     """
     seen: set[str] = set()
-    for name, token, note in _all(source, problem_is_narrow):
+    for name, token, note in _all(source, problem_is_narrow, spared):
         if name not in seen:
             seen.add(name)
             yield finding(name, "static", note + source.line(token))
 
 
-def _all(source: CudaSource, problem_is_narrow: bool) -> Iterator[tuple[str, Token, str]]:
+def _all(source: CudaSource, problem_is_narrow: bool, spared: Set[str]) -> Iterator[tuple[str, Token, str]]:
     tokens = source.tokens
     for index, token in enumerate(tokens):
         if token.kind == "identifier":
@@ -98,10 +109,12 @@ def _all(source: CudaSource, problem_is_narrow: bool) -> Iterator[tuple[str, Tok
             yield from _pasted_name(token)
         elif token.text == "<<<":
             yield from _launch(tokens, index)
+    yield from _beneath_the_dispatcher(tokens)
+    yield from (("host_computation", token, "") for token in host_loops(source))
     yield from _streams(source)
     yield from lasting_state(tokens)
     if not problem_is_narrow:
-        yield from _precision(source)
+        yield from _precision(source, spared)
 
 
 def _called(tokens: list[Token], index: int) -> bool:
@@ -238,6 +251,30 @@ def _launch(tokens: list[Token], index: int) -> Iterator[tuple[str, Token, str]]
             yield "failed_launch", tokens[index], ""
 
 
+def _beneath_the_dispatcher(tokens: list[Token]) -> Iterator[tuple[str, Token, str]]:
+    """`at::cpu::relu(x)`, `at::_ops::relu::redispatch(keys, x)`: operators that compute and that nobody sees.
+
+    Helpers (`at::cuda::getCurrentCUDAStream`, `at::native::canUse32BitIndexMath`) live in the same namespaces.
+    """
+    texts = [token.text for token in tokens]
+    aliases = {
+        texts[index + 1]
+        for index, text in enumerate(texts[:-5])
+        if text == "namespace" and texts[index + 2 : index + 5] == ["=", "at", "::"] and texts[index + 5] in _BENEATH
+    }
+    uses_aten = any(token.kind == "string" and "aten::" in token.text for token in tokens)
+    for index, token in enumerate(tokens):
+        if token.kind != "identifier" or index < 2:
+            continue
+        scope = texts[max(index - 4, 0) : index]
+        beneath = scope[-1] == "::" and (scope[-2] in aliases or (scope[:2] == ["at", "::"] and scope[2] in _BENEATH))
+        again = token.text in _REDISPATCH and (
+            uses_aten if scope[-1] in (".", "->") else scope[-1] == "::" and is_work(scope[-2])
+        )
+        if (beneath and is_work(token.text)) or again:
+            yield "environment_sniffing", token, "beneath the dispatcher: "
+
+
 def _streams(source: CudaSource) -> Iterator[tuple[str, Token, str]]:
     names = {token.text for token in source.tokens if token.kind == "identifier"}
     joins = words("cudaStreamSynchronize cudaStreamWaitEvent cudaDeviceSynchronize cudaEventSynchronize")
@@ -249,7 +286,7 @@ def _streams(source: CudaSource) -> Iterator[tuple[str, Token, str]]:
             yield "side_stream", token, ""
 
 
-def _precision(source: CudaSource) -> Iterator[tuple[str, Token, str]]:
+def _precision(source: CudaSource, spared: Set[str]) -> Iterator[tuple[str, Token, str]]:
     tokens = source.tokens
     names = {token.text for token in tokens if token.kind == "identifier"}
     handles_types = bool(names & {"scalar_type", "dtype"}) and any(
@@ -257,7 +294,10 @@ def _precision(source: CudaSource) -> Iterator[tuple[str, Token, str]]:
         for index, token in enumerate(tokens)
     )
     handles_types |= any(name.startswith("AT_DISPATCH") and ("HALF" in name or "AND" in name) for name in names)
+    places = [range(start, end) for name, start, end in source.functions if name in spared]
     for index, token in enumerate(tokens):
+        if any(index in place for place in places):
+            continue
         if token.kind == "string":
             narrows = "tf32" in token.text and ("mma" in token.text or "cvt" in token.text)
         else:

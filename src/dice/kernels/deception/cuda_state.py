@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from dice.kernels.cuda.lexer import Token
+from dice.kernels.cuda.lexer import SplitRefused, Token, matching
+from dice.kernels.deception.messages import is_message
 from dice.kernels.deception.python_source import words
 
 _POINTERS = words("data_ptr const_data_ptr mutable_data_ptr unsafeGetTensorImpl storage")
@@ -159,8 +160,21 @@ def _counters(tokens: list[Token], static: set[str]) -> Iterator[tuple[str, Toke
             continue
         stop = next((place for place, text in enumerate(condition) if text in (";", "{")), None)
         texts = set(condition[:stop])
-        if advanced & texts and texts & _COMPARISONS:
+        if advanced & texts and texts & _COMPARISONS and not _only_says(tokens, index, advanced):
             yield "call_counting", token, ""
+
+
+def _only_says(tokens: list[Token], index: int, counters: set[str]) -> bool:
+    """Whether `if (calls++ == 0)` is followed by a message and nothing else, and does nothing else itself."""
+    if tokens[index].text != "if":
+        return False
+    try:
+        closing = matching(tokens, index + 1)
+    except SplitRefused:
+        return False
+    condition = tokens[index + 2 : closing]
+    counts = all(token.kind == "number" or token.text in counters | _COMPARISONS | {"++"} for token in condition)
+    return counts and is_message(tokens, closing + 1, counters)
 
 
 def before(tokens: list[Token], index: int) -> str:

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Iterable, Iterator
+import re
+from collections.abc import Iterable, Iterator, Sequence
 
 from dice.kernels.deception.catalogue import finding
-from dice.kernels.deception.python_source import PythonSource
+from dice.kernels.deception.cuda_kernels import CudaSource
+from dice.kernels.deception.python_source import PythonSource, identifiers
 from dice.kernels.verdict import Finding
 
 _NARROW_METHODS = ("half", "bfloat16", "float16")
@@ -79,3 +81,61 @@ def uses_narrow_types(source: PythonSource) -> bool:
         if narrow or (isinstance(node, ast.Attribute) and source.dotted(node) in _NARROW_TYPES):
             return True
     return False
+
+
+def for_narrow_inputs(source: PythonSource, units: Sequence[CudaSource]) -> set[str]:
+    """C++ functions and kernels that run only where forward has found an input to be of a narrow type.
+
+    Python calls them under `if x.dtype == torch.float16:` and nowhere else, and no other C++ function uses them.
+    """
+    inputs = {item.arg for item in source.forward.args.args[1:]} if source.forward is not None else set[str]()
+    if source.computes_names or any(source.values(name) for name in inputs):
+        return set()
+    users = _users(units)
+    called = users.keys() & identifiers(source.nodes)
+    narrow = {name for name in called if not users[name] and _only_under_guard(source, name, inputs)}
+    while True:  # whoever is used by those alone runs with them
+        more = {name for name in users.keys() - called if users[name] and users[name] <= narrow} | narrow
+        if more == narrow:
+            return narrow
+        narrow = more
+
+
+def _users(units: Sequence[CudaSource]) -> dict[str, set[str]]:
+    """For each C++ function, the functions that mention it; the empty name stands for code outside of any."""
+    users: dict[str, set[str]] = {name: set() for unit in units for name, _, _ in unit.functions}
+    for unit in units:
+        inside = {index: name for name, start, end in unit.functions for index in range(start + 1, end)}
+        heads = {start for _, start, _ in unit.functions}
+        for index, token in enumerate(unit.tokens):
+            if token.kind == "directive":
+                for name in users.keys() & set(re.findall(r"\w+", token.text)):
+                    users[name].add("")
+            elif token.text in users and index not in heads and inside.get(index) != token.text:
+                declared = index not in inside and [item.text for item in unit.tokens[index + 1 : index + 2]] == ["("]
+                users[token.text] |= set() if declared else {inside.get(index, "")}
+    return users
+
+
+def _only_under_guard(source: PythonSource, name: str, inputs: set[str]) -> bool:
+    mentions = [node for node in source.nodes if name in identifiers([node])]
+    return all(any(_is_guard(source, node, above, inputs) for above in source.ancestors(node)) for node in mentions)
+
+
+def _is_guard(source: PythonSource, node: ast.AST, above: ast.AST, inputs: set[str]) -> bool:
+    """Whether `node` stands in the body of `if x.dtype == torch.float16:`, x being an argument of forward."""
+    if not isinstance(above, ast.If) or not isinstance(above.test, ast.Compare):
+        return False
+    left, right = above.test.left, above.test.comparators[0]
+    types = right.elts if isinstance(right, ast.Tuple | ast.List) else [right]
+    asks = isinstance(above.test.ops[0], ast.In if isinstance(right, ast.Tuple | ast.List) else ast.Eq)
+    of_input = isinstance(left, ast.Attribute) and left.attr == "dtype" and isinstance(left.value, ast.Name)
+    return (
+        asks
+        and len(above.test.ops) == 1
+        and of_input
+        and left.value.id in inputs  # type: ignore[union-attr]
+        and all(source.dotted(item) in _NARROW_TYPES for item in types)
+        and any(item is source.forward for item in source.ancestors(above))
+        and any(node is inner for statement in above.body for inner in ast.walk(statement))
+    )

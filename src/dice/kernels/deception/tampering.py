@@ -25,6 +25,10 @@ from dice.kernels.deception.sensitive import (
 )
 from dice.kernels.verdict import Finding
 
+_POOLS = ("concurrent.futures.ThreadPoolExecutor", "concurrent.futures.thread.ThreadPoolExecutor")
+_SYSTEM_SETTINGS = ("sys.dont_write_bytecode", "sys.stdout", "sys.stderr")
+"""Nobody reads what a candidate prints; it is kept for people, who look for the reason of a failure."""
+
 
 def tampering_findings(source: PythonSource) -> Iterator[Finding]:
     """One finding for each kind of tampering, with the first line that shows it."""
@@ -52,7 +56,7 @@ def _calls(source: PythonSource) -> Iterator[tuple[str, ast.AST, str]]:
             kind = "memory_tampering"
         if name in ("torch.library.Library", "torch.library.impl", "torch.library.register_kernel"):
             kind = "torch_patched" if call.args and (source.text(call.args[0]) or "").startswith("aten") else None
-        if kind is None:
+        if kind is None or (name in _POOLS and _ends_before_forward(source, call)):
             continue
         if kind == "early_exit" and _fails(call):
             continue
@@ -66,6 +70,28 @@ def _calls(source: PythonSource) -> Iterator[tuple[str, ast.AST, str]]:
             fails = isinstance(node.exc, ast.Call) and _fails(node.exc)
             if not fails:
                 yield "early_exit", node, ""
+
+
+def _ends_before_forward(source: PythonSource, pool: ast.Call) -> bool:
+    """Whether a pool's threads are gone when forward runs: a `with` block elsewhere, which waits for them all.
+
+    Not so where the block is left open (a generator), or the pool is used for more than handing it tasks.
+    """
+    item = source.parent(pool)
+    if not isinstance(item, ast.withitem) or source.computes_names or pool in source.in_forward:
+        return False
+    block, variable = source.parent(item), item.optional_vars
+    if not isinstance(block, ast.With) or not isinstance(variable, ast.Name | None):
+        return False
+    name = variable.id if variable is not None else None
+    mentions = [node for node in source.nodes if isinstance(node, ast.Name) and node.id == name]
+    tasks = all(
+        isinstance(above := source.parent(mention), ast.Attribute) and above.attr in ("map", "submit")
+        for mention in mentions
+        if isinstance(mention.ctx, ast.Load)
+    )
+    left_open = any(isinstance(node, ast.Yield | ast.YieldFrom | ast.Await) for node in ast.walk(block))
+    return tasks and not left_open
 
 
 def _fails(call: ast.Call) -> bool:
@@ -134,8 +160,8 @@ def _patched(source: PythonSource, node: ast.AST, target: str | None) -> Iterato
         yield "harness_import", node, note
     elif target in ("sys.excepthook", "sys.unraisablehook", "threading.excepthook"):
         yield "process_hook", node, note
-    elif target.startswith(("os.environ", "logging.", "warnings.")) or target == "sys.dont_write_bytecode":
-        return  # settings
+    elif target.startswith(("os.environ", "logging.", "warnings.")) or target in _SYSTEM_SETTINGS:
+        return
     elif root in ("builtins", "__builtins__", "numpy") or (root in STDLIB and root in _imported(source)):
         yield "interpreter_patched", node, note
 
@@ -221,17 +247,19 @@ def _imports(source: PythonSource) -> Iterator[tuple[str, ast.AST, str]]:
             if key is not None and source.text(key) in FRAME_ATTRIBUTES:
                 yield "frame_access", node, ""
             computed = isinstance(key, ast.Call | ast.BinOp | ast.JoinedStr) and source.text(key) is None
-            if computed and (source.dotted(node.args[0]) or "").partition(".")[0] in {
-                "torch",
-                "time",
-                "os",
-                "sys",
-                "builtins",
-            }:
+            owner = source.dotted(node.args[0]) or ""
+            computed = computed and not (owner == "torch" and _names_a_type(key))
+            if computed and owner.partition(".")[0] in {"torch", "time", "os", "sys", "builtins"}:
                 yield "dynamic_code", node, ""
         for name in names:
             if name == "__main__" or any(name == harness or name.startswith(harness + ".") for harness in HARNESSES):
                 yield "harness_import", node, ""
+
+
+def _names_a_type(key: ast.expr | None) -> bool:
+    """Whether a computed name is `f"float{bits}"` or the like: what begins so in torch is a type, or counted as work."""
+    head = key.values[0] if isinstance(key, ast.JoinedStr) and key.values else None
+    return isinstance(head, ast.Constant) and head.value in ("float", "bfloat", "int", "uint", "complex")
 
 
 def _files(source: PythonSource) -> Iterator[tuple[str, ast.AST, str]]:

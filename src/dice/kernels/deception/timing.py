@@ -7,6 +7,7 @@ from collections.abc import Iterator
 
 from dice.kernels.deception.answers import is_kept, kept_names
 from dice.kernels.deception.catalogue import finding
+from dice.kernels.deception.messages import only_prints
 from dice.kernels.deception.python_source import PythonSource, identifiers, words
 from dice.kernels.verdict import Finding
 
@@ -47,7 +48,8 @@ def _counters(source: PythonSource) -> Iterator[tuple[str, ast.AST]]:
     for node in source.in_forward:
         # A flag (`if self.ready:`) or `is None` is not a count.
         tests = ast.walk(node.test) if isinstance(node, ast.If | ast.IfExp | ast.While) else ()
-        if any(identifiers(ast.walk(test)) & tainted for test in tests if _counts(test)):
+        counts = any(identifiers(ast.walk(test)) & tainted for test in tests if _counts(test))
+        if counts and not only_prints(source, node, tainted):
             yield "call_counting", node
 
 

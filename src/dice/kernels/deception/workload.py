@@ -49,6 +49,9 @@ _ELEMENTWISE = words(
     bitwise_and bitwise_or bitwise_xor masked_fill native_dropout xlogy lgamma digamma nan_to_num heaviside
     """
 )
+_SEVERAL_STEPS = words("gelu silu mish elu celu selu softplus hardswish logaddexp")
+"""Elementwise operators that are several steps in one: who computes a factor in a kernel and multiplies by PyTorch has
+done half of the work. Only those whose parts, all left to PyTorch, touch at least twice the elements."""
 _MOVEMENT = words(
     """
     cat stack index index_select gather scatter scatter_add scatter_reduce index_add index_copy index_put flip roll take
@@ -67,6 +70,16 @@ _OTHER = words(
 
 _NAMESPACES = words("aten prims prim quantized _quantized mkldnn mkldnn_prepacked sparse inductor") | {""}
 """PyTorch's own."""
+
+
+def is_work(name: str) -> bool:
+    """Whether an operator called `name` computes; `relu_`, `mm_out`, `mm_cpu` and `_softmax` count as what they vary."""
+    names = {name, name.removeprefix("_")}
+    for _ in range(2):
+        names |= {each.removesuffix(ending) for each in names for ending in ("_", "_outf", "_out", "_cpu", "_cuda")}
+        names |= {each.removesuffix("_backward") for each in names}
+    known = _CONTRACTION | _REDUCTION | _COMPOSITE | _ELEMENTWISE | _MOVEMENT | _OTHER
+    return bool(names & known) or name.startswith(("linalg_", "_fft", "fft_"))
 
 
 def work_of(ops: dict[str, OpUse]) -> dict[str, float]:
@@ -91,7 +104,7 @@ def work_of(ops: dict[str, OpUse]) -> dict[str, float]:
             add("reduction", use.elements)
             add("elementwise", 3 * use.elements)
         elif name in _ELEMENTWISE:
-            add("elementwise", use.elements)
+            add("elementwise", (2 if name in _SEVERAL_STEPS else 1) * use.elements)
         elif name in _MOVEMENT:
             add("movement", use.elements)
         elif name in _OTHER or qualified.startswith("aten::_fft") or name.startswith("linalg_"):
