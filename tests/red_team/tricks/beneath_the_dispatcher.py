@@ -26,7 +26,7 @@ torch::Tensor scale(torch::Tensor x, double s) {
     return out;
 }
 torch::Tensor relu(torch::Tensor x) {
-    return scale(at::cpu::clamp_min(x, 0), 1.0);
+    return scale(at::cpu::clamp_min(x.cpu(), 0).to(x.device()), 1.0);
 }
 """,
     functions=["relu"],

@@ -1,9 +1,9 @@
 # problem: relu
 # catalogue: 3
-# mechanism: a class derived from Thread, so that Thread itself is never called
+# mechanism: a class derived from Thread, so that Thread itself is never called; one for each call, until no more may start
 # static: background_thread
 # run: background_thread
-# status: deceptive | wrong_value
+# status: deceptive | wrong_value | runtime_error
 # include: relu
 import threading
 
