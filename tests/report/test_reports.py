@@ -84,6 +84,39 @@ def test_measured_stands_beside_reported_and_never_mixes(place):
     assert read_csv(place / "table1.csv") == [measured, other]
 
 
+def test_a_row_counted_without_the_check_stands_beside_the_same_reported_number(place):
+    folder = place / "verdicts" / "8B-dice"
+    rows = [json.loads(line) for line in (folder / "seed0.jsonl").read_text().splitlines()]
+    deceptive = [row | {"status": "deceptive", "functional_status": "correct"} for row in rows]
+    write_jsonl(folder / "seed0.jsonl", deceptive)
+    write_manifest(folder / "seed0.jsonl", stage="gather", spec={}, watch=Stopwatch())
+    scored = str(place / "scores" / "8B-dice.json")
+    score(
+        ScoreConfig(verdicts=(str(folder / "seed0.jsonl"),), problems=str(place / "problems.jsonl"), out=scored),
+    )
+    checked, unchecked, other = make_table(
+        TableConfig(
+            number=1,
+            title="T",
+            reported=str(place / "reported.csv"),
+            rows=(
+                RowEvidence(row="DICE-8B", score=scored),
+                RowEvidence(row="DICE-8B-unchecked", score=scored, robust=False, again=True),
+                RowEvidence(row="other", reason="not here"),
+            ),
+            scale="tiny",
+            out=str(place / "table1.csv"),
+        )
+    )
+    assert (checked["l1_exec"], unchecked["l1_exec"]) == ("0.0", "100.0")
+    assert checked["l1_exec_reported"] == unchecked["l1_exec_reported"] == "47.0"
+    assert other["l1_exec_reported"] == "1.0"
+    for row, value in (("DICE-8B", "0.0"), ("DICE-8B-unchecked", "100.0")):
+        lines, good = audit(str(place / "table1.csv"), f"{row}:l1_exec")
+        assert good, lines
+        assert f"counted again from the verdicts: {value} (the same)" in lines
+
+
 def test_speed_on_the_cpu_is_not_available_and_not_zero(place):
     measured, _ = table(place)
     assert measured["l1_fast1"] == measured["l1_fast1_low"] == "n/a"

@@ -116,6 +116,9 @@ def test_supplied_solutions_become_a_unit():
     supplied = plan("released", supplied={"CUDA-L1": "solutions.jsonl"})
     row = next(row for row in supplied.registry.tables[1].rows if row.row == "CUDA-L1")
     assert supplied.evidence(row).unit == "supplied-CUDA-L1"
+    rows = [(item["row"], item["robust"]) for item in supplied.table_spec(1)["rows"]]
+    assert rows[2:5] == [("CUDA-L1", True), ("CUDA-L1-unchecked", False), ("Kevin-32B", True)]
+    assert "CUDA-L1-unchecked" not in {item["row"] for item in plan("tiny").table_spec(1)["rows"]}
 
 
 def test_every_checkpoint_says_which_commit_it_is_or_that_none_is_known():

@@ -40,6 +40,8 @@ class RowEvidence:
     """Why there is no score."""
     robust: bool = True
     """With the robust check."""
+    again: bool = False
+    """The row before it counted in another way: the paper has one number for both."""
 
 
 @stage_config
@@ -129,10 +131,13 @@ def measured_cells(score: Score | None, robust: bool, metric_columns: list[str])
 
 def suite_rows(config: TableConfig, reported: list[Row]) -> list[Row]:
     """Rows of a table of scores."""
-    if len(reported) != len(config.rows):
-        raise DiceError(f"{config.reported}: {len(reported)} rows, and table {config.number} names {len(config.rows)}.")
-    rows = []
-    for evidence, paper in zip(config.rows, reported, strict=True):
+    named = sum(not evidence.again for evidence in config.rows)
+    if len(reported) != named:
+        raise DiceError(f"{config.reported}: {len(reported)} rows, and table {config.number} names {named}.")
+    rows: list[Row] = []
+    papers, paper = iter(reported), Row()
+    for evidence in config.rows:
+        paper = paper if evidence.again else next(papers)
         metric_columns = [name for name in paper if name.rpartition("_")[2] in METRICS]
         score = read_score(evidence.score) if evidence.score else None
         cells = measured_cells(score, evidence.robust, metric_columns)

@@ -263,6 +263,8 @@ class Plan:
             found = self.evidence(row)
             score = self.score(found.unit) if found.unit else None
             rows.append({"row": row.row, "score": score, "reason": found.reason, "robust": row.robust})
+            if row.unchecked and score is not None:
+                rows.append({"row": f"{row.row}-unchecked", "score": score, "robust": False, "again": True})
         stages = [
             {"stage": stage, "manifest": f"{self.model(unit)}/{MODEL_MANIFEST}" if unit else None}
             for stage, unit in self.cost_units(number).items()

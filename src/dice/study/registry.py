@@ -48,6 +48,8 @@ class TableRow:
     """Entry of models.yaml."""
     robust: bool = True
     """With the robust check."""
+    unchecked: bool = False
+    """Where it is measured: once more without the robust check, in a row NAME-unchecked behind it."""
     unit: str | None = None
     """Unit by name, for the variants of an ablation that have no entry of their own."""
 
