@@ -160,7 +160,7 @@ def _new_content(run: CandidateRun) -> ProbeResult | None:
     try:
         run.ask("repeat", slot=0, calls=_MANY_CALLS, budget_s=_MANY_SECONDS[run.place.backend])
     except CandidateRaised as failure:
-        return ProbeResult(name="same_pointer_new_content", outcome="error", detail=failure.args[0][:200])
+        return _error("same_pointer_new_content", failure)
     inputs = run.draw_inputs(secrets.randbits(48))
     return _follows(run, "same_pointer_new_content", inputs, "refill")
 
@@ -172,7 +172,7 @@ def _same_content_again(run: CandidateRun) -> ProbeResult | None:
     try:
         run.forward(run.last.forward_seed)
     except CandidateRaised as failure:
-        return ProbeResult(name="same_content_again", outcome="error", detail=failure.args[0][:200])
+        return _error("same_content_again", failure)
     again = run.launches()
     if first is None or again is None:
         return None
@@ -219,9 +219,7 @@ def _follows(run: CandidateRun, name: ProbeName, inputs: list[Any], op: str) -> 
         run.send(op, inputs)
         actual = run.fetch(run.forward(seed))
     except CandidateRaised as failure:
-        if failure.status == "out_of_memory":
-            return None  # two models, or neighbours: nothing that the trials did not ask
-        return ProbeResult(name=name, outcome="error", detail=failure.args[0][:200])
+        return _error(name, failure)
     expected = expected_outputs(run, inputs, seed)
     run.last = Trial(inputs, seed, expected)
     unchanged = run.last_print == (print_ := fingerprint(actual))
@@ -233,6 +231,13 @@ def _follows(run: CandidateRun, name: ProbeName, inputs: list[Any], op: str) -> 
         return None
     stale = unchanged or compare(run, earlier, actual, protocol).ok
     return ProbeResult(name=name, outcome="stale" if stale else "wrong", detail=judged.message[:200])
+
+
+def _error(name: ProbeName, failure: CandidateRaised) -> ProbeResult | None:
+    """A call that failed; None for lack of memory: two models, or neighbours, and nothing that the trials did not ask."""
+    if failure.status == "out_of_memory":
+        return None
+    return ProbeResult(name=name, outcome="error", detail=failure.args[0][:200])
 
 
 def experiment_without_kernels(run: CandidateRun) -> None:
