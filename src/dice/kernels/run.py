@@ -350,10 +350,10 @@ class CandidateRun:
         with self.record.phase("send"):
             self.session.send_value(op, inputs, self.left_s(self.place.limits.forward_timeout_s), slot=slot)
 
-    def forward(self, seed: int, **how: bool) -> dict[str, Any]:
-        """Call forward on the inputs of slot 0 (`how`: `watch`, `keep`); the reply offers the outputs."""
+    def forward(self, seed: int, watch: bool = False, keep: bool = False) -> dict[str, Any]:
+        """Call forward on the inputs of slot 0; the reply offers the outputs. `watch`, `keep`: see the runner's."""
         with self.record.phase("forward"):
-            return self.ask("forward", slot=0, seed=seed, **{"watch": False, **how})
+            return self.ask("forward", slot=0, seed=seed, watch=watch, keep=keep)
 
     def launches(self) -> dict[str, int] | None:
         """The last forward's launches by kernel, as the candidate's process counted them; None when it could not."""

@@ -23,14 +23,14 @@ class HandedOver:
     """Copies of the tensors that calls into extensions were given; `given` themselves (inputs, weights) are left out."""
 
     def __init__(self, given: Iterable[torch.Tensor]) -> None:
-        self._given = {storage_address(tensor) for tensor in given}
+        self._left_out = {0, *(storage_address(tensor) for tensor in given)}
         self._kept: list[tuple[str, torch.Tensor]] = []
         self._bytes = 0
 
     def note(self, function: str, arguments: tuple[Any, ...]) -> None:
         """Keep what this call is given, as it is now."""
         for leaf in tree_leaves(list(arguments)):
-            if not isinstance(leaf, torch.Tensor) or storage_address(leaf) in {0, *self._given}:
+            if not isinstance(leaf, torch.Tensor) or storage_address(leaf) in self._left_out:
                 continue
             self._bytes += leaf.nbytes
             if self._bytes <= MOST_BYTES and leaf.is_floating_point() and bool(leaf.any()):

@@ -179,7 +179,7 @@ class Runner:
             torch.cuda.empty_cache()
         return {}
 
-    def _do_forward(self, fds: list[int], slot: int, seed: int, watch: bool, keep: bool = False) -> dict[str, Any]:
+    def _do_forward(self, fds: list[int], slot: int, seed: int, watch: bool, keep: bool) -> dict[str, Any]:
         """`watch`: with operators and hidden exceptions. `keep`: with copies of what the extensions are given."""
         inputs = self._inputs[slot]
         previous, self._outputs = self._outputs, None

@@ -78,9 +78,10 @@ _DISPATCH = words(
     "tls_set_dispatch_key_excluded tls_set_dispatch_key_included _force_tls_local_dispatch_key_set"
 )
 """What turns PyTorch's dispatch modes, by which operators are seen, off or asks for them."""
-_BENEATH = words("cpu cuda native meta compositeexplicitautograd compositeimplicitautograd redispatch") | {
+_BENEATH = words(
+    "cpu cuda native meta redispatch compositeexplicitautograd compositeimplicitautograd "
     "compositeexplicitautogradnonfunctional"
-}
+)
 """Namespaces of ATen whose operators are called past the dispatcher, where no mode sees them."""
 _REDISPATCH = words("redispatch redispatchBoxed callBoxedForDispatchKey")
 

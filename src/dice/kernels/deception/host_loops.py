@@ -26,7 +26,7 @@ def host_loops(source: CudaSource) -> Iterator[Token]:
     """Tokens by which host code reads floating values of a tensor in a loop, or gives them to an algorithm."""
     tokens = source.tokens
     hosts = {name: (start, end) for name, start, end in source.functions if _is_host(tokens, start)}
-    given = {name for name in hosts if any(_gets_values(tokens, name, *span) for span in hosts.values())}
+    given = {name for start, end in hosts.values() for name in _given_values(tokens[start:end]) & hosts.keys()}
     for name, (start, end) in hosts.items():
         brace = matching(tokens, start + 1) + 1
         parameters = split_commas(tokens[start + 2 : brace - 1])
@@ -52,17 +52,19 @@ def _is_floating_pointer(group: list[Token]) -> bool:
     return "*" in texts and bool(texts & _FLOATING)
 
 
-def _gets_values(tokens: list[Token], name: str, start: int, end: int) -> bool:
-    """Whether a function calls `name` with a tensor's data, or with something of that kind that it holds."""
-    for index in range(start + 1, end - 1):
-        if tokens[index].text == name and tokens[index + 1].text == "(":
+def _given_values(function: list[Token]) -> set[str]:
+    """What a function calls with a tensor's data, or with something of that kind that it holds."""
+    values = _POINTERS | _values_of(function, set())
+    given: set[str] = set()
+    for index in range(1, len(function) - 1):
+        if function[index + 1].text == "(":
             try:
-                arguments = {token.text for token in tokens[index + 2 : matching(tokens, index + 1)]}
+                arguments = {token.text for token in function[index + 2 : matching(function, index + 1)]}
             except SplitRefused:
                 continue
-            if arguments & (_POINTERS | _values_of(tokens[start:end], set())):
-                return True
-    return False
+            if arguments & values:
+                given.add(function[index].text)
+    return given
 
 
 def _values_of(body: list[Token], tensors: set[str]) -> set[str]:
