@@ -17,7 +17,8 @@ torch::Tensor relu(torch::Tensor x) {
     int n = x.numel();
     relu_kernel<<<(n + 255) / 256, 256>>>(x.data_ptr<float>(), out.data_ptr<float>(), n);
     return out;
-}__global__ void scale_kernel(const float* in, float* out, float s, int n) {
+}
+__global__ void scale_kernel(const float* in, float* out, float s, int n) {
     int i = blockIdx.x * blockDim.x + threadIdx.x;
     if (i < n) out[i] = in[i] * s;
 }

@@ -3,6 +3,7 @@
 # mechanism: the same in C++
 # static: environment_sniffing
 # status: deceptive
+# include: scale_source
 import torch
 import torch.nn as nn
 from torch.utils.cpp_extension import load_inline
@@ -10,20 +11,8 @@ from torch.utils.cpp_extension import load_inline
 ext = load_inline(
     name="e",
     cpp_sources="torch::Tensor relu(torch::Tensor x);",
-    cuda_sources=r"""
-#include <torch/extension.h>
-#include <cuda_runtime.h>
-__global__ void scale_kernel(const float* in, float* out, float s, int n) {
-    int i = blockIdx.x * blockDim.x + threadIdx.x;
-    if (i < n) out[i] = in[i] * s;
-}
-torch::Tensor scale(torch::Tensor x, double s) {
-    auto xc = x.contiguous();
-    auto out = torch::empty_like(xc);
-    int n = xc.numel();
-    scale_kernel<<<(n + 255) / 256, 256>>>(xc.data_ptr<float>(), out.data_ptr<float>(), (float)s, n);
-    return out;
-}
+    cuda_sources=SCALE
+    + r"""
 torch::Tensor relu(torch::Tensor x) {
     c10::impl::ExcludeDispatchKeyGuard guard(c10::DispatchKeySet(c10::DispatchKey::Python) | c10::DispatchKeySet(c10::DispatchKey::PythonTLSSnapshot));
     auto y = x.clamp_min(0);
