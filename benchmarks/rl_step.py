@@ -43,7 +43,7 @@ from dice.training.rl_data import Candidate, RlProblem
 from dice.training.rl_history import read_rl_history
 from dice.training.rl_update import Updater, compare, trajectory_of
 from dice.training.rollout import Answer, Asked, Judgement, Verifier
-from dice.training.trajectory import PolicyObjective
+from dice.training.tracerl_loss import PolicyObjective
 
 OnAnswer = Callable[[Completion], None]
 PAPER = {"steps": 120, "answers": 1024, "a100_hours": 1080}

@@ -38,8 +38,9 @@ from torch.profiler import ProfilerActivity, profile
 from dice.jsonl import Journal
 from dice.manifest import Stopwatch, write_manifest
 from dice.model.transformer import Transformer, compiled_pointwise
-from dice.training.engine import OptimizerConfig, TrainingEngine, make_engine
+from dice.training.engine import TrainingEngine, make_engine
 from dice.training.losses import Objective, TrainingRows, diffusion_rows, draw_noise, peak_flops, step_flops
+from dice.training.optimizer import OptimizerConfig
 from dice.training.packing import GPU_ROWS, Pack, Sample
 
 SAMPLE = 1536

@@ -10,8 +10,9 @@ import torch
 from tiny_models import make_config, make_model
 
 from dice.model.transformer import compiled_pointwise
-from dice.training.engine import LocalEngine, OptimizerConfig
+from dice.training.local_engine import LocalEngine
 from dice.training.losses import Objective, diffusion_rows, draw_noise
+from dice.training.optimizer import OptimizerConfig
 from dice.training.packing import Pack, Sample
 
 pytestmark = pytest.mark.gpu

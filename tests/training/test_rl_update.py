@@ -7,16 +7,16 @@ import dataclasses
 
 import pytest
 import torch
-from test_trajectory import MASK, decode
+from test_tracerl_loss import MASK, decode
 from tiny_models import make_config, make_model
 
 from dice.config import parse_config
 from dice.decoding.decoder import Completion, Request, Trace
-from dice.training.engine import LocalEngine
+from dice.training.local_engine import LocalEngine
 from dice.training.losses import target_log_probs
 from dice.training.rl_config import RlConfig
 from dice.training.rl_update import Updater, compare, learning_rate, rows_of, trajectory_of
-from dice.training.trajectory import PolicyObjective, policy_rows
+from dice.training.tracerl_loss import PolicyObjective, policy_rows
 
 
 def config_of(released=None, **objective) -> RlConfig:

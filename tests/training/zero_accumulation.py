@@ -16,8 +16,10 @@ from tiny_models import make_config, make_model
 from torch import Tensor
 
 from dice.model.transformer import Transformer
-from dice.training.engine import LocalEngine, OptimizerConfig, TrainingEngine, make_engine
+from dice.training.engine import TrainingEngine, make_engine
+from dice.training.local_engine import LocalEngine
 from dice.training.losses import Objective, TrainingRows, diffusion_rows, draw_noise
+from dice.training.optimizer import OptimizerConfig
 from dice.training.packing import Pack, Sample
 
 STEPS = (1, 3, 2)

@@ -40,7 +40,7 @@ from dice.training.rl_report import answer_fields, answer_row, progress_line
 from dice.training.rl_store import resume, store, what_is_left
 from dice.training.rl_update import Updater, compare, learning_rate, trajectory_of
 from dice.training.rollout import Answer, Asked, Verifier, reward_of, roll_out
-from dice.training.trajectory import PolicyObjective
+from dice.training.tracerl_loss import PolicyObjective
 
 
 class RlRun:

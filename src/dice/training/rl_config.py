@@ -17,9 +17,10 @@ from dice.kernels.job import Judging, Limits
 from dice.kernels.verdict import Backend
 from dice.kernels.workers import Machine
 from dice.model.checkpoint import Dtype
-from dice.training.engine import EngineName, OptimizerConfig
+from dice.training.engine import EngineName
 from dice.training.losses import AttentionName
-from dice.training.trajectory import Normaliser
+from dice.training.optimizer import OptimizerConfig
+from dice.training.tracerl_loss import Normaliser
 
 PAPER_DECODING = BlockDiffusionConfig(strategy="dynamic", threshold=0.9, sampling=SamplingConfig(temperature=1.0))
 """Paper, A.4.2: dynamic decoding, threshold 0.9, blocks of 4, temperature 1, no filters."""

@@ -13,11 +13,12 @@ import torch.distributed as dist
 from dice.data.tokenizer import CodeTokenizer
 from dice.decoding.decoder import Completion
 from dice.model.transformer import Transformer
-from dice.training.engine import LocalEngine, TrainingEngine
+from dice.training.engine import TrainingEngine
+from dice.training.local_engine import LocalEngine
 from dice.training.losses import target_log_probs
 from dice.training.packing import GPU_ROWS
 from dice.training.rl_config import ReleasedBehaviour, RlConfig
-from dice.training.trajectory import (
+from dice.training.tracerl_loss import (
     Align,
     PolicyObjective,
     PolicyRows,

@@ -11,8 +11,9 @@ from dice.config import stage_config
 from dice.data.pair import OnBad
 from dice.evaluation.prompts import PromptConfig
 from dice.model.checkpoint import Dtype
-from dice.training.engine import EngineName, OptimizerConfig
+from dice.training.engine import EngineName
 from dice.training.losses import AttentionName, NoisePer
+from dice.training.optimizer import OptimizerConfig
 from dice.training.packing import OnLong, TrainingTask
 
 
@@ -88,7 +89,7 @@ class SftConfig:
     engine: EngineName = "local"
     """`local`: one device, or replicas under torchrun; `zero2`, `zero3`: DeepSpeed."""
     zero_options: dict[str, bool | int | float] = Field(default_factory=dict)
-    """Entries of DeepSpeed's `zero_optimization` that replace those of `dice.training.zero`."""
+    """Entries of DeepSpeed's `zero_optimization` that replace those of `dice.training.zero_engine`."""
     device: Literal["auto", "cpu", "cuda"] = "auto"
     """`auto` takes a GPU where there is one."""
     dtype: Dtype | None = None

@@ -13,7 +13,7 @@ from dice.decoding.block_diffusion import BlockDiffusionConfig
 from dice.decoding.decoder import Decoder, Request
 from dice.decoding.sampling import SamplingConfig
 from dice.model.masks import DenseAttention, block_causal_layout
-from dice.training.trajectory import (
+from dice.training.tracerl_loss import (
     PolicyObjective,
     Trajectory,
     advantages,

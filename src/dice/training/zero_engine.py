@@ -16,9 +16,9 @@ from torch import Tensor
 
 from dice.errors import DiceError
 from dice.model.transformer import Transformer
-from dice.training.engine import OptimizerConfig, parameter_groups
 from dice.training.losses import Objective, TrainingRows
-from dice.training.trajectory import PolicyObjective, PolicyRows
+from dice.training.optimizer import OptimizerConfig, parameter_groups
+from dice.training.tracerl_loss import PolicyObjective, PolicyRows
 
 TAG = "zero"
 

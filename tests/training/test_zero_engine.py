@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 import torch
 
-from dice.training.engine import OptimizerConfig
-from dice.training.zero import zero_config
+from dice.training.optimizer import OptimizerConfig
+from dice.training.zero_engine import zero_config
 
 
 @pytest.mark.parametrize("stage", [2, 3])
