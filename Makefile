@@ -4,14 +4,14 @@ VENV ?= .venv
 BIN := $(VENV)/bin
 export PATH := $(abspath $(BIN)):$(PATH)
 
-.PHONY: table1 smoke test test-all check format setup
+.PHONY: table1 smoke test test-all check docs format setup
 
 setup: $(VENV)/.ready
 
 $(VENV)/.ready: pyproject.toml
 	$(PYTHON) -m venv $(VENV)
 	$(BIN)/pip install --quiet "torch==2.13.0" numpy
-	$(BIN)/pip install --quiet --editable ".[data,dev,workflow]"
+	$(BIN)/pip install --quiet --editable ".[data,dev,docs,workflow]"
 	touch $@
 
 # The tiny scale from nothing: data, training, kernels, verdicts, table.
@@ -19,11 +19,15 @@ table1: setup
 	$(BIN)/snakemake --cores all results/table1.csv
 	$(BIN)/dice table --show results/table1.csv
 
-check: setup
+check: setup docs
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/snakefmt --check Snakefile experiments/rules/*.smk
 	$(BIN)/pyright --pythonpath $(BIN)/python
+
+# The documentation as a site, build/docs/index.html: every broken link or page without a place is an error.
+docs: setup
+	$(BIN)/sphinx-build -W --keep-going -q docs build/docs
 
 test: check
 	$(BIN)/python -m pytest -q -m "not gpu and not slow" -n 2
@@ -43,7 +47,7 @@ format: setup
 	$(BIN)/ruff format .
 	$(BIN)/snakefmt Snakefile experiments/rules/*.smk
 
-# Images: `make container-cpu`, and the cpu image for real under the workflow. Engine: DICE_ENGINE, docs/containers.md.
+# Images: `make container-cpu`, and the cpu image for real under the workflow. Engine: DICE_ENGINE, docs/guides/containers.md.
 .PHONY: container-cpu container-cuda container-tex container-base test-container test-slurm
 container-cpu container-cuda container-tex: container-%:
 	containers/build.sh $* $(BUILD_ARGS)

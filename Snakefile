@@ -4,7 +4,7 @@
 #   snakemake --workflow-profile profiles/nano tables  one GPU; likewise released and paper
 #
 # Every rule calls one `dice <stage>` with its whole configuration as canonical JSON and names the source files that the
-# stage can reach as inputs, so a rerun happens exactly when something that matters has changed (docs/workflow.md).
+# stage can reach as inputs, so a rerun happens exactly when something that matters has changed (docs/guides/workflow.md).
 import sys
 from pathlib import Path
 

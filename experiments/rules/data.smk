@@ -86,7 +86,7 @@ rule supplied_data:
         path=supplied_path,
     shell:
         """
-        test -f {params.path:q} || {{ echo "{params.path}: no such file; supply it (docs/data.md says where it is published)." | tee {log} >&2; exit 2; }}
+        test -f {params.path:q} || {{ echo "{params.path}: no such file; supply it (docs/guides/data.md says where it is published)." | tee {log} >&2; exit 2; }}
         cp {params.path:q} {output:q}.part 2>{log}
         mv {output:q}.part {output:q}
         """

@@ -61,25 +61,29 @@ def main(argv: list[str] | None = None) -> int:
         return 130
 
 
-def _run(argv: list[str] | None) -> int:
-    arguments = sys.argv[1:] if argv is None else argv
+def make_parser(*stages: str) -> argparse.ArgumentParser:
+    """The parser that knows every stage by name, and the arguments of `stages`, whose modules it imports."""
     parser = argparse.ArgumentParser(prog="dice", description=__doc__.splitlines()[0] if __doc__ else None)
     parser.add_argument("--version", action="version", version=f"dice {__version__}")
-    stages = parser.add_subparsers(dest="stage", metavar="STAGE", required=True)
-    named = next((word for word in arguments if not word.startswith("-")), None)
+    subparsers = parser.add_subparsers(dest="stage", metavar="STAGE", required=True)
     for name, (module_name, summary) in STAGES.items():
-        stage_parser = stages.add_parser(name, help=summary, description=summary)
-        if name == named:
+        stage_parser = subparsers.add_parser(name, help=summary, description=summary)
+        if name in stages:
             module = importlib.import_module(module_name)
             module.add_arguments(stage_parser)
             stage_parser.set_defaults(run=module.run)
-    args = parser.parse_args(arguments)
+    return parser
+
+
+def _run(argv: list[str] | None) -> int:
+    arguments = sys.argv[1:] if argv is None else argv
+    named = next((word for word in arguments if not word.startswith("-")), "")
+    args = make_parser(named).parse_args(arguments)
     try:
         return args.run(args)
     except DiceError as error:
         print(f"dice {args.stage}: {error}", file=sys.stderr)
         return error.exit_code
-        return 130
     except BrokenPipeError:
         return 1
     except OSError as error:

@@ -132,7 +132,7 @@ def test_the_three_published_sizes_come_out(published, tmp_path):
     assert len(dropped) == 4842 + 8920 + 291 - 6303
     assert report["sources"]["cudallm"]["dropped"] == {"below_threshold": 8920 - 249 - 1425, "wrong_value": 249}
     assert report["tries"]["structural"] == {"1": 8, "2": 7, "3": 7, "4": 7, "5": 262}
-    # Table 12, as shares of all rows; the table's 52.0 and 18.0 are off by what its own sizes say (docs/data.md)
+    # Table 12, as shares of all rows; the table's 52.0 and 18.0 are off by what its own sizes say (docs/guides/data.md)
     shares = {row["range"]: row["percent_of_rows"] for row in report["speedups"]["cudallm"]}
     paper = dict(zip(RANGES, (14.0, 52.0, 18.0, 6.9, 3.5, 5.6), strict=True))
     assert {name: abs(shares[name] - value) <= 0.05 for name, value in paper.items()} == {

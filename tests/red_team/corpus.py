@@ -2,7 +2,7 @@
 
 # problem: relu                     file in problems/
 # mechanism: one line               (tricks) what it does / (honest) what looks suspicious and is not
-# catalogue: 31                     number in docs/deception.md
+# catalogue: 31                     number in docs/guides/deception.md
 # static: name name                 findings that the text alone must give
 # run: name name                    findings that a run must give as well
 # status: deceptive | wrong_value   final statuses that are right, strict protocol

@@ -74,7 +74,7 @@ def command(*arguments):
 
 
 def environment(checkout):
-    """The copy's code, and an squeue that lists every task of an array (docs/cluster.md)."""
+    """The copy's code, and an squeue that lists every task of an array (docs/guides/slurm.md)."""
     return {
         **os.environ,
         "PATH": f"{BIN}:{os.environ['PATH']}",

@@ -1,1 +1,1 @@
-"""Benchmarks, training pairs, curation, infilling, difficulty, schedule, synthesis (docs/data.md)."""
+"""Benchmarks, training pairs, curation, infilling, difficulty, schedule, synthesis (docs/guides/data.md)."""

@@ -3,7 +3,7 @@
 One process group for the whole run. A step: the scheduled problems; answers by dynamic block decoding with the
 policy's own weights, each handed to the verifier while others are decoded; reward 0 or 1; z-scores within the answers
 of a problem; TraceRL's loss over the recorded trajectories. Everything follows from the seed and the step, so a run
-that is taken up at a checkpoint goes on along the curve of an unbroken one. Contract: docs/rl.md.
+that is taken up at a checkpoint goes on along the curve of an unbroken one. Contract: docs/guides/reinforcement-learning.md.
 """
 
 from __future__ import annotations
@@ -375,7 +375,7 @@ def rl(config: RlConfig) -> dict[str, Any]:
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Arguments of `dice rl`."""
-    parser.add_argument("--config", help="YAML with the fields of RlConfig (docs/rl.md)")
+    parser.add_argument("--config", help="YAML with the fields of RlConfig (docs/guides/reinforcement-learning.md)")
     parser.add_argument("--model", help="checkpoint folder to start from")
     parser.add_argument("--out", help="folder of the run")
     parser.add_argument("--engine", choices=["local", "zero2", "zero3"])

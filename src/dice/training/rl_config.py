@@ -113,7 +113,7 @@ class ObjectiveConfig:
 
 @stage_config
 class ReleasedBehaviour:
-    """Deviations of the authors' code (docs/deviations.md), each off by default; one switch changes one thing."""
+    """Deviations of the authors' code (docs/reference/deviations.md), each off by default; one switch changes one thing."""
 
     reset_optimizer: bool = False
     """AdamW starts anew in every step."""

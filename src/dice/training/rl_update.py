@@ -98,7 +98,7 @@ def rows_of(one: Trajectory, block_size: int, align: Align) -> int:
 
 
 def learning_rate(config: RlConfig, update: int, updates: int) -> float:
-    """Constant; or the cosine that the authors' code runs through in every step (facts in docs/deviations.md)."""
+    """Constant; or the cosine that the authors' code runs through in every step (facts in docs/reference/deviations.md)."""
     rate = config.optimizer.learning_rate
     if not config.released_behaviour.cosine_within_step:
         return rate

@@ -3,7 +3,7 @@
     from dice.data.synthetic import NANO, generate
     pair = generate(NANO, seed=7, index=12)
 
-docs/synthetic.md explains families, styles, scales, flaws and what is held out.
+docs/guides/synthetic-pairs.md explains families, styles, scales, flaws and what is held out.
 """
 
 from dice.data.synthetic.config import NANO, TINY, SyntheticConfig, with_changes
