@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from dice.cli import main
+from dice.cli import STAGES, main
 
 
 @pytest.fixture
@@ -37,6 +37,14 @@ def test_bad_input_is_one_sentence(place, capsys, command, sentence):
     told = capsys.readouterr().err
     assert sentence in told
     assert len(told.strip().splitlines()) == 1
+
+
+@pytest.mark.parametrize("stage", STAGES)
+def test_every_stage_explains_its_options(stage, capsys):
+    with pytest.raises(SystemExit) as ended:
+        main([stage, "--help"])
+    assert ended.value.code == 0
+    assert f"usage: dice {stage}" in capsys.readouterr().out
 
 
 def test_an_interrupt_while_a_stage_is_imported_is_one_sentence(monkeypatch, capsys):

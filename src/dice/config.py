@@ -1,22 +1,24 @@
 """Typed stage configuration: dataclasses in code, YAML for what a reader changes, overrides on the command line.
 
 A stage declares a pydantic dataclass made by `@stage_config`; every field is followed by one line of meaning and
-unit, which becomes its description in the generated JSON Schema (`schema_of`). Unknown keys are errors, so a
-misspelt key never falls back to a default in silence.
+unit, which becomes its description in the generated JSON Schema (`schema_of`) and its help on the command line
+(`add_options`). Unknown keys are errors, so a misspelt key never falls back to a default in silence.
 """
 
 from __future__ import annotations
 
+import argparse
 import dataclasses
 import hashlib
 import json
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any, TypeVar, dataclass_transform
+from typing import Any, Literal, TypeVar, dataclass_transform, get_args, get_origin
 
 import yaml
 from pydantic import ConfigDict, Field, TypeAdapter, ValidationError
 from pydantic.dataclasses import dataclass as pydantic_dataclass
+from pydantic.fields import FieldInfo
 
 from dice.errors import DiceError
 
@@ -79,7 +81,10 @@ def load_config(
         key, equals, text = override.partition("=")
         if not equals:
             raise DiceError(f"--set {override}: expected key=value.")
-        _assign(values, key, yaml.safe_load(text))
+        try:
+            _assign(values, key, yaml.safe_load(text))
+        except yaml.YAMLError as error:
+            raise DiceError(f"--set {override}: not valid YAML ({' '.join(str(error).split())}).") from error
     for key, value in (values_by_key or {}).items():
         _assign(values, key, value)
     return parse_config(config_type, values, where)
@@ -93,6 +98,54 @@ def _assign(values: dict[str, Any], key: str, value: Any) -> None:
         if not isinstance(node, dict):
             raise DiceError(f"{key}: '{parent}' is not a group of keys.")
     node[last] = value
+
+
+def add_options(parser: argparse.ArgumentParser, config_type: type, /, *fields: str, **renamed: str) -> None:
+    """Add `--config`, `--set` and an option for each of `fields`; `renamed` maps an option's name to a dotted field.
+
+    Help, choices and the default that is shown are the field's own. An option of a boolean field takes no value and
+    turns the field's default over; one of a tuple takes one value or more. Values are checked by `config_from`.
+    """
+    for name, path in {**{field: field for field in fields}, **renamed}.items():
+        field = _field(config_type, path)
+        if field is None:
+            raise TypeError(f"{config_type.__name__} has no field '{path}'.")
+        help_text = " ".join((field.description or "").split())
+        kinds = (field.annotation, *get_args(field.annotation))
+        keywords: dict[str, Any] = {"dest": path, "default": None}
+        if bool in kinds:
+            keywords |= {"action": "store_const", "const": not field.default}
+            help_text = f"Off: {help_text}" if field.default else help_text
+        else:
+            choices = next((list(get_args(kind)) for kind in kinds if get_origin(kind) is Literal), None)
+            several = any(get_origin(kind) is tuple for kind in kinds)
+            keywords |= {"choices": choices, "nargs": "+" if several else None}
+            keywords |= {} if choices else {"metavar": name.upper()}
+            if not field.is_required() and field.default is not None:
+                shown = " ".join(map(str, field.default)) if several else field.default
+                help_text = f"{help_text} (default: {shown})"
+        parser.add_argument(f"--{name.replace('_', '-')}", help=help_text.replace("%", "%%"), **keywords)
+    parser.add_argument("--config", help=f"YAML file with any field of {config_type.__name__}, or its JSON itself")
+    parser.add_argument("--set", action="append", default=[], metavar="KEY=VALUE", help="override one field")
+
+
+def config_from(
+    args: argparse.Namespace, config_type: type[Config], values_by_key: Mapping[str, Any] | None = None
+) -> Config:
+    """Options over `--set` over `--config` over defaults. Raises DiceError.
+
+    Every option whose `dest` is a dotted field sets that field; `values_by_key` has what the stage made of others.
+    None: not given.
+    """
+    given = {key: value for key, value in vars(args).items() if _field(config_type, key)}
+    given |= values_by_key or {}
+    return load_config(config_type, args.config, args.set, {k: v for k, v in given.items() if v is not None})
+
+
+def _field(config_type: Any, path: str) -> FieldInfo | None:
+    first, _, rest = path.partition(".")
+    field = getattr(config_type, "__pydantic_fields__", {}).get(first)
+    return _field(field.annotation, rest) if field and rest else field
 
 
 def to_spec(config: Any) -> dict[str, Any]:

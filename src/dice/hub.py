@@ -12,7 +12,7 @@ import argparse
 import re
 from pathlib import Path
 
-from dice.config import load_config, stage_config, to_spec
+from dice.config import add_options, config_from, stage_config, to_spec
 from dice.errors import DiceError
 from dice.manifest import MODEL_MANIFEST, Stopwatch, sha256_file, write_manifest
 
@@ -91,15 +91,11 @@ def fetch(config: FetchConfig) -> str:
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Arguments of `dice fetch`."""
-    parser.add_argument("--hub", help="repository, e.g. Qwen/Qwen3-8B")
-    parser.add_argument("--revision", help="commit, branch or tag (default: the newest commit of main)")
-    parser.add_argument("--out", help="folder to fill")
-    parser.add_argument("--config", help="YAML or JSON with the same keys")
+    add_options(parser, FetchConfig, "hub", "revision", "out")
 
 
 def run(args: argparse.Namespace) -> int:
     """Entry point of `dice fetch`."""
-    flags = {name: getattr(args, name) for name in ("hub", "revision", "out") if getattr(args, name) is not None}
-    config = load_config(FetchConfig, args.config, (), flags)
+    config = config_from(args, FetchConfig)
     print(f"{config.hub} at {fetch(config)} is in {config.out}")
     return 0

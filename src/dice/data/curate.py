@@ -26,7 +26,7 @@ from typing import Any, Literal
 from pydantic import Field
 from tqdm import tqdm
 
-from dice.config import load_config, stage_config, to_spec
+from dice.config import add_options, config_from, stage_config, to_spec
 from dice.data.curation_report import Row, report_of, summary
 from dice.data.dedup import DedupConfig, Duplicate, Text, duplicates
 from dice.data.leakage import Leak, fingerprints
@@ -317,40 +317,22 @@ def curate(config: CurateConfig, out: str | Path, progress: bool = True) -> Outc
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Command line of the stage."""
+    """Arguments of `dice curate`."""
     for name in RULES:
         help_text = f"{FORMATS[name].title}: a file" + (", or 'hub'" if FORMATS[name].hub else "")
         parser.add_argument(f"--{name}", action="append", default=[], metavar="FILE", help=help_text)
-    parser.add_argument("--threshold", type=float, help="speed-up from which on a pair is in the set (default: 2.0)")
-    parser.add_argument("--verdicts", help="verdicts of an earlier `dice verify`")
-    parser.add_argument("--no-execute", action="store_true", help="run nothing; pairs without a verdict are dropped")
-    parser.add_argument("--benchmark", action="append", metavar="PLACE", help="must not leak in (default: mini)")
-    parser.add_argument("--backend", choices=("cuda", "cpu"), help="where pairs are verified")
-    parser.add_argument("--protocol", choices=("paper", "strict"))
-    parser.add_argument("--on-bad", choices=("refuse", "skip"), help="bad rows: refuse the file or skip and report")
-    parser.add_argument("--config", help="YAML with any field of CurateConfig")
-    parser.add_argument("--set", action="append", default=[], metavar="KEY=VALUE", help="override one field")
+    parser.add_argument(
+        "--benchmark", dest="benchmarks", action="append", metavar="PLACE", help="must not leak in (default: mini)"
+    )
+    add_options(parser, CurateConfig, "threshold", "verdicts", "backend", "protocol", "on_bad", no_execute="execute")
     parser.add_argument("--quiet", action="store_true", help="no progress bars")
     parser.add_argument("--out", required=True, help="folder to write into")
 
 
-def config_from(args: argparse.Namespace) -> CurateConfig:
-    """Flags over `--set` over `--config` over defaults; source flags replace the config's sources."""
-    flags = {
-        "sources": [{"format": name, "path": path} for name in RULES for path in getattr(args, name)] or None,
-        "threshold": args.threshold,
-        "verdicts": args.verdicts,
-        "execute": False if args.no_execute else None,
-        "benchmarks": args.benchmark,
-        "backend": args.backend,
-        "protocol": args.protocol,
-        "on_bad": args.on_bad,
-    }
-    return load_config(CurateConfig, args.config, args.set, {k: v for k, v in flags.items() if v is not None})
-
-
 def run(args: argparse.Namespace) -> int:
-    """Entry point of `dice curate`."""
-    outcome = curate(config_from(args), args.out, progress=not args.quiet)
+    """Entry point of `dice curate`; source options replace the config's sources."""
+    sources = [{"format": name, "path": path} for name in RULES for path in getattr(args, name)]
+    config = config_from(args, CurateConfig, {"sources": sources or None})
+    outcome = curate(config, args.out, progress=not args.quiet)
     print("\n".join(summary(outcome.report)))
     return 0

@@ -24,10 +24,10 @@ from typing import Literal
 from pydantic import BaseModel, ConfigDict
 from tqdm import tqdm
 
-from dice.config import load_config, stage_config, to_spec
+from dice.config import add_options, config_from, stage_config, to_spec
 from dice.data.interpretation import operators_of_source
 from dice.data.pair import OnBad, Pair
-from dice.data.sources import FORMATS, label_of, read_source
+from dice.data.sources import label_of, read_source
 from dice.data.tracing import NotTraced, TracingWorker
 from dice.errors import DiceError
 from dice.jsonl import write_jsonl
@@ -143,7 +143,7 @@ class DifficultyConfig:
     data: str
     """File of pairs or programs."""
     format: str = "pairs"
-    """Row format of `data`: one of dice.data.sources.FORMATS."""
+    """Row format of `data`: `pairs`, `concur`, `cudallm`, `structural`, `end_to_end` or `infilling`."""
     method: Method = "auto"
     """`auto`: torch.fx in a confined worker, the source where that fails; `source`: nothing is executed."""
     use_labels: bool = True
@@ -153,24 +153,15 @@ class DifficultyConfig:
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Command line of the stage."""
-    parser.add_argument("--data", help="pairs.jsonl, or a file of another format (--format)")
-    parser.add_argument("--format", choices=sorted(FORMATS), help="row format of --data (default: pairs)")
-    parser.add_argument("--method", choices=("auto", "source"), help="torch.fx first, or the source alone")
-    parser.add_argument("--ignore-labels", action="store_true", help="label every row anew")
-    parser.add_argument("--on-bad", choices=("refuse", "skip"), help="bad rows: refuse the file or skip and report")
-    parser.add_argument("--config", help="YAML with the same keys")
-    parser.add_argument("--set", action="append", default=[], metavar="KEY=VALUE", help="override one key")
+    """Arguments of `dice difficulty`."""
+    add_options(parser, DifficultyConfig, "data", "format", "method", "on_bad", ignore_labels="use_labels")
     parser.add_argument("--out", required=True, help="where the levels are written, as JSON lines")
 
 
 def run(args: argparse.Namespace) -> int:
     """Label every row of a file. Raises DiceError."""
     watch = Stopwatch()
-    flags = {"data": args.data, "format": args.format, "method": args.method, "on_bad": args.on_bad}
-    flags["use_labels"] = False if args.ignore_labels else None
-    given = {key: value for key, value in flags.items() if value is not None}
-    config = load_config(DifficultyConfig, args.config, args.set, given)
+    config = config_from(args, DifficultyConfig)
     pairs, bad = read_source(config.format, config.data, on_bad=config.on_bad, require_cuda=False)
     for row in bad:
         print(row)

@@ -21,7 +21,7 @@ from dataclasses import dataclass
 from pydantic import BaseModel
 from tqdm import tqdm
 
-from dice.config import load_config, stage_config, to_spec
+from dice.config import add_options, config_from, stage_config, to_spec
 from dice.data.middle import ExtractedMiddle, cut_middle, extract_middle
 from dice.data.pair import BadRow, OnBad, Pair, from_published, parse_python, read_pairs
 from dice.data.source_string import FoundBy, InfillingRefused, find_source
@@ -182,17 +182,12 @@ def infill(config: InfillConfig) -> InfillReport:
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Arguments of `dice infill`."""
-    parser.add_argument("--pairs", help="pairs.jsonl")
-    parser.add_argument("--out", help="JSON lines to write")
-    parser.add_argument("--on-bad", choices=["refuse", "skip"], help="what to do with a row that cannot be used")
-    parser.add_argument("--config", help="YAML with any field of InfillConfig")
-    parser.add_argument("--set", action="append", default=[], metavar="KEY=VALUE", help="override one field")
+    add_options(parser, InfillConfig, "pairs", "out", "on_bad")
 
 
 def run(args: argparse.Namespace) -> int:
     """Entry point of `dice infill`."""
-    flags = {name: getattr(args, name) for name in ("pairs", "out", "on_bad") if getattr(args, name) is not None}
-    config = load_config(InfillConfig, args.config, args.set, flags)
+    config = config_from(args, InfillConfig)
     report = infill(config)
     print(f"{report.split} of {report.pairs} pairs split, written to {config.out}")
     for reason, count in report.reasons.items():

@@ -18,7 +18,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from dice.config import load_config, stage_config, to_spec
+from dice.config import add_options, config_from, stage_config, to_spec
 from dice.data.pair import BadRow, OnBad, RowError, check_python
 from dice.data.problem import Problem
 from dice.errors import DiceError
@@ -313,7 +313,7 @@ class ProblemsConfig:
     source: str = HUB
     """`huggingface`, a checkout of KernelBench, a folder with the hub's parquet files, or any folder of problems."""
     version: str = PAPER_VERSION
-    """Named version; for a folder that is not KernelBench's, the name to give it."""
+    """`kernelbench-v0`, `-v0.1` or `-v0.2-dev`; for a folder that is not KernelBench's, the name to give it."""
     levels: tuple[int, ...] = (1, 2, 3)
     """Levels to take."""
     revision: str | None = None
@@ -352,21 +352,12 @@ def write_problems(config: ProblemsConfig) -> list[Problem]:
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Arguments of `dice problems`."""
-    parser.add_argument("--source", help=f"checkout, folder, or '{HUB}' (default)")
-    parser.add_argument("--version", help=f"one of {', '.join(VERSIONS)}, or a name for a folder of your own")
-    parser.add_argument("--levels", type=int, nargs="+", help="levels to take (default: 1 2 3)")
-    parser.add_argument("--revision", help="commit, branch or tag of the hub dataset")
-    parser.add_argument("--on-bad", choices=["refuse", "skip"], help="what to do with a problem that cannot be used")
-    parser.add_argument("--out", help="problems.jsonl to write")
-    parser.add_argument("--config", help="YAML with any field of ProblemsConfig")
-    parser.add_argument("--set", action="append", default=[], metavar="KEY=VALUE", help="override one field")
+    add_options(parser, ProblemsConfig, "source", "version", "levels", "revision", "on_bad", "out")
 
 
 def run(args: argparse.Namespace) -> int:
     """Entry point of `dice problems`."""
-    names = ("source", "version", "levels", "revision", "on_bad", "out")
-    flags = {name: getattr(args, name) for name in names if getattr(args, name) is not None}
-    config = load_config(ProblemsConfig, args.config, args.set, flags)
+    config = config_from(args, ProblemsConfig)
     problems = write_problems(config)
     counts = Counter(problem.level for problem in problems)
     print(

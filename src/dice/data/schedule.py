@@ -20,7 +20,7 @@ from typing import Literal
 
 from pydantic import BaseModel, ConfigDict, Field
 
-from dice.config import load_config, stage_config, to_spec
+from dice.config import add_options, config_from, stage_config, to_spec
 from dice.data.difficulty import Difficulty
 from dice.errors import DiceError
 from dice.jsonl import read_jsonl, write_jsonl
@@ -133,23 +133,15 @@ class ScheduleConfig:
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Command line of the stage."""
-    parser.add_argument("--labels", help="JSON lines of `dice difficulty`")
-    parser.add_argument("--order", choices=("paper", "released", "uniform"), help="default: paper")
-    parser.add_argument("--steps", type=int, help="RL steps (default: 100)")
-    parser.add_argument("--per-step", type=int, help="problems of one step (default: 64)")
-    parser.add_argument("--seed", type=int, help="default: 0")
-    parser.add_argument("--config", help="YAML with the same keys")
-    parser.add_argument("--set", action="append", default=[], metavar="KEY=VALUE", help="override one key")
+    """Arguments of `dice schedule`."""
+    add_options(parser, ScheduleConfig, "labels", "order", "steps", "per_step", "seed")
     parser.add_argument("--out", help="where the plan is written, as JSON lines; without it a summary is printed only")
 
 
 def run(args: argparse.Namespace) -> int:
     """Print, and with --out write, the plan. Raises DiceError."""
     watch = Stopwatch()
-    names = ("labels", "order", "steps", "per_step", "seed")
-    given = {name: getattr(args, name) for name in names if getattr(args, name) is not None}
-    config = load_config(ScheduleConfig, args.config, args.set, given)
+    config = config_from(args, ScheduleConfig)
     rows = list(read_jsonl(config.labels, Difficulty))
     missing = [row.id for row in rows if row.level is None]
     if missing and config.order != "uniform":

@@ -21,7 +21,7 @@ from typing import Literal
 
 from pydantic import Field
 
-from dice.config import load_config, stage_config, to_spec
+from dice.config import add_options, config_from, stage_config, to_spec
 from dice.data.difficulty import level_of
 from dice.data.interpretation import operators_of_source
 from dice.data.language_models import LANGUAGE_MODELS, LanguageModel
@@ -358,11 +358,8 @@ class StructuralConfig:
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Command line of the stage."""
-    parser.add_argument("--n", type=int, help=f"problems (default: {PAPER_COUNT})")
-    parser.add_argument("--scale", type=float, help="factor on all sizes (default: 1)")
-    parser.add_argument("--config", help="YAML with the same keys")
-    parser.add_argument("--set", action="append", default=[], metavar="KEY=VALUE", help="override one key")
+    """Arguments of `dice structural`."""
+    add_options(parser, StructuralConfig, "n", "scale")
     parser.add_argument("--out", required=True, help="where the problems are written, as JSON lines")
     parser.add_argument("--folder", help="also write every problem as a file into this folder")
 
@@ -370,8 +367,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(args: argparse.Namespace) -> int:
     """Write the problems. Raises DiceError."""
     watch = Stopwatch()
-    given = {name: getattr(args, name) for name in ("n", "scale") if getattr(args, name) is not None}
-    config = load_config(StructuralConfig, args.config, args.set, given)
+    config = config_from(args, StructuralConfig)
     found = problems(config.n, config.scale)
     if args.folder:
         for problem in found:

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 
 from pydantic import BaseModel, ConfigDict, ValidationError
 
-from dice.config import load_config, stage_config, to_spec
+from dice.config import add_options, config_from, stage_config, to_spec
 from dice.data.pair import OnBad, from_published, read_pairs
 from dice.errors import DiceError
 from dice.jsonl import atomic_writer
@@ -275,20 +275,12 @@ def _training_texts(config: TokenizerConfig) -> Iterator[str]:
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Arguments of `dice tokenizer`."""
-    parser.add_argument("--pairs", nargs="+", help="files of pairs")
-    parser.add_argument("--out", help="folder to write")
-    parser.add_argument("--vocab-size", type=int, help="largest number of tokens (default: 4096)")
-    parser.add_argument("--rows", type=int, help="only the first rows")
-    parser.add_argument("--on-bad", choices=["refuse", "skip"], help="what to do with a row that cannot be used")
-    parser.add_argument("--config", help="YAML with any field of TokenizerConfig")
-    parser.add_argument("--set", action="append", default=[], metavar="KEY=VALUE", help="override one field")
+    add_options(parser, TokenizerConfig, "pairs", "out", "vocab_size", "rows", "on_bad")
 
 
 def run(args: argparse.Namespace) -> int:
     """Entry point of `dice tokenizer`."""
-    names = ("pairs", "out", "vocab_size", "rows", "on_bad")
-    flags = {name: getattr(args, name) for name in names if getattr(args, name) is not None}
-    config = load_config(TokenizerConfig, args.config, args.set, flags)
+    config = config_from(args, TokenizerConfig)
     statistic = make_tokenizer(config)
     print(
         f"{statistic['vocab_size']} tokens from {statistic['texts']} texts written to {config.out}: "

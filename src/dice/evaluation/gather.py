@@ -8,7 +8,7 @@ from __future__ import annotations
 import argparse
 from pathlib import Path
 
-from dice.config import load_config, stage_config, to_spec
+from dice.config import add_options, config_from, stage_config, to_spec
 from dice.errors import DiceError
 from dice.jsonl import read_jsonl, write_jsonl
 from dice.kernels.verdict import Verdict
@@ -44,14 +44,11 @@ def gather(config: GatherConfig) -> list[Verdict]:
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Arguments of `dice gather`."""
-    parser.add_argument("--shards", nargs="+", help="files of verdicts")
-    parser.add_argument("--out", help="verdicts.jsonl to write")
-    parser.add_argument("--config", help="YAML or JSON with the same keys")
+    add_options(parser, GatherConfig, "shards", "out")
 
 
 def run(args: argparse.Namespace) -> int:
     """Entry point of `dice gather`."""
-    flags = {name: getattr(args, name) for name in ("shards", "out") if getattr(args, name) is not None}
-    config = load_config(GatherConfig, args.config, (), flags)
+    config = config_from(args, GatherConfig)
     print(f"{len(gather(config))} verdicts written to {config.out}")
     return 0

@@ -13,7 +13,7 @@ import torch
 from pydantic import BaseModel, ConfigDict, Field
 from tqdm import tqdm
 
-from dice.config import load_config, spec_hash, stage_config, to_spec
+from dice.config import add_options, config_from, spec_hash, stage_config, to_spec
 from dice.data.tokenizer import CodeTokenizer, load_tokenizer
 from dice.decoding.autoregressive import AutoregressiveConfig
 from dice.decoding.block_diffusion import BlockDiffusionConfig
@@ -212,23 +212,13 @@ def _row(completion: Completion, tokenizer: CodeTokenizer) -> Generation:
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Arguments of `dice generate`."""
-    parser.add_argument("--model", help="checkpoint folder")
-    parser.add_argument("--prompts", help="prompts.jsonl of `dice prompts`")
-    parser.add_argument("--out", help="generations.jsonl to write")
-    parser.add_argument("--samples", type=int, help="answers per prompt (default: 1)")
-    parser.add_argument("--seed", type=int)
-    parser.add_argument("--max-new-tokens", type=int, help="longest answer (default: 4096)")
-    parser.add_argument("--max-batch", type=int, help="sequences in flight (default: 64)")
-    parser.add_argument("--device", choices=["auto", "cpu", "cuda"])
-    parser.add_argument("--config", help="YAML with any field of GenerateConfig")
-    parser.add_argument("--set", action="append", default=[], metavar="KEY=VALUE", help="override one field")
+    names = ("model", "prompts", "out", "samples", "seed", "max_new_tokens", "max_batch", "device")
+    add_options(parser, GenerateConfig, *names)
 
 
 def run(args: argparse.Namespace) -> int:
     """Entry point of `dice generate`."""
-    names = ("model", "prompts", "out", "samples", "seed", "max_new_tokens", "max_batch", "device")
-    flags = {name: getattr(args, name) for name in names if getattr(args, name) is not None}
-    config = load_config(GenerateConfig, args.config, args.set, flags)
+    config = config_from(args, GenerateConfig)
     rows = generate(config)
     tokens, forwards = (sum(getattr(row, name) for row in rows) for name in ("n_tokens", "n_forwards"))
     median = sorted(row.n_tokens for row in rows)[math.floor(len(rows) / 2)]

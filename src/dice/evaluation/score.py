@@ -16,7 +16,7 @@ from typing import Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field
 
-from dice.config import load_config, stage_config, to_spec
+from dice.config import add_options, config_from, stage_config, to_spec
 from dice.data.problem import Problem
 from dice.errors import DiceError, HarnessError
 from dice.jsonl import atomic_writer, read_jsonl
@@ -194,19 +194,12 @@ def read_score(path: str | Path) -> Score:
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Arguments of `dice score`."""
-    parser.add_argument("--verdicts", nargs="+", help="verdicts, one file for each seed")
-    parser.add_argument("--problems", help="problems.jsonl")
-    parser.add_argument("--out", help="score.json to write")
-    parser.add_argument("--protocol", choices=["paper", "strict"])
-    parser.add_argument("--config", help="YAML with any field of ScoreConfig, or the JSON itself")
-    parser.add_argument("--set", action="append", default=[], metavar="KEY=VALUE", help="override one field")
+    add_options(parser, ScoreConfig, "verdicts", "problems", "out", "protocol")
 
 
 def run(args: argparse.Namespace) -> int:
     """Entry point of `dice score`."""
-    names = ("verdicts", "problems", "out", "protocol")
-    flags = {name: getattr(args, name) for name in names if getattr(args, name) is not None}
-    result = score(load_config(ScoreConfig, args.config, args.set, flags))
+    result = score(config_from(args, ScoreConfig))
     for row in result.levels:
         executed = row.metrics["exec"]
         if row.robust and executed is not None:

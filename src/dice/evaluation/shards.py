@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import argparse
 
-from dice.config import load_config, stage_config, to_spec
+from dice.config import add_options, config_from, stage_config, to_spec
 from dice.errors import DiceError
 from dice.jsonl import read_objects, write_jsonl
 from dice.manifest import Stopwatch, write_manifest
@@ -42,16 +42,11 @@ def shard(config: ShardConfig) -> int:
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Arguments of `dice shard`."""
-    parser.add_argument("--rows", help="JSON lines")
-    parser.add_argument("--out", help="JSON lines to write")
-    parser.add_argument("--index", type=int, help="which shard, from 0")
-    parser.add_argument("--of", type=int, help="number of shards")
-    parser.add_argument("--config", help="YAML or JSON with the same keys")
+    add_options(parser, ShardConfig, "rows", "out", "index", "of")
 
 
 def run(args: argparse.Namespace) -> int:
     """Entry point of `dice shard`."""
-    flags = {name: getattr(args, name) for name in ("rows", "out", "index", "of") if getattr(args, name) is not None}
-    config = load_config(ShardConfig, args.config, (), flags)
+    config = config_from(args, ShardConfig)
     print(f"{shard(config)} rows written to {config.out}")
     return 0

@@ -15,7 +15,7 @@ import argparse
 from collections import Counter
 from pathlib import Path
 
-from dice.config import load_config, stage_config, to_spec
+from dice.config import add_options, config_from, stage_config, to_spec
 from dice.jsonl import atomic_writer
 from dice.manifest import Stopwatch, write_manifest
 from dice.report.tables import NOT_AVAILABLE, Row, read_table, to_csv
@@ -85,14 +85,11 @@ def summary(cells: list[Row]) -> str:
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Arguments of `dice check`."""
-    parser.add_argument("--tables", nargs="+", help="CSV files of `dice table`")
-    parser.add_argument("--out", help="CSV to write")
-    parser.add_argument("--config", help="YAML or JSON with the same keys")
+    add_options(parser, CheckConfig, "tables", "out")
 
 
 def run(args: argparse.Namespace) -> int:
     """Entry point of `dice check`."""
-    flags = {name: getattr(args, name) for name in ("tables", "out") if getattr(args, name) is not None}
-    cells = check(load_config(CheckConfig, args.config, (), flags))
+    cells = check(config_from(args, CheckConfig))
     print(", ".join(f"{n} {word}" for word, n in Counter(cell["result"] for cell in cells).most_common()))
     return 0

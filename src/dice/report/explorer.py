@@ -10,7 +10,7 @@ import html
 from pathlib import Path
 from typing import Any
 
-from dice.config import load_config, stage_config, to_spec
+from dice.config import add_options, config_from, stage_config, to_spec
 from dice.jsonl import atomic_writer, read_objects
 from dice.manifest import Stopwatch, write_manifest
 from dice.report.tables import read_table
@@ -118,11 +118,11 @@ def explore(config: ExplorerConfig) -> int:
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Arguments of `dice explorer`."""
-    parser.add_argument("--config", required=True, help="YAML with the fields of ExplorerConfig, or the JSON itself")
+    add_options(parser, ExplorerConfig)
 
 
 def run(args: argparse.Namespace) -> int:
     """Entry point of `dice explorer`."""
-    config = load_config(ExplorerConfig, args.config)
+    config = config_from(args, ExplorerConfig)
     print(f"{explore(config)} pages written to {config.out}")
     return 0

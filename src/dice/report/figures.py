@@ -13,7 +13,7 @@ from typing import Any
 
 from pydantic import Field
 
-from dice.config import load_config, stage_config, to_spec
+from dice.config import add_options, config_from, stage_config, to_spec
 from dice.errors import DiceError
 from dice.evaluation.score import read_score
 from dice.jsonl import atomic_writer, read_objects
@@ -268,13 +268,12 @@ def caption_of(csv_path: str | Path) -> str:
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Arguments of `dice figure`."""
-    parser.add_argument("--config", required=True, help="YAML with the fields of FigureConfig, or the JSON itself")
-    parser.add_argument("--set", action="append", default=[], metavar="KEY=VALUE", help="override one field")
+    add_options(parser, FigureConfig)
 
 
 def run(args: argparse.Namespace) -> int:
     """Entry point of `dice figure`."""
-    config = load_config(FigureConfig, args.config, args.set)
+    config = config_from(args, FigureConfig)
     rows = make_figure(config)
     print(f"figure {config.number}: {len(rows)} points, written to {config.out} and beside it as PDF and PNG")
     return 0

@@ -17,7 +17,7 @@ import statistics
 from pathlib import Path
 from typing import Literal
 
-from dice.config import load_config, stage_config, to_spec
+from dice.config import add_options, config_from, stage_config, to_spec
 from dice.errors import DiceError
 from dice.evaluation.score import Metric, Score, read_score
 from dice.jsonl import atomic_writer
@@ -270,8 +270,7 @@ def print_table(rows: list[Row]) -> None:
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Arguments of `dice table`."""
-    parser.add_argument("--config", help="YAML with the fields of TableConfig, or the JSON itself")
-    parser.add_argument("--set", action="append", default=[], metavar="KEY=VALUE", help="override one field")
+    add_options(parser, TableConfig)
     parser.add_argument("--show", metavar="CSV", help="print a table that was written, and do nothing else")
 
 
@@ -281,7 +280,7 @@ def run(args: argparse.Namespace) -> int:
         print_table(read_table(args.show))
         print("\nmeasured, 95 % interval, [the paper's number]; n/a: the CPU back end measures no speed.")
         return 0
-    config = load_config(TableConfig, args.config, args.set)
+    config = config_from(args, TableConfig)
     rows = make_table(config)
     measured = sum(row["status"] == "measured" for row in rows)
     print(f"table {config.number}: {len(rows)} rows, {measured} measured, written to {config.out}")

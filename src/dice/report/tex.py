@@ -9,7 +9,7 @@ from __future__ import annotations
 import argparse
 from pathlib import Path
 
-from dice.config import load_config, stage_config, to_spec
+from dice.config import add_options, config_from, stage_config, to_spec
 from dice.jsonl import atomic_writer
 from dice.manifest import Stopwatch, write_manifest
 from dice.report.figures import caption_of
@@ -73,15 +73,11 @@ def write_tex(config: TexConfig) -> int:
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Arguments of `dice tex`."""
-    parser.add_argument("--tables", nargs="+", help="CSV files of tables")
-    parser.add_argument("--figures", nargs="+", help="CSV files of figures")
-    parser.add_argument("--out", help="numbers.tex to write")
-    parser.add_argument("--config", help="YAML or JSON with the same keys")
+    add_options(parser, TexConfig, "tables", "figures", "out")
 
 
 def run(args: argparse.Namespace) -> int:
     """Entry point of `dice tex`."""
-    flags = {name: getattr(args, name) for name in ("tables", "figures", "out") if getattr(args, name) is not None}
-    config = load_config(TexConfig, args.config, (), flags)
+    config = config_from(args, TexConfig)
     print(f"{write_tex(config)} numbers written to {config.out}")
     return 0

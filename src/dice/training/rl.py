@@ -21,7 +21,7 @@ import torch
 import torch.distributed as dist
 from tqdm import tqdm
 
-from dice.config import load_config, spec_hash, to_spec
+from dice.config import add_options, config_from, spec_hash, to_spec
 from dice.data.schedule import Schedule
 from dice.data.tokenizer import load_tokenizer, save_tokenizer
 from dice.decoding.decoder import Decoder
@@ -375,20 +375,12 @@ def rl(config: RlConfig) -> dict[str, Any]:
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Arguments of `dice rl`."""
-    parser.add_argument("--config", help="YAML with the fields of RlConfig (docs/guides/reinforcement-learning.md)")
-    parser.add_argument("--model", help="checkpoint folder to start from")
-    parser.add_argument("--out", help="folder of the run")
-    parser.add_argument("--engine", choices=["local", "zero2", "zero3"])
-    parser.add_argument("--device", choices=["auto", "cpu", "cuda"])
-    parser.add_argument("--max-minutes", type=float, help="stop with a checkpoint; the same command goes on")
-    parser.add_argument("--set", action="append", default=[], metavar="KEY=VALUE", help="override one field")
+    add_options(parser, RlConfig, "model", "out", "engine", "device", "max_minutes")
 
 
 def run(args: argparse.Namespace) -> int:
     """Entry point of `dice rl`."""
-    names = ("model", "out", "engine", "device", "max_minutes")
-    flags = {name: getattr(args, name) for name in names if getattr(args, name) is not None}
-    config = load_config(RlConfig, args.config, args.set, flags)
+    config = config_from(args, RlConfig)
     summary = rl(config)
     if int(os.environ.get("RANK", "0")) == 0:
         last = summary["last"]

@@ -25,7 +25,7 @@ import torch.distributed as dist
 from torch import Tensor
 from tqdm import tqdm
 
-from dice.config import load_config, spec_hash, to_spec
+from dice.config import add_options, config_from, spec_hash, to_spec
 from dice.data.pair import Pair, from_published, read_pairs
 from dice.data.tokenizer import CodeTokenizer, load_tokenizer, save_tokenizer
 from dice.errors import DiceError
@@ -366,22 +366,13 @@ def sft(config: SftConfig) -> dict[str, Any]:
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Arguments of `dice sft`."""
-    parser.add_argument("--pairs", nargs="+", help="files of pairs")
-    parser.add_argument("--model", help="checkpoint folder to start from (default: from scratch)")
-    parser.add_argument("--tokenizer", help="folder of the tokenizer (default: the model's)")
-    parser.add_argument("--out", help="folder of the run")
-    parser.add_argument("--objective", choices=["block_diffusion", "autoregressive"])
-    parser.add_argument("--max-steps", type=int, help="stop after so many optimizer steps")
-    parser.add_argument("--engine", choices=["local", "zero2", "zero3"])
-    parser.add_argument("--config", help="YAML with any field of SftConfig")
-    parser.add_argument("--set", action="append", default=[], metavar="KEY=VALUE", help="override one field")
+    names = ("pairs", "model", "tokenizer", "out", "objective", "max_steps", "engine")
+    add_options(parser, SftConfig, *names)
 
 
 def run(args: argparse.Namespace) -> int:
     """Entry point of `dice sft`."""
-    names = ("pairs", "model", "tokenizer", "out", "objective", "max_steps", "engine")
-    flags = {name: getattr(args, name) for name in names if getattr(args, name) is not None}
-    config = load_config(SftConfig, args.config, args.set, flags)
+    config = config_from(args, SftConfig)
     summary = sft(config)
     if int(os.environ.get("RANK", "0")) == 0:
         last = summary["last"]

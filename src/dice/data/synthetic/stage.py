@@ -15,7 +15,7 @@ from collections.abc import Iterator
 
 from tqdm import tqdm
 
-from dice.config import load_config, stage_config, to_spec
+from dice.config import add_options, config_from, stage_config, to_spec
 from dice.data.kernelbench import load_problem_folder
 from dice.data.leakage import LeakageIndex, fingerprints
 from dice.data.mini import load_mini
@@ -101,35 +101,17 @@ def synth(config: SynthConfig, progress: bool = True) -> Counter[str]:
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Arguments of `dice synth`."""
-    parser.add_argument("--n", type=int, help="number of pairs (default: 1000)")
-    parser.add_argument("--seed", type=int, help="default: 0")
-    parser.add_argument("--start", type=int, help="index of the first pair (default: 0)")
-    parser.add_argument("--scale", choices=("nano", "tiny"), help="everything, or short plain answers (default: nano)")
-    parser.add_argument("--shapes", choices=("auto", "small", "large"), help="for a CPU or for timing on a GPU")
-    parser.add_argument("--flawed-share", type=float, help="share of pairs with a known flaw (default: 0)")
-    parser.add_argument("--heldout", action="store_true", help="only held-out families, for evaluation")
-    parser.add_argument("--benchmark", action="append", metavar="PLACE", help="must not leak in (default: mini)")
-    parser.add_argument("--out", help="JSON lines to write")
-    parser.add_argument("--config", help="YAML with any field of SynthConfig")
-    parser.add_argument("--set", action="append", default=[], metavar="KEY=VALUE", help="override one field")
+    generator = {name: f"generator.{name}" for name in ("scale", "shapes", "flawed_share", "heldout")}
+    add_options(parser, SynthConfig, "n", "seed", "start", "out", **generator)
+    parser.add_argument(
+        "--benchmark", dest="benchmarks", action="append", metavar="PLACE", help="must not leak in (default: mini)"
+    )
     parser.add_argument("--quiet", action="store_true", help="no progress bar")
 
 
 def run(args: argparse.Namespace) -> int:
     """Entry point of `dice synth`."""
-    flags = {
-        "n": args.n,
-        "seed": args.seed,
-        "start": args.start,
-        "out": args.out,
-        "benchmarks": args.benchmark,
-        "generator.scale": args.scale,
-        "generator.shapes": args.shapes,
-        "generator.flawed_share": args.flawed_share,
-        "generator.heldout": args.heldout or None,
-    }
-    given = {key: value for key, value in flags.items() if value is not None}
-    config = load_config(SynthConfig, args.config, args.set, given)
+    config = config_from(args, SynthConfig)
     kinds = synth(config, progress=not args.quiet)
     print(f"{sum(kinds.values())} pairs written to {config.out}")
     for kind, count in sorted(kinds.items()):

@@ -8,7 +8,7 @@ from pathlib import Path
 
 from pydantic import BaseModel
 
-from dice.config import load_config, stage_config, to_spec
+from dice.config import add_options, config_from, stage_config, to_spec
 from dice.data.kernelbench import load_problem_folder
 from dice.data.pair import RowError, from_published, parse_pair, rows_with_lines, validate_row
 from dice.data.problem import Problem
@@ -81,25 +81,13 @@ def _tasks(config: PromptsConfig) -> Iterator[tuple[str, Task]]:
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Arguments of `dice prompts`."""
-    parser.add_argument("--tasks", help="problems.jsonl, a folder of problems, or pairs.jsonl")
-    parser.add_argument("--out", help="prompts.jsonl to write")
-    parser.add_argument("--style", choices=["one_shot", "compact", "kernelbench"])
-    parser.add_argument("--chat", help="family of chat markup (default: sdar)")
-    parser.add_argument("--checkout", help="KernelBench's folder, for the style kernelbench")
-    parser.add_argument("--config", help="YAML with any field of PromptsConfig")
-    parser.add_argument("--set", action="append", default=[], metavar="KEY=VALUE", help="override one field")
+    prompt = {"style": "prompt.style", "chat": "prompt.chat", "checkout": "prompt.kernelbench_checkout"}
+    add_options(parser, PromptsConfig, "tasks", "out", **prompt)
 
 
 def run(args: argparse.Namespace) -> int:
     """Entry point of `dice prompts`."""
-    flags = {
-        "tasks": args.tasks,
-        "out": args.out,
-        "prompt.style": args.style,
-        "prompt.chat": args.chat,
-        "prompt.kernelbench_checkout": args.checkout,
-    }
-    config = load_config(PromptsConfig, args.config, args.set, {k: v for k, v in flags.items() if v is not None})
+    config = config_from(args, PromptsConfig)
     rows = write_prompts(config)
     print(f"{len(rows)} prompts written to {config.out}")
     return 0
