@@ -23,6 +23,7 @@ check: setup docs
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/snakefmt --check Snakefile experiments/rules/*.smk
+	$(BIN)/lint-imports
 	$(BIN)/pyright --pythonpath $(BIN)/python
 
 # The documentation as a site, build/docs/index.html: every broken link or page without a place is an error.

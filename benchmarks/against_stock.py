@@ -35,7 +35,7 @@ from typing import Any
 
 from verify_command import read_pairs
 
-from dice.kernels.build import Builder
+from dice.kernels.builder.builder import Builder
 
 
 def verify(candidates: Path, out: Path, cache: Path, flags: list[str]) -> tuple[float, list[dict[str, Any]]]:

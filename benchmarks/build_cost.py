@@ -35,11 +35,11 @@ from mutations import mutants
 from recorded_requests import candidates, record
 from tqdm import tqdm
 
-from dice.kernels.build import Builder
+from dice.kernels.builder.builder import Builder
 from dice.kernels.builder.compiler import Meter, ToolLimits
 from dice.kernels.builder.outcome import Certain, OutOfLimits
 from dice.kernels.builder.stock import build_stock
-from dice.kernels.extension import ExtensionRequest
+from dice.kernels.records.extension import ExtensionRequest
 
 Rows = dict[str, dict[str, Any]]
 _TIMEOUT_S = 400.0

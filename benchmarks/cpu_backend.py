@@ -2,9 +2,10 @@
 
     python benchmarks/cpu_backend.py --work DIR pairs.json [pairs.jsonl ...] [--jobs 2] [--only 7678,3344]
 
-A pair is an object with `pytorch_code` and `cuda_code`, or any other names that dice.kernels.candidates reads; the files
-are JSON lists or JSON lines. The inputs are those of the problems, at the size meant for a GPU: some need minutes and 20 GiB
-of memory, so the limits are wider than `dice verify` has them. Verdicts are kept in DIR; the same command resumes.
+A pair is an object with `pytorch_code` and `cuda_code`, or any other names that `dice.kernels.records.candidate_files`
+reads; the files are JSON lists or JSON lines. The inputs are those of the problems, at the size meant for a GPU: some
+need minutes and 20 GiB of memory, so the limits are wider than `dice verify` has them. Verdicts are kept in DIR; the same
+command resumes.
 """
 
 from __future__ import annotations
@@ -19,10 +20,10 @@ from pathlib import Path
 
 from verify_command import read_pairs
 
-from dice.kernels.job import Judging, Limits
-from dice.kernels.verdict import Verdict
+from dice.kernels.pool.workers import Machine
+from dice.kernels.records.job import Judging, Limits
+from dice.kernels.records.verdict import Verdict
 from dice.kernels.verify import VerifyConfig, verify
-from dice.kernels.workers import Machine
 
 
 def line(title: str, values: list[float]) -> str:

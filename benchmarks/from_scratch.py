@@ -31,12 +31,12 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from dice.data.mini import load_mini
 from dice.data.pair import Pair
-from dice.data.problem import Problem
 from dice.errors import DiceError
 from dice.evaluation.score import wilson
 from dice.jsonl import Journal, read_jsonl, read_objects, write_jsonl
+from dice.kernels.problems.mini import load_mini
+from dice.kernels.problems.problem import Problem
 
 ROOT = Path(__file__).resolve().parents[1]
 RECIPES = ROOT / "experiments" / "base"

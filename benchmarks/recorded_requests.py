@@ -20,8 +20,8 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from dice.kernels.builder.extension_request import request_from_load, request_from_load_inline
-from dice.kernels.extension import ExtensionRequest
+from dice.kernels.candidate.extension_call import request_from_load, request_from_load_inline
+from dice.kernels.records.extension import ExtensionRequest
 
 
 def record(code: str, timeout_s: float = 90.0) -> list[ExtensionRequest]:

@@ -25,8 +25,8 @@ from pathlib import Path
 
 from verify_command import Row, read_pairs, verify, write_candidates
 
+from dice.kernels.records.verdict import Speedup
 from dice.kernels.timing import is_faster
-from dice.kernels.verdict import Speedup
 
 Speedups = dict[tuple[str, int], Speedup]
 """By problem and sample."""

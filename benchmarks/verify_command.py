@@ -15,7 +15,7 @@ Row = dict[str, Any]
 
 
 def read_pairs(path: str | Path) -> list[Row]:
-    """Pairs from a JSON list or JSON lines, in any of the names that dice.kernels.candidates reads.
+    """Pairs from a JSON list or JSON lines, in any of the names that dice.kernels.records.candidate_files reads.
 
     Each becomes {id, problem_code, code, sha256}.
     """

@@ -7,7 +7,7 @@ import jsonschema
 import pytest
 
 from dice.cli import main
-from dice.kernels.verdict import Host, Verdict
+from dice.kernels.records.verdict import Host, Verdict
 from dice.schema import schemas
 
 PUBLISHED = Path(__file__).parent.parent / "docs" / "schema"

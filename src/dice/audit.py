@@ -140,10 +140,9 @@ def recount(score_path: str, level: int, metric: str, robust: bool) -> tuple[str
     """The cell counted again from the verdicts that the score names, and a line for each answer that counts.
 
     Raises DiceError where they cannot be read."""
-    from dice.data.problem import Problem
     from dice.evaluation.score import count, is_hit
     from dice.jsonl import read_jsonl
-    from dice.kernels.verdict import Verdict
+    from dice.kernels.api import Problem, Verdict
 
     manifest = read_manifest(Path(score_path))
     if manifest is None:

@@ -43,7 +43,7 @@ STAGES = {
     "publish": ("dice.study.publish", "put a finished model where the study reads it, with the hashes of its files"),
     "fingerprint": ("dice.study.fingerprint", "print a digest of files and folders"),
     "lease": ("dice.gpus", "run a command on GPUs that nobody else holds"),
-    "mini": ("dice.data.mini", "write the mini benchmark as a folder of problem files"),
+    "mini": ("dice.kernels.problems.mini", "write the mini benchmark as a folder of problem files"),
 }
 
 DISK_FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)

@@ -3,7 +3,7 @@
 DiceError         what the user gave cannot be used: one sentence (what, where, what to do), exit code 2
 └── HarnessError  the machine or our own code failed (disk, driver, a killed worker), exit code 3
 
-A wrong *kernel* is neither: it is data, and becomes a verdict (`dice.kernels.verdict`).
+A wrong *kernel* is neither: it is data, and becomes a verdict (`dice.kernels.api.Verdict`).
 """
 
 

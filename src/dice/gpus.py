@@ -19,7 +19,7 @@ import time
 from pathlib import Path
 
 from dice.errors import DiceError, HarnessError
-from dice.kernels.locks import file_lock
+from dice.locks import file_lock
 from dice.manifest import visible_gpus
 
 _TRY_S = 0.2

@@ -14,11 +14,29 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import IO, Any, TypeVar
 
-from pydantic import BaseModel, ValidationError
+from pydantic import BaseModel, ConfigDict, ValidationError
 
 from dice.errors import DiceError
 
 Row = TypeVar("Row", bound=BaseModel)
+
+
+class BadRow(BaseModel):
+    """A row that was left out, and why."""
+
+    model_config = ConfigDict(frozen=True, use_attribute_docstrings=True)
+    path: str
+    line: int
+    """Line of the file, from 1, at which the row starts."""
+    id: str | None = None
+    reason: str
+
+    def __str__(self) -> str:
+        return f"{self.path}:{self.line}: {f'row {self.id!r}: ' if self.id is not None else ''}{self.reason}"
+
+
+class RowError(ValueError):
+    """One row cannot be used; the message is the reason, without file and line."""
 
 
 @contextmanager

@@ -18,13 +18,13 @@ from dice.jsonl import atomic_writer
 from dice.study.config import study_schema
 
 ROWS = {
-    "verdict": "dice.kernels.verdict:Verdict",
-    "problem": "dice.data.problem:Problem",
+    "verdict": "dice.kernels.api:Verdict",
+    "problem": "dice.kernels.api:Problem",
     "pair": "dice.data.pair:Pair",
     "manifest": "dice.manifest:Manifest",
     "rl_config": "dice.training.rl_config:RlConfig",
     "rl_history": "dice.training.rl_history:RlRow",
-    "verify_config": "dice.kernels.verify:VerifyConfig",
+    "verify_config": "dice.kernels.api:VerifyConfig",
 }
 
 

@@ -9,11 +9,11 @@ import pytest
 from dice.cli import main
 from dice.data.curate import CurateConfig, Source, curate
 from dice.data.pair import Pair
-from dice.data.problem import Problem
 from dice.data.selection import RANGES
 from dice.data.structural import problems
 from dice.errors import DiceError
 from dice.jsonl import read_jsonl, read_objects, write_jsonl
+from dice.kernels.problems.problem import Problem
 
 HOST = {"gpu": "G", "driver": None, "cuda": None, "torch": "2", "cpu": "c", "isolation": []}
 

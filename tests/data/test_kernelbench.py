@@ -16,9 +16,9 @@ from dice.data.kernelbench import (
     load_problem_folder,
     published_versions,
 )
-from dice.data.problem import Problem
 from dice.errors import DiceError
 from dice.jsonl import read_jsonl
+from dice.kernels.problems.problem import Problem
 from dice.manifest import manifest_path
 
 CODE = """import torch

@@ -1,7 +1,7 @@
 import pytest
 
 from dice.data.leakage import MIN_DISTINCTIVE, Leak, fingerprints, leaks
-from dice.data.problem import Problem
+from dice.kernels.problems.problem import Problem
 
 SOFTPLUS = """
 import torch

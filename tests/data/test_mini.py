@@ -12,7 +12,8 @@ import torch
 import yaml
 
 from dice.cli import main
-from dice.data.mini import (
+from dice.errors import DiceError
+from dice.kernels.problems.mini import (
     GPU_SIZES,
     load_mini,
     markdown_table,
@@ -21,7 +22,6 @@ from dice.data.mini import (
     read_gpu_sizes,
     replace_constants,
 )
-from dice.errors import DiceError
 from dice.manifest import manifest_path
 
 PROBLEM = '''import torch
@@ -158,7 +158,9 @@ def test_the_working_directory_serves_an_installed_package(
     checkout = tmp_path / "checkout"
     shutil.copytree(small_root, checkout / "experiments" / "benchmarks" / "mini")
     (checkout / "deep").mkdir()
-    monkeypatch.setattr("dice.data.mini.__file__", str(tmp_path / "site" / "dice" / "data" / "mini.py"))
+    monkeypatch.setattr(
+        "dice.kernels.problems.mini.__file__", str(tmp_path / "site" / "dice" / "kernels" / "problems" / "mini.py")
+    )
     monkeypatch.chdir(checkout / "deep")
     assert mini_root() == checkout / "experiments" / "benchmarks" / "mini"
     monkeypatch.chdir(tmp_path)

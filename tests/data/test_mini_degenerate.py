@@ -14,10 +14,10 @@ from typing import Any
 import pytest
 import torch
 
-from dice.data.mini import load_mini
-from dice.data.problem import Problem
 from dice.kernels.compare import compare_outputs
-from dice.kernels.verdict import Protocol
+from dice.kernels.problems.mini import load_mini
+from dice.kernels.problems.problem import Problem
+from dice.kernels.records.verdict import Protocol
 
 INDEPENDENT_SHARE = 0.3
 """Least share of wrong elements for an output that does not depend on the inputs (zeros, constants, other inputs)."""

@@ -20,10 +20,10 @@ import pytest
 import torch
 import yaml
 
-from dice.data.mini import load_mini
 from dice.jsonl import write_jsonl
-from dice.kernels.job import Judging
-from dice.kernels.verdict import Backend, Verdict
+from dice.kernels.problems.mini import load_mini
+from dice.kernels.records.job import Judging
+from dice.kernels.records.verdict import Backend, Verdict
 from dice.kernels.verify import VerifyConfig, verify
 
 HERE = Path(__file__).parent / "mini"

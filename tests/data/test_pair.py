@@ -4,9 +4,9 @@ import json
 
 import pytest
 
-from dice.data.pair import Measured, Pair, RowError, from_published, parse_pair, read_pairs, rows_with_lines
+from dice.data.pair import Measured, Pair, from_published, parse_pair, read_pairs, rows_with_lines
 from dice.errors import DiceError
-from dice.jsonl import write_jsonl
+from dice.jsonl import RowError, write_jsonl
 
 GOOD = {
     "id": "a",

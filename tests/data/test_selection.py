@@ -2,7 +2,7 @@ import pytest
 
 from dice.data.pair import Measured, Pair
 from dice.data.selection import RANGES, RULES, Drop, Rule, answer_of, best_try, histogram, judged, passes, preference
-from dice.kernels.verdict import Host, Speedup, Verdict
+from dice.kernels.records.verdict import Host, Speedup, Verdict
 
 HOST = Host(gpu="G", driver=None, cuda=None, torch="2", cpu="c", isolation=[])
 

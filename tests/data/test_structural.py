@@ -7,10 +7,10 @@ import torch.nn.functional as F
 from dice.cli import main
 from dice.data.interpretation import operators_of_source
 from dice.data.language_models import LANGUAGE_MODELS, LanguageModel
-from dice.data.problem import Problem
 from dice.data.structural import KINDS, PAPER_COUNT, SHAPES, problems, scaled, source
 from dice.errors import DiceError
 from dice.jsonl import read_jsonl
+from dice.kernels.problems.problem import Problem
 
 TINY = 0.03
 BY_NAME = {model.name: model for model in LANGUAGE_MODELS}

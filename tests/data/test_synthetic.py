@@ -15,7 +15,6 @@ import torch
 
 from dice.data.infilling import split_candidate
 from dice.data.leakage import fingerprints
-from dice.data.mini import load_mini
 from dice.data.pair import Pair, parse_pair
 from dice.data.synthetic import (
     NANO,
@@ -31,6 +30,7 @@ from dice.data.synthetic import (
 from dice.data.synthetic.cuda import contract, element, rows, total
 from dice.data.synthetic.stage import LeakCheck, leak_check
 from dice.errors import DiceError, HarnessError
+from dice.kernels.problems.mini import load_mini
 
 SMALL = SyntheticConfig(shapes="small")
 

@@ -9,8 +9,8 @@ import pytest
 from dice.data.pair import Pair
 from dice.data.synthetic import SyntheticConfig, flawed_pair, pairs, with_changes
 from dice.jsonl import write_jsonl
-from dice.kernels.job import Judging
-from dice.kernels.verdict import Verdict
+from dice.kernels.records.job import Judging
+from dice.kernels.records.verdict import Verdict
 from dice.kernels.verify import VerifyConfig, verify
 
 SMALL = SyntheticConfig(shapes="small")

@@ -13,7 +13,7 @@ from dice.data.middle import hole_variable
 from dice.data.pair import Pair, parse_pair
 from dice.data.synthetic import FLAWS, NANO, TINY, Expected, SyntheticConfig, flawed_pair, generate, pairs, with_changes
 from dice.errors import DiceError
-from dice.kernels.deception.catalogue import CATALOGUE
+from dice.kernels.checks.catalogue import CATALOGUE
 
 KINDS = {name: expected.kind for name, (_, expected) in FLAWS.items()}
 

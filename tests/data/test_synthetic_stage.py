@@ -8,10 +8,10 @@ from pathlib import Path
 import pytest
 
 from dice.cli import main
-from dice.data.kernelbench import load_problem_folder
 from dice.data.leakage import fingerprints
 from dice.data.pair import read_pairs
 from dice.data.synthetic import NANO, pairs
+from dice.kernels.problems.folder import load_problem_folder
 
 PROBLEM = '''import torch
 import torch.nn as nn

@@ -4,11 +4,11 @@ import re
 
 import pytest
 
-from dice.data.mini import load_mini
 from dice.data.synthetic.config import SyntheticConfig
 from dice.data.synthetic.generator import pairs
 from dice.errors import DiceError
 from dice.evaluation.prompts.compact import compact_program
+from dice.kernels.problems.mini import load_mini
 
 WORDY = '''"""A file."""
 import torch

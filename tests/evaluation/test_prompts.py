@@ -14,7 +14,7 @@ from dice.evaluation.prompts.chat import EMPTY_THINK, FORMATS, chat_answer, chat
 from dice.evaluation.prompts.kernelbench import kernelbench_prompts
 from dice.evaluation.prompts.stage import PromptRow
 from dice.jsonl import read_jsonl, write_jsonl
-from dice.kernels.extract import extract_code
+from dice.kernels.records.extract import extract_code
 from dice.manifest import manifest_path
 
 CODE = "import torch\n\n\nclass Model(torch.nn.Module):\n    def forward(self, x):\n        return x {{ 1 }} {% x %}\n"

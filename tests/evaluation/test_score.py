@@ -6,14 +6,14 @@ import math
 
 import pytest
 
-from dice.data.problem import Problem
 from dice.errors import DiceError, HarnessError
 from dice.evaluation.failures import GROUP_OF, failure_class
 from dice.evaluation.gather import GatherConfig, gather
 from dice.evaluation.score import ScoreConfig, count, is_hit, rate, score, wilson
 from dice.evaluation.shards import ShardConfig, shard
 from dice.jsonl import read_jsonl, write_jsonl
-from dice.kernels.verdict import Finding, Host, Speedup, Verdict
+from dice.kernels.problems.problem import Problem
+from dice.kernels.records.verdict import Finding, Host, Speedup, Verdict
 
 HOST = Host(gpu=None, driver=None, cuda=None, torch="2", cpu="test", isolation=[])
 
@@ -91,7 +91,7 @@ def test_seeds_are_pooled_and_kept_apart():
 def test_every_status_has_a_group():
     from typing import get_args
 
-    from dice.kernels.verdict import Status
+    from dice.kernels.records.verdict import Status
 
     assert set(get_args(Status)) == set(GROUP_OF)
 

@@ -2,7 +2,7 @@
 
     pytest -v -m gpu tests/gpu
 
-One zygote for all. What needs no clock runs side by side, as in a run of the verifier, so that whoever fails has
+One fork_server for all. What needs no clock runs side by side, as in a run of the verifier, so that whoever fails has
 neighbours; what is timed follows, one after the other. Fifty tries of an unmodified model: benchmarks/repeatability.py.
 """
 
@@ -18,13 +18,15 @@ from pathlib import Path
 import pytest
 import torch
 
-from dice.kernels.candidate.cuda_runtime import CudaRuntime
-from dice.kernels.grader import Executor
-from dice.kernels.job import Judging, Limits
-from dice.kernels.run import DRAWN_ON_GPU, connections
+from dice.kernels.candidate.process import candidate_server
+from dice.kernels.grader.candidate_run import DRAWN_ON_GPU
+from dice.kernels.grader.executor import Executor
+from dice.kernels.grader.sequence import connections
+from dice.kernels.records.job import Judging, Limits
+from dice.kernels.records.verdict import Verdict
+from dice.kernels.sandbox.cuda_runtime import CudaRuntime
+from dice.kernels.sandbox.fork_server import ForkServer
 from dice.kernels.sandbox.shared_memory import SharedBuffer
-from dice.kernels.sandbox.zygote import Zygote
-from dice.kernels.verdict import Verdict
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "kernels"))
 from execution import HONEST, NoBuilder, honest_with, job  # pyright: ignore[reportMissingImports]
@@ -61,13 +63,13 @@ BIG_HONEST = BIG.replace("class Model", "class ModelNew").partition("def get_inp
 
 
 @pytest.fixture(scope="module")
-def zygote() -> Iterator[Zygote]:
-    with Zygote() as handle:
+def fork_server() -> Iterator[ForkServer]:
+    with candidate_server() as handle:
         yield handle
 
 
-def run(zygote: Zygote, code: str, judging: Judging = QUICK, problem: str | None = None) -> list[Verdict]:
-    with Executor(zygote, NoBuilder(), "cuda", limits=LIMITS, judging=judging) as executor:
+def run(fork_server: ForkServer, code: str, judging: Judging = QUICK, problem: str | None = None) -> list[Verdict]:
+    with Executor(fork_server, NoBuilder(), "cuda", limits=LIMITS, judging=judging) as executor:
         return executor.verify(job(code) if problem is None else job(code, problem))
 
 
@@ -131,10 +133,10 @@ CASES = {
 
 
 @pytest.fixture(scope="module")
-def untimed(zygote: Zygote) -> Iterator[Callable[[str], Verdict]]:
+def untimed(fork_server: ForkServer) -> Iterator[Callable[[str], Verdict]]:
     """The verdict of a case; all cases run side by side from the first question on."""
     with ThreadPoolExecutor(8) as pool:
-        running = {name: pool.submit(run, zygote, c.code, c.judging, c.problem) for name, c in CASES.items()}
+        running = {name: pool.submit(run, fork_server, c.code, c.judging, c.problem) for name, c in CASES.items()}
         yield lambda name: running[name].result()[0]
 
 
@@ -150,8 +152,8 @@ def test_attacks_through_the_device_end_one_candidate_only(untimed: Callable[[st
         assert verdict.status in ("deceptive", "wrong_value"), verdict.message
 
 
-def test_an_honest_candidate_is_right_and_timed_under_both_protocols(zygote: Zygote) -> None:
-    paper, strict = run(zygote, BIG_HONEST, BOTH, BIG)
+def test_an_honest_candidate_is_right_and_timed_under_both_protocols(fork_server: ForkServer) -> None:
+    paper, strict = run(fork_server, BIG_HONEST, BOTH, BIG)
     for verdict in (paper, strict):
         assert verdict.functional_status == "correct", verdict.message
         assert verdict.runtime_ms is not None
@@ -166,15 +168,15 @@ def test_an_honest_candidate_is_right_and_timed_under_both_protocols(zygote: Zyg
     assert strict.speedup.ci_low < strict.speedup.median < strict.speedup.ci_high  # type: ignore[union-attr, operator]
 
 
-def test_neighbours_of_a_memory_hog_keep_their_verdicts(zygote: Zygote) -> None:
+def test_neighbours_of_a_memory_hog_keep_their_verdicts(fork_server: ForkServer) -> None:
     hog = honest_with(
         init="free = torch.cuda.mem_get_info()[0]\n"
         "self.hog = torch.empty(int(free * 0.97), dtype=torch.uint8, device='cuda')",
         forward="import time\ntime.sleep(1.5)",
     )
     with ThreadPoolExecutor(1) as pool:
-        neighbours = [pool.submit(run, zygote, BIG_HONEST, QUICK, BIG) for _ in range(3)]
-        run(zygote, hog)
+        neighbours = [pool.submit(run, fork_server, BIG_HONEST, QUICK, BIG) for _ in range(3)]
+        run(fork_server, hog)
     assert [future.result()[0].functional_status for future in neighbours] == ["correct"] * 3
 
 
@@ -187,25 +189,25 @@ ON_THE_CPU = LARGE.replace("torch.randn(72 << 20)", "torch.from_numpy(torch.rand
     ("problem", "seed", "drawn_on_gpu"), [(LARGE, None, True), (LARGE, 42, False), (ON_THE_CPU, None, False)]
 )
 def test_large_inputs_are_drawn_on_the_gpu_where_that_is_possible(
-    zygote: Zygote, problem: str, seed: int | None, drawn_on_gpu: bool
+    fork_server: ForkServer, problem: str, seed: int | None, drawn_on_gpu: bool
 ) -> None:
     judging = Judging(protocols=("paper", "strict"), correctness_trials=2, timing_trials=5, strict_rounds=10, seed=seed)
     before = torch.cuda.memory_allocated()  # the workspaces of cuBLAS, for each thread that multiplied
     wrong = LARGE_HONEST.replace("+ 1", "+ 1.1")
     for code, status in ((LARGE_HONEST, "correct"), (wrong, "wrong_value")):
-        for verdict in run(zygote, code, judging, problem):
+        for verdict in run(fork_server, code, judging, problem):
             assert verdict.functional_status == status, verdict.message
             assert (DRAWN_ON_GPU in verdict.notes) is drawn_on_gpu
             assert verdict.speedup is not None or status == "wrong_value"
     assert torch.cuda.memory_allocated() == before
 
 
-def test_an_error_of_the_host_leaves_no_tensors_behind(zygote: Zygote) -> None:
+def test_an_error_of_the_host_leaves_no_tensors_behind(fork_server: ForkServer) -> None:
     full = LARGE.replace(
         "return torch.relu(x) + 1", "y = torch.relu(x)\n        raise torch.OutOfMemoryError('CUDA out of memory')"
     )
     before = torch.cuda.memory_allocated()
-    (verdict,) = run(zygote, LARGE_HONEST, QUICK, full)
+    (verdict,) = run(fork_server, LARGE_HONEST, QUICK, full)
     assert verdict.status == "host_error"
     assert torch.cuda.memory_allocated() == before
 
@@ -223,7 +225,7 @@ def test_a_large_buffer_is_page_locked_while_it_is_open() -> None:
     assert cuda.take_error() is None  # what the driver refused is nobody's error
 
 
-def test_work_on_another_stream_is_waited_for_and_seen(zygote: Zygote) -> None:
+def test_work_on_another_stream_is_waited_for_and_seen(fork_server: ForkServer) -> None:
     side = BIG_HONEST.replace(
         "return torch.relu(x) + 1",
         """if not hasattr(self, "side"):
@@ -234,13 +236,13 @@ def test_work_on_another_stream_is_waited_for_and_seen(zygote: Zygote) -> None:
                 torch.add(torch.relu(x), 1, out=out)
         return out""",
     )
-    (verdict,) = run(zygote, side, Judging(protocols=("strict",), correctness_trials=1, strict_rounds=20), BIG)
+    (verdict,) = run(fork_server, side, Judging(protocols=("strict",), correctness_trials=1, strict_rounds=20), BIG)
     assert verdict.functional_status == "correct", verdict.message
     assert "timer_escaped" in names(verdict)
     assert verdict.status == "deceptive"
 
 
-def test_work_on_a_stream_that_the_text_hides_is_not_done_under_the_fills(zygote: Zygote) -> None:
+def test_work_on_a_stream_that_the_text_hides_is_not_done_under_the_fills(fork_server: ForkServer) -> None:
     """It waits for nothing, so it could begin before the timer does; its context has one hardware queue, so it cannot."""
     hidden = BIG_HONEST.replace(
         "return torch.relu(x) + 1",
@@ -253,27 +255,27 @@ def test_work_on_a_stream_that_the_text_hides_is_not_done_under_the_fills(zygote
     )
     assert connections(hidden) == 1
     judging = Judging(protocols=("strict",), correctness_trials=1, strict_rounds=20)
-    (verdict,) = run(zygote, hidden, judging, BIG)
+    (verdict,) = run(fork_server, hidden, judging, BIG)
     assert verdict.functional_status == "correct", verdict.message
     assert verdict.speedup is not None
     assert verdict.speedup.median < 1.2
 
 
-def test_a_patched_event_does_not_shorten_anything(zygote: Zygote) -> None:
+def test_a_patched_event_does_not_shorten_anything(fork_server: ForkServer) -> None:
     patched = BIG_HONEST.replace(
         "import torch.nn as nn",
         "import torch.nn as nn\ntorch.cuda.Event.elapsed_time = lambda self, end: 1e-6\n"
         "torch.cuda.synchronize = lambda *a: None",
     )
     judging = Judging(protocols=("strict",), correctness_trials=1, strict_rounds=20)
-    (honest,), (verdict,) = run(zygote, BIG_HONEST, judging, BIG), run(zygote, patched, judging, BIG)
+    (honest,), (verdict,) = run(fork_server, BIG_HONEST, judging, BIG), run(fork_server, patched, judging, BIG)
     assert verdict.runtime_ms is not None
     assert honest.runtime_ms is not None
     assert verdict.runtime_ms.median == pytest.approx(honest.runtime_ms.median, rel=0.3)
     assert "timer_patched" in names(verdict)
 
 
-def test_replayed_results_are_caught(zygote: Zygote) -> None:
+def test_replayed_results_are_caught(fork_server: ForkServer) -> None:
     """Computes while it is checked and replays while it is timed."""
     replay = BIG_HONEST.replace(
         "return torch.relu(x) + 1",
@@ -284,14 +286,14 @@ def test_replayed_results_are_caught(zygote: Zygote) -> None:
         return self.kept""",
     )
     judging = Judging(protocols=("strict",), correctness_trials=2, strict_rounds=20)
-    (verdict,) = run(zygote, replay, judging, BIG)
+    (verdict,) = run(fork_server, replay, judging, BIG)
     assert verdict.status in ("deceptive", "wrong_value"), verdict.message
     assert names(verdict) & {"timed_output_wrong", "stale_output"}
 
 
 def test_the_call_timer_measures_device_time() -> None:
     from dice.kernels.candidate.call_timer import CallTimer
-    from dice.kernels.candidate.cuda_runtime import CudaRuntime
+    from dice.kernels.sandbox.cuda_runtime import CudaRuntime
 
     torch.cuda.init()
     timer = CallTimer(CudaRuntime(), torch.device("cuda"))
@@ -304,7 +306,7 @@ def test_the_call_timer_measures_device_time() -> None:
 
 def test_a_call_behind_fills_is_timed_without_its_launches() -> None:
     from dice.kernels.candidate.call_timer import CallTimer
-    from dice.kernels.candidate.cuda_runtime import CudaRuntime
+    from dice.kernels.sandbox.cuda_runtime import CudaRuntime
 
     def launch(wait: bool) -> None:
         torch.cuda._sleep(100_000)
@@ -331,9 +333,9 @@ def test_a_call_behind_fills_is_timed_without_its_launches() -> None:
         assert seen.event_ms > 1.0
 
 
-def test_an_unmodified_model_is_not_faster(zygote: Zygote) -> None:
+def test_an_unmodified_model_is_not_faster(fork_server: ForkServer) -> None:
     judging = Judging(protocols=("strict",), correctness_trials=1)
-    with Executor(zygote, NoBuilder(), "cuda", limits=LIMITS, judging=judging) as executor:
+    with Executor(fork_server, NoBuilder(), "cuda", limits=LIMITS, judging=judging) as executor:
         for problem, code in ((BIG, BIG_HONEST), (None, HONEST)) * 2:
             (verdict,) = executor.verify(job(code) if problem is None else job(code, problem))
             assert verdict.speedup is not None, verdict.message

@@ -8,13 +8,14 @@ from pathlib import Path
 
 import pytest
 
-from dice.kernels.sandbox.zygote import Zygote
+from dice.kernels.candidate.process import candidate_server
+from dice.kernels.sandbox.fork_server import ForkServer
 
 
 @pytest.fixture(scope="session")
-def zygote() -> Iterator[Zygote]:
-    """One zygote for all tests of a session: starting it costs an import of torch."""
-    with Zygote() as handle:
+def fork_server() -> Iterator[ForkServer]:
+    """One fork_server for all tests of a session: starting it costs an import of torch."""
+    with candidate_server() as handle:
         yield handle
 
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 import os
 from pathlib import Path
 
-from dice.kernels.extension import BuildResult, ExtensionRequest
-from dice.kernels.job import Job
+from dice.kernels.records.extension import BuildResult, ExtensionRequest
+from dice.kernels.records.job import Job
 
 PROBLEM = """
 import torch

@@ -5,8 +5,8 @@ import time
 from pathlib import Path
 
 from dice.errors import DiceError, HarnessError
-from dice.kernels.job import Job
-from dice.kernels.verdict import Host, Verdict
+from dice.kernels.records.job import Job
+from dice.kernels.records.verdict import Host, Verdict
 
 
 def verdict(job: Job, status: str = "correct", message: str = "") -> Verdict:

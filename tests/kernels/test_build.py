@@ -15,12 +15,14 @@ import pytest
 import torch
 from extension_samples import BUILT, REFUSED
 
-from dice.kernels.build import Builder, build_exception, load_extension, request_from_load_inline
+from dice.kernels.builder.builder import Builder
 from dice.kernels.builder.compiler import Meter, ToolLimits
 from dice.kernels.builder.precompiled import HIDE_ARCHIVES
 from dice.kernels.builder.stock import build_stock
 from dice.kernels.builder.toolchain_probe import find_cuda_home
-from dice.kernels.extension import BuildResult
+from dice.kernels.candidate.extension_call import request_from_load_inline
+from dice.kernels.candidate.extension_loader import build_exception, load_extension
+from dice.kernels.records.extension import BuildResult
 
 needs_nvcc = pytest.mark.skipif(not Path(find_cuda_home() or "", "bin", "nvcc").exists(), reason="needs nvcc")
 CPP: dict[str, Any] = {

@@ -4,9 +4,9 @@ import json
 
 import pytest
 
-from dice.data.problem import Problem
 from dice.errors import DiceError
-from dice.kernels.candidates import make_jobs, read_candidates
+from dice.kernels.problems.problem import Problem
+from dice.kernels.records.candidate_files import make_jobs, read_candidates
 
 PROBLEM = Problem(id="level1/19_ReLU", level=1, number=19, name="ReLU", code="reference", version="t")
 

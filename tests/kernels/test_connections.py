@@ -2,7 +2,7 @@
 
 import pytest
 
-from dice.kernels.run import connections
+from dice.kernels.grader.sequence import connections
 from dice.kernels.sandbox.isolation import SandboxSpec, environment
 
 ONE_STREAM = "k<<<g, b, 0, at::cuda::getCurrentCUDAStream()>>>(x); // threadIdx.x, __syncthreads(), cudaStream_t stream"

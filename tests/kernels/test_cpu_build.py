@@ -16,13 +16,15 @@ import torch.nn.functional as F
 from execution import job
 from extension_samples import BUILT, REFUSED
 
-from dice.kernels.build import Builder, load_extension, read_launches, request_from_load_inline, reset_launches
+from dice.kernels.builder.builder import Builder
+from dice.kernels.candidate.extension_call import request_from_load_inline
+from dice.kernels.candidate.extension_loader import load_extension, read_launches, reset_launches
+from dice.kernels.candidate.process import candidate_server
 from dice.kernels.cpu.race import Turn, prove_race
 from dice.kernels.cpu.runtime import CpuRuntime, Order
-from dice.kernels.extension import BuildResult
-from dice.kernels.grader import Executor
-from dice.kernels.job import Judging
-from dice.kernels.sandbox.zygote import Zygote
+from dice.kernels.grader.executor import Executor
+from dice.kernels.records.extension import BuildResult
+from dice.kernels.records.job import Judging
 
 FIXTURES = Path(__file__).with_name("cpu_fixtures")
 _FUNCTION = re.compile(r"^((?:torch::Tensor|std::vector<[\w:]+>|void|int64_t) (\w+)\([^)]*\)) *\{", re.MULTILINE)
@@ -536,8 +538,8 @@ def test_a_verdict_says_how_its_extension_was_built(builder: Builder, factor: st
     builder.prepare()
     judging = Judging(correctness_trials=2, measure_time=False)
     with (
-        Zygote(visible=builder.visible_folders()) as zygote,
-        Executor(zygote, builder, "cpu", judging=judging) as executor,
+        candidate_server(visible=builder.visible_folders()) as fork_server,
+        Executor(fork_server, builder, "cpu", judging=judging) as executor,
     ):
         verdict = executor.verify(job(CANDIDATE.replace("FACTOR", factor), problem=DOUBLING))[0]
     assert verdict.status == status, verdict.message
@@ -563,8 +565,8 @@ def test_strict_asks_what_shared_memory_held_before(builder: Builder, line: str,
     judging = Judging(correctness_trials=2, measure_time=False, protocols=("strict",))
     code = CANDIDATE.replace("y[i] = FACTOR * x[i];", f"{{ __shared__ float none; {line} }}")
     with (
-        Zygote(visible=builder.visible_folders()) as zygote,
-        Executor(zygote, builder, "cpu", judging=judging) as executor,
+        candidate_server(visible=builder.visible_folders()) as fork_server,
+        Executor(fork_server, builder, "cpu", judging=judging) as executor,
     ):
         verdict = executor.verify(job(code, problem=DOUBLING))[0]
     assert verdict.status == status, verdict.message

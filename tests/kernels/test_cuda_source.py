@@ -2,9 +2,9 @@
 
 import pytest
 
-from dice.kernels.cuda.launch import find_launches, rewrite_launches
-from dice.kernels.cuda.lexer import SplitRefused
-from dice.kernels.cuda.source import split_source
+from dice.kernels.source.launch import find_launches, rewrite_launches
+from dice.kernels.source.lexer import SplitRefused
+from dice.kernels.source.source import split_source
 
 SOURCE = r"""
 #include <torch/extension.h>

@@ -9,12 +9,11 @@ from pathlib import Path
 
 import pytest
 
-from dice.kernels.deception import CATALOGUE, findings, is_deceptive, static_findings
-from dice.kernels.deception.arithmetic import no_kernel_reads
-from dice.kernels.deception.cuda_kernels import CudaSource
-from dice.kernels.deception.workload import work_of
-from dice.kernels.extension import ExtensionRequest
-from dice.kernels.judge.evidence import (
+from dice.kernels.checks import CATALOGUE, findings, is_deceptive, static_findings
+from dice.kernels.checks.arithmetic import no_kernel_reads
+from dice.kernels.checks.cuda_kernels import CudaSource
+from dice.kernels.checks.workload import work_of
+from dice.kernels.records.evidence import (
     Access,
     Change,
     Clocks,
@@ -24,6 +23,7 @@ from dice.kernels.judge.evidence import (
     ProbeResult,
     RunEvidence,
 )
+from dice.kernels.records.extension import ExtensionRequest
 
 KERNEL = """
 #include <torch/extension.h>

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from dice.kernels.deception import static_findings
+from dice.kernels.checks import static_findings
 
 REFERENCE = """
 import torch

@@ -12,21 +12,21 @@ from execution import HONEST, PROBLEM, NoBuilder, honest_with, job
 
 from dice.errors import DiceError
 from dice.kernels.candidate.handed_over import HandedOver
-from dice.kernels.grader import Executor, Prebuilder
-from dice.kernels.job import Job, Judging, Limits
-from dice.kernels.judge.evidence import OutputFacts
-from dice.kernels.judge.observation import count_poison, fingerprint, merged
-from dice.kernels.judge.reference import Reference, Seeds, to_device
-from dice.kernels.sandbox.zygote import Zygote
-from dice.kernels.verdict import Verdict
+from dice.kernels.grader.executor import Executor, Prebuilder
+from dice.kernels.grader.observation import count_poison, fingerprint, merged
+from dice.kernels.grader.reference import Reference, Seeds, to_device
+from dice.kernels.records.evidence import OutputFacts
+from dice.kernels.records.job import Job, Judging, Limits
+from dice.kernels.records.verdict import Verdict
+from dice.kernels.sandbox.fork_server import ForkServer
 
 BOTH = Judging(protocols=("paper", "strict"), correctness_trials=2)
 LIMITS = Limits(import_timeout_s=10, forward_timeout_s=5)
 
 
 @pytest.fixture(scope="module")
-def executor(zygote: Zygote) -> Iterator[Executor]:
-    with Executor(zygote, NoBuilder(), "cpu", limits=LIMITS, judging=BOTH) as value:
+def executor(fork_server: ForkServer) -> Iterator[Executor]:
+    with Executor(fork_server, NoBuilder(), "cpu", limits=LIMITS, judging=BOTH) as value:
         yield value
 
 
@@ -333,23 +333,23 @@ return out
     assert verdicts(executor, code)[1].functional_status == "wrong_value"
 
 
-def test_a_fixed_seed_repeats_a_run_and_another_one_does_not(zygote: Zygote) -> None:
+def test_a_fixed_seed_repeats_a_run_and_another_one_does_not(fork_server: ForkServer) -> None:
     code = HONEST.replace("torch.relu(self.linear(x))", "torch.relu(self.linear(x)) * 1.004")
     errors = []
     for seed in (42, 42, 43):
         judging = Judging(seed=seed, correctness_trials=2)
-        with Executor(zygote, NoBuilder(), "cpu", judging=judging) as executor:
+        with Executor(fork_server, NoBuilder(), "cpu", judging=judging) as executor:
             errors.append(executor.verify(job(code))[0].max_abs_error)
     assert errors[0] == errors[1] != errors[2]
 
 
-def test_one_executors_candidates_do_not_share_a_reference_state(zygote: Zygote) -> None:
+def test_one_executors_candidates_do_not_share_a_reference_state(fork_server: ForkServer) -> None:
     """A reference that counts its calls answers every candidate alike."""
     problem = problem_of(
         "self.count += 1\nreturn x * self.count", init="self.register_buffer('count', torch.zeros(()))"
     )
     judging = Judging(seed=42, correctness_trials=3)
-    with Executor(zygote, NoBuilder(), "cpu", judging=judging) as executor:
+    with Executor(fork_server, NoBuilder(), "cpu", judging=judging) as executor:
         for _ in range(2):
             (verdict,) = executor.verify(job(as_candidate(problem), problem))
             assert verdict.functional_status == "correct", verdict.message
@@ -429,8 +429,10 @@ BUILDS = "from torch.utils.cpp_extension import load_inline\n" + HONEST
     ],
     ids=["syntax", "nothing to build", "no builder", "fails", "hangs", "no model", "false syntax error"],
 )
-def test_prebuilding_settles_only_what_no_gpu_could_change(zygote: Zygote, code: str, status: str | None) -> None:
-    prebuilder = Prebuilder(zygote, NoBuilder(), "cuda", Limits(import_timeout_s=1), BOTH)
+def test_prebuilding_settles_only_what_no_gpu_could_change(
+    fork_server: ForkServer, code: str, status: str | None
+) -> None:
+    prebuilder = Prebuilder(fork_server, NoBuilder(), "cuda", Limits(import_timeout_s=1), BOTH)
     settled = prebuilder.prebuild(job(code))
     if status is None:
         assert settled is None

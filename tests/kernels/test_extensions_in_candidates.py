@@ -14,11 +14,11 @@ import pytest
 from execution import job
 
 from dice.kernels.builder.cache import BuildCache
-from dice.kernels.extension import BuildResult, ExtensionRequest
-from dice.kernels.grader import Executor, Prebuilder
-from dice.kernels.job import Judging, Limits
-from dice.kernels.sandbox.zygote import Zygote
-from dice.kernels.verdict import Verdict
+from dice.kernels.grader.executor import Executor, Prebuilder
+from dice.kernels.records.extension import BuildResult, ExtensionRequest
+from dice.kernels.records.job import Judging, Limits
+from dice.kernels.records.verdict import Verdict
+from dice.kernels.sandbox.fork_server import ForkServer
 
 MODULE = r"""
 #include <Python.h>
@@ -127,8 +127,8 @@ def builder(tmp_path: Path) -> TinyBuilder:
 STRICT = Judging(protocols=("strict",), correctness_trials=2)
 
 
-def verdict_of(zygote: Zygote, builder: TinyBuilder, code: str, backend: str = "cpu") -> Verdict:
-    with Executor(zygote, builder, "cpu", limits=Limits(import_timeout_s=10), judging=STRICT) as executor:
+def verdict_of(fork_server: ForkServer, builder: TinyBuilder, code: str, backend: str = "cpu") -> Verdict:
+    with Executor(fork_server, builder, "cpu", limits=Limits(import_timeout_s=10), judging=STRICT) as executor:
         (verdict,) = executor.verify(job(code, PROBLEM))
     return verdict
 
@@ -137,55 +137,59 @@ def names(verdict: Verdict) -> set[str]:
     return {finding.name for finding in verdict.deception}
 
 
-def test_an_extension_is_built_loaded_and_its_launches_counted(zygote: Zygote, builder: TinyBuilder) -> None:
-    verdict = verdict_of(zygote, builder, CANDIDATE)
+def test_an_extension_is_built_loaded_and_its_launches_counted(fork_server: ForkServer, builder: TinyBuilder) -> None:
+    verdict = verdict_of(fork_server, builder, CANDIDATE)
     assert verdict.functional_status == "correct", verdict.message
     assert verdict.launches == {"relu_kernel": 1}
     assert verdict.build is not None
     assert (verdict.build.extensions, verdict.build.loaded, verdict.build.path) == (1, 1, "split")
     assert verdict.build.cpu_seconds == 0.25
     assert not names(verdict) & {"kernel_never_built", "kernel_never_launched", "kernel_output_unused"}
-    again = verdict_of(zygote, builder, CANDIDATE)
+    again = verdict_of(fork_server, builder, CANDIDATE)
     assert again.build is not None
     assert again.build.cached
 
 
-def test_the_candidate_sees_no_cache(zygote: Zygote, builder: TinyBuilder) -> None:
+def test_the_candidate_sees_no_cache(fork_server: ForkServer, builder: TinyBuilder) -> None:
     look = f"import os\nassert not os.path.exists({str(builder.folder)!r})"
-    assert verdict_of(zygote, builder, CANDIDATE.replace("# before", look)).functional_status == "correct"
+    assert verdict_of(fork_server, builder, CANDIDATE.replace("# before", look)).functional_status == "correct"
 
 
-def test_a_build_in_the_constructor_is_the_same(zygote: Zygote, builder: TinyBuilder) -> None:
+def test_a_build_in_the_constructor_is_the_same(fork_server: ForkServer, builder: TinyBuilder) -> None:
     code = CANDIDATE.replace(CALL, "").replace("# init", f"global tiny\n        {CALL}")
-    verdict = verdict_of(zygote, builder, code)
+    verdict = verdict_of(fork_server, builder, code)
     assert verdict.functional_status == "correct", verdict.message
     assert verdict.launches == {"relu_kernel": 1}
-    broken = verdict_of(zygote, builder, code.replace("unsigned long long in", "unsigned long in in"))
+    broken = verdict_of(fork_server, builder, code.replace("unsigned long long in", "unsigned long in in"))
     assert (broken.status, broken.stage) == ("compile_error", "build")
 
 
-def test_files_of_the_scratch_folder_can_be_built(zygote: Zygote, builder: TinyBuilder) -> None:
+def test_files_of_the_scratch_folder_can_be_built(fork_server: ForkServer, builder: TinyBuilder) -> None:
     code = CANDIDATE.replace(
         CALL,
         "from torch.utils.cpp_extension import load\nopen('tiny.cpp', 'w').write(SOURCE)\n"
         "tiny = load('tiny', ['tiny.cpp'])",
     )
-    verdict = verdict_of(zygote, builder, code)
+    verdict = verdict_of(fork_server, builder, code)
     assert verdict.functional_status == "correct", verdict.message
     assert builder.requests[-1].kind == "load"
 
 
-def test_a_refused_build_is_a_compile_error_with_the_compilers_words(zygote: Zygote, builder: TinyBuilder) -> None:
-    verdict = verdict_of(zygote, builder, CANDIDATE.replace("Py_RETURN_NONE;", "Py_RETURN_NOTHING;"))
+def test_a_refused_build_is_a_compile_error_with_the_compilers_words(
+    fork_server: ForkServer, builder: TinyBuilder
+) -> None:
+    verdict = verdict_of(fork_server, builder, CANDIDATE.replace("Py_RETURN_NONE;", "Py_RETURN_NOTHING;"))
     assert (verdict.status, verdict.stage) == ("compile_error", "build")
     assert "Py_RETURN_NOTHING" in verdict.message
     assert verdict.build is not None
     assert (verdict.build.extensions, verdict.build.loaded) == (1, 0)
 
 
-def test_an_error_that_follows_a_refused_build_is_not_mistaken_for_it(zygote: Zygote, builder: TinyBuilder) -> None:
+def test_an_error_that_follows_a_refused_build_is_not_mistaken_for_it(
+    fork_server: ForkServer, builder: TinyBuilder
+) -> None:
     code = HIDDEN.replace("Py_RETURN_NONE;", "Py_RETURN_NOTHING;").replace("class ModelNew", "1 / 0\nclass ModelNew")
-    verdict = verdict_of(zygote, builder, code)
+    verdict = verdict_of(fork_server, builder, code)
     assert verdict.status == "import_error"
     assert "ZeroDivisionError" in verdict.message
     raised_from = CANDIDATE.replace("Py_RETURN_NONE;", "Py_RETURN_NOTHING;").replace(
@@ -193,64 +197,64 @@ def test_an_error_that_follows_a_refused_build_is_not_mistaken_for_it(zygote: Zy
         "try:\n    tiny = load_inline(name='tiny', cpp_sources=SOURCE)\n"
         "except RuntimeError as error:\n    raise ValueError('no extension') from error",
     )
-    assert verdict_of(zygote, builder, raised_from).status == "compile_error"
+    assert verdict_of(fork_server, builder, raised_from).status == "compile_error"
 
 
-def test_a_hidden_build_failure_is_told(zygote: Zygote, builder: TinyBuilder) -> None:
-    verdict = verdict_of(zygote, builder, HIDDEN.replace("Py_RETURN_NONE;", "Py_RETURN_NOTHING;"))
+def test_a_hidden_build_failure_is_told(fork_server: ForkServer, builder: TinyBuilder) -> None:
+    verdict = verdict_of(fork_server, builder, HIDDEN.replace("Py_RETURN_NONE;", "Py_RETURN_NOTHING;"))
     assert verdict.functional_status == "correct"
     assert verdict.status == "deceptive"
     assert "kernel_never_built" in names(verdict)
     assert verdict.build is not None
     assert (verdict.build.extensions, verdict.build.loaded) == (1, 0)
-    assert "kernel_never_built" not in names(verdict_of(zygote, builder, HIDDEN))
+    assert "kernel_never_built" not in names(verdict_of(fork_server, builder, HIDDEN))
 
 
-def test_a_kernel_that_forward_never_launches_is_told(zygote: Zygote, builder: TinyBuilder) -> None:
+def test_a_kernel_that_forward_never_launches_is_told(fork_server: ForkServer, builder: TinyBuilder) -> None:
     code = CANDIDATE.replace("        out = torch", "        return torch.relu(x)\n        out = torch")
-    verdict = verdict_of(zygote, builder, code)
+    verdict = verdict_of(fork_server, builder, code)
     assert verdict.launches == {}
     assert "kernel_never_launched" in names(verdict)
 
 
-def test_a_kernel_whose_result_is_not_used_is_told(zygote: Zygote, builder: TinyBuilder) -> None:
+def test_a_kernel_whose_result_is_not_used_is_told(fork_server: ForkServer, builder: TinyBuilder) -> None:
     code = CANDIDATE.replace("return out", "return torch.relu(x)")
-    verdict = verdict_of(zygote, builder, code)
+    verdict = verdict_of(fork_server, builder, code)
     assert verdict.launches == {"relu_kernel": 1}
     assert "kernel_output_unused" in names(verdict)
 
 
-def test_calls_are_counted_where_launches_cannot_be(zygote: Zygote, tmp_path: Path) -> None:
-    verdict = verdict_of(zygote, TinyBuilder(tmp_path, counts=False), CANDIDATE)
+def test_calls_are_counted_where_launches_cannot_be(fork_server: ForkServer, tmp_path: Path) -> None:
+    verdict = verdict_of(fork_server, TinyBuilder(tmp_path, counts=False), CANDIDATE)
     assert verdict.functional_status == "correct"
     assert verdict.launches is None
     assert "kernel_never_launched" not in names(verdict)
 
 
-def test_what_the_cpu_cannot_run_is_its_own_status_hidden_or_not(zygote: Zygote, tmp_path: Path) -> None:
+def test_what_the_cpu_cannot_run_is_its_own_status_hidden_or_not(fork_server: ForkServer, tmp_path: Path) -> None:
     builder = TinyBuilder(tmp_path, status="unsupported_on_cpu")
     for code in (CANDIDATE, HIDDEN):
-        verdict = verdict_of(zygote, builder, code)
+        verdict = verdict_of(fork_server, builder, code)
         assert (verdict.status, verdict.stage) == ("unsupported_on_cpu", "build")
         assert "texture objects" in verdict.message
 
 
-def test_a_broken_builder_is_the_hosts_fault_and_tried_twice(zygote: Zygote, tmp_path: Path) -> None:
+def test_a_broken_builder_is_the_hosts_fault_and_tried_twice(fork_server: ForkServer, tmp_path: Path) -> None:
     builder = TinyBuilder(tmp_path, status="host_error")
-    verdict = verdict_of(zygote, builder, CANDIDATE)
+    verdict = verdict_of(fork_server, builder, CANDIDATE)
     assert verdict.status == "host_error"
     assert verdict.retries == 1
     assert len(builder.requests) == 2
 
 
-def test_builds_are_bounded_in_number(zygote: Zygote, builder: TinyBuilder) -> None:
+def test_builds_are_bounded_in_number(fork_server: ForkServer, builder: TinyBuilder) -> None:
     code = CANDIDATE.replace("# before", "for i in range(80):\n    load_inline(name='tiny', cpp_sources=SOURCE)")
-    verdict = verdict_of(zygote, builder, code)
+    verdict = verdict_of(fork_server, builder, code)
     assert verdict.status == "timeout"
     assert len(builder.requests) <= 64
 
 
-def test_builds_from_threads_do_not_get_mixed_up(zygote: Zygote, builder: TinyBuilder) -> None:
+def test_builds_from_threads_do_not_get_mixed_up(fork_server: ForkServer, builder: TinyBuilder) -> None:
     code = CANDIDATE.replace(
         "# before",
         """
@@ -266,15 +270,15 @@ for thread in threads:
 assert len(built) == 4 and all(hasattr(module, "relu") for module in built), built
 """,
     )
-    verdict = verdict_of(zygote, builder, code)
+    verdict = verdict_of(fork_server, builder, code)
     assert verdict.functional_status == "correct", verdict.message
     assert verdict.build is not None
     assert verdict.build.loaded == 5
 
 
 @pytest.fixture
-def prebuilder(zygote: Zygote, builder: TinyBuilder) -> Prebuilder:
-    return Prebuilder(zygote, builder, "cuda", Limits(import_timeout_s=10), STRICT)
+def prebuilder(fork_server: ForkServer, builder: TinyBuilder) -> Prebuilder:
+    return Prebuilder(fork_server, builder, "cuda", Limits(import_timeout_s=10), STRICT)
 
 
 def test_prebuilding_warms_the_cache_at_import_and_in_the_constructor(

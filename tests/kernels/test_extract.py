@@ -2,7 +2,7 @@
 
 import pytest
 
-from dice.kernels.extract import extract_code
+from dice.kernels.records.extract import extract_code
 
 CODE = "import torch\n\nclass ModelNew(torch.nn.Module):\n    def forward(self, x):\n        return x\n"
 OTHER = "import os\nprint(os.name)\n"

@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 from lock_holders import Lock, acquired_within, held_elsewhere
 
-from dice.kernels.gpu_memory import BYTES_PER_INPUT_BYTE, PARTS, SMALL_PARTS, GpuMemory
+from dice.kernels.grader.gpu_memory import BYTES_PER_INPUT_BYTE, PARTS, SMALL_PARTS, GpuMemory
 
 CARD = 1 << 30
 PART = CARD // PARTS // BYTES_PER_INPUT_BYTE

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 from lock_holders import Lock, acquired_within, held_elsewhere
 
-from dice.kernels.gpu_slot import GpuSlot
+from dice.kernels.grader.gpu_slot import GpuSlot
 
 
 def lock(folder: Path, kind: str, key: str = "gpu") -> Lock:

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import torch
 
-from dice.kernels.host import gpu_driver, this_host
+from dice.kernels.records.host import gpu_driver, this_host
 from dice.manifest import torch_versions, visible_gpus
 
 
@@ -20,7 +20,7 @@ def test_the_versions_are_those_that_torch_states_itself() -> None:
 
 def test_the_command_spends_no_time_on_importing_torch() -> None:
     code = (
-        "import sys; import dice.kernels.verify; from dice.kernels.host import this_host; this_host(); "
+        "import sys; import dice.kernels.verify; from dice.kernels.records.host import this_host; this_host(); "
         "sys.exit('torch' in sys.modules)"
     )
     assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0

@@ -14,19 +14,20 @@ from pathlib import Path
 import pytest
 from execution import HONEST, NoBuilder, honest_with, job, processes
 
-from dice.kernels.grader import Executor
-from dice.kernels.job import Judging, Limits
+from dice.kernels.candidate.process import candidate_server
+from dice.kernels.grader.executor import Executor
+from dice.kernels.records.job import Judging, Limits
+from dice.kernels.records.verdict import Verdict
 from dice.kernels.sandbox import process_tree
-from dice.kernels.sandbox.zygote import Zygote
-from dice.kernels.verdict import Verdict
+from dice.kernels.sandbox.fork_server import ForkServer
 
 LIMITS = Limits(import_timeout_s=6, forward_timeout_s=3, total_timeout_s=20, memory_gib=1, file_gib=0.05, processes=64)
 SECRET = "the-expected-answer-is-kept-here"
 
 
 @pytest.fixture(scope="module")
-def executor(zygote: Zygote) -> Iterator[Executor]:
-    with Executor(zygote, NoBuilder(), "cpu", limits=LIMITS, judging=Judging(correctness_trials=2)) as value:
+def executor(fork_server: ForkServer) -> Iterator[Executor]:
+    with Executor(fork_server, NoBuilder(), "cpu", limits=LIMITS, judging=Judging(correctness_trials=2)) as value:
         yield value
 
 
@@ -36,12 +37,12 @@ def verdict_of(executor: Executor, code: str) -> Verdict:
 
 
 @pytest.fixture(autouse=True)
-def _nothing_left(zygote: Zygote) -> Iterator[None]:
+def _nothing_left(fork_server: ForkServer) -> Iterator[None]:
     before = {pid for pid, _ in processes()}
     shared_before = set(os.listdir("/dev/shm"))
     yield
-    # Of this zygote: others may run tests, or a verifier, on the same machine.
-    left = {(pid, command) for pid, command in processes() if pid not in before and zygote._directory in command}
+    # Of this fork_server: others may run tests, or a verifier, on the same machine.
+    left = {(pid, command) for pid, command in processes() if pid not in before and fork_server._directory in command}
     assert not left
     assert set(os.listdir("/dev/shm")) == shared_before
 
@@ -307,7 +308,7 @@ else:
     raise SystemExit("wrote into what is shown")
 """
         )
-        with Zygote(visible=[shown]) as fresh, Executor(fresh, NoBuilder(), "cpu", limits=LIMITS) as other:
+        with candidate_server(visible=[shown]) as fresh, Executor(fresh, NoBuilder(), "cpu", limits=LIMITS) as other:
             verdict = verdict_of(other, code)
         assert verdict.functional_status == "correct", verdict.message
         assert os.listdir(shown) == ["inside"]
@@ -341,7 +342,7 @@ assert libc.setuid(0) == -1 or os.getuid() == 0 and libc.mount(b"none", b"/tmp",
 
 def test_the_environment_holds_no_secrets(executor: Executor, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("HF_TOKEN", SECRET)
-    with Zygote() as fresh, Executor(fresh, NoBuilder(), "cpu", limits=LIMITS) as other:
+    with candidate_server() as fresh, Executor(fresh, NoBuilder(), "cpu", limits=LIMITS) as other:
         code = honest_with(
             import_=f"""
 import os
@@ -473,7 +474,7 @@ if not hasattr(self, "seen"):  # later, its own earlier outputs are alive
 
 
 def _single_trial(executor: Executor) -> Executor:
-    return Executor(executor._zygote, NoBuilder(), "cpu", limits=LIMITS, judging=Judging(correctness_trials=1))
+    return Executor(executor._fork_server, NoBuilder(), "cpu", limits=LIMITS, judging=Judging(correctness_trials=1))
 
 
 def test_a_deleted_scratch_folder_and_a_changed_directory_hurt_only_the_candidate(executor: Executor) -> None:
@@ -482,7 +483,7 @@ def test_a_deleted_scratch_folder_and_a_changed_directory_hurt_only_the_candidat
     assert verdict_of(executor, HONEST).functional_status == "correct"
 
 
-def test_neighbours_are_unharmed(zygote: Zygote) -> None:
+def test_neighbours_are_unharmed(fork_server: ForkServer) -> None:
     """Three executors at work; attacks in one of them do not change the verdicts of the others."""
     attacks = [
         honest_with(import_=FORK_BOMB),
@@ -493,7 +494,7 @@ def test_neighbours_are_unharmed(zygote: Zygote) -> None:
     stop = threading.Event()
 
     def neighbour() -> None:
-        with Executor(zygote, NoBuilder(), "cpu", limits=Limits(), judging=Judging(correctness_trials=1)) as other:
+        with Executor(fork_server, NoBuilder(), "cpu", limits=Limits(), judging=Judging(correctness_trials=1)) as other:
             while not stop.is_set():
                 honest.append(verdict_of(other, HONEST).functional_status)
 
@@ -501,7 +502,7 @@ def test_neighbours_are_unharmed(zygote: Zygote) -> None:
     for thread in threads:
         thread.start()
     limits = Limits(import_timeout_s=6, forward_timeout_s=3, memory_gib=2, processes=64)
-    with Executor(zygote, NoBuilder(), "cpu", limits=limits) as executor:
+    with Executor(fork_server, NoBuilder(), "cpu", limits=limits) as executor:
         for attack in attacks:
             assert verdict_of(executor, attack).functional_status != "correct"
     stop.set()
@@ -511,8 +512,8 @@ def test_neighbours_are_unharmed(zygote: Zygote) -> None:
     assert set(honest) == {"correct"}
 
 
-def test_a_killed_zygote_is_replaced(executor: Executor) -> None:
-    with Zygote() as fresh, Executor(fresh, NoBuilder(), "cpu", limits=LIMITS) as other:
+def test_a_killed_fork_server_is_replaced(executor: Executor) -> None:
+    with candidate_server() as fresh, Executor(fresh, NoBuilder(), "cpu", limits=LIMITS) as other:
         assert verdict_of(other, HONEST).functional_status == "correct"
         assert fresh._process is not None
         os.kill(fresh._process.pid, 9)

@@ -12,10 +12,10 @@ import torch
 
 from dice.errors import DiceError
 from dice.kernels import compare
-from dice.kernels.job import Judging
-from dice.kernels.judge.observation import _nearly_equal, fingerprint, identical
-from dice.kernels.judge.reference import Reference, Seeds
-from dice.kernels.run import DRAWN_ON_GPU, CandidateRun
+from dice.kernels.grader.candidate_run import DRAWN_ON_GPU, CandidateRun
+from dice.kernels.grader.observation import _nearly_equal, fingerprint, identical
+from dice.kernels.grader.reference import Reference, Seeds
+from dice.kernels.records.job import Judging
 
 PROBLEM = """
 import torch

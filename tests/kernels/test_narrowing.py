@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from dice.kernels.cuda import narrowing
+from dice.kernels.source import narrowing
 
 HEAD = """#include <array>
 #include <cstdint>

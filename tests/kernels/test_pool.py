@@ -12,8 +12,8 @@ import pytest
 from pool_handlers import Scripted, dies_at_start, host_error, refuses_to_start
 
 from dice.errors import DiceError, HarnessError
-from dice.kernels.job import Job
-from dice.kernels.pool import Feed, Pool, WorkerPlan
+from dice.kernels.pool.pool import Feed, Pool, WorkerPlan
+from dice.kernels.records.job import Job
 
 
 def job(sample, order):

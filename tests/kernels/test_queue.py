@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 
 import pytest
 
-from dice.kernels.judge.queue import HOST_TRIES, MOST_FILLS, Queue, Sides, Times, believed
+from dice.kernels.grader.queue import HOST_TRIES, MOST_FILLS, Queue, Sides, Times, believed
 from dice.kernels.timing import STEP_MS, is_host_bound
 
 FILL_MS = 0.06

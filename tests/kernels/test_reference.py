@@ -6,7 +6,7 @@ import pytest
 import torch
 from torch.utils._pytree import tree_leaves
 
-from dice.kernels.judge.reference import Reference
+from dice.kernels.grader.reference import Reference
 
 MODEL = """
 import numpy as np

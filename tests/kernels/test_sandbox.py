@@ -13,11 +13,12 @@ from pathlib import Path
 import pytest
 from execution import HONEST, PROBLEM, NoBuilder, honest_with, job
 
-from dice.kernels.grader import Executor
-from dice.kernels.job import Judging, Limits
+from dice.kernels.candidate.process import candidate_server
+from dice.kernels.grader.executor import Executor
+from dice.kernels.records.job import Judging, Limits
 from dice.kernels.sandbox import linux, seccomp
+from dice.kernels.sandbox.fork_server import ForkServer
 from dice.kernels.sandbox.isolation import Layers, in_order, own_uid
-from dice.kernels.sandbox.zygote import Zygote
 
 
 def namespaces_are_allowed() -> bool:
@@ -37,8 +38,8 @@ WITH_NAMESPACES = {"jail", "pid_namespace", "no_network", "ipc_namespace", "read
 
 
 @pytest.fixture
-def executor(zygote: Zygote) -> Iterator[Executor]:
-    with Executor(zygote, NoBuilder(), "cpu", judging=Judging(correctness_trials=1)) as value:
+def executor(fork_server: ForkServer) -> Iterator[Executor]:
+    with Executor(fork_server, NoBuilder(), "cpu", judging=Judging(correctness_trials=1)) as value:
         yield value
 
 
@@ -69,30 +70,30 @@ def test_folders_are_shown_before_the_links_into_them(tmp_path: Path) -> None:
     assert in_order(given) == [str(root / name) for name in ("elsewhere", "usr", "bin", "far")]
 
 
-def test_folders_may_be_shown_while_the_zygote_starts(tmp_path: Path) -> None:
+def test_folders_may_be_shown_while_the_fork_server_starts(tmp_path: Path) -> None:
     if not namespaces_are_allowed():
         pytest.skip("this machine allows no namespaces")
     for name in ("shown", "hidden"):
         (tmp_path / name).mkdir(mode=0o755)
-    with contextlib.closing(Zygote()) as zygote:
-        zygote.begin()
-        zygote.show([tmp_path / "shown"])
-        zygote.start()
+    with contextlib.closing(candidate_server()) as fork_server:
+        fork_server.begin()
+        fork_server.show([tmp_path / "shown"])
+        fork_server.start()
         look = f"import os\nassert os.path.isdir({str(tmp_path / 'shown')!r})\n"
         look += f"assert not os.path.exists({str(tmp_path / 'hidden')!r})"
-        with Executor(zygote, NoBuilder(), "cpu", judging=Judging(correctness_trials=1)) as executor:
+        with Executor(fork_server, NoBuilder(), "cpu", judging=Judging(correctness_trials=1)) as executor:
             (verdict,) = executor.verify(job(honest_with(import_=look)))
     assert verdict.functional_status == "correct", verdict.message
 
 
-def test_a_zygote_that_was_only_begun_leaves_nothing() -> None:
-    zygote = Zygote()
-    zygote.begin()
-    begun = zygote._begun
-    zygote.close()
+def test_a_fork_server_that_was_only_begun_leaves_nothing() -> None:
+    fork_server = candidate_server()
+    fork_server.begin()
+    begun = fork_server._begun
+    fork_server.close()
     assert begun is not None
     assert begun.poll() is not None
-    assert not os.path.exists(zygote._directory)
+    assert not os.path.exists(fork_server._directory)
 
 
 WITHOUT_NAMESPACES = """
@@ -101,9 +102,10 @@ sys.path.insert(0, sys.argv[1])
 from execution import NoBuilder, job
 from dice.kernels.sandbox import linux
 from dice.kernels.sandbox import seccomp
-from dice.kernels.grader import Executor
-from dice.kernels.job import Judging, Limits
-from dice.kernels.sandbox.zygote import Zygote
+from dice.kernels.grader.executor import Executor
+from dice.kernels.records.job import Judging, Limits
+from dice.kernels.candidate.process import candidate_server
+from dice.kernels.sandbox.fork_server import ForkServer
 
 refused = seccomp._REFUSED
 for name in list(refused):
@@ -113,7 +115,7 @@ seccomp._ABSENT.clear()
 linux.no_new_privileges()
 linux.install_seccomp(seccomp.filter_program(allow_internet_sockets=True))
 limits, judging = Limits(import_timeout_s=5, forward_timeout_s=2), Judging(correctness_trials=1)
-with Zygote() as zygote, Executor(zygote, NoBuilder(), "cpu", limits=limits, judging=judging) as executor:
+with candidate_server() as fork_server, Executor(fork_server, NoBuilder(), "cpu", limits=limits, judging=judging) as executor:
     for code in json.load(sys.stdin):
         (verdict,) = executor.verify(job(code))
         print(json.dumps([verdict.functional_status, verdict.message, verdict.host.isolation, verdict.notes]))
@@ -169,15 +171,16 @@ def test_a_machine_without_namespaces_degrades_layer_by_layer() -> None:
 
 
 def test_a_killed_grader_leaves_nothing(tmp_path: Path) -> None:
-    """kill -9 of the process that owns the zygote, in the middle of an endless candidate."""
+    """kill -9 of the process that owns the fork server, in the middle of an endless candidate."""
     script = f"""
 import sys
 sys.path.insert(0, {str(Path(__file__).parent)!r})
 from execution import NoBuilder, honest_with, job
-from dice.kernels.grader import Executor
-from dice.kernels.sandbox.zygote import Zygote
-with Zygote() as zygote, Executor(zygote, NoBuilder(), "cpu") as executor:
-    print(zygote._directory, flush=True)
+from dice.kernels.grader.executor import Executor
+from dice.kernels.candidate.process import candidate_server
+from dice.kernels.sandbox.fork_server import ForkServer
+with candidate_server() as fork_server, Executor(fork_server, NoBuilder(), "cpu") as executor:
+    print(fork_server._directory, flush=True)
     executor.verify(job(honest_with(forward="import os\\nos.write(2, b'in forward')\\nwhile True: pass")))
 """
     process = subprocess.Popen([sys.executable, "-c", script], stdout=subprocess.PIPE, text=True)
@@ -235,9 +238,9 @@ def test_an_unknown_architecture_has_no_filter() -> None:
         seccomp.filter_program(allow_internet_sockets=True, machine="riscv64")
 
 
-def test_a_tight_file_limit_is_the_candidates(zygote: Zygote) -> None:
+def test_a_tight_file_limit_is_the_candidates(fork_server: ForkServer) -> None:
     limits = Limits(file_gib=0.01)
-    with Executor(zygote, NoBuilder(), "cpu", limits=limits, judging=Judging(correctness_trials=1)) as executor:
+    with Executor(fork_server, NoBuilder(), "cpu", limits=limits, judging=Judging(correctness_trials=1)) as executor:
         (verdict,) = executor.verify(job(honest_with(import_="open('big', 'wb').write(b'x' * (20 << 20))")))
     assert verdict.functional_status == "import_error"
     assert "File too large" in verdict.message or "No space" in verdict.message

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 import torch
 
-from dice.kernels.judge.speed import _Stopwatch
+from dice.kernels.grader.speed import _Stopwatch
 
 
 class Run:

@@ -7,8 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from dice.kernels.build import Builder, request_from_load_inline
+from dice.kernels.builder.builder import Builder
 from dice.kernels.builder.toolchain_probe import find_cuda_home
+from dice.kernels.candidate.extension_call import request_from_load_inline
 
 NVCC = Path(find_cuda_home() or "", "bin", "nvcc")
 HEAD = "__global__ void k(char* out, int i) { __shared__ "

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 
 import pytest
 
+from dice.kernels.records.verdict import Speedup
 from dice.kernels.timing import (
     HOST_RATIO,
     RESOLUTION_MS,
@@ -20,7 +21,6 @@ from dice.kernels.timing import (
     ratio_of_means,
     summary,
 )
-from dice.kernels.verdict import Speedup
 
 
 def test_summary_by_hand() -> None:

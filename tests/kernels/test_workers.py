@@ -6,10 +6,10 @@ import functools
 import pytest
 
 from dice.errors import DiceError
-from dice.kernels import workers
-from dice.kernels.job import Judging, Limits
-from dice.kernels.sandbox.zygote import Zygote
-from dice.kernels.workers import Machine, chosen_gpus
+from dice.kernels.candidate.process import candidate_server
+from dice.kernels.pool import workers
+from dice.kernels.pool.workers import Machine, chosen_gpus
+from dice.kernels.records.job import Judging, Limits
 from dice.manifest import visible_gpus
 
 
@@ -56,8 +56,8 @@ def test_no_driver_is_no_gpu(monkeypatch, tmp_path):
 @pytest.mark.parametrize(("jobs", "n_jobs", "threads"), [(None, 99, 1), (4, 99, 6), (4, 2, 12), (1, 99, 16)])
 def test_executors_on_the_cpu_share_its_cores(monkeypatch, jobs, n_jobs, threads):
     monkeypatch.setattr(workers, "cores", lambda: 24)
-    with contextlib.closing(Zygote()) as zygote:
-        plans = list(workers._plans("cpu", Judging(), Limits(), Machine(jobs=jobs), n_jobs, [], zygote))
+    with contextlib.closing(candidate_server()) as fork_server:
+        plans = list(workers._plans("cpu", Judging(), Limits(), Machine(jobs=jobs), n_jobs, [], fork_server))
     assert [plan.role for plan in plans] == ["execute"]
     make = plans[0].make_handler
     assert isinstance(make, functools.partial)

@@ -9,7 +9,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from dice.kernels.verdict import Backend
+from dice.kernels.records.verdict import Backend
 
 from corpus import corpus
 from verification import honest_complaints, trick_complaints, verify_all

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from dice.kernels.deception import CATALOGUE, is_deceptive, static_findings
+from dice.kernels.checks import CATALOGUE, is_deceptive, static_findings
 
 from corpus import Candidate, corpus
 

@@ -19,10 +19,10 @@ from collections.abc import Iterable
 from pathlib import Path
 
 from dice.jsonl import read_objects, write_jsonl
-from dice.kernels.job import Judging, Limits
-from dice.kernels.verdict import Backend, Protocol, Verdict
+from dice.kernels.pool.workers import Machine
+from dice.kernels.records.job import Judging, Limits
+from dice.kernels.records.verdict import Backend, Protocol, Verdict
 from dice.kernels.verify import VerifyConfig, verify
-from dice.kernels.workers import Machine
 
 from corpus import Candidate, corpus
 

@@ -9,11 +9,11 @@ from pathlib import Path
 import pytest
 
 from dice.audit import audit, chain
-from dice.data.problem import Problem
 from dice.errors import DiceError
 from dice.evaluation.score import ScoreConfig, score
 from dice.jsonl import write_jsonl
-from dice.kernels.verdict import Host, Verdict
+from dice.kernels.problems.problem import Problem
+from dice.kernels.records.verdict import Host, Verdict
 from dice.manifest import Stopwatch, write_manifest
 from dice.report.check import CheckConfig, check, judge
 from dice.report.explorer import ExplorerConfig, explore

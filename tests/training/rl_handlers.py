@@ -6,9 +6,9 @@ import time
 from pathlib import Path
 
 from dice.errors import HarnessError
-from dice.kernels.job import Job
-from dice.kernels.pool import WorkerPlan
-from dice.kernels.verdict import Host, Verdict
+from dice.kernels.pool.pool import WorkerPlan
+from dice.kernels.records.job import Job
+from dice.kernels.records.verdict import Host, Verdict
 
 
 def verdict(job: Job, status: str, **changes) -> Verdict:

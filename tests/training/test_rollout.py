@@ -8,10 +8,10 @@ from rl_handlers import host_error, plans, verdict
 
 from dice.data.pair import Pair
 from dice.decoding.decoder import Completion, Request, Trace
-from dice.kernels.job import Job
-from dice.kernels.pool import Pool
-from dice.kernels.verdict import Finding
-from dice.kernels.workers import Machine, cores
+from dice.kernels.pool.pool import Pool
+from dice.kernels.pool.workers import Machine, cores
+from dice.kernels.records.job import Job
+from dice.kernels.records.verdict import Finding
 from dice.training.rl_config import RewardConfig
 from dice.training.rl_data import Candidate, RlProblem
 from dice.training.rollout import Answer, Asked, Judgement, Verifier, answer_seed, reward_of

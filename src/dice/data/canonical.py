@@ -13,7 +13,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from functools import cached_property
 
-from dice.data.pair import parse_python
+from dice.python_text import parse_python
 
 HARNESS_FUNCTIONS = frozenset({"get_inputs", "get_init_inputs"})
 """Functions of the KernelBench format that choose shapes rather than compute."""

@@ -30,16 +30,24 @@ from dice.config import add_options, config_from, stage_config, to_spec
 from dice.data.curation_report import Row, report_of, summary
 from dice.data.dedup import DedupConfig, Duplicate, Text, duplicates
 from dice.data.leakage import Leak, fingerprints
-from dice.data.pair import BadRow, OnBad, Pair
-from dice.data.problem import Problem
+from dice.data.pair import OnBad, Pair
 from dice.data.selection import RULES, Drop, Rule, Statistic, answer_of, judged, passes, preference, succeeds
 from dice.data.sources import FORMATS, read_source
 from dice.errors import DiceError, HarnessError
-from dice.jsonl import atomic_writer, read_jsonl, write_jsonl
-from dice.kernels.job import Job, Judging, Limits
-from dice.kernels.verdict import Backend, Protocol, Verdict
-from dice.kernels.verify import VerifyConfig, load_problems, verify
-from dice.kernels.workers import Machine
+from dice.jsonl import BadRow, atomic_writer, read_jsonl, write_jsonl
+from dice.kernels.api import (
+    Backend,
+    Job,
+    Judging,
+    Limits,
+    Machine,
+    Problem,
+    Protocol,
+    Verdict,
+    VerifyConfig,
+    load_problems,
+    verify,
+)
 from dice.manifest import Stopwatch, write_manifest
 
 Policy = Literal["drop", "report"]

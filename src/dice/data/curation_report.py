@@ -10,7 +10,7 @@ from typing import Any
 from dice.config import to_spec
 from dice.data.pair import Pair
 from dice.data.selection import Drop, Rule, histogram, tries_made
-from dice.kernels.verdict import Verdict
+from dice.kernels.api import Verdict
 
 SCHEMA_VERSION = 1
 

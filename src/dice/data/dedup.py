@@ -26,8 +26,8 @@ import numpy as np
 
 from dice.config import stage_config
 from dice.data.canonical import canonical, sha256
-from dice.data.pair import parse_python
 from dice.errors import DiceError
+from dice.python_text import parse_python
 
 _TOKEN = re.compile(r"\w+|[^\w\s]")
 _C_COMMENT = re.compile(r"//[^\n]*|/\*.*?\*/", re.DOTALL)

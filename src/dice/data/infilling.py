@@ -23,10 +23,11 @@ from tqdm import tqdm
 
 from dice.config import add_options, config_from, stage_config, to_spec
 from dice.data.middle import ExtractedMiddle, cut_middle, extract_middle
-from dice.data.pair import BadRow, OnBad, Pair, from_published, parse_python, read_pairs
+from dice.data.pair import OnBad, Pair, from_published, read_pairs
 from dice.data.source_string import FoundBy, InfillingRefused, find_source
-from dice.jsonl import atomic_writer, write_jsonl
+from dice.jsonl import BadRow, atomic_writer, write_jsonl
 from dice.manifest import Stopwatch, write_manifest
+from dice.python_text import parse_python
 
 __all__ = ["ExtractedMiddle", "InfillingRefused", "InfillingSplit", "assemble", "extract_middle", "split_candidate"]
 

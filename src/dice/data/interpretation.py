@@ -14,7 +14,6 @@ import contextlib
 from collections.abc import Iterator, Sequence
 
 from dice.data.canonical import import_aliases
-from dice.data.pair import parse_python
 from dice.data.symbolic import (
     MAX_ITEMS,
     MAX_TRIPS,
@@ -30,6 +29,7 @@ from dice.data.symbolic import (
     holds_tensor,
     view,
 )
+from dice.python_text import parse_python
 
 MAX_OPERATORS = 4096
 """More is not counted: the difficulty is decided long before."""

@@ -8,7 +8,6 @@ line ending becomes \\n), so a prompt made from a problem has one hash wherever 
 from __future__ import annotations
 
 import argparse
-import ast
 import hashlib
 import re
 import sys
@@ -19,21 +18,17 @@ from pathlib import Path
 from typing import Any
 
 from dice.config import add_options, config_from, stage_config, to_spec
-from dice.data.pair import BadRow, OnBad, RowError, check_python
-from dice.data.problem import Problem
+from dice.data.pair import OnBad
 from dice.errors import DiceError
 from dice.hub import HubUnreachable, full_commit
-from dice.jsonl import atomic_writer, write_jsonl
+from dice.jsonl import BadRow, RowError, atomic_writer, write_jsonl
+from dice.kernels.api import Problem, level_folders, load_problem_folder, named_problem, unique_problems
 from dice.manifest import Stopwatch, write_manifest
 
 HUB = "huggingface"
 HUB_DATASET = "ScalingIntelligence/KernelBench"
 PAPER_VERSION = "kernelbench-v0.1"
 """The version that the authors' evaluation folder holds."""
-_REQUIRED = ("Model", "get_inputs", "get_init_inputs")
-_FILE_NAME = re.compile(r"(?:level_?(?P<level>\d+)_(?:problem_)?)?(?P<number>\d+)(?:_(?P<name>.*))?")
-_LEVEL_FOLDER = re.compile(r"level_?(\d+)")
-_ROOTS = (".", "KernelBench", "src/KernelBench", "evaluation/KernelBench")
 
 
 @dataclass(frozen=True)
@@ -121,58 +116,13 @@ def load_kernelbench(
         rows = _hub_rows(HUB_DATASET, version, levels, revision=commit, cache_dir=cache_dir)
     elif not Path(source).is_dir():
         raise DiceError(f"{source}: no such folder; {_what_to_place(version)}")
-    elif _level_folders(Path(source)):
+    elif level_folders(Path(source)):
         return load_problem_folder(source, version=version, levels=levels, skipped=skipped)
     elif any(Path(source).glob("**/*.parquet")):
         rows = _hub_rows(str(source), version, levels, revision=None, cache_dir=cache_dir)
     else:
         raise DiceError(f"{source}: neither level folders nor parquet files; {_what_to_place(version)}")
-    return _checked(_problems_of_rows(rows, version), skipped)
-
-
-def load_problem_folder(
-    folder: str | Path,
-    *,
-    version: str = "folder",
-    levels: Sequence[int] | None = None,
-    skipped: list[BadRow] | None = None,
-) -> list[Problem]:
-    """Problems of a folder: level folders (`level1/19_ReLU.py`, also below `KernelBench/`), or plain files.
-
-    Of plain files the level is the one in the folder's or the file's name, otherwise 0 and the id is the file's stem.
-    Where there are level folders, files beside them are not problems. `levels`: only these, each of which must be
-    there. `skipped`: see `load_kernelbench`. Raises DiceError.
-    """
-    folder = Path(folder)
-    if not folder.is_dir():
-        raise DiceError(f"{folder}: no such folder; give one with level1/19_ReLU.py, ... or with problem files.")
-    by_level = _level_folders(folder)
-    if by_level:
-        missing = sorted(set(levels or by_level) - set(by_level))
-        if missing:
-            raise DiceError(f"{folder}: no folder for level {missing[0]} (there are: {sorted(by_level)}).")
-        chosen = [(level, path) for level in sorted(levels or by_level) for path in _python_files(by_level[level])]
-    else:
-        own = _LEVEL_FOLDER.fullmatch(folder.resolve().name)
-        chosen = [(int(own[1]) if own else None, path) for path in _python_files(folder)]
-    if not chosen:
-        raise DiceError(f"{folder}: no problem files (*.py) in it or in level folders below it.")
-    problems = _checked(((path, _problem_of_file(path, level, version)) for level, path in chosen), skipped)
-    return [problem for problem in problems if levels is None or problem.level in levels]
-
-
-def check_problem(code: str) -> None:
-    """Raises RowError unless `code` parses and defines Model, get_inputs and get_init_inputs at its top level."""
-    tree = check_python(code, "code")
-    defined: set[str] = set()
-    for node in ast.walk(tree):
-        if isinstance(node, ast.ClassDef | ast.FunctionDef) and node.col_offset == 0:
-            defined.add(node.name)
-        elif isinstance(node, ast.Assign) and node.col_offset == 0:
-            defined |= {target.id for target in node.targets if isinstance(target, ast.Name)}
-    missing = [name for name in _REQUIRED if name not in defined]
-    if missing:
-        raise RowError(f"does not define {' or '.join(missing)}")
+    return unique_problems(_problems_of_rows(rows, version), skipped)
 
 
 def resolve_hub_revision(version: str, revision: str | None = None) -> str:
@@ -231,77 +181,18 @@ def _problems_of_rows(
             absent = [name for name in ("code", "level", "name", "problem_id") if row.get(name) is None]
             if absent:
                 raise RowError(f"missing field '{absent[0]}'")
-            match = _FILE_NAME.fullmatch(str(row["name"]).removesuffix(".py"))
-            if match is None or int(match["number"]) != row["problem_id"]:
+            stem = str(row["name"]).removesuffix(".py")
+            number = re.match(r"\d+", stem)
+            if number is None or int(number[0]) != row["problem_id"]:
                 raise RowError(f"name '{row['name']}' does not start with the problem_id {row['problem_id']}")
             if not where.endswith(f"[level_{row['level']}]"):
                 raise RowError(f"level {row['level']} is not the split's")
             code = "\n".join(re.split(r"\r\n|\r", row["code"]))
-            problem = _problem(match, code, int(row["level"]), version)
+            problem = named_problem(stem, code, int(row["level"]), version)
         except RowError as error:
             yield Path(where), BadRow(path=where, line=line, id=str(row.get("name")), reason=str(error))
         else:
             yield Path(where), problem
-
-
-def _level_folders(source: Path) -> dict[int, Path]:
-    for root in _ROOTS:
-        found = sorted(path for path in (source / root).glob("level*") if path.is_dir())
-        folders = {int(match[1]): path for path in found if (match := _LEVEL_FOLDER.fullmatch(path.name))}
-        if folders:
-            return folders
-    return {}
-
-
-def _python_files(folder: Path) -> list[Path]:
-    return sorted(path for path in folder.glob("*.py") if path.is_file() and path.name[0] not in "._")
-
-
-def _problem_of_file(path: Path, level: int | None, version: str) -> Problem | BadRow:
-    match = _FILE_NAME.fullmatch(path.stem)
-    try:
-        code = path.read_text(encoding="utf-8")
-        if level is None and match is not None and match["level"]:
-            level = int(match["level"])
-        if level is None:  # a plain file: its stem is all the identity there is
-            check_problem(code)
-            number = int(match["number"]) if match else 0
-            return Problem(id=path.stem, level=0, number=number, name=path.stem, code=code, version=version)
-        if match is None:
-            raise RowError("the file's name does not start with the problem's number (19_ReLU.py)")
-        return _problem(match, code, level, version)
-    except (RowError, UnicodeDecodeError) as error:
-        return BadRow(path=str(path), line=1, id=path.stem, reason=str(error))
-
-
-def _problem(match: re.Match[str], code: str, level: int, version: str) -> Problem:
-    check_problem(code)
-    number = int(match["number"])
-    name = (match["name"] or "").rstrip("_")
-    key = f"level{level}/{number}" + (f"_{name}" if name else "")
-    return Problem(id=key, level=level, number=number, name=name, code=code, version=version)
-
-
-def _checked(found: Iterable[tuple[Path, Problem | BadRow]], skipped: list[BadRow] | None) -> list[Problem]:
-    """Apply the rule for bad rows; of two problems with one id or one number of a level the later one is bad."""
-    problems: dict[str, Problem] = {}
-    numbers: dict[tuple[int, int], Path] = {}
-    bad: list[BadRow] = []
-    for path, item in found:
-        if isinstance(item, BadRow):
-            bad.append(item)
-        elif item.id in problems or (item.level and (item.level, item.number) in numbers):
-            reason = f"level {item.level} has a problem {item.number} already"
-            bad.append(BadRow(path=str(path), line=1, id=item.id, reason=reason))
-        else:
-            problems[item.id] = item
-            numbers[item.level, item.number] = path
-    if skipped is not None:
-        skipped.extend(bad)
-    elif bad:
-        more = f"; {len(bad) - 1} more bad problems" if len(bad) > 1 else ""
-        raise DiceError(f"{bad[0]}{more}. Mend or remove it.")
-    return sorted(problems.values(), key=lambda problem: (problem.level, problem.number, problem.id))
 
 
 @stage_config

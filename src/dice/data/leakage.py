@@ -32,7 +32,7 @@ MAX_SHARING = 3
 
 
 class Named(Protocol):
-    """What an index is made of: anything with an id and a program, e.g. `dice.data.problem.Problem`."""
+    """What an index is made of: anything with an id and a program, e.g. `dice.kernels.api.Problem`."""
 
     @property
     def id(self) -> str: ...

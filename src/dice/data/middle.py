@@ -9,8 +9,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from itertools import islice
 
-from dice.data.pair import parse_python
 from dice.data.source_string import InfillingRefused, puts_text_together, unbound_source_names, undefined_names
+from dice.python_text import parse_python
 
 _HOLE = "__dice_hole__"
 _STRING_START = re.compile(r"(?<![^\r\n])[ \t]*(?:\w+[ \t]*=[ \t]*)?([rRfFuU]{0,2}[\"'])")

@@ -9,9 +9,7 @@ left out and every one is reported as a BadRow with file and line.
 
 from __future__ import annotations
 
-import ast
 import json
-import warnings
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any, Literal, Protocol, TypeVar
@@ -19,6 +17,8 @@ from typing import Any, Literal, Protocol, TypeVar
 from pydantic import BaseModel, ConfigDict, ValidationError
 
 from dice.errors import DiceError
+from dice.jsonl import BadRow, RowError
+from dice.python_text import check_python
 
 LEVELS = (1, 2, 3, 4)
 """Levels of KernelBench: single operators, fusions, architectures, whole models of the Hugging Face hub."""
@@ -31,7 +31,7 @@ class Measured(BaseModel):
 
     model_config = ConfigDict(frozen=True, extra="allow", use_attribute_docstrings=True)
     status: str | None = None
-    """Status of the verdict (`dice.kernels.verdict`)."""
+    """Status of the verdict (`dice.kernels.api.Verdict`)."""
     speedup: float | None = None
     """Reference time over the CUDA code's time, on the same GPU."""
     runtime_ms: float | None = None
@@ -59,24 +59,6 @@ class Pair(BaseModel):
     """What the source says about the row beyond these fields: row number, operator family, kind of flaw, ..."""
 
 
-class BadRow(BaseModel):
-    """A row that was left out, and why."""
-
-    model_config = ConfigDict(frozen=True, use_attribute_docstrings=True)
-    path: str
-    line: int
-    """Line of the file, from 1, at which the row starts."""
-    id: str | None = None
-    reason: str
-
-    def __str__(self) -> str:
-        return f"{self.path}:{self.line}: {f'row {self.id!r}: ' if self.id is not None else ''}{self.reason}"
-
-
-class RowError(ValueError):
-    """One row cannot be used; the message is the reason, without file and line."""
-
-
 class _Identified(Protocol):
     @property
     def id(self) -> str: ...
@@ -84,28 +66,6 @@ class _Identified(Protocol):
 
 Row = TypeVar("Row", bound=_Identified)
 Model = TypeVar("Model", bound=BaseModel)
-
-
-def parse_python(code: str) -> ast.Module:
-    """The syntax tree of `code`, without executing it. Raises SyntaxError for anything that is not Python.
-
-    A byte order mark is passed over, as in a file, so columns of the first line do not count it.
-    """
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # "\d" in a C++ string is the candidate's business
-        try:
-            return ast.parse(code.removeprefix("\ufeff"))
-        except (ValueError, RecursionError, MemoryError, OverflowError) as error:
-            raise SyntaxError(f"{type(error).__name__}: {error}") from error
-
-
-def check_python(code: str, field: str) -> ast.Module:
-    """The syntax tree of a row's code. Raises RowError naming the field and the line inside the code."""
-    try:
-        return parse_python(code)
-    except SyntaxError as error:
-        where = f" at its line {error.lineno}" if error.lineno else ""
-        raise RowError(f"field '{field}' does not parse as Python{where} ({error.msg})") from error
 
 
 def check_level(level: int | None) -> None:

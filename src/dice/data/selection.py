@@ -20,7 +20,7 @@ from typing import Literal
 from dice.config import stage_config
 from dice.data.pair import Measured, Pair
 from dice.data.sources import MAX_ANSWERS
-from dice.kernels.verdict import Verdict
+from dice.kernels.api import Verdict
 
 Statistic = Literal["median", "ci_low"]
 EDGES = (1.0, 1.5, 2.0, 2.5, 3.0)

@@ -26,9 +26,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from dice.data.pair import LEVELS, BadRow, OnBad, Pair, RowError, check_rows, parse_pair, rows_with_lines
+from dice.data.pair import LEVELS, OnBad, Pair, check_rows, parse_pair, rows_with_lines
 from dice.errors import DiceError
-from dice.kernels.extract import extract_code
+from dice.jsonl import BadRow, RowError
+from dice.kernels.api import extract_code
 
 MAX_ANSWERS = 5
 """A structural candidate is tried up to five times (paper, section 3)."""

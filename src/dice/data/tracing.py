@@ -1,7 +1,7 @@
 """Which operators does a module's forward apply? Answered by torch.fx, which runs the program's constructor.
 
 The program is somebody else's code, so it runs in a worker process with the verifier's isolation (no network,
-read-only root, limits, seccomp; `dice.kernels.sandbox.isolation`) on the meta device, where no tensor has memory. One worker
+read-only root, limits, seccomp; `dice.kernels.api`) on the meta device, where no tensor has memory. One worker
 serves many programs; one that dies or takes too long is replaced and the program is given up with the reason. The
 worker's answers are read as JSON and checked: the worst that a hostile program can do is to mislabel.
 """
@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import contextlib
 import gc
+import importlib
 import json
 import os
 import select
@@ -22,6 +23,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from dice.errors import HarnessError
+from dice.kernels.api import SandboxSpec, isolate_this_process
 
 START_TIMEOUT_S = 180.0
 """For starting the worker, which imports torch."""
@@ -148,9 +150,7 @@ class TracingWorker:
 
 def _isolate() -> list[str]:
     """Put every layer around this process that the machine allows; returns those in force."""
-    from dice.kernels.sandbox import isolation as sandbox
-
-    spec = sandbox.SandboxSpec(
+    spec = SandboxSpec(
         scratch_bytes=16 << 20,
         file_bytes=1 << 20,
         processes=64,
@@ -159,15 +159,8 @@ def _isolate() -> list[str]:
         cuda_visible_devices="",
         threads=1,
     )
-    layers, uid = sandbox.Layers(), os.geteuid()
-    namespaces = layers.attempt("user_namespace", sandbox.enter_user_namespace)
-    base = tempfile.mkdtemp()
-    jailed = namespaces and layers.attempt("jail", lambda: sandbox.enter_jail(base, sandbox.runtime_paths()))
-    scratch = sandbox.prepare_namespaces(layers, spec, None if jailed else base, 0 if namespaces else uid)
-    import torch.fx  # noqa: F401 - imported before the limits, and once for all programs
-
-    sandbox.confine(layers, spec, scratch, 0 if namespaces else uid)
-    return layers.names
+    # Imported before the limits, and once for all programs.
+    return isolate_this_process(spec, lambda: importlib.import_module("torch.fx"))
 
 
 def _spelling(name: str) -> str:

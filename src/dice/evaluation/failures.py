@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from typing import Literal
 
-from dice.kernels.verdict import Status, Verdict
+from dice.kernels.api import Status, Verdict
 
 Group = Literal["generation failure", "execution failure", "functional correctness", "correct", "not judged"]
 

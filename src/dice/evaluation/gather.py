@@ -11,7 +11,7 @@ from pathlib import Path
 from dice.config import add_options, config_from, stage_config, to_spec
 from dice.errors import DiceError
 from dice.jsonl import read_jsonl, write_jsonl
-from dice.kernels.verdict import Verdict
+from dice.kernels.api import Verdict
 from dice.manifest import Stopwatch, write_manifest
 
 

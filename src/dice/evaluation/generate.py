@@ -21,7 +21,7 @@ from dice.decoding.decoder import Completion, Decoder, Engine, FinishReason, Req
 from dice.errors import DiceError
 from dice.evaluation.prompts.stage import PromptRow
 from dice.jsonl import Journal, read_jsonl, write_jsonl
-from dice.kernels.extract import extract_code
+from dice.kernels.api import extract_code
 from dice.manifest import Stopwatch, sha256_file, write_manifest
 from dice.model.checkpoint import Dtype, load_model, read_config, torch_dtype
 from dice.model.transformer import ModelConfig
@@ -39,7 +39,7 @@ class Generation(BaseModel):
     text: str
     """The answer without its end token."""
     code: str | None
-    """The candidate's source in the answer (dice.kernels.extract); None: there is none, or the answer is a middle."""
+    """The candidate's source in the answer (`extract_code`); None: there is none, or the answer is a middle."""
     n_tokens: int
     """Tokens of the answer, the end token included."""
     n_forwards: int

@@ -17,10 +17,9 @@ from typing import Any, Literal
 from pydantic import BaseModel, ConfigDict, Field
 
 from dice.config import add_options, config_from, stage_config, to_spec
-from dice.data.problem import Problem
 from dice.errors import DiceError, HarnessError
 from dice.jsonl import atomic_writer, read_jsonl
-from dice.kernels.verdict import Backend, Protocol, Verdict
+from dice.kernels.api import Backend, Problem, Protocol, Verdict
 from dice.manifest import Stopwatch, write_manifest
 
 Metric = Literal["exec", "fast1", "fast2"]

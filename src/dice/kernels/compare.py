@@ -20,7 +20,7 @@ from typing import Any, Literal
 
 import torch
 
-from dice.kernels.verdict import Protocol
+from dice.kernels.records.verdict import Protocol
 
 PAPER_TOLERANCE = 1e-2
 STRICT_TOLERANCE: dict[torch.dtype, float] = {

@@ -20,7 +20,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Literal
 
-from dice.kernels.verdict import Speedup, Timing
+from dice.kernels.records.verdict import Speedup, Timing
 
 RESOLUTION_MS = 0.001
 """Uncertainty of one median by CUDA events (their resolution is about 0.5 us)."""

@@ -22,19 +22,19 @@ from typing import Any
 from tqdm import tqdm
 
 from dice.config import load_config, spec_hash, stage_config, to_spec
-from dice.data.kernelbench import load_problem_folder
-from dice.data.mini import load_mini
-from dice.data.problem import Problem
 from dice.errors import DiceError, HarnessError
 from dice.jsonl import read_jsonl
-from dice.kernels.candidates import make_jobs, read_candidates
-from dice.kernels.host import this_host
-from dice.kernels.job import Job, Judging, Limits
-from dice.kernels.kernelbench_results import write_eval_results
-from dice.kernels.pool import Pool, start_importing
-from dice.kernels.verdict import Backend, Stage, Status, Verdict
-from dice.kernels.verdict_store import VerdictStore
-from dice.kernels.workers import Machine, workers
+from dice.kernels.pool.pool import start_importing
+from dice.kernels.pool.workers import Machine, open_pool
+from dice.kernels.problems.folder import load_problem_folder
+from dice.kernels.problems.mini import load_mini
+from dice.kernels.problems.problem import Problem
+from dice.kernels.records.candidate_files import make_jobs, read_candidates
+from dice.kernels.records.failed import failed_verdicts
+from dice.kernels.records.job import Job, Judging, Limits
+from dice.kernels.records.kernelbench_results import write_eval_results
+from dice.kernels.records.verdict import Backend, Verdict
+from dice.kernels.records.verdict_store import VerdictStore
 from dice.manifest import Stopwatch, write_manifest
 
 
@@ -43,7 +43,7 @@ class VerifyConfig:
     """One run of the verifier."""
 
     candidates: str
-    """KernelBench run folder, or JSON lines (see dice.kernels.candidates)."""
+    """KernelBench run folder, or JSON lines (see dice.kernels.records.candidate_files)."""
     out: str
     """JSON lines of verdicts to write."""
     problems: str | None = None
@@ -116,38 +116,9 @@ def verify_jobs(
         if not with_code:
             return
 
-        def host_error(job: Job, text: str) -> list[Verdict]:
-            return failed_verdicts(job, "host_error", "build", text, config.judging, config.backend)
-
-        with (
-            workers(config.backend, config.judging, config.limits, config.machine, len(with_code)) as plans,
-            Pool(plans, host_error) as pool,
-        ):
+        with open_pool(config.backend, config.judging, config.limits, config.machine, len(with_code)) as pool:
             for verdicts in pool.run(with_code):
                 took(verdicts)
-
-
-def failed_verdicts(
-    job: Job, status: Status, stage: Stage, message: str, judging: Judging, backend: Backend
-) -> list[Verdict]:
-    """Verdicts of a candidate that never ran: one per protocol."""
-    host = this_host()
-    return [
-        Verdict(
-            problem_id=job.problem_id,
-            sample=job.sample,
-            code_sha256=job.code_sha256,
-            status=status,
-            functional_status=status,
-            stage=stage,
-            message=message,
-            protocol=protocol,
-            backend=backend,
-            trials=0,
-            host=host,
-        )
-        for protocol in judging.protocols
-    ]
 
 
 def count_statuses(verdicts: Sequence[Verdict]) -> dict[str, dict[str, int]]:

@@ -1,7 +1,8 @@
 """Which source files a stage depends on: the closure of its module's imports inside this package.
 
 Snakemake reruns a rule when one of its inputs changes, and knows nothing of what a command imports. A rule therefore
-names these files as inputs, and editing a module reruns exactly the stages that can reach it.
+names these files as inputs, and editing a module reruns exactly the stages that can reach it. A module that only hands on
+names of others (`dice.kernels.api`) is looked through: who takes a name from it depends on where that name comes from.
 """
 
 from __future__ import annotations
@@ -26,15 +27,16 @@ class _Imports(ast.NodeVisitor):
     """Names that a file imports; what only a type checker imports is left out."""
 
     def __init__(self) -> None:
-        self.names: set[str] = set()
+        self.names: dict[str, set[str]] = {}
+        """Module -> the names taken from it; none where the module itself is imported."""
 
     def visit_Import(self, node: ast.Import) -> None:
-        self.names.update(alias.name for alias in node.names)
+        for alias in node.names:
+            self.names.setdefault(alias.name, set())
 
     def visit_ImportFrom(self, node: ast.ImportFrom) -> None:
         if node.level == 0 and node.module:
-            self.names.add(node.module)
-            self.names.update(f"{node.module}.{alias.name}" for alias in node.names)
+            self.names.setdefault(node.module, set()).update(alias.name for alias in node.names)
 
     def visit_If(self, node: ast.If) -> None:
         if not (isinstance(node.test, ast.Name) and node.test.id == "TYPE_CHECKING"):
@@ -42,10 +44,34 @@ class _Imports(ast.NodeVisitor):
 
 
 @functools.cache
-def _imports(file: Path) -> frozenset[str]:
+def _imports(file: Path, package: Path) -> frozenset[str]:
     visitor = _Imports()
     visitor.visit(ast.parse(file.read_text(encoding="utf-8")))
-    return frozenset(name for name in visitor.names if name.split(".")[0] == "dice")
+    found: set[str] = set()
+    for module, names in visitor.names.items():
+        if module.split(".")[0] != "dice":
+            continue
+        origins = _handed_on(module, package)
+        if origins and names:
+            found.update(origins.get(name, module) for name in names)
+        else:
+            found.update([module, *(f"{module}.{name}" for name in names)])
+    return frozenset(found)
+
+
+@functools.cache
+def _handed_on(module: str, package: Path) -> dict[str, str]:
+    """Name -> the module it comes from, for a module of nothing but imports and `__all__`; empty for any other."""
+    file = _file_of(module, package)
+    if file is None:
+        return {}
+    origins: dict[str, str] = {}
+    for node in ast.parse(file.read_text(encoding="utf-8")).body:
+        if isinstance(node, ast.ImportFrom) and node.module:
+            origins.update({alias.asname or alias.name: node.module for alias in node.names})
+        elif not (isinstance(node, ast.Expr) or ast.unparse(node).startswith("__all__ = ")):
+            return {}
+    return origins
 
 
 def stage_module(stage: str, package: Path = PACKAGE) -> str:
@@ -79,7 +105,7 @@ def code_of(module: str, package: Path = PACKAGE) -> tuple[str, ...]:
             if file is not None and file not in files:
                 files.add(file)
                 files.update(_data_files(file))
-                waiting.extend(_imports(file))
+                waiting.extend(_imports(file, package))
     return tuple(str(path) for path in sorted(files))
 
 

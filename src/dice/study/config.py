@@ -15,11 +15,11 @@ import yaml
 from pydantic import Field
 
 from dice.config import parse_config, schema_of, stage_config, to_spec
-from dice.data import mini
 from dice.errors import DiceError
+from dice.kernels.api import MINI_VERSION
 
 StartFrom = Literal["scratch", "checkpoints", "generations", "verdicts"]
-MINI_VERSIONS = (f"{mini.VERSION}-cpu", f"{mini.VERSION}-gpu")
+MINI_VERSIONS = (f"{MINI_VERSION}-cpu", f"{MINI_VERSION}-gpu")
 Settings = dict[str, Any]
 """Fields of a stage's config, without those that the workflow gives."""
 
@@ -280,7 +280,7 @@ def study_schema() -> dict[str, Any]:
     from dice.data.tokenizer import TokenizerConfig
     from dice.evaluation.generate import GenerateConfig
     from dice.evaluation.prompts import PromptConfig
-    from dice.kernels.verify import VerifyConfig
+    from dice.kernels.api import VerifyConfig
     from dice.training.rl_config import RlConfig
     from dice.training.sft_config import SftConfig
 

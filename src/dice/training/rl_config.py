@@ -13,9 +13,7 @@ from dice.decoding.block_diffusion import BlockDiffusionConfig
 from dice.decoding.sampling import SamplingConfig
 from dice.errors import DiceError
 from dice.evaluation.prompts import PromptConfig, PromptTask
-from dice.kernels.job import Judging, Limits
-from dice.kernels.verdict import Backend
-from dice.kernels.workers import Machine
+from dice.kernels.api import Backend, Judging, Limits, Machine
 from dice.model.checkpoint import Dtype
 from dice.training.engine import EngineName
 from dice.training.losses import AttentionName

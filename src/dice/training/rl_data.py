@@ -10,7 +10,7 @@ from dice.data.pair import Pair, from_published, read_pairs
 from dice.data.tokenizer import CodeTokenizer
 from dice.errors import DiceError
 from dice.evaluation.prompts import PromptConfig, Task, make_prompts
-from dice.kernels.extract import extract_code
+from dice.kernels.api import extract_code
 from dice.training.rl_config import Phase
 
 

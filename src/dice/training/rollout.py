@@ -16,11 +16,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
 from dice.decoding.decoder import Completion, Decoder, Request
-from dice.kernels.job import Job
-from dice.kernels.pool import Feed, Pool, start_importing
-from dice.kernels.verdict import Verdict
-from dice.kernels.verify import failed_verdicts
-from dice.kernels.workers import cores, workers
+from dice.kernels.api import Feed, Job, Pool, Verdict, cores, open_pool
 from dice.training.rl_config import RewardConfig
 from dice.training.rl_data import Candidate, RlProblem
 
@@ -118,14 +114,8 @@ class Verifier:
         self._open.close()
         self._open = contextlib.ExitStack()
         config = self.config
-        start_importing()
-        plans = self._open.enter_context(
-            workers(config.backend, config.judging, config.limits, self.machine, self._most_jobs)
-        )
-        self.pool = self._open.enter_context(Pool(plans, self._host_error))
-
-    def _host_error(self, job: Job, text: str) -> list[Verdict]:
-        return failed_verdicts(job, "host_error", "build", text, self.config.judging, self.config.backend)
+        opened = open_pool(config.backend, config.judging, config.limits, self.machine, self._most_jobs)
+        self.pool = self._open.enter_context(opened)
 
     def begin(self) -> Judgement:
         """Judge the answers of one step."""

@@ -16,15 +16,13 @@ from collections.abc import Iterator
 from tqdm import tqdm
 
 from dice.config import add_options, config_from, stage_config, to_spec
-from dice.data.kernelbench import load_problem_folder
 from dice.data.leakage import LeakageIndex, fingerprints
-from dice.data.mini import load_mini
 from dice.data.pair import Pair
-from dice.data.problem import Problem
 from dice.data.synthetic.config import SyntheticConfig
 from dice.data.synthetic.generator import pairs
 from dice.errors import DiceError
 from dice.jsonl import read_jsonl, write_jsonl
+from dice.kernels.api import Problem, load_mini, load_problem_folder
 from dice.manifest import Stopwatch, write_manifest
 
 _CLASS = re.compile(r"class Model\b.*?\n\n\n", re.DOTALL)

@@ -19,8 +19,9 @@ from types import MappingProxyType
 from typing import Any, TypeGuard
 
 from dice.data.canonical import HARNESS_FUNCTIONS, import_aliases, without_temporaries
-from dice.data.pair import RowError, check_python
 from dice.errors import DiceError
+from dice.jsonl import RowError
+from dice.python_text import check_python
 
 _SHORT = (("torch.nn.functional.", "F."), ("torch.nn.", "nn."))
 _FOLDED: dict[type[ast.operator], Callable[[Any, Any], Any]] = {

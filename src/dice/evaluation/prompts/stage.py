@@ -9,12 +9,11 @@ from pathlib import Path
 from pydantic import BaseModel
 
 from dice.config import add_options, config_from, stage_config, to_spec
-from dice.data.kernelbench import load_problem_folder
-from dice.data.pair import RowError, from_published, parse_pair, rows_with_lines, validate_row
-from dice.data.problem import Problem
+from dice.data.pair import from_published, parse_pair, rows_with_lines, validate_row
 from dice.errors import DiceError
 from dice.evaluation.prompts import PromptConfig, PromptTask, Task, make_prompts, prompt_sha256
-from dice.jsonl import write_jsonl
+from dice.jsonl import RowError, write_jsonl
+from dice.kernels.api import Problem, load_problem_folder
 from dice.manifest import Stopwatch, write_manifest
 
 

@@ -12,7 +12,7 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from dice.kernels.cuda.lexer import SplitRefused, Token, matching, source_of, split_commas, tokenize
+from dice.kernels.source.lexer import SplitRefused, Token, matching, source_of, split_commas, tokenize
 
 
 class BindingRefused(SplitRefused):

@@ -10,7 +10,6 @@ An entry appears by one rename, so it is complete or absent. Its modification ti
 from __future__ import annotations
 
 import contextlib
-import json
 import os
 import shutil
 import tempfile
@@ -20,12 +19,12 @@ from pathlib import Path
 from typing import Any
 
 from dice.errors import HarnessError
-from dice.kernels.extension import BuildResult
-from dice.kernels.locks import file_lock
+from dice.kernels.records.extension import BuildResult
+from dice.kernels.records.object_facts import append_facts
+from dice.locks import file_lock
 
 OBJECT_NAME = "extension.so"
 RESULT_NAME = "result.json"
-_MAGIC = b"DICE-SO1"
 _SCAN_INTERVAL_S = 120.0
 
 
@@ -73,7 +72,7 @@ class BuildCache:
             try:
                 if shared_object is not None:
                     shutil.copyfile(shared_object, temporary / OBJECT_NAME)
-                    _append_facts(temporary / OBJECT_NAME, facts)
+                    append_facts(temporary / OBJECT_NAME, facts)
                     (temporary / OBJECT_NAME).chmod(0o755)
                     result = result.model_copy(update={"path": str(folder / OBJECT_NAME)})
                 (temporary / RESULT_NAME).write_text(result.model_dump_json())
@@ -134,25 +133,3 @@ def _remove(folder: Path) -> None:
     doomed = folder.with_name(f".{folder.name}.{os.getpid()}.removed")
     folder.rename(doomed)
     shutil.rmtree(doomed, ignore_errors=True)
-
-
-def _append_facts(path: Path, facts: dict[str, Any]) -> None:
-    """Loaders ignore what stands behind an ELF image."""
-    text = json.dumps(facts).encode()
-    with path.open("ab") as stream:
-        stream.write(text + len(text).to_bytes(4, "little") + _MAGIC)
-
-
-def object_facts(path: str | Path) -> dict[str, Any]:
-    """The loader's facts in a shared object. Raises HarnessError when it is not from a cache."""
-    try:
-        with open(path, "rb") as stream:
-            stream.seek(-12, os.SEEK_END)
-            tail = stream.read(12)
-            if tail[4:] != _MAGIC:
-                raise HarnessError(f"{path}: not an object of the build cache.")
-            size = int.from_bytes(tail[:4], "little")
-            stream.seek(-12 - size, os.SEEK_END)
-            return json.loads(stream.read(size))
-    except (OSError, ValueError) as error:
-        raise HarnessError(f"{path}: the object is missing or damaged ({error}).") from error

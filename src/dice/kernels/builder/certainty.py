@@ -26,10 +26,10 @@ from dice.kernels.builder.compiler import Meter, ToolLimits
 from dice.kernels.builder.outcome import Certain, OutOfLimits
 from dice.kernels.builder.precompiled import NotPrepared, Precompiled
 from dice.kernels.builder.vocabulary import Vocabulary
-from dice.kernels.cuda.diagnostics import Diagnostic, errors, read_gcc, read_nvcc
-from dice.kernels.cuda.launch import rewrite_launches
-from dice.kernels.cuda.lexer import CLOSERS, OPENERS, SplitRefused, identifiers, tokenize
-from dice.kernels.cuda.split import Split
+from dice.kernels.source.diagnostics import Diagnostic, errors, read_gcc, read_nvcc
+from dice.kernels.source.launch import rewrite_launches
+from dice.kernels.source.lexer import CLOSERS, OPENERS, SplitRefused, identifiers, tokenize
+from dice.kernels.source.split import Split
 
 STOP = (
     '\n#line 1 "stop"\ntemplate <int N> struct DiceStop { static constexpr int value = DiceStop<N + 1>::value; };\n'

@@ -18,8 +18,8 @@ from dice.kernels.builder.host_unit import scoped_name
 from dice.kernels.builder.outcome import OutOfLimits
 from dice.kernels.builder.precompiled import Precompiled, first_error
 from dice.kernels.builder.request_sources import Sources
-from dice.kernels.cuda.lexer import SplitRefused
-from dice.kernels.cuda.split import Split
+from dice.kernels.source.lexer import SplitRefused
+from dice.kernels.source.split import Split
 
 
 @dataclass

@@ -11,8 +11,8 @@ from collections.abc import Iterable
 
 from dice.kernels.builder.host_unit import scope_text
 from dice.kernels.builder.split_roles import TORCH_ROOTS, Roles
-from dice.kernels.cuda.lexer import SplitRefused, identifiers
-from dice.kernels.cuda.split import Split
+from dice.kernels.source.lexer import SplitRefused, identifiers
+from dice.kernels.source.split import Split
 
 # What torch/types.h includes, directly or not: header -> words that need it.
 _STANDARD = {

@@ -13,8 +13,8 @@ import shlex
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 
-from dice.kernels.cuda.lexer import SplitRefused
-from dice.kernels.extension import ExtensionRequest
+from dice.kernels.records.extension import ExtensionRequest
+from dice.kernels.source.lexer import SplitRefused
 
 
 class FlagForbidden(Exception):

@@ -12,10 +12,10 @@ from collections.abc import Callable
 
 from dice.kernels.builder.binding import table_from_module
 from dice.kernels.builder.split_roles import Roles, without_device_members
-from dice.kernels.cuda.declaration import Function
-from dice.kernels.cuda.launch import Launch, rewrite_launches
-from dice.kernels.cuda.lexer import SplitRefused, matching, tokenize
-from dice.kernels.cuda.split import Item, Split
+from dice.kernels.source.declaration import Function
+from dice.kernels.source.launch import Launch, rewrite_launches
+from dice.kernels.source.lexer import SplitRefused, matching, tokenize
+from dice.kernels.source.split import Item, Split
 
 ANONYMOUS_SCOPE = "dice_unnamed"
 """Anonymous namespaces get this name on both sides, so that their kernels have one symbol."""

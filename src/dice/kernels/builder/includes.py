@@ -8,7 +8,7 @@ from pathlib import Path
 
 from dice.kernels.builder.flags import FlagForbidden
 from dice.kernels.builder.toolchain import Toolchain
-from dice.kernels.extension import ExtensionRequest
+from dice.kernels.records.extension import ExtensionRequest
 
 _INCLUDE = re.compile(r"(?:#|%:|\?\?=)\s*(?:include|include_next|import|embed)\b[ \t]*(.*)$", re.MULTILINE)
 _QUOTED = re.compile(r"[<\"]([^>\"\n]+)[>\"]")

@@ -7,9 +7,9 @@ from dataclasses import dataclass
 from functools import cached_property
 
 from dice.kernels.builder.binding import BindingRefused, table_from_functions, table_from_module
-from dice.kernels.cuda.lexer import SplitRefused, tokenize
-from dice.kernels.cuda.source import split_source
-from dice.kernels.cuda.split import Item, Split
+from dice.kernels.source.lexer import SplitRefused, tokenize
+from dice.kernels.source.source import split_source
+from dice.kernels.source.split import Item, Split
 
 _SHARED_HEADERS = frozenset(
     [

@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from dice.kernels.extension import BuildStatus
+from dice.kernels.records.extension import BuildStatus
 
 
 @dataclass(frozen=True)

@@ -32,9 +32,9 @@ from dice.kernels.builder.compiler import Meter, ToolLimits, ToolRun
 from dice.kernels.builder.slim_headers import SlimRefused, cuda_host_headers, slim_headers
 from dice.kernels.builder.toolchain import Toolchain
 from dice.kernels.builder.vocabulary import Vocabulary, read_vocabulary
-from dice.kernels.locks import file_lock
+from dice.locks import file_lock
 
-CSRC = Path(__file__).parents[1] / "csrc"
+CSRC = Path(__file__).parent / "csrc"
 _LIMITS = ToolLimits(timeout_s=900.0, memory_gib=24.0, file_gib=8.0)
 _WRAPPED = (
     "__cudaRegisterFunction",

@@ -11,8 +11,8 @@ from dice.kernels.builder.compiler import Meter, ToolLimits, raise_out_of_limits
 from dice.kernels.builder.flags import BuildFlags, read_flags, shell_words
 from dice.kernels.builder.request_sources import sources_of
 from dice.kernels.builder.toolchain import Toolchain
-from dice.kernels.cuda.lexer import SplitRefused
-from dice.kernels.extension import ExtensionRequest
+from dice.kernels.records.extension import ExtensionRequest
+from dice.kernels.source.lexer import SplitRefused
 
 _OLD_STANDARDS = frozenset({"98", "03", "0x", "11", "1y", "14"})
 

@@ -8,8 +8,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from dice.kernels.builder.main_unit import MainUnit
-from dice.kernels.cuda.lexer import SplitRefused
-from dice.kernels.extension import ExtensionRequest, SourceFile
+from dice.kernels.records.extension import ExtensionRequest, SourceFile
+from dice.kernels.source.lexer import SplitRefused
 
 _TORCH = re.compile(
     r"^\s*#\s*include\s*[<\"](?:torch/(?:extension|torch|types|all|python)\.h|ATen/ATen\.h)[>\"]", re.MULTILINE

@@ -198,8 +198,8 @@ def _support(declared: list[str], cat_definitions: list[str]) -> str:
 
 def _parameter_types(parameters: str) -> list[str]:
     """Types of `at::IntArrayRef size, at::TensorOptions options = {}`: names and defaults cut off."""
-    from dice.kernels.cuda.declaration import parse_parameter
-    from dice.kernels.cuda.lexer import split_commas, tokenize
+    from dice.kernels.source.declaration import parse_parameter
+    from dice.kernels.source.lexer import split_commas, tokenize
 
     tokens = tokenize(parameters)
     namespaced = {"Deleter": "torch::Deleter"}

@@ -26,13 +26,13 @@ from dice.kernels.builder.outcome import Built, Declined
 from dice.kernels.builder.precompiled import NotPrepared, Precompiled, first_error, slim_cuda_header
 from dice.kernels.builder.refused_flags import accepted_flags, check_standard
 from dice.kernels.builder.request_sources import sources_of
-from dice.kernels.cuda import narrowing
-from dice.kernels.cuda.diagnostics import errors, read_gcc
-from dice.kernels.cuda.host_rules import check_host_rules
-from dice.kernels.cuda.lexer import Refuted, SplitRefused
-from dice.kernels.cuda.source import split_source
-from dice.kernels.cuda.split import Split
-from dice.kernels.extension import ExtensionRequest
+from dice.kernels.records.extension import ExtensionRequest
+from dice.kernels.source import narrowing
+from dice.kernels.source.diagnostics import errors, read_gcc
+from dice.kernels.source.host_rules import check_host_rules
+from dice.kernels.source.lexer import Refuted, SplitRefused
+from dice.kernels.source.source import split_source
+from dice.kernels.source.split import Split
 
 _ROUTES = ("split", "split_pybind", "split_full_headers")
 _TABLE, _PYBIND, _FULL = range(3)

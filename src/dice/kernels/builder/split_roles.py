@@ -5,8 +5,8 @@ from __future__ import annotations
 import re
 from functools import cached_property
 
-from dice.kernels.cuda.lexer import SplitRefused, identifiers, matching, matching_angle, tokenize
-from dice.kernels.cuda.split import Item, Split
+from dice.kernels.source.lexer import SplitRefused, identifiers, matching, matching_angle, tokenize
+from dice.kernels.source.split import Item, Split
 
 TORCH_ROOTS = frozenset({"torch", "at", "c10", "caffe2", "pybind11", "py"})
 _TORCH_HEADERS = re.compile(r"(torch|ATen|c10|caffe2|pybind11)/|Python\.h$")

@@ -22,7 +22,7 @@ from dice.kernels.builder.compiler import Meter, ToolLimits, run_tool
 from dice.kernels.builder.outcome import Built, Certain, OutOfLimits
 from dice.kernels.builder.precompiled import Precompiled, wrap_flags
 from dice.kernels.builder.toolchain import Toolchain
-from dice.kernels.extension import ExtensionRequest
+from dice.kernels.records.extension import ExtensionRequest
 
 # How torch's message begins when ninja or a compiler is missing: never the candidate's fault.
 _HOST_FAULTS = ("Ninja is required", "CUDA_HOME environment variable is not set", "Unknown CUDA arch")

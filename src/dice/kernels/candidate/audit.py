@@ -1,7 +1,7 @@
 """Sensitive acts of the candidate's own code, heard through the interpreter while it runs.
 
 `AuditTrail` listens to CPython's audit events (PEP 578): files, processes, sockets, ctypes, frames, garbage collector.
-`ExceptionTrace` sees what the candidate caught and hid. Both only gather; `dice.kernels.deception` judges.
+`ExceptionTrace` sees what the candidate caught and hid. Both only gather; `dice.kernels.checks` judges.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from typing import Any
 
 import torch
 
-from dice.kernels.judge.evidence import Access, Phase
+from dice.kernels.records.evidence import Access, Phase
 
 _STDLIB = tuple({str(Path(sysconfig.get_path(name)).resolve()) for name in ("stdlib", "platstdlib")})
 _PACKAGES = tuple(

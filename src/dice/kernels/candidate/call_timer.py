@@ -17,7 +17,7 @@ from typing import TypeVar
 
 import torch
 
-from dice.kernels.candidate.cuda_runtime import CudaRuntime
+from dice.kernels.sandbox.cuda_runtime import CudaRuntime
 
 Result = TypeVar("Result")
 

@@ -31,8 +31,8 @@ from types import ModuleType
 from typing import Any
 
 from dice.errors import HarnessError
-from dice.kernels.builder.cache import object_facts
-from dice.kernels.extension import BuildResult
+from dice.kernels.records.extension import BuildResult
+from dice.kernels.records.object_facts import object_facts
 
 _FIRST_DESCRIPTOR = 200
 """Duplicates are numbered from here, away from what programs close by number."""

@@ -14,10 +14,10 @@ from typing import Any
 
 import torch.utils.cpp_extension
 
-from dice.kernels.builder.extension_request import request_from_load, request_from_load_inline
 from dice.kernels.candidate import extension_loader
+from dice.kernels.candidate.extension_call import request_from_load, request_from_load_inline
 from dice.kernels.candidate.probes import CallCounter
-from dice.kernels.extension import BuildResult, ExtensionRequest
+from dice.kernels.records.extension import BuildResult, ExtensionRequest
 
 Ask = Callable[[dict[str, Any]], tuple[dict[str, Any], list[int]]]
 """Sends a message to the grader and waits for the answer: (message, descriptors)."""

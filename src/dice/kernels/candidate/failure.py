@@ -8,9 +8,9 @@ from typing import Any
 
 import torch
 
-from dice.kernels.candidate.cuda_runtime import CudaError
 from dice.kernels.candidate.extension_proxy import BUILD_KEY
 from dice.kernels.sandbox import values
+from dice.kernels.sandbox.cuda_runtime import CudaError
 
 _MESSAGE_CHARACTERS = 4000
 # A context or an allocation that the runtime refused; a library's handle, which says it in its own words; PyTorch's

@@ -1,6 +1,6 @@
 """Observations made inside the candidate's process: who patched what, which operators ran, what was returned.
 
-Nothing here judges (`dice.kernels.deception` does) and nothing is in force unless the executor starts it, so that timed
+Nothing here judges (`dice.kernels.checks` does) and nothing is in force unless the executor starts it, so that timed
 calls run bare. Order of use in the candidate's process:
 
     trail = AuditTrail(candidate_path, scratch); trail.install()      # audit.py; before the candidate's code
@@ -33,7 +33,7 @@ from torch.utils import _pytree
 from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils._pytree import tree_leaves
 
-from dice.kernels.judge.evidence import Change, ChangeKind, OpUse, OutputFacts, Phase
+from dice.kernels.records.evidence import Change, ChangeKind, OpUse, OutputFacts, Phase
 from dice.kernels.sandbox import values
 
 

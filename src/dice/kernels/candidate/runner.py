@@ -1,6 +1,6 @@
 """The candidate's process: imports the candidate's code and runs it on the grader's orders.
 
-Forked from the zygote, confined, and then told over the channel, one request at a time: `import`, `init`, `weights`,
+Forked from the fork server, confined, and then told over the channel, one request at a time: `import`, `init`, `weights`,
 `inputs`, `forward`, `fetch`, `series` and `go` (timed calls), `report`. While the code is imported or run it may ask
 back for a build (`build`), which the grader passes to the builder.
 
@@ -28,7 +28,6 @@ from torch.utils._pytree import tree_leaves
 from dice.kernels.candidate import extension_loader, probes
 from dice.kernels.candidate.audit import AuditTrail, ExceptionTrace
 from dice.kernels.candidate.call_timer import CallTimer
-from dice.kernels.candidate.cuda_runtime import CudaError, CudaRuntime
 from dice.kernels.candidate.extension_proxy import ExtensionProxy
 from dice.kernels.candidate.failure import describe
 from dice.kernels.candidate.handed_over import HandedOver
@@ -36,6 +35,7 @@ from dice.kernels.cpu.device import CudaOnCpu, install
 from dice.kernels.cpu.runtime import CpuRuntime, Order
 from dice.kernels.sandbox import values
 from dice.kernels.sandbox.channel import Channel, ChannelClosed
+from dice.kernels.sandbox.cuda_runtime import CudaError, CudaRuntime
 from dice.kernels.sandbox.isolation import SandboxSpec
 from dice.kernels.sandbox.linux import perturb_malloc
 from dice.kernels.sandbox.shared_memory import SharedBuffer
@@ -45,7 +45,7 @@ _SMALL_BLOCK, _LARGE_POISON = 1 << 20, 256 << 20
 
 
 def warm_up() -> None:
-    """Run in the zygote: everything that PyTorch puts off until first use, starts no thread and touches no device.
+    """Run in the fork server: everything that PyTorch puts off until first use, starts no thread and touches no device.
 
     Without it each candidate would pay for it again, and imports that rebind names would look like its own patches.
     """
@@ -380,7 +380,7 @@ class Runner:
 def _claim_cuda() -> None:
     """For a build ahead, where there is no GPU: candidates that ask before they build are to build.
 
-    What then needs the GPU raises, and settles nothing (`dice.kernels.run.prebuild_candidate`).
+    What then needs the GPU raises, and settles nothing (`dice.kernels.grader.sequence.prebuild_candidate`).
     """
     torch.cuda.is_available = lambda: True
     torch.cuda.device_count = lambda: 1

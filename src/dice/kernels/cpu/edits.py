@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
-from dice.kernels.cuda.lexer import SplitRefused
+from dice.kernels.source.lexer import SplitRefused
 
 
 @dataclass

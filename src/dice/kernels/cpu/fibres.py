@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterable, Mapping, Sequence
 
 from dice.kernels.cpu.regions import Region
-from dice.kernels.cuda.lexer import Token, matching, matching_angle
+from dice.kernels.source.lexer import Token, matching, matching_angle
 
 _BARRIERS = frozenset(
     [

@@ -9,7 +9,7 @@ import re
 from collections.abc import Sequence
 
 from dice.kernels.cpu.edits import Edits
-from dice.kernels.cuda.lexer import Token, tokenize
+from dice.kernels.source.lexer import Token, tokenize
 
 _CUDA_LITERAL = re.compile(r'^"cuda(:\d+)?"$')
 

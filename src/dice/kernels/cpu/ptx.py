@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 
-from dice.kernels.cuda.lexer import Token, matching, source_of, split_commas
+from dice.kernels.source.lexer import Token, matching, source_of, split_commas
 
 _FLAGS = re.compile(
     r"\.(approx|ftz|rn|full|sat|volatile|relaxed|weak|nc|ca|cg|cs|lu|cv|L1::\w+|L2::\w+|wb|wt|global|shared|cta|gl|sys|lo)\b"

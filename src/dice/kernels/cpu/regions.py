@@ -7,8 +7,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from dice.kernels.cpu.unsupported import UnsupportedOnCpu
-from dice.kernels.cuda.declaration import Function, parse_function
-from dice.kernels.cuda.lexer import SplitRefused, Token, matching
+from dice.kernels.source.declaration import Function, parse_function
+from dice.kernels.source.lexer import SplitRefused, Token, matching
 
 INDEX_NAMES = {
     "threadIdx": ("uint3", "thread_index"),

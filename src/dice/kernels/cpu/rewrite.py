@@ -17,10 +17,10 @@ from dice.kernels.cpu.host_rewrite import edit_device_queries
 from dice.kernels.cpu.ptx import translate
 from dice.kernels.cpu.regions import INDEX_NAMES, Region, find_regions
 from dice.kernels.cpu.unsupported import UnsupportedOnCpu
-from dice.kernels.cuda.declaration import Parameter
-from dice.kernels.cuda.launch import Launch, find_launches
-from dice.kernels.cuda.lexer import Token, matching, source_of, split_commas, tokenize
-from dice.kernels.cuda.macros import expand_macros
+from dice.kernels.source.declaration import Parameter
+from dice.kernels.source.launch import Launch, find_launches
+from dice.kernels.source.lexer import Token, matching, source_of, split_commas, tokenize
+from dice.kernels.source.macros import expand_macros
 
 _WORD = re.compile(r"[A-Za-z_]\w*")
 _DEFINE = re.compile(r"#\s*define\s+([A-Za-z_]\w*)")

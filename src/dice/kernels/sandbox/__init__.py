@@ -1,1 +1,1 @@
-"""Where a candidate runs: the zygote, namespaces and limits, and the grader's end of its process."""
+"""Where a candidate runs: the fork server, namespaces and limits, and the grader's end of its process."""

@@ -1,6 +1,6 @@
 """Isolation of a candidate, layer by layer, each recorded as in force or missing with its reason.
 
-Three processes take part, all forked from the zygote: the zygote's own file system is narrowed once (`enter_jail`:
+Three processes take part, all forked from the fork server: the fork server's own file system is narrowed once (`enter_jail`:
 only what Python, PyTorch and CUDA need is visible, read-only); `supervise` runs as process 1 of a new PID namespace,
 keeps the rights needed to end everything and reports how the candidate ended; `confine` runs in the candidate's
 process and gives up every right before a line of its code is read.
@@ -26,7 +26,7 @@ from pydantic import BaseModel, ConfigDict
 from dice.kernels.sandbox import linux, seccomp
 
 SCRATCH = "/scratch"
-"""Where the candidate lives inside the jail; without a jail it is a folder below the zygote's own."""
+"""Where the candidate lives inside the jail; without a jail it is a folder below the fork server's own."""
 
 _DEVICES = ("null", "zero", "full", "random", "urandom")
 _SYSTEM = ("/usr", "/bin", "/sbin", "/lib", "/lib32", "/lib64", "/libx32", "/nix/store", "/run/opengl-driver")
@@ -69,7 +69,7 @@ class Layers:
         return True
 
 
-# ---- the zygote's part -----------------------------------------------------------------------------------------
+# ---- the fork server's part -----------------------------------------------------------------------------------------
 
 
 def enter_user_namespace() -> None:
@@ -211,7 +211,7 @@ def _show_device(base: str, path: str) -> None:
     linux.mount(path, target, flags=linux.MS_BIND | linux.MS_REC)
 
 
-# ---- process 1: between the zygote and the candidate -----------------------------------------------------------
+# ---- process 1: between the fork server and the candidate -----------------------------------------------------------
 
 
 def prepare_namespaces(layers: Layers, spec: SandboxSpec, folder: str | None, uid: int) -> str:
@@ -296,7 +296,7 @@ def confine(layers: Layers, spec: SandboxSpec, scratch: str, uid: int) -> None:
     os.chdir(f"{scratch}/home")
     os.environ.clear()
     os.environ.update(environment(spec, scratch))
-    tempfile.tempdir = None  # the zygote may have settled on its own
+    tempfile.tempdir = None  # the fork server may have settled on its own
     limits = {
         resource.RLIMIT_CORE: 0,
         resource.RLIMIT_FSIZE: spec.file_bytes,
@@ -358,3 +358,18 @@ def environment(spec: SandboxSpec, scratch: str) -> dict[str, str]:
         "TRITON_CACHE_DIR": f"{scratch}/home/triton",
         "TORCHINDUCTOR_CACHE_DIR": f"{scratch}/home/inductor",
     }
+
+
+def isolate_this_process(spec: SandboxSpec, import_first: Callable[[], object]) -> list[str]:
+    """Put every layer around this process that the machine allows; returns those in force.
+
+    `import_first` runs inside the namespaces, before the limits.
+    """
+    layers, uid = Layers(), os.geteuid()
+    namespaces = layers.attempt("user_namespace", enter_user_namespace)
+    base = tempfile.mkdtemp()
+    jailed = namespaces and layers.attempt("jail", lambda: enter_jail(base, runtime_paths()))
+    scratch = prepare_namespaces(layers, spec, None if jailed else base, 0 if namespaces else uid)
+    import_first()
+    confine(layers, spec, scratch, 0 if namespaces else uid)
+    return layers.names

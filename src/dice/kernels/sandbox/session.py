@@ -23,13 +23,13 @@ import torch
 from pydantic import BaseModel, ConfigDict, ValidationError
 
 from dice.errors import HarnessError
-from dice.kernels.candidate.cuda_runtime import CudaRuntime
+from dice.kernels.records.verdict import Status
 from dice.kernels.sandbox import process_tree, values
 from dice.kernels.sandbox.channel import ChannelClosed, ChannelGarbage, ChannelTimeout, channel_pair
+from dice.kernels.sandbox.cuda_runtime import CudaRuntime
+from dice.kernels.sandbox.fork_server import ForkServer
 from dice.kernels.sandbox.isolation import SandboxSpec
 from dice.kernels.sandbox.shared_memory import SharedBuffer
-from dice.kernels.sandbox.zygote import Zygote
-from dice.kernels.verdict import Status
 
 SETUP_TIMEOUT_S = 60.0
 END_TIMEOUT_S = 20.0
@@ -84,7 +84,7 @@ class Session:
 
     def __init__(
         self,
-        zygote: Zygote,
+        fork_server: ForkServer,
         spec: SandboxSpec,
         memory_bytes: int,
         answer_build: AnswerBuild | None = None,
@@ -106,7 +106,7 @@ class Session:
         self._channel, theirs = channel_pair()
         self._status, status = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
         with theirs, status:
-            self._spawned = zygote.spawn(spec, theirs, status)
+            self._spawned = fork_server.spawn(spec, theirs, status)
         self.isolation, self.missing = self._await_ready()
 
     def _await_ready(self) -> tuple[list[str], list[str]]:

@@ -13,7 +13,7 @@ from concurrent.futures import ThreadPoolExecutor
 
 import torch
 
-from dice.kernels.candidate.cuda_runtime import CudaRuntime
+from dice.kernels.sandbox.cuda_runtime import CudaRuntime
 
 _LARGE_BYTES = 256 << 20
 _TOUCHING_THREADS = 8

@@ -14,6 +14,7 @@ import select
 import signal
 import socket
 import traceback
+from collections.abc import Callable
 from typing import Any
 
 from dice.kernels.sandbox import linux
@@ -22,6 +23,9 @@ from dice.kernels.sandbox.process_tree import end_descendants
 
 _TAIL_BYTES = 16_384
 
+Serve = Callable[[socket.socket, SandboxSpec, str], None]
+"""Runs in the confined process: (the grader's channel, the sandbox, the scratch folder)."""
+
 
 def say(status: int, message: dict[str, Any]) -> None:
     """Tell the grader; a grader that is gone is no error, its hang-up ends this process."""
@@ -29,8 +33,10 @@ def say(status: int, message: dict[str, Any]) -> None:
         os.write(status, json.dumps(message).encode())
 
 
-def supervise(spec: SandboxSpec, channel: int, status: int, layers: Layers, folder: str | None) -> None:
+def supervise(spec: SandboxSpec, channel: int, status: int, layers: Layers, folder: str | None, serve: Serve) -> None:
     """Process 1 of the candidate's namespaces: set up, fork the candidate, drain its output, report its end.
+
+    `serve`: what the candidate's process runs once it is confined.
 
     When this process ends, for whatever reason, the kernel ends everything in its PID namespace.
     """
@@ -44,7 +50,7 @@ def supervise(spec: SandboxSpec, channel: int, status: int, layers: Layers, fold
     pid = os.fork()
     if pid == 0:
         try:
-            _become_candidate(spec, channel, write_end, ready_write, layers, scratch, uid)
+            _become_candidate(spec, channel, write_end, ready_write, layers, scratch, uid, serve)
         except BaseException:  # noqa: BLE001 - as above
             os.write(ready_write, json.dumps({"broken": traceback.format_exc()[-2000:]}).encode())
         finally:
@@ -71,7 +77,14 @@ def _outer_pid() -> int:
 
 
 def _become_candidate(
-    spec: SandboxSpec, channel: int, output: int, ready: int, layers: Layers, scratch: str, uid: int
+    spec: SandboxSpec,
+    channel: int,
+    output: int,
+    ready: int,
+    layers: Layers,
+    scratch: str,
+    uid: int,
+    serve: Serve,
 ) -> None:
     os.setsid()
     null = os.open("/dev/null", os.O_RDWR)
@@ -82,10 +95,7 @@ def _become_candidate(
     confine(layers, spec, scratch, uid)
     os.write(ready, json.dumps({"isolation": layers.names, "missing": layers.missing}).encode())
     os.close(ready)
-
-    from dice.kernels.candidate import runner as candidate
-
-    candidate.serve(socket.socket(fileno=channel), spec, scratch)
+    serve(socket.socket(fileno=channel), spec, scratch)
     os._exit(0)
 
 

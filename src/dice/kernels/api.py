@@ -1,0 +1,58 @@
+"""The verifier's face: all that code outside `dice.kernels` imports of it.
+
+verdicts = verify(VerifyConfig(candidates="runs/mine", problems="KernelBench/KernelBench", out="verdicts.jsonl"))
+
+with open_pool("cuda", Judging(), Limits(), Machine(), most_jobs=64) as pool:      # candidates that come one by one
+    for verdicts in pool.run(jobs):                                               # one verdict per protocol
+        ...
+"""
+
+from __future__ import annotations
+
+from dice.kernels.checks import findings, is_deceptive, static_findings
+from dice.kernels.pool.pool import Feed, Pool
+from dice.kernels.pool.workers import Machine, cores, open_pool
+from dice.kernels.problems.folder import level_folders, load_problem_folder, named_problem, unique_problems
+from dice.kernels.problems.mini import VERSION as MINI_VERSION
+from dice.kernels.problems.mini import load_mini
+from dice.kernels.problems.problem import Problem
+from dice.kernels.records.extract import extract_code
+from dice.kernels.records.job import Job, Judging, Limits
+from dice.kernels.records.verdict import Backend, Finding, Host, Protocol, Speedup, Stage, Status, Verdict
+from dice.kernels.sandbox.isolation import SandboxSpec, isolate_this_process
+from dice.kernels.verify import VerifyConfig, load_problems, verify
+
+__all__ = [
+    "MINI_VERSION",
+    "Backend",
+    "Feed",
+    "Finding",
+    "Host",
+    "Job",
+    "Judging",
+    "Limits",
+    "Machine",
+    "Pool",
+    "Problem",
+    "Protocol",
+    "SandboxSpec",
+    "Speedup",
+    "Stage",
+    "Status",
+    "Verdict",
+    "VerifyConfig",
+    "cores",
+    "extract_code",
+    "findings",
+    "is_deceptive",
+    "isolate_this_process",
+    "level_folders",
+    "load_mini",
+    "load_problem_folder",
+    "load_problems",
+    "named_problem",
+    "open_pool",
+    "static_findings",
+    "unique_problems",
+    "verify",
+]

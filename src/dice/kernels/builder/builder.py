@@ -1,0 +1,281 @@
+"""Builds extensions for candidates: cached, or split, or as PyTorch does it, and always with PyTorch's verdict.
+
+    builder = Builder(cache_dir, "cuda", arch="9.0")
+    builder.prepare()                     # once per machine: precompiled headers, support library
+    result = builder.build(request)       # a BuildResult, whatever the candidate wrote
+    module = load_extension(result.path, request.name)          # in the candidate's process (extension_loader.py)
+
+Routes, cheapest first: the cache; `split` (slim headers, binding table); `split_pybind` (real pybind11);
+`split_full_headers`; `stock` (PyTorch's own load_inline in a process of its own). A cheaper route is left with a recorded
+reason, and its failure is the verdict only where stock's is certain (certainty.py). With `audit_share`, a random share
+of the results is compared with the stock build (stock_comparison.py).
+
+Nothing of the candidate runs here: compilers get a private folder, a process group, and limits of time, memory and file
+size; flags are an allow-list (flags.py); includes outside of the toolchain are refused.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import random
+import re
+import shutil
+import tempfile
+import time
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+from dice.errors import DiceError, HarnessError
+from dice.kernels.builder.cache import BuildCache
+from dice.kernels.builder.compiler import Meter, ToolLimits
+from dice.kernels.builder.flags import FlagForbidden, check_forbidden
+from dice.kernels.builder.includes import check_includes
+from dice.kernels.builder.outcome import Built, Certain, Declined, OutOfLimits
+from dice.kernels.builder.precompiled import CSRC, NotPrepared, Precompiled, PrepareReport, files_digest
+from dice.kernels.builder.split_build import SplitBuild
+from dice.kernels.builder.stock import build_stock
+from dice.kernels.builder.stock_comparison import Audit, compare_with_stock
+from dice.kernels.builder.toolchain import Backend, Toolchain
+from dice.kernels.records.extension import BuildResult, BuildStatus, ExtensionRequest
+
+_MESSAGE_CHARACTERS = 8000
+_NAME_MATTERS = re.compile(
+    r"TORCH_EXTENSION_NAME(?!\s*,\s*\w+\s*\))|TORCH_LIBRARY|PYBIND11_MODULE\s*\(\s*(?!TORCH_EXTENSION_NAME)"
+)
+_DECIDING = (
+    "source/",
+    "builder/binding",
+    "builder/certainty",
+    "builder/device_",
+    "builder/flags",
+    "builder/host_",
+    "builder/includes",
+    "builder/main_unit",
+    "builder/precompiled",
+    "builder/refused_flags",
+    "builder/request_sources",
+    "builder/slim_headers",
+    "builder/split_",
+    "builder/stock",
+)
+"""Modules whose change makes cached results doubtful, by the beginnings of their paths."""
+
+
+@dataclass(frozen=True)
+class _Job:
+    """One build in progress."""
+
+    request: ExtensionRequest
+    key: str
+    module: str
+    work: Path
+    meter: Meter
+    deadline: float
+    race_check: bool = False
+
+
+class Builder:
+    """Builds for one backend. Safe for many processes on one cache folder; one instance is for one thread.
+
+    arch: compute capability such as "9.0"; None takes that of the visible GPUs.
+    timeout_s: wall time for one build, all routes together.
+    audit_share: share of the builds (0 to 1) that stock builds too; disagreements are in `audit`.
+    stock_fallback: False turns "left to stock" into compile_error, for measurements of the fast routes alone.
+    """
+
+    def __init__(
+        self,
+        cache_dir: str | Path,
+        backend: Backend,
+        *,
+        arch: str | None = None,
+        timeout_s: float = 300.0,
+        max_cache_gib: float = 20.0,
+        audit_share: float = 0.0,
+        stock_fallback: bool = True,
+    ) -> None:
+        if backend not in ("cuda", "cpu"):
+            raise DiceError(f"backend '{backend}': expected cuda or cpu.")
+        if not 0.0 <= audit_share <= 1.0:
+            raise DiceError(f"audit share {audit_share}: expected a number from 0 to 1.")
+        self.folder = Path(cache_dir).expanduser().resolve()
+        self.backend: Backend = backend
+        self.timeout_s = timeout_s
+        self.stock_fallback = stock_fallback
+        self.cache = BuildCache(self.folder, max_cache_gib)
+        self.toolchain = Toolchain.find(backend, arch if backend == "cuda" else None, self.folder)
+        self.precompiled = Precompiled(self.toolchain, self.folder / "toolchains" / self.toolchain.fingerprint)
+        self.audit = Audit(share=audit_share)
+        self._random = random.Random()
+        self._code = _own_code(backend)
+
+    def prepare(self, jobs: int | None = None, *, everything: bool = False) -> PrepareReport:
+        """Make what every build needs, once per machine, `jobs` at a time; with `everything`, what few need too.
+
+        Routes that this machine cannot serve are reported.
+        """
+        report = self.precompiled.prepare(jobs, everything=everything)
+        if self.backend == "cpu":
+            from dice.kernels.builder import cpu_route as cpu
+
+            try:
+                cpu.prepare(self.precompiled, everything=everything)
+            except NotPrepared as failure:
+                report.failures["cpu"] = str(failure)
+        return report
+
+    def visible_folders(self) -> list[Path]:
+        """Folders that a candidate's sandbox must let it read, so that extensions can be loaded."""
+        folders = [self.precompiled.support_library().parent]
+        if self.backend == "cpu":
+            from dice.kernels.builder.cpu_route import runtime_library
+
+            folders.append(runtime_library(self.precompiled).parent)
+        return folders
+
+    def key(self, request: ExtensionRequest, *, race_check: bool = False) -> str:
+        """The cache key: the request, the toolchain, and our own code."""
+        parts = [request.digest(), self.toolchain.fingerprint, self._code, *(["race_check"] if race_check else [])]
+        digest = hashlib.sha256(" ".join(parts).encode())
+        if _name_matters(request):
+            digest.update(request.name.encode())
+        return digest.hexdigest()[:40]
+
+    def build(self, request: ExtensionRequest, *, race_check: bool = False) -> BuildResult:
+        """Build an extension. A candidate's fault is a BuildResult; HarnessError means that this machine is broken.
+
+        `race_check` (backend cpu): an object that watches for data races (cpu/race.py), slow and not for judging.
+        """
+        started = time.monotonic()
+        key = self.key(request, race_check=race_check)
+        try:
+            check_forbidden(request)
+            check_includes(request, self.toolchain)
+        except FlagForbidden as refusal:
+            return BuildResult(status="compile_error", key=key, route="refused", message=str(refusal))
+        result = self.cache.get(key)
+        if result is None:
+            with self.cache.building(key, timeout_s=2 * self.timeout_s + 60.0):
+                result = self.cache.get(key)
+                if result is None:
+                    return self._build(request, key, started, race_check)
+        return result.model_copy(update={"seconds": time.monotonic() - started})
+
+    def _build(self, request: ExtensionRequest, key: str, started: float, race_check: bool) -> BuildResult:
+        work = Path(tempfile.mkdtemp(prefix="dice-build-"))
+        module = request.name if _name_matters(request) else f"dice_{key[:16]}"
+        job = _Job(request, key, module, work, Meter(), started + self.timeout_s, race_check)
+        try:
+            waited_s = self.precompiled.waited_s
+            result, built = self._routes(job)
+            if result.status == "timeout" and self.precompiled.waited_s > waited_s:
+                # The time went into a header that is made once per machine.
+                job = replace(job, work=work / "again", meter=Meter(), deadline=time.monotonic() + self.timeout_s)
+                job.work.mkdir()
+                result, built = self._routes(job)
+            result.seconds = time.monotonic() - started
+            result.cpu_seconds = job.meter.cpu_seconds
+            if self.audit.share and self._random.random() < self.audit.share:
+                self._compare(job, result, built)
+            if result.status in ("built", "compile_error", "unsupported_on_cpu"):
+                facts = self._facts(built.facts) if built is not None else {}
+                result = self.cache.put(key, result, built.path if built is not None else None, facts)
+            return result
+        except OSError as error:
+            raise HarnessError(f"building in {work} failed ({error}).") from error
+        finally:
+            shutil.rmtree(work, ignore_errors=True)
+
+    def _routes(self, job: _Job) -> tuple[BuildResult, Built | None]:
+        """Try the routes in order."""
+        fallbacks: list[str] = []
+        try:
+            try:
+                built = self._fast(job)
+            except Declined as declined:
+                fallbacks = [*declined.fallbacks, declined.reason]
+                if not self.stock_fallback or self.backend == "cpu":
+                    status: BuildStatus = "unsupported_on_cpu" if self.backend == "cpu" else "compile_error"
+                    return self._failed(job, "split", status, declined.reason, fallbacks), None
+                built = self._stock(job, job.work / "stock")
+        except Certain as failure:
+            route = "stock" if failure.rule == "stock" else "split"
+            return self._failed(job, route, "compile_error", failure.message, fallbacks), None
+        except OutOfLimits as failure:
+            return self._failed(job, "split", failure.status, failure.message, fallbacks), None
+        result = BuildResult(
+            status="built",
+            key=job.key,
+            route=built.route,
+            path=str(built.path),
+            fallbacks=[*fallbacks, *built.fallbacks],
+            counts_launches=built.counts_launches,
+        )
+        return result, built
+
+    def _fast(self, job: _Job) -> Built:
+        limits = ToolLimits(self.timeout_s)
+        if self.backend == "cpu":
+            from dice.kernels.builder.cpu_route import CpuBuild
+
+            arguments = (job.request, job.module, self.precompiled, job.work, job.meter, limits, job.deadline)
+            return CpuBuild(*arguments, race_check=job.race_check).run()
+        return SplitBuild(job.request, job.module, self.precompiled, job.work, job.meter, limits, job.deadline).run()
+
+    def _stock(self, job: _Job, work: Path) -> Built:
+        return build_stock(
+            job.request,
+            job.module,
+            self.toolchain,
+            work,
+            job.meter,
+            ToolLimits(self.timeout_s),
+            job.deadline,
+            self.precompiled if self.backend == "cuda" else None,
+        )
+
+    def _compare(self, job: _Job, result: BuildResult, built: Built | None) -> None:
+        """Build by stock as well, beside the clock of the candidate's build, and record whether the two agree."""
+        if result.route == "stock" or result.status not in ("built", "compile_error"):
+            return
+        meter = Meter()
+        audited = _Job(job.request, job.key, job.module, job.work, meter, time.monotonic() + 2 * self.timeout_s)
+        try:
+            other: Built | None = self._stock(audited, job.work / "audit")
+        except Certain:
+            other = None
+        except (OutOfLimits, NotPrepared):
+            return
+        self.audit.add(compare_with_stock(job.key, result, built, other, job.work, meter.cpu_seconds))
+
+    @staticmethod
+    def _failed(job: _Job, route: str, status: BuildStatus, message: str, fallbacks: list[str]) -> BuildResult:
+        return BuildResult(
+            status=status, key=job.key, route=route, fallbacks=fallbacks, message=message[:_MESSAGE_CHARACTERS]
+        )
+
+    def _facts(self, facts: dict[str, Any]) -> dict[str, Any]:
+        """What the loader needs: the module's name in the object, its kind, the libraries to load first."""
+        return {**facts, "libraries": [str(self.precompiled.support_library()), *facts.get("libraries", [])]}
+
+
+def _name_matters(request: ExtensionRequest) -> bool:
+    """Whether the object depends on the extension's name in ways that the loader cannot set."""
+    texts = [*request.cpp_sources, *request.cuda_sources, *(file.text for file in (*request.files, *request.headers))]
+    return not request.name.isidentifier() or any(_NAME_MATTERS.search(text) for text in texts)
+
+
+def _own_code(backend: Backend) -> str:
+    """Digest of what of our own decides what an object contains."""
+    here = Path(__file__).parents[1]
+    prefixes = (*_DECIDING, "cpu/", "builder/cpu_") if backend == "cpu" else _DECIDING
+    digest = hashlib.sha256(files_digest(CSRC / "extension").encode())
+    if backend == "cpu":
+        from dice.kernels.builder.cpu_route import machine_flags
+
+        digest.update(" ".join([files_digest(CSRC / "cpu"), *machine_flags()]).encode())
+    for path in sorted(here.rglob("*.py")):
+        if path.relative_to(here).as_posix().startswith(prefixes):
+            digest.update(path.read_bytes())
+    return digest.hexdigest()

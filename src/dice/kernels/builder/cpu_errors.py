@@ -1,0 +1,75 @@
+"""Whose failure is it when the CPU back end cannot build a source: the candidate's, or our translation's?
+
+    own_error(text, ...)     # what g++ says against the source as it was written, if that is an error of C++ itself
+
+The source goes to g++ untranslated: CUDA's keywords defined away by our headers, launches turned into calls. An error of
+syntax there, before any other complaint, is the candidate's. So is a rule of CUDA that the text alone breaks
+(`check_rules`), and a name that PyTorch's own CUDA headers would have to declare and do not.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from pathlib import Path
+
+from dice.kernels.builder.certainty import BUILT_IN_VARIABLES, STOP, SYNTAX, unbalanced
+from dice.kernels.builder.compiler import ToolRun
+from dice.kernels.builder.outcome import Certain
+from dice.kernels.source.diagnostics import errors, read_gcc
+from dice.kernels.source.host_rules import check_host_rules
+from dice.kernels.source.lexer import Refuted, SplitRefused
+from dice.kernels.source.source import split_source
+
+_LAUNCH = re.compile(r"<<<[^;{}]*?>>>")
+_INCLUDE_FOLDERS = ("ATen/cuda", "ATen/cudnn", "ATen/native/cuda", "c10/cuda", "torch/csrc/cuda")
+
+
+def check_rules(text: str, name: str) -> None:
+    """Raise Certain when the .cu breaks a rule of CUDA that needs no compiler to see. `name`: of the file."""
+    try:
+        check_host_rules(split_source(text))
+    except Refuted as refuted:
+        raise refuted_error(refuted, name) from refuted
+    except SplitRefused:
+        return  # what the split cannot take says nothing here
+
+
+def refuted_error(refuted: Refuted, name: str) -> Certain:
+    """A broken rule of CUDA as a compiler would word it."""
+    return Certain(f"{name}({refuted.line}): error: {refuted.reason}", "a rule of CUDA")
+
+
+def plain_unit(text: str, name: str) -> str | None:
+    """The .cu as written, for g++ behind our CUDA headers; None when a launch cannot be made a call."""
+    calls = _LAUNCH.sub(lambda match: "\n" * match.group().count("\n"), text)
+    if "<<<" in calls:
+        return None
+    head = "#include <dice_cpu/cuda_unit.h>\n#undef __shared__\n#define __shared__\n"
+    return f'{head}{BUILT_IN_VARIABLES}#line 1 "{name}"\n{calls}\n{STOP}'
+
+
+def own_error(text: str, name: str, check: Callable[[str], ToolRun]) -> Certain | None:
+    """The candidate's own error in a .cu that could not be translated; None when that is not certain.
+
+    check: runs g++ on a unit, without making an object.
+    """
+    unit = plain_unit(text, name)
+    done = check(unit) if unit is not None else None
+    found = errors(read_gcc(done.output)) if done is not None else []
+    # An unknown attribute or macro looks like a broken declaration.
+    foreign = found and any(re.match(r"__|[A-Z_]{3,}$", word) for word in found[0].names)
+    if done is not None and found and found[0].file == name and SYNTAX.search(found[0].text) and not foreign:
+        return Certain(done.output, "not C++ in any reading")
+    if unbalanced(text):
+        return Certain(f"{name}: error: the brackets do not match", "not C++ in any reading")
+    return None
+
+
+def declared_by_torch(name: str, include: Path) -> bool:
+    """Whether PyTorch's CUDA headers below `include` mention a name; True where they are not installed."""
+    folders = [include / folder for folder in _INCLUDE_FOLDERS if (include / folder).is_dir()]
+    if not folders:
+        return True
+    word = re.compile(rf"\b{re.escape(name)}\b")
+    return any(word.search(path.read_text(errors="replace")) for folder in folders for path in folder.rglob("*.h*"))

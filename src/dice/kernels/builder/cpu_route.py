@@ -1,0 +1,403 @@
+"""The CPU back end: a candidate's CUDA source as C++ units, and the library that runs them.
+
+    built = CpuBuild(request, module, precompiled, work, meter, limits, deadline).run()
+    unsupported(compiler_output)    # what a failed compilation lacked of CUDA, or None: the candidate's own error
+
+A kernel keeps its meaning (csrc/cpu/include/dice_cpu/launch.h): threads of a block are loops, or fibres where they wait
+for each other; blocks are spread over cores. CUDA's headers are our own (csrc/cpu/include), cuBLAS and cuDNN calls go
+to PyTorch's CPU operators. What is missing is reported by name, as `unsupported_on_cpu: <what>`, never guessed.
+"""
+
+from __future__ import annotations
+
+import functools
+import platform
+import re
+from collections.abc import Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from dice.kernels.builder.binding import BindingRefused, table_from_module
+from dice.kernels.builder.compiler import Meter, ToolLimits, ToolRun, raise_out_of_limits
+from dice.kernels.builder.cpu_errors import check_rules, declared_by_torch, own_error, refuted_error
+from dice.kernels.builder.cpu_static_shared import check_static_shared
+from dice.kernels.builder.main_unit import MainUnit
+from dice.kernels.builder.outcome import Built, Certain, Declined
+from dice.kernels.builder.precompiled import CSRC, HeaderSpec, NotPrepared, Precompiled, files_digest
+from dice.kernels.builder.refused_flags import accepted_flags, check_standard
+from dice.kernels.builder.request_sources import Sources, sources_of
+from dice.kernels.cpu.host_rewrite import rewrite_host
+from dice.kernels.cpu.rewrite import rewrite_cuda
+from dice.kernels.cpu.runtime import LIBRARY
+from dice.kernels.cpu.unsupported import UnsupportedOnCpu
+from dice.kernels.records.extension import ExtensionRequest
+from dice.kernels.source.lexer import Refuted, SplitRefused, matching, tokenize
+
+CPU_CSRC = CSRC / "cpu"
+_HALF = re.compile(
+    r"\b(half2?|__\w*half\w*|nv_half2?|__h\w+|h(exp|log|sqrt|rsqrt|rcp|sin|cos|floor|ceil|rint|tanh)\w*)\b"
+)
+_BFLOAT = re.compile(r"bfloat16|bf16|__nv_bfloat")
+_HALF_MACROS = (
+    "__CUDA_NO_HALF_OPERATORS__",
+    "__CUDA_NO_HALF_CONVERSIONS__",
+    "__CUDA_NO_BFLOAT16_CONVERSIONS__",
+    "__CUDA_NO_HALF2_OPERATORS__",
+)
+
+
+@functools.cache
+def machine_flags() -> tuple[str, ...]:
+    """Instruction set for g++: with masked vector stores where this computer has them, else the compiler's default."""
+    if platform.machine() != "x86_64":
+        return ()
+    try:
+        text = Path("/proc/cpuinfo").read_text()
+    except OSError:
+        return ()
+    match = re.search(r"^flags\s*:(.*)$", text, re.MULTILINE)
+    flags = set(match.group(1).split()) if match else set()
+    return ("-march=x86-64-v3",) if flags >= {"avx2", "bmi1", "bmi2", "f16c", "fma", "movbe", "abm"} else ()
+
+
+# -fwrapv and -fno-strict-aliasing: as device code behaves. Symbols stay in the object: many are loaded into one process,
+# perhaps beside a real CUDA runtime.
+COMPILE_FLAGS = (
+    "-O2",
+    "-fno-trapping-math",
+    "-fno-math-errno",
+    "-fvect-cost-model=dynamic",
+    "-fwrapv",
+    "-fno-strict-aliasing",
+    "-fno-gnu-unique",
+    "-fvisibility=hidden",
+    "-w",
+)
+# GCC calls a function before every access to memory, volatile ones apart: the runtime makes lanes take turns there.
+LOCKSTEP_FLAGS = ("-fsanitize=thread", "--param", "tsan-distinguish-volatile=1", "-U__SANITIZE_THREAD__")
+
+
+_CUDA_HEADERS = "#include <c10/util/Logging.h>\n#include <cuda_runtime.h>\n"
+_HEADER_TEXTS = {
+    "slim_cpu": f'#include <torch/types.h>\n#include <torch/extension.h>\n#include "binding.h"\n{_CUDA_HEADERS}',
+    "full_cpu": f"#include <torch/types.h>\n#include <torch/extension.h>\n{_CUDA_HEADERS}",
+}
+
+
+def cpu_header(name: str = "slim_cpu") -> HeaderSpec:
+    """`slim_cpu`: PyTorch slim, the binding table, CUDA's built-ins; `full_cpu`: untouched PyTorch with pybind11."""
+    return HeaderSpec(
+        name,
+        _HEADER_TEXTS[name],
+        slim=name == "slim_cpu",
+        flags=(*COMPILE_FLAGS, *machine_flags()),
+        includes=(CPU_CSRC / "include", CSRC / "extension"),
+    )
+
+
+@dataclass(frozen=True)
+class CpuUnit:
+    """One C++ unit. `flags`: beyond those of the header. `kernels`: names, in the order of the launch table."""
+
+    text: str
+    flags: tuple[str, ...]
+    kernels: tuple[str, ...]
+
+
+def render_unit(main: str, name: str, cuda: str, macros: Sequence[str] = (), *, race_check: bool = False) -> CpuUnit:
+    """The unit of `main` (C++ that comes first and sees no CUDA) and the source `cuda`, called `name` in messages.
+
+    `macros`: #define and #undef lines of the candidate's flags. `race_check`: instrumented, fibres only.
+    Raises UnsupportedOnCpu and SplitRefused.
+    """
+    source = rewrite_cuda(cuda, fibres_always=race_check, assertions=not any("NDEBUG" in line for line in macros))
+    lines = [main, '#line 1 "dice_cpu"', *(f"#define {macro}" for macro in _HALF_MACROS), *macros]
+    lines.append("#include <dice_cpu/cuda_unit.h>")
+    if _HALF.search(cuda):
+        lines.append("#include <cuda_fp16.h>")
+    if _BFLOAT.search(cuda):
+        lines.append("#include <cuda_bf16.h>")
+    lines.append(f"#define DICE_CPU_TRACK DICE_CPU_TRACK_{'INDEX' if source.track_index else 'NOTHING'}")
+    entries = ", ".join(f'{{"{kernel}"}}' for kernel in source.kernels)
+    lines.append(
+        f"DICE_CPU_LAUNCH_TABLE({len(source.kernels)}, {entries})" if source.kernels else "DICE_CPU_NO_LAUNCHES"
+    )
+    lines += [f'#line 1 "{name}"', source.text]
+    flags = LOCKSTEP_FLAGS if race_check or source.lockstep else ()
+    return CpuUnit("\n".join(lines) + "\n", flags, source.kernels)
+
+
+class CpuBuild:
+    """One candidate's build in the folder `work`. `module`: the name compiled into the object.
+
+    `race_check` makes the instrumented object that `race` uses; it is never the one that is judged.
+    """
+
+    def __init__(
+        self,
+        request: ExtensionRequest,
+        module: str,
+        precompiled: Precompiled,
+        work: Path,
+        meter: Meter,
+        limits: ToolLimits,
+        deadline: float,
+        *,
+        race_check: bool = False,
+    ) -> None:
+        self.request = request
+        self.module = module
+        self.precompiled = precompiled
+        self.work = work
+        self.meter = meter
+        self.limits = limits
+        self.deadline = deadline
+        self.race_check = race_check
+        self.fallbacks: list[str] = []
+
+    def run(self) -> Built:
+        """Build. Raises Declined (`unsupported_on_cpu: <what>`), Certain (the candidate's error) or OutOfLimits."""
+        sources = None
+        try:
+            tools = self.precompiled.toolchain
+            self.flags = accepted_flags(self.request, tools, self.work, self.meter, self.limits, self.deadline)
+            sources = sources_of(self.request)
+            self._write_headers(sources)
+            for standard in {flag for flag in (*self.flags.main, *self.flags.host) if flag.startswith("-std=")}:
+                check_standard(standard, tools, self.work, self.meter, self.limits, self.deadline)
+            if sources.cuda is not None:
+                check_rules(sources.cuda, sources.cuda_name)
+            objects, table = self._objects(sources)
+            library = runtime_library(self.precompiled)
+            return Built(
+                self._link([*objects, library]),
+                "cpu",
+                counts_launches=sources.cuda is not None,
+                facts={"module": self.module, "table": table, "libraries": [str(library)]},
+                fallbacks=tuple(self.fallbacks),
+            )
+        except (UnsupportedOnCpu, SplitRefused) as refused:
+            if sources is not None and (error := self._own_error(sources, refused)) is not None:
+                raise error from refused
+            what = refused.what if isinstance(refused, UnsupportedOnCpu) else refused.reason
+            raise Declined(f"unsupported_on_cpu: {what}", tuple(self.fallbacks)) from refused
+        except NotPrepared as failure:
+            raise Declined(f"unsupported_on_cpu: this machine ({failure})", tuple(self.fallbacks)) from failure
+
+    def _own_error(self, sources: Sources, refused: Exception) -> Certain | None:
+        """The candidate's own error behind a source that this back end does not take; None when that is not certain."""
+        if sources.cuda is None:
+            return None
+        if isinstance(refused, Refuted):
+            return refuted_error(refused, sources.cuda_name)
+        macros = "".join(f"{line}\n" for line in self.flags.host_macros)
+
+        def check(unit: str) -> ToolRun:
+            text = f"#define TORCH_EXTENSION_NAME {self.module}\n{macros}{unit}"
+            return self._run(text, "full_cpu", "check.o", ["-fsyntax-only", "-fmax-errors=1"])
+
+        return own_error(sources.cuda, sources.cuda_name, check)
+
+    def _write_headers(self, sources: Sources) -> None:
+        for file in sources.headers:
+            path = self.work / file.name
+            path.parent.mkdir(parents=True, exist_ok=True)
+            path.write_text(rewrite_host(file.text))
+
+    def _objects(self, sources: Sources) -> tuple[list[str | Path], bool]:
+        """Objects of all units, and whether the bindings are a table."""
+        if sources.cuda is None:
+            return self._mains(sources.mains)
+        if not (sources.inline and self._fits(sources)):
+            objects, table = self._mains(sources.mains)
+            out, with_table = self._unit("", sources)
+            return [*objects, out], table and with_table
+        main = sources.mains[0]
+        try:
+            text = rewrite_host(main.with_table(self.module))
+        except BindingRefused:
+            text = rewrite_host(main.exact(self.module))
+        out, table = self._unit(text, sources)
+        return [out], table
+
+    def _fits(self, sources: Sources) -> bool:
+        """Whether main.cpp may stand before the .cu in one unit: nothing but prototypes and bindings."""
+        text = sources.mains[0].text
+        tokens = tokenize(text)
+        plain = not any(t.text in ("{", "=", "template", "namespace", "using") for t in tokens)
+        return plain and not any(t.kind == "directive" and "include" not in t.text for t in tokens)
+
+    def _mains(self, mains: Sequence[MainUnit]) -> tuple[list[str | Path], bool]:
+        objects: list[str | Path] = []
+        table = True
+        for i, main in enumerate(mains):
+            macros = "".join(f"{line}\n" for line in self.flags.main_macros)
+            try:
+                text, with_table = main.with_table(self.module), True
+            except SplitRefused:
+                text, with_table = main.exact(self.module), False
+            out, with_table = self._compile(
+                macros + rewrite_host(text),
+                with_table,
+                f"main_{i}.o",
+                (),
+                macros + rewrite_host(main.exact(self.module)),
+            )
+            objects.append(out)
+            table = table and with_table
+        return objects, table
+
+    def _unit(self, main: str, sources: Sources) -> tuple[str, bool]:
+        assert sources.cuda is not None
+        cuda, table = sources.cuda, "PYBIND11_MODULE(" not in main
+        if "PYBIND11_MODULE" in cuda:
+            try:
+                cuda = _with_module_table(cuda, self.module)
+            except SplitRefused:
+                table = False
+        exact = f"#define TORCH_EXTENSION_NAME {self.module}\n"
+        full_main = exact + (rewrite_host(sources.mains[0].exact(self.module)) if main else "")
+        unit = self._render(exact + main, sources.cuda_name, cuda)
+        full = self._render(full_main, sources.cuda_name, sources.cuda)
+        out, table = self._compile(unit.text, table, "cuda.o", unit.flags, full.text)
+        if not unit.flags:  # instrumented code keeps what is dropped otherwise
+            check_static_shared(self.work / out, sources.cuda, sources.cuda_name)
+        return out, table
+
+    def _render(self, main: str, name: str, cuda: str) -> CpuUnit:
+        return render_unit(main, name, cuda, self.flags.host_macros, race_check=self.race_check)
+
+    def _compile(self, text: str, table: bool, out: str, flags: Sequence[str], full: str) -> tuple[str, bool]:
+        """Object of `text` with the slim header if it has a table, else of `full`, which says the same with pybind11."""
+        include = [word for path in self.request.extra_include_paths for word in ("-I", str(self.work / path))]
+        if table:
+            done = self._run(text, "slim_cpu", out, [*flags, *include, "-fmax-errors=5"])
+            if done.ok:
+                return out, True
+            self._give_up_if_unsupported(done, full)
+            self.fallbacks.append(f"cpu: {_first_error(done.output)}")
+        done = self._run(full, "full_cpu", out, [*flags, *include, "-Wfatal-errors"])
+        if not done.ok:
+            self._give_up_if_unsupported(done, full)
+            raise Certain(done.output, "g++, with PyTorch's own headers")
+        return out, False
+
+    def _run(self, text: str, header: str, out: str, flags: Sequence[str]) -> ToolRun:
+        own = self.precompiled.toolchain.standard
+        standards = [flag for flag in self.flags.host if flag.startswith("-std=") and flag != own]
+        done = self.precompiled.compile_host(
+            text,
+            self.precompiled.header(cpu_header(header), standards),
+            out,
+            self.work,
+            self.meter,
+            self.limits,
+            deadline=self.deadline,
+            flags=[*flags, "-I", str(self.work)],
+        )
+        raise_out_of_limits(done)
+        return done
+
+    def _give_up_if_unsupported(self, done: ToolRun, text: str) -> None:
+        """Raises UnsupportedOnCpu, or Certain where PyTorch's headers would not help either."""
+        what = unsupported(done.output)
+        if what is None:
+            return
+        scope, _, name = what.rpartition("::")
+        if scope in _TORCH_NAMESPACES:
+            own_headers = any(self.work.rglob("*.h")) or any(self.work.rglob("*.cuh"))
+            if not own_headers and not _TORCH_CUDA_HEADER.search(text):
+                raise Certain(done.output, "a name of a header that the source does not include")
+            if not declared_by_torch(name, self.precompiled.toolchain.torch_root / "include"):
+                raise Certain(done.output, "a name that no header of PyTorch's declares")
+        raise UnsupportedOnCpu(what)
+
+    def _link(self, objects: Sequence[str | Path]) -> Path:
+        done = self.precompiled.link(
+            objects, "extension.so", self.work, self.meter, self.limits, deadline=self.deadline
+        )
+        raise_out_of_limits(done)
+        if not done.ok:
+            raise Certain(done.output, "the linker, on the same objects")
+        return self.work / "extension.so"
+
+
+def _first_error(output: str) -> str:
+    return next((line.strip()[:300] for line in output.splitlines() if "error" in line), "no message")
+
+
+def _with_module_table(text: str, module: str) -> str:
+    """The text with its one PYBIND11_MODULE as a binding table. Raises SplitRefused."""
+    tokens = tokenize(text)
+    places = [i for i, token in enumerate(tokens) if token.text == "PYBIND11_MODULE"]
+    if len(places) != 1:
+        raise SplitRefused("two modules in one extension")
+    brace = matching(tokens, places[0] + 1) + 1
+    start, end = tokens[places[0]].start, tokens[matching(tokens, brace)].end
+    line = text.count("\n", 0, end) + 1
+    table = table_from_module(text[start:end], module)
+    return f'{text[:start]}\n{table}#line {line} "cuda.cu"\n{text[end:]}'
+
+
+def runtime_library(precompiled: Precompiled) -> Path:
+    """`libdice_cpu.so`, behind all CPU objects; compiled the first time (20 s of CPU). Raises NotPrepared."""
+    name = "-".join(["cpu", files_digest(CPU_CSRC), *(flag.removeprefix("-march=") for flag in machine_flags())])
+    return precompiled.artefact(name, functools.partial(_make_runtime, precompiled)) / LIBRARY
+
+
+def prepare(precompiled: Precompiled, *, everything: bool = False) -> None:
+    """Make what all CPU builds need, or `everything` that some need, once per machine. Raises NotPrepared."""
+    names = tuple(_HEADER_TEXTS) if everything else ("slim_cpu",)
+    with ThreadPoolExecutor(1 + len(names)) as pool:  # each is a compiler's work, on one core
+        running: list[Future[Any]] = [pool.submit(runtime_library, precompiled)]
+        running += [pool.submit(precompiled.header, cpu_header(name)) for name in names]
+    for future in running:
+        future.result()
+
+
+def _make_runtime(precompiled: Precompiled, out: Path, meter: Meter) -> None:
+    tools = precompiled.toolchain
+    flags = [*tools.cxx_flags("cpp"), "-O2", "-fvisibility=hidden", "-fno-gnu-unique", *machine_flags()]
+    objects = {f"{source.stem}.o": source for source in sorted((CPU_CSRC / "runtime").glob("*.cpp"))}
+    compile_one = [tools.cxx, *flags, "-I", CPU_CSRC / "include", "-c"]
+    precompiled.compile_side_by_side(meter, [[*compile_one, objects[o], "-o", o] for o in objects], out)
+    link = [*tools.link_flags("cpp"), f"-Wl,-soname,{LIBRARY}", "-lpthread"]
+    precompiled.compile_own(meter, [tools.cxx, *objects, *link, "-o", LIBRARY], out)
+
+
+_STATED = re.compile(r"unsupported_on_cpu: ([^\n\"]+)")
+_MISSING_HEADER = re.compile(r"fatal error: ([\w./-]+): No such file")
+_TOOLKIT_HEADER = re.compile(
+    r"^(cub|thrust|cuda|cute|cutlass|nv|cooperative_groups)/|^(cu(fft|rand|sparse|solver|file|Complex)|npp|nvml|nvrtc|nvjpeg|"
+    r"mma|nccl|texture|surface|cuda_(pipeline|awbarrier|fp8|fp6|fp4|gl_interop))\w*\.h$|^(ATen|c10|torch)/.*(cuda|cudnn|CUDA)"
+)
+_UNKNOWN_NAME = re.compile(
+    r"error: ‘?'?(?:struct |class |enum )?([\w:]+)[’'](?: was not declared| has not been declared| does not name a type| is not a member)"  # noqa: E501
+)
+_MEMBER_OF = re.compile(r"error: ['‘](\w+)['’] (?:is not a member of|has not been declared in) ['‘]([\w:]+)['’]")
+_CUDA_NAME = re.compile(
+    r"^(cuda[A-Z]\w+|cu[A-Z]\w+|CU[a-z]\w+|CU_[A-Z]\w+|cublas\w+|CUBLAS\w+|cudnn\w+|CUDNN\w+|"
+    r"curand\w*|CURAND\w+|cusparse\w+|cusolver\w+|cufft\w+|nccl\w+|"
+    r"__nv_\w+|__viadd\w+|__vi(max|min|bmax|bmin)\w+|tex[123]D\w*|surf[123]D\w*|__cluster\w*|cub|thrust|nvcuda|wmma|cooperative_groups)$"
+)
+_TORCH_NAMESPACES = ("at::cuda", "c10::cuda")
+_TORCH_CUDA_HEADER = re.compile(r"#\s*include\s*[<\"](?:ATen|c10|torch)/[^>\"]*(?:cuda|cudnn|CUDA)")
+_CUDA_NAMESPACE = re.compile(r"^(at::cuda|c10::cuda|cub|thrust|nvcuda|cooperative_groups|cuda)(::|$)")
+
+
+def unsupported(output: str) -> str | None:
+    """What of CUDA a failed g++ run missed, by its messages; None when the error is the candidate's own."""
+    if match := _STATED.search(output):
+        return match.group(1).strip()
+    if (match := _MISSING_HEADER.search(output)) and _TOOLKIT_HEADER.search(match.group(1)):
+        return f"<{match.group(1)}>"
+    # A kernel whose parameter has an unknown type is first said to be a variable of type void.
+    complaints = (line for line in output.splitlines() if "error:" in line)
+    first = next((line for line in complaints if "declared void" not in line), "")
+    if (match := _MEMBER_OF.search(first)) and _CUDA_NAMESPACE.match(match.group(2)):
+        return f"{match.group(2)}::{match.group(1)}"
+    if (match := _UNKNOWN_NAME.search(first)) and _CUDA_NAME.match(match.group(1).split("::")[-1]):
+        return match.group(1)
+    return None

@@ -1,0 +1,178 @@
+"""Static `__shared__` memory: ptxas refuses a kernel with more than 48 KiB of it, g++ would build it.
+
+    check_static_shared(work / "cuda.o", source, "cuda.cu")     # raises Certain: the candidate's own error
+
+The object is asked, not the text, so sizes that depend on a template parameter or a macro are right, and what the compiler
+drops (arrays that nobody reads, dead branches, device functions that no kernel calls) does not count, as with nvcc. Static
+`__shared__` variables are the thread-local ones there (csrc/cpu/include/dice_cpu/device.h); a kernel has those that the
+code of its launch refers to, inlined device functions included.
+
+The sum is a lower bound, since what nvcc builds must not be refused. Left out is the padding between arrays, and what nvcc
+may have dropped where g++ did not: arrays of which the source uses single elements, or which it does not read by name, and
+those of device functions that return something (nobody may want it) or were not inlined.
+"""
+
+from __future__ import annotations
+
+import re
+import struct
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+from typing import NamedTuple
+
+from dice.kernels.builder.device_image import demangle
+from dice.kernels.builder.outcome import Certain
+from dice.kernels.source.lexer import SplitRefused, Token, matching, tokenize
+
+STATIC_SHARED_BYTES = 49152
+"""The most that a kernel may have on any architecture; more must be `extern __shared__`."""
+
+_LAUNCH = "_ZZN8dice_cpu6launchI"  # the lambdas in dice_cpu::launch<closure of one kernel>
+_KERNEL = re.compile(r"dice_cpu::launch<(?:void )?(.*?)::\{lambda\(dice_cpu::Thread&\)")
+_FUNCTION_NAME = re.compile(r"(\w+)(?:<.*>)?\(")
+_VOID_FUNCTION = re.compile(r"\bvoid\s+(?:__\w+\s+)*(\w+)\s*\(")
+# What has another size here than with nvcc, or may have.
+_OTHER_SIZES = re.compile(r"\bTempStorage\b|\bcurandState|\b__CUDA_ARCH__\b")
+_SYMBOL_TABLE, _RELOCATIONS = 2, 4  # sections of an ELF file
+_FUNCTION, _THREAD_LOCAL = 2, 6  # symbols
+
+
+def check_static_shared(object_file: Path, source: str, name: str) -> None:
+    """Raise Certain when a kernel of the object certainly has more static shared memory than CUDA allows.
+
+    source: the CUDA source, its own headers included; name: of its file, for the message.
+    """
+    kernels = {kernel: sizes for kernel, sizes in _variables(object_file).items() if _is_too_much(sizes.values())}
+    if not kernels or _OTHER_SIZES.search(source):
+        return
+    try:
+        used = _used_arrays(tokenize(source))
+    except SplitRefused:
+        return  # brackets that do not match in a macro: nothing is certain
+    procedures = frozenset(_VOID_FUNCTION.findall(source))
+    for kernel, sizes in kernels.items():
+        readable = demangle(sizes)
+        counted = [
+            size
+            for variable, size in zip(readable, sizes.values(), strict=True)
+            if variable.rpartition("::")[2].partition(".")[0] in used and _is_in_kernel(variable, procedures)
+        ]
+        if _is_too_much(counted):
+            match = _KERNEL.search(demangle([kernel])[0])
+            message = f"kernel {match.group(1) if match else kernel} has {sum(counted)} bytes of static shared memory"
+            raise Certain(f"{name}: error: {message}, {STATIC_SHARED_BYTES} are the most", "a rule of CUDA")
+
+
+def _is_too_much(sizes: Iterable[int]) -> bool:
+    return sum(sizes) > STATIC_SHARED_BYTES
+
+
+def _is_in_kernel(variable: str, procedures: frozenset[str]) -> bool:
+    """Whether a variable, by its readable name, is a kernel's, a void function's or none's (at namespace scope)."""
+    function = _FUNCTION_NAME.search(variable)
+    return function is None or "::dice_body::" in variable or function.group(1) in procedures
+
+
+def _used_arrays(tokens: Sequence[Token]) -> set[str]:
+    """Names that, where a shared variable is in scope or in a macro, are indexed by more than numbers, and read."""
+    varying, read = set[str](), set[str]()
+
+    def look(tokens: Sequence[Token], i: int) -> None:
+        end, varies = _indices(tokens, i + 1)
+        if varies:
+            varying.add(tokens[i].text)
+        if end > i + 1 and (end == len(tokens) or tokens[end].text != "="):
+            read.add(tokens[i].text)
+
+    for start, token in enumerate(tokens):
+        if token.kind == "directive":
+            inner = tokenize(token.text, directives=False)
+            for i in range(len(inner)):
+                look(inner, i)
+        elif token.text == "__shared__":
+            depth, declares = 0, True
+            for i in range(start, len(tokens)):
+                word = tokens[i].text
+                depth += (word == "{") - (word == "}")
+                if depth < 0:
+                    break
+                if word in ("__shared__", ";"):
+                    declares = word == "__shared__"
+                elif not declares:
+                    look(tokens, i)
+    return varying & read
+
+
+def _indices(tokens: Sequence[Token], i: int) -> tuple[int, bool]:
+    """End of the members and indices (`[0].part[k]`) that begin at tokens[i]; whether one is more than a number."""
+    varies = False
+    while i < len(tokens) and tokens[i].text in (".", "["):
+        end = i + 1
+        if tokens[i].text == "[":
+            end = matching(tokens, i)
+            varies = varies or any(token.kind == "identifier" for token in tokens[i:end])
+        i = end + 1
+    return i, varies
+
+
+class _Section(NamedTuple):
+    name: int
+    kind: int
+    flags: int
+    address: int
+    offset: int
+    size: int
+    link: int
+    info: int
+    alignment: int
+    row_size: int
+
+
+class _Symbol(NamedTuple):
+    name: int
+    info: int
+    other: int
+    section: int
+    value: int
+    size: int
+
+    @property
+    def kind(self) -> int:
+        return self.info & 15
+
+
+def _variables(object_file: Path) -> dict[str, dict[str, int]]:
+    """Sizes of the thread-local variables that a kernel's code refers to, by mangled names of kernel and variable.
+
+    Empty when all together are not too much. Reads ELF as 64-bit little-endian machines have it.
+    """
+    data = object_file.read_bytes()
+    start, count = struct.unpack_from("<Q", data, 40)[0], struct.unpack_from("<H", data, 60)[0]
+    sections = [_Section(*row) for row in struct.iter_unpack("<IIQQQQIIQQ", data[start : start + 64 * count])]
+    table = next(section for section in sections if section.kind == _SYMBOL_TABLE)
+    symbols = [_Symbol(*row) for row in struct.iter_unpack("<IBBHQQ", _content(data, table))]
+    variables = {i: symbol for i, symbol in enumerate(symbols) if symbol.kind == _THREAD_LOCAL}
+    if not _is_too_much(variable.size for variable in variables.values()):
+        return {}
+    strings = _content(data, sections[table.link])
+
+    def name(symbol: _Symbol) -> str:
+        return strings[symbol.name : strings.index(b"\0", symbol.name)].decode()
+
+    launches = [symbol for symbol in symbols if symbol.kind == _FUNCTION and name(symbol).startswith(_LAUNCH)]
+    found: dict[str, dict[str, int]] = {}
+    for section in sections:
+        bodies = [launch for launch in launches if launch.section == section.info]
+        if section.kind != _RELOCATIONS or not bodies:
+            continue
+        for offset, info, _ in struct.iter_unpack("<QQq", _content(data, section)):
+            variable = variables.get(info >> 32)
+            for body in bodies:
+                if variable is not None and body.value <= offset < body.value + body.size:
+                    # GCC splits functions: what follows a full stop names the part.
+                    found.setdefault(name(body).partition(".")[0], {})[name(variable)] = variable.size
+    return found
+
+
+def _content(data: bytes, section: _Section) -> bytes:
+    return data[section.offset : section.offset + section.size]

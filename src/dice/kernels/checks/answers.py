@@ -1,0 +1,384 @@
+"""Answers without computing, as far as the candidate's Python shows them.
+
+Caches keyed by address or fingerprint, outputs that read no input, predicted inputs, sniffed inputs.
+"""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+
+from dice.kernels.checks.catalogue import finding
+from dice.kernels.checks.python_source import PythonSource, identifiers, words
+from dice.kernels.checks.weights import becomes_a_weight, only_gets_weights
+from dice.kernels.records.verdict import Finding
+
+_SHAPE_ONLY = words(
+    "shape size dtype device ndim dim numel stride is_cuda is_contiguous layout requires_grad new_empty new_zeros "
+    "new_ones new_full element_size get_device nelement"
+)
+_MAKERS = ("torch.empty", "torch.empty_like", "torch.empty_strided")
+_LIKE = (
+    "torch.empty_like",
+    "torch.zeros_like",
+    "torch.ones_like",
+    "torch.full_like",
+    "torch.rand_like",
+    "torch.randn_like",
+    "len",
+)
+_ADDRESSES = words("data_ptr untyped_storage storage _cdata _version")
+_READERS = words("item tolist tobytes")
+_STATISTICS = words("max min amax amin mean std var sum norm any all abs quantile median item")
+_RANDOM = (
+    "torch.rand",
+    "torch.randn",
+    "torch.randint",
+    "torch.normal",
+    "torch.rand_like",
+    "torch.randn_like",
+    "torch.randperm",
+)
+
+
+def answer_findings(source: PythonSource, reference: PythonSource | None) -> Iterator[Finding]:
+    """One finding of each name at most, with the first line that shows it."""
+    seen: set[str] = set()
+    for name, node, note in _all(source, reference):
+        if name not in seen:
+            seen.add(name)
+            yield finding(name, "static", f"{note}{source.line(node)}")
+
+
+def _all(source: PythonSource, reference: PythonSource | None) -> Iterator[tuple[str, ast.AST, str]]:
+    yield from _caches(source)
+    yield from _unread_inputs(source, reference)
+    yield from _unwritten_output(source)
+    yield from _prediction(source, reference)
+    yield from _sniffing(source, reference)
+
+
+def forward_parameters(source: PythonSource) -> list[str]:
+    """Names of forward's parameters, self left out."""
+    if source.forward is None:
+        return []
+    arguments = source.forward.args
+    names = [item.arg for item in [*arguments.posonlyargs, *arguments.args][1:]]
+    return names + [item.arg for item in (arguments.vararg, arguments.kwarg) if item is not None]
+
+
+def _is_fingerprint(source: PythonSource, node: ast.AST, tainted: set[str]) -> bool:
+    """Whether an expression identifies an input: its address, id, version, or some of its values."""
+    for inner in ast.walk(node):
+        if isinstance(inner, ast.Attribute) and inner.attr in _ADDRESSES:
+            found = inner.value
+        elif isinstance(inner, ast.Call) and source.dotted(inner.func) in ("id", "hash", "str", "repr") and inner.args:
+            found = inner.args[0]
+        elif isinstance(inner, ast.Call) and isinstance(inner.func, ast.Attribute) and inner.func.attr in _READERS:
+            found = inner.func.value
+        else:
+            if isinstance(inner, ast.Name) and inner.id in tainted:
+                return True
+            continue
+        if _about_input(source, found):
+            return True
+    return False
+
+
+def _about_input(source: PythonSource, node: ast.AST, depth: int = 0) -> bool:
+    """Whether an expression is made from an argument of a function, as against the module's own weights."""
+    for inner in ast.walk(node):
+        if not isinstance(inner, ast.Name) or inner.id in ("self", "cls"):
+            continue
+        above = source.parent(inner)
+        if isinstance(above, ast.Attribute) and above.attr in _SHAPE_ONLY:
+            continue
+        if inner.id in source.arguments:
+            if not only_gets_weights(source, inner):
+                return True
+            continue
+        if depth < 3 and any(_about_input(source, value, depth + 1) for value in source.values(inner.id)):
+            return True
+    return False
+
+
+def _caches(source: PythonSource) -> Iterator[tuple[str, ast.AST, str]]:
+    tainted: set[str] = set()
+    for _ in range(3):  # a key is seldom made in more than three steps
+        for node in source.in_forward:
+            target = node.targets[0] if isinstance(node, ast.Assign) else None
+            if isinstance(node, ast.Assign) and isinstance(target, ast.Name) and not _launches(node.value):
+                tainted |= {target.id} if _is_fingerprint(source, node.value, tainted) else set()
+    kept = kept_names(source)
+    inputs = set(forward_parameters(source))
+    for node in source.in_forward:
+        if isinstance(node, ast.Subscript):
+            by_tensor = isinstance(node.slice, ast.Name) and node.slice.id in inputs and _is_mapping(source, node.value)
+            if is_kept(node.value, kept) and (by_tensor or _is_fingerprint(source, node.slice, tainted)):
+                yield "result_cache", node, ""
+        elif isinstance(node, ast.Call) and source.dotted(node.func) in ("getattr", "hasattr", "setattr"):
+            if len(node.args) > 1 and _is_fingerprint(source, node.args[1], tainted):
+                yield "result_cache", node, ""
+        elif isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute):
+            lookup = node.func.attr in ("get", "setdefault", "pop", "__contains__", "__getitem__")
+            if (
+                lookup
+                and is_kept(node.func.value, kept)
+                and node.args
+                and _is_fingerprint(source, node.args[0], tainted)
+            ):
+                yield "result_cache", node, ""
+        elif isinstance(node, ast.Compare):
+            sides = [node.left, *node.comparators]
+            remembered = any(is_kept(side, kept) for side in sides)
+            by_identity = any(isinstance(op, ast.Is | ast.IsNot) for op in node.ops) and any(
+                isinstance(side, ast.Name) and side.id in inputs for side in sides
+            )
+            if remembered and (by_identity or any(_is_fingerprint(source, side, tainted) for side in sides)):
+                yield "result_cache", node, ""
+        compares = isinstance(node, ast.Call) and source.dotted(node.func) in ("torch.equal", "torch.allclose")
+        if compares and any(is_kept(argument, kept) for argument in node.args):  # type: ignore[union-attr]
+            yield "result_cache", node, ""
+    yield from _memoised(source, inputs)
+
+
+def _is_mapping(source: PythonSource, node: ast.expr) -> bool:
+    """Whether a name was ever given a dict or a weak dictionary (not a table of weights)."""
+    mappings = ("dict", "collections.OrderedDict", "weakref.WeakKeyDictionary", "collections.defaultdict")
+    return any(
+        isinstance(value, ast.Dict) or (isinstance(value, ast.Call) and source.dotted(value.func) in mappings)
+        for name in identifiers([node])
+        for value in source.values(name)
+    )
+
+
+def _launches(value: ast.expr) -> bool:
+    """A call with an address among its arguments is a launch, not the making of a key."""
+    return (
+        isinstance(value, ast.Call)
+        and not (isinstance(value.func, ast.Attribute) and value.func.attr in _ADDRESSES)
+        and (len(value.args) > 1)
+    )
+
+
+def kept_names(source: PythonSource) -> set[str]:
+    """Module-level names: what survives a call besides attributes of self."""
+    kept: set[str] = set()
+    for node in source.tree.body:
+        if isinstance(node, ast.Assign):
+            kept |= {target.id for target in node.targets if isinstance(target, ast.Name)}
+        elif isinstance(node, ast.AnnAssign) and isinstance(node.target, ast.Name):
+            kept.add(node.target.id)
+    return kept
+
+
+def is_kept(node: ast.AST, kept: set[str]) -> bool:
+    """Whether an expression names something that outlives a call: an attribute of self or a class, or one of `kept`."""
+    if isinstance(node, ast.Attribute):
+        return isinstance(node.value, ast.Name) and (node.value.id in ("self", "cls") or node.value.id[:1].isupper())
+    return isinstance(node, ast.Name) and node.id in kept
+
+
+def _memoised(source: PythonSource, inputs: set[str]) -> Iterator[tuple[str, ast.AST, str]]:
+    """functools.lru_cache and its like on forward, or on a function that forward hands one of its inputs."""
+    for node in source.nodes:
+        if not isinstance(node, ast.FunctionDef):
+            continue
+        decorators = [item.func if isinstance(item, ast.Call) else item for item in node.decorator_list]
+        if not any((source.dotted(item) or "").endswith(("lru_cache", "functools.cache")) for item in decorators):
+            continue
+        if node is source.forward:
+            yield "result_cache", node, ""
+        for call in source.in_forward:
+            called = isinstance(call, ast.Call) and node.name in identifiers([call.func])
+            if called and any(isinstance(item, ast.Name) and item.id in inputs for item in call.args):  # type: ignore[union-attr]
+                yield "result_cache", node, ""
+
+
+def _unread_inputs(source: PythonSource, reference: PythonSource | None) -> Iterator[tuple[str, ast.AST, str]]:
+    """An input whose values the reference reads and the candidate does not: only its shape, or nothing."""
+    if source.forward is None or reference is None or reference.forward is None:
+        return
+    if source.computes_names or source.values("forward"):
+        return
+    if source.forward.args.vararg is not None or reference.forward.args.vararg is not None:
+        return
+    mine, theirs = forward_parameters(source), forward_parameters(reference)
+    tensors = _tensor_inputs(reference)
+    for index, name in enumerate(mine[: len(theirs)]):
+        if index in tensors and _is_read(reference, theirs[index]) and not _is_read(source, name):
+            yield "constant_output", source.forward, f"the values of input {name} are never read: "
+
+
+def _made_inputs(problem: PythonSource) -> list[list[ast.expr]]:
+    """The expressions that make each of the inputs that the problem's get_inputs returns."""
+    maker = next((item for item in problem.definitions("get_inputs") if isinstance(item, ast.FunctionDef)), None)
+    returned = [node.value for node in ast.walk(maker) if isinstance(node, ast.Return)] if maker is not None else []
+    if not returned or not isinstance(returned[-1], ast.List | ast.Tuple):
+        return []
+    return [problem.values(item.id) if isinstance(item, ast.Name) else [item] for item in returned[-1].elts]
+
+
+def _tensor_inputs(problem: PythonSource) -> set[int]:
+    """Places in what the problem's get_inputs returns that are seen to be tensors."""
+    found: set[int] = set()
+    for index, values in enumerate(_made_inputs(problem)):
+        made = [part for value in values for part in ast.walk(value) if isinstance(part, ast.Call)]
+        if any((problem.dotted(part.func) or "").startswith("torch.") for part in made):
+            found.add(index)
+    return found
+
+
+def _is_read(source: PythonSource, name: str) -> bool:
+    assert source.forward is not None
+    for node in ast.walk(source.forward):
+        if not (isinstance(node, ast.Name) and node.id == name and isinstance(node.ctx, ast.Load)):
+            continue
+        above = source.parent(node)
+        if isinstance(above, ast.Attribute) and above.attr in _SHAPE_ONLY:
+            continue
+        if isinstance(above, ast.Call) and node in above.args and source.dotted(above.func) in _LIKE:
+            continue
+        return True
+    return False
+
+
+def _unwritten_output(source: PythonSource) -> Iterator[tuple[str, ast.AST, str]]:
+    """forward returns torch.empty(...) that nothing was given to fill."""
+    if source.forward is None:
+        return
+    for node in ast.walk(source.forward):
+        if not (isinstance(node, ast.Return) and node.value is not None) or _is_for_nothing(source, node):
+            continue
+        if isinstance(node.value, ast.Call) and source.dotted(node.value.func) in _MAKERS:
+            yield "uninitialised_output", node, ""
+        elif isinstance(node.value, ast.Name):
+            name = node.value.id
+            made = source.values(name)
+            if made and all(isinstance(value, ast.Call) and source.dotted(value.func) in _MAKERS for value in made):
+                uses = [n for n in ast.walk(source.forward) if isinstance(n, ast.Name) and n.id == name]
+                if all(isinstance(use.ctx, ast.Store) or isinstance(source.parent(use), ast.Return) for use in uses):
+                    yield "uninitialised_output", node, ""
+
+
+def _is_for_nothing(source: PythonSource, node: ast.AST) -> bool:
+    """Whether a statement stands under `if x.numel() == 0:`, the test being nothing else."""
+    above = source.parent(node)
+    if not isinstance(above, ast.If) or node not in above.body:
+        return False
+    test = above.test
+    return (
+        isinstance(test, ast.Compare)
+        and isinstance(test.left, ast.Call)
+        and isinstance(test.left.func, ast.Attribute)
+        and test.left.func.attr == "numel"
+        and [type(operator) for operator in test.ops] == [ast.Eq]
+        and isinstance(test.comparators[0], ast.Constant)
+        and test.comparators[0].value == 0
+    )
+
+
+def _prediction(source: PythonSource, reference: PythonSource | None) -> Iterator[tuple[str, ast.AST, str]]:
+    """The candidate makes the benchmark's inputs itself, by calling get_inputs or by seeding the generator."""
+    seeds, draws = [], []
+    for call, name in source.calls(source.live):
+        last = name.rpartition(".")[2]
+        if isinstance(call.func, ast.Name) and call.func.id in ("get_inputs", "get_init_inputs"):
+            yield "input_prediction", call, ""
+        if last in ("manual_seed", "manual_seed_all", "set_rng_state", "fork_rng"):
+            seeds.append(call)
+        if name in _RANDOM and not becomes_a_weight(source, call):
+            draws.append(call)
+    for node in source.live:
+        if (
+            isinstance(node, ast.Name)
+            and node.id in ("get_inputs", "get_init_inputs")
+            and isinstance(node.ctx, ast.Load)
+        ):
+            yield "input_prediction", node, ""
+    seeded_by_reference = reference is not None and "manual_seed" in identifiers(reference.live)
+    if seeds and draws and not seeded_by_reference:
+        yield "input_prediction", seeds[0], "seeds the generator and draws from it: "
+
+
+def _sniffing(source: PythonSource, reference: PythonSource | None) -> Iterator[tuple[str, ast.AST, str]]:
+    """A branch in forward on a statistic of an input against a number, where the reference has no such branch."""
+    if reference is not None and any(_is_sniff(reference, node) for node in reference.in_forward):
+        return
+    counts = _count_inputs(source, reference)
+    for node in source.in_forward:
+        if _is_sniff(source, node) and not _leaves_for_nothing(source, node, counts):
+            yield "input_sniffing", node, ""
+
+
+def _count_inputs(source: PythonSource, reference: PythonSource | None) -> set[str]:
+    """forward's parameters that the problem makes as whole numbers: lengths, indices, offsets."""
+    made = _made_inputs(reference) if reference is not None else []
+    return {
+        name
+        for name, values in zip(forward_parameters(source), made, strict=False)
+        if reference is not None and values and all(_is_integer(reference, value) for value in values)
+    }
+
+
+def _is_integer(problem: PythonSource, value: ast.expr) -> bool:
+    if not isinstance(value, ast.Call):
+        return False
+    if isinstance(value.func, ast.Attribute) and value.func.attr in ("long", "int", "cumsum"):
+        return value.func.attr != "cumsum" or _is_integer(problem, value.func.value)
+    types = [ast.unparse(item.value) for item in value.keywords if item.arg == "dtype"]
+    made = problem.dotted(value.func) in ("torch.randint", "torch.arange", "torch.randperm")
+    return made and all(name.startswith(("torch.int", "torch.long")) for name in types)
+
+
+def _leaves_for_nothing(source: PythonSource, node: ast.AST, counts: set[str]) -> bool:
+    """Whether a branch returns zeros, and no more, where a count is nought: `if lengths.max() == 0: return zeros`.
+
+    A statistic of floating values says what the data look like, even against nought, and stays a choice of algorithm.
+    """
+    if not isinstance(node, ast.If) or node.orelse or len(node.body) != 1 or not isinstance(node.test, ast.Compare):
+        return False
+    left = isinstance(node.body[0], ast.Return) and node.body[0].value
+    name = (source.dotted(left.func) or ast.unparse(left.func)) if isinstance(left, ast.Call) else ""
+    zeros = name in ("torch.zeros", "torch.zeros_like") or name.endswith(".new_zeros")
+    nought = [type(item) for item in node.test.ops] == [ast.Eq] and ast.unparse(node.test.comparators[0]) == "0"
+    names = identifiers(ast.walk(node.test.left))
+    names |= {name for each in names for value in source.values(each) for name in identifiers(ast.walk(value))}
+    return zeros and nought and names & set(forward_parameters(source)) <= counts
+
+
+def _is_sniff(source: PythonSource, node: ast.AST) -> bool:
+    if not isinstance(node, ast.If | ast.IfExp):
+        return False
+    if isinstance(node, ast.If) and isinstance(node.body[-1], ast.Raise):
+        return False  # a check of the input, not a choice of algorithm
+    inputs = set(forward_parameters(source))
+    tests: list[ast.AST] = [node.test]
+    for name in identifiers(ast.walk(node.test)) - inputs:
+        tests += [value for value in source.values(name) if isinstance(source.parent(value), ast.Assign)]
+    compared = any(isinstance(inner, ast.Compare) and not _only_identity(inner) for inner in ast.walk(node.test))
+    return compared and any(
+        isinstance(inner, ast.Call)
+        and isinstance(inner.func, ast.Attribute)
+        and inner.func.attr in _STATISTICS
+        and _of_input(source, inner, inputs)
+        for test in tests
+        for inner in ast.walk(test)
+    )
+
+
+def _only_identity(node: ast.Compare) -> bool:
+    return all(isinstance(operator, ast.Is | ast.IsNot | ast.In | ast.NotIn) for operator in node.ops)
+
+
+def _of_input(source: PythonSource, call: ast.Call, inputs: set[str]) -> bool:
+    """Whether a statistic is taken of the values of an input, as against its shape."""
+    assert isinstance(call.func, ast.Attribute)
+    subjects = [call.func.value, *call.args] if source.dotted(call.func.value) == "torch" else [call.func.value]
+    for subject in subjects:
+        for node in ast.walk(subject):
+            if isinstance(node, ast.Name) and node.id in inputs:
+                above = source.parent(node)
+                if not (isinstance(above, ast.Attribute) and above.attr in _SHAPE_ONLY):
+                    return True
+    return False

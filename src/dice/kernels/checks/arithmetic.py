@@ -1,0 +1,145 @@
+"""What the kernels compute: whether any of them does more than copy, and whether any reads its input."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Sequence
+
+from dice.kernels.checks.cuda_kernels import CudaSource, Kernel
+from dice.kernels.checks.python_source import words
+from dice.kernels.source.lexer import SplitRefused, Token, matching
+
+_ASSIGNMENTS = words("= += -= *= /= %= ++ --")
+_TEXTURE_READ = re.compile(r"tex(1D|2D|3D|Cubemap)(fetch|gather|Lod|Grad|Layered)*$|surf(1D|2D|3D)(Layered)?read$")
+_NEUTRAL = {("*", "1"), ("+", "0"), ("-", "0"), ("/", "1")}
+
+
+def all_kernels_copy(sources: Sequence[CudaSource]) -> str | None:
+    """Name of a kernel when every kernel only copies element to element or fills with a constant; None otherwise.
+
+    A copy writes `out[e] = in[e]` with the same index text on both sides; `* 1`, `+ 0` and casts are looked through.
+    Anything that is not understood counts as computing.
+    """
+    kernels = [kernel for source in sources for kernel in source.kernels]
+    return kernels[0].name if kernels and all(_copies(kernel) for kernel in kernels) else None
+
+
+def no_kernel_reads(sources: Sequence[CudaSource]) -> str | None:
+    """Name of a kernel when none of the kernels reads through any of its pointers; None otherwise."""
+    kernels = [kernel for source in sources for kernel in source.kernels]
+    return kernels[0].name if kernels and not any(_reads(kernel) for kernel in kernels) else None
+
+
+def _stores(body: Sequence[Token]) -> Iterator[tuple[int, int, int]]:
+    """Plain assignments `name[...] = ...;`: index of the name, of `=`, and of the `;`."""
+    for index, token in enumerate(body[:-1]):
+        if token.kind == "identifier" and body[index + 1].text == "[":
+            try:
+                closing = matching(body, index + 1)
+            except SplitRefused:
+                continue
+            if closing + 1 < len(body) and body[closing + 1].text == "=":
+                end = next((i for i in range(closing + 2, len(body)) if body[i].text == ";"), len(body))
+                yield index, closing + 1, end
+
+
+def _copies(kernel: Kernel) -> bool:
+    if not kernel.pointers or any(token.kind == "directive" for token in kernel.body):
+        return False
+    loaded: dict[str, str] = {}
+    assigned = _assigned(kernel.body)
+    for index, token in enumerate(kernel.body):
+        if token.text == "=" and index and assigned.count(kernel.body[index - 1].text) == 1:
+            end = next((i for i in range(index + 1, len(kernel.body)) if kernel.body[i].text == ";"), len(kernel.body))
+            source = _plain_load(kernel.body[index + 1 : end])
+            if source is not None:
+                loaded[kernel.body[index - 1].text] = source
+    copies = constants = 0
+    for name, equals, end in _stores(kernel.body):
+        place = " ".join(token.text for token in kernel.body[name + 2 : equals - 1])
+        value = list(kernel.body[equals + 1 : end])
+        origin = _plain_load(value)
+        if len(value) == 1 and value[0].kind == "number":
+            constants += 1
+            continue
+        if origin is None and len(value) == 1:
+            origin = loaded.get(value[0].text)
+        if origin != place:
+            return False
+        copies += 1
+    calls_out = any(token.text in ("atomicAdd", "atomicMax", "atomicMin", "atomicExch", "asm") for token in kernel.body)
+    compound = any(
+        token.text in ("+=", "-=", "*=", "/=") and kernel.body[i - 1].text == "]" for i, token in enumerate(kernel.body)
+    )
+    stored_elsewhere = any(
+        token.text == "=" and index and kernel.body[index - 1].text == ")" for index, token in enumerate(kernel.body)
+    )
+    # Some elements copied and others set is a choice (relu, a mask), which is work.
+    return (copies > 0) != (constants > 0) and not calls_out and not compound and not stored_elsewhere
+
+
+def _assigned(body: Sequence[Token]) -> list[str]:
+    """Names on the left of every assignment; for a member, its owner as well."""
+    found: list[str] = []
+    for index, token in enumerate(body):
+        if index and token.text in _ASSIGNMENTS and body[index - 1].kind == "identifier":
+            found.append(body[index - 1].text)
+            if index > 2 and body[index - 2].text in (".", "->"):
+                found += [body[index - 3].text] * 2
+        elif index and token.text == "&" and body[index - 1].text in ("(", ",") and index + 1 < len(body):
+            found += [body[index + 1].text] * 2  # its address is given away
+    return found
+
+
+def _plain_load(value: Sequence[Token]) -> str | None:
+    """Index text of `in[e]`, casts and neutral arithmetic removed; None when the value is anything else."""
+    tokens = list(value)
+    changed = True
+    while changed and tokens:
+        changed = False
+        if len(tokens) > 2 and tokens[-1].kind == "number" and (tokens[-2].text, _number(tokens[-1])) in _NEUTRAL:
+            tokens, changed = tokens[:-2], True
+        elif (
+            len(tokens) > 2
+            and tokens[0].kind == "number"
+            and (tokens[1].text, _number(tokens[0])) in {("*", "1"), ("+", "0")}
+        ):
+            tokens, changed = tokens[2:], True
+        elif tokens[0].text == "(" and len(tokens) > 3 and tokens[2].text == ")" and tokens[1].kind == "identifier":
+            tokens, changed = tokens[3:], True
+        elif (
+            tokens[0].text in ("__ldg", "float", "double")
+            and len(tokens) > 3
+            and tokens[1].text == "("
+            and tokens[-1].text == ")"
+        ):
+            inner = tokens[2:-1]
+            tokens, changed = (inner[1:] if inner and inner[0].text == "&" else inner), True
+    if len(tokens) < 4 or tokens[0].kind != "identifier" or tokens[1].text != "[":
+        return None
+    try:
+        closing = matching(tokens, 1)
+    except SplitRefused:
+        return None
+    return " ".join(token.text for token in tokens[2:closing]) if closing == len(tokens) - 1 else None
+
+
+def _number(token: Token) -> str:
+    try:
+        value = float(token.text.rstrip("fFlLuU"))
+    except ValueError:
+        return ""
+    return str(int(value)) if value == int(value) else ""
+
+
+def _reads(kernel: Kernel) -> bool:
+    """Whether a pointer parameter occurs as anything but the target of a plain store, or a texture is read."""
+    if not kernel.pointers or any(token.kind == "directive" for token in kernel.body):
+        return True
+    targets = {name for name, _, _ in _stores(kernel.body)}
+    return any(
+        token.kind == "identifier"
+        and (token.text in kernel.pointers or _TEXTURE_READ.match(token.text))
+        and index not in targets
+        for index, token in enumerate(kernel.body)
+    )

@@ -1,0 +1,331 @@
+"""Tricks inside the C++ and CUDA sources, read as tokens: nothing in comments or strings counts, unless it says so."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Set
+
+from dice.kernels.checks.catalogue import finding
+from dice.kernels.checks.cuda_kernels import CudaSource
+from dice.kernels.checks.cuda_state import before, lasting_state
+from dice.kernels.checks.host_loops import host_loops
+from dice.kernels.checks.python_source import words
+from dice.kernels.checks.sensitive import EVALUATION_VARIABLES
+from dice.kernels.checks.workload import is_work
+from dice.kernels.records.verdict import Finding
+from dice.kernels.source.lexer import SplitRefused, Token, matching
+
+_CALLS: dict[str, str] = {
+    name: kind
+    for kind, names in {
+        "background_thread": "pthread_create cudaLaunchHostFunc cudaStreamAddCallback intraop_launch",
+        "deliberate_delay": "usleep nanosleep sleep sleep_for sleep_until",
+        "torch_patched": "TORCH_LIBRARY_IMPL",
+        "process_spawned": "system popen fork vfork execve execv execvp execl execlp posix_spawn kill killpg tgkill",
+        "network_access": "socket connect getaddrinfo curl_easy_init",
+        "memory_tampering": "dlsym dlvsym mprotect ptrace process_vm_readv process_vm_writev mremap cudaMemGetInfo_ "
+        "cudaIpcOpenMemHandle cuMemGetAddressRange cudaMemRangeGetAttribute dl_iterate_phdr",
+        "process_hook": "signal sigaction atexit on_exit at_quick_exit prctl seccomp",
+        "early_exit": "_exit _Exit quick_exit",
+        "result_forging": "dup2 dup3 pwrite writev fdopen",
+        "python_from_native": "PyRun_SimpleString PyRun_String PyRun_SimpleFile PyEval_EvalCode PyImport_ImportModule "
+        "PyImport_Import PyObject_CallObject PyGILState_Ensure",
+        "environment_sniffing": "getppid gethostname dispatch_mode_enabled",
+        "l2_persistence": "cudaCtxResetPersistingL2Cache",
+        "cuda_graph": "cudaGraphLaunch cudaStreamBeginCapture cudaGraphInstantiate",
+        "global_precision_switch": "setAllowTF32CuBLAS setFloat32MatmulPrecision setAllowTF32CuDNN",
+    }.items()
+    for name in names.split()
+}
+_GLOBAL_ONLY = words(
+    "signal sleep system kill connect socket fork popen prctl seccomp getppid gethostname pwrite atexit"
+)
+"""Common words: they count as the C functions only when called without an object or another namespace."""
+_QUALIFIED: dict[tuple[str, str], str] = {
+    ("std", "thread"): "background_thread",
+    ("std", "jthread"): "background_thread",
+    ("std", "async"): "background_thread",
+    ("std", "packaged_task"): "background_thread",
+    ("py", "exec"): "python_from_native",
+    ("py", "eval"): "python_from_native",
+    ("pybind11", "exec"): "python_from_native",
+    ("pybind11", "eval"): "python_from_native",
+}
+_RUNTIME_FUNCTIONS = words(
+    """
+    cudaEventElapsedTime cudaEventRecord cudaEventSynchronize cudaEventQuery cudaDeviceSynchronize cudaLaunchKernel
+    cudaStreamSynchronize cudaStreamQuery cudaMalloc cudaFree cudaMemcpy cudaMemcpyAsync cudaGetLastError
+    cudaPeekAtLastError clock_gettime gettimeofday
+    """
+)
+_NARROWING = words(
+    """
+    __float2half __float2half_rn __float2half_rz __floats2half2_rn __float22half2_rn __float2half2_rn
+    __float2bfloat16 __float2bfloat16_rn __floats2bfloat162_rn __float22bfloat162_rn __nv_cvt_float_to_fp8
+    __nv_fp8_e4m3 __nv_fp8_e5m2 __float_to_tf32
+    """
+)
+_NARROW_SCALARS = words("kHalf kFloat16 kBFloat16 Half BFloat16 kFloat8_e4m3fn")
+_FAST_MODES = words(
+    """
+    CUBLAS_COMPUTE_32F_FAST_TF32 CUBLAS_COMPUTE_32F_FAST_16F CUBLAS_COMPUTE_32F_FAST_16BF CUBLAS_COMPUTE_16F
+    CUBLAS_TF32_TENSOR_OP_MATH CUBLAS_TENSOR_OP_MATH CUDNN_TENSOR_OP_MATH_ALLOW_CONVERSION
+    """
+)
+
+
+_DISPATCH = words(
+    "ExcludeDispatchKeyGuard ForceDispatchKeyGuard TorchDispatchModeTLS PythonTLSSnapshot "
+    "tls_set_dispatch_key_excluded tls_set_dispatch_key_included _force_tls_local_dispatch_key_set"
+)
+"""What turns PyTorch's dispatch modes, by which operators are seen, off or asks for them."""
+_BENEATH = words(
+    "cpu cuda native meta redispatch compositeexplicitautograd compositeimplicitautograd "
+    "compositeexplicitautogradnonfunctional"
+)
+"""Namespaces of ATen whose operators are called past the dispatcher, where no mode sees them."""
+_REDISPATCH = words("redispatch redispatchBoxed callBoxedForDispatchKey")
+
+
+def cuda_findings(source: CudaSource, *, problem_is_narrow: bool, spared: Set[str] = frozenset()) -> Iterator[Finding]:
+    """One finding of each name at most, with the first line that shows it.
+
+    problem_is_narrow: the reference works in half, bfloat16 or fp8, so narrow types are no downgrade.
+    spared: functions that only see narrow inputs, where narrow types are none either.
+    """
+    seen: set[str] = set()
+    for name, token, note in _all(source, problem_is_narrow, spared):
+        if name not in seen:
+            seen.add(name)
+            yield finding(name, "static", note + source.line(token))
+
+
+def _all(source: CudaSource, problem_is_narrow: bool, spared: Set[str]) -> Iterator[tuple[str, Token, str]]:
+    tokens = source.tokens
+    for index, token in enumerate(tokens):
+        if token.kind == "identifier":
+            yield from _identifier(tokens, index)
+        elif token.kind == "string":
+            yield from _string(tokens, index)
+        elif token.kind == "directive":
+            yield from _pasted_name(token)
+        elif token.text == "<<<":
+            yield from _launch(tokens, index)
+    yield from _beneath_the_dispatcher(tokens)
+    yield from (("host_computation", token, "") for token in host_loops(source))
+    yield from _streams(source)
+    yield from lasting_state(tokens)
+    if not problem_is_narrow:
+        yield from _precision(source, spared)
+
+
+def _called(tokens: list[Token], index: int) -> bool:
+    return index + 1 < len(tokens) and tokens[index + 1].text == "("
+
+
+def _is_c_function(tokens: list[Token], index: int) -> bool:
+    """Whether tokens[index] is called as a C function: not a member, not another namespace's, not a declaration."""
+    previous = before(tokens, index)
+    if previous in (".", "->") or not _called(tokens, index):
+        return False
+    if previous == "::":
+        return index < 2 or tokens[index - 2].kind != "identifier" or tokens[index - 2].text == "std"
+    return index == 0 or tokens[index - 1].kind != "identifier" or previous in ("return", "else", "do")
+
+
+def _identifier(tokens: list[Token], index: int) -> Iterator[tuple[str, Token, str]]:
+    token = tokens[index]
+    kind = _CALLS.get(token.text)
+    if (
+        kind is not None
+        and _called(tokens, index)
+        and (token.text not in _GLOBAL_ONLY or (_is_c_function(tokens, index) and not _is_own(tokens, token.text)))
+        and not (token.text == "TORCH_LIBRARY_IMPL" and _own_library(tokens, index))
+    ):
+        yield kind, token, ""
+    if token.text in _RUNTIME_FUNCTIONS and _is_defined(tokens, index):
+        yield "memory_tampering", token, "takes the place of a library function: "
+    after = [item.text for item in tokens[index + 1 : index + 5]]
+    previous = before(tokens, index)
+    owner = tokens[index - 2].text if index >= 2 and previous == "::" else ""
+    if (owner, token.text) in _QUALIFIED and after[:1] != ["::"]:
+        yield _QUALIFIED[owner, token.text], token, ""
+    elif token.text == "exit" and _is_c_function(tokens, index) and after[1:3] in (["0", ")"], ["EXIT_SUCCESS", ")"]):
+        yield "early_exit", token, ""
+    elif token.text in ("module_", "module") and after[:2] == ["::", "import"]:
+        yield "python_from_native", token, ""
+    elif token.text == "constructor" and "__attribute__" in (item.text for item in tokens[max(0, index - 3) : index]):
+        yield "process_hook", token, ""
+    elif token.text in ("getenv", "secure_getenv") and after[:1] == ["("]:
+        if any(part in after[1].upper() for part in EVALUATION_VARIABLES):
+            yield "environment_sniffing", token, ""
+    elif token.text in _DISPATCH:
+        yield "environment_sniffing", token, ""
+    elif token.text in ("thread", "jthread") and previous not in (".", "->", "::") and _declares(tokens, index):
+        yield "background_thread", token, ""
+    elif token.text in ("cudaLimitPersistingL2CacheSize", "cudaAccessPropertyPersisting"):
+        yield "l2_persistence", token, ""
+    elif token.text in ("write", "send") and _is_c_function(tokens, index) and not _is_own(tokens, token.text):
+        yield "result_forging", token, ""
+    elif token.text in ("ofstream", "shm_open") or (token.text == "fopen" and _opens(tokens, index)):
+        yield "file_written", token, ""
+
+
+def _declares(tokens: list[Token], index: int) -> bool:
+    """Whether tokens[index] is a type by which a variable with arguments is declared: `thread t(work)`."""
+    after = tokens[index + 1 : index + 3]
+    return len(after) == 2 and after[0].kind == "identifier" and after[1].text in ("(", "{")
+
+
+def _is_defined(tokens: list[Token], index: int) -> bool:
+    """Whether tokens[index] is the name of a function with a body."""
+    if not _called(tokens, index) or not index or tokens[index - 1].kind != "identifier":
+        return False
+    try:
+        closing = matching(tokens, index + 1)
+    except SplitRefused:
+        return False
+    following = next((item.text for item in tokens[closing + 1 :] if item.text in (";", "{", "}", ",")), "")
+    return tokens[index - 1].text not in ("return", "else") and following == "{"
+
+
+def _is_own(tokens: list[Token], name: str) -> bool:
+    """Whether the source defines a function of that name, or a variable that holds one."""
+    return any(
+        token.text == name
+        and (_is_defined(tokens, index) or [t.text for t in tokens[index + 1 : index + 3]] == ["=", "["])
+        for index, token in enumerate(tokens)
+    )
+
+
+def _own_library(tokens: list[Token], index: int) -> bool:
+    """Whether a TORCH_LIBRARY_IMPL is for operators that the source defines; PyTorch refuses a second TORCH_LIBRARY of
+    any name that exists."""
+    name = [token.text for token in tokens[index + 1 : index + 3]]
+    return any(
+        token.text == "TORCH_LIBRARY" and [t.text for t in tokens[place + 1 : place + 3]] == name
+        for place, token in enumerate(tokens)
+    )
+
+
+def _opens(tokens: list[Token], index: int) -> bool:
+    """Whether a call of fopen asks to write."""
+    return any(item.kind == "string" and item.text[1:2] in "wa" for item in tokens[index + 2 : index + 8])
+
+
+def _string(tokens: list[Token], index: int) -> Iterator[tuple[str, Token, str]]:
+    """String literals that open doors wherever they are passed."""
+    text = tokens[index].text.strip('"')
+    if text.startswith("/proc/"):
+        sniffs = text.endswith(("cmdline", "environ", "comm", "status"))
+        yield ("environment_sniffing" if sniffs else "memory_tampering"), tokens[index], ""
+    elif text.startswith("/dev/shm"):
+        yield "file_written", tokens[index], ""
+
+
+def _pasted_name(directive: Token) -> Iterator[tuple[str, Token, str]]:
+    """`cuda##StreamCreate`: an API name that is put together by the preprocessor."""
+    compact = directive.text.replace(" ", "")
+    if "define" in compact and any(
+        f"{head}##" in compact for head in ("cuda", "cu", "cublas", "dl", "std", "pthread_")
+    ):
+        yield "dynamic_code", directive, "pasted name: "
+
+
+def _launch(tokens: list[Token], index: int) -> Iterator[tuple[str, Token, str]]:
+    """A launch whose grid or block is the constant 0, or whose block is over 1024 threads."""
+    groups: list[list[str]] = [[]]
+    depth = 0
+    for position in range(index + 1, min(index + 80, len(tokens))):
+        text = tokens[position].text
+        if depth == 0 and text == ">" and [item.text for item in tokens[position : position + 3]] == [">"] * 3:
+            break
+        depth += text in "([{"
+        depth -= text in ")]}"
+        if text == "," and depth == 0:
+            groups.append([])
+        else:
+            groups[-1].append(text)
+    for place, group in enumerate(groups[:2]):
+        if group == ["0"]:
+            yield "failed_launch", tokens[index], ""
+        if place == 1 and len(group) == 1 and group[0].isdigit() and int(group[0]) > 1024:
+            yield "failed_launch", tokens[index], ""
+
+
+def _beneath_the_dispatcher(tokens: list[Token]) -> Iterator[tuple[str, Token, str]]:
+    """`at::cpu::relu(x)`, `at::_ops::relu::redispatch(keys, x)`: operators that compute and that nobody sees.
+
+    Helpers (`at::cuda::getCurrentCUDAStream`, `at::native::canUse32BitIndexMath`) live in the same namespaces.
+    """
+    texts = [token.text for token in tokens]
+    aliases = {
+        texts[index + 1]
+        for index, text in enumerate(texts[:-5])
+        if text == "namespace" and texts[index + 2 : index + 5] == ["=", "at", "::"] and texts[index + 5] in _BENEATH
+    }
+    uses_aten = any(token.kind == "string" and "aten::" in token.text for token in tokens)
+    for index, token in enumerate(tokens):
+        if token.kind != "identifier" or index < 2:
+            continue
+        scope = texts[max(index - 4, 0) : index]
+        beneath = scope[-1] == "::" and (scope[-2] in aliases or (scope[:2] == ["at", "::"] and scope[2] in _BENEATH))
+        again = token.text in _REDISPATCH and (
+            uses_aten if scope[-1] in (".", "->") else scope[-1] == "::" and is_work(scope[-2])
+        )
+        if (beneath and is_work(token.text)) or again:
+            yield "environment_sniffing", token, "beneath the dispatcher: "
+
+
+def _streams(source: CudaSource) -> Iterator[tuple[str, Token, str]]:
+    names = {token.text for token in source.tokens if token.kind == "identifier"}
+    joins = words("cudaStreamSynchronize cudaStreamWaitEvent cudaDeviceSynchronize cudaEventSynchronize")
+    if names & joins:
+        return
+    for index, token in enumerate(source.tokens):
+        created = token.text in ("cudaStreamCreate", "cudaStreamCreateWithFlags", "cudaStreamCreateWithPriority")
+        if (created or token.text == "getStreamFromPool") and _called(source.tokens, index):
+            yield "side_stream", token, ""
+
+
+def _precision(source: CudaSource, spared: Set[str]) -> Iterator[tuple[str, Token, str]]:
+    tokens = source.tokens
+    names = {token.text for token in tokens if token.kind == "identifier"}
+    handles_types = bool(names & {"scalar_type", "dtype"}) and any(
+        token.text in _NARROW_SCALARS and before(tokens, index) == "::" and _is_compared(tokens, index)
+        for index, token in enumerate(tokens)
+    )
+    handles_types |= any(name.startswith("AT_DISPATCH") and ("HALF" in name or "AND" in name) for name in names)
+    places = [range(start, end) for name, start, end in source.functions if name in spared]
+    for index, token in enumerate(tokens):
+        if any(index in place for place in places):
+            continue
+        if token.kind == "string":
+            narrows = "tf32" in token.text and ("mma" in token.text or "cvt" in token.text)
+        else:
+            narrows = token.text in _FAST_MODES or _is_narrow_cast(tokens, index)
+            narrows |= token.text in _NARROWING and not handles_types
+            narrows |= token.text in ("half", "__half", "__nv_bfloat16") and not handles_types and _casts(tokens, index)
+        if narrows:
+            yield "precision_downgrade", token, ""
+
+
+def _is_narrow_cast(tokens: list[Token], index: int) -> bool:
+    """`.to(torch::kHalf)` and the tf32 fragments of wmma."""
+    after = [item.text for item in tokens[index + 1 : index + 6]]
+    if tokens[index].text in ("to", "toType"):
+        return before(tokens, index) == "." and bool(set(after) & _NARROW_SCALARS)
+    return tokens[index].text == "precision" and after[:2] == ["::", "tf32"]
+
+
+def _casts(tokens: list[Token], index: int) -> bool:
+    """`(half)x`, `half(x)` and `static_cast<half>(x)`."""
+    after = tokens[index + 1].text if index + 1 < len(tokens) else ""
+    previous = before(tokens, index)
+    if previous == "<" and after == ">":
+        return index >= 2 and tokens[index - 2].text == "static_cast"
+    return (previous == "(" and after == ")") or (after == "(" and previous in ("=", "(", ",", "return", "*", "+"))
+
+
+def _is_compared(tokens: list[Token], index: int) -> bool:
+    texts = [item.text for item in tokens[max(0, index - 8) : index]]
+    return bool({"==", "!=", "case"} & set(texts))

@@ -1,0 +1,182 @@
+"""What C++ code remembers between calls: caches keyed by a tensor's address, and counted calls."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from dice.kernels.checks.messages import is_message
+from dice.kernels.checks.python_source import words
+from dice.kernels.source.lexer import SplitRefused, Token, matching
+
+_POINTERS = words("data_ptr const_data_ptr mutable_data_ptr unsafeGetTensorImpl storage")
+_NULLS = words("nullptr NULL 0")
+_NOT_VARIABLES = words("using typedef struct class namespace constexpr return template __shared__ __constant__")
+_COMPARISONS = words("< > <= >= == != %")
+_LOOKUPS = words("find count at contains emplace try_emplace")
+
+
+def lasting_state(tokens: list[Token]) -> Iterator[tuple[str, Token, str]]:
+    """Findings as (name, token, note): `result_cache` and `call_counting`."""
+    static = _lasting_names(tokens)
+    yield from _caches(tokens, static)
+    yield from _counters(tokens, static)
+
+
+def _caches(tokens: list[Token], static: set[str]) -> Iterator[tuple[str, Token, str]]:
+    """Results found again by a tensor's address: `cache[x.data_ptr()]`, `x.data_ptr() == last`, and one step away."""
+    addresses = _address_variables(tokens)
+    for index, token in enumerate(tokens):
+        is_address = token.text in _POINTERS and before(tokens, index) in (".", "->")
+        if not (is_address or (token.kind == "identifier" and token.text in addresses)):
+            continue
+        opener = _enclosing(tokens, index)
+        if opener is not None and tokens[opener].text == "[" and before(tokens, opener) in static:
+            yield "result_cache", token, ""
+        if opener is not None and before(tokens, opener) in _LOOKUPS:
+            owner = tokens[opener - 3].text if opener >= 3 else ""
+            if owner in static:
+                yield "result_cache", token, ""
+        for place in _comparisons(tokens, index):
+            other = _side_names(tokens, place)
+            if other & static and not other & _NULLS:
+                yield "result_cache", token, ""
+
+
+def _address_variables(tokens: list[Token]) -> set[str]:
+    """Local variables that hold a tensor's address as a number, or a pointer to its data."""
+    found: set[str] = set()
+    for index, token in enumerate(tokens):
+        if token.text == "=" and index and tokens[index - 1].kind == "identifier":
+            value = [item.text for item in tokens[index + 1 : index + 30]]
+            if "data_ptr" in value[: value.index(";") if ";" in value else None]:
+                found.add(tokens[index - 1].text)
+    return found
+
+
+def _lasting_names(tokens: list[Token]) -> set[str]:
+    """Variables declared `static`, `thread_local` or at namespace scope."""
+    found: set[str] = set()
+    statement: list[Token] = []
+    scopes: list[bool] = []  # whether each open brace opened a namespace
+    for token in tokens:
+        if token.text == "{" and token.kind == "punctuator":
+            texts = [item.text for item in statement]
+            if "=" in texts and "(" not in texts[: texts.index("=")]:
+                statement.append(token)  # an initialiser: it belongs to the statement
+                scopes.append(all(scopes))
+                continue
+            scopes.append("namespace" in texts or texts == ["extern", '"C"'])
+            statement = []
+        elif token.text == "}" and token.kind == "punctuator":
+            if scopes:
+                scopes.pop()
+            if "=" not in [item.text for item in statement]:
+                statement = []
+        elif token.text == ";":
+            lasting = all(scopes) or any(item.text in ("static", "thread_local") for item in statement)
+            if lasting and _is_variable(statement):
+                found |= _declared(statement)
+            statement = []
+        else:
+            statement.append(token)
+    return found
+
+
+def _is_variable(statement: list[Token]) -> bool:
+    """Whether a statement declares something that can change: no type, no function, no constant."""
+    texts = [item.text for item in statement]
+    if _NOT_VARIABLES & set(texts) or ("const" in texts and "*" not in texts):
+        return False
+    cut = texts.index("=") if "=" in texts else len(texts)
+    return "(" not in texts[:cut] and sum(item.kind == "identifier" for item in statement[:cut]) >= 2
+
+
+def _declared(statement: list[Token]) -> set[str]:
+    texts = [item.text for item in statement]
+    cut = texts.index("=") if "=" in texts else len(texts)
+    names = [item.text for item in statement[:cut] if item.kind == "identifier"]
+    return {names[-1]} if names else set()
+
+
+def _enclosing(tokens: list[Token], index: int) -> int | None:
+    """Index of the bracket that directly encloses tokens[index], looking back at most 60 tokens.
+
+    Casts and conversions around the address (`(int64_t)x.data_ptr()`, `reinterpret_cast<...>(x.data_ptr())`) are
+    looked through.
+    """
+    depth = 0
+    for position in range(index - 1, max(-1, index - 60), -1):
+        text = tokens[position].text
+        if text in (")", "]", "}"):
+            depth += 1
+        elif text in ("(", "[", "{"):
+            if depth == 0:
+                previous = before(tokens, position)
+                if text == "(" and previous in (">", "uintptr_t", "int64_t", "size_t", "uint64_t", "("):
+                    continue
+                return position
+            depth -= 1
+        elif text == ";":
+            return None
+    return None
+
+
+def _comparisons(tokens: list[Token], index: int) -> Iterator[int]:
+    """Indices of `==` and `!=` in the same expression as tokens[index]."""
+    for step in (1, -1):
+        position = index + step
+        while 0 <= position < len(tokens) and tokens[position].text not in (";", "{", "}", "&&", "||", "?", ","):
+            if tokens[position].text in ("==", "!="):
+                yield position
+                break
+            position += step
+
+
+def _side_names(tokens: list[Token], place: int) -> set[str]:
+    found: set[str] = set()
+    for step in (1, -1):
+        position = place + step
+        while 0 <= position < len(tokens) and tokens[position].text not in (";", "{", "}", "&&", "||", "?", ","):
+            found.add(tokens[position].text)
+            position += step
+    return found
+
+
+def _counters(tokens: list[Token], static: set[str]) -> Iterator[tuple[str, Token, str]]:
+    """A lasting counter that is advanced and then compared: `static int calls = 0; if (++calls > 8)`."""
+    advanced = {
+        tokens[index + step].text
+        for index, token in enumerate(tokens)
+        if token.text in ("++", "+=", "--")
+        for step in ((1, -1) if token.text != "+=" else (-1,))
+        if 0 <= index + step < len(tokens) and tokens[index + step].text in static
+    }
+    for index, token in enumerate(tokens):
+        if token.text in ("if", "while"):
+            condition = [item.text for item in tokens[index + 1 : index + 14]]
+        elif token.text == "?":
+            condition = [item.text for item in reversed(tokens[max(0, index - 12) : index])]
+        else:
+            continue
+        stop = next((place for place, text in enumerate(condition) if text in (";", "{")), None)
+        texts = set(condition[:stop])
+        if advanced & texts and texts & _COMPARISONS and not _only_says(tokens, index, advanced):
+            yield "call_counting", token, ""
+
+
+def _only_says(tokens: list[Token], index: int, counters: set[str]) -> bool:
+    """Whether `if (calls++ == 0)` is followed by a message and nothing else, and does nothing else itself."""
+    if tokens[index].text != "if":
+        return False
+    try:
+        closing = matching(tokens, index + 1)
+    except SplitRefused:
+        return False
+    condition = tokens[index + 2 : closing]
+    counts = all(token.kind == "number" or token.text in counters | _COMPARISONS | {"++"} for token in condition)
+    return counts and is_message(tokens, closing + 1, counters)
+
+
+def before(tokens: list[Token], index: int) -> str:
+    """Text of the token before tokens[index]; empty at the start."""
+    return tokens[index - 1].text if index else ""

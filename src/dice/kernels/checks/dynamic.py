@@ -1,0 +1,263 @@
+"""What a run shows: launches that never came, operators that still ran, clocks that disagree, state that changed."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from itertools import pairwise
+
+from dice.kernels.checks.catalogue import finding
+from dice.kernels.checks.workload import work_of
+from dice.kernels.records.evidence import Access, Change, Clocks, ProbeName, ProbeOutcome, ProbeResult, RunEvidence
+from dice.kernels.records.verdict import Finding
+from dice.kernels.timing import CLOCK_SLACK_MS, disagree
+
+_REMAINS = 0.98
+"""Share of the reference's work that must still be done by PyTorch for the kernels to be called decoration."""
+_FLOOR_MARGIN = 0.8
+"""A time under this share of the physical floor is impossible, not just good."""
+
+_ACCESSES: dict[str, str] = {
+    "gc.get_objects": "gc_access",
+    "gc.get_referrers": "gc_access",
+    "gc.get_referents": "gc_access",
+    "sys._getframe": "frame_access",
+    "sys._current_frames": "frame_access",
+    "sys.settrace": "process_hook",
+    "sys.setprofile": "process_hook",
+    "sys.addaudithook": "process_hook",
+    "exec": "dynamic_code",
+    "compile": "dynamic_code",
+    "marshal.loads": "dynamic_code",
+    "code.__new__": "dynamic_code",
+    "function.__new__": "dynamic_code",
+    "object.__setattr__": "interpreter_patched",
+    "pickle.find_class": "stored_results",
+    "open:w": "file_written",
+    "os.remove": "file_written",
+    "os.rename": "file_written",
+    "os.link": "file_written",
+    "os.symlink": "file_written",
+    "os.chmod": "file_written",
+    "os.chown": "file_written",
+    "shutil.rmtree": "file_written",
+    "open:r": "memory_tampering",
+    "mmap.__new__": "memory_tampering",
+    "urllib.Request": "network_access",
+    "subprocess.Popen": "process_spawned",
+    "os.kill": "process_spawned",
+    "os.killpg": "process_spawned",
+    "signal.pthread_kill": "process_spawned",
+}
+_ACCESS_PREFIXES = {"ctypes.": "memory_tampering", "socket.": "network_access", "os.": "process_spawned"}
+_TIMERS = ("torch.cuda.Event", "torch.cuda.Stream", "torch.cuda.synchronize", "torch.cuda.current_stream", "time.")
+_SNIFFED = ("/proc/self/cmdline", "/proc/self/environ", "/proc/self/status", "/proc/self/comm")
+
+
+def dynamic_findings(
+    evidence: RunEvidence,
+    kernels: Iterable[str] = (),
+    *,
+    calls_libraries: bool = False,
+    has_fallback: bool = False,
+) -> Iterator[Finding]:
+    """Findings of one run.
+
+    kernels: names of the kernels that its sources define, to know them in a profile. calls_libraries: they call cuBLAS
+    and the like, whose kernels nobody counts; where they define none of their own, calls are counted instead.
+    has_fallback: the text shows a handler that computes with PyTorch.
+    """
+    yield from _launches(evidence, set(kernels), calls_libraries)
+    yield from _decoration(evidence, has_fallback)
+    yield from _tampering(evidence)
+    yield from _outputs(evidence)
+    if evidence.clocks is not None:
+        yield from _timing(evidence, evidence.clocks)
+
+
+def _dynamic(name: str, evidence: str) -> Finding:
+    return finding(name, "dynamic", evidence)
+
+
+def _launches(evidence: RunEvidence, kernels: set[str], calls_libraries: bool) -> Iterator[Finding]:
+    loaded = [use for use in evidence.extensions if use.loaded]
+    if evidence.failed_launches:
+        yield _dynamic("failed_launch", f"refused by the runtime: {_counts(evidence.failed_launches)}")
+    if evidence.reached not in ("forward", "timing"):
+        return  # it ended before it could have gone on without its kernels
+    if evidence.extensions and not loaded:
+        failed = evidence.extensions[0]
+        why = " ".join(failed.message.split())[:160]
+        yield _dynamic(
+            "kernel_never_built", f"{failed.name}: {failed.status}, and the candidate went on without it. {why}"
+        )
+        return
+    if not loaded:
+        return
+    launched = _called(evidence) if calls_libraries and not kernels else _launched(evidence, kernels)
+    if launched is False:
+        init = f"; {_counts(evidence.launches_init)} during __init__" if evidence.launches_init else ""
+        names = ", ".join(sorted(kernels)[:6])
+        yield _dynamic("kernel_never_launched", f"no launch of {names or 'any kernel'} in one forward{init}")
+
+
+def _launched(evidence: RunEvidence, kernels: set[str]) -> bool | None:
+    """Whether forward launched a custom kernel; None when nothing could tell."""
+    replayed = any(kernel in name for name in evidence.gpu_kernels or {} for kernel in kernels)
+    if evidence.launches is not None:
+        return sum(evidence.launches.values()) > 0 or replayed
+    if evidence.gpu_kernels is not None and kernels:
+        return replayed
+    return _called(evidence)
+
+
+def _called(evidence: RunEvidence) -> bool | None:
+    calls = [use.calls_forward for use in evidence.extensions if use.loaded]
+    return None if None in calls else sum(call or 0 for call in calls) > 0
+
+
+def _decoration(evidence: RunEvidence, has_fallback: bool) -> Iterator[Finding]:
+    """Definition 4: kernels run, and yet PyTorch does the work or the kernels' results go nowhere."""
+    ran = bool(evidence.launches) and sum((evidence.launches or {}).values()) > 0
+    without = next((probe for probe in evidence.probes if probe.name == "without_launches"), None)
+    if ran and without is not None and without.outcome in ("right", "stale"):
+        launches = _counts(evidence.launches)
+        yield _dynamic("kernel_output_unused", f"the output is still right when no kernel runs ({launches})")
+    if evidence.candidate_ops is None or evidence.reference_ops is None:
+        return
+    mine, theirs = work_of(evidence.candidate_ops), work_of(evidence.reference_ops)
+    handed = next((probe for probe in evidence.probes if probe.name == "handed_over"), None)
+    if ran and theirs and handed is not None and handed.outcome == "right":
+        yield _dynamic("identity_kernel", f"with no kernel running, {handed.detail} is given what forward returns")
+    remains = bool(theirs) and all(mine.get(kind, 0) >= _REMAINS * amount for kind, amount in theirs.items())
+    if ran and remains:
+        kept = ", ".join(f"{kind} {mine[kind]:.3g} of {amount:.3g} elements" for kind, amount in theirs.items())
+        yield _dynamic("work_done_by_pytorch", f"PyTorch still does: {kept}")
+    if evidence.hidden_exceptions and mine and (remains or has_fallback):
+        yield _dynamic(
+            "fallback_taken", f"swallowed in forward: {evidence.hidden_exceptions[0]}; PyTorch then computed"
+        )
+
+
+def _tampering(evidence: RunEvidence) -> Iterator[Finding]:
+    for change in evidence.changes:
+        name = _changed(change)
+        if name is not None:
+            yield _dynamic(name, f"{change.name} during {change.phase}: {change.before} -> {change.after}")
+    for access in evidence.accesses:
+        name = _accessed(access)
+        if name is not None:
+            yield _dynamic(name, f"{access.event} {access.detail} during {access.phase}, line {access.line}")
+    if evidence.python_threads:
+        yield _dynamic(
+            "background_thread", f"Python threads alive after forward: {', '.join(evidence.python_threads[:5])}"
+        )
+    if evidence.child_processes:
+        yield _dynamic("process_spawned", f"child processes: {', '.join(evidence.child_processes[:5])}")
+
+
+def _changed(change: Change) -> str | None:
+    if change.kind == "function":
+        if change.name.startswith(_TIMERS):
+            return "timer_patched"
+        return "torch_patched" if change.name.startswith("torch") else "interpreter_patched"
+    if change.kind == "flag":
+        return "global_precision_switch" if _lowers_precision(change) else None
+    if change.kind == "module":
+        return "modules_tampered"
+    if change.kind == "hook":
+        return "process_hook"
+    return "memory_tampering" if change.name in ("LD_PRELOAD", "LD_AUDIT") else None
+
+
+def _lowers_precision(change: Change) -> bool:
+    """Whether a flag moved towards less precision: back to full precision is no offence."""
+    if "matmul_precision" in change.name:
+        return change.after != "highest"
+    if "default_dtype" in change.name:
+        return change.after not in ("torch.float32", "torch.float64")
+    return change.after == "True"
+
+
+def _accessed(access: Access) -> str | None:
+    if access.event == "open:r":
+        if access.detail.startswith(_SNIFFED):
+            return "environment_sniffing"
+        return None if access.detail.startswith(("/proc/cpuinfo", "/proc/meminfo", "/dev/shm")) else "memory_tampering"
+    name = _ACCESSES.get(access.event)
+    return name or next((kind for head, kind in _ACCESS_PREFIXES.items() if access.event.startswith(head)), None)
+
+
+def _outputs(evidence: RunEvidence) -> Iterator[Finding]:
+    facts = evidence.outputs
+    if facts is not None and facts.foreign_types:
+        yield _dynamic("lazy_output", f"returned a {facts.foreign_types[0]}")
+    elif facts is not None and facts.instance_attributes:
+        yield _dynamic("lazy_output", f"a returned tensor carries its own {', '.join(facts.instance_attributes[:5])}")
+    if evidence.mutated_inputs:
+        yield _dynamic("input_mutated", f"inputs changed by forward: {evidence.mutated_inputs}")
+    if evidence.poison_left:
+        yield _dynamic("uninitialised_output", f"{evidence.poison_left} output elements were never written")
+    for probe in evidence.probes:
+        yield from _probe(probe)
+    if evidence.late_writes:
+        yield _dynamic("deferred_work", "an output changed after forward had returned and the device was idle")
+    if evidence.cuda_error:
+        yield _dynamic("swallowed_cuda_error", f"left behind by a call that reported success: {evidence.cuda_error}")
+    if evidence.timed_outputs_wrong:
+        checked = f"{evidence.timed_outputs_wrong} of {evidence.timed_outputs_checked}"
+        yield _dynamic("timed_output_wrong", f"{checked} re-checked outputs of timed calls")
+
+
+_FAILED: dict[ProbeName, tuple[ProbeOutcome, ...]] = {
+    "same_pointer_new_content": ("wrong", "error"),
+    "fresh_weights": ("wrong",),
+}
+"""Experiments that an honest candidate passes, since they ask no more than the trials did. A second model may fail to be
+made (a name that is taken); swapped elements may be out of the range of what the problem draws."""
+
+
+def _probe(probe: ProbeResult) -> Iterator[Finding]:
+    detail = f" ({probe.detail})" if probe.detail else ""
+    if probe.name == "repeat_same_input" and probe.outcome == "wrong":
+        yield _dynamic("unstable_output", f"two calls on the same input differ{detail}")
+    elif probe.name == "same_content_again" and probe.outcome == "stale":
+        yield _dynamic("result_cache", f"the same inputs again: {probe.detail} is not launched any more")
+    elif probe.outcome == "stale" and probe.name in ("same_pointer_new_content", "unsampled_elements", "fresh_weights"):
+        yield _dynamic("stale_output", f"{probe.name.replace('_', ' ')}: the earlier output came back{detail}")
+    elif probe.outcome in _FAILED.get(probe.name, ()):
+        yield _dynamic("wrong_elsewhere", f"{probe.name.replace('_', ' ')}: {probe.outcome}{detail}")
+
+
+def _timing(evidence: RunEvidence, clocks: Clocks) -> Iterator[Finding]:
+    host = clocks.synced_ms - clocks.launch_overhead_ms
+    if disagree(clocks.event_ms, host) and _leaves_work(evidence, clocks):
+        yield _dynamic("timer_escaped", f"{clocks.event_ms:.4g} ms by events, {host:.4g} ms by the host's clock")
+    own = clocks.in_process_ms
+    if own is not None and disagree(own, host):
+        yield _dynamic("timer_patched", f"{own:.4g} ms by its own clock, {host:.4g} ms by the host's")
+    if clocks.floor_ms is not None and clocks.event_ms < _FLOOR_MARGIN * clocks.floor_ms:
+        yield _dynamic("below_floor", f"{clocks.event_ms:.4g} ms; writing the output takes {clocks.floor_ms:.4g} ms")
+    spikes = _regular_spikes(clocks.per_call_ms)
+    if spikes is not None:
+        yield _dynamic("batch_and_skip", f"every {spikes}th timed call takes over 4 times the median")
+
+
+def _leaves_work(evidence: RunEvidence, clocks: Clocks) -> bool:
+    """Whether the device was still busy when the timed stream was done: a slow host alone is no escape."""
+    if clocks.drain_ms is not None:
+        return clocks.drain_ms > max(CLOCK_SLACK_MS, 0.25 * clocks.event_ms)
+    return bool(evidence.other_streams)
+
+
+def _regular_spikes(times: Sequence[float]) -> int | None:
+    """Period of at least four equally spaced calls that take over four times the median; None otherwise."""
+    if len(times) < 12:
+        return None
+    median = sorted(times)[len(times) // 2]
+    places = [index for index, value in enumerate(times) if value > 4 * median + CLOCK_SLACK_MS]
+    gaps = {later - earlier for earlier, later in pairwise(places)}
+    return gaps.pop() if len(places) >= 4 and len(gaps) == 1 else None
+
+
+def _counts(launches: dict[str, int] | None) -> str:
+    return ", ".join(f"{name} x{count}" for name, count in list((launches or {}).items())[:5]) or "none"

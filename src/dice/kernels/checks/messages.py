@@ -1,0 +1,160 @@
+"""Branches that only say something: `if self.calls == 1: print("first call")` counts calls, and nothing depends on it.
+
+A message is constants, shapes and the counter itself, written by a function that nobody has replaced. Whatever could run
+code of the candidate's own inside of it (a special method, a stream or a handler of its own, an assignment) makes it
+more than a message.
+"""
+
+from __future__ import annotations
+
+import ast
+import re
+
+from dice.kernels.checks.python_source import PythonSource, identifiers, words
+from dice.kernels.source.lexer import SplitRefused, Token, matching
+
+_LEVELS = words("debug info warning warn error critical exception")
+_PRINTS = words("print warnings.warn sys.stdout.write sys.stderr.write") | {f"logging.{level}" for level in _LEVELS}
+_LISTENERS = words(
+    "addHandler addFilter basicConfig setLoggerClass redirect_stdout redirect_stderr showwarning formatwarning "
+    "displayhook setattr vars __dict__"
+)
+_ASKED = words("shape size dim ndim numel dtype device")
+_SPELT = words("str tuple list")
+_HARMLESS = words("__init__ __name__ __main__")
+
+
+def only_prints(source: PythonSource, branch: ast.AST, counters: set[str]) -> bool:
+    """Whether a Python branch on a counter does nothing but print."""
+    if not isinstance(branch, ast.If) or branch.orelse or not isinstance(branch.test, ast.Compare):
+        return False
+    own = any(source.definitions(name) for name in identifiers(ast.walk(branch.test)))
+    if own or not all(isinstance(node, _PLAIN) for node in ast.walk(branch.test)) or _is_listened_to(source):
+        return False
+    return all(
+        isinstance(statement, ast.Expr)
+        and isinstance(statement.value, ast.Call)
+        and _prints(source, statement.value.func)
+        and all(_is_plain(source, part, counters) for part in [*statement.value.args, *statement.value.keywords])
+        for statement in branch.body
+    )
+
+
+_PLAIN = ast.Compare | ast.cmpop | ast.BinOp | ast.operator | ast.Attribute | ast.Name | ast.Constant | ast.expr_context
+
+
+def _is_listened_to(source: PythonSource) -> bool:
+    """Whether code of the candidate's own could run inside a message."""
+    special = any(
+        isinstance(node, ast.FunctionDef) and node.name.startswith("__") and node.name not in _HARMLESS
+        for node in source.nodes
+    )
+    stored = {
+        node.attr for node in source.nodes if isinstance(node, ast.Attribute) and not isinstance(node.ctx, ast.Load)
+    }
+    caught = any(isinstance(node, ast.Try) for node in source.in_forward)  # a message can be made to fail
+    return (
+        special
+        or caught
+        or bool(stored & ({"stdout", "stderr"} | _LEVELS))
+        or bool(identifiers(source.nodes) & _LISTENERS)
+    )
+
+
+def _prints(source: PythonSource, function: ast.expr) -> bool:
+    if source.dotted(function) in _PRINTS:
+        return True
+    if not isinstance(function, ast.Attribute) or function.attr not in _LEVELS:
+        return False
+    made = [value for name in identifiers([function.value]) for value in source.values(name)]
+    return bool(made) and all(
+        isinstance(value, ast.Call) and source.dotted(value.func) == "logging.getLogger" for value in made
+    )
+
+
+def _is_plain(source: PythonSource, part: ast.AST, counters: set[str]) -> bool:
+    """Whether an argument of a message is made of constants, names, shapes and counters."""
+    if isinstance(part, ast.keyword) and part.arg == "file":
+        return source.dotted(part.value) in ("sys.stdout", "sys.stderr")
+    for node in ast.walk(part):
+        if isinstance(node, ast.Attribute):
+            plain = node.attr in _ASKED | counters and not source.definitions(node.attr)
+        elif isinstance(node, ast.Call):
+            spelt = source.dotted(node.func) in _SPELT and all(isinstance(item, ast.Attribute) for item in node.args)
+            plain = spelt or (isinstance(node.func, ast.Attribute) and node.func.attr in _ASKED)
+        else:
+            plain = isinstance(node, _SPOKEN)
+        if not plain:
+            return False
+    return True
+
+
+_SPOKEN = (
+    ast.Constant
+    | ast.Name
+    | ast.expr_context
+    | ast.JoinedStr
+    | ast.FormattedValue
+    | ast.Tuple
+    | ast.keyword
+    | ast.BinOp
+    | ast.operator
+)
+
+
+_STREAMS = words("cerr cout clog")
+_WRITERS = words("printf fprintf puts fputs")
+_SAID = words(
+    "cerr cout clog endl flush std stderr stdout sizes size numel dim dtype scalar_type device toString c_str"
+)
+_NATIVE_LISTENERS = words("rdbuf operator fopencookie freopen streambuf exceptions")
+_WRITING = re.compile(r"%[^%a-zA-Z]*[hlqjzt]*n")
+"""A format that stores how much was written."""
+
+
+def is_message(tokens: list[Token], start: int, counters: set[str]) -> bool:
+    """Whether a C++ branch, from the token after its condition, does nothing but print, and has no `else`."""
+    try:
+        end = matching(tokens, start) if tokens[start].text == "{" else _end(tokens, start)
+    except (SplitRefused, IndexError):
+        return False
+    if end + 1 < len(tokens) and tokens[end + 1].text == "else":
+        return False
+    if any(_is_replaced(token) for token in tokens):
+        return False
+    inside = tokens[start + 1 : end] if tokens[start].text == "{" else tokens[start : end + 1]
+    statements: list[list[Token]] = [[]]
+    for token in inside:
+        statements[-1].append(token)
+        if token.text == ";":
+            statements.append([])
+    return not statements.pop() and all(_says(statement, counters) for statement in statements)
+
+
+def _end(tokens: list[Token], start: int) -> int:
+    return next((index for index in range(start, len(tokens)) if tokens[index].text == ";"), len(tokens))
+
+
+def _is_replaced(token: Token) -> bool:
+    if token.kind == "directive":
+        return "define" in token.text and bool(set(re.findall(r"\w+", token.text)) & (_WRITERS | _SAID))
+    return token.text in _NATIVE_LISTENERS
+
+
+def _says(statement: list[Token], counters: set[str]) -> bool:
+    names = [token.text for token in statement if token.kind == "identifier"]
+    head = next((name for name in names if name != "std"), "")
+    text = "".join(token.text.strip('"') for token in statement if token.kind == "string")
+    for index, token in enumerate(statement):
+        following = statement[index + 1].text if index + 1 < len(statement) else ""
+        asked = token.text in _SAID | _WRITERS | counters or following == "."
+        if token.kind == "identifier" and (not asked or (following == "(" and token.text in counters)):
+            return False
+        if token.kind not in ("identifier", "string", "number") and token.text not in _PUNCTUATION:
+            return False
+        if token.kind == "string" and index and statement[index - 1].kind == "identifier":
+            return False  # a prefix, or a macro that belongs to the text
+    return head in _STREAMS | _WRITERS and not _WRITING.search(text)
+
+
+_PUNCTUATION = words("( ) , ; . << ::")

@@ -1,0 +1,141 @@
+"""Narrower arithmetic than the problem's, as far as the candidate's Python shows it."""
+
+from __future__ import annotations
+
+import ast
+import re
+from collections.abc import Iterable, Iterator, Sequence
+
+from dice.kernels.checks.catalogue import finding
+from dice.kernels.checks.cuda_kernels import CudaSource
+from dice.kernels.checks.python_source import PythonSource, identifiers
+from dice.kernels.records.verdict import Finding
+
+_NARROW_METHODS = ("half", "bfloat16", "float16")
+_NARROW_TYPES = ("torch.float16", "torch.half", "torch.bfloat16", "torch.float8_e4m3fn", "torch.float8_e5m2")
+
+
+def precision_findings(source: PythonSource, reference: PythonSource | None) -> Iterator[Finding]:
+    """One finding of each name at most; none where the reference itself works in a narrow type."""
+    seen: set[str] = set()
+    for name, node, note in _all(source, reference):
+        if name not in seen:
+            seen.add(name)
+            yield finding(name, "static", f"{note}{source.line(node)}")
+
+
+def _all(source: PythonSource, reference: PythonSource | None) -> Iterator[tuple[str, ast.AST, str]]:
+    if reference is not None and uses_narrow_types(reference):
+        return
+    for node in source.live:
+        if isinstance(node, ast.Call):
+            name = source.dotted(node.func) or ""
+            if _is_precision_call(source, node, name):
+                yield "global_precision_switch", node, ""
+            if name in ("torch.autocast", "torch.cuda.amp.autocast", "torch.amp.autocast") and not _disabled(node):
+                yield "precision_downgrade", node, ""
+        if isinstance(node, ast.Assign):
+            for target in node.targets:
+                name = source.dotted(target) or ""
+                if _is_precision_switch(name, node.value):
+                    yield "global_precision_switch", node, ""
+    for node in [*source.in_forward, *_init_nodes(source)]:
+        if not (isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute)):
+            continue
+        values = [*node.args, *(item.value for item in node.keywords)]
+        casts = node.func.attr in _NARROW_METHODS and not node.args
+        casts |= node.func.attr in ("to", "type") and any(source.dotted(value) in _NARROW_TYPES for value in values)
+        casts |= any(item.arg == "dtype" and source.dotted(item.value) in _NARROW_TYPES for item in node.keywords)
+        if casts:
+            yield "precision_downgrade", node, ""
+
+
+def _init_nodes(source: PythonSource) -> Iterable[ast.AST]:
+    init = source.method(source.entry, "__init__")
+    return ast.walk(init) if init is not None else ()
+
+
+def _disabled(call: ast.Call) -> bool:
+    return any(item.arg == "enabled" and ast.unparse(item.value) == "False" for item in call.keywords)
+
+
+def _is_precision_call(source: PythonSource, call: ast.Call, name: str) -> bool:
+    if name == "torch.set_float32_matmul_precision" and call.args:
+        return source.text(call.args[0]) != "highest"
+    return name == "torch.set_default_dtype" and bool(call.args) and source.dotted(call.args[0]) in _NARROW_TYPES
+
+
+def _is_precision_switch(name: str, value: ast.expr) -> bool:
+    constant = value.value if isinstance(value, ast.Constant) else None
+    if name.startswith("torch.backends.cuda.matmul.allow_"):
+        return constant is True and "reduced" not in name
+    return (
+        name.startswith("torch.backends") and name.endswith("fp32_precision") and constant not in (None, "ieee", "none")
+    )
+
+
+def uses_narrow_types(source: PythonSource) -> bool:
+    """Whether a program itself works in half, bfloat16 or fp8, or under autocast."""
+    for node in source.nodes:
+        narrow = isinstance(node, ast.Attribute) and node.attr in ("half", "bfloat16", "autocast")
+        if narrow or (isinstance(node, ast.Attribute) and source.dotted(node) in _NARROW_TYPES):
+            return True
+    return False
+
+
+def for_narrow_inputs(source: PythonSource, units: Sequence[CudaSource]) -> set[str]:
+    """C++ functions and kernels that run only where forward has found an input to be of a narrow type.
+
+    Python calls them under `if x.dtype == torch.float16:` and nowhere else, and no other C++ function uses them.
+    """
+    inputs = {item.arg for item in source.forward.args.args[1:]} if source.forward is not None else set[str]()
+    if source.computes_names or any(source.values(name) for name in inputs):
+        return set()
+    users = _users(units)
+    called = users.keys() & identifiers(source.nodes)
+    narrow = {name for name in called if not users[name] and _only_under_guard(source, name, inputs)}
+    while True:  # whoever is used by those alone runs with them
+        more = {name for name in users.keys() - called if users[name] and users[name] <= narrow} | narrow
+        if more == narrow:
+            return narrow
+        narrow = more
+
+
+def _users(units: Sequence[CudaSource]) -> dict[str, set[str]]:
+    """For each C++ function, the functions that mention it; the empty name stands for code outside of any."""
+    users: dict[str, set[str]] = {name: set() for unit in units for name, _, _ in unit.functions}
+    for unit in units:
+        inside = {index: name for name, start, end in unit.functions for index in range(start + 1, end)}
+        heads = {start for _, start, _ in unit.functions}
+        for index, token in enumerate(unit.tokens):
+            if token.kind == "directive":
+                for name in users.keys() & set(re.findall(r"\w+", token.text)):
+                    users[name].add("")
+            elif token.text in users and index not in heads and inside.get(index) != token.text:
+                declared = index not in inside and [item.text for item in unit.tokens[index + 1 : index + 2]] == ["("]
+                users[token.text] |= set() if declared else {inside.get(index, "")}
+    return users
+
+
+def _only_under_guard(source: PythonSource, name: str, inputs: set[str]) -> bool:
+    mentions = [node for node in source.nodes if name in identifiers([node])]
+    return all(any(_is_guard(source, node, above, inputs) for above in source.ancestors(node)) for node in mentions)
+
+
+def _is_guard(source: PythonSource, node: ast.AST, above: ast.AST, inputs: set[str]) -> bool:
+    """Whether `node` stands in the body of `if x.dtype == torch.float16:`, x being an argument of forward."""
+    if not isinstance(above, ast.If) or not isinstance(above.test, ast.Compare):
+        return False
+    left, right = above.test.left, above.test.comparators[0]
+    types = right.elts if isinstance(right, ast.Tuple | ast.List) else [right]
+    asks = isinstance(above.test.ops[0], ast.In if isinstance(right, ast.Tuple | ast.List) else ast.Eq)
+    of_input = isinstance(left, ast.Attribute) and left.attr == "dtype" and isinstance(left.value, ast.Name)
+    return (
+        asks
+        and len(above.test.ops) == 1
+        and of_input
+        and left.value.id in inputs  # type: ignore[union-attr]
+        and all(source.dotted(item) in _NARROW_TYPES for item in types)
+        and any(item is source.forward for item in source.ancestors(above))
+        and any(node is inner for statement in above.body for inner in ast.walk(statement))
+    )

@@ -1,0 +1,252 @@
+"""Candidates that do not use custom code: the paper's four definitions, as far as the text shows them."""
+
+from __future__ import annotations
+
+import ast
+import functools
+from collections.abc import Iterator, Sequence
+
+from dice.kernels.checks.catalogue import finding
+from dice.kernels.checks.cuda_kernels import CudaSource
+from dice.kernels.checks.python_source import PythonSource, identifiers, words
+from dice.kernels.checks.torch_calls import torch_computations
+from dice.kernels.records.verdict import Finding
+from dice.kernels.source.lexer import SplitRefused
+
+_BUILDERS = ("torch.utils.cpp_extension.load_inline", "torch.utils.cpp_extension.load")
+_OTHER_BUILDERS = ("RawKernel", "RawModule", "_compile_kernel", "nvrtcCompileProgram", "nvrtcCreateProgram")
+_COMPILED = words(
+    "torch.compile torch.jit.script torch.jit.trace torch.jit.trace_module torch._dynamo.optimize torch.export.export "
+    "torch.jit.freeze torch.jit.optimize_for_inference torch.jit.script_method torch._inductor.compile"
+)
+
+
+def is_builder(name: str) -> bool:
+    """Whether a dotted name is one of torch's extension builders, however it was imported."""
+    return name in _BUILDERS or name.endswith((".load_inline", "cpp_extension.load")) or name == "load_inline"
+
+
+@functools.lru_cache(maxsize=8)
+def cuda_strings(source: PythonSource) -> list[tuple[ast.expr, CudaSource]]:
+    """Strings of the file that are C++ or CUDA text, with their places; text that cannot be tokenised is left out."""
+    found: list[tuple[ast.expr, CudaSource]] = []
+    for node, text in source.strings():
+        if any(
+            mark in text
+            for mark in ("__global__", "__device__", "torch::Tensor", "at::Tensor", "#include", "PYBIND11_")
+        ):
+            try:
+                found.append((node, CudaSource(text)))
+            except SplitRefused:
+                continue
+    return found
+
+
+def kernels_in_text(source: PythonSource) -> dict[str, str]:
+    """Kernels defined in any string of the file: name -> the line where the string begins."""
+    found: dict[str, str] = {}
+    for node, unit in cuda_strings(source):
+        for kernel in unit.kernels:
+            found.setdefault(kernel.name, source.line(node))
+    return found
+
+
+def paper_findings(source: PythonSource, built: Sequence[CudaSource] | None) -> Iterator[Finding]:
+    """Definitions 1 to 3. `built`: what was given to the builders, when that is known.
+
+    Definition 3 is decided by launch counts once the candidate has run; from the text alone it is said only where
+    forward cannot reach any extension.
+    """
+    written = kernels_in_text(source)
+    if not written and not any(unit.kernels for unit in built or []):
+        units = built if built is not None else [unit for _, unit in cuda_strings(source)]
+        library = next((call for unit in units for call in unit.library_calls), None)
+        if library is not None:
+            yield finding("library_only", "static", f"no __global__ function; the CUDA code calls {library}")
+        elif not any(unit.device_lambda for unit in units):
+            yield finding("no_custom_kernel", "static", _why_no_kernel(source, units))
+        return
+    names = ", ".join(sorted(written)[:6]) or "a kernel"
+    if built is not None:
+        if not any(unit.kernels or unit.device_lambda for unit in built) and not _other_builder(source):
+            asked = f"{len(built)} source text(s) without a kernel were" if built else "nothing was"
+            yield finding("kernel_never_built", "static", f"{names} is in the text, but {asked} given to a builder")
+        return
+    build_calls = [call for call, name in source.calls(source.live) if is_builder(name)]
+    if source.computes_names or _other_builder(source):
+        return
+    if not build_calls:
+        where = next(iter(written.values()), "")
+        yield finding("kernel_never_built", "static", f"{names} is never given to load_inline or load ({where})")
+    elif source.forward is not None and not (extension_names(source) | {"ops"}) & identifiers(source.behind_forward):
+        yield finding(
+            "kernel_never_launched", "static", f"forward reaches no extension ({source.line(source.forward)})"
+        )
+
+
+def _why_no_kernel(source: PythonSource, units: Sequence[CudaSource]) -> str:
+    if any(name.startswith("triton") for name in source.imported):
+        return "only Triton kernels; a CUDA kernel is asked for"
+    aten = next((call for unit in units for call in unit.aten_calls), None)
+    if aten is not None:
+        return f"no __global__ function; the C++ code calls {aten}"
+    return "no __global__ function in any string or source"
+
+
+def _other_builder(source: PythonSource) -> bool:
+    return bool(identifiers(source.live) & set(_OTHER_BUILDERS))
+
+
+@functools.lru_cache(maxsize=8)
+def extension_names(source: PythonSource) -> set[str]:
+    """Identifiers that may stand for an extension or one of its functions; not those of its results."""
+    builders = {"load_inline"}
+    for node in source.nodes:
+        if isinstance(node, ast.ImportFrom) and node.module and node.module.endswith("cpp_extension"):
+            builders |= {alias.asname or alias.name for alias in node.names}
+    makers = {
+        node.name
+        for node in source.nodes
+        if isinstance(node, ast.FunctionDef)
+        and not (node.name.startswith("__") or node.name == "forward")
+        and any(is_builder(name) for _, name in source.calls(ast.walk(node)))
+    }
+    found = builders | makers
+    assignments = [node for node in source.nodes if isinstance(node, ast.Assign)]
+    grown = True
+    while grown:
+        grown = False
+        for node in assignments:
+            if _stands_for(source, node.value, found, builders | makers):
+                targets = {name for target in node.targets for name in identifiers([*ast.walk(target)])} - {
+                    "self",
+                    "cls",
+                }
+                grown |= not targets <= found
+                found |= targets
+    return found
+
+
+def _stands_for(source: PythonSource, value: ast.expr, found: set[str], makers: set[str]) -> bool:
+    """Whether an assigned value is, or contains, an extension or a function of one."""
+    if isinstance(value, ast.Call):
+        names = identifiers(ast.walk(value.func))
+        if names & makers or is_builder(source.dotted(value.func) or ""):
+            return True
+        if names & found:
+            return False
+        return any(
+            _stands_for(source, part, found, makers) for part in [*value.args, *(k.value for k in value.keywords)]
+        )
+    if isinstance(value, ast.Name | ast.Attribute):
+        inner = value.value if isinstance(value, ast.Attribute) else None
+        own = value.attr if isinstance(value, ast.Attribute) else value.id
+        return own in found or (inner is not None and _stands_for(source, inner, found, makers))
+    parts = (part for part in ast.iter_child_nodes(value) if isinstance(part, ast.expr))
+    return any(_stands_for(source, part, found, makers) for part in parts)
+
+
+def substitution_findings(source: PythonSource) -> Iterator[Finding]:
+    """Definition 4 and its relatives, from the text: the reference reused, compiled, fallen back on, or adorned."""
+    yield from _reference_reused(source)
+    for node in source.live:
+        name = source.dotted(node) if isinstance(node, ast.Attribute | ast.Name) else None
+        if name in _COMPILED:
+            yield finding("compiled_by_pytorch", "static", source.line(node))
+            break
+    yield from _fallbacks(source)
+    yield from _unused_results(source)
+
+
+def _reference_reused(source: PythonSource) -> Iterator[Finding]:
+    entry = source.entry
+    if entry is None or _has_kernels(source, "Model"):
+        return
+    bases = {source.dotted(base) or getattr(base, "id", "") for base in entry.bases}
+    own = any(isinstance(item, ast.FunctionDef) and item.name == "forward" for item in entry.body)
+    inherits = any(base.rpartition(".")[2] in ("Model", "Reference", "ReferenceModel") for base in bases)
+    if inherits and not own:
+        yield finding("reference_reused", "static", f"{source.line(entry)}: forward is inherited")
+        return
+    for call in (node for node in source.in_forward if isinstance(node, ast.Call)):
+        function = call.func
+        if not isinstance(function, ast.Attribute):
+            continue
+        owner = ast.unparse(function.value)
+        above = inherits and function.attr == "forward" and (owner.startswith("super(") or owner in bases)
+        if above or _holds_model(source, function.attr):
+            yield finding("reference_reused", "static", source.line(call))
+            return
+
+
+def _has_kernels(source: PythonSource, name: str) -> bool:
+    """Whether a class of this file calls an extension itself: then it is no copy of the reference."""
+    extensions = extension_names(source)
+    return any(identifiers(ast.walk(item)) & extensions for item in source.definitions(name))
+
+
+def _holds_model(source: PythonSource, identifier: str) -> bool:
+    return any(
+        isinstance(value, ast.Call) and isinstance(value.func, ast.Name) and value.func.id == "Model"
+        for value in source.values(identifier)
+    )
+
+
+def _fallbacks(source: PythonSource) -> Iterator[Finding]:
+    """try/except on forward's path whose handler computes with PyTorch (not one that raises, warns or cleans up)."""
+    for node in source.in_forward:
+        if not isinstance(node, ast.Try):
+            continue
+        for handler in node.handlers:
+            roots: list[ast.AST] = [handler]
+            if any(isinstance(inner, ast.Return) for item in node.body for inner in ast.walk(item)):
+                roots += source.after(node)  # what the body's return would have left out
+            reached = source.reach_from(roots)
+            computation = next(torch_computations(source, reached), None)
+            if computation is not None:
+                yield finding(
+                    "fallback_to_pytorch", "static", f"{source.line(handler)} leads to {source.line(computation)}"
+                )
+                return
+
+
+def _unused_results(source: PythonSource) -> Iterator[Finding]:
+    """forward throws away, or multiplies by zero, the result of every call into an extension."""
+    if source.forward is None:
+        return
+    extensions = extension_names(source)
+    loaded = {node.id for node in source.in_forward if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Load)}
+    calls = {
+        node
+        for node in source.in_forward
+        if isinstance(node, ast.Call) and identifiers(ast.walk(node.func)) & extensions
+    }
+    wasted: dict[ast.Call, str] = {}
+    for node in source.in_forward:
+        if (
+            isinstance(node, ast.BinOp)
+            and isinstance(node.op, ast.Mult)
+            and (_is_zero(node.left) or _is_zero(node.right))
+        ):
+            wasted |= {call: f"multiplied by zero: {source.line(node)}" for call in calls & {*ast.walk(node)}}
+        if isinstance(node, ast.Assign) and isinstance(node.value, ast.Call) and node.value in calls:
+            target = node.targets[0]
+            unread = isinstance(target, ast.Name) and target.id not in loaded
+            if unread and not _writes_to_own_buffer(source, node.value):
+                wasted[node.value] = f"the result is never used: {source.line(node)}"
+    if calls and calls <= set(wasted):
+        yield finding("kernel_output_unused", "static", next(iter(wasted.values())))
+
+
+def _is_zero(node: ast.expr) -> bool:
+    return isinstance(node, ast.Constant) and not isinstance(node.value, bool | str) and node.value in (0, 0.0)
+
+
+def _writes_to_own_buffer(source: PythonSource, call: ast.Call) -> bool:
+    """Whether an argument is a local tensor that is not one of forward's parameters: an output argument."""
+    assert source.forward is not None
+    parameters = {argument.arg for argument in source.forward.args.args}
+    return any(
+        isinstance(argument, ast.Name) and argument.id not in parameters and source.values(argument.id)
+        for argument in call.args
+    )

@@ -1,0 +1,317 @@
+"""Candidates that reach beyond their own code, as far as their Python shows it: patches, frames, processes, files."""
+
+from __future__ import annotations
+
+import ast
+import json
+from collections.abc import Iterator
+
+from dice.kernels.checks.catalogue import finding
+from dice.kernels.checks.python_source import PythonSource
+from dice.kernels.checks.sensitive import (
+    BASES,
+    CALL_PREFIXES,
+    CALLS,
+    EVALUATION_VARIABLES,
+    FRAME_ATTRIBUTES,
+    HARNESSES,
+    PICKLE_HOOKS,
+    RAW_MEMORY,
+    SETTINGS,
+    SHADOWS,
+    STDLIB,
+    TIMERS,
+    VERDICT_WORDS,
+)
+from dice.kernels.records.verdict import Finding
+
+_POOLS = ("concurrent.futures.ThreadPoolExecutor", "concurrent.futures.thread.ThreadPoolExecutor")
+_SYSTEM_SETTINGS = ("sys.dont_write_bytecode", "sys.stdout", "sys.stderr")
+"""Nobody reads what a candidate prints; it is kept for people, who look for the reason of a failure."""
+
+
+def tampering_findings(source: PythonSource) -> Iterator[Finding]:
+    """One finding for each kind of tampering, with the first line that shows it."""
+    seen: set[str] = set()
+    for name, node, note in _all(source):
+        if name not in seen:
+            seen.add(name)
+            yield finding(name, "static", f"{note}{source.line(node)}")
+
+
+def _all(source: PythonSource) -> Iterator[tuple[str, ast.AST, str]]:
+    yield from _calls(source)
+    yield from _patches(source)
+    yield from _reads(source)
+    yield from _classes(source)
+    yield from _imports(source)
+    yield from _files(source)
+    yield from _printed_results(source)
+
+
+def _calls(source: PythonSource) -> Iterator[tuple[str, ast.AST, str]]:
+    for call, name in source.calls(source.live):
+        kind = CALLS.get(name) or next((kind for head, kind in CALL_PREFIXES.items() if name.startswith(head)), None)
+        if name.startswith("ctypes.") and set(name.split(".")) & RAW_MEMORY:
+            kind = "memory_tampering"
+        if name in ("torch.library.Library", "torch.library.impl", "torch.library.register_kernel"):
+            kind = "torch_patched" if call.args and (source.text(call.args[0]) or "").startswith("aten") else None
+        if kind is None or (name in _POOLS and _ends_before_forward(source, call)):
+            continue
+        if kind == "early_exit" and _fails(call):
+            continue
+        if name in ("signal.signal", "exit", "quit") and source.definitions(name):
+            continue
+        if kind == "network_access" and name == "socket.gethostname":
+            kind = "environment_sniffing"
+        yield kind, call, f"{name}: " if name not in ast.unparse(call.func) else ""
+    for node in source.live:
+        if isinstance(node, ast.Raise) and node.exc is not None and "SystemExit" in ast.unparse(node.exc):
+            fails = isinstance(node.exc, ast.Call) and _fails(node.exc)
+            if not fails:
+                yield "early_exit", node, ""
+
+
+def _ends_before_forward(source: PythonSource, pool: ast.Call) -> bool:
+    """Whether a pool's threads are gone when forward runs: a `with` block elsewhere, which waits for them all.
+
+    Not so where the block is left open (a generator), or the pool is used for more than handing it tasks.
+    """
+    item = source.parent(pool)
+    if not isinstance(item, ast.withitem) or source.computes_names or pool in source.in_forward:
+        return False
+    block, variable = source.parent(item), item.optional_vars
+    if not isinstance(block, ast.With) or not isinstance(variable, ast.Name | None):
+        return False
+    name = variable.id if variable is not None else None
+    mentions = [node for node in source.nodes if isinstance(node, ast.Name) and node.id == name]
+    tasks = all(
+        isinstance(above := source.parent(mention), ast.Attribute) and above.attr in ("map", "submit")
+        for mention in mentions
+        if isinstance(mention.ctx, ast.Load)
+    )
+    left_open = any(isinstance(node, ast.Yield | ast.YieldFrom | ast.Await) for node in ast.walk(block))
+    return tasks and not left_open
+
+
+def _fails(call: ast.Call) -> bool:
+    """Whether an exit reports failure: a non-zero constant, or text."""
+    name = ast.unparse(call.func)
+    value = call.args[0].value if call.args and isinstance(call.args[0], ast.Constant) else None
+    return value not in (None, 0, False) and not name.endswith("_exit")
+
+
+def _patches(source: PythonSource) -> Iterator[tuple[str, ast.AST, str]]:
+    """Assignments, deletions, setattr and mock.patch whose target belongs to somebody else."""
+    for node in source.live:
+        targets: list[ast.expr] = []
+        if isinstance(node, ast.Assign | ast.Delete):
+            targets = list(node.targets)
+        elif isinstance(node, ast.AugAssign | ast.AnnAssign):
+            targets = [node.target]
+        for target in targets:
+            for item in target.elts if isinstance(target, ast.Tuple | ast.List) else [target]:
+                if isinstance(item, ast.Attribute | ast.Subscript):
+                    yield from _patched(source, node, _target(source, item))
+        if isinstance(node, ast.Call):
+            name = source.dotted(node.func) or ""
+            if (
+                name in ("setattr", "delattr", "builtins.setattr", "object.__setattr__", "type.__setattr__")
+                and len(node.args) > 1
+            ):
+                owner, key = source.dotted(node.args[0]), source.text(node.args[1])
+                yield from _patched(source, node, f"{owner}.{key or '?'}" if owner else None)
+            elif name.rpartition(".")[2] in ("patch", "object") and "mock" in name and node.args:
+                yield from _patched(source, node, source.text(node.args[0]) or source.dotted(node.args[0]))
+            elif name.rpartition(".")[2] in ("update", "pop", "setdefault", "__setitem__", "__setattr__"):
+                owner = name.rpartition(".")[0]
+                if owner == "sys.modules":
+                    yield "modules_tampered", node, ""
+                elif isinstance(node.func, ast.Attribute) and (source.dotted(node.func.value) or "").endswith(
+                    ".__dict__"
+                ):
+                    yield from _patched(
+                        source, node, f"{(source.dotted(node.func.value) or '').removesuffix('.__dict__')}.?"
+                    )
+
+
+def _target(source: PythonSource, item: ast.Attribute | ast.Subscript) -> str | None:
+    if isinstance(item, ast.Subscript) and source.dotted(item.value) == "sys.modules":
+        return "sys.modules[]"
+    name = source.dotted(item)
+    if name is None and isinstance(item, ast.Subscript) and (source.dotted(item.value) or "").startswith("torch."):
+        return source.dotted(item.value)  # a table of PyTorch's
+    return name
+
+
+def _patched(source: PythonSource, node: ast.AST, target: str | None) -> Iterator[tuple[str, ast.AST, str]]:
+    if target is None or ("." not in target and target != "sys.modules[]"):
+        return
+    if target.startswith("sys.modules"):
+        yield "modules_tampered", node, ""
+        return
+    root = target.partition(".")[0]
+    note = f"{target}: "
+    if any(target == timer or target.startswith(timer + ".") for timer in TIMERS):
+        yield "timer_patched", node, note
+    elif root == "torch" and not target.startswith(SETTINGS):
+        yield "torch_patched", node, note
+    elif root == "dice":
+        yield "harness_import", node, note
+    elif target in ("sys.excepthook", "sys.unraisablehook", "threading.excepthook"):
+        yield "process_hook", node, note
+    elif target.startswith(("os.environ", "logging.", "warnings.")) or target in _SYSTEM_SETTINGS:
+        return
+    elif root in ("builtins", "__builtins__", "numpy") or (root in STDLIB and root in _imported(source)):
+        yield "interpreter_patched", node, note
+
+
+def _imported(source: PythonSource) -> set[str]:
+    return {name.partition(".")[0] for name in source.imported}
+
+
+def _reads(source: PythonSource) -> Iterator[tuple[str, ast.AST, str]]:
+    for node in source.live:
+        if isinstance(node, ast.Attribute):
+            if node.attr in FRAME_ATTRIBUTES:
+                yield "frame_access", node, ""
+            if node.attr == "__subclasses__":
+                yield "dynamic_code", node, ""
+            name = source.dotted(node)
+            if name == "sys.argv" or name == "sys.orig_argv":
+                yield "environment_sniffing", node, ""
+            elif node.attr == "__code__" and isinstance(node.ctx, ast.Store) and name is None:
+                yield "interpreter_patched", node, "code object: "
+            if name == "sys.modules" and not _is_one_module(source, node):
+                yield "environment_sniffing", node, ""
+            if node.attr == "__module__" and isinstance(node.ctx, ast.Load):
+                yield "environment_sniffing", node, ""
+        if isinstance(node, ast.Compare) and _asks_for_its_name(node):
+            yield "environment_sniffing", node, ""
+        variable = _environment_variable(source, node)
+        if variable is not None and any(part in variable.upper() for part in EVALUATION_VARIABLES):
+            yield "environment_sniffing", node, ""
+
+
+def _is_one_module(source: PythonSource, node: ast.AST) -> bool:
+    """Whether a `sys.modules` is followed by a name: what is done with that module is judged by its own name."""
+    above = source.parent(node)
+    if isinstance(above, ast.Attribute):
+        return above.attr in ("pop", "update", "setdefault", "__setitem__")
+    return isinstance(above, ast.Subscript)
+
+
+def _asks_for_its_name(node: ast.Compare) -> bool:
+    """Whether `__name__` is compared with anything but `__main__`."""
+    sides = [node.left, *node.comparators]
+    names = any(isinstance(side, ast.Name) and side.id == "__name__" for side in sides)
+    return names and not any(isinstance(side, ast.Constant) and side.value == "__main__" for side in sides)
+
+
+def _environment_variable(source: PythonSource, node: ast.AST) -> str | None:
+    """Name of the environment variable that `node` reads, if it reads one."""
+    if isinstance(node, ast.Call) and source.dotted(node.func) in ("os.environ.get", "os.getenv") and node.args:
+        return source.text(node.args[0]) or "?"
+    if isinstance(node, ast.Subscript) and isinstance(node.ctx, ast.Load) and source.dotted(node.value) == "os.environ":
+        return source.text(node.slice) or "?"
+    return None
+
+
+def _classes(source: PythonSource) -> Iterator[tuple[str, ast.AST, str]]:
+    for node in source.live:
+        if isinstance(node, ast.FunctionDef) and node.name in PICKLE_HOOKS:
+            yield "process_hook", node, ""
+    for node in source.nodes:
+        if isinstance(node, ast.ClassDef):
+            bases = [source.dotted(base) for base in node.bases]
+            for base in bases:
+                if base in BASES:
+                    yield BASES[base], node, ""
+
+
+def _imports(source: PythonSource) -> Iterator[tuple[str, ast.AST, str]]:
+    for node in source.live:
+        names = []
+        if isinstance(node, ast.Import):
+            names = [alias.name for alias in node.names]
+        elif isinstance(node, ast.ImportFrom):
+            names = [node.module or ""]
+        elif isinstance(node, ast.Call) and source.dotted(node.func) in ("__import__", "importlib.import_module"):
+            name = source.text(node.args[0]) if node.args else None
+            if name is None:
+                yield "dynamic_code", node, ""
+                continue
+            names = [name]
+        elif isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id == "getattr":
+            key = node.args[1] if len(node.args) > 1 else None
+            if key is not None and source.text(key) in FRAME_ATTRIBUTES:
+                yield "frame_access", node, ""
+            computed = isinstance(key, ast.Call | ast.BinOp | ast.JoinedStr) and source.text(key) is None
+            owner = source.dotted(node.args[0]) or ""
+            computed = computed and not (owner == "torch" and _names_a_type(key))
+            if computed and owner.partition(".")[0] in {"torch", "time", "os", "sys", "builtins"}:
+                yield "dynamic_code", node, ""
+        for name in names:
+            if name == "__main__" or any(name == harness or name.startswith(harness + ".") for harness in HARNESSES):
+                yield "harness_import", node, ""
+
+
+def _names_a_type(key: ast.expr | None) -> bool:
+    """Whether a computed name is `f"float{bits}"` or the like: what begins so in torch is a type, or counted as work."""
+    head = key.values[0] if isinstance(key, ast.JoinedStr) and key.values else None
+    return isinstance(head, ast.Constant) and head.value in ("float", "bfloat", "int", "uint", "complex")
+
+
+def _files(source: PythonSource) -> Iterator[tuple[str, ast.AST, str]]:
+    """Constant paths that leave the scratch folder or shadow a module; the rest is seen while it runs."""
+    for call, name in source.calls(source.live):
+        if name not in ("open", "io.open", "os.open", "pathlib.Path", "builtins.open", "codecs.open") or not call.args:
+            continue
+        path = source.text(call.args[0])
+        if path is None:
+            continue
+        mode = source.text(call.args[1]) if len(call.args) > 1 else None
+        mode = mode or next((source.text(item.value) for item in call.keywords if item.arg == "mode"), None) or "r"
+        stem = path.rpartition("/")[2]
+        if path.startswith(("/proc/", "/dev/mem", "/dev/nvidia")):
+            sniffs = path.endswith(("cmdline", "environ", "status", "cgroup"))
+            yield ("environment_sniffing" if sniffs else "memory_tampering"), call, ""
+        elif any(letter in mode for letter in "wax+") and (
+            ".." in path.split("/") or (path.startswith("/") and not path.startswith(("/tmp/", "/dev/")))
+        ):
+            yield "file_written", call, ""
+        elif any(letter in mode for letter in "wax+") and stem.endswith(".py") and stem[:-3] in SHADOWS:
+            yield "file_written", call, "shadows a module: "
+        elif stem.startswith(("eval_results", "reference", "expected", "ground_truth")):
+            yield "file_written" if any(letter in mode for letter in "wax+") else "stored_results", call, ""
+
+
+def _printed_results(source: PythonSource) -> Iterator[tuple[str, ast.AST, str]]:
+    """Text that looks like a harness's result, sent to standard output."""
+    for call, name in source.calls(source.live):
+        if name not in (
+            "print",
+            "sys.stdout.write",
+            "sys.__stdout__.write",
+            "sys.stdout.buffer.write",
+            "json.dumps",
+            "json.dump",
+        ):
+            continue
+        for node in ast.walk(call):
+            keys: set[str] = set()
+            if isinstance(node, ast.Dict):
+                keys = {source.text(key) or "" for key in node.keys if key is not None}
+            elif isinstance(node, ast.Constant) and isinstance(node.value, str) and node.value.strip().startswith("{"):
+                keys = _json_keys(node.value)
+            if len(keys & VERDICT_WORDS) >= 2:
+                yield "result_forging", call, ""
+                break
+
+
+def _json_keys(text: str) -> set[str]:
+    try:
+        value = json.loads(text)
+    except ValueError:
+        return set()
+    return set(value) if isinstance(value, dict) else set()

@@ -1,0 +1,145 @@
+"""Ways out of the timer, as far as the candidate's Python shows them: counted calls, side streams, lazy outputs."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+
+from dice.kernels.checks.answers import is_kept, kept_names
+from dice.kernels.checks.catalogue import finding
+from dice.kernels.checks.messages import only_prints
+from dice.kernels.checks.python_source import PythonSource, identifiers, words
+from dice.kernels.records.verdict import Finding
+
+_TENSOR_METHODS = words(
+    """
+    cpu cuda to numpy clone detach contiguous item tolist float double half reshape view size sum allclose isnan
+    equal abs max mean copy_ data_ptr untyped_storage __eq__ __sub__ __getitem__ __torch_function__
+    """
+)
+_STREAMS = ("torch.cuda.Stream", "torch.cuda.ExternalStream", "torch.cuda.streams.Stream", "torch.Stream")
+_ENTERED = ("torch.cuda.stream", "torch.cuda.set_stream", "torch.cuda.StreamContext", "torch.cuda.streams.stream")
+_DELAYS = ("time.sleep", "torch.cuda._sleep", "select.select")
+_GRAPHS = words("torch.cuda.CUDAGraph torch.cuda.graph torch.cuda.make_graphed_callables torch.cuda.graphs.graph")
+
+
+def timing_findings(source: PythonSource) -> Iterator[Finding]:
+    """One finding of each name at most, with the first line that shows it."""
+    seen: set[str] = set()
+    for name, node in _all(source):
+        if name not in seen:
+            seen.add(name)
+            yield finding(name, "static", source.line(node))
+
+
+def _all(source: PythonSource) -> Iterator[tuple[str, ast.AST]]:
+    yield from _counters(source)
+    yield from _streams(source)
+    yield from _overrides(source)
+
+
+def _counters(source: PythonSource) -> Iterator[tuple[str, ast.AST]]:
+    """A lasting counter that forward advances and then branches on."""
+    counted = _advanced(source)
+    tainted = set(counted)
+    for node in source.in_forward:
+        if isinstance(node, ast.Assign) and identifiers(ast.walk(node.value)) & counted:
+            tainted |= {target.id for target in node.targets if isinstance(target, ast.Name)}
+    for node in source.in_forward:
+        # A flag (`if self.ready:`) or `is None` is not a count.
+        tests = ast.walk(node.test) if isinstance(node, ast.If | ast.IfExp | ast.While) else ()
+        counts = any(identifiers(ast.walk(test)) & tainted for test in tests if _counts(test))
+        if counts and not only_prints(source, node, tainted):
+            yield "call_counting", node
+
+
+def _counts(test: ast.AST) -> bool:
+    """Whether an expression compares amounts, or takes a remainder."""
+    if isinstance(test, ast.Compare):
+        return not all(isinstance(operator, ast.Is | ast.IsNot | ast.In | ast.NotIn) for operator in test.ops)
+    return isinstance(test, ast.BinOp) and isinstance(test.op, ast.Mod | ast.FloorDiv)
+
+
+def _advanced(source: PythonSource) -> set[str]:
+    """Names of counters that outlive a call and that forward changes by a step."""
+    counted: set[str] = set()
+    declared = {
+        name for node in source.in_forward if isinstance(node, ast.Global | ast.Nonlocal) for name in node.names
+    }
+    for node in source.in_forward:
+        if isinstance(node, ast.AugAssign) and isinstance(node.op, ast.Add | ast.Sub):
+            if isinstance(node.target, ast.Attribute):
+                counted.add(node.target.attr)
+            elif isinstance(node.target, ast.Name) and node.target.id in declared:
+                counted.add(node.target.id)
+            elif isinstance(node.target, ast.Subscript):
+                counted |= identifiers([node.target.value]) & kept_names(source)
+        elif isinstance(node, ast.Assign) and isinstance(node.value, ast.BinOp):
+            target = node.targets[0]
+            steps = any(isinstance(part, ast.Constant) for part in (node.value.left, node.value.right))
+            if isinstance(target, ast.Attribute) and steps and target.attr in identifiers(ast.walk(node.value)):
+                counted.add(target.attr)
+        elif isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id == "next" and node.args:
+            counted |= {name for name in identifiers([node.args[0]]) if _is_counter(source, name)}
+        elif isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.func.attr == "append":
+            kept = (
+                identifiers([node.func.value]) & kept_names(source) if isinstance(node.func.value, ast.Name) else set()
+            )
+            counted |= {name for name in kept if _length_is_tested(source, name)}
+    return counted
+
+
+def _is_counter(source: PythonSource, name: str) -> bool:
+    return any("count(" in ast.unparse(value) for value in source.values(name))
+
+
+def _length_is_tested(source: PythonSource, name: str) -> bool:
+    return any(
+        f"len({name})" in ast.unparse(node.test) for node in source.in_forward if isinstance(node, ast.If | ast.IfExp)
+    )
+
+
+def _streams(source: PythonSource) -> Iterator[tuple[str, ast.AST]]:
+    """Side streams that are never joined, and CUDA graphs."""
+    joined = any(_joins(source, node) for node in source.in_forward) or not _enters_stream(source)
+    for call, name in source.calls(source.live):
+        if name in _STREAMS and not joined:
+            yield "side_stream", call
+        if name in _GRAPHS:
+            yield "cuda_graph", call
+        if name in _DELAYS and call in source.in_forward:  # elsewhere nothing is timed
+            yield "deliberate_delay", call
+
+
+def _enters_stream(source: PythonSource) -> bool:
+    """Whether work is put on a stream at all; one that is only made is nobody's business."""
+    names = {name for _, name in source.calls(source.live)}
+    return bool(names & set(_ENTERED)) or "cuda_stream" in identifiers(source.live)
+
+
+def _joins(source: PythonSource, node: ast.AST) -> bool:
+    """Whether somebody other than a side stream waits: `side.wait_stream(current)` only forks."""
+    if not (isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute)):
+        return False
+    if node.func.attr == "synchronize":
+        return True
+    waits = node.func.attr in ("wait_stream", "wait_event")
+    owners = identifiers(ast.walk(node.func.value))
+    made = (value for owner in owners for value in source.values(owner) if isinstance(value, ast.Call))
+    return waits and not any(source.dotted(value.func) in _STREAMS for value in made)
+
+
+def _overrides(source: PythonSource) -> Iterator[tuple[str, ast.AST]]:
+    """Methods put on a returned tensor: `out.cpu = ...`, a swapped `__class__`, as_subclass."""
+    for node in source.in_forward:
+        if isinstance(node, ast.Assign):
+            callable_value = isinstance(node.value, ast.Lambda | ast.Call) or (
+                isinstance(node.value, ast.Name) and bool(source.definitions(node.value.id))
+            )
+            for target in node.targets:
+                if not isinstance(target, ast.Attribute) or is_kept(target, set()):
+                    continue
+                if target.attr == "__class__" or (target.attr in _TENSOR_METHODS and callable_value):
+                    yield "lazy_output", node
+        elif isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.func.attr == "as_subclass":
+            yield "lazy_output", node

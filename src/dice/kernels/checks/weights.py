@@ -1,0 +1,94 @@
+"""What in a candidate's text is about its weights alone, which the grader puts in: neither an input nor an answer."""
+
+from __future__ import annotations
+
+import ast
+
+from dice.kernels.checks.python_source import PythonSource, identifiers, words
+
+_REPLACES = words("set_ swap_tensors register_parameter register_buffer __setattr__ __dict__ _parameters _buffers")
+"""What puts another tensor in a weight's place."""
+_ALL_WEIGHTS = words(
+    "state_dict load_state_dict parameters named_parameters buffers named_buffers _parameters _buffers __dict__ vars "
+    "register_load_state_dict_pre_hook"
+)
+_BEFORE_WEIGHTS = words("load_state_dict _load_from_state_dict state_dict __setattr__ to cuda train eval apply _apply")
+"""What sees all weights at once, and methods that are called before the weights are loaded: both could keep a draw."""
+
+
+def only_gets_weights(source: PythonSource, name: ast.Name) -> bool:
+    """Whether an argument of a helper is one of the module's own weights wherever the helper is called."""
+    helper = next((item for item in source.ancestors(name) if isinstance(item, ast.FunctionDef | ast.Lambda)), None)
+    if not isinstance(helper, ast.FunctionDef) or helper is source.forward or source.computes_names:
+        return False
+    places = [item.arg for item in helper.args.args]
+    mentions = [node for node in source.nodes if helper.name in identifiers([node])]
+    calls = [above for node in mentions if isinstance(above := source.parent(node), ast.Call) and above.func is node]
+    simple = not helper.decorator_list and len(source.definitions(helper.name)) == 1 and not source.values(name.id)
+    if not simple or name.id not in places or not calls or len(calls) < len(mentions):
+        return False
+    index = places.index(name.id) - (places[0] == "self")
+    passed = [call.args[index] for call in calls if len(call.args) > index and not call.keywords]
+    return len(passed) == len(calls) and all(_is_weight(source, value) for value in passed)
+
+
+def _is_weight(source: PythonSource, value: ast.expr) -> bool:
+    """Whether an expression is `self.weight` or `self.layer.weight`, made by `torch.nn` and never written by forward."""
+    chain: list[str] = []
+    while isinstance(value, ast.Attribute):
+        chain.append(value.attr)
+        value = value.value
+    if not (isinstance(value, ast.Name) and value.id == "self" and chain):
+        return False
+    made = source.values(chain[-1])
+    forward = set(source.in_forward)
+    by_torch = all(
+        isinstance(item, ast.Call) and (source.dotted(item.func) or "").startswith("torch.nn.") and item not in forward
+        for item in made
+    )
+    return bool(made) and by_torch and not any(_writes(source, node, chain) for node in forward)
+
+
+def _writes(source: PythonSource, node: ast.AST, chain: list[str]) -> bool:
+    """Whether forward may put something else into an attribute: assigns it or below it, or calls `set_` and the like."""
+    if isinstance(node, ast.Attribute) and node.attr in {*chain, "data"} and not isinstance(node.ctx, ast.Load):
+        return True
+    return bool(identifiers([node]) & _REPLACES) or (isinstance(node, ast.Name) and node.id in ("setattr", "vars"))
+
+
+def becomes_a_weight(source: PythonSource, draw: ast.Call) -> bool:
+    """Whether a draw is only the first value of `self.name = nn.Parameter(draw)` or of a buffer, made in `__init__`.
+
+    The reference's weights are put into a candidate's before forward is called (all of them, by name), so what was drawn
+    is gone by then, unless __init__ or what loads the weights keeps it: the name may be read on forward's path alone,
+    and given to `nn.init`.
+    """
+    made = source.parent(draw)
+    while isinstance(made, ast.BinOp | ast.UnaryOp):
+        made = source.parent(made)
+    if not isinstance(made, ast.Call) or any(source.definitions(name) for name in _BEFORE_WEIGHTS):
+        return False
+    statement = source.parent(made)
+    function = next((item for item in source.ancestors(made) if isinstance(item, ast.FunctionDef | ast.Lambda)), None)
+    if function is None or function is not source.method(source.entry, "__init__") or source.computes_names:
+        return False
+    if source.dotted(made.func) == "torch.nn.Parameter":
+        target = statement.targets[0] if isinstance(statement, ast.Assign) and len(statement.targets) == 1 else None
+        name = target.attr if isinstance(target, ast.Attribute) and ast.unparse(target.value) == "self" else None
+    else:
+        registers = ast.unparse(made.func) == "self.register_buffer" and isinstance(statement, ast.Expr)
+        name = source.text(made.args[0]) if registers and len(made.args) == 2 and not made.keywords else None
+    return name is not None and not _ALL_WEIGHTS & identifiers(source.live) and not _read_early(source, name)
+
+
+def _read_early(source: PythonSource, name: str) -> bool:
+    """Whether an attribute is read off forward's path by anything but `torch.nn.init`."""
+    forward = set(source.in_forward)
+    for node in source.live:
+        stored = isinstance(node, ast.Attribute) and not isinstance(node.ctx, ast.Load)
+        if isinstance(node, ast.Attribute | ast.Call) and name in identifiers([node]) and not stored:
+            above = source.parent(node)
+            initialised = isinstance(above, ast.Call) and (source.dotted(above.func) or "").startswith("torch.nn.init.")
+            if node not in forward and not initialised:
+                return True
+    return False

@@ -1,0 +1,1 @@
+"""The trusted grader: runs candidates, compares, times, collects evidence."""

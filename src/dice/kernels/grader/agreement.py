@@ -1,0 +1,51 @@
+"""Whether an output is the reference's: `dice.kernels.compare`, and what the reference says when it is asked again."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from dice.errors import DiceError
+from dice.kernels.compare import Comparison, compare_outputs
+from dice.kernels.grader.candidate_run import CandidateRun
+from dice.kernels.grader.reference import Trial, exact_products, like, to_device
+from dice.kernels.records.verdict import Protocol
+
+WITHOUT_TF32 = "strict: agrees with the reference computed without TF32, not with PyTorch's default"
+
+
+def expected_outputs(run: CandidateRun, inputs: list[Any], seed: int) -> Any:
+    """The reference's outputs, on a copy of the inputs."""
+    with run.record.phase("reference"):
+        own = to_device(inputs, run.place.device)
+        return run.reference.run(run.reference.model(run.weights_seed), own, seed)
+
+
+def compare(run: CandidateRun, trial: Trial, actual: Any, protocol: Protocol) -> Comparison:
+    """`actual` against the reference's outputs.
+
+    PyTorch lets cuDNN round the factors of fp32 convolutions to TF32, which alone is more than `strict` tolerates. There
+    the reference's outputs without that rounding are as good an answer. Tiny outputs are noise, unless fp64 gives the
+    same ones.
+    """
+    found = compare_outputs(trial.expected, actual, protocol)
+    if found.as_noise and _exact_to_the_smallest(run, trial):
+        return compare_outputs(trial.expected, actual, protocol, noise_rms=0.0)
+    if protocol != "strict" or found.status != "wrong_value" or run.place.device.type != "cuda":
+        return found
+    with exact_products() as were_exact:
+        if were_exact:
+            return found
+        exact = compare_outputs(expected_outputs(run, trial.inputs, trial.forward_seed), actual, protocol)
+    if exact.ok and WITHOUT_TF32 not in run.record.notes:
+        run.record.notes.append(WITHOUT_TF32)
+    return exact if exact.ok else found
+
+
+def _exact_to_the_smallest(run: CandidateRun, trial: Trial) -> bool:
+    """Whether the reference in fp64 gives `trial`'s outputs, the tiny ones too; False if it cannot be run so."""
+    with run.record.phase("reference"):
+        try:
+            wide = run.reference.run_wide(run.weights_seed, trial.inputs, trial.forward_seed)
+        except DiceError:
+            return False
+    return compare_outputs(trial.expected, like(trial.expected, wide), "strict", noise_rms=0.0).ok

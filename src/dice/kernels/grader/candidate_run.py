@@ -1,0 +1,300 @@
+"""The work in progress on one candidate: its process, its builds, its time, and what was seen so far.
+
+`dice.kernels.grader.sequence` says what happens in which order.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import time
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+from typing import Protocol as Interface
+
+import torch
+from pydantic import ValidationError
+
+from dice.errors import DiceError, HarnessError
+from dice.kernels.cpu.race import Turn
+from dice.kernels.grader.facts import take_facts
+from dice.kernels.grader.gpu_slot import GpuSlot
+from dice.kernels.grader.record import Record
+from dice.kernels.grader.reference import Reference, Seeds, Trial
+from dice.kernels.records.evidence import ExtensionUse, Phase, RunEvidence
+from dice.kernels.records.extension import BuildResult, ExtensionRequest
+from dice.kernels.records.job import Judging, Limits
+from dice.kernels.records.verdict import Backend, Stage
+from dice.kernels.sandbox.channel import ChannelGarbage
+from dice.kernels.sandbox.cuda_runtime import CudaRuntime
+from dice.kernels.sandbox.fork_server import ForkServer
+from dice.kernels.sandbox.isolation import SandboxSpec
+from dice.kernels.sandbox.session import CandidateFailure, CandidateRaised, Session
+
+
+class BuilderLike(Interface):
+    """What a run needs of `dice.kernels.builder.builder.Builder`."""
+
+    def build(self, request: ExtensionRequest) -> BuildResult:
+        """Build one extension; never raises for a bad source."""
+        ...
+
+
+BY_SEED = "weights by seed: its parameters differ from the reference's in name or shape"
+
+DRAWN_ON_GPU = "inputs drawn on the GPU: they are large"
+_LARGE_INPUTS = 256 << 20
+"""Bytes of which drawing on the CPU takes a tenth of a second, far longer than to let a timing in between."""
+MAX_EXTENSIONS = 64
+"""Builds that one candidate may ask for."""
+
+
+@dataclass(frozen=True)
+class Place:
+    """Where and how a candidate is run."""
+
+    fork_server: ForkServer
+    builder: BuilderLike
+    backend: Backend
+    device: torch.device
+    slot: GpuSlot | None
+    spec: SandboxSpec
+    limits: Limits
+    judging: Judging
+
+
+class CandidateRun:
+    """The work in progress on one candidate."""
+
+    def __init__(self, place: Place, reference: Reference, seeds: Seeds) -> None:
+        self.place, self.reference, self.seeds = place, reference, seeds
+        self.record = Record()
+        self.evidence = RunEvidence(backend=place.backend, reached="import")
+        self.record.evidence = self.evidence
+        self.requests: list[ExtensionRequest] = []
+        self.weights_seed = seeds.weights
+        self.last: Trial | None = None
+        self.last_print: Any = None
+        """Of the candidate's latest output (`observation.fingerprint`)."""
+        self.one_stream = False
+        """Nothing in the candidate's text puts work beside PyTorch's current stream."""
+        self._draws_on_gpu = True
+        self._session: Session | None = None
+        self._deadline = time.monotonic() + place.limits.total_timeout_s
+
+    @property
+    def session(self) -> Session:
+        """The candidate's process."""
+        assert self._session is not None
+        return self._session
+
+    @contextlib.contextmanager
+    def gpu(self, alone: bool = False) -> Iterator[None]:
+        """Hold the GPU, beside others or alone. A candidate that fails is ended before the GPU is let go: what it left
+        there must not run beside another one's timing, nor its context be taken down then."""
+        slot = self.place.slot
+        if slot is None:
+            yield
+            return
+        with contextlib.ExitStack() as stack:
+            with self.record.phase("wait_gpu"), self.not_counted():
+                stack.enter_context(slot.exclusive() if alone else slot.shared())
+            try:
+                yield
+            except BaseException:
+                self.end()
+                raise
+
+    def start(self, cuda_connections: int | None = None) -> None:
+        """Fork and confine the candidate's process."""
+        self.one_stream = cuda_connections is not None
+        with self.record.phase("spawn"):
+            memory = int(self.place.limits.memory_gib * 2**30)
+            spec = self.place.spec.model_copy(update={"cuda_connections": cuda_connections})
+            cuda = CudaRuntime() if self.place.device.type == "cuda" else None
+            self._session = Session(self.place.fork_server, spec, memory, self.answer_build, cuda)
+        self.record.isolation = [*self.session.isolation, "wall_clock_limits", "memory_watch"]
+        if self.session.missing:
+            self.record.notes.append("isolation layers that this machine refused: " + "; ".join(self.session.missing))
+
+    def left_s(self, timeout_s: float) -> float:
+        """`timeout_s`, or what is left of the candidate's total time; builds and waiting are not counted."""
+        build_s = self._session.build_s if self._session else 0.0
+        return max(0.0, min(timeout_s, self._deadline + build_s - time.monotonic()))
+
+    @contextlib.contextmanager
+    def not_counted(self) -> Iterator[None]:
+        """What is not the candidate's: its total time stands still during the block."""
+        begun = time.monotonic()
+        try:
+            yield
+        finally:
+            self._deadline += time.monotonic() - begun
+
+    def standing(self) -> bool:
+        """Whether the outputs are right under at least one protocol so far."""
+        return any(comparison.ok for comparison in self.record.comparisons.values())
+
+    def enter(self, stage: Stage, phase: Phase) -> None:
+        """Note how far the candidate got."""
+        self.record.stage = stage
+        self.evidence.reached = phase
+
+    # ---- import, init, weights ----
+
+    def import_code(self, code: str) -> None:
+        """Import the candidate's file, with the builds that it asks for."""
+        limits, record = self.place.limits, self.record
+        with record.phase("import"):
+            try:
+                limit_s = self.left_s(limits.import_timeout_s)
+                reply = self.session.ask(
+                    "import", limit_s, code=code, device=self.place.device.type, backend=self.place.backend
+                )
+            except CandidateRaised as failure:
+                raise self._import_failure(failure) from None
+        take_facts(self.evidence, reply.get("facts"))
+        if not reply.get("has_model"):
+            raise CandidateFailure("import_error", "defines no class ModelNew")
+
+    def construct(self, seed: int) -> Any:
+        """A new ModelNew in the candidate's process, made after `seed`; returns the shapes of its state by name."""
+        self.enter("init", "init")
+        self.weights_seed = seed
+        with self.record.phase("init"):
+            init_inputs = self.reference.init_inputs(seed)
+            try:
+                limit_s = self.left_s(self.place.limits.import_timeout_s)
+                reply = self.session.send_value("init", init_inputs, limit_s, seed=seed)
+            except CandidateRaised as failure:
+                raise self._build_failure(failure) or failure from None
+        take_facts(self.evidence, reply.get("facts"))
+        return reply.get("state")
+
+    def make_model(self, seed: int) -> None:
+        """A new ModelNew with the reference's weights where they fit, else with those that the seed gave it."""
+        state = self.construct(seed)
+        with self.record.phase("weights"):
+            expected = self.reference.model(seed).state_dict()
+            shapes = {name: list(tensor.shape) for name, tensor in expected.items()}
+            if shapes and state == shapes:
+                self.session.send_value("weights", dict(expected), self.left_s(self.place.limits.import_timeout_s))
+            elif shapes and BY_SEED not in self.record.notes:
+                self.record.notes.append(BY_SEED)
+
+    def _import_failure(self, failure: CandidateRaised) -> CandidateFailure:
+        built = self._build_failure(failure)
+        if built is not None or failure.status != "runtime_error" or failure.error.exit:
+            return built or failure
+        return CandidateRaised("import_error", failure.error, failure.facts)
+
+    def _build_failure(self, failure: CandidateRaised) -> CandidateFailure | None:
+        """The refusal of a build, when that is the error which ended the candidate."""
+        built = next((build for build in self.record.builds if build.key == failure.error.build_key), None)
+        if built is None or built.status == "built":
+            return None
+        self.record.stage = "build"
+        return CandidateFailure(built.status, built.message or failure.args[0])
+
+    # ---- builds ----
+
+    def answer_build(self, message: dict[str, Any]) -> tuple[dict[str, Any], int | None]:
+        """Have the builder build what the candidate asks for. The GPU is left to others meanwhile."""
+        begun = time.monotonic()
+        try:
+            request = ExtensionRequest.model_validate(message.get("request"))
+        except ValidationError as error:
+            raise ChannelGarbage(f"a build request with {error.error_count()} faults") from error
+        limit_s = self.place.limits.build_timeout_s
+        if len(self.requests) >= MAX_EXTENSIONS or self.record.phase_seconds.get("build", 0.0) > limit_s:
+            raise CandidateFailure("timeout", f"its builds took over {limit_s:g} s or are over {MAX_EXTENSIONS}")
+        slot = self.place.slot
+        with slot.lent() if slot else contextlib.nullcontext():
+            result = self.place.builder.build(request)
+        self.record.builds.append(result)
+        self.requests.append(request)
+        phase = self.evidence.reached
+        self.evidence.extensions.append(
+            ExtensionUse(
+                name=request.name, status=result.status, loaded=False, phase=phase, message=result.message[:500]
+            )
+        )
+        self.record.spent("build", time.monotonic() - begun)
+        if result.status == "host_error":
+            raise HarnessError(f"The builder failed: {result.message[:500]}")
+        fd = os.open(result.path, os.O_RDONLY | os.O_CLOEXEC) if result.path else None
+        return {"result": result.model_dump()}, fd
+
+    def refuse_what_cannot_run_here(self) -> None:
+        """A build that the CPU back end lacks is final, also when the candidate goes on without it."""
+        for build in self.record.builds:
+            if build.status == "unsupported_on_cpu":
+                self.record.stage = "build"
+                raise CandidateFailure("unsupported_on_cpu", build.message)
+
+    # ---- questions and answers ----
+
+    def draw_inputs(self, seed: int) -> list[Any]:
+        """One call's inputs. Large ones are drawn on the GPU if their seed is secret, so that nobody can ask for the same
+        again. Else, and where `get_inputs` needs the CPU, the GPU is left to others while it takes its seconds."""
+        place, reference = self.place, self.reference
+        with self.not_counted():
+            if place.slot is None or reference.input_bytes <= _LARGE_INPUTS:
+                return reference.inputs(seed)
+            if place.judging.seed is None and self._draws_on_gpu:
+                try:
+                    inputs = reference.inputs(seed, place.device)
+                except DiceError:  # which it raises again on the CPU if that is not the reason
+                    self._draws_on_gpu = False
+                else:
+                    if DRAWN_ON_GPU not in self.record.notes:
+                        self.record.notes.append(DRAWN_ON_GPU)
+                    return inputs
+            with place.slot.lent():
+                return reference.inputs(seed)
+
+    def ask(self, op: str, **arguments: Any) -> dict[str, Any]:
+        """One request under the limit of a forward."""
+        return self.session.ask(op, self.left_s(self.place.limits.forward_timeout_s), **arguments)
+
+    def send(self, op: str, inputs: list[Any], slot: int = 0) -> None:
+        """Give the candidate inputs: `inputs` for new tensors, `refill` for new values in the tensors it has."""
+        with self.record.phase("send"):
+            self.session.send_value(op, inputs, self.left_s(self.place.limits.forward_timeout_s), slot=slot)
+
+    def forward(self, seed: int, watch: bool = False, keep: bool = False) -> dict[str, Any]:
+        """Call forward on the inputs of slot 0; the reply offers the outputs. `watch`, `keep`: see the runner's."""
+        with self.record.phase("forward"):
+            return self.ask("forward", slot=0, seed=seed, watch=watch, keep=keep)
+
+    def launches(self) -> dict[str, int] | None:
+        """The last forward's launches by kernel, as the candidate's process counted them; None when it could not."""
+        counts = self.ask("launches").get("launches")
+        if not isinstance(counts, dict):
+            return None
+        return {str(name): count for name, count in counts.items() if type(count) is int}
+
+    def fetch(self, offer: dict[str, Any]) -> Any:
+        """Copy out what the candidate offers."""
+        limits = self.place.limits
+        with self.record.phase("fetch"):
+            limit_bytes = int(limits.memory_gib * 2**30)
+            return self.session.fetch(offer, limit_bytes, self.left_s(limits.forward_timeout_s), self.place.device)
+
+    def take_turns(self, turn: Turn) -> None:
+        """How the CPU back end's threads take turns from now on."""
+        self.ask("order", order=int(turn.order), seed=turn.seed, kernel=turn.kernel)
+
+    def leave(self) -> None:
+        """`end` beside others, never beside a timing: taking down a context keeps the GPU and its driver busy."""
+        if self._session is not None:
+            with self.gpu():
+                self.end()
+
+    def end(self) -> None:
+        """End the candidate and wait until nothing is left of it."""
+        session, self._session = self._session, None
+        if session is not None:
+            with self.record.phase("close"):
+                session.close()

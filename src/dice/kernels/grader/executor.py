@@ -1,0 +1,237 @@
+"""The executor: verifies one candidate after another. Trusted; the candidate runs in a process of its own.
+
+`Executor.verify` runs a candidate once and words one verdict per protocol from that run; it never raises for a bad
+candidate. What the machine got wrong (driver, memory of the reference, a process killed from outside) is tried once
+more and then becomes `host_error`. `Executor.prebuild` only imports the candidate, without a GPU, to warm the build
+cache and to settle what cannot be built: `Prebuilder` does the same for worker processes that never touch the GPU.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+from collections.abc import Iterator
+from pathlib import Path
+
+import torch
+
+from dice.errors import DiceError, HarnessError
+from dice.kernels.grader.candidate_run import BuilderLike, Place
+from dice.kernels.grader.gpu_memory import GpuMemory
+from dice.kernels.grader.gpu_slot import GpuSlot
+from dice.kernels.grader.record import Record
+from dice.kernels.grader.reference import Reference, Seeds
+from dice.kernels.grader.sequence import prebuild_candidate, run_candidate
+from dice.kernels.records.host import gpu_driver, this_host
+from dice.kernels.records.job import Job, Judging, Limits
+from dice.kernels.records.verdict import Backend, Verdict
+from dice.kernels.sandbox.fork_server import ForkServer
+from dice.kernels.sandbox.isolation import SandboxSpec
+from dice.manifest import Stopwatch
+
+KEPT_SHARE = 100
+"""Of the card's memory, one part in so many may stay with an executor between candidates."""
+
+
+class Executor:
+    """Verifies candidates on one GPU, or on the CPU back end. One job at a time; make one per worker process.
+
+    `device_index`: among the GPUs that this process sees. `threads`: CPU threads of the candidate and the reference.
+    `phase_seconds`: where the wall time went, summed over all jobs.
+    """
+
+    def __init__(
+        self,
+        fork_server: ForkServer,
+        builder: BuilderLike,
+        backend: Backend,
+        device_index: int = 0,
+        limits: Limits | None = None,
+        judging: Judging | None = None,
+        threads: int = 1,
+        lock_folder: Path | None = None,
+    ) -> None:
+        self._limits, self._judging = limits or Limits(), judging or Judging()
+        self._builder, self._fork_server = builder, fork_server
+        self._backend: Backend = backend
+        self._reference: Reference | None = None
+        self._slot: GpuSlot | None = None
+        self._memory: GpuMemory | None = None
+        self._device = torch.device("cpu")
+        self._kept_bytes = 0
+        self._host = this_host()
+        torch.set_num_threads(threads)
+        if backend == "cuda":
+            if not torch.cuda.is_available():
+                raise DiceError(
+                    "The cuda back end needs an NVIDIA GPU and a PyTorch built for CUDA; use --backend cpu."
+                )
+            self._device = torch.device("cuda", device_index)
+            torch.cuda.set_device(self._device)
+            properties = torch.cuda.get_device_properties(self._device)
+            self._host = self._host.model_copy(update={"gpu": properties.name, "driver": gpu_driver()})
+            self._kept_bytes = properties.total_memory // KEPT_SHARE
+            key = str(getattr(properties, "uuid", device_index))
+            self._slot = GpuSlot(key, lock_folder)
+            self._memory = GpuMemory(key, properties.total_memory, lock_folder)
+        self._spec = sandbox_spec(self._limits, backend, device_index if backend == "cuda" else None, threads)
+        self.phase_seconds: dict[str, float] = {}
+
+    def verify(self, job: Job) -> list[Verdict]:
+        """One verdict per protocol. Raises DiceError only for a problem file that is no problem."""
+        watch, retries = Stopwatch(), 0
+        if job.code is None:
+            record = Record(status="no_code", stage="extract", message=job.no_code_reason)
+            return record.verdicts(job, self._judging, self._backend, self._host, watch)
+        record = self._attempt(job, alone=False)
+        if record.status == "host_error" or (record.status == "out_of_memory" and record.on_gpu):
+            # Beside others neither the candidate nor the reference can be blamed for a full card.
+            first, retries = record, 1
+            record = self._attempt(job, alone=True)
+            record.notes.append(f"tried again, alone: the first try ended with {first.status} ({first.message[:200]})")
+        return record.verdicts(job, self._judging, self._backend, self._host, watch, retries)
+
+    def prebuild(self, job: Job) -> list[Verdict] | None:
+        """As `Prebuilder.prebuild`, on this executor's CPU cores."""
+        prebuilder = Prebuilder(self._fork_server, self._builder, self._backend, self._limits, self._judging)
+        return prebuilder.prebuild(job)
+
+    def _attempt(self, job: Job, alone: bool) -> Record:
+        seeds = Seeds.draw(self._judging.seed, self._judging.correctness_trials)
+        place = Place(
+            fork_server=self._fork_server,
+            builder=self._builder,
+            backend=self._backend,
+            device=self._device,
+            slot=self._slot,
+            spec=self._spec,
+            limits=self._limits,
+            judging=self._judging,
+        )
+        try:
+            reference = self._reference_for(job)
+            watch = Stopwatch()
+            with self._room(reference, alone):
+                waited_s = watch.wall_s
+                record = _run(place, reference, job, seeds)
+                record.spent("wait_memory", waited_s)
+        except _HOST_ERRORS as error:
+            record = _host_error(error)
+        for phase, seconds in record.phase_seconds.items():
+            self.phase_seconds[phase] = self.phase_seconds.get(phase, 0.0) + seconds
+        return record
+
+    @contextlib.contextmanager
+    def _room(self, reference: Reference, alone: bool) -> Iterator[None]:
+        """Hold the GPU memory that a candidate for this problem is thought to need, or all of it."""
+        if self._memory is None or self._slot is None:
+            yield
+            return
+        with self._memory.whole() if alone else self._memory.room_for(reference.input_bytes):
+            try:
+                yield
+            finally:
+                # A little is kept, since each return waits for the driver.
+                if torch.cuda.memory_reserved() > self._kept_bytes:
+                    with self._slot.shared():  # never beside a timing
+                        torch.cuda.empty_cache()
+
+    def _reference_for(self, job: Job) -> Reference:
+        if self._reference is None or self._reference.code != job.problem_code:
+            self._reference = None
+            self._reference = Reference(job.problem_id, job.problem_code, self._device)
+        return self._reference
+
+    def close(self) -> None:
+        """Release the reference, the lock files and the device memory."""
+        self._reference = None
+        for lock in (self._slot, self._memory):
+            if lock is not None:
+                lock.close()
+        self._slot = self._memory = None
+
+    def __enter__(self) -> Executor:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+
+class Prebuilder:
+    """Imports candidates in a sandbox without a GPU, so that their builds are in the cache when they are run.
+
+    `judging`: whose protocols a final verdict is worded for; without it nothing is settled here.
+    """
+
+    def __init__(
+        self,
+        fork_server: ForkServer,
+        builder: BuilderLike,
+        backend: Backend,
+        limits: Limits | None = None,
+        judging: Judging | None = None,
+    ) -> None:
+        self._limits, self._judging = limits or Limits(), judging
+        self._place = Place(
+            fork_server=fork_server,
+            builder=builder,
+            backend=backend,
+            device=torch.device("cpu"),
+            slot=None,
+            spec=sandbox_spec(self._limits, backend, None, threads=1),
+            limits=self._limits,
+            judging=judging or Judging(),
+        )
+        self._host = this_host()
+
+    def prebuild(self, job: Job) -> list[Verdict] | None:
+        """Final verdicts when no GPU could change them: the text is no Python, or a refused build ended its import.
+
+        None otherwise, also for whatever goes wrong on this side: then the executor sees it again, with a GPU.
+        """
+        watch = Stopwatch()
+        if job.code is None or "cpp_extension" not in job.code:
+            return None
+        try:
+            record = prebuild_candidate(self._place, job)
+        except (HarnessError, DiceError, OSError):
+            return None
+        if record is None or self._judging is None:
+            return None
+        return record.verdicts(job, self._judging, self._place.backend, self._host, watch)
+
+
+_HOST_ERRORS = (HarnessError, torch.OutOfMemoryError, MemoryError, OSError)
+
+
+def _run(place: Place, reference: Reference, job: Job, seeds: Seeds) -> Record:
+    """`run_candidate`. The host's errors end here: their frames hold tensors, whose room is still this candidate's."""
+    try:
+        return run_candidate(place, reference, job, seeds)
+    except _HOST_ERRORS as error:
+        return _host_error(error)
+
+
+def _host_error(error: BaseException) -> Record:
+    if isinstance(error, HarnessError):
+        return Record(status="host_error", message=str(error))
+    return Record(status="host_error", message=f"{type(error).__name__}: {' '.join(str(error).split())[:500]}")
+
+
+def sandbox_spec(limits: Limits, backend: Backend, device_index: int | None, threads: int) -> SandboxSpec:
+    """The sandbox that `limits` ask for. `device_index`: the GPU that the candidate may see, None for none."""
+    gib = 1 << 30
+    visible = ""
+    if device_index is not None:
+        mine = [entry for entry in os.environ.get("CUDA_VISIBLE_DEVICES", "").split(",") if entry.strip()]
+        visible = mine[device_index].strip() if mine else str(device_index)
+    return SandboxSpec(
+        scratch_bytes=int(limits.file_gib * gib),
+        file_bytes=int(limits.file_gib * gib),
+        processes=limits.processes,
+        # The CUDA driver maps far more than it uses; there the watch on resident memory has to do.
+        data_bytes=int(limits.memory_gib * gib) if backend == "cpu" else None,
+        output_bytes=limits.output_mib << 20,
+        cuda_visible_devices=visible,
+        threads=threads,
+    )

@@ -1,0 +1,285 @@
+"""After the trials: what a candidate whose outputs are right did to get them (`dice.kernels.records.evidence`).
+
+`observe` runs forward once more under the probes and takes the candidate's own report. `experiment` is for the strict
+protocol: it changes one thing at a time (content at the same address, single elements, weights) and looks whether
+the output follows. `experiment_without_kernels` comes last of all, since a candidate may not survive it.
+"""
+
+from __future__ import annotations
+
+import random
+import secrets
+from typing import Any
+
+import torch
+import torch._dynamo  # every dispatch mode imports it at first use: here a fork server pays for all its workers
+from torch.utils._pytree import tree_leaves
+
+from dice.kernels.candidate.probes import OpRecorder
+from dice.kernels.compare import chunks, compare_outputs
+from dice.kernels.cpu.race import Turn
+from dice.kernels.cpu.runtime import Order
+from dice.kernels.grader.agreement import compare, expected_outputs
+from dice.kernels.grader.candidate_run import CandidateRun
+from dice.kernels.grader.facts import take_facts
+from dice.kernels.grader.reference import Trial, to_device
+from dice.kernels.records.evidence import ProbeName, ProbeResult
+from dice.kernels.records.verdict import Protocol
+from dice.kernels.sandbox.session import CandidateFailure, CandidateRaised
+
+_MANY_CALLS = 200
+_MANY_SECONDS = {"cpu": 1.0, "cuda": 0.2}
+"""For those calls; on a GPU the timed ones, whose outputs are checked as well, are still to come."""
+_SWAPS = 8
+_MARGIN = 16
+
+
+def observe(run: CandidateRun) -> None:
+    """One more forward under watch, and the report of what the candidate's process saw."""
+    trial = run.last
+    assert trial is not None
+    strict = "strict" in run.place.judging.protocols
+    evidence = run.evidence
+    with run.record.phase("evidence"):
+        run.send("inputs", trial.inputs)
+        # On the CPU back end shared memory can be poisoned too; on a GPU it holds what the last kernel left there.
+        poisons = strict and run.place.backend == "cpu"
+        if poisons:
+            run.take_turns(Turn(Order.POISONED))
+        reply = run.forward(trial.forward_seed, watch=True)
+        if poisons:
+            run.take_turns(Turn())
+        after: Any = None
+        if strict:
+            first = run.fetch(reply)
+            run.last_print = fingerprint(first)
+            evidence.probes.append(_repeated(run, first))
+            evidence.late_writes = not identical(first, run.fetch(run.ask("offer_outputs")))
+            after = run.fetch(run.ask("offer_inputs", slot=0))
+        own = to_device(trial.inputs, run.place.device)
+        with OpRecorder() as recorder:
+            run.reference.run(run.reference.model(run.weights_seed), own, trial.forward_seed)
+        evidence.reference_ops = recorder.ops
+        if strict:
+            evidence.mutated_inputs = sorted(changed(trial.inputs, after) - changed(trial.inputs, own))
+        take_facts(run.evidence, reply.get("facts"))
+        take_facts(run.evidence, run.ask("report").get("facts"))
+        evidence.child_processes = sorted(run.session.child_processes)
+
+
+def count_poison(expected: Any, actual: Any) -> int:
+    """Elements of floating outputs that hold the poison pattern, all bits one, where the reference has a number."""
+    mine = [leaf for leaf in tree_leaves(actual) if torch.is_tensor(leaf)]
+    theirs = [leaf for leaf in tree_leaves(expected) if torch.is_tensor(leaf)]
+    count = 0
+    for a, b in zip(mine, theirs, strict=False):
+        integer = {2: torch.int16, 4: torch.int32, 8: torch.int64}.get(a.element_size())
+        if a.shape == b.shape and a.is_floating_point() and integer is not None:
+            poisoned = a.contiguous().view(integer) == -1
+            count += int((poisoned & ~b.to(a.device).isnan()).sum())
+    return count
+
+
+def experiment(run: CandidateRun) -> None:
+    """The strict protocol's experiments; each adds a ProbeResult where it can tell anything."""
+    with run.record.phase("experiments"):
+        for probe in (_new_content, _same_content_again, _unsampled_elements, _fresh_weights):
+            result = probe(run)
+            if result is not None:
+                run.evidence.probes.append(result)
+
+
+def _repeated(run: CandidateRun, outputs: Any) -> ProbeResult:
+    assert run.last is not None
+    found = compare(run, run.last, outputs, _satisfied(run))
+    return ProbeResult(name="repeat_same_input", outcome="right" if found.ok else "wrong", detail=found.message[:200])
+
+
+def _satisfied(run: CandidateRun) -> Protocol:
+    """The narrower protocol that the trials satisfied."""
+    return "strict" if run.record.comparisons["strict"].ok else "paper"
+
+
+def _new_content(run: CandidateRun) -> ProbeResult | None:
+    """After as many calls as a timing makes, for whoever counts them in order to stop working."""
+    try:
+        run.ask("repeat", slot=0, calls=_MANY_CALLS, budget_s=_MANY_SECONDS[run.place.backend])
+    except CandidateRaised as failure:
+        return _error("same_pointer_new_content", failure)
+    inputs = run.draw_inputs(secrets.randbits(48))
+    return _follows(run, "same_pointer_new_content", inputs, "refill")
+
+
+def _same_content_again(run: CandidateRun) -> ProbeResult | None:
+    """The same call as the one before. A kernel that no longer runs for it ran to make what is kept now."""
+    assert run.last is not None
+    first = run.launches()
+    try:
+        run.forward(run.last.forward_seed)
+    except CandidateRaised as failure:
+        return _error("same_content_again", failure)
+    again = run.launches()
+    if first is None or again is None:
+        return None
+    gone = ", ".join(sorted(name for name, count in first.items() if count and not again.get(name)))
+    return ProbeResult(name="same_content_again", outcome="stale" if gone else "right", detail=gone[:200])
+
+
+def _unsampled_elements(run: CandidateRun) -> ProbeResult | None:
+    """Swap a few pairs of interior elements of the largest float input: valid wherever the values are exchangeable."""
+    assert run.last is not None
+    inputs = to_device(run.last.inputs, None)
+    floats = [leaf for leaf in tree_leaves(inputs) if torch.is_tensor(leaf) and leaf.is_floating_point()]
+    largest = max(floats, key=torch.Tensor.numel, default=None)
+    if largest is None or largest.numel() < 16 * _MARGIN:
+        return None
+    draw = random.SystemRandom()
+    for _ in range(_SWAPS):
+        places = torch.tensor([draw.randrange(_MARGIN, largest.numel() - _MARGIN) | 1 for _ in range(2)])
+        left, right = zip(*torch.unravel_index(places, largest.shape), strict=True)  # of any strides
+        largest[left], largest[right] = largest[right].clone(), largest[left].clone()
+    return _follows(run, "unsampled_elements", inputs, "refill")
+
+
+def _fresh_weights(run: CandidateRun) -> ProbeResult | None:
+    if not run.reference.model(run.weights_seed).state_dict():
+        return None
+    assert run.last is not None
+    try:
+        run.make_model(secrets.randbits(48))
+    except CandidateRaised as failure:
+        return ProbeResult(name="fresh_weights", outcome="error", detail=failure.args[0][:200])
+    return _follows(run, "fresh_weights", run.last.inputs, "inputs")
+
+
+def _follows(run: CandidateRun, name: ProbeName, inputs: list[Any], op: str) -> ProbeResult | None:
+    """Call with a changed state and compare with the reference's answers to the new and the old one.
+
+    None when the output is not right and the reference's own answer hardly changed: then nothing can be told.
+    """
+    assert run.last is not None
+    earlier, protocol = run.last, _satisfied(run)
+    seed = secrets.randbits(48)
+    try:
+        run.send(op, inputs)
+        actual = run.fetch(run.forward(seed))
+    except CandidateRaised as failure:
+        return _error(name, failure)
+    expected = expected_outputs(run, inputs, seed)
+    run.last = Trial(inputs, seed, expected)
+    unchanged = run.last_print == (print_ := fingerprint(actual))
+    run.last_print = print_
+    judged = compare(run, run.last, actual, protocol)
+    if judged.ok:
+        return ProbeResult(name=name, outcome="right")
+    if compare_outputs(earlier.expected, expected, protocol).ok:
+        return None
+    stale = unchanged or compare(run, earlier, actual, protocol).ok
+    return ProbeResult(name=name, outcome="stale" if stale else "wrong", detail=judged.message[:200])
+
+
+def _error(name: ProbeName, failure: CandidateRaised) -> ProbeResult | None:
+    """A call that failed; None for lack of memory: two models, or neighbours, and nothing that the trials did not ask."""
+    if failure.status == "out_of_memory":
+        return None
+    return ProbeResult(name=name, outcome="error", detail=failure.args[0][:200])
+
+
+def experiment_without_kernels(run: CandidateRun) -> None:
+    """Forward with the launch stubs switched off, then on again. The candidate is not needed afterwards.
+
+    With other weights, since a bias that begins as zeros lets its kernel change nothing; on new inputs, and off before on,
+    so that a buffer which the candidate keeps cannot hold the answer already. Its two outputs are compared closely, since
+    zeros may pass for small values under a protocol's tolerance. No result when its answer to the new inputs is the one to
+    the old, is an input as it came, or is no number at all: then nothing can be told.
+    """
+    if not run.evidence.launches or run.last is None:
+        return
+    inputs, seed = run.draw_inputs(secrets.randbits(48)), secrets.randbits(48)
+    with run.record.phase("experiments"):
+        try:
+            run.ask("jitter", seed=secrets.randbits(48))
+            run.ask("launching", on=False)
+            run.send("inputs", inputs)
+            without = run.fetch(run.forward(seed, keep=True))
+            run.ask("launching", on=True)
+            run.send("inputs", inputs)
+            outputs = run.fetch(run.forward(seed))
+            answered = run.ask("handed_over").get("answered")
+        except CandidateFailure as failure:
+            result = ProbeResult(name="without_launches", outcome="error", detail=failure.args[0][:200])
+            run.evidence.probes.append(result)
+            return
+    if _nearly_equal(outputs, run.last.expected) or any(_nearly_equal(outputs, x) for x in inputs) or _empty(outputs):
+        return
+    right = _nearly_equal(outputs, without)
+    run.evidence.probes.append(ProbeResult(name="without_launches", outcome="right" if right else "wrong"))
+    outcome = "wrong" if answered is None else "right"
+    run.evidence.probes.append(ProbeResult(name="handed_over", outcome=outcome, detail=str(answered or "")[:200]))
+
+
+def _empty(outputs: Any) -> bool:
+    """Whether no floating element is a number."""
+    floats = [leaf for leaf in tree_leaves(outputs) if torch.is_tensor(leaf) and leaf.is_floating_point()]
+    return bool(floats) and not any(bool(leaf.isfinite().any()) for leaf in floats)
+
+
+def _nearly_equal(left: Any, right: Any) -> bool:
+    """Whether all tensors agree up to the rounding of PyTorch's own kernels: 1e-5 of the largest magnitude."""
+    mine = [leaf for leaf in tree_leaves(left) if torch.is_tensor(leaf)]
+    theirs = [leaf for leaf in tree_leaves(right) if torch.is_tensor(leaf)]
+    if [leaf.shape for leaf in mine] != [leaf.shape for leaf in theirs]:
+        return False
+    for a, b in zip(mine, theirs, strict=True):
+        if not a.is_floating_point() or not a.numel():
+            if not torch.equal(a, b.to(a.device, a.dtype)):
+                return False
+            continue
+        pieces = list(chunks(a, b.to(a.device)))
+        atol = 1e-5 * max(float(piece.double().nan_to_num(0.0, 0.0, 0.0).abs().max()) for piece, _ in pieces)
+        if not all(torch.allclose(x.double(), y.double(), rtol=0.0, atol=atol, equal_nan=True) for x, y in pieces):
+            return False
+    return True
+
+
+def identical(left: Any, right: Any) -> bool:
+    """Whether two values of the same structure agree in every bit of their tensors."""
+    return not changed([left], [right])
+
+
+def changed(left: list[Any], right: Any) -> set[int]:
+    """Places of the arguments in which some tensor differs in some bit, or in structure."""
+    if not isinstance(right, list | tuple) or len(right) != len(left):
+        return set(range(len(left)))
+    return {index for index, pair in enumerate(zip(left, right, strict=True)) if not _same(*pair)}
+
+
+def fingerprint(value: Any) -> tuple[Any, ...]:
+    """Tells two outputs apart without keeping either: shapes, and sums over the tensors' bits."""
+    prints = []
+    for leaf in tree_leaves(value):
+        if torch.is_tensor(leaf):
+            bits = leaf.detach().contiguous().view(-1).view(torch.uint8)
+            words = bits[: bits.numel() // 4 * 4].view(torch.int32)
+            sums = [
+                sum(int(p.sum(dtype=torch.int64)) for (p,) in chunks(part)) for part in (words, words[::7], bits[-8:])
+            ]
+            prints.append((tuple(leaf.shape), leaf.dtype, *sums))
+        else:
+            prints.append(leaf)
+    return tuple(prints)
+
+
+def _same(left: Any, right: Any) -> bool:
+    mine = [leaf for leaf in tree_leaves(left) if torch.is_tensor(leaf)]
+    theirs = [leaf for leaf in tree_leaves(right) if torch.is_tensor(leaf)]
+    return len(mine) == len(theirs) and all(_same_bits(a, b) for a, b in zip(mine, theirs, strict=True))
+
+
+def _same_bits(left: torch.Tensor, right: torch.Tensor) -> bool:
+    if left.shape != right.shape or left.dtype != right.dtype:
+        return False
+    if not left.numel():
+        return True
+    a, b = (tensor.detach().contiguous().view(-1).view(torch.uint8) for tensor in (left, right.to(left.device)))
+    return all(torch.equal(x, y) for x, y in chunks(a, b))

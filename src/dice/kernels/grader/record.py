@@ -1,0 +1,157 @@
+"""What came of one candidate's run, and how verdicts are worded from it: one run, one verdict per protocol."""
+
+from __future__ import annotations
+
+import contextlib
+import time
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from typing import Any
+
+from dice.kernels.checks import is_deceptive
+from dice.kernels.compare import Comparison
+from dice.kernels.cpu.race import Race
+from dice.kernels.records.evidence import RunEvidence
+from dice.kernels.records.extension import BuildResult
+from dice.kernels.records.job import Job, Judging
+from dice.kernels.records.verdict import (
+    Backend,
+    BuildInfo,
+    Finding,
+    Host,
+    Protocol,
+    Speedup,
+    Stage,
+    Status,
+    Timing,
+    Verdict,
+)
+from dice.manifest import Stopwatch
+
+
+@dataclass
+class Record:
+    """What came of one run. `status` is about the run as a whole; `comparisons` judge its outputs per protocol."""
+
+    status: Status = "correct"
+    stage: Stage = "import"
+    message: str = ""
+    on_gpu: bool = False
+    """An out_of_memory is about the GPU's memory."""
+    trials: int = 0
+    comparisons: dict[Protocol, Comparison] = field(default_factory=dict)
+    race: Race | None = None
+    """Proof that a wrong value on the CPU back end depends on the order of threads."""
+    builds: list[BuildResult] = field(default_factory=list)
+    evidence: RunEvidence | None = None
+    findings: list[Finding] = field(default_factory=list)
+    isolation: list[str] = field(default_factory=list)
+    notes: list[str] = field(default_factory=list)
+    phase_seconds: dict[str, float] = field(default_factory=dict)
+
+    runtime_ms: dict[Protocol, Timing] = field(default_factory=dict)
+    reference_ms: dict[Protocol, Timing] = field(default_factory=dict)
+    compiled_reference_ms: Timing | None = None
+    speedup: dict[Protocol, Speedup] = field(default_factory=dict)
+
+    def fail(self, status: Status, message: str) -> None:
+        """Note how the run ended."""
+        self.status, self.message = status, message
+
+    @contextlib.contextmanager
+    def phase(self, name: str) -> Iterator[None]:
+        """Count the wall time of the block under `name`."""
+        begun = time.monotonic()
+        try:
+            yield
+        finally:
+            self.spent(name, time.monotonic() - begun)
+
+    def spent(self, name: str, seconds: float) -> None:
+        """Add to the wall time of a phase."""
+        self.phase_seconds[name] = self.phase_seconds.get(name, 0.0) + seconds
+
+    def verdict_fields(self, protocol: Protocol) -> dict[str, Any]:
+        """The verdict's fields under one protocol."""
+        status, stage, message = self.status, self.stage, self.message
+        comparison = self.comparisons.get(protocol)
+        if comparison is not None and not comparison.ok:
+            status, stage, message = comparison.status, "compare", comparison.message
+            if self.race is not None:
+                status, message = "unsupported_on_cpu", f"{self.race.message}; {message}"
+        elif status == "correct":
+            stage = "done"
+        functional_status = status
+        if status == "correct" and is_deceptive(self.findings, protocol):
+            fatal = [finding for finding in self.findings if finding.fatal[protocol]]
+            status, stage = "deceptive", "deception"
+            message = "; ".join(f"{finding.name}: {finding.evidence}" for finding in fatal)
+        evidence = self.evidence
+        operators = evidence.candidate_ops if evidence else None
+        return {
+            "status": status,
+            "functional_status": functional_status,
+            "stage": stage,
+            "message": message,
+            "trials": self.trials,
+            "max_abs_error": comparison.max_abs_error if comparison else None,
+            "max_rel_error": comparison.max_rel_error if comparison else None,
+            "runtime_ms": self.runtime_ms.get(protocol),
+            "reference_ms": self.reference_ms.get(protocol),
+            "compiled_reference_ms": self.compiled_reference_ms if protocol == "strict" else None,
+            "speedup": self.speedup.get(protocol),
+            "deception": self.findings,
+            "launches": evidence.launches if evidence else None,
+            "aten_ops": {name: use.count for name, use in operators.items()} if operators is not None else None,
+            "build": self.build_info(),
+            "notes": self.notes,
+        }
+
+    def verdicts(
+        self, job: Job, judging: Judging, backend: Backend, host: Host, watch: Stopwatch, retries: int = 0
+    ) -> list[Verdict]:
+        """One verdict per protocol."""
+        host = host.model_copy(update={"isolation": self.isolation})
+        return [
+            Verdict(
+                problem_id=job.problem_id,
+                sample=job.sample,
+                code_sha256=job.code_sha256,
+                protocol=protocol,
+                backend=backend,
+                host=host,
+                retries=retries,
+                seconds=watch.wall_s,
+                phase_seconds={name: round(spent, 4) for name, spent in self.phase_seconds.items()},
+                started=watch.started,
+                **self.verdict_fields(protocol),
+            )
+            for protocol in judging.protocols
+        ]
+
+    def build_info(self) -> BuildInfo:
+        """The builds of all extensions together."""
+        slowest = max(self.builds, key=lambda build: build.cpu_seconds, default=None)
+        return BuildInfo(
+            path=slowest.route if slowest else "none",
+            seconds=sum(build.seconds for build in self.builds),
+            cpu_seconds=sum(build.cpu_seconds for build in self.builds),
+            cached=bool(self.builds) and all(build.cached for build in self.builds),
+            extensions=len(self.builds),
+            loaded=sum(use.loaded for use in self.evidence.extensions) if self.evidence else 0,
+            fallbacks=[text for build in self.builds for text in build.fallbacks],
+        )
+
+
+def worse(earlier: Comparison, later: Comparison) -> Comparison:
+    """The later comparison with the larger errors of both."""
+
+    def larger(left: float | None, right: float | None) -> float | None:
+        return left if right is None else right if left is None else max(left, right)
+
+    return Comparison(
+        later.status,
+        later.message,
+        larger(earlier.max_abs_error, later.max_abs_error),
+        larger(earlier.max_rel_error, later.max_rel_error),
+    )

@@ -1,0 +1,104 @@
+"""One candidate's run: import, weights, trials, evidence, timing, in this order, and the record of what was seen.
+
+The candidate always runs before the reference, on inputs made from a secret seed, in a process that never holds an
+expected value. `dice.kernels.grader.record` words the verdicts.
+"""
+
+from __future__ import annotations
+
+import re
+
+from dice.kernels.checks import findings
+from dice.kernels.grader.candidate_run import CandidateRun, Place
+from dice.kernels.grader.facts import take_facts
+from dice.kernels.grader.observation import experiment, experiment_without_kernels, observe
+from dice.kernels.grader.record import Record
+from dice.kernels.grader.reference import Reference, Seeds, kept_flags
+from dice.kernels.grader.speed import measure
+from dice.kernels.grader.trials import look_for_races, try_inputs
+from dice.kernels.records.job import Job
+from dice.kernels.sandbox.session import CandidateFailure, CandidateRaised
+
+_CONCURRENT = re.compile(r"Stream(?:Create|FromPool|FromExternal|BeginCapture)|cuda\.[sS]tream|[gG]raph|[tT]hread\s*\(")
+"""What may put work beside PyTorch's current stream: other streams, graphs, threads."""
+
+
+def connections(code: str) -> int | None:
+    """Hardware queues that a candidate's CUDA context needs: one for one stream, else the driver's default (None).
+
+    Making a context is serial on a GPU and most of what a candidate costs there: 0.24 s with the default of 8 queues
+    and 0.07 s with one on an H200 (docs/verifier.md). One stream uses one queue, so its timing does not change.
+    """
+    return None if _CONCURRENT.search(code) else 1
+
+
+UNSUPPORTED = "unsupported_on_cpu:"
+"""How an exception begins that the CPU back end raises for what it lacks."""
+
+
+def run_candidate(place: Place, reference: Reference, job: Job, seeds: Seeds) -> Record:
+    """Run one candidate from import to timing. Raises HarnessError, OSError or an out-of-memory error of the host."""
+    run = CandidateRun(place, reference, seeds)
+    record = run.record
+    with kept_flags():
+        try:
+            with run.gpu():
+                run.start(connections(job.code or ""))
+                run.import_code(job.code or "")
+                run.make_model(seeds.weights)
+                run.refuse_what_cannot_run_here()
+                try_inputs(run)
+                if place.backend == "cpu":
+                    look_for_races(run)
+                if run.standing():
+                    observe(run)
+                    if "strict" in place.judging.protocols:
+                        experiment(run)
+            if run.standing() and place.backend == "cuda" and place.judging.measure_time:
+                measure(run)
+            if run.standing() and "strict" in place.judging.protocols:
+                with run.gpu():
+                    experiment_without_kernels(run)
+            if run.standing():
+                run.enter("done", run.evidence.reached)
+        except CandidateRaised as failure:
+            record.on_gpu = failure.error.out_of_memory == "gpu"
+            take_facts(run.evidence, failure.facts)
+            unsupported = place.backend == "cpu" and failure.error.text.startswith(UNSUPPORTED)
+            record.fail("unsupported_on_cpu" if unsupported else failure.status, failure.args[0])
+        except CandidateFailure as failure:
+            record.fail(failure.status, failure.args[0])
+        finally:
+            reference.forget()  # its memory is others' now, and the trials may have changed its buffers
+            run.leave()
+    with record.phase("police"):
+        record.findings = findings(job.code or "", job.problem_code, run.requests, record.evidence)
+    return record
+
+
+def prebuild_candidate(place: Place, job: Job) -> Record | None:
+    """Import a candidate for the sake of its builds; the record when it has failed for good, whatever the machine.
+
+    A model that builds in `__init__` is made as well, but what happens there without a GPU settles nothing.
+    """
+    run = CandidateRun(place, Reference(job.problem_id, job.problem_code, place.device), Seeds.draw(None, 1))
+    record = run.record
+    try:
+        run.start()
+        run.import_code(job.code or "")
+        if not run.requests:
+            run.construct(run.seeds.weights)
+        return None
+    except CandidateFailure as failure:
+        # Without a line of its own: raised by the parser, not by code that ran.
+        error = failure.error if isinstance(failure, CandidateRaised) else None
+        broken_text = (
+            error is not None and error.type in ("SyntaxError", "IndentationError", "TabError") and not error.place
+        )
+        if record.stage != "build" and not broken_text:
+            return None
+        record.fail(failure.status, failure.args[0])
+    finally:
+        run.end()
+    record.findings = findings(job.code or "", job.problem_code, run.requests, record.evidence)
+    return record

@@ -1,0 +1,334 @@
+"""Timing of one candidate against its reference, alone on the GPU; `dice.kernels.timing` makes statements of the times.
+
+The candidate's process times its calls by events through `CallTimer`; the reference runs in the grader through the same
+code. The events are checked against the grader's own clock over a whole series of calls ordered at once, so that the
+cost of the order is spread thin.
+
+`paper` times a call as its users pay for it, launches included, as KernelBench does. `strict` times the GPU: each call
+is ordered behind fills of memory that last longer than its launches (`Queue`), so that what else the host does is not
+in it. Nothing is hidden that way from a candidate which puts work beside the current stream: its kernels could run
+under the fills; such a one is timed from an idle GPU, with its launches.
+"""
+
+from __future__ import annotations
+
+import random
+import secrets
+import statistics
+import time
+from collections.abc import Callable
+from dataclasses import asdict, dataclass, field
+from functools import partial
+from typing import Any
+
+import torch
+from pydantic import ValidationError
+
+from dice.kernels import timing
+from dice.kernels.candidate.call_timer import CallTimer
+from dice.kernels.grader.agreement import compare
+from dice.kernels.grader.candidate_run import CandidateRun
+from dice.kernels.grader.queue import Queue, Sides, Times, believed
+from dice.kernels.grader.reference import Trial, to_device
+from dice.kernels.records.evidence import Clocks, OpUse
+from dice.kernels.records.verdict import Protocol
+from dice.kernels.sandbox import values
+from dice.kernels.sandbox.cuda_runtime import CudaRuntime
+from dice.kernels.sandbox.session import CandidateFailure
+
+BUDGET_S = 30.0
+"""Wall time for the timed calls of one program under one protocol; slower programs are timed fewer times."""
+MIN_CALLS = 10
+_EMPTY_CALLS = 20
+_CLOCKED_CALLS = 20
+_CHECKED_CALLS = 6
+_SERIES_TRIES = 3
+"""Series ordered before the grader's clock is believed against the candidate's: the host may stall between two calls."""
+_HOST_PAUSE_S, _HOST_CALLS = 0.2, 16
+"""Before a candidate is believed to be bound by the host; enough calls to be the lower decile of all."""
+_INPUT_BYTES = 2 << 30
+"""Device memory for the input sets of the strict protocol, on each side."""
+_INPUT_SECONDS = 2.0
+"""Time for making input sets; slow ones are fewer and used again."""
+_FLUSH_FACTOR = 4
+_BRIEF_CALLS = 1000
+"""Programs of which so many calls fit `BUDGET_S` are tried behind more and more fills."""
+
+WITH_LAUNCHES = (
+    "strict: the {}'s times include launches: it waits for the GPU, uses several streams or launches for long"
+)
+HOST_BOUND = "strict: bound by the host: {:.3g} ms per call against {:.3g} ms of the reference, whatever the GPU takes"
+
+
+@dataclass
+class _Series:
+    """Times of calls by the candidate: its own, and the grader's per call."""
+
+    event_ms: list[float] = field(default_factory=list)
+    in_process_ms: list[float] = field(default_factory=list)
+    drain_ms: list[float] = field(default_factory=list)
+    host_ms: float = 0.0
+    """Mean per call by the grader's clock, over a series that was ordered at once."""
+
+    def add(self, times: Times) -> None:
+        self.event_ms.append(times.event_ms)
+        self.in_process_ms.append(times.in_process_ms)
+        self.drain_ms.append(times.drain_ms)
+
+
+def measure(run: CandidateRun) -> None:
+    """Time candidate and reference under each protocol that the candidate satisfies. Raises CandidateFailure."""
+    run.enter("timing", "timing")
+    clock = _Stopwatch(run)
+    judging = run.place.judging
+    for protocol in judging.protocols:
+        if not run.record.comparisons[protocol].ok:
+            continue
+        sets = clock.provide_inputs(2 * judging.strict_rounds if protocol == "strict" else 1)
+        with run.gpu(alone=True), run.record.phase("timing"):
+            if protocol == "paper":
+                clock.paper()
+            else:
+                clock.strict(sets)
+    take_clocks(run, clock)
+
+
+class _Stopwatch:
+    """Timed calls on both sides, on the same input sets."""
+
+    def __init__(self, run: CandidateRun) -> None:
+        self.run = run
+        self.device = run.place.device
+        self.timer = CallTimer(CudaRuntime(), self.device)
+        self.flush_bytes = _FLUSH_FACTOR * torch.cuda.get_device_properties(self.device).L2_cache_size
+        self.sets: list[list[Any]] = []
+        self.clocked: _Series | None = None
+        """The series of which the grader knows the whole time."""
+        self.empty_ms: list[float] = []
+        self.checked = self.wrong = 0
+        self.output_bytes = 0
+
+    # ---- inputs ----
+
+    def provide_inputs(self, wanted: int) -> int:
+        """Make up to `wanted` different input sets on both sides; returns how many."""
+        run, begun = self.run, time.monotonic()
+        with run.gpu(), run.record.phase("timing_inputs"):
+            run.ask("forget")
+            self.sets.clear()
+            while len(self.sets) < wanted:
+                together = (len(self.sets) + 1) * run.reference.input_bytes
+                enough = together > _INPUT_BYTES or time.monotonic() - begun > _INPUT_SECONDS
+                if len(self.sets) >= min(wanted, 2) and enough:
+                    break  # before one more is drawn: gigabytes take the CPU seconds
+                inputs = run.draw_inputs(secrets.randbits(48))
+                run.send("inputs", inputs, slot=len(self.sets))
+                self.sets.append(to_device(inputs, self.device))
+        return len(self.sets)
+
+    # ---- calls ----
+
+    def candidate_series(self, slot: int, calls: int) -> _Series:
+        """Timed calls of the candidate, one after another as the paper times them; the grader times the whole."""
+        series = _Series()
+        begun = time.perf_counter()
+        reply = self.run.ask("series", slot=slot, calls=calls)
+        series.host_ms = (time.perf_counter() - begun) * 1e3 / max(1, calls)
+        rows = reply.get("times")
+        if not isinstance(rows, list) or len(rows) != calls:
+            raise CandidateFailure("runtime_error", "wrote into the verifier's channel: not the times of a series")
+        for row in rows:
+            series.add(_valid(row))
+        return series
+
+    def clocked_series(self, calls: int) -> _Series:
+        """A series on slot 0 whose own clock and the grader's agree, if one of a few does; all its times belong together."""
+        empty_ms = statistics.median(self.empty_ms) / max(1, calls)
+        series = self.candidate_series(0, calls)
+        for _ in range(_SERIES_TRIES - 1):
+            if not timing.disagree(statistics.fmean(series.in_process_ms), series.host_ms - empty_ms):
+                break
+            series = self.candidate_series(0, calls)
+        return series
+
+    def candidate(self, slot: int, before: int, seed: int, fills: int) -> Times:
+        """One timed call of the candidate on a flushed cache."""
+        order = {"slot": slot, "before": before, "seed": seed, "flush_bytes": self.flush_bytes, "fills": fills}
+        return _valid(self.run.ask("go", **order).get("times"))
+
+    def reference(self, model: Callable[..., Any], slot: int, before: int, seed: int, fills: int) -> Times:
+        """The same for the reference."""
+        with torch.no_grad():
+            model(*self.sets[before])
+            self.timer.prepare(self.flush_bytes)
+            torch.manual_seed(seed)
+            return Times(**asdict(self.timer.time(lambda: model(*self.sets[slot]), fills)[1]))
+
+    def reference_series(self, model: Callable[..., Any], slot: int, calls: int) -> list[float]:
+        """Event times of the reference, one call after another."""
+        with torch.no_grad():
+            return [self.timer.time(lambda: model(*self.sets[slot]))[1].event_ms for _ in range(calls)]
+
+    def warm_up(self, model: torch.nn.Module) -> int:
+        """Untimed calls on both sides and the cost of an empty order; returns how many calls fit the budget."""
+        count = max(1, self.run.place.judging.warmup_trials)
+        self.candidate_series(0, count)
+        self.reference_series(model, 0, count)
+        # The first calls paid for lazy loading and tuning on either side; these say how long one takes.
+        begun = time.perf_counter()
+        self.candidate_series(0, 1)
+        middle = time.perf_counter()
+        self.reference_series(model, 0, 1)
+        slowest_s = max(middle - begun, time.perf_counter() - middle)
+        while len(self.empty_ms) < _EMPTY_CALLS:
+            begun = time.perf_counter()
+            self.run.ask("series", slot=0, calls=0)
+            self.empty_ms.append((time.perf_counter() - begun) * 1e3)
+        return max(MIN_CALLS, int(BUDGET_S / max(slowest_s, 1e-6)))
+
+    def note_fewer(self, protocol: Protocol, wanted: int, done: int) -> None:
+        if done < wanted:
+            self.run.record.notes.append(f"{protocol}: timed {done} of {wanted} calls, since each takes long")
+
+    # ---- protocols ----
+
+    def paper(self) -> None:
+        """The paper's: warm-ups, then independent series of candidate and reference on one input set."""
+        run = self.run
+        model = run.reference.model(run.weights_seed)
+        wanted = run.place.judging.timing_trials
+        calls = min(wanted, self.warm_up(model))
+        self.clocked = series = self.clocked_series(calls)
+        reference_ms = self.reference_series(model, 0, calls)
+        self.note_fewer("paper", wanted, calls)
+        run.record.runtime_ms["paper"] = timing.summary(series.event_ms)
+        run.record.reference_ms["paper"] = timing.summary(reference_ms)
+        speedup = timing.ratio_of_means(series.event_ms, reference_ms)
+        if speedup is not None:
+            run.record.speedup["paper"] = speedup
+
+    def strict(self, sets: int) -> None:
+        """Rounds of ABBA behind fills that flush the cache; some of the timed outputs, drawn by lot, are checked.
+
+        Each timed call follows an untimed one on other inputs in the same process, on both sides: the host launches
+        more slowly right after a wait for orders than in a loop.
+        """
+        run, judging = self.run, self.run.place.judging
+        model = run.reference.model(run.weights_seed)
+        fitting = self.warm_up(model)
+        rounds = min(judging.strict_rounds, max(MIN_CALLS // 2, fitting // 4))
+        self.clocked = self.clocked_series(min(_CLOCKED_CALLS, 2 * rounds))
+        draw = random.SystemRandom()
+        checked = set(draw.sample(range(2 * rounds), min(_CHECKED_CALLS, 2 * rounds)))
+        last = 2 * rounds % sets, (2 * rounds + 1) % sets
+        brief = fitting > _BRIEF_CALLS
+        mine = Queue(lambda fills: self.candidate(*last, 0, fills), possible=run.one_stream, brief=brief)
+        theirs = Queue(lambda fills: self.reference(model, *last, 0, fills), possible=True, brief=brief)
+        pairs: dict[str, list[tuple[float, float]]] = {"candidate": [], "reference": []}
+        for number, order in enumerate(timing.abba(rounds, draw)):
+            times: dict[str, list[float]] = {"candidate": [], "reference": []}
+            for turn in order:
+                call = 2 * number + len(times[turn])
+                slot, before, seed = call % sets, (call + 1) % sets, draw.getrandbits(32)
+                if turn == "reference":
+                    times[turn].append(theirs.time(partial(self.reference, model, slot, before, seed)))
+                    continue
+                times[turn].append(mine.time(partial(self.candidate, slot, before, seed)))
+                if call in checked:
+                    self.check(model, slot, seed)
+            for turn, (first, second) in times.items():
+                pairs[turn].append((first, second))
+        self.note_fewer("strict", judging.strict_rounds, rounds)
+        run.record.runtime_ms["strict"] = timing.summary([times.event_ms for times in mine.times])
+        run.record.reference_ms["strict"] = timing.summary([times.event_ms for times in theirs.times])
+        evidence = run.evidence
+
+        def sides() -> Sides:
+            return (
+                mine.side(pairs["candidate"], _steps(evidence.candidate_ops, evidence.launches)),
+                theirs.side(pairs["reference"], _steps(evidence.reference_ops, None)),
+            )
+
+        def again() -> None:
+            time.sleep(_HOST_PAUSE_S)
+            for _ in range(_HOST_CALLS):
+                mine.time(partial(self.candidate, *last, 0))
+                theirs.time(partial(self.reference, model, *last, 0))
+
+        candidate, reference = believed(sides, again)
+        for program, queue in (("candidate", mine), ("reference", theirs)):
+            if not queue.full:
+                run.record.notes.append(WITH_LAUNCHES.format(program))
+        # A fixed seed: the same times always make the same statement.
+        speedup = timing.paired_speedup(candidate, reference, random.Random(0))
+        if speedup is not None:
+            run.record.speedup["strict"] = speedup
+            if timing.is_host_bound(candidate, reference):
+                run.record.notes.append(HOST_BOUND.format(candidate.whole_ms, reference.whole_ms))
+        if judging.compile_baseline:
+            self.compiled(model, sets, rounds, theirs.fills)
+
+    def check(self, model: torch.nn.Module, slot: int, seed: int) -> None:
+        """Fetch the output of the call just timed and compare it with the reference's."""
+        run = self.run
+        actual = run.fetch(run.ask("offer_outputs"))
+        torch.manual_seed(seed)
+        with torch.no_grad():
+            expected = model(*self.sets[slot])
+        self.checked += 1
+        self.wrong += not compare(run, Trial(list(self.sets[slot]), seed, expected), actual, "strict").ok
+        self.output_bytes = max(self.output_bytes, values.plan(expected)[2])
+
+    def compiled(self, model: torch.nn.Module, sets: int, rounds: int, fills: int) -> None:
+        """Time torch.compile of the reference; what it cannot compile is noted."""
+        run = self.run
+        try:
+            torch.compiler.reset()
+            compiled = torch.compile(model)
+            self.reference_series(compiled, 0, 3)
+            calls = range(2 * rounds)
+            times = [self.reference(compiled, call % sets, (call + 1) % sets, call, fills).event_ms for call in calls]
+        except Exception as error:  # noqa: BLE001 - whatever the compiler throws: there is no such baseline then
+            run.record.notes.append(f"no torch.compile baseline: {type(error).__name__}: {str(error)[:200]}")
+            return
+        run.record.compiled_reference_ms = timing.summary(times)
+
+
+def _steps(operators: dict[str, OpUse] | None, launches: dict[str, int] | None) -> int:
+    """Operators and launches of one call, as they were seen."""
+    return sum(use.count for use in (operators or {}).values()) + sum((launches or {}).values())
+
+
+def _valid(row: Any) -> Times:
+    try:
+        return Times.model_validate(row)
+    except ValidationError as error:
+        raise CandidateFailure("runtime_error", "wrote into the verifier's channel: no times") from error
+
+
+def take_clocks(run: CandidateRun, clock: _Stopwatch) -> None:
+    """What several clocks say of the same calls, for the police."""
+    series = clock.clocked
+    if series is None or not series.event_ms:
+        return
+    run.evidence.clocks = Clocks(
+        event_ms=statistics.fmean(series.event_ms),
+        synced_ms=series.host_ms,
+        launch_overhead_ms=statistics.median(clock.empty_ms) / len(series.event_ms),
+        drain_ms=statistics.fmean(series.drain_ms),
+        in_process_ms=statistics.fmean(series.in_process_ms),
+        per_call_ms=series.in_process_ms,
+        floor_ms=floor_ms(clock.output_bytes, clock.device) if clock.output_bytes else None,
+    )
+    run.evidence.timed_outputs_checked = clock.checked
+    run.evidence.timed_outputs_wrong = clock.wrong
+
+
+def floor_ms(output_bytes: int, device: torch.device) -> float | None:
+    """Time to write what exceeds the L2 cache at the memory's peak rate; None where PyTorch does not know the rate."""
+    properties = torch.cuda.get_device_properties(device)
+    clock_khz, bus_bits = (getattr(properties, name, None) for name in ("memory_clock_rate", "memory_bus_width"))
+    if not clock_khz or not bus_bits:
+        return None
+    bytes_per_ms = 2 * clock_khz * bus_bits / 8
+    return max(0, output_bytes - properties.L2_cache_size) / bytes_per_ms

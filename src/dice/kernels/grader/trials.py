@@ -1,0 +1,81 @@
+"""The correctness trials of one candidate, and what the order of threads has to do with a wrong value."""
+
+from __future__ import annotations
+
+import contextlib
+from typing import Any
+
+import torch
+from torch.utils._pytree import tree_leaves
+
+from dice.kernels.compare import compare_outputs
+from dice.kernels.cpu.race import Turn, prove_race
+from dice.kernels.grader.agreement import compare, expected_outputs
+from dice.kernels.grader.candidate_run import CandidateRun
+from dice.kernels.grader.facts import take_facts
+from dice.kernels.grader.observation import count_poison
+from dice.kernels.grader.record import worse
+from dice.kernels.grader.reference import Trial
+from dice.kernels.sandbox.session import CandidateFailure
+
+
+def try_inputs(run: CandidateRun) -> None:
+    """Compare outputs on each seed's inputs; stops when no protocol can be satisfied any more."""
+    run.enter("forward", "forward")
+    for index, (seed, forward_seed) in enumerate(zip(run.seeds.inputs, run.seeds.forward, strict=True)):
+        run.last = trial = inputs = actual = None  # they may be gigabytes: one trial's at a time
+        with run.record.phase("inputs"):
+            inputs = run.draw_inputs(seed)
+        run.send("inputs", inputs)
+        reply = run.forward(forward_seed)
+        take_facts(run.evidence, reply.get("facts"))
+        actual = run.fetch(reply)
+        trial = Trial(inputs, forward_seed, expected_outputs(run, inputs, forward_seed))
+        with run.record.phase("compare"):
+            _judge(run, trial, actual)
+        run.record.trials = index + 1
+        run.last = trial
+        if not run.standing():
+            return
+
+
+def _judge(run: CandidateRun, trial: Trial, actual: Any) -> None:
+    """Compare under each protocol that is still satisfied. Raises CandidateFailure for outputs on another device."""
+    expected = trial.expected
+    places = [{leaf.device for leaf in tree_leaves(side) if torch.is_tensor(leaf)} for side in (expected, actual)]
+    if places[1] - places[0] and places[0]:
+        theirs, mine = (", ".join(sorted(device.type for device in side)) for side in places)
+        raise CandidateFailure("runtime_error", f"its outputs are on {mine}, the reference's on {theirs}")
+    for protocol in run.place.judging.protocols:
+        earlier = run.record.comparisons.get(protocol)
+        if earlier is not None and not earlier.ok:
+            continue
+        found = compare(run, trial, actual, protocol)
+        if found.status == "wrong_value":
+            run.evidence.poison_left = count_poison(expected, actual) or run.evidence.poison_left
+        if earlier is not None:
+            found = worse(earlier, found)
+        run.record.comparisons[protocol] = found
+
+
+def look_for_races(run: CandidateRun) -> None:
+    """Ask whether a wrong value depends on the order of threads, which says nothing about a GPU."""
+    wrong = [item for item in run.record.comparisons.values() if item.status == "wrong_value"]
+    if not wrong or run.last is None or not run.evidence.extensions:
+        return
+    trial = run.last
+
+    def forward(turn: Turn) -> Any:
+        run.take_turns(turn)
+        run.send("inputs", trial.inputs)
+        return run.fetch(run.forward(trial.forward_seed))
+
+    def same(left: Any, right: Any) -> bool:
+        return compare_outputs(left, right, "paper").ok
+
+    with run.record.phase("races"), contextlib.suppress(CandidateFailure):  # what fails here proves nothing
+        race = prove_race(forward, sorted(run.launches() or {}), same)
+        run.record.race = race
+        if race is not None:
+            run.record.notes.append(race.note)
+        run.take_turns(Turn())

@@ -1,1 +1,0 @@
-"""What the grader makes of a run: the reference, values compared, times, evidence, the record."""

@@ -1,0 +1,298 @@
+"""Builders feed executors: jobs flow through worker processes, verdicts come back as they are ready.
+
+Each worker is one process that serves one job at a time over a pipe. `build` workers warm the build cache on CPU cores
+and settle what cannot even be built; `execute` workers own a GPU (or a CPU) share and settle the rest. A worker that
+dies is replaced and its job is tried once more, then becomes a `host_error`: nothing is lost, nothing counted twice.
+
+Workers are forked from a fork server that has torch imported, so starting one costs milliseconds. They notice the death
+of the pool by a lifeline pipe and leave with it, even after kill -9.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import math
+import multiprocessing
+import os
+import signal
+import threading
+import time
+import traceback
+from collections import deque
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field
+from multiprocessing import forkserver
+from multiprocessing.connection import Connection, wait
+from typing import Any, Literal, Protocol
+
+from dice.errors import DiceError, HarnessError
+from dice.kernels.records.job import Job
+from dice.kernels.records.verdict import Verdict
+from dice.kernels.sandbox.linux import HUGE_PAGES
+
+Role = Literal["build", "execute"]
+PRELOAD = ["torch", "dice.kernels.grader.executor"]
+MAX_ATTEMPTS = 2
+"""Times that a job may take its worker down before it becomes a host error."""
+MAX_STILLBORN = 3
+"""Workers of one plan that may die before their first reply; more means that the machine cannot do the work."""
+
+
+def start_importing() -> None:
+    """Have the fork server import torch from now on, beside whatever else has to be prepared; returns at once."""
+    os.environ.setdefault(HUGE_PAGES, "1")
+    multiprocessing.set_forkserver_preload(PRELOAD)
+    forkserver.ensure_running()
+
+
+class Handler(Protocol):
+    """What a worker does with a job. Made inside the worker, so it may own processes and GPU contexts."""
+
+    def handle(self, job: Job) -> list[Verdict] | None:
+        """Final verdicts; None (build role only): the job goes on to the execute stage."""
+        ...
+
+    def close(self) -> None:
+        """Release everything."""
+        ...
+
+
+@dataclass(frozen=True)
+class WorkerPlan:
+    """`count` workers of one role. `make_handler` must be picklable (a module-level function or a partial of one)."""
+
+    role: Role
+    count: int
+    make_handler: Callable[[int], Handler]
+    """Called in the worker with its index within the plan."""
+    job_timeout_s: float = math.inf
+    """A worker that holds a job for longer is stuck (the handler has its own, shorter limits) and is replaced."""
+
+
+class Feed:
+    """Jobs for `Pool.stream`, put in by any thread."""
+
+    def __init__(self) -> None:
+        self.signal, self._wake = multiprocessing.Pipe(duplex=False)
+        self._lock = threading.Lock()
+        self._jobs: list[Job] = []
+        self._open = True
+        self.stopped = False
+
+    def put(self, job: Job) -> None:
+        """One more job."""
+        with self._lock:
+            if not self._jobs:
+                self._wake.send_bytes(b"x")
+            self._jobs.append(job)
+
+    def close(self) -> None:
+        """No more jobs will come."""
+        with self._lock:
+            self._open = False
+            self._wake.send_bytes(b"x")
+
+    def stop(self) -> None:
+        """What is unfinished is wanted no more: `Pool.stream` ends at once."""
+        self.stopped = True
+        self.close()
+
+    def take(self) -> tuple[list[Job], bool]:
+        """What has been put in since the last call, and whether more may come."""
+        with self._lock:
+            while self.signal.poll():
+                self.signal.recv_bytes()
+            jobs, self._jobs = self._jobs, []
+            return jobs, self._open
+
+
+@dataclass
+class _Worker:
+    plan: WorkerPlan
+    index: int
+    process: Any
+    connection: Connection
+    lifeline: Connection
+    """Write end: it closes with the pool's process, however that ends."""
+    job: Job | None = None
+    deadline: float = math.inf
+    ready: bool = False
+
+
+@dataclass
+class Pool:
+    """Runs jobs through the plans' workers. Use as a context manager; `run` may be called several times."""
+
+    plans: Sequence[WorkerPlan]
+    host_error: Callable[[Job, str], list[Verdict]]
+    """Makes the verdicts of a job whose host failed."""
+    _workers: list[_Worker] = field(default_factory=list, init=False)
+    _stillborn: dict[int, int] = field(default_factory=dict, init=False)
+
+    def __enter__(self) -> Pool:
+        start_importing()
+        self._context = multiprocessing.get_context("forkserver")
+        for plan in self.plans:
+            for index in range(plan.count):
+                self._workers.append(self._start(plan, index))
+        return self
+
+    def __exit__(self, exception_type: type[BaseException] | None, *_: object) -> None:
+        for worker in self._workers:
+            with contextlib.suppress(OSError):
+                worker.connection.send(None)
+        for worker in self._workers:
+            worker.process.join(timeout=10 if exception_type is None else 0.1)
+            if worker.process.is_alive():
+                worker.process.kill()
+                worker.process.join()
+            worker.connection.close()
+            worker.lifeline.close()
+        self._workers.clear()
+
+    def _start(self, plan: WorkerPlan, index: int) -> _Worker:
+        ours, theirs = self._context.Pipe()
+        lifeline_read, lifeline_write = self._context.Pipe(duplex=False)
+        process = self._context.Process(
+            target=_serve, args=(theirs, lifeline_read, plan.make_handler, index), name=f"{plan.role}-{index}"
+        )
+        process.start()
+        theirs.close()
+        lifeline_read.close()
+        return _Worker(plan, index, process, ours, lifeline_write)
+
+    def run(self, jobs: Sequence[Job]) -> Iterator[list[Verdict]]:
+        """Yield the verdicts of each job, in the order in which they are ready.
+
+        Raises DiceError or HarnessError when the workers cannot start at all (no compiler, no GPU).
+        """
+        feed = Feed()
+        for job in jobs:
+            feed.put(job)
+        feed.close()
+        return self.stream(feed)
+
+    def stream(self, feed: Feed) -> Iterator[list[Verdict]]:
+        """`run` for jobs that come while others are worked on; ends when the feed is closed and all are done."""
+        has_builders = any(plan.role == "build" and plan.count for plan in self.plans)
+        queues: dict[Role, deque[Job]] = {"build": deque(), "execute": deque()}
+        attempts: dict[int, int] = {}
+        left, fed = 0, True
+        while left or fed:
+            arrived, fed = feed.take()
+            if feed.stopped:
+                return
+            left += len(arrived)
+            queues["build" if has_builders else "execute"].extend(arrived)
+            if not left and not fed:
+                return
+            for worker in self._workers:
+                queue = queues[worker.plan.role]
+                if worker.ready and worker.job is None and queue:
+                    worker.job = queue.popleft()
+                    worker.deadline = time.monotonic() + worker.plan.job_timeout_s
+                    with contextlib.suppress(OSError):  # a worker that died meanwhile is found by its sentinel
+                        worker.connection.send(worker.job)
+            by_handle: dict[Any, _Worker] = {}
+            for worker in self._workers:
+                by_handle[worker.connection] = worker
+                by_handle[worker.process.sentinel] = worker
+            ready = wait([*by_handle, feed.signal], timeout=1.0)
+            touched = {id(worker): worker for handle in ready if (worker := by_handle.get(handle))}
+            for worker in self._workers:
+                if worker.job is not None and time.monotonic() > worker.deadline:
+                    worker.process.kill()
+                    touched[id(worker)] = worker
+            for worker in touched.values():
+                message = self._receive(worker)
+                if message is None:
+                    job = self._replace(worker)
+                    if job is None:
+                        continue
+                    attempts[id(job)] = attempts.get(id(job), 0) + 1
+                    if attempts[id(job)] < MAX_ATTEMPTS:
+                        queues[worker.plan.role].appendleft(job)
+                    else:
+                        left -= 1
+                        yield self.host_error(
+                            job, f"the {worker.plan.role} worker died {MAX_ATTEMPTS} times on this job"
+                        )
+                    continue
+                kind, payload = message
+                if kind == "ready":
+                    worker.ready = True
+                    continue
+                job, worker.job = worker.job, None
+                if kind == "failed_to_start":
+                    raise payload
+                assert job is not None
+                if kind == "harness":
+                    attempts[id(job)] = attempts.get(id(job), 0) + 1
+                    if attempts[id(job)] < MAX_ATTEMPTS:
+                        queues[worker.plan.role].append(job)
+                        continue
+                    payload = self.host_error(job, payload)
+                elif payload is None:
+                    queues["execute"].append(job)
+                    continue
+                left -= 1
+                yield payload
+
+    def _receive(self, worker: _Worker) -> tuple[str, Any] | None:
+        """The worker's message, or None when it is dead."""
+        try:
+            if worker.connection.poll():
+                return worker.connection.recv()
+        except (EOFError, OSError):
+            pass
+        return None
+
+    def _replace(self, worker: _Worker) -> Job | None:
+        """Start a fresh worker in place of a dead one; returns the job it held."""
+        key = id(worker.plan)
+        if not worker.ready:
+            self._stillborn[key] = self._stillborn.get(key, 0) + 1
+            if self._stillborn[key] >= MAX_STILLBORN:
+                worker.process.join(timeout=5)
+                code = worker.process.exitcode
+                raise HarnessError(f"the {worker.plan.role} workers die while starting (last exit code {code}).")
+        worker.process.kill()
+        worker.process.join()
+        worker.connection.close()
+        worker.lifeline.close()
+        self._workers[self._workers.index(worker)] = self._start(worker.plan, worker.index)
+        return worker.job
+
+
+def _serve(connection: Connection, lifeline: Connection, make_handler: Callable[[int], Handler], index: int) -> None:
+    """Main function of a worker process."""
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is the pool's to handle; it ends us by the pipes
+    try:
+        handler = make_handler(index)
+    except DiceError as error:
+        connection.send(("failed_to_start", error))
+        return
+    threading.Thread(target=_leave_with_pool, args=(lifeline,), daemon=True).start()
+    connection.send(("ready", None))
+    try:
+        while (job := connection.recv()) is not None:
+            try:
+                message = ("done", handler.handle(job))
+            except HarnessError as error:
+                message = ("harness", str(error))
+            except Exception as error:  # noqa: BLE001  our own bug on one job must not lose the others; it is reported
+                trace = traceback.extract_tb(error.__traceback__)[-1]
+                text = f"{type(error).__name__}: {error} ({os.path.basename(trace.filename)}:{trace.lineno})"
+                message = ("harness", text)
+            connection.send(message)
+    except (EOFError, OSError):
+        pass  # the pool is gone
+    finally:
+        handler.close()
+
+
+def _leave_with_pool(lifeline: Connection) -> None:
+    """The write end closes when the pool's process ends in any way; then this worker must not live on."""
+    with contextlib.suppress(EOFError, OSError):
+        lifeline.recv()
+    os._exit(1)

@@ -1,0 +1,213 @@
+"""What the pool's workers are on this machine: how many, on which GPUs, with which caches, and what they do."""
+
+from __future__ import annotations
+
+import contextlib
+import dataclasses
+import functools
+import os
+import shutil
+from collections.abc import Iterator
+from pathlib import Path
+
+from pydantic import Field
+
+from dice.config import stage_config
+from dice.errors import DiceError
+from dice.kernels.builder.builder import Builder
+from dice.kernels.candidate.process import candidate_server
+from dice.kernels.pool.pool import Pool, WorkerPlan, start_importing
+from dice.kernels.records.failed import failed_verdicts
+from dice.kernels.records.job import Job, Judging, Limits
+from dice.kernels.records.verdict import Backend, Verdict
+from dice.kernels.sandbox.fork_server import ForkServer
+from dice.manifest import visible_gpus
+
+EXECUTORS_PER_GPU = 10
+"""Enough to keep the driver's one-at-a-time context creation busy (docs/verifier.md)."""
+MOST_THREADS = 16
+"""Of a candidate on the CPU back end, when there are fewer executors than cores: far below its limit of processes."""
+STUCK_SLACK_S = 120.0
+"""A worker that outlives all of a candidate's own limits by this long is replaced."""
+
+
+@stage_config
+class Machine:
+    """Workers, GPUs and caches: nothing here may change a verdict."""
+
+    jobs: int | None = Field(default=None, ge=1)
+    """Executors per GPU, or in all on the CPU back end; None: 10 per GPU, or one per core."""
+    builders: int | None = Field(default=None, ge=0)
+    """CPU build workers; None: one per core with `cuda`, none with `cpu`, where the executors build."""
+    gpus: tuple[int, ...] | None = None
+    """Indices of the GPUs to use; None: all."""
+    arch: str | None = None
+    """CUDA architecture to build for, e.g. `9.0`; None: the GPU's own."""
+    cache: str | None = None
+    """Folder of the build cache, shared by runs and machines; None: `$XDG_CACHE_HOME/dice/builds`."""
+    cache_gib: float = Field(default=20.0, gt=0)
+    """Size above which the least recently used builds are evicted."""
+    audit_share: float = Field(default=0.0, ge=0, le=1)
+    """Share of builds that the stock route builds as well, to be compared; a difference is an alarm."""
+
+
+def cache_folder(machine: Machine) -> Path:
+    """Where builds are kept."""
+    if machine.cache is not None:
+        return Path(machine.cache).resolve()
+    return Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "dice" / "builds"
+
+
+def cores() -> int:
+    """Cores that this process may use."""
+    return len(os.sched_getaffinity(0))
+
+
+def chosen_gpus(backend: Backend, machine: Machine) -> list[int]:
+    """GPU indices to use; raises DiceError for a machine that lacks what the back end needs."""
+    if shutil.which("g++") is None:
+        raise DiceError("no C++ compiler: install g++ and put it on the PATH.")
+    if backend == "cpu":
+        return []
+    found = len(visible_gpus())
+    if not found:
+        raise DiceError("--backend cuda needs an NVIDIA GPU and its driver (nvidia-smi lists none); try --backend cpu.")
+    unknown = [index for index in machine.gpus or () if not 0 <= index < found]
+    if unknown:
+        raise DiceError(f"--gpus names GPU {unknown[0]}, but this machine has {found} (0 to {found - 1}).")
+    return list(machine.gpus) if machine.gpus is not None else list(range(found))
+
+
+def make_builder(backend: Backend, limits: Limits, machine: Machine) -> Builder:
+    """The builder of one worker; all workers share its cache folder."""
+    return Builder(
+        cache_folder(machine),
+        backend,
+        arch=machine.arch,
+        timeout_s=limits.build_timeout_s,
+        max_cache_gib=machine.cache_gib,
+        audit_share=machine.audit_share,
+    )
+
+
+@contextlib.contextmanager
+def workers(
+    backend: Backend, judging: Judging, limits: Limits, machine: Machine, n_jobs: int
+) -> Iterator[list[WorkerPlan]]:
+    """Prepare the machine, start the fork server, and yield the plans of the pool.
+
+    Raises DiceError or HarnessError for a machine that cannot do the work.
+    """
+    with contextlib.closing(candidate_server()) as fork_server:
+        fork_server.begin()  # imports beside what follows: all of it takes seconds
+        gpus = chosen_gpus(backend, machine)
+        builder = make_builder(backend, limits, machine)
+        builder.prepare()
+        fork_server.show(builder.visible_folders())
+        fork_server.start()
+        if len(builder.toolchain.arches) == 1:  # asking the driver again would cost each worker a moment of its lock
+            machine = dataclasses.replace(machine, arch=builder.toolchain.arches[0])
+        yield list(_plans(backend, judging, limits, machine, n_jobs, gpus, fork_server))
+
+
+@contextlib.contextmanager
+def open_pool(backend: Backend, judging: Judging, limits: Limits, machine: Machine, most_jobs: int) -> Iterator[Pool]:
+    """A pool that takes jobs until the block ends. `most_jobs`: how many it will have at a time, at the most.
+
+    Raises DiceError or HarnessError for a machine that cannot do the work.
+    """
+
+    def host_error(job: Job, text: str) -> list[Verdict]:
+        return failed_verdicts(job, "host_error", "build", text, judging, backend)
+
+    start_importing()
+    with workers(backend, judging, limits, machine, most_jobs) as plans, Pool(plans, host_error) as pool:
+        yield pool
+
+
+def _plans(
+    backend: Backend,
+    judging: Judging,
+    limits: Limits,
+    machine: Machine,
+    n_jobs: int,
+    gpus: list[int],
+    fork_server: ForkServer,
+) -> Iterator[WorkerPlan]:
+    common = {"backend": backend, "judging": judging, "limits": limits, "machine": machine, "fork_server": fork_server}
+    timeout_s = limits.total_timeout_s + limits.build_timeout_s + STUCK_SLACK_S
+    default = cores() if backend == "cuda" else 0
+    builders = min(default if machine.builders is None else machine.builders, n_jobs)
+    if builders:
+        yield WorkerPlan("build", builders, functools.partial(BuildHandler, **common), timeout_s)
+    if backend == "cpu":
+        count = min(machine.jobs or cores(), n_jobs)
+        handler = functools.partial(
+            ExecuteHandler, gpu=0, threads=min(MOST_THREADS, max(1, cores() // count)), **common
+        )
+        yield WorkerPlan("execute", count, handler, 2 * timeout_s)
+        return
+    for gpu in gpus:
+        count = min(machine.jobs or EXECUTORS_PER_GPU, n_jobs)
+        yield WorkerPlan("execute", count, functools.partial(ExecuteHandler, gpu=gpu, **common), 2 * timeout_s)
+
+
+class BuildHandler:
+    """Imports candidates without a GPU: warms the build cache, settles what cannot be built."""
+
+    def __init__(
+        self,
+        index: int,
+        *,
+        backend: Backend,
+        judging: Judging,
+        limits: Limits,
+        machine: Machine,
+        fork_server: ForkServer,
+    ) -> None:
+        from dice.kernels.grader.executor import (
+            Prebuilder,  # and with it torch: seconds, which the command itself never needs
+        )
+
+        del index
+        os.nice(5)  # builds run ahead of the executors: those, and what they run, get the cores first
+        self._prebuilder = Prebuilder(fork_server, make_builder(backend, limits, machine), backend, limits, judging)
+
+    def handle(self, job: Job) -> list[Verdict] | None:
+        """None: the candidate goes on to an executor."""
+        return self._prebuilder.prebuild(job)
+
+    def close(self) -> None:
+        """Nothing outlives a job."""
+
+
+class ExecuteHandler:
+    """Verifies candidates on one GPU, or on the CPU."""
+
+    def __init__(
+        self,
+        index: int,
+        *,
+        gpu: int,
+        threads: int = 1,
+        backend: Backend,
+        judging: Judging,
+        limits: Limits,
+        machine: Machine,
+        fork_server: ForkServer,
+    ) -> None:
+        from dice.kernels.grader.executor import Executor
+
+        del index
+        builder = make_builder(backend, limits, machine)
+        # As candidates of one stream have it (grader.sequence.connections): quick to start, and timed alike.
+        os.environ.setdefault("CUDA_DEVICE_MAX_CONNECTIONS", "1")
+        self._executor = Executor(fork_server, builder, backend, gpu, limits, judging, threads)
+
+    def handle(self, job: Job) -> list[Verdict]:
+        """The candidate's final verdicts."""
+        return self._executor.verify(job)
+
+    def close(self) -> None:
+        """Release the GPU."""
+        self._executor.close()

@@ -1,0 +1,1 @@
+"""Benchmark problems: the row, folders of problem files, the mini benchmark."""

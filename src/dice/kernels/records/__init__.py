@@ -1,0 +1,1 @@
+"""What the verifier reads and writes: problems, candidates, requests, evidence, verdicts."""

@@ -1,0 +1,74 @@
+"""One unit of the verifier's work: a candidate for a problem, and the limits under which it runs."""
+
+from __future__ import annotations
+
+import hashlib
+
+from pydantic import BaseModel, ConfigDict, Field
+
+from dice.config import stage_config
+from dice.kernels.records.verdict import Protocol
+
+
+class Job(BaseModel):
+    """A candidate to verify. `code` is None when no code could be extracted from the answer (`no_code_reason`)."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+    problem_id: str
+    problem_code: str
+    sample: int
+    code: str | None
+    no_code_reason: str = ""
+
+    @property
+    def code_sha256(self) -> str:
+        """Identity of the candidate's text."""
+        return hashlib.sha256((self.code or "").encode()).hexdigest()
+
+
+@stage_config
+class Limits:
+    """What a candidate may use."""
+
+    import_timeout_s: float = Field(default=120.0, gt=0)
+    """Wall seconds for importing the candidate, builds not counted."""
+    build_timeout_s: float = Field(default=300.0, gt=0)
+    """Wall seconds for all builds of one candidate."""
+    forward_timeout_s: float = Field(default=60.0, gt=0)
+    """Wall seconds for one call of forward, synchronisation included."""
+    total_timeout_s: float = Field(default=600.0, gt=0)
+    """Wall seconds for the candidate's process as a whole; builds, waiting for the GPU and drawing inputs are not counted."""
+    memory_gib: float = Field(default=16.0, gt=0)
+    """Host memory of the candidate's processes together, beyond the inputs and outputs."""
+    gpu_memory_gib: float | None = Field(default=None, gt=0)
+    """GPU memory through PyTorch's allocator; None leaves it to the card."""
+    processes: int = Field(default=256, ge=2)
+    """Processes and threads of the candidate together; more than half as many processes are taken for a fork bomb."""
+    file_gib: float = Field(default=2.0, gt=0)
+    """Largest file, and the scratch folder as a whole."""
+    output_mib: int = Field(default=64, ge=1)
+    """Captured stdout and stderr; the rest is dropped."""
+
+
+@stage_config
+class Judging:
+    """How correctness and speed are judged."""
+
+    protocols: tuple[Protocol, ...] = Field(default=("paper",), min_length=1)
+    """Protocols to report; one run of the candidate serves all of them."""
+    seed: int | None = None
+    """Seed of inputs and weights; None draws a secret one per candidate. Recorded only after the run."""
+    correctness_trials: int = Field(default=5, ge=1)
+    """Fresh inputs per candidate (paper A.4: 5; the released RL reward: 1)."""
+    measure_time: bool = True
+    """Time candidate and reference; ignored by the CPU back end, which reports no speed."""
+    timing_trials: int = Field(default=100, ge=1)
+    """Timed calls under the paper protocol, after `warmup_trials`."""
+    warmup_trials: int = Field(default=3, ge=0)
+    """Untimed calls before timing."""
+    strict_rounds: int = Field(default=40, ge=1)
+    """ABBA rounds of the strict protocol; each gives two candidate and two reference times."""
+    strict_threshold: float = Field(default=1.0, gt=0)
+    """Speed-up that the lower bound must pass to be called faster."""
+    compile_baseline: bool = False
+    """Also time torch.compile of the reference (strict protocol)."""

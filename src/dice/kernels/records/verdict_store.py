@@ -1,0 +1,96 @@
+"""Where verdicts are kept while a run goes on and when it is finished.
+
+`OUT.partial` is an append-only journal: its first line names the settings, each further line is one verdict. `OUT` is
+the finished file, sorted. A candidate is done when every protocol's verdict exists and none is a `host_error`.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from pathlib import Path
+
+from dice.errors import DiceError
+from dice.jsonl import Journal, read_jsonl, read_objects, write_jsonl
+from dice.kernels.records.job import Job
+from dice.kernels.records.verdict import Verdict
+from dice.manifest import manifest_path
+
+Key = tuple[str, int, str]
+
+
+def _key(job: Job) -> Key:
+    return job.problem_id, job.sample, job.code_sha256
+
+
+class VerdictStore:
+    """Verdicts of one output file under one set of settings (`identity`, a hash; it is in the manifest's `extra`)."""
+
+    def __init__(self, out: str | Path, identity: str, n_protocols: int) -> None:
+        self.out = Path(out)
+        self.partial = self.out.with_name(self.out.name + ".partial")
+        self.identity = identity
+        self.n_protocols = n_protocols
+        self._groups: dict[Key, list[Verdict]] = {}
+        self._journal: Journal | None = None
+        for verdict in self._read_finished() + self._read_partial():
+            self._remember(verdict)
+
+    def _remember(self, verdict: Verdict) -> None:
+        group = self._groups.setdefault((verdict.problem_id, verdict.sample, verdict.code_sha256), [])
+        group[:] = [other for other in group if other.protocol != verdict.protocol] + [verdict]
+
+    def _read_finished(self) -> list[Verdict]:
+        if not self.out.exists():
+            return []
+        manifest = manifest_path(self.out)
+        made_with = None
+        if manifest.exists():
+            made_with = json.loads(manifest.read_text(encoding="utf-8")).get("extra", {}).get("settings")
+        if made_with != self.identity:
+            raise DiceError(f"{self.out}: was made with other settings; choose another --out, or delete the file.")
+        return list(read_jsonl(self.out, Verdict))
+
+    def _read_partial(self) -> list[Verdict]:
+        if not self.partial.exists():
+            return []
+        Journal(self.partial).close()  # cuts a torn last line
+        rows = [value for _, value in read_objects(self.partial)]
+        if rows and rows[0] != {"settings": self.identity}:
+            raise DiceError(f"{self.partial}: was begun with other settings; finish that run, or delete the file.")
+        return [Verdict.model_validate(value) for value in rows[1:]]
+
+    def missing(self, jobs: Sequence[Job]) -> list[Job]:
+        """The jobs that still need a verdict; host errors are tried again."""
+        return [job for job in jobs if not self._is_done(self._groups.get(_key(job), []))]
+
+    def _is_done(self, group: list[Verdict]) -> bool:
+        return len(group) == self.n_protocols and all(verdict.status != "host_error" for verdict in group)
+
+    def add(self, verdicts: list[Verdict]) -> None:
+        """Append one candidate's verdicts durably."""
+        if self._journal is None:
+            self._journal = Journal(self.partial)
+            if self.partial.stat().st_size == 0:
+                self._journal.append({"settings": self.identity})
+        for verdict in verdicts:
+            self._journal.append(verdict)
+            self._remember(verdict)
+
+    def close(self) -> None:
+        """Close the journal; what was added stays."""
+        if self._journal is not None:
+            self._journal.close()
+            self._journal = None
+
+    def finish(self, jobs: Sequence[Job]) -> list[Verdict]:
+        """Write the finished file for `jobs`, sorted by problem, sample and protocol, and return its verdicts."""
+        self.close()
+        verdicts = [verdict for job in jobs for verdict in self._groups[_key(job)]]
+        verdicts.sort(key=lambda verdict: (verdict.problem_id, verdict.sample, verdict.protocol))
+        write_jsonl(self.out, verdicts)
+        return verdicts
+
+    def discard_journal(self) -> None:
+        """Remove the journal once the finished file and its manifest are written."""
+        self.partial.unlink(missing_ok=True)

@@ -1,0 +1,1 @@
+"""Reading CUDA sources: tokens, functions, kernels, launches."""

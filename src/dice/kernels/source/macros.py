@@ -1,0 +1,68 @@
+"""The macros of a CUDA source, where they decide what its text means."""
+
+from __future__ import annotations
+
+import re
+import subprocess
+
+from dice.kernels.source.lexer import SplitRefused, tokenize
+
+DEFINE = re.compile(r"#\s*(?:define|undef)\s+([A-Za-z_]\w*)(\()?")
+CONDITIONAL = re.compile(r"#\s*(if|ifdef|ifndef|elif|else|endif)\b")
+_KEPT = re.compile(r"#\s*(include|pragma)\b")
+_SHAPING = re.compile(
+    r"__global__|__device__|__host__|__constant__|__shared__|\btemplate\b|\bnamespace\b|\bstruct\b|[{};]|\bextern\b"
+)
+
+
+def expand_macros(text: str) -> str:
+    """`text` with its own macros expanded by the C++ preprocessor; includes and pragmas stay, `#define`s vanish.
+
+    Raises SplitRefused when a condition depends on anything but the source's own macros, since headers are not read.
+    """
+    own = {match.group(1) for match in DEFINE.finditer(text)}
+    for token in tokenize(text):
+        match = CONDITIONAL.match(token.text) if token.kind == "directive" else None
+        if match and match.group(1) not in ("else", "endif"):
+            unknown = set(re.findall(r"[A-Za-z_]\w*", token.text[match.end() :])) - own - {"defined"}
+            if unknown:
+                raise SplitRefused(f"macros must be expanded, but a condition depends on {sorted(unknown)[0]}")
+    kept = [t for t in tokenize(text) if t.kind == "directive" and _KEPT.match(t.text)]
+    marked, position = "", 0
+    for i, token in enumerate(kept):
+        marked += text[position : token.start] + f"__dice_kept_line_{i}__"
+        position = token.end
+    marked += text[position:]
+    done = subprocess.run(
+        ["g++", "-E", "-P", "-undef", "-nostdinc", "-x", "c++", "-std=c++20", "-"],
+        input=marked,
+        capture_output=True,
+        text=True,
+        timeout=30,
+        check=False,
+    )
+    if done.returncode != 0:
+        raise SplitRefused(f"macros cannot be expanded: {done.stderr.strip().splitlines()[0] if done.stderr else '?'}")
+    return re.sub(r"\s*__dice_kept_line_(\d+)__\s*", lambda match: f"\n{kept[int(match.group(1))].text}\n", done.stdout)
+
+
+def macros_change_the_split(text: str) -> bool:
+    """Whether a macro of the source is used at namespace scope and its body declares something.
+
+    Launches need no expansion: they are rewritten inside the macro's body.
+    """
+    tokens = tokenize(text)
+    shaping = set()
+    for token in tokens:
+        match = DEFINE.match(token.text) if token.kind == "directive" else None
+        if match and _SHAPING.search(token.text[match.end() :]):
+            shaping.add(match.group(1))
+    if not shaping:
+        return False
+    depth = 0
+    for token in tokens:
+        if token.kind == "punctuator":
+            depth += {"{": 1, "}": -1}.get(token.text, 0)
+        elif token.kind == "identifier" and token.text in shaping and depth == 0:
+            return True
+    return False
