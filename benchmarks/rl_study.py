@@ -159,7 +159,7 @@ class Study:
                 "engine": args.engine,
             },
             "reward": {"backend": args.reward_backend, "machine": {"jobs": args.jobs}},
-            # small models drift with few answers a step: the KL holds them at the start (docs/guides/reinforcement-learning.md)
+            # small models drift with few answers a step: the KL holds them at the start
             "objective": {
                 "updates_per_step": args.updates,
                 "micro_batch_rows": 65536 if args.device == "cuda" else 8192,

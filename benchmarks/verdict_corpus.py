@@ -33,15 +33,15 @@ import yaml
 
 from dice.data.synthetic import SyntheticConfig, pairs
 from dice.jsonl import read_objects, write_jsonl
-from dice.kernels.cuda.launch import find_launches
-from dice.kernels.cuda.lexer import Refuted, SplitRefused
-from dice.kernels.cuda.source import split_source
-from dice.kernels.deception import is_deceptive, static_findings
-from dice.kernels.deception.cuda_kernels import CudaSource
-from dice.kernels.job import Judging, Limits
-from dice.kernels.verdict import Verdict
+from dice.kernels.checks import is_deceptive, static_findings
+from dice.kernels.checks.cuda_kernels import CudaSource
+from dice.kernels.pool.workers import Machine
+from dice.kernels.records.job import Judging, Limits
+from dice.kernels.records.verdict import Verdict
+from dice.kernels.source.launch import find_launches
+from dice.kernels.source.lexer import Refuted, SplitRefused
+from dice.kernels.source.source import split_source
 from dice.kernels.verify import VerifyConfig, verify
-from dice.kernels.workers import Machine
 
 Row = dict[str, Any]
 

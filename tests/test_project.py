@@ -12,7 +12,11 @@ import yaml
 import dice
 
 ROOT = Path(__file__).resolve().parents[1]
-PAGES = [*ROOT.glob("*.md"), *(ROOT / "containers").glob("*.md"), *(ROOT / "experiments").rglob("*.md")]  # docs: the site
+PAGES = [
+    *ROOT.glob("*.md"),
+    *(ROOT / "containers").glob("*.md"),
+    *(ROOT / "experiments").rglob("*.md"),
+]  # docs: the site
 _LINK = re.compile(r"\]\((?!https?:)([^)#]+)[^)]*\)")
 
 
