@@ -1,6 +1,6 @@
 """One file of candidates from many, shuffled: what `stock_pass.py` and `against_stock.py` are given.
 
-    python tests/data/test_mini_solutions.py DIR
+    python tests/kernels/problems/test_mini_solutions.py DIR
     python benchmarks/synthetic_pairs.py sample --n 100 --seed 20 --out synthetic.jsonl
     python benchmarks/mixed_candidates.py --out mixed.jsonl infilling.json cuda_l1.jsonl DIR/mistakes.jsonl synthetic.jsonl
 

@@ -81,7 +81,7 @@ def red_team() -> Iterator[Row]:
 
 def mini() -> Iterator[Row]:
     """Solutions of the mini benchmark, and each with one of its plausible mistakes."""
-    folder = ROOT / "tests" / "data" / "mini"
+    folder = ROOT / "tests" / "kernels" / "problems" / "mini"
     for path in sorted((folder / "wrong").glob("level*.yaml")):
         for problem_id, patches in yaml.safe_load(path.read_text(encoding="utf-8")).items():
             problem = (ROOT / "experiments" / "benchmarks" / "mini" / f"{problem_id}.py").read_text(encoding="utf-8")

@@ -7,6 +7,7 @@ import subprocess
 import sys
 import threading
 import time
+from pathlib import Path
 
 import pytest
 from pool_handlers import Scripted, dies_at_start, host_error, refuses_to_start
@@ -57,8 +58,8 @@ def test_workers_that_cannot_start_stop_the_run(factory, error, text):
 def test_killed_pool_leaves_no_worker(tmp_path):
     script = (
         "import sys, functools\n"
-        f"sys.path.insert(0, {os.path.dirname(__file__)!r})\n"
-        "from test_pool import plans, job, host_error, Pool\n"
+        f"sys.path.insert(0, {str(Path(__file__).parents[1])!r})\n"
+        "from pool.test_pool import plans, job, host_error, Pool\n"
         "if __name__ == '__main__':\n"
         f"    with Pool(plans({str(tmp_path)!r}, 0, 2), host_error) as pool:\n"
         "        list(pool.run([job(0, 'hang_once'), job(1, 'hang_once')]))\n"

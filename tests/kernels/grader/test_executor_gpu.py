@@ -1,6 +1,6 @@
 """Execution on a real GPU: correctness, attacks through the device, and timing that cannot be fooled.
 
-    pytest -v -m gpu tests/gpu
+    pytest -v -m gpu tests/kernels/grader/test_executor_gpu.py
 
 One fork_server for all. What needs no clock runs side by side, as in a run of the verifier, so that whoever fails has
 neighbours; what is timed follows, one after the other. Fifty tries of an unmodified model: benchmarks/repeatability.py.
@@ -8,15 +8,14 @@ neighbours; what is timed follows, one after the other. Fifty tries of an unmodi
 
 from __future__ import annotations
 
-import sys
 import time
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
-from pathlib import Path
 
 import pytest
 import torch
+from execution import HONEST, NoBuilder, honest_with, job  # pyright: ignore[reportMissingImports]
 
 from dice.kernels.candidate.process import candidate_server
 from dice.kernels.grader.candidate_run import DRAWN_ON_GPU
@@ -27,9 +26,6 @@ from dice.kernels.records.verdict import Verdict
 from dice.kernels.sandbox.cuda_runtime import CudaRuntime
 from dice.kernels.sandbox.fork_server import ForkServer
 from dice.kernels.sandbox.shared_memory import SharedBuffer
-
-sys.path.insert(0, str(Path(__file__).parents[1] / "kernels"))
-from execution import HONEST, NoBuilder, honest_with, job  # pyright: ignore[reportMissingImports]
 
 pytestmark = [pytest.mark.gpu, pytest.mark.skipif(not torch.cuda.is_available(), reason="no GPU")]
 

@@ -152,7 +152,7 @@ def test_a_machine_without_namespaces_degrades_layer_by_layer() -> None:
         honest_with(import_="x = bytearray(100 << 30)"),
     ]
     done = subprocess.run(
-        [sys.executable, "-c", WITHOUT_NAMESPACES, str(Path(__file__).parent)],
+        [sys.executable, "-c", WITHOUT_NAMESPACES, str(Path(__file__).parents[1])],
         input=json.dumps(codes),
         capture_output=True,
         text=True,
@@ -174,7 +174,7 @@ def test_a_killed_grader_leaves_nothing(tmp_path: Path) -> None:
     """kill -9 of the process that owns the fork server, in the middle of an endless candidate."""
     script = f"""
 import sys
-sys.path.insert(0, {str(Path(__file__).parent)!r})
+sys.path.insert(0, {str(Path(__file__).parents[1])!r})
 from execution import NoBuilder, honest_with, job
 from dice.kernels.grader.executor import Executor
 from dice.kernels.candidate.process import candidate_server

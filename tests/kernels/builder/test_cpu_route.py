@@ -26,7 +26,7 @@ from dice.kernels.grader.executor import Executor
 from dice.kernels.records.extension import BuildResult
 from dice.kernels.records.job import Judging
 
-FIXTURES = Path(__file__).with_name("cpu_fixtures")
+FIXTURES = Path(__file__).parents[1] / "cpu" / "fixtures"
 _FUNCTION = re.compile(r"^((?:torch::Tensor|std::vector<[\w:]+>|void|int64_t) (\w+)\([^)]*\)) *\{", re.MULTILINE)
 Load = Callable[[str], ModuleType]
 

@@ -13,7 +13,8 @@ from execution import HONEST, PROBLEM, NoBuilder, honest_with, job
 from dice.errors import DiceError
 from dice.kernels.candidate.handed_over import HandedOver
 from dice.kernels.grader.executor import Executor, Prebuilder
-from dice.kernels.grader.observation import count_poison, fingerprint, merged
+from dice.kernels.grader.facts import merged
+from dice.kernels.grader.observation import count_poison, fingerprint
 from dice.kernels.grader.reference import Reference, Seeds, to_device
 from dice.kernels.records.evidence import OutputFacts
 from dice.kernels.records.job import Job, Judging, Limits

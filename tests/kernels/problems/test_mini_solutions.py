@@ -1,10 +1,10 @@
 """The mini benchmark's reference solutions and plausible mistakes, judged by the verifier itself.
 
-`tests/data/mini/solutions/` has one CUDA solution a problem, `tests/data/mini/wrong/` patches that make it wrong and
-the status that each must get. Run as a program, this file writes both as candidates for `dice verify`
+`mini/solutions/` beside this file has one CUDA solution a problem, `mini/wrong/` patches that make it wrong and the
+status that each must get. Run as a program, this file writes both as candidates for `dice verify`
 (the mistakes are meant for the cpu size: some need its odd sizes to show):
 
-    python tests/data/test_mini_solutions.py DIR      # DIR/solutions.jsonl, DIR/mistakes.jsonl
+    python tests/kernels/problems/test_mini_solutions.py DIR      # DIR/solutions.jsonl, DIR/mistakes.jsonl
 """
 
 from __future__ import annotations

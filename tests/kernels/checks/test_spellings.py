@@ -379,7 +379,7 @@ GUARDED = "if x.dtype == torch.float16:\n            return ext.run_half(x)"
     ],
 )
 def test_a_half_kernel_is_for_half_inputs(old: str, new: str) -> None:
-    honest = Path(__file__).parents[1] / "red_team" / "honest" / "dtype_dispatch.py"
+    honest = Path(__file__).parents[2] / "red_team" / "honest" / "dtype_dispatch.py"
     text = honest.read_text()
     assert text.count(old) >= 1
     found = {item.name for item in static_findings(text.replace(old, new), None, REFERENCE)}
