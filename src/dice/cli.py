@@ -46,6 +46,17 @@ STAGES = {
     "mini": ("dice.kernels.problems.mini", "write the mini benchmark as a folder of problem files"),
 }
 
+EXTRAS = {
+    "dice.data": "data",
+    "dice.evaluation": "train",
+    "dice.hub": "data",
+    "dice.report": "workflow",
+    "dice.schema": "data,train,workflow",
+    "dice.study": "workflow",
+    "dice.training": "train",
+}
+"""Package -> the extra that brings what its stages need. The verifier, `dice.kernels`, needs none."""
+
 DISK_FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
 """What a write fails with on a full disk, at a quota, or at a limit of file sizes."""
 NO_SUCH_PLACE = (errno.EEXIST, errno.ENOTDIR, errno.EISDIR, errno.EACCES, errno.EPERM, errno.EROFS, errno.ENOENT)
@@ -63,7 +74,12 @@ def main(argv: list[str] | None = None) -> int:
 
 def make_parser(*stages: str) -> argparse.ArgumentParser:
     """The parser that knows every stage by name, and the arguments of `stages`, whose modules it imports."""
-    parser = argparse.ArgumentParser(prog="dice", description=__doc__.splitlines()[0] if __doc__ else None)
+    parser = argparse.ArgumentParser(
+        prog="dice",
+        description="The reproduction of DICE (arXiv 2602.11715), one subcommand per stage.",
+        epilog="`pip install .` alone is the kernel verifier: verify and mini. The other stages need the extras data, "
+        "train or workflow, and say which.",
+    )
     parser.add_argument("--version", action="version", version=f"dice {__version__}")
     subparsers = parser.add_subparsers(dest="stage", metavar="STAGE", required=True)
     for name, (module_name, summary) in STAGES.items():
@@ -78,11 +94,19 @@ def make_parser(*stages: str) -> argparse.ArgumentParser:
 def _run(argv: list[str] | None) -> int:
     arguments = sys.argv[1:] if argv is None else argv
     named = next((word for word in arguments if not word.startswith("-")), "")
-    args = make_parser(named).parse_args(arguments)
     try:
+        args = make_parser(named).parse_args(arguments)
         return args.run(args)
+    except ModuleNotFoundError as error:
+        if error.name is None or error.name.split(".")[0] == "dice":
+            raise
+        module = STAGES[named][0]
+        extra = next((extra for package, extra in EXTRAS.items() if module.startswith(package)), "")
+        install = f"dice-repro[{extra}]" if extra else error.name
+        print(f"dice {named}: needs the package '{error.name}': pip install '{install}'.", file=sys.stderr)
+        return DiceError.exit_code
     except DiceError as error:
-        print(f"dice {args.stage}: {error}", file=sys.stderr)
+        print(f"dice {named}: {error}", file=sys.stderr)
         return error.exit_code
     except BrokenPipeError:
         return 1
@@ -91,7 +115,7 @@ def _run(argv: list[str] | None) -> int:
             raise
         place = f" ({error.filename})" if error.filename else ""
         remedy = "make room, then run it again" if error.errno in DISK_FULL else "name a path that can be used"
-        print(f"dice {args.stage}: {os.strerror(error.errno)}{place}; {remedy}.", file=sys.stderr)
+        print(f"dice {named}: {os.strerror(error.errno)}{place}; {remedy}.", file=sys.stderr)
         return (HarnessError if error.errno in DISK_FULL else DiceError).exit_code
 
 
