@@ -122,11 +122,12 @@ def test_a_missing_file_is_one_sentence(tmp_path):
 
 def test_the_authors_rows_are_converted(tmp_path):
     program = {"idx": 3, "level": "2", "pytorch_code": "class Model: pass", "cuda_code": "", "raw_answer": "boxed 2"}
-    broken = {**program, "idx": 4, "level": "0"}
+    broken = {**program, "idx": 4, "level": "7"}
+    unlabelled = {**program, "idx": 5, "level": "0"}
     path = tmp_path / "programs.json"
-    path.write_text(json.dumps([program, broken]))
+    path.write_text(json.dumps([program, broken, unlabelled]))
     pairs, bad = read_pairs(path, on_bad="skip", require_cuda=False, convert=from_published("cudallm"))
-    assert pairs == [
+    assert pairs[:1] == [
         Pair(
             id="3",
             pytorch_code="class Model: pass",
@@ -136,7 +137,8 @@ def test_the_authors_rows_are_converted(tmp_path):
             origin={"raw_answer": "boxed 2"},
         )
     ]
-    assert [row.reason for row in bad] == ["unknown level 0 (known: 1, 2, 3, 4, or null)"]
+    assert [row.reason for row in bad] == ["unknown level 7 (known: 1, 2, 3, 4, or null)"]
+    assert [(pair.id, pair.level) for pair in pairs[1:]] == [("5", None)]
 
 
 def test_a_field_that_a_converter_needs_is_reported_as_missing(tmp_path):

@@ -206,14 +206,17 @@ def from_published(source: str) -> Callable[[Mapping[str, Any]], dict[str, Any]]
     """A converter for rows as the authors publish them (deadlykitten4/DICE, training/RL/data).
 
     Infilling rows hold `id, pytorch_code, cuda_code, prefix, middle, suffix`; end-to-end programs hold
-    `idx, level, pytorch_code, cuda_code` (empty) and `raw_answer`, which is kept in `origin`. Rows of our own pass
-    unchanged; a row without a source gets `source`.
+    `idx, level, pytorch_code, cuda_code` (empty) and `raw_answer`, which is kept in `origin`. Level 0, which one of
+    their programs has, is no level of the benchmark: the program counts as not labelled. Rows of our own pass unchanged;
+    a row without a source gets `source`.
     """
 
     def convert(values: Mapping[str, Any]) -> dict[str, Any]:
         row = {"source": source, **values}
         if "idx" in row and "id" not in row:
             row["id"] = row.pop("idx")
+        if row.get("level") in (0, "0"):
+            row["level"] = None
         if "raw_answer" in row:
             row["origin"] = {**row.get("origin", {}), "raw_answer": row.pop("raw_answer")}
         return row

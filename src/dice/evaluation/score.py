@@ -34,8 +34,11 @@ class Rate(BaseModel):
     hits: int
     n: int
     value: float
+    independent: float
+    """Answers that the interval counts as independent: `n` where each problem is answered once, the number of problems
+    where all answers to a problem agree."""
     low: float
-    """Lower end of the 95 % Wilson interval."""
+    """Lower end of the 95 % Wilson interval over `independent` answers."""
     high: float
     by_seed: list[float]
     """Rate of every seed, in the order of the files."""
@@ -72,22 +75,53 @@ class Score(BaseModel):
         return next((row for row in self.levels if row.level == level and row.robust == robust), None)
 
 
-def wilson(hits: int, n: int, z: float = Z95) -> tuple[float, float]:
-    """Wilson's score interval of a share (E. B. Wilson 1927), both ends in 0..1; n must be positive."""
+def wilson(hits: float, n: float, z: float = Z95) -> tuple[float, float]:
+    """Wilson's score interval of a share (E. B. Wilson 1927), both ends in 0..1; n must be positive.
+
+    `hits` and `n` need not be whole: an effective sample size is not.
+    """
     centre = (hits + z * z / 2) / (n + z * z)
     half = z * math.sqrt(hits * (n - hits) / n + z * z / 4) / (n + z * z)
     # exact at the ends, where rounding would leave -1e-17
     return (0.0 if hits == 0 else max(0.0, centre - half)), (1.0 if hits == n else min(1.0, centre + half))
 
 
-def rate(hits_by_seed: Sequence[int], n_by_seed: Sequence[int]) -> Rate:
-    """Pool seeds; raises ValueError for no answers."""
-    hits, n = sum(hits_by_seed), sum(n_by_seed)
-    if n == 0:
+Outcome = tuple[str, bool]
+"""One answer: the problem's id, and whether it counts."""
+
+
+def rate(seeds: Sequence[Sequence[Outcome]]) -> Rate:
+    """The share of answers that count, over all seeds. Raises ValueError for no answers.
+
+    Answers to one problem are a cluster: greedy decoding gives the same one under each seed. The interval is Wilson's
+    with the effective sample size (N. Dean and M. Pagano 2015, Journal of Survey Statistics and Methodology 3).
+    """
+    outcomes = [outcome for seed in seeds for outcome in seed]
+    if not outcomes:
         raise ValueError("no answers")
-    low, high = wilson(hits, n)
-    each = [k / m for k, m in zip(hits_by_seed, n_by_seed, strict=True) if m]
-    return Rate(hits=hits, n=n, value=hits / n, low=low, high=high, by_seed=each)
+    hits, n = sum(hit for _, hit in outcomes), len(outcomes)
+    independent = effective_answers(outcomes)
+    low, high = wilson(hits * independent / n, independent)
+    each = [sum(hit for _, hit in seed) / len(seed) for seed in seeds if seed]
+    return Rate(hits=hits, n=n, value=hits / n, independent=independent, low=low, high=high, by_seed=each)
+
+
+def effective_answers(outcomes: Sequence[Outcome]) -> float:
+    """The number of independent answers that would tell as much: between the number of problems and that of answers.
+
+    p (1 - p) over the variance of the share, which is the clusters' (problems'). Where all answers agree the variance
+    says nothing, and each problem counts once.
+    """
+    clusters: dict[str, list[bool]] = {}
+    for problem, hit in outcomes:
+        clusters.setdefault(problem, []).append(hit)
+    n, share = len(outcomes), sum(hit for _, hit in outcomes) / len(outcomes)
+    if share in (0.0, 1.0):
+        return float(len(clusters))
+    variance = sum((sum(hits) - share * len(hits)) ** 2 for hits in clusters.values()) / n**2
+    if variance == 0.0:
+        return float(n)
+    return min(float(n), max(float(len(clusters)), share * (1 - share) / variance))
 
 
 def is_hit(verdict: Verdict, metric: Metric, robust: bool) -> bool:
@@ -115,8 +149,8 @@ def count(verdicts_by_seed: Sequence[Sequence[Verdict]], levels: dict[str, int])
         for robust in (True, False):
             metrics: dict[Metric, Rate | None] = {}
             for metric in ("exec", "fast1", "fast2"):
-                hits = [sum(is_hit(verdict, metric, robust) for verdict in seed) for seed in seeds]
-                metrics[metric] = rate(hits, [len(seed) for seed in seeds]) if metric == "exec" or timed else None
+                hits = [[(v.problem_id, is_hit(v, metric, robust)) for v in seed] for seed in seeds]
+                metrics[metric] = rate(hits) if metric == "exec" or timed else None
             statuses = Counter(v.status if robust else v.functional_status for v in everything)
             rows.append(LevelScore(level=level, robust=robust, metrics=metrics, statuses=dict(statuses.most_common())))
     return rows
