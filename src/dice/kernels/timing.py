@@ -1,15 +1,15 @@
-"""From times to statements about speed: pure functions on lists of milliseconds.
+"""Statistics of measured times: pure functions on lists of milliseconds.
 
 paper   ratio of means of independent timings, no interval (KernelBench src/eval.py; fast_p compares it with p).
 strict  candidate and reference in rounds of ABBA order, one ratio per round, the median with a bootstrap interval.
-        Rounds cancel drift (clocks, temperature) to first order. The bootstrap draws runs of consecutive rounds, since
-        disturbances come in bursts. The interval is where a repetition of the whole measurement puts its median, since
-        speedups are compared between runs; it is widened by what interleaving cannot see: the resolution of events, the
-        luck of one process's memory layout, the time for launches where that is in the times (`Side.host_ms`), and the
-        control: what the first calls of all rounds differ from the second ones of the same program.
+        Rounds cancel drift (clocks, temperature) to first order. The bootstrap draws blocks of consecutive rounds,
+        because disturbances come in bursts. The interval predicts the median of a repeated measurement, because
+        speedups are compared between runs. It is widened by what interleaving cannot show: the resolution of events,
+        the memory layout of one process, the launch time where the times contain it (`Side.host_ms`), and the control:
+        how much the first calls of all rounds differ from the second calls of the same program.
 
-The times of `strict` are GPU times, of calls that the GPU had queued before it began (`candidate.call_timer`). A program
-with little work for the GPU and much for the host is not told by them: see `Side.whole_ms`.
+The times of `strict` are GPU times: the calls were in the GPU's queue before it started them (`candidate.call_timer`).
+They do not show the speed of a program that keeps the host busy for longer than the GPU: see `Side.whole_ms`.
 """
 
 from __future__ import annotations
@@ -25,22 +25,23 @@ from dice.kernels.records.verdict import Speedup, Timing
 RESOLUTION_MS = 0.001
 """Uncertainty of one median by CUDA events (their resolution is about 0.5 us)."""
 SYSTEMATIC = 0.03
-"""Relative difference between two processes that run the same program, which no number of rounds averages out."""
+"""Relative difference between two processes that run the same program. More rounds do not average it out."""
 HOST_RATIO = 3.0
-"""Host times of the same work differ by less between two processes of a busy machine (2.4 in 50 tries, H200, 7 cores)."""
+"""Host times of the same work differ by less than this between two processes (2.4 in 50 tries on a busy H200 machine)."""
 STEP_MS = 0.02
-"""What the time of the host for one operator or launch may differ by between two processes of a busy machine."""
+"""Largest difference of the host time for one operator or launch between two processes of a busy machine."""
 _BLOCKS = 8
-"""Runs of consecutive rounds that the bootstrap draws."""
+"""Number of blocks of consecutive rounds that the bootstrap draws."""
 _STRETCH = 2**0.5 * 1.3
-"""Width of an interval for a repetition's median, beside one for the truth: both runs have the same noise. And so few
-blocks make the percentile bootstrap too narrow: 2.36 (Student's t, 7 degrees of freedom) for 1.96, and sqrt(8 / 7)."""
+"""Width of an interval for a repeated median relative to an interval for the true median. sqrt(2): both runs have the
+same noise. 1.3: the percentile bootstrap is too narrow with so few blocks; 2.36 (Student's t, 7 degrees of freedom)
+instead of 1.96, and sqrt(8 / 7)."""
 _RESAMPLES = 1000
 
 CLOCK_RATIO = 1.5
-"""Host clock over event clock; the ratio at which CUDA-L2 rejects (deepreinforce-ai/CUDA-L2, defense.py)."""
+"""Largest ratio of host clock to event clock; CUDA-L2 rejects at the same ratio (deepreinforce-ai/CUDA-L2, defense.py)."""
 CLOCK_SLACK_MS = 0.1
-"""Below this difference two clocks agree: launch jitter."""
+"""Two clocks agree below this difference, which is launch jitter."""
 
 Turn = Literal["candidate", "reference"]
 
@@ -69,7 +70,7 @@ def ratio_of_means(candidate_ms: Sequence[float], reference_ms: Sequence[float])
 
 
 def abba(rounds: int, generator: random.Random) -> list[tuple[Turn, Turn, Turn, Turn]]:
-    """The order of turns of each round: ABBA or BAAB, by lot, so that neither program is always first."""
+    """The order of calls in each round: ABBA or BAAB at random, so that neither program is always first."""
     first: tuple[Turn, Turn, Turn, Turn] = ("candidate", "reference", "reference", "candidate")
     second: tuple[Turn, Turn, Turn, Turn] = ("reference", "candidate", "candidate", "reference")
     return [first if generator.random() < 0.5 else second for _ in range(rounds)]
@@ -81,10 +82,10 @@ class Side:
 
     rounds: Sequence[tuple[float, float]]
     """Its two calls in each round, by events."""
-    order_ms: Sequence[float] = ()
-    """What the host took to order each call; empty where that is within the times already."""
+    launch_ms: Sequence[float] = ()
+    """Host time to launch each call; empty where the times already contain it."""
     host_ms: float = 0.0
-    """By how much the times may differ between processes since launches are within them; 0 where none are."""
+    """How much the times may differ between processes because they contain launches; 0 where they contain none."""
 
     @property
     def typical_ms(self) -> float:
@@ -93,35 +94,35 @@ class Side:
 
     @property
     def whole_ms(self) -> float:
-        """Time per call where calls follow each other: the GPU's or the host's, whichever is longer. The host's is its
-        lower decile, since neighbours can only add to it."""
-        ordered = sorted(self.order_ms)
-        return max(self.typical_ms, ordered[len(ordered) // 10] if ordered else 0.0)
+        """Time per call when calls follow each other: the longer one of GPU time and host time. The host time is the
+        lower decile, because other processes can only make it longer."""
+        launches = sorted(self.launch_ms)
+        return max(self.typical_ms, launches[len(launches) // 10] if launches else 0.0)
 
     @property
     def drift(self) -> float:
-        """The control: the first calls of all rounds over the second ones, or its inverse, whichever is above 1."""
+        """The control: the ratio of first to second calls (median over rounds), or its inverse; at least 1."""
         ratio = statistics.median(first / second for first, second in self.rounds)
         return max(ratio, 1 / ratio)
 
     @property
     def uncertainty(self) -> float:
-        """Relative, of a median over rounds."""
+        """Relative uncertainty of a median over rounds."""
         return (RESOLUTION_MS + self.host_ms) / self.typical_ms
 
 
 def is_host_bound(candidate: Side, reference: Side) -> bool:
-    """Whether the candidate keeps the host so much longer than the whole reference takes that its GPU time is no speed."""
+    """Whether the candidate keeps the host busy for so much longer than the reference runs that GPU time does not tell."""
     return candidate.whole_ms > max(HOST_RATIO * reference.whole_ms, candidate.typical_ms)
 
 
 def paired_speedup(candidate: Side, reference: Side, generator: random.Random) -> Speedup | None:
     """Median over rounds of (sum of two reference times / sum of two candidate times), with a 95 % interval.
 
-    The interval is the percentile bootstrap over blocks of rounds, stretched about the median (in the logarithm) to
-    hold a repetition's median, then widened by `SYSTEMATIC`, the uncertainties and the controls of both sides. Of a
-    candidate that is host-bound the ratio is that of the whole times, within `HOST_RATIO`. None when a round has no
-    positive time.
+    The interval is the percentile bootstrap over blocks of rounds, stretched around the median (in the logarithm) to
+    contain the median of a repeated measurement, then widened by `SYSTEMATIC`, the uncertainties and the controls of
+    both sides. For a host-bound candidate the ratio is that of the whole times, within `HOST_RATIO`. None when a time
+    is not positive.
     """
     if len(candidate.rounds) != len(reference.rounds):
         raise ValueError(f"{len(candidate.rounds)} candidate rounds, {len(reference.rounds)} reference rounds")

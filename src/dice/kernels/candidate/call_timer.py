@@ -32,7 +32,7 @@ class CallTimes:
     """By this process's clock, from before the fills to the end event."""
     drain_ms: float
     """From there until the whole device was idle."""
-    order_ms: float
+    launch_ms: float
     """By this process's clock, from the record of the start event to the record of the end event."""
     queued: bool
     """The GPU came to the start event only after the end event had been ordered: `event_ms` has no wait for the host."""
@@ -90,7 +90,7 @@ class CallTimer:
             event_ms=event_ms,
             in_process_ms=(ended - begun) * 1e3,
             drain_ms=(drained - ended) * 1e3,
-            order_ms=(ordered - ordering) * 1e3,
+            launch_ms=(ordered - ordering) * 1e3,
             queued=queued,
         )
         return result, times

@@ -1,9 +1,9 @@
-"""Room in a GPU's memory: who will need much of it waits until others are done with theirs.
+"""Shares of a GPU's memory: a candidate with large inputs waits until enough of the card is free.
 
-The card is divided into parts, each of them a lock file that one holder may have. Some are for small problems alone, so
-that these need not wait until large ones in front of them have gathered theirs. Nobody counts real bytes: a candidate
-that takes more than was thought finds the card full, and is run again with the whole card for itself
-(`dice.kernels.grader.executor`). The kernel releases a dead process's locks.
+The card is divided into equal parts; each part is a lock file with at most one holder. Some parts are only for small
+problems, which then need not wait behind large ones. Real bytes are not counted: a candidate that needs more than
+estimated finds the card full and runs again with the whole card (`dice.kernels.grader.executor`). The operating system
+releases the locks of a dead process.
 """
 
 from __future__ import annotations
@@ -19,18 +19,18 @@ from pathlib import Path
 from dice.kernels.grader.gpu_slot import open_locks
 
 PARTS = 32
-"""Of a card; as many executors at most can be on it. One is 4 GiB of an H200's 140: two contexts and small problems."""
+"""Parts of a card, and so the most executors on it. One part of an H200 is 4 GiB: two contexts and a small problem."""
 SMALL_PARTS = 8
-"""Of them, for those who need only one."""
+"""Parts that are kept for problems that need only one."""
 BYTES_PER_INPUT_BYTE = 12
-"""What an input's byte takes on the card: on the candidate's side the new and the old inputs, the old outputs and twice the
-poison, which is twice their size and out of which come the outputs; on the grader's two sets of inputs, two expected
-outputs and the candidate's."""
+"""Estimated bytes on the card per byte of input. Candidate: new and old inputs, old outputs, and poisoned memory of twice
+their size, twice, from which the outputs are allocated. Grader: two sets of inputs, two expected outputs and the
+candidate's output."""
 _POLL_S = 0.02
 
 
 class GpuMemory:
-    """The memory of one GPU; one holder per instance. `key`: the same for all processes that mean the same GPU."""
+    """The memory of one GPU; one holder per instance. `key` names the GPU, the same in all processes."""
 
     def __init__(self, key: str, total_bytes: int, folder: Path | None = None) -> None:
         self._total_bytes = total_bytes
@@ -40,7 +40,7 @@ class GpuMemory:
 
     @contextlib.contextmanager
     def room_for(self, input_bytes: int) -> Iterator[None]:
-        """Hold the room for a problem with inputs of that size."""
+        """Hold the parts that a problem with inputs of that size needs."""
         wanted = max(1, math.ceil(PARTS * BYTES_PER_INPUT_BYTE * input_bytes / self._total_bytes))
         small, others = self._parts[:SMALL_PARTS], self._parts[SMALL_PARTS:]
         if wanted > len(others):
@@ -56,13 +56,13 @@ class GpuMemory:
 
     @contextlib.contextmanager
     def whole(self) -> Iterator[None]:
-        """Hold all of it: nobody else has anything on this GPU."""
+        """Hold all parts, so that no other candidate is on this GPU."""
         with _released_after(self._gathered(PARTS, self._parts)):
             yield
 
     def _gathered(self, wanted: int, parts: list[int]) -> list[int]:
-        """So many of `parts`, held. Only one gathers at a time, in the order in which they came: large ones are not
-        overtaken for ever, and no two of them can hold each half of what both want."""
+        """Take `wanted` of `parts`. One process gathers at a time, in the order of arrival: so a large problem is not
+        overtaken for ever, and two large problems cannot each hold half of what they need."""
         held: list[int] = []
         fcntl.flock(self._turnstile, fcntl.LOCK_EX)
         try:
@@ -80,7 +80,7 @@ class GpuMemory:
             fcntl.flock(self._turnstile, fcntl.LOCK_UN)
 
     def close(self) -> None:
-        """Close the files; what is held is released."""
+        """Close the files, which releases the locks."""
         for descriptor in (self._turnstile, *self._parts):
             os.close(descriptor)
 

@@ -1,9 +1,10 @@
-"""Who may use a GPU: many for correctness, one for timing. Locks are files, so they hold across processes and runs.
+"""The lock of a GPU: many holders for correctness, one for timing. It holds across processes and runs of this machine.
 
-A readers-writer lock of two flocks: the room, and a gate before it that only readers must pass and that writers hold from
-their asking to their going. So all timings that wait are done together, and then all that waited for them go on together;
-taken in the order of their coming, a reader between two timings would have the GPU for itself. Nobody starves: who has
-been timed reads before it is timed again. The kernel releases a dead process's locks.
+A readers-writer lock made of two file locks (flock), which the filelock package cannot express: `room` and a `gate`
+before it. Readers must pass the gate; a writer holds it from its request until its release. So all waiting timings are
+done one after another, then all waiting readers go on together. In the order of arrival, a reader between two timings
+would have the GPU for itself. No process starves: a candidate that was timed reads again before its next timing. The
+operating system releases the locks of a dead process.
 """
 
 from __future__ import annotations
@@ -17,12 +18,12 @@ from pathlib import Path
 
 
 def lock_folder() -> Path:
-    """Where the locks of this machine are: one place for all users and runs."""
+    """Folder of this machine's GPU locks, the same for all users and runs."""
     return Path(tempfile.gettempdir()) / "dice-gpu-locks"
 
 
 class GpuSlot:
-    """The lock of one GPU; one holder per instance. `key`: the same for all processes that mean the same GPU."""
+    """The lock of one GPU; one holder per instance. `key` names the GPU, the same in all processes."""
 
     def __init__(self, key: str, folder: Path | None = None) -> None:
         self._gate, self._room = open_locks(folder, [f"{key}.gate", f"{key}.room"])
@@ -30,7 +31,7 @@ class GpuSlot:
 
     @contextlib.contextmanager
     def shared(self) -> Iterator[None]:
-        """Use the GPU beside others that do the same, never beside a timing."""
+        """Use the GPU together with other shared holders, never during a timing."""
         with self._hold(fcntl.LOCK_SH):
             yield
 
@@ -42,7 +43,7 @@ class GpuSlot:
 
     @contextlib.contextmanager
     def lent(self) -> Iterator[None]:
-        """Let others in while this holder leaves the GPU idle, then take it back in the same way."""
+        """Release the lock while this holder leaves the GPU idle, then take it again in the same mode."""
         kind = self._held
         if kind is None:
             yield
@@ -79,16 +80,16 @@ class GpuSlot:
         fcntl.flock(self._gate, fcntl.LOCK_UN)
 
     def close(self) -> None:
-        """Close the files; what is held is released."""
+        """Close the files, which releases the lock."""
         os.close(self._gate)
         os.close(self._room)
 
 
 def open_locks(folder: Path | None, names: Sequence[str]) -> list[int]:
-    """Descriptors of the lock files with these names, made for all users where they are missing."""
+    """Open the lock files with these names; missing files are made, writable for all users."""
     folder = folder or lock_folder()
     folder.mkdir(parents=True, exist_ok=True)
-    with contextlib.suppress(PermissionError):  # another user made it, for all
+    with contextlib.suppress(PermissionError):  # another user made it
         folder.chmod(0o1777)
     return [_open(folder / name) for name in names]
 

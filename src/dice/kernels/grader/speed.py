@@ -1,13 +1,12 @@
-"""Timing of one candidate against its reference, alone on the GPU; `dice.kernels.timing` makes statements of the times.
+"""Times one candidate against its reference, alone on the GPU; `dice.kernels.timing` has the statistics.
 
-The candidate's process times its calls by events through `CallTimer`; the reference runs in the grader through the same
-code. The events are checked against the grader's own clock over a whole series of calls ordered at once, so that the
-cost of the order is spread thin.
+The candidate's process times its calls with CUDA events through `CallTimer`; the reference runs in the grader through
+the same code. The grader checks the events against its own clock over a whole series of calls that it requests at once,
+so that the cost of the request is spread over all calls.
 
-`paper` times a call as its users pay for it, launches included, as KernelBench does. `strict` times the GPU: each call
-is ordered behind fills of memory that last longer than its launches (`Queue`), so that what else the host does is not
-in it. Nothing is hidden that way from a candidate which puts work beside the current stream: its kernels could run
-under the fills; such a one is timed from an idle GPU, with its launches.
+`paper` times a call with its launches, as KernelBench does. `strict` times the GPU: each call waits behind memory fills
+that last longer than its launches (`QueuedCalls`), so the time contains nothing that the host does. A candidate that
+uses more than the current stream is timed from an idle GPU, with its launches: its kernels could run during the fills.
 """
 
 from __future__ import annotations
@@ -28,7 +27,7 @@ from dice.kernels import timing
 from dice.kernels.candidate.call_timer import CallTimer
 from dice.kernels.grader.agreement import compare
 from dice.kernels.grader.candidate_run import CandidateRun
-from dice.kernels.grader.queue import Queue, Sides, Times, believed
+from dice.kernels.grader.hidden_launches import QueuedCalls, Sides, Times, settled
 from dice.kernels.grader.reference import Trial, to_device
 from dice.kernels.records.evidence import Clocks, OpUse
 from dice.kernels.records.verdict import Protocol
@@ -37,22 +36,22 @@ from dice.kernels.sandbox.cuda_runtime import CudaRuntime
 from dice.kernels.sandbox.session import CandidateFailure
 
 BUDGET_S = 30.0
-"""Wall time for the timed calls of one program under one protocol; slower programs are timed fewer times."""
+"""Wall time for the timed calls of one program under one protocol; slower programs get fewer calls."""
 MIN_CALLS = 10
 _EMPTY_CALLS = 20
 _CLOCKED_CALLS = 20
 _CHECKED_CALLS = 6
 _SERIES_TRIES = 3
-"""Series ordered before the grader's clock is believed against the candidate's: the host may stall between two calls."""
+"""Series that are requested before a difference between the two clocks counts: the host may stall between two calls."""
 _HOST_PAUSE_S, _HOST_CALLS = 0.2, 16
-"""Before a candidate is believed to be bound by the host; enough calls to be the lower decile of all."""
+"""Before a candidate counts as host-bound: wait so long, then make so many calls, enough for the lower decile."""
 _INPUT_BYTES = 2 << 30
 """Device memory for the input sets of the strict protocol, on each side."""
 _INPUT_SECONDS = 2.0
-"""Time for making input sets; slow ones are fewer and used again."""
+"""Time for making input sets; where they take long, fewer sets are made and each is used several times."""
 _FLUSH_FACTOR = 4
 _BRIEF_CALLS = 1000
-"""Programs of which so many calls fit `BUDGET_S` are tried behind more and more fills."""
+"""Programs with at least so many calls in `BUDGET_S` are tried behind more and more fills."""
 
 WITH_LAUNCHES = (
     "strict: the {}'s times include launches: it waits for the GPU, uses several streams or launches for long"
@@ -68,7 +67,7 @@ class _Series:
     in_process_ms: list[float] = field(default_factory=list)
     drain_ms: list[float] = field(default_factory=list)
     host_ms: float = 0.0
-    """Mean per call by the grader's clock, over a series that was ordered at once."""
+    """Mean per call by the grader's clock over the whole series."""
 
     def add(self, times: Times) -> None:
         self.event_ms.append(times.event_ms)
@@ -103,7 +102,7 @@ class _Stopwatch:
         self.flush_bytes = _FLUSH_FACTOR * torch.cuda.get_device_properties(self.device).L2_cache_size
         self.sets: list[list[Any]] = []
         self.clocked: _Series | None = None
-        """The series of which the grader knows the whole time."""
+        """The series whose whole time the grader measured as well."""
         self.empty_ms: list[float] = []
         self.checked = self.wrong = 0
         self.output_bytes = 0
@@ -111,7 +110,7 @@ class _Stopwatch:
     # ---- inputs ----
 
     def provide_inputs(self, wanted: int) -> int:
-        """Make up to `wanted` different input sets on both sides; returns how many."""
+        """Make up to `wanted` different input sets on both sides. Returns how many there are."""
         run, begun = self.run, time.monotonic()
         with run.gpu(), run.record.phase("timing_inputs"):
             run.ask("forget")
@@ -120,7 +119,7 @@ class _Stopwatch:
                 together = (len(self.sets) + 1) * run.reference.input_bytes
                 enough = together > _INPUT_BYTES or time.monotonic() - begun > _INPUT_SECONDS
                 if len(self.sets) >= min(wanted, 2) and enough:
-                    break  # before one more is drawn: gigabytes take the CPU seconds
+                    break  # before one more is drawn: gigabytes take seconds on the CPU
                 inputs = run.draw_inputs(secrets.randbits(48))
                 run.send("inputs", inputs, slot=len(self.sets))
                 self.sets.append(to_device(inputs, self.device))
@@ -129,7 +128,7 @@ class _Stopwatch:
     # ---- calls ----
 
     def candidate_series(self, slot: int, calls: int) -> _Series:
-        """Timed calls of the candidate, one after another as the paper times them; the grader times the whole."""
+        """Timed calls of the candidate, one after another as the paper times them. The grader times the whole series."""
         series = _Series()
         begun = time.perf_counter()
         reply = self.run.ask("series", slot=slot, calls=calls)
@@ -142,7 +141,7 @@ class _Stopwatch:
         return series
 
     def clocked_series(self, calls: int) -> _Series:
-        """A series on slot 0 whose own clock and the grader's agree, if one of a few does; all its times belong together."""
+        """A series on slot 0 for which both clocks agree, if one of `_SERIES_TRIES` does."""
         empty_ms = statistics.median(self.empty_ms) / max(1, calls)
         series = self.candidate_series(0, calls)
         for _ in range(_SERIES_TRIES - 1):
@@ -153,8 +152,8 @@ class _Stopwatch:
 
     def candidate(self, slot: int, before: int, seed: int, fills: int) -> Times:
         """One timed call of the candidate on a flushed cache."""
-        order = {"slot": slot, "before": before, "seed": seed, "flush_bytes": self.flush_bytes, "fills": fills}
-        return _valid(self.run.ask("go", **order).get("times"))
+        request = {"slot": slot, "before": before, "seed": seed, "flush_bytes": self.flush_bytes, "fills": fills}
+        return _valid(self.run.ask("go", **request).get("times"))
 
     def reference(self, model: Callable[..., Any], slot: int, before: int, seed: int, fills: int) -> Times:
         """The same for the reference."""
@@ -170,11 +169,11 @@ class _Stopwatch:
             return [self.timer.time(lambda: model(*self.sets[slot]))[1].event_ms for _ in range(calls)]
 
     def warm_up(self, model: torch.nn.Module) -> int:
-        """Untimed calls on both sides and the cost of an empty order; returns how many calls fit the budget."""
+        """Untimed calls on both sides, and the cost of an empty request. Returns how many calls fit the budget."""
         count = max(1, self.run.place.judging.warmup_trials)
         self.candidate_series(0, count)
         self.reference_series(model, 0, count)
-        # The first calls paid for lazy loading and tuning on either side; these say how long one takes.
+        # The calls before paid for lazy loading and tuning on both sides; these show how long one call takes.
         begun = time.perf_counter()
         self.candidate_series(0, 1)
         middle = time.perf_counter()
@@ -193,7 +192,7 @@ class _Stopwatch:
     # ---- protocols ----
 
     def paper(self) -> None:
-        """The paper's: warm-ups, then independent series of candidate and reference on one input set."""
+        """The paper's protocol: warm-up, then independent series of candidate and reference on one input set."""
         run = self.run
         model = run.reference.model(run.weights_seed)
         wanted = run.place.judging.timing_trials
@@ -208,10 +207,10 @@ class _Stopwatch:
             run.record.speedup["paper"] = speedup
 
     def strict(self, sets: int) -> None:
-        """Rounds of ABBA behind fills that flush the cache; some of the timed outputs, drawn by lot, are checked.
+        """Rounds of ABBA behind fills that flush the cache. Some timed outputs, chosen at random, are checked.
 
         Each timed call follows an untimed one on other inputs in the same process, on both sides: the host launches
-        more slowly right after a wait for orders than in a loop.
+        more slowly right after it waited for a request than in a loop.
         """
         run, judging = self.run, self.run.place.judging
         model = run.reference.model(run.weights_seed)
@@ -222,12 +221,12 @@ class _Stopwatch:
         checked = set(draw.sample(range(2 * rounds), min(_CHECKED_CALLS, 2 * rounds)))
         last = 2 * rounds % sets, (2 * rounds + 1) % sets
         brief = fitting > _BRIEF_CALLS
-        mine = Queue(lambda fills: self.candidate(*last, 0, fills), possible=run.one_stream, brief=brief)
-        theirs = Queue(lambda fills: self.reference(model, *last, 0, fills), possible=True, brief=brief)
+        mine = QueuedCalls(lambda fills: self.candidate(*last, 0, fills), possible=run.one_stream, brief=brief)
+        theirs = QueuedCalls(lambda fills: self.reference(model, *last, 0, fills), possible=True, brief=brief)
         pairs: dict[str, list[tuple[float, float]]] = {"candidate": [], "reference": []}
-        for number, order in enumerate(timing.abba(rounds, draw)):
+        for number, turns in enumerate(timing.abba(rounds, draw)):
             times: dict[str, list[float]] = {"candidate": [], "reference": []}
-            for turn in order:
+            for turn in turns:
                 call = 2 * number + len(times[turn])
                 slot, before, seed = call % sets, (call + 1) % sets, draw.getrandbits(32)
                 if turn == "reference":
@@ -249,17 +248,17 @@ class _Stopwatch:
                 theirs.side(pairs["reference"], _steps(evidence.reference_ops, None)),
             )
 
-        def again() -> None:
+        def measure_again() -> None:
             time.sleep(_HOST_PAUSE_S)
             for _ in range(_HOST_CALLS):
                 mine.time(partial(self.candidate, *last, 0))
                 theirs.time(partial(self.reference, model, *last, 0))
 
-        candidate, reference = believed(sides, again)
-        for program, queue in (("candidate", mine), ("reference", theirs)):
-            if not queue.full:
+        candidate, reference = settled(sides, measure_again)
+        for program, calls in (("candidate", mine), ("reference", theirs)):
+            if not calls.without_launches:
                 run.record.notes.append(WITH_LAUNCHES.format(program))
-        # A fixed seed: the same times always make the same statement.
+        # A fixed seed: the same times always give the same interval.
         speedup = timing.paired_speedup(candidate, reference, random.Random(0))
         if speedup is not None:
             run.record.speedup["strict"] = speedup
@@ -280,7 +279,7 @@ class _Stopwatch:
         self.output_bytes = max(self.output_bytes, values.plan(expected)[2])
 
     def compiled(self, model: torch.nn.Module, sets: int, rounds: int, fills: int) -> None:
-        """Time torch.compile of the reference; what it cannot compile is noted."""
+        """Time torch.compile of the reference. What it cannot compile is a note in the verdict."""
         run = self.run
         try:
             torch.compiler.reset()
@@ -288,14 +287,14 @@ class _Stopwatch:
             self.reference_series(compiled, 0, 3)
             calls = range(2 * rounds)
             times = [self.reference(compiled, call % sets, (call + 1) % sets, call, fills).event_ms for call in calls]
-        except Exception as error:  # noqa: BLE001 - whatever the compiler throws: there is no such baseline then
+        except Exception as error:  # noqa: BLE001 - whatever the compiler raises, this baseline is missing then
             run.record.notes.append(f"no torch.compile baseline: {type(error).__name__}: {str(error)[:200]}")
             return
         run.record.compiled_reference_ms = timing.summary(times)
 
 
 def _steps(operators: dict[str, OpUse] | None, launches: dict[str, int] | None) -> int:
-    """Operators and launches of one call, as they were seen."""
+    """Number of operators and launches of one call."""
     return sum(use.count for use in (operators or {}).values()) + sum((launches or {}).values())
 
 
@@ -307,7 +306,7 @@ def _valid(row: Any) -> Times:
 
 
 def take_clocks(run: CandidateRun, clock: _Stopwatch) -> None:
-    """What several clocks say of the same calls, for the police."""
+    """What several clocks say of the same calls, as evidence for the checks."""
     series = clock.clocked
     if series is None or not series.event_ms:
         return
@@ -325,7 +324,7 @@ def take_clocks(run: CandidateRun, clock: _Stopwatch) -> None:
 
 
 def floor_ms(output_bytes: int, device: torch.device) -> float | None:
-    """Time to write what exceeds the L2 cache at the memory's peak rate; None where PyTorch does not know the rate."""
+    """Time to write the bytes that exceed the L2 cache at peak memory rate; None where PyTorch does not know the rate."""
     properties = torch.cuda.get_device_properties(device)
     clock_khz, bus_bits = (getattr(properties, name, None) for name in ("memory_clock_rate", "memory_bus_width"))
     if not clock_khz or not bus_bits:
