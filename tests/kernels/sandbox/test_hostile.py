@@ -477,10 +477,27 @@ def _single_trial(executor: Executor) -> Executor:
     return Executor(executor._fork_server, NoBuilder(), "cpu", limits=LIMITS, judging=Judging(correctness_trials=1))
 
 
+DELETED = "import shutil, os\nos.chdir('/')\nshutil.rmtree('/scratch', ignore_errors=True)\n"
+
+
 def test_a_deleted_scratch_folder_and_a_changed_directory_hurt_only_the_candidate(executor: Executor) -> None:
-    code = honest_with(import_="import shutil, os\nos.chdir('/')\nshutil.rmtree('/scratch', ignore_errors=True)")
-    assert verdict_of(executor, code).functional_status == "correct"
+    deleted = verdict_of(executor, honest_with(import_=DELETED))
+    assert deleted.functional_status == "correct", deleted.message
     assert verdict_of(executor, HONEST).functional_status == "correct"
+
+
+def test_to_delete_the_scratch_folder_does_not_lead_into_what_is_shown_below_tmp() -> None:
+    """As for an interpreter that lives below /tmp: to try its fifty thousand files one by one takes seconds."""
+    with tempfile.TemporaryDirectory(dir="/tmp") as shown:
+        os.chmod(shown, 0o755)
+        Path(shown, "inside").write_text("x")
+        name = os.path.basename(shown)
+        looks = f"assert os.listdir('/scratch/tmp') == [{name!r}] and not os.listdir('/scratch/tmp/{name}')\n"
+        still = f"assert open({shown + '/inside'!r}).read() == 'x'"
+        code = honest_with(import_=f"import os\n{looks}{DELETED}{still}")
+        with candidate_server(visible=[shown]) as fresh, Executor(fresh, NoBuilder(), "cpu", limits=LIMITS) as other:
+            verdict = verdict_of(other, code)
+        assert verdict.functional_status == "correct", verdict.message
 
 
 def test_neighbours_are_unharmed(fork_server: ForkServer) -> None:

@@ -45,6 +45,9 @@ _DIRECT_CALLER = frozenset(
     """.split()  # noqa: SIM905
 )
 """Audit events that the standard library raises for innocent reasons: they count only when called directly."""
+_MOST_DETAILS = 64
+"""Different acts of one kind that are kept of one line: a loop over all files must not fill the verdict."""
+_AND_MORE = "(and more)"
 _WRITE_FLAGS = os.O_WRONLY | os.O_RDWR | os.O_CREAT | os.O_TRUNC | os.O_APPEND
 
 
@@ -65,6 +68,7 @@ class AuditTrail:
         self._phase: Phase | None = None
         self._busy = False
         self._seen: dict[tuple[str, str, str, int], int] = {}
+        self._details: dict[tuple[str, str, int], int] = {}
 
     def install(self) -> None:
         """Start listening; nothing is recorded outside `phase`."""
@@ -80,7 +84,7 @@ class AuditTrail:
             self._phase = None
 
     def accesses(self) -> list[Access]:
-        """What was recorded, in order of first appearance."""
+        """What was recorded, in order of first appearance; at most 65 entries for one kind of act on one line."""
         return [
             Access(event=event, detail=detail, phase=phase, line=line, count=count)  # type: ignore[arg-type]
             for (event, detail, phase, line), count in self._seen.items()
@@ -104,10 +108,18 @@ class AuditTrail:
                 if event == "open":
                     event = f"open:{detail[0]}"
                     detail = detail[2:]
-                key = (event, detail[:200], self._phase, frame.f_lineno)
-                self._seen[key] = self._seen.get(key, 0) + 1
+                self._note(event, detail[:200], self._phase, frame.f_lineno)
         finally:
             self._busy = False
+
+    def _note(self, event: str, detail: str, phase: Phase, line: int) -> None:
+        key = (event, detail, phase, line)
+        if key not in self._seen:
+            known = self._details.get((event, phase, line), 0)
+            self._details[event, phase, line] = known + 1
+            if known >= _MOST_DETAILS:
+                key = (event, _AND_MORE, phase, line)
+        self._seen[key] = self._seen.get(key, 0) + 1
 
     def _open_detail(self, args: tuple[Any, ...]) -> str | None:
         """`w PATH` for writes outside scratch, `r PATH` for reads of /proc and of devices; None for the rest."""

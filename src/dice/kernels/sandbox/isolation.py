@@ -236,10 +236,21 @@ def prepare_namespaces(layers: Layers, spec: SandboxSpec, folder: str | None, ui
     linux.mount("scratch", SCRATCH, "tmpfs", linux.MS_NOSUID | linux.MS_NODEV, options)
     layers.names.append("scratch_quota")
     _make_folders(SCRATCH, uid)
-    for name in os.listdir("/tmp"):  # what the jail shows there, e.g. an interpreter that lives below /tmp
-        _show_again(f"/tmp/{name}", f"{SCRATCH}/tmp/{name}")
-    linux.mount(f"{SCRATCH}/tmp", "/tmp", flags=linux.MS_BIND | linux.MS_REC)
+    _cover_tmp(f"{SCRATCH}/tmp")
     return SCRATCH
+
+
+def _cover_tmp(folder: str) -> None:
+    """Make `folder` the candidate's /tmp, and show there what the jail shows there, e.g. an interpreter below /tmp.
+
+    It is shown in /tmp only, not in `folder` too: a candidate that deletes its scratch folder must not walk through the
+    interpreter's fifty thousand files, each of which it may not delete.
+    """
+    shown = os.open("/tmp", os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)  # still leads there when /tmp is covered
+    linux.mount(folder, "/tmp", flags=linux.MS_BIND)
+    for name in os.listdir(shown):
+        _show_again(f"/proc/self/fd/{shown}/{name}", f"/tmp/{name}")
+    os.close(shown)
 
 
 def _show_again(path: str, target: str) -> None:
