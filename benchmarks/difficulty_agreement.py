@@ -4,11 +4,10 @@
     python benchmarks/difficulty_agreement.py --labelled KernelBench/KernelBench
 
 `--labelled`: a file of DICE's RL programs (labels by Mercury Coder), pairs.jsonl with levels, or a folder or JSON lines
-of benchmark problems (the level is the label). Prints, for torch.fx and for the source alone: accuracy beside that of
-always answering the commonest label, Cohen's kappa with a 95 % bootstrap interval, recall and precision per level, the
-confusion table, and the agreement of the two methods with each other. All of it on three sets: every row, and the two
-halves that sha256 of the id gives. Which permuting and copying operators count was chosen on half `a` of the RL
-programs and the bounds of level 3 on KernelBench; half `b` of the RL programs is the test.
+of benchmark problems (the level is the label). Prints accuracy beside that of always answering the commonest label,
+Cohen's kappa with a 95 % bootstrap interval, recall and precision per level, and the confusion table. All of it on three
+sets: every row, and the two halves that sha256 of the id gives. Which permuting and copying operators count was chosen on
+half `a` of the RL programs and the bounds of level 3 on KernelBench; half `b` of the RL programs is the test.
 """
 
 from __future__ import annotations
@@ -118,19 +117,8 @@ def main() -> None:
     parser.add_argument("--out", type=Path, help="also write the figures as JSON")
     args = parser.parse_args()
     pairs = load(args.labelled)
-    traced = list(difficulties(pairs, "auto", use_labels=False))
-    read = list(difficulties(pairs, "source", use_labels=False))
-    followed = [(a, b) for a, b in zip(traced, read, strict=True) if a.by == "fx"]
-    result = {
-        "programs": len(pairs),
-        "auto": sets(pairs, traced),
-        "source": sets(pairs, read),
-        "methods": {
-            "followed_by_fx": len(followed),
-            "same_level": sum(a.level == b.level for a, b in followed),
-            "same_number_of_operators": sum(a.operators == b.operators for a, b in followed),
-        },
-    }
+    rows = list(difficulties(pairs, use_labels=False))
+    result = {"programs": len(pairs), **sets(pairs, rows)}
     print(json.dumps(result, indent=2))
     if args.out:
         with atomic_writer(args.out) as stream:

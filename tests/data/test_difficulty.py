@@ -44,26 +44,14 @@ def test_an_operator_that_is_free_never_counts():
 
 def test_labels_come_first_and_can_be_ignored():
     pair = Pair(id="a", pytorch_code=module("x.exp().sum()"), cuda_code="", source="s", level=1)
-    assert list(difficulties([pair], "source")) == [Difficulty(id="a", level=1, by="label")]
-    anew = next(difficulties([pair], "source", use_labels=False))
+    assert list(difficulties([pair])) == [Difficulty(id="a", level=1, by="label")]
+    anew = next(difficulties([pair], use_labels=False))
     assert (anew.level, anew.by, anew.operators) == (2, "source", 2)
 
 
 def test_a_label_of_zero_is_a_label():
     pair = Pair(id="a", pytorch_code=module("x.exp()"), cuda_code="", source="s", origin={"label": 0})
-    assert next(difficulties([pair], "source")).level == 0
-
-
-def test_the_source_stands_in_for_fx_and_says_so():
-    pairs = [
-        Pair(id="straight", pytorch_code=module("x.exp().sum()"), cuda_code="", source="s"),
-        Pair(id="branches", pytorch_code=module("x if x.sum() > 0 else -x"), cuda_code="", source="s"),
-    ]
-    straight, branches = difficulties(pairs, "auto")
-    assert (straight.by, straight.level, straight.reason) == ("fx", 2, None)
-    assert branches.by == "source"
-    assert branches.reason is not None
-    assert "TraceError" in branches.reason
+    assert next(difficulties([pair])).level == 0
 
 
 def test_code_without_a_model_has_no_level():
@@ -77,7 +65,7 @@ def test_the_stage_writes_levels_and_a_manifest(tmp_path):
         {"idx": 1, "level": "2", "pytorch_code": module("x.exp().sum()"), "cuda_code": "", "raw_answer": "\\boxed{2}"},
     ]
     (tmp_path / "rl.json").write_text(json.dumps(data))
-    arguments = ["difficulty", "--data", str(tmp_path / "rl.json"), "--format", "end_to_end", "--method", "source"]
+    arguments = ["difficulty", "--data", str(tmp_path / "rl.json"), "--format", "end_to_end"]
     assert main([*arguments, "--out", str(tmp_path / "labels.jsonl")]) == 0
     assert [row.by for row in read_jsonl(tmp_path / "labels.jsonl", Difficulty)] == ["label", "label"]
     assert main([*arguments, "--ignore-labels", "--out", str(tmp_path / "rule.jsonl")]) == 0

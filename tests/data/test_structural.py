@@ -5,8 +5,8 @@ import torch
 import torch.nn.functional as F
 
 from dice.cli import main
-from dice.data.interpretation import operators_of_source
 from dice.data.language_models import LANGUAGE_MODELS, LanguageModel
+from dice.data.operators import operators_of_source
 from dice.data.structural import KINDS, PAPER_COUNT, SHAPES, problems, scaled, source
 from dice.errors import DiceError
 from dice.jsonl import read_jsonl

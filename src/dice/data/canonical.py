@@ -9,10 +9,11 @@ from __future__ import annotations
 import ast
 import hashlib
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import cached_property
 
+from dice.python_scope import Function, bindings_of, import_aliases, own_nodes, parameters
 from dice.python_text import parse_python
 
 HARNESS_FUNCTIONS = frozenset({"get_inputs", "get_init_inputs"})
@@ -22,7 +23,6 @@ _LONGEST_BODY = 400
 _KEPT_NAMES = HARNESS_FUNCTIONS | {"forward"}
 _PLACEHOLDER = re.compile(r"_[agl]\d+_")
 _TOKEN = re.compile(r"[A-Za-z_]\w*|\d+(?:\.\d+)?(?:[eE][+-]?\d+)?|\"[^\"\n]*\"|'[^'\n]*'|[^\s\w]")
-_Function = ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda
 
 
 def sha256(text: str) -> str:
@@ -30,51 +30,16 @@ def sha256(text: str) -> str:
     return hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()
 
 
-def import_aliases(tree: ast.Module) -> dict[str, str]:
-    """What each imported name stands for: `nn` for `torch.nn`, `F` for `torch.nn.functional`."""
-    aliases = {}
-    for node in ast.walk(tree):
-        if isinstance(node, ast.Import):
-            for name in node.names:
-                aliases[name.asname or name.name.partition(".")[0]] = (
-                    name.name if name.asname else name.name.partition(".")[0]
-                )
-        elif isinstance(node, ast.ImportFrom) and node.module and not node.level:
-            for name in node.names:
-                aliases[name.asname or name.name] = f"{node.module}.{name.name}"
-    return aliases
-
-
-def _arguments(arguments: ast.arguments) -> Iterator[str]:
-    for arg in [*arguments.posonlyargs, *arguments.args, *arguments.kwonlyargs]:
-        yield arg.arg
-    for arg in (arguments.vararg, arguments.kwarg):
-        if arg is not None:
-            yield arg.arg
-
-
-def _bound_in(body: Iterable[ast.AST]) -> Iterator[str]:
-    """Names that statements bind in their own scope; the insides of functions and classes are other scopes."""
-    for node in body:
-        if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store):
-            yield node.id
-        elif isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef):
-            yield node.name
-            continue
-        elif isinstance(node, ast.Lambda):
-            continue
-        elif isinstance(node, ast.ExceptHandler) and node.name:
-            yield node.name
-        yield from _bound_in(ast.iter_child_nodes(node))
+def _chosen_names(body: Iterable[ast.AST]) -> set[str]:
+    """Names that statements bind where they run, without the imported ones, which have a meaning elsewhere."""
+    nodes = (node for node in own_nodes(body) if not isinstance(node, ast.Import | ast.ImportFrom))
+    return {found.name for node in nodes for found in bindings_of(node) if not found.attribute}
 
 
 def _own_attributes(node: ast.ClassDef) -> set[str]:
     """Attributes that a class makes itself: its methods, class variables and what is stored on an object."""
-    names = set(_bound_in(node.body))
-    for child in ast.walk(node):
-        if isinstance(child, ast.Attribute) and isinstance(child.ctx, ast.Store):
-            names.add(child.attr)
-    return names
+    stored = {found.name for child in ast.walk(node) for found in bindings_of(child) if found.attribute}
+    return _chosen_names(node.body) | stored
 
 
 def _loads(name: str, nodes: Iterable[ast.AST]) -> int:
@@ -139,7 +104,7 @@ class _Renamer(ast.NodeTransformer):
 
     def __init__(self, tree: ast.Module) -> None:
         self.aliases = import_aliases(tree)
-        self.scopes = [_Scope("g", set(_bound_in(tree.body)) - _KEPT_NAMES)]
+        self.scopes = [_Scope("g", _chosen_names(tree.body) - _KEPT_NAMES)]
         self.attributes = _Scope("a", ())
         self.self_name: str | None = None
 
@@ -198,9 +163,9 @@ class _Renamer(ast.NodeTransformer):
         self.attributes = outer
         return node
 
-    def _function(self, node: _Function, body: Iterable[ast.AST]) -> None:
-        arguments = list(_arguments(node.args))
-        self.scopes.append(_Scope("l", {*arguments, *_bound_in(body)}))
+    def _function(self, node: Function | ast.Lambda, body: Iterable[ast.AST]) -> None:
+        arguments = [one.arg for one in parameters(node)]
+        self.scopes.append(_Scope("l", {*arguments, *_chosen_names(body)}))
         outer_self = self.self_name
         if isinstance(node, ast.FunctionDef) and self.attributes.bound and arguments and len(self.scopes) == 2:
             self.self_name = arguments[0]

@@ -4,9 +4,8 @@
 2  several operators in a chain: what fusion is about
 3  an architecture: several layers with weights, or one that is an architecture by itself (LSTM, attention)
 
-A label in the data is used where there is one. Otherwise the level follows from the list of operators that the
-forward pass applies: from torch.fx (`dice.data.tracing`), or from the source (`dice.data.interpretation`) where
-torch.fx cannot follow the program or nothing may be executed. Which of the three gave it stands in the result.
+A label in the data is used where there is one. Otherwise the level follows from the operators that the forward pass
+applies, which `dice.data.operators` reads from the source; nothing is executed. The result says which of the two it was.
 
 The paper (section 4.2) had a language model, Mercury Coder, label its programs; neither prompt nor scale is published.
 benchmarks/difficulty_agreement.py measures how far this rule agrees with the published labels.
@@ -17,7 +16,6 @@ from __future__ import annotations
 import argparse
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
-from contextlib import ExitStack
 from pathlib import Path
 from typing import Literal
 
@@ -25,15 +23,14 @@ from pydantic import BaseModel, ConfigDict
 from tqdm import tqdm
 
 from dice.config import add_options, config_from, stage_config, to_spec
-from dice.data.interpretation import operators_of_source
+from dice.data.operators import operators_of_source
 from dice.data.pair import OnBad, Pair
 from dice.data.sources import label_of, read_source
-from dice.data.tracing import NotTraced, TracingWorker
 from dice.errors import DiceError
 from dice.jsonl import write_jsonl
 from dice.manifest import Stopwatch, write_manifest
 
-By = Literal["label", "fx", "source"]
+By = Literal["label", "source"]
 
 FREE = frozenset(
     [
@@ -86,7 +83,7 @@ class Difficulty(BaseModel):
     weighted: int | None = None
     """Matrix products and convolutions among them."""
     reason: str | None = None
-    """Why torch.fx was not used."""
+    """Why there is no level."""
 
 
 def level_of(operators: Sequence[str]) -> int:
@@ -98,42 +95,29 @@ def level_of(operators: Sequence[str]) -> int:
     return 1 if len(counted) <= 1 else 2
 
 
-def difficulty_of(name: str, pytorch_code: str, worker: TracingWorker | None = None) -> Difficulty:
-    """The level from the operators; `worker` None: from the source alone, nothing is executed."""
-    operators, by, reason = None, "fx", None
-    if worker is not None:
-        try:
-            operators = worker.operators(pytorch_code)
-        except NotTraced as error:
-            reason = str(error)
-    if operators is None:
-        operators, by = operators_of_source(pytorch_code), "source"
+def difficulty_of(name: str, pytorch_code: str) -> Difficulty:
+    """The level that follows from the operators of `pytorch_code`."""
+    operators = operators_of_source(pytorch_code)
     if operators is None:
         return Difficulty(id=name, level=None, by="source", reason="the code defines no class Model")
     counted = [one for one in operators if one not in FREE]
     return Difficulty(
         id=name,
         level=level_of(operators),
-        by=by,  # type: ignore[arg-type]
+        by="source",
         operators=len(counted),
         weighted=sum(one in WEIGHTED for one in counted),
-        reason=reason,
     )
 
 
-def difficulties(pairs: Iterable[Pair], method: Method = "auto", use_labels: bool = True) -> Iterator[Difficulty]:
-    """The level of every pair's PyTorch program. Raises HarnessError when the torch.fx worker cannot be started."""
-    with ExitStack() as stack:
-        worker = stack.enter_context(TracingWorker()) if method == "auto" else None
-        for pair in pairs:
-            label = label_of(pair) if use_labels else None
-            if label is not None:
-                yield Difficulty(id=pair.id, level=label, by="label")
-            else:
-                yield difficulty_of(pair.id, pair.pytorch_code, worker)
-
-
-Method = Literal["auto", "source"]
+def difficulties(pairs: Iterable[Pair], use_labels: bool = True) -> Iterator[Difficulty]:
+    """The level of every pair's PyTorch program."""
+    for pair in pairs:
+        label = label_of(pair) if use_labels else None
+        if label is not None:
+            yield Difficulty(id=pair.id, level=label, by="label")
+        else:
+            yield difficulty_of(pair.id, pair.pytorch_code)
 
 
 @stage_config
@@ -144,8 +128,6 @@ class DifficultyConfig:
     """File of pairs or programs."""
     format: str = "pairs"
     """Row format of `data`: `pairs`, `concur`, `cudallm`, `structural`, `end_to_end` or `infilling`."""
-    method: Method = "auto"
-    """`auto`: torch.fx in a confined worker, the source where that fails; `source`: nothing is executed."""
     use_labels: bool = True
     """Use the data's own labels where it has them."""
     on_bad: OnBad = "refuse"
@@ -154,7 +136,7 @@ class DifficultyConfig:
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Arguments of `dice difficulty`."""
-    add_options(parser, DifficultyConfig, "data", "format", "method", "on_bad", ignore_labels="use_labels")
+    add_options(parser, DifficultyConfig, "data", "format", "on_bad", ignore_labels="use_labels")
     parser.add_argument("--out", required=True, help="where the levels are written, as JSON lines")
 
 
@@ -167,7 +149,7 @@ def run(args: argparse.Namespace) -> int:
         print(row)
     if not pairs:
         raise DiceError(f"{config.data}: no rows to label.")
-    rows = list(tqdm(difficulties(pairs, config.method, config.use_labels), total=len(pairs), unit="program"))
+    rows = list(tqdm(difficulties(pairs, config.use_labels), total=len(pairs), unit="program"))
     write_jsonl(args.out, rows)
     levels = Counter(str(row.level) for row in rows)
     by = Counter(row.by for row in rows)

@@ -9,7 +9,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from itertools import islice
 
-from dice.data.source_string import InfillingRefused, puts_text_together, unbound_source_names, undefined_names
+from dice.data.source_string import InfillingRefused, puts_text_together, unbound_source_names
+from dice.python_scope import undefined_names
 from dice.python_text import parse_python
 
 _HOLE = "__dice_hole__"

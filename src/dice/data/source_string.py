@@ -9,12 +9,13 @@ the one place of the file that holds the literal with the kernels.
 from __future__ import annotations
 
 import ast
-import builtins
 import re
 from collections import defaultdict
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import Literal
+
+from dice.python_scope import Binding, Function, Scope, Scopes, positional_parameters, undefined_names
 
 RefusalReason = Literal[
     "syntax",  # the candidate is not Python
@@ -28,8 +29,6 @@ RefusalReason = Literal[
     "unfinished",  # a response's string has no end
 ]
 FoundBy = Literal["cuda_sources", "cpp_sources", "written_file", "only_kernel_string"]
-FunctionNode = ast.FunctionDef | ast.AsyncFunctionDef
-Scope = ast.Module | FunctionNode | ast.Lambda | ast.ClassDef
 
 _LOADERS = ("load_inline", "load")
 _WRITERS = ("write", "write_text", "write_bytes", "writelines", "print")
@@ -97,30 +96,24 @@ def unbound_source_names(tree: ast.Module) -> set[str]:
     return finder.unbound
 
 
-def undefined_names(tree: ast.Module) -> set[str]:
-    """Names that are read somewhere in the file and bound nowhere in it."""
-    read: set[str] = set()
-    bound = {*dir(builtins), "__file__", "__name__"}
-    for node in ast.walk(tree):
-        if isinstance(node, ast.Name):
-            (read if isinstance(node.ctx, ast.Load) else bound).add(node.id)
-        elif isinstance(node, FunctionNode | ast.ClassDef):
-            bound.add(node.name)
-        elif isinstance(node, ast.arg):
-            bound.add(node.arg)
-        elif isinstance(node, ast.alias):
-            bound.add((node.asname or node.name).partition(".")[0])
-        elif isinstance(node, ast.ExceptHandler | ast.MatchAs | ast.MatchStar) and node.name:
-            bound.add(node.name)
-    return read - bound
-
-
 @dataclass(frozen=True)
-class _Binding:
-    """One `name = value`; `home` is the piece of the file that a literal inside `value` belongs to."""
+class _Written:
+    """A value that a name gets; `home` is the piece of the file that a literal inside `value` belongs to."""
 
     value: ast.expr
     home: ast.stmt | ast.expr
+
+
+def _written(bindings: Iterable[Binding]) -> list[_Written]:
+    """The values that `bindings` write out: assigned ones, and defaults of parameters."""
+    found: list[_Written] = []
+    for one in bindings:
+        if one.value is not None and one.whole:
+            statement = one.node if isinstance(one.node, ast.Assign | ast.AnnAssign | ast.AugAssign) else None
+            if statement is not None and statement.value is not one.value:  # `a, b = "...", "..."`
+                statement = None
+            found.append(_Written(one.value, statement or one.value))
+    return found
 
 
 Literals = dict[ast.stmt | ast.expr, list[str]]
@@ -128,91 +121,50 @@ Literals = dict[ast.stmt | ast.expr, list[str]]
 
 class _Finder:
     def __init__(self, tree: ast.Module) -> None:
-        self.tree = tree
-        self.scope_of: dict[ast.AST, Scope] = {}
-        self.parent: dict[ast.AST, ast.AST] = {}
-        self.names: dict[tuple[Scope, str], list[_Binding]] = defaultdict(list)
-        self.attributes: dict[str, list[_Binding]] = defaultdict(list)
-        self.functions: dict[str, list[FunctionNode]] = defaultdict(list)
-        self.calls: list[ast.Call] = []
+        self.scopes = Scopes(tree)
+        self.nodes = list(self.scopes.scope_of)
+        self.calls = [node for node in self.nodes if isinstance(node, ast.Call)]
+        self.functions: dict[str, list[Function]] = defaultdict(list)
         self.loader_names: dict[str, str] = {}
+        for node in self.nodes:
+            if isinstance(node, Function):
+                self.functions[node.name].append(node)
+            elif isinstance(node, ast.ImportFrom) and (node.module or "").endswith("cpp_extension"):
+                self.loader_names |= {
+                    name.asname or name.name: name.name for name in node.names if name.name in _LOADERS
+                }
+        self.attributes = self._attributes()
         self.undefined = undefined_names(tree)
         self.unbound: set[str] = set()
         """Names and attributes met by `literals_of` that the file assigns nowhere."""
-        self._index()
 
-    # -- the tree's names --
+    # -- the values of names --
 
-    def _index(self) -> None:
-        pending: list[tuple[ast.AST, Scope]] = [(self.tree, self.tree)]
-        while pending:  # a stack: a long concatenation is a deep tree
-            node, scope = pending.pop()
-            self.scope_of[node] = scope
-            self._record(node, scope)
-            inner = node if isinstance(node, Scope) else scope
-            for child in ast.iter_child_nodes(node):
-                self.parent[child] = node
-                pending.append((child, inner))
-
-    def _record(self, node: ast.AST, scope: Scope) -> None:
-        if isinstance(node, ast.Assign):
-            for target in node.targets:
-                self._bind(target, node.value, node, scope)
-        elif isinstance(node, ast.AnnAssign | ast.AugAssign) and node.value is not None:
-            self._bind(node.target, node.value, node, scope)
-        elif isinstance(node, ast.NamedExpr):
-            self._bind(node.target, node.value, node.value, scope)
-        elif isinstance(node, ast.Call):
-            self.calls.append(node)
-        elif isinstance(node, ast.ImportFrom):
-            for alias in node.names:
-                if alias.name in _LOADERS and (node.module or "").endswith("cpp_extension"):
-                    self.loader_names[alias.asname or alias.name] = alias.name
-        elif isinstance(node, FunctionNode):
-            self.functions[node.name].append(node)
-            positional = [*node.args.posonlyargs, *node.args.args]
-            tail = positional[len(positional) - len(node.args.defaults) :]
-            defaults = [*zip(tail, node.args.defaults, strict=True)]
-            defaults += [(a, d) for a, d in zip(node.args.kwonlyargs, node.args.kw_defaults, strict=True) if d]
-            for argument, default in defaults:
-                self.names[node, argument.arg].append(_Binding(default, default))
-
-    def _bind(self, target: ast.expr, value: ast.expr, home: ast.stmt | ast.expr, scope: Scope) -> None:
-        if isinstance(target, ast.Name):
-            self.names[scope, target.id].append(_Binding(value, home))
-            if isinstance(scope, ast.ClassDef):
-                self.attributes[target.id].append(_Binding(value, home))
-        elif isinstance(target, ast.Attribute):
-            self.attributes[target.attr].append(_Binding(value, home))
-        elif isinstance(target, ast.Tuple | ast.List) and isinstance(value, ast.Tuple | ast.List):
-            for part, element in zip(target.elts, value.elts, strict=False):
-                self._bind(part, element, element, scope)
-
-    def _bindings_of(self, name: ast.Name) -> list[_Binding]:
-        scope: Scope | None = self.scope_of[name]
-        innermost = True
-        while scope is not None:
-            if innermost or not isinstance(scope, ast.ClassDef):  # Python skips enclosing class scopes
-                declared_global = any(
-                    isinstance(part, ast.Global) and name.id in part.names and self.scope_of[part] is scope
-                    for part in ast.walk(scope)
-                )
-                if not declared_global and (found := self._in_scope(scope, name.id)):
-                    return found
-            innermost = False
-            scope = self.scope_of[scope] if scope is not self.tree else None
-        # `global source` inside a function binds the module's name
-        return [binding for (_, bound), found in self.names.items() if bound == name.id for binding in found]
-
-    def _in_scope(self, scope: Scope, name: str) -> list[_Binding]:
-        found = list(self.names.get((scope, name), []))
-        if isinstance(scope, FunctionNode):
-            positional = [a.arg for a in (*scope.args.posonlyargs, *scope.args.args)]
-            if name in positional or name in [a.arg for a in scope.args.kwonlyargs]:
-                found += [_Binding(value, value) for value in self._passed(scope, name, positional)]
+    def _attributes(self) -> dict[str, list[_Written]]:
+        """Attribute -> what is stored in it: `self.source = ...`, or `source = ...` in a class."""
+        found: dict[str, list[_Written]] = defaultdict(list)
+        in_classes = [names for scope, names in self.scopes.bindings.items() if isinstance(scope, ast.ClassDef)]
+        for names in (self.scopes.attributes, *in_classes):
+            for name, bindings in names.items():
+                if written := _written(bindings):
+                    found[name] += written
         return found
 
-    def _passed(self, function: FunctionNode, name: str, positional: list[str]) -> Iterator[ast.expr]:
+    def _values_of(self, name: ast.Name) -> list[_Written]:
+        for scope in self.scopes.lookup_order(name):
+            if found := self._in_scope(scope, name.id):
+                return found
+        return []
+
+    def _in_scope(self, scope: Scope, name: str) -> list[_Written]:
+        found = _written(self.scopes.bindings[scope].get(name, ()))
+        if isinstance(scope, Function):
+            positional = positional_parameters(scope)
+            if name in positional or name in [one.arg for one in scope.args.kwonlyargs]:
+                found += [_Written(value, value) for value in self._passed(scope, name, positional)]
+        return found
+
+    def _passed(self, function: Function, name: str, positional: list[str]) -> Iterator[ast.expr]:
         """What calls of `function` pass for its parameter `name`."""
         for call in self.calls:
             if _called_name(call) != function.name:
@@ -240,7 +192,7 @@ class _Finder:
                     text = node.value
                     found[home].append(text if isinstance(text, str) else text.decode("utf-8", "replace"))
             elif isinstance(node, ast.Name):
-                pending += [(b.value, b.home) for b in self._bindings_of(node)]
+                pending += [(b.value, b.home) for b in self._values_of(node)]
                 if node.id in self.undefined:
                     self.unbound.add(node.id)
             elif isinstance(node, ast.Attribute):
@@ -267,14 +219,14 @@ class _Finder:
             yield call.func.value, home  # "...".format(), template.replace()
         for function in self.functions.get(_called_name(call), []):
             for node in ast.walk(function):
-                if isinstance(node, ast.Return) and node.value is not None and self.scope_of[node] is function:
+                if isinstance(node, ast.Return) and node.value is not None and self.scopes.scope_of[node] is function:
                     yield node.value, node.value
         for argument in (*call.args, *(keyword.value for keyword in call.keywords)):
             yield argument, home if puts_text_together(call) else argument
 
     def _element(self, node: ast.Subscript) -> ast.expr | None:
         """The element that a constant subscript of a literal list or dictionary selects."""
-        values = [b.value for b in self._bindings_of(node.value)] if isinstance(node.value, ast.Name) else [node.value]
+        values = [b.value for b in self._values_of(node.value)] if isinstance(node.value, ast.Name) else [node.value]
         if len(values) != 1 or not isinstance(node.slice, ast.Constant):
             return None
         key = node.slice.value
@@ -294,7 +246,7 @@ class _Finder:
         return [
             ("cuda_sources", [value for call in inline for value in self._argument(call, "cuda_sources", 2)]),
             ("cpp_sources", [value for call in inline for value in self._argument(call, "cpp_sources", 1)]),
-            ("written_file", [value for call in self.calls if from_files for value in self._written(call)]),
+            ("written_file", [value for call in self.calls if from_files for value in self._files_written(call)]),
         ]
 
     def find(self) -> SourcePlace:
@@ -330,7 +282,7 @@ class _Finder:
         if len(call.args) > position and not any(isinstance(a, ast.Starred) for a in call.args[: position + 1]):
             yield call.args[position]
         for packed in (keyword.value for keyword in call.keywords if keyword.arg is None):
-            values = [b.value for b in self._bindings_of(packed)] if isinstance(packed, ast.Name) else [packed]
+            values = [b.value for b in self._values_of(packed)] if isinstance(packed, ast.Name) else [packed]
             for value in values:
                 if isinstance(value, ast.Dict):
                     named = zip(value.keys, value.values, strict=True)
@@ -338,21 +290,21 @@ class _Finder:
                 elif isinstance(value, ast.Call):  # dict(cuda_sources=...)
                     yield from (keyword.value for keyword in value.keywords if keyword.arg == name)
 
-    def _written(self, call: ast.Call) -> list[ast.expr]:
+    def _files_written(self, call: ast.Call) -> list[ast.expr]:
         return list(call.args) if _called_name(call) in _WRITERS else []
 
     def _used_kernel_strings(self) -> list[ast.stmt | ast.expr]:
         """Strings with a kernel that no call could be followed to, without docstrings and variables never read."""
-        read = {node.id for node in self.scope_of if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Load)}
-        read |= {n.attr for n in self.scope_of if isinstance(n, ast.Attribute) and isinstance(n.ctx, ast.Load)}
+        read = {node.id for node in self.nodes if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Load)}
+        read |= {n.attr for n in self.nodes if isinstance(n, ast.Attribute) and isinstance(n.ctx, ast.Load)}
         places: dict[ast.stmt | ast.expr, None] = {}
-        for node in self.scope_of:
+        for node in self.nodes:
             if not (isinstance(node, ast.Constant) and isinstance(node.value, str) and has_kernel(node.value)):
                 continue
             outer: ast.AST = node
-            while isinstance(self.parent[outer], ast.JoinedStr | ast.BinOp | ast.FormattedValue):
-                outer = self.parent[outer]
-            parent = self.parent[outer]
+            while isinstance(self.scopes.parent[outer], ast.JoinedStr | ast.BinOp | ast.FormattedValue):
+                outer = self.scopes.parent[outer]
+            parent = self.scopes.parent[outer]
             if isinstance(parent, ast.Assign | ast.AnnAssign):
                 targets = parent.targets if isinstance(parent, ast.Assign) else [parent.target]
                 if any((getattr(t, "id", None) or getattr(t, "attr", None)) in read for t in targets):

@@ -23,8 +23,8 @@ from pydantic import Field
 
 from dice.config import add_options, config_from, stage_config, to_spec
 from dice.data.difficulty import level_of
-from dice.data.interpretation import operators_of_source
 from dice.data.language_models import LANGUAGE_MODELS, LanguageModel
+from dice.data.operators import operators_of_source
 from dice.errors import DiceError
 from dice.jsonl import atomic_writer, write_jsonl
 from dice.kernels.api import Problem

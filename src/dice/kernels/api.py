@@ -19,7 +19,6 @@ from dice.kernels.problems.problem import Problem
 from dice.kernels.records.extract import extract_code
 from dice.kernels.records.job import Job, Judging, Limits
 from dice.kernels.records.verdict import Backend, Finding, Host, Protocol, Speedup, Stage, Status, Verdict
-from dice.kernels.sandbox.isolation import SandboxSpec, isolate_this_process
 from dice.kernels.verify import VerifyConfig, load_problems, verify
 
 __all__ = [
@@ -35,7 +34,6 @@ __all__ = [
     "Pool",
     "Problem",
     "Protocol",
-    "SandboxSpec",
     "Speedup",
     "Stage",
     "Status",
@@ -45,7 +43,6 @@ __all__ = [
     "extract_code",
     "findings",
     "is_deceptive",
-    "isolate_this_process",
     "level_folders",
     "load_mini",
     "load_problem_folder",

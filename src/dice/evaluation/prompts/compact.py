@@ -18,9 +18,21 @@ from collections.abc import Callable, Iterable, Mapping
 from types import MappingProxyType
 from typing import Any, TypeGuard
 
-from dice.data.canonical import HARNESS_FUNCTIONS, import_aliases, without_temporaries
+from dice.data.canonical import HARNESS_FUNCTIONS, without_temporaries
 from dice.errors import DiceError
 from dice.jsonl import RowError
+from dice.python_scope import (
+    Function,
+    bound_names,
+    classes_in,
+    dotted_name,
+    functions_in,
+    import_aliases,
+    parameter_defaults,
+    parameters,
+    positional_parameters,
+    root_name,
+)
 from dice.python_text import check_python
 
 _SHORT = (("torch.nn.functional.", "F."), ("torch.nn.", "nn."))
@@ -76,7 +88,6 @@ _FACTORIES |= {"randperm", "tensor", "zeros"}
 _INTEGERS = {"randint", "randperm", "arange"}
 _ARGUMENTS = ("x", "y", "z", "w")
 _ROW = ast.List | ast.Tuple
-_Function = ast.FunctionDef | ast.AsyncFunctionDef
 
 
 @functools.lru_cache(maxsize=256)  # whole programs and their middles are asked for in turn
@@ -95,19 +106,17 @@ def compact_program(code: str) -> str:
         raise DiceError(f"a PyTorch program cannot be shown in compact form: {error}.") from error
     tree = _Shortener(import_aliases(tree)).visit(tree)
     inline = _Constants(tree.body)
-    functions = {node.name: node for node in tree.body if isinstance(node, _Function)}
-    model = next((node for node in tree.body if isinstance(node, ast.ClassDef) and node.name == "Model"), None)
-    methods = {node.name: node for node in model.body if isinstance(node, _Function)} if model is not None else {}
-    if "forward" not in methods:
+    functions, model = functions_in(tree.body), classes_in(tree.body).get("Model")
+    forward = functions_in(model.body).get("forward") if model is not None else None
+    if model is None or forward is None:
         raise DiceError("a PyTorch program cannot be shown in compact form: it has no class Model with a forward.")
-    assert model is not None
     given = [inline.visit(_factory(item, body)) for item, body in _returned(functions.get("get_init_inputs"))]
     _settle(model, given)
-    arguments = _rename(methods["forward"])
+    arguments = _rename(forward)
     shown = [
         line
         for node in tree.body
-        if isinstance(node, ast.ClassDef | _Function) and node.name not in HARNESS_FUNCTIONS
+        if isinstance(node, ast.ClassDef | Function) and node.name not in HARNESS_FUNCTIONS
         for line in ast.unparse(inline.visit(node)).splitlines()
         if line
     ]
@@ -120,9 +129,9 @@ def compact_program(code: str) -> str:
     return "\n".join(shown)
 
 
-def _rename(forward: _Function) -> list[str]:
+def _rename(forward: Function) -> list[str]:
     """Give the arguments of `forward` the names x, y, z, ..., in place; returns the new names."""
-    given = [arg.arg for arg in [*forward.args.posonlyargs, *forward.args.args]][1:]
+    given = positional_parameters(forward)[1:]
     names = [*_ARGUMENTS, *(f"x{k}" for k in range(len(_ARGUMENTS), len(given)))][: len(given)]
     new = dict(zip(given, names, strict=True))
     for node in ast.walk(forward):
@@ -135,14 +144,13 @@ def _rename(forward: _Function) -> list[str]:
 
 def _settle(model: ast.ClassDef, given: list[ast.expr]) -> None:
     """Write what the constructor is given where it is used, in place; `given`: values of get_init_inputs()."""
-    init = next((node for node in model.body if isinstance(node, _Function) and node.name == "__init__"), None)
+    init = functions_in(model.body).get("__init__")
     if init is None:
         return
-    named = [*init.args.posonlyargs, *init.args.args][1:]
-    defaults: list[ast.expr] = init.args.defaults[-len(named) :] if named else []
-    values = dict(zip([arg.arg for arg in named[len(named) - len(defaults) :]], defaults, strict=True))
-    values |= dict(zip((arg.arg for arg in named), given, strict=False))
-    stored = [node.id for node in ast.walk(init) if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store)]
+    named = positional_parameters(init)[1:]
+    values = {name: value for name, value in parameter_defaults(init).items() if name in named}
+    values |= dict(zip(named, given, strict=False))
+    stored = bound_names(init.body)
     known = {name: value for name, value in values.items() if _is_literal(value) and name not in stored}
     settled = _Settled(known)
     init.body = [settled.visit(statement) for statement in init.body]
@@ -157,7 +165,7 @@ def _settle(model: ast.ClassDef, given: list[ast.expr]) -> None:
         if stores[name] == 1 and (_is_literal(value) or _function_of(value)):
             own[name] = value
             init.body.remove(statement)
-    model.body = [node for node in model.body if not (isinstance(node, _Function) and _is_empty(node))]
+    model.body = [node for node in model.body if not (isinstance(node, Function) and _is_empty(node))]
     _Settled(own=own).visit(model)
 
 
@@ -225,12 +233,8 @@ class _Shortener(ast.NodeTransformer):
         self.aliases = aliases
 
     def visit_Attribute(self, node: ast.Attribute) -> ast.AST:
-        path, root = [node.attr], node.value
-        while isinstance(root, ast.Attribute):
-            path.append(root.attr)
-            root = root.value
-        if isinstance(root, ast.Name) and root.id in self.aliases:
-            name = ".".join([self.aliases[root.id], *reversed(path)])
+        name = dotted_name(node, self.aliases)
+        if name is not None and root_name(node) in self.aliases:
             short = next((by + name.removeprefix(long) for long, by in _SHORT if name.startswith(long)), name)
             return ast.Name(short, node.ctx)
         return self.generic_visit(node)
@@ -256,7 +260,7 @@ class _Shortener(ast.NodeTransformer):
 
     def visit_ClassDef(self, node: ast.ClassDef) -> ast.AST:
         self.generic_visit(node)
-        body = [item for item in node.body if not (isinstance(item, _Function) and _is_empty(item))]
+        body = [item for item in node.body if not (isinstance(item, Function) and _is_empty(item))]
         node.body = body or [ast.Pass()]
         return node
 
@@ -278,9 +282,7 @@ class _Shortener(ast.NodeTransformer):
 
 def _of_self(node: ast.expr) -> bool:
     """Whether an attribute may be a layer's: self.a, self.a.b."""
-    while isinstance(node, ast.Attribute):
-        node = node.value
-    return isinstance(node, ast.Name) and node.id in ("self", "super")
+    return root_name(node) in ("self", "super")
 
 
 def _usual(node: ast.Call) -> ast.expr:
@@ -300,7 +302,7 @@ def _usual(node: ast.Call) -> ast.expr:
     return node
 
 
-def _is_empty(node: _Function) -> bool:
+def _is_empty(node: Function) -> bool:
     """Whether a constructor only calls its parent's."""
     only = node.body[0] if len(node.body) == 1 else None
     return node.name == "__init__" and isinstance(only, ast.Expr) and ast.unparse(only) == "super().__init__()"
@@ -321,8 +323,7 @@ class _Constants(ast.NodeTransformer):
         return self.values.get(node.id, node) if isinstance(node.ctx, ast.Load) else node
 
     def visit_FunctionDef(self, node: ast.FunctionDef) -> ast.AST:
-        own = {arg.arg for arg in ast.walk(node.args) if isinstance(arg, ast.arg)}
-        own |= {item.id for item in ast.walk(node) if isinstance(item, ast.Name) and isinstance(item.ctx, ast.Store)}
+        own = {one.arg for one in parameters(node)} | bound_names(node.body)
         hidden = {name: self.values.pop(name) for name in own & self.values.keys()}
         self.generic_visit(node)
         self.values |= hidden
@@ -353,7 +354,7 @@ def _is_literal(node: ast.expr) -> bool:
     return True
 
 
-def _returned(function: _Function | None) -> list[tuple[ast.expr, list[ast.stmt]]]:
+def _returned(function: Function | None) -> list[tuple[ast.expr, list[ast.stmt]]]:
     """The elements of the list that a function returns, each with the function's statements."""
     if function is None:
         return []

@@ -7,7 +7,6 @@ line ending becomes \\n), so a prompt made from a problem has one hash wherever 
 
 from __future__ import annotations
 
-import ast
 import re
 from collections.abc import Iterable, Sequence
 from pathlib import Path
@@ -15,6 +14,7 @@ from pathlib import Path
 from dice.errors import DiceError
 from dice.jsonl import BadRow, RowError
 from dice.kernels.problems.problem import Problem
+from dice.python_scope import bindings_of
 from dice.python_text import check_python
 
 _REQUIRED = ("Model", "get_inputs", "get_init_inputs")
@@ -57,12 +57,7 @@ def load_problem_folder(
 def check_problem(code: str) -> None:
     """Raises RowError unless `code` parses and defines Model, get_inputs and get_init_inputs at its top level."""
     tree = check_python(code, "code")
-    defined: set[str] = set()
-    for node in ast.walk(tree):
-        if isinstance(node, ast.ClassDef | ast.FunctionDef) and node.col_offset == 0:
-            defined.add(node.name)
-        elif isinstance(node, ast.Assign) and node.col_offset == 0:
-            defined |= {target.id for target in node.targets if isinstance(target, ast.Name)}
+    defined = {found.name for node in tree.body for found in bindings_of(node)}
     missing = [name for name in _REQUIRED if name not in defined]
     if missing:
         raise RowError(f"does not define {' or '.join(missing)}")

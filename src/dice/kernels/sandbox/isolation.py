@@ -369,18 +369,3 @@ def environment(spec: SandboxSpec, scratch: str) -> dict[str, str]:
         "TRITON_CACHE_DIR": f"{scratch}/home/triton",
         "TORCHINDUCTOR_CACHE_DIR": f"{scratch}/home/inductor",
     }
-
-
-def isolate_this_process(spec: SandboxSpec, import_first: Callable[[], object]) -> list[str]:
-    """Put every layer around this process that the machine allows; returns those in force.
-
-    `import_first` runs inside the namespaces, before the limits.
-    """
-    layers, uid = Layers(), os.geteuid()
-    namespaces = layers.attempt("user_namespace", enter_user_namespace)
-    base = tempfile.mkdtemp()
-    jailed = namespaces and layers.attempt("jail", lambda: enter_jail(base, runtime_paths()))
-    scratch = prepare_namespaces(layers, spec, None if jailed else base, 0 if namespaces else uid)
-    import_first()
-    confine(layers, spec, scratch, 0 if namespaces else uid)
-    return layers.names

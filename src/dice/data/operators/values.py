@@ -1,19 +1,30 @@
-"""What the interpretation of a module's source knows of a value: tensor, module, list or something else."""
+"""What the interpreter knows of a value: a tensor, a module, a list or something else."""
 
 from __future__ import annotations
 
 import ast
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Literal
+from typing import Literal, Protocol
 
-if TYPE_CHECKING:
-    from dice.data.interpretation import Instance
+from dice.python_scope import Definition, Function
 
 MAX_TRIPS = 64
-"""Rounds of a loop that are interpreted; a longer loop decides the difficulty no differently."""
+"""Rounds of a loop that are interpreted: enough to tell every level of difficulty."""
 MAX_ITEMS = 4096
 """Elements of a list that are followed."""
+
+
+class Instance(Protocol):
+    """An object of a class of the file."""
+
+    attributes: dict[str, Value]
+    """What its methods store on `self`."""
+    methods: dict[str, Function]
+
+    def forward(self, arguments: list[Value] | None = None) -> Value:
+        """What calling it gives."""
+        ...
 
 
 @dataclass
@@ -25,7 +36,7 @@ class Value:
     """Operator of a module or of a function that is passed around."""
     instance: Instance | None = None
     """A module of a class of the file."""
-    definition: ast.ClassDef | ast.FunctionDef | None = None
+    definition: Definition | None = None
     """A class or function of the file that is passed around; `closure` is what a nested function sees."""
     closure: dict[str, Value] = field(default_factory=dict)
     items: list[Value] = field(default_factory=list)
