@@ -2,15 +2,11 @@
 
 from __future__ import annotations
 
-import contextlib
-import os
-import signal
-import threading
-from contextlib import AbstractContextManager
+from contextlib import AbstractContextManager, ExitStack
 from pathlib import Path
 
 import pytest
-from lock_holders import Lock, acquired_within, held_elsewhere
+from lock_holders import Asker, Lock
 
 from dice.kernels.grader.gpu_memory import BYTES_PER_INPUT_BYTE, PARTS, SMALL_PARTS, GpuMemory
 
@@ -30,6 +26,11 @@ def room(folder: Path, parts: int) -> Lock:
     return taken
 
 
+def is_free(folder: Path, parts: int = PARTS) -> bool:
+    with Asker(room(folder, parts)) as asker:
+        return asker.says() == "has"
+
+
 @pytest.mark.parametrize(
     ("held", "wanted", "possible"),
     [
@@ -43,62 +44,54 @@ def room(folder: Path, parts: int) -> Lock:
     ],
 )
 def test_who_has_room_beside_whom(tmp_path: Path, held: int, wanted: int, possible: bool) -> None:
-    process, pipe = held_elsewhere(room(tmp_path, held))
-    try:
-        assert acquired_within(room(tmp_path, wanted), 5 if possible else 0.3) is possible
-    finally:
-        pipe.send("end")
-        process.join()
-    assert acquired_within(room(tmp_path, PARTS), 5)
+    with Asker(room(tmp_path, held)) as holder:
+        assert holder.says() == "has"
+        with Asker(room(tmp_path, wanted)) as asker:
+            assert asker.says() == ("has" if possible else "waits")
+            holder.end()
+            assert possible or asker.says() == "has"
+    assert is_free(tmp_path)
 
 
 def test_a_problem_larger_than_the_card_gets_the_card(tmp_path: Path) -> None:
     with GpuMemory("gpu", CARD, tmp_path).room_for(100 * CARD):
-        assert not acquired_within(room(tmp_path, 1), 0.2)
-    assert acquired_within(room(tmp_path, PARTS), 5)
+        assert not is_free(tmp_path, 1)
+    assert is_free(tmp_path)
 
 
 def test_a_large_problem_is_not_overtaken(tmp_path: Path) -> None:
-    process, pipe = held_elsewhere(room(tmp_path, 1))
-    large = threading.Event()
-
-    def take() -> None:
-        with GpuMemory("gpu", CARD, tmp_path).whole():
-            large.set()
-
-    waiting = threading.Thread(target=take)
-    waiting.start()
-    assert not large.wait(0.3)
-    assert not acquired_within(room(tmp_path, 1), 0.3)  # there is room for it, but the large one came first
-    pipe.send("end")
-    process.join()
-    assert large.wait(5)
-    waiting.join()
+    with Asker(room(tmp_path, 1)) as holder:
+        assert holder.says() == "has"
+        with Asker(room(tmp_path, PARTS)) as large:
+            assert large.says() == "waits"
+            with Asker(room(tmp_path, 1)) as small:
+                assert small.says() == "waits"  # there is room for it, but the large one came first
+                holder.end()
+                assert large.says() == "has"
+                large.end()
+                assert small.says() == "has"
 
 
 def test_a_small_problem_does_not_wait_behind_a_large_one_that_waits(tmp_path: Path) -> None:
-    process, pipe = held_elsewhere(room(tmp_path, LARGE))
-    assert not acquired_within(room(tmp_path, LARGE), 0.2)  # it goes on waiting, its turn taken
-    small = [GpuMemory("gpu", CARD, tmp_path) for _ in range(SMALL_PARTS)]
-    with contextlib.ExitStack() as stack:
-        for memory in small:
-            stack.enter_context(memory.room_for(PART))
-        assert not acquired_within(room(tmp_path, 1), 0.2)
-    pipe.send("end")
-    process.join()
+    with Asker(room(tmp_path, LARGE)) as holder, ExitStack() as stack:
+        assert holder.says() == "has"
+        assert stack.enter_context(Asker(room(tmp_path, LARGE))).says() == "waits"
+        for _ in range(SMALL_PARTS):
+            assert stack.enter_context(Asker(room(tmp_path, 1))).says() == "has"
+        assert stack.enter_context(Asker(room(tmp_path, 1))).says() == "waits"
 
 
 def test_a_killed_holder_leaves_its_room(tmp_path: Path) -> None:
-    process, _ = held_elsewhere(room(tmp_path, PARTS))
-    assert process.pid is not None
-    os.kill(process.pid, signal.SIGKILL)
-    process.join()
-    assert acquired_within(room(tmp_path, PARTS), 5)
+    with Asker(room(tmp_path, PARTS)) as holder:
+        assert holder.says() == "has"
+        assert not is_free(tmp_path)
+        holder.kill()
+        assert is_free(tmp_path)
 
 
 def test_an_error_inside_gives_the_room_back(tmp_path: Path) -> None:
     memory = GpuMemory("gpu", CARD, tmp_path)
     with pytest.raises(ValueError, match="inside"), memory.room_for(PART):
         raise ValueError("inside")
-    assert acquired_within(room(tmp_path, PARTS), 5)
+    assert is_free(tmp_path)
     memory.close()

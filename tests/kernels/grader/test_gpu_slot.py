@@ -2,14 +2,11 @@
 
 from __future__ import annotations
 
-import os
-import signal
-import threading
-import time
+from multiprocessing.connection import wait
 from pathlib import Path
 
 import pytest
-from lock_holders import Lock, acquired_within, held_elsewhere
+from lock_holders import Asker, Lock
 
 from dice.kernels.grader.gpu_slot import GpuSlot
 
@@ -17,6 +14,11 @@ from dice.kernels.grader.gpu_slot import GpuSlot
 def lock(folder: Path, kind: str, key: str = "gpu") -> Lock:
     """A lock of that kind, of a holder of its own."""
     return lambda: getattr(GpuSlot(key, folder), kind)()
+
+
+def is_free(folder: Path) -> bool:
+    with Asker(lock(folder, "exclusive")) as asker:
+        return asker.says() == "has"
 
 
 @pytest.mark.parametrize(
@@ -29,81 +31,68 @@ def lock(folder: Path, kind: str, key: str = "gpu") -> Lock:
     ],
 )
 def test_who_may_be_there_together(tmp_path: Path, held: str, wanted: str, possible: bool) -> None:
-    process, pipe = held_elsewhere(lock(tmp_path, held))
-    try:
-        assert acquired_within(lock(tmp_path, wanted), 0.3) is possible
-    finally:
-        pipe.send("end")
-        process.join()
-    assert acquired_within(lock(tmp_path, "exclusive"), 5)
+    with Asker(lock(tmp_path, held)) as holder, Asker(lock(tmp_path, wanted)) as asker:
+        assert holder.says() == "has"
+        first = asker.says()
+        assert first == ("has" if possible else "waits")
+        holder.end()
+        assert possible or asker.says() == "has"
+    assert is_free(tmp_path)
 
 
 def test_other_gpus_are_other_locks(tmp_path: Path) -> None:
-    process, pipe = held_elsewhere(lock(tmp_path, "exclusive"))
-    assert acquired_within(lock(tmp_path, "exclusive", "another"), 5)
-    pipe.send("end")
-    process.join()
+    with Asker(lock(tmp_path, "exclusive")) as one, Asker(lock(tmp_path, "exclusive", "another")) as other:
+        assert one.says() == other.says() == "has"
 
 
 def test_a_killed_holder_leaves_no_lock(tmp_path: Path) -> None:
-    process, _ = held_elsewhere(lock(tmp_path, "exclusive"))
-    assert process.pid is not None
-    os.kill(process.pid, signal.SIGKILL)
-    process.join()
-    assert acquired_within(lock(tmp_path, "exclusive"), 5)
+    with Asker(lock(tmp_path, "exclusive")) as holder:
+        assert holder.says() == "has"
+        assert not is_free(tmp_path)
+        holder.kill()
+        assert is_free(tmp_path)
 
 
-def test_readers_that_keep_coming_do_not_starve_a_writer(tmp_path: Path) -> None:
-    stop = threading.Event()
-
-    def read() -> None:
-        slot = GpuSlot("gpu", tmp_path)
-        while not stop.is_set():
-            with slot.shared():
-                time.sleep(0.02)
-        slot.close()
-
-    readers = [threading.Thread(target=read) for _ in range(4)]
-    for reader in readers:
-        reader.start()
-    try:
-        assert acquired_within(lock(tmp_path, "exclusive"), 5)
-    finally:
-        stop.set()
-        for reader in readers:
-            reader.join()
+def test_a_reader_that_comes_after_a_writer_does_not_pass_it(tmp_path: Path) -> None:
+    with Asker(lock(tmp_path, "shared")) as reader:
+        assert reader.says() == "has"
+        with Asker(lock(tmp_path, "exclusive")) as writer:
+            assert writer.says() == "waits"
+            with Asker(lock(tmp_path, "shared")) as late:
+                assert late.says() == "waits"  # beside the first reader there would be room
+                reader.end()
+                assert writer.says() == "has"
+                writer.end()
+                assert late.says() == "has"
 
 
 def test_a_lent_slot_lets_a_writer_in_and_comes_back(tmp_path: Path) -> None:
     slot = GpuSlot("gpu", tmp_path)
     with slot.shared():
-        assert not acquired_within(lock(tmp_path, "exclusive"), 0.2)
+        assert not is_free(tmp_path)
         with slot.lent():
-            assert acquired_within(lock(tmp_path, "exclusive"), 5)
-        assert acquired_within(lock(tmp_path, "shared"), 5)
+            assert is_free(tmp_path)
+        assert not is_free(tmp_path)
+        with Asker(lock(tmp_path, "shared")) as beside:
+            assert beside.says() == "has"
     slot.close()
 
 
 def test_timings_that_wait_are_done_together(tmp_path: Path) -> None:
     """A reader that came between two writers goes after both; then it does get in."""
-    order: list[str] = []
-
-    def use(kind: str, name: str) -> None:
-        slot = GpuSlot("gpu", tmp_path)
-        with getattr(slot, kind)():
-            order.append(name)
-            time.sleep(0.1)
-        slot.close()
-
     slot = GpuSlot("gpu", tmp_path)
-    threads = []
     with slot.shared():
-        for kind, name in (("exclusive", "timing 1"), ("shared", "reader"), ("exclusive", "timing 2")):
-            threads.append(threading.Thread(target=use, args=(kind, name)))
-            threads[-1].start()
-            time.sleep(0.1)
-        assert not order
-    for thread in threads:
-        thread.join(10)
+        askers = []
+        for kind in ("exclusive", "shared", "exclusive"):
+            askers.append(Asker(lock(tmp_path, kind)))
+            assert askers[-1].says() == "waits"
+    reader = askers[1]
+    for turn in range(3):
+        (first, *others) = wait([asker.words for asker in askers])
+        assert not others
+        asker = next(asker for asker in askers if asker.words is first)
+        assert asker.says() == "has"
+        assert (asker is reader) == (turn == 2)
+        askers.remove(asker)
+        asker.end()
     slot.close()
-    assert order == ["timing 1", "timing 2", "reader"]

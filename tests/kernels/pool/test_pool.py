@@ -1,30 +1,33 @@
 """The pool: every job gets its verdicts exactly once, whatever happens to the workers."""
 
 import functools
-import os
 import signal
 import subprocess
 import sys
 import threading
 import time
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 from pool_handlers import Scripted, dies_at_start, host_error, refuses_to_start
+from waiting import is_gone, wait_for
 
 from dice.errors import DiceError, HarnessError
 from dice.kernels.pool.pool import Feed, Pool, WorkerPlan
 from dice.kernels.records.job import Job
+
+TIMEOUT_S = 3600.0
 
 
 def job(sample, order):
     return Job(problem_id="level1/1_X", problem_code="", sample=sample, code=order)
 
 
-def plans(folder, builders=1, executors=2, timeout_s=60.0):
+def plans(folder, builders=1, executors=2):
     return [
-        WorkerPlan("build", builders, functools.partial(Scripted, str(folder), "build"), timeout_s),
-        WorkerPlan("execute", executors, functools.partial(Scripted, str(folder), "execute"), timeout_s),
+        WorkerPlan("build", builders, functools.partial(Scripted, str(folder), "build"), TIMEOUT_S),
+        WorkerPlan("execute", executors, functools.partial(Scripted, str(folder), "execute"), TIMEOUT_S),
     ]
 
 
@@ -40,8 +43,13 @@ def test_each_job_once_whatever_happens(tmp_path):
     assert by_sample[6].message == "disk full"
 
 
-def test_stuck_worker_is_replaced(tmp_path):
-    with Pool(plans(tmp_path, builders=0, executors=1, timeout_s=1.5), host_error) as pool:
+def test_stuck_worker_is_replaced(tmp_path, monkeypatch):
+    def clock():
+        """An hour later from the moment on when the first worker hangs."""
+        return time.monotonic() + (TIMEOUT_S + 1 if (tmp_path / "tried-0").exists() else 0)
+
+    monkeypatch.setattr("dice.kernels.pool.pool.time", SimpleNamespace(monotonic=clock))
+    with Pool(plans(tmp_path, builders=0, executors=1), host_error) as pool:
         verdicts = [v for group in pool.run([job(0, "hang_once"), job(1, "ok")]) for v in group]
     assert [v.status for v in sorted(verdicts, key=lambda v: v.sample)] == ["correct", "correct"]
 
@@ -58,7 +66,7 @@ def test_workers_that_cannot_start_stop_the_run(factory, error, text):
 def test_killed_pool_leaves_no_worker(tmp_path):
     script = (
         "import sys, functools\n"
-        f"sys.path.insert(0, {str(Path(__file__).parents[1])!r})\n"
+        f"sys.path[:0] = {[str(folder) for folder in Path(__file__).parents[1:3]]!r}\n"
         "from pool.test_pool import plans, job, host_error, Pool\n"
         "if __name__ == '__main__':\n"
         f"    with Pool(plans({str(tmp_path)!r}, 0, 2), host_error) as pool:\n"
@@ -67,45 +75,47 @@ def test_killed_pool_leaves_no_worker(tmp_path):
     file = tmp_path / "main.py"
     file.write_text(script)
     process = subprocess.Popen([sys.executable, str(file)])
-    deadline = time.monotonic() + 60
-    while len(list(tmp_path.glob("tried-*"))) < 2 and time.monotonic() < deadline:
-        time.sleep(0.1)
+    wait_for(lambda: len(list(tmp_path.glob("tried-*"))) == 2, "both workers have a job")
     workers = [int(path.name.partition("-")[2]) for path in tmp_path.glob("execute-*")]
     assert len(workers) == 2
     process.send_signal(signal.SIGKILL)
     process.wait()
-    while time.monotonic() < deadline and any(os.path.exists(f"/proc/{pid}") for pid in workers):
-        time.sleep(0.1)
-    assert [pid for pid in workers if os.path.exists(f"/proc/{pid}")] == []
+    wait_for(lambda: all(map(is_gone, workers)), "the workers end")
 
 
 def test_jobs_may_come_while_others_are_worked_on(tmp_path):
-    feed, seen = Feed(), []
+    feed, seen, three = Feed(), [], threading.Event()
 
     def give():
         for sample in range(6):
             feed.put(job(sample, "ok"))
             if sample == 2:  # nothing more before the first three are back
-                while len(seen) < 3:
-                    time.sleep(0.01)
+                three.wait()
         feed.close()
 
     with Pool(plans(tmp_path), host_error) as pool:
         threading.Thread(target=give, daemon=True).start()
         for group in pool.stream(feed):
             seen.append(group[0].sample)
+            if len(seen) == 3:
+                three.set()
     assert sorted(seen) == list(range(6))
     assert set(seen[:3]) == {0, 1, 2}
 
 
 def test_a_feed_that_is_stopped_ends_the_stream_at_once(tmp_path):
     feed = Feed()
+
+    def stop_when_it_hangs():
+        wait_for((tmp_path / "tried-1").exists, "the second job hangs")
+        feed.stop()
+
     with Pool(plans(tmp_path, builders=0, executors=1), host_error) as pool:
         feed.put(job(0, "ok"))
         feed.put(job(1, "hang_once"))
         stream = pool.stream(feed)
         assert [v.status for v in next(stream)] == ["correct"]
-        threading.Timer(0.5, feed.stop).start()
-        began = time.monotonic()
-        assert list(stream) == []
-        assert time.monotonic() - began < 10  # the job would hang for longer
+        later = threading.Thread(target=stop_when_it_hangs)
+        later.start()
+        assert list(stream) == []  # or it would wait for a job that has an hour
+        later.join()

@@ -7,16 +7,18 @@ import json
 import os
 import subprocess
 import sys
+import uuid
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from execution import HONEST, PROBLEM, NoBuilder, honest_with, job
+from execution import HONEST, PROBLEM, NoBuilder, honest_with, job, processes
+from waiting import PATIENCE_S, wait_for
 
 from dice.kernels.candidate.process import candidate_server
 from dice.kernels.grader.executor import Executor
 from dice.kernels.records.job import Judging, Limits
-from dice.kernels.sandbox import linux, seccomp
+from dice.kernels.sandbox import linux, process_tree, seccomp
 from dice.kernels.sandbox.fork_server import ForkServer
 from dice.kernels.sandbox.isolation import Layers, in_order, own_uid
 
@@ -103,9 +105,8 @@ from execution import NoBuilder, job
 from dice.kernels.sandbox import linux
 from dice.kernels.sandbox import seccomp
 from dice.kernels.grader.executor import Executor
-from dice.kernels.records.job import Judging, Limits
+from dice.kernels.records.job import Judging
 from dice.kernels.candidate.process import candidate_server
-from dice.kernels.sandbox.fork_server import ForkServer
 
 refused = seccomp._REFUSED
 for name in list(refused):
@@ -114,22 +115,23 @@ for name in list(refused):
 seccomp._ABSENT.clear()
 linux.no_new_privileges()
 linux.install_seccomp(seccomp.filter_program(allow_internet_sockets=True))
-limits, judging = Limits(import_timeout_s=5, forward_timeout_s=2), Judging(correctness_trials=1)
-with candidate_server() as fork_server, Executor(fork_server, NoBuilder(), "cpu", limits=limits, judging=judging) as executor:
+judging = Judging(correctness_trials=1)
+with candidate_server() as fork_server, Executor(fork_server, NoBuilder(), "cpu", judging=judging) as executor:
     for code in json.load(sys.stdin):
         (verdict,) = executor.verify(job(code))
         print(json.dumps([verdict.functional_status, verdict.message, verdict.host.isolation, verdict.notes]))
 """
 
 DAEMON = """
-import os, time
+import os
+read, write = os.pipe()
 if os.fork() == 0:
     os.setsid()
     if os.fork() == 0:
-        open("daemon", "w").write("x")
         os.execlp("sleep", "dice-test-daemon", "300")
     os._exit(0)
-time.sleep(0.2)
+os.close(write)
+os.read(read, 1)  # ends when the daemon has become the other program, which closes its end
 """
 
 NETWORK = """
@@ -156,7 +158,7 @@ def test_a_machine_without_namespaces_degrades_layer_by_layer() -> None:
         input=json.dumps(codes),
         capture_output=True,
         text=True,
-        timeout=120,
+        timeout=PATIENCE_S,
         check=False,
     )
     assert done.returncode == 0, done.stderr[-2000:]
@@ -172,32 +174,32 @@ def test_a_machine_without_namespaces_degrades_layer_by_layer() -> None:
 
 def test_a_killed_grader_leaves_nothing(tmp_path: Path) -> None:
     """kill -9 of the process that owns the fork server, in the middle of an endless candidate."""
+    name = f"end-{uuid.uuid4().hex[:8]}"
+    endless = f"open('/proc/self/comm', 'w').write({name!r})\nwhile True: pass"
     script = f"""
 import sys
 sys.path.insert(0, {str(Path(__file__).parents[1])!r})
 from execution import NoBuilder, honest_with, job
 from dice.kernels.grader.executor import Executor
 from dice.kernels.candidate.process import candidate_server
-from dice.kernels.sandbox.fork_server import ForkServer
 with candidate_server() as fork_server, Executor(fork_server, NoBuilder(), "cpu") as executor:
     print(fork_server._directory, flush=True)
-    executor.verify(job(honest_with(forward="import os\\nos.write(2, b'in forward')\\nwhile True: pass")))
+    executor.verify(job(honest_with(forward={endless!r})))
 """
     process = subprocess.Popen([sys.executable, "-c", script], stdout=subprocess.PIPE, text=True)
     assert process.stdout is not None
     folder = process.stdout.readline().strip()
-    subprocess.run(["sleep", "1"], check=True)
+
+    def is_in_forward() -> bool:
+        assert process.poll() is None
+        return name in process_tree.names([pid for pid, _ in processes()])
+
+    wait_for(is_in_forward, "the candidate is in its forward")
     process.kill()
     process.wait()
     process.stdout.close()
-    commands = folder
-    for _ in range(50):
-        commands = subprocess.run(["ps", "-eo", "args"], capture_output=True, text=True, check=True).stdout
-        if folder not in commands and not Path(folder).exists():
-            break
-        subprocess.run(["sleep", "0.1"], check=True)
-    assert folder not in commands
-    assert not Path(folder).exists()
+    wait_for(lambda: not any(folder in command for _, command in processes()), "fork server and candidate end")
+    wait_for(lambda: not Path(folder).exists(), "the folder is removed")
 
 
 def test_layers_name_what_is_refused() -> None:
@@ -265,7 +267,7 @@ def test_root_of_a_user_namespace_verifies(tmp_path: Path) -> None:
         "--quiet",
     ]
     command += ["--candidates", str(tmp_path / "c.jsonl"), "--out", str(tmp_path / "v.jsonl"), "--trials", "1"]
-    done = subprocess.run(command, capture_output=True, text=True, timeout=120)
+    done = subprocess.run(command, capture_output=True, text=True, timeout=PATIENCE_S)
     verdict = json.loads((tmp_path / "v.jsonl").read_text())
     assert verdict["functional_status"] == "correct", done.stderr[-500:] + verdict["message"]
     assert verdict["host"]["isolation"], verdict["notes"]

@@ -142,7 +142,8 @@ class Pool:
             with contextlib.suppress(OSError):
                 worker.connection.send(None)
         for worker in self._workers:
-            worker.process.join(timeout=10 if exception_type is None else 0.1)
+            is_idle = exception_type is None and worker.job is None
+            worker.process.join(timeout=10 if is_idle else 0.1)  # one at work does not hear that it is over
             if worker.process.is_alive():
                 worker.process.kill()
                 worker.process.join()
