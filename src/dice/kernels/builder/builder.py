@@ -210,7 +210,7 @@ class Builder:
             route=built.route,
             path=str(built.path),
             fallbacks=[*fallbacks, *built.fallbacks],
-            counts_launches=built.counts_launches,
+            launches=built.launches,
         )
         return result, built
 

@@ -174,7 +174,7 @@ class CpuBuild:
             return Built(
                 self._link([*objects, library]),
                 "cpu",
-                counts_launches=sources.cuda is not None,
+                launches="none" if sources.cuda is None else "counted",
                 facts={"module": self.module, "table": table, "libraries": [str(library)]},
                 fallbacks=tuple(self.fallbacks),
             )

@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from dice.kernels.records.extension import BuildStatus
+from dice.kernels.records.extension import BuildStatus, LaunchCount
 
 
 @dataclass(frozen=True)
@@ -15,7 +15,7 @@ class Built:
 
     path: Path
     route: str
-    counts_launches: bool
+    launches: LaunchCount
     facts: dict[str, Any] = field(default_factory=dict)
     fallbacks: tuple[str, ...] = ()
 

@@ -21,6 +21,7 @@ from dice.kernels.builder.certainty import Judge, certain
 from dice.kernels.builder.compiler import Meter, ToolLimits, ToolRun, raise_out_of_limits
 from dice.kernels.builder.device_build import DeviceBuild
 from dice.kernels.builder.host_unit import DEVICE_CALL, render_host
+from dice.kernels.builder.launch_symbols import uncounted_launches
 from dice.kernels.builder.main_unit import MainUnit
 from dice.kernels.builder.outcome import Built, Declined
 from dice.kernels.builder.precompiled import NotPrepared, Precompiled, first_error, slim_cuda_header
@@ -88,10 +89,11 @@ class SplitBuild:
             objects += [combined] if combined else [*self._mains(), self._host(split)]
             device = DeviceBuild(self.precompiled, self.judge, self.work, self.meter, self.limits, self.deadline)
             objects.append(device.run(split, self.sources, Path(self.work, objects[-1]), self.flags))
+        path = self._link(objects, split is not None)
         return Built(
-            self._link(objects, split is not None),
+            path,
             _ROUTES[self.level],
-            counts_launches=split is not None,
+            launches="counted" if split is not None else uncounted_launches(path),
             facts={"module": self.module, "table": self.level == _TABLE},
             fallbacks=tuple(self.fallbacks),
         )

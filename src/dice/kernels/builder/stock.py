@@ -19,10 +19,11 @@ from typing import Any
 
 from dice.errors import HarnessError
 from dice.kernels.builder.compiler import Meter, ToolLimits, run_tool
+from dice.kernels.builder.launch_symbols import uncounted_launches
 from dice.kernels.builder.outcome import Built, Certain, OutOfLimits
 from dice.kernels.builder.precompiled import Precompiled, wrap_flags
 from dice.kernels.builder.toolchain import Toolchain
-from dice.kernels.records.extension import ExtensionRequest
+from dice.kernels.records.extension import ExtensionRequest, LaunchCount
 
 # How torch's message begins when ninja or a compiler is missing: never the candidate's fault.
 _HOST_FAULTS = ("Ninja is required", "CUDA_HOME environment variable is not set", "Unknown CUDA arch")
@@ -75,9 +76,10 @@ def build_stock(
     if not path.exists():
         raise HarnessError("the stock build reported success but left no shared object.")
     counted = _relink(path, toolchain, work, meter, limits, deadline, precompiled) if precompiled else None
-    return Built(
-        counted or path, "stock", counts_launches=counted is not None, facts={"module": module, "table": False}
-    )
+    launches: LaunchCount = "counted" if counted is not None else "unknown"
+    if not list(path.parent.glob("*.cuda.o")):
+        launches = uncounted_launches(path)
+    return Built(counted or path, "stock", launches=launches, facts={"module": module, "table": False})
 
 
 def strip_prefix(message: str) -> str:

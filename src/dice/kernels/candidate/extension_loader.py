@@ -107,7 +107,7 @@ def build_exception(result: BuildResult, name: str) -> Exception:
 def read_launches(path: str | Path | None = None) -> dict[str, int]:
     """Launches per kernel since the last reset, of one extension or of all; kernels that never ran are listed with 0.
 
-    Extensions that cannot count (`BuildResult.counts_launches`) contribute nothing.
+    Extensions that cannot count (`BuildResult.launches`) contribute nothing.
     """
     return _read(path, "launches")
 

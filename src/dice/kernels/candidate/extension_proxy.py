@@ -17,7 +17,7 @@ import torch.utils.cpp_extension
 from dice.kernels.candidate import extension_loader
 from dice.kernels.candidate.extension_call import request_from_load, request_from_load_inline
 from dice.kernels.candidate.probes import CallCounter
-from dice.kernels.records.extension import BuildResult, ExtensionRequest
+from dice.kernels.records.extension import BuildResult, ExtensionRequest, LaunchCount
 
 Ask = Callable[[dict[str, Any]], tuple[dict[str, Any], list[int]]]
 """Sends a message to the grader and waits for the answer: (message, descriptors)."""
@@ -51,7 +51,7 @@ class ExtensionProxy:
         with self._lock:
             answer, fds = self._ask({"op": "build", "request": request.model_dump(mode="json")})
             result = BuildResult.model_validate(answer["result"])
-            use = _Use(result.counts_launches)
+            use = _Use(result.launches)
             self._uses.append(use)
             try:
                 if result.status != "built":
@@ -65,7 +65,7 @@ class ExtensionProxy:
                 for fd in fds:
                     os.close(fd)
             use.loaded = True
-            if isinstance(module, ModuleType) and not result.counts_launches:
+            if isinstance(module, ModuleType) and result.launches != "counted":
                 use.counter = CallCounter(module)
             return module
 
@@ -79,8 +79,8 @@ class ExtensionProxy:
                 use.counter.calls = 0
 
     def launches(self) -> dict[str, int] | None:
-        """Launches per kernel since `start_counting`; None when some loaded extension cannot count."""
-        if any(use.loaded and not use.counts_launches for use in self._uses):
+        """Launches per kernel since `start_counting`; None when some loaded extension may launch without being counted."""
+        if any(use.loaded and use.launches == "unknown" for use in self._uses):
             return None
         return {name: count for name, count in extension_loader.read_launches().items() if count}
 
@@ -106,8 +106,8 @@ class ExtensionProxy:
 class _Use:
     """What became of one request."""
 
-    def __init__(self, counts_launches: bool) -> None:
-        self.counts_launches = counts_launches
+    def __init__(self, launches: LaunchCount) -> None:
+        self.launches = launches
         self.loaded = False
         self.calls_forward: int | None = None
         self.counter: CallCounter | None = None

@@ -16,6 +16,10 @@ BuildStatus = Literal[
     "built", "compile_error", "import_error", "timeout", "out_of_memory", "unsupported_on_cpu", "host_error"
 ]
 
+LaunchCount = Literal["counted", "none", "unknown"]
+"""`counted`: the object exports `dice_launch_table`. `none`: it has no kernels and imports no function that launches one.
+`unknown`: it may launch kernels that nobody counts."""
+
 
 class SourceFile(BaseModel):
     """One file given to `load`, or a header beside it: name relative to the scratch folder, and text."""
@@ -62,7 +66,7 @@ class BuildResult(BaseModel):
     route: `split` (slim headers, own binding table), `split_pybind`, `split_full_headers`, `stock`, `cpu`.
     fallbacks: for each cheaper route that was declined, "route: reason", in order.
     path: the shared object, in the cache; None unless built.
-    counts_launches: the object exports `dice_launch_table`.
+    launches: what is known of its kernel launches, `LaunchCount`.
     message: the compiler's own diagnostics, trimmed to 8,000 characters; for unsupported_on_cpu, what is missing.
     cached: it was found in the cache, where an earlier call put it: of another run, or of this run's build workers.
     seconds: wall time of this call.
@@ -76,7 +80,7 @@ class BuildResult(BaseModel):
     path: str | None = None
     fallbacks: list[str] = []
     cached: bool = False
-    counts_launches: bool = False
+    launches: LaunchCount = "unknown"
     message: str = ""
     seconds: float = 0.0
     cpu_seconds: float = 0.0

@@ -1,0 +1,28 @@
+"""Which shared objects can launch kernels that our launch table does not count."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+from elftools.elf.elffile import ELFFile
+from elftools.elf.sections import SymbolTableSection
+
+from dice.kernels.records.extension import LaunchCount
+
+_LAUNCHES = re.compile(r"_*(?:cuda|cu)(?:Launch|GraphLaunch)")
+"""Functions of the CUDA runtime and the driver that start kernels."""
+
+
+def uncounted_launches(path: Path) -> LaunchCount:
+    """What is known of the launches of a host-only object: `none`, unless it imports a function that launches."""
+    return "unknown" if any(_LAUNCHES.match(name) for name in imported_functions(path)) else "none"
+
+
+def imported_functions(path: Path) -> list[str]:
+    """Undefined names in the dynamic symbol table of a shared object."""
+    with path.open("rb") as stream:
+        table = ELFFile(stream).get_section_by_name(".dynsym")
+        if not isinstance(table, SymbolTableSection):
+            return []
+        return [symbol.name for symbol in table.iter_symbols() if symbol["st_shndx"] == "SHN_UNDEF" and symbol.name]
