@@ -1,1 +1,1 @@
-"""The kernel verifier: extract, build, execute, judge, time and police CUDA kernels (docs/verifier.md)."""
+"""The kernel verifier: extract, build, run, compare, time and check CUDA kernels. Its face is `dice.kernels.api`."""

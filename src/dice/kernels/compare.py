@@ -1,14 +1,14 @@
-"""Is the candidate's output the reference's? Pure comparison of nested outputs under two protocols.
+"""Comparison of the candidate's nested outputs with the reference's, under two protocols. Pure functions.
 
 paper   KernelBench v0.1 as the paper used it (src/eval.py): equal shapes, equal dtypes (torch.allclose raises on
         others), torch.allclose with atol = rtol = 1e-2 in the tensor's own dtype, NaN never equal to anything.
         KernelBench compares one tensor; tuples, lists, dictionaries and scalars are compared part by part.
 strict  tolerance by dtype (`STRICT_TOLERANCE`; 1e-4 for fp32, exact for integers and booleans) in float64, with
-        atol scaled by the output's own magnitude (atol = tol * max(1, rms)) so that a long reduction is judged by
-        its scale; NaN only where the reference has NaN, Inf only with the same sign; and a relative-norm bound, so
-        that all-zeros does not pass for outputs that are tiny everywhere (KernelBench issue 165).
+        atol scaled by the output's magnitude (atol = tol * max(1, rms)), because the error of a long reduction grows
+        with its result; NaN only where the reference has NaN, Inf only with the same sign; and a bound on the
+        relative norm, so that zeros are not correct where all outputs are tiny (KernelBench issue 165).
 
-Order of judgement: structure and shape, then dtype, then value; the first failing part of the output names the status.
+Order: structure and shape, then dtype, then value. The first part of the output that fails gives the status.
 """
 
 from __future__ import annotations
@@ -34,19 +34,19 @@ STRICT_TOLERANCE: dict[torch.dtype, float] = {
 RELATIVE_NORM_FACTOR = 10.0
 """strict: ||actual - expected|| / ||expected|| must stay under this many tolerances."""
 NOISE_RMS = 1e-6
-"""strict: outputs whose rms is below this may be rounding noise, which has no meaningful relative norm."""
+"""strict: outputs with a smaller rms may be rounding noise; then the relative norm means nothing."""
 TINY = 1e-12
 """Expected magnitudes up to this have no relative error."""
 FAR_SHARE = 0.05
-"""strict: of the elements of outputs of large rms, whose absolute tolerance exceeds the paper's, so many may be outside the
-paper's: a few large elements must not excuse that most of the small ones are wrong."""
+"""strict: where a large rms makes the absolute tolerance wider than the paper's, the largest share of elements that may be
+outside the paper's tolerance. A few large elements must not hide that most small elements are wrong."""
 CHUNK = {"cpu": 3 << 13, "cuda": 1 << 24}
-"""Elements compared at a time: on a GPU some hundred MiB of extra memory, on a CPU what its cache holds and PyTorch leaves
-to one core (under 32,768), since threads that meet after each short step wait for each other on a busy machine."""
+"""Elements compared at a time. GPU: some hundred MiB of extra memory. CPU: what fits into the cache and what PyTorch computes
+on one core (below 32,768), because threads that join after each short step wait for each other on a busy machine."""
 
 
 def chunks(*tensors: torch.Tensor) -> Iterator[tuple[torch.Tensor, ...]]:
-    """Flat pieces of tensors of one size and device, side by side: what works on them needs little memory of its own."""
+    """Flat pieces of tensors of equal size and device, piece by piece, so that working on them needs little memory."""
     return zip(*(tensor.reshape(-1).split(CHUNK[tensor.device.type]) for tensor in tensors), strict=True)
 
 
@@ -59,7 +59,7 @@ class Comparison:
     max_abs_error: float | None = None
     max_rel_error: float | None = None
     as_noise: bool = False
-    """Correct only because some output is so small that it was taken for rounding noise."""
+    """Correct only because an output is so small that it counts as rounding noise."""
 
     @property
     def ok(self) -> bool:
@@ -69,7 +69,7 @@ class Comparison:
 
 @dataclass
 class _Errors:
-    """Running maxima over all compared elements, and whether noise was let pass."""
+    """Running maxima over all compared elements, and whether an output counted as noise."""
 
     noise_rms: float
     abs_error: float | None = None
@@ -84,8 +84,8 @@ class _Errors:
 def compare_outputs(expected: Any, actual: Any, protocol: Protocol, noise_rms: float = NOISE_RMS) -> Comparison:
     """Compare nested outputs: tensors of any dtype and layout, sequences, mappings, numbers, None, strings.
 
-    `noise_rms`: rms up to which outputs may be rounding noise, whose relative norm `strict` does not ask for. Tensors
-    may live on different devices; `actual` is moved to `expected`'s. Raises TypeError for an `expected`
+    `noise_rms`: outputs up to this rms may be rounding noise, and `strict` does not check their relative norm. Tensors
+    may be on different devices; `actual` is moved to the device of `expected`. Raises TypeError for an `expected`
     value of an unknown type, which is a fault of the problem.
     """
     errors = _Errors(noise_rms)
@@ -202,7 +202,7 @@ def _tensor_failures(
         yield (
             "wrong_value",
             f"{where}: {100 * far:.0f} % of the elements are further off than the paper's tolerance of {PAPER_TOLERANCE:g}; "
-            f"only a few that are much larger make the rms of {rms:.3g}",
+            f"a few much larger elements make the rms of {rms:.3g}",
         )
     elif squared_norm > 0:
         relative = math.sqrt(squared_error / squared_norm)
@@ -264,7 +264,7 @@ def _value_failure(
     finite = torch.isfinite(difference)
     difference = torch.where(finite, difference, 0.0)
     scale = torch.where(finite, _wide(a).abs(), 1.0)
-    # Relative error is undefined at an expected 0 and meaningless next to one: only the absolute error speaks there.
+    # The relative error is undefined at an expected 0 and means nothing near it: only the absolute error counts there.
     relative = torch.where(scale > TINY, difference / scale.clamp_min(TINY), 0.0)
     errors.add(float(difference.max()), float(relative.max()))
     return n_bad, float(difference.square().sum())
@@ -275,8 +275,8 @@ def _all_close(
 ) -> float | None:
     """The sum of squared errors (strict; 0 under paper) when all elements are finite and acceptable, else None.
 
-    What most outputs are, decided by the formula of torch.isclose in a dozen passes instead of some fifty: outputs of
-    gigabytes are compared on one core. The running maxima are updated only when the answer is yes.
+    The fast path for most outputs: the formula of torch.isclose in a dozen passes instead of about fifty, because outputs
+    of gigabytes are compared on one core. Updates the running maxima only when all elements are acceptable.
     """
     if protocol == "strict":
         a, b = _wide(a), _wide(b)

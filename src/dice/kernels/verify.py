@@ -99,7 +99,7 @@ def verify(config: VerifyConfig, progress: bool = True) -> list[Verdict]:
 def verify_jobs(
     jobs: Sequence[Job], config: VerifyConfig, take: Callable[[list[Verdict]], None], progress: bool
 ) -> None:
-    """Give `take` the verdicts of each job, in the order in which they are ready."""
+    """Call `take` with the verdicts of each job as they are ready."""
     counts: Counter[str] = Counter()
     with_code = [job for job in jobs if job.code is not None]
     with tqdm(total=len(jobs), desc="verify", unit="kernel", file=sys.stderr, disable=not progress) as bar:
@@ -130,7 +130,7 @@ def count_statuses(verdicts: Sequence[Verdict]) -> dict[str, dict[str, int]]:
 
 
 def summary_lines(verdicts: Sequence[Verdict]) -> list[str]:
-    """The run's result by status, for people."""
+    """The counts by status, for printing."""
     lines = []
     for protocol, counts in count_statuses(verdicts).items():
         total = sum(counts.values())
@@ -177,7 +177,7 @@ def config_from(args: argparse.Namespace) -> VerifyConfig:
 
 @contextlib.contextmanager
 def orderly_end() -> Iterator[None]:
-    """Be ended by SIGTERM, as batch systems send it, like by Ctrl-C: workers and temporary folders go as well."""
+    """End on SIGTERM, which batch systems send, as on Ctrl-C: workers end and temporary folders are removed."""
 
     def leave(number: int, frame: object) -> None:
         raise SystemExit(128 + number)

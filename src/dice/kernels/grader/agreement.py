@@ -1,4 +1,4 @@
-"""Whether an output is the reference's: `dice.kernels.compare`, and what the reference says when it is asked again."""
+"""Comparison with the reference, which may be computed again: without TF32, or in fp64 (`dice.kernels.compare`)."""
 
 from __future__ import annotations
 
@@ -23,9 +23,9 @@ def expected_outputs(run: CandidateRun, inputs: list[Any], seed: int) -> Any:
 def compare(run: CandidateRun, trial: Trial, actual: Any, protocol: Protocol) -> Comparison:
     """`actual` against the reference's outputs.
 
-    PyTorch lets cuDNN round the factors of fp32 convolutions to TF32, which alone is more than `strict` tolerates. There
-    the reference's outputs without that rounding are as good an answer. Tiny outputs are noise, unless fp64 gives the
-    same ones.
+    PyTorch lets cuDNN round the factors of fp32 convolutions to TF32, and this rounding alone exceeds the tolerance of
+    `strict`. So the reference's outputs without TF32 are accepted as well. Tiny outputs count as noise unless fp64 gives
+    the same values.
     """
     found = compare_outputs(trial.expected, actual, protocol)
     if found.as_noise and _exact_to_the_smallest(run, trial):
@@ -42,7 +42,7 @@ def compare(run: CandidateRun, trial: Trial, actual: Any, protocol: Protocol) ->
 
 
 def _exact_to_the_smallest(run: CandidateRun, trial: Trial) -> bool:
-    """Whether the reference in fp64 gives `trial`'s outputs, the tiny ones too; False if it cannot be run so."""
+    """Whether the reference in fp64 gives the same outputs, tiny ones included; False where it cannot run in fp64."""
     with run.record.phase("reference"):
         try:
             wide = run.reference.run_wide(run.weights_seed, trial.inputs, trial.forward_seed)

@@ -34,7 +34,7 @@ from dice.kernels.sandbox.session import CandidateFailure, CandidateRaised, Sess
 
 
 class BuilderLike(Interface):
-    """What a run needs of `dice.kernels.builder.builder.Builder`."""
+    """The part of `dice.kernels.builder.builder.Builder` that a run needs."""
 
     def build(self, request: ExtensionRequest) -> BuildResult:
         """Build one extension; never raises for a bad source."""
@@ -45,9 +45,9 @@ BY_SEED = "weights by seed: its parameters differ from the reference's in name o
 
 DRAWN_ON_GPU = "inputs drawn on the GPU: they are large"
 _LARGE_INPUTS = 256 << 20
-"""Bytes of which drawing on the CPU takes a tenth of a second, far longer than to let a timing in between."""
+"""Above this size drawing on the CPU takes over 0.1 s, so the GPU is released for timings meanwhile."""
 MAX_EXTENSIONS = 64
-"""Builds that one candidate may ask for."""
+"""Most builds that one candidate may request."""
 
 
 @dataclass(frozen=True)
@@ -76,9 +76,9 @@ class CandidateRun:
         self.weights_seed = seeds.weights
         self.last: Trial | None = None
         self.last_print: Any = None
-        """Of the candidate's latest output (`observation.fingerprint`)."""
+        """Fingerprint of the candidate's last output (`observation.fingerprint`)."""
         self.one_stream = False
-        """Nothing in the candidate's text puts work beside PyTorch's current stream."""
+        """Whether nothing in the candidate's text uses more than PyTorch's current stream."""
         self._draws_on_gpu = True
         self._session: Session | None = None
         self._deadline = time.monotonic() + place.limits.total_timeout_s
@@ -91,8 +91,8 @@ class CandidateRun:
 
     @contextlib.contextmanager
     def gpu(self, alone: bool = False) -> Iterator[None]:
-        """Hold the GPU, beside others or alone. A candidate that fails is ended before the GPU is let go: what it left
-        there must not run beside another one's timing, nor its context be taken down then."""
+        """Hold the GPU, shared or alone. A candidate that fails is ended before the GPU is released: neither its remaining
+        work nor the end of its context may fall into another candidate's timing."""
         slot = self.place.slot
         if slot is None:
             yield
@@ -119,13 +119,13 @@ class CandidateRun:
             self.record.notes.append("isolation layers that this machine refused: " + "; ".join(self.session.missing))
 
     def left_s(self, timeout_s: float) -> float:
-        """`timeout_s`, or what is left of the candidate's total time; builds and waiting are not counted."""
+        """The smaller of `timeout_s` and the rest of the candidate's total time, without builds and waiting."""
         build_s = self._session.build_s if self._session else 0.0
         return max(0.0, min(timeout_s, self._deadline + build_s - time.monotonic()))
 
     @contextlib.contextmanager
     def not_counted(self) -> Iterator[None]:
-        """What is not the candidate's: its total time stands still during the block."""
+        """The block does not count towards the candidate's total time."""
         begun = time.monotonic()
         try:
             yield
@@ -144,7 +144,7 @@ class CandidateRun:
     # ---- import, init, weights ----
 
     def import_code(self, code: str) -> None:
-        """Import the candidate's file, with the builds that it asks for."""
+        """Import the candidate's file, which may request builds."""
         limits, record = self.place.limits, self.record
         with record.phase("import"):
             try:
@@ -159,7 +159,7 @@ class CandidateRun:
             raise CandidateFailure("import_error", "defines no class ModelNew")
 
     def construct(self, seed: int) -> Any:
-        """A new ModelNew in the candidate's process, made after `seed`; returns the shapes of its state by name."""
+        """Make a new ModelNew in the candidate's process after `seed`. Returns the shapes of its state by name."""
         self.enter("init", "init")
         self.weights_seed = seed
         with self.record.phase("init"):
@@ -173,7 +173,7 @@ class CandidateRun:
         return reply.get("state")
 
     def make_model(self, seed: int) -> None:
-        """A new ModelNew with the reference's weights where they fit, else with those that the seed gave it."""
+        """Make a new ModelNew with the reference's weights where names and shapes fit, else with those of the seed."""
         state = self.construct(seed)
         with self.record.phase("weights"):
             expected = self.reference.model(seed).state_dict()
@@ -190,7 +190,7 @@ class CandidateRun:
         return CandidateRaised("import_error", failure.error, failure.facts)
 
     def _build_failure(self, failure: CandidateRaised) -> CandidateFailure | None:
-        """The refusal of a build, when that is the error which ended the candidate."""
+        """The failure for a refused build, when its error ended the candidate; else None."""
         built = next((build for build in self.record.builds if build.key == failure.error.build_key), None)
         if built is None or built.status == "built":
             return None
@@ -200,7 +200,7 @@ class CandidateRun:
     # ---- builds ----
 
     def answer_build(self, message: dict[str, Any]) -> tuple[dict[str, Any], int | None]:
-        """Have the builder build what the candidate asks for. The GPU is left to others meanwhile."""
+        """Build an extension for the candidate. Others may use the GPU meanwhile."""
         begun = time.monotonic()
         try:
             request = ExtensionRequest.model_validate(message.get("request"))
@@ -227,7 +227,7 @@ class CandidateRun:
         return {"result": result.model_dump()}, fd
 
     def refuse_what_cannot_run_here(self) -> None:
-        """A build that the CPU back end lacks is final, also when the candidate goes on without it."""
+        """A build that the CPU back end does not support is final, also where the candidate goes on without it."""
         for build in self.record.builds:
             if build.status == "unsupported_on_cpu":
                 self.record.stage = "build"
@@ -236,8 +236,8 @@ class CandidateRun:
     # ---- questions and answers ----
 
     def draw_inputs(self, seed: int) -> list[Any]:
-        """One call's inputs. Large ones are drawn on the GPU if their seed is secret, so that nobody can ask for the same
-        again. Else, and where `get_inputs` needs the CPU, the GPU is left to others while it takes its seconds."""
+        """The inputs of one call. Large inputs are drawn on the GPU where their seed is secret, because then nobody needs
+        the same numbers again. Otherwise, and where `get_inputs` needs the CPU, others may use the GPU meanwhile."""
         place, reference = self.place, self.reference
         with self.not_counted():
             if place.slot is None or reference.input_bytes <= _LARGE_INPUTS:
@@ -245,7 +245,7 @@ class CandidateRun:
             if place.judging.seed is None and self._draws_on_gpu:
                 try:
                     inputs = reference.inputs(seed, place.device)
-                except DiceError:  # which it raises again on the CPU if that is not the reason
+                except DiceError:  # raised again on the CPU if the GPU is not the reason
                     self._draws_on_gpu = False
                 else:
                     if DRAWN_ON_GPU not in self.record.notes:
@@ -259,7 +259,7 @@ class CandidateRun:
         return self.session.ask(op, self.left_s(self.place.limits.forward_timeout_s), **arguments)
 
     def send(self, op: str, inputs: list[Any], slot: int = 0) -> None:
-        """Give the candidate inputs: `inputs` for new tensors, `refill` for new values in the tensors it has."""
+        """Send inputs to the candidate. `inputs`: as new tensors. `refill`: as new values of the tensors it has."""
         with self.record.phase("send"):
             self.session.send_value(op, inputs, self.left_s(self.place.limits.forward_timeout_s), slot=slot)
 
@@ -269,25 +269,25 @@ class CandidateRun:
             return self.ask("forward", slot=0, seed=seed, watch=watch, keep=keep)
 
     def launches(self) -> dict[str, int] | None:
-        """The last forward's launches by kernel, as the candidate's process counted them; None when it could not."""
+        """Launches by kernel in the last forward, counted in the candidate's process; None where it could not count."""
         counts = self.ask("launches").get("launches")
         if not isinstance(counts, dict):
             return None
         return {str(name): count for name, count in counts.items() if type(count) is int}
 
     def fetch(self, offer: dict[str, Any]) -> Any:
-        """Copy out what the candidate offers."""
+        """Copy the values that the candidate offers."""
         limits = self.place.limits
         with self.record.phase("fetch"):
             limit_bytes = int(limits.memory_gib * 2**30)
             return self.session.fetch(offer, limit_bytes, self.left_s(limits.forward_timeout_s), self.place.device)
 
     def take_turns(self, turn: Turn) -> None:
-        """How the CPU back end's threads take turns from now on."""
+        """Set the order in which the CPU back end's threads run from now on."""
         self.ask("order", order=int(turn.order), seed=turn.seed, kernel=turn.kernel)
 
     def leave(self) -> None:
-        """`end` beside others, never beside a timing: taking down a context keeps the GPU and its driver busy."""
+        """`end`, but never during a timing: the end of a context keeps the GPU and its driver busy."""
         if self._session is not None:
             with self.gpu():
                 self.end()

@@ -1,9 +1,9 @@
-"""The executor: verifies one candidate after another. Trusted; the candidate runs in a process of its own.
+"""The executor verifies one candidate after another. It is trusted; the candidate runs in its own process.
 
-`Executor.verify` runs a candidate once and words one verdict per protocol from that run; it never raises for a bad
-candidate. What the machine got wrong (driver, memory of the reference, a process killed from outside) is tried once
-more and then becomes `host_error`. `Executor.prebuild` only imports the candidate, without a GPU, to warm the build
-cache and to settle what cannot be built: `Prebuilder` does the same for worker processes that never touch the GPU.
+`Executor.verify` runs a candidate once and makes one verdict per protocol from that run. It never raises for a bad
+candidate. A fault of the machine (driver, memory of the reference, a process killed from outside) is tried once more and
+then becomes `host_error`. `Prebuilder` only imports the candidate, without a GPU, to fill the build cache and to settle
+candidates that cannot be built. `Executor.prebuild` does the same in the executor's own process.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ from dice.kernels.sandbox.isolation import SandboxSpec
 from dice.manifest import Stopwatch
 
 KEPT_SHARE = 100
-"""Of the card's memory, one part in so many may stay with an executor between candidates."""
+"""An executor may keep 1 / KEPT_SHARE of the card's memory between candidates."""
 
 
 class Executor:
@@ -85,7 +85,7 @@ class Executor:
             return record.verdicts(job, self._judging, self._backend, self._host, watch)
         record = self._attempt(job, alone=False)
         if record.status == "host_error" or (record.status == "out_of_memory" and record.on_gpu):
-            # Beside others neither the candidate nor the reference can be blamed for a full card.
+            # While others use the card, a full card is neither the candidate's nor the reference's fault.
             first, retries = record, 1
             record = self._attempt(job, alone=True)
             record.notes.append(f"tried again, alone: the first try ended with {first.status} ({first.message[:200]})")
@@ -123,7 +123,7 @@ class Executor:
 
     @contextlib.contextmanager
     def _room(self, reference: Reference, alone: bool) -> Iterator[None]:
-        """Hold the GPU memory that a candidate for this problem is thought to need, or all of it."""
+        """Hold the estimated GPU memory of a candidate for this problem, or all memory."""
         if self._memory is None or self._slot is None:
             yield
             return
@@ -131,7 +131,7 @@ class Executor:
             try:
                 yield
             finally:
-                # A little is kept, since each return waits for the driver.
+                # A little is kept, because each return waits for the driver.
                 if torch.cuda.memory_reserved() > self._kept_bytes:
                     with self._slot.shared():  # never beside a timing
                         torch.cuda.empty_cache()
@@ -158,9 +158,9 @@ class Executor:
 
 
 class Prebuilder:
-    """Imports candidates in a sandbox without a GPU, so that their builds are in the cache when they are run.
+    """Imports candidates in a sandbox without a GPU, so that their builds are in the cache when they run.
 
-    `judging`: whose protocols a final verdict is worded for; without it nothing is settled here.
+    `judging`: the protocols of final verdicts; None: no verdict is final here.
     """
 
     def __init__(
@@ -205,7 +205,7 @@ _HOST_ERRORS = (HarnessError, torch.OutOfMemoryError, MemoryError, OSError)
 
 
 def _run(place: Place, reference: Reference, job: Job, seeds: Seeds) -> Record:
-    """`run_candidate`. The host's errors end here: their frames hold tensors, whose room is still this candidate's."""
+    """`run_candidate`, with errors of the host as records: an exception that went further would keep tensors alive."""
     try:
         return run_candidate(place, reference, job, seeds)
     except _HOST_ERRORS as error:

@@ -1,4 +1,4 @@
-"""What the candidate's process reports of itself, checked and put into the evidence."""
+"""Reports of the candidate's process, validated and added to the evidence."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from dice.kernels.records.evidence import Access, Change, OpUse, OutputFacts, Ru
 
 
 def merged(earlier: OutputFacts | None, later: OutputFacts) -> OutputFacts:
-    """The worst of both."""
+    """The worse of both."""
     if earlier is None:
         return later
     return OutputFacts(
@@ -25,7 +25,7 @@ def merged(earlier: OutputFacts | None, later: OutputFacts) -> OutputFacts:
 
 
 def take_facts(evidence: RunEvidence, facts: Any) -> None:
-    """Fill the evidence from what the candidate's process reported. Malformed reports are taken as no report."""
+    """Add what the candidate's process reported to the evidence. A malformed report counts as no report."""
     if not isinstance(facts, dict):
         return
     kinds: dict[str, tuple[str, Any]] = {
@@ -50,7 +50,7 @@ def take_facts(evidence: RunEvidence, facts: Any) -> None:
 
 
 def _take_extensions(evidence: RunEvidence, reports: Any) -> None:
-    """What became of each build in the candidate's process, in the order of the requests."""
+    """The outcome of each build in the candidate's process, in the order of the requests."""
     if not isinstance(reports, list):
         return
     for use, report in zip(evidence.extensions, reports, strict=False):

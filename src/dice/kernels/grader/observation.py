@@ -1,8 +1,8 @@
-"""After the trials: what a candidate whose outputs are right did to get them (`dice.kernels.records.evidence`).
+"""After the trials: how a candidate with correct outputs computed them (`dice.kernels.records.evidence`).
 
-`observe` runs forward once more under the probes and takes the candidate's own report. `experiment` is for the strict
-protocol: it changes one thing at a time (content at the same address, single elements, weights) and looks whether
-the output follows. `experiment_without_kernels` comes last of all, since a candidate may not survive it.
+`observe` runs forward once more under the probes and takes the report of the candidate's process. `experiment` is for the
+strict protocol: it changes one thing at a time (content at the same address, single elements, weights) and checks whether
+the output changes with it. `experiment_without_kernels` comes last, because the candidate may crash in it.
 """
 
 from __future__ import annotations
@@ -29,13 +29,13 @@ from dice.kernels.sandbox.session import CandidateFailure, CandidateRaised
 
 _MANY_CALLS = 200
 _MANY_SECONDS = {"cpu": 1.0, "cuda": 0.2}
-"""For those calls; on a GPU the timed ones, whose outputs are checked as well, are still to come."""
+"""Time limit of these calls, in seconds. On a GPU less, because the outputs of timed calls are checked later."""
 _SWAPS = 8
 _MARGIN = 16
 
 
 def observe(run: CandidateRun) -> None:
-    """One more forward under watch, and the report of what the candidate's process saw."""
+    """One more forward under the probes, and the report of the candidate's process."""
     trial = run.last
     assert trial is not None
     strict = "strict" in run.place.judging.protocols
@@ -68,7 +68,7 @@ def observe(run: CandidateRun) -> None:
 
 
 def count_poison(expected: Any, actual: Any) -> int:
-    """Elements of floating outputs that hold the poison pattern, all bits one, where the reference has a number."""
+    """Number of floating-point elements with the poison pattern (all bits one) where the reference has a number."""
     mine = [leaf for leaf in tree_leaves(actual) if torch.is_tensor(leaf)]
     theirs = [leaf for leaf in tree_leaves(expected) if torch.is_tensor(leaf)]
     count = 0
@@ -81,7 +81,7 @@ def count_poison(expected: Any, actual: Any) -> int:
 
 
 def experiment(run: CandidateRun) -> None:
-    """The strict protocol's experiments; each adds a ProbeResult where it can tell anything."""
+    """The strict protocol's experiments. Each adds a ProbeResult where it has a result."""
     with run.record.phase("experiments"):
         for probe in (_new_content, _same_content_again, _unsampled_elements, _fresh_weights):
             result = probe(run)
@@ -101,7 +101,7 @@ def _satisfied(run: CandidateRun) -> Protocol:
 
 
 def _new_content(run: CandidateRun) -> ProbeResult | None:
-    """After as many calls as a timing makes, for whoever counts them in order to stop working."""
+    """New inputs after as many calls as a timing makes: finds candidates that count calls and then stop working."""
     try:
         run.ask("repeat", slot=0, calls=_MANY_CALLS, budget_s=_MANY_SECONDS[run.place.backend])
     except CandidateRaised as failure:
@@ -111,7 +111,7 @@ def _new_content(run: CandidateRun) -> ProbeResult | None:
 
 
 def _same_content_again(run: CandidateRun) -> ProbeResult | None:
-    """The same call as the one before. A kernel that no longer runs for it ran to make what is kept now."""
+    """The same call again. A kernel that does not run this time filled a cache the time before."""
     assert run.last is not None
     first = run.launches()
     try:
@@ -126,7 +126,7 @@ def _same_content_again(run: CandidateRun) -> ProbeResult | None:
 
 
 def _unsampled_elements(run: CandidateRun) -> ProbeResult | None:
-    """Swap a few pairs of interior elements of the largest float input: valid wherever the values are exchangeable."""
+    """Swap a few pairs of interior elements of the largest floating-point input. Its values must be exchangeable."""
     assert run.last is not None
     inputs = to_device(run.last.inputs, None)
     floats = [leaf for leaf in tree_leaves(inputs) if torch.is_tensor(leaf) and leaf.is_floating_point()]
@@ -153,9 +153,9 @@ def _fresh_weights(run: CandidateRun) -> ProbeResult | None:
 
 
 def _follows(run: CandidateRun, name: ProbeName, inputs: list[Any], op: str) -> ProbeResult | None:
-    """Call with a changed state and compare with the reference's answers to the new and the old one.
+    """Call with a changed state and compare with the reference's outputs for the new state and for the old one.
 
-    None when the output is not right and the reference's own answer hardly changed: then nothing can be told.
+    None when the output is wrong and the reference's own output hardly changed: then there is no result.
     """
     assert run.last is not None
     earlier, protocol = run.last, _satisfied(run)
@@ -179,19 +179,19 @@ def _follows(run: CandidateRun, name: ProbeName, inputs: list[Any], op: str) -> 
 
 
 def _error(name: ProbeName, failure: CandidateRaised) -> ProbeResult | None:
-    """A call that failed; None for lack of memory: two models, or neighbours, and nothing that the trials did not ask."""
+    """The result of a failed call. None for lack of memory: the experiment holds two models, which the trials do not."""
     if failure.status == "out_of_memory":
         return None
     return ProbeResult(name=name, outcome="error", detail=failure.args[0][:200])
 
 
 def experiment_without_kernels(run: CandidateRun) -> None:
-    """Forward with the launch stubs switched off, then on again. The candidate is not needed afterwards.
+    """Forward with the launch stubs switched off, then on again. The candidate is not used afterwards.
 
-    With other weights, since a bias that begins as zeros lets its kernel change nothing; on new inputs, and off before on,
-    so that a buffer which the candidate keeps cannot hold the answer already. Its two outputs are compared closely, since
-    zeros may pass for small values under a protocol's tolerance. No result when its answer to the new inputs is the one to
-    the old, is an input as it came, or is no number at all: then nothing can be told.
+    Uses other weights, because with a bias of zeros its kernel changes nothing. Uses new inputs, off before on, so that a
+    buffer of the candidate cannot hold the answer already. Compares the two outputs closely, because zeros may be within
+    a protocol's tolerance of small values. No result when the output for the new inputs equals the output for the old
+    ones, equals an input, or has no finite element.
     """
     if not run.evidence.launches or run.last is None:
         return
@@ -219,13 +219,13 @@ def experiment_without_kernels(run: CandidateRun) -> None:
 
 
 def _empty(outputs: Any) -> bool:
-    """Whether no floating element is a number."""
+    """Whether no floating-point element is finite."""
     floats = [leaf for leaf in tree_leaves(outputs) if torch.is_tensor(leaf) and leaf.is_floating_point()]
     return bool(floats) and not any(bool(leaf.isfinite().any()) for leaf in floats)
 
 
 def _nearly_equal(left: Any, right: Any) -> bool:
-    """Whether all tensors agree up to the rounding of PyTorch's own kernels: 1e-5 of the largest magnitude."""
+    """Whether all tensors agree within 1e-5 of the largest magnitude, the rounding error of PyTorch's own kernels."""
     mine = [leaf for leaf in tree_leaves(left) if torch.is_tensor(leaf)]
     theirs = [leaf for leaf in tree_leaves(right) if torch.is_tensor(leaf)]
     if [leaf.shape for leaf in mine] != [leaf.shape for leaf in theirs]:
@@ -248,14 +248,14 @@ def identical(left: Any, right: Any) -> bool:
 
 
 def changed(left: list[Any], right: Any) -> set[int]:
-    """Places of the arguments in which some tensor differs in some bit, or in structure."""
+    """Indices of the arguments in which a tensor differs in any bit, or the structure differs."""
     if not isinstance(right, list | tuple) or len(right) != len(left):
         return set(range(len(left)))
     return {index for index, pair in enumerate(zip(left, right, strict=True)) if not _same(*pair)}
 
 
 def fingerprint(value: Any) -> tuple[Any, ...]:
-    """Tells two outputs apart without keeping either: shapes, and sums over the tensors' bits."""
+    """A small value that tells two outputs apart: shapes, and sums over the tensors' bits."""
     prints = []
     for leaf in tree_leaves(value):
         if torch.is_tensor(leaf):

@@ -1,4 +1,4 @@
-"""What came of one candidate's run, and how verdicts are worded from it: one run, one verdict per protocol."""
+"""The record of one candidate's run, and the verdicts made from it: one run, one verdict per protocol."""
 
 from __future__ import annotations
 
@@ -31,17 +31,17 @@ from dice.manifest import Stopwatch
 
 @dataclass
 class Record:
-    """What came of one run. `status` is about the run as a whole; `comparisons` judge its outputs per protocol."""
+    """The record of one run. `status` is about the run as a whole, `comparisons` about its outputs by protocol."""
 
     status: Status = "correct"
     stage: Stage = "import"
     message: str = ""
     on_gpu: bool = False
-    """An out_of_memory is about the GPU's memory."""
+    """Whether an out_of_memory is about GPU memory."""
     trials: int = 0
     comparisons: dict[Protocol, Comparison] = field(default_factory=dict)
     race: Race | None = None
-    """Proof that a wrong value on the CPU back end depends on the order of threads."""
+    """Proof that a wrong value on the CPU back end depends on the order of threads; None: no proof."""
     builds: list[BuildResult] = field(default_factory=list)
     evidence: RunEvidence | None = None
     findings: list[Finding] = field(default_factory=list)
@@ -55,7 +55,7 @@ class Record:
     speedup: dict[Protocol, Speedup] = field(default_factory=dict)
 
     def fail(self, status: Status, message: str) -> None:
-        """Note how the run ended."""
+        """Set how the run ended."""
         self.status, self.message = status, message
 
     @contextlib.contextmanager

@@ -1,8 +1,8 @@
-"""The problem's own program, run by the grader: inputs, weights, expected outputs. Trusted, never the candidate's.
+"""The problem's own program, run by the grader: inputs, weights, expected outputs. Trusted.
 
 Seeds follow KernelBench (src/eval.py, `eval_kernel_against_ref`): a given seed draws one integer per trial and is
-itself the seed of the weights. Without one, every seed is drawn apart and secretly, so that the weights' seed, which
-the candidate must be told, says nothing about its inputs.
+itself the seed of the weights. Without a given seed, each seed is drawn independently and kept secret: the candidate
+must know the seed of the weights, and it must not tell anything about the inputs.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from dice.kernels.sandbox.values import UnsupportedValue, plan
 
 @dataclass(frozen=True)
 class Seeds:
-    """Seeds of one candidate's run. `forward` is set before each call, for operators that draw random numbers."""
+    """Seeds of one candidate's run. `forward` seeds are set before each call, for operators that draw random numbers."""
 
     weights: int
     inputs: tuple[int, ...]
@@ -34,7 +34,7 @@ class Seeds:
 
     @classmethod
     def draw(cls, seed: int | None, n: int) -> Seeds:
-        """`n` trials. With `seed`: KernelBench's own sequence; without: secret."""
+        """Seeds of `n` trials. With `seed`: KernelBench's sequence. Without: secret ones."""
         if seed is None:
             first, *rest = (secrets.randbits(48) for _ in range(2 * n + 1))
             return cls(first, tuple(rest[:n]), tuple(rest[n:]))
@@ -53,7 +53,7 @@ class Trial:
 
 
 class Reference:
-    """One problem, executed in a namespace of its own. Raises DiceError when the file is not a problem."""
+    """One problem, executed in its own namespace. Raises DiceError when the file is not a problem."""
 
     def __init__(self, problem_id: str, code: str, device: torch.device) -> None:
         self.problem_id = problem_id
@@ -71,7 +71,7 @@ class Reference:
 
     @contextlib.contextmanager
     def _blamed(self, what: str) -> Iterator[None]:
-        """Errors inside are the problem's; on the CPU back end, `cuda` means the CPU there."""
+        """Errors in the block are the problem's. On the CPU back end, `cuda` means the CPU in it."""
         pretence = install() if self._names_cuda else None
         try:
             yield
@@ -79,8 +79,8 @@ class Reference:
             raise
         except Exception as error:
             text = " ".join(str(error).split())[:300]
-            # Without its traceback: from Python 3.12 on that leads to the frames of all callers, and through them back to
-            # the error, a cycle that holds their tensors, gigabytes of a GPU, until Python looks for garbage.
+            # Without its traceback: from Python 3.12 on it refers to the frames of all callers, and they refer to the
+            # error. This cycle would keep their tensors, gigabytes of a GPU, until the garbage collector runs.
             error.__traceback__ = None
             raise DiceError(f"Problem {self.problem_id}: {what} ({type(error).__name__}: {text}).") from error
         finally:
@@ -95,8 +95,8 @@ class Reference:
         return self._sendable(arguments)
 
     def inputs(self, seed: int, device: torch.device | None = None) -> list[Any]:
-        """Arguments of one call of `forward`: on the CPU as KernelBench makes them, or drawn on `device`, where gigabytes
-        take milliseconds; other numbers of the same distribution, and DiceError from a `get_inputs` that needs the CPU."""
+        """Arguments of one call of `forward`, made on the CPU as KernelBench does, or on `device`: much faster, with other
+        numbers of the same distribution. Raises DiceError where `get_inputs` fails, or needs the CPU."""
         torch.manual_seed(seed)
         with self._blamed("get_inputs fails"), device or contextlib.nullcontext():
             arguments = list(self.namespace["get_inputs"]())
@@ -104,8 +104,8 @@ class Reference:
 
     @cached_property
     def input_bytes(self) -> int:
-        """Bytes of one call's tensors. Asked of fake ones, which take neither time nor memory, where `get_inputs` can
-        work with them."""
+        """Size of one call's tensors in bytes. Computed with fake tensors, without time or memory, where `get_inputs`
+        works with them."""
         try:
             with FakeTensorMode(), self._blamed("get_inputs fails"):
                 arguments = self.namespace["get_inputs"]()
@@ -121,7 +121,7 @@ class Reference:
         return arguments
 
     def model(self, seed: int) -> torch.nn.Module:
-        """`Model` built after `seed`, on the device. The last one is kept."""
+        """`Model` built after `seed`, on the device. The last model is kept."""
         model = self._model
         if model is None or self._model_seed != seed:
             self.forget()
@@ -137,7 +137,7 @@ class Reference:
         self._model = None
 
     def run(self, model: torch.nn.Module, inputs: list[Any], seed: int) -> Any:
-        """One call on inputs that are already on the device; they may be modified by it."""
+        """One call on inputs that are on the device. The call may change them."""
         torch.manual_seed(seed)
         with self._blamed("Model's forward fails"), torch.no_grad():
             outputs = model(*inputs)
@@ -146,7 +146,7 @@ class Reference:
             return outputs
 
     def run_wide(self, weights_seed: int, inputs: list[Any], seed: int) -> Any:
-        """As `run`, in fp64: weights and inputs too."""
+        """As `run`, with weights and inputs in fp64."""
 
         def wide(leaf: Any) -> Any:
             return leaf.double() if torch.is_tensor(leaf) and leaf.is_floating_point() else leaf
@@ -156,7 +156,7 @@ class Reference:
 
 
 def like(value: Any, other: Any) -> Any:
-    """`other` with its tensors in the dtypes of those of `value`, where both have the same structure."""
+    """`other` with its tensors cast to the dtypes of `value`, where both have the same structure."""
     leaves, kinds = tree_leaves(other), tree_leaves(value)
     if len(leaves) != len(kinds):
         return other
@@ -167,7 +167,7 @@ def like(value: Any, other: Any) -> Any:
 
 
 def to_device(value: Any, device: torch.device | None) -> Any:
-    """A copy of a nested value with its tensors on `device`, or where they are (None)."""
+    """A copy of a nested value with its tensors on `device`; None: on the device of each."""
     if isinstance(value, torch.Tensor):
         return value.detach().to(device or value.device, copy=True)
     if isinstance(value, list | tuple):

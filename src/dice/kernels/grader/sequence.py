@@ -1,7 +1,7 @@
-"""One candidate's run: import, weights, trials, evidence, timing, in this order, and the record of what was seen.
+"""One candidate's run, step by step: import, weights, trials, evidence, timing. The result is a record.
 
 The candidate always runs before the reference, on inputs made from a secret seed, in a process that never holds an
-expected value. `dice.kernels.grader.record` words the verdicts.
+expected value. `dice.kernels.grader.record` makes the verdicts.
 """
 
 from __future__ import annotations
@@ -20,20 +20,20 @@ from dice.kernels.records.job import Job
 from dice.kernels.sandbox.session import CandidateFailure, CandidateRaised
 
 _CONCURRENT = re.compile(r"Stream(?:Create|FromPool|FromExternal|BeginCapture)|cuda\.[sS]tream|[gG]raph|[tT]hread\s*\(")
-"""What may put work beside PyTorch's current stream: other streams, graphs, threads."""
+"""Text that may put work on more than PyTorch's current stream: other streams, graphs, threads."""
 
 
 def connections(code: str) -> int | None:
-    """Hardware queues that a candidate's CUDA context needs: one for one stream, else the driver's default (None).
+    """Hardware queues that a candidate's CUDA context needs: 1 for a single stream, else None, the driver's default.
 
-    Making a context is serial on a GPU and most of what a candidate costs there: 0.24 s with the default of 8 queues
-    and 0.07 s with one on an H200 (docs/verifier.md). One stream uses one queue, so its timing does not change.
+    The driver makes contexts one at a time, and a context is most of a candidate's cost on a GPU: 0.24 s with the default
+    of 8 queues, 0.07 s with one (H200). A single stream uses one queue, so its timing does not change.
     """
     return None if _CONCURRENT.search(code) else 1
 
 
 UNSUPPORTED = "unsupported_on_cpu:"
-"""How an exception begins that the CPU back end raises for what it lacks."""
+"""Start of the exception that the CPU back end raises for what it does not support."""
 
 
 def run_candidate(place: Place, reference: Reference, job: Job, seeds: Seeds) -> Record:
@@ -69,17 +69,18 @@ def run_candidate(place: Place, reference: Reference, job: Job, seeds: Seeds) ->
         except CandidateFailure as failure:
             record.fail(failure.status, failure.args[0])
         finally:
-            reference.forget()  # its memory is others' now, and the trials may have changed its buffers
+            reference.forget()  # to free its memory; the trials may have changed its buffers
             run.leave()
-    with record.phase("police"):
+    with record.phase("checks"):
         record.findings = findings(job.code or "", job.problem_code, run.requests, record.evidence)
     return record
 
 
 def prebuild_candidate(place: Place, job: Job) -> Record | None:
-    """Import a candidate for the sake of its builds; the record when it has failed for good, whatever the machine.
+    """Import a candidate to build its extensions. Returns the record where its failure is final on any machine.
 
-    A model that builds in `__init__` is made as well, but what happens there without a GPU settles nothing.
+    A candidate that built nothing yet may build in `__init__`, so its model is made too; a failure there without a GPU is
+    not final.
     """
     run = CandidateRun(place, Reference(job.problem_id, job.problem_code, place.device), Seeds.draw(None, 1))
     record = run.record
@@ -90,7 +91,7 @@ def prebuild_candidate(place: Place, job: Job) -> Record | None:
             run.construct(run.seeds.weights)
         return None
     except CandidateFailure as failure:
-        # Without a line of its own: raised by the parser, not by code that ran.
+        # Without a line of the candidate: raised by the parser, not by code that ran.
         error = failure.error if isinstance(failure, CandidateRaised) else None
         broken_text = (
             error is not None and error.type in ("SyntaxError", "IndentationError", "TabError") and not error.place

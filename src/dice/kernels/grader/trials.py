@@ -1,4 +1,4 @@
-"""The correctness trials of one candidate, and what the order of threads has to do with a wrong value."""
+"""The correctness trials of one candidate, and whether a wrong value depends on the order of threads."""
 
 from __future__ import annotations
 
@@ -20,10 +20,10 @@ from dice.kernels.sandbox.session import CandidateFailure
 
 
 def try_inputs(run: CandidateRun) -> None:
-    """Compare outputs on each seed's inputs; stops when no protocol can be satisfied any more."""
+    """Compare outputs on the inputs of each seed. Stops when no protocol can be satisfied any more."""
     run.enter("forward", "forward")
     for index, (seed, forward_seed) in enumerate(zip(run.seeds.inputs, run.seeds.forward, strict=True)):
-        run.last = trial = inputs = actual = None  # they may be gigabytes: one trial's at a time
+        run.last = trial = inputs = actual = None  # they may be gigabytes: keep one trial at a time
         with run.record.phase("inputs"):
             inputs = run.draw_inputs(seed)
         run.send("inputs", inputs)
@@ -59,7 +59,7 @@ def _judge(run: CandidateRun, trial: Trial, actual: Any) -> None:
 
 
 def look_for_races(run: CandidateRun) -> None:
-    """Ask whether a wrong value depends on the order of threads, which says nothing about a GPU."""
+    """Check whether a wrong value depends on the order of threads; then it says nothing about a GPU."""
     wrong = [item for item in run.record.comparisons.values() if item.status == "wrong_value"]
     if not wrong or run.last is None or not run.evidence.extensions:
         return
@@ -73,7 +73,7 @@ def look_for_races(run: CandidateRun) -> None:
     def same(left: Any, right: Any) -> bool:
         return compare_outputs(left, right, "paper").ok
 
-    with run.record.phase("races"), contextlib.suppress(CandidateFailure):  # what fails here proves nothing
+    with run.record.phase("races"), contextlib.suppress(CandidateFailure):  # a failure here proves nothing
         race = prove_race(forward, sorted(run.launches() or {}), same)
         run.record.race = race
         if race is not None:

@@ -1,11 +1,11 @@
-"""Builders feed executors: jobs flow through worker processes, verdicts come back as they are ready.
+"""The pool of worker processes: jobs go to builders and executors, verdicts come back as they are ready.
 
-Each worker is one process that serves one job at a time over a pipe. `build` workers warm the build cache on CPU cores
-and settle what cannot even be built; `execute` workers own a GPU (or a CPU) share and settle the rest. A worker that
-dies is replaced and its job is tried once more, then becomes a `host_error`: nothing is lost, nothing counted twice.
+Each worker is one process that works on one job at a time and talks over a pipe. `build` workers fill the build cache on
+CPU cores and settle candidates that cannot be built. `execute` workers share a GPU (or the CPU) and settle the rest. A
+worker that dies is replaced and its job is tried once more, then becomes a `host_error`: no job is lost or counted twice.
 
-Workers are forked from a fork server that has torch imported, so starting one costs milliseconds. They notice the death
-of the pool by a lifeline pipe and leave with it, even after kill -9.
+Workers are forked from multiprocessing's fork server, which has torch imported, so a start costs milliseconds. A lifeline
+pipe tells them when the pool dies, even by kill -9; then they end as well.
 """
 
 from __future__ import annotations
@@ -33,20 +33,20 @@ from dice.kernels.sandbox.linux import HUGE_PAGES
 Role = Literal["build", "execute"]
 PRELOAD = ["torch", "dice.kernels.grader.executor"]
 MAX_ATTEMPTS = 2
-"""Times that a job may take its worker down before it becomes a host error."""
+"""Workers that may die on one job before it becomes a host error."""
 MAX_STILLBORN = 3
-"""Workers of one plan that may die before their first reply; more means that the machine cannot do the work."""
+"""Workers of one plan that may die before their first reply. With more, the machine cannot do the work."""
 
 
 def start_importing() -> None:
-    """Have the fork server import torch from now on, beside whatever else has to be prepared; returns at once."""
+    """Start multiprocessing's fork server, which imports torch in the background. Returns at once."""
     os.environ.setdefault(HUGE_PAGES, "1")
     multiprocessing.set_forkserver_preload(PRELOAD)
     forkserver.ensure_running()
 
 
 class Handler(Protocol):
-    """What a worker does with a job. Made inside the worker, so it may own processes and GPU contexts."""
+    """What a worker does with a job. It is made inside the worker, so it may own processes and GPU contexts."""
 
     def handle(self, job: Job) -> list[Verdict] | None:
         """Final verdicts; None (build role only): the job goes on to the execute stage."""
@@ -66,11 +66,11 @@ class WorkerPlan:
     make_handler: Callable[[int], Handler]
     """Called in the worker with its index within the plan."""
     job_timeout_s: float = math.inf
-    """A worker that holds a job for longer is stuck (the handler has its own, shorter limits) and is replaced."""
+    """A worker that works on one job for longer is stuck and is replaced. The handler has its own, shorter limits."""
 
 
 class Feed:
-    """Jobs for `Pool.stream`, put in by any thread."""
+    """A queue of jobs for `Pool.stream`; any thread may put jobs into it."""
 
     def __init__(self) -> None:
         self.signal, self._wake = multiprocessing.Pipe(duplex=False)
@@ -80,25 +80,25 @@ class Feed:
         self.stopped = False
 
     def put(self, job: Job) -> None:
-        """One more job."""
+        """Add a job."""
         with self._lock:
             if not self._jobs:
                 self._wake.send_bytes(b"x")
             self._jobs.append(job)
 
     def close(self) -> None:
-        """No more jobs will come."""
+        """Say that no more jobs will come."""
         with self._lock:
             self._open = False
             self._wake.send_bytes(b"x")
 
     def stop(self) -> None:
-        """What is unfinished is wanted no more: `Pool.stream` ends at once."""
+        """End `Pool.stream` at once; unfinished jobs are dropped."""
         self.stopped = True
         self.close()
 
     def take(self) -> tuple[list[Job], bool]:
-        """What has been put in since the last call, and whether more may come."""
+        """The jobs added since the last call, and whether more may come."""
         with self._lock:
             while self.signal.poll():
                 self.signal.recv_bytes()
@@ -113,7 +113,7 @@ class _Worker:
     process: Any
     connection: Connection
     lifeline: Connection
-    """Write end: it closes with the pool's process, however that ends."""
+    """Write end; it closes when the pool's process ends in any way."""
     job: Job | None = None
     deadline: float = math.inf
     ready: bool = False
@@ -125,7 +125,7 @@ class Pool:
 
     plans: Sequence[WorkerPlan]
     host_error: Callable[[Job, str], list[Verdict]]
-    """Makes the verdicts of a job whose host failed."""
+    """Makes the verdicts of a job that ended in a host error."""
     _workers: list[_Worker] = field(default_factory=list, init=False)
     _stillborn: dict[int, int] = field(default_factory=dict, init=False)
 
@@ -163,7 +163,7 @@ class Pool:
         return _Worker(plan, index, process, ours, lifeline_write)
 
     def run(self, jobs: Sequence[Job]) -> Iterator[list[Verdict]]:
-        """Yield the verdicts of each job, in the order in which they are ready.
+        """Yield the verdicts of each job as they are ready.
 
         Raises DiceError or HarnessError when the workers cannot start at all (no compiler, no GPU).
         """
@@ -174,7 +174,7 @@ class Pool:
         return self.stream(feed)
 
     def stream(self, feed: Feed) -> Iterator[list[Verdict]]:
-        """`run` for jobs that come while others are worked on; ends when the feed is closed and all are done."""
+        """As `run`, for jobs that arrive over time. Ends when the feed is closed and all jobs are done."""
         has_builders = any(plan.role == "build" and plan.count for plan in self.plans)
         queues: dict[Role, deque[Job]] = {"build": deque(), "execute": deque()}
         attempts: dict[int, int] = {}
@@ -192,7 +192,7 @@ class Pool:
                 if worker.ready and worker.job is None and queue:
                     worker.job = queue.popleft()
                     worker.deadline = time.monotonic() + worker.plan.job_timeout_s
-                    with contextlib.suppress(OSError):  # a worker that died meanwhile is found by its sentinel
+                    with contextlib.suppress(OSError):  # the sentinel reports a worker that died meanwhile
                         worker.connection.send(worker.job)
             by_handle: dict[Any, _Worker] = {}
             for worker in self._workers:
@@ -267,7 +267,7 @@ class Pool:
 
 def _serve(connection: Connection, lifeline: Connection, make_handler: Callable[[int], Handler], index: int) -> None:
     """Main function of a worker process."""
-    signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is the pool's to handle; it ends us by the pipes
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # the pool handles Ctrl-C and ends workers by their pipes
     try:
         handler = make_handler(index)
     except DiceError as error:
@@ -281,7 +281,7 @@ def _serve(connection: Connection, lifeline: Connection, make_handler: Callable[
                 message = ("done", handler.handle(job))
             except HarnessError as error:
                 message = ("harness", str(error))
-            except Exception as error:  # noqa: BLE001  our own bug on one job must not lose the others; it is reported
+            except Exception as error:  # noqa: BLE001  a bug of ours on one job must not lose the others; it is reported
                 trace = traceback.extract_tb(error.__traceback__)[-1]
                 text = f"{type(error).__name__}: {error} ({os.path.basename(trace.filename)}:{trace.lineno})"
                 message = ("harness", text)
@@ -293,7 +293,7 @@ def _serve(connection: Connection, lifeline: Connection, make_handler: Callable[
 
 
 def _leave_with_pool(lifeline: Connection) -> None:
-    """The write end closes when the pool's process ends in any way; then this worker must not live on."""
+    """End this worker when the pool's process has ended: then the write end of the pipe is closed."""
     with contextlib.suppress(EOFError, OSError):
         lifeline.recv()
     os._exit(1)

@@ -1,4 +1,4 @@
-"""What the pool's workers are on this machine: how many, on which GPUs, with which caches, and what they do."""
+"""The pool's workers on this machine: how many, on which GPUs, with which caches, and what they do."""
 
 from __future__ import annotations
 
@@ -24,16 +24,16 @@ from dice.kernels.sandbox.fork_server import ForkServer
 from dice.manifest import visible_gpus
 
 EXECUTORS_PER_GPU = 10
-"""Enough to keep the driver's one-at-a-time context creation busy (docs/verifier.md)."""
+"""Enough to keep the driver busy, which makes one context at a time."""
 MOST_THREADS = 16
-"""Of a candidate on the CPU back end, when there are fewer executors than cores: far below its limit of processes."""
+"""Most threads of a candidate on the CPU back end where there are fewer executors than cores."""
 STUCK_SLACK_S = 120.0
-"""A worker that outlives all of a candidate's own limits by this long is replaced."""
+"""Seconds beyond all limits of a candidate after which its worker is replaced."""
 
 
 @stage_config
 class Machine:
-    """Workers, GPUs and caches: nothing here may change a verdict."""
+    """Workers, GPUs and caches. No setting here may change a verdict."""
 
     jobs: int | None = Field(default=None, ge=1)
     """Executors per GPU, or in all on the CPU back end; None: 10 per GPU, or one per core."""
@@ -105,14 +105,16 @@ def workers(
         builder.prepare()
         fork_server.show(builder.visible_folders())
         fork_server.start()
-        if len(builder.toolchain.arches) == 1:  # asking the driver again would cost each worker a moment of its lock
+        if (
+            len(builder.toolchain.arches) == 1
+        ):  # so that the workers need not ask the driver again, which answers one at a time
             machine = dataclasses.replace(machine, arch=builder.toolchain.arches[0])
         yield list(_plans(backend, judging, limits, machine, n_jobs, gpus, fork_server))
 
 
 @contextlib.contextmanager
 def open_pool(backend: Backend, judging: Judging, limits: Limits, machine: Machine, most_jobs: int) -> Iterator[Pool]:
-    """A pool that takes jobs until the block ends. `most_jobs`: how many it will have at a time, at the most.
+    """A pool that takes jobs until the block ends. `most_jobs`: the most jobs at a time.
 
     Raises DiceError or HarnessError for a machine that cannot do the work.
     """
@@ -153,7 +155,7 @@ def _plans(
 
 
 class BuildHandler:
-    """Imports candidates without a GPU: warms the build cache, settles what cannot be built."""
+    """Imports candidates without a GPU: fills the build cache and settles candidates that cannot be built."""
 
     def __init__(
         self,
@@ -166,11 +168,11 @@ class BuildHandler:
         fork_server: ForkServer,
     ) -> None:
         from dice.kernels.grader.executor import (
-            Prebuilder,  # and with it torch: seconds, which the command itself never needs
+            Prebuilder,  # imports torch, which takes seconds and which the command itself does not need
         )
 
         del index
-        os.nice(5)  # builds run ahead of the executors: those, and what they run, get the cores first
+        os.nice(5)  # executors and their candidates get the cores first
         self._prebuilder = Prebuilder(fork_server, make_builder(backend, limits, machine), backend, limits, judging)
 
     def handle(self, job: Job) -> list[Verdict] | None:
@@ -200,7 +202,7 @@ class ExecuteHandler:
 
         del index
         builder = make_builder(backend, limits, machine)
-        # As candidates of one stream have it (grader.sequence.connections): quick to start, and timed alike.
+        # The same as for candidates of one stream (grader.sequence.connections): quick to start, and timed in the same way.
         os.environ.setdefault("CUDA_DEVICE_MAX_CONNECTIONS", "1")
         self._executor = Executor(fork_server, builder, backend, gpu, limits, judging, threads)
 

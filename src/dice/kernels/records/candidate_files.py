@@ -1,4 +1,4 @@
-"""Candidates as users keep them: KernelBench run folders and JSON lines.
+"""Reading candidates: KernelBench run folders and JSON lines.
 
 A folder holds `level_1_problem_19_sample_0_kernel.py` files (KernelBench scripts/generate_samples.py). A JSON-lines row
 names its problem and carries the code, under any of the field names below; a row may bring its own problem, so that a

@@ -1,11 +1,11 @@
-"""What was observed while one candidate ran: plain data, filled by the executor, judged by `dice.kernels.checks`.
+"""What was observed while one candidate ran: plain data, filled by the grader, weighed by `dice.kernels.checks`.
 
-The split is: `candidate.probes` gathers inside the candidate's process, the executor adds what the trusted side saw
-(comparisons, clocks, processes), `deception` alone decides what it means. Every field may be absent: None (or an empty
-list where nothing could be listed) means "not observed" and never counts against the candidate.
+`candidate.probes` collects facts inside the candidate's process. The grader adds what the trusted side saw
+(comparisons, clocks, processes). `checks` alone decides what the facts mean. Every field may be absent: None (or an empty
+list) means "not observed" and never counts against the candidate.
 
-What comes from the candidate's own process can be forged by native code in it. So a finding may condemn on such facts,
-but nothing is ever acquitted by them alone: values, clocks and process lists come from the trusted side.
+Native code in the candidate's process can forge the facts of that process. So these facts may lead to a finding, but they
+alone never clear a candidate: values, clocks and process lists come from the trusted side.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from pydantic import BaseModel, ConfigDict
 from dice.kernels.records.extension import BuildStatus
 
 Phase = Literal["import", "init", "forward", "timing"]
-"""When it happened. `forward` covers every untimed call, `timing` the timed ones."""
+"""When it happened. `forward`: an untimed call. `timing`: a timed call."""
 
 ChangeKind = Literal["function", "flag", "module", "environment", "hook"]
 """`function`: a guarded callable is no longer the same object (or its code object was swapped);
@@ -41,14 +41,14 @@ class _Fact(BaseModel):
 
 
 class ExtensionUse(_Fact):
-    """One request to `load_inline` or `load`, and what became of it."""
+    """One request to `load_inline` or `load`, and its outcome."""
 
     name: str
     status: BuildStatus
     loaded: bool
     """The shared object was imported into the candidate's process."""
     phase: Phase | None = None
-    """When it was asked for."""
+    """When the candidate requested it."""
     message: str = ""
     """First lines of the diagnostics when it was not built."""
     kernels: list[str] | None = None
@@ -64,13 +64,13 @@ class OpUse(_Fact):
 
     count: int
     elements: int
-    """Elements of all tensor arguments and results together, summed over the calls."""
+    """Number of elements of all tensor arguments and results, summed over the calls."""
     bias: int = 0
-    """Elements of the results of those calls that also added a bias (`addmm`, `convolution` with one)."""
+    """Number of result elements of calls that also added a bias (`addmm`, `convolution` with a bias)."""
 
 
 class Change(_Fact):
-    """Something of the process that the candidate changed."""
+    """A part of the process that the candidate changed."""
 
     kind: ChangeKind
     name: str
@@ -81,7 +81,7 @@ class Change(_Fact):
 
 
 class Access(_Fact):
-    """A sensitive act by the candidate's own code, from the interpreter's audit events (`audit.AuditTrail`)."""
+    """A sensitive action of the candidate's own code, from Python's audit events (`candidate.audit.AuditTrail`)."""
 
     event: str
     """Audit event: `subprocess.Popen`, `socket.connect`, `ctypes.dlopen`, `sys._getframe`, `open:w`, ..."""
@@ -94,7 +94,7 @@ class Access(_Fact):
 
 
 class OutputFacts(_Fact):
-    """What kind of object `forward` returned; worst case over all outputs of all untimed calls."""
+    """The kinds of objects that `forward` returned; the worst case over all outputs of all untimed calls."""
 
     foreign_types: list[str] = []
     """Qualified names of tensor types that are not exactly torch.Tensor or torch.nn.Parameter."""
@@ -107,7 +107,7 @@ class OutputFacts(_Fact):
     aliases_parameter: bool = False
     """An output shares storage with a parameter or buffer of the module."""
     same_storage_as_previous_call: bool = False
-    """An output of this call lives in the same storage as one of the previous call, which is still held."""
+    """An output of this call has the same storage as an output of the previous call, which is still referenced."""
 
 
 class ProbeResult(_Fact):
@@ -117,10 +117,10 @@ class ProbeResult(_Fact):
     same_content_again: those values once more; `stale` when a kernel that ran for them then no longer runs.
     unsampled_elements: a few elements in the interior change, the first, last and evenly strided ones do not.
     fresh_weights: a second `ModelNew` in the same process, built with another seed.
-    repeat_same_input: the same call again, on memory poisoned afresh (on the CPU back end shared memory too); `wrong` when
-        the two differ beyond tolerance.
+    repeat_same_input: the same call again, on newly poisoned memory (on the CPU back end shared memory too); `wrong` when
+        the two outputs differ beyond tolerance.
     without_launches: the launch stubs of the extensions do nothing; `right` when the output is still right.
-    handed_over: what the extensions were given then; `right` when the answer is among it.
+    handed_over: the arguments of the extensions in that call; `right` when the answer is among them.
     """
 
     name: ProbeName
@@ -131,14 +131,14 @@ class ProbeResult(_Fact):
 
 
 class Clocks(_Fact):
-    """One series of timed calls by several clocks, milliseconds. Only the trusted side's clock is beyond reach."""
+    """One series of timed calls by several clocks, in milliseconds. The candidate cannot reach the grader's clock only."""
 
     event_ms: float
     """Mean per call by CUDA events on the current stream."""
     synced_ms: float
     """Mean per call by the grader's own host clock over the whole series, device idle before and after."""
     launch_overhead_ms: float
-    """Share of one call in the cost of an empty order: subtracted before the two are compared."""
+    """Cost of an empty request divided by the number of calls; subtracted before the two clocks are compared."""
     drain_ms: float | None = None
     """Mean time from the end event on the current stream to an idle device."""
     in_process_ms: float | None = None
@@ -146,20 +146,20 @@ class Clocks(_Fact):
     per_call_ms: list[float] = []
     """In-process clock for each timed call, in order."""
     floor_ms: float | None = None
-    """Time to write the outputs beyond the L2 cache at the memory's peak rate: no kernel can be faster."""
+    """Time to write the output bytes that exceed the L2 cache at peak memory rate. No kernel can be faster."""
 
 
 class RunEvidence(_Fact):
-    """All that was seen of one candidate's run."""
+    """All observations of one candidate's run."""
 
     backend: Literal["cuda", "cpu"]
     reached: Phase
     """The last phase that was entered."""
 
     extensions: list[ExtensionUse] = []
-    """In the order of the requests. Empty: the candidate never asked for one."""
+    """In the order of the requests. Empty: the candidate requested none."""
     launches: dict[str, int] | None = None
-    """Custom kernels launched during one forward (`kernel -> count`); None when any loaded extension cannot count."""
+    """Launches by kernel during one forward; None when a loaded extension may launch without being counted."""
     launches_init: dict[str, int] | None = None
     """The same during import and `__init__`."""
     failed_launches: dict[str, int] = {}
@@ -172,12 +172,12 @@ class RunEvidence(_Fact):
     candidate_ops: dict[str, OpUse] | None = None
     """ATen operators of one candidate forward, by `probes.OpRecorder`."""
     reference_ops: dict[str, OpUse] | None = None
-    """ATen operators of one reference forward, recorded alike in the grader."""
+    """ATen operators of one reference forward, recorded in the same way in the grader."""
 
     changes: list[Change] = []
     accesses: list[Access] = []
     hidden_exceptions: list[str] = []
-    """`Type: message (line N)` raised inside the candidate's own frames during forward, and swallowed there."""
+    """`Type: message (line N)` raised in the candidate's own frames during forward, and caught there."""
 
     threads_before: int | None = None
     """OS threads of the candidate's process after warm-up of torch, before its code was imported."""
@@ -186,19 +186,19 @@ class RunEvidence(_Fact):
     python_threads: list[str] = []
     """Names of Python threads other than the main one, alive after a forward."""
     child_processes: list[str] = []
-    """Command names of processes that the candidate started (builder not counted)."""
+    """Command names of processes that the candidate started."""
 
     outputs: OutputFacts | None = None
     poison_left: int | None = None
     """Elements of the outputs that still held the poison pattern, or NaN where the reference has none."""
     mutated_inputs: list[int] = []
-    """Indices of tensor inputs whose content changed during forward and that the reference leaves alone."""
+    """Indices of tensor inputs that forward changed and that the reference does not change."""
     probes: list[ProbeResult] = []
 
     clocks: Clocks | None = None
     timed_outputs_checked: int = 0
     timed_outputs_wrong: int = 0
-    """Outputs of timed calls that the grader re-checked, and how many were wrong though the untimed ones were right."""
+    """Number of outputs of timed calls that the grader checked, and number of wrong ones among them."""
     late_writes: bool | None = None
     """An output still changed after forward had returned and the device was idle."""
     cuda_error: str | None = None

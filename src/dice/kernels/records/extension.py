@@ -1,7 +1,7 @@
-"""What a candidate asks of `torch.utils.cpp_extension`, and what the builder answers.
+"""A candidate's request to `torch.utils.cpp_extension`, and the builder's answer.
 
-A request is plain data: it travels from the untrusted candidate to the builder as JSON, is validated there, and its
-hash (with the toolchain's fingerprint) is the key of the build cache.
+A request is plain data: the untrusted candidate sends it to the builder as JSON, and the builder validates it. Its hash
+and the toolchain's fingerprint are the key of the build cache.
 """
 
 from __future__ import annotations
@@ -68,9 +68,9 @@ class BuildResult(BaseModel):
     path: the shared object, in the cache; None unless built.
     launches: what is known of its kernel launches, `LaunchCount`.
     message: the compiler's own diagnostics, trimmed to 8,000 characters; for unsupported_on_cpu, what is missing.
-    cached: it was found in the cache, where an earlier call put it: of another run, or of this run's build workers.
+    cached: it was in the cache, from another run or from this run's build workers.
     seconds: wall time of this call.
-    cpu_seconds: user + system time of all compiler processes of the build, also when `cached`: what it did cost.
+    cpu_seconds: user + system time of all compiler processes of the build, also when `cached`.
     """
 
     model_config = ConfigDict(extra="forbid")

@@ -1,4 +1,4 @@
-"""One unit of the verifier's work: a candidate for a problem, and the limits under which it runs."""
+"""A candidate to verify, the limits under which it runs, and how it is judged."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ class Job(BaseModel):
 
     @property
     def code_sha256(self) -> str:
-        """Identity of the candidate's text."""
+        """sha256 of the candidate's text, hex."""
         return hashlib.sha256((self.code or "").encode()).hexdigest()
 
 

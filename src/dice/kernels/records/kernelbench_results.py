@@ -2,7 +2,7 @@
 
 Shape: {"19": [{"sample_id", "compiled", "correctness", "metadata", "runtime", "runtime_stats"}]} with runtimes in
 milliseconds and -1 where there is none (KernelBench scripts/eval_from_generations.py; its comment says microseconds,
-its values are milliseconds). A `host_error` is left out, as KernelBench leaves out what it could not evaluate.
+its values are milliseconds). A `host_error` is left out, as KernelBench leaves out candidates that it could not evaluate.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """The verdict on one candidate: a row of JSON lines with a published schema (docs/schema/verdict.schema.json).
 
-`status` is the final word. `functional_status` is the word before the deception check, so both rows of the paper's
-Table 8 come from one run. Absent measurements are null, never 0 or -1.
+`status` is the final status. `functional_status` is the status before the deception check, so both rows of the paper's
+Table 8 come from one run. A measurement that was not made is null, never 0 or -1.
 """
 
 from __future__ import annotations
@@ -40,11 +40,11 @@ class Finding(_Row):
     """One sign of deception, with its evidence."""
 
     name: str
-    """Stable name of the trick, e.g. `never_launched`; docs/verifier.md lists them all."""
+    """Stable name of the finding, e.g. `kernel_never_launched`; the documentation lists all names."""
     rule: Literal["paper_1", "paper_2", "paper_3", "paper_4", "strict"]
-    """Which of the paper's four definitions (section 4.2, A.3) it is; `strict` for the rest of the catalogue."""
+    """The paper's definition (section 4.2, A.3) that it falls under; `strict` for the rest of the catalogue."""
     source: Literal["static", "dynamic"]
-    """Seen in the text, or seen while it ran."""
+    """`static`: seen in the text. `dynamic`: seen while it ran."""
     evidence: str
     """What was seen: a line of code, a count, two clocks."""
     fatal: dict[Protocol, bool]
@@ -72,14 +72,14 @@ class BuildInfo(_Row):
     """How the candidate's extensions were built."""
 
     path: str
-    """Route of the slowest extension: cached builds keep the route that made them; `none` without any."""
+    """Route of the extension that took longest; a cached build keeps the route that made it. `none` without extensions."""
     seconds: float
     cpu_seconds: float
     cached: bool
     extensions: int
-    """How many extensions it asked for."""
+    """Number of extensions that the candidate requested."""
     loaded: int
-    """How many of them really loaded; fewer than `extensions` means that a failure was hidden or fatal."""
+    """Number of extensions that were loaded. Fewer than `extensions`: a failure was hidden or ended the candidate."""
     fallbacks: list[str]
     audited: bool = False
     """Whether the stock build was run as well and agreed."""
@@ -107,12 +107,12 @@ class Verdict(_Row):
     status: Status
     functional_status: Status
     stage: Stage
-    """How far it got; for a failure, where it failed."""
+    """The last stage that was reached; for a failure, the stage that failed."""
     message: str
     protocol: Protocol
     backend: Backend
     trials: int
-    """Correctness trials that were completed."""
+    """Completed correctness trials."""
     max_abs_error: float | None = None
     max_rel_error: float | None = None
     runtime_ms: Timing | None = None
@@ -122,17 +122,17 @@ class Verdict(_Row):
     speedup: Speedup | None = None
     deception: list[Finding] = []
     launches: dict[str, int] | None = None
-    """Custom kernels launched during one forward; null when the build could not count."""
+    """Launches by kernel during one forward; null where they could not be counted."""
     aten_ops: dict[str, int] | None = None
-    """ATen operators that the candidate's forward still ran."""
+    """Calls by ATen operator during one forward of the candidate."""
     build: BuildInfo | None = None
     host: Host
     notes: list[str] = []
-    """Facts that do not change the status: a proven race, a retried host error, a missing isolation layer."""
+    """Facts that do not change the status: a proven race, a repeated host error, a missing isolation layer."""
     retries: int = 0
     seconds: float = 0.0
     """Wall time spent on this candidate, build included."""
     phase_seconds: dict[str, float] = {}
-    """Where that time went: wall seconds by phase (spawn, import, build, wait_gpu, inputs, send, forward, ...)."""
+    """Wall seconds by phase (spawn, import, build, wait_gpu, inputs, send, forward, ...)."""
     started: str = ""
     """UTC time."""

@@ -1,4 +1,4 @@
-"""Where verdicts are kept while a run goes on and when it is finished.
+"""The verdicts of a run on disk, while it goes on and when it is finished.
 
 `OUT.partial` is an append-only journal: its first line names the settings, each further line is one verdict. `OUT` is
 the finished file, sorted. A candidate is done when every protocol's verdict exists and none is a `host_error`.
