@@ -1,7 +1,7 @@
-"""Sensitive acts of the candidate's own code, heard through the interpreter while it runs.
+"""Sensitive actions of the candidate's own code, reported by the interpreter while it runs.
 
 `AuditTrail` listens to CPython's audit events (PEP 578): files, processes, sockets, ctypes, frames, garbage collector.
-`ExceptionTrace` sees what the candidate caught and hid. Both only gather; `dice.kernels.checks` judges.
+`ExceptionTrace` sees exceptions that the candidate caught. Both only collect; `dice.kernels.checks` decides.
 """
 
 from __future__ import annotations
@@ -44,18 +44,18 @@ _DIRECT_CALLER = frozenset(
     ctypes.call_function ctypes.cdata ctypes.string_at
     """.split()  # noqa: SIM905
 )
-"""Audit events that the standard library raises for innocent reasons: they count only when called directly."""
+"""Audit events that the standard library raises for harmless reasons: they count only when called directly."""
 _MOST_DETAILS = 64
-"""Different acts of one kind that are kept of one line: a loop over all files must not fill the verdict."""
+"""Most details of one kind of action on one line: a loop over all files must not fill the verdict."""
 _AND_MORE = "(and more)"
 _WRITE_FLAGS = os.O_WRONLY | os.O_RDWR | os.O_CREAT | os.O_TRUNC | os.O_APPEND
 
 
 class AuditTrail:
-    """Sensitive acts of the candidate's own code, from CPython's audit events (PEP 578).
+    """Sensitive actions of the candidate's own code, from CPython's audit events (PEP 578).
 
     `candidate`: path of the candidate's file. `scratch`: folder in which it may write; `/tmp` is part of it where it is
-    the same folder as `scratch/tmp`. An act belongs to the candidate when the nearest caller outside the standard
+    the same folder as `scratch/tmp`. An action belongs to the candidate when the nearest caller outside the standard
     library is neither an installed package nor this project.
     An audit hook cannot be removed, so install it only in the candidate's process.
     """
@@ -136,7 +136,7 @@ class AuditTrail:
 
     def _is_own(self, path: Any) -> bool:
         if isinstance(path, int):
-            return True  # an open descriptor: its opening was judged
+            return True  # an open descriptor: its opening was checked
         real = os.path.realpath(os.fsdecode(path))
         return any(os.path.commonpath([real, folder]) == folder for folder in self._own_folders)
 
@@ -146,7 +146,7 @@ class AuditTrail:
             if name == self._candidate:
                 return frame
             if name.startswith("<frozen") or (name.startswith(_STDLIB) and not name.startswith(_PACKAGES)):
-                # inspect.stack() and friends are frame walks by another name.
+                # inspect.stack() and similar functions walk frames as well.
                 if direct and not (event == "sys._getframe" and name.endswith("inspect.py")):
                     return None
                 frame = frame.f_back
@@ -158,7 +158,7 @@ class AuditTrail:
 
 
 class ExceptionTrace:
-    """Exceptions that the candidate's own frames raised or met, and that did not leave the traced block.
+    """Exceptions that were raised in, or passed through, the candidate's frames and did not leave the traced block.
 
     Traces only frames whose file is the candidate's; about 1 us a line there, nothing elsewhere.
     """
@@ -169,7 +169,7 @@ class ExceptionTrace:
         self._candidate = str(candidate)
         self._met: dict[int, tuple[BaseException, str]] = {}
         self.hidden: list[str] = []
-        """`Type: message (line N)`, filled when the block is left."""
+        """`Type: message (line N)`; filled at the end of the block."""
 
     def __enter__(self) -> ExceptionTrace:
         sys.settrace(self._call)

@@ -1,10 +1,10 @@
-"""One timed call, the same code in the candidate's process and for the reference: fair by construction.
+"""One timed call. The same code times the candidate in its process and the reference in the grader.
 
-Between two events lies what the GPU did, and what it waited for: where a call's kernels are shorter than their launches,
-mostly the host, with its scheduling, its clocks and its neighbours. So a call can be ordered behind `fills`, memory
-fills that keep the GPU busy while the host orders the call and both events (and that flush the L2 cache). If the start
-event is still to come when the end event has been ordered, the GPU went through the call without waiting for the host:
-`CallTimes.queued`. A call that waits for the GPU inside, or is ordered more slowly than the fills last, is never queued.
+The time between two events contains the GPU's work and its waiting. Where kernels are shorter than their launches, the GPU
+mostly waits for the host. So a call can be launched behind `fills`: memory fills that keep the GPU busy while the host
+launches the call and records both events, and that flush the L2 cache. If the GPU reaches the start event only after the
+end event was recorded, it ran the call without waiting for the host (`CallTimes.queued`). A call that waits for the GPU
+itself, or whose launches take longer than the fills, is never queued.
 """
 
 from __future__ import annotations
@@ -31,11 +31,11 @@ class CallTimes:
     in_process_ms: float
     """By this process's clock, from before the fills to the end event."""
     drain_ms: float
-    """From there until the whole device was idle."""
+    """From the end event until the whole device was idle."""
     launch_ms: float
     """By this process's clock, from the record of the start event to the record of the end event."""
     queued: bool
-    """The GPU came to the start event only after the end event had been ordered: `event_ms` has no wait for the host."""
+    """The GPU reached the start event after the end event was recorded: `event_ms` contains no wait for the host."""
 
 
 class CallTimer:

@@ -1,4 +1,4 @@
-"""An exception of the candidate's, as plain data that may leave its process."""
+"""An exception of the candidate as plain data that is sent to the grader."""
 
 from __future__ import annotations
 
@@ -13,9 +13,8 @@ from dice.kernels.sandbox import values
 from dice.kernels.sandbox.cuda_runtime import CudaError
 
 _MESSAGE_CHARACTERS = 4000
-# A context or an allocation that the runtime refused; a library's handle, which says it in its own words; PyTorch's
-# allocator, which wants to name who has the memory, asks NVML, which is not in the jail, and raises an assertion instead
-# (pytorch issue 112377).
+# The runtime refused a context or an allocation; or a library could not make its handle; or PyTorch's allocator wanted to
+# list the users of the memory, asked NVML, which is not in the jail, and raised an assertion (pytorch issue 112377).
 _GPU_IS_FULL = re.compile(
     r"[oO]ut of memory|cudaErrorMemoryAllocation|STATUS_ALLOC_FAILED|CUBLAS_STATUS_NOT_INITIALIZED when calling .cublasCreate"
     r"|NVML_SUCCESS ==.*CUDACachingAllocator",
@@ -24,7 +23,7 @@ _GPU_IS_FULL = re.compile(
 
 
 def describe(error: BaseException, path: str) -> dict[str, Any]:
-    """Type, text, the last line of the file `path` on the way, and what kind of failure it is."""
+    """Type, text, the innermost line of the file `path` in the traceback, and the kind of failure."""
     place = ""
     for frame in traceback.extract_tb(error.__traceback__):
         if frame.filename == path:

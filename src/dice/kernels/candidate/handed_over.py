@@ -1,7 +1,7 @@
-"""What forward hands to its own kernels while no kernel runs: whatever is in it, PyTorch or the host made.
+"""The arguments that forward passes to its extensions while no kernel runs.
 
-An answer that is found there was made without the kernels, however it was hidden from those who count operators: by
-NumPy, by a loop over numbers, in the body of an operator of the candidate's own, by other operators than the reference's.
+If the answer is among them, it was made without the kernels, even if no operator count shows it: by NumPy, by a loop over
+numbers, in an operator of the candidate's own, or by other operators than the reference's.
 """
 
 from __future__ import annotations
@@ -16,11 +16,11 @@ from dice.kernels.candidate.probes import storage_address
 from dice.kernels.compare import compare_outputs
 
 MOST_BYTES = 4 << 30
-"""Copies kept of one forward; what comes later is not looked at."""
+"""Most bytes of copies kept of one forward; later arguments are not checked."""
 
 
 class HandedOver:
-    """Copies of the tensors that calls into extensions were given; `given` themselves (inputs, weights) are left out."""
+    """Copies of the tensor arguments of calls into extensions, without the tensors in `given` (inputs, weights)."""
 
     def __init__(self, given: Iterable[torch.Tensor]) -> None:
         self._left_out = {0, *(storage_address(tensor) for tensor in given)}
@@ -28,7 +28,7 @@ class HandedOver:
         self._bytes = 0
 
     def note(self, function: str, arguments: tuple[Any, ...]) -> None:
-        """Keep what this call is given, as it is now."""
+        """Keep copies of this call's tensor arguments."""
         for leaf in tree_leaves(list(arguments)):
             if not isinstance(leaf, torch.Tensor) or storage_address(leaf) in self._left_out:
                 continue
@@ -37,7 +37,7 @@ class HandedOver:
                 self._kept.append((function, leaf.detach().clone()))
 
     def answered(self, outputs: Any) -> str | None:
-        """The function that was given what forward returns, `outputs`; None if some output was in nobody's arguments."""
+        """The function whose arguments contained all of `outputs`; None if an output was in no argument."""
         names = [self._holder(leaf) for leaf in tree_leaves(outputs) if isinstance(leaf, torch.Tensor)]
         return names[0] if names and None not in names else None
 

@@ -1,7 +1,7 @@
-"""Observations made inside the candidate's process: who patched what, which operators ran, what was returned.
+"""Observations inside the candidate's process: patches, operators that ran, returned objects.
 
-Nothing here judges (`dice.kernels.checks` does) and nothing is in force unless the executor starts it, so that timed
-calls run bare. Order of use in the candidate's process:
+`dice.kernels.checks` decides what they mean. No probe is active unless the grader starts it, so timed calls run without
+probes. Order of use:
 
     trail = AuditTrail(candidate_path, scratch); trail.install()      # audit.py; before the candidate's code
     before = snapshot()                                               # after the executor's own patches
@@ -10,7 +10,7 @@ calls run bare. Order of use in the candidate's process:
     with OpRecorder() as ops, ExceptionTrace(candidate_path) as hidden: outputs = model(*inputs)
     facts = output_facts(outputs, inputs, model, previous)
 
-Native code in the candidate can forge all of it; `evidence.RunEvidence` says what follows from that.
+Native code of the candidate can forge all of it; `records.evidence` says what follows from that.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ from dice.kernels.sandbox import values
 
 
 def _guarded_namespaces() -> dict[str, Any]:
-    """Modules and classes whose callables a candidate has no business to replace."""
+    """Modules and classes whose callables a candidate must not replace."""
     return {
         "builtins": builtins,
         "math": math,
@@ -124,8 +124,7 @@ def snapshot() -> Snapshot:
 
 
 def compare(before: Snapshot, phase: Phase) -> list[Change]:
-    """What is no longer as it was in `before` (about 2 ms). New names are no change, unless they hide an inherited one;
-    replaced or removed ones are."""
+    """Changes since `before` (about 2 ms): replaced or removed names, and new names that hide an inherited one."""
     changes: list[Change] = []
 
     def note(kind: ChangeKind, name: str, old: object, new: object) -> None:
@@ -158,9 +157,9 @@ def compare(before: Snapshot, phase: Phase) -> list[Change]:
 
 
 class OpRecorder(TorchDispatchMode):
-    """ATen operators that run inside the block, those called from C++ extensions included.
+    """Records the ATen operators that run in the block, including those called from C++ extensions.
 
-    Record reference and candidate alike (same inputs, same grad mode): composite operators split the same way then.
+    Record reference and candidate in the same way (inputs, grad mode), so that composite operators split equally.
     """
 
     def __init__(self) -> None:
@@ -216,10 +215,10 @@ class CallCounter:
 def output_facts(
     outputs: Any, inputs: Iterable[Any], module: torch.nn.Module | None, previous: Any = None
 ) -> OutputFacts:
-    """Look at the returned objects themselves, before any of their methods is called.
+    """Facts about the returned objects, found without calling any of their methods.
 
-    `outputs`, `inputs`: pytrees; `previous`: outputs of the call before, still held. Only base-class accessors are
-    used, so that a subclass's overrides never run here.
+    `outputs`, `inputs`: pytrees; `previous`: outputs of the call before, still referenced. Uses only accessors of the
+    base class, so that no override of a subclass runs here.
     """
     facts = OutputFacts()
     leaves = tree_leaves(outputs)
@@ -244,7 +243,7 @@ def output_facts(
     return facts
 
 
-# Bound once, at the base class: a subclass or a patched attribute is not asked.
+# Bound once, at the base class: neither a subclass nor a patched attribute is used.
 _TRUE_TYPE = type
 _device = torch.Tensor.device.__get__  # type: ignore[attr-defined]
 _layout = torch.Tensor.layout.__get__  # type: ignore[attr-defined]
@@ -255,14 +254,14 @@ def _named(kind: type) -> str:
 
 
 def _opens_by_itself(kind: type) -> bool:
-    """Whether it is a container whose own code runs when somebody looks into it."""
+    """Whether it is a container class whose own code runs when its items are read."""
     base = next((base for base in (tuple, list, dict) if issubclass(kind, base)), None)
     names = ("__iter__", "__len__", "__getitem__", "keys", "values", "items")
     return base is not None and any(getattr(kind, name, None) is not getattr(base, name, None) for name in names)
 
 
 def storage_address(tensor: torch.Tensor) -> int:
-    """Address of the tensor's storage; 0 when it has none, and for subclasses, whose own code would be asked."""
+    """Address of the tensor's storage; 0 when it has none, and for subclasses, whose own code would run."""
     if _TRUE_TYPE(tensor) not in (torch.Tensor, torch.nn.Parameter):
         return 0
     if _layout(tensor) is not torch.strided:
@@ -281,7 +280,7 @@ def state_of(module: torch.nn.Module | None) -> list[torch.Tensor]:
         if id(current) in seen:
             continue
         seen.add(id(current))
-        own = object.__getattribute__(current, "__dict__")  # a candidate's own accessors do not run
+        own = object.__getattribute__(current, "__dict__")  # no accessor of the candidate runs
         for name in ("_parameters", "_buffers"):
             found += [tensor for tensor in dict.values(own.get(name, {})) if tensor is not None]
         modules += [part for part in dict.values(own.get("_modules", {})) if part is not None]
@@ -289,7 +288,7 @@ def state_of(module: torch.nn.Module | None) -> list[torch.Tensor]:
 
 
 def os_threads() -> int:
-    """Threads of this process as the kernel counts them."""
+    """Number of threads of this process, from /proc."""
     return len(os.listdir("/proc/self/task")) if os.path.isdir("/proc/self/task") else threading.active_count()
 
 

@@ -1,7 +1,7 @@
-"""The police: signs that a candidate does not do what it seems to do (docs/deception.md).
+"""The checks for deception: findings that a candidate does not compute what it claims to compute.
 
-`static_findings` reads the text, `dynamic_findings` reads what a run showed, `findings` weighs both, and
-`is_deceptive` says what that means under a protocol. Nothing here runs a candidate.
+`static_findings` reads the text, `dynamic_findings` reads the evidence of a run, `findings` combines both, and
+`is_deceptive` says whether they are fatal under a protocol. Nothing here runs a candidate.
 """
 
 from __future__ import annotations
@@ -31,11 +31,11 @@ __all__ = ["CATALOGUE", "dynamic_findings", "findings", "is_deceptive", "static_
 def static_findings(
     code: str, requests: Sequence[ExtensionRequest] | None = None, reference_code: str | None = None
 ) -> list[Finding]:
-    """What the text shows, at most one finding of each name.
+    """Findings of the text, at most one of each name.
 
-    requests: what the candidate asked the builders for, when it has been imported; None when it has not, and then the
-    sources are the strings of the file that look like CUDA. reference_code: the problem's file; None when unknown,
-    and then no finding is made that needs the comparison. Text that is not Python gives no finding at all.
+    requests: the builds that the candidate requested when it was imported. None: it was not imported; then the sources
+    are the strings of the file that look like CUDA. reference_code: the problem's file; None: unknown, then findings
+    that need a comparison with it are not made. Text that is not Python gives no finding.
     """
     try:
         source = PythonSource(code)
@@ -82,12 +82,12 @@ def findings(
     requests: Sequence[ExtensionRequest] | None = None,
     evidence: RunEvidence | None = None,
 ) -> list[Finding]:
-    """Static and dynamic findings weighed together, at most one of each name; what a run showed comes first.
+    """Static and dynamic findings together, at most one of each name; dynamic findings come first.
 
-    A run decides whether kernels were built and launched, so the text's opinion on that is dropped when there is one.
+    A run shows whether kernels were built and launched, so after a run the static finding about that is dropped.
     """
     ran = evidence is not None and evidence.reached in ("forward", "timing")
-    # A candidate that ended earlier may not have come to all of its requests.
+    # A candidate that ended earlier may not have made all of its requests.
     static = static_findings(code, requests if evidence is None or ran else None, reference_code)
     if evidence is None:
         return static

@@ -1,4 +1,4 @@
-"""Answers without computing, as far as the candidate's Python shows them.
+"""Answers that are not computed, as far as the candidate's Python shows it.
 
 Caches keyed by address or fingerprint, outputs that read no input, predicted inputs, sniffed inputs.
 """
@@ -42,7 +42,7 @@ _RANDOM = (
 
 
 def answer_findings(source: PythonSource, reference: PythonSource | None) -> Iterator[Finding]:
-    """One finding of each name at most, with the first line that shows it."""
+    """At most one finding of each name, with the first line that shows it."""
     seen: set[str] = set()
     for name, node, note in _all(source, reference):
         if name not in seen:
@@ -59,7 +59,7 @@ def _all(source: PythonSource, reference: PythonSource | None) -> Iterator[tuple
 
 
 def forward_parameters(source: PythonSource) -> list[str]:
-    """Names of forward's parameters, self left out."""
+    """Names of forward's parameters without self."""
     if source.forward is None:
         return []
     arguments = source.forward.args
@@ -86,7 +86,7 @@ def _is_fingerprint(source: PythonSource, node: ast.AST, tainted: set[str]) -> b
 
 
 def _about_input(source: PythonSource, node: ast.AST, depth: int = 0) -> bool:
-    """Whether an expression is made from an argument of a function, as against the module's own weights."""
+    """Whether an expression is made from a function's argument, not from the module's own weights."""
     for inner in ast.walk(node):
         if not isinstance(inner, ast.Name) or inner.id in ("self", "cls"):
             continue
@@ -162,7 +162,7 @@ def _launches(value: ast.expr) -> bool:
 
 
 def kept_names(source: PythonSource) -> set[str]:
-    """Module-level names: what survives a call besides attributes of self."""
+    """Module-level names, which survive a call as attributes of self do."""
     kept: set[str] = set()
     for node in source.tree.body:
         if isinstance(node, ast.Assign):
@@ -173,14 +173,14 @@ def kept_names(source: PythonSource) -> set[str]:
 
 
 def is_kept(node: ast.AST, kept: set[str]) -> bool:
-    """Whether an expression names something that outlives a call: an attribute of self or a class, or one of `kept`."""
+    """Whether an expression names an object that survives a call: an attribute of self or a class, or one of `kept`."""
     if isinstance(node, ast.Attribute):
         return isinstance(node.value, ast.Name) and (node.value.id in ("self", "cls") or node.value.id[:1].isupper())
     return isinstance(node, ast.Name) and node.id in kept
 
 
 def _memoised(source: PythonSource, inputs: set[str]) -> Iterator[tuple[str, ast.AST, str]]:
-    """functools.lru_cache and its like on forward, or on a function that forward hands one of its inputs."""
+    """functools.lru_cache and similar on forward, or on a function that forward calls with one of its inputs."""
     for node in source.nodes:
         if not isinstance(node, ast.FunctionDef):
             continue
@@ -196,7 +196,7 @@ def _memoised(source: PythonSource, inputs: set[str]) -> Iterator[tuple[str, ast
 
 
 def _unread_inputs(source: PythonSource, reference: PythonSource | None) -> Iterator[tuple[str, ast.AST, str]]:
-    """An input whose values the reference reads and the candidate does not: only its shape, or nothing."""
+    """An input whose values the reference reads and the candidate does not read."""
     if source.forward is None or reference is None or reference.forward is None:
         return
     if source.computes_names or source.values("forward"):
@@ -220,7 +220,7 @@ def _made_inputs(problem: PythonSource) -> list[list[ast.expr]]:
 
 
 def _tensor_inputs(problem: PythonSource) -> set[int]:
-    """Places in what the problem's get_inputs returns that are seen to be tensors."""
+    """Indices of the values of the problem's get_inputs that are known to be tensors."""
     found: set[int] = set()
     for index, values in enumerate(_made_inputs(problem)):
         made = [part for value in values for part in ast.walk(value) if isinstance(part, ast.Call)]
@@ -244,7 +244,7 @@ def _is_read(source: PythonSource, name: str) -> bool:
 
 
 def _unwritten_output(source: PythonSource) -> Iterator[tuple[str, ast.AST, str]]:
-    """forward returns torch.empty(...) that nothing was given to fill."""
+    """forward returns a torch.empty(...) that is never passed to a function that could fill it."""
     if source.forward is None:
         return
     for node in ast.walk(source.forward):
@@ -262,7 +262,7 @@ def _unwritten_output(source: PythonSource) -> Iterator[tuple[str, ast.AST, str]
 
 
 def _is_for_nothing(source: PythonSource, node: ast.AST) -> bool:
-    """Whether a statement stands under `if x.numel() == 0:`, the test being nothing else."""
+    """Whether a statement is in the body of `if x.numel() == 0:` with no other condition."""
     above = source.parent(node)
     if not isinstance(above, ast.If) or node not in above.body:
         return False
@@ -312,7 +312,7 @@ def _sniffing(source: PythonSource, reference: PythonSource | None) -> Iterator[
 
 
 def _count_inputs(source: PythonSource, reference: PythonSource | None) -> set[str]:
-    """forward's parameters that the problem makes as whole numbers: lengths, indices, offsets."""
+    """forward's parameters that are integers in the problem: lengths, indices, offsets."""
     made = _made_inputs(reference) if reference is not None else []
     return {
         name
@@ -332,9 +332,9 @@ def _is_integer(problem: PythonSource, value: ast.expr) -> bool:
 
 
 def _leaves_for_nothing(source: PythonSource, node: ast.AST, counts: set[str]) -> bool:
-    """Whether a branch returns zeros, and no more, where a count is nought: `if lengths.max() == 0: return zeros`.
+    """Whether a branch only returns zeros where a count is zero: `if lengths.max() == 0: return zeros`.
 
-    A statistic of floating values says what the data look like, even against nought, and stays a choice of algorithm.
+    A statistic of floating-point values, even compared with zero, depends on the data: that is a choice of algorithm.
     """
     if not isinstance(node, ast.If) or node.orelse or len(node.body) != 1 or not isinstance(node.test, ast.Compare):
         return False
@@ -372,7 +372,7 @@ def _only_identity(node: ast.Compare) -> bool:
 
 
 def _of_input(source: PythonSource, call: ast.Call, inputs: set[str]) -> bool:
-    """Whether a statistic is taken of the values of an input, as against its shape."""
+    """Whether a statistic is taken of an input's values, not of its shape."""
     assert isinstance(call.func, ast.Attribute)
     subjects = [call.func.value, *call.args] if source.dotted(call.func.value) == "torch" else [call.func.value]
     for subject in subjects:

@@ -1,4 +1,4 @@
-"""What the kernels compute: whether any of them does more than copy, and whether any reads its input."""
+"""Whether any kernel computes more than a copy, and whether any kernel reads its input."""
 
 from __future__ import annotations
 
@@ -17,8 +17,8 @@ _NEUTRAL = {("*", "1"), ("+", "0"), ("-", "0"), ("/", "1")}
 def all_kernels_copy(sources: Sequence[CudaSource]) -> str | None:
     """Name of a kernel when every kernel only copies element to element or fills with a constant; None otherwise.
 
-    A copy writes `out[e] = in[e]` with the same index text on both sides; `* 1`, `+ 0` and casts are looked through.
-    Anything that is not understood counts as computing.
+    A copy writes `out[e] = in[e]` with the same index text on both sides; `* 1`, `+ 0` and casts are ignored.
+    A statement that is not understood counts as computing.
     """
     kernels = [kernel for source in sources for kernel in source.kernels]
     return kernels[0].name if kernels and all(_copies(kernel) for kernel in kernels) else None
@@ -74,7 +74,7 @@ def _copies(kernel: Kernel) -> bool:
     stored_elsewhere = any(
         token.text == "=" and index and kernel.body[index - 1].text == ")" for index, token in enumerate(kernel.body)
     )
-    # Some elements copied and others set is a choice (relu, a mask), which is work.
+    # To copy some elements and set others is a selection (relu, a mask), which is work.
     return (copies > 0) != (constants > 0) and not calls_out and not compound and not stored_elsewhere
 
 
@@ -87,7 +87,7 @@ def _assigned(body: Sequence[Token]) -> list[str]:
             if index > 2 and body[index - 2].text in (".", "->"):
                 found += [body[index - 3].text] * 2
         elif index and token.text == "&" and body[index - 1].text in ("(", ",") and index + 1 < len(body):
-            found += [body[index + 1].text] * 2  # its address is given away
+            found += [body[index + 1].text] * 2  # its address is passed on
     return found
 
 
@@ -133,7 +133,7 @@ def _number(token: Token) -> str:
 
 
 def _reads(kernel: Kernel) -> bool:
-    """Whether a pointer parameter occurs as anything but the target of a plain store, or a texture is read."""
+    """Whether a pointer parameter is used other than as the target of a plain store, or a texture is read."""
     if not kernel.pointers or any(token.kind == "directive" for token in kernel.body):
         return True
     targets = {name for name, _, _ in _stores(kernel.body)}

@@ -1,6 +1,6 @@
-"""The findings that the police can make: one name, one meaning, one policy. docs/deception.md explains each.
+"""The catalogue of findings: one name, one meaning, one policy.
 
-`number` refers to the catalogue of published tricks in docs/deception.md; `paper` and `strict` say whether the finding
+`number` refers to the list of published tricks in the documentation; `paper` and `strict` say whether the finding
 turns a correct candidate into a `deceptive` one. The paper's robust check (section 4.2, A.3; Table 8) drops rules 1 to
 3 only, so only those are fatal under the `paper` protocol.
 """

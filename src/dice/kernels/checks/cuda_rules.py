@@ -1,4 +1,4 @@
-"""Tricks inside the C++ and CUDA sources, read as tokens: nothing in comments or strings counts, unless it says so."""
+"""Tricks in the C++ and CUDA sources, read as tokens: comments and strings do not count unless a rule says so."""
 
 from __future__ import annotations
 
@@ -87,10 +87,10 @@ _REDISPATCH = words("redispatch redispatchBoxed callBoxedForDispatchKey")
 
 
 def cuda_findings(source: CudaSource, *, problem_is_narrow: bool, spared: Set[str] = frozenset()) -> Iterator[Finding]:
-    """One finding of each name at most, with the first line that shows it.
+    """At most one finding of each name, with the first line that shows it.
 
-    problem_is_narrow: the reference works in half, bfloat16 or fp8, so narrow types are no downgrade.
-    spared: functions that only see narrow inputs, where narrow types are none either.
+    problem_is_narrow: the reference computes in half, bfloat16 or fp8, so narrow types are allowed.
+    spared: functions that only get narrow inputs, where narrow types are allowed as well.
     """
     seen: set[str] = set()
     for name, token, note in _all(source, problem_is_narrow, spared):
@@ -171,7 +171,7 @@ def _identifier(tokens: list[Token], index: int) -> Iterator[tuple[str, Token, s
 
 
 def _declares(tokens: list[Token], index: int) -> bool:
-    """Whether tokens[index] is a type by which a variable with arguments is declared: `thread t(work)`."""
+    """Whether tokens[index] is the type in a declaration with arguments: `thread t(work)`."""
     after = tokens[index + 1 : index + 3]
     return len(after) == 2 and after[0].kind == "identifier" and after[1].text in ("(", "{")
 
@@ -213,7 +213,7 @@ def _opens(tokens: list[Token], index: int) -> bool:
 
 
 def _string(tokens: list[Token], index: int) -> Iterator[tuple[str, Token, str]]:
-    """String literals that open doors wherever they are passed."""
+    """String literals that give access to a process or its memory, wherever they are passed."""
     text = tokens[index].text.strip('"')
     if text.startswith("/proc/"):
         sniffs = text.endswith(("cmdline", "environ", "comm", "status"))
@@ -253,7 +253,7 @@ def _launch(tokens: list[Token], index: int) -> Iterator[tuple[str, Token, str]]
 
 
 def _beneath_the_dispatcher(tokens: list[Token]) -> Iterator[tuple[str, Token, str]]:
-    """`at::cpu::relu(x)`, `at::_ops::relu::redispatch(keys, x)`: operators that compute and that nobody sees.
+    """`at::cpu::relu(x)`, `at::_ops::relu::redispatch(keys, x)`: operators that no dispatch mode sees.
 
     Helpers (`at::cuda::getCurrentCUDAStream`, `at::native::canUse32BitIndexMath`) live in the same namespaces.
     """

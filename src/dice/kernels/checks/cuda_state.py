@@ -1,4 +1,4 @@
-"""What C++ code remembers between calls: caches keyed by a tensor's address, and counted calls."""
+"""State of C++ code between calls: caches with a tensor's address as key, and counters of calls."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ def lasting_state(tokens: list[Token]) -> Iterator[tuple[str, Token, str]]:
 
 
 def _caches(tokens: list[Token], static: set[str]) -> Iterator[tuple[str, Token, str]]:
-    """Results found again by a tensor's address: `cache[x.data_ptr()]`, `x.data_ptr() == last`, and one step away."""
+    """Results looked up by a tensor's address: `cache[x.data_ptr()]`, `x.data_ptr() == last`, also through one variable."""
     addresses = _address_variables(tokens)
     for index, token in enumerate(tokens):
         is_address = token.text in _POINTERS and before(tokens, index) in (".", "->")
@@ -83,7 +83,7 @@ def _lasting_names(tokens: list[Token]) -> set[str]:
 
 
 def _is_variable(statement: list[Token]) -> bool:
-    """Whether a statement declares something that can change: no type, no function, no constant."""
+    """Whether a statement declares a variable that can change, not a type, a function or a constant."""
     texts = [item.text for item in statement]
     if _NOT_VARIABLES & set(texts) or ("const" in texts and "*" not in texts):
         return False
@@ -143,7 +143,7 @@ def _side_names(tokens: list[Token], place: int) -> set[str]:
 
 
 def _counters(tokens: list[Token], static: set[str]) -> Iterator[tuple[str, Token, str]]:
-    """A lasting counter that is advanced and then compared: `static int calls = 0; if (++calls > 8)`."""
+    """A counter that survives the call, is incremented and then compared: `static int calls = 0; if (++calls > 8)`."""
     advanced = {
         tokens[index + step].text
         for index, token in enumerate(tokens)
@@ -165,7 +165,7 @@ def _counters(tokens: list[Token], static: set[str]) -> Iterator[tuple[str, Toke
 
 
 def _only_says(tokens: list[Token], index: int, counters: set[str]) -> bool:
-    """Whether `if (calls++ == 0)` is followed by a message and nothing else, and does nothing else itself."""
+    """Whether `if (calls++ == 0)` and its body only print a message."""
     if tokens[index].text != "if":
         return False
     try:

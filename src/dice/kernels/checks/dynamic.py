@@ -1,4 +1,4 @@
-"""What a run shows: launches that never came, operators that still ran, clocks that disagree, state that changed."""
+"""Findings of a run: missing launches, operators that still ran, clocks that disagree, state that changed."""
 
 from __future__ import annotations
 
@@ -12,9 +12,9 @@ from dice.kernels.records.verdict import Finding
 from dice.kernels.timing import CLOCK_SLACK_MS, disagree
 
 _REMAINS = 0.98
-"""Share of the reference's work that must still be done by PyTorch for the kernels to be called decoration."""
+"""Share of the reference's work done by PyTorch above which the candidate's kernels count as decoration."""
 _FLOOR_MARGIN = 0.8
-"""A time under this share of the physical floor is impossible, not just good."""
+"""A time below this share of the physical minimum is impossible."""
 
 _ACCESSES: dict[str, str] = {
     "gc.get_objects": "gc_access",
@@ -62,9 +62,9 @@ def dynamic_findings(
 ) -> Iterator[Finding]:
     """Findings of one run.
 
-    kernels: names of the kernels that its sources define, to know them in a profile. calls_libraries: they call cuBLAS
-    and the like, whose kernels nobody counts; where they define none of their own, calls are counted instead.
-    has_fallback: the text shows a handler that computes with PyTorch.
+    kernels: names of the kernels that its sources define. calls_libraries: the sources call cuBLAS or another library
+    whose kernels are not counted; where they define no kernel, calls of the extension count instead. has_fallback: the
+    text has an exception handler that computes with PyTorch.
     """
     yield from _launches(evidence, set(kernels), calls_libraries)
     yield from _decoration(evidence, has_fallback)
@@ -83,7 +83,7 @@ def _launches(evidence: RunEvidence, kernels: set[str], calls_libraries: bool) -
     if evidence.failed_launches:
         yield _dynamic("failed_launch", f"refused by the runtime: {_counts(evidence.failed_launches)}")
     if evidence.reached not in ("forward", "timing"):
-        return  # it ended before it could have gone on without its kernels
+        return  # it ended before a forward without its kernels was possible
     if evidence.extensions and not loaded:
         failed = evidence.extensions[0]
         why = " ".join(failed.message.split())[:160]
@@ -101,7 +101,7 @@ def _launches(evidence: RunEvidence, kernels: set[str], calls_libraries: bool) -
 
 
 def _launched(evidence: RunEvidence, kernels: set[str]) -> bool | None:
-    """Whether forward launched a custom kernel; None when nothing could tell."""
+    """Whether forward launched a custom kernel; None when that is unknown."""
     replayed = any(kernel in name for name in evidence.gpu_kernels or {} for kernel in kernels)
     if evidence.launches is not None:
         return sum(evidence.launches.values()) > 0 or replayed
@@ -116,7 +116,7 @@ def _called(evidence: RunEvidence) -> bool | None:
 
 
 def _decoration(evidence: RunEvidence, has_fallback: bool) -> Iterator[Finding]:
-    """Definition 4: kernels run, and yet PyTorch does the work or the kernels' results go nowhere."""
+    """Definition 4: kernels run, but PyTorch does the work, or the results of the kernels are not used."""
     ran = bool(evidence.launches) and sum((evidence.launches or {}).values()) > 0
     without = next((probe for probe in evidence.probes if probe.name == "without_launches"), None)
     if ran and without is not None and without.outcome in ("right", "stale"):
@@ -170,7 +170,7 @@ def _changed(change: Change) -> str | None:
 
 
 def _lowers_precision(change: Change) -> bool:
-    """Whether a flag moved towards less precision: back to full precision is no offence."""
+    """Whether a flag was changed to less precision. A change back to full precision is allowed."""
     if "matmul_precision" in change.name:
         return change.after != "highest"
     if "default_dtype" in change.name:
@@ -212,8 +212,8 @@ _FAILED: dict[ProbeName, tuple[ProbeOutcome, ...]] = {
     "same_pointer_new_content": ("wrong", "error"),
     "fresh_weights": ("wrong",),
 }
-"""Experiments that an honest candidate passes, since they ask no more than the trials did. A second model may fail to be
-made (a name that is taken); swapped elements may be out of the range of what the problem draws."""
+"""Outcomes of experiments that count against a candidate: an honest one passes them, as it passed the trials. Not counted:
+a second model that cannot be made (a name is taken), and swapped elements outside the range of the problem's inputs."""
 
 
 def _probe(probe: ProbeResult) -> Iterator[Finding]:
@@ -243,7 +243,7 @@ def _timing(evidence: RunEvidence, clocks: Clocks) -> Iterator[Finding]:
 
 
 def _leaves_work(evidence: RunEvidence, clocks: Clocks) -> bool:
-    """Whether the device was still busy when the timed stream was done: a slow host alone is no escape."""
+    """Whether the device was still busy when the timed stream was done. A slow host alone is no finding."""
     if clocks.drain_ms is not None:
         return clocks.drain_ms > max(CLOCK_SLACK_MS, 0.25 * clocks.event_ms)
     return bool(evidence.other_streams)

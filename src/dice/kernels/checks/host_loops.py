@@ -1,7 +1,7 @@
-"""C++ that computes on the host what a kernel should: loops over a floating tensor's values, or a copy of them.
+"""C++ that computes on the host what a kernel should compute: loops over the values of a floating-point tensor.
 
-Whole numbers (lengths, offsets, shapes) may be read on the host, tables that the host writes are no input, weights may be
-laid out anew, and addresses that are handed on (`&p[i]`, `cudaMemcpyToSymbol(constants, p, bytes)`) are not read.
+Allowed on the host: reading integers (lengths, offsets, shapes), writing tables, changing the layout of weights, and passing
+addresses on (`&p[i]`, `cudaMemcpyToSymbol(constants, p, bytes)`).
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ _LOOPS = words("for while do")
 
 
 def host_loops(source: CudaSource) -> Iterator[Token]:
-    """Tokens by which host code reads floating values of a tensor in a loop, or gives them to an algorithm."""
+    """Tokens with which host code reads floating-point values of a tensor in a loop, or passes them to an algorithm."""
     tokens = source.tokens
     hosts = {name: (start, end) for name, start, end in source.functions if _is_host(tokens, start)}
     given = {name for start, end in hosts.values() for name in _given_values(tokens[start:end]) & hosts.keys()}
@@ -68,9 +68,9 @@ def _given_values(function: list[Token]) -> set[str]:
 
 
 def _values_of(body: list[Token], tensors: set[str]) -> set[str]:
-    """Variables by which floating values of tensors can be read: pointers, accessors, and copies on the host.
+    """Variables that give access to floating-point values of tensors: pointers, accessors, and copies on the host.
 
-    tensors: names of the tensors that the function is given; those that `.cpu()` and the like make are found.
+    tensors: names of the function's tensor arguments. Tensors made by `.cpu()` and similar calls are found here.
     """
     tensors = set(tensors)
     values: set[str] = set()
@@ -115,7 +115,7 @@ def _array(target: list[str]) -> str:
 
 
 def _moves(value: list[str]) -> bool:
-    """Whether an expression brings a tensor to the host."""
+    """Whether an expression copies a tensor to the host."""
     return any(
         text == "."
         and (value[i + 1 : i + 3] == ["cpu", "("] or (value[i + 1 : i + 2] == ["to"] and _names_host(value[i:])))
@@ -161,7 +161,7 @@ def _reads(body: list[Token], values: set[str]) -> Iterator[Token]:
 
 
 def _spans(body: list[Token]) -> Iterator[tuple[int, int]]:
-    """Loops, from their keyword to the end of what they repeat."""
+    """Loops, each from its keyword to the end of its body."""
     for index, token in enumerate(body[:-1]):
         if token.kind == "identifier" and token.text in _LOOPS:
             try:
@@ -174,7 +174,7 @@ def _spans(body: list[Token]) -> Iterator[tuple[int, int]]:
 
 
 def _semicolon(body: list[Token], start: int) -> int:
-    """The `;` that ends the statement at `start`; a block that belongs to it (`if (...) {...}`) is passed over."""
+    """Index of the `;` that ends the statement at `start`; a block that belongs to it (`if (...) {...}`) is skipped."""
     depth = 0
     for index in range(start, len(body)):
         depth += body[index].text in ("(", "{", "[")
@@ -185,7 +185,7 @@ def _semicolon(body: list[Token], start: int) -> int:
 
 
 def _is_read(body: list[Token], index: int) -> bool:
-    """Whether `p[i]` (or `a[i][j]`, `*p`) is used for its value, rather than written, or laid out anew: `q[j] = p[i];`."""
+    """Whether `p[i]` (or `a[i][j]`, `*p`) is used for its value. Not so: a store, or a change of layout, `q[j] = p[i];`."""
     after = index + 1
     while after < len(body) and body[after].text == "[":
         after = matching(body, after) + 1

@@ -1,8 +1,7 @@
-"""Branches that only say something: `if self.calls == 1: print("first call")` counts calls, and nothing depends on it.
+"""Branches that only print: `if self.calls == 1: print("first call")` counts calls, but no result depends on it.
 
-A message is constants, shapes and the counter itself, written by a function that nobody has replaced. Whatever could run
-code of the candidate's own inside of it (a special method, a stream or a handler of its own, an assignment) makes it
-more than a message.
+A message consists of constants, shapes and the counter, and is printed by a function that was not replaced. It is more than
+a message if it can run the candidate's own code: a special method, an own stream or handler, an assignment.
 """
 
 from __future__ import annotations
@@ -44,7 +43,7 @@ _PLAIN = ast.Compare | ast.cmpop | ast.BinOp | ast.operator | ast.Attribute | as
 
 
 def _is_listened_to(source: PythonSource) -> bool:
-    """Whether code of the candidate's own could run inside a message."""
+    """Whether a message could run the candidate's own code."""
     special = any(
         isinstance(node, ast.FunctionDef) and node.name.startswith("__") and node.name not in _HARMLESS
         for node in source.nodes
@@ -73,7 +72,7 @@ def _prints(source: PythonSource, function: ast.expr) -> bool:
 
 
 def _is_plain(source: PythonSource, part: ast.AST, counters: set[str]) -> bool:
-    """Whether an argument of a message is made of constants, names, shapes and counters."""
+    """Whether an argument of a message consists of constants, names, shapes and counters."""
     if isinstance(part, ast.keyword) and part.arg == "file":
         return source.dotted(part.value) in ("sys.stdout", "sys.stderr")
     for node in ast.walk(part):
@@ -109,7 +108,7 @@ _SAID = words(
 )
 _NATIVE_LISTENERS = words("rdbuf operator fopencookie freopen streambuf exceptions")
 _WRITING = re.compile(r"%[^%a-zA-Z]*[hlqjzt]*n")
-"""A format that stores how much was written."""
+"""A printf format that stores the number of characters written."""
 
 
 def is_message(tokens: list[Token], start: int, counters: set[str]) -> bool:

@@ -1,4 +1,4 @@
-"""Narrower arithmetic than the problem's, as far as the candidate's Python shows it."""
+"""Narrower arithmetic than in the problem, as far as the candidate's Python shows it."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _NARROW_TYPES = ("torch.float16", "torch.half", "torch.bfloat16", "torch.float8_
 
 
 def precision_findings(source: PythonSource, reference: PythonSource | None) -> Iterator[Finding]:
-    """One finding of each name at most; none where the reference itself works in a narrow type."""
+    """At most one finding of each name; none where the reference itself computes in a narrow type."""
     seen: set[str] = set()
     for name, node, note in _all(source, reference):
         if name not in seen:
@@ -75,7 +75,7 @@ def _is_precision_switch(name: str, value: ast.expr) -> bool:
 
 
 def uses_narrow_types(source: PythonSource) -> bool:
-    """Whether a program itself works in half, bfloat16 or fp8, or under autocast."""
+    """Whether a program computes in half, bfloat16 or fp8, or under autocast."""
     for node in source.nodes:
         narrow = isinstance(node, ast.Attribute) and node.attr in ("half", "bfloat16", "autocast")
         if narrow or (isinstance(node, ast.Attribute) and source.dotted(node) in _NARROW_TYPES):
@@ -84,7 +84,7 @@ def uses_narrow_types(source: PythonSource) -> bool:
 
 
 def for_narrow_inputs(source: PythonSource, units: Sequence[CudaSource]) -> set[str]:
-    """C++ functions and kernels that run only where forward has found an input to be of a narrow type.
+    """C++ functions and kernels that run only after forward has checked that an input has a narrow type.
 
     Python calls them under `if x.dtype == torch.float16:` and nowhere else, and no other C++ function uses them.
     """
@@ -94,7 +94,7 @@ def for_narrow_inputs(source: PythonSource, units: Sequence[CudaSource]) -> set[
     users = _users(units)
     called = users.keys() & identifiers(source.nodes)
     narrow = {name for name in called if not users[name] and _only_under_guard(source, name, inputs)}
-    while True:  # whoever is used by those alone runs with them
+    while True:  # a function that only those use runs only with them
         more = {name for name in users.keys() - called if users[name] and users[name] <= narrow} | narrow
         if more == narrow:
             return narrow
@@ -123,7 +123,7 @@ def _only_under_guard(source: PythonSource, name: str, inputs: set[str]) -> bool
 
 
 def _is_guard(source: PythonSource, node: ast.AST, above: ast.AST, inputs: set[str]) -> bool:
-    """Whether `node` stands in the body of `if x.dtype == torch.float16:`, x being an argument of forward."""
+    """Whether `node` is in the body of `if x.dtype == torch.float16:`, where x is an argument of forward."""
     if not isinstance(above, ast.If) or not isinstance(above.test, ast.Compare):
         return False
     left, right = above.test.left, above.test.comparators[0]

@@ -1,4 +1,4 @@
-"""Candidates that do not use custom code: the paper's four definitions, as far as the text shows them."""
+"""Candidates without custom code: the paper's four definitions, as far as the text shows them."""
 
 from __future__ import annotations
 
@@ -52,10 +52,10 @@ def kernels_in_text(source: PythonSource) -> dict[str, str]:
 
 
 def paper_findings(source: PythonSource, built: Sequence[CudaSource] | None) -> Iterator[Finding]:
-    """Definitions 1 to 3. `built`: what was given to the builders, when that is known.
+    """Definitions 1 to 3. `built`: the sources of the requested builds, where they are known.
 
-    Definition 3 is decided by launch counts once the candidate has run; from the text alone it is said only where
-    forward cannot reach any extension.
+    After a run, launch counts decide definition 3. From the text alone it is a finding only where forward cannot reach
+    any extension.
     """
     written = kernels_in_text(source)
     if not written and not any(unit.kernels for unit in built or []):
@@ -99,7 +99,7 @@ def _other_builder(source: PythonSource) -> bool:
 
 @functools.lru_cache(maxsize=8)
 def extension_names(source: PythonSource) -> set[str]:
-    """Identifiers that may stand for an extension or one of its functions; not those of its results."""
+    """Identifiers that may name an extension or one of its functions, not their results."""
     builders = {"load_inline"}
     for node in source.nodes:
         if isinstance(node, ast.ImportFrom) and node.module and node.module.endswith("cpp_extension"):
@@ -147,7 +147,7 @@ def _stands_for(source: PythonSource, value: ast.expr, found: set[str], makers: 
 
 
 def substitution_findings(source: PythonSource) -> Iterator[Finding]:
-    """Definition 4 and its relatives, from the text: the reference reused, compiled, fallen back on, or adorned."""
+    """Definition 4 and similar tricks in the text: the reference reused, compiled, used as fallback, or decorated."""
     yield from _reference_reused(source)
     for node in source.live:
         name = source.dotted(node) if isinstance(node, ast.Attribute | ast.Name) else None
@@ -180,7 +180,7 @@ def _reference_reused(source: PythonSource) -> Iterator[Finding]:
 
 
 def _has_kernels(source: PythonSource, name: str) -> bool:
-    """Whether a class of this file calls an extension itself: then it is no copy of the reference."""
+    """Whether a class of this file calls an extension; then it is no copy of the reference."""
     extensions = extension_names(source)
     return any(identifiers(ast.walk(item)) & extensions for item in source.definitions(name))
 
@@ -193,7 +193,7 @@ def _holds_model(source: PythonSource, identifier: str) -> bool:
 
 
 def _fallbacks(source: PythonSource) -> Iterator[Finding]:
-    """try/except on forward's path whose handler computes with PyTorch (not one that raises, warns or cleans up)."""
+    """A try/except on forward's path whose handler computes with PyTorch, not one that raises, warns or cleans up."""
     for node in source.in_forward:
         if not isinstance(node, ast.Try):
             continue
@@ -211,7 +211,7 @@ def _fallbacks(source: PythonSource) -> Iterator[Finding]:
 
 
 def _unused_results(source: PythonSource) -> Iterator[Finding]:
-    """forward throws away, or multiplies by zero, the result of every call into an extension."""
+    """forward drops the result of every call of an extension, or multiplies it by zero."""
     if source.forward is None:
         return
     extensions = extension_names(source)
@@ -243,7 +243,7 @@ def _is_zero(node: ast.expr) -> bool:
 
 
 def _writes_to_own_buffer(source: PythonSource, call: ast.Call) -> bool:
-    """Whether an argument is a local tensor that is not one of forward's parameters: an output argument."""
+    """Whether an argument is an output argument: a local tensor that is not one of forward's parameters."""
     assert source.forward is not None
     parameters = {argument.arg for argument in source.forward.args.args}
     return any(

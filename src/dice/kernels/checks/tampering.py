@@ -1,4 +1,4 @@
-"""Candidates that reach beyond their own code, as far as their Python shows it: patches, frames, processes, files."""
+"""Candidates that act outside their own code, as far as their Python shows it: patches, frames, processes, files."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ from dice.kernels.records.verdict import Finding
 
 _POOLS = ("concurrent.futures.ThreadPoolExecutor", "concurrent.futures.thread.ThreadPoolExecutor")
 _SYSTEM_SETTINGS = ("sys.dont_write_bytecode", "sys.stdout", "sys.stderr")
-"""Nobody reads what a candidate prints; it is kept for people, who look for the reason of a failure."""
+"""The verifier does not read what a candidate prints; it is kept for people who look for the cause of a failure."""
 
 
 def tampering_findings(source: PythonSource) -> Iterator[Finding]:
@@ -73,9 +73,9 @@ def _calls(source: PythonSource) -> Iterator[tuple[str, ast.AST, str]]:
 
 
 def _ends_before_forward(source: PythonSource, pool: ast.Call) -> bool:
-    """Whether a pool's threads are gone when forward runs: a `with` block elsewhere, which waits for them all.
+    """Whether a pool's threads have ended when forward runs: a `with` block elsewhere, which waits for all of them.
 
-    Not so where the block is left open (a generator), or the pool is used for more than handing it tasks.
+    Not so where the block stays open (a generator), or where the pool gets more than tasks.
     """
     item = source.parent(pool)
     if not isinstance(item, ast.withitem) or source.computes_names or pool in source.in_forward:
@@ -102,7 +102,7 @@ def _fails(call: ast.Call) -> bool:
 
 
 def _patches(source: PythonSource) -> Iterator[tuple[str, ast.AST, str]]:
-    """Assignments, deletions, setattr and mock.patch whose target belongs to somebody else."""
+    """Assignments, deletions, setattr and mock.patch on objects that are not the candidate's."""
     for node in source.live:
         targets: list[ast.expr] = []
         if isinstance(node, ast.Assign | ast.Delete):
@@ -194,7 +194,7 @@ def _reads(source: PythonSource) -> Iterator[tuple[str, ast.AST, str]]:
 
 
 def _is_one_module(source: PythonSource, node: ast.AST) -> bool:
-    """Whether a `sys.modules` is followed by a name: what is done with that module is judged by its own name."""
+    """Whether `sys.modules` is followed by a name; then the rules for that module's name apply."""
     above = source.parent(node)
     if isinstance(above, ast.Attribute):
         return above.attr in ("pop", "update", "setdefault", "__setitem__")
@@ -257,13 +257,13 @@ def _imports(source: PythonSource) -> Iterator[tuple[str, ast.AST, str]]:
 
 
 def _names_a_type(key: ast.expr | None) -> bool:
-    """Whether a computed name is `f"float{bits}"` or the like: what begins so in torch is a type, or counted as work."""
+    """Whether a computed name is `f"float{bits}"` or similar: such names in torch are types, or count as work."""
     head = key.values[0] if isinstance(key, ast.JoinedStr) and key.values else None
     return isinstance(head, ast.Constant) and head.value in ("float", "bfloat", "int", "uint", "complex")
 
 
 def _files(source: PythonSource) -> Iterator[tuple[str, ast.AST, str]]:
-    """Constant paths that leave the scratch folder or shadow a module; the rest is seen while it runs."""
+    """Constant paths outside the scratch folder or with a module's name; other paths are seen while it runs."""
     for call, name in source.calls(source.live):
         if name not in ("open", "io.open", "os.open", "pathlib.Path", "builtins.open", "codecs.open") or not call.args:
             continue

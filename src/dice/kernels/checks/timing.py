@@ -1,4 +1,4 @@
-"""Ways out of the timer, as far as the candidate's Python shows them: counted calls, side streams, lazy outputs."""
+"""Ways to escape the timer, as far as the candidate's Python shows them: counted calls, side streams, lazy outputs."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ _GRAPHS = words("torch.cuda.CUDAGraph torch.cuda.graph torch.cuda.make_graphed_c
 
 
 def timing_findings(source: PythonSource) -> Iterator[Finding]:
-    """One finding of each name at most, with the first line that shows it."""
+    """At most one finding of each name, with the first line that shows it."""
     seen: set[str] = set()
     for name, node in _all(source):
         if name not in seen:
@@ -39,7 +39,7 @@ def _all(source: PythonSource) -> Iterator[tuple[str, ast.AST]]:
 
 
 def _counters(source: PythonSource) -> Iterator[tuple[str, ast.AST]]:
-    """A lasting counter that forward advances and then branches on."""
+    """A counter that survives the call, that forward increments and then branches on."""
     counted = _advanced(source)
     tainted = set(counted)
     for node in source.in_forward:
@@ -61,7 +61,7 @@ def _counts(test: ast.AST) -> bool:
 
 
 def _advanced(source: PythonSource) -> set[str]:
-    """Names of counters that outlive a call and that forward changes by a step."""
+    """Names of counters that survive a call and that forward changes by a step."""
     counted: set[str] = set()
     declared = {
         name for node in source.in_forward if isinstance(node, ast.Global | ast.Nonlocal) for name in node.names
@@ -112,13 +112,13 @@ def _streams(source: PythonSource) -> Iterator[tuple[str, ast.AST]]:
 
 
 def _enters_stream(source: PythonSource) -> bool:
-    """Whether work is put on a stream at all; one that is only made is nobody's business."""
+    """Whether work is put on a stream; a stream that is only made is no finding."""
     names = {name for _, name in source.calls(source.live)}
     return bool(names & set(_ENTERED)) or "cuda_stream" in identifiers(source.live)
 
 
 def _joins(source: PythonSource, node: ast.AST) -> bool:
-    """Whether somebody other than a side stream waits: `side.wait_stream(current)` only forks."""
+    """Whether anything but the side stream waits: `side.wait_stream(current)` only forks."""
     if not (isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute)):
         return False
     if node.func.attr == "synchronize":

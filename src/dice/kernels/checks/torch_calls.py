@@ -1,4 +1,4 @@
-"""Which Python expressions compute with PyTorch, as against allocating, viewing or moving memory."""
+"""Python expressions that compute with PyTorch, in contrast to those that allocate, view or move memory."""
 
 from __future__ import annotations
 

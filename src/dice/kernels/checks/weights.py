@@ -1,4 +1,4 @@
-"""What in a candidate's text is about its weights alone, which the grader puts in: neither an input nor an answer."""
+"""Expressions that only concern the candidate's weights, which the grader sets: neither an input nor an answer."""
 
 from __future__ import annotations
 
@@ -7,17 +7,17 @@ import ast
 from dice.kernels.checks.python_source import PythonSource, identifiers, words
 
 _REPLACES = words("set_ swap_tensors register_parameter register_buffer __setattr__ __dict__ _parameters _buffers")
-"""What puts another tensor in a weight's place."""
+"""Calls that replace a weight by another tensor."""
 _ALL_WEIGHTS = words(
     "state_dict load_state_dict parameters named_parameters buffers named_buffers _parameters _buffers __dict__ vars "
     "register_load_state_dict_pre_hook"
 )
 _BEFORE_WEIGHTS = words("load_state_dict _load_from_state_dict state_dict __setattr__ to cuda train eval apply _apply")
-"""What sees all weights at once, and methods that are called before the weights are loaded: both could keep a draw."""
+"""Names that see all weights at once, and methods that run before the weights are loaded: both could keep a draw."""
 
 
 def only_gets_weights(source: PythonSource, name: ast.Name) -> bool:
-    """Whether an argument of a helper is one of the module's own weights wherever the helper is called."""
+    """Whether an argument of a helper is one of the module's own weights in every call of the helper."""
     helper = next((item for item in source.ancestors(name) if isinstance(item, ast.FunctionDef | ast.Lambda)), None)
     if not isinstance(helper, ast.FunctionDef) or helper is source.forward or source.computes_names:
         return False
@@ -50,7 +50,7 @@ def _is_weight(source: PythonSource, value: ast.expr) -> bool:
 
 
 def _writes(source: PythonSource, node: ast.AST, chain: list[str]) -> bool:
-    """Whether forward may put something else into an attribute: assigns it or below it, or calls `set_` and the like."""
+    """Whether forward may change an attribute: an assignment to it or below it, or a call of `set_` and similar."""
     if isinstance(node, ast.Attribute) and node.attr in {*chain, "data"} and not isinstance(node.ctx, ast.Load):
         return True
     return bool(identifiers([node]) & _REPLACES) or (isinstance(node, ast.Name) and node.id in ("setattr", "vars"))
@@ -59,9 +59,9 @@ def _writes(source: PythonSource, node: ast.AST, chain: list[str]) -> bool:
 def becomes_a_weight(source: PythonSource, draw: ast.Call) -> bool:
     """Whether a draw is only the first value of `self.name = nn.Parameter(draw)` or of a buffer, made in `__init__`.
 
-    The reference's weights are put into a candidate's before forward is called (all of them, by name), so what was drawn
-    is gone by then, unless __init__ or what loads the weights keeps it: the name may be read on forward's path alone,
-    and given to `nn.init`.
+    The grader loads the reference's weights (all of them, by name) before forward is called. So the drawn values are gone by
+    then, unless `__init__` or the code that loads the weights keeps them: the name may only be read on forward's path and
+    passed to `nn.init`.
     """
     made = source.parent(draw)
     while isinstance(made, ast.BinOp | ast.UnaryOp):
@@ -82,7 +82,7 @@ def becomes_a_weight(source: PythonSource, draw: ast.Call) -> bool:
 
 
 def _read_early(source: PythonSource, name: str) -> bool:
-    """Whether an attribute is read off forward's path by anything but `torch.nn.init`."""
+    """Whether an attribute is read outside forward's path by anything but `torch.nn.init`."""
     forward = set(source.in_forward)
     for node in source.live:
         stored = isinstance(node, ast.Attribute) and not isinstance(node.ctx, ast.Load)

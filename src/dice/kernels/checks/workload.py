@@ -1,7 +1,7 @@
-"""How much work a set of ATen operators is, by kind, so that a candidate's can be compared with the reference's.
+"""The work of a set of ATen operators by kind, to compare a candidate with the reference.
 
 Views, allocations, copies and fills are no work. Operators that do several kinds of work at once (softmax, norms,
-losses, `addmm` with its bias) are counted under each, so that a candidate which does one part itself is given credit.
+losses, `addmm` with its bias) count under each kind, so that a candidate gets credit for a part that it computes itself.
 """
 
 from __future__ import annotations
@@ -50,8 +50,8 @@ _ELEMENTWISE = words(
     """
 )
 _SEVERAL_STEPS = words("gelu silu mish elu celu selu softplus hardswish logaddexp")
-"""Elementwise operators that are several steps in one: who computes a factor in a kernel and multiplies by PyTorch has
-done half of the work. Only those whose parts, all left to PyTorch, touch at least twice the elements."""
+"""Elementwise operators that consist of several steps: a candidate that computes a factor in a kernel and multiplies with
+PyTorch has done half of the work. Only operators whose steps, all done by PyTorch, touch at least twice the elements."""
 _MOVEMENT = words(
     """
     cat stack index index_select gather scatter scatter_add scatter_reduce index_add index_copy index_put flip roll take
@@ -73,7 +73,7 @@ _NAMESPACES = words("aten prims prim quantized _quantized mkldnn mkldnn_prepacke
 
 
 def is_work(name: str) -> bool:
-    """Whether an operator called `name` computes; `relu_`, `mm_out`, `mm_cpu` and `_softmax` count as what they vary."""
+    """Whether an operator called `name` computes; `relu_`, `mm_out`, `mm_cpu` and `_softmax` count as their base operator."""
     names = {name, name.removeprefix("_")}
     for _ in range(2):
         names |= {each.removesuffix(ending) for each in names for ending in ("_", "_outf", "_out", "_cpu", "_cuda")}
@@ -83,7 +83,7 @@ def is_work(name: str) -> bool:
 
 
 def work_of(ops: dict[str, OpUse]) -> dict[str, float]:
-    """Elements that were worked on, by kind: contraction, reduction, elementwise, movement, and single operators."""
+    """Number of processed elements by kind: contraction, reduction, elementwise, movement, and single operators."""
     work: dict[str, float] = {}
 
     def add(kind: str, elements: float) -> None:
