@@ -8,7 +8,7 @@ was temporary and both manifests agree about its hash, `changed` when it is anot
 the one above, `missing` when it is gone, and `unverified` when nothing wrote a hash down (supplied files and folders) or
 when a stage made it and its manifest is gone, so that nobody knows of what. A folder is what its `SHA256SUMS`, or the
 manifest of its download, says of each of its files. What a manifest says beyond hashes and settings (commit, times,
-machine) is believed.
+machine) is trusted.
 The cell itself is counted again from the verdicts, and the answers that count are named. The exit code is 1 when a link has
 changed or is missing, or the recount differs.
 """

@@ -10,10 +10,10 @@ they are on `cuda:0`.
     device.uninstall()
 
 A TorchFunctionMode rewrites devices in every call of PyTorch's Python API (and is per thread, as PyTorch's modes are);
-what lies outside that API - `torch.cuda.*`, a few constructors - is replaced by attribute. What cannot be had on a CPU
-(CUDA graphs) raises RuntimeError beginning with `unsupported_on_cpu:`.
+what lies outside that API - `torch.cuda.*`, a few constructors - is replaced by attribute. What a CPU cannot do
+(CUDA graphs) raises a RuntimeError that begins with `unsupported_on_cpu:`.
 
-One thing is more lenient than a GPU: tensors made on the CPU and tensors made on `cuda` mix freely.
+More lenient than a GPU: tensors made on the CPU and tensors made on `cuda` may be mixed.
 """
 
 from __future__ import annotations
@@ -105,7 +105,7 @@ _SPECIAL: dict[Any, Callable[..., Any]] = {
 
 
 class Stream:
-    """torch.cuda.Stream: everything has happened already."""
+    """torch.cuda.Stream: all work is already done."""
 
     cuda_stream = 0
     stream_id = 0

@@ -1,4 +1,4 @@
-"""Which kernels need fibres: their threads may wait for each other, or are to run in step."""
+"""Kernels that need fibres: their threads may wait for each other, or must run in lockstep."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Host code of an extension for the CPU back end: what asks whether a tensor is on the GPU hears that it is.
+"""Host code of an extension for the CPU back end: questions whether a tensor is on the GPU are answered with yes.
 
 Tensors are on the CPU there, so `x.is_cuda()` becomes `x.is_cpu()`, `torch::kCUDA` becomes `torch::kCPU`, and so on.
 """
@@ -22,7 +22,7 @@ def rewrite_host(text: str) -> str:
 
 
 def edit_device_queries(tokens: Sequence[Token], edits: Edits) -> None:
-    """Host code that asks where a tensor lives, or puts it on the GPU, gets the answers that a GPU would give."""
+    """Rewrite host code that asks for a tensor's device or moves it to the GPU, so that it behaves as on a GPU."""
     for token in tokens:
         if token.kind == "directive" and "define" in token.text:
             inner = tokenize(token.text, directives=False)

@@ -1,4 +1,4 @@
-"""Is a wrong result on the CPU the fault of a data race that a GPU may happen to pass?
+"""Does a wrong result on the CPU come from a data race that may give the right result on a GPU?
 
 On a GPU the threads of a block run at the same time; here they run in an order, and the order can be chosen. A program
 without a race computes the same in every order. So when the result of a candidate is wrong, it is run again in other
@@ -24,7 +24,7 @@ Outputs = TypeVar("Outputs")
 
 @dataclass(frozen=True)
 class Turn:
-    """How threads take turns in one run: arguments of `CpuRuntime.set_order`."""
+    """The order of threads in one run: arguments of `CpuRuntime.set_order`."""
 
     order: Order = Order.ASCENDING
     seed: int = 1
@@ -85,8 +85,8 @@ def prove_race(
         other = forward(turn)
         if same(first, other):
             return False
-        # It must be the order that does it, not what the candidate keeps of earlier calls (results by address): addresses
-        # come again every few calls, this sequence of orders does not.
+        # The order must be the cause, not results that the candidate keeps of earlier calls by address: addresses
+        # repeat every few calls, this sequence of orders does not.
         expected = {turn: other, Turn(): first}
         return all(same(expected[order], forward(order)) for order in (turn, Turn(), turn, Turn(), Turn(), turn))
 

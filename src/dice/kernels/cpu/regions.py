@@ -1,4 +1,4 @@
-"""Where a CUDA source has code for the device: bodies of kernels, of device functions, of lambdas inside them."""
+"""The device code of a CUDA source: bodies of kernels, of device functions, of lambdas in them."""
 
 from __future__ import annotations
 

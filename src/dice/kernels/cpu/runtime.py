@@ -1,7 +1,7 @@
 """The CPU back end's runtime library as loaded into this process, by ctypes: threads, errors, the order of execution.
 
 runtime = CpuRuntime.loaded()        # None while no CPU extension has been loaded
-runtime.take_error()                 # "cudaErrorAssert", as CudaRuntime says it; None when all is well
+runtime.take_error()                 # "cudaErrorAssert", as CudaRuntime says it; None without an error
 runtime.set_order(Order.DESCENDING, kernel="scan_kernel")
 """
 
@@ -16,13 +16,14 @@ LIBRARY = "libdice_cpu.so"
 
 
 class Order(enum.IntEnum):
-    """In which order blocks, warps and threads take turns. A program without a race does not notice."""
+    """The order in which blocks, warps and threads run. A program without a race gives the same result in each."""
 
     ASCENDING = 0
     DESCENDING = 1
     RANDOM = 2
     POISONED = 3
-    """Ascending, with NaN in shared memory whenever a block begins: only who reads it before writing it will notice."""
+    """Ascending, with NaN in shared memory at the start of each block. It changes only programs that read shared memory
+    that they have not written."""
 
 
 class CpuRuntime:
@@ -50,12 +51,12 @@ class CpuRuntime:
         return cls(ctypes.CDLL(str(path), mode=os.RTLD_NOW | os.RTLD_GLOBAL))
 
     def take_error(self) -> str | None:
-        """CUDA's name of the error that some earlier call left behind, and clear it where CUDA lets it be cleared."""
+        """CUDA's name of the error of an earlier call, which is cleared where CUDA allows it; None without an error."""
         code = self._library.dice_cpu_last_error(1)
         return self._library.dice_cpu_error_name(code).decode() if code else None
 
     def fault(self) -> str:
-        """What the last failed kernel did and where ("" when none failed)."""
+        """What the last failed kernel did and where; empty when none failed."""
         return self._library.dice_cpu_fault_text().decode()
 
     def reset_errors(self) -> None:

@@ -1,4 +1,4 @@
-"""A process and everything below it: list it, weigh it, end it. Reads /proc; all numbers are momentary."""
+"""A process and its descendants: list them, measure their memory, end them. Reads /proc."""
 
 from __future__ import annotations
 

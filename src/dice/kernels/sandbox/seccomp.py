@@ -1,8 +1,8 @@
-"""A seccomp filter for candidates: refuses calls that a kernel has no use for and an attack has.
+"""A seccomp filter for candidates: refuses system calls that CUDA programs do not need and attacks use.
 
-Refused with EPERM, or with ENOSYS where callers know how to do without: looking into other processes, mounts and
+Refused with EPERM, or with ENOSYS where callers have a fallback: looking into other processes, mounts and
 namespaces, kernel interfaces with a history of holes, memory that cannot be counted, and sockets of families that
-network namespaces do not cover (vsock reaches the hypervisor). Everything else is allowed: this is a second fence,
+network namespaces do not cover (vsock reaches the hypervisor). Everything else is allowed: this is a second layer
 behind namespaces, users and limits.
 """
 

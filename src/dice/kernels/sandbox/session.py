@@ -1,7 +1,7 @@
-"""The grader's end of one candidate: start it, order it about, watch it, end it.
+"""The grader's end of one candidate's process: start it, send requests, watch it, end it.
 
-Every wait has a deadline and a watch on memory; a candidate that misbehaves is killed with everything below it, and
-what happened becomes one `CandidateFailure`.
+Every wait has a deadline and a watch on memory. A candidate that misbehaves is killed with all its processes, and the
+reason becomes one `CandidateFailure`.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ AnswerBuild = Callable[[dict[str, Any]], tuple[dict[str, Any], int | None]]
 
 
 class CandidateFailure(Exception):
-    """The candidate failed. `status` is what that makes of its verdict."""
+    """The candidate failed. `status` is the status of its verdict."""
 
     def __init__(self, status: Status, message: str) -> None:
         super().__init__(message)
@@ -68,7 +68,7 @@ class CandidateError(BaseModel):
 
 
 class CandidateRaised(CandidateFailure):
-    """The candidate's code raised; `error` has the details, `facts` what its process saw until then."""
+    """The candidate's code raised. `error` has the details, `facts` the observations until then."""
 
     def __init__(self, status: Status, error: CandidateError, facts: Any = None) -> None:
         super().__init__(status, error.sentence)

@@ -1,7 +1,7 @@
 """Flat buffers in memory shared by two processes: sealed memfds, passed by file descriptor.
 
 The trusted side creates every buffer and seals its size, so no other process can shrink it under a reader (which
-would be a fatal SIGBUS there). The name of a buffer is nobody's business: only who is handed the descriptor sees it.
+would be a fatal SIGBUS there). A buffer has no name: only a process that gets its descriptor can use it.
 """
 
 from __future__ import annotations
