@@ -12,6 +12,7 @@ import pytest
 from dice.kernels.checks import CATALOGUE, findings, is_deceptive, static_findings
 from dice.kernels.checks.arithmetic import no_kernel_reads
 from dice.kernels.checks.cuda_kernels import CudaSource
+from dice.kernels.checks.python_source import PythonSource
 from dice.kernels.checks.workload import work_of
 from dice.kernels.records.evidence import (
     Access,
@@ -331,3 +332,9 @@ def test_the_documentation_lists_every_finding() -> None:
         name: "paper, strict" if trick.paper else "strict" if trick.strict else "-" for name, trick in CATALOGUE.items()
     }
     assert documented == expected
+
+
+def test_of_two_forwards_the_last_counts() -> None:
+    source = PythonSource(CODE + "    def forward(self, y):\n        return y\n")
+    assert source.forward is not None
+    assert [argument.arg for argument in source.forward.args.args] == ["self", "y"]

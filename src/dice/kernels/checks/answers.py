@@ -12,6 +12,7 @@ from dice.kernels.checks.catalogue import finding
 from dice.kernels.checks.python_source import PythonSource, identifiers, words
 from dice.kernels.checks.weights import becomes_a_weight, only_gets_weights
 from dice.kernels.records.verdict import Finding
+from dice.python_scope import positional_parameters
 
 _SHAPE_ONLY = words(
     "shape size dtype device ndim dim numel stride is_cuda is_contiguous layout requires_grad new_empty new_zeros "
@@ -63,8 +64,8 @@ def forward_parameters(source: PythonSource) -> list[str]:
     if source.forward is None:
         return []
     arguments = source.forward.args
-    names = [item.arg for item in [*arguments.posonlyargs, *arguments.args][1:]]
-    return names + [item.arg for item in (arguments.vararg, arguments.kwarg) if item is not None]
+    packed = [item.arg for item in (arguments.vararg, arguments.kwarg) if item is not None]
+    return positional_parameters(source.forward)[1:] + packed
 
 
 def _is_fingerprint(source: PythonSource, node: ast.AST, tainted: set[str]) -> bool:

@@ -10,6 +10,7 @@ from dice.kernels.checks.catalogue import finding
 from dice.kernels.checks.cuda_kernels import CudaSource
 from dice.kernels.checks.python_source import PythonSource, identifiers
 from dice.kernels.records.verdict import Finding
+from dice.python_scope import positional_parameters
 
 _NARROW_METHODS = ("half", "bfloat16", "float16")
 _NARROW_TYPES = ("torch.float16", "torch.half", "torch.bfloat16", "torch.float8_e4m3fn", "torch.float8_e5m2")
@@ -88,7 +89,7 @@ def for_narrow_inputs(source: PythonSource, units: Sequence[CudaSource]) -> set[
 
     Python calls them under `if x.dtype == torch.float16:` and nowhere else, and no other C++ function uses them.
     """
-    inputs = {item.arg for item in source.forward.args.args[1:]} if source.forward is not None else set[str]()
+    inputs = set(positional_parameters(source.forward)[1:]) if source.forward is not None else set[str]()
     if source.computes_names or any(source.values(name) for name in inputs):
         return set()
     users = _users(units)

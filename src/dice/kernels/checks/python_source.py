@@ -13,8 +13,7 @@ from collections.abc import Iterable, Iterator
 from functools import cached_property
 from typing import Literal
 
-FunctionNode = ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda
-Definition = ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef
+from dice.python_scope import Definition, Function, bindings_of, functions_in, import_aliases
 
 
 def words(text: str) -> frozenset[str]:
@@ -46,7 +45,8 @@ class PythonSource:
         for node in self.nodes:
             if isinstance(node, Definition):
                 self._definitions.setdefault(node.name, []).append(node)
-        self._imports = self._collect_imports()
+        self.aliases = import_aliases(self.tree)
+        """Imported name -> what it stands for."""
         self._values = self._collect_values()
         self.entry = self._find_entry(entry)
         self.forward = self.method(self.entry, "forward") or self.method(self.entry, "__call__")
@@ -85,16 +85,15 @@ class PythonSource:
         """Functions and classes called `identifier`, methods and nested ones included."""
         return self._definitions.get(identifier, [])
 
-    def method(self, owner: ast.ClassDef | None, name: str) -> ast.FunctionDef | None:
+    def method(self, owner: ast.ClassDef | None, name: str) -> Function | None:
         """Method `name` of a class or of its bases in this file."""
         seen: set[str] = set()
         queue = [owner] if owner else []
         while queue:
             current = queue.pop(0)
             seen.add(current.name)
-            for item in current.body:
-                if isinstance(item, ast.FunctionDef) and item.name == name:
-                    return item
+            if found := functions_in(current.body).get(name):
+                return found
             for base in current.bases:
                 identifier = _identifier(base)
                 if identifier and identifier not in seen:
@@ -147,8 +146,8 @@ class PythonSource:
                 return None
             return owner.removesuffix(".__dict__") + "." + node.attr
         if isinstance(node, ast.Name):
-            if node.id in self._imports:
-                return self._imports[node.id]
+            if node.id in self.aliases:
+                return self.aliases[node.id]
             found = self._values.get(node.id, [])
             if len(found) == 1 and isinstance(found[0], ast.Name | ast.Attribute | ast.Call | ast.Subscript):
                 return self.dotted(found[0], depth + 1)
@@ -178,15 +177,16 @@ class PythonSource:
             return f"{owner}.__dict__" if owner else None
         return "globals()" if function == "globals" else None
 
-    @property
+    @cached_property
     def imported(self) -> set[str]:
-        """Dotted names of all imports."""
-        return set(self._imports.values())
+        """Dotted names of all imports; `module.*` for all that a module has."""
+        modules = (node.module for node in self.nodes if isinstance(node, ast.ImportFrom) and node.names[0].name == "*")
+        return {*self.aliases.values(), *(f"{module}.*" for module in modules)}
 
     def is_imported(self, dotted: str) -> bool:
         """Whether a dotted name begins with something that this file imports."""
         root = dotted.partition(".")[0]
-        return any(name.partition(".")[0] == root for name in self._imports.values())
+        return any(name.partition(".")[0] == root for name in self.imported)
 
     def calls(self, nodes: Iterable[ast.AST]) -> Iterator[tuple[ast.Call, str]]:
         """Calls among `nodes` whose callee is known, with its dotted name."""
@@ -242,45 +242,11 @@ class PythonSource:
                     return True
         return False
 
-    def _collect_imports(self) -> dict[str, str]:
-        names: dict[str, str] = {}
-        for node in self.nodes:
-            if isinstance(node, ast.Import):
-                for alias in node.names:
-                    if alias.asname:
-                        names[alias.asname] = alias.name
-                    else:
-                        names[alias.name.partition(".")[0]] = alias.name.partition(".")[0]
-            elif isinstance(node, ast.ImportFrom) and node.module:
-                for alias in node.names:
-                    names[alias.asname or alias.name] = f"{node.module}.{alias.name}"
-        return names
-
     def _collect_values(self) -> dict[str, list[ast.expr]]:
         values: dict[str, list[ast.expr]] = {}
-
-        def bind(target: ast.expr, value: ast.expr) -> None:
-            if isinstance(target, ast.Tuple | ast.List):
-                matched = isinstance(value, ast.Tuple | ast.List) and len(value.elts) == len(target.elts)
-                for index, item in enumerate(target.elts):
-                    bind(item, value.elts[index] if matched else value)  # type: ignore[attr-defined]
-            elif isinstance(target, ast.Starred):
-                bind(target.value, value)
-            else:
-                identifier = _identifier(target)
-                if identifier:
-                    values.setdefault(identifier, []).append(value)
-
-        for node in self.nodes:
-            if isinstance(node, ast.Assign):
-                for target in node.targets:
-                    bind(target, node.value)
-            elif isinstance(node, ast.AnnAssign | ast.NamedExpr | ast.AugAssign) and node.value is not None:
-                bind(node.target, node.value)
-            elif isinstance(node, ast.For | ast.comprehension):
-                bind(node.target, node.iter)
-            elif isinstance(node, ast.withitem) and node.optional_vars is not None:
-                bind(node.optional_vars, node.context_expr)
+        for found in (found for node in self.nodes for found in bindings_of(node)):
+            if found.value is not None:
+                values.setdefault(found.name, []).append(found.value)
         return values
 
     def _find_entry(self, name: str) -> ast.ClassDef | None:

@@ -12,6 +12,7 @@ from dice.kernels.checks.python_source import PythonSource, identifiers, words
 from dice.kernels.checks.torch_calls import torch_computations
 from dice.kernels.records.verdict import Finding
 from dice.kernels.source.lexer import SplitRefused
+from dice.python_scope import positional_parameters
 
 _BUILDERS = ("torch.utils.cpp_extension.load_inline", "torch.utils.cpp_extension.load")
 _OTHER_BUILDERS = ("RawKernel", "RawModule", "_compile_kernel", "nvrtcCompileProgram", "nvrtcCreateProgram")
@@ -100,10 +101,8 @@ def _other_builder(source: PythonSource) -> bool:
 @functools.lru_cache(maxsize=8)
 def extension_names(source: PythonSource) -> set[str]:
     """Identifiers that may name an extension or one of its functions, not their results."""
-    builders = {"load_inline"}
-    for node in source.nodes:
-        if isinstance(node, ast.ImportFrom) and node.module and node.module.endswith("cpp_extension"):
-            builders |= {alias.asname or alias.name for alias in node.names}
+    from_module = (name for name, path in source.aliases.items() if path.rpartition(".")[0].endswith("cpp_extension"))
+    builders = {"load_inline", *from_module}
     makers = {
         node.name
         for node in source.nodes
@@ -245,7 +244,7 @@ def _is_zero(node: ast.expr) -> bool:
 def _writes_to_own_buffer(source: PythonSource, call: ast.Call) -> bool:
     """Whether an argument is an output argument: a local tensor that is not one of forward's parameters."""
     assert source.forward is not None
-    parameters = {argument.arg for argument in source.forward.args.args}
+    parameters = set(positional_parameters(source.forward))
     return any(
         isinstance(argument, ast.Name) and argument.id not in parameters and source.values(argument.id)
         for argument in call.args

@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 
 from dice.kernels.checks.python_source import PythonSource, identifiers, words
+from dice.python_scope import positional_parameters
 
 _REPLACES = words("set_ swap_tensors register_parameter register_buffer __setattr__ __dict__ _parameters _buffers")
 """Calls that replace a weight by another tensor."""
@@ -21,7 +22,7 @@ def only_gets_weights(source: PythonSource, name: ast.Name) -> bool:
     helper = next((item for item in source.ancestors(name) if isinstance(item, ast.FunctionDef | ast.Lambda)), None)
     if not isinstance(helper, ast.FunctionDef) or helper is source.forward or source.computes_names:
         return False
-    places = [item.arg for item in helper.args.args]
+    places = positional_parameters(helper)
     mentions = [node for node in source.nodes if helper.name in identifiers([node])]
     calls = [above for node in mentions if isinstance(above := source.parent(node), ast.Call) and above.func is node]
     simple = not helper.decorator_list and len(source.definitions(helper.name)) == 1 and not source.values(name.id)
