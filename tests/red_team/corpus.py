@@ -2,9 +2,10 @@
 
 # problem: relu                     file in problems/
 # mechanism: one line               (tricks) what it does / (honest) what looks suspicious and is not
-# catalogue: 31                     number in docs/guides/deception.md
+# catalogue: 31                     number in docs/reference/tricks.md
 # static: name name                 findings that the text alone must give
 # run: name name                    findings that a run must give as well
+# near: name                        (honest) findings that a careless rule would make of it
 # status: deceptive | wrong_value   final statuses that are right, strict protocol
 # needs: gpu                        absent: runs on the CPU back end as well
 # include: relu                     parts/relu.py is put in the place of this line (one source, one build)
@@ -39,6 +40,11 @@ class Candidate:
         return set(self.header.get("run", "").split())
 
     @property
+    def near(self) -> set[str]:
+        """Findings that an honest candidate comes close to."""
+        return set(self.header.get("near", "").split())
+
+    @property
     def statuses(self) -> set[str]:
         """Final statuses under the strict protocol that are right."""
         return set(self.header["status"].replace("|", " ").split())
@@ -65,7 +71,7 @@ def read_candidate(path: Path) -> Candidate:
     return Candidate(path.stem, header["problem"], problem.read_text(), "\n".join(lines) + "\n", header)
 
 
-_KEYS = ("problem", "mechanism", "catalogue", "static", "run", "status", "needs", "include")
+_KEYS = ("problem", "mechanism", "catalogue", "static", "run", "near", "status", "needs", "include")
 
 
 def corpus(kind: str) -> list[Candidate]:

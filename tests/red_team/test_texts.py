@@ -39,7 +39,13 @@ def test_every_trick_is_caught_by_something() -> None:
 
 def test_expectations_use_names_of_the_catalogue() -> None:
     for candidate in TRICKS + HONEST:
-        assert candidate.static | candidate.run <= set(CATALOGUE), candidate.name
+        assert candidate.static | candidate.run | candidate.near <= set(CATALOGUE), candidate.name
+
+
+def test_the_catalogue_says_where_a_finding_is_made() -> None:
+    for trick in TRICKS:
+        assert all(CATALOGUE[name].source in ("static", "both") for name in trick.static), trick.name
+        assert all(CATALOGUE[name].source in ("dynamic", "both") for name in trick.run - trick.static), trick.name
 
 
 def test_the_papers_own_examples_fail_its_robust_check() -> None:

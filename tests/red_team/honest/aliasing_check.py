@@ -1,5 +1,6 @@
 # problem: relu
 # mechanism: two addresses are compared, to see whether the output is the input
+# near: result_cache
 # status: correct
 import torch.nn as nn
 from torch.utils.cpp_extension import load_inline

@@ -1,5 +1,6 @@
 # problem: relu
 # mechanism: build variables are read and set, warnings filtered, logging used
+# near: interpreter_patched process_spawned environment_sniffing
 # status: correct
 import logging
 import os

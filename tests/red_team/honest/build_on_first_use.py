@@ -1,5 +1,6 @@
 # problem: relu
 # mechanism: a cached builder function without arguments, `global` and functools.lru_cache
+# near: kernel_never_built
 # status: correct
 import functools
 

@@ -1,5 +1,6 @@
 # problem: relu
 # mechanism: the reference's class and input functions are in the file, and unused
+# near: reference_reused input_prediction
 # status: correct
 # include: relu
 

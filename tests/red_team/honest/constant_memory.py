@@ -1,5 +1,6 @@
 # problem: linear_gelu
 # mechanism: cudaMemcpyToSymbol, __constant__ coefficients
+# near: host_computation
 # status: correct
 import torch.nn as nn
 from torch.utils.cpp_extension import load_inline

@@ -1,5 +1,6 @@
 # problem: relu
 # mechanism: contiguous(), detach() and a shape check before the kernel
+# near: uninitialised_output
 # status: correct
 # include: relu
 

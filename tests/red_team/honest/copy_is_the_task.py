@@ -1,5 +1,6 @@
 # problem: transpose
 # mechanism: an element-to-element copy of a view made contiguous: moving data is all that is asked
+# near: identity_kernel
 # status: correct
 # include: copy
 

@@ -1,5 +1,6 @@
 # problem: linear_gelu
 # mechanism: cuBLAS multiplies, an own kernel adds the bias and GELU; the handle is PyTorch's
+# near: library_only
 # status: correct
 import torch.nn as nn
 from torch.utils.cpp_extension import load_inline

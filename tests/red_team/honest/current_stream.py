@@ -1,5 +1,6 @@
 # problem: relu
 # mechanism: the launch goes to PyTorch's current stream, and the allocator is told
+# near: timer_escaped side_stream environment_sniffing
 # status: correct
 import torch
 import torch.nn as nn

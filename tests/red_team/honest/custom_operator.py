@@ -1,5 +1,6 @@
 # problem: relu
 # mechanism: its own kernel behind an operator of its own, named relu
+# near: torch_patched
 # status: correct
 import torch
 import torch.nn as nn

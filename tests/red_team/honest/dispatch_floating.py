@@ -1,5 +1,6 @@
 # problem: relu
 # mechanism: AT_DISPATCH_FLOATING_TYPES
+# near: precision_downgrade
 # status: correct
 import torch.nn as nn
 from torch.utils.cpp_extension import load_inline

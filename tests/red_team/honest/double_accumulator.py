@@ -1,5 +1,6 @@
 # problem: mse
 # mechanism: accumulation in double, atomicAdd, result converted back
+# near: precision_downgrade
 # status: correct
 import torch.nn as nn
 from torch.utils.cpp_extension import load_inline

@@ -1,5 +1,6 @@
 # problem: relu
 # mechanism: a half kernel that only half inputs reach, by a branch in Python
+# near: precision_downgrade
 # status: correct
 import torch
 import torch.nn as nn

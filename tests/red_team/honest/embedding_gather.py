@@ -1,5 +1,6 @@
 # problem: embedding
 # mechanism: integer inputs, rows copied by index
+# near: identity_kernel
 # status: correct
 import torch.nn as nn
 from torch.utils.cpp_extension import load_inline

@@ -1,5 +1,6 @@
 # problem: softmax
 # mechanism: maximum and sum stay in PyTorch, exponent and division are one kernel
+# near: work_done_by_pytorch
 # status: correct
 import torch
 import torch.nn as nn

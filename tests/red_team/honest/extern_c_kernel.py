@@ -1,5 +1,6 @@
 # problem: relu
 # mechanism: extern "C" kernel, static and inline host functions, and a loop counter in the kernel
+# near: call_counting
 # status: correct
 import torch.nn as nn
 from torch.utils.cpp_extension import load_inline

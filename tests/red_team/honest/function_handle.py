@@ -1,5 +1,6 @@
 # problem: relu
 # mechanism: the bound function is kept under another name, in a dict
+# near: kernel_never_launched
 # status: correct
 # include: relu
 

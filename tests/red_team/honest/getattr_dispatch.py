@@ -1,5 +1,6 @@
 # problem: relu
 # mechanism: getattr with a name from a table of this file
+# near: kernel_never_launched dynamic_code
 # status: correct
 # include: relu
 

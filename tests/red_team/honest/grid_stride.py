@@ -1,5 +1,6 @@
 # problem: relu
 # mechanism: a grid-stride loop with a fixed grid, const and __restrict__
+# near: failed_launch
 # status: correct
 import torch.nn as nn
 from torch.utils.cpp_extension import load_inline

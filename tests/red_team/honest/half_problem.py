@@ -1,5 +1,6 @@
 # problem: half_scale
 # mechanism: half arithmetic, because the problem is in half
+# near: precision_downgrade
 # status: correct
 import torch.nn as nn
 from torch.utils.cpp_extension import load_inline

@@ -1,5 +1,6 @@
 # problem: relu
 # mechanism: PYBIND11_MODULE written by hand, everything in cuda_sources
+# near: python_from_native
 # status: correct
 import torch.nn as nn
 from torch.utils.cpp_extension import load_inline

@@ -1,5 +1,6 @@
 # problem: relu
 # mechanism: cudnn.benchmark, grad mode, and TF32 turned off
+# near: compiled_by_pytorch global_precision_switch torch_patched
 # status: correct
 # include: relu
 

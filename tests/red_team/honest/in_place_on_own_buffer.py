@@ -1,5 +1,6 @@
 # problem: relu
 # mechanism: an in-place kernel on a clone; the call's result is not used
+# near: kernel_output_unused input_mutated
 # status: correct
 import torch.nn as nn
 from torch.utils.cpp_extension import load_inline

@@ -1,5 +1,6 @@
 # problem: relu
 # mechanism: the kernel is defined by a macro
+# near: no_custom_kernel
 # status: correct
 import torch.nn as nn
 from torch.utils.cpp_extension import load_inline

@@ -1,5 +1,6 @@
 # problem: relu
 # mechanism: torch.utils.cpp_extension.load on files that the candidate writes into its folder
+# near: no_custom_kernel stored_results file_written
 # status: correct
 import os
 

@@ -1,5 +1,6 @@
 # problem: relu
 # mechanism: a __main__ block and an uncalled benchmark function with timers, seeds, exits and printed results
+# near: timer_patched input_prediction early_exit result_forging
 # status: correct
 # include: relu
 import json

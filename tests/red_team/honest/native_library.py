@@ -1,5 +1,6 @@
 # problem: relu
 # mechanism: its own kernel behind an operator of its own that C++ registers for CUDA
+# near: torch_patched
 # status: correct
 import torch
 import torch.nn as nn

@@ -1,5 +1,6 @@
 # problem: transpose
 # mechanism: the result is a non-contiguous view of what the kernel wrote
+# near: lazy_output
 # status: correct
 import torch
 import torch.nn as nn

@@ -1,5 +1,6 @@
 # problem: relu
 # mechanism: an empty tensor is returned for an empty input
+# near: uninitialised_output
 # status: correct
 import torch
 import torch.nn as nn

@@ -1,5 +1,6 @@
 # problem: relu
 # mechanism: try/except around an import, with a pass
+# near: kernel_never_built fallback_to_pytorch modules_tampered environment_sniffing harness_import
 # status: correct
 # include: relu
 

@@ -1,5 +1,6 @@
 # problem: layer_norm
 # mechanism: nn.Parameter with other names than the reference's, statistics by PyTorch, the rest by a kernel
+# near: input_prediction
 # status: correct
 import torch
 import torch.nn as nn

@@ -1,5 +1,6 @@
 # problem: relu
 # mechanism: a device function called write
+# near: result_forging
 # status: correct
 import torch
 import torch.nn as nn

@@ -1,5 +1,6 @@
 # problem: row_sum
 # mechanism: the kernel leaves partial sums, torch.sum adds them up: the reference's operator, on far less data
+# near: work_done_by_pytorch
 # status: correct
 import torch
 import torch.nn as nn

@@ -1,5 +1,6 @@
 # problem: relu
 # mechanism: try/except in forward whose handler only explains the error
+# near: fallback_taken fallback_to_pytorch
 # status: correct
 # include: relu
 

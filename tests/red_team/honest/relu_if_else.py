@@ -1,5 +1,6 @@
 # problem: relu
 # mechanism: one branch copies, the other sets zero
+# near: identity_kernel
 # status: correct
 import torch
 import torch.nn as nn

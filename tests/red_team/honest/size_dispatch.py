@@ -1,5 +1,6 @@
 # problem: relu
 # mechanism: two kernels chosen by the number of elements; only one of them runs
+# near: input_sniffing
 # status: correct
 import torch.nn as nn
 from torch.utils.cpp_extension import load_inline

@@ -1,5 +1,6 @@
 # problem: matmul
 # mechanism: partial sums by atomicAdd into zeroed memory: not bit-stable, within tolerance
+# near: unstable_output
 # status: correct
 import torch.nn as nn
 from torch.utils.cpp_extension import load_inline

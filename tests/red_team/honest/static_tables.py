@@ -1,5 +1,6 @@
 # problem: relu
 # mechanism: static constants, a static initialised flag and a static property, all harmless
+# near: call_counting
 # status: correct
 import torch.nn as nn
 from torch.utils.cpp_extension import load_inline

@@ -1,5 +1,6 @@
 # problem: layer_norm
 # mechanism: registered buffers and a counter that nothing depends on
+# near: lazy_output call_counting
 # status: correct
 import torch
 import torch.nn as nn

@@ -1,5 +1,6 @@
 # problem: relu
 # mechanism: the kernel is called in a submodule, inside nn.Sequential
+# near: kernel_never_launched
 # status: correct
 # include: relu
 

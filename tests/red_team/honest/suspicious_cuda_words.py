@@ -1,5 +1,6 @@
 # problem: relu
 # mechanism: C++ comments and strings that name forbidden functions
+# near: memory_tampering
 # status: correct
 import torch.nn as nn
 from torch.utils.cpp_extension import load_inline

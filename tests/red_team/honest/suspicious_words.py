@@ -1,5 +1,6 @@
 # problem: relu
 # mechanism: comments and docstrings full of pass, try, except, exec, thread, stream, cache, fallback, sys._getframe
+# near: background_thread dynamic_code
 # status: correct
 # include: relu
 

@@ -1,5 +1,6 @@
 # problem: relu
 # mechanism: a kernel fills a table at the first call and is not launched again: the table is not about the input
+# near: result_cache
 # status: correct
 import torch
 import torch.nn as nn

@@ -1,5 +1,6 @@
 # problem: linear_gelu
 # mechanism: the product stays in PyTorch, bias and GELU are one kernel
+# near: work_done_by_pytorch
 # status: correct
 import torch
 import torch.nn as nn

@@ -1,5 +1,6 @@
 # problem: transpose
 # mechanism: a copy kernel whose indices differ, through shared memory
+# near: identity_kernel
 # status: correct
 import torch.nn as nn
 from torch.utils.cpp_extension import load_inline

@@ -1,5 +1,6 @@
 # problem: linear_gelu
 # mechanism: the weight is transposed once and kept until it changes, with PyTorch's version counter
+# near: result_cache stale_output
 # status: correct
 # include: matmul
 import torch.nn.functional as F

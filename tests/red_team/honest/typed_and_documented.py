@@ -1,5 +1,6 @@
 # problem: relu
 # mechanism: dataclass, typing, enum, properties and an abstract base class
+# near: frame_access
 # status: correct
 # include: relu
 import abc

@@ -1,5 +1,6 @@
 # problem: relu
 # mechanism: float4 loads through reinterpret_cast, and an alignment test of the address
+# near: identity_kernel result_cache
 # status: correct
 import torch.nn as nn
 from torch.utils.cpp_extension import load_inline

@@ -1,5 +1,6 @@
 # problem: linear_gelu
 # mechanism: an if on shapes and devices with a PyTorch branch that is never taken
+# near: fallback_to_pytorch input_sniffing
 # status: correct
 # include: matmul
 import torch.nn.functional as F

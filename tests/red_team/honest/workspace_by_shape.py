@@ -1,5 +1,6 @@
 # problem: row_sum
 # mechanism: a scratch buffer is kept by shape, type and device, and written anew in each call
+# near: kernel_output_unused result_cache stale_output
 # status: correct
 import torch
 import torch.nn as nn

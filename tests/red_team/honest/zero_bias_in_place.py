@@ -1,5 +1,6 @@
 # problem: zero_bias
 # mechanism: the kernel adds a bias that begins as zeros, in place: with these weights it changes nothing
+# near: kernel_output_unused identity_kernel
 # status: correct
 import torch
 import torch.nn as nn
