@@ -9,6 +9,8 @@ from __future__ import annotations
 import sys
 from pathlib import Path
 
+import dice.kernels.api  # noqa: F401 - before autodoc, which imports with TYPE_CHECKING set, and pydantic fails then
+
 sys.path.insert(0, str(Path(__file__).parent / "_ext"))
 
 project = "DICE, reproduced"
@@ -16,6 +18,7 @@ author = "The contributors"
 extensions = ["myst_parser", "sphinx.ext.autodoc", "generated"]
 exclude_patterns = ["schema", "_ext"]
 source_suffix = {".md": "markdown"}
+myst_enable_extensions = ["deflist"]
 myst_heading_anchors = 4
 
 html_theme = "furo"
@@ -28,6 +31,6 @@ html_css_files = ["wide-tables.css"]
 pygments_style = "friendly"
 
 autodoc_member_order = "bysource"
-autodoc_typehints = "description"
 autodoc_class_signature = "separated"
-default_role = "code"
+autodoc_default_options = {"members": True, "undoc-members": True, "exclude-members": "model_config, __init__"}
+default_role = "code"  # docstrings are written with single backticks

@@ -202,23 +202,57 @@ def to_spec_value(value: Any) -> Any:
 
 
 def findings() -> str:
-    """The findings of the checks, with the tricks of the red team that must give each."""
-    from dice.kernels.deception.catalogue import CATALOGUE
+    """The findings of the checks, with the red team's tricks that must give each and the honest candidates that must not."""
+    from dice.kernels.checks.catalogue import CATALOGUE
 
     sys.path.insert(0, str(ROOT / "tests" / "red_team"))
     from corpus import corpus  # type: ignore[import-not-found]
 
-    tricks = corpus("tricks")
-    rows = []
-    for name, trick in CATALOGUE.items():
-        rule = trick.rule.removeprefix("paper_")
-        fatal = ", ".join(protocol for protocol in ("paper", "strict") if getattr(trick, protocol)) or "-"
-        shown = ", ".join(f"`{t.name}`" for t in tricks if name in t.static | t.run) or "-"
-        rows.append((f"`{name}`", rule, trick.meaning, fatal, shown))
-    return table(("finding", "rule", "meaning", "fatal under", "red team"), rows)
+    tricks, honest = corpus("tricks"), corpus("honest")
+
+    def names(candidates: list[str]) -> str:
+        return ", ".join(f"`{name}`" for name in candidates) or "-"
+
+    rows = [
+        (
+            f"`{name}`",
+            trick.rule.removeprefix("paper_"),
+            trick.meaning,
+            trick.seen,
+            trick.source,
+            ", ".join(protocol for protocol in ("paper", "strict") if getattr(trick, protocol)) or "-",
+            names([one.name for one in tricks if name in one.static | one.run]),
+            names([one.name for one in honest if name in one.near]),
+        )
+        for name, trick in CATALOGUE.items()
+    ]
+    return table(("finding", "rule", "meaning", "how", "seen", "fatal under", "red team", "honest near miss"), rows)
 
 
-GENERATORS: dict[str, Callable[[], str]] = {"commands": commands, "settings": settings, "findings": findings}
+# ---- families of the generator ----
+
+
+def families() -> str:
+    """The operator families of the synthetic generator by group, and how many each scale draws for training."""
+    from dice.data.synthetic.families import families as every_family
+
+    known = every_family()
+    groups = {family.group: [] for family in known.values()}
+    for family in known.values():
+        groups[family.group].append(family.name + ("\\*" if family.heldout else ""))
+    trained = [family for family in known.values() if not family.heldout]
+    tiny = [family for family in trained if family.tiny]
+    count = f"{len(known)} families. For training, `nano` draws {len(trained)}; `tiny` has {len(tiny)}, those that fit."
+    rows = [(f"`{group}`", str(len(names)), ", ".join(names)) for group, names in groups.items()]
+    return f"{count}\n\n{table(('group', 'families', 'names'), rows)}"
+
+
+GENERATORS: dict[str, Callable[[], str]] = {
+    "commands": commands,
+    "settings": settings,
+    "findings": findings,
+    "families": families,
+}
 
 
 def fill(app: Sphinx, name: str, source: list[str]) -> None:

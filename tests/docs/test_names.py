@@ -13,6 +13,13 @@ from pages import PAGES, ROOT, name
 TOP = "src|tests|docs|benchmarks|experiments|profiles|containers|paper"
 _PATH = re.compile(rf"(?<![\w./-])(?:{TOP})/[\w./*<>{{}}-]*[\w*>}}]")
 _DOTTED = re.compile(r"(?<![\w./-])dice(?:\.[A-Za-z_]\w*)+")
+SOURCES = sorted(
+    path
+    for top in ("src", "tests", "benchmarks", "experiments", "profiles", "containers")
+    for pattern in ("*.py", "*.smk", "*.yaml", "*.sh", "*.cpp", "*.h", "*.cu", "*.j2", "*.json", "*.svg")
+    for path in (ROOT / top).rglob(pattern)
+    if path != Path(__file__)
+)
 
 
 @cache
@@ -63,7 +70,7 @@ def test_paths_exist(page: Path) -> None:
     assert not [path for path in set(_PATH.findall(page.read_text(encoding="utf-8"))) if not there(path)]
 
 
-@pytest.mark.parametrize("page", PAGES, ids=name)
+@pytest.mark.parametrize("page", [*PAGES, *sorted((ROOT / "docs" / "pictures").glob("*.svg"))], ids=name)
 def test_dotted_names_exist(page: Path) -> None:
     found = {text for text in _DOTTED.findall(page.read_text(encoding="utf-8")) if text.rsplit(".", 1)[1] != "log"}
     assert not [text for text in found if not exists(text)]
@@ -78,3 +85,14 @@ def test_what_does_not_exist_is_noticed() -> None:
     assert there("docs/*/index.md")
     assert there("experiments/reported/table<n>.csv")
     assert not there("docs/nothing.md")
+
+
+def test_pages_that_the_code_names_exist() -> None:
+    dead = {}
+    for source in SOURCES:
+        pages = re.findall(
+            r"(?<![\w./-])docs/[\w/-]+\.(?:md|json|py)", source.read_text(encoding="utf-8", errors="replace")
+        )
+        if lost := [page for page in pages if not (ROOT / page).is_file()]:
+            dead[str(source.relative_to(ROOT))] = lost
+    assert not dead

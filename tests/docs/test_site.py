@@ -2,18 +2,22 @@
 
 from __future__ import annotations
 
+import re
 import shutil
 import subprocess
 import sys
 from pathlib import Path
+from typing import get_args
 
+import generated
 import pytest
+from corpus import corpus
 from pages import ROOT
 
-sys.path.insert(0, str(ROOT / "docs" / "_ext"))
-import generated  # type: ignore[import-not-found]
-
 from dice.cli import STAGES, make_parser
+from dice.data.synthetic.families import families
+from dice.kernels import api
+from dice.kernels.checks.catalogue import CATALOGUE
 
 GOOD = {
     "index.md": "# Start\n\n[there](other.md#a-heading)\n\n```{toctree}\nother\n```\n",
@@ -80,6 +84,40 @@ def test_every_setting_is_described() -> None:
             for name, field in group.__pydantic_fields__.items():
                 assert f"| `{name}` |" in section
                 assert field.description, f"{group.__name__}.{name} has no docstring"
+
+
+def test_stages_with_settings_are_known() -> None:
+    with_config = {stage for stage in STAGES if "--config" in options_of(stage)}
+    assert with_config == {stage for stage in STAGES if generated.config_of(stage)}
+
+
+def test_the_api_page_has_every_name() -> None:
+    page = (ROOT / "docs" / "reference" / "api.md").read_text(encoding="utf-8")
+    documented = set(re.findall(r"^\.\. auto\w+:: (\w+)$", page, re.M)) | set(re.findall(r"\[(\w+)\]\(settings", page))
+    assert documented == set(api.__all__)
+
+
+def test_every_finding_and_family_is_described() -> None:
+    text = generated.findings()
+    assert [finding for finding in CATALOGUE if f"| `{finding}` |" not in text] == []
+    text = generated.families()
+    assert [family for family in families() if not re.search(rf"\b{family}\b", text)] == []
+
+
+def test_published_tricks_are_those_of_the_red_team() -> None:
+    page = (ROOT / "docs" / "reference" / "tricks.md").read_text(encoding="utf-8")
+    rows = [line.split(" | ") for line in page.splitlines() if re.match(r"\| \d", line)]
+    numbers = {n for row in rows for part in row[0].strip("| ").split(", ") for n in numbers_in(part)}
+    used = {int(n) for trick in corpus("tricks") for n in re.findall(r"\d+", trick.header.get("catalogue", ""))}
+    assert used <= numbers
+    named = {name for row in rows for name in re.findall(r"`(\w+)`", row[-1])}
+    assert named <= set(CATALOGUE) | set(get_args(api.Status))
+
+
+def numbers_in(text: str) -> range:
+    """`3` or `3-5` as numbers."""
+    first, _, last = text.partition("-")
+    return range(int(first), int(last or first) + 1)
 
 
 def options_of(stage: str) -> list[str]:

@@ -36,6 +36,7 @@ def play(page: Path, folder: Path) -> None:
         place = f"{name(page)}:{block.line}"
         files = [order.removeprefix("file=") for order in orders if order.startswith("file=")]
         if files:
+            (folder / files[0]).parent.mkdir(parents=True, exist_ok=True)
             (folder / files[0]).write_text(block.text, encoding="utf-8")
         elif "output" in orders:
             same = doctest.OutputChecker().check_output(block.text, printed, doctest.ELLIPSIS)
