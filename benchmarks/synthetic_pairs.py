@@ -26,7 +26,7 @@ from pathlib import Path
 from typing import Any
 
 from dice.data.pair import Pair, read_pairs
-from dice.data.synthetic import SyntheticConfig, count_reachable, pairs
+from dice.data.synthetic import SyntheticConfig, pairs
 from dice.evaluation.score import wilson
 from dice.jsonl import read_jsonl, write_jsonl
 from dice.kernels.records.verdict import Verdict
@@ -54,10 +54,8 @@ def rate(n: int, seed: int) -> None:
                 texts.add(hashlib.md5((pair.pytorch_code + pair.cuda_code).encode()).digest())
                 programs.add(hashlib.md5(pair.pytorch_code.encode()).digest())
                 shapeless.add(hashlib.md5(_NUMBER.sub("0", pair.pytorch_code + pair.cuda_code).encode()).digest())
-        bound = count_reachable(config)
         print(f"{scale}: {n / spent:,.0f} pairs/s on one core; of {n:,} pairs {len(texts):,} are distinct, with")
         print(f"  {len(programs):,} distinct PyTorch programs; {len(shapeless):,} differ in more than numbers")
-        print(f"  reachable (lower bound): {bound.pairs:,} pairs ({bound})")
 
 
 def sample(config: SyntheticConfig, seed: int, n: int, out: Path) -> None:

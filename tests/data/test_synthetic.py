@@ -20,7 +20,6 @@ from dice.data.synthetic import (
     NANO,
     TINY,
     SyntheticConfig,
-    count_reachable,
     families,
     generate,
     heldout_families,
@@ -66,28 +65,6 @@ def test_pairs_are_distinct(nano: list[Pair], tiny: list[Pair]) -> None:
     assert len({(pair.pytorch_code, pair.cuda_code) for pair in nano}) == len(nano)
     assert len({pair.id for pair in nano}) == len(nano)
     assert len({(pair.pytorch_code, pair.cuda_code) for pair in tiny}) > 0.98 * len(tiny)
-
-
-@pytest.mark.parametrize("config", [NANO, TINY])
-def test_more_than_100000_pairs_are_reachable(config: SyntheticConfig) -> None:
-    assert count_reachable(config).pairs > 100_000
-
-
-def test_the_bound_counts_settings_that_are_drawn() -> None:
-    """Every (operator, hyper-parameters) of a sample of single operators is one that the bound counted."""
-    from dice.data.synthetic.families.pointwise import TABLE
-    from dice.data.synthetic.reachable import _settings
-
-    config = SyntheticConfig(families=("leaky_relu", "hardtanh"), level_weights=(1, 0, 0))
-    seen = set()
-    for pair in pairs(config, 3, 300):
-        name = pair.origin["families"][0]
-        source = pair.middle + pair.pytorch_code  # type: ignore[operator]
-        numbers = {float(number) for number in re.findall(r"-?\d+\.\d+", source)}
-        matching = [setting for setting in _settings(TABLE[name]) if set(setting) <= numbers | {-n for n in numbers}]
-        assert matching
-        seen.add((name, matching[0]))
-    assert len(seen) > 50
 
 
 def test_rows_are_pairs_that_the_other_stages_take(nano: list[Pair], tiny: list[Pair]) -> None:
@@ -249,12 +226,12 @@ def test_chosen_families_and_levels_are_obeyed() -> None:
     assert {pair.level for pair in made} == {1, 2}
 
 
-def test_unfused_programs_have_a_kernel_for_each_operator() -> None:
-    config = with_changes(NANO, fused_share=0.0, level_weights=(0, 1, 0))
-    for pair in pairs(config, 2, 60):
-        assert len(pair.origin["styles"]) == len(pair.origin["families"])
-    fused = list(pairs(with_changes(config, fused_share=1.0), 2, 60))
-    assert any(len(pair.origin["styles"]) == 1 and len(pair.origin["families"]) >= 3 for pair in fused)
+def test_unfused_programs_have_a_kernel_for_each_operator(nano: list[Pair]) -> None:
+    chains = [pair.origin for pair in nano if pair.level == 2]
+    unfused = [origin for origin in chains if not origin["fused"]]
+    assert 0.2 < len(unfused) / len(chains) < 0.3
+    assert all(len(origin["styles"]) == len(origin["families"]) for origin in unfused)
+    assert any(len(origin["styles"]) == 1 and len(origin["families"]) >= 3 for origin in chains if origin["fused"])
 
 
 def degenerate(pair: Pair) -> str | None:

@@ -10,7 +10,6 @@ from dice.data.synthetic.config import NANO, TINY, SyntheticConfig, with_changes
 from dice.data.synthetic.families import Family, families, heldout_families
 from dice.data.synthetic.flaws import FLAWS, Expected, flawed_pair
 from dice.data.synthetic.generator import generate, pairs
-from dice.data.synthetic.reachable import count_reachable
 
 __all__ = [
     "FLAWS",
@@ -19,7 +18,6 @@ __all__ = [
     "Expected",
     "Family",
     "SyntheticConfig",
-    "count_reachable",
     "families",
     "flawed_pair",
     "generate",

@@ -34,19 +34,13 @@ class SyntheticConfig:
     """Share of pairs whose CUDA program has a known flaw (0 to 1)."""
     flaw_weights: dict[str, float] | None = dataclasses.field(default=None, hash=False)
     """How often a flaw is drawn among the flawed, beside the weight 1 of those that are not named."""
-    slow_share: float = 0.12
-    """Share of correct pairs that are written in a deliberately slow style (nano scale only, 0 to 1)."""
-    fused_share: float = 0.75
-    """Share of programs of several operators whose element-wise operators are fused into their neighbours (0 to 1)."""
-
     varied_programs: bool = False
     """Write the PyTorch programs in more ways: docstrings, no constructor where none is needed, hyper-parameters and
     dimensions as named constants, `torch.nn.functional` in full. The answers' style does not change."""
 
     def __post_init__(self) -> None:
-        for name in ("flawed_share", "slow_share", "fused_share"):
-            if not 0.0 <= getattr(self, name) <= 1.0:
-                raise DiceError(f"{name}: {getattr(self, name)} is not a share between 0 and 1.")
+        if not 0.0 <= self.flawed_share <= 1.0:
+            raise DiceError(f"flawed_share: {self.flawed_share} is not a share between 0 and 1.")
         if min((self.flaw_weights or {"": 0.0}).values()) < 0:
             raise DiceError(f"flaw_weights: {self.flaw_weights} has a negative weight.")
         if self.level_weights is not None and (min(self.level_weights) < 0 or sum(self.level_weights) <= 0):

@@ -20,6 +20,10 @@ ATTEMPTS = 200
 """Draws for one index before giving up; a handful suffices in practice."""
 MAX_STEPS = 5
 """Operators of a level-2 program."""
+_FUSED_SHARE = 0.75
+"""Of programs of several operators: their element-wise operators are fused into the kernels beside them (nano scale)."""
+_SLOW_SHARE = 0.12
+"""Of sound pairs: written in a deliberately slow style (nano scale)."""
 
 
 @dataclass(slots=True)
@@ -90,9 +94,9 @@ def sketch(config: SyntheticConfig, seed: int, index: int, slow: bool | None = N
             program = _program(draw)
         except Refused:
             continue
-        fused = draw.tiny or draw.chance(config.fused_share)
+        fused = draw.tiny or draw.chance(_FUSED_SHARE)
         words = draw_words(draw)
-        is_slow = (not draw.tiny and draw.chance(config.slow_share)) if slow is None else slow
+        is_slow = (not draw.tiny and draw.chance(_SLOW_SHARE)) if slow is None else slow
         groups = plan(program, fused)
         styles = [choose_style(group, draw, is_slow) for group in groups]
         return Sketch(draw, program, groups, styles, words, fused, is_slow, attempt)
