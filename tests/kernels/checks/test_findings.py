@@ -104,13 +104,7 @@ NOISE = [1.0 if index in (3, 4, 20, 61) else 0.01 for index in range(64)]
     [
         ("kernel_never_built", {"extensions": [FAILED], "launches": None}, {}),
         ("kernel_never_launched", {"launches": {}, "launches_init": {"relu_kernel": 3}}, {"launches": {"other": 1}}),
-        ("kernel_never_launched", {"launches": {}}, {"launches": {}, "gpu_kernels": {"relu_kernel(float*)": 1}}),
         ("kernel_never_launched", {"launches": None, "extensions": [UNCOUNTED]}, {"launches": None}),
-        (
-            "kernel_never_launched",
-            {"launches": None, "gpu_kernels": {"at::vectorized_elementwise": 1}},
-            {"launches": None, "gpu_kernels": {"void relu_kernel<float>(float*)": 1}},
-        ),
         (
             "work_done_by_pytorch",
             {"candidate_ops": {"aten::clamp_min": OpUse(count=1, elements=200)}},
@@ -136,7 +130,7 @@ NOISE = [1.0 if index in (3, 4, 20, 61) else 0.01 for index in range(64)]
         (
             "lazy_output",
             {"outputs": OutputFacts(foreign_types=["m.Lazy"])},
-            {"outputs": OutputFacts(aliases_input=[0])},
+            {"outputs": OutputFacts()},
         ),
         ("lazy_output", {"outputs": OutputFacts(instance_attributes=["cpu"])}, {}),
         ("input_mutated", {"mutated_inputs": [0]}, {}),
@@ -177,13 +171,12 @@ NOISE = [1.0 if index in (3, 4, 20, 61) else 0.01 for index in range(64)]
             {"probes": [ProbeResult(name="same_content_again", outcome="right")]},
         ),
         ("deferred_work", {"late_writes": True}, {"late_writes": False}),
-        ("swallowed_cuda_error", {"cuda_error": "invalid configuration argument"}, {"cuda_error": None}),
         (
             "timed_output_wrong",
             {"timed_outputs_checked": 9, "timed_outputs_wrong": 1},
             {"timed_outputs_checked": 9, "timed_outputs_wrong": 0},
         ),
-        ("background_thread", {"python_threads": ["Thread-1"]}, {"threads_before": 4, "threads_after": 9}),
+        ("background_thread", {"python_threads": ["Thread-1"]}, {"python_threads": []}),
         ("process_spawned", {"child_processes": ["sh"]}, {}),
         ("timer_escaped", {"clocks": SIDE_CLOCKS}, {"clocks": SLOW_HOST}),
         (

@@ -309,13 +309,12 @@ def test_fingerprints_tell_outputs_apart() -> None:
 
 
 def test_the_worst_of_all_calls_is_kept() -> None:
-    first = OutputFacts(foreign_types=["m.Lazy"], aliases_parameter=True)
-    second = OutputFacts(wrong_device="cpu", aliases_input=[1])
+    first = OutputFacts(foreign_types=["m.Lazy"])
+    second = OutputFacts(instance_attributes=["cpu"])
     both = merged(first, second)
     assert both == merged(second, first)
     assert both.foreign_types == ["m.Lazy"]
-    assert both.aliases_parameter
-    assert both.wrong_device == "cpu"
+    assert both.instance_attributes == ["cpu"]
     assert merged(None, second) == second
 
 

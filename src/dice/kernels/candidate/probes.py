@@ -8,7 +8,7 @@ probes. Order of use:
     with trail.phase("import"): ...                                   # then "init", "forward"
     changes = compare(before, "import"); ...                          # again after init and forward
     with OpRecorder() as ops, ExceptionTrace(candidate_path) as hidden: outputs = model(*inputs)
-    facts = output_facts(outputs, inputs, model, previous)
+    facts = output_facts(outputs)
 
 Native code of the candidate can forge all of it; `records.evidence` says what follows from that.
 """
@@ -24,7 +24,7 @@ import statistics
 import sys
 import threading
 import time
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from types import CodeType, FunctionType, ModuleType
 from typing import Any
 
@@ -212,40 +212,24 @@ class CallCounter:
         return call
 
 
-def output_facts(
-    outputs: Any, inputs: Iterable[Any], module: torch.nn.Module | None, previous: Any = None
-) -> OutputFacts:
+def output_facts(outputs: Any) -> OutputFacts:
     """Facts about the returned objects, found without calling any of their methods.
 
-    `outputs`, `inputs`: pytrees; `previous`: outputs of the call before, still referenced. Uses only accessors of the
-    base class, so that no override of a subclass runs here.
+    `outputs`: a pytree. Uses only accessors of the base class, so that no override of a subclass runs here.
     """
     facts = OutputFacts()
     leaves = tree_leaves(outputs)
-    tensors = [leaf for leaf in leaves if isinstance(leaf, torch.Tensor)]
     facts.foreign_types += [_named(_TRUE_TYPE(leaf)) for leaf in leaves if _opens_by_itself(_TRUE_TYPE(leaf))]
-    given = [leaf for leaf in tree_leaves(list(inputs)) if isinstance(leaf, torch.Tensor)]
-    earlier = {storage_address(leaf) for leaf in tree_leaves(previous) if isinstance(leaf, torch.Tensor)} - {0}
-    kept = {storage_address(tensor) for tensor in state_of(module)} - {0}
-    for tensor in tensors:
+    for tensor in (leaf for leaf in leaves if isinstance(leaf, torch.Tensor)):
         kind = _TRUE_TYPE(tensor)
         if kind not in (torch.Tensor, torch.nn.Parameter):
             facts.foreign_types.append(_named(kind))
         facts.instance_attributes += sorted(object.__getattribute__(tensor, "__dict__"))
-        storage = storage_address(tensor)
-        if storage:
-            facts.aliases_input += [index for index, source in enumerate(given) if storage_address(source) == storage]
-            facts.aliases_parameter |= storage in kept
-            facts.same_storage_as_previous_call |= storage in earlier
-        with torch._C.DisableTorchFunctionSubclass():
-            if given and all(_device(source) != _device(tensor) for source in given):
-                facts.wrong_device = str(_device(tensor))
     return facts
 
 
 # Bound once, at the base class: neither a subclass nor a patched attribute is used.
 _TRUE_TYPE = type
-_device = torch.Tensor.device.__get__  # type: ignore[attr-defined]
 _layout = torch.Tensor.layout.__get__  # type: ignore[attr-defined]
 
 
@@ -285,11 +269,6 @@ def state_of(module: torch.nn.Module | None) -> list[torch.Tensor]:
             found += [tensor for tensor in dict.values(own.get(name, {})) if tensor is not None]
         modules += [part for part in dict.values(own.get("_modules", {})) if part is not None]
     return found
-
-
-def os_threads() -> int:
-    """Number of threads of this process, from /proc."""
-    return len(os.listdir("/proc/self/task")) if os.path.isdir("/proc/self/task") else threading.active_count()
 
 
 def python_threads() -> list[str]:

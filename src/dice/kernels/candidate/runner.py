@@ -117,7 +117,6 @@ class Runner:
         with open(self.path, "w", encoding="utf-8") as stream:
             stream.write(code)
         self._extensions.install()
-        self._facts["threads_before"] = probes.os_threads()
         self._before = probes.snapshot()
         self._trail.install()
         loader = importlib.machinery.SourceFileLoader(MODULE_NAME, self.path)
@@ -182,7 +181,7 @@ class Runner:
     def _do_forward(self, fds: list[int], slot: int, seed: int, watch: bool, keep: bool) -> dict[str, Any]:
         """`watch`: with operators and hidden exceptions. `keep`: with copies of what the extensions are given."""
         inputs = self._inputs[slot]
-        previous, self._outputs = self._outputs, None
+        self._outputs = None
         if "launches_init" not in self._facts:
             self._facts["launches_init"] = self._extensions.launches()
         self._poison(inputs)
@@ -205,11 +204,10 @@ class Runner:
                 stack.enter_context(extension_loader.watched_calls(self._handed_over.note))
             outputs = self._model(*inputs)
             self._settle()
-        self._facts["threads_after"] = probes.os_threads()
         self._facts["python_threads"] = probes.python_threads()
         self._changes += probes.compare(before, "forward")
         with self._honest():
-            seen = probes.output_facts(outputs, inputs, self._model, previous)
+            seen = probes.output_facts(outputs)
         facts: dict[str, Any] = {"outputs": seen.model_dump()}
         if watch:
             self._facts["launches"] = self._extensions.launches()

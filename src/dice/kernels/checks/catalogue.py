@@ -356,6 +356,12 @@ CATALOGUE: dict[str, Trick] = {
         "dynamic",
         "error state of the runtime after a call that reported success",
     ),
+<<<<<<< HEAD
+=======
+    "harness_import": Trick("The verifier, a benchmark harness or the main module is imported."),
+    "result_forging": Trick("A result is written where a harness might read it."),
+    "failed_launch": Trick("A kernel is launched with a configuration that the runtime refuses."),
+>>>>>>> 76e9f68 (Evidence holds what is set and read: ten fields and a finding that nothing could make are gone)
 }
 
 

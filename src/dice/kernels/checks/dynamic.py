@@ -93,20 +93,17 @@ def _launches(evidence: RunEvidence, kernels: set[str], calls_libraries: bool) -
         return
     if not loaded:
         return
-    launched = _called(evidence) if calls_libraries and not kernels else _launched(evidence, kernels)
+    launched = _called(evidence) if calls_libraries and not kernels else _launched(evidence)
     if launched is False:
         init = f"; {_counts(evidence.launches_init)} during __init__" if evidence.launches_init else ""
         names = ", ".join(sorted(kernels)[:6])
         yield _dynamic("kernel_never_launched", f"no launch of {names or 'any kernel'} in one forward{init}")
 
 
-def _launched(evidence: RunEvidence, kernels: set[str]) -> bool | None:
+def _launched(evidence: RunEvidence) -> bool | None:
     """Whether forward launched a custom kernel; None when that is unknown."""
-    replayed = any(kernel in name for name in evidence.gpu_kernels or {} for kernel in kernels)
     if evidence.launches is not None:
-        return sum(evidence.launches.values()) > 0 or replayed
-    if evidence.gpu_kernels is not None and kernels:
-        return replayed
+        return sum(evidence.launches.values()) > 0
     return _called(evidence)
 
 
@@ -201,8 +198,6 @@ def _outputs(evidence: RunEvidence) -> Iterator[Finding]:
         yield from _probe(probe)
     if evidence.late_writes:
         yield _dynamic("deferred_work", "an output changed after forward had returned and the device was idle")
-    if evidence.cuda_error:
-        yield _dynamic("swallowed_cuda_error", f"left behind by a call that reported success: {evidence.cuda_error}")
     if evidence.timed_outputs_wrong:
         checked = f"{evidence.timed_outputs_wrong} of {evidence.timed_outputs_checked}"
         yield _dynamic("timed_output_wrong", f"{checked} re-checked outputs of timed calls")
@@ -230,7 +225,7 @@ def _probe(probe: ProbeResult) -> Iterator[Finding]:
 
 def _timing(evidence: RunEvidence, clocks: Clocks) -> Iterator[Finding]:
     host = clocks.synced_ms - clocks.launch_overhead_ms
-    if disagree(clocks.event_ms, host) and _leaves_work(evidence, clocks):
+    if disagree(clocks.event_ms, host) and _leaves_work(clocks):
         yield _dynamic("timer_escaped", f"{clocks.event_ms:.4g} ms by events, {host:.4g} ms by the host's clock")
     own = clocks.in_process_ms
     if own is not None and disagree(own, host):
@@ -242,11 +237,9 @@ def _timing(evidence: RunEvidence, clocks: Clocks) -> Iterator[Finding]:
         yield _dynamic("batch_and_skip", f"every {spikes}th timed call takes over 4 times the median")
 
 
-def _leaves_work(evidence: RunEvidence, clocks: Clocks) -> bool:
+def _leaves_work(clocks: Clocks) -> bool:
     """Whether the device was still busy when the timed stream was done. A slow host alone is no finding."""
-    if clocks.drain_ms is not None:
-        return clocks.drain_ms > max(CLOCK_SLACK_MS, 0.25 * clocks.event_ms)
-    return bool(evidence.other_streams)
+    return clocks.drain_ms is not None and clocks.drain_ms > max(CLOCK_SLACK_MS, 0.25 * clocks.event_ms)
 
 
 def _regular_spikes(times: Sequence[float]) -> int | None:

@@ -17,10 +17,6 @@ def merged(earlier: OutputFacts | None, later: OutputFacts) -> OutputFacts:
     return OutputFacts(
         foreign_types=sorted({*earlier.foreign_types, *later.foreign_types}),
         instance_attributes=sorted({*earlier.instance_attributes, *later.instance_attributes}),
-        wrong_device=earlier.wrong_device or later.wrong_device,
-        aliases_input=sorted({*earlier.aliases_input, *later.aliases_input}),
-        aliases_parameter=earlier.aliases_parameter or later.aliases_parameter,
-        same_storage_as_previous_call=earlier.same_storage_as_previous_call or later.same_storage_as_previous_call,
     )
 
 
@@ -35,8 +31,6 @@ def take_facts(evidence: RunEvidence, facts: Any) -> None:
         "changes": ("changes", list[Change]),
         "accesses": ("accesses", list[Access]),
         "python_threads": ("python_threads", list[str]),
-        "threads_before": ("threads_before", int),
-        "threads_after": ("threads_after", int),
         "launches": ("launches", dict[str, int] | None),
         "launches_init": ("launches_init", dict[str, int] | None),
         "failed_launches": ("failed_launches", dict[str, int]),

@@ -53,10 +53,8 @@ class ExtensionUse(_Fact):
     """First lines of the diagnostics when it was not built."""
     kernels: list[str] | None = None
     """Kernels it defines, from its launch table; None when the route has no table."""
-    calls_init: int | None = None
-    """Calls into its Python-visible functions during import and `__init__`."""
     calls_forward: int | None = None
-    """The same during one forward."""
+    """Calls of its Python-visible functions during one forward."""
 
 
 class OpUse(_Fact):
@@ -100,14 +98,6 @@ class OutputFacts(_Fact):
     """Qualified names of tensor types that are not exactly torch.Tensor or torch.nn.Parameter."""
     instance_attributes: list[str] = []
     """Attributes found in a returned tensor's own `__dict__`."""
-    wrong_device: str | None = None
-    """Device of an output that is not where the inputs are."""
-    aliases_input: list[int] = []
-    """Indices of inputs whose storage an output shares."""
-    aliases_parameter: bool = False
-    """An output shares storage with a parameter or buffer of the module."""
-    same_storage_as_previous_call: bool = False
-    """An output of this call has the same storage as an output of the previous call, which is still referenced."""
 
 
 class ProbeResult(_Fact):
@@ -164,10 +154,6 @@ class RunEvidence(_Fact):
     """The same during import and `__init__`."""
     failed_launches: dict[str, int] = {}
     """Launches that the CUDA runtime refused, counted by our stubs."""
-    gpu_kernels: dict[str, int] | None = None
-    """All GPU kernels of one forward by the profiler, demangled or not; CUDA back end only."""
-    other_streams: dict[str, int] | None = None
-    """Of those, the ones that ran on a stream other than the caller's current one."""
 
     candidate_ops: dict[str, OpUse] | None = None
     """ATen operators of one candidate forward, by `probes.OpRecorder`."""
@@ -179,10 +165,6 @@ class RunEvidence(_Fact):
     hidden_exceptions: list[str] = []
     """`Type: message (line N)` raised in the candidate's own frames during forward, and caught there."""
 
-    threads_before: int | None = None
-    """OS threads of the candidate's process after warm-up of torch, before its code was imported."""
-    threads_after: int | None = None
-    """OS threads right after a forward returned and the device was idle."""
     python_threads: list[str] = []
     """Names of Python threads other than the main one, alive after a forward."""
     child_processes: list[str] = []
@@ -201,5 +183,3 @@ class RunEvidence(_Fact):
     """Number of outputs of timed calls that the grader checked, and number of wrong ones among them."""
     late_writes: bool | None = None
     """An output still changed after forward had returned and the device was idle."""
-    cuda_error: str | None = None
-    """Error state of the runtime found after a call although the candidate reported success."""
