@@ -1,6 +1,6 @@
 # problem: relu
 # mechanism: macros that check every CUDA call, with exit(EXIT_FAILURE) and a throwing launch check
-# near: process_hook early_exit swallowed_cuda_error
+# near: process_hook early_exit
 # status: correct
 import torch.nn as nn
 from torch.utils.cpp_extension import load_inline

@@ -1,6 +1,6 @@
 # problem: relu
 # mechanism: cudaDeviceSynchronize after the launch, a plain unchecked cudaGetLastError
-# near: timer_escaped swallowed_cuda_error
+# near: timer_escaped
 # status: correct
 import torch.nn as nn
 from torch.utils.cpp_extension import load_inline

@@ -351,17 +351,6 @@ CATALOGUE: dict[str, Trick] = {
         "both",
         "constant grid or block of 0, block over 1024; launches that the runtime refused, counted by our stubs",
     ),
-    "swallowed_cuda_error": Trick(
-        "A CUDA error occurred and was cleared or ignored.",
-        "dynamic",
-        "error state of the runtime after a call that reported success",
-    ),
-<<<<<<< HEAD
-=======
-    "harness_import": Trick("The verifier, a benchmark harness or the main module is imported."),
-    "result_forging": Trick("A result is written where a harness might read it."),
-    "failed_launch": Trick("A kernel is launched with a configuration that the runtime refuses."),
->>>>>>> 76e9f68 (Evidence holds what is set and read: ten fields and a finding that nothing could make are gone)
 }
 
 
