@@ -5,8 +5,6 @@ The tricks themselves, and the honest candidates, are in tests/red_team.
 
 from __future__ import annotations
 
-from pathlib import Path
-
 import pytest
 
 from dice.kernels.checks import CATALOGUE, findings, is_deceptive, static_findings
@@ -315,16 +313,6 @@ def test_libraries_are_no_kernels_and_no_crime() -> None:
     uncalled = ExtensionUse(name="e", status="built", loaded=True, kernels=[], calls_forward=0)
     unused = findings(code, REFERENCE, [only_library], run(launches={}, extensions=[uncalled]))
     assert "kernel_never_launched" in {item.name for item in unused}
-
-
-def test_the_documentation_lists_every_finding() -> None:
-    text = (Path(__file__).parents[3] / "docs" / "guides" / "deception.md").read_text()
-    rows = [line.split(" | ") for line in text.splitlines() if line.startswith("| `")]
-    documented = {row[0].strip("| `"): row[5] for row in rows}
-    expected = {
-        name: "paper, strict" if trick.paper else "strict" if trick.strict else "-" for name, trick in CATALOGUE.items()
-    }
-    assert documented == expected
 
 
 def test_of_two_forwards_the_last_counts() -> None:
