@@ -27,7 +27,7 @@ extern const char dice_image_wrapper[] __attribute__((weak, visibility("hidden")
 extern const dice_kernel_symbol dice_image_kernels[] __attribute__((weak, visibility("hidden")));
 extern const dice_variable_symbol dice_image_variables[] __attribute__((weak, visibility("hidden")));
 
-// One kernel, as the reader sees it (kernel_launches.py has the same layout).
+// One kernel, as the reader sees it (candidate/extension_loader.py has the same layout).
 struct dice_launch_entry {
   const char* name;  // mangled
   const void* host;
@@ -139,7 +139,7 @@ HIDDEN cudaError_t __wrap_cudaLaunchKernelExC(const cudaLaunchConfig_t* config, 
   return counted(kernel, [&] { return __real_cudaLaunchKernelExC(config, kernel, arguments); });
 }
 
-// nvcc's host code asks for a handle once (CUDA 12.? and later) and launches by it.
+// nvcc's host code asks for a handle once, in recent CUDA versions, and launches by it.
 __attribute__((weak)) cudaError_t __real___cudaGetKernel(void**, const void*);
 HIDDEN cudaError_t __wrap___cudaGetKernel(void** handle, const void* host) {
   const cudaError_t error = __real___cudaGetKernel(handle, host);

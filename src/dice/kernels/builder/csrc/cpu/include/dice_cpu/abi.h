@@ -26,7 +26,7 @@ struct Thread {
     unsigned shared_bytes;
 };
 
-// One kernel of an object as readers of its launch table see it: the layout of csrc/build/launch.cpp.
+// One kernel of an object as readers of its launch table see it: the layout of csrc/extension/launch.cpp.
 struct LaunchEntry {
     const char* name;
     const void* host;

@@ -96,7 +96,7 @@ const bool Registered<Body>::done = register_stub(Body::self());
     };                                                                                                     \
     dice_cpu::launch(dice_kernel, dice_closure);
 
-// The launch table of an object, with what csrc/build/launch.cpp exports; `count` entries follow in braces.
+// The launch table of an object, with what csrc/extension/launch.cpp exports; `count` entries follow in braces.
 #define DICE_CPU_LAUNCH_TABLE(count, ...)                                                                  \
     static int dice_cpu_enabled = 1;                                                                       \
     static dice_cpu::LaunchEntry dice_cpu_entries[count] = {__VA_ARGS__};                                  \
