@@ -21,6 +21,8 @@ source_suffix = {".md": "markdown"}
 myst_enable_extensions = ["deflist"]
 myst_heading_anchors = 4
 
+toc_object_entries_show_parents = "hide"
+
 html_theme = "furo"
 html_title = project
 html_copy_source = False

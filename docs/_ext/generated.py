@@ -213,20 +213,17 @@ def findings() -> str:
     def names(candidates: list[str]) -> str:
         return ", ".join(f"`{name}`" for name in candidates) or "-"
 
-    rows = [
-        (
-            f"`{name}`",
-            trick.rule.removeprefix("paper_"),
-            trick.meaning,
-            trick.seen,
-            trick.source,
-            ", ".join(protocol for protocol in ("paper", "strict") if getattr(trick, protocol)) or "-",
-            names([one.name for one in tricks if name in one.static | one.run]),
-            names([one.name for one in honest if name in one.near]),
-        )
-        for name, trick in CATALOGUE.items()
-    ]
-    return table(("finding", "rule", "meaning", "how", "seen", "fatal under", "red team", "honest near miss"), rows)
+    meanings, tests = [], []
+    for name, trick in CATALOGUE.items():
+        fatal = ", ".join(protocol for protocol in ("paper", "strict") if getattr(trick, protocol)) or "-"
+        rule = trick.rule.removeprefix("paper_")
+        meanings.append((f"`{name}`", rule, trick.source, fatal, f"{trick.meaning} *How:* {trick.seen}."))
+        caught = [one.name for one in tricks if name in one.static | one.run]
+        spared = [one.name for one in honest if name in one.near]
+        tests.append((f"`{name}`", names(caught), names(spared)))
+    first = table(("finding", "rule", "seen", "fatal under", "meaning"), meanings)
+    second = table(("finding", "red team", "honest near miss"), tests)
+    return f"{first}\n\n## Tests\n\n{second}"
 
 
 # ---- families of the generator ----
