@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
+import dataclasses
 import os
 import socket
 import tempfile
 import threading
-import time
 import uuid
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 from execution import HONEST, NoBuilder, honest_with, job, processes
+from waiting import is_gone, wait_for
 
 from dice.kernels.candidate.process import candidate_server
 from dice.kernels.grader.executor import Executor
@@ -21,7 +22,7 @@ from dice.kernels.records.verdict import Verdict
 from dice.kernels.sandbox import process_tree
 from dice.kernels.sandbox.fork_server import ForkServer
 
-LIMITS = Limits(import_timeout_s=6, forward_timeout_s=3, total_timeout_s=20, memory_gib=1, file_gib=0.05, processes=64)
+LIMITS = Limits(memory_gib=1, file_gib=0.05, processes=64)
 SECRET = "the-expected-answer-is-kept-here"
 
 
@@ -39,12 +40,11 @@ def verdict_of(executor: Executor, code: str) -> Verdict:
 @pytest.fixture(autouse=True)
 def _nothing_left(fork_server: ForkServer) -> Iterator[None]:
     before = {pid for pid, _ in processes()}
-    shared_before = set(os.listdir("/dev/shm"))
     yield
     # Of this fork_server: others may run tests, or a verifier, on the same machine.
     left = {(pid, command) for pid, command in processes() if pid not in before and fork_server._directory in command}
     assert not left
-    assert set(os.listdir("/dev/shm")) == shared_before
+    assert not [name for name in os.listdir("/dev/shm") if name == "mine" or name.isdigit()]
 
 
 def test_the_honest_candidate_is_correct_before_and_after_an_attack(executor: Executor) -> None:
@@ -102,6 +102,12 @@ def f():
 f()
 """
 
+FIND_CHANNEL = """
+import os, stat
+fd = next(n for n in range(3, 100) if os.path.exists(f"/proc/self/fd/{n}") and stat.S_ISSOCK(os.fstat(n).st_mode))
+"""
+HALF_A_MESSAGE = FIND_CHANNEL + "os.write(fd, b'\\0\\0\\1\\0half')\nwhile True: pass"
+
 STOP = "import os, signal; os.kill(os.getpid(), signal.SIGSTOP)"
 
 DEAF = """
@@ -119,11 +125,27 @@ while True:
 @pytest.mark.parametrize(
     ("lines", "statuses"),
     [
-        pytest.param("while True:\n    pass", {"timeout"}, id="endless Python loop"),
+        pytest.param("while True:\n    pass", {"timeout"}, id="Python loop"),
         pytest.param(ENDLESS_C, {"timeout"}, id="asleep in C"),
         pytest.param(DEAF, {"timeout"}, id="deaf to every signal"),
         pytest.param(STOP, {"timeout"}, id="stops itself"),
-        pytest.param(FORK_BOMB, {"timeout", "out_of_memory", "runtime_error"}, id="fork bomb"),
+        pytest.param(HALF_A_MESSAGE, {"timeout"}, id="half a message"),
+        # It ends when the memory does, if it has the time: ten million frames take half a minute.
+        pytest.param(RECURSION, {"timeout", "runtime_error", "out_of_memory", "import_error"}, id="recursion"),
+    ],
+)
+@pytest.mark.parametrize("where", ["import_", "forward"])
+def test_what_never_ends_is_ended(fork_server: ForkServer, where: str, lines: str, statuses: set[str]) -> None:
+    limits = dataclasses.replace(LIMITS, **{"import_timeout_s" if where == "import_" else "forward_timeout_s": 1})
+    with Executor(fork_server, NoBuilder(), "cpu", limits=limits, judging=Judging(correctness_trials=1)) as short:
+        verdict = verdict_of(short, honest_with(**{where: lines}))
+    assert verdict.functional_status in statuses, verdict.message
+
+
+@pytest.mark.parametrize(
+    ("lines", "statuses"),
+    [
+        pytest.param(FORK_BOMB, {"out_of_memory", "runtime_error"}, id="fork bomb"),
         pytest.param("import os; os._exit(0)", {"runtime_error"}, id="silent exit"),
         pytest.param("import sys; sys.exit(0)", {"runtime_error"}, id="polite exit"),
         pytest.param(KILL_ALL, {"correct"}, id="kills all"),
@@ -131,12 +153,9 @@ while True:
         pytest.param("import ctypes; ctypes.CDLL(None).abort()", {"runtime_error"}, id="abort"),
         pytest.param("x = bytearray(100 << 30)", {"out_of_memory"}, id="100 GiB at once"),
         pytest.param("import torch; x = torch.ones(100 << 28)", {"out_of_memory"}, id="100 GiB tensor"),
-        pytest.param(
-            "x = [bytearray(1 << 24) for _ in range(6400)]", {"out_of_memory", "timeout"}, id="100 GiB bit by bit"
-        ),
+        pytest.param("x = [bytearray(1 << 24) for _ in range(6400)]", {"out_of_memory"}, id="100 GiB bit by bit"),
         pytest.param(CLOSE_ALL, {"runtime_error"}, id="closes every descriptor"),
         pytest.param("raise KeyboardInterrupt", {"runtime_error", "import_error"}, id="KeyboardInterrupt"),
-        pytest.param(RECURSION, {"runtime_error", "timeout", "out_of_memory"}, id="recursion"),
     ],
 )
 @pytest.mark.parametrize("where", ["import_", "forward"])
@@ -147,7 +166,6 @@ def test_what_ends_a_candidate_is_named_and_stays_with_it(
     verdict = verdict_of(executor, code)
     allowed = statuses | ({"import_error"} if where == "import_" and "runtime_error" in statuses else set())
     assert verdict.functional_status in allowed, verdict.message
-    assert verdict.seconds < 9
 
 
 def test_a_fork_bomb_is_counted_before_it_is_weighed(executor: Executor, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -165,14 +183,14 @@ def test_a_fork_bomb_is_counted_before_it_is_weighed(executor: Executor, monkeyp
 def test_a_memory_hog_of_many_processes_is_ended(executor: Executor) -> None:
     code = honest_with(
         import_="""
-import os, time
+import os, signal
 for _ in range(8):
     if os.fork() == 0:
         x = bytearray(300 << 20)
         for i in range(0, len(x), 4096):
             x[i] = 1
-        time.sleep(60)
-time.sleep(30)
+        signal.pause()
+signal.pause()
 """
     )
     verdict = verdict_of(executor, code)
@@ -197,14 +215,21 @@ def test_memory_that_is_no_processs_own_is_bounded_too(executor: Executor, take:
     assert verdict.functional_status in ("out_of_memory", "import_error"), verdict.message
 
 
-def test_a_fork_bomb_ends_before_its_time_and_some_children_do_not(executor: Executor) -> None:
-    verdict = verdict_of(executor, honest_with(import_=FORK_BOMB))
-    assert "processes at one time" in verdict.message
-    assert verdict.phase_seconds["import"] < 3
-    children = (
-        "import os, time\nfor _ in range(20):\n    if not os.fork():\n        time.sleep(0.5)\n        os._exit(0)\n"
-    )
-    assert verdict_of(executor, honest_with(import_=children + "time.sleep(0.6)\n")).functional_status == "correct"
+def test_some_children_are_no_fork_bomb(executor: Executor) -> None:
+    children = """
+import os, time
+read, write = os.pipe()
+for _ in range(20):
+    if not os.fork():
+        os.close(write)
+        os.read(read, 1)
+        os._exit(0)
+time.sleep(0.5)  # all of them are there, and the grader looks every 0.1 s
+os.close(write)
+for _ in range(20):
+    os.wait()
+"""
+    assert verdict_of(executor, honest_with(import_=children)).functional_status == "correct"
 
 
 def test_a_daemon_does_not_outlive_its_candidate(executor: Executor) -> None:
@@ -360,7 +385,7 @@ for pid in os.listdir("/proc"):
 
 
 FORGERIES = {
-    "noise": "os.write(fd, os.urandom(64))",
+    "noise": "os.write(fd, bytes(range(64, 128)))",
     "a huge length": "os.write(fd, b'\\xff\\xff\\xff\\xff')",
     "not an object": "os.write(fd, b'\\x00\\x00\\x00\\x02[]')",
     "deep nesting": "data = b'[' * 100000; os.write(fd, len(data).to_bytes(4, 'big') + data)",
@@ -392,15 +417,10 @@ os.write(fd, len(data).to_bytes(4, "big") + data)
 @pytest.mark.parametrize("forgery", FORGERIES.values(), ids=FORGERIES.keys())
 def test_forged_messages_gain_nothing(executor: Executor, forgery: str) -> None:
     """The answer is wrong on purpose: no message may turn it into a right one."""
-    find = """
-import os, stat
-fd = next(n for n in range(3, 100) if os.path.exists(f"/proc/self/fd/{n}") and stat.S_ISSOCK(os.fstat(n).st_mode))
-"""
-    code = honest_with(forward=find + forgery).replace("torch.relu(self.linear(x))", "torch.zeros(16, 64)")
+    code = honest_with(forward=FIND_CHANNEL + forgery).replace("torch.relu(self.linear(x))", "torch.zeros(16, 64)")
     verdict = verdict_of(executor, code)
-    assert verdict.functional_status in ("runtime_error", "timeout", "wrong_value", "wrong_dtype", "wrong_shape"), (
-        verdict.message
-    )
+    allowed = ("runtime_error", "wrong_value", "wrong_dtype", "wrong_shape")
+    assert verdict.functional_status in allowed, verdict.message
 
 
 def test_shared_buffers_cannot_be_resized_under_the_grader(executor: Executor) -> None:
@@ -518,7 +538,7 @@ def test_neighbours_are_unharmed(fork_server: ForkServer) -> None:
     threads = [threading.Thread(target=neighbour) for _ in range(2)]
     for thread in threads:
         thread.start()
-    limits = Limits(import_timeout_s=6, forward_timeout_s=3, memory_gib=2, processes=64)
+    limits = Limits(forward_timeout_s=1, memory_gib=2, processes=64)
     with Executor(fork_server, NoBuilder(), "cpu", limits=limits) as executor:
         for attack in attacks:
             assert verdict_of(executor, attack).functional_status != "correct"
@@ -534,5 +554,5 @@ def test_a_killed_fork_server_is_replaced(executor: Executor) -> None:
         assert verdict_of(other, HONEST).functional_status == "correct"
         assert fresh._process is not None
         os.kill(fresh._process.pid, 9)
-        time.sleep(0.2)
+        wait_for(lambda: fresh._process is None or is_gone(fresh._process.pid), "the fork server ends")
         assert verdict_of(other, HONEST).functional_status == "correct"

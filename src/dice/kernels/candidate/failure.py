@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-import traceback
 from typing import Any
 
 import torch
@@ -24,20 +23,26 @@ _GPU_IS_FULL = re.compile(
 
 def describe(error: BaseException, path: str) -> dict[str, Any]:
     """Type, text, the innermost line of the file `path` in the traceback, and the kind of failure."""
-    place = ""
-    for frame in traceback.extract_tb(error.__traceback__):
-        if frame.filename == path:
-            place = f"line {frame.lineno}, in {frame.name}"
     return {
         "type": type(error).__name__,
         "text": str(error)[:_MESSAGE_CHARACTERS],
-        "place": place,
+        "place": _place(error, path),
         "exit": isinstance(error, SystemExit),
         "out_of_memory": lacked_memory(error),
         "cuda": isinstance(error, CudaError),
         "unsupported": isinstance(error, values.UnsupportedValue),
         "build_key": _build_key(error),
     }
+
+
+def _place(error: BaseException, path: str) -> str:
+    """Where in the file; step by step, since an endless recursion has ten million frames and has used up the memory."""
+    last, step = None, error.__traceback__
+    while step is not None:
+        if step.tb_frame.f_code.co_filename == path:
+            last = step
+        step = step.tb_next
+    return "" if last is None else f"line {last.tb_lineno}, in {last.tb_frame.f_code.co_name}"
 
 
 def lacked_memory(error: BaseException) -> str | None:
