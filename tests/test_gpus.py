@@ -6,9 +6,9 @@ import os
 import signal
 import subprocess
 import sys
-import time
 
 import pytest
+from waiting import PATIENCE_S
 
 from dice.errors import DiceError, HarnessError
 from dice.gpus import lease
@@ -51,7 +51,7 @@ def test_without_gpus_the_command_simply_runs():
 
 
 def test_a_killed_holder_frees_its_gpu(tmp_path):
-    script = "import time; print('held', flush=True); time.sleep(60)"
+    script = "import signal; print('held', flush=True); signal.pause()"
     holder = subprocess.Popen(
         [*COMMAND, "--gpus", "1", "--", sys.executable, "-c", script],
         env={**os.environ, "CUDA_VISIBLE_DEVICES": "0"},
@@ -64,6 +64,5 @@ def test_a_killed_holder_frees_its_gpu(tmp_path):
         pass
     os.killpg(holder.pid, signal.SIGKILL)
     holder.wait()
-    time.sleep(0.1)
-    with lease(1, ["0"], 5.0) as names:
+    with lease(1, ["0"], PATIENCE_S) as names:
         assert names == ["0"]

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import os
 import signal
-import time
+import threading
 
 import pytest
+from waiting import PATIENCE_S
 
 from dice.kernels.verify import orderly_end
 
@@ -19,7 +20,7 @@ def test_a_batch_systems_signal_ends_the_command_like_ctrl_c() -> None:
         with orderly_end():
             try:
                 os.kill(os.getpid(), signal.SIGTERM)
-                time.sleep(5)
+                threading.Event().wait(PATIENCE_S)
             finally:
                 cleaned.append(True)
 

@@ -2,7 +2,7 @@
 
 import functools
 import os
-import time
+import signal
 from pathlib import Path
 
 from dice.errors import HarnessError
@@ -28,8 +28,8 @@ class Ordered:
         order = job.code or ""
         tried = len(list(self.folder.glob(f"tried-{job.sample}-*")))
         (self.folder / f"tried-{job.sample}-{tried}").touch()
-        if order == "sleep":
-            time.sleep(60)
+        if order == "hang":
+            signal.pause()
         if order == "die":
             os._exit(9)
         if order.startswith("host_error") and (order != "host_error once" or tried == 0):

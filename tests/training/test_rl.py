@@ -5,14 +5,13 @@ from __future__ import annotations
 import json
 import os
 import resource
-import signal
 import subprocess
 import sys
-import time
 from pathlib import Path
 
 import pytest
 import torch
+from killed_at import kill_at
 from rl_start import PREFIX, SUFFIX, make_start
 
 from dice.cli import main
@@ -141,17 +140,17 @@ def test_kill_9_anywhere_resumes_to_the_same_curve(start, builds, tmp_path):
     wanted = curve(tmp_path / "unbroken")
     assert len(wanted) == 4
     out = tmp_path / "broken"
-    for moment in range(8):  # before, in and after rollout, verification, update, checkpoint
-        run = subprocess.Popen([*command, tmp_path / "broken.yaml"], env=environment)
-        rows = len(list(read_rl_history(out))) if (out / "history.jsonl").exists() else 0
-        while run.poll() is None:
-            now = (out / "history.jsonl").read_bytes().count(b"\n") if (out / "history.jsonl").exists() else 0
-            if now > rows or moment < 2:
-                break
-            time.sleep(0.01)
-        time.sleep((3.0, 7.0, 0.0, 0.005, 0.02, 0.5, 1.0, 2.0)[moment])
-        run.send_signal(signal.SIGKILL)
-        run.wait()
+    for place, count in [
+        ("dice.training.rl:RlRun.train", 1),
+        ("dice.training.rollout:Judgement.submit", 7),  # among the answers of the first step
+        ("dice.training.rollout:Judgement.finish", 1),  # while the verifier works
+        ("dice.training.rl_update:Updater.update", 1),
+        ("dice.training.history:History.append", 1),  # the answers are written, their row is not
+        ("dice.training.local_engine:LocalEngine.save", 1),
+        ("shutil:rmtree", 2),  # the checkpoint is written and has not its name yet
+        ("dice.training.rollout:Judgement.finish", 2),
+    ]:
+        kill_at(place, count, ["rl", "--config", tmp_path / "broken.yaml"])
     subprocess.run([*command, tmp_path / "broken.yaml"], check=True, env=environment)
     assert curve(out) == wanted
     states = [load_model(tmp_path / name / "model").state_dict() for name in ("unbroken", "broken")]

@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 import rl_start
 from rl_handlers import host_error, plans, verdict
+from waiting import PATIENCE_S
 
 from dice.data.pair import Pair
 from dice.decoding.decoder import Completion, Request, Trace
@@ -60,10 +61,17 @@ def test_no_retry_where_none_is_wanted(tmp_path):
 
 
 def test_a_silent_verifier_leaves_answers_out(tmp_path):
-    answers, _, complete = judge(tmp_path, ["right", "sleep"], silence_s=4.0)
-    assert not complete
-    assert [one.reward for one in answers] == [1, None]
-    assert answers[1].status == "no_verdict"
+    config = RewardConfig(backend="cpu", silence_s=0.5)
+    right, hanging = answer("right"), answer("hang", 1)
+    with Pool(plans(tmp_path), host_error) as pool:
+        judgement = Judgement(pool, config)
+        judgement.submit(right)
+        assert judgement.take(PATIENCE_S)
+        judgement.submit(hanging)
+        assert not judgement.finish()
+    assert reward_of(right.verdict, config) == 1
+    assert reward_of(hanging.verdict, config) is None
+    assert hanging.status == "no_verdict"
 
 
 def test_equal_candidates_are_verified_once(tmp_path):

@@ -7,7 +7,6 @@ import json
 import os
 import subprocess
 import sys
-import time
 from pathlib import Path
 
 import psutil
@@ -15,6 +14,7 @@ import pytest
 import torch
 from rl_start import make_start
 from sft_start import losses, make_data, settings
+from waiting import PATIENCE_S, wait_for
 
 from dice.config import parse_config
 from dice.training.rl_history import read_rl_history
@@ -72,13 +72,12 @@ def alone(data, tmp_path_factory) -> list[float]:
 def kill_in_between(command: list[str], out: Path) -> None:
     """Start, and kill -9 all processes when some steps lie behind the first checkpoint."""
     worker = subprocess.Popen(command)
-    deadline = time.monotonic() + 120
-    while worker.poll() is None and time.monotonic() < deadline:
-        history = out / "history.jsonl"
-        if list(out.glob("checkpoints/step-*")) and history.read_bytes().count(b"\n") >= 6:
-            break
-        time.sleep(0.002)
-    assert worker.poll() is None
+
+    def is_between() -> bool:
+        assert worker.poll() is None
+        return bool(list(out.glob("checkpoints/step-*"))) and len(losses(out)) >= 6
+
+    wait_for(is_between, "six steps and a checkpoint")
     for process in [*psutil.Process(worker.pid).children(recursive=True), worker]:  # they have sessions of their own
         process.kill()
     worker.wait()
@@ -100,7 +99,7 @@ def test_two_gpus_give_the_curve_of_one_after_kill_9_too(data, alone, tmp_path, 
     command = torchrun(2, "sft", "--config", write(tmp_path, "sft", sft_settings(data, out, engine=engine)))
     if killed:
         kill_in_between(command, out)
-    assert subprocess.run(command, timeout=120).returncode == 0
+    assert subprocess.run(command, timeout=PATIENCE_S).returncode == 0
     curve = losses(out)
     print(f"{engine}, killed {killed}: largest relative difference to one GPU {apart(alone, curve):.2e}")
     assert apart(alone, curve) < BOUND
@@ -113,7 +112,7 @@ def test_accumulation_of_unknown_length_with_zero():
     script = Path(__file__).with_name("zero_accumulation.py")
     places = [str(script.parents[1]), *filter(None, [os.environ.get("PYTHONPATH")])]  # tiny_models lies above
     environment = os.environ | {"PYTHONPATH": os.pathsep.join(places)}
-    assert subprocess.run([*command, str(script)], env=environment, timeout=180).returncode == 0
+    assert subprocess.run([*command, str(script)], env=environment, timeout=PATIENCE_S).returncode == 0
 
 
 @pytest.fixture(scope="module")
@@ -140,7 +139,7 @@ def test_reinforcement_learning_with_zero(start, tmp_path, engine):
         "tensorboard": False,
     }
     command = torchrun(2, "rl", "--config", write(tmp_path, "rl", values))
-    assert subprocess.run(command, timeout=180).returncode == 0
+    assert subprocess.run(command, timeout=PATIENCE_S).returncode == 0
     rows = list(read_rl_history(tmp_path / "rl"))
     assert [row.step for row in rows] == [1, 2, 3]
     assert sum(row.updates for row in rows) > 0

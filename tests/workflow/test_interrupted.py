@@ -12,12 +12,12 @@ import shutil
 import signal
 import subprocess
 import sys
-import time
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
+from waiting import PATIENCE_S, somebody_waits_for, wait_for
 
 ROOT = Path(__file__).resolve().parents[2]
 BIN = Path(sys.executable).parent
@@ -31,7 +31,6 @@ if [ "$1" = problems ] && [ -e hold ]; then
 fi
 exec {BIN}/dice "$@"
 """
-PATIENCE_S = 60
 
 
 @dataclass
@@ -73,17 +72,10 @@ class Checkout:
         """A run that `strike` ends while a job has its output half-written."""
         (self.folder / "hold").touch()
         process = self.start()
-        wait_for(lambda: self.has("held"))
+        wait_for(lambda: self.has("held"), "a job has half its output")
         strike(process)
         assert process.wait(timeout=PATIENCE_S) != 0
         assert "half" in (self.folder / PROBLEMS).read_text()
-
-
-def wait_for(condition: Callable[[], bool]) -> None:
-    deadline = time.monotonic() + PATIENCE_S
-    while not condition():
-        assert time.monotonic() < deadline, "waited too long"
-        time.sleep(0.05)
 
 
 def copied(folder: Path) -> Checkout:
@@ -141,8 +133,8 @@ def test_jobs_that_outlive_their_run_are_waited_for(checkout, unbroken):
     checkout.interrupted(lambda process: process.kill())
     second = checkout.start()
     assert second.stdout
-    wait_for(lambda: "its jobs still work" in second.stdout.readline())
-    time.sleep(1)
+    assert any("its jobs still work" in line for line in second.stdout)
+    wait_for(lambda: somebody_waits_for(checkout.folder / "results" / "smoke" / ".jobs.lock"), "it waits for the jobs")
     assert "half" in (checkout.folder / PROBLEMS).read_text(), "two jobs write the same file"
     (checkout.folder / "hold").unlink()
     text, _ = second.communicate(timeout=PATIENCE_S)
@@ -153,7 +145,7 @@ def test_jobs_that_outlive_their_run_are_waited_for(checkout, unbroken):
 def test_a_second_run_is_refused_and_a_plan_is_not(checkout):
     (checkout.folder / "hold").touch()
     first = checkout.start()
-    wait_for(lambda: checkout.has("held"))
+    wait_for(lambda: checkout.has("held"), "the first run is in a job")
     assert "another snakemake works on results/smoke" in checkout.run(code=1)
     checkout.run("-n")
     (checkout.folder / "hold").unlink()

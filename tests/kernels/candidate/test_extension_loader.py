@@ -16,7 +16,7 @@ from execution import job
 from dice.kernels.builder.cache import BuildCache
 from dice.kernels.grader.executor import Executor, Prebuilder
 from dice.kernels.records.extension import BuildResult, ExtensionRequest
-from dice.kernels.records.job import Judging, Limits
+from dice.kernels.records.job import Judging
 from dice.kernels.records.verdict import Verdict
 from dice.kernels.sandbox.fork_server import ForkServer
 
@@ -133,7 +133,7 @@ STRICT = Judging(protocols=("strict",), correctness_trials=2)
 
 
 def verdict_of(fork_server: ForkServer, builder: TinyBuilder, code: str, backend: str = "cpu") -> Verdict:
-    with Executor(fork_server, builder, "cpu", limits=Limits(import_timeout_s=10), judging=STRICT) as executor:
+    with Executor(fork_server, builder, "cpu", judging=STRICT) as executor:
         (verdict,) = executor.verify(job(code, PROBLEM))
     return verdict
 
@@ -283,7 +283,7 @@ assert len(built) == 4 and all(hasattr(module, "relu") for module in built), bui
 
 @pytest.fixture
 def prebuilder(fork_server: ForkServer, builder: TinyBuilder) -> Prebuilder:
-    return Prebuilder(fork_server, builder, "cuda", Limits(import_timeout_s=10), STRICT)
+    return Prebuilder(fork_server, builder, "cuda", judging=STRICT)
 
 
 def test_prebuilding_warms_the_cache_at_import_and_in_the_constructor(

@@ -22,12 +22,11 @@ from dice.kernels.records.verdict import Verdict
 from dice.kernels.sandbox.fork_server import ForkServer
 
 BOTH = Judging(protocols=("paper", "strict"), correctness_trials=2)
-LIMITS = Limits(import_timeout_s=10, forward_timeout_s=5)
 
 
 @pytest.fixture(scope="module")
 def executor(fork_server: ForkServer) -> Iterator[Executor]:
-    with Executor(fork_server, NoBuilder(), "cpu", limits=LIMITS, judging=BOTH) as value:
+    with Executor(fork_server, NoBuilder(), "cpu", judging=BOTH) as value:
         yield value
 
 
@@ -321,12 +320,15 @@ def test_the_worst_of_all_calls_is_kept() -> None:
 def test_a_deferred_write_is_caught(executor: Executor) -> None:
     code = honest_with(
         forward="""
-import threading, time
+import threading
+if hasattr(self, "again"):
+    self.again.set()
+self.again = threading.Event()
 out = torch.zeros(16, 64)
-def later(value=torch.relu(self.linear(x)).clone()):
-    time.sleep(0.3)
+def later(value=torch.relu(self.linear(x)).clone(), again=self.again):
+    again.wait()  # until the next call: then this output has been fetched
     out.copy_(value)
-threading.Thread(target=later).start()
+threading.Thread(target=later, daemon=True).start()
 return out
 """
     )
@@ -432,7 +434,8 @@ BUILDS = "from torch.utils.cpp_extension import load_inline\n" + HONEST
 def test_prebuilding_settles_only_what_no_gpu_could_change(
     fork_server: ForkServer, code: str, status: str | None
 ) -> None:
-    prebuilder = Prebuilder(fork_server, NoBuilder(), "cuda", Limits(import_timeout_s=1), BOTH)
+    limits = Limits(import_timeout_s=1) if "while True" in code else Limits()
+    prebuilder = Prebuilder(fork_server, NoBuilder(), "cuda", limits, BOTH)
     settled = prebuilder.prebuild(job(code))
     if status is None:
         assert settled is None
