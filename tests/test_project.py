@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import re
 import tomllib
 from pathlib import Path
@@ -45,3 +46,20 @@ def test_the_readme_names_the_papers_beside_it():
     text = (ROOT / "README.md").read_text()
     for name in ("CONTRIBUTING.md", "CHANGELOG.md", "CITATION.cff", "LICENSE"):
         assert f"]({name})" in text
+
+
+def _sleeps(source: str) -> bool:
+    calls = [node.func for node in ast.walk(ast.parse(source)) if isinstance(node, ast.Call)]
+    return any(isinstance(call, ast.Attribute) and ast.unparse(call) == "time.sleep" for call in calls)
+
+
+def test_no_test_sleeps():
+    """A time that is long enough on one machine is too short on another: tests wait for events (`tests/waiting.py`).
+
+    The texts of candidates and other programs in the tests are strings, and none of this.
+    """
+    assert _sleeps("import time\ntime.sleep(1)")
+    assert not _sleeps("CANDIDATE = 'time.sleep(1)'")
+    sleepers = {path.name for path in (ROOT / "tests").rglob("*.py") if _sleeps(path.read_text())}
+    tricks = {path.name for path in (ROOT / "tests" / "red_team" / "tricks").iterdir()}
+    assert sleepers - tricks == {"waiting.py"}

@@ -9,10 +9,10 @@ import shutil
 import signal
 import subprocess
 import sys
-import time
 from pathlib import Path
 
 import pytest
+from waiting import wait_for
 
 ROOT = Path(__file__).parents[2]
 CLUSTER = ROOT / "tests" / "slurm" / "cluster.sh"
@@ -105,17 +105,18 @@ def started(checkout, log, *arguments):
 
 
 def job_of(rule, states, run):
-    """The first job of a rule in one of the states while `run` lives, within five minutes; None without one."""
-    deadline = time.monotonic() + 300
-    while run.poll() is None and time.monotonic() < deadline:
+    """The first job of a rule in one of the states; None when `run` ends before there is one."""
+    found = []
+
+    def is_there():
         rows = subprocess.run(
             ["squeue", "--noheader", f"--states={states}", "--format=%i %k"], capture_output=True, text=True, check=True
         ).stdout
-        for row in rows.splitlines():
-            if f"rule_{rule}" in row:
-                return row.split()[0]
-        time.sleep(0.5)
-    return None
+        found.extend(row.split()[0] for row in rows.splitlines() if f"rule_{rule}" in row)
+        return found or run.poll() is not None
+
+    wait_for(is_there, f"a job of rule {rule} is {states}")
+    return found[0] if found else None
 
 
 def test_jobs_of_a_killed_run_are_waited_for(cluster, checkout):
