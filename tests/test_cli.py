@@ -21,6 +21,7 @@ def place(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     (tmp_path / "file").write_bytes(b"\xff\xfe{}\n")
     (tmp_path / "folder").mkdir()
+    (tmp_path / "empty.jsonl").touch()
     (tmp_path / "good.jsonl").write_text(
         '{"problem_id": "p", "problem_code": "x", "sample": 0, "code": null}\n', encoding="utf-8"
     )
@@ -31,8 +32,8 @@ def place(tmp_path, monkeypatch):
     ("command", "sentence"),
     [
         ("mini --out file/x", "name a path that can be used"),
-        ("shard --rows good.jsonl --index 0 --of 1 --out folder", "Is a directory"),
-        ("shard --rows file --index 0 --of 1 --out out.jsonl", "file:1: not valid JSON"),
+        ("gather --shards empty.jsonl --out folder", "Is a directory"),
+        ("gather --shards file --out out.jsonl", "file:1: not valid JSON"),
         ("score --config file", "file: not valid YAML"),
         ("table --show file", "file: not UTF-8 text"),
         ("lease --gpus 0 -- nosuchcommand", "nosuchcommand: no such command"),

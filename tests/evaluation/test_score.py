@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import math
 import random
 
@@ -11,8 +12,8 @@ from dice.errors import DiceError, HarnessError
 from dice.evaluation.failures import GROUP_OF, failure_class
 from dice.evaluation.gather import GatherConfig, gather
 from dice.evaluation.score import ScoreConfig, count, is_hit, rate, score, wilson
-from dice.evaluation.shards import ShardConfig, shard
-from dice.jsonl import read_jsonl, write_jsonl
+from dice.jsonl import write_jsonl
+from dice.kernels.api import VerifyConfig, verify
 from dice.kernels.problems.problem import Problem
 from dice.kernels.records.verdict import Finding, Host, Speedup, Verdict
 
@@ -169,16 +170,32 @@ def test_a_host_error_is_never_scored(tmp_path):
     assert not (tmp_path / "s.json").exists()
 
 
-def test_shards_are_the_whole_and_gather_sorts(tmp_path):
-    rows = [verdict(f"level1/{k}_A") for k in range(7)]
-    write_jsonl(tmp_path / "all.jsonl", rows)
-    for k in range(3):
-        config = ShardConfig(rows=str(tmp_path / "all.jsonl"), out=str(tmp_path / f"{k}.jsonl"), index=k, of=3)
-        shard(config)
-    shards = tuple(str(tmp_path / f"{k}.jsonl") for k in (2, 0, 1))
-    gathered = gather(GatherConfig(shards=shards, out=str(tmp_path / "out.jsonl")))
-    assert gathered == sorted(rows, key=lambda row: row.problem_id)
-    assert list(read_jsonl(tmp_path / "out.jsonl", Verdict)) == gathered
+@pytest.fixture
+def without_code(tmp_path):
+    """Seven candidates without code, which are judged without a machine."""
+    rows = [{"problem_id": f"p{k}", "problem_code": "x", "sample": 0, "code": None} for k in range(7)]
+    (tmp_path / "answers.jsonl").write_text("".join(f"{json.dumps(row)}\n" for row in rows))
+    return str(tmp_path / "answers.jsonl")
+
+
+def test_shards_are_the_whole_and_gather_sorts(tmp_path, without_code):
+    whole = verify(VerifyConfig(candidates=without_code, out=str(tmp_path / "whole.jsonl"), backend="cpu"))
+    parts = [str(tmp_path / f"{k}.jsonl") for k in (2, 0, 1)]
+    sizes = [
+        len(verify(VerifyConfig(candidates=without_code, out=out, backend="cpu", shards=3, shard=shard)))
+        for out, shard in zip(parts, (2, 0, 1), strict=True)
+    ]
+    assert sizes == [2, 3, 2]
+    gather(GatherConfig(shards=tuple(parts), out=str(tmp_path / "out.jsonl")))
+    assert (tmp_path / "out.jsonl").read_text() == (tmp_path / "whole.jsonl").read_text()
+    assert len(whole) == 7
+
+
+@pytest.mark.parametrize(("shards", "shard", "sentence"), [(3, 3, "count from 0"), (8, 0, "fewer candidates than 8")])
+def test_a_shard_that_is_not_there_is_refused(tmp_path, without_code, shards, shard, sentence):
+    out = str(tmp_path / "out.jsonl")
+    with pytest.raises(DiceError, match=sentence):
+        verify(VerifyConfig(candidates=without_code, out=out, backend="cpu", shards=shards, shard=shard))
 
 
 def test_gather_refuses_a_verdict_given_twice(tmp_path):

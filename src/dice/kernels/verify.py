@@ -19,6 +19,7 @@ from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
+from pydantic import Field
 from tqdm import tqdm
 
 from dice.config import load_config, spec_hash, stage_config, to_spec
@@ -48,6 +49,10 @@ class VerifyConfig:
     """JSON lines of verdicts to write."""
     problems: str | None = None
     """Folder of problem files, JSON lines of problems, or `mini`; None when each candidate brings its own problem."""
+    shards: int = Field(default=1, ge=1)
+    """Jobs that share the candidates: this one takes every `shards`-th, and `dice gather` joins their verdicts."""
+    shard: int = Field(default=0, ge=0)
+    """Number of this job among them, from 0: the candidate that it begins with."""
     backend: Backend = "cuda"
     """Where candidates run; `cpu` executes CUDA kernels on the CPU and reports no speed."""
     judging: Judging = Judging()
@@ -67,6 +72,15 @@ def load_problems(source: str, backend: Backend) -> list[Problem]:
     return load_problem_folder(source)
 
 
+def own_share(jobs: list[Job], config: VerifyConfig) -> list[Job]:
+    """The jobs of this shard. Raises DiceError where there is no such shard, or none is left for it."""
+    if config.shard >= config.shards:
+        raise DiceError(f"shard {config.shard} of {config.shards}: count from 0.")
+    if len(jobs) < config.shards > 1:
+        raise DiceError(f"{config.candidates}: fewer candidates than {config.shards} shards; lower `shards`.")
+    return jobs[config.shard :: config.shards]
+
+
 def verify(config: VerifyConfig, progress: bool = True) -> list[Verdict]:
     """Run the stage; returns all verdicts of the finished file.
 
@@ -75,7 +89,7 @@ def verify(config: VerifyConfig, progress: bool = True) -> list[Verdict]:
     watch = Stopwatch()
     start_importing()
     problems = load_problems(config.problems, config.backend) if config.problems else None
-    jobs = make_jobs(read_candidates(config.candidates), problems)
+    jobs = own_share(make_jobs(read_candidates(config.candidates), problems), config)
     spec = to_spec(config)
     settings = spec_hash({key: spec[key] for key in ("backend", "judging", "limits")})
     store = VerdictStore(config.out, settings, len(config.judging.protocols))
