@@ -2,15 +2,18 @@
 
     dice audit results/table1.csv --cell DICE-8B:l1_exec
 
-It walks the manifests that every stage writes: table, score, verdicts, generations, checkpoint, data. A link is
-`verified` when the file's sha256 is the one that the manifest above it (or its own) wrote down, `recorded` when the file
-was temporary and both manifests agree about its hash, `changed` when it is another or its manifest contradicts itself or
-the one above, `missing` when it is gone, and `unverified` when nothing wrote a hash down (supplied files and folders) or
-when a stage made it and its manifest is gone, so that nobody knows of what. A folder is what its `SHA256SUMS`, or the
-manifest of its download, says of each of its files. What a manifest says beyond hashes and settings (commit, times,
-machine) is trusted.
-The cell itself is counted again from the verdicts, and the answers that count are named. The exit code is 1 when a link has
-changed or is missing, or the recount differs.
+It walks the manifests that every stage writes: table, score, verdicts, generations, checkpoint, data. Each link has a state:
+
+verified    the file's sha256 is the one that the manifest above it (or its own) wrote down
+recorded    the file was temporary, and both manifests agree about its hash
+unverified  nothing wrote a hash down (supplied files and folders), or a stage made it and its manifest is gone
+elsewhere   it is not here, and the stage that read it ran outside of these results: training data of a given checkpoint
+changed     it has another hash, or its manifest contradicts itself or the one above
+missing     it is gone
+
+A folder is compared with its `SHA256SUMS`, or with the manifest of its download, file by file. Commit, times and machine are
+shown as a manifest has them; nothing checks these. The cell itself is counted again from the verdicts, and the answers that
+count are named. The exit code is 1 when a link has changed or is missing, or the recount differs.
 """
 
 from __future__ import annotations
@@ -92,10 +95,22 @@ def _contradiction(manifest: Manifest, recorded: str | None) -> str:
     return ""
 
 
+def _is_below(path: str | Path, folder: Path) -> bool:
+    return Path(path).resolve().is_relative_to(folder.resolve())
+
+
 def chain(
-    path: str, results: Path, recorded: str | None = None, depth: int = 0, seen: set[str] | None = None
+    path: str,
+    results: Path,
+    recorded: str | None = None,
+    depth: int = 0,
+    seen: set[str] | None = None,
+    ran_here: bool = True,
 ) -> Iterator[Link]:
-    """The links from `path` down, each file once. `results`: the folder in which every file was made by a stage."""
+    """The links from `path` down, each file once.
+
+    `results`: the folder in which every file was made by a stage; `ran_here`: whether the stage that read `path` wrote there.
+    """
     seen = set() if seen is None else seen
     if path in seen:
         return
@@ -116,7 +131,7 @@ def chain(
         digest = sha256_file(place)
         known = recorded or (manifest.output_sha256 if manifest else None)
         state = "unverified" if known is None else ("verified" if known == digest else "changed")
-        by_a_stage = place.resolve().is_relative_to(results.resolve())
+        by_a_stage = _is_below(place, results)
         if not manifest and state == "verified" and by_a_stage and place.name != HISTORY and place.suffix != _WEIGHTS:
             state, detail = "unverified", "its manifest is gone: what it was made from is not known"
     elif place.is_dir():
@@ -124,13 +139,14 @@ def chain(
         digest = sha256_file(files[0]) if len(files) == 1 else ""
         state = folder_state(place, folder_hashes(place, manifest))
     else:
-        digest, state = "", "missing"
+        digest, state = "", "missing" if ran_here else "elsewhere"
         if manifest and recorded and recorded == manifest.output_sha256:
             digest, state = recorded, "recorded"
     yield Link(depth, path, "changed" if wrong else state, digest or (recorded or ""), stage, detail)
     if manifest:
+        here = wrong or _is_below(manifest.spec.get("out") or place, results)
         for child, child_hash in _inputs(place, manifest):
-            yield from chain(child, results, child_hash, depth + 1, seen)
+            yield from chain(child, results, child_hash, depth + 1, seen, ran_here=here)
         weights = manifest.extra.get("weights") if manifest.stage == "generate" else None
         for name, digest in (weights or {}).items():
             yield from chain(str(Path(manifest.spec["model"]) / name), results, digest, depth + 1, seen)

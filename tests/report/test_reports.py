@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import json
+from html.parser import HTMLParser
 from pathlib import Path
 
 import pytest
@@ -21,8 +22,10 @@ from dice.report.figures import FigureConfig, make_figure
 from dice.report.latex import escape, table_tex
 from dice.report.tables import CostEvidence, RowEvidence, TableConfig, make_table, read_csv
 from dice.report.tex import TexConfig, write_tex
+from dice.study.publish import publish
 
 HOST = Host(gpu=None, driver=None, cuda=None, torch="2", cpu="test", isolation=[])
+BASE = Path(__file__).resolve().parents[2] / "experiments" / "base" / "tiny"
 REPORTED = "model,params,l1_exec,l1_fast1\nDICE,8B,47.0,15.0\nother,8B,1.0,0.0\n"
 
 
@@ -228,17 +231,44 @@ def test_the_gain_of_fine_tuning_is_a_difference_of_rows(place):
     assert {row["status"]: row["y"] for row in rows} == {"measured": "3.00", "reported": "1.00"}
 
 
-def test_the_explorer_escapes_what_models_wrote(place):
+class Page(HTMLParser):
+    """What a page links to, what it says, and whether its tags close."""
+
+    def __init__(self, path: Path) -> None:
+        super().__init__()
+        self.links: list[str] = []
+        self.text = ""
+        self.open: list[str] = []
+        self.feed(path.read_text())
+
+    def handle_starttag(self, tag, attrs):
+        self.links += [value for name, value in attrs if name == "href"]
+        if tag != "meta":
+            self.open.append(tag)
+
+    def handle_endtag(self, tag):
+        assert self.open.pop() == tag
+
+    def handle_data(self, data):
+        self.text += data
+
+
+def test_the_explorer_leads_from_a_cell_to_its_answers_and_escapes_what_models_wrote(place):
     table(place)
+    site = place / "site"
     pages = explore(
-        ExplorerConfig(
-            tables=(str(place / "table1.csv"),), units=("8B-dice",), results=str(place), out=str(place / "site")
-        )
+        ExplorerConfig(tables=(str(place / "table1.csv"),), units={"8B-dice": (0,)}, results=str(place), out=str(site))
     )
     assert pages == 4
-    page = (place / "site" / "8B-dice" / "0-level1-1_A-0-paper.html").read_text()
-    assert "x &lt; y" in page
-    assert "&lt;b&gt;" in page
+    index, unit = Page(site / "index.html"), Page(site / "8B-dice.html")
+    assert index.links == ["8B-dice.html"]
+    assert "50.0 [47.0]" in index.text
+    assert unit.links == [f"8B-dice/0-level1-{name}-0-paper.html" for name in ("1_A", "2_B")]
+    answer = Page(site / unit.links[0])
+    assert "x < y" in answer.text
+    assert "<b>" in answer.text
+    assert answer.text.split("was fixed")[1].split() == ["1", "2", "1"]
+    assert not [tag for page in (index, unit, answer) for tag in page.open]
 
 
 def test_audit_counts_again_and_finds_a_changed_file(place):
@@ -308,6 +338,26 @@ def test_audit_finds_the_history_of_a_published_model(place):
     assert states[str(model / "history.jsonl")] == "verified"
     (model / "history.jsonl").write_text("[]\n")
     assert "changed" in {link.state for link in chain(str(model), place)}
+
+
+def test_audit_of_a_given_checkpoint_finds_no_fault_and_names_what_did_not_come_along(tmp_path):
+    """The base that the tiny scale begins with: its files are verified, what it was trained on is not here."""
+    model = tmp_path / "models" / "8B-base"
+    publish([BASE], model)
+    folder, *data = chain(str(model), tmp_path)
+    assert folder.state == "verified"
+    assert {link.state for link in data} == {"elsewhere"}
+    edited(model / "model.manifest.json", wall_s=1.0)
+    assert next(chain(str(model), tmp_path)).state == "changed"
+
+
+def test_audit_misses_what_a_stage_of_these_results_read(tmp_path):
+    (tmp_path / "pairs.jsonl").write_text("{}\n")
+    out = tmp_path / "models" / "model"
+    spec = {"out": str(out)}
+    write_manifest(out, stage="sft", spec=spec, watch=Stopwatch(), inputs=[tmp_path / "pairs.jsonl"])
+    (tmp_path / "pairs.jsonl").unlink()
+    assert [link.state for link in chain(str(out), tmp_path)] == ["missing", "missing"]
 
 
 @pytest.mark.parametrize("text", ["", "row,status,scale\n", "a,b\n1,2\n"])
