@@ -8,20 +8,15 @@
 import sys
 from pathlib import Path
 
-from snakemake.exceptions import WorkflowError
 from snakemake.utils import min_version
 
 min_version("9.19")
 
 
 include: "experiments/rules/common.smk"
-include: "experiments/rules/data_functions.smk"
 include: "experiments/rules/data.smk"
-include: "experiments/rules/train_functions.smk"
 include: "experiments/rules/train.smk"
-include: "experiments/rules/evaluate_functions.smk"
 include: "experiments/rules/evaluate.smk"
-include: "experiments/rules/report_functions.smk"
 include: "experiments/rules/report.smk"
 
 
@@ -44,7 +39,7 @@ onsuccess:
 
 onerror:
     RUN.end()
-    say(parting_words(STUDY.results))
+    logger.error(parting_words(STUDY.results))
 
 
 localrules:
@@ -56,16 +51,16 @@ localrules:
 rule all:
     default_target: True
     input:
-        TABLES,
-        FIGURES,
+        PLAN.tables,
+        PLAN.figures,
         PLAN.path("check.csv"),
 
 
 rule tables:
     input:
-        TABLES,
+        PLAN.tables,
 
 
 rule figures:
     input:
-        FIGURES,
+        PLAN.figures,

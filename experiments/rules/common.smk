@@ -1,16 +1,15 @@
 # The scale's configuration, and the few helpers that all rules share. Everything of substance is in dice.study.
+import re
+
+from snakemake.logging import logger
+
 from dice.errors import DiceError
-from dice.study.code import code_of, stage_code
-from dice.study.config import check_schema, load_study, merged
+from dice.study.code import stage_code
+from dice.study.config import check_schema, load_study
 from dice.study.plan import Plan, canonical
 from dice.study.registry import load_registry
 from dice.study.resume import RunLock, jobs_prefix, parting_words, slurm_jobs
-from dice.study.workflow import (
-    check_command_line,
-    images,
-    is_dry_run,
-    overrides_of,
-)
+from dice.study.workflow import check_command_line, images, is_dry_run, overrides_of
 
 
 def load_plan():
@@ -26,12 +25,7 @@ def load_plan():
         )
         return Plan(study, load_registry(experiments))
     except DiceError as error:
-        raise WorkflowError(str(error))
-
-
-def say(sentence):
-    """A sentence for whoever started the run."""
-    print(sentence, file=sys.stderr)
+        sys.exit(f"snakemake: {error}")
 
 
 def begin_run():
@@ -40,36 +34,23 @@ def begin_run():
     try:
         RUN.begin(queued)
     except DiceError as error:
-        raise WorkflowError(str(error))
-
-
-PLAN = load_plan()
-STUDY = PLAN.study
-IMAGES = images(Path(workflow.basedir) / "containers" / "images.yaml")
-TABLES = [PLAN.path(f"table{number}.csv") for number in PLAN.registry.tables]
-FIGURES = [PLAN.path(f"figure{number}.csv") for number in PLAN.registry.figures]
-
-
-RUN = RunLock(STUDY.results, say)
-shell.prefix(jobs_prefix(STUDY.results))
+        sys.exit(f"snakemake: {error}")
+    seconds = PLAN.job_seconds()
+    logger.info(f"scale {STUDY.scale}", extra={"job_seconds": seconds})
 
 
 def code(stage):
     """Source files of `dice <stage>`, as input of its rule; relative, so that a moved checkout reruns nothing."""
+    here = Path.cwd()
+    paths = map(Path, stage_code(stage))
     return [
-        (
-            str(Path(path).relative_to(Path.cwd()))
-            if Path(path).is_relative_to(Path.cwd())
-            else path
-        )
-        for path in stage_code(stage)
+        str(path.relative_to(here) if path.is_relative_to(here) else path)
+        for path in paths
     ]
 
 
 def one_of(names):
     """A wildcard constraint that matches exactly these names."""
-    import re
-
     return "|".join(re.escape(name) for name in names) or "(?!)"
 
 
@@ -82,21 +63,25 @@ def image(kind):
 
 
 def present(paths):
-    """Those of a user's files that are there; a rule says what is missing when it runs, not when it is planned."""
-    return [path for path in paths if Path(path).exists()]
+    """Results, and those of a user's files that are there: a rule says what is missing when it runs, not when planned."""
+    ours = f"{STUDY.results}/"
+    return [path for path in paths if path.startswith(ours) or Path(path).exists()]
 
 
-def evidence_from(stage):
-    """Whether the rules of `stage` run here, or their results come from the archive."""
-    order = ["scratch", "checkpoints", "generations", "verdicts"]
-    return order.index(STUDY.start_from) <= order.index(stage)
+def archived(*parts):
+    """A path in the archive of an earlier run."""
+    return str(Path(STUDY.archive or "archive", *parts))
 
+
+PLAN = load_plan()
+STUDY = PLAN.study
+IMAGES = images(Path(workflow.basedir) / "containers" / "images.yaml")
+RUN = RunLock(STUDY.results, logger.warning)
+shell.prefix(jobs_prefix(STUDY.results))
 
 if is_dry_run(sys.argv) and STUDY.gpus:
     hours = PLAN.hours(PLAN.units)
-    print(
-        f"scale {STUDY.scale}, all tables, estimated GPU-hours: {sum(hours.values()):.1f} ("
-        + ", ".join(f"{stage} {value:.1f}" for stage, value in hours.items())
-        + ")",
-        file=sys.stderr,
+    parts = ", ".join(f"{stage} {value:.1f}" for stage, value in hours.items())
+    logger.info(
+        f"scale {STUDY.scale}, all tables, estimated GPU-hours: {sum(hours.values()):.1f} ({parts})"
     )

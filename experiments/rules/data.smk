@@ -1,3 +1,4 @@
+# Problems, prompts, pairs, tokenizers.
 rule mini:
     input:
         code=code("mini"),
@@ -5,13 +6,15 @@ rule mini:
             str(path) for path in Path("experiments/benchmarks/mini").rglob("*.*")
         ),
     output:
-        directory(PLAN.path("data", "benchmark")),
+        directory(PLAN.benchmark),
     log:
         PLAN.path("logs", "mini.log"),
     container:
         image("cpu")
     params:
         size="gpu" if STUDY.suite.version.endswith("gpu") else "cpu",
+    message:
+        "write the mini benchmark, size {params.size}"
     shell:
         "dice mini --size {params.size} --out {output} > {log} 2>&1"
 
@@ -19,15 +22,17 @@ rule mini:
 rule problems:
     input:
         code=code("problems"),
-        source=PLAN.path("data", "benchmark") if STUDY.suite.source == "mini" else [],
+        source=PLAN.benchmark if STUDY.suite.source == "mini" else [],
     output:
-        PLAN.path("data", "problems.jsonl"),
+        PLAN.problems,
     log:
         PLAN.path("logs", "problems.log"),
     container:
         image("cpu")
     params:
-        spec=canonical(problems_spec()),
+        spec=canonical(PLAN.problems_spec()),
+    message:
+        "load the problems of the benchmark"
     shell:
         "dice problems --config {params.spec:q} > {log} 2>&1"
 
@@ -35,21 +40,17 @@ rule problems:
 rule prompts:
     input:
         code=code("prompts"),
-        problems=PLAN.path("data", "problems.jsonl"),
+        problems=PLAN.problems,
     output:
-        PLAN.path("data", "prompts.jsonl"),
+        PLAN.prompts,
     log:
         PLAN.path("logs", "prompts.log"),
     container:
         image("cpu")
     params:
-        spec=canonical(
-            {
-                "tasks": PLAN.path("data", "problems.jsonl"),
-                "out": PLAN.path("data", "prompts.jsonl"),
-                "prompt": STUDY.prompt,
-            }
-        ),
+        spec=canonical(PLAN.prompts_spec()),
+    message:
+        "write a prompt for each problem"
     shell:
         "dice prompts --config {params.spec:q} > {log} 2>&1"
 
@@ -61,29 +62,35 @@ rule synth:
         PLAN.path("data", "{dataset}.jsonl"),
     log:
         PLAN.path("logs", "synth-{dataset}.log"),
+    benchmark:
+        PLAN.path("benchmarks", "synth-{dataset}.tsv")
     wildcard_constraints:
-        dataset=one_of(SYNTH),
+        dataset=one_of(PLAN.datasets("synth")),
     container:
         image("cpu")
     params:
-        spec=synth_spec,
+        spec=lambda wildcards: canonical(PLAN.synth_spec(wildcards.dataset)),
+    message:
+        "generate synthetic pairs: {wildcards.dataset}"
     shell:
         "dice synth --quiet --config {params.spec:q} > {log} 2>&1"
 
 
 rule supplied_data:
     input:
-        supplied_data,
+        lambda wildcards: present([STUDY.datasets[wildcards.dataset].path]),
     output:
         PLAN.path("data", "{dataset}.jsonl"),
     log:
         PLAN.path("logs", "supplied-{dataset}.log"),
     wildcard_constraints:
-        dataset=one_of(SUPPLIED),
+        dataset=one_of(PLAN.datasets("file")),
     container:
         image("cpu")
     params:
-        path=supplied_path,
+        path=lambda wildcards: STUDY.datasets[wildcards.dataset].path,
+    message:
+        "copy the supplied pairs: {wildcards.dataset}"
     shell:
         """
         test -f {params.path:q} || {{ echo "{params.path}: no such file; supply it (docs/guides/data.md says where it is published)." | tee {log} >&2; exit 2; }}
@@ -94,29 +101,33 @@ rule supplied_data:
 
 rule curate:
     input:
-        curate_inputs,
+        lambda wildcards: present(PLAN.curate_inputs(wildcards.dataset)),
         code=code("curate"),
     output:
         pairs=PLAN.path("data", "{dataset}", "pairs.jsonl"),
         report=PLAN.path("data", "{dataset}", "report.json"),
     log:
         PLAN.path("logs", "curate-{dataset}.log"),
+    benchmark:
+        PLAN.path("benchmarks", "curate-{dataset}.tsv")
     wildcard_constraints:
-        dataset=one_of(CURATED),
+        dataset=one_of(PLAN.datasets("curate")),
     container:
         image("cuda" if STUDY.gpus else "cpu")
     resources:
         gpu=PLAN.job_gpus,
     params:
-        spec=curate_spec,
+        spec=lambda wildcards: canonical(PLAN.curate_spec(wildcards.dataset)),
         out=PLAN.path("data", "{dataset}"),
+    message:
+        "verify and select pairs: {wildcards.dataset}"
     shell:
         "dice lease --gpus {resources.gpu} -- dice curate --quiet --config {params.spec:q} --out {params.out:q} > {log} 2>&1"
 
 
 rule infill:
     input:
-        pairs=infill_input,
+        pairs=lambda wildcards: PLAN.pairs(wildcards.dataset),
         code=code("infill"),
     output:
         PLAN.path("data", "{dataset}.infilling.jsonl"),
@@ -125,14 +136,16 @@ rule infill:
     container:
         image("cpu")
     params:
-        spec=infill_spec,
+        spec=lambda wildcards: canonical(PLAN.infill_spec(wildcards.dataset)),
+    message:
+        "split pairs into prefix, middle and suffix: {wildcards.dataset}"
     shell:
         "dice infill --config {params.spec:q} > {log} 2>&1"
 
 
 rule tokenizer:
     input:
-        pairs=tokenizer_input,
+        pairs=lambda wildcards: PLAN.dataset(wildcards.dataset),
         code=code("tokenizer"),
     output:
         directory(PLAN.path("data", "{dataset}.tokenizer")),
@@ -141,7 +154,9 @@ rule tokenizer:
     container:
         image("cpu")
     params:
-        spec=tokenizer_spec,
+        spec=lambda wildcards: canonical(PLAN.tokenizer_spec(wildcards.dataset)),
+    message:
+        "train a tokenizer on {wildcards.dataset}"
     shell:
         """
         dice tokenizer --config {params.spec:q} >{log} 2>&1

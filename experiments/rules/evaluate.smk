@@ -1,23 +1,30 @@
-if evidence_from("checkpoints"):
+# Answers, verdicts, scores.
+if PLAN.makes("generations"):
 
     rule generate:
         input:
             model=PLAN.path("models", "{unit}"),
-            prompts=PLAN.path("data", "prompts.jsonl"),
+            prompts=PLAN.prompts,
             code=code("generate"),
         output:
             PLAN.path("generations", "{unit}", "seed{seed}.jsonl"),
         log:
             PLAN.path("logs", "generate-{unit}-{seed}.log"),
+        benchmark:
+            PLAN.path("benchmarks", "generate-{unit}-{seed}.tsv")
         wildcard_constraints:
-            unit=one_of(BASES + DERIVED + RELEASED),
+            unit=one_of(PLAN.models),
         container:
             image("cuda" if STUDY.gpus else "cpu")
         threads: STUDY.threads
         resources:
             gpu=PLAN.job_gpus,
         params:
-            spec=generate_spec,
+            spec=lambda wildcards: canonical(
+                PLAN.generate_spec(wildcards.unit, int(wildcards.seed))
+            ),
+        message:
+            "answer the prompts with {wildcards.unit}, seed {wildcards.seed}"
         shell:
             "dice lease --gpus {resources.gpu} -- dice generate --config {params.spec:q} > {log} 2>&1"
 
@@ -31,9 +38,11 @@ else:
         log:
             PLAN.path("logs", "archived-generations-{unit}-{seed}.log"),
         wildcard_constraints:
-            unit=one_of(BASES + DERIVED + RELEASED),
+            unit=one_of(PLAN.models),
         container:
             image("cpu")
+        message:
+            "take the answers of {wildcards.unit}, seed {wildcards.seed}, from the archive"
         shell:
             """
             cp {input:q} {output:q}.part 2>{log}
@@ -44,72 +53,84 @@ else:
 
 rule supplied:
     input:
-        supplied_candidates,
+        lambda wildcards: PLAN.supplied[wildcards.unit],
     output:
         PLAN.path("generations", "{unit}", "seed{seed}.jsonl"),
     log:
         PLAN.path("logs", "supplied-{unit}-{seed}.log"),
     wildcard_constraints:
-        unit=one_of(SOLUTIONS),
+        unit=one_of(PLAN.supplied),
     container:
         image("cpu")
+    message:
+        "copy the supplied candidates of {wildcards.unit}"
     shell:
         "cp {input:q} {output:q}.part 2> {log} && mv {output:q}.part {output:q}"
 
 
-if STUDY.start_from != "verdicts":
-
-    rule shard:
-        input:
-            rows=PLAN.path("generations", "{unit}", "seed{seed}.jsonl"),
-            code=code("shard"),
-        output:
-            temp(PLAN.path("generations", "{unit}", "seed{seed}.shard{shard}.jsonl")),
-        log:
-            PLAN.path("logs", "shard-{unit}-{seed}-{shard}.log"),
-        container:
-            image("cpu")
-        params:
-            spec=shard_spec,
-        shell:
-            "dice shard --config {params.spec:q} > {log} 2>&1"
+if PLAN.makes("verdicts"):
+    # With several shards, verify writes one file for each, and gather joins them.
+    SHARDED = STUDY.shards > 1
 
     rule verify:
         input:
-            candidates=PLAN.path(
-                "generations", "{unit}", "seed{seed}.shard{shard}.jsonl"
-            ),
-            problems=PLAN.path("data", "problems.jsonl"),
+            candidates=PLAN.path("generations", "{unit}", "seed{seed}.jsonl"),
+            problems=PLAN.problems,
             code=code("verify"),
         output:
-            temp(PLAN.path("verdicts", "{unit}", "seed{seed}.shard{shard}.jsonl")),
+            (
+                temp(PLAN.path("verdicts", "{unit}", "seed{seed}.shard{shard}.jsonl"))
+                if SHARDED
+                else PLAN.path("verdicts", "{unit}", "seed{seed}.jsonl")
+            ),
         log:
-            PLAN.path("logs", "verify-{unit}-{seed}-{shard}.log"),
+            PLAN.path(
+                "logs",
+                "verify-{unit}-{seed}" + ("-{shard}" if SHARDED else "") + ".log",
+            ),
+        benchmark:
+            PLAN.path(
+                "benchmarks",
+                "verify-{unit}-{seed}" + ("-{shard}" if SHARDED else "") + ".tsv",
+            )
         container:
             image("cuda" if STUDY.gpus else "cpu")
         threads: STUDY.threads
         resources:
             gpu=PLAN.job_gpus,
         params:
-            spec=verify_spec,
+            spec=lambda wildcards: canonical(
+                PLAN.verify_spec(
+                    wildcards.unit, int(wildcards.seed), wildcards.get("shard")
+                )
+            ),
+        message:
+            "verify the answers of {wildcards.unit}, seed {wildcards.seed}"
+            + (f", shard {{wildcards.shard}} of {STUDY.shards}" if SHARDED else "")
         shell:
             "dice lease --gpus {resources.gpu} -- dice verify --quiet --config {params.spec:q} > {log} 2>&1"
 
-    rule gather:
-        input:
-            shards=expand(
-                PLAN.path("verdicts", "{{unit}}", "seed{{seed}}.shard{shard}.jsonl"),
-                shard=SHARDS,
-            ),
-            code=code("gather"),
-        output:
-            PLAN.path("verdicts", "{unit}", "seed{seed}.jsonl"),
-        log:
-            PLAN.path("logs", "gather-{unit}-{seed}.log"),
-        container:
-            image("cpu")
-        shell:
-            "dice gather --shards {input.shards:q} --out {output:q} > {log} 2>&1"
+    if SHARDED:
+
+        rule gather:
+            input:
+                shards=expand(
+                    PLAN.path(
+                        "verdicts", "{{unit}}", "seed{{seed}}.shard{shard}.jsonl"
+                    ),
+                    shard=range(STUDY.shards),
+                ),
+                code=code("gather"),
+            output:
+                PLAN.path("verdicts", "{unit}", "seed{seed}.jsonl"),
+            log:
+                PLAN.path("logs", "gather-{unit}-{seed}.log"),
+            container:
+                image("cpu")
+            message:
+                "join the verdicts of {wildcards.unit}, seed {wildcards.seed}"
+            shell:
+                "dice gather --shards {input.shards:q} --out {output:q} > {log} 2>&1"
 
 else:
 
@@ -122,6 +143,8 @@ else:
             PLAN.path("logs", "archived-verdicts-{unit}-{seed}.log"),
         container:
             image("cpu")
+        message:
+            "take the verdicts of {wildcards.unit}, seed {wildcards.seed}, from the archive"
         shell:
             """
             cp {input:q} {output:q}.part 2>{log}
@@ -132,8 +155,8 @@ else:
 
 rule score:
     input:
-        verdicts=verdict_files,
-        problems=PLAN.path("data", "problems.jsonl"),
+        verdicts=lambda wildcards: PLAN.verdicts(wildcards.unit),
+        problems=PLAN.problems,
         code=code("score"),
     output:
         PLAN.path("scores", "{unit}.json"),
@@ -142,6 +165,8 @@ rule score:
     container:
         image("cpu")
     params:
-        spec=score_spec,
+        spec=lambda wildcards: canonical(PLAN.score_spec(wildcards.unit)),
+    message:
+        "count the verdicts of {wildcards.unit}"
     shell:
         "dice score --config {params.spec:q} > {log} 2>&1"

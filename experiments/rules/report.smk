@@ -1,7 +1,8 @@
+# Tables and what is made of them.
 rule table:
     input:
-        table_inputs,
-        reported=reported,
+        lambda wildcards: PLAN.table_inputs(int(wildcards.table)),
+        reported="experiments/reported/table{table}.csv",
         code=code("table"),
     output:
         csv=report(
@@ -15,14 +16,16 @@ rule table:
     container:
         image("cpu")
     params:
-        spec=table_spec,
+        spec=lambda wildcards: canonical(PLAN.table_spec(int(wildcards.table))),
+    message:
+        "write table {wildcards.table}"
     shell:
         "dice table --config {params.spec:q} > {log} 2>&1"
 
 
 rule figure:
     input:
-        figure_inputs,
+        lambda wildcards: PLAN.figure_inputs(int(wildcards.figure)),
         code=code("figure"),
     output:
         csv=PLAN.path("figure{figure}.csv"),
@@ -37,14 +40,16 @@ rule figure:
     container:
         image("cpu")
     params:
-        spec=figure_spec,
+        spec=lambda wildcards: canonical(PLAN.figure_spec(int(wildcards.figure))),
+    message:
+        "draw figure {wildcards.figure}"
     shell:
         "dice figure --config {params.spec:q} > {log} 2>&1"
 
 
 rule check:
     input:
-        tables=TABLES,
+        tables=PLAN.tables,
         code=code("check"),
     output:
         csv=report(PLAN.path("check.csv"), category="Check"),
@@ -53,13 +58,15 @@ rule check:
         PLAN.path("logs", "check.log"),
     container:
         image("cpu")
+    message:
+        "compare what was measured with the paper"
     shell:
         "dice check --tables {input.tables:q} --out {output.csv:q} > {log} 2>&1"
 
 
 rule explorer:
     input:
-        tables=TABLES,
+        tables=PLAN.tables,
         code=code("explorer"),
     output:
         PLAN.path("explorer", "index.html"),
@@ -68,15 +75,17 @@ rule explorer:
     container:
         image("cpu")
     params:
-        spec=canonical(explorer_spec()),
+        spec=canonical(PLAN.explorer_spec()),
+    message:
+        "write the pages from cells to kernels"
     shell:
         "dice explorer --config {params.spec:q} > {log} 2>&1"
 
 
 rule tex:
     input:
-        tables=TABLES,
-        figures=FIGURES,
+        tables=PLAN.tables,
+        figures=PLAN.figures,
         code=code("tex"),
     output:
         numbers=PLAN.path("paper", "numbers.tex"),
@@ -85,6 +94,8 @@ rule tex:
         PLAN.path("logs", "tex.log"),
     container:
         image("cpu")
+    message:
+        "write the numbers of the paper's text"
     shell:
         "dice tex --tables {input.tables:q} --figures {input.figures:q} --out {output.numbers:q} > {log} 2>&1"
 
@@ -100,5 +111,7 @@ rule paper:
         PLAN.path("logs", "paper.log"),
     container:
         image("tex")
+    message:
+        "typeset the paper"
     shell:
         "sh paper/build.sh {input.numbers:q} {output:q} > {log} 2>&1"

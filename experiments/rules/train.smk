@@ -1,16 +1,24 @@
+# Models. A training run works in an undeclared folder below state/, named by what it does, and resumes there; what it made
+# is copied to models/ when it has ended. Exactly one rule makes each unit's model (dice.study.units).
 rule base:
     input:
-        checkpoint_files,
+        lambda wildcards: sorted(
+            str(path)
+            for path in Path(PLAN.base(wildcards.unit).checkpoint).glob("*")
+            if path.is_file()
+        ),
     output:
         directory(PLAN.path("models", "{unit}")),
     log:
         PLAN.path("logs", "base-{unit}.log"),
     wildcard_constraints:
-        unit=one_of(GIVEN_BASES if HERE else []),
+        unit=one_of(PLAN.models_by("base")),
     container:
         image("cpu")
     params:
-        checkpoint=checkpoint,
+        checkpoint=lambda wildcards: PLAN.base(wildcards.unit).checkpoint,
+    message:
+        "copy the base checkpoint to {wildcards.unit}"
     shell:
         """
         test -f {params.checkpoint:q}/config.json || {{ echo "{params.checkpoint}: no base checkpoint there; train one with --config from_scratch=true." | tee {log} >&2; exit 2; }}
@@ -24,14 +32,18 @@ rule fetch:
         directory(PLAN.path("models", "{unit}")),
     log:
         PLAN.path("logs", "fetch-{unit}.log"),
+    benchmark:
+        PLAN.path("benchmarks", "fetch-{unit}.tsv")
     wildcard_constraints:
-        unit=one_of(RELEASED + (HUB_BASES if HERE else [])),
+        unit=one_of(PLAN.models_by("fetch")),
     retries: 3
     container:
         image("cuda")
     params:
-        spec=fetch_spec,
-        state=fetch_state,
+        spec=lambda wildcards: canonical(PLAN.fetch_spec(wildcards.unit)),
+        state=lambda wildcards: PLAN.fetch_state(wildcards.unit),
+    message:
+        "fetch the checkpoint of {wildcards.unit}"
     shell:
         """
         dice fetch --config {params.spec:q} --out {params.state:q} >{log} 2>&1
@@ -39,25 +51,37 @@ rule fetch:
         """
 
 
+# One process for each GPU.
+LAUNCHER = (
+    f"torchrun --standalone --nproc-per-node {STUDY.gpus} -m dice.cli"
+    if STUDY.gpus > 1
+    else "dice"
+)
+
+
 rule sft:
     input:
-        training_inputs,
+        lambda wildcards: PLAN.training_inputs(wildcards.unit),
         code=code("sft"),
     output:
         directory(PLAN.path("models", "{unit}")),
     log:
         PLAN.path("logs", "sft-{unit}.log"),
+    benchmark:
+        PLAN.path("benchmarks", "sft-{unit}.tsv")
     wildcard_constraints:
-        unit=one_of(TUNED if HERE else []),
+        unit=one_of(PLAN.models_by("sft")),
     container:
         image("cuda" if STUDY.gpus else "cpu")
     threads: STUDY.threads
     resources:
         gpu=STUDY.gpus,
     params:
-        spec=training_spec,
-        launcher=launcher(),
-        state=state,
+        spec=lambda wildcards: canonical(PLAN.training_spec(wildcards.unit)),
+        launcher=LAUNCHER,
+        state=lambda wildcards: PLAN.state(wildcards.unit),
+    message:
+        "train {wildcards.unit} on pairs"
     shell:
         """
         state={params.state}-$(dice fingerprint {input:q})
@@ -68,23 +92,27 @@ rule sft:
 
 rule rl:
     input:
-        training_inputs,
+        lambda wildcards: PLAN.training_inputs(wildcards.unit),
         code=code("rl"),
     output:
         directory(PLAN.path("models", "{unit}")),
     log:
         PLAN.path("logs", "rl-{unit}.log"),
+    benchmark:
+        PLAN.path("benchmarks", "rl-{unit}.tsv")
     wildcard_constraints:
-        unit=one_of(REINFORCED if HERE else []),
+        unit=one_of(PLAN.models_by("rl")),
     container:
         image("cuda" if STUDY.gpus else "cpu")
     threads: 2
     resources:
         gpu=STUDY.gpus,
     params:
-        spec=training_spec,
-        launcher=launcher(),
-        state=state,
+        spec=lambda wildcards: canonical(PLAN.training_spec(wildcards.unit)),
+        launcher=LAUNCHER,
+        state=lambda wildcards: PLAN.state(wildcards.unit),
+    message:
+        "train {wildcards.unit} on the rewards of verified kernels"
     shell:
         """
         state={params.state}-$(dice fingerprint {input:q})
@@ -101,8 +129,10 @@ rule archived_model:
     log:
         PLAN.path("logs", "archived-model-{unit}.log"),
     wildcard_constraints:
-        unit=one_of([] if HERE else BASES + DERIVED),
+        unit=one_of(PLAN.models_by("archived_model")),
     container:
         image("cpu")
+    message:
+        "take the model {wildcards.unit} from the archive"
     shell:
         "dice publish --out {output:q} {input:q} > {log} 2>&1"

@@ -11,11 +11,17 @@ import yaml
 
 ROOT = Path(__file__).parents[2]
 HEADER = r"^Bootstrap: \{\{ bootstrap \}\}\nFrom: \{\{ base \}\}\n\n%arguments\n    bootstrap=docker\n    base=(\S+)\n"
-NAMES = {"cuda": "cuda-bindings", "huggingface_hub": "huggingface-hub", "yaml": "pyyaml"}
+NAMES = {
+    "cuda": "cuda-bindings",
+    "huggingface_hub": "huggingface-hub",
+    "snakemake_interface_logger_plugins": "snakemake-interface-logger-plugins",
+    "yaml": "pyyaml",
+}
 """Names under which a package is installed, where it is imported by another."""
 NOT_NEEDED = {
     "cpu": {"cuda-bindings", "deepspeed", "triton"},  # of GPUs
-    "cuda": {"deepspeed", "jsonschema", "matplotlib"},  # no wheel; of the workflow and the figures, on the CPU
+    # no wheel; of the workflow and the figures, on the CPU
+    "cuda": {"deepspeed", "jsonschema", "matplotlib", "snakemake", "snakemake-interface-logger-plugins"},
 }
 IMAGES = yaml.safe_load((ROOT / "containers" / "images.yaml").read_text())["images"]
 

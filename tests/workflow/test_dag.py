@@ -51,10 +51,10 @@ def planned(folder: Path, scale: str, *targets: str) -> dict[str, int]:
 @pytest.mark.parametrize(
     ("scale", "table", "expected"),
     [
-        ("tiny", "results/table1.csv", {"base": 1, "rl": 2, "generate": 3, "verify": 3, "score": 3, "table": 1}),
+        ("tiny", "results/table1.csv", {"base": 1, "rl": 2, "generate": 3, "verify": 3, "gather": None, "score": 3}),
         ("smoke", "results/smoke/table1.csv", {"sft": 3, "rl": 2, "generate": 3, "verify": 3, "table": 1}),
         ("nano", "results/nano/table6.csv", {"rl": 18, "generate": 18, "verify": 18, "table": 1}),
-        ("released", "results/released/table1.csv", {"fetch": 5, "generate": 5, "verify": 20, "table": 1}),
+        ("released", "results/released/table1.csv", {"fetch": 5, "generate": 5, "verify": 20, "gather": 5}),
         ("paper", "results/paper/table1.csv", {"rl": 2, "generate": 15, "verify": 240, "score": 5, "table": 1}),
     ],
 )
@@ -98,11 +98,21 @@ def test_published_solutions_are_planned_without_the_hub(checkout, tmp_path):
     }
 
 
-def test_a_misspelt_scale_or_profile_stops_with_one_sentence(checkout):
-    text = snakemake("-n", "--config", "scale=tinny", folder=checkout, check=False)
-    assert "scale 'tinny' is not one of" in text
-    text = snakemake("-n", "--workflow-profile", "profiles/nanno", folder=checkout, check=False)
-    assert "no such profile; profiles/ has" in text
+@pytest.mark.parametrize(
+    ("arguments", "sentence"),
+    [
+        (("--config", "scale=tinny"), "scale 'tinny' is not one of nano, paper, released, smoke, tiny."),
+        (("--config", "sclae=tiny"), "--config sclae: not a setting of the study; it has .*"),
+        (
+            ("--workflow-profile", "profiles/nanno"),
+            "--workflow-profile profiles/nanno: no such profile; profiles/ has .*",
+        ),
+    ],
+)
+def test_a_misspelt_scale_setting_or_profile_stops_with_one_sentence(checkout, arguments, sentence):
+    *said, last = snakemake("-n", *arguments, folder=checkout, check=False).strip().splitlines()
+    assert re.fullmatch(f"snakemake: {sentence}", last)
+    assert all(line.startswith("Using workflow specific profile") for line in said)
 
 
 def test_lint_and_format():
@@ -115,7 +125,7 @@ def test_lint_and_format():
 @pytest.mark.parametrize(
     ("start", "first", "absent"),
     [
-        ("verdicts", "archived_verdicts", {"verify", "shard", "generate", "rl"}),
+        ("verdicts", "archived_verdicts", {"verify", "gather", "generate", "rl"}),
         ("generations", "archived_generations", {"generate", "archived_model", "rl"}),
         ("checkpoints", "archived_model", {"sft", "rl", "base"}),
     ],
@@ -139,12 +149,20 @@ def test_start_from_without_an_archive_is_no_plan(checkout):
     assert "Job stats" not in text
 
 
-def test_editing_a_module_reruns_exactly_what_depends_on_it(checkout, monkeypatch):
+def test_each_job_is_a_line_and_editing_a_module_reruns_exactly_what_depends_on_it(checkout, monkeypatch):
     shutil.copytree(ROOT / "src", checkout / "src", ignore=shutil.ignore_patterns("__pycache__", "*.egg-info"))
     monkeypatch.setenv("PYTHONPATH", str(checkout / "src"))
     targets = [f"results/smoke/data/{name}" for name in ("prompts.jsonl", "rl_end_to_end.jsonl")]
     settings = ["--config", "scale=smoke"]
-    snakemake(*targets, *settings, folder=checkout)
+    plan = snakemake("-n", *targets, *settings, folder=checkout)
+    assert re.search(
+        r"^problems: load the problems of the benchmark  \[Missing output files: .*problems.jsonl\]$", plan, re.M
+    )
+    text = snakemake(*targets, *settings, folder=checkout)
+    lines = re.findall(r"^\d\d:\d\d:\d\d +(\d) of 4  about \d+ s left +(\w+): .+$", text, re.MULTILINE)
+    assert [number for number, _ in lines] == ["1", "2", "3", "4"]
+    assert {rule for _, rule in lines} == {"mini", "problems", "prompts", "synth"}
+    assert "src/dice" not in plan + text
     assert "Nothing to be done" in snakemake("-n", *targets, *settings, folder=checkout)
 
     module = checkout / "src" / "dice" / "evaluation" / "prompts" / "chat.py"

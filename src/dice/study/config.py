@@ -112,14 +112,17 @@ class Recipe:
 
 @stage_config
 class Costs:
-    """GPU-hours to expect, for the plan that a dry run prints; no result depends on them."""
+    """Hours of a job, on which no result depends: for the time left that a run prints, and, where there are GPUs, the
+    GPU-hours that a dry run prints."""
 
+    synth: float = 0.0
+    """A set of synthetic pairs."""
     sft: float = 0.0
-    """One fine-tuning run of the largest size."""
+    """A fine-tuning run of the largest size."""
     rl_infilling: float = 0.0
-    """The infilling phase."""
+    """The infilling phase of the largest size."""
     rl: float = 0.0
-    """An end-to-end phase."""
+    """An end-to-end phase of the largest size."""
     generate: float = 0.0
     """Answers to one benchmark."""
     verify: float = 0.0
@@ -181,7 +184,7 @@ class Study:
     supplied: dict[str, str] = Field(default_factory=dict)
     """Row -> file of candidates that the user supplies (CUDA-L1's published solutions); missing rows stay reported."""
     costs: Costs = Costs()
-    """For the plan of a dry run."""
+    """What jobs are expected to take."""
 
 
 def merged(*layers: Mapping[str, Any]) -> dict[str, Any]:

@@ -1,142 +1,50 @@
-"""From a scale and the tables to units of work: which model a row is measured with, and what each stage is told.
-
-A *unit* is one model to evaluate: `8B-dice` (trained here), `8B-base`, `hub-Qwen3-8B` (a released checkpoint) or
-`supplied-CUDA-L1` (candidates in a user's file). Everything here is a pure function of the configuration.
-"""
+"""Where each result of a scale lies, and what each stage is told: paths and specs, pure functions of the configuration."""
 
 from __future__ import annotations
 
 import json
-import re
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from dice.config import spec_hash
 from dice.errors import DiceError
 from dice.manifest import MODEL_MANIFEST
-from dice.study.config import Base, Recipe, Settings, Size, Study, merged
-from dice.study.registry import Family, Registry, TableRow
-
-DECODED: tuple[Family, ...] = ("sdar", "qwen3")
-"""Families whose checkpoints `dice generate` loads and decodes."""
+from dice.study.config import Settings, merged
+from dice.study.registry import Family
+from dice.study.units import RELEASED, Units
 
 
-@dataclass(frozen=True)
-class Evidence:
-    """What a row rests on: a unit, or the reason why there is none."""
-
-    unit: str | None
-    reason: str
-
-
-_UNIT = re.compile(r"(?P<size>[\d.]+B)-(?P<recipe>\w+)")
-
-
-class Plan:
+class Plan(Units):
     """Paths and specs of every stage at one scale."""
-
-    def __init__(self, study: Study, registry: Registry) -> None:
-        self.study, self.registry = study, registry
-        self.results = study.results
-        rows = {row.model for table in registry.tables.values() for row in table.rows if row.model}
-        if unknown := sorted(set(study.supplied) - rows):
-            raise DiceError(f"supplied: no table has a row of '{unknown[0]}'; rows are {', '.join(sorted(rows))}.")
-
-    # -- units -------------------------------------------------------------------------------------------------------
-
-    def size_and_recipe(self, unit: str) -> tuple[str, str]:
-        """`8B-dice` -> (`8B`, `dice`). Raises DiceError for a unit that this scale does not train."""
-        match = _UNIT.fullmatch(unit)
-        if match is None or match["size"] not in self.study.sizes:
-            raise DiceError(f"'{unit}' is no model that the scale {self.study.scale} trains.")
-        return match["size"], match["recipe"]
-
-    def training_inputs(self, unit: str) -> list[str]:
-        """Files and folders that training the unit reads: data, tokenizer, the parent's checkpoint."""
-        spec = self.training_spec(unit)
-        problems = [path for phase in spec.get("phases", ()) for path in phase["problems"]]
-        return [*spec.get("pairs", ()), *problems, *(spec[name] for name in ("tokenizer", "model") if spec.get(name))]
-
-    def is_trained(self, unit: str) -> bool:
-        """Whether this scale trains (or loads as a base) the unit."""
-        match = _UNIT.fullmatch(unit)
-        if match is None or match["size"] not in self.study.sizes:
-            return False
-        recipe = match["recipe"]
-        while recipe in self.study.recipes:
-            if self.study.recipes[recipe].dataset not in self.study.datasets:
-                return False
-            recipe = self.study.recipes[recipe].parent
-        return recipe == "base" or (recipe == "qwen3" and self.size(unit).qwen3 is not None)
-
-    def size(self, unit: str) -> Size:
-        """Configuration of the unit's size."""
-        return self.study.sizes[self.size_and_recipe(unit)[0]]
-
-    def recipe(self, unit: str) -> Recipe | None:
-        """Recipe of a trained unit; None for a base model."""
-        return self.study.recipes.get(self.size_and_recipe(unit)[1])
-
-    def base(self, unit: str) -> Base:
-        """Where a base unit comes from."""
-        size, recipe = self.size(unit), self.size_and_recipe(unit)[1]
-        base = size.sdar if recipe == "base" else size.qwen3
-        if base is None or recipe not in ("base", "qwen3"):
-            raise DiceError(f"'{unit}' is no base model of the scale {self.study.scale}.")
-        return base
-
-    def parent(self, unit: str) -> str:
-        """The unit that a trained unit starts from."""
-        size, name = self.size_and_recipe(unit)
-        return f"{size}-{self.study.recipes[name].parent}"
-
-    def lineage(self, unit: str) -> list[str]:
-        """The unit and its ancestors, the base last."""
-        chain = [unit]
-        while self.recipe(chain[-1]) is not None:
-            chain.append(self.parent(chain[-1]))
-        return chain
-
-    def family(self, unit: str) -> Family:
-        """How the unit decodes."""
-        if unit.startswith("hub-"):
-            return self.registry.models[unit.removeprefix("hub-")].family
-        return "qwen3" if self.lineage(unit)[-1].endswith("-qwen3") else "sdar"
-
-    def evidence(self, row: TableRow) -> Evidence:
-        """What the row is measured with at this scale."""
-        unit, entry = row.unit, self.registry.models.get(row.model or "")
-        if row.model in self.study.supplied:
-            return Evidence(f"supplied-{row.model}", "")
-        if unit is None and entry is not None:
-            unit = entry.trained
-        if unit is not None and self.is_trained(unit):
-            return Evidence(unit, "")
-        if entry is not None and self.study.hub_rows and entry.hub is not None:
-            if entry.family in DECODED:
-                return Evidence(f"hub-{row.model}", "")
-            return Evidence(None, f"there is no decoder for the family {entry.family}")
-        if entry is not None and entry.family == "solutions":
-            return Evidence(None, "its published solutions were not supplied")
-        if entry is not None and entry.family == "api":
-            return Evidence(None, "no recorded responses were supplied")
-        return Evidence(None, f"not part of the scale {self.study.scale}")
-
-    def table_units(self, number: int) -> list[str]:
-        """Units that a table's rows rest on, each once."""
-        units = [self.evidence(row).unit for row in self.registry.tables[number].rows]
-        return list(dict.fromkeys(unit for unit in units if unit is not None))
 
     # -- paths -------------------------------------------------------------------------------------------------------
 
     def path(self, *parts: str) -> str:
         """A path below the results."""
-        return "/".join((self.results, *parts))
+        return "/".join((self.study.results, *parts))
+
+    @property
+    def benchmark(self) -> str:
+        """Folder of the mini benchmark at the scale's size."""
+        return self.path("data", "benchmark")
+
+    @property
+    def problems(self) -> str:
+        """File of the benchmark's problems."""
+        return self.path("data", "problems.jsonl")
+
+    @property
+    def prompts(self) -> str:
+        """File of their prompts."""
+        return self.path("data", "prompts.jsonl")
 
     def model(self, unit: str) -> str:
         """Folder of the unit's checkpoint."""
         return self.path("models", unit)
+
+    def generations(self, unit: str, seed: int) -> str:
+        """File of the unit's answers."""
+        return self.path("generations", unit, f"seed{seed}.jsonl")
 
     def score(self, unit: str) -> str:
         """Score file of the unit."""
@@ -156,6 +64,35 @@ class Plan:
             return self.path("data", name, "pairs.jsonl")
         return self.path("data", f"{name}.jsonl")
 
+    def tokenizer(self, dataset: str) -> str:
+        """Folder of the tokenizer that is trained on a data set."""
+        return self.path("data", f"{dataset}.tokenizer")
+
+    def verdicts(self, unit: str) -> list[str]:
+        """Files of the unit's verdicts, one for each seed."""
+        return [self.path("verdicts", unit, f"seed{seed}.jsonl") for seed in self.seeds(unit)]
+
+    # -- data --------------------------------------------------------------------------------------------------------
+
+    def datasets(self, stage: str) -> list[str]:
+        """Data sets that the stage makes: `synth`, `curate`, or `file` for the user's."""
+        return [name for name, dataset in self.study.datasets.items() if dataset.stage == stage]
+
+    def problems_spec(self) -> dict[str, Any]:
+        """Config of `dice problems`; the mini benchmark is first written at its size."""
+        suite = self.study.suite
+        source = self.benchmark if suite.source == "mini" else suite.source
+        given = {"version": suite.version, "levels": suite.levels, "out": self.problems}
+        return {"source": source, **given}
+
+    def prompts_spec(self) -> dict[str, Any]:
+        """Config of `dice prompts`."""
+        return {"tasks": self.problems, "out": self.prompts, "prompt": self.study.prompt}
+
+    def synth_spec(self, name: str) -> dict[str, Any]:
+        """Config of `dice synth`."""
+        return merged(self.study.datasets[name].spec, {"out": self.pairs(name)})
+
     def curate_spec(self, name: str) -> dict[str, Any]:
         """Config of `dice curate` without `out`; nothing of the benchmark may be in a training set."""
         dataset = self.study.datasets[name]
@@ -167,14 +104,23 @@ class Plan:
             }
             for source in dataset.sources
         ]
-        given = {"backend": self.study.backend, "sources": sources, "benchmarks": [self.path("data", "problems.jsonl")]}
+        given = {"backend": self.study.backend, "sources": sources, "benchmarks": [self.problems]}
         return merged(given, dataset.spec)
 
-    def state(self, unit: str) -> str:
-        """Undeclared folder of a training run, keyed by what it does, so that a changed recipe never resumes an old run."""
-        return self.path("state", f"{unit}-{spec_hash(self.training_spec(unit))[:12]}")
+    def curate_inputs(self, name: str) -> list[str]:
+        """The benchmark, and the candidates of every source."""
+        spec = self.curate_spec(name)
+        return [*spec["benchmarks"], *(source["path"] for source in spec["sources"])]
 
-    # -- specs -------------------------------------------------------------------------------------------------------
+    def infill_spec(self, name: str) -> dict[str, Any]:
+        """Config of `dice infill`."""
+        return {"pairs": self.pairs(name), "out": self.path("data", f"{name}.infilling.jsonl")}
+
+    def tokenizer_spec(self, name: str) -> dict[str, Any]:
+        """Config of `dice tokenizer`."""
+        return merged(self.study.tokenizer, {"pairs": [self.dataset(name)], "out": self.tokenizer(name)})
+
+    # -- training ----------------------------------------------------------------------------------------------------
 
     def training_spec(self, unit: str) -> dict[str, Any]:
         """Config of the stage that trains the unit, without `out`."""
@@ -207,44 +153,58 @@ class Plan:
             ]
         return merged(given, stage, of_size, recipe.spec)
 
+    def training_inputs(self, unit: str) -> list[str]:
+        """Files and folders that training the unit reads: data, tokenizer, the parent's checkpoint."""
+        spec = self.training_spec(unit)
+        problems = [path for phase in spec.get("phases", ()) for path in phase["problems"]]
+        return [*spec.get("pairs", ()), *problems, *(spec[name] for name in ("tokenizer", "model") if spec.get(name))]
+
+    def state(self, unit: str) -> str:
+        """Undeclared folder of a training run, keyed by what it does, so that a changed recipe never resumes an old run."""
+        return self.path("state", f"{unit}-{spec_hash(self.training_spec(unit))[:12]}")
+
     def fetch_spec(self, unit: str) -> dict[str, Any]:
         """Config of `dice fetch` without `out`: a released checkpoint, or a base that is on the hub, at its commit."""
         models = self.registry.models
-        hub = models[unit.removeprefix("hub-")].hub if unit.startswith("hub-") else self.base(unit).hub
+        hub = models[unit.removeprefix(RELEASED)].hub if unit.startswith(RELEASED) else self.base(unit).hub
         return {"hub": hub, "revision": next((entry.revision for entry in models.values() if entry.hub == hub), None)}
 
     def fetch_state(self, unit: str) -> str:
         """Undeclared folder of a download, keyed by what is downloaded."""
         return self.path("state", f"{unit}-{spec_hash(self.fetch_spec(unit))[:12]}")
 
-    def tokenizer(self, dataset: str) -> str:
-        """Folder of the tokenizer that is trained on a data set."""
-        return self.path("data", f"{dataset}.tokenizer")
+    # -- evaluation --------------------------------------------------------------------------------------------------
 
     def generate_spec(self, unit: str, seed: int) -> dict[str, Any]:
-        """Config of `dice generate` without `out`."""
+        """Config of `dice generate`."""
         decoding: Settings = {}
-        if unit.startswith("hub-"):
-            decoding = self.registry.models[unit.removeprefix("hub-")].decoding
+        if unit.startswith(RELEASED):
+            decoding = self.registry.models[unit.removeprefix(RELEASED)].decoding
         else:
             named = [entry for entry in self.registry.models.values() if entry.trained == unit]
             decoding = named[0].decoding if named else self.decoding_of(self.family(unit))
-        given = {"model": self.model(unit), "prompts": self.path("data", "prompts.jsonl"), "seed": seed}
+        given = {"model": self.model(unit), "prompts": self.prompts, "seed": seed}
+        given["out"] = self.generations(unit, seed)
         return merged(decoding, {"device": self.study.device}, self.study.generate, given)
 
     def decoding_of(self, family: Family) -> Settings:
         """Decoding of the paper's own models of a family (A.4.4), for variants without an entry."""
         return next((e.decoding for e in self.registry.models.values() if e.family == family and e.trained), {})
 
-    def verify_spec(self, candidates: str) -> dict[str, Any]:
-        """Config of `dice verify` without `out`."""
-        given = {"candidates": candidates, "problems": self.path("data", "problems.jsonl")}
+    def verify_spec(self, unit: str, seed: int, shard: int | None = None) -> dict[str, Any]:
+        """Config of `dice verify`, for one of the study's shards or for all answers."""
+        given: dict[str, Any] = {"candidates": self.generations(unit, seed), "problems": self.problems}
+        given["out"] = self.path("verdicts", unit, f"seed{seed}.jsonl")
+        if shard is not None:
+            given |= {"shard": shard, "shards": self.study.shards}
+            given["out"] = self.path("verdicts", unit, f"seed{seed}.shard{shard}.jsonl")
         return merged({"backend": self.study.backend}, self.study.verify, given)
 
-    def cost_units(self, number: int) -> dict[str, str | None]:
-        """For a table of costs: the paper's stage -> unit, None where this scale does not train it."""
-        stages = self.registry.tables[number].stages
-        return {stage: unit if self.is_trained(unit) else None for stage, unit in stages.items()}
+    def score_spec(self, unit: str) -> dict[str, Any]:
+        """Config of `dice score`."""
+        return {"verdicts": self.verdicts(unit), "problems": self.problems, "out": self.score(unit)}
+
+    # -- reports -----------------------------------------------------------------------------------------------------
 
     def histogram(self, number: int) -> str | None:
         """For a histogram: the report of curation, None where nothing is timed at this scale."""
@@ -299,14 +259,20 @@ class Plan:
         elif figure.kind == "failures":
             spec["scores"] = {unit: self.score(unit) for unit in units}
         elif figure.kind == "decoding_order" and units:
-            spec["generations"] = self.path("generations", units[0], f"seed{self.study.seeds[0]}.jsonl")
+            spec["generations"] = self.generations(units[0], self.study.seeds[0])
         elif figure.kind == "components" and "rl_infilling" in self.study.datasets:
             spec["pairs"] = self.dataset("rl_infilling")
         elif figure.kind == "pipeline":
             named = {"CuKe pairs": "cuke", "infilling problems": "rl_infilling", "end-to-end problems": "rl_end_to_end"}
             spec["files"] = {box: self.dataset(name) for box, name in named.items() if name in self.study.datasets}
-            spec["files"]["benchmark problems"] = self.path("data", "problems.jsonl")
+            spec["files"]["benchmark problems"] = self.problems
         return spec
+
+    def table_inputs(self, number: int) -> list[str]:
+        """What a table is made from: scores of its rows, models whose training is counted, the report of curation."""
+        models = [self.model(unit) for unit in self.cost_units(number).values() if unit]
+        report = [path for path in [self.histogram(number)] if path]
+        return [*(self.score(unit) for unit in self.table_units(number)), *models, *report]
 
     def figure_inputs(self, number: int) -> list[str]:
         """Files that a figure is drawn from; a history stands for the model's folder that holds it."""
@@ -316,10 +282,21 @@ class Plan:
         return inputs + [spec[name] for name in ("generations", "pairs") if name in spec]
 
     @property
-    def units(self) -> list[str]:
-        """Every unit that some suite table rests on."""
-        units = [unit for number in self.registry.tables for unit in self.table_units(number)]
-        return list(dict.fromkeys(units))
+    def tables(self) -> list[str]:
+        """All tables."""
+        return [self.path(f"table{number}.csv") for number in self.registry.tables]
+
+    @property
+    def figures(self) -> list[str]:
+        """All figures."""
+        return [self.path(f"figure{number}.csv") for number in self.registry.figures]
+
+    def explorer_spec(self) -> dict[str, Any]:
+        """Config of `dice explorer`."""
+        units = {unit: self.seeds(unit) for unit in self.units}
+        return {"tables": self.tables, "units": units, "results": self.study.results, "out": self.path("explorer")}
+
+    # -- costs -------------------------------------------------------------------------------------------------------
 
     @property
     def job_gpus(self) -> int:
@@ -341,6 +318,18 @@ class Plan:
         total["generate"] += costs.generate * n
         total["verify"] += costs.verify * n
         return {name: round(value, 1) for name, value in total.items()}
+
+    def job_seconds(self) -> dict[str, float]:
+        """Rule -> seconds that one of its jobs is expected to take, for the rules whose cost is known."""
+        costs, gpus = self.study.costs, max(1, self.study.gpus)
+        hours = {
+            "synth": costs.synth,
+            "sft": costs.sft / gpus,
+            "rl": (costs.rl_infilling + costs.rl) / 2 / gpus,
+            "generate": costs.generate,
+            "verify": costs.verify / self.study.shards,
+        }
+        return {rule: 3600 * value for rule, value in hours.items() if value}
 
 
 def canonical(spec: dict[str, Any]) -> str:

@@ -63,3 +63,11 @@ def test_executors_on_the_cpu_share_its_cores(monkeypatch, jobs, n_jobs, threads
     assert isinstance(make, functools.partial)
     assert make.keywords["threads"] == threads
     assert plans[0].count * threads <= 24
+
+
+def test_threads_of_a_candidate_may_be_fixed_whatever_the_machine(monkeypatch):
+    monkeypatch.setattr(workers, "cores", lambda: 24)
+    with contextlib.closing(candidate_server()) as fork_server:
+        (plan,) = workers._plans("cpu", Judging(), Limits(), Machine(jobs=2, threads=1), 99, [], fork_server)
+    assert isinstance(plan.make_handler, functools.partial)
+    assert plan.make_handler.keywords["threads"] == 1

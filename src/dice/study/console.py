@@ -1,0 +1,119 @@
+"""What a run of the workflow prints: one line as each job begins, with its stage, the run's progress and the time left.
+
+A logger of Snakemake's (`logger: dice` in the profiles). Snakemake's own listing of each job, with a hundred input files,
+goes to .snakemake/log only. In a dry run a line says why the job would run.
+"""
+
+from __future__ import annotations
+
+import sys
+import time
+from collections.abc import Mapping
+from logging import INFO, LogRecord
+from typing import Any
+
+from snakemake.logging import show_logs
+from snakemake_interface_logger_plugins.base import LogHandlerBase
+from snakemake_interface_logger_plugins.common import LogEvent
+
+from dice.study.progress import Progress, in_words
+
+_CHATTER = (
+    *("Building DAG of jobs", "Using shell:", "Singularity containers: ignored", "Select jobs to execute"),
+    *("Execute ", "Removing temporary output", "Group jobs: inactive", "Assuming unrestricted shared filesystem"),
+)
+"""Beginnings of Snakemake's lines that tell a user nothing."""
+_FOLLOWS = "Input files updated by another job"
+"""The reason of every job behind another one."""
+
+
+def _job(facts: Mapping[str, Any]) -> str:
+    """`sft: train 8B-sft on pairs`; the rule alone where it has no message."""
+    return ": ".join(filter(None, (facts["rule_name"], facts["rule_msg"])))
+
+
+class LogHandler(LogHandlerBase):
+    """Prints to stderr, a plan to stdout, as Snakemake does."""
+
+    @property
+    def writes_to_stream(self) -> bool:
+        """Instead of Snakemake's own lines."""
+        return True
+
+    @property
+    def writes_to_file(self) -> bool:
+        """.snakemake/log is Snakemake's."""
+        return False
+
+    @property
+    def has_filter(self) -> bool:
+        """Snakemake's is used, so that `--quiet` works."""
+        return False
+
+    @property
+    def has_formatter(self) -> bool:
+        """Snakemake's is used for what has no line here."""
+        return False
+
+    @property
+    def needs_rulegraph(self) -> bool:
+        """The jobs are enough."""
+        return False
+
+    def __post_init__(self) -> None:
+        self._stream = sys.stdout if self.common_settings.stdout else sys.stderr
+        self._jobs: dict[str, int] = {}
+        self._progress = Progress({}, {}, time.monotonic())
+
+    def emit(self, record: LogRecord) -> None:
+        """Print what the record is worth."""
+        try:
+            if text := self._text(record):
+                print(text, file=self._stream, flush=True)
+        except Exception:  # noqa: BLE001  as the handlers of the standard library do
+            self.handleError(record)
+
+    def _text(self, record: LogRecord) -> str | None:
+        facts: dict[str, Any] = vars(record)
+        match facts.get("event"):
+            case None if "job_seconds" in facts:
+                return self._starts(record.msg, facts["job_seconds"])
+            case None:
+                chatter = record.levelno == INFO and str(record.msg).startswith(_CHATTER)
+                return None if chatter else self.format(record)
+            case LogEvent.RUN_INFO:
+                self._jobs = {rule: n for rule, n in facts["stats"].items() if rule != "total"}
+                return self.format(record) if self.common_settings.dryrun else None
+            case LogEvent.JOB_INFO:
+                return self._planned(facts) if self.common_settings.dryrun else self._begins(facts)
+            case LogEvent.JOB_FINISHED:
+                self._progress.finish(facts["job_id"])
+                return None
+            case LogEvent.JOB_ERROR:
+                return self._failed(facts)
+            case LogEvent.ERROR | LogEvent.GROUP_ERROR | LogEvent.SHELLCMD | LogEvent.DEBUG_DAG:
+                return self.format(record)
+            case _:
+                return None
+
+    def _planned(self, facts: dict[str, Any]) -> str:
+        reasons = [part for part in facts["reason"].split("; ") if not part.startswith(_FOLLOWS)]
+        return f"{_job(facts)}  [{'; '.join(reasons)}]"
+
+    def _starts(self, name: str, job_seconds: Mapping[str, float]) -> str:
+        now = time.monotonic()
+        self._progress = Progress(self._jobs, job_seconds, now)
+        return f"{name}: {self._progress.total} jobs, about {in_words(self._progress.left_s(now))}"
+
+    def _begins(self, facts: dict[str, Any]) -> str:
+        now, progress = time.monotonic(), self._progress
+        progress.begin(facts["jobid"], facts["rule_name"], now)
+        place = f"{progress.begun:{len(str(progress.total))}} of {progress.total}"
+        left = f"about {in_words(progress.left_s(now))} left"
+        return f"{time.strftime('%H:%M:%S')}  {place}  {left:<20}  {_job(facts)}"
+
+    def _failed(self, facts: dict[str, Any]) -> str:
+        lines = [f"{facts['rule_name']} failed: {', '.join(facts['log']) or 'it has no log'}"]
+        if self.common_settings.show_failed_logs:
+            lines += show_logs(facts["log"])
+        return "\n".join([*lines, "Its command and files are in Snakemake's own log."])

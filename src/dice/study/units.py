@@ -1,0 +1,171 @@
+"""Which models a scale has: a *unit* is one model to evaluate, and every row of a table rests on one or on none.
+
+`8B-dice` is the recipe `dice` at the size `8B`, `8B-base` and `8B-qwen3` are the models that training starts from,
+`hub-Qwen3-8B` is a released checkpoint, `supplied-CUDA-L1` a user's file of candidates. Everything here is a pure function
+of the configuration.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from typing import Literal
+
+from dice.errors import DiceError
+from dice.study.config import Base, Recipe, Size, StartFrom, Study
+from dice.study.registry import Family, Registry, TableRow
+
+DECODED: tuple[Family, ...] = ("sdar", "qwen3")
+"""Families whose checkpoints `dice generate` loads and decodes."""
+ModelRule = Literal["base", "fetch", "sft", "rl", "archived_model"]
+"""Rules that make a checkpoint."""
+SUPPLIED = "supplied-"
+RELEASED = "hub-"
+
+_UNIT = re.compile(r"(?P<size>[\d.]+B)-(?P<recipe>\w+)")
+
+
+@dataclass(frozen=True)
+class Evidence:
+    """What a row rests on: a unit, or the reason why there is none."""
+
+    unit: str | None
+    reason: str
+
+
+class Units:
+    """The units of one scale."""
+
+    def __init__(self, study: Study, registry: Registry) -> None:
+        """Raises DiceError where candidates are supplied for a row that no table has."""
+        self.study, self.registry = study, registry
+        rows = {row.model for table in registry.tables.values() for row in table.rows if row.model}
+        if unknown := sorted(set(study.supplied) - rows):
+            raise DiceError(f"supplied: no table has a row of '{unknown[0]}'; rows are {', '.join(sorted(rows))}.")
+
+    def size_and_recipe(self, unit: str) -> tuple[str, str]:
+        """`8B-dice` -> (`8B`, `dice`). Raises DiceError for a unit that this scale does not train."""
+        match = _UNIT.fullmatch(unit)
+        if match is None or match["size"] not in self.study.sizes:
+            raise DiceError(f"'{unit}' is no model that the scale {self.study.scale} trains.")
+        return match["size"], match["recipe"]
+
+    def is_trained(self, unit: str) -> bool:
+        """Whether this scale trains (or loads as a base) the unit."""
+        match = _UNIT.fullmatch(unit)
+        if match is None or match["size"] not in self.study.sizes:
+            return False
+        recipe = match["recipe"]
+        while recipe in self.study.recipes:
+            if self.study.recipes[recipe].dataset not in self.study.datasets:
+                return False
+            recipe = self.study.recipes[recipe].parent
+        return recipe == "base" or (recipe == "qwen3" and self.size(unit).qwen3 is not None)
+
+    def size(self, unit: str) -> Size:
+        """Configuration of the unit's size."""
+        return self.study.sizes[self.size_and_recipe(unit)[0]]
+
+    def recipe(self, unit: str) -> Recipe | None:
+        """Recipe of a trained unit; None for a base model."""
+        return self.study.recipes.get(self.size_and_recipe(unit)[1])
+
+    def base(self, unit: str) -> Base:
+        """Where a base unit comes from."""
+        size, recipe = self.size(unit), self.size_and_recipe(unit)[1]
+        base = size.sdar if recipe == "base" else size.qwen3
+        if base is None or recipe not in ("base", "qwen3"):
+            raise DiceError(f"'{unit}' is no base model of the scale {self.study.scale}.")
+        return base
+
+    def parent(self, unit: str) -> str:
+        """The unit that a trained unit starts from."""
+        size, name = self.size_and_recipe(unit)
+        return f"{size}-{self.study.recipes[name].parent}"
+
+    def lineage(self, unit: str) -> list[str]:
+        """The unit and its ancestors, the base last."""
+        chain = [unit]
+        while self.recipe(chain[-1]) is not None:
+            chain.append(self.parent(chain[-1]))
+        return chain
+
+    def family(self, unit: str) -> Family:
+        """How the unit decodes."""
+        if unit.startswith(RELEASED):
+            return self.registry.models[unit.removeprefix(RELEASED)].family
+        return "qwen3" if self.lineage(unit)[-1].endswith("-qwen3") else "sdar"
+
+    def evidence(self, row: TableRow) -> Evidence:
+        """What the row is measured with at this scale."""
+        unit, entry = row.unit, self.registry.models.get(row.model or "")
+        if row.model in self.study.supplied:
+            return Evidence(f"{SUPPLIED}{row.model}", "")
+        if unit is None and entry is not None:
+            unit = entry.trained
+        if unit is not None and self.is_trained(unit):
+            return Evidence(unit, "")
+        if entry is not None and self.study.hub_rows and entry.hub is not None:
+            if entry.family in DECODED:
+                return Evidence(f"{RELEASED}{row.model}", "")
+            return Evidence(None, f"there is no decoder for the family {entry.family}")
+        if entry is not None and entry.family == "solutions":
+            return Evidence(None, "its published solutions were not supplied")
+        if entry is not None and entry.family == "api":
+            return Evidence(None, "no recorded responses were supplied")
+        return Evidence(None, f"not part of the scale {self.study.scale}")
+
+    def table_units(self, number: int) -> list[str]:
+        """Units that a table's rows rest on, each once."""
+        units = [self.evidence(row).unit for row in self.registry.tables[number].rows]
+        return list(dict.fromkeys(unit for unit in units if unit is not None))
+
+    def makes(self, evidence: StartFrom) -> bool:
+        """Whether this run makes its own `checkpoints`, `generations` or `verdicts`; otherwise the archive has them."""
+        order: tuple[StartFrom, ...] = ("checkpoints", "generations", "verdicts")
+        return self.study.start_from not in order[order.index(evidence) :]
+
+    def model_rule(self, unit: str) -> ModelRule:
+        """The rule that makes the unit's checkpoint."""
+        if unit.startswith(RELEASED):
+            return "fetch"
+        if not self.makes("checkpoints"):
+            return "archived_model"
+        if recipe := self.recipe(unit):
+            return recipe.stage
+        base = self.base(unit)
+        if self.study.from_scratch or not (base.checkpoint or base.hub):
+            return "sft"
+        return "base" if base.checkpoint else "fetch"
+
+    @property
+    def models(self) -> list[str]:
+        """Every unit with a checkpoint: those of the scale's sizes, and the released ones."""
+        recipes = ("base", "qwen3", *self.study.recipes)
+        trained = (f"{size}-{recipe}" for size in self.study.sizes for recipe in recipes)
+        released = (f"{RELEASED}{name}" for name, entry in self.registry.models.items() if entry.hub)
+        return [*filter(self.is_trained, trained), *released]
+
+    def models_by(self, rule: ModelRule) -> list[str]:
+        """Units whose checkpoint is made by the rule."""
+        return [unit for unit in self.models if self.model_rule(unit) == rule]
+
+    @property
+    def supplied(self) -> dict[str, str]:
+        """Unit -> the user's file of its candidates."""
+        return {f"{SUPPLIED}{row}": path for row, path in self.study.supplied.items()}
+
+    def seeds(self, unit: str) -> list[int]:
+        """Seeds of the unit's answers; a user's file has one."""
+        return [0] if unit.startswith(SUPPLIED) else list(self.study.seeds)
+
+    def cost_units(self, number: int) -> dict[str, str | None]:
+        """For a table of costs: the paper's stage -> unit, None where this scale does not train it."""
+        stages = self.registry.tables[number].stages
+        return {stage: unit if self.is_trained(unit) else None for stage, unit in stages.items()}
+
+    @property
+    def units(self) -> list[str]:
+        """Every unit that some suite table rests on."""
+        units = [unit for number in self.registry.tables for unit in self.table_units(number)]
+        return list(dict.fromkeys(units))

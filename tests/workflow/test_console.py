@@ -1,0 +1,127 @@
+"""What a run prints: a line for each job, how far the run is, and what went wrong."""
+
+from __future__ import annotations
+
+import logging
+import re
+
+import pytest
+from snakemake.logging import DefaultFormatter
+from snakemake_interface_logger_plugins.common import LogEvent
+from snakemake_interface_logger_plugins.registry import LoggerPluginRegistry
+from snakemake_interface_logger_plugins.registry.plugin import Plugin
+from snakemake_interface_logger_plugins.tests import MockOutputSettings
+
+from dice.study.console import LogHandler
+from dice.study.progress import OTHER_S, Progress, in_words
+
+
+def test_what_was_expected_is_left_at_the_start_and_nothing_at_the_end():
+    progress = Progress({"sft": 2, "table": 1}, {"sft": 100.0}, now_s=50.0)
+    assert (progress.total, progress.begun) == (3, 0)
+    assert progress.left_s(50.0) == 200 + OTHER_S
+    for job, rule in enumerate(("sft", "sft", "table")):
+        progress.begin(job, rule, 50.0)
+        progress.finish(job)
+    assert progress.begun == 3
+    assert progress.left_s(60.0) == 0
+
+
+def test_a_run_that_is_twice_as_fast_has_half_as_long_to_go():
+    progress = Progress({"sft": 100}, {"sft": 100.0}, now_s=0.0)
+    for job in range(50):
+        progress.begin(job, "sft", 0.0)
+        progress.finish(job)
+    assert progress.left_s(5000.0) == pytest.approx(5000, rel=0.01)
+    assert progress.left_s(2500.0) == pytest.approx(2500, rel=0.02)
+
+
+def test_a_running_job_counts_as_far_as_it_is_and_one_that_is_tried_again_once():
+    progress = Progress({"sft": 2}, {"sft": 100.0}, now_s=0.0)
+    progress.begin(7, "sft", 0.0)
+    assert progress.left_s(60.0) == 140
+    assert progress.left_s(500.0) > 100, "the other job is still to come"
+    progress.begin(7, "sft", 500.0)
+    assert progress.begun == 1
+
+
+@pytest.mark.parametrize(
+    ("seconds", "words"),
+    [
+        (0, "10 s"),
+        (44, "40 s"),
+        (89, "90 s"),
+        (100, "2 min"),
+        (3500, "58 min"),
+        (3600, "1 h 0 min"),
+        (8000, "2 h 10 min"),
+    ],
+)
+def test_times_are_as_exact_as_an_estimate_deserves(seconds, words):
+    assert in_words(seconds) == words
+
+
+class Console:
+    """The handler as Snakemake sets it up, and what it prints."""
+
+    def __init__(self, capsys, **settings) -> None:
+        common = MockOutputSettings()
+        vars(common).update(settings)
+        self._handler = LogHandler(common, None)
+        self._handler.setFormatter(DefaultFormatter(set(), common.show_failed_logs))
+        self._capsys = capsys
+
+    def __call__(self, event: LogEvent | None, msg: str = "", level: int = logging.INFO, **facts) -> str:
+        record = logging.LogRecord("snakemake", level, "", 0, msg, (), None)
+        vars(record).update(facts, event=event)
+        self._handler.handle(record)
+        out, err = self._capsys.readouterr()
+        return out + err
+
+
+@pytest.fixture
+def job():
+    source = {"input": [f"src/dice/m{k}.py" for k in range(100)], "reason": "Missing output files: models/8B-sft"}
+    return {"jobid": 4, "rule_name": "sft", "rule_msg": "train 8B-sft on pairs", "log": ["sft.log"], **source}
+
+
+def test_a_job_is_one_line_with_stage_progress_and_time_left(capsys, job):
+    console = Console(capsys)
+    assert console(LogEvent.RUN_INFO, "table", stats={"sft": 2, "table": 1, "total": 3}) == ""
+    assert console(None, "scale tiny", job_seconds={"sft": 300.0}) == "scale tiny: 3 jobs, about 10 min\n"
+    line = r"\d\d:\d\d:\d\d  %d of 3  about %s left +%s\n"
+    assert re.fullmatch(line % (1, "10 min", "sft: train 8B-sft on pairs"), console(LogEvent.JOB_INFO, **job))
+    assert console(LogEvent.JOB_FINISHED, job_id=4) == ""
+    assert console(LogEvent.PROGRESS, done=1, total=3) == ""
+    table = job | {"jobid": 5, "rule_name": "table", "rule_msg": None}
+    assert re.fullmatch(line % (2, "30 s", "table"), console(LogEvent.JOB_INFO, **table))
+
+
+def test_a_plan_says_why_a_job_would_run(capsys, job):
+    console = Console(capsys, dryrun=True)
+    assert "Job stats" in console(LogEvent.RUN_INFO, "Job stats:", stats={"total": 1})
+    reason = "Updated input files: a; Input files updated by another job: b, c"
+    line = console(LogEvent.JOB_INFO, **job | {"reason": reason})
+    assert line == "sft: train 8B-sft on pairs  [Updated input files: a]\n"
+
+
+def test_a_failure_shows_its_log_and_not_its_input(capsys, job, tmp_path):
+    (tmp_path / "sft.log").write_text("dice sft: no pairs\n")
+    text = Console(capsys)(LogEvent.JOB_ERROR, level=logging.ERROR, **job | {"log": [str(tmp_path / "sft.log")]})
+    assert "sft failed" in text
+    assert "dice sft: no pairs" in text
+    assert "src/dice" not in text
+
+
+def test_chatter_is_left_out_and_what_a_user_should_know_is_not(capsys):
+    console = Console(capsys)
+    assert console(None, "Select jobs to execute...") == ""
+    assert "Nothing to be done" in console(None, "Nothing to be done (all requested files are present).")
+    assert "Execute with care" in console(None, "Execute with care", level=logging.WARNING)
+    assert "no such rule" in console(LogEvent.ERROR, "no such rule", level=logging.ERROR)
+
+
+def test_snakemake_finds_the_logger_by_its_name():
+    plugin = LoggerPluginRegistry().get_plugin("dice")
+    assert isinstance(plugin, Plugin)
+    assert plugin.log_handler is LogHandler
