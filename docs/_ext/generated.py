@@ -217,7 +217,7 @@ def findings() -> str:
     for name, trick in CATALOGUE.items():
         fatal = ", ".join(protocol for protocol in ("paper", "strict") if getattr(trick, protocol)) or "-"
         rule = trick.rule.removeprefix("paper_")
-        meanings.append((f"`{name}`", rule, trick.source, fatal, f"{trick.meaning} *How:* {trick.seen}."))
+        meanings.append((f"`{name}`", rule, trick.source, fatal, f"{trick.meaning} *How:* {trick.seen}"))
         caught = [one.name for one in tricks if name in one.static | one.run]
         spared = [one.name for one in honest if name in one.near]
         tests.append((f"`{name}`", names(caught), names(spared)))

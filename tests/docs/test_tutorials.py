@@ -1,4 +1,4 @@
-"""The tutorials' blocks run, in order, in an empty folder, and print what the page shows.
+"""The tutorials' blocks run, in order, in a folder with the checkout's experiments/, and print what the page shows.
 
 A fence says what to do with its block: ```` ```sh run ```` runs it, ```` ```python file=NAME ```` writes it to a file,
 ```` ```text output ```` is what the block before it prints (`...` stands for anything). A page with a block marked `slow`
@@ -66,6 +66,7 @@ def play(page: Path, folder: Path) -> None:
     ids=name,
 )
 def test_a_tutorial_does_what_it_says(page: Path, tmp_path: Path) -> None:
+    (tmp_path / "experiments").symlink_to(ROOT / "experiments")  # what a tutorial takes from the checkout
     play(page, tmp_path)
 
 
