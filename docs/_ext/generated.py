@@ -14,6 +14,7 @@ import inspect
 import json
 import re
 import sys
+import tomllib
 import types
 import typing
 from collections.abc import Callable, Iterator
@@ -226,6 +227,26 @@ def findings() -> str:
     return f"{first}\n\n## Tests\n\n{second}"
 
 
+# ---- layers ----
+
+
+def layers() -> str:
+    """The verifier's layers, from the contract that import-linter enforces, with the first sentence of each module."""
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))
+    contracts = project["tool"]["importlinter"]["contracts"]
+    (contract,) = (one for one in contracts if one["type"] == "layers" and one.get("containers") == ["dice.kernels"])
+    modules = [[f"dice.kernels.{name}" for name in layer.split(" | ")] for layer in contract["layers"]]
+    rows = [
+        (f"`{name}`", str(number), _first_sentence(name)) for number, names in enumerate(modules, 1) for name in names
+    ]
+    return table(("module", "layer", "what it is"), rows)
+
+
+def _first_sentence(module: str) -> str:
+    text = " ".join((importlib.import_module(module).__doc__ or "").split("\n\n")[0].split())
+    return text.split(". ")[0].rstrip(".") + "."
+
+
 # ---- families of the generator ----
 
 
@@ -248,6 +269,7 @@ GENERATORS: dict[str, Callable[[], str]] = {
     "commands": commands,
     "settings": settings,
     "findings": findings,
+    "layers": layers,
     "families": families,
 }
 

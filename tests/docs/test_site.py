@@ -76,6 +76,11 @@ def test_a_page_cannot_ask_for_what_nothing_generates(tmp_path: Path) -> None:
     assert "nothing generates 'gone'" in done.stderr
 
 
+def test_every_generator_has_a_page() -> None:
+    text = "".join(page.read_text(encoding="utf-8") for page in (ROOT / "docs").rglob("*.md"))
+    assert set(generated.PLACE.findall(text)) == set(generated.GENERATORS)
+
+
 def test_every_command_and_argument_is_described() -> None:
     text = generated.commands()
     for stage in STAGES:
