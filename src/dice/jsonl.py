@@ -59,10 +59,18 @@ def atomic_writer(path: str | Path, mode: str = "w") -> Iterator[IO[Any]]:
         raise
 
 
+def valid_text(text: str) -> str:
+    """`text` with its lone surrogates, which no file can hold, written as escapes: `\\ud800`.
+
+    On a JSON line such an escape stands for the same surrogate, so that nothing is lost there.
+    """
+    return text.encode("utf-8", "backslashreplace").decode("utf-8")
+
+
 def to_line(row: BaseModel | dict[str, Any]) -> str:
-    """One JSON line without the newline; pydantic rows and plain dictionaries alike."""
+    """One JSON line without the newline; pydantic rows and plain dictionaries alike. No text is too odd for it."""
     data = row.model_dump(mode="json") if isinstance(row, BaseModel) else row
-    return json.dumps(data, ensure_ascii=False, separators=(",", ":"), allow_nan=False)
+    return valid_text(json.dumps(data, ensure_ascii=False, separators=(",", ":"), allow_nan=False))
 
 
 def write_jsonl(path: str | Path, rows: Iterable[BaseModel | dict[str, Any]]) -> int:
@@ -86,7 +94,7 @@ def read_objects(path: str | Path) -> Iterator[tuple[int, dict[str, Any]]]:
                 continue
             try:
                 value = json.loads(line.decode())
-            except ValueError as error:  # also bytes that are no UTF-8
+            except (ValueError, RecursionError) as error:  # also bytes that are no UTF-8
                 raise DiceError(f"{path}:{number}: not valid JSON ({error}).") from error
             if not isinstance(value, dict):
                 raise DiceError(f"{path}:{number}: expected a JSON object, found {type(value).__name__}.")
@@ -96,12 +104,17 @@ def read_objects(path: str | Path) -> Iterator[tuple[int, dict[str, Any]]]:
 def read_jsonl(path: str | Path, row_type: type[Row]) -> Iterator[Row]:
     """Yield validated rows. Raises DiceError that names file, line and field of the first bad row."""
     for number, value in read_objects(path):
-        try:
-            yield row_type.model_validate(value)
-        except ValidationError as error:
-            first = error.errors()[0]
-            field = ".".join(str(part) for part in first["loc"]) or "row"
-            raise DiceError(f"{path}:{number}: field '{field}': {first['msg']}.") from error
+        yield valid_row(value, row_type, f"{path}:{number}")
+
+
+def valid_row(value: dict[str, Any], row_type: type[Row], where: str) -> Row:
+    """The row in `value`. Raises DiceError that names `where` and the first bad field."""
+    try:
+        return row_type.model_validate(value)
+    except ValidationError as error:
+        first = error.errors()[0]
+        field = ".".join(str(part) for part in first["loc"]) or "row"
+        raise DiceError(f"{where}: field '{field}': {first['msg']}.") from error
 
 
 class Journal:

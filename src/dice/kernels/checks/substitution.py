@@ -128,21 +128,22 @@ def extension_names(source: PythonSource) -> set[str]:
 
 def _stands_for(source: PythonSource, value: ast.expr, found: set[str], makers: set[str]) -> bool:
     """Whether an assigned value is, or contains, an extension or a function of one."""
-    if isinstance(value, ast.Call):
-        names = identifiers(ast.walk(value.func))
-        if names & makers or is_builder(source.dotted(value.func) or ""):
-            return True
-        if names & found:
-            return False
-        return any(
-            _stands_for(source, part, found, makers) for part in [*value.args, *(k.value for k in value.keywords)]
-        )
-    if isinstance(value, ast.Name | ast.Attribute):
-        inner = value.value if isinstance(value, ast.Attribute) else None
-        own = value.attr if isinstance(value, ast.Attribute) else value.id
-        return own in found or (inner is not None and _stands_for(source, inner, found, makers))
-    parts = (part for part in ast.iter_child_nodes(value) if isinstance(part, ast.expr))
-    return any(_stands_for(source, part, found, makers) for part in parts)
+    pending: list[ast.expr] = [value]
+    while pending:
+        part = pending.pop()
+        if isinstance(part, ast.Call):
+            names = identifiers(ast.walk(part.func))
+            if names & makers or is_builder(source.dotted(part.func) or ""):
+                return True
+            if not names & found:
+                pending += [*part.args, *(keyword.value for keyword in part.keywords)]
+        elif isinstance(part, ast.Name | ast.Attribute):
+            if (part.attr if isinstance(part, ast.Attribute) else part.id) in found:
+                return True
+            pending += [part.value] if isinstance(part, ast.Attribute) else []
+        else:
+            pending += [child for child in ast.iter_child_nodes(part) if isinstance(child, ast.expr)]
+    return False
 
 
 def substitution_findings(source: PythonSource) -> Iterator[Finding]:

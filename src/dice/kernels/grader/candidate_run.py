@@ -15,6 +15,7 @@ from typing import Protocol as Interface
 
 import torch
 from pydantic import ValidationError
+from torch.utils._pytree import tree_leaves
 
 from dice.errors import DiceError, HarnessError
 from dice.kernels.cpu.race import Turn
@@ -30,6 +31,7 @@ from dice.kernels.sandbox.channel import ChannelGarbage
 from dice.kernels.sandbox.cuda_runtime import CudaRuntime
 from dice.kernels.sandbox.fork_server import ForkServer
 from dice.kernels.sandbox.isolation import SandboxSpec
+from dice.kernels.sandbox.replies import Done, Forwarded, Imported, Launched, Made, Offer, Reply
 from dice.kernels.sandbox.session import CandidateFailure, CandidateRaised, Session
 
 
@@ -46,6 +48,8 @@ BY_SEED = "weights by seed: its parameters differ from the reference's in name o
 DRAWN_ON_GPU = "inputs drawn on the GPU: they are large"
 _LARGE_INPUTS = 256 << 20
 """Above this size drawing on the CPU takes over 0.1 s, so the GPU is released for timings meanwhile."""
+_SPARE_BYTES = 64 << 20
+"""Of outputs, beyond twice the right ones."""
 MAX_EXTENSIONS = 64
 """Most builds that one candidate may request."""
 
@@ -150,15 +154,15 @@ class CandidateRun:
             try:
                 limit_s = self.left_s(limits.import_timeout_s)
                 reply = self.session.ask(
-                    "import", limit_s, code=code, device=self.place.device.type, backend=self.place.backend
+                    "import", Imported, limit_s, code=code, device=self.place.device.type, backend=self.place.backend
                 )
             except CandidateRaised as failure:
                 raise self._import_failure(failure) from None
-        take_facts(self.evidence, reply.get("facts"))
-        if not reply.get("has_model"):
+        take_facts(self.evidence, reply.facts)
+        if not reply.has_model:
             raise CandidateFailure("import_error", "defines no class ModelNew")
 
-    def construct(self, seed: int) -> Any:
+    def construct(self, seed: int) -> dict[str, list[int]]:
         """Make a new ModelNew in the candidate's process after `seed`. Returns the shapes of its state by name."""
         self.enter("init", "init")
         self.weights_seed = seed
@@ -166,11 +170,11 @@ class CandidateRun:
             init_inputs = self.reference.init_inputs(seed)
             try:
                 limit_s = self.left_s(self.place.limits.import_timeout_s)
-                reply = self.session.send_value("init", init_inputs, limit_s, seed=seed)
+                reply = self.session.send_value("init", Made, init_inputs, limit_s, seed=seed)
             except CandidateRaised as failure:
                 raise self._build_failure(failure) or failure from None
-        take_facts(self.evidence, reply.get("facts"))
-        return reply.get("state")
+        take_facts(self.evidence, reply.facts)
+        return reply.state
 
     def make_model(self, seed: int) -> None:
         """Make a new ModelNew with the reference's weights where names and shapes fit, else with those of the seed."""
@@ -179,7 +183,8 @@ class CandidateRun:
             expected = self.reference.model(seed).state_dict()
             shapes = {name: list(tensor.shape) for name, tensor in expected.items()}
             if shapes and state == shapes:
-                self.session.send_value("weights", dict(expected), self.left_s(self.place.limits.import_timeout_s))
+                limit_s = self.left_s(self.place.limits.import_timeout_s)
+                self.session.send_value("weights", Done, dict(expected), limit_s)
             elif shapes and BY_SEED not in self.record.notes:
                 self.record.notes.append(BY_SEED)
 
@@ -254,37 +259,35 @@ class CandidateRun:
             with place.slot.lent():
                 return reference.inputs(seed)
 
-    def ask(self, op: str, **arguments: Any) -> dict[str, Any]:
+    def ask(self, op: str, kind: type[Reply], **arguments: Any) -> Reply:
         """One request under the limit of a forward."""
-        return self.session.ask(op, self.left_s(self.place.limits.forward_timeout_s), **arguments)
+        return self.session.ask(op, kind, self.left_s(self.place.limits.forward_timeout_s), **arguments)
 
     def send(self, op: str, inputs: list[Any], slot: int = 0) -> None:
         """Send inputs to the candidate. `inputs`: as new tensors. `refill`: as new values of the tensors it has."""
         with self.record.phase("send"):
-            self.session.send_value(op, inputs, self.left_s(self.place.limits.forward_timeout_s), slot=slot)
+            self.session.send_value(op, Done, inputs, self.left_s(self.place.limits.forward_timeout_s), slot=slot)
 
-    def forward(self, seed: int, watch: bool = False, keep: bool = False) -> dict[str, Any]:
+    def forward(self, seed: int, watch: bool = False, keep: bool = False) -> Forwarded:
         """Call forward on the inputs of slot 0; the reply offers the outputs. `watch`, `keep`: see the runner's."""
         with self.record.phase("forward"):
-            return self.ask("forward", slot=0, seed=seed, watch=watch, keep=keep)
+            return self.ask("forward", Forwarded, slot=0, seed=seed, watch=watch, keep=keep)
 
     def launches(self) -> dict[str, int] | None:
         """Launches by kernel in the last forward, counted in the candidate's process; None where it could not count."""
-        counts = self.ask("launches").get("launches")
-        if not isinstance(counts, dict):
-            return None
-        return {str(name): count for name, count in counts.items() if type(count) is int}
+        return self.ask("launches", Launched).launches
 
-    def fetch(self, offer: dict[str, Any]) -> Any:
-        """Copy the values that the candidate offers."""
-        limits = self.place.limits
+    def fetch(self, offer: Offer, like: Any) -> Any:
+        """Copy the values that the candidate offers. `like`: the right ones, or those of other inputs. Raises
+        CandidateFailure for what is far larger than those."""
+        right = sum(leaf.numel() * leaf.element_size() for leaf in tree_leaves(like) if torch.is_tensor(leaf))
         with self.record.phase("fetch"):
-            limit_bytes = int(limits.memory_gib * 2**30)
-            return self.session.fetch(offer, limit_bytes, self.left_s(limits.forward_timeout_s), self.place.device)
+            limit_s = self.left_s(self.place.limits.forward_timeout_s)
+            return self.session.fetch(offer, 2 * right + _SPARE_BYTES, limit_s, self.place.device)
 
     def take_turns(self, turn: Turn) -> None:
         """Set the order in which the CPU back end's threads run from now on."""
-        self.ask("order", order=int(turn.order), seed=turn.seed, kernel=turn.kernel)
+        self.ask("order", Done, order=int(turn.order), seed=turn.seed, kernel=turn.kernel)
 
     def leave(self) -> None:
         """`end`, but never during a timing: the end of a context keeps the GPU and its driver busy."""

@@ -8,9 +8,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
-from pydantic import BaseModel, ConfigDict
-
 from dice.kernels import timing
+from dice.kernels.sandbox.replies import Times
 
 MOST_FILLS = 128
 """Most fills before one call, about 7 ms on an H200. A call that takes longer to launch is timed with its launches."""
@@ -22,17 +21,6 @@ HOST_TRIES = 3
 """How often a candidate that seems host-bound is measured again: a slow moment of its core passes."""
 _LEAST_FILLS = 2
 _SAMPLES = 3
-
-
-class Times(BaseModel):
-    """Times of one call as the candidate's process reports them (`dice.kernels.candidate.call_timer.CallTimes`)."""
-
-    model_config = ConfigDict(extra="forbid", strict=True)
-    event_ms: float
-    in_process_ms: float
-    drain_ms: float
-    launch_ms: float
-    queued: bool
 
 
 TimeCall = Callable[[int], Times]

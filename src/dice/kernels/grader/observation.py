@@ -25,6 +25,7 @@ from dice.kernels.grader.facts import take_facts
 from dice.kernels.grader.reference import Trial, to_device
 from dice.kernels.records.evidence import ProbeName, ProbeResult
 from dice.kernels.records.verdict import Protocol
+from dice.kernels.sandbox.replies import Done, HandedOver, Offer, Repeated, Report
 from dice.kernels.sandbox.session import CandidateFailure, CandidateRaised
 
 _MANY_CALLS = 200
@@ -51,19 +52,19 @@ def observe(run: CandidateRun) -> None:
             run.take_turns(Turn())
         after: Any = None
         if strict:
-            first = run.fetch(reply)
+            first = run.fetch(reply, trial.expected)
             run.last_print = fingerprint(first)
             evidence.probes.append(_repeated(run, first))
-            evidence.late_writes = not identical(first, run.fetch(run.ask("offer_outputs")))
-            after = run.fetch(run.ask("offer_inputs", slot=0))
+            evidence.late_writes = not identical(first, run.fetch(run.ask("offer_outputs", Offer), trial.expected))
+            after = run.fetch(run.ask("offer_inputs", Offer, slot=0), trial.inputs)
         own = to_device(trial.inputs, run.place.device)
         with OpRecorder() as recorder:
             run.reference.run(run.reference.model(run.weights_seed), own, trial.forward_seed)
         evidence.reference_ops = recorder.ops
         if strict:
             evidence.mutated_inputs = sorted(changed(trial.inputs, after) - changed(trial.inputs, own))
-        take_facts(run.evidence, reply.get("facts"))
-        take_facts(run.evidence, run.ask("report").get("facts"))
+        take_facts(run.evidence, reply.facts)
+        take_facts(run.evidence, run.ask("report", Report).facts)
         evidence.child_processes = sorted(run.session.child_processes)
 
 
@@ -103,7 +104,7 @@ def _satisfied(run: CandidateRun) -> Protocol:
 def _new_content(run: CandidateRun) -> ProbeResult | None:
     """New inputs after as many calls as a timing makes: finds candidates that count calls and then stop working."""
     try:
-        run.ask("repeat", slot=0, calls=_MANY_CALLS, budget_s=_MANY_SECONDS[run.place.backend])
+        run.ask("repeat", Repeated, slot=0, calls=_MANY_CALLS, budget_s=_MANY_SECONDS[run.place.backend])
     except CandidateRaised as failure:
         return _error("same_pointer_new_content", failure)
     inputs = run.draw_inputs(secrets.randbits(48))
@@ -162,10 +163,11 @@ def _follows(run: CandidateRun, name: ProbeName, inputs: list[Any], op: str) -> 
     seed = secrets.randbits(48)
     try:
         run.send(op, inputs)
-        actual = run.fetch(run.forward(seed))
+        reply = run.forward(seed)
+        expected = expected_outputs(run, inputs, seed)
+        actual = run.fetch(reply, expected)
     except CandidateRaised as failure:
         return _error(name, failure)
-    expected = expected_outputs(run, inputs, seed)
     run.last = Trial(inputs, seed, expected)
     unchanged = run.last_print == (print_ := fingerprint(actual))
     run.last_print = print_
@@ -198,14 +200,14 @@ def experiment_without_kernels(run: CandidateRun) -> None:
     inputs, seed = run.draw_inputs(secrets.randbits(48)), secrets.randbits(48)
     with run.record.phase("experiments"):
         try:
-            run.ask("jitter", seed=secrets.randbits(48))
-            run.ask("launching", on=False)
+            run.ask("jitter", Done, seed=secrets.randbits(48))
+            run.ask("launching", Done, on=False)
             run.send("inputs", inputs)
-            without = run.fetch(run.forward(seed, keep=True))
-            run.ask("launching", on=True)
+            without = run.fetch(run.forward(seed, keep=True), run.last.expected)
+            run.ask("launching", Done, on=True)
             run.send("inputs", inputs)
-            outputs = run.fetch(run.forward(seed))
-            answered = run.ask("handed_over").get("answered")
+            outputs = run.fetch(run.forward(seed), run.last.expected)
+            answered = run.ask("handed_over", HandedOver).answered
         except CandidateFailure as failure:
             result = ProbeResult(name="without_launches", outcome="error", detail=failure.args[0][:200])
             run.evidence.probes.append(result)

@@ -28,6 +28,9 @@ from dice.kernels.records.verdict import (
 )
 from dice.manifest import Stopwatch
 
+MESSAGE_CHARACTERS = 8000
+"""Of a verdict; the rest is cut."""
+
 
 @dataclass
 class Record:
@@ -56,7 +59,7 @@ class Record:
 
     def fail(self, status: Status, message: str) -> None:
         """Set how the run ended."""
-        self.status, self.message = status, message
+        self.status, self.message = status, message[:MESSAGE_CHARACTERS]
 
     @contextlib.contextmanager
     def phase(self, name: str) -> Iterator[None]:
@@ -92,7 +95,7 @@ class Record:
             "status": status,
             "functional_status": functional_status,
             "stage": stage,
-            "message": message,
+            "message": message[:MESSAGE_CHARACTERS],
             "trials": self.trials,
             "max_abs_error": comparison.max_abs_error if comparison else None,
             "max_rel_error": comparison.max_rel_error if comparison else None,

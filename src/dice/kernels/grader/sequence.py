@@ -6,7 +6,9 @@ expected value. `dice.kernels.grader.record` makes the verdicts.
 
 from __future__ import annotations
 
+import os
 import re
+import traceback
 
 from dice.kernels.checks import findings
 from dice.kernels.grader.candidate_run import CandidateRun, Place
@@ -72,8 +74,20 @@ def run_candidate(place: Place, reference: Reference, job: Job, seeds: Seeds) ->
             reference.forget()  # to free its memory; the trials may have changed its buffers
             run.leave()
     with record.phase("checks"):
-        record.findings = findings(job.code or "", job.problem_code, run.requests, record.evidence)
+        _check(record, job, run)
     return record
+
+
+def _check(record: Record, job: Job, run: CandidateRun) -> None:
+    """Find what is wrong with the candidate's text and with what was seen. A text that the checks cannot read is the
+    candidate's failure: nobody can say that it is honest."""
+    try:
+        record.findings = findings(job.code or "", job.problem_code, run.requests, record.evidence)
+    except Exception as error:  # noqa: BLE001 - any text may come here, and none may end the batch
+        place = traceback.extract_tb(error.__traceback__)[-1]
+        if record.status == "correct":
+            where = f"{type(error).__name__} at {os.path.basename(place.filename)}:{place.lineno}"
+            record.fail("import_error", f"its text cannot be checked ({where})")
 
 
 def prebuild_candidate(place: Place, job: Job) -> Record | None:
@@ -101,5 +115,5 @@ def prebuild_candidate(place: Place, job: Job) -> Record | None:
         record.fail(failure.status, failure.args[0])
     finally:
         run.end()
-    record.findings = findings(job.code or "", job.problem_code, run.requests, record.evidence)
+    _check(record, job, run)
     return record

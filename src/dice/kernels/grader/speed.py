@@ -21,18 +21,18 @@ from functools import partial
 from typing import Any
 
 import torch
-from pydantic import ValidationError
 
 from dice.kernels import timing
 from dice.kernels.candidate.call_timer import CallTimer
 from dice.kernels.grader.agreement import compare
 from dice.kernels.grader.candidate_run import CandidateRun
-from dice.kernels.grader.hidden_launches import QueuedCalls, Sides, Times, settled
+from dice.kernels.grader.hidden_launches import QueuedCalls, Sides, settled
 from dice.kernels.grader.reference import Trial, to_device
 from dice.kernels.records.evidence import Clocks, OpUse
 from dice.kernels.records.verdict import Protocol
 from dice.kernels.sandbox import values
 from dice.kernels.sandbox.cuda_runtime import CudaRuntime
+from dice.kernels.sandbox.replies import Done, Offer, TimedCall, TimedSeries, Times
 from dice.kernels.sandbox.session import CandidateFailure
 
 BUDGET_S = 30.0
@@ -113,7 +113,7 @@ class _Stopwatch:
         """Make up to `wanted` different input sets on both sides. Returns how many there are."""
         run, begun = self.run, time.monotonic()
         with run.gpu(), run.record.phase("timing_inputs"):
-            run.ask("forget")
+            run.ask("forget", Done)
             self.sets.clear()
             while len(self.sets) < wanted:
                 together = (len(self.sets) + 1) * run.reference.input_bytes
@@ -131,13 +131,12 @@ class _Stopwatch:
         """Timed calls of the candidate, one after another as the paper times them. The grader times the whole series."""
         series = _Series()
         begun = time.perf_counter()
-        reply = self.run.ask("series", slot=slot, calls=calls)
+        rows = self.run.ask("series", TimedSeries, slot=slot, calls=calls).times
         series.host_ms = (time.perf_counter() - begun) * 1e3 / max(1, calls)
-        rows = reply.get("times")
-        if not isinstance(rows, list) or len(rows) != calls:
+        if len(rows) != calls:
             raise CandidateFailure("runtime_error", "wrote into the verifier's channel: not the times of a series")
         for row in rows:
-            series.add(_valid(row))
+            series.add(row)
         return series
 
     def clocked_series(self, calls: int) -> _Series:
@@ -153,7 +152,7 @@ class _Stopwatch:
     def candidate(self, slot: int, before: int, seed: int, fills: int) -> Times:
         """One timed call of the candidate on a flushed cache."""
         request = {"slot": slot, "before": before, "seed": seed, "flush_bytes": self.flush_bytes, "fills": fills}
-        return _valid(self.run.ask("go", **request).get("times"))
+        return self.run.ask("go", TimedCall, **request).times
 
     def reference(self, model: Callable[..., Any], slot: int, before: int, seed: int, fills: int) -> Times:
         """The same for the reference."""
@@ -181,7 +180,7 @@ class _Stopwatch:
         slowest_s = max(middle - begun, time.perf_counter() - middle)
         while len(self.empty_ms) < _EMPTY_CALLS:
             begun = time.perf_counter()
-            self.run.ask("series", slot=0, calls=0)
+            self.run.ask("series", TimedSeries, slot=0, calls=0)
             self.empty_ms.append((time.perf_counter() - begun) * 1e3)
         return max(MIN_CALLS, int(BUDGET_S / max(slowest_s, 1e-6)))
 
@@ -270,10 +269,11 @@ class _Stopwatch:
     def check(self, model: torch.nn.Module, slot: int, seed: int) -> None:
         """Fetch the output of the call just timed and compare it with the reference's."""
         run = self.run
-        actual = run.fetch(run.ask("offer_outputs"))
+        offer = run.ask("offer_outputs", Offer)
         torch.manual_seed(seed)
         with torch.no_grad():
             expected = model(*self.sets[slot])
+        actual = run.fetch(offer, expected)
         self.checked += 1
         self.wrong += not compare(run, Trial(list(self.sets[slot]), seed, expected), actual, "strict").ok
         self.output_bytes = max(self.output_bytes, values.plan(expected)[2])
@@ -296,13 +296,6 @@ class _Stopwatch:
 def _steps(operators: dict[str, OpUse] | None, launches: dict[str, int] | None) -> int:
     """Number of operators and launches of one call."""
     return sum(use.count for use in (operators or {}).values()) + sum((launches or {}).values())
-
-
-def _valid(row: Any) -> Times:
-    try:
-        return Times.model_validate(row)
-    except ValidationError as error:
-        raise CandidateFailure("runtime_error", "wrote into the verifier's channel: no times") from error
 
 
 def take_clocks(run: CandidateRun, clock: _Stopwatch) -> None:

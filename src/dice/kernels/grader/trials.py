@@ -8,7 +8,7 @@ from typing import Any
 import torch
 from torch.utils._pytree import tree_leaves
 
-from dice.kernels.compare import compare_outputs
+from dice.kernels.compare import Comparison, compare_outputs
 from dice.kernels.cpu.race import Turn, prove_race
 from dice.kernels.grader.agreement import compare, expected_outputs
 from dice.kernels.grader.candidate_run import CandidateRun
@@ -16,6 +16,8 @@ from dice.kernels.grader.facts import take_facts
 from dice.kernels.grader.observation import count_poison
 from dice.kernels.grader.record import worse
 from dice.kernels.grader.reference import Trial
+from dice.kernels.records.verdict import Protocol
+from dice.kernels.sandbox.replies import Offer
 from dice.kernels.sandbox.session import CandidateFailure
 
 
@@ -28,34 +30,50 @@ def try_inputs(run: CandidateRun) -> None:
             inputs = run.draw_inputs(seed)
         run.send("inputs", inputs)
         reply = run.forward(forward_seed)
-        take_facts(run.evidence, reply.get("facts"))
-        actual = run.fetch(reply)
+        take_facts(run.evidence, reply.facts)
         trial = Trial(inputs, forward_seed, expected_outputs(run, inputs, forward_seed))
-        with run.record.phase("compare"):
-            _judge(run, trial, actual)
+        if _judge_outline(run, trial, reply):
+            actual = run.fetch(reply, trial.expected)
+            with run.record.phase("compare"):
+                _judge(run, trial, actual)
         run.record.trials = index + 1
         run.last = trial
         if not run.standing():
             return
 
 
+def _judge_outline(run: CandidateRun, trial: Trial, offer: Offer) -> bool:
+    """Compare structure, shapes and dtypes, before gigabytes of the wrong ones are copied; True where some protocol is
+    still satisfied. Raises CandidateFailure for outputs on another device."""
+    theirs = {leaf.device.type for leaf in tree_leaves(trial.expected) if torch.is_tensor(leaf)}
+    if theirs and offer.outline.places - theirs:
+        mine, others = (", ".join(sorted(side)) for side in (offer.outline.places, theirs))
+        raise CandidateFailure("runtime_error", f"its outputs are on {mine}, the reference's on {others}")
+    for protocol in _unbroken(run):
+        found = compare_outputs(trial.expected, offer.outline.value, protocol)
+        if not found.ok:
+            _take(run, protocol, found)
+    return bool(_unbroken(run))
+
+
 def _judge(run: CandidateRun, trial: Trial, actual: Any) -> None:
-    """Compare under each protocol that is still satisfied. Raises CandidateFailure for outputs on another device."""
-    expected = trial.expected
-    places = [{leaf.device for leaf in tree_leaves(side) if torch.is_tensor(leaf)} for side in (expected, actual)]
-    if places[1] - places[0] and places[0]:
-        theirs, mine = (", ".join(sorted(device.type for device in side)) for side in places)
-        raise CandidateFailure("runtime_error", f"its outputs are on {mine}, the reference's on {theirs}")
-    for protocol in run.place.judging.protocols:
-        earlier = run.record.comparisons.get(protocol)
-        if earlier is not None and not earlier.ok:
-            continue
+    """Compare under each protocol that is still satisfied."""
+    for protocol in _unbroken(run):
         found = compare(run, trial, actual, protocol)
         if found.status == "wrong_value":
-            run.evidence.poison_left = count_poison(expected, actual) or run.evidence.poison_left
-        if earlier is not None:
-            found = worse(earlier, found)
-        run.record.comparisons[protocol] = found
+            run.evidence.poison_left = count_poison(trial.expected, actual) or run.evidence.poison_left
+        _take(run, protocol, found)
+
+
+def _unbroken(run: CandidateRun) -> list[Protocol]:
+    """Protocols under which no trial has failed yet."""
+    comparisons = run.record.comparisons
+    return [name for name in run.place.judging.protocols if name not in comparisons or comparisons[name].ok]
+
+
+def _take(run: CandidateRun, protocol: Protocol, found: Comparison) -> None:
+    earlier = run.record.comparisons.get(protocol)
+    run.record.comparisons[protocol] = found if earlier is None else worse(earlier, found)
 
 
 def look_for_races(run: CandidateRun) -> None:
@@ -68,7 +86,7 @@ def look_for_races(run: CandidateRun) -> None:
     def forward(turn: Turn) -> Any:
         run.take_turns(turn)
         run.send("inputs", trial.inputs)
-        return run.fetch(run.forward(trial.forward_seed))
+        return run.fetch(run.forward(trial.forward_seed), trial.expected)
 
     def same(left: Any, right: Any) -> bool:
         return compare_outputs(left, right, "paper").ok

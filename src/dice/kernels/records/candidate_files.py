@@ -19,7 +19,7 @@ from pathlib import Path
 from typing import Any
 
 from dice.errors import DiceError
-from dice.jsonl import read_objects
+from dice.jsonl import read_objects, valid_text
 from dice.kernels.problems.problem import Problem
 from dice.kernels.records.extract import extract_code
 from dice.kernels.records.job import Job
@@ -72,11 +72,14 @@ def _from_folder(folder: Path) -> Iterator[Candidate]:
         if match is None:
             continue
         level, number, sample = (int(group) for group in match.groups())
+        code, reason = None, ""
         try:
             code = file.read_text(encoding="utf-8")
-        except (OSError, UnicodeDecodeError) as error:
-            raise DiceError(f"{file}: cannot be read as UTF-8 text ({error}).") from error
-        yield Candidate(f"level{level}/{number}", sample, code, "", None, str(file))
+        except OSError as error:
+            raise DiceError(f"{file}: cannot be read ({error.strerror}).") from error
+        except UnicodeDecodeError as error:
+            reason = f"the file is not UTF-8 text ({error})"
+        yield Candidate(f"level{level}/{number}", sample, code, reason, None, str(file))
 
 
 def _from_row(row: dict[str, Any], where: str) -> Candidate:
@@ -86,12 +89,14 @@ def _from_row(row: dict[str, Any], where: str) -> Candidate:
         problem_id = row.get("problem_id", row.get("id"))
         if isinstance(problem_id, int) and not isinstance(problem_id, bool):
             problem_id = str(problem_id)
-    if not isinstance(problem_id, str) or not problem_id:
+    if not isinstance(problem_id, str) or not problem_id or problem_id != valid_text(problem_id):
         raise DiceError(f"{where}: field 'problem_id' (or 'id') is missing or not a name.")
     sample = row.get("sample", row.get("sample_id", 0))
     if not isinstance(sample, int) or isinstance(sample, bool) or sample < 0:
         raise DiceError(f"{where}: field 'sample' must be a whole number from 0, found {sample!r}.")
     problem_code = _first_text(row, _PROBLEM_CODE, where)
+    if problem_code is not None and problem_code != valid_text(problem_code):
+        raise DiceError(f"{where}: the problem's code is not Unicode text; it holds a lone surrogate.")
     code, reason = _first_text(row, _CODE, where), ""
     given = [field for field in (*_CODE, "text") if field in row]
     if given and all(row[field] is None for field in given):
@@ -104,6 +109,8 @@ def _from_row(row: dict[str, Any], where: str) -> Candidate:
         code, reason = extraction.code, extraction.reason
     elif not code.strip():
         code, reason = None, "the code is empty"
+    if code is not None and code != valid_text(code):
+        code, reason = None, "the code is not Unicode text: it holds a lone surrogate"
     return Candidate(problem_id, sample, code, reason, problem_code, where)
 
 

@@ -10,9 +10,9 @@ alone never clear a candidate: values, clocks and process lists come from the tr
 
 from __future__ import annotations
 
-from typing import Literal
+from typing import Annotated, Literal
 
-from pydantic import BaseModel, ConfigDict
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field
 
 from dice.kernels.records.extension import BuildStatus
 
@@ -34,6 +34,11 @@ ProbeName = Literal[
     "handed_over",
 ]
 ProbeOutcome = Literal["right", "stale", "wrong", "error"]
+
+
+Words = Annotated[str, AfterValidator(lambda text: text[:4000])]
+"""Text from the candidate's process, cut."""
+Count = Annotated[int, Field(ge=0, lt=1 << 53)]
 
 
 class _Fact(BaseModel):
@@ -60,10 +65,10 @@ class ExtensionUse(_Fact):
 class OpUse(_Fact):
     """One ATen operator during one forward."""
 
-    count: int
-    elements: int
+    count: Count
+    elements: Count
     """Number of elements of all tensor arguments and results, summed over the calls."""
-    bias: int = 0
+    bias: Count = 0
     """Number of result elements of calls that also added a bias (`addmm`, `convolution` with a bias)."""
 
 
@@ -71,32 +76,32 @@ class Change(_Fact):
     """A part of the process that the candidate changed."""
 
     kind: ChangeKind
-    name: str
+    name: Words
     """Dotted name: `torch.cuda.Event.elapsed_time`, `torch.backends.cuda.matmul.allow_tf32`, `sys.modules[torch]`."""
     phase: Phase
-    before: str
-    after: str
+    before: Words
+    after: Words
 
 
 class Access(_Fact):
     """A sensitive action of the candidate's own code, from Python's audit events (`candidate.audit.AuditTrail`)."""
 
-    event: str
+    event: Words
     """Audit event: `subprocess.Popen`, `socket.connect`, `ctypes.dlopen`, `sys._getframe`, `open:w`, ..."""
-    detail: str
+    detail: Words
     """Its arguments, trimmed to 200 characters."""
     phase: Phase
     line: int
     """Line of the candidate that did it; 0 when unknown."""
-    count: int = 1
+    count: Count = 1
 
 
 class OutputFacts(_Fact):
     """The kinds of objects that `forward` returned; the worst case over all outputs of all untimed calls."""
 
-    foreign_types: list[str] = []
+    foreign_types: list[Words] = []
     """Qualified names of tensor types that are not exactly torch.Tensor or torch.nn.Parameter."""
-    instance_attributes: list[str] = []
+    instance_attributes: list[Words] = []
     """Attributes found in a returned tensor's own `__dict__`."""
 
 

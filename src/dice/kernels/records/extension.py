@@ -8,9 +8,11 @@ from __future__ import annotations
 
 import hashlib
 import json
-from typing import Literal
+import posixpath
+from collections.abc import Iterable
+from typing import Annotated, Literal
 
-from pydantic import BaseModel, ConfigDict
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field, model_validator
 
 BuildStatus = Literal[
     "built", "compile_error", "import_error", "timeout", "out_of_memory", "unsupported_on_cpu", "host_error"
@@ -19,18 +21,47 @@ BuildStatus = Literal[
 LaunchCount = Literal["counted", "none", "unknown"]
 """`counted`: the object exports `dice_launch_table`. `none`: it has no kernels and imports no function that launches one.
 `unknown`: it may launch kernels that nobody counts."""
+SOURCE_CHARACTERS = 16 << 20
+"""Of all sources of one extension together."""
+
+
+def _no_nul(text: str) -> str:
+    if "\0" in text:
+        raise ValueError("holds a NUL character, which no argument or path can")
+    return text
+
+
+def _file_name(name: str) -> str:
+    parts = _no_nul(name).split("/")
+    if posixpath.normpath(name) != name or parts[0] in ("", ".", "..") or len(parts) > 32:
+        raise ValueError("is not a plain path below the scratch folder")
+    if any(len(part.encode()) > 200 for part in parts):
+        raise ValueError("has a part of more than 200 bytes")
+    return name
+
+
+Source = Annotated[str, Field(max_length=SOURCE_CHARACTERS)]
+Sources = Annotated[tuple[Source, ...], Field(max_length=500)]
+Word = Annotated[str, Field(max_length=4096), AfterValidator(_no_nul)]
+Words = Annotated[tuple[Word, ...], Field(max_length=256)]
 
 
 class SourceFile(BaseModel):
     """One file given to `load`, or a header beside it: name relative to the scratch folder, and text."""
 
     model_config = ConfigDict(frozen=True, extra="forbid")
-    name: str
-    text: str
+    name: Annotated[str, Field(max_length=2048), AfterValidator(_file_name)]
+    text: Source
+
+
+Files = Annotated[tuple[SourceFile, ...], Field(max_length=600)]
 
 
 class ExtensionRequest(BaseModel):
     """Arguments of `load_inline` or `load`, normalised (single strings become one-element tuples).
+
+    Bounded so that no request asks more of a file system or a command line than they can do, whoever sends it; texts are
+    UTF-8 without lone surrogates where they came over the channel.
 
     `functions`: (name, docstring) pairs, or None when the argument was not given.
     `files`/`headers`: for `load`, the sources in order, and other files of the scratch folder that they may include.
@@ -38,26 +69,46 @@ class ExtensionRequest(BaseModel):
 
     model_config = ConfigDict(frozen=True, extra="forbid")
     kind: Literal["load_inline", "load"]
-    name: str
-    cpp_sources: tuple[str, ...] = ()
-    cuda_sources: tuple[str, ...] = ()
-    functions: tuple[tuple[str, str], ...] | None = None
-    files: tuple[SourceFile, ...] = ()
-    headers: tuple[SourceFile, ...] = ()
-    extra_cflags: tuple[str, ...] = ()
-    extra_cuda_cflags: tuple[str, ...] = ()
-    extra_ldflags: tuple[str, ...] = ()
-    extra_include_paths: tuple[str, ...] = ()
+    name: Annotated[str, Field(max_length=200), AfterValidator(_no_nul)]
+    cpp_sources: Sources = ()
+    cuda_sources: Sources = ()
+    functions: Annotated[tuple[tuple[Source, Source], ...], Field(max_length=10_000)] | None = None
+    files: Files = ()
+    headers: Files = ()
+    extra_cflags: Words = ()
+    extra_cuda_cflags: Words = ()
+    extra_ldflags: Words = ()
+    extra_include_paths: Words = ()
     with_cuda: bool | None = None
     with_pytorch_error_handling: bool = True
     is_python_module: bool = True
     is_standalone: bool = False
     no_implicit_headers: bool = False
 
+    @model_validator(mode="after")
+    def _fits_a_folder(self) -> ExtensionRequest:
+        """No more text than a build can take, and no file in the place of another one or of its folder."""
+        files = (*self.files, *self.headers)
+        pairs = (text for pair in self.functions or () for text in pair)
+        texts = (*self.cpp_sources, *self.cuda_sources, *(file.text for file in files), *pairs)
+        if sum(map(len, texts)) > SOURCE_CHARACTERS:
+            raise ValueError(f"has sources of more than {SOURCE_CHARACTERS >> 20} Mi characters")
+        names = [file.name for file in files]
+        if len(set(names)) < len(names) or set(names) & set(_folders(names)):
+            raise ValueError("has two files of one name, or a file in the place of a folder")
+        return self
+
     def digest(self) -> str:
         """sha256 of the request's canonical JSON, hex. Without `name`: two names for one source are one build."""
         data = self.model_dump(mode="json", exclude={"name"})
         return hashlib.sha256(json.dumps(data, sort_keys=True).encode()).hexdigest()
+
+
+def _folders(names: Iterable[str]) -> Iterable[str]:
+    """All folders that files of these names lie in."""
+    for name in names:
+        while name := posixpath.dirname(name):
+            yield name
 
 
 class BuildResult(BaseModel):

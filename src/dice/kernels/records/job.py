@@ -23,7 +23,7 @@ class Job(BaseModel):
     @property
     def code_sha256(self) -> str:
         """sha256 of the candidate's text, hex."""
-        return hashlib.sha256((self.code or "").encode()).hexdigest()
+        return hashlib.sha256((self.code or "").encode("utf-8", "surrogatepass")).hexdigest()
 
 
 @stage_config

@@ -6,15 +6,14 @@ the finished file, sorted. A candidate is done when every protocol's verdict exi
 
 from __future__ import annotations
 
-import json
 from collections.abc import Sequence
 from pathlib import Path
 
 from dice.errors import DiceError
-from dice.jsonl import Journal, read_jsonl, read_objects, write_jsonl
+from dice.jsonl import Journal, read_jsonl, read_objects, valid_row, write_jsonl
 from dice.kernels.records.job import Job
 from dice.kernels.records.verdict import Verdict
-from dice.manifest import manifest_path
+from dice.manifest import read_manifest
 
 Key = tuple[str, int, str]
 
@@ -43,11 +42,8 @@ class VerdictStore:
     def _read_finished(self) -> list[Verdict]:
         if not self.out.exists():
             return []
-        manifest = manifest_path(self.out)
-        made_with = None
-        if manifest.exists():
-            made_with = json.loads(manifest.read_text(encoding="utf-8")).get("extra", {}).get("settings")
-        if made_with != self.identity:
+        manifest = read_manifest(self.out)
+        if manifest is None or manifest.extra.get("settings") != self.identity:
             raise DiceError(f"{self.out}: was made with other settings; choose another --out, or delete the file.")
         return list(read_jsonl(self.out, Verdict))
 
@@ -55,10 +51,10 @@ class VerdictStore:
         if not self.partial.exists():
             return []
         Journal(self.partial).close()  # cuts a torn last line
-        rows = [value for _, value in read_objects(self.partial)]
-        if rows and rows[0] != {"settings": self.identity}:
+        rows = list(read_objects(self.partial))
+        if rows and rows[0][1] != {"settings": self.identity}:
             raise DiceError(f"{self.partial}: was begun with other settings; finish that run, or delete the file.")
-        return [Verdict.model_validate(value) for value in rows[1:]]
+        return [valid_row(value, Verdict, f"{self.partial}:{number}") for number, value in rows[1:]]
 
     def missing(self, jobs: Sequence[Job]) -> list[Job]:
         """The jobs that still need a verdict; host errors are tried again."""

@@ -17,6 +17,8 @@ import time
 from collections.abc import Callable, Sequence
 from typing import Any
 
+from dice.kernels.sandbox.messages import Malformed, parse_message
+
 MAX_MESSAGE = 64 << 20
 _LENGTH = struct.Struct(">I")
 _MAX_FDS = 4
@@ -73,7 +75,7 @@ class Channel:
     def receive(
         self, deadline: float = math.inf, watch: Callable[[], None] | None = None
     ) -> tuple[dict[str, Any], list[int]]:
-        """Next message and the descriptors that came with it (the caller's to close).
+        """Next message, cleaned by `parse_message`, and the descriptors that came with it (the caller's to close).
 
         Raises ChannelClosed, ChannelTimeout (`deadline` is on time.monotonic's clock) or ChannelGarbage.
         """
@@ -83,12 +85,9 @@ class Channel:
             if length > MAX_MESSAGE:
                 raise ChannelGarbage(f"announces {length} bytes")
             try:
-                message = json.loads(self._read(length, fds, deadline, watch).decode(), parse_constant=_refuse)
-            except (ValueError, RecursionError) as error:
-                raise ChannelGarbage(f"not JSON ({str(error)[:100]})") from error
-            if not isinstance(message, dict):
-                raise ChannelGarbage("not an object")
-            return message, fds
+                return parse_message(self._read(length, fds, deadline, watch)), fds
+            except Malformed as error:
+                raise ChannelGarbage(str(error)) from error
         except BaseException:
             for fd in fds:
                 os.close(fd)
@@ -131,10 +130,6 @@ class Channel:
     def close(self) -> None:
         """Close this end."""
         self._socket.close()
-
-
-def _refuse(constant: str) -> Any:
-    raise ValueError(f"{constant} is not JSON")
 
 
 def channel_pair() -> tuple[Channel, socket.socket]:

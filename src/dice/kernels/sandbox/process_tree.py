@@ -41,18 +41,18 @@ def memory_bytes(pids: list[int], limit: int) -> int:
 
 def _kib(path: str, fields: tuple[str, ...]) -> int:
     try:
-        with open(path) as stream:
+        with open(path, errors="replace") as stream:  # a process may give itself a name that is no text
             return sum(int(line.split()[1]) for line in stream if line.startswith(fields))
     except OSError:
         return 0
 
 
 def names(pids: list[int]) -> list[str]:
-    """Command names of those that are still there."""
+    """Command names of those that are still there; bytes that are no UTF-8 are replaced."""
     found = []
     for pid in pids:
         try:
-            with open(f"/proc/{pid}/comm") as stream:
+            with open(f"/proc/{pid}/comm", errors="replace") as stream:
                 found.append(stream.read().strip())
         except OSError:
             continue

@@ -20,7 +20,6 @@ from concurrent.futures import Future, ThreadPoolExecutor
 from typing import Any
 
 import torch
-from pydantic import BaseModel, ConfigDict, ValidationError
 
 from dice.errors import HarnessError
 from dice.kernels.records.verdict import Status
@@ -29,11 +28,14 @@ from dice.kernels.sandbox.channel import ChannelClosed, ChannelGarbage, ChannelT
 from dice.kernels.sandbox.cuda_runtime import CudaRuntime
 from dice.kernels.sandbox.fork_server import ForkServer
 from dice.kernels.sandbox.isolation import SandboxSpec
+from dice.kernels.sandbox.replies import CandidateError, Done, Facts, Failed, Offer, Reply, read_reply
 from dice.kernels.sandbox.shared_memory import SharedBuffer
 
 SETUP_TIMEOUT_S = 60.0
 END_TIMEOUT_S = 20.0
 _WATCH_EVERY_S = 0.1
+_MOST_NAMES = 64
+"""Of child processes, kept for the evidence."""
 
 AnswerBuild = Callable[[dict[str, Any]], tuple[dict[str, Any], int | None]]
 """Answers a request for a build: (reply, descriptor of the shared object). Runs on a thread."""
@@ -47,30 +49,10 @@ class CandidateFailure(Exception):
         self.status: Status = status
 
 
-class CandidateError(BaseModel):
-    """An exception inside the candidate's process, as it reported it."""
-
-    model_config = ConfigDict(extra="forbid", strict=True)
-    type: str
-    text: str
-    place: str
-    exit: bool
-    out_of_memory: str | None
-    cuda: bool
-    unsupported: bool
-    build_key: str | None = None
-
-    @property
-    def sentence(self) -> str:
-        """One line for the verdict."""
-        text = " ".join(self.text.split())[:1500]
-        return f"{self.type}: {text}" + (f" ({self.place})" if self.place else "")
-
-
 class CandidateRaised(CandidateFailure):
     """The candidate's code raised. `error` has the details, `facts` the observations until then."""
 
-    def __init__(self, status: Status, error: CandidateError, facts: Any = None) -> None:
+    def __init__(self, status: Status, error: CandidateError, facts: Facts) -> None:
         super().__init__(status, error.sentence)
         self.error = error
         self.facts = facts
@@ -128,7 +110,9 @@ class Session:
 
     # ---- requests ----
 
-    def ask(self, op: str, timeout_s: float, /, fds: list[int] | None = None, **arguments: Any) -> dict[str, Any]:
+    def ask(
+        self, op: str, kind: type[Reply], timeout_s: float, /, fds: list[int] | None = None, **arguments: Any
+    ) -> Reply:
         """Send one request and wait for its reply; builds that it asks for meanwhile are answered and not counted.
 
         Raises CandidateFailure.
@@ -139,7 +123,7 @@ class Session:
             while True:
                 message, _ = self._channel.receive(deadline, self._watch)
                 if message.get("op") != "build":
-                    return self._checked(message)
+                    return self._checked(read_reply(message, kind))
                 begun = time.monotonic()
                 self._build(message)
                 spent_s = time.monotonic() - begun
@@ -154,16 +138,14 @@ class Session:
         except ChannelClosed:
             raise self._why_it_ended() from None
 
-    def _checked(self, reply: dict[str, Any]) -> dict[str, Any]:
-        if reply.pop("ok", None) is True:
+    @staticmethod
+    def _checked(reply: Reply | Failed) -> Reply:
+        if not isinstance(reply, Failed):
             return reply
-        try:
-            error = CandidateError.model_validate(reply.get("error"))
-        except ValidationError as problem:
-            raise ChannelGarbage(f"a reply without result or error ({problem.error_count()} faults)") from problem
+        error = reply.error
         if error.exit:
             error = error.model_copy(update={"type": "sys.exit"})
-        raise CandidateRaised("out_of_memory" if error.out_of_memory else "runtime_error", error, reply.get("facts"))
+        raise CandidateRaised("out_of_memory" if error.out_of_memory else "runtime_error", error, reply.facts)
 
     def _build(self, message: dict[str, Any]) -> None:
         if self._answer_build is None:
@@ -183,42 +165,36 @@ class Session:
 
     # ---- values ----
 
-    def send_value(self, op: str, value: Any, timeout_s: float, **arguments: Any) -> dict[str, Any]:
+    def send_value(self, op: str, kind: type[Reply], value: Any, timeout_s: float, **arguments: Any) -> Reply:
         """Give the candidate a value with a request. Raises UnsupportedValue or CandidateFailure."""
         header, tensors, size = values.plan(value)
         if not size:
-            return self.ask(op, timeout_s, header=header, **arguments)
+            return self.ask(op, kind, timeout_s, header=header, **arguments)
         if self._input is None or self._input.n_bytes < size:
             self._input = self._replaced(self._input, size)
         values.write(tensors, header, self._input.tensor)
-        return self.ask(op, timeout_s, fds=[self._input.fd], header=header, **arguments)
+        return self.ask(op, kind, timeout_s, fds=[self._input.fd], header=header, **arguments)
 
-    def fetch(self, offer: dict[str, Any], limit_bytes: int, timeout_s: float, device: torch.device) -> Any:
-        """Copy a value that the candidate offers (`header`, `bytes`) out of its reach, onto `device`.
+    def fetch(self, offer: Offer, limit_bytes: int, timeout_s: float, device: torch.device) -> Any:
+        """Copy a value that the candidate offers out of its reach, onto `device`.
 
-        Tensors that the candidate had on the CPU stay there. Raises CandidateFailure.
+        `limit_bytes`: of the whole value; nothing is copied of a larger one. Tensors that the candidate had on the CPU
+        stay there. Raises CandidateFailure.
         """
-        size = offer.get("bytes")
-        if type(size) is not int or size < 0:
-            self.kill()
-            raise CandidateFailure("runtime_error", "wrote into the verifier's channel: an offer without a size")
-        if size > limit_bytes:
-            raise CandidateFailure("runtime_error", f"returned {size / 2**30:.1f} GiB of tensors")
-        if size and (self._output is None or self._output.n_bytes < size):
-            self._output = self._replaced(self._output, size)
-        if size:
-            assert self._output is not None
-            self.ask("fetch", timeout_s, fds=[self._output.fd], size=self._output.n_bytes)
-        flat = self._output.tensor if size and self._output is not None else torch.empty(0, dtype=torch.uint8)
+        if offer.outline.value_bytes > limit_bytes:
+            returned, limit = offer.outline.value_bytes / 2**30, limit_bytes / 2**30
+            raise CandidateFailure("runtime_error", f"returned {returned:.2f} GiB of tensors, limit {limit:.2f} GiB")
+        flat = torch.empty(0, dtype=torch.uint8)
+        if offer.bytes:
+            if self._output is None or self._output.n_bytes < offer.bytes:
+                self._output = self._replaced(self._output, offer.bytes)
+            self.ask("fetch", Done, timeout_s, fds=[self._output.fd], size=self._output.n_bytes)
+            flat = self._output.tensor[: offer.bytes]
 
         def place(view: torch.Tensor, kind: str) -> torch.Tensor:
             return view.to(device, copy=True) if kind == device.type else view.clone()
 
-        try:
-            return values.read(offer.get("header"), flat[:size], place)
-        except values.BadHeader as error:
-            self.kill()
-            raise CandidateFailure("runtime_error", f"wrote into the verifier's channel: {error}") from None
+        return values.read(offer.header, flat, place)
 
     def _replaced(self, buffer: SharedBuffer | None, size: int) -> SharedBuffer:
         self._release(buffer)
@@ -240,7 +216,7 @@ class Session:
             return
         self._next_watch = now + _WATCH_EVERY_S
         below = process_tree.descendants(self._spawned.pid)
-        if len(below) > 1:
+        if len(below) > 1 and len(self.child_processes) < _MOST_NAMES:
             self.child_processes.update(process_tree.names(below[1:])[:32])
         if len(below) > self._processes // 2:
             self.kill()  # a fork bomb: left to its time limit, it would take the cores from neighbours for so long

@@ -1,17 +1,20 @@
 """Nested values as a JSON header and one flat buffer: how inputs and outputs cross between processes.
 
 `plan` looks at a value and gives its header (plain JSON) and the tensors to copy; `write` copies them into a shared
-buffer; `read` rebuilds the value from a header and a buffer. A header that came from a candidate is checked completely
-before a byte is touched: nothing is unpickled, evaluated or looked up by name outside the tables below.
+buffer; `outline` checks a header and says what it describes; `read` rebuilds the value from a header and a buffer. A
+header that came from a candidate is checked completely before a byte is touched: nothing is unpickled, evaluated or
+looked up by name outside the tables below.
 
 Known: tensors of every dense dtype, any layout of strides (rebuilt contiguous), list, tuple, named tuple (rebuilt as a
-tuple), dict, bool, int, float, complex, str, None, torch.dtype, torch.device, torch.Size.
+tuple), dict, bool, int of up to 256 bits, float, complex, str, None, torch.dtype, torch.device, torch.Size. Of a view
+that repeats elements (`expand`, sliding windows), only its storage crosses.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import torch
@@ -21,6 +24,10 @@ MAX_DEPTH = 32
 MAX_NODES = 20_000
 MAX_TEXT = 1 << 20
 MAX_DIMENSIONS = 64
+MAX_INTEGER_BITS = 256
+"""Far from what a float cannot hold, and from what Python refuses to print."""
+MAX_SIZE = 1 << 48
+"""Of one dimension, and of a tensor's bytes."""
 
 _KNOWN_DTYPES = """
     bool uint8 int8 int16 int32 int64 uint16 uint32 uint64 float16 bfloat16 float32 float64 complex32 complex64
@@ -35,6 +42,7 @@ Header = dict[str, Any]
 # subclass, an attribute on an instance or a patched method.
 _detach = torch.Tensor.detach
 _copy = torch.Tensor.copy_
+_as_strided = torch.as_strided
 _resolve_conj, _resolve_neg = torch.Tensor.resolve_conj, torch.Tensor.resolve_neg
 _as_plain = torch.Tensor.as_subclass
 _no_overrides = torch._C.DisableTorchFunctionSubclass
@@ -75,6 +83,8 @@ class _Plan:
         if isinstance(item, torch.Size):
             return {"kind": "size", "value": [int(n) for n in item]}
         if isinstance(item, int):
+            if int(item).bit_length() > MAX_INTEGER_BITS:
+                raise UnsupportedValue(f"{where}: an integer of {int(item).bit_length()} bits")
             return {"kind": "int", "value": hex(int(item))}
         if isinstance(item, float):
             return {"kind": "float", "value": float(item).hex()}
@@ -111,17 +121,22 @@ class _Plan:
             raise UnsupportedValue(f"{where}: a tensor without data (device meta)")
         name = _dtype_name(tensor.dtype, where)
         offset = -(-self.n_bytes // ALIGNMENT) * ALIGNMENT
-        n_bytes = tensor.numel() * tensor.element_size()
-        self.n_bytes = offset + n_bytes
-        self.tensors.append(_resolve_neg(_resolve_conj(tensor)))
-        return {
+        tensor = _resolve_neg(_resolve_conj(tensor))
+        header = {
             "kind": "tensor",
             "dtype": name,
             "shape": list(tensor.shape),
             "device": tensor.device.type,
             "offset": offset,
-            "bytes": n_bytes,
         }
+        span = _span(tensor.shape, tensor.stride())
+        if span < tensor.numel():
+            header["strides"] = list(tensor.stride())
+            tensor = _as_strided(tensor, (span,), (1,))
+        header["bytes"] = tensor.numel() * tensor.element_size()
+        self.n_bytes = offset + header["bytes"]
+        self.tensors.append(tensor)
+        return header
 
 
 def _dtype_name(dtype: torch.dtype, where: str) -> str:
@@ -137,25 +152,47 @@ def write(tensors: list[torch.Tensor], header: Header, buffer: torch.Tensor) -> 
             _copy(_view(buffer, node), tensor)
 
 
-def read(header: Any, buffer: torch.Tensor, place: Callable[[torch.Tensor, str], torch.Tensor]) -> Any:
-    """Rebuild a value. `buffer`: uint8. `place` gets each tensor (a view of the buffer) with the device type that it
-    had, and returns the tensor to use: it must copy, or the value stays bound to the buffer. Raises BadHeader, and what
-    `place` raises, as it is: a card that is full is no fault of the header's."""
+@dataclass(frozen=True)
+class Outline:
+    """What a header describes. `value`: its tensors without data (device meta). `places`: device types of its tensors."""
+
+    value: Any
+    places: frozenset[str]
+    n_bytes: int
+    """Of the buffer."""
+    value_bytes: int
+    """Of the value: views that repeat elements count in full."""
+
+
+def outline(header: Any) -> Outline:
+    """Check a header completely and say what it describes; nothing is read. Raises BadHeader."""
+    sketch = _Sketch()
     try:
-        _Rebuilding(buffer, lambda view, device: view).visit(header, 0)
+        value = sketch.visit(header, 0)
     except BadHeader:
         raise
     except (TypeError, ValueError, OverflowError, RuntimeError, AttributeError) as error:
         raise BadHeader(f"not a value: {str(error)[:200]}") from error
+    return Outline(value, frozenset(sketch.places), sketch.end, sketch.value_bytes)
+
+
+def read(header: Any, buffer: torch.Tensor, place: Callable[[torch.Tensor, str], torch.Tensor]) -> Any:
+    """Rebuild a value. `buffer`: uint8. `place` gets each tensor (a view of the buffer) with the device type that it
+    had, and returns the tensor to use: it must copy, or the value stays bound to the buffer. Raises BadHeader, and what
+    `place` raises, as it is: a card that is full is no fault of the header's."""
+    if outline(header).n_bytes > buffer.numel():
+        raise BadHeader("a tensor outside its buffer")
     return _Rebuilding(buffer, place).visit(header, 0)
 
 
-class _Rebuilding:
-    """How far `read` is; a class for the reason that `_Plan` is one."""
+class _Visit:
+    """A walk over a header; a class for the reason that `_Plan` is one. What a tensor becomes is the subclass's."""
 
-    def __init__(self, buffer: torch.Tensor, place: Callable[[torch.Tensor, str], torch.Tensor]) -> None:
-        self.buffer, self.place = buffer, place
-        self.n_nodes = self.end = 0
+    def __init__(self) -> None:
+        self.n_nodes = 0
+
+    def tensor(self, node: Header) -> torch.Tensor:
+        raise NotImplementedError
 
     def visit(self, node: Any, depth: int) -> Any:
         self.n_nodes += 1
@@ -165,17 +202,16 @@ class _Rebuilding:
             raise BadHeader("a part is not an object")
         kind, value = node.get("kind"), node.get("value")
         if kind == "tensor":
-            self.check_tensor(node)
-            return self.place(_view(self.buffer, node), node["device"])
+            return self.tensor(node)
         if kind == "plain" and (value is None or isinstance(value, bool | str)):
             return value
-        if kind == "int" and isinstance(value, str):
+        if kind == "int" and isinstance(value, str) and len(value) <= MAX_INTEGER_BITS // 4 + len("-0x"):
             return int(value, 16)
         if kind == "float" and isinstance(value, str):
             return float.fromhex(value)
         if kind == "complex" and isinstance(value, list) and len(value) == 2:
             return complex(float.fromhex(value[0]), float.fromhex(value[1]))
-        if kind == "size" and isinstance(value, list) and all(type(n) is int and n >= 0 for n in value):
+        if kind == "size" and isinstance(value, list) and all(type(n) is int and 0 <= n < MAX_SIZE for n in value):
             return torch.Size(value)
         if kind == "dtype" and isinstance(value, str) and value in _DTYPES:
             return _DTYPES[value]
@@ -189,29 +225,64 @@ class _Rebuilding:
             return {self.visit(key, depth + 1): self.visit(part, depth + 1) for key, part in items}
         raise BadHeader(f"a part of unknown kind {str(kind)[:40]!r}")
 
-    def check_tensor(self, node: Header) -> None:
+
+class _Sketch(_Visit):
+    """Checks everything, and needs no data."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.places: set[str] = set()
+        self.end = self.value_bytes = 0
+
+    def tensor(self, node: Header) -> torch.Tensor:
         dtype, shape, offset, n_bytes = (node.get(key) for key in ("dtype", "shape", "offset", "bytes"))
-        if not isinstance(dtype, str) or dtype not in _DTYPES or node.get("device") not in ("cpu", "cuda"):
+        strides, device = node.get("strides"), node.get("device")
+        if not isinstance(dtype, str) or dtype not in _DTYPES or device not in ("cpu", "cuda"):
             raise BadHeader("a tensor of unknown dtype or device")
         if not isinstance(shape, list) or len(shape) > MAX_DIMENSIONS:
             raise BadHeader("a tensor without a shape")
-        if not all(type(n) is int and 0 <= n < 1 << 48 for n in (*shape, offset, n_bytes)):
+        if strides is not None and (not isinstance(strides, list) or len(strides) != len(shape)):
+            raise BadHeader("a tensor with bad strides")
+        if not all(type(n) is int and 0 <= n < MAX_SIZE for n in (*shape, *(strides or ()), offset, n_bytes)):
             raise BadHeader("a tensor with a bad size")
-        if n_bytes != math.prod(shape) * _DTYPES[dtype].itemsize:
+        item_bytes = _DTYPES[dtype].itemsize
+        whole = math.prod(shape) * item_bytes
+        if math.prod(n or 1 for n in shape) * item_bytes >= MAX_SIZE:
+            raise BadHeader("a tensor with a bad size")
+        if n_bytes != (whole if strides is None else _span(shape, strides) * item_bytes):
             raise BadHeader("a tensor whose bytes do not match its shape")
-        if offset % ALIGNMENT or offset < self.end or offset + n_bytes > self.buffer.numel():  # type: ignore[operator]
+        if offset % ALIGNMENT or offset < self.end:  # type: ignore[operator]
             raise BadHeader("a tensor outside its buffer")
         self.end = offset + n_bytes  # type: ignore[operator]
+        self.value_bytes += whole
+        self.places.add(device)
+        return torch.empty(shape, dtype=_DTYPES[dtype], device="meta")
 
 
-def tensor_bytes(header: Header) -> int:
-    """Bytes of all tensors in a trusted header."""
-    return sum(node["bytes"] for node in _tensor_nodes(header))
+class _Rebuilding(_Visit):
+    """Rebuilds what `outline` has checked."""
+
+    def __init__(self, buffer: torch.Tensor, place: Callable[[torch.Tensor, str], torch.Tensor]) -> None:
+        super().__init__()
+        self.buffer, self.place = buffer, place
+
+    def tensor(self, node: Header) -> torch.Tensor:
+        placed = self.place(_view(self.buffer, node), node["device"])
+        if node.get("strides") is None:
+            return placed
+        return _as_strided(placed, node["shape"], node["strides"]).contiguous()
+
+
+def _span(shape: Sequence[int], strides: Sequence[int]) -> int:
+    """Elements from a tensor's first to its last one in memory, both included."""
+    if 0 in shape:
+        return 0
+    return 1 + sum((n - 1) * stride for n, stride in zip(shape, strides, strict=True))
 
 
 def _view(buffer: torch.Tensor, node: Header) -> torch.Tensor:
-    flat = buffer[node["offset"] : node["offset"] + node["bytes"]]
-    return flat.view(_DTYPES[node["dtype"]]).reshape(node["shape"])
+    flat = buffer[node["offset"] : node["offset"] + node["bytes"]].view(_DTYPES[node["dtype"]])
+    return flat if node.get("strides") is not None else flat.reshape(node["shape"])
 
 
 def _tensor_nodes(header: Header) -> list[Header]:

@@ -1,0 +1,179 @@
+"""What a candidate's process may answer to each request: the schema of every reply.
+
+A reply that fits becomes one of these classes, and the grader handles only those. One that does not is the candidate's
+failure (`ChannelGarbage`), whatever is odd about it. What fits may still be a lie: see `dice.kernels.records.evidence`.
+"""
+
+from __future__ import annotations
+
+from typing import Annotated, Any, TypeVar
+
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field, PrivateAttr, ValidationError
+
+from dice.kernels.records.evidence import Access, Change, Count, OpUse, OutputFacts, Words
+from dice.kernels.sandbox import values
+from dice.kernels.sandbox.channel import ChannelGarbage
+
+MOST_FACTS = 10_000
+"""Of one kind; what a candidate does more often than that is known well enough."""
+Most = AfterValidator(lambda items: items[:MOST_FACTS])
+Launches = Annotated[dict[Words, Count], Field(max_length=MOST_FACTS)]
+Milliseconds = Annotated[float, Field(ge=0, le=1e9)]
+
+
+class _Said(BaseModel):
+    model_config = ConfigDict(extra="forbid", strict=True, use_attribute_docstrings=True)
+
+
+class ExtensionReport(_Said):
+    """What became of a built extension in the candidate's process."""
+
+    loaded: bool
+    calls_forward: Count | None = None
+
+
+class Facts(_Said):
+    """What the candidate's process saw; each reply brings some of it. Fields are as in `RunEvidence`."""
+
+    outputs: OutputFacts | None = None
+    operators: Annotated[dict[Words, OpUse], Field(max_length=MOST_FACTS)] = {}
+    hidden_exceptions: Annotated[list[Words], Most] = []
+    changes: Annotated[list[Change], Most] = []
+    accesses: Annotated[list[Access], Most] = []
+    python_threads: Annotated[list[Words], Most] = []
+    launches: Launches | None = None
+    launches_init: Launches | None = None
+    failed_launches: Launches = {}
+    extensions: list[ExtensionReport] = []
+
+
+class CandidateError(_Said):
+    """An exception inside the candidate's process."""
+
+    type: Words
+    text: Words
+    place: Words
+    exit: bool
+    out_of_memory: Words | None
+    cuda: bool
+    unsupported: bool
+    build_key: Words | None = None
+
+    @property
+    def sentence(self) -> str:
+        """One line for the verdict."""
+        text = " ".join(self.text.split())[:1500]
+        return f"{self.type}: {text}" + (f" ({self.place})" if self.place else "")
+
+
+class Failed(_Said):
+    """Instead of a reply: the request raised."""
+
+    error: CandidateError
+    facts: Facts
+
+
+class Done(_Said):
+    """Nothing to say."""
+
+
+class Imported(_Said):
+    """The candidate's file was imported."""
+
+    has_model: bool
+    facts: Facts
+
+
+class Made(_Said):
+    """A model was made."""
+
+    state: dict[Words, list[int]]
+    """Shape of each tensor of its state."""
+    facts: Facts
+
+
+class Offer(_Said):
+    """A value that may be fetched."""
+
+    header: dict[str, Any]
+    bytes: Count
+    _outline: values.Outline = PrivateAttr()
+
+    def model_post_init(self, _: Any) -> None:
+        """Check the header: a bad one raises ValueError."""
+        self._outline = values.outline(self.header)
+        if self._outline.n_bytes != self.bytes:
+            raise values.BadHeader(f"{self.bytes} bytes for a header of {self._outline.n_bytes}")
+
+    @property
+    def outline(self) -> values.Outline:
+        """What is offered, without its data."""
+        return self._outline
+
+
+class Forwarded(Offer):
+    """Forward returned."""
+
+    facts: Facts
+
+
+class Launched(_Said):
+    """Launches of the last forward by kernel; None when the process cannot count."""
+
+    launches: Launches | None
+
+
+class HandedOver(_Said):
+    """Which function was given the answer."""
+
+    answered: Words | None
+
+
+class Times(_Said):
+    """Times of one call (`dice.kernels.candidate.call_timer.CallTimes`)."""
+
+    event_ms: Milliseconds
+    in_process_ms: Milliseconds
+    drain_ms: Milliseconds
+    launch_ms: Milliseconds
+    queued: bool
+
+
+class TimedCall(_Said):
+    """One timed call."""
+
+    times: Times
+
+
+class TimedSeries(_Said):
+    """Timed calls, in order."""
+
+    times: list[Times]
+
+
+class Repeated(_Said):
+    """How many bare calls there were."""
+
+    calls: Count
+
+
+class Report(_Said):
+    """All facts so far."""
+
+    facts: Facts
+
+
+Reply = TypeVar("Reply", bound=_Said)
+
+
+def read_reply(message: dict[str, Any], kind: type[Reply]) -> Reply | Failed:
+    """The reply in a message, or the failure that came in its place. Raises ChannelGarbage."""
+    succeeded = message.pop("ok", None)
+    if not isinstance(succeeded, bool):
+        raise ChannelGarbage("a message that says neither that it is a result nor a failure")
+    try:
+        return (kind if succeeded else Failed).model_validate(message, strict=True)
+    except ValidationError as error:
+        fault = error.errors()[0]
+        place = ".".join(map(str, fault["loc"]))[:80]
+        raise ChannelGarbage(f"{error.error_count()} faults in a reply, first {place}: {fault['msg'][:200]}") from error
