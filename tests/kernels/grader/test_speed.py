@@ -10,6 +10,7 @@ import pytest
 import torch
 
 from dice.kernels.grader.speed import _Stopwatch
+from dice.kernels.sandbox.replies import Done
 
 
 class Run:
@@ -24,7 +25,7 @@ class Run:
     def gpu(self) -> contextlib.AbstractContextManager[None]:
         return contextlib.nullcontext()
 
-    def ask(self, op: str) -> None:
+    def ask(self, op: str, kind: type[Done]) -> None:
         assert op == "forget"
 
     def draw_inputs(self, seed: int) -> list[Any]:
