@@ -17,7 +17,16 @@ import torch
 
 from dice.kernels.sandbox.linux import HUGE_PAGES
 from dice.kernels.sandbox.shared_memory import SharedBuffer
-from dice.kernels.sandbox.values import ALIGNMENT, BadHeader, UnsupportedValue, plan, read, write
+from dice.kernels.sandbox.values import (
+    ALIGNMENT,
+    MAX_INTEGER_BITS,
+    BadHeader,
+    UnsupportedValue,
+    outline,
+    plan,
+    read,
+    write,
+)
 
 
 def crossed(value: Any) -> Any:
@@ -81,6 +90,65 @@ def test_nesting_and_scalars_survive() -> None:
     assert type(received[3]["size"]) is torch.Size
     assert received["empty"] == value["empty"]
     assert math.isnan(crossed(float("nan")))
+
+
+def test_of_a_view_that_repeats_elements_only_the_storage_crosses() -> None:
+    base = torch.arange(24.0).reshape(4, 6)
+    views = {
+        "one element": (torch.zeros(1).expand(24_000, 32_000), 4),
+        "a row": (base[1].expand(1000, 6), 24),
+        "every second of a row": (base[1, ::2].expand(1000, 3), 20),
+        "windows": (torch.arange(100.0).unfold(0, 50, 1), 400),
+        "none": (torch.zeros(1).expand(0, 5), 0),
+        "conjugates": (torch.zeros(1, dtype=torch.complex64).conj().expand(3, 5), 120),
+        "negatives": (torch.zeros(1, dtype=torch.complex64).conj().imag.expand(3, 5), 60),
+        "no repetition": (base.t(), 96),
+    }
+    for name, (view, size) in views.items():
+        header, _, n_bytes = plan(view)
+        assert n_bytes == size, name
+        described = outline(header)
+        assert described.n_bytes == size
+        assert described.value_bytes == view.numel() * view.element_size()
+        assert (described.value.shape, described.value.dtype) == (view.shape, view.dtype)
+        assert described.value.is_meta
+        if view.numel() < 1 << 20:
+            assert torch.equal(crossed(view), view.resolve_conj().resolve_neg()), name
+            assert crossed(view).is_contiguous()
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"strides": [0]},
+        {"strides": [0, -1]},
+        {"strides": [0, 1.0]},
+        {"strides": [1 << 50, 0]},
+        {"strides": [3, 1]},
+        {"strides": [1, 1]},
+        {"strides": [0, 0], "bytes": 8},
+        {"strides": "00"},
+        {"strides": [0, 0], "bytes": 4, "shape": [1 << 40, 1 << 40]},
+        {"strides": [0, 0], "bytes": 4, "shape": [1 << 47, 0]},
+    ],
+    ids=str,
+)
+def test_strides_that_lie_are_refused(change: dict[str, Any]) -> None:
+    repeated = {**TENSOR, "strides": [0, 0], "bytes": 4}
+    assert read(repeated, torch.zeros(24, dtype=torch.uint8), lambda view, device: view.clone()).shape == (2, 3)
+    with pytest.raises(BadHeader):
+        outline({**repeated, **change})
+
+
+def test_integers_are_bounded() -> None:
+    largest = (1 << MAX_INTEGER_BITS) - 1
+    assert crossed([largest, -largest]) == [largest, -largest]
+    float(largest)
+    with pytest.raises(UnsupportedValue, match="an integer of 257 bits"):
+        plan(largest + 1)
+    for text in ("0x" + "f" * 5000, "9" * 100):
+        with pytest.raises(BadHeader):
+            outline({"kind": "int", "value": text})
 
 
 class Lazy(torch.Tensor):
