@@ -211,8 +211,6 @@ def frame(reply: dict[str, Any], oddity: Oddity | None) -> bytes:
 
 
 FACTS: dict[str, Any] = {
-    "threads_before": 1,
-    "threads_after": 1,
     "python_threads": ["main"],
     "launches": {"k": 1},
     "launches_init": None,
