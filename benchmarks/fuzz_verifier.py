@@ -31,6 +31,7 @@ from hypothesis import strategies as st
 
 from dice.jsonl import to_line
 from dice.kernels.grader.executor import Executor
+from dice.kernels.records.evidence import Access, Change, OpUse, OutputFacts
 from dice.kernels.records.extension import BuildResult, ExtensionRequest
 from dice.kernels.records.job import Job, Judging, Limits
 from dice.kernels.records.verdict import Verdict
@@ -38,6 +39,7 @@ from dice.kernels.sandbox import values
 from dice.kernels.sandbox.channel import Channel, ChannelClosed, ChannelGarbage
 from dice.kernels.sandbox.fork_server import ForkServer, Spawned
 from dice.kernels.sandbox.isolation import SandboxSpec
+from dice.kernels.sandbox.replies import ExtensionReport, Facts
 from dice.kernels.sandbox.shared_memory import SharedBuffer
 
 PROBLEM = """
@@ -210,25 +212,18 @@ def frame(reply: dict[str, Any], oddity: Oddity | None) -> bytes:
     return written(reply)
 
 
-FACTS: dict[str, Any] = {
-    "python_threads": ["main"],
-    "launches": {"k": 1},
-    "launches_init": None,
-    "failed_launches": {},
-    "changes": [{"kind": "flag", "name": "a", "phase": "forward", "before": "x", "after": "y"}],
-    "accesses": [{"event": "open:w", "detail": "x", "phase": "import", "line": 1, "count": 2}],
-    "extensions": [{"loaded": True, "calls_forward": 1}],
-    "hidden_exceptions": ["E: x (line 1)"],
-    "operators": {"aten::mm": {"count": 1, "elements": 64, "bias": 0}},
-    "outputs": {
-        "foreign_types": [],
-        "instance_attributes": [],
-        "wrong_device": None,
-        "aliases_input": [],
-        "aliases_parameter": False,
-        "same_storage_as_previous_call": False,
-    },
-}
+FACTS: dict[str, Any] = Facts(
+    outputs=OutputFacts(),
+    operators={"aten::mm": OpUse(count=1, elements=64)},
+    hidden_exceptions=["E: x (line 1)"],
+    changes=[Change(kind="flag", name="a", phase="forward", before="x", after="y")],
+    accesses=[Access(event="open:w", detail="x", phase="import", line=1, count=2)],
+    python_threads=["other"],
+    launches={"k": 1},
+    launches_init=None,
+    failed_launches={},
+    extensions=[ExtensionReport(loaded=True, calls_forward=1)],
+).model_dump()
 
 
 class PlayedCandidate:

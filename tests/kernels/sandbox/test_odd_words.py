@@ -153,7 +153,7 @@ def test_no_message_ends_the_harness(fuzz: Fuzz, script: Any, asks: list[Any]) -
 
 def test_a_played_candidate_without_oddities_is_correct(fuzz: Fuzz) -> None:
     """So what is replaced above are the words of a right one, at every stage."""
-    assert {verdict.functional_status for verdict in fuzz.verify([], [])} == {"correct"}
+    assert [verdict.message for verdict in fuzz.verify([], []) if verdict.functional_status != "correct"] == []
 
 
 @pytest.mark.parametrize(
