@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import json
+import random
 from html.parser import HTMLParser
 from pathlib import Path
 
@@ -11,12 +12,12 @@ import pytest
 
 from dice.audit import audit, chain
 from dice.errors import DiceError
-from dice.evaluation.score import ScoreConfig, score
+from dice.evaluation.score import ScoreConfig, score, wilson
 from dice.jsonl import write_jsonl
 from dice.kernels.problems.problem import Problem
 from dice.kernels.records.verdict import Host, Verdict
 from dice.manifest import Stopwatch, write_manifest
-from dice.report.check import CheckConfig, check, judge
+from dice.report.check import CheckConfig, answers_behind, check, difference_interval, judge
 from dice.report.explorer import ExplorerConfig, explore
 from dice.report.figures import FigureConfig, make_figure
 from dice.report.latex import escape, table_tex
@@ -168,8 +169,12 @@ def test_the_histogram_is_that_of_the_curation(place):
 @pytest.mark.parametrize(
     ("change", "word"),
     [
-        ({}, "agrees"),
+        ({}, "cannot be told"),
+        ({"l1_exec_reported": "61.0"}, "cannot be told"),  # outside the interval, but the paper's number has one too
         ({"l1_exec_reported": "70.0"}, "differs"),
+        ({"l1_exec_reported": "29.0"}, "differs"),
+        ({"l1_exec_low": "49.0", "l1_exec_high": "51.0"}, "differs"),
+        ({"l1_exec_low": "49.0", "l1_exec_high": "51.0", "l1_exec_reported": "49.0"}, "agrees"),
         ({"scale": "tiny"}, "not comparable"),
         ({"l1_exec": "n/a"}, "not comparable"),
         ({"status": "reported", "l1_exec": ""}, "not measured"),
@@ -180,11 +185,26 @@ def test_check_says_what_agrees(change, word):
     assert judge(row | {"status": "measured", "scale": "paper"} | change, "l1_exec") == word
 
 
+@pytest.mark.parametrize(("hits", "n"), [(0, 40), (7, 100), (50, 100), (100, 100), (4.5, 12.25)])
+def test_the_number_of_answers_is_read_off_the_interval(hits, n):
+    assert answers_behind(*wilson(hits, n)) == pytest.approx(n)
+
+
+def test_two_equal_models_seldom_differ():
+    draw = random.Random(1)
+    differ = 0
+    for _ in range(500):
+        mine, theirs = (sum(draw.random() < 0.3 for _ in range(100)) / 100 for _ in range(2))
+        least, most = difference_interval(mine, *wilson(100 * mine, 100), theirs)
+        differ += least > 0 or most < 0
+    assert differ / 500 < 0.08
+
+
 def test_check_writes_every_cell(place):
     table(place)
     cells = check(CheckConfig(tables=(str(place / "table1.csv"),), out=str(place / "check.csv")))
     assert [cell["result"] for cell in cells] == ["not comparable", "not comparable", "not measured", "not measured"]
-    assert "| table1 | 0 | 0 | 2 | 2 |" in (place / "check.md").read_text()
+    assert "| table1 | 0 | 0 | 0 | 2 | 2 |" in (place / "check.md").read_text()
 
 
 def test_latex_escapes_and_marks():

@@ -12,15 +12,19 @@ difference is listed. The check reports; it never fails and feeds no table.
 from __future__ import annotations
 
 import argparse
+import math
 from collections import Counter
 from pathlib import Path
 
 from dice.config import add_options, config_from, stage_config, to_spec
+from dice.evaluation.score import Z95, wilson
 from dice.jsonl import atomic_writer
 from dice.manifest import Stopwatch, write_manifest
 from dice.report.tables import NOT_AVAILABLE, Row, read_table, to_csv
 
 COMPARABLE_SCALES = ("released", "paper")
+RELEVANT = 0.05
+"""Difference of two rates that matters: below it they agree."""
 
 
 @stage_config
@@ -34,7 +38,11 @@ class CheckConfig:
 
 
 def judge(row: Row, metric: str) -> str:
-    """The word on one cell."""
+    """The result for one cell.
+
+    `differs`: the interval of measured minus reported excludes 0. `agrees`: it lies within `RELEVANT`. `cannot be told`:
+    neither, so the answers are too few to see a difference of 5 points.
+    """
     measured, reported = row[metric], row[f"{metric}_reported"]
     if row["status"] != "measured" or measured == "":
         return "not measured"
@@ -43,7 +51,33 @@ def judge(row: Row, metric: str) -> str:
     low, high = row.get(f"{metric}_low", ""), row.get(f"{metric}_high", "")
     if not low:
         return "agrees" if abs(float(measured) - float(reported)) <= 0.05 * abs(float(reported)) else "differs"
-    return "agrees" if float(low) <= float(reported) <= float(high) else "differs"
+    least, most = difference_interval(*(float(value) / 100 for value in (measured, low, high, reported)))
+    if least > 0 or most < 0:
+        return "differs"
+    return "agrees" if max(-least, most) <= RELEVANT else "cannot be told"
+
+
+def difference_interval(measured: float, low: float, high: float, reported: float) -> tuple[float, float]:
+    """95 % interval of measured minus reported, all in 0..1 (R. G. Newcombe 1998, method 10: from two Wilson intervals).
+
+    The paper gives no intervals. Its number is as uncertain as ours: a share of as many independent answers, which the
+    width of the measured interval tells.
+    """
+    reported_low, reported_high = wilson(reported * (n := answers_behind(low, high)), n)
+    difference = measured - reported
+    return (
+        difference - math.hypot(measured - low, reported_high - reported),
+        difference + math.hypot(high - measured, reported - reported_low),
+    )
+
+
+def answers_behind(low: float, high: float) -> float:
+    """The number of answers of which Wilson's 95 % interval has these ends.
+
+    Its ends l, h solve n (s - l)^2 = z^2 l (1 - l) for the share s, and likewise for h; s is eliminated.
+    """
+    roots = math.sqrt(low * (1 - low)) + math.sqrt(high * (1 - high))
+    return (Z95 * roots / (high - low)) ** 2
 
 
 def check(config: CheckConfig) -> list[Row]:
@@ -69,7 +103,7 @@ def check(config: CheckConfig) -> list[Row]:
 
 def summary(cells: list[Row]) -> str:
     """Counts per table, then every cell that differs."""
-    words = ("agrees", "differs", "not comparable", "not measured")
+    words = ("agrees", "differs", "cannot be told", "not comparable", "not measured")
     lines = ["# Measured against reported", "", f"| table | {' | '.join(words)} |", f"|---|{'---|' * len(words)}"]
     for table in dict.fromkeys(cell["table"] for cell in cells):
         counts = Counter(cell["result"] for cell in cells if cell["table"] == table)
