@@ -34,7 +34,7 @@ from dice.decoding.block_diffusion import BlockDiffusion, BlockDiffusionConfig
 from dice.decoding.decoder import PREFILL_TOKENS, Decoder, Request
 from dice.jsonl import Journal
 from dice.manifest import Stopwatch, write_manifest
-from dice.model.masks import block_causal_layout
+from dice.model.attention_masks import block_causal_layout
 from dice.model.transformer import ModelConfig, Transformer
 
 SIZES = {"1.7b": (2048, 6144, 28, 16), "4b": (2560, 9728, 36, 32), "8b": (4096, 12288, 36, 32)}

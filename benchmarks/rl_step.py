@@ -42,7 +42,7 @@ from dice.training.rl_config import RlConfig
 from dice.training.rl_data import Candidate, RlProblem
 from dice.training.rl_history import read_rl_history
 from dice.training.rl_update import Updater, compare, trajectory_of
-from dice.training.rollout import Answer, Asked, Judgement, Verifier
+from dice.training.rollout import Answer, Asked, PendingVerdicts, Verifier
 from dice.training.tracerl_loss import PolicyObjective
 
 OnAnswer = Callable[[Completion], None]
@@ -112,7 +112,7 @@ def stand_in(completion: Completion, pair: Pair) -> Answer:
     return Answer(Asked(problem, group, sample), completion, "", Candidate(pair.cuda_code))
 
 
-def measure(args: argparse.Namespace, config: RlConfig, judgement: Judgement | None) -> dict[str, Any]:
+def measure(args: argparse.Namespace, config: RlConfig, pending: PendingVerdicts | None) -> dict[str, Any]:
     """One step: decoding with verification beside it, waiting for what is still missing, updating."""
     model = random_model(geometry(args.geometry)).train()
     model.checkpointing = True
@@ -136,18 +136,18 @@ def measure(args: argparse.Namespace, config: RlConfig, judgement: Judgement | N
         max_length=args.prompt_tokens + args.new_tokens + 4,
         engine="fast",
     )
-    pairs = list(read_jsonl(args.pairs, Pair)) if judgement else []
+    pairs = list(read_jsonl(args.pairs, Pair)) if pending else []
 
     def hand_over(completion: Completion) -> None:
         group, sample = completion.request.key
-        if judgement:
-            judgement.submit(stand_in(completion, pairs[(group * args.samples + sample) % len(pairs)]))
+        if pending:
+            pending.submit(stand_in(completion, pairs[(group * args.samples + sample) % len(pairs)]))
 
     completions = draw(decoder, args, engine.rank, engine.world, hand_over)
     torch.cuda.synchronize()
     decoded = time.perf_counter()
     rollout_s = decoded - began
-    if judgement and not judgement.finish():
+    if pending and not pending.finish():
         raise DiceError("the verifier fell silent.")
     wait_s = time.perf_counter() - decoded
     memory["rollout"] = gib()
@@ -242,12 +242,12 @@ def main() -> None:
         dist.init_process_group("nccl")
     config = config_of(args)
     with contextlib.ExitStack() as stack:
-        judgement = None
+        pending = None
         if args.pairs:
             world, gpu = int(os.environ.get("WORLD_SIZE", "1")), torch.cuda.current_device()
             verifier = Verifier(config.reward, most_jobs=args.problems * args.samples, gpu=gpu, share=world)
-            judgement = stack.enter_context(verifier).begin()
-        row = measure(args, config, judgement)
+            pending = stack.enter_context(verifier).begin()
+        row = measure(args, config, pending)
     if int(os.environ.get("RANK", "0")) == 0:
         with Journal(args.out) as journal:
             journal.append(row)

@@ -1,7 +1,18 @@
 import pytest
 
 from dice.data.pair import Measured, Pair
-from dice.data.selection import RANGES, RULES, Drop, Rule, answer_of, best_try, histogram, judged, passes, preference
+from dice.data.selection import (
+    RANGES,
+    RULES,
+    Drop,
+    Rule,
+    answer_of,
+    best_try,
+    histogram,
+    passes,
+    preference,
+    with_best_try,
+)
 from dice.kernels.records.verdict import Host, Speedup, Verdict
 
 HOST = Host(gpu="G", driver=None, cuda=None, torch="2", cpu="c", isolation=[])
@@ -33,18 +44,18 @@ def pair(source="cudallm", answers=None, speedup=None):
 
 
 def test_concur_is_kept_unseen():
-    kept = judged(pair("concur"), {}, RULES["concur"], "median")
+    kept = with_best_try(pair("concur"), {}, RULES["concur"], "median")
     assert isinstance(kept, Pair)
     assert passes(kept, RULES["concur"], 99.0, keep_unmeasured=False) is None
 
 
 def test_cudallm_needs_a_correct_verdict_and_the_threshold():
     rule = RULES["cudallm"]
-    assert judged(pair(), {}, rule, "median") == Drop("not_verified", "no verdict for it")
-    wrong = judged(pair(), {0: verdict("wrong_value")}, rule, "median")
+    assert with_best_try(pair(), {}, rule, "median") == Drop("not_verified", "no verdict for it")
+    wrong = with_best_try(pair(), {0: verdict("wrong_value")}, rule, "median")
     assert isinstance(wrong, Drop)
     assert wrong.reason == "wrong_value"
-    right = judged(pair(), {0: verdict(speedup=2.0)}, rule, "median")
+    right = with_best_try(pair(), {0: verdict(speedup=2.0)}, rule, "median")
     assert isinstance(right, Pair)
     assert right.measured is not None
     assert (right.measured.speedup, right.measured.status) == (2.0, "correct")
@@ -55,7 +66,7 @@ def test_cudallm_needs_a_correct_verdict_and_the_threshold():
 
 
 def test_a_deceptive_kernel_is_dropped_however_fast():
-    dropped = judged(pair(), {0: verdict("deceptive", speedup=9.0)}, RULES["cudallm"], "median")
+    dropped = with_best_try(pair(), {0: verdict("deceptive", speedup=9.0)}, RULES["cudallm"], "median")
     assert isinstance(dropped, Drop)
     assert dropped.reason == "deceptive"
 
@@ -63,10 +74,10 @@ def test_a_deceptive_kernel_is_dropped_however_fast():
 def test_structural_any_success_counts_and_the_fastest_stands_for_it():
     rule = RULES["structural"]
     tries = {0: verdict("compile_error"), 1: verdict(speedup=0.9), 2: verdict(speedup=1.3), 3: verdict(speedup=1.2)}
-    kept = judged(pair("structural", ["a", "b", "c"]), tries, rule, "median")
+    kept = with_best_try(pair("structural", ["a", "b", "c"]), tries, rule, "median")
     assert isinstance(kept, Pair)
     assert (kept.cuda_code, kept.origin) == ("c", {"row": 1, "attempt": 2})
-    slow = judged(pair("structural"), {0: verdict(speedup=1.0), 1: verdict(speedup=0.7)}, rule, "median")
+    slow = with_best_try(pair("structural"), {0: verdict(speedup=1.0), 1: verdict(speedup=0.7)}, rule, "median")
     assert isinstance(slow, Drop)
     assert slow == Drop("below_threshold", "speed-up 1.000 in 2 tries, more than 1 asked")
     assert passes(kept, rule, 2.5, keep_unmeasured=False) is None  # the set's threshold is not its own
@@ -84,20 +95,20 @@ def test_answers_take_turns():
 
 def test_a_pair_without_a_speedup_is_kept_only_on_request():
     rule = RULES["cudallm"]
-    right = judged(pair(), {0: verdict()}, rule, "median")
+    right = with_best_try(pair(), {0: verdict()}, rule, "median")
     assert isinstance(right, Pair)
     dropped = passes(right, rule, 2.0, keep_unmeasured=False)
     assert dropped is not None
     assert dropped.reason == "no_speedup"
     assert passes(right, rule, 2.0, keep_unmeasured=True) is None
-    tried = judged(pair("structural"), {0: verdict()}, RULES["structural"], "median")
+    tried = with_best_try(pair("structural"), {0: verdict()}, RULES["structural"], "median")
     assert isinstance(tried, Pair)
     assert passes(tried, RULES["structural"], 2.0, keep_unmeasured=False) is not None
 
 
 def test_the_lower_bound_can_be_asked_for():
     rule = RULES["cudallm"]
-    lower = judged(pair(), {0: verdict(speedup=2.1, low=1.9)}, rule, "ci_low")
+    lower = with_best_try(pair(), {0: verdict(speedup=2.1, low=1.9)}, rule, "ci_low")
     assert isinstance(lower, Pair)
     assert lower.measured is not None
     assert lower.measured.speedup == 1.9

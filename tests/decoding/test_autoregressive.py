@@ -42,7 +42,7 @@ def test_greedy_equals_transformers(model, stop):
             pad_token_id=0,
         )[0, len(prompt) :].tolist()
         assert list(completion.ids) == expected
-        assert completion.order == tuple(range(1, len(expected) + 1))
+        assert completion.step_map == tuple(range(1, len(expected) + 1))
         assert completion.n_forwards == len(expected) + (len(prompt) > 1)
         assert completion.finish_reason == ("stop" if expected[-1] == stop else "length")
 

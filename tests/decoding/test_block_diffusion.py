@@ -45,7 +45,7 @@ def compare(model, config: BlockDiffusionConfig, *, stops=(), new=13, count=5, m
             seed=request.seed,
         )
         assert completion.ids == tuple(answer)
-        assert completion.order == tuple(order)
+        assert completion.step_map == tuple(order)
         prefill = int(len(request.prompt) >= config.block_size)
         assert completion.n_forwards == denoising + prefill  # the commits, `commits` of them, cost nothing
         assert commits >= 1
@@ -103,18 +103,18 @@ def test_released_ties(model):
     """top_k 1 makes every confidence 1 in the released script; then torch.topk's order of ties decides."""
     released = BlockDiffusionConfig(sampling=SamplingConfig(temperature=1.0, top_k=1), compat="released")
     ours = BlockDiffusionConfig(sampling=SamplingConfig(temperature=1.0, top_k=1))
-    assert [c.order for c in compare(model, released)] != [c.order for c in compare(model, ours)]
+    assert [c.step_map for c in compare(model, released)] != [c.step_map for c in compare(model, ours)]
     all_at_once = BlockDiffusionConfig(
         strategy="dynamic", sampling=SamplingConfig(temperature=1.0, top_k=1), compat="released", threshold=0.99
     )
     for completion in compare(model, all_at_once):
-        assert len(set(completion.order)) == -(-(len(completion.request.prompt) % 4 + len(completion.ids)) // 4)
+        assert len(set(completion.step_map)) == -(-(len(completion.request.prompt) % 4 + len(completion.ids)) // 4)
 
 
 def test_tokens_do_not_depend_on_the_batch(model):
     config = BlockDiffusionConfig(strategy="dynamic", threshold=0.2, sampling=SamplingConfig(temperature=1.0))
     found = [
-        {c.request.key: (c.ids, c.order) for c in compare(model, config, max_batch=max_batch)}
+        {c.request.key: (c.ids, c.step_map) for c in compare(model, config, max_batch=max_batch)}
         for max_batch in (1, 2, 5)
     ]
     assert found[0] == found[1] == found[2]

@@ -214,7 +214,7 @@ def completions(model, config, engine, *, max_batch=3, count=4, stops=(5,)) -> d
 
 
 def answers(done) -> dict:
-    return {c.request.key: (c.ids, c.order, c.n_forwards, c.finish_reason) for c in done}
+    return {c.request.key: (c.ids, c.step_map, c.n_forwards, c.finish_reason) for c in done}
 
 
 CONFIGS = [

@@ -10,8 +10,8 @@ from safetensors.torch import load_file, save_file
 from tiny_models import make_config, make_model, oracle_of
 
 from dice.errors import DiceError
+from dice.model.attention_masks import DenseAttention, block_causal_layout
 from dice.model.checkpoint import load_model, read_config, save_model
-from dice.model.masks import DenseAttention, block_causal_layout
 
 
 @torch.no_grad()

@@ -9,8 +9,8 @@ from torch.nn.attention.flex_attention import create_block_mask
 from torch.utils.flop_counter import FlopCounterMode
 
 from dice.errors import DiceError
+from dice.model.attention_masks import DenseAttention, Layout, block_causal_layout, flex_attention_for, may_attend
 from dice.model.cache import CachedAttention, KVCache
-from dice.model.masks import DenseAttention, Layout, block_causal_layout, flex_attention_for, sees
 
 
 def additive(mask: torch.Tensor) -> torch.Tensor:
@@ -88,7 +88,7 @@ def test_tiles_are_those_that_torch_finds_in_the_dense_mask(length):
     layout = Layout(sample, block, noised)
 
     def rule(batch, head, query, key):
-        return sees(sample, block, noised, query, key)
+        return may_attend(sample, block, noised, query, key)
 
     expected = create_block_mask(rule, None, None, length, length, device="cpu")
     found = flex_attention_for(layout).block_mask

@@ -8,7 +8,7 @@ import torch
 from test_losses import MASK, gradients, make_pack
 from tiny_models import make_config, make_model
 
-from dice.model.masks import DenseAttention
+from dice.model.attention_masks import DenseAttention
 from dice.training.batched_attention import BatchedAttention
 from dice.training.losses import Objective, causal_rows, diffusion_rows, draw_noise
 

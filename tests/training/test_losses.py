@@ -7,7 +7,7 @@ import pytest
 import torch
 from tiny_models import make_config, make_model
 
-from dice.model.masks import DenseAttention, Layout, attention_for, flex_attention_for, visible_pairs
+from dice.model.attention_masks import DenseAttention, Layout, attention_for, flex_attention_for, visible_pairs
 from dice.training.losses import (
     Noise,
     Objective,

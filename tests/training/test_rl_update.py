@@ -150,8 +150,8 @@ def test_loss_scale_scales_the_gradient():
 
 
 def test_unshuffled_updates_follow_the_problems():
-    assert updater_of(config_of({"unshuffled_updates": True})).order(6, 1, 0) == list(range(6))
-    shuffled = updater_of(config_of()).order(6, 1, 0)
+    assert updater_of(config_of({"unshuffled_updates": True})).permutation(6, 1, 0) == list(range(6))
+    shuffled = updater_of(config_of()).permutation(6, 1, 0)
     assert sorted(shuffled) == list(range(6))
     assert shuffled != list(range(6))
 
@@ -172,10 +172,10 @@ def test_text_round_trip_shifts_the_trace():
         Request((1, 2), 8), ids, order, (0.0,) * 3, 3, 0.0, "stop", Trace((*ids, 0), (*order, 3), (0.0,) * 4)
     )
     kept = trajectory_of(done, 1.0, config_of().released_behaviour, SpellsOut())  # type: ignore[arg-type]
-    assert (kept.response.tolist(), kept.order.tolist(), kept.answer) == ([7, 9, 5, 0], [2, 1, 3, 3], 3)
+    assert (kept.response.tolist(), kept.step_map.tolist(), kept.answer) == ([7, 9, 5, 0], [2, 1, 3, 3], 3)
     released = config_of({"text_round_trip": True}).released_behaviour
     moved = trajectory_of(done, 1.0, released, SpellsOut())  # type: ignore[arg-type]
-    assert (moved.response.tolist(), moved.order.tolist()) == ([3, 4, 9, 5], [2, 1, 3, 4])
+    assert (moved.response.tolist(), moved.step_map.tolist()) == ([3, 4, 9, 5], [2, 1, 3, 4])
 
 
 def test_rows_of_bounds_what_the_model_sees():
@@ -184,10 +184,10 @@ def test_rows_of_bounds_what_the_model_sees():
         assert len(rows.ids) <= rows_of(one, 4, "position") <= len(rows.ids) + 4 * 4
 
 
-def test_a_plan_divides_all_answers():
+def test_micro_batches_divide_all_answers():
     updater = updater_of(config_of(micro_batch_rows=40))
     trajectories = decode(make_model(make_config()), prompts=(3, 8, 13, 5))
-    total, batches = updater._plan(trajectories, trajectories)
+    total, batches = updater._micro_batches(trajectories, trajectories)
     assert sum(len(batch.rows.rows.targets) for batch in batches) == total
     assert len(batches) > 1
     assert not any(batch.silent for batch in batches)

@@ -15,7 +15,7 @@ from dice.kernels.records.job import Job
 from dice.kernels.records.verdict import Finding
 from dice.training.rl_config import RewardConfig
 from dice.training.rl_data import Candidate, RlProblem
-from dice.training.rollout import Answer, Asked, Judgement, Verifier, answer_seed, reward_of
+from dice.training.rollout import Answer, Asked, PendingVerdicts, Verifier, answer_seed, reward_of
 
 PROBLEM = RlProblem("p", "code", (1, 2), 1)
 JOB = Job(problem_id="p", problem_code="", sample=0, code="x")
@@ -27,27 +27,27 @@ def answer(code: str | None, sample: int = 0) -> Answer:
     return Answer(Asked(PROBLEM, 0, sample), done, "", Candidate(code))
 
 
-def judge(folder, orders, **settings) -> tuple[list[Answer], Judgement, bool]:
+def verify(folder, orders, **settings) -> tuple[list[Answer], PendingVerdicts, bool]:
     config = RewardConfig(backend="cpu", **settings)
     answers = [answer(order, number) for number, order in enumerate(orders)]
     with Pool(plans(folder), host_error) as pool:
-        judgement = Judgement(pool, config)
+        pending = PendingVerdicts(pool, config)
         for one in answers:
-            judgement.submit(one)
-        complete = judgement.finish()
+            pending.submit(one)
+        complete = pending.finish()
     for one in answers:
         one.reward = reward_of(one.verdict, config)
-    return answers, judgement, complete
+    return answers, pending, complete
 
 
 def test_a_fault_of_the_host_is_never_reward_0(tmp_path):
     orders = ["right", "wrong_value", "host_error once", "host_error always", "die", "bug", "timeout"]
-    answers, judgement, complete = judge(tmp_path, [*orders, "unsupported_on_cpu"])
+    answers, pending, complete = verify(tmp_path, [*orders, "unsupported_on_cpu"])
     assert complete
     assert [one.reward for one in answers] == [1, 0, 1, None, None, None, 0, 0]
     assert answers[2].status == "correct"
     assert answers[3].status == "host_error"
-    assert judgement.host_errors == 1 + 2 + 2 + 2  # each was tried again once
+    assert pending.host_errors == 1 + 2 + 2 + 2  # each was tried again once
     assert len(list(tmp_path.glob("tried-3-*"))) == 2
     config = RewardConfig(backend="cpu")
     assert reward_of(answers[3].verdict, config, host_error_earns_zero=True) == 0  # as released
@@ -55,27 +55,27 @@ def test_a_fault_of_the_host_is_never_reward_0(tmp_path):
 
 
 def test_no_retry_where_none_is_wanted(tmp_path):
-    answers, judgement, _ = judge(tmp_path, ["host_error once"], retries=0)
+    answers, pending, _ = verify(tmp_path, ["host_error once"], retries=0)
     assert answers[0].reward is None
-    assert judgement.host_errors == 1
+    assert pending.host_errors == 1
 
 
 def test_a_silent_verifier_leaves_answers_out(tmp_path):
     config = RewardConfig(backend="cpu", silence_s=0.5)
     right, hanging = answer("right"), answer("hang", 1)
     with Pool(plans(tmp_path), host_error) as pool:
-        judgement = Judgement(pool, config)
-        judgement.submit(right)
-        assert judgement.take(PATIENCE_S)
-        judgement.submit(hanging)
-        assert not judgement.finish()
+        pending = PendingVerdicts(pool, config)
+        pending.submit(right)
+        assert pending.take(PATIENCE_S)
+        pending.submit(hanging)
+        assert not pending.finish()
     assert reward_of(right.verdict, config) == 1
     assert reward_of(hanging.verdict, config) is None
     assert hanging.status == "no_verdict"
 
 
 def test_equal_candidates_are_verified_once(tmp_path):
-    answers, _, _ = judge(tmp_path, ["right", "right", "wrong_value", "right", None])
+    answers, _, _ = verify(tmp_path, ["right", "right", "wrong_value", "right", None])
     assert [one.reward for one in answers[:4]] == [1, 1, 0, 1]
     assert answers[4].status == "no_code"
     assert len(list(tmp_path.glob("tried-*"))) == 2

@@ -12,7 +12,7 @@ from tiny_models import make_config, make_model
 from dice.decoding.block_diffusion import BlockDiffusionConfig
 from dice.decoding.decoder import Decoder, Request
 from dice.decoding.sampling import SamplingConfig
-from dice.model.masks import DenseAttention, block_causal_layout
+from dice.model.attention_masks import DenseAttention, block_causal_layout
 from dice.training.tracerl_loss import (
     PolicyObjective,
     Trajectory,
@@ -47,7 +47,7 @@ def decode(model, *, block_size=4, strategy="dynamic", threshold=0.12, prompts=(
         Trajectory(
             prompt=np.array(completion.request.prompt),
             response=np.array(completion.trace.ids),
-            order=np.array(completion.trace.order),
+            step_map=np.array(completion.trace.step_map),
             log_probs=np.array(completion.trace.log_confidence, np.float32),
             answer=len(completion.ids),
             advantage=1.5 - index,
@@ -62,13 +62,13 @@ def literal(model, one: Trajectory, block_size: int) -> dict[int, torch.Tensor]:
     found = {}
     for start in range(prompt // block_size * block_size, one.length, block_size):
         span = range(max(start, prompt), start + block_size)
-        for forward in sorted({int(one.order[place - prompt]) for place in span}):
+        for forward in sorted({int(one.step_map[place - prompt]) for place in span}):
             seen = ids[: start + block_size].copy()
             targets = []
             for place in span:
-                if one.order[place - prompt] >= forward:
+                if one.step_map[place - prompt] >= forward:
                     seen[place] = MASK
-                if one.order[place - prompt] == forward:
+                if one.step_map[place - prompt] == forward:
                     targets.append(place)
             attend = DenseAttention(block_causal_layout(len(seen), block_size).dense())
             hidden = model(torch.from_numpy(seen)[None], torch.arange(len(seen))[None], attend)[0]
@@ -91,7 +91,7 @@ def objective(model, beta=0.01) -> PolicyObjective:
 def test_log_probs_are_those_of_the_sampler_and_of_the_literal_replay(block_size, strategy, threshold):
     model = make_model(make_config())
     trajectories = decode(model, block_size=block_size, strategy=strategy, threshold=threshold)
-    together = any(len(set(one.order.tolist())) < len(one.order) for one in trajectories)
+    together = any(len(set(one.step_map.tolist())) < len(one.step_map) for one in trajectories)
     assert together == (strategy == "dynamic")  # some forwards fixed several tokens
     batch = policy_rows(trajectories, block_size=block_size, mask_id=MASK)
     with torch.no_grad():

@@ -31,7 +31,7 @@ from dice.data.curation_report import Row, report_of, summary
 from dice.data.dedup import DedupConfig, Duplicate, Text, duplicates
 from dice.data.leakage import Leak, fingerprints
 from dice.data.pair import OnBad, Pair
-from dice.data.selection import RULES, Drop, Rule, Statistic, answer_of, judged, passes, preference, succeeds
+from dice.data.selection import RULES, Drop, Rule, Statistic, answer_of, passes, preference, succeeds, with_best_try
 from dice.data.sources import FORMATS, read_source
 from dice.errors import DiceError, HarnessError
 from dice.jsonl import BadRow, atomic_writer, read_jsonl, write_jsonl
@@ -217,9 +217,9 @@ def _verify_round(todo: Sequence[Row], attempt: int, config: CurateConfig, work:
 # ---- decide ------------------------------------------------------------------------------------------------------
 
 
-def _judge(rows: Sequence[Row], statistic: Statistic) -> None:
+def _take_best_tries(rows: Sequence[Row], statistic: Statistic) -> None:
     for row in rows:
-        decided = judged(row.pair, row.verdicts, row.rule, statistic)
+        decided = with_best_try(row.pair, row.verdicts, row.rule, statistic)
         if isinstance(decided, Drop):
             row.drop = decided
         else:
@@ -256,7 +256,7 @@ def _alive(rows: Sequence[Row]) -> list[Row]:
 
 def decide(rows: Sequence[Row], problems: Sequence[Problem], config: CurateConfig, progress: bool = False) -> Outcome:
     """Everything after verification; touches no file and no process, and leaves its verdict in the rows."""
-    _judge(rows, config.statistic)
+    _take_best_tries(rows, config.statistic)
     correct = _alive(rows)
     keep_unmeasured = config.unmeasured == "keep"
     thresholds = sorted({*config.report_thresholds, config.threshold})

@@ -25,7 +25,7 @@ from typing import Literal
 import numpy as np
 
 from dice.config import stage_config
-from dice.data.canonical import canonical, sha256
+from dice.data.normal_form import normal_forms, sha256
 from dice.errors import DiceError
 from dice.python_text import parse_python
 
@@ -85,7 +85,7 @@ def tokens_of(code: str) -> list[str]:
 
 def pair_tokens(pytorch_code: str, cuda_code: str) -> list[str]:
     """Tokens by which a pair is compared."""
-    return [*_TOKEN.findall(canonical(pytorch_code).text), "\n", *tokens_of(cuda_code)]
+    return [*_TOKEN.findall(normal_forms(pytorch_code).text), "\n", *tokens_of(cuda_code)]
 
 
 def shingles(tokens: list[str], length: int) -> np.ndarray:

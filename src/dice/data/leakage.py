@@ -17,7 +17,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from typing import Literal, Protocol
 
-from dice.data.canonical import Canonical, canonical, sha256
+from dice.data.normal_form import NormalForms, normal_forms, sha256
 
 Kind = Literal["text", "structure", "ngram"]
 
@@ -49,7 +49,7 @@ class Leak:
     evidence: str
 
 
-def _ngrams(form: Canonical) -> set[int]:
+def _ngrams(form: NormalForms) -> set[int]:
     tokens = form.tokens
     return {hash(tuple(tokens[i : i + NGRAM])) for i in range(len(tokens) - NGRAM + 1)}
 
@@ -68,7 +68,7 @@ class LeakageIndex:
 
     def check(self, pytorch_code: str) -> Leak | None:
         """The first sign that `pytorch_code` is one of the problems; None where there is none."""
-        form = canonical(pytorch_code)
+        form = normal_forms(pytorch_code)
         problem = self.texts.get(sha256(form.text))
         if problem is not None:
             return Leak("text", problem, "same program but for comments and layout")
@@ -78,7 +78,7 @@ class LeakageIndex:
                 return Leak("structure", problem, "same model but for names and input shapes")
         return self._containment(form)
 
-    def _containment(self, form: Canonical) -> Leak | None:
+    def _containment(self, form: NormalForms) -> Leak | None:
         found = Counter(problem for gram in _ngrams(form) for problem in self.holders.get(gram, ()))
         shares = [
             (count / self.distinctive[problem], -problem)
@@ -100,7 +100,7 @@ def fingerprints(problems: Iterable[Named]) -> LeakageIndex:
     index = LeakageIndex()
     grams: list[set[int]] = []
     for problem in problems:
-        form = canonical(problem.code)
+        form = normal_forms(problem.code)
         index.ids.append(problem.id)
         index.texts.setdefault(sha256(form.text), problem.id)
         if form.tree is not None:

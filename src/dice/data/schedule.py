@@ -100,7 +100,7 @@ class PlannedStep(BaseModel):
     level_max: int
 
 
-def plan(schedule: Schedule, ids: Sequence[str]) -> Iterator[PlannedStep]:
+def planned_steps(schedule: Schedule, ids: Sequence[str]) -> Iterator[PlannedStep]:
     """Every step of the schedule. `ids`: of the problems, in the data's order."""
     for step in range(1, schedule.steps + 1):
         items = schedule.items(step)
@@ -150,7 +150,7 @@ def run(args: argparse.Namespace) -> int:
         )
     levels = [row.level or 0 for row in rows]
     schedule = Schedule(levels, config.order, steps=config.steps, per_step=config.per_step, seed=config.seed)
-    steps = list(plan(schedule, [row.id for row in rows]))
+    steps = list(planned_steps(schedule, [row.id for row in rows]))
     for row in steps:
         levels_of_step = f"level {row.level_min} to {row.level_max}, mean {row.level_mean:.2f}"
         print(f"step {row.step:4d}  pass {row.epoch:7.3f}  {levels_of_step}")

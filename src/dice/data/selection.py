@@ -96,7 +96,7 @@ def best_try(verdicts: Mapping[int, Verdict], statistic: Statistic) -> tuple[int
     return max(correct, key=lambda entry: (speedup_of(entry[1], statistic) or 0.0, -entry[0]))
 
 
-def judged(pair: Pair, verdicts: Mapping[int, Verdict], rule: Rule, statistic: Statistic) -> Pair | Drop:
+def with_best_try(pair: Pair, verdicts: Mapping[int, Verdict], rule: Rule, statistic: Statistic) -> Pair | Drop:
     """The pair with what its best try measured, or why it is dropped before any of the set's thresholds."""
     chosen = best_try(verdicts, statistic)
     if chosen is None:

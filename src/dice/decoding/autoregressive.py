@@ -1,4 +1,4 @@
-"""One token a forward, left to right: the Qwen3 rows. The same cache and batcher as block diffusion.
+"""One token a forward, left to right, as Qwen3 decodes. The cache and the batcher are those of block diffusion.
 
 Position i predicts token i + 1, so the prompt but for its last token is prefilled, and each step feeds one token.
 """
@@ -32,7 +32,7 @@ class ChooseNext:
 
     @property
     def synchronises(self) -> bool:
-        """Never."""
+        """False: no call waits for the device."""
         return False
 
     def __call__(self, logits: Tensor, ids: Tensor, quota: Tensor, uniform: Tensor) -> tuple[Tensor, Tensor, Tensor]:
@@ -83,7 +83,7 @@ class Autoregressive:
         )
 
     def ahead(self, sequences: Sequences, rows: StepRows) -> tuple[int, int]:
-        """The most open and finished rows that can follow `rows`: stop tokens may end more of them."""
+        """The most open and the most finished rows of the next step; stop tokens may leave fewer."""
         return int((rows.starts + 2 < sequences.length[rows.slots]).sum()), 0
 
     def absorb(self, sequences: Sequences, rows: StepRows, result: StepResult) -> None:
@@ -93,7 +93,7 @@ class Autoregressive:
         sequences.step[slots] += 1
         sequences.start[slots] = positions
         sequences.tokens[slots, positions] = tokens
-        sequences.order[slots, positions] = sequences.step[slots]
+        sequences.step_map[slots, positions] = sequences.step[slots]
         sequences.log_confidence[slots, positions] = result.log_confidence[:, 0]
         over = np.isin(tokens, sequences.stop_ids) | (positions + 1 >= sequences.length[slots])
         sequences.finish(slots[over])

@@ -1,12 +1,12 @@
 """Block diffusion: masks of one block are filled over several forwards, the most confident first.
 
 Static and dynamic low-confidence decoding of SDAR (arXiv 2510.06303; generate.py). Blocks are aligned to absolute
-position 0; what is left of a prompt after its whole blocks stands at the front of the first block. Per forward
+position 0; prompt tokens that do not fill a block stand at the front of the first one. In each forward
 - `static` accepts the `quota` most confident masks,
-- `dynamic` accepts every mask whose confidence exceeds the threshold, and the `quota` best if they are fewer.
+- `dynamic` accepts every mask whose confidence exceeds the threshold, or the `quota` most confident if there are fewer.
 
-The released loop runs a finished block through the model once more to put it into the cache. Here that pass rides in
-the next block's first forward (`StepRows.done_ids`): the same tokens for one forward per block less.
+The released loop runs a finished block through the model once more to put it into the cache. Here the next block's
+first forward does that as well (`StepRows.done_ids`): the same tokens, with one forward less per block.
 """
 
 from __future__ import annotations
@@ -85,7 +85,7 @@ class ChooseMasks:
 
 
 def _released_best(score: Tensor, masked: Tensor, quota: Tensor) -> Tensor:
-    """The script's own call, row by row: the order of ties is whatever torch.topk does on this device."""
+    """The released script's own call, row by row: torch.topk breaks ties, and how depends on the device."""
     best = torch.zeros_like(masked)
     for row in range(len(score)):
         scored = torch.where(masked[row], score[row], float("-inf"))
@@ -114,7 +114,7 @@ class BlockDiffusion:
         """Fill the slot's answer with masks; returns how many prompt tokens to prefill (whole blocks)."""
         prompt = int(sequences.prompt_length[slot])
         if self.mask_id in sequences.tokens[slot, :prompt]:
-            raise DiceError(f"a prompt holds the mask token {self.mask_id}; nothing but noise may.")
+            raise DiceError(f"a prompt holds the mask token {self.mask_id}, which stands for tokens to be decoded.")
         sequences.tokens[slot, prompt : sequences.length[slot]] = self.mask_id
         start = prompt // self.block_size * self.block_size
         sequences.start[slot] = start
@@ -141,7 +141,7 @@ class BlockDiffusion:
         )
 
     def ahead(self, sequences: Sequences, rows: StepRows) -> tuple[int, int] | None:
-        """The most open and finished rows that can follow `rows`; None when confidences decide."""
+        """The most open and the most finished rows of the next step; None where it depends on confidences."""
         if self.config.strategy == "dynamic" and self.config.threshold < 1:
             return None
         full = (rows.ids == self.mask_id).sum(1) <= rows.quota
@@ -157,7 +157,7 @@ class BlockDiffusion:
         row, offset = np.nonzero(result.accepted)
         slot, position = slots[row], rows.starts[row] + offset
         sequences.tokens[slot, position] = result.tokens[row, offset]
-        sequences.order[slot, position] = sequences.step[slot]
+        sequences.step_map[slot, position] = sequences.step[slot]
         sequences.log_confidence[slot, position] = result.log_confidence[row, offset]
         positions = rows.starts[:, None] + self._offsets
         block = sequences.tokens[slots[:, None], positions]

@@ -1,7 +1,7 @@
-"""Attention of few rows to a long cache, whose keys are shared by blocks of a cluster (csrc/cluster_attention.cu).
+"""Attention of few rows to a long cache; the thread blocks of a cluster share the keys (csrc/cluster_attention.cu).
 
-`store_heads` and `block_attention` of `dice.decoding.kernels` in one kernel instead of three, and the keys in front of a
-tile are on their way before the product in front has ended: they are older than the step.
+One kernel instead of three does what `store_heads` and `block_attention` of `dice.decoding.kernels` do. It starts to load
+the keys before the kernel in front of it has ended, since that kernel does not write them.
 """
 
 from __future__ import annotations
@@ -14,8 +14,8 @@ from torch import Tensor
 from dice.decoding.cuda_kernel import has_clusters, kernel
 
 MOST_TILES = 2
-"""Tiles up to which it is used. Whole decoding at 4B on an H200, each with the sharing that was best for it: 358 tokens/s for
-348 with one tile; without prefill 2,187 for 2,173 with 8, 7,932 for 8,351 with 64."""
+"""Most tiles for which the kernel is used. Tokens/s of decoding at 4B on an H200, with and without it (each with its best
+sharing): one tile 358 and 348; without prefill, 8 tiles 2,187 and 2,173, 64 tiles 7,932 and 8,351."""
 
 
 @dataclass(frozen=True)
@@ -24,14 +24,14 @@ class Sharing:
 
     warps: int
     depth: int
-    """Steps of the ring; a step is 16 keys a warp."""
+    """Steps of the ring buffer; a step is 16 keys per warp."""
     blocks: int
-    """Blocks that sharing may not exceed: those that lie on an H200 at once, with its 132 processors."""
+    """Most thread blocks among which keys are shared: those that an H200 with its 132 processors runs at once."""
 
 
 SHARING = Sharing(4, 2, 264)
 _ROWS = 32
-"""Most rows of a tile, tokens times heads of a group: their sums are held in registers."""
+"""Most rows of a tile (tokens times heads of a group): their sums are held in registers."""
 
 
 @dataclass(frozen=True)
@@ -45,7 +45,7 @@ class AttentionShape:
 
 
 def fits(qkv: Tensor, key_cache: Tensor, tiles: Tensor, tile_tokens: int) -> bool:
-    """Whether the kernel can and should do this."""
+    """Whether the kernel can do this and is the faster way."""
     _, kv_heads, _, dim = key_cache.shape
     heads = qkv.shape[1] // dim - 2 * kv_heads
     return (
@@ -61,7 +61,7 @@ def fits(qkv: Tensor, key_cache: Tensor, tiles: Tensor, tile_tokens: int) -> boo
 def attention_shape(
     tiles: int, heads: int, kv_heads: int, dim: int, *, tile_tokens: int, span: int, block_size: int, fields: int
 ) -> AttentionShape:
-    """As many blocks share the keys of a tile as can lie on the GPU at once, at most 8."""
+    """As many thread blocks share the keys of a tile as the GPU runs at once, at most 8."""
     threads = 32 * SHARING.warps
     splits = next(n for n in (8, 4, 3, 2, 1) if n == 1 or n * tiles * kv_heads <= SHARING.blocks)
     rows = 16 * -(-tile_tokens * heads // kv_heads // 16)
@@ -97,8 +97,8 @@ def cluster_attention(
 ) -> Tensor:
     """`store_heads` and then `block_attention`, where it `fits`: qkv [rows, (heads + 2 kv_heads) dim] -> [rows, heads dim].
 
-    Keys and values of the tiles' rows, and of no others, go to the cache. A tile consists of whole blocks, and no other tile
-    has its slot.
+    Only the keys and values of the tiles' rows go to the cache. A tile consists of whole blocks, and no other tile has its
+    slot.
     """
     _, kv_heads, _, dim = key_cache.shape
     heads = qkv.shape[1] // dim - 2 * kv_heads

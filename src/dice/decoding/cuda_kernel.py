@@ -1,8 +1,8 @@
 # pyright: reportMissingImports=false
 """CUDA C++ kernels compiled when they are first used (NVRTC, about 50 ms each) and launched beside PyTorch's.
 
-For what Triton cannot say: weights that go from memory to registers, and a launch that may begin before the kernel
-before it has ended (programmatic dependent launch), which fills the gap that would open between two short kernels.
+They do what Triton cannot: load weights from memory straight into registers, and start before the kernel in front has
+ended (programmatic dependent launch), which closes the gap between two short kernels.
 `cuda-bindings` comes with PyTorch's CUDA wheels.
 """
 
@@ -23,7 +23,7 @@ SOURCES = Path(__file__).parent / "csrc"
 
 
 def _checked(result: tuple[Any, ...], doing: str) -> Any:
-    """What follows the error code; raises HarnessError when that is not 0."""
+    """The results behind the error code. Raises HarnessError when the code is not 0."""
     code, *values = result
     if int(code) != 0:
         raise HarnessError(f"CUDA: {doing} failed with {code.name}.")
@@ -32,7 +32,7 @@ def _checked(result: tuple[Any, ...], doing: str) -> Any:
 
 @cache
 def has_dependent_launch(device: int) -> bool:
-    """Whether a kernel may be set up while the one before it still runs (from Hopper on)."""
+    """Whether a kernel can be set up while the one before it still runs (from Hopper on)."""
     return torch.cuda.get_device_capability(device)[0] >= 9
 
 
@@ -44,7 +44,7 @@ def has_clusters(device: int) -> bool:
 
 @cache
 def kernel(name: str, device: int, **defines: int) -> CudaKernel:
-    """The kernel `name` of csrc/`name`.cu with these macros, for a GPU. Compiled once in a process."""
+    """The kernel `name` of csrc/`name`.cu with these macros, for a GPU. Compiled once per process."""
     return CudaKernel(name, device, defines)
 
 
@@ -66,7 +66,7 @@ class CudaKernel:
     def launch(
         self, blocks: int, threads: int, arguments: Sequence[Tensor | int | float | None], shared_bytes: int = 0
     ) -> None:
-        """On PyTorch's current stream. Tensors are passed by address; a float is 32 bits, an int too."""
+        """Launch on PyTorch's current stream. Tensors are passed by address; floats and ints have 32 bits."""
         from cuda.bindings import driver
 
         values = tuple(
@@ -96,7 +96,7 @@ class CudaKernel:
 
 
 def compile_image(source: str, architecture: str, defines: Mapping[str, int]) -> bytes:
-    """Machine code for one architecture (`sm_90`). Raises HarnessError with the compiler's words."""
+    """Machine code for one architecture (`sm_90`). Raises HarnessError with the compiler's message."""
     from cuda.bindings import nvrtc
 
     program = _checked(nvrtc.nvrtcCreateProgram(source.encode(), b"kernel.cu", 0, [], []), "NVRTC")

@@ -1,7 +1,7 @@
-"""Continuous batching: requests enter free cache slots, finished sequences leave, steps run over whoever is there.
+"""Continuous batching: requests enter free cache slots, finished sequences leave, a step runs over all that are there.
 
-A sequence's tokens depend on its prompt and seed only, not on what shares the batch with it (up to the rounding of
-differently shaped matrix products).
+A sequence's tokens depend only on its prompt and seed, not on the rest of the batch (up to the rounding of matrix
+products of other shapes).
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from dice.model.transformer import Transformer
 FinishReason = Literal["stop", "length"]
 Engine = Literal["plain", "fast"]
 PREFILL_TOKENS = 16384
-"""Prompt tokens of one prefill forward: enough to fill a GPU, little enough for its activations."""
+"""Prompt tokens of one prefill forward: enough to fill a GPU, and few enough for its memory."""
 
 
 @dataclass(frozen=True)
@@ -35,15 +35,15 @@ class Request:
     max_new_tokens: int
     seed: int = 0
     key: Any = None
-    """The caller's own mark, handed back with the completion."""
+    """Returned with the completion; for the caller."""
 
 
 @dataclass(frozen=True)
 class Trace:
-    """All positions that were decoded, to the end of the last block, whatever stands behind the end token."""
+    """All decoded positions to the end of the last block, those behind the end token included."""
 
     ids: tuple[int, ...]
-    order: tuple[int, ...]
+    step_map: tuple[int, ...]
     log_confidence: tuple[float, ...]
 
 
@@ -54,21 +54,21 @@ class Completion:
     request: Request
     ids: tuple[int, ...]
     """Answer tokens, the end token included where there is one."""
-    order: tuple[int, ...]
+    step_map: tuple[int, ...]
     """For each answer token the forward (from 1, prefill not counted) in which it was fixed."""
     log_confidence: tuple[float, ...]
     """Log-probability of each token, in the model's own distribution, when it was fixed."""
     n_forwards: int
-    """Forwards that the sequence took part in, prefill included."""
+    """Forwards that computed tokens of the sequence, prefill included."""
     seconds: float
     """From entering the batch to leaving it."""
     finish_reason: FinishReason
     trace: Trace
-    """What reinforcement learning replays: the answer is its beginning."""
+    """What reinforcement learning replays; it begins with the answer."""
 
 
 class Decoder:
-    """Decodes with one model. Weights may change between calls of `run`: nothing of them is kept.
+    """Decodes with one model. Its weights may change between calls of `run`: no copy of them is kept.
 
     `mask_id` is needed for block diffusion; a causal model that has a mask token never emits it. `max_length` bounds
     prompt and answer together. `engine="fast"` (CUDA graphs, Triton and CUDA kernels) needs a GPU.
@@ -126,7 +126,7 @@ class Decoder:
             raise DiceError(f"a prompt holds a token outside the model's vocabulary of {self.vocab_size}.")
 
     def run(self, requests: Iterable[Request]) -> Iterator[Completion]:
-        """Yield completions as they finish. Requests are drawn from the iterable as slots become free."""
+        """Yield completions as they finish. A request is taken from the iterable when a slot is free."""
         sequences = Sequences(self.max_batch, self.max_length, self.stop_ids)
         held: dict[int, tuple[Request, float, int]] = {}
         waiting = iter(requests)
@@ -147,7 +147,7 @@ class Decoder:
             self.steps += 1
             rows = self.algorithm.rows(sequences) if following else None
             if rows is not None and len(rows.slots) != following:
-                raise HarnessError(f"decoding: the device goes on with {following} rows, not {len(rows.slots)}.")
+                raise HarnessError(f"decoding: the device continues {following} rows, the host {len(rows.slots)}.")
             for slot in sequences.take_finished():
                 request, started, prefilled = held.pop(slot)
                 free.append(slot)
@@ -162,7 +162,7 @@ class Decoder:
     ) -> bool:
         """Fill free slots and prefill their prompts; returns whether no request is left.
 
-        A device is at work on the first prompts while the host looks at the next ones.
+        The device works on the first prompts while the host prepares the next ones.
         """
         part: list[tuple[int, np.ndarray]] = []
         size = 0
@@ -198,12 +198,12 @@ class Decoder:
         self, sequences: Sequences, slot: int, request: Request, seconds: float, prefilled: int
     ) -> Completion:
         start = len(request.prompt)
-        order = sequences.order[slot, start : int(sequences.length[slot])]
+        fixed_in = sequences.step_map[slot, start : int(sequences.length[slot])]
         # Without gaps: blocks are filled one after the other, and the last one to its end.
-        decoded = slice(start, start + int(np.count_nonzero(order)))
+        decoded = slice(start, start + int(np.count_nonzero(fixed_in)))
         trace = Trace(
             tuple(sequences.tokens[slot, decoded].tolist()),
-            tuple(sequences.order[slot, decoded].tolist()),
+            tuple(sequences.step_map[slot, decoded].tolist()),
             tuple(sequences.log_confidence[slot, decoded].tolist()),
         )
         end = min(request.max_new_tokens, len(trace.ids))
@@ -212,7 +212,7 @@ class Decoder:
         return Completion(
             request=request,
             ids=trace.ids[:end],
-            order=trace.order[:end],
+            step_map=trace.step_map[:end],
             log_confidence=trace.log_confidence[:end],
             n_forwards=int(sequences.step[slot]) + prefilled,
             seconds=seconds,

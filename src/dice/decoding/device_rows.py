@@ -1,11 +1,11 @@
 # pyright: reportCallIssue=false, reportArgumentType=false, reportGeneralTypeIssues=false
 # pyright: reportMissingImports=false, reportIndexIssue=false
 # (the launchers of Triton kernels have no static types)
-"""The open rows of all sequences, kept on the device, so that a step follows a step without asking the host.
+"""The open rows of all sequences, kept on the device, so that the next step can start without waiting for the host.
 
-What `dice.decoding.block_diffusion` and `.autoregressive` do with a result on the host, two kernels do here: `line_up`
-lays out the rows of the next step, `advance` takes in what was chosen. Both accounts are kept: the host's own is the
-answer, and the number of rows that go on is compared at every step.
+Two kernels do on the device what `dice.decoding.block_diffusion` and `.autoregressive` do with a result on the host:
+`line_up` lays out the rows of the next step, `advance` takes in what was chosen. Host and device both keep the state: the
+answer is the host's, and every step checks that both continue the same number of rows.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ _FIELDS = tl.constexpr(8)  # active, start, step, step of the block, unwritten, 
 
 
 def to_device(array: NDArray[Any], device: torch.device) -> Tensor:
-    """A copy that does not wait for the work that the GPU has."""
+    """A copy that does not wait for the GPU's earlier work."""
     tensor = torch.from_numpy(array)
     return tensor.pin_memory().to(device, non_blocking=True) if device.type == "cuda" else tensor.to(device)
 
@@ -40,7 +40,7 @@ def _power(size: int) -> int:
 
 
 class RowLayout:
-    """Room for the rows of a step: `open` rows of `tokens` tokens, then `done` finished ones; and for its results."""
+    """Memory for the rows of a step (`open` rows of `tokens` tokens, then `done` finished ones) and for its results."""
 
     def __init__(self, open_: int, done: int, tokens: int, device: torch.device) -> None:
         self.open, self.done, self.tokens = open_, done, tokens
@@ -51,10 +51,10 @@ class RowLayout:
 
         self.ids, self.positions, self.slots = ints(rows * tokens), ints(rows * tokens), ints(rows * tokens)
         self.tiles = ints(open_, TILE_FIELDS)
-        """Of a sequence's finished and open block together."""
+        """One for a sequence's finished and open block together."""
         self.quota, self.steps = ints(open_), ints(open_)
         self.output = ints(3 * open_ * tokens + 2)
-        """Tokens, acceptance and confidence (as bits) [3, open, tokens]; then the open and done rows of what follows."""
+        """Tokens, acceptance and confidence (as bits) [3, open, tokens]; then the open and done rows of the next step."""
 
 
 @triton.jit(do_not_specialize=["n_open", "n_done"])  # batch shapes are many; each would be compiled
@@ -81,7 +81,7 @@ def _line_up(
 
     place = tl.arange(0, PLACES)
     within = (place < TOKENS)[None, :]
-    is_open = (active > 0) & (rank < n_open)  # more than was foreseen is an error, not a stray write
+    is_open = (active > 0) & (rank < n_open)  # more rows than foreseen must be an error, not a stray write
     cell = rank[:, None] * TOKENS + place[None, :]
     mask = is_open[:, None] & within
     open_ids = tl.load(own[:, None] + _FIELDS + place[None, :], mask=mask, other=0)
@@ -221,11 +221,11 @@ class DeviceRows:
         """Steps whose results were delivered."""
 
     def clear(self) -> None:
-        """No sequence takes part any more."""
+        """Forget all sequences."""
         self.state.zero_()
 
     def enter(self, sequences: Sequences, slots: Ints) -> None:
-        """Take over the host's account of these slots."""
+        """Take over the host's state of these slots."""
         size, start = self.rule.block_size, sequences.start[slots]
         places = start[:, None] + np.arange(size)
         fields = (
@@ -250,7 +250,7 @@ class DeviceRows:
         )  # fmt: skip
 
     def uniform(self, layout: RowLayout) -> Tensor:
-        """Random numbers of the open rows, [open, tokens]: those that the host would send."""
+        """Random numbers of the open rows [open, tokens], the same as the host's."""
         count, tokens = layout.open, layout.tokens
         ahead = 0 if self.rule.mask_id is not None else 1  # the position that a row predicts
         slots, positions = (part[: count * tokens].view(count, tokens) for part in (layout.slots, layout.positions))
@@ -270,9 +270,9 @@ class DeviceRows:
         )  # fmt: skip
 
     def deliver(self, layout: RowLayout, arrivals: Tensor) -> None:
-        """Write the step's results to the host: `arrivals` [2, n] is its own memory, which is pinned, used in turns.
+        """Write the step's results to the host's pinned memory `arrivals` [2, n], whose two rows take turns.
 
-        Part of the graph, so that one step follows the other without a copy between them.
+        This is part of the graph, so that no copy stands between two steps.
         """
         _deliver[(1,)](
             layout.output, arrivals, self._delivered, len(layout.output), arrivals.stride(0), BLOCK=1024, num_warps=4,

@@ -1,12 +1,12 @@
 """The forward of decoding on a GPU: fused weights, Triton kernels, one CUDA graph per batch shape.
 
 All rows of a step are flat: token i of the step is row i of every product, whatever its sequence. A tile of rows (a
-block of one sequence; 32 tokens of a prompt) attends to its slot of the cache as far as its own block reaches. So open
+block of one sequence, or 32 tokens of a prompt) attends to its slot of the cache up to the end of its own block. So open
 and finished blocks, and sequences of any length, share one step without padding their keys.
 
-The open rows live on the GPU (`dice.decoding.device_rows`): per step one small array comes back and nothing goes there,
-and a step starts before the host has seen the last one. Weights are not copied: the joined matrices become the storage
-of the model's own parameters, so training in place is seen at once.
+The open rows live on the GPU (`dice.decoding.device_rows`): a step sends one small array to the host and needs nothing
+from it, and the next step starts before the host has seen that array. Weights are not copied: the joined matrices become
+the storage of the model's own parameters, so decoding sees training in place at once.
 """
 
 from __future__ import annotations
@@ -31,13 +31,13 @@ from dice.model.cache import KVCache
 from dice.model.transformer import Layer, Transformer, rotary_angles
 
 ATTENTION_PROGRAMS = 4
-"""Programs of one processor among which the keys of few sequences are shared."""
+"""Most programs per processor when few sequences share their keys among programs."""
 PREFILL_TILE = 32
 """Prompt tokens of one attention tile."""
 PREFILL_GRAPH_TOKENS = 8192
-"""Prompt tokens up to which prefill is a graph: a GPU can be done with them before a busy host has launched its kernels."""
+"""Prompt tokens up to which prefill is a graph: a GPU finishes them before a busy host has launched the kernels."""
 _PREFILL_GRAIN = 128
-"""Tokens by which such graphs differ."""
+"""Sizes of such graphs are multiples of this many tokens."""
 
 
 @dataclass(frozen=True)
@@ -76,7 +76,7 @@ class _Shape:
 
 @dataclass
 class _Prompts:
-    """Rows [ids, positions, slots] and tiles of prompts of one size together, and their graph, if they came twice."""
+    """Rows [ids, positions, slots] and tiles for prompts of one total size; a graph once that size has come twice."""
 
     rows: Tensor
     tiles: Tensor
@@ -86,7 +86,7 @@ class _Prompts:
 
 @dataclass(frozen=True)
 class _UnderWay:
-    """A step that was started: its open rows, and where its results arrive."""
+    """A running step: its open rows, and where its results arrive."""
 
     shape: _Shape
     host: Tensor
@@ -128,12 +128,12 @@ class FastForward:
         self._under_way: _UnderWay | None = None
         self._open_rows = 0
         self._entered = 0
-        """Sequences that the device has and the step under way does not."""
+        """Sequences that are on the device and not in the running step."""
 
     def clear(self) -> None:
-        """No sequence takes part any more, and no step is under way.
+        """Forget all sequences and the running step.
 
-        Raises HarnessError when a weight lies elsewhere than when the graphs were recorded: they would read the old one.
+        Raises HarnessError when a weight has moved since the graphs were recorded: they would read the old place.
         """
         if self._addresses() != self._weights:
             raise HarnessError("decoding: the model's weights were moved or replaced; make a new Decoder.")
@@ -144,13 +144,13 @@ class FastForward:
         return [parameter.data_ptr() for parameter in self.model.parameters()]
 
     def enter(self, sequences: Sequences, slots: Ints) -> None:
-        """The sequences of these slots take part from the next step that starts on."""
+        """Add the sequences of these slots to the next step that starts."""
         self.rows.enter(sequences, slots)
         self._entered += len(slots)
 
     @torch.no_grad()
     def prefill(self, prompts: Sequence[tuple[int, Ints]]) -> None:
-        """Flat over all prompts; a graph, when they are short and their padded size is not a new one."""
+        """Flat over all prompts; as a graph when they are short and their padded size came before."""
         ids = np.concatenate([ids for _, ids in prompts])
         positions = np.concatenate([np.arange(len(ids)) for _, ids in prompts])
         slots = np.concatenate([np.full(len(ids), slot) for slot, ids in prompts])
@@ -166,7 +166,7 @@ class FastForward:
             self._fill(to_device(rows, device), to_device(np.array(tiles, np.int32), device))
 
     def _fill(self, rows: Tensor, tiles: Tensor) -> None:
-        """Keys and values of these tokens of prompts."""
+        """Write keys and values of these prompt tokens."""
         self._body(rows[0], rows[1], rows[2], tiles, tile_tokens=PREFILL_TILE)
 
     def _replay(self, rows: NDArray[np.int32], tiles: NDArray[np.int32]) -> None:
@@ -199,7 +199,7 @@ class FastForward:
         self._open_rows, self._entered = len(rows.ids), 0
 
     def finish(self, ahead: tuple[int, int] | None) -> tuple[StepResult, int]:
-        """Wait for the step under way; the next one starts before that where `ahead` bounds its rows, else after it."""
+        """Wait for the running step. The next one starts first where `ahead` bounds its rows, else afterwards."""
         step, n, new = self._under_way, self._open_rows, self._entered
         assert step is not None
         self._entered = 0
@@ -210,7 +210,7 @@ class FastForward:
         found = step.host[: len(layout.output)].numpy()
         open_, done = found[-2:].tolist()
         if ahead is not None and (open_ > ahead[0] or done > ahead[1]):
-            raise HarnessError(f"decoding: {open_} open and {done} done rows follow, at most {ahead} were foreseen.")
+            raise HarnessError(f"decoding: {open_} open and {done} done rows follow; at most {ahead} were expected.")
         open_ += new
         results = found[:-2].reshape(3, layout.open, layout.tokens)[:, :n].copy()
         if following is None and open_:
@@ -221,7 +221,7 @@ class FastForward:
 
     @torch.no_grad()
     def _start(self, open_: int, done: int) -> _UnderWay:
-        """One step of at most so many rows, and its results on their way to the host."""
+        """Start one step of at most this many rows; its results go to the host."""
         shape = self._shape(open_, done)
         output = shape.layout.output
         host = self._arrivals[self._started % 2]
@@ -250,7 +250,7 @@ class FastForward:
         return self._shapes[key]
 
     def _recorded(self, work: Callable[[], None]) -> torch.cuda.CUDAGraph:
-        """A graph of work that has run, and so is compiled."""
+        """A graph of work that has run before, so that it is compiled."""
         torch.cuda.current_stream().synchronize()
         graph = torch.cuda.CUDAGraph()
         with torch.cuda.graph(graph, pool=self._pool):
@@ -291,9 +291,9 @@ class FastForward:
         tile_tokens: int,
         open_rows: int | None = None,
     ) -> Tensor | None:
-        """Hidden states [open_rows, hidden] before the last norm; None when only the cache was to be filled.
+        """Hidden states [open_rows, hidden] before the last norm; None when only the cache is to be filled.
 
-        Rows that are not open only leave their keys and values in the last layer.
+        In the last layer, rows that are not open only write their keys and values.
         """
         span = self.block_size if open_rows is not None else tile_tokens
         eps = self.model.config.rms_norm_eps
@@ -320,7 +320,7 @@ class FastForward:
         return x
 
     def _splits(self, tiles: int) -> int:
-        """Programs per tile so that every processor has at most ATTENTION_PROGRAMS, as far as there are keys to share."""
+        """Programs per tile: at most ATTENTION_PROGRAMS per processor, and no more than there are keys to share."""
         wanted = ATTENTION_PROGRAMS * self.processors // (tiles * self.model.config.num_key_value_heads)
         return max(1, min(wanted, 32, -(-self.cache.max_length // KEYS)))
 

@@ -1,4 +1,4 @@
-"""The product of few rows with a matrix, bound by reading the matrix once (csrc/small_product.cu)."""
+"""The product of few rows with a matrix; reading the matrix once is its lower bound (csrc/small_product.cu)."""
 
 from __future__ import annotations
 
@@ -10,23 +10,23 @@ from torch import Tensor
 from dice.decoding.cuda_kernel import kernel
 
 MOST_ROWS = 8
-"""One side of the tensor cores' product."""
+"""One side of the tensor cores' tile."""
 STEP = 32
-"""Depth that the kernel takes at a time."""
+"""Part of the depth that the kernel takes at a time."""
 
 
 @dataclass(frozen=True)
 class Shape:
-    """How a block goes through the matrix."""
+    """How a thread block goes through the matrix."""
 
     tiles: int
-    """Of 16 columns (gated: as many of gate and of up)."""
+    """Tiles of 16 columns (gated: as many of gate and of up)."""
     steps: int
-    """Loaded ahead by each warp."""
+    """Steps that each warp loads ahead."""
     warps: int
-    """That share the depth."""
+    """Warps that share the depth."""
     blocks: int
-    """That have room in the registers of a processor."""
+    """Thread blocks that fit into the registers of a processor."""
 
 
 SHAPES = {
@@ -35,11 +35,11 @@ SHAPES = {
     "narrow": Shape(2, 4, 16, 1),
     "short": Shape(1, 6, 16, 2),
 }
-"""The fastest of some that were tried in whole decoding at batch 1 on an H200."""
+"""The fastest of several, measured by decoding at batch 1 on an H200."""
 LET_GO = 4
-"""Turns whose loads are still to come when the next kernel may start."""
+"""The next kernel may start when the loads of only this many steps are left."""
 _WIDE, _SHORT = 4096, 4096
-"""Columns that are enough blocks of two tiles for every processor; depth of which the greater part is loaded ahead."""
+"""Columns from which on blocks of two tiles fill all processors; depth up to which most of it is loaded ahead."""
 
 
 def few_rows_product(
@@ -67,7 +67,7 @@ def few_rows_product(
 
 
 def few_rows_bytes(shape: Shape, gated: bool) -> int:
-    """Shared memory of a block of csrc/small_product.cu."""
+    """Bytes of shared memory of a thread block of csrc/small_product.cu."""
     parts = shape.tiles * (1 + gated)
     ring_bytes = shape.steps * 2 * parts * 32 * shape.warps * 16
     return ring_bytes + 4 * shape.warps * (parts * 16 * MOST_ROWS + MOST_ROWS)

@@ -3,8 +3,8 @@
 # (the launchers of Triton kernels have no static types)
 """Triton kernels of a decoding forward. Every function takes and returns torch tensors and has a plain equivalent.
 
-What bounds decoding: bytes of weights at small batches, bytes of keys and values and products at large ones, and the
-number of kernels everywhere. So heads are normed, rotated and stored in one pass, and attention reads each sequence's
+Decoding is bound by the bytes of weights at small batches, by products and the bytes of keys and values at large ones, and
+by the number of kernels everywhere. So one pass norms, rotates and stores the heads, and attention reads each sequence's
 cache exactly as far as it is filled.
 """
 
@@ -21,11 +21,11 @@ from dice.decoding.launch import overlap
 KEYS = 64
 """Keys per step of the attention loop."""
 _STAGES = 2
-"""Steps of the attention loop under way: little shared memory, so that many programs lie on one processor."""
+"""Steps of the attention loop in flight: few, so that shared memory suffices for many programs on one processor."""
 MANY_ROWS = 64
-"""Rows from which on a program norms and rotates 8 heads, not 2: few rows need many programs, many rows few."""
+"""Rows from which on a program norms and rotates 8 heads instead of 2, since few rows alone make too few programs."""
 _GATED = 1024
-"""Outputs of a program of `gate`."""
+"""Outputs of one program of `gate`."""
 _NORM_WARPS = 8
 """Most warps that share a row of `add_rms_norm`."""
 TILE_FIELDS = 5
@@ -33,7 +33,7 @@ TILE_FIELDS = 5
 
 
 def _precision(x: Tensor) -> str:
-    return "ieee" if x.dtype == torch.float32 else "tf32"  # 16-bit products do not look at it
+    return "ieee" if x.dtype == torch.float32 else "tf32"  # 16-bit products ignore it
 
 
 @triton.jit
@@ -278,9 +278,8 @@ def block_attention(
 ) -> Tensor:
     """Block-causal attention over cache slots, [rows, heads, dim] -> [rows, heads * dim].
 
-    tiles [n, TILE_FIELDS]: at most `tile_tokens` tokens each (none: the tile is skipped), at positions that follow each
-    other, the first `span` (or all) in rows that do so, the others likewise. `splits` programs share the keys of
-    a tile.
+    tiles [n, TILE_FIELDS]: at most `tile_tokens` tokens each (0: the tile is skipped), at consecutive positions; the first
+    `span` of them (or all) are in consecutive rows, and so are the others. `splits` programs share the keys of a tile.
     """
     rows, heads, dim = query.shape
     kv_heads = key_cache.shape[1]
@@ -342,9 +341,9 @@ def _best_token(top, index, mass, token, confidence, parts, PADDED: tl.constexpr
 
 
 def best_token(logits: Tensor, skipped: int | None) -> tuple[Tensor, Tensor]:
-    """(arg-max, its log-probability) of each row of logits [rows, vocab], without the token `skipped`; one reading."""
+    """(arg-max, its log-probability) of each row of logits [rows, vocab], without the token `skipped`, in one pass."""
     rows, size = logits.shape
-    block = 1024 if rows <= 8 else 4096  # as many programs as fill the GPU, each of which looks once
+    block = 1024 if rows <= 8 else 4096  # enough programs to fill the GPU, each with one block
     parts = triton.cdiv(size, block)
     top = torch.empty((rows, parts), dtype=torch.float32, device=logits.device)
     index = torch.empty((rows, parts), dtype=torch.int32, device=logits.device)

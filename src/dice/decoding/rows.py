@@ -1,4 +1,4 @@
-"""What passes between the batcher and the model in one step, and the plain implementation that runs anywhere."""
+"""What the batcher and the model exchange in one step, and the plain implementation that runs anywhere."""
 
 from __future__ import annotations
 
@@ -50,15 +50,15 @@ class StepResult:
 
 @dataclass(frozen=True)
 class Rule:
-    """How a sequence goes on after a step, for a device that does so without asking the host."""
+    """How a sequence continues after a step, for a device that does so without the host."""
 
     block_size: int
     quotas: tuple[int, ...]
-    """Tokens to accept at least, by step of a block; the last one stays."""
+    """Tokens to accept at least, by step of a block; the last entry holds for all later steps."""
     threshold: float | None
     """Log-confidence whose exponential accepts a token by itself; None: the quota alone decides."""
     mask_id: int | None
-    """What a block is opened with; None: a row is the last known token, and the next one is predicted."""
+    """The token that fills a new block; None: a row is the last known token, and the next one is predicted."""
 
 
 class Decoding(Protocol):
@@ -98,31 +98,31 @@ class Forward(Protocol):
     """The model behind the batcher.
 
     `begin` starts a step over all sequences that have entered; `finish` waits for it. A device that keeps the state of
-    the open rows is by then at work on the next step, and the host follows with its own account of the last one.
+    the open rows already works on the next step by then, while the host updates its own state.
     """
 
     cache: KVCache
 
     def clear(self) -> None:
-        """No sequence takes part any more, and no step is under way."""
+        """Forget all sequences and the running step."""
         ...
 
     def prefill(self, prompts: Sequence[tuple[int, Ints]]) -> None:
-        """Put whole blocks of tokens from position 0 on into the cache slots given."""
+        """Write whole blocks of tokens, from position 0 on, into the given cache slots."""
         ...
 
     def enter(self, sequences: Sequences, slots: Ints) -> None:
-        """The sequences of these slots take part from the next step that starts on."""
+        """Add the sequences of these slots to the next step that starts."""
         ...
 
     def begin(self, rows: StepRows) -> None:
-        """Start one forward over open and finished rows; no step may be under way."""
+        """Start one forward over open and finished rows; no other step may be running."""
         ...
 
     def finish(self, ahead: tuple[int, int] | None) -> tuple[StepResult, int]:
-        """(the choices of the step under way, the number of open rows of the step that follows already or 0).
+        """(choices of the running step, open rows of the next step if that has started, else 0).
 
-        ahead: the most open and finished rows that the next step can have; None when its choices decide that.
+        ahead: the most open and the most finished rows of the next step; None where they depend on the choices.
         """
         ...
 
@@ -141,7 +141,7 @@ class PlainForward:
         self._rows = None
 
     def enter(self, sequences: Sequences, slots: Ints) -> None:
-        """The host brings everything with each step."""
+        """Nothing to do: the host sends everything with each step."""
 
     @torch.no_grad()
     def prefill(self, prompts: Sequence[tuple[int, Ints]]) -> None:

@@ -1,8 +1,8 @@
-"""Which token a position gets, and how sure the model is of it.
+"""The token that a position gets, and the model's confidence in it.
 
 Greedy is the arg-max (temperature 0, or top_k 1). Otherwise the token is drawn from the distribution after
 temperature, top-k and top-p (in this order, each as in transformers), by the inverse of its cumulative sum at a given
-uniform number; the caller supplies the numbers, so a sequence's tokens do not depend on what else is in the batch.
+uniform number. The caller gives the numbers, so a sequence's tokens do not depend on the rest of the batch.
 
 Confidence is the token's probability in the model's own distribution: before temperature and filters. The released
 script scores after them, which makes every confidence 1 when top_k is 1 (facts: SDAR generate.py);
@@ -90,7 +90,7 @@ def uniforms(seeds: NDArray[np.uint64], positions: NDArray[np.int64], steps: NDA
 
 
 def uniforms_on_device(seeds: Tensor, positions: Tensor, steps: Tensor) -> Tensor:
-    """`uniforms` of int64 tensors, the same numbers: products wrap, and shifts are made logical by a mask."""
+    """`uniforms` for int64 tensors, with the same numbers: products wrap, and a mask makes shifts logical."""
 
     def shifted(value: Tensor, by: int) -> Tensor:
         return (value >> by) & ((1 << (64 - by)) - 1)

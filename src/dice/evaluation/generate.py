@@ -206,7 +206,7 @@ def _row(completion: Completion, tokenizer: CodeTokenizer) -> Generation:
         n_forwards=completion.n_forwards,
         seconds=round(completion.seconds, 4),
         finish_reason=completion.finish_reason,
-        order=list(completion.order),
+        order=list(completion.step_map),
     )
 
 

@@ -12,7 +12,7 @@ import torch
 from torch import Tensor
 
 from dice.errors import DiceError
-from dice.model.masks import DenseAttention
+from dice.model.attention_masks import DenseAttention
 from dice.model.transformer import ModelConfig
 
 

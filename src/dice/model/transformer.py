@@ -2,7 +2,7 @@
 
 SDAR (arXiv 2510.06303) is Qwen3's geometry and state-dict names; the two differ only in what a token sees and in which
 token a position predicts. Neither is decided here: a caller passes an `Attention`, which receives the queries, keys and
-values of every layer (`dice.model.masks` for training, `dice.model.cache` for decoding).
+values of every layer (`dice.model.attention_masks` for training, `dice.model.cache` for decoding).
 Difference in fp32 to transformers' `modeling_qwen3.py`: rounding only (tests/model).
 """
 
@@ -269,10 +269,10 @@ class Transformer(nn.Module):
         if config.tie_word_embeddings:
             self.lm_head.weight = self.model.embed_tokens.weight
         self.checkpointing: bool | int = False
-        """Layers that are computed again in the backward pass instead of keeping their activations: all (True), none,
-        or so many, evenly spread."""
+        """Layers that the backward pass computes again instead of keeping their activations: all (True), none (False),
+        or this many, spread evenly."""
         self.recompute_gates = False
-        """In the other layers compute the MLP's gated product again: a sixth of what they keep."""
+        """In the other layers, compute the MLP's gated product again: a sixth of the activations that they keep."""
 
     def forward(self, ids: Tensor, positions: Tensor, attend: Attention) -> Tensor:
         """Hidden states [n, tokens, hidden] of `ids` [n, tokens] at `positions` (same shape, or [tokens])."""
@@ -287,7 +287,7 @@ class Transformer(nn.Module):
         return self.model.norm(x)
 
     def _recomputed(self) -> list[bool]:
-        """Of each layer: is it computed again in the backward pass?"""
+        """For each layer: does the backward pass compute it again?"""
         layers = self.config.num_hidden_layers
         count = (layers if self.checkpointing else 0) if isinstance(self.checkpointing, bool) else self.checkpointing
         return [(index + 1) * count // layers > index * count // layers for index in range(layers)]

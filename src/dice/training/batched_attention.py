@@ -1,8 +1,8 @@
 """Attention of a packed row as one padded batch of its samples, for small models on GPUs.
 
-FlexAttention skips tiles of 128 x 128 tokens and is compiled for every row length. A pack of some hundred samples of
-some hundred tokens is served as well by one batch, padded to its longest sample, under an explicit mask: nothing to
-compile, a few large kernels. The mask has samples x longest^2 elements, so long samples want FlexAttention.
+FlexAttention skips tiles of 128 x 128 tokens and is compiled for every row length. For a pack of some hundred samples of
+some hundred tokens, one batch under an explicit mask, padded to its longest sample, is as fast: it needs a few large
+kernels and nothing is compiled. The mask has samples x longest^2 elements, so long samples need FlexAttention.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from torch import Tensor
 from torch.nn import functional as F
 from torch.nn.attention import SDPBackend, sdpa_kernel
 
-from dice.model.masks import Layout, sees
+from dice.model.attention_masks import Layout, may_attend
 
 MULTIPLE = 64
 """Samples are padded to a multiple of this."""
@@ -21,7 +21,7 @@ AT_A_TIME = 16
 
 
 class BatchedAttention:
-    """The mask of a layout, all its samples side by side. Filling tokens attend to nothing and give zeros."""
+    """Attention under a layout's mask, all samples in one batch. Padding tokens attend to nothing and give zeros."""
 
     def __init__(self, layout: Layout, dtype: torch.dtype) -> None:
         device = layout.sample.device
@@ -43,12 +43,14 @@ class BatchedAttention:
         padded = [torch.cat((part, nothing)) for part in (layout.sample, layout.block, layout.noised)]
         batch = [part[self.source] for part in padded]
         index = torch.arange(self.width, device=device)
-        diagonal = index[:, None] == index[None, :]  # a place without a token sees itself, so that no row is empty
+        diagonal = (
+            index[:, None] == index[None, :]
+        )  # a place without a token attends to itself, so that no row is empty
         self.mask = torch.zeros((self.count, 1, self.width, self.width), device=device, dtype=dtype)
         for first in range(0, self.count, AT_A_TIME):
             numbers = torch.arange(first, min(first + AT_A_TIME, self.count), device=device)
             places = (numbers[:, None] * self.width + index)[:, None]  # [samples, 1, width]
-            seen = sees(batch[0], batch[1], batch[2], places[..., None], places[:, :, None, :])
+            seen = may_attend(batch[0], batch[1], batch[2], places[..., None], places[:, :, None, :])
             self.mask[numbers] = self.mask[numbers].masked_fill(~(seen | diagonal), float("-inf"))
 
     def __call__(self, layer: int, query: Tensor, key: Tensor, value: Tensor) -> Tensor:

@@ -1,4 +1,4 @@
-"""Checkpoints of a run that appear whole or not at all, whatever is killed when."""
+"""Checkpoints of a run. A checkpoint appears whole or not at all, whenever the run is killed."""
 
 from __future__ import annotations
 

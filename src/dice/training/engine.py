@@ -35,7 +35,7 @@ class TrainingEngine(Protocol):
     def backward(self, rows: TrainingRows | PolicyRows, normaliser: float, last: bool = False) -> Tensor:
         """Add one micro-batch's gradient; returns its share of the loss, detached.
 
-        `last`: the optimizer step follows; needed where `make_engine` was not told the number of micro-batches.
+        `last`: the optimizer step follows; needed where `make_engine` got no number of micro-batches.
         """
         ...
 
@@ -48,15 +48,15 @@ class TrainingEngine(Protocol):
         ...
 
     def weights(self) -> dict[str, Tensor] | None:
-        """The trained weights by name, in fp32 where masters are; None on ranks other than 0."""
+        """The trained weights by name, in fp32 where there are master weights; None on ranks other than 0."""
         ...
 
     def copy_to(self, model: Transformer) -> None:
-        """Put the present weights into another model of the same geometry; every process calls it."""
+        """Copy the present weights into another model of the same geometry; every process calls it."""
         ...
 
     def save(self, folder: Path) -> None:
-        """This process's part of the state, into an existing folder."""
+        """Write this process's part of the state into an existing folder."""
         ...
 
     def load(self, folder: Path) -> None:
@@ -65,7 +65,7 @@ class TrainingEngine(Protocol):
 
 
 def training_device(wanted: Literal["auto", "cpu", "cuda"]) -> torch.device:
-    """This process's device. Raises DiceError for a GPU that is not there."""
+    """This process's device. Raises DiceError where a GPU is wanted and there is none."""
     if wanted == "cuda" and not torch.cuda.is_available():
         raise DiceError("device is cuda, and PyTorch finds no GPU here.")
     if wanted == "cpu" or not torch.cuda.is_available():
@@ -83,7 +83,7 @@ def make_engine(
 ) -> TrainingEngine:
     """The engine `name`. DeepSpeed is imported only by zero2 and zero3.
 
-    `micro_batches` of one process in an optimizer step; None: it varies, and `backward` is told the last.
+    `micro_batches`: of one process in an optimizer step; None: it varies, and `backward` is told which is the last.
     `zero_options` replace entries of DeepSpeed's `zero_optimization`.
     """
     if name == "local":

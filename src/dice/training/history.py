@@ -1,4 +1,4 @@
-"""The history of a run: JSON lines that survive kill -9, and the same numbers for TensorBoard."""
+"""The history of a run: JSON lines that survive `kill -9`, and the same numbers for TensorBoard."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ class HistoryRow(StepRow):
     """One optimizer step of fine-tuning."""
 
     epoch: float
-    """Share of the data seen."""
+    """Passes over the data."""
     loss: float
     learning_rate: float
     grad_norm: float
@@ -35,7 +35,7 @@ class HistoryRow(StepRow):
     tokens: int
     """Tokens of the packs of this step (each counted once)."""
     rows: int
-    """Rows that the model computed: both copies, filling included."""
+    """Rows that the model computed: both copies, padding included."""
     targets: int
     """Tokens that carried loss."""
     seconds: float

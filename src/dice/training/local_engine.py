@@ -43,7 +43,7 @@ class LocalEngine:
 
     def backward(self, rows: TrainingRows | PolicyRows, normaliser: float, last: bool = False) -> Tensor:
         """See TrainingEngine."""
-        del last  # nothing is shared before the step
+        del last  # gradients are shared in `step` only
         loss = self.objective(rows.to(self.device), normaliser)
         loss.backward()
         return loss.detach()
@@ -88,12 +88,12 @@ class LocalEngine:
             torch.save({"masters": masters, "optimizer": self._optimizer.state_dict()}, folder / "state.pt")
 
     def forget(self) -> None:
-        """Start the optimizer anew: moments and step counts are gone, weights stay."""
+        """Reset the optimizer's moments and step counts; weights stay."""
         self._optimizer.state.clear()
 
     @torch.no_grad()
     def round_masters(self, dtype: torch.dtype) -> None:
-        """What passing the weights through a file of this type does to them."""
+        """Round the weights as saving them in this type and loading them again would."""
         for master in self._masters:
             master.copy_(master.to(dtype))
         self._publish()

@@ -2,11 +2,12 @@
 
 Block diffusion, for each sample (or block) with noise level t ~ U(0, 1) and p = (1 - eps) t + eps: each answer token
 is masked with probability p, and the loss is the sum over masked tokens of cross-entropy / p, divided by the number
-of labelled tokens. The model sees the noised copy x_t and the clean copy x_0 under `dice.model.masks`; position i
-predicts token i. Details as in SDAR's modeling_sdar.py and fused_linear_diffusion_cross_entropy.py.
+of labelled tokens. The model's input is the noised copy x_t and the clean copy x_0 under the mask of
+`dice.model.attention_masks`; position i predicts token i. Details as in SDAR's modeling_sdar.py and
+fused_linear_diffusion_cross_entropy.py.
 
-Noised blocks without a labelled token (the prompt's) are left out: no token sees them but they themselves, so loss
-and gradients stay exactly the same and the rows shrink by the length of the prompts.
+Noised blocks without a labelled token (the prompt's) are left out: no other token attends to them, so loss and gradients
+stay exactly the same and the rows shrink by the length of the prompts.
 """
 
 from __future__ import annotations
@@ -19,7 +20,7 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor, nn
 
-from dice.model.masks import PAD_SAMPLE, Layout, attention_for, visible_pairs
+from dice.model.attention_masks import PAD_SAMPLE, Layout, attention_for, visible_pairs
 from dice.model.transformer import ModelConfig, Transformer
 from dice.training.batched_attention import BatchedAttention
 from dice.training.packing import Ints, Pack
@@ -43,8 +44,8 @@ def draw_noise(
 ) -> Noise:
     """One t per sample (as released) or per block (as Eq. 2 is written).
 
-    Per sample, a draw that masks nothing is repeated up to 10 times and then one token is forced, as released. Per
-    block nothing is forced: an empty block is part of the expectation.
+    Per sample, a draw that masks nothing is repeated up to 10 times, and then one token is masked, as released. Per block
+    nothing is forced: a block without a mask is part of the expectation.
     """
     masked = np.zeros(len(pack.ids), np.bool_)
     probability = np.ones(len(pack.ids), np.float32)
@@ -72,7 +73,7 @@ def draw_noise(
 
 @dataclass(frozen=True)
 class TrainingRows:
-    """One packed row for the model, and which of its positions predict what."""
+    """One packed row for the model, and which of its positions predict which tokens."""
 
     ids: Tensor
     """[rows]"""
@@ -93,7 +94,7 @@ class TrainingRows:
 
 
 def diffusion_rows(pack: Pack, noise: Noise, *, block_size: int, mask_id: int, multiple: int = 1) -> TrainingRows:
-    """[noised blocks that hold labels ; clean copy ; filling], filled up as `filled_length` says."""
+    """[noised blocks that hold labels ; clean copy ; padding], as long as `padded_length` says."""
     block = pack.positions // block_size
     name = pack.sample * (int(block.max()) + 1) + block
     group = np.cumsum(np.diff(name, prepend=name[:1]) != 0)  # the tokens of a block stand together
@@ -128,9 +129,11 @@ def causal_rows(pack: Pack, *, multiple: int = 1) -> TrainingRows:
     )
 
 
-def filled_length(rows: int, multiple: int) -> int:
-    """The next multiple of `multiple` and, unless that is 1, of an eighth of the power of two below `rows`: rows of all
-    lengths then come in eight shapes an octave, each of which FlexAttention compiles once, for at most 1/8 of filling."""
+def padded_length(rows: int, multiple: int) -> int:
+    """The next multiple of `multiple` and, unless that is 1, of an eighth of the power of two below `rows`.
+
+    All rows then have one of eight lengths per octave, each of which FlexAttention compiles once; at most 1/8 is padding.
+    """
     step = multiple if multiple == 1 else max(multiple, 1 << max(0, rows.bit_length() - 4))
     return -(-rows // step) * step
 
@@ -147,14 +150,14 @@ def join_rows(
     weights: NDArray[np.floating],
     copy: Ints | None = None,
 ) -> TrainingRows:
-    """[noised ; clean ; filling] as one row; `copy`: numbers of the noised copies, where there are several."""
+    """[noised ; clean ; padding] as one row; `copy`: numbers of the noised copies, where there are several."""
     noised, clean = len(ids[0]), len(ids[1])
-    fill = filled_length(noised + clean, multiple) - noised - clean
+    fill = padded_length(noised + clean, multiple) - noised - clean
 
-    def joined(parts: tuple[Ints, Ints], filling: Ints) -> Tensor:
-        return torch.from_numpy(np.concatenate((*parts, filling)).astype(np.int64))
+    def joined(parts: tuple[Ints, Ints], padding: Ints) -> Tensor:
+        return torch.from_numpy(np.concatenate((*parts, padding)).astype(np.int64))
 
-    # filling counts as noised, in blocks of 128, so that it sees little
+    # padding counts as noised, in blocks of 128, so that it attends to little
     layout = Layout(
         joined(sample, np.full(fill, PAD_SAMPLE)),
         joined(block, np.arange(fill) // 128),
@@ -182,8 +185,8 @@ def target_log_probs(
 ) -> Tensor:
     """fp32 log-probabilities [targets] of `rows.targets`, with gradients; `never`: a token that cannot be drawn.
 
-    The head runs over `chunk` targets at a time and again in the backward pass, so logits of one chunk are all that
-    ever exists of the [rows, vocab] array.
+    The head runs over `chunk` targets at a time, and again in the backward pass, so that at any time only the logits of
+    one chunk exist.
     """
     if attention == "batched":
         attend = BatchedAttention(rows.layout, model.dtype)
@@ -194,7 +197,7 @@ def target_log_probs(
 
 
 class Objective(nn.Module):
-    """Model and loss as one module, which is what a sharding engine wraps."""
+    """Model and loss as one module, which a sharding engine can wrap."""
 
     def __init__(self, model: Transformer, chunk: int = 1024, attention: AttentionName = "auto") -> None:
         super().__init__()
@@ -203,8 +206,10 @@ class Objective(nn.Module):
         self.attention: AttentionName = attention
 
     def forward(self, rows: TrainingRows, normaliser: int) -> Tensor:
-        """Weighted cross-entropy over `normaliser`: the labelled tokens of the whole optimizer step, so that its sum
-        over micro-batches and devices is the loss of the step however the step is divided."""
+        """Weighted cross-entropy divided by `normaliser`, the labelled tokens of the whole optimizer step.
+
+        Its sum over micro-batches and devices is the loss of the step, however the step is divided.
+        """
         scores = target_log_probs(self.model, rows, chunk=self.chunk, attention=self.attention)
         return -(scores * rows.weights).sum() / normaliser
 
@@ -212,7 +217,7 @@ class Objective(nn.Module):
 def step_flops(config: ModelConfig, rows: TrainingRows) -> int:
     """Floating-point operations of forward and backward that the objective needs (recomputation is not counted).
 
-    6 x weights x rows, both copies counted, filling not; the head only at targets; attention 12 x layers x heads x
+    6 x weights x rows, both copies counted, padding not; the head only at targets; attention 12 x layers x heads x
     head_dim x visible pairs (two products, forward and twice backward).
     """
     real = rows.layout.sample != PAD_SAMPLE
@@ -223,9 +228,9 @@ def step_flops(config: ModelConfig, rows: TrainingRows) -> int:
 
 
 PEAK_FLOPS = {"H200": 989e12, "H100": 989e12, "A100": 312e12}
-"""Dense bf16 operations per second by the vendor's data sheets; the denominator of MFU."""
+"""Dense bf16 operations per second from the vendor's data sheets; the denominator of MFU."""
 
 
 def peak_flops(device_name: str) -> float | None:
-    """Peak rate of a GPU by its name; None where it is not in the table, and then there is no MFU."""
+    """Peak rate of a GPU by its name; None for a GPU that is not in the table, which gets no MFU."""
     return next((peak for name, peak in PEAK_FLOPS.items() if name in device_name), None)

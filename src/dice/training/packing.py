@@ -1,7 +1,7 @@
 """Pairs as token samples, and samples packed into windows of fixed size.
 
-A sample is a prompt and an answer. It is filled up to a whole number of blocks with the end-of-text token, and these
-fillers are labelled: the model learns to close its last block (SDAR's LLaMA-Factory fork, processor/supervised.py).
+A sample is a prompt and an answer. It is padded to a whole number of blocks with the end-of-text token, and this padding
+is labelled: the model learns to close its last block (SDAR's LLaMA-Factory fork, processor/supervised.py).
 Blocks are aligned to the sample's start, as at inference.
 """
 
@@ -25,12 +25,12 @@ Ints = NDArray[np.int64]
 OnLong = Literal["refuse", "drop"]
 TrainingTask = Literal["end_to_end", "infilling", "both"]
 GPU_ROWS = 1024
-"""On a GPU rows are filled up to a multiple of this, so that few shapes are compiled."""
+"""On a GPU rows are padded to a multiple of this, so that few shapes are compiled."""
 
 
 @dataclass(frozen=True)
 class Sample:
-    """One prompt and answer in tokens; labels begin at `prompt_length`."""
+    """One prompt and answer in tokens; the labelled tokens begin at `prompt_length`."""
 
     id: str
     ids: Ints
@@ -91,7 +91,7 @@ def encode_pairs(
             if pair.middle is None:
                 if task == "both":
                     continue  # pairs that cannot be split still teach the whole task
-                raise DiceError(f"pair '{pair.id}' has no middle; run `dice infill` or train on end_to_end.")
+                raise DiceError(f"pair '{pair.id}' has no middle; run `dice infill`, or set task to end_to_end.")
             names.append(pair.id)
             tasks.append(Task(pair.pytorch_code, pair.prefix, pair.suffix))
             answers.append(make_answer(pair.middle if prompt.answer == "middle" else pair.cuda_code, prompt))

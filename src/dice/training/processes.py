@@ -14,12 +14,12 @@ import torch.distributed as dist
 from dice.training.engine import EngineName
 
 PATIENCE = timedelta(hours=2)
-"""How long a process waits for the others: in reinforcement learning one of them may still wait for its verdicts."""
+"""How long a process waits for the others, which in reinforcement learning may still wait for verdicts."""
 
 
 @contextlib.contextmanager
 def process_group(engine: EngineName, device: Literal["auto", "cpu", "cuda"]) -> Iterator[None]:
-    """torch.distributed's group, where there are several processes or DeepSpeed asks for one; else nothing."""
+    """A torch.distributed group where there are several processes or DeepSpeed needs one; else nothing."""
     if int(os.environ.get("WORLD_SIZE", "1")) == 1 and engine == "local":
         yield
         return

@@ -1,9 +1,9 @@
 """`dice rl`: BiC-RL (paper, section 4.2), block-diffusion policies whose reward is a verified kernel.
 
-One process group for the whole run. A step: the scheduled problems; answers by dynamic block decoding with the
-policy's own weights, each handed to the verifier while others are decoded; reward 0 or 1; z-scores within the answers
-of a problem; TraceRL's loss over the recorded trajectories. Everything follows from the seed and the step, so a run
-that is taken up at a checkpoint goes on along the curve of an unbroken one. Contract: docs/guides/reinforcement-learning.md.
+A step takes the scheduled problems, decodes answers with the policy's own weights (dynamic block decoding) and verifies
+each while others are decoded. An answer earns 0 or 1; rewards become z-scores within the answers of a problem, and
+TraceRL's loss replays the recorded trajectories. Everything follows from the seed and the step, so a resumed run follows
+the curve of an uninterrupted one. All steps share one process group. Contract: docs/guides/reinforcement-learning.md.
 """
 
 from __future__ import annotations
@@ -102,7 +102,7 @@ class RlRun:
             attention=config.attention,
         )
         self.engine: TrainingEngine = make_engine(config.engine, objective, config.optimizer, micro_batches=None)
-        # a sharding engine owns its tensors; then answers come from a copy that is kept equal in memory
+        # a sharding engine owns its tensors, so answers come from a copy that is updated in memory
         self.sampler = model if config.engine == "local" else self._load(training=False)
         reference = self._load(training=False) if config.objective.kl_reference == "start_model" else None
         self.updater = Updater(
@@ -123,7 +123,7 @@ class RlRun:
         return model.train()
 
     def _identity(self) -> str:
-        """Hash of everything that the curve depends on; computed once, the same in all processes."""
+        """Hash of everything that the curve depends on: computed once, and the same in all processes."""
         found = [""]
         if self.rank == 0:
             spec = {name: value for name, value in to_spec(self.config).items() if name not in RESUMABLE_CHANGES}
@@ -144,7 +144,7 @@ class RlRun:
         raise ValueError("a step beyond the last phase")
 
     def decoder(self) -> Decoder:
-        """Cache and graphs over the live weights; kept from step to step unless rollout.release."""
+        """A decoder of the live weights; it is kept from step to step unless rollout.release is set."""
         if self._decoder is None:
             rollout = self.config.rollout
             fast = rollout.engine == "fast" or (
@@ -164,7 +164,7 @@ class RlRun:
         return self._decoder
 
     def asked(self, step: int) -> list[Asked]:
-        """What this process has to answer in `step`."""
+        """The answers that this process draws in `step`."""
         number, _, inside = self.place(step)
         items = self.schedules[number].items(inside)
         return [
@@ -175,7 +175,7 @@ class RlRun:
         ]
 
     def step(self, step: int, verifier: Verifier, bar: tqdm | None = None) -> RlRow:
-        """Answers, rewards, updates."""
+        """One RL step: answers, rewards, updates."""
         config = self.config
         began = time.perf_counter()
         if self.device.type == "cuda":
@@ -267,7 +267,7 @@ class RlRun:
         return sorted(together, key=lambda answer: (answer.asked.group, answer.asked.sample))
 
     def train(self) -> dict[str, Any]:
-        """All steps that are left, from the newest checkpoint; returns the run's summary."""
+        """Run the steps that are left, from the newest checkpoint on; returns the run's summary."""
         config = self.config
         watch, out = Stopwatch(), Path(config.out)
         start = resume(out, self.engine, self.identity)
@@ -329,11 +329,11 @@ class RlRun:
         return summary
 
     def save(self, step: int) -> None:
-        """A checkpoint. Raises HarnessError when it cannot be written; earlier ones stay."""
+        """Write a checkpoint. Raises HarnessError when that fails; earlier checkpoints stay."""
         store(Path(self.config.out), self.engine, step, self.identity, keep=self.config.keep_checkpoints)
 
     def save_model(self, folder: Path) -> None:
-        """The policy as a checkpoint folder with its tokenizer."""
+        """Write the policy as a checkpoint folder with its tokenizer."""
         weights = self.engine.weights()
         if weights is None:
             return
@@ -353,7 +353,7 @@ class RlRun:
         return self.engine.total(late) > 0
 
     def summary(self, done: int, start: int, last: RlRow | None) -> dict[str, Any]:
-        """What the manifest keeps."""
+        """The run's summary for the manifest."""
         return {
             "steps_done": done,
             "steps": self.config.steps,

@@ -1,4 +1,4 @@
-"""What `dice rl` does: the phases of a run, rollouts, reward, objective, and the authors' deviations as switches."""
+"""Settings of `dice rl`: the phases of a run, rollouts, reward, objective, and switches for the authors' deviations."""
 
 from __future__ import annotations
 
@@ -26,12 +26,12 @@ PAPER_DECODING = BlockDiffusionConfig(strategy="dynamic", threshold=0.9, samplin
 
 @stage_config
 class Phase:
-    """Some steps of one task. The variants of Table 6 are lists of phases."""
+    """Consecutive steps of one task. The variants of Table 6 are lists of phases."""
 
     task: PromptTask = "end_to_end"
     """`infilling`: the model writes the middle of a given file. `end_to_end`: the whole file."""
     problems: tuple[str, ...]
-    """Files of pairs (`cuda_code` may be empty end to end; infilling splits it where no parts are given)."""
+    """Files of pairs. `end_to_end` needs no `cuda_code`; `infilling` splits it where the pair is not split."""
     steps: int = Field(default=100, ge=1)
     """RL steps (paper, A.4.2: 20 for infilling, 100 end to end)."""
     order: Order = "paper"
@@ -49,15 +49,15 @@ class RolloutConfig:
     problems_per_step: int = Field(default=64, ge=1)
     """Problems of one step, over all processes."""
     samples: int = Field(default=16, ge=2)
-    """Answers of a problem: the group in which rewards are compared."""
+    """Answers per problem: the group in which rewards are compared."""
     max_new_tokens: int = Field(default=4096, ge=1)
     """Longest answer."""
     decoding: BlockDiffusionConfig = PAPER_DECODING
     """How blocks are filled."""
     max_batch: int = Field(default=64, ge=1)
-    """Sequences in flight of one process."""
+    """Sequences that one process decodes at the same time."""
     max_prompt_tokens: int | None = Field(default=None, ge=1)
-    """Leave problems with longer prompts out and count them; None: all are taken."""
+    """Leave out problems with longer prompts, and count them; None: take all."""
     engine: Literal["auto", "plain", "fast"] = "auto"
     """`fast`: CUDA graphs and Triton kernels; `auto`: fast for bfloat16 on a GPU."""
     release: bool = False
@@ -66,39 +66,39 @@ class RolloutConfig:
 
 @stage_config
 class RewardConfig:
-    """How an answer earns 1 or 0, and when it earns neither. Numbers of the verifier are those of `dice verify`."""
+    """How an answer earns 1 or 0, and when it earns neither. The verifier's settings are those of `dice verify`."""
 
     backend: Backend = "cuda"
     """Where kernels run."""
     judging: Judging = Judging(correctness_trials=1, measure_time=False)
-    """Trials (released: 1); the first protocol decides."""
+    """Protocols and trials of the verifier; the first protocol decides. Released: one trial."""
     limits: Limits = Limits()
-    """What a candidate may use; running past its limits earns 0."""
+    """What a candidate may use; beyond its limits it earns 0."""
     machine: Machine = Machine()
     """Workers, GPUs, caches. With several processes each verifies its own answers, by default on its own GPU."""
     deceptive_earns_zero: bool = True
-    """A deceptive kernel earns 0 even when its values are right."""
+    """A deceptive kernel earns 0 even when its results are right."""
     unsupported_earns_zero: bool = True
-    """A kernel that the CPU back end cannot run earns 0, so that the policy learns what can be verified; or is left
-    out."""
+    """A kernel that the CPU back end cannot run earns 0, so that the policy learns what can be verified. False: it is
+    left out."""
     retries: int = Field(default=1, ge=0)
-    """Times that an answer is verified again after a host error, before it is left out of its group."""
+    """Times that an answer is verified again after a host error before it is left out."""
     silence_s: float = Field(default=1800.0, gt=0)
-    """When no verdict comes for so long, what is missing is left out and the verifier is started anew."""
+    """When no verdict comes for this long, the missing ones are left out and the verifier is started again."""
 
 
 @stage_config
 class ObjectiveConfig:
-    """TraceRL's loss (arXiv 2509.06949) and how a step's answers are divided over updates."""
+    """TraceRL's loss (arXiv 2509.06949), and how a step's answers are divided among updates."""
 
     clip: float = Field(default=0.2, gt=0)
-    """Ratios beyond 1 +- clip earn nothing more."""
+    """The surrogate is clipped to ratios within 1 +- clip."""
     beta: float = Field(default=0.01, ge=0)
     """Weight of the KL term (k3)."""
     kl_reference: Literal["step_start", "start_model"] = "step_start"
     """KL from the policy that drew the answers (released), or from the model that the run started from."""
     old_log_probs: Literal["sampler", "recomputed"] = "sampler"
-    """Denominator of the ratio: as written down while drawing, or computed again before the first update (released)."""
+    """Denominator of the ratio: recorded by the sampler, or computed again before the first update (released)."""
     normaliser: Normaliser = "tokens"
     """Mean over `tokens`, over `responses` of their means, or `released`: sum / longest response, mean over rounds."""
     updates_per_step: int = Field(default=4, ge=1)
@@ -106,7 +106,7 @@ class ObjectiveConfig:
     epochs: int = Field(default=1, ge=1)
     """Times that a step's answers are used."""
     micro_batch_rows: int = Field(default=8192, ge=1)
-    """Rows (clean and noised tokens) that the model sees at one time; a longer answer stands alone."""
+    """Rows (clean and noised tokens) of one micro-batch; a longer answer is a micro-batch alone."""
 
 
 @stage_config
@@ -114,7 +114,7 @@ class ReleasedBehaviour:
     """Deviations of the authors' code (docs/reference/deviations.md), each off by default; one switch changes one thing."""
 
     reset_optimizer: bool = False
-    """AdamW starts anew in every step."""
+    """AdamW is reset in every step."""
     weights_16bit: bool = False
     """Weights are rounded to bfloat16 after every step, so small changes are lost."""
     cosine_within_step: bool = False
@@ -122,32 +122,32 @@ class ReleasedBehaviour:
     response_aligned_blocks: bool = False
     """Training cuts blocks from the response's start, decoding from position 0."""
     whole_file_infilling: bool = False
-    """Infilling asks for the whole file, which is verified as it is: prefix and suffix are not enforced."""
+    """Infilling asks for the whole file and verifies it as it is: prefix and suffix are not enforced."""
     text_round_trip: bool = False
-    """Answers pass through text and are tokenized again; the recorded order is cut or filled up to fit."""
+    """Answers pass through text and are tokenized again; the recorded step map is cut or extended to fit."""
     unshuffled_updates: bool = False
     """Updates go through the answers problem by problem."""
     host_error_earns_zero: bool = False
-    """A fault of the machine is reward 0."""
+    """A host error earns 0."""
     loss_scale: float = Field(default=1.0, gt=0)
-    """Factor of the loss; released 1/32, since it is divided twice by the number of accumulated micro-batches."""
+    """Factor of the loss; released 1/32, because it is divided twice by the number of accumulated micro-batches."""
 
     @property
     def recomputes(self) -> bool:
-        """The sampler's log-probabilities belong to another layout or other tokens."""
+        """Whether the sampler's log-probabilities cannot be used: they belong to another layout or to other tokens."""
         return self.response_aligned_blocks or self.text_round_trip
 
 
 @stage_config
 class RlConfig:
-    """What `dice rl` trains, on what, and how. Defaults are the paper's (A.4.2) where it has the setting."""
+    """Settings of `dice rl`. Defaults are the paper's (A.4.2) where it has the setting."""
 
     model: str
     """Checkpoint folder to start from."""
     out: str
     """Folder of the run."""
     phases: tuple[Phase, ...] = Field(min_length=1)
-    """What is trained on, in order."""
+    """The phases, in their order."""
     tokenizer: str | None = None
     """Folder of the tokenizer; None: the model's."""
     prompt: PromptConfig = PromptConfig()
@@ -155,11 +155,11 @@ class RlConfig:
     rollout: RolloutConfig = RolloutConfig()
     """How answers are drawn."""
     reward: RewardConfig = RewardConfig()
-    """How they are judged."""
+    """How answers are rewarded."""
     objective: ObjectiveConfig = ObjectiveConfig()
-    """What is learnt from them."""
+    """The loss and the updates of a step."""
     optimizer: OptimizerConfig = OptimizerConfig(learning_rate=1e-6)
-    """AdamW; its state lives for the whole run. The rate is constant."""
+    """AdamW; its state is kept for the whole run. The learning rate is constant."""
     released_behaviour: ReleasedBehaviour = ReleasedBehaviour()
     """The authors' deviations."""
     engine: EngineName = "local"
@@ -169,7 +169,7 @@ class RlConfig:
     dtype: Dtype | None = None
     """Type of the products' weights (masters are fp32); None: bfloat16 on a GPU, float32 on a CPU."""
     activation_checkpointing: bool | None = None
-    """Recompute layers in the backward pass; None: from 1,024 of width on."""
+    """Recompute layers in the backward pass; None: for models at least 1,024 wide."""
     attention: AttentionName = "auto"
     """`auto`: FlexAttention on a GPU, sample by sample on a CPU; `batched`: all answers in one padded batch."""
     compile: bool = True
@@ -177,7 +177,7 @@ class RlConfig:
     head_chunk: int = Field(default=1024, ge=1)
     """Targets whose logits exist at one time."""
     max_minutes: float | None = Field(default=None, gt=0)
-    """Stop with a checkpoint before a step that would end later than this; the same command goes on."""
+    """Stop with a checkpoint before a step that would end later than this; the same command continues the run."""
     save_every: int = Field(default=10, ge=1)
     """Steps between checkpoints."""
     keep_checkpoints: int = Field(default=2, ge=1)
@@ -185,7 +185,7 @@ class RlConfig:
     save_rollouts: bool = True
     """Keep every answer with its verdict under rollouts/."""
     seed: int = 0
-    """Seed of schedule, answers and shuffling."""
+    """Seed of the schedule, the answers and the shuffling."""
     tensorboard: bool = True
     """Write TensorBoard files beside the history."""
 
@@ -199,11 +199,11 @@ RESUMABLE_CHANGES = {
     "out", "engine", "device", "activation_checkpointing", "attention", "compile", "head_chunk", "max_minutes",
     "save_every", "keep_checkpoints", "save_rollouts", "tensorboard",
 }  # fmt: skip
-"""Settings that may differ between a run and its resumption: they change no result beyond rounding."""
+"""Settings that may change when a run is resumed: they change no result beyond rounding."""
 
 
 def check(config: RlConfig) -> None:
-    """Refuse settings that do not go together."""
+    """Raises DiceError for settings that contradict each other."""
     released = config.released_behaviour
     if config.engine != "local" and (released.reset_optimizer or released.weights_16bit):
         raise DiceError("released_behaviour.reset_optimizer and weights_16bit need engine: local.")

@@ -1,4 +1,4 @@
-"""What reinforcement learning asks: a phase's problems with their prompts, and the rule from answer to candidate."""
+"""The problems of an RL phase with their prompts, and the rule that takes a candidate from an answer."""
 
 from __future__ import annotations
 
@@ -16,19 +16,19 @@ from dice.training.rl_config import Phase
 
 @dataclass(frozen=True)
 class Candidate:
-    """What of an answer is verified."""
+    """The program that an answer holds."""
 
     code: str | None
     """None: there is nothing to verify, and the answer earns 0."""
     reason: str = ""
     """Why there is no code."""
     left_middle: bool = False
-    """Infilling: the answer went beyond the middle, and what was outside has been cut off."""
+    """Infilling: the answer holds more than the middle; the rest has been cut off."""
 
 
 @dataclass(frozen=True)
 class RlProblem:
-    """One problem as it is asked."""
+    """One problem with its prompt."""
 
     id: str
     pytorch_code: str
@@ -36,14 +36,14 @@ class RlProblem:
     level: int
     """0 where the order needs no level and there is none."""
     prefix: str | None = None
-    """Infilling: what stands before and behind the middle. None: the answer is the whole file."""
+    """Infilling: the text before and behind the middle. None: the answer is the whole file."""
     suffix: str | None = None
 
     def candidate(self, text: str) -> Candidate:
-        """The file that `text` stands for.
+        """The candidate in the answer `text`.
 
-        Infilling: the middle that the answer holds, by the rule of `dice.data.middle.extract_middle`, between the
-        given prefix and suffix. What else the answer says is cut off; an answer without a middle is refused.
+        Infilling: the answer's middle, cut by the rule of `dice.data.middle.extract_middle`, between the given prefix
+        and suffix. The rest of the answer is cut off; an answer without a middle is refused.
         """
         if self.prefix is None or self.suffix is None:
             found = extract_code(text)
@@ -63,7 +63,7 @@ class PhaseData:
 
     problems: list[RlProblem]
     too_long: list[str]
-    """Problems that were left out for their prompt's length."""
+    """Problems that were left out because their prompt is too long."""
     not_split: list[str]
     """Infilling: programs that cannot be split."""
 
@@ -77,10 +77,10 @@ def load_phase(
     room: int,
     whole_file: bool = False,
 ) -> PhaseData:
-    """Read, split, label and tokenize. `room`: longest prompt that position numbers allow.
+    """Read, split, label and tokenize. `room`: tokens of the longest prompt that the model's positions allow.
 
-    `whole_file`: infilling prompts ask for the whole file and the answer is taken as it is (released behaviour).
-    Raises DiceError when nothing is left, or a prompt is longer than `room` and not left out.
+    `whole_file`: infilling prompts ask for the whole file, and the answer is taken as it is (released behaviour).
+    Raises DiceError when no problem is left, or when a prompt is longer than `room` and not left out.
     """
     infilling = phase.task == "infilling"
     pairs: list[Pair] = []

@@ -1,4 +1,4 @@
-"""What is written down of a step of reinforcement learning."""
+"""The records of reinforcement learning: a row per step and a row per answer."""
 
 from __future__ import annotations
 
@@ -23,13 +23,13 @@ class RlRow(StepRow):
     """Mean difficulty of the step's problems."""
     problems: int
     samples: int
-    """Answers that were drawn."""
+    """Answers drawn."""
     reward: float | None
     """Mean over the answers that earned 0 or 1; None where none did."""
     left_out: int
-    """Answers that earned neither (host errors after their retries, no verdict)."""
+    """Answers that earned neither (a host error after all retries, or no verdict)."""
     host_errors: int
-    """Verdicts that were host errors, those that a retry mended included."""
+    """Host errors among the verdicts, also where a retry succeeded."""
     groups_all_right: int
     groups_all_wrong: int
     groups_with_signal: int
@@ -39,13 +39,13 @@ class RlRow(StepRow):
     """Answers by status of their verdict."""
     no_code_share: float
     left_middle_share: float
-    """Infilling: answers that went beyond the middle and were cut."""
+    """Infilling: answers that held more than the middle and were cut."""
     deception_rate: float
-    """Answers with a fatal finding of deception, over all."""
+    """Answers with a fatal finding of deception, over all answers."""
     findings: dict[str, int]
     """Name of a finding -> answers."""
     distinct_share: float
-    """Candidates that are different texts, over all candidates: how far groups have collapsed."""
+    """Distinct texts among the candidates, over all candidates; low where groups have collapsed."""
     response_tokens: float
     """Mean length of an answer."""
     cut_off_share: float
@@ -55,7 +55,7 @@ class RlRow(StepRow):
     """Optimizer updates; 0 when no group had a signal."""
     learning_rate: float
     loss: float | None
-    """Sum over the step's updates of the objective, over their number."""
+    """Mean of the objective over the step's updates."""
     grad_norm: float | None
     """Mean over updates, before clipping."""
     kl: float | None
@@ -65,16 +65,16 @@ class RlRow(StepRow):
     clip_share: float | None
     """Targets whose ratio was clipped."""
     mismatch: float | None
-    """Mean |log ratio| in the first update, where trainer and sampler hold the same weights: rounding only."""
+    """Mean |log ratio| in the first update, where trainer and sampler have the same weights: rounding only."""
     targets: int
     """Tokens that carried loss, over all updates."""
     seconds: float
     rollout_s: float
-    """Decoding, with verification beside it."""
+    """Decoding; verification runs at the same time."""
     verify_s: float
-    """From the first candidate that was handed over to the last verdict."""
+    """From the first candidate submitted to the last verdict."""
     wait_s: float
-    """From the last answer to the last verdict: nothing else is done."""
+    """From the last answer to the last verdict, when nothing else is done."""
     update_s: float
     wait_share: float
     """wait_s / seconds."""
@@ -93,7 +93,7 @@ class AnswerRow(BaseModel):
     seed: int
     text: str
     code: str | None
-    """What was verified."""
+    """The candidate."""
     status: str
     """Status of the verdict; `no_code`; `no_verdict` when none came."""
     message: str

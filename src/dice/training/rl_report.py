@@ -1,4 +1,4 @@
-"""A step's answers as numbers and rows."""
+"""A step's answers as numbers and as records."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from dice.training.rollout import Answer
 
 
 def answer_fields(answers: Sequence[Answer], groups: Groups, problems: int) -> dict[str, Any]:
-    """What an RlRow says of the answers, over all processes."""
+    """The fields of an RlRow that describe the answers of all processes."""
     known = [answer.reward for answer in answers if answer.reward is not None]
     codes = [(a.asked.problem.id, a.candidate.code) for a in answers if a.candidate.code is not None]
     verdicts = [answer.verdict for answer in answers if answer.verdict is not None]
@@ -41,7 +41,7 @@ def answer_fields(answers: Sequence[Answer], groups: Groups, problems: int) -> d
 
 
 def answer_row(step: int, answer: Answer) -> AnswerRow:
-    """One answer as it is kept."""
+    """The record of one answer."""
     verdict = answer.verdict
     return AnswerRow(
         step=step,
@@ -61,7 +61,7 @@ def answer_row(step: int, answer: Answer) -> AnswerRow:
 
 
 def progress_line(row: RlRow) -> str:
-    """One line for people."""
+    """One line about the step for people."""
     reward = "-" if row.reward is None else f"{row.reward:.3f}"
     learnt = "" if row.loss is None else f", KL {row.kl:.2g}, entropy {row.entropy:.3f}, clipped {row.clip_share:.1%}"
     return (

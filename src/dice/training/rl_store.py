@@ -1,4 +1,4 @@
-"""Checkpoints of a run of reinforcement learning: what stops one is told in one sentence, and earlier ones stay."""
+"""Checkpoints of an RL run: a failure is told in one sentence, and earlier checkpoints stay."""
 
 from __future__ import annotations
 
@@ -11,9 +11,9 @@ from dice.training.engine import TrainingEngine
 
 
 def resume(out: Path, engine: TrainingEngine, identity: str) -> int:
-    """Load the newest checkpoint under `out`; returns the steps that are done.
+    """Load the newest checkpoint under `out`; returns the number of steps done.
 
-    Raises DiceError for one that is damaged, or of a run with other settings.
+    Raises DiceError for a damaged checkpoint, or one of a run with other settings.
     """
     folder = out / "checkpoints"
     try:
@@ -48,6 +48,6 @@ def store(out: Path, engine: TrainingEngine, step: int, identity: str, *, keep: 
 
 
 def what_is_left(out: Path) -> str:
-    """Half a sentence for errors: from where the run can go on."""
+    """Half a sentence for errors: where the run can continue from."""
     found = sorted(path.name for path in (out / "checkpoints").glob("step-*"))
     return f"{found[-1]} is intact, run again to go on from it." if found else "there is no checkpoint yet."

@@ -31,12 +31,12 @@ from dice.training.tracerl_loss import (
 )
 
 RELEASED_PROCESSES = 8
-"""Accelerate advances the schedule once per process in every update of the authors' eight."""
+"""In the authors' runs of eight processes, accelerate advances the schedule once per process in every update."""
 
 
 @dataclass(frozen=True)
 class Groups:
-    """The rewards of a step's groups, sorted by what they teach."""
+    """The rewards of a step's groups, as advantages and counts."""
 
     all_right: int
     all_wrong: int
@@ -46,7 +46,7 @@ class Groups:
 
 
 def compare(rewards: Sequence[Sequence[float | None]]) -> Groups:
-    """z-scores within each group over the answers that earned 0 or 1. Groups without a difference are dropped."""
+    """z-scores within each group, over the answers that earned 0 or 1. Groups whose rewards are equal are dropped."""
     right = wrong = signal = 0
     found: list[list[float | None]] = []
     for group in rewards:
@@ -63,13 +63,13 @@ def compare(rewards: Sequence[Sequence[float | None]]) -> Groups:
 def trajectory_of(
     completion: Completion, advantage: float, released: ReleasedBehaviour, tokenizer: CodeTokenizer
 ) -> Trajectory:
-    """The completion as it was decoded; or, as released, through text and back."""
+    """The completion as it was decoded; with `text_round_trip`, tokenized again from its text, as released."""
     trace = completion.trace
     if not released.text_round_trip:
         return Trajectory(
             prompt=np.array(completion.request.prompt, np.int64),
             response=np.array(trace.ids, np.int64),
-            order=np.array(trace.order, np.int64),
+            step_map=np.array(trace.step_map, np.int64),
             log_probs=np.array(trace.log_confidence, np.float32),
             answer=len(completion.ids),
             advantage=advantage,
@@ -77,12 +77,12 @@ def trajectory_of(
     stopped = completion.finish_reason == "stop"
     ids = tokenizer.encode_plain(tokenizer.decode(completion.ids[:-1] if stopped else completion.ids))
     ids += list(completion.ids[-1:]) if stopped else []
-    order = list(completion.order[: len(ids)])
-    order += [max(completion.order) + 1] * (len(ids) - len(order))
+    step_map = list(completion.step_map[: len(ids)])
+    step_map += [max(completion.step_map) + 1] * (len(ids) - len(step_map))
     return Trajectory(
         prompt=np.array(completion.request.prompt, np.int64),
         response=np.array(ids, np.int64),
-        order=np.array(order, np.int64),
+        step_map=np.array(step_map, np.int64),
         log_probs=np.zeros(len(ids), np.float32),
         answer=len(ids),
         advantage=advantage,
@@ -90,15 +90,15 @@ def trajectory_of(
 
 
 def rows_of(one: Trajectory, block_size: int, align: Align) -> int:
-    """Rows that the model sees for one answer: itself and a noised block for every round, about."""
+    """About the number of rows for one answer: its tokens, and a noised block for every round."""
     block = blocks_of(len(one.prompt), one.length, block_size, align)[len(one.prompt) :]
-    rounds = rounds_of(one.order, block)[: one.answer]
+    rounds = rounds_of(one.step_map, block)[: one.answer]
     turns = sum(int(rounds[block[: one.answer] == number].max()) + 1 for number in np.unique(block[: one.answer]))
     return one.length + turns * block_size
 
 
 def learning_rate(config: RlConfig, update: int, updates: int) -> float:
-    """Constant; or the cosine that the authors' code runs through in every step (facts in docs/reference/deviations.md)."""
+    """Constant; or the cosine of the authors' code, which starts again in every step (docs/reference/deviations.md)."""
     rate = config.optimizer.learning_rate
     if not config.released_behaviour.cosine_within_step:
         return rate
@@ -107,7 +107,7 @@ def learning_rate(config: RlConfig, update: int, updates: int) -> float:
 
 @dataclass(frozen=True)
 class UpdateReport:
-    """What a step's updates did; means as in dice.training.rl_history."""
+    """Numbers of a step's updates; means as in dice.training.rl_history."""
 
     updates: int
     loss: float | None = None
@@ -123,11 +123,11 @@ class UpdateReport:
 class _Batch:
     rows: PolicyRows
     silent: bool
-    """There for the other processes' sake; it has no weight."""
+    """A batch without weight: this process runs it because the others have one more."""
 
 
 class Updater:
-    """Turns the same list of trajectories, in every process, into updates of the one policy."""
+    """Updates the policy with a step's trajectories, of which every process has the same list."""
 
     def __init__(
         self,
@@ -139,7 +139,7 @@ class Updater:
         reference: Transformer | None,
         block_size: int,
     ) -> None:
-        """`step_start`: holds the step's first weights until the first update. `reference`: for kl_reference."""
+        """`step_start`: a model that has the step's first weights until the first update. `reference`: for `kl_reference`."""
         self.config, self.engine, self.objective = config, engine, objective
         self.step_start, self.reference = step_start, reference
         self.block_size = block_size
@@ -147,14 +147,14 @@ class Updater:
         self.align: Align = "response" if released.response_aligned_blocks else "position"
         self.recomputes = config.objective.old_log_probs == "recomputed" or released.recomputes
 
-    def order(self, count: int, step: int, epoch: int) -> list[int]:
-        """In which order a step's answers are used."""
+    def permutation(self, count: int, step: int, epoch: int) -> list[int]:
+        """The order in which a step's answers are used."""
         if self.config.released_behaviour.unshuffled_updates:
             return list(range(count))
         return np.random.default_rng([self.config.seed, step, epoch]).permutation(count).tolist()
 
     def update(self, trajectories: Sequence[Trajectory], step: int, on_update: Callable[[], None]) -> UpdateReport:
-        """All updates of a step. No trajectories: nothing happens, not even to the moments."""
+        """Run all updates of a step. Without trajectories nothing changes, not even the moments."""
         config, engine = self.config, self.engine
         released = config.released_behaviour
         if not trajectories:
@@ -162,15 +162,15 @@ class Updater:
         if released.reset_optimizer:
             assert isinstance(engine, LocalEngine)
             engine.forget()
-        plan: list[tuple[float, list[_Batch]]] = []
+        updates: list[tuple[float, list[_Batch]]] = []
         for epoch in range(config.objective.epochs):
-            order = self.order(len(trajectories), step, epoch)
+            order = self.permutation(len(trajectories), step, epoch)
             for part in np.array_split(np.array(order), min(config.objective.updates_per_step, len(order))):
-                plan.append(self._plan([trajectories[number] for number in part], trajectories))
-        plan = [(normaliser, [self._compared(batch) for batch in batches]) for normaliser, batches in plan]
+                updates.append(self._micro_batches([trajectories[number] for number in part], trajectories))
+        updates = [(normaliser, [self._compared(batch) for batch in batches]) for normaliser, batches in updates]
         self.objective.statistics.clear()
         losses, norms, sums = [], [], []
-        for number, (normaliser, batches) in enumerate(plan):
+        for number, (normaliser, batches) in enumerate(updates):
             loss = torch.zeros((), device=engine.device)
             kept = []
             for place, batch in enumerate(batches):
@@ -179,7 +179,7 @@ class Updater:
                     loss += part
                     kept.append(self.objective.statistics[-1])
             self.objective.statistics.clear()
-            norms.append(engine.step(learning_rate(config, number, len(plan))))
+            norms.append(engine.step(learning_rate(config, number, len(updates))))
             losses.append(engine.total(loss))
             sums.append(torch.stack(kept).sum(0) if kept else torch.zeros(6, device=engine.device))
             on_update()
@@ -191,7 +191,7 @@ class Updater:
             dist.all_reduce(table)
         k3, clipped, surprise, _, count, _ = table.sum(0).tolist()
         return UpdateReport(
-            updates=len(plan),
+            updates=len(updates),
             loss=sum(losses) / len(losses),
             grad_norm=sum(norms) / len(norms),
             kl=k3 / max(1, count),
@@ -201,7 +201,7 @@ class Updater:
             targets=int(count),
         )
 
-    def _plan(self, part: Sequence[Trajectory], step: Sequence[Trajectory]) -> tuple[float, list[_Batch]]:
+    def _micro_batches(self, part: Sequence[Trajectory], step: Sequence[Trajectory]) -> tuple[float, list[_Batch]]:
         """(normaliser, this process's micro-batches) of one update; equally many in every process."""
         normaliser = self.config.objective.normaliser
         total = step_normaliser(part, normaliser, self.block_size, self.align)
@@ -238,7 +238,7 @@ class Updater:
         )
 
     def _compared(self, batch: _Batch) -> _Batch:
-        """With the log-probabilities that the loss compares to."""
+        """The batch with the log-probabilities that the loss compares to."""
         old = self._log_probs(self.step_start, batch) if self.recomputes else None
         reference = old
         if self.reference is not None:

@@ -1,7 +1,7 @@
-"""Rollouts: answers of the live policy, each handed to the verifier as soon as it is finished.
+"""Rollouts: answers of the live policy, each submitted to the verifier as soon as it is finished.
 
-The policy's own weights decode; token ids, the order in which they were fixed and their log-probabilities are kept as
-they were drawn. One pool of the verifier lives as long as the run. Equal candidates of one problem are verified once.
+The policy's own weights decode; token ids, step maps and log-probabilities are kept as they were drawn. One pool of the
+verifier stays open for the whole run. Equal candidates of one problem are verified once.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from dice.training.rl_data import Candidate, RlProblem
 
 @dataclass(frozen=True)
 class Asked:
-    """One answer that is wanted."""
+    """One answer to draw."""
 
     problem: RlProblem
     group: int
@@ -34,7 +34,7 @@ class Asked:
 
 @dataclass
 class Answer:
-    """One answer, what is verified of it, and what came back."""
+    """One answer with its candidate, verdict and reward."""
 
     asked: Asked
     completion: Completion
@@ -43,7 +43,7 @@ class Answer:
     verdict: Verdict | None = None
     """None: there was nothing to verify, or no verdict came."""
     reward: float | None = None
-    """None: it earned neither 0 nor 1 and is left out of its group."""
+    """None: the answer earned neither 0 nor 1 and is left out of its group."""
 
     @property
     def status(self) -> str:
@@ -60,7 +60,7 @@ class Answer:
 
 @dataclass
 class Rollout:
-    """The answers of one step in the order in which they were asked for, and what they cost."""
+    """The answers of one step, in the order of the requests, and the time that they took."""
 
     answers: list[Answer]
     host_errors: int
@@ -70,13 +70,13 @@ class Rollout:
 
 
 def answer_seed(seed: int, step: int, problem_id: str, group: int, sample: int) -> int:
-    """A seed in [0, 2**48) of its own for every answer of a run."""
+    """A seed in [0, 2**48), another one for every answer of a run."""
     text = f"{seed}/{step}/{problem_id}/{group}/{sample}"
     return int.from_bytes(hashlib.sha256(text.encode()).digest()[:6], "big")
 
 
 def reward_of(verdict: Verdict | None, config: RewardConfig, *, host_error_earns_zero: bool = False) -> float | None:
-    """1 for a correct kernel, 0 for a wrong one, None where the verifier could not tell."""
+    """1 for a correct kernel, 0 for a wrong one, None where the verifier could not decide."""
     if verdict is None or verdict.status == "host_error":
         return 0.0 if host_error_earns_zero else None
     if verdict.status == "unsupported_on_cpu" and not config.unsupported_earns_zero:
@@ -89,7 +89,7 @@ class Verifier:
     """The verifier's pool, open for a whole run. Use as a context manager; then `begin` once per step."""
 
     def __init__(self, config: RewardConfig, *, most_jobs: int, gpu: int | None = None, share: int = 1) -> None:
-        """`gpu`: the one of this process where several share a machine, `share` how many they are."""
+        """`gpu`: this process's GPU where several processes share a machine; `share`: how many share it."""
         machine = config.machine
         if gpu is not None and machine.gpus is None:
             machine = dataclasses.replace(machine, gpus=(gpu,))
@@ -110,22 +110,22 @@ class Verifier:
         self._open.close()
 
     def restart(self) -> None:
-        """Close what is open, start anew."""
+        """Close the pool and open a new one."""
         self._open.close()
         self._open = contextlib.ExitStack()
         config = self.config
         opened = open_pool(config.backend, config.judging, config.limits, self.machine, self._most_jobs)
         self.pool = self._open.enter_context(opened)
 
-    def begin(self) -> Judgement:
-        """Judge the answers of one step."""
+    def begin(self) -> PendingVerdicts:
+        """Start the verification of one step's answers."""
         assert self.pool is not None
-        return Judgement(self.pool, self.config)
+        return PendingVerdicts(self.pool, self.config)
 
 
 @dataclass
-class Judgement:
-    """Candidates go in while others are decoded; `finish` waits for what is still missing."""
+class PendingVerdicts:
+    """The verdicts of one step: candidates go in while others are decoded, `finish` waits for the missing verdicts."""
 
     pool: Pool
     config: RewardConfig
@@ -134,7 +134,7 @@ class Judgement:
     ended: float | None = None
     _by_text: dict[tuple[str, str], list[Answer]] = field(default_factory=dict)
     _waiting: dict[tuple[str, int], tuple[Job, int, list[Answer]]] = field(default_factory=dict)
-    """(problem, number of the job) -> job, times that it was tried, answers that wait for it."""
+    """(problem, number of the job) -> job, tries so far, answers that wait for it."""
     _numbers: int = 0
 
     def __post_init__(self) -> None:
@@ -152,7 +152,7 @@ class Judgement:
             self._verdicts.put(error)
 
     def submit(self, answer: Answer) -> None:
-        """Hand one candidate over, unless the same text is there already; returns at once."""
+        """Submit one candidate, unless the same text was submitted before; returns at once."""
         if answer.candidate.code is None:
             return
         self.began = self.began or time.perf_counter()
@@ -176,7 +176,7 @@ class Judgement:
         self.take()
 
     def take(self, timeout_s: float | None = None) -> bool:
-        """Absorb the verdicts that are there; with `timeout_s` wait for one. False: none came in time."""
+        """Take the verdicts that have come; with `timeout_s`, wait for one. False: none came in time."""
         came = False
         while True:
             try:
@@ -203,7 +203,7 @@ class Judgement:
         self.ended = time.perf_counter()
 
     def finish(self) -> bool:
-        """Wait for the verdicts that are missing. False: the verifier fell silent; what is missing stays without."""
+        """Wait for the missing verdicts. False: no verdict came for `silence_s`, and the rest stays without one."""
         while self._waiting:
             if not self.take(self.config.silence_s):
                 self._feed.stop()  # nobody may be in the pool when it is closed
@@ -225,7 +225,7 @@ def roll_out(
     to_text: Callable[[Sequence[int]], str],
     on_answer: Callable[[Answer], None] = lambda answer: None,
 ) -> Rollout:
-    """Draw all answers and judge them. Raises HarnessError when the verifier cannot work at all."""
+    """Draw all answers and verify them. Raises HarnessError when the verifier cannot work at all."""
     began = time.perf_counter()
     requests = [
         Request(
@@ -236,22 +236,22 @@ def roll_out(
         )
         for number, one in enumerate(asked)
     ]
-    judgement = verifier.begin()
+    pending = verifier.begin()
     found: dict[int, Answer] = {}
     for completion in decoder.run(requests):
         number, one = completion.request.key
         ids = completion.ids[:-1] if completion.finish_reason == "stop" else completion.ids
         text = to_text(ids)
         answer = found[number] = Answer(one, completion, text, one.problem.candidate(text))
-        judgement.submit(answer)
+        pending.submit(answer)
         on_answer(answer)
     decoded = time.perf_counter()
-    if not judgement.finish():
+    if not pending.finish():
         verifier.restart()
     return Rollout(
         answers=[found[number] for number in range(len(requests))],
-        host_errors=judgement.host_errors,
+        host_errors=pending.host_errors,
         rollout_s=decoded - began,
-        verify_s=(judgement.ended or decoded) - (judgement.began or decoded),
+        verify_s=(pending.ended or decoded) - (pending.began or decoded),
         wait_s=time.perf_counter() - decoded,
     )

@@ -2,7 +2,7 @@
 
 A run is a folder: `model/` (the trained checkpoint with its tokenizer), `history.jsonl`, `tensorboard/` and
 `checkpoints/`. Packs and noise follow from the seed and the step alone, so one device, several, and any accumulation
-give the same curve, and an interrupted run continues on the curve of an unbroken one.
+give the same curve, and a resumed run follows the curve of an uninterrupted one.
 """
 
 from __future__ import annotations
@@ -49,13 +49,13 @@ from dice.training.processes import process_group
 from dice.training.sft_config import RESUMABLE_CHANGES, SftConfig, learning_rate
 
 AHEAD = 2
-"""Steps that are prepared before they are needed."""
+"""Steps that are prepared ahead."""
 
 
-class Plan:
-    """Which packs each step takes: epochs of freshly packed samples, in groups of `packs_per_step`.
+class PackedSteps:
+    """The packs of each step: every epoch packs the samples anew, and each step takes `packs_per_step` packs.
 
-    What is left of the last epoch's packs and fills no group is not trained on (`left_over` packs).
+    The last packs that fill no step are not trained on (`left_over` packs).
     """
 
     def __init__(self, samples: list[Sample], config: SftConfig) -> None:
@@ -104,7 +104,7 @@ class Trainer:
         self.config = config
         self.device = training_device(config.device)
         if config.packs_per_step % _world():
-            raise DiceError(f"packs_per_step {config.packs_per_step} does not divide over {_world()} processes.")
+            raise DiceError(f"packs_per_step {config.packs_per_step} is no multiple of the {_world()} processes.")
         geometry, self.tokenizer = _geometry_and_tokenizer(config)
         self.geometry = geometry
         pairs = _read(config)
@@ -124,7 +124,7 @@ class Trainer:
                 f"{geometry.max_position_embeddings} positions; lower the window and set on_long to drop."
             )
         self.samples = len(samples)
-        self.plan = Plan(samples, config)
+        self.packed_steps = PackedSteps(samples, config)
         if self.device.type == "cuda":
             torch.cuda.set_device(self.device)
         model = self._model()
@@ -179,7 +179,7 @@ class Trainer:
         return max(1, sum(int(pack.labelled.sum()) for pack in packs))
 
     def prepare(self, index: int, packs: list[Pack]) -> Prepared:
-        """This process's part of step `index` (from 0): everything that needs no device."""
+        """This process's part of step `index` (from 0), as far as no device is needed."""
         rows, counts = [], np.zeros(3)
         for place in range(self.engine.rank, len(packs), self.engine.world):
             part = self.rows(packs[place], index * self.config.packs_per_step + place)
@@ -191,7 +191,7 @@ class Trainer:
         """Steps from number `start` on, each prepared in a thread while the one before it runs."""
         with ThreadPoolExecutor(1, "prepare") as pool:
             waiting: deque[tuple[int, float, list[Pack], Future[Prepared]]] = deque()
-            for index, (epoch, packs) in enumerate(self.plan):
+            for index, (epoch, packs) in enumerate(self.packed_steps):
                 if index < start:
                     continue
                 waiting.append((index, epoch, packs, pool.submit(self.prepare, index, packs)))
@@ -202,14 +202,14 @@ class Trainer:
                 yield number, seen, group, ready.result()
 
     def step(self, index: int, epoch: float, packs: list[Pack], prepared: Prepared, elapsed: float = 0) -> HistoryRow:
-        """One optimizer step, the `index`-th from 0; `elapsed`: share of `max_minutes` that is over."""
+        """Optimizer step `index` (from 0); `elapsed`: share of `max_minutes` that has passed."""
         started = time.perf_counter()
         engine, config = self.engine, self.config
         loss = torch.zeros((), device=self.device)
         for rows in prepared.rows:
             loss += engine.backward(rows, prepared.normaliser)
         counts = prepared.counts
-        rate = learning_rate(config, max(index, elapsed * self.plan.steps), self.plan.steps)
+        rate = learning_rate(config, max(index, elapsed * self.packed_steps.steps), self.packed_steps.steps)
         norm = engine.step(rate)
         total = engine.total(loss)  # waits for the device
         n_rows, n_targets, flops = (engine.total(count) for count in counts.to(self.device, torch.float32))
@@ -234,7 +234,7 @@ class Trainer:
         )
 
     def train(self) -> dict[str, Any]:
-        """Run or resume to the end, export the model; returns the summary (on every rank)."""
+        """Run, or resume, to the end and export the model; returns the summary (on every rank)."""
         watch, config = Stopwatch(), self.config
         out = Path(config.out)
         found = latest_checkpoint(out / "checkpoints", self.identity)
@@ -247,7 +247,7 @@ class Trainer:
         )
         last: HistoryRow | None = None
         with tqdm(
-            total=self.plan.steps, initial=start, desc="sft", unit="step", disable=self.engine.rank != 0
+            total=self.packed_steps.steps, initial=start, desc="sft", unit="step", disable=self.engine.rank != 0
         ) as progress:
             began = time.perf_counter() - self._trained_s(start)
             for index, epoch, packs, prepared in self.prepared(start):
@@ -260,11 +260,11 @@ class Trainer:
                 share = f", MFU {last.mfu:.1%}" if last.mfu is not None else ""
                 progress.set_postfix_str(f"loss {last.loss:.4f}, {last.tokens_per_s:.0f} tokens/s{share}")
                 progress.update()
-                if last.step % config.save_every == 0 or last.step == self.plan.steps:
+                if last.step % config.save_every == 0 or last.step == self.packed_steps.steps:
                     save_checkpoint(
                         out / "checkpoints", self.engine, last.step, self.identity, keep=config.keep_checkpoints
                     )
-        if last is not None and last.step != self.plan.steps and last.step % config.save_every:
+        if last is not None and last.step != self.packed_steps.steps and last.step % config.save_every:
             save_checkpoint(out / "checkpoints", self.engine, last.step, self.identity, keep=config.keep_checkpoints)
         if history is not None:
             history.close()
@@ -287,14 +287,14 @@ class Trainer:
         return self._summary(last, start)
 
     def _trained_s(self, step: int) -> float:
-        """Seconds of the steps up to this one, the same in all processes; 0 where there is no limit to count them for."""
+        """Seconds of the steps up to this one, the same in all processes; 0 where no time limit is set."""
         if self.config.max_minutes is None or not step:
             return 0.0
         seconds = sum(row.seconds for row in read_history(self.config.out)) if self.engine.rank == 0 else 0.0
         return self.engine.total(torch.tensor(seconds, device=self.device))
 
     def _elapsed(self, began: float) -> float:
-        """Share of `max_minutes` since `began`, the same in all processes; 0 where there is no such limit."""
+        """Share of `max_minutes` since `began`, the same in all processes; 0 where no time limit is set."""
         if self.config.max_minutes is None:
             return 0.0
         share = (time.perf_counter() - began) / 60 / self.config.max_minutes
@@ -306,9 +306,9 @@ class Trainer:
             + self.geometry.head_parameters * (1 if self.geometry.tie_word_embeddings else 2),
             "samples": self.samples,
             "dropped_over_long": self.dropped,
-            "packs_left_over": self.plan.left_over,
+            "packs_left_over": self.packed_steps.left_over,
             "steps": last.step if last is not None else start,
-            "planned_steps": self.plan.steps,
+            "planned_steps": self.packed_steps.steps,
             "resumed_at": start,
             "processes": self.engine.world,
             "engine": self.config.engine,

@@ -1,4 +1,4 @@
-"""What `dice sft` does: the model, the data, the objective, and how the rate of learning goes."""
+"""Settings of `dice sft`: the model, the data, the objective, and the learning rate's schedule."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ class Geometry:
     """A model to train from scratch; the vocabulary is the tokenizer's."""
 
     hidden_size: int = 160
-    """Width of the stream."""
+    """Width of the residual stream."""
     intermediate_size: int = 448
     """Width of the MLP."""
     num_hidden_layers: int = 6
@@ -41,7 +41,7 @@ class Geometry:
 
 @stage_config
 class SftConfig:
-    """What `dice sft` trains, on what, and how. Defaults are the authors' recipe where it has the setting."""
+    """Settings of `dice sft`. Defaults are the authors' recipe where it has the setting."""
 
     pairs: tuple[str, ...]
     """Files of pairs to train on."""
@@ -74,7 +74,7 @@ class SftConfig:
     epochs: int = Field(default=3, ge=1)
     """Times that every pair is seen."""
     max_steps: int | None = Field(default=None, ge=1)
-    """Stop after so many steps, whatever `epochs` says (it then takes as many epochs as needed)."""
+    """Stop after this many steps; `epochs` is then ignored, and the data are repeated as often as needed."""
     max_minutes: float | None = Field(default=None, gt=0)
     """Stop after so many minutes of training; warm-up and schedule then follow the clock where it is ahead of the
     steps, so the curve depends on the machine. A resumed run's clock goes on where its checkpoint was."""
@@ -95,10 +95,10 @@ class SftConfig:
     dtype: Dtype | None = None
     """Type of the products' weights (masters are fp32); None: bfloat16 on a GPU, float32 on a CPU."""
     activation_checkpointing: bool | NonNegativeInt | None = None
-    """Recompute layers in the backward pass instead of keeping their activations: all (true), none (false), or so many,
-    evenly spread; None: all from 1,024 of width on."""
+    """Recompute layers in the backward pass instead of keeping their activations: all (true), none (false), or this
+    many, spread evenly; None: all, for models at least 1,024 wide."""
     recompute_gates: bool = False
-    """Recompute the MLP's gated product in the other layers: a sixth of their activations for 1% of the time."""
+    """Recompute the MLP's gated product in the other layers: this saves a sixth of their activations for 1 % of time."""
     attention: AttentionName = "auto"
     """`auto`: FlexAttention on a GPU, sample by sample on a CPU. `batched`: all samples of a pack in one padded batch
     with an explicit mask, for small models on short samples."""
@@ -111,7 +111,7 @@ class SftConfig:
     keep_checkpoints: int = Field(default=1, ge=1)
     """Newest checkpoints to keep."""
     seed: int = 0
-    """Seed of initial weights, order and noise."""
+    """Seed of the initial weights, the packs and the noise."""
     tensorboard: bool = True
     """Write TensorBoard files beside the history."""
 
@@ -120,11 +120,11 @@ RESUMABLE_CHANGES = {
     "out", "engine", "zero_options", "device", "activation_checkpointing", "recompute_gates", "attention", "compile",
     "head_chunk", "max_minutes", "save_every", "keep_checkpoints", "tensorboard",
 }  # fmt: skip
-"""Settings that may differ between a run and its resumption: they change no loss beyond rounding."""
+"""Settings that may change when a run is resumed: they change no loss beyond rounding."""
 
 
 def learning_rate(config: SftConfig, step: float, total: int) -> float:
-    """Rate of `step` (from 0) of `total`."""
+    """Learning rate of `step` (from 0) of `total`."""
     warm = round(config.warmup_ratio * total)
     factor = min(1.0, (step + 1) / warm) if warm else 1.0
     if config.schedule != "constant" and step >= warm:

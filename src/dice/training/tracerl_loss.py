@@ -1,13 +1,12 @@
 """TraceRL's objective (arXiv 2509.06949): the policy's loss over the steps in which a response was decoded.
 
-A response was filled block by block, a few tokens a forward. Round r of a block is the r-th forward that fixed tokens
-of it: the model saw the clean earlier blocks, and in the block itself what rounds before r had fixed. Replaying it
+A response was filled block by block, a few tokens per forward. Round r of a block is the r-th forward that fixed tokens
+of it: its input was the clean earlier blocks and the tokens of the block that earlier rounds had fixed. Replaying a round
 gives the log-probability of each token in the very context in which it was drawn.
 
-All rounds of a response are noised copies beside one clean copy (`dice.model.masks`), so a response costs its length
-plus its rounds, not a row of its own for every round (as dLLM-RL's rl_sdar.py builds them). Blocks lie where they lay
-when they were decoded, at multiples of the block size from position 0; `align="response"` restores the released
-layout, in which they start at the response.
+All rounds of a response are noised copies beside one clean copy (`dice.model.attention_masks`), so a response costs its
+length plus its rounds; dLLM-RL's rl_sdar.py builds a row for every round instead. Blocks lie where they lay during
+decoding, at multiples of the block size from position 0; with `align="response"` they start at the response, as released.
 """
 
 from __future__ import annotations
@@ -39,24 +38,24 @@ class Trajectory:
     """[prompt tokens]"""
     response: Ints
     """[response tokens], to the end of the last block that was decoded."""
-    order: Ints
-    """[response tokens]: the forward, from 1, in which each was fixed."""
+    step_map: Ints
+    """[response tokens]: the forward, from 1, that fixed each token (`step_map` in dLLM-RL)."""
     log_probs: NDArray[np.float32]
-    """[response tokens]: of the policy that drew them, when it drew them."""
+    """[response tokens]: log-probabilities under the policy that drew them."""
     answer: int
-    """Response tokens up to the end token and with it; what was decoded behind it carries no loss."""
+    """Response tokens up to and including the end token; tokens behind it carry no loss."""
     advantage: float
 
     @property
     def length(self) -> int:
-        """Tokens in all."""
+        """Tokens of prompt and response."""
         return len(self.prompt) + len(self.response)
 
 
 def blocks_of(prompt: int, length: int, block_size: int, align: Align = "position") -> Ints:
-    """Number of the block of each position [length].
+    """Block number of each position [length].
 
-    `response`: the response begins a block, and the prompt's blocks are counted back from its end, as released.
+    `response`: the response begins a block, and the prompt's blocks are counted backwards from its end, as released.
     """
     position = np.arange(length)
     if align == "position":
@@ -69,12 +68,12 @@ def blocks_of(prompt: int, length: int, block_size: int, align: Align = "positio
     )
 
 
-def rounds_of(order: Ints, block: Ints) -> Ints:
+def rounds_of(step_map: Ints, block: Ints) -> Ints:
     """Round, from 0, in which each response token was fixed: the rank of its forward among those of its block."""
-    rounds = np.zeros(len(order), np.int64)
+    rounds = np.zeros(len(step_map), np.int64)
     for number in np.unique(block):
         inside = block == number
-        rounds[inside] = np.unique(order[inside], return_inverse=True)[1]
+        rounds[inside] = np.unique(step_map[inside], return_inverse=True)[1]
     return rounds
 
 
@@ -85,9 +84,9 @@ class PolicyRows:
     rows: TrainingRows
     """`weights`: the share of each target in the loss."""
     old: Tensor
-    """[targets] fp32: log-probabilities at drawing, or at the start of the step."""
+    """[targets] fp32: log-probabilities recorded while drawing, or computed at the start of the step."""
     reference: Tensor
-    """[targets] fp32: log-probabilities of the policy that KL is measured from."""
+    """[targets] fp32: log-probabilities of the policy from which the KL is measured."""
     advantage: Tensor
     """[targets] fp32"""
 
@@ -96,7 +95,7 @@ class PolicyRows:
         return PolicyRows(*(getattr(self, name).to(device) for name in ("rows", "old", "reference", "advantage")))
 
     def compared(self, old: Tensor | None = None, reference: Tensor | None = None) -> PolicyRows:
-        """With other log-probabilities to compare to."""
+        """The same with other log-probabilities to compare to."""
         return PolicyRows(
             self.rows,
             self.old if old is None else old,
@@ -115,7 +114,7 @@ def policy_rows(
     align: Align = "position",
     released_length: int | None = None,
 ) -> PolicyRows:
-    """Replay responses side by side. The loss over all micro-batches of a step is to be divided by `step_normaliser`.
+    """Replay responses side by side. Divide the loss summed over the step's micro-batches by `step_normaliser`.
 
     `weights`: `tokens` 1, `responses` 1 / targets of the response, `released` 1 / `released_length` (the longest
     padded response of the step).
@@ -129,7 +128,7 @@ def policy_rows(
         ids, position = np.concatenate((one.prompt, one.response)), np.arange(length)
         block = blocks_of(prompt, length, block_size, align)
         fixed = np.full(length, -1)  # the prompt is there from the start
-        fixed[prompt:] = rounds_of(one.order, block[prompt:])
+        fixed[prompt:] = rounds_of(one.step_map, block[prompt:])
         labelled = (position >= prompt) & (position < prompt + one.answer)
         mine = int(labelled.sum())
         for turn in range(int(fixed.max(initial=-1)) + 1):
@@ -181,7 +180,7 @@ def _joined(parts: Sequence[NDArray]) -> NDArray:
 
 
 def step_normaliser(trajectories: Sequence[Trajectory], normaliser: Normaliser, block_size: int, align: Align) -> float:
-    """What the weighted sum over all targets of a step is divided by: targets, responses, or rounds as released."""
+    """Divisor of the weighted sum over a step's targets: targets, responses, or (released) rounds."""
     if normaliser == "tokens":
         return float(max(1, sum(one.answer for one in trajectories)))
     if normaliser == "responses":
@@ -189,7 +188,7 @@ def step_normaliser(trajectories: Sequence[Trajectory], normaliser: Normaliser, 
     rounds = 0
     for one in trajectories:
         block = blocks_of(len(one.prompt), one.length, block_size, align)[len(one.prompt) :]
-        rounds += int(rounds_of(one.order, block)[: one.answer].max(initial=-1)) + 1
+        rounds += int(rounds_of(one.step_map, block)[: one.answer].max(initial=-1)) + 1
     return float(max(1, rounds))
 
 
@@ -209,7 +208,7 @@ def policy_loss(
 
 
 def advantages(rewards: Sequence[float]) -> list[float]:
-    """z-scores within a group, by the population's standard deviation; zeros when all earned the same."""
+    """z-scores within a group, with the population's standard deviation; zeros when all rewards are equal."""
     if len(set(rewards)) < 2:
         return [0.0] * len(rewards)
     values = np.asarray(rewards, np.float64)
@@ -217,7 +216,8 @@ def advantages(rewards: Sequence[float]) -> list[float]:
 
 
 class PolicyObjective(nn.Module):
-    """Model and loss as one module, as an engine wraps it. `statistics` sums over micro-batches until it is cleared."""
+    """Model and loss as one module, which an engine can wrap. `statistics` has one entry per micro-batch since the last
+    `clear`."""
 
     def __init__(
         self, model: Transformer, mask_id: int, *, clip: float, beta: float, chunk: int, attention: AttentionName

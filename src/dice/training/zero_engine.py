@@ -1,7 +1,7 @@
 """DeepSpeed ZeRO-2 and ZeRO-3 behind the training engine's interface.
 
-Start with `torchrun --nproc-per-node N -m dice.cli sft ...` (or DeepSpeed's own launcher). Losses arrive normalised
-for the whole step; DeepSpeed averages over devices and micro-batches, which is undone here.
+Start with `torchrun --nproc-per-node N -m dice.cli sft ...` (or DeepSpeed's own launcher). Losses are already normalised
+for the whole step, so DeepSpeed's averaging over devices and micro-batches is undone here.
 """
 
 from __future__ import annotations
@@ -59,7 +59,7 @@ def zero_config(
 
 
 class ZeroEngine:
-    """Optimizer state and gradients (stage 2), or also weights (stage 3), divided over the GPUs."""
+    """Optimizer state and gradients (stage 2), or also weights (stage 3), are sharded over the GPUs."""
 
     def __init__(
         self,
@@ -103,7 +103,7 @@ class ZeroEngine:
         loss = self._engine(rows.to(self.device), normaliser)
         self._engine.backward(loss * (self.world * self._micro_batches))
         if not self._engine.is_gradient_accumulation_boundary():
-            self._engine.step()  # counts the micro-batch; nothing is updated before the boundary
+            self._engine.step()  # only counts the micro-batch: weights are updated at the boundary
         return loss.detach()
 
     def step(self, learning_rate: float) -> float:
@@ -120,7 +120,7 @@ class ZeroEngine:
         return float(value)
 
     def weights(self) -> dict[str, Tensor] | None:
-        """See TrainingEngine. ZeRO-3 gathers one tensor after the other; the rest stays divided."""
+        """See TrainingEngine. ZeRO-3 gathers one tensor at a time; the rest stays sharded."""
         found: dict[str, Tensor] = {}
         for name, parameter in self._engine.module.model.named_parameters():
             gather = self._deepspeed.zero.GatheredParameters([parameter], enabled=self._stage == 3)

@@ -17,7 +17,7 @@ from typing import Any, Literal
 
 from dice.data.pair import Pair
 from dice.data.synthetic.config import SyntheticConfig, with_changes
-from dice.data.synthetic.cuda.plan import plan
+from dice.data.synthetic.cuda.grouping import grouped
 from dice.data.synthetic.cuda.writer import Answer, lower_program, write_answer
 from dice.data.synthetic.draw import Draw
 from dice.data.synthetic.families.pointwise import TABLE
@@ -72,95 +72,95 @@ Make = Callable[[Sketch], Texts | None]
 # wrong ------------------------------------------------------------------------------------------------------------
 
 
-def _texts(plan_: Sketch) -> Texts:
-    lowered = lower_program(plan_.groups, plan_.styles, plan_.words, plan_.draw)
-    pytorch = write_model(plan_.program, plan_.draw, plan_.words)
-    return pytorch, write_answer(plan_.program, lowered, plan_.words, plan_.draw)
+def _texts(drawn: Sketch) -> Texts:
+    lowered = lower_program(drawn.groups, drawn.styles, drawn.words, drawn.draw)
+    pytorch = write_model(drawn.program, drawn.draw, drawn.words)
+    return pytorch, write_answer(drawn.program, lowered, drawn.words, drawn.draw)
 
 
-def _with_step(plan_: Sketch, old: Step, new: Step) -> Texts:
+def _with_step(drawn: Sketch, old: Step, new: Step) -> Texts:
     """PyTorch text of the program, CUDA text of the program with one step replaced."""
-    pytorch, _ = _texts(plan_)
-    steps = [new if step is old else step for step in plan_.program.steps]
-    program = replace(plan_.program, steps=steps)
-    groups = plan(program, plan_.fused)
+    pytorch, _ = _texts(drawn)
+    steps = [new if step is old else step for step in drawn.program.steps]
+    program = replace(drawn.program, steps=steps)
+    groups = grouped(program, drawn.fused)
     return pytorch, write_answer(
-        program, lower_program(groups, plan_.styles, plan_.words, plan_.draw), plan_.words, plan_.draw
+        program, lower_program(groups, drawn.styles, drawn.words, drawn.draw), drawn.words, drawn.draw
     )
 
 
-def _edited(plan_: Sketch, pattern: str, replacement: str, count: int = 1) -> Texts | None:
+def _edited(drawn: Sketch, pattern: str, replacement: str, count: int = 1) -> Texts | None:
     """The CUDA source with the first match of `pattern` replaced."""
-    pytorch, answer = _texts(plan_)
+    pytorch, answer = _texts(drawn)
     middle, found = re.subn(pattern, replacement, answer.middle, count=count)
     return (pytorch, replace(answer, middle=middle)) if found else None
 
 
-def off_by_one(plan_: Sketch) -> Texts | None:
+def off_by_one(drawn: Sketch) -> Texts | None:
     """The last element (or row) is never written."""
-    if len(plan_.groups) > 1:
+    if len(drawn.groups) > 1:
         return None
-    w = plan_.words
+    w = drawn.words
     names = "|".join(map(re.escape, (w.index, w.row)))
-    inside = _edited(plan_, rf"if \(({names}) < (\w+)\) \{{", r"if (\1 < \2 - 1) {")
-    return inside or _edited(plan_, rf"if \(({names}) >= (\w+)\) return;", r"if (\1 >= \2 - 1) return;")
+    inside = _edited(drawn, rf"if \(({names}) < (\w+)\) \{{", r"if (\1 < \2 - 1) {")
+    return inside or _edited(drawn, rf"if \(({names}) >= (\w+)\) return;", r"if (\1 >= \2 - 1) return;")
 
 
-def missing_tail(plan_: Sketch) -> Texts | None:
+def missing_tail(drawn: Sketch) -> Texts | None:
     """The grid is rounded down, so that a last, partial block never runs."""
-    if plan_.styles[-1] not in ("naive", "unrolled", "float4") or plan_.groups[-1].anchor is not None:
+    if drawn.styles[-1] not in ("naive", "unrolled", "float4") or drawn.groups[-1].anchor is not None:
         return None
-    per_block = plan_.words.block * {"naive": 1, "unrolled": 4, "float4": 4}[plan_.styles[-1]]
-    numel = plan_.program.result.numel
-    if numel % per_block == 0 or numel < per_block or len(plan_.groups) > 1:
+    per_block = drawn.words.block * {"naive": 1, "unrolled": 4, "float4": 4}[drawn.styles[-1]]
+    numel = drawn.program.result.numel
+    if numel % per_block == 0 or numel < per_block or len(drawn.groups) > 1:
         return None
-    if plan_.words.short:
-        return _edited(plan_, r"<<<(\w+) / (\d+) \+ 1", r"<<<\1 / \2")
-    if plan_.words.block_name and not plan_.words.dim3:
-        return _edited(plan_, r"= \((\w+) \+ (?:4 \* )?\w+ - 1\) / (\(4 \* \w+\)|\w+);", r"= \1 / \2;")
+    if drawn.words.short:
+        return _edited(drawn, r"<<<(\w+) / (\d+) \+ 1", r"<<<\1 / \2")
+    if drawn.words.block_name and not drawn.words.dim3:
+        return _edited(drawn, r"= \((\w+) \+ (?:4 \* )?\w+ - 1\) / (\(4 \* \w+\)|\w+);", r"= \1 / \2;")
     pattern = r"\((\w+) \+ (?:4 \* )?\d+(?: - 1)?\) / (\(4 \* \d+\)|\d+)"
-    return _edited(plan_, pattern, r"\1 / \2")
+    return _edited(drawn, pattern, r"\1 / \2")
 
 
 def _visible(before: list[float], after: list[float]) -> bool:
     return sum(abs(a - b) > 0.1 + 0.1 * abs(b) for a, b in zip(after, before, strict=True)) >= 4
 
 
-def wrong_operator(plan_: Sketch) -> Texts | None:
+def wrong_operator(drawn: Sketch) -> Texts | None:
     """The last operator is a related one."""
-    step = plan_.program.steps[-1]
+    step = drawn.program.steps[-1]
     if not isinstance(step.body, Map) or step.family not in TABLE or step.body.operands:
         return None
     names = [name for name, spec in TABLE.items() if not spec.scalars and name != step.family]
-    plan_.draw.rng.shuffle(names)
+    drawn.draw.rng.shuffle(names)
     for name in names:
         try:
             other = [TABLE[name].reference(value) for value in step.inputs[0].probes]
         except (ValueError, OverflowError, ZeroDivisionError):
             continue
         if _visible(list(step.out.probes), other):
-            return _with_step(plan_, step, replace(step, body=Map(TABLE[name].cuda)))
+            return _with_step(drawn, step, replace(step, body=Map(TABLE[name].cuda)))
     return None
 
 
-def wrong_constant(plan_: Sketch) -> Texts | None:
+def wrong_constant(drawn: Sketch) -> Texts | None:
     """A hyper-parameter of the last operator is half as large again."""
-    step = plan_.program.steps[-1]
+    step = drawn.program.steps[-1]
     if not isinstance(step.body, Map) or step.family not in TABLE or not step.body.scalars:
         return None
-    key = plan_.draw.pick(sorted(step.body.scalars))
+    key = drawn.draw.pick(sorted(step.body.scalars))
     values = {name: scalar.value for name, scalar in step.body.scalars.items()}
     values[key] *= 1.5
     other = [TABLE[step.family].reference(value, *values.values()) for value in step.inputs[0].probes]
     if not _visible(list(step.out.probes), other):
         return None
     body = replace(step.body, expr=step.body.expr.replace(f"{{{key}}}", f"(1.5f * {{{key}}})"))
-    return _with_step(plan_, step, replace(step, body=body))
+    return _with_step(drawn, step, replace(step, body=body))
 
 
-def wrong_axis(plan_: Sketch) -> Texts | None:
+def wrong_axis(drawn: Sketch) -> Texts | None:
     """A softmax, a normalisation or a scan along the other dimension of a matrix."""
-    for step in plan_.program.steps:
+    for step in drawn.program.steps:
         body, shape = step.body, step.inputs[0].shape
         elementwise = isinstance(body, Rows) and body.mode == "element" and not body.operands and not body.row_lines
         if len(shape) != 2 or not (elementwise or isinstance(body, Scan)) or min(shape) < 4:
@@ -170,15 +170,15 @@ def wrong_axis(plan_: Sketch) -> Texts | None:
             sizes, length = {"R": "{x}.size(1)", "rows": "{x}.size(0)"}, shape[1]
         else:
             sizes, length = {"R": "{x}.size(0)", "rows": "{x}.size(1)", "inner": "{x}.size(1)"}, shape[0]
-        plan_.styles[:] = ["naive" if style not in ("warp", "thread") else style for style in plan_.styles]
+        drawn.styles[:] = ["naive" if style not in ("warp", "thread") else style for style in drawn.styles]
         swapped = replace(body, sizes=sizes, length=length, n_rows=shape[0] * shape[1] // length)
-        groups = [group for group in plan_.groups if group.anchor is step]
+        groups = [group for group in drawn.groups if group.anchor is step]
         if not groups:
             return None
-        plan_.styles[plan_.groups.index(groups[0])] = "thread"
-        if not all(_plain(group.anchor) for group in plan_.groups if group.anchor is not step):
+        drawn.styles[drawn.groups.index(groups[0])] = "thread"
+        if not all(_plain(group.anchor) for group in drawn.groups if group.anchor is not step):
             return None
-        return _with_step(plan_, step, replace(step, body=swapped))
+        return _with_step(drawn, step, replace(step, body=swapped))
     return None
 
 
@@ -186,23 +186,23 @@ def _plain(step: Step | None) -> bool:
     return step is None or not isinstance(step.body, Rows | Scan)
 
 
-def missing_eps(plan_: Sketch) -> Texts | None:
+def missing_eps(drawn: Sketch) -> Texts | None:
     """A normalisation leaves out an epsilon that is large."""
-    if not {"layer_norm", "rms_norm", "standardize"} & set(plan_.program.families):
+    if not {"layer_norm", "rms_norm", "standardize"} & set(drawn.program.families):
         return None
-    pytorch, answer = _texts(plan_)
+    pytorch, answer = _texts(drawn)
     large, changed = re.subn(r"(eps=|\+ )(1e-0[356]|0\.001)", rf"\g<1>{LARGE_EPS}", pytorch)
     middle, removed = re.subn(r" \+ (1e-0[356]|0\.001)f\)", ")", answer.middle)
     made = re.sub(r"(eps=)(1e-0[356]|0\.001)", rf"\g<1>{LARGE_EPS}", answer.suffix)
     return (large, replace(answer, middle=middle, suffix=made)) if changed and removed else None
 
 
-def constant_output(plan_: Sketch) -> Texts | None:
+def constant_output(drawn: Sketch) -> Texts | None:
     """The kernel writes zeros without looking."""
-    w = plan_.words
-    pytorch, answer = _texts(plan_)
+    w = drawn.words
+    pytorch, answer = _texts(drawn)
     matches = list(re.finditer(rf"(?<!auto )\b{re.escape(w.out)}\[([^\]]+)\] = ([^;]+);", answer.middle))
-    if not matches or len(plan_.groups) > 1:
+    if not matches or len(drawn.groups) > 1:
         return None
     middle = re.sub(rf"\b{re.escape(w.out)}\[([^\]]+)\] = [^;]+;", rf"{w.out}[\1] = 0.0f;", answer.middle)
     middle = re.sub(r"make_float4\([^)]*\)", "make_float4(0.0f, 0.0f, 0.0f, 0.0f)", middle)
@@ -220,23 +220,23 @@ def _as_new(pytorch: str) -> tuple[str, str, str]:
     return head.strip(), f"class ModelNew(nn.Module):{body}\n", body[body.index("def forward") :]
 
 
-def no_kernel(plan_: Sketch) -> Texts | None:
+def no_kernel(drawn: Sketch) -> Texts | None:
     """PyTorch under the new name."""
-    pytorch, answer = _texts(plan_)
+    pytorch, answer = _texts(drawn)
     imports, model, _ = _as_new(pytorch)
     return pytorch, replace(answer, prefix=f"{imports}\n\n\n{model}", middle="", suffix="")
 
 
-def never_built(plan_: Sketch) -> Texts | None:
+def never_built(drawn: Sketch) -> Texts | None:
     """A kernel in a string that nobody compiles."""
-    pytorch, answer = _texts(plan_)
+    pytorch, answer = _texts(drawn)
     imports, model, _ = _as_new(pytorch)
     return pytorch, replace(answer, prefix=f"{imports}\n\n", suffix=f"\n\n\n{model}")
 
 
-def never_launched(plan_: Sketch) -> Texts | None:
+def never_launched(drawn: Sketch) -> Texts | None:
     """An extension that is built and never called."""
-    pytorch, answer = _texts(plan_)
+    pytorch, answer = _texts(drawn)
     imports, model, _ = _as_new(pytorch)
     build = answer.suffix.partition("class ModelNew")[0]
     loader = "from torch.utils.cpp_extension import load_inline"
@@ -260,11 +260,11 @@ torch::Tensor copy_cuda(torch::Tensor x) {
 """'''
 
 
-def torch_does_the_work(plan_: Sketch) -> Texts | None:
+def torch_does_the_work(drawn: Sketch) -> Texts | None:
     """A kernel that copies what PyTorch computed."""
-    if plan_.program.result.dtype != "float":
+    if drawn.program.result.dtype != "float":
         return None
-    pytorch, answer = _texts(plan_)
+    pytorch, answer = _texts(drawn)
     imports, model, forward = _as_new(pytorch)
     result = forward.rpartition("return ")[2].strip()
     model = model[: model.rindex("return ")] + f"return ops.copy_cuda({result})\n"
@@ -274,17 +274,17 @@ def torch_does_the_work(plan_: Sketch) -> Texts | None:
     return pytorch, replace(answer, prefix=f"{imports}\n{loader}\n\n", middle=_COPY, suffix=f"\n\n{build}\n\n{model}")
 
 
-def kernel_output_unused(plan_: Sketch) -> Texts | None:
+def kernel_output_unused(drawn: Sketch) -> Texts | None:
     """The kernel runs, its result is thrown away, PyTorch's is returned."""
-    if len(plan_.program.inputs) != 1 or plan_.program.inputs[0].value.dtype != "float":
+    if len(drawn.program.inputs) != 1 or drawn.program.inputs[0].value.dtype != "float":
         return None
-    made = torch_does_the_work(plan_)
+    made = torch_does_the_work(drawn)
     if made is None:
         return None
     pytorch, answer = made
     result = re.search(r"return ops\.copy_cuda\((.*)\)\n$", answer.suffix)
     assert result is not None
-    name = plan_.program.inputs[0].value.name
+    name = drawn.program.inputs[0].value.name
     kept = f"ops.copy_cuda({name})\n        return {result.group(1)}\n"
     head = answer.suffix[: result.start()]
     # the discarded call comes first, before forward gives the input's name to something else
@@ -340,11 +340,11 @@ def flawed_pair(
     levels = (0.0, 1.0, 0.0) if name == "kernel_output_unused" else (2.0, 1.0, 0.0)
     config = with_changes(config, level_weights=levels)
     for attempt in range(ATTEMPTS):
-        plan_ = sketch(config, seed, index + _SEED_SHIFT * (attempt + 1), slow=name == "slow")
-        texts = make(plan_)
+        drawn = sketch(config, seed, index + _SEED_SHIFT * (attempt + 1), slow=name == "slow")
+        texts = make(drawn)
         if texts is not None and not (leaks and leaks(texts[0])):
             pytorch, answer = texts
-            pair = make_pair(plan_, pair_id(config, seed, index), pytorch, answer, flaw=name, expected=expected.facts())
+            pair = make_pair(drawn, pair_id(config, seed, index), pytorch, answer, flaw=name, expected=expected.facts())
             if name in _NO_HOLE:
                 return pair.model_copy(update=dict.fromkeys(("prefix", "middle", "suffix")))
             return pair

@@ -20,12 +20,12 @@ def generate(config: SyntheticConfig, seed: int, index: int, leaks: Leaks | None
         return flawed_pair(config, seed, index, leaks=leaks)
     first = 0
     while True:
-        plan = sketch(config, seed, index, first=first)
-        pair = write_pair(plan, pair_id(config, seed, index))
-        too_long = plan.program.level < 3 and len(pair.cuda_code) > config.longest_answer
+        drawn = sketch(config, seed, index, first=first)
+        pair = write_pair(drawn, pair_id(config, seed, index))
+        too_long = drawn.program.level < 3 and len(pair.cuda_code) > config.longest_answer
         if not too_long and not (leaks and leaks(pair.pytorch_code)):
             return pair
-        first = plan.attempt + 1
+        first = drawn.attempt + 1
 
 
 def pairs(config: SyntheticConfig, seed: int, count: int, start: int = 0, leaks: Leaks | None = None) -> Iterator[Pair]:

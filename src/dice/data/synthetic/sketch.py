@@ -8,7 +8,7 @@ from functools import lru_cache
 from dice.data.pair import Pair
 from dice.data.synthetic.builder import Builder, Refused
 from dice.data.synthetic.config import SyntheticConfig
-from dice.data.synthetic.cuda.plan import Group, choose_style, plan
+from dice.data.synthetic.cuda.grouping import Group, choose_style, grouped
 from dice.data.synthetic.cuda.writer import Answer, lower_program, write_answer
 from dice.data.synthetic.draw import Draw, Words, draw_words
 from dice.data.synthetic.families import Family, families
@@ -97,7 +97,7 @@ def sketch(config: SyntheticConfig, seed: int, index: int, slow: bool | None = N
         fused = draw.tiny or draw.chance(_FUSED_SHARE)
         words = draw_words(draw)
         is_slow = (not draw.tiny and draw.chance(_SLOW_SHARE)) if slow is None else slow
-        groups = plan(program, fused)
+        groups = grouped(program, fused)
         styles = [choose_style(group, draw, is_slow) for group in groups]
         return Sketch(draw, program, groups, styles, words, fused, is_slow, attempt)
     raise HarnessError(f"No program could be drawn for seed {seed}, index {index}; loosen the limits of {config}.")
@@ -193,23 +193,23 @@ def pair_id(config: SyntheticConfig, seed: int, index: int) -> str:
     return f"synthetic-{config.scale}{held}-{seed}-{index:06d}"
 
 
-def write_pair(plan_: Sketch, name: str) -> Pair:
+def write_pair(drawn: Sketch, name: str) -> Pair:
     """Print both texts."""
-    lowered = lower_program(plan_.groups, plan_.styles, plan_.words, plan_.draw)
-    pytorch = write_model(plan_.program, plan_.draw, plan_.words)
-    answer = write_answer(plan_.program, lowered, plan_.words, plan_.draw)
-    return make_pair(plan_, name, pytorch, answer)
+    lowered = lower_program(drawn.groups, drawn.styles, drawn.words, drawn.draw)
+    pytorch = write_model(drawn.program, drawn.draw, drawn.words)
+    answer = write_answer(drawn.program, lowered, drawn.words, drawn.draw)
+    return make_pair(drawn, name, pytorch, answer)
 
 
-def make_pair(plan_: Sketch, name: str, pytorch: str, answer: Answer, **origin: object) -> Pair:
+def make_pair(drawn: Sketch, name: str, pytorch: str, answer: Answer, **origin: object) -> Pair:
     """The row of a sketch whose texts are `pytorch` and `answer`."""
-    program = plan_.program
+    program = drawn.program
     facts = {
         "anchor": program.anchor,
         "families": list(program.families),
-        "styles": plan_.styles,
-        "fused": plan_.fused,
-        "slow": plan_.slow,
+        "styles": drawn.styles,
+        "fused": drawn.fused,
+        "slow": drawn.slow,
         "functions": list(answer.functions),
         **origin,
     }

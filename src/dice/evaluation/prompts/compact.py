@@ -18,7 +18,7 @@ from collections.abc import Callable, Iterable, Mapping
 from types import MappingProxyType
 from typing import Any, TypeGuard
 
-from dice.data.canonical import HARNESS_FUNCTIONS, without_temporaries
+from dice.data.normal_form import HARNESS_FUNCTIONS, without_temporaries
 from dice.errors import DiceError
 from dice.jsonl import RowError
 from dice.python_scope import (

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from dice.data.synthetic.cuda.plan import Group, lower
+from dice.data.synthetic.cuda.grouping import Group, lower
 from dice.data.synthetic.cuda.scope import Function, indent
 from dice.data.synthetic.draw import Draw, Words
 from dice.data.synthetic.graph import Program, Scalar, Value

@@ -3,7 +3,7 @@
 import pytest
 import torch
 
-from dice.model.masks import PAD_SAMPLE, TILE, Layout, tiles_seen
+from dice.model.attention_masks import PAD_SAMPLE, TILE, Layout, tiles_seen
 
 
 @pytest.mark.parametrize("tokens", [TILE, 3 * TILE + 5, 9 * TILE])

@@ -1,6 +1,6 @@
 import pytest
 
-from dice.data.canonical import canonical
+from dice.data.normal_form import normal_forms
 
 PLAIN = """
 import torch
@@ -56,15 +56,15 @@ if __name__ == "__main__":
 
 
 def test_names_annotations_and_comments_do_not_matter():
-    assert canonical(PLAIN).program == canonical(RENAMED).program
-    assert canonical(PLAIN).model == canonical(RENAMED).model
-    assert canonical(PLAIN).tokens == canonical(RENAMED).tokens
+    assert normal_forms(PLAIN).program == normal_forms(RENAMED).program
+    assert normal_forms(PLAIN).model == normal_forms(RENAMED).model
+    assert normal_forms(PLAIN).tokens == normal_forms(RENAMED).tokens
 
 
 def test_layout_and_comments_do_not_change_the_text_form():
     commented = PLAIN.replace("y = torch.relu(x) * self.scale", "y = torch.relu( x )*self.scale  # fused later")
-    assert canonical(commented).text == canonical(PLAIN).text
-    assert canonical(RENAMED).text != canonical(PLAIN).text
+    assert normal_forms(commented).text == normal_forms(PLAIN).text
+    assert normal_forms(RENAMED).text != normal_forms(PLAIN).text
 
 
 @pytest.mark.parametrize(
@@ -77,25 +77,25 @@ def test_layout_and_comments_do_not_change_the_text_form():
     ],
 )
 def test_a_different_computation_has_a_different_model(old, new):
-    assert canonical(PLAIN.replace(old, new)).model != canonical(PLAIN).model
+    assert normal_forms(PLAIN.replace(old, new)).model != normal_forms(PLAIN).model
 
 
 def test_shapes_belong_to_the_program_and_not_to_the_model():
     wider = PLAIN.replace("width = 8", "width = 4096")
-    assert canonical(wider).model == canonical(PLAIN).model
-    assert canonical(wider).program != canonical(PLAIN).program
+    assert normal_forms(wider).model == normal_forms(PLAIN).model
+    assert normal_forms(wider).program != normal_forms(PLAIN).program
 
 
 def test_names_are_numbered_per_scope():
     # the same name in two functions is two variables: reusing `x` in get_inputs changes nothing
     reused = PLAIN.replace("return [torch.randn(4, width)]", "x = torch.randn(4, width)\n    return [x]")
     fresh = PLAIN.replace("return [torch.randn(4, width)]", "first = torch.randn(4, width)\n    return [first]")
-    assert canonical(reused).program == canonical(fresh).program
+    assert normal_forms(reused).program == normal_forms(fresh).program
 
 
 @pytest.mark.parametrize("code", ["def broken(:", "", "\x00", "class A:\n  '''only a docstring'''"])
 def test_anything_has_a_form(code):
-    form = canonical(code)
+    form = normal_forms(code)
     assert isinstance(form.text, str)
     assert isinstance(form.tokens, list)
 
@@ -113,11 +113,11 @@ def test_anything_has_a_form(code):
 def test_temporaries_do_not_matter_where_they_are_read_once(body, same):
     plain = "y = torch.relu(x) * self.scale\n        return y.sum(dim=1)"
     assert plain in PLAIN
-    assert (canonical(PLAIN.replace(plain, body)).model == canonical(PLAIN).model) is same
+    assert (normal_forms(PLAIN.replace(plain, body)).model == normal_forms(PLAIN).model) is same
 
 
 def test_a_value_that_is_read_twice_stays():
     twice = "y = torch.relu(x) * self.scale\n        return y.sum(dim=1) + y.mean()"
     once = "return (torch.relu(x) * self.scale).sum(dim=1) + (torch.relu(x) * self.scale).mean()"
     plain = "y = torch.relu(x) * self.scale\n        return y.sum(dim=1)"
-    assert canonical(PLAIN.replace(plain, twice)).model != canonical(PLAIN.replace(plain, once)).model
+    assert normal_forms(PLAIN.replace(plain, twice)).model != normal_forms(PLAIN.replace(plain, once)).model

@@ -40,7 +40,7 @@ _TAKES_BEFORE = (Rows, Scan, Total)
 """Bodies that may run element-wise operators on what they read."""
 
 
-def plan(program: Program, fused: bool) -> list[Group]:
+def grouped(program: Program, fused: bool) -> list[Group]:
     """Groups in an order in which they can run. Not fused: one kernel for each operator."""
     uses = Counter(value for step in program.steps for value in step.inputs)
     groups: list[Group] = []

@@ -1,9 +1,9 @@
-"""Who sees whom: dense masks for the CPU, FlexAttention masks that are never materialised for GPUs.
+"""Attention masks: dense ones for the CPU, FlexAttention's, which are never materialised, for GPUs.
 
 One rule serves every layout. A token has a sample, a block and a copy (0 is clean, others are noised):
-- clean tokens see clean tokens of their own sample in blocks up to their own;
-- noised tokens see their own copy of their own block, and clean tokens of earlier blocks of their sample.
-A causal model is the case of clean tokens in blocks of one token. The rule is the mask of block diffusion
+- clean tokens attend to clean tokens of their own sample in blocks up to their own;
+- noised tokens attend to their own copy of their own block, and to clean tokens of earlier blocks of their sample.
+For clean tokens in blocks of one token this is causal attention. The rule is the mask of block diffusion
 (arXiv 2503.09573, section 3; SDAR's modeling_sdar.py).
 """
 
@@ -19,15 +19,15 @@ from torch import Tensor
 from torch.nn import functional as F
 
 TILE = 128
-"""Rows and keys of one tile of FlexAttention."""
+"""Queries, and keys, of one tile of FlexAttention."""
 PAIRS_AT_A_TIME = 1024
-"""Tiles whose pairs of tokens are looked at in one go: 16,384 pairs each."""
+"""Tiles that are checked pair by pair at one time; a tile has 16,384 pairs of tokens."""
 PAD_SAMPLE = -1
-"""Sample number of filling tokens; they see only each other's block."""
+"""Sample number of padding tokens; they attend only to padding of their own block."""
 
 
-def sees(sample: Tensor, block: Tensor, noised: Tensor, query: Tensor, key: Tensor) -> Tensor:
-    """Boolean: may the token at index `query` see the one at `key`? Broadcasts over index tensors."""
+def may_attend(sample: Tensor, block: Tensor, noised: Tensor, query: Tensor, key: Tensor) -> Tensor:
+    """Boolean: may the token at index `query` attend to the one at `key`? Broadcasts over index tensors."""
     same_sample = sample[query] == sample[key]
     query_block, key_block = block[query], block[key]
     key_noised = noised[key]
@@ -48,7 +48,7 @@ class Layout:
     def dense(self) -> Tensor:
         """The whole mask [tokens, tokens]: for CPUs and tests."""
         index = torch.arange(self.sample.numel(), device=self.sample.device)
-        return sees(self.sample, self.block, self.noised, index[:, None], index[None, :])
+        return may_attend(self.sample, self.block, self.noised, index[:, None], index[None, :])
 
     def to(self, device: torch.device | str) -> Layout:
         """The layout on another device."""
@@ -77,7 +77,7 @@ class DenseAttention:
 
 
 class SampleAttention:
-    """The mask of a layout, one sample after the other: for CPUs, where packs would pay for pairs that are masked."""
+    """Attention under a layout's mask, one sample after the other: a CPU would pay for masked pairs between samples."""
 
     def __init__(self, layout: Layout) -> None:
         self.groups: list[tuple[Tensor, DenseAttention]] = []
@@ -114,7 +114,7 @@ class FlexMaskAttention:
 def _flex(compiled: bool) -> Callable[..., Any]:
     from torch.nn.attention.flex_attention import flex_attention
 
-    # one compilation per length of row (dice.training.losses.filled_length); past the limit it would fall back to eager
+    # one compilation per length of row (dice.training.losses.padded_length); past the limit it would fall back to eager
     torch._dynamo.config.recompile_limit = max(64, torch._dynamo.config.recompile_limit)
     return torch.compile(flex_attention, dynamic=False) if compiled else flex_attention
 
@@ -128,7 +128,7 @@ def flex_attention_for(layout: Layout) -> FlexMaskAttention:
 
     def mask_mod(batch: Tensor, head: Tensor, query: Tensor, key: Tensor) -> Tensor:
         del batch, head
-        return sees(sample, block, noised, query, key)
+        return may_attend(sample, block, noised, query, key)
 
     some, all_ = tiles_seen(layout)
     partial, full = (_listed(tiles) for tiles in (some & ~all_, all_))
@@ -136,10 +136,10 @@ def flex_attention_for(layout: Layout) -> FlexMaskAttention:
 
 
 def tiles_seen(layout: Layout) -> tuple[Tensor, Tensor]:
-    """Boolean [tiles, tiles], twice: some pair of the tile is allowed, all are. Never the whole mask.
+    """Two Boolean matrices [tiles, tiles]: some pair of the tile is allowed; all pairs are. Never builds the whole mask.
 
-    Only tiles whose ranges of samples overlap are looked into. PyTorch's `create_block_mask` builds the dense mask, or
-    has to be compiled for every length, which takes minutes.
+    Only tiles whose ranges of samples overlap are checked. PyTorch's `create_block_mask` builds the dense mask, or has
+    to be compiled for every length, which takes minutes.
     """
     tokens, device = layout.sample.numel(), layout.sample.device
     count = -(-tokens // TILE)
@@ -153,7 +153,7 @@ def tiles_seen(layout: Layout) -> tuple[Tensor, Tensor]:
     for pairs in near.split(PAIRS_AT_A_TIME):
         query, key = pairs[:, 0, None, None], pairs[:, 1, None, None]
         of_query, of_key = query * TILE + inner[:, None], key * TILE + inner[None, :]
-        seen = sees(padded.sample, padded.block, padded.noised, of_query, of_key)
+        seen = may_attend(padded.sample, padded.block, padded.noised, of_query, of_key)
         seen &= (of_query < tokens) & (of_key < tokens)
         some[pairs[:, 0], pairs[:, 1]] = seen.flatten(1).any(1)
         all_[pairs[:, 0], pairs[:, 1]] = seen.flatten(1).all(1)
@@ -161,20 +161,20 @@ def tiles_seen(layout: Layout) -> tuple[Tensor, Tensor]:
 
 
 def _listed(tiles: Tensor) -> tuple[Tensor, Tensor]:
-    """How many tiles each row has, and which, first; in the form that BlockMask wants: [1, 1, rows(, columns)] int32."""
+    """Number and indices of each row's allowed tiles, in the form that BlockMask wants: [1, 1, rows(, columns)] int32."""
     order = tiles.to(torch.int8).argsort(dim=1, descending=True, stable=True)
     return tiles.sum(1, dtype=torch.int32)[None, None], order.to(torch.int32)[None, None]
 
 
 def attention_for(layout: Layout) -> SampleAttention | FlexMaskAttention:
-    """The right attention for where the layout lives."""
+    """The attention for the layout's device."""
     return flex_attention_for(layout) if layout.sample.is_cuda else SampleAttention(layout)
 
 
 def visible_pairs(layout: Layout) -> int:
     """Number of (query, key) pairs that the mask allows, counted by block without building the mask."""
     sample, block, noised = (part.cpu() for part in (layout.sample, layout.block, layout.noised))
-    sample = sample - sample.min()  # filling is a sample like any other
+    sample = sample - sample.min()  # padding is a sample like any other
     blocks = int(block.max()) + 1
     shape = (int(sample.max()) + 1, blocks)
     place = sample * blocks + block

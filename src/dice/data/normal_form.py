@@ -1,6 +1,6 @@
 """A PyTorch program without what does not matter: comments, docstrings, annotations, layout and the names it chose.
 
-Two programs with the same canonical form are the same program for the purposes of deduplication and of leakage.
+Two programs with the same normal form are the same program for the purposes of deduplication and of leakage.
 Nothing is executed; the form is made from the syntax tree.
 """
 
@@ -201,8 +201,8 @@ def _text(nodes: Iterable[ast.stmt]) -> str:
 
 
 @dataclass(frozen=True)
-class Canonical:
-    """The canonical forms of one program. Made by `canonical`."""
+class NormalForms:
+    """The normal form of one program. Made by `normal_forms`."""
 
     code: str
     tree: ast.Module | None
@@ -251,9 +251,9 @@ class Canonical:
         return ["_" if _PLACEHOLDER.fullmatch(token) else token for token in found]
 
 
-def canonical(code: str) -> Canonical:
-    """The canonical forms of `code`; never raises for code that is not Python."""
+def normal_forms(code: str) -> NormalForms:
+    """The normal form of `code`; never raises for code that is not Python."""
     try:
-        return Canonical(code, parse_python(code))
+        return NormalForms(code, parse_python(code))
     except SyntaxError:
-        return Canonical(code, None)
+        return NormalForms(code, None)
