@@ -93,6 +93,7 @@ def test_a_job_is_one_line_with_stage_progress_and_time_left(capsys, job):
     assert re.fullmatch(line % (1, "10 min", "sft: train 8B-sft on pairs"), console(LogEvent.JOB_INFO, **job))
     assert console(LogEvent.JOB_FINISHED, job_id=4) == ""
     assert console(LogEvent.PROGRESS, done=1, total=3) == ""
+    assert console(LogEvent.PROGRESS, done=3, total=3).endswith("  3 of 3 done\n")
     table = job | {"jobid": 5, "rule_name": "table", "rule_msg": None}
     assert re.fullmatch(line % (2, "30 s", "table"), console(LogEvent.JOB_INFO, **table))
 

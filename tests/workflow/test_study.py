@@ -159,45 +159,6 @@ def test_lineage_runs_from_dice_to_the_base():
     assert plan("tiny").lineage("8B-dice") == ["8B-dice", "8B-rl1", "8B-sft", "8B-base"]
 
 
-def test_training_specs_are_valid_for_their_stages():
-    from dice.config import parse_config
-    from dice.training.rl_config import RlConfig
-    from dice.training.sft_config import SftConfig
-
-    for scale in ("tiny", "smoke", "nano", "paper"):
-        one = plan(scale)
-        for name, recipe in one.study.recipes.items():
-            unit = f"8B-{name}"
-            if one.is_trained(unit):
-                kind = {"sft": SftConfig, "rl": RlConfig}[recipe.stage]
-                parse_config(kind, one.training_spec(unit) | {"out": "x"}, f"{scale} {unit}")
-
-
-def test_data_specs_are_valid():
-    from dice.config import parse_config
-    from dice.data.curate import CurateConfig
-    from dice.data.synthetic.stage import SynthConfig
-
-    for scale in ("tiny", "smoke", "nano", "paper"):
-        one = plan(scale)
-        for name, dataset in one.study.datasets.items():
-            if dataset.stage == "curate":
-                parse_config(CurateConfig, one.curate_spec(name), f"{scale} {name}")
-            elif dataset.stage == "synth":
-                parse_config(SynthConfig, dataset.spec | {"out": "x"}, f"{scale} {name}")
-
-
-def test_generation_specs_are_valid():
-    from dice.config import parse_config
-    from dice.evaluation.generate import GenerateConfig
-
-    for scale in SCALES:
-        one = plan(scale)
-        for unit in one.units:
-            if not unit.startswith("supplied-"):
-                parse_config(GenerateConfig, one.generate_spec(unit, 0) | {"out": "x"}, f"{scale} {unit}")
-
-
 def test_a_changed_recipe_has_another_state():
     assert plan("tiny").state("8B-sft") != plan("tiny", sft={"max_steps": 7}).state("8B-sft")
 

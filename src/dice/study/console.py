@@ -89,6 +89,8 @@ class LogHandler(LogHandlerBase):
             case LogEvent.JOB_FINISHED:
                 self._progress.finish(facts["job_id"])
                 return None
+            case LogEvent.PROGRESS if facts["done"] == facts["total"]:
+                return f"{time.strftime('%H:%M:%S')}  {facts['done']} of {facts['total']} done"
             case LogEvent.JOB_ERROR:
                 return self._failed(facts)
             case LogEvent.ERROR | LogEvent.GROUP_ERROR | LogEvent.SHELLCMD | LogEvent.DEBUG_DAG:

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 OTHER_S = 5.0
-"""Seconds of a job of which nothing is known: about what starting Python costs."""
+"""Expected seconds of a job whose cost is not known: about what starting Python takes."""
 _TRUST_S = 30.0
-"""For so many seconds a run is rather believed to work as was expected than as fast as it began."""
+"""Seconds of running as fast as expected that are added to what was seen, so that the first jobs do not decide alone."""
 
 
 class Progress:
@@ -42,7 +42,7 @@ class Progress:
             self._done_s += self._expected(self._running.pop(job)[0])
 
     def left_s(self, now_s: float) -> float:
-        """Seconds until the last job ends, when the run goes on as fast, measured by what was expected, as it went."""
+        """Seconds until the last job ends, if the run stays as fast, compared with what was expected, as it has been."""
         running = sum(min(self._expected(rule), now_s - began) for rule, began in self._running.values())
         done = min(self._work_s, self._done_s + running)
         speed = (done + _TRUST_S) / (now_s - self._began_s + _TRUST_S)

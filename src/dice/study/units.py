@@ -20,7 +20,9 @@ DECODED: tuple[Family, ...] = ("sdar", "qwen3")
 ModelRule = Literal["base", "fetch", "sft", "rl", "archived_model"]
 """Rules that make a checkpoint."""
 SUPPLIED = "supplied-"
+"""Before the row that a user's file of candidates stands for."""
 RELEASED = "hub-"
+"""Before the entry of models.yaml whose checkpoint is on the hub."""
 
 _UNIT = re.compile(r"(?P<size>[\d.]+B)-(?P<recipe>\w+)")
 

@@ -1,0 +1,131 @@
+"""Which rule makes a model, and that each stage takes what the plan tells it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from dice.config import parse_config, to_spec
+from dice.data.curate import CurateConfig
+from dice.data.infilling import InfillConfig
+from dice.data.kernelbench import ProblemsConfig
+from dice.data.synthetic.stage import SynthConfig
+from dice.data.tokenizer import TokenizerConfig
+from dice.evaluation.generate import GenerateConfig
+from dice.evaluation.prompts.stage import PromptsConfig
+from dice.evaluation.score import ScoreConfig
+from dice.hub import FetchConfig
+from dice.kernels.api import VerifyConfig
+from dice.report.explorer import ExplorerConfig
+from dice.report.figures import FigureConfig
+from dice.report.tables import TableConfig
+from dice.study.config import load_study, scales
+from dice.study.plan import Plan
+from dice.study.registry import load_registry
+from dice.study.units import ModelRule
+from dice.training.rl_config import RlConfig
+from dice.training.sft_config import SftConfig
+
+EXPERIMENTS = Path(__file__).resolve().parents[2] / "experiments"
+RULES: tuple[ModelRule, ...] = ("base", "fetch", "sft", "rl", "archived_model")
+
+
+def plan(scale: str, **overrides: Any) -> Plan:
+    return Plan(load_study(EXPERIMENTS / "config", scale, overrides), load_registry(EXPERIMENTS))
+
+
+def of_8b(one: Plan) -> dict[str, set[str]]:
+    """Rule -> units of the largest size whose model it makes."""
+    made = {rule: {unit for unit in one.models_by(rule) if unit.startswith("8B-")} for rule in RULES}
+    return {rule: units for rule, units in made.items() if units}
+
+
+def test_a_given_checkpoint_is_copied_unless_all_is_made_from_scratch():
+    tuned = {f"8B-{name}" for name in ("qwen3", "sft", "sft_cudallm", "sft_concur", "qwen3_sft")}
+    trained = {
+        f"8B-{name}" for name in ("rl1", "dice", "rl_baseline", "rl_scheduling", "rl1_unscheduled", "rl_infilling")
+    }
+    assert of_8b(plan("tiny")) == {"base": {"8B-base"}, "sft": tuned, "rl": trained}
+    assert of_8b(plan("tiny", from_scratch=True)) == {"sft": tuned | {"8B-base"}, "rl": trained}
+
+
+def test_a_base_of_the_hub_is_fetched_as_released_models_are():
+    paper = plan("paper")
+    assert of_8b(paper)["fetch"] == {"8B-base", "8B-qwen3"}
+    released = plan("released")
+    assert set(released.models) == set(released.models_by("fetch"))
+    assert "hub-Kevin-32B" in released.models
+
+
+@pytest.mark.parametrize(
+    ("start", "made"),
+    [
+        ("scratch", {"checkpoints", "generations", "verdicts"}),
+        ("checkpoints", {"generations", "verdicts"}),
+        ("generations", {"verdicts"}),
+        ("verdicts", set()),
+    ],
+)
+def test_what_a_run_makes_itself_and_what_the_archive_has(start, made):
+    one = plan("tiny", start_from=start, archive="old")
+    assert {evidence for evidence in ("checkpoints", "generations", "verdicts") if one.makes(evidence)} == made
+    assert (set(of_8b(one)) == {"archived_model"}) == ("checkpoints" not in made)
+
+
+def specs(one: Plan) -> Iterator[tuple[type, dict[str, Any]]]:
+    """Every config that the plan has for a stage; where the rule gives `out`, so does this."""
+    yield ProblemsConfig, one.problems_spec()
+    yield PromptsConfig, one.prompts_spec()
+    for name in one.datasets("synth"):
+        yield SynthConfig, one.synth_spec(name)
+        yield InfillConfig, one.infill_spec(name)
+        yield TokenizerConfig, one.tokenizer_spec(name)
+    for name in one.datasets("curate"):
+        yield CurateConfig, one.curate_spec(name)
+    for unit in one.models_by("fetch"):
+        yield FetchConfig, one.fetch_spec(unit) | {"out": "x"}
+    for unit in one.models_by("sft"):
+        yield SftConfig, one.training_spec(unit) | {"out": "x"}
+    for unit in one.models_by("rl"):
+        yield RlConfig, one.training_spec(unit) | {"out": "x"}
+    for unit in one.units:
+        if unit not in one.supplied:
+            yield GenerateConfig, one.generate_spec(unit, 0)
+        for shard in (None, *range(one.study.shards)):
+            yield VerifyConfig, one.verify_spec(unit, 0, shard)
+        yield ScoreConfig, one.score_spec(unit)
+    for number in one.registry.tables:
+        yield TableConfig, one.table_spec(number)
+    for number in one.registry.figures:
+        yield FigureConfig, one.figure_spec(number)
+    yield ExplorerConfig, one.explorer_spec()
+
+
+@pytest.mark.parametrize("scale", scales(EXPERIMENTS / "config"))
+def test_each_stage_takes_what_the_plan_tells_it(scale):
+    one = plan(scale, supplied={"CUDA-L1": "solutions.jsonl"})
+    outs = []
+    for kind, spec in specs(one):
+        outs.append(to_spec(parse_config(kind, spec, f"{scale} {kind.__name__}")).get("out"))
+    made = [out for out in outs if out not in (None, "x")]
+    assert all(out.startswith(f"{one.study.results}/") for out in made)
+    assert len(set(made)) == len(made), "two jobs write the same file"
+
+
+def test_shards_share_the_answers_of_one_file():
+    one = plan("released", shards=2)
+    first, second = (one.verify_spec("hub-Qwen3-8B", 1, shard) for shard in (0, 1))
+    assert first["candidates"] == second["candidates"] == "results/released/generations/hub-Qwen3-8B/seed1.jsonl"
+    assert [(spec["shard"], spec["shards"]) for spec in (first, second)] == [(0, 2), (1, 2)]
+    assert first["out"] == "results/released/verdicts/hub-Qwen3-8B/seed1.shard0.jsonl"
+
+
+def test_expected_seconds_are_those_of_a_job():
+    """GPU-hours of a training run over its GPUs, hours of verification over the shards."""
+    paper = plan("paper").job_seconds()
+    assert paper["sft"] == pytest.approx(22.4 / 8 * 3600)
+    assert paper["verify"] == pytest.approx(0.7 / 16 * 3600)
+    assert "synth" not in paper
