@@ -142,13 +142,13 @@ def test_kill_9_anywhere_resumes_to_the_same_curve(start, builds, tmp_path):
     out = tmp_path / "broken"
     for place, count in [
         ("dice.training.rl:RlRun.train", 1),
-        ("dice.training.rollout:Judgement.submit", 7),  # among the answers of the first step
-        ("dice.training.rollout:Judgement.finish", 1),  # while the verifier works
+        ("dice.training.rollout:PendingVerdicts.submit", 7),  # among the answers of the first step
+        ("dice.training.rollout:PendingVerdicts.finish", 1),  # while the verifier works
         ("dice.training.rl_update:Updater.update", 1),
         ("dice.training.history:History.append", 1),  # the answers are written, their row is not
         ("dice.training.local_engine:LocalEngine.save", 1),
         ("shutil:rmtree", 2),  # the checkpoint is written and has not its name yet
-        ("dice.training.rollout:Judgement.finish", 2),
+        ("dice.training.rollout:PendingVerdicts.finish", 2),
     ]:
         kill_at(place, count, ["rl", "--config", tmp_path / "broken.yaml"])
     subprocess.run([*command, tmp_path / "broken.yaml"], check=True, env=environment)
