@@ -6,19 +6,26 @@ that counts itself in the launch table, as the real builder's objects do.
 
 from __future__ import annotations
 
+import hashlib
+import json
+import mmap
+import os
 import subprocess
+import sys
 import sysconfig
 from pathlib import Path
 
 import pytest
 from execution import job
 
+from dice.errors import HarnessError
 from dice.kernels.builder.cache import BuildCache
 from dice.kernels.grader.executor import Executor, Prebuilder
 from dice.kernels.records.extension import BuildResult, ExtensionRequest
 from dice.kernels.records.job import Judging
 from dice.kernels.records.verdict import Verdict
 from dice.kernels.sandbox.fork_server import ForkServer
+from dice.kernels.sandbox.shared_memory import sealed_copy
 
 MODULE = r"""
 #include <Python.h>
@@ -158,6 +165,91 @@ def test_an_extension_is_built_loaded_and_its_launches_counted(fork_server: Fork
 def test_the_candidate_sees_no_cache(fork_server: ForkServer, builder: TinyBuilder) -> None:
     look = f"import os\nassert not os.path.exists({str(builder.folder)!r})"
     assert verdict_of(fork_server, builder, CANDIDATE.replace("# before", look)).functional_status == "correct"
+
+
+OVERWRITE = """
+import os, stat
+wrote = 0
+for name in map(int, os.listdir("/proc/self/fd")):
+    try:
+        if stat.S_ISREG(os.fstat(name).st_mode) and os.pread(name, 4, 0) == b"\\x7fELF":
+            with open(f"/proc/self/fd/{name}", "r+b", buffering=0) as writable:
+                wrote += writable.write(b"\\0" * 64)
+    except OSError:
+        pass
+assert not wrote, f"wrote {wrote} bytes into an object"
+"""
+AS_ONE_USER = """
+import json, sys
+from pathlib import Path
+for folder in sys.argv[2:]:
+    sys.path.insert(0, folder)
+from test_extension_loader import CANDIDATE, OVERWRITE, TinyBuilder, verdict_of
+from dice.kernels.candidate.process import candidate_server
+builder = TinyBuilder(Path(sys.argv[1]))
+with candidate_server() as fork_server:
+    for code in (CANDIDATE + OVERWRITE, CANDIDATE):
+        verdict = verdict_of(fork_server, builder, code)
+        print(json.dumps([verdict.functional_status, verdict.message, verdict.host.isolation, verdict.notes]))
+"""
+
+
+def test_a_candidate_of_the_same_user_cannot_change_the_cached_object(tmp_path: Path) -> None:
+    """Root of a user namespace with one user: the candidate owns the cache's files, and could reopen what it was given."""
+    if subprocess.run(["unshare", "-r", "true"], capture_output=True, check=False).returncode:
+        pytest.skip("this machine allows no user namespaces")
+    here = Path(__file__).parent
+    command = ["unshare", "-r", sys.executable, "-c", AS_ONE_USER, str(tmp_path), str(here), str(here.parent)]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=120, check=False)
+    assert done.returncode == 0, done.stderr[-2000:]
+    for status, message, isolation, notes in map(json.loads, done.stdout.splitlines()):
+        assert status == "correct", message
+        assert "own_user" not in isolation
+        assert any("own_user" in note for note in notes)
+
+
+def test_what_was_changed_in_the_cache_is_built_anew(fork_server: ForkServer, builder: TinyBuilder) -> None:
+    assert verdict_of(fork_server, builder, CANDIDATE).functional_status == "correct"
+    kept = builder.cache.get(builder.requests[-1].digest())
+    assert kept is not None
+    assert kept.path is not None
+    right = Path(kept.path).read_bytes()
+    for wrong in (right[:-1], right[:1000] + b"\x90" + right[1001:], b""):
+        Path(kept.path).write_bytes(wrong)
+        assert builder.cache.get(kept.key) is None
+        verdict = verdict_of(fork_server, builder, CANDIDATE)
+        assert verdict.functional_status == "correct", verdict.message
+        assert verdict.build is not None
+        assert not verdict.build.cached
+        assert Path(kept.path).read_bytes() == right
+
+
+def test_an_object_is_handed_over_sealed(tmp_path: Path) -> None:
+    path = tmp_path / "object"
+    path.write_bytes(b"content")
+    fd = sealed_copy(path, hashlib.sha256(b"content").hexdigest())
+    again = os.open(f"/proc/self/fd/{fd}", os.O_RDWR)
+    for change in (
+        lambda: os.write(again, b"x"),
+        lambda: os.ftruncate(again, 1),
+        lambda: os.ftruncate(again, 100),
+        lambda: mmap.mmap(again, 7, mmap.MAP_SHARED, mmap.PROT_WRITE),
+    ):
+        with pytest.raises(PermissionError):
+            change()
+    assert os.pread(fd, 100, 0) == b"content"
+    os.close(again)
+    os.close(fd)
+    with pytest.raises(HarnessError, match="not the object that was put there"):
+        sealed_copy(path, hashlib.sha256(b"other").hexdigest())
+
+
+def test_an_object_that_is_built_twice_is_loaded_once(fork_server: ForkServer, builder: TinyBuilder) -> None:
+    """As PyTorch's own would be: one library, one state."""
+    look = "inodes = {line.split()[4] for line in open('/proc/self/maps') if 'dice-object' in line}"
+    code = CANDIDATE.replace(CALL, f"{CALL}\nfirst = tiny\n{CALL}\n{look}\nassert len(inodes) == 1, inodes")
+    verdict = verdict_of(fork_server, builder, code)
+    assert verdict.functional_status == "correct", verdict.message
 
 
 def test_a_build_in_the_constructor_is_the_same(fork_server: ForkServer, builder: TinyBuilder) -> None:

@@ -1,6 +1,6 @@
 """Content-addressed store of build results; safe for many processes on a shared file system.
 
-    objects/ab/abcdef.../result.json    the BuildResult
+    objects/ab/abcdef.../result.json    the BuildResult, with the object's sha256: what does not match is built anew
     objects/ab/abcdef.../extension.so   unless the result is a compile error; behind its ELF image, what the loader needs
     locks/abcdef....lock                held while someone builds this key
 
@@ -22,6 +22,7 @@ from dice.errors import HarnessError
 from dice.kernels.records.extension import BuildResult
 from dice.kernels.records.object_facts import append_facts
 from dice.locks import file_lock
+from dice.manifest import sha256_file
 
 OBJECT_NAME = "extension.so"
 RESULT_NAME = "result.json"
@@ -47,13 +48,14 @@ class BuildCache:
         return self.folder / "objects" / key[:2] / key
 
     def get(self, key: str) -> BuildResult | None:
-        """The result of `key`, marked as used now; None when absent or incomplete."""
+        """The result of `key`, marked as used now; None when absent, incomplete, or not what was put there."""
         folder = self.entry_folder(key)
         try:
             result = BuildResult.model_validate_json((folder / RESULT_NAME).read_text())
             if result.status == "built":
                 path = folder / OBJECT_NAME
-                path.stat()
+                if sha256_file(path) != result.object_sha256:
+                    return None
                 result = result.model_copy(update={"path": str(path)})
             os.utime(folder)
         except (OSError, ValueError):
@@ -74,11 +76,13 @@ class BuildCache:
                     shutil.copyfile(shared_object, temporary / OBJECT_NAME)
                     append_facts(temporary / OBJECT_NAME, facts)
                     (temporary / OBJECT_NAME).chmod(0o755)
-                    result = result.model_copy(update={"path": str(folder / OBJECT_NAME)})
+                    digest = sha256_file(temporary / OBJECT_NAME)
+                    place = {"path": str(folder / OBJECT_NAME), "object_sha256": digest}
+                    result = result.model_copy(update=place)
                 (temporary / RESULT_NAME).write_text(result.model_dump_json())
                 temporary.chmod(0o755)
                 with contextlib.suppress(FileNotFoundError):
-                    _remove(folder)  # an entry that `get` found incomplete
+                    _remove(folder)  # an entry that `get` found incomplete or changed
                 temporary.rename(folder)
             finally:
                 shutil.rmtree(temporary, ignore_errors=True)

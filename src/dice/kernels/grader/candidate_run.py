@@ -33,6 +33,7 @@ from dice.kernels.sandbox.fork_server import ForkServer
 from dice.kernels.sandbox.isolation import SandboxSpec
 from dice.kernels.sandbox.replies import Done, Forwarded, Imported, Launched, Made, Offer, Reply
 from dice.kernels.sandbox.session import CandidateFailure, CandidateRaised, Session
+from dice.kernels.sandbox.shared_memory import sealed_copy
 
 
 class BuilderLike(Interface):
@@ -85,6 +86,7 @@ class CandidateRun:
         """Whether nothing in the candidate's text uses more than PyTorch's current stream."""
         self._draws_on_gpu = True
         self._session: Session | None = None
+        self._objects: dict[str, int] = {}
         self._deadline = time.monotonic() + place.limits.total_timeout_s
 
     @property
@@ -228,8 +230,16 @@ class CandidateRun:
         self.record.spent("build", time.monotonic() - begun)
         if result.status == "host_error":
             raise HarnessError(f"The builder failed: {result.message[:500]}")
-        fd = os.open(result.path, os.O_RDONLY | os.O_CLOEXEC) if result.path else None
-        return {"result": result.model_dump()}, fd
+        return {"result": result.model_dump()}, self._object(result)
+
+    def _object(self, result: BuildResult) -> int | None:
+        """Descriptor of a copy of the built object. The cache's own could be reopened for writing where the candidate runs
+        as the same user. One copy for each object: the dynamic loader knows by it what it has loaded already."""
+        if result.path is None:
+            return None
+        if result.key not in self._objects:
+            self._objects[result.key] = sealed_copy(result.path, result.object_sha256)
+        return os.dup(self._objects[result.key])
 
     def refuse_what_cannot_run_here(self) -> None:
         """A build that the CPU back end does not support is final, also where the candidate goes on without it."""
@@ -298,6 +308,8 @@ class CandidateRun:
     def end(self) -> None:
         """End the candidate and wait until nothing is left of it."""
         session, self._session = self._session, None
+        while self._objects:
+            os.close(self._objects.popitem()[1])
         if session is not None:
             with self.record.phase("close"):
                 session.close()

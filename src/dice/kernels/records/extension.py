@@ -117,6 +117,7 @@ class BuildResult(BaseModel):
     route: `split` (slim headers, own binding table), `split_pybind`, `split_full_headers`, `stock`, `cpu`.
     fallbacks: for each cheaper route that was declined, "route: reason", in order.
     path: the shared object, in the cache; None unless built.
+    object_sha256: of that object, hex, when it was made.
     launches: what is known of its kernel launches, `LaunchCount`.
     message: the compiler's own diagnostics, trimmed to 8,000 characters; for unsupported_on_cpu, what is missing.
     cached: it was in the cache, from another run or from this run's build workers.
@@ -129,6 +130,7 @@ class BuildResult(BaseModel):
     key: str
     route: str
     path: str | None = None
+    object_sha256: str | None = None
     fallbacks: list[str] = []
     cached: bool = False
     launches: LaunchCount = "unknown"

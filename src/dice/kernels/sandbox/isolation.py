@@ -329,6 +329,8 @@ def confine(layers: Layers, spec: SandboxSpec, scratch: str, uid: int) -> None:
         layers.attempt("no_capability_bounds", linux.drop_bounding_set)
     if root and uid != 0:
         layers.attempt("own_user", lambda: _become(uid))
+    else:
+        layers.missing.append(f"own_user ({'this user namespace has one user' if root else 'only root may change it'})")
     if layers.attempt("no_new_privileges", linux.no_new_privileges):
         program = seccomp.filter_program(allow_internet_sockets="no_network" in layers.names)
         layers.attempt("no_capabilities", linux.drop_capabilities)

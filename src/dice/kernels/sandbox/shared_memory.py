@@ -7,18 +7,43 @@ would be a fatal SIGBUS there). A buffer has no name: only a process that gets i
 from __future__ import annotations
 
 import fcntl
+import hashlib
 import mmap
 import os
 from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
 
 import torch
 
+from dice.errors import HarnessError
 from dice.kernels.sandbox.cuda_runtime import CudaRuntime
 
 _LARGE_BYTES = 256 << 20
 _TOUCHING_THREADS = 8
+_COPIED_BYTES = 1 << 30
 
 _SEALS = fcntl.F_SEAL_SHRINK | fcntl.F_SEAL_GROW | fcntl.F_SEAL_SEAL if hasattr(fcntl, "F_SEAL_SEAL") else 0
+
+
+def sealed_copy(path: str | Path, sha256: str | None) -> int:
+    """Descriptor of a copy of the file in memory, which nobody can write, whoever opens it again by `/proc/self/fd`.
+
+    Raises HarnessError when the content is not the one of that sha256 (hex).
+    """
+    fd = os.memfd_create("dice-object", os.MFD_CLOEXEC | os.MFD_ALLOW_SEALING)
+    try:
+        with open(path, "rb") as source:
+            while os.sendfile(fd, source.fileno(), None, _COPIED_BYTES):
+                pass
+        fcntl.fcntl(fd, fcntl.F_ADD_SEALS, _SEALS | fcntl.F_SEAL_WRITE)
+        with open(os.dup(fd), "rb") as copy:
+            copy.seek(0)
+            if hashlib.file_digest(copy, "sha256").hexdigest() != sha256:
+                raise HarnessError(f"{path}: is not the object that was put there; it is built anew.")
+        return fd
+    except BaseException:
+        os.close(fd)
+        raise
 
 
 class SharedBuffer:
