@@ -74,7 +74,7 @@ _DEVICE = re.compile(
     re.VERBOSE,
 )
 _DEVICE_IGNORED = re.compile(
-    r"--?(?:threads|t|split-compile)=?\d*$|--?res-usage$|--resource-usage$|-v$|--verbose$|-l\w+$|-fPIC$|-fpic$|-g$|-c$|-m64$"
+    r"--?(?:threads|t|split-compile)=?\d*$|--?res-usage$|--resource-usage$|-v$|--verbose$|-l(?!ib$|ink$)\w+$|-fPIC$|-fpic$|-g$|-c$|-m64$"
 )
 _PTXAS = re.compile(
     r"(?:-O[0-3]|-v|--verbose|-w|-dlcm=\w+|-dscm=\w+|--?def-(?:load|store)-cache=\w+|--?warn-[\w-]+|--?allow-expensive-optimizations"
@@ -192,8 +192,9 @@ def _cuda_flag(word: str, flags: BuildFlags) -> None:
         flags.device.append(standard)
         flags.host.append(standard)
     elif match := re.match(r"(?:-Xptxas|--ptxas-options)[ =](.*)$", word):
-        if not all(_PTXAS.match(part) for part in match.group(1).split(",")):
-            raise _rejection(match.group(1))
+        for part in match.group(1).split(","):
+            if not _PTXAS.match(part):
+                raise _rejection(part)
         flags.device += [f"--ptxas-options={match.group(1)}"]
     elif match := re.match(r"(?:-Xcompiler|--compiler-options)[ =](.*)$", word):
         for part in re.split(r"[ ,]", match.group(1).strip("'\"")):
