@@ -125,7 +125,7 @@ def test_attention_has_four_projections_and_a_gated_mlp_three():
 
 
 def test_more_than_there_are_is_refused():
-    with pytest.raises(DiceError, match="100000 problems are asked for"):
+    with pytest.raises(DiceError, match="100000 problems were requested"):
         problems(100_000)
 
 

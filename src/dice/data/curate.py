@@ -7,10 +7,10 @@ source are in `dice.data.selection`. In the output folder:
 
 pairs.jsonl     the set of the chosen threshold
 dropped.jsonl   every pair that is not in it: id, source, reason, detail
-report.json     counts per source, reason and threshold, the histogram of Table 12, duplicates, leaks, what was not done
+report.json     counts per source, reason and threshold, the histogram of Table 12, duplicates, leaks, skipped steps
 work/           candidates and verdicts; verification resumes from them after an interruption
 
-Only verification takes long, and it keeps its own journal; the rest is recomputed, and every file is written whole.
+Only verification takes long, and it resumes from its own journal; all else is computed again. Every file is written whole.
 """
 
 from __future__ import annotations
@@ -62,12 +62,12 @@ class Source:
     path: str
     """File, folder with one data file, or `hub`."""
     rule: Rule | None = None
-    """What its pairs must show; None: the paper's rule for the format."""
+    """Which of its pairs enter the set; None: the paper's rule for the format."""
 
 
 @stage_config
 class CurateConfig:
-    """One set."""
+    """Settings of `dice curate`: one set of pairs."""
 
     sources: tuple[Source, ...] = ()
     """In order of preference: of two duplicates the one of the earlier source is kept."""
@@ -78,11 +78,11 @@ class CurateConfig:
     statistic: Statistic = "median"
     """Speed-up that is compared: the `median`, or `ci_low`, the lower bound of the strict protocol's interval."""
     unmeasured: Literal["drop", "keep"] = "drop"
-    """Correct pairs without a speed-up (the CPU back end measures none): drop, or keep whatever the threshold."""
+    """Correct pairs without a speed-up (the CPU back end measures none): drop them, or keep them at any threshold."""
     verdicts: str | None = None
     """Verdicts from an earlier `dice verify`; used where problem, try and code are the same."""
     execute: bool = True
-    """Verify what `verdicts` leaves open; False: such pairs are dropped as `not_verified` and nothing is run."""
+    """Verify the pairs that have no verdict in `verdicts`; False: drop them as `not_verified` and run nothing."""
     benchmarks: tuple[str, ...] = ("mini",)
     """Benchmarks that must not leak in: `mini`, a KernelBench checkout or folder, or JSON lines of problems."""
     leakage: Policy = "drop"
@@ -96,7 +96,7 @@ class CurateConfig:
     backend: Backend = "cuda"
     """Where pairs are verified."""
     protocol: Protocol = "paper"
-    """Protocol of verification, and whose verdicts of `verdicts` are read."""
+    """Protocol of the verification; from `verdicts`, too, only this protocol's verdicts are read."""
     judging: Judging = Judging()
     """Trials and timing; its protocols are replaced by `protocol`."""
     limits: Limits = Limits()
@@ -107,7 +107,7 @@ class CurateConfig:
 
 @dataclass
 class Outcome:
-    """What became of all rows."""
+    """The result for all rows."""
 
     kept: list[Pair]
     dropped: list[dict[str, str]]
@@ -146,14 +146,14 @@ class Existing:
 
     def __init__(self, path: str | None, protocol: Protocol) -> None:
         self.stale = 0
-        """Verdicts asked for whose code is another by now."""
+        """Verdicts that were asked for and belong to another version of the code."""
         self._found: dict[tuple[str, int], Verdict] = {}
         for verdict in read_jsonl(path, Verdict) if path else ():
             if verdict.protocol == protocol and verdict.status != "host_error":
                 self._found[verdict.problem_id, verdict.sample] = verdict
 
     def get(self, job: Job) -> Verdict | None:
-        """The verdict on this very code, if there is one."""
+        """The verdict on exactly this code, if there is one."""
         verdict = self._found.get((job.problem_id, job.sample))
         if verdict is not None and verdict.code_sha256 != job.code_sha256:
             self.stale += 1
@@ -167,9 +167,9 @@ def _job(row: Row, attempt: int) -> Job:
 
 
 def verify_rows(rows: Sequence[Row], config: CurateConfig, work: Path, progress: bool) -> int:
-    """Give every row its verdicts: try after try, as long as none has succeeded and its rule allows another.
+    """Give every row its verdicts: try after try, until one succeeds or its rule allows no further one.
 
-    Returns the number of stale verdicts. Raises HarnessError when the machine failed pairs.
+    Returns the number of stale verdicts. Raises HarnessError when pairs failed because of the machine.
     """
     existing = Existing(config.verdicts, config.protocol)
     for attempt in range(max((row.rule.attempts for row in rows if row.rule.verify), default=0)):
@@ -206,7 +206,7 @@ def _verify_round(todo: Sequence[Row], attempt: int, config: CurateConfig, work:
     failed = [verdict for verdict in found if verdict.status == "host_error"]
     if failed:
         raise HarnessError(
-            f"{len(failed)} of {len(found)} pairs could not be judged because of the machine "
+            f"{len(failed)} of {len(found)} pairs could not be verified because of the machine "
             f"(first: {failed[0].problem_id}: {failed[0].message}); run the same command again to retry them."
         )
     by_id = {verdict.problem_id: verdict for verdict in found}
@@ -255,7 +255,7 @@ def _alive(rows: Sequence[Row]) -> list[Row]:
 
 
 def decide(rows: Sequence[Row], problems: Sequence[Problem], config: CurateConfig, progress: bool = False) -> Outcome:
-    """Everything after verification; touches no file and no process, and leaves its verdict in the rows."""
+    """Everything after verification, without files and processes; writes its decisions into the rows."""
     _take_best_tries(rows, config.statistic)
     correct = _alive(rows)
     keep_unmeasured = config.unmeasured == "keep"

@@ -1,4 +1,4 @@
-"""The report of `dice curate`: how many pairs of which source are in which set, and why the others are not."""
+"""The report of `dice curate`: how many pairs of each source are in each set, and why the others are not."""
 
 from __future__ import annotations
 
@@ -34,8 +34,8 @@ def report_of(
 ) -> dict[str, Any]:
     """Counts per source, reason and threshold, and Table 12.
 
-    `correct`: the rows that passed verification; `inside`: the rows in the set of each threshold; the rows' own `drop`
-    is for the set of `threshold`.
+    `correct`: the rows that passed verification; `inside`: the rows in the set of each threshold. The rows' own `drop`
+    belongs to the set of `threshold`.
     """
     sources = list(dict.fromkeys(row.source for row in rows))
     of = {name: [row for row in rows if row.source == name] for name in sources}

@@ -1,16 +1,16 @@
 """Exact and near duplicates among pairs.
 
-What is compared is the whole pair, PyTorch and CUDA program together: one PyTorch program with two different kernels
-is two examples. Both programs are reduced to tokens without comments, docstrings and layout, the CUDA source inside
-Python strings included; names and numbers stay. Two pairs are
+Whole pairs are compared, PyTorch and CUDA program together: one PyTorch program with two different kernels is two
+examples. Both programs, with the CUDA source inside their Python strings, are reduced to tokens without comments,
+docstrings and layout; names and numbers stay. Two pairs are
 
 exact   duplicates when their tokens are the same,
 near    duplicates when the Jaccard similarity of their sets of `shingle`-token windows is at least `threshold`.
 
-Candidates for the second come from MinHash with locality-sensitive hashing (datasketch; Broder 1997), each is confirmed
-on the exact sets, so that the sketch can miss a pair but never drop one wrongly. Pairs are taken in the order given
-and a pair is dropped for an earlier one that was kept: order by preference. For a prefix of that order the outcome is
-the same with or without the rest, so the sets of stricter thresholds are contained in those of laxer ones.
+MinHash with locality-sensitive hashing (datasketch; Broder 1997) proposes near duplicates, and each is confirmed on the
+exact sets, so that the sketch can miss a pair but never drop one wrongly. Pairs are taken in the given order, and a pair
+is dropped for an earlier one that was kept: sort them by preference. The result for the first pairs does not depend on
+later ones, so the set of a stricter threshold is contained in that of a laxer one.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ from dice.python_text import parse_python
 _TOKEN = re.compile(r"\w+|[^\w\s]")
 _C_COMMENT = re.compile(r"//[^\n]*|/\*.*?\*/", re.DOTALL)
 _LSH_MARGIN = 0.1
-"""The sketch looks for pairs this much less similar, so that few of the truly similar ones are missed."""
+"""The sketch searches below the threshold by this much, so that it misses few of the truly similar pairs."""
 
 
 @stage_config
@@ -51,7 +51,7 @@ class DedupConfig:
 
 @dataclass(frozen=True)
 class Duplicate:
-    """A pair that was dropped, and for which one."""
+    """A pair that was dropped, and the pair that it repeats."""
 
     id: str
     kind: Literal["exact", "near"]
@@ -61,7 +61,7 @@ class Duplicate:
 
 @dataclass(frozen=True)
 class Text:
-    """One pair's programs under its id. `near`: whether near duplicates are looked for, or exact ones only."""
+    """One pair's programs and id. `near`: look for near duplicates too, not only for exact ones."""
 
     id: str
     pytorch_code: str
@@ -84,7 +84,7 @@ def tokens_of(code: str) -> list[str]:
 
 
 def pair_tokens(pytorch_code: str, cuda_code: str) -> list[str]:
-    """Tokens by which a pair is compared."""
+    """The tokens that stand for a pair in comparisons."""
     return [*_TOKEN.findall(normal_forms(pytorch_code).text), "\n", *tokens_of(cuda_code)]
 
 

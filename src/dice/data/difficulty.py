@@ -1,11 +1,11 @@
 """`dice difficulty`: how hard is a program, on KernelBench's scale?
 
 1  one operator
-2  several operators in a chain: what fusion is about
-3  an architecture: several layers with weights, or one that is an architecture by itself (LSTM, attention)
+2  several operators in a chain, which can be fused
+3  an architecture: several layers with weights, or one layer that is an architecture by itself (LSTM, attention)
 
 A label in the data is used where there is one. Otherwise the level follows from the operators that the forward pass
-applies, which `dice.data.operators` reads from the source; nothing is executed. The result says which of the two it was.
+applies, which `dice.data.operators` reads from the source; nothing is executed. The result names the one that was used.
 
 The paper (section 4.2) had a language model, Mercury Coder, label its programs; neither prompt nor scale is published.
 benchmarks/difficulty_agreement.py measures how far this rule agrees with the published labels.
@@ -45,7 +45,7 @@ FREE = frozenset(
         "view_as_complex", "view_as_real", "zeros", "zeros_like",
     ]
 )  # fmt: skip
-"""Views, copies, conversions, constants and what does nothing at inference: no operator to write a kernel for.
+"""Views, copies, conversions, constants, and layers that do nothing at inference: they need no kernel.
 
 Permutations (`transpose`, `permute`) are not among them: they move data.
 """
@@ -65,13 +65,13 @@ COMPOSITE = frozenset(
 )  # fmt: skip
 """Layers that are architectures by themselves."""
 ARCHITECTURE_WEIGHTED = 3
-"""Matrix products and convolutions from which on a program is an architecture."""
+"""A program with this many matrix products and convolutions, or more, is an architecture."""
 ARCHITECTURE_OPERATORS = 10
-"""Operators from which on a program is an architecture."""
+"""A program with this many operators, or more, is an architecture."""
 
 
 class Difficulty(BaseModel):
-    """The level of one program and where it comes from. A row of the stage's output."""
+    """The level of one program, and how it was found. A row of the stage's output."""
 
     model_config = ConfigDict(frozen=True, extra="forbid")
     id: str
@@ -122,7 +122,7 @@ def difficulties(pairs: Iterable[Pair], use_labels: bool = True) -> Iterator[Dif
 
 @stage_config
 class DifficultyConfig:
-    """What `dice difficulty` reads and how it labels."""
+    """Settings of `dice difficulty`."""
 
     data: str
     """File of pairs or programs."""

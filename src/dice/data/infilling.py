@@ -1,12 +1,12 @@
 """Infilling: a CUDA program as prefix, middle and suffix (paper section 4.2 and Figure 4).
 
-The middle is the one piece of Python that writes the CUDA source: in the authors' files always
-`source = \"\"\"...\"\"\"`, in general the assignment, or the expression inside the call, that `find_source` finds.
+The middle is the one piece of Python that writes the CUDA source. In the authors' files it is always
+`source = \"\"\"...\"\"\"`; in general it is the assignment, or the expression inside a call, that `find_source` finds.
 The prefix is everything before it (imports, constants, comments), the suffix everything after it (C++ declarations,
 `load_inline`, `ModelNew`). Cuts are made at byte offsets of the parsed file, so the three always join to it exactly.
 
-In training the model is given prefix and suffix; what it answers is cut to a middle by `extract_middle` and the file
-is assembled, so that nothing outside the middle is the model's.
+In training the model gets prefix and suffix. `extract_middle` cuts its answer to a middle, and the file is put together
+from the three, so that the model writes nothing outside the middle.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ from dice.python_text import parse_python
 
 __all__ = ["ExtractedMiddle", "InfillingRefused", "InfillingSplit", "assemble", "extract_middle", "split_candidate"]
 
-_NEWLINE = re.compile(rb"\r\n|\r|\n")  # what Python's parser counts as the end of a line
+_NEWLINE = re.compile(rb"\r\n|\r|\n")  # line ends of Python's parser
 
 
 @dataclass(frozen=True)
@@ -50,8 +50,8 @@ def split_candidate(cuda_code: str) -> InfillingSplit:
     """Split a candidate at its CUDA source string.
 
     Raises InfillingRefused with one of the reasons syntax, no_extension, no_kernel_source, several_sources, appended,
-    not_a_string (the source is computed, not written), hidden_variable (the scaffold does not show what the middle
-    must assign to, because the name is bound in it as well).
+    not_a_string (the source is computed, not written), hidden_variable (the scaffold does not show which name the
+    middle must assign, because it binds the name as well).
     """
     try:
         tree = parse_python(cuda_code)
@@ -62,7 +62,7 @@ def split_candidate(cuda_code: str) -> InfillingSplit:
     data = cuda_code.removeprefix(mark).encode()
     start, end = _byte_span(place.node, data)
     prefix, middle, suffix = mark + data[:start].decode(), data[start:end].decode(), data[end:].decode()
-    found = cut_middle(prefix, suffix, middle)  # the model's view: what it must write can be told from the scaffold
+    found = cut_middle(prefix, suffix, middle)  # the scaffold must show the model what it has to write
     if found.middle != middle:
         raise InfillingRefused("not_a_string", "the source is not one plain string expression")
     return InfillingSplit(prefix, middle, suffix, place.variable, place.found_by)
@@ -90,16 +90,16 @@ class Refusal(BaseModel):
 
 
 class InfillReport(BaseModel):
-    """What `dice infill` did, beside its output as `OUT.report.json`."""
+    """The report of `dice infill`, written beside its output as `OUT.report.json`."""
 
     pairs: int
     """Pairs read."""
     split: int
     """Pairs written."""
     kept: int
-    """Of these, pairs that came with a split of their own, which is kept."""
+    """Written pairs that were split already; their split is kept."""
     kept_differing: list[str]
-    """Ids of kept splits that ours would cut elsewhere, or not at all."""
+    """Ids of kept splits that differ from ours, or that ours would refuse."""
     variables: dict[str, int]
     """What the middle assigns to -> pairs, most frequent first; `(expression)` for a middle inside a call."""
     found_by: dict[str, int]
@@ -156,14 +156,14 @@ def _parts(split: InfillingSplit) -> dict[str, str]:
 
 @stage_config
 class InfillConfig:
-    """What `dice infill` reads and writes."""
+    """Settings of `dice infill`."""
 
     pairs: str
     """Pairs: JSON lines, or the authors' JSON array."""
     out: str
     """JSON lines of the pairs that could be split."""
     source: str = "dice"
-    """Source of rows that name none (the authors' files)."""
+    """Name for the source of rows that give none (the authors' files)."""
     on_bad: OnBad = "refuse"
     """`refuse` the file when a row is bad, or `skip` and report it."""
 

@@ -1,7 +1,7 @@
-"""KernelBench's problems (arXiv 2502.10517): from a checkout, from the Hugging Face hub, or any folder in its form.
+"""KernelBench's problems (arXiv 2502.10517): from a checkout, the Hugging Face hub, or any folder of the same form.
 
 Problem code is parsed, never executed. Ids are logical, `level1/19_ReLU`: level, number and name without the file's
-trailing underscores, whatever the layout and the order of the files. Text is read as KernelBench reads it (UTF-8, any
+trailing underscores, independent of the layout and order of the files. Text is read as KernelBench reads it (UTF-8, any
 line ending becomes \\n), so a prompt made from a problem has one hash wherever the problem came from.
 """
 
@@ -38,7 +38,7 @@ class KernelBenchVersion:
     git_commit: str
     """Commit of github.com/ScalingIntelligence/KernelBench."""
     hub_revision: str | None
-    """The hub's commit with the same content, as far as its history shows it; None where it was never uploaded."""
+    """The hub's commit with the same content, according to its history; None where it was never uploaded."""
     changes: str
     content: dict[int, str] = field(default_factory=dict)
     """Level -> `content_digest`, computed from the git commit."""
@@ -88,7 +88,7 @@ def content_digest(problems: Iterable[Problem]) -> str:
 
 
 def published_versions(problems: Sequence[Problem]) -> dict[int, list[str]]:
-    """Level -> the named versions whose content the problems of that level are, exactly."""
+    """Level -> the named versions that have exactly the given problems of that level."""
     levels = sorted({problem.level for problem in problems})
     digests = {level: content_digest(p for p in problems if p.level == level) for level in levels}
     return {level: [n for n, v in VERSIONS.items() if v.content.get(level) == digests[level]] for level in levels}
@@ -126,7 +126,7 @@ def load_kernelbench(
 
 
 def resolve_hub_revision(version: str, revision: str | None = None) -> str:
-    """The full commit of the hub dataset. The hub wants all 40 characters; the pin is what its pages show.
+    """The full commit of the hub dataset: the hub needs all 40 characters, and its pages show the first ones.
 
     Raises DiceError when the hub cannot be reached, or has no such commit.
     """
@@ -197,7 +197,7 @@ def _problems_of_rows(
 
 @stage_config
 class ProblemsConfig:
-    """What `dice problems` writes."""
+    """Settings of `dice problems`."""
 
     out: str
     """problems.jsonl to write."""

@@ -1,7 +1,7 @@
-"""Published geometry of mainstream language models: what their attention and MLP blocks look like.
+"""Published geometry of the attention and MLP blocks of mainstream language models.
 
-The numbers are those of the models' `config.json` files on the Hugging Face hub; the choices (which norm, which
-activation, which positions) are those of their papers. Only blocks are described, no mixture of experts.
+The numbers are those of the models' `config.json` files on the Hugging Face hub; norms, activations and positions are
+those of their papers. Mixtures of experts are left out.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ class LanguageModel:
     score_cap: float | None = None
     """Scores are capped by tanh at this value (Gemma 2)."""
     window: int | None = None
-    """Tokens that a token sees at most (Mistral)."""
+    """Most tokens that a token attends to (Mistral)."""
     causal: bool = True
 
 

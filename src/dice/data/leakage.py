@@ -1,13 +1,13 @@
 """Is a training program one of the benchmark's problems?
 
-Three checks, from certain to suggestive; the first that fires is reported with its evidence:
+Three checks, from certain to suggestive; the first that matches is reported with its evidence:
 
-text       the whole file is a problem's file but for comments, docstrings, annotations and layout
-structure  the model is a problem's model but for the names and temporaries it chose (whatever it is fed)
-ngram      most of what is distinctive in a problem occurs in the program: identifier-blind token n-grams that at most
-           `max_sharing` of the benchmark's problems have, counted against the problem's
+text       the whole file is a problem's file, except for comments, docstrings, annotations and layout
+structure  the model is a problem's model, except for names and temporaries; its inputs may differ
+ngram      most of a problem's distinctive token n-grams occur in the program; names are replaced by one placeholder, and
+           an n-gram is distinctive if at most `MAX_SHARING` problems of the benchmark have it
 
-Boilerplate (`super().__init__()`, imports, input functions) counts for nothing: it is in no model or in all of them.
+Boilerplate (`super().__init__()`, imports, input functions) does not count: it is in no model or in all of them.
 """
 
 from __future__ import annotations
@@ -26,13 +26,13 @@ NGRAM = 10
 CONTAINMENT = 0.6
 """Share of a problem's distinctive n-grams that makes a leak."""
 MIN_DISTINCTIVE = 40
-"""A problem with fewer distinctive n-grams is too small to be recognised by them; text and structure remain."""
+"""A problem with fewer distinctive n-grams is too small for this check; text and structure are still compared."""
 MAX_SHARING = 3
 """An n-gram that more problems than this have is not distinctive."""
 
 
 class Named(Protocol):
-    """What an index is made of: anything with an id and a program, e.g. `dice.kernels.api.Problem`."""
+    """Anything with an id and a program, such as `dice.kernels.api.Problem`."""
 
     @property
     def id(self) -> str: ...
@@ -61,7 +61,7 @@ class LeakageIndex:
     texts: dict[str, str] = field(default_factory=dict)
     models: dict[str, str] = field(default_factory=dict)
     holders: dict[int, list[int]] = field(default_factory=dict)
-    """Distinctive n-gram to the problems (by position) that have it."""
+    """Distinctive n-gram -> positions of the problems that have it."""
     ids: list[str] = field(default_factory=list)
     distinctive: list[int] = field(default_factory=list)
     """Number of distinctive n-grams of each problem."""

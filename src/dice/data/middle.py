@@ -1,4 +1,4 @@
-"""The middle of a model's response: the rule that cuts what it wrote to what belongs between prefix and suffix."""
+"""The middle of a model's response: the rule that cuts the response to the part between prefix and suffix."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _NEWLINE = re.compile(r"\r\n|\r|\n")
 
 @dataclass(frozen=True)
 class ExtractedMiddle:
-    """The middle that a response holds, and what of the response was cut off around it."""
+    """The middle in a response, and the text before and after it that was cut off."""
 
     middle: str
     before: str
@@ -41,7 +41,7 @@ def extract_middle(prefix: str, suffix: str, response: str) -> ExtractedMiddle:
     Raises InfillingRefused: hidden_variable, no_middle (no such assignment or expression), unfinished (it has no
     end), not_a_string.
     """
-    answer = len(response) - len(response.rpartition("</think>")[2])  # what a draft in the reasoning says is no answer
+    answer = len(response) - len(response.rpartition("</think>")[2])  # a draft in the reasoning is no answer
     if response[answer:].lstrip().startswith("<think>"):
         raise InfillingRefused("no_middle", "the reasoning section never ends, so there is no answer")
     return cut_middle(prefix, suffix, response, answer)
@@ -65,9 +65,9 @@ def cut_middle(prefix: str, suffix: str, response: str, answer: int = 0) -> Extr
 
 @functools.lru_cache(maxsize=4096)  # programs of one style share their scaffold
 def hole_variable(prefix: str, suffix: str) -> str | None:
-    """What the middle must assign to; None when the hole is an expression inside a call.
+    """The name that the middle must assign; None when the hole is an expression inside a call.
 
-    Raises InfillingRefused (hidden_variable) when the scaffold does not show it.
+    Raises InfillingRefused (hidden_variable) when the scaffold does not show the name.
     """
     try:
         tree = parse_python(f"{prefix}{_HOLE}{suffix}")
@@ -103,12 +103,12 @@ def is_string_expression(node: ast.expr) -> bool:
 
 
 def _has_text(node: ast.expr) -> bool:
-    """Some text is written here rather than taken from elsewhere."""
+    """Whether `node` writes some text itself, rather than taking all of it from names."""
     return any(isinstance(part, ast.Constant) and isinstance(part.value, str) and part.value for part in ast.walk(node))
 
 
 def _is_hole(node: ast.AST) -> bool:
-    """The hole stands as a statement of its own, where the middle is an assignment."""
+    """Whether `node` is the hole as a statement, where the middle is an assignment."""
     return isinstance(node, ast.Expr) and isinstance(node.value, ast.Name) and node.value.id == _HOLE
 
 
@@ -125,7 +125,10 @@ def _expression_starts(text: str, begin: int) -> Iterator[int]:
 
 
 def _assignment_at(text: str, start: int) -> tuple[ast.expr | None, int]:
-    """Value and end of the assignment at `start`: of the fewest lines that are valid Python. (None, start): no end."""
+    """Value and end of the assignment at `start`, which takes the fewest lines that are valid Python.
+
+    (None, start) where the assignment has no end.
+    """
     for end in _line_ends(text, start):
         if body := _parsed(text[start:end]):
             value = body[0].value if isinstance(body[0], ast.Assign | ast.AnnAssign) else None
@@ -134,7 +137,7 @@ def _assignment_at(text: str, start: int) -> tuple[ast.expr | None, int]:
 
 
 def _expression_at(text: str, start: int) -> tuple[ast.expr | None, int]:
-    """The same for an expression, which stands in a call: it may go over lines, and the call's rest may follow."""
+    """The same for an expression inside a call: it may span lines, and the rest of the call may follow it."""
     found: tuple[ast.expr | None, int] = None, start
     for end in _line_ends(text, start):
         for closing in ("\n)", ""):  # without: the response closes the call itself

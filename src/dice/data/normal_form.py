@@ -1,7 +1,7 @@
-"""A PyTorch program without what does not matter: comments, docstrings, annotations, layout and the names it chose.
+"""The normal form of a PyTorch program: without comments, docstrings, annotations, layout and the author's names.
 
-Two programs with the same normal form are the same program for the purposes of deduplication and of leakage.
-Nothing is executed; the form is made from the syntax tree.
+Deduplication and the leakage check take two programs with one normal form for the same program. The form is made from the
+syntax tree; nothing is executed.
 """
 
 from __future__ import annotations
@@ -17,9 +17,9 @@ from dice.python_scope import Function, bindings_of, import_aliases, own_nodes, 
 from dice.python_text import parse_python
 
 HARNESS_FUNCTIONS = frozenset({"get_inputs", "get_init_inputs"})
-"""Functions of the KernelBench format that choose shapes rather than compute."""
+"""Functions of the KernelBench format that choose shapes and do not compute."""
 _LONGEST_BODY = 400
-"""Statements of a function up to which temporaries are looked for: the search is quadratic."""
+"""Temporaries are not searched for in functions with more statements, because the search is quadratic."""
 _KEPT_NAMES = HARNESS_FUNCTIONS | {"forward"}
 _PLACEHOLDER = re.compile(r"_[agl]\d+_")
 _TOKEN = re.compile(r"[A-Za-z_]\w*|\d+(?:\.\d+)?(?:[eE][+-]?\d+)?|\"[^\"\n]*\"|'[^'\n]*'|[^\s\w]")
@@ -31,13 +31,13 @@ def sha256(text: str) -> str:
 
 
 def _chosen_names(body: Iterable[ast.AST]) -> set[str]:
-    """Names that statements bind where they run, without the imported ones, which have a meaning elsewhere."""
+    """Names that statements bind where they run. Imported names are left out: their meaning is not the author's."""
     nodes = (node for node in own_nodes(body) if not isinstance(node, ast.Import | ast.ImportFrom))
     return {found.name for node in nodes for found in bindings_of(node) if not found.attribute}
 
 
 def _own_attributes(node: ast.ClassDef) -> set[str]:
-    """Attributes that a class makes itself: its methods, class variables and what is stored on an object."""
+    """Attributes that a class defines itself: methods, class variables, and attributes stored on objects."""
     stored = {found.name for child in ast.walk(node) for found in bindings_of(child) if found.attribute}
     return _chosen_names(node.body) | stored
 
@@ -65,9 +65,9 @@ class _Substitution(ast.NodeTransformer):
 
 
 def without_temporaries(body: list[ast.stmt]) -> list[ast.stmt]:
-    """Straight-line statements with every value that the next statement reads once, and nothing else, put in its place.
+    """The statements, with a temporary that only the next statement reads, and reads once, replaced by its value.
 
-    `y = torch.relu(x); return y` becomes `return torch.relu(x)`, so that neither writing is another program.
+    `y = torch.relu(x); return y` becomes `return torch.relu(x)`, so that both count as the same program.
     """
     if len(body) > _LONGEST_BODY:
         return body
@@ -146,7 +146,7 @@ class _Renamer(ast.NodeTransformer):
 
     def visit_Expr(self, node: ast.Expr) -> ast.AST | None:
         if isinstance(node.value, ast.Constant):
-            return None  # a docstring, or a value that is thrown away
+            return None  # a docstring, or an unused value
         return self.generic_visit(node)
 
     def visit_Call(self, node: ast.Call) -> ast.AST:
@@ -191,7 +191,7 @@ class _Renamer(ast.NodeTransformer):
 
 
 def _filled(nodes: Iterable[ast.AST | None]) -> list[ast.stmt]:
-    """The statements that are left; `pass` where none is."""
+    """The remaining statements; `pass` where there are none."""
     return [node for node in nodes if isinstance(node, ast.stmt)] or [ast.Pass()]
 
 
@@ -202,11 +202,11 @@ def _text(nodes: Iterable[ast.stmt]) -> str:
 
 @dataclass(frozen=True)
 class NormalForms:
-    """The normal form of one program. Made by `normal_forms`."""
+    """The normal forms of one program, made by `normal_forms`: they differ in how much they leave out."""
 
     code: str
     tree: ast.Module | None
-    """None where the program is not Python; then only `text` and `tokens` say something."""
+    """None where the program is not Python; then only `text` and `tokens` are not empty."""
 
     @cached_property
     def text(self) -> str:
@@ -232,12 +232,12 @@ class NormalForms:
 
     @cached_property
     def program(self) -> str:
-        """The whole file, shapes included, with chosen names numbered."""
+        """The whole file with its shapes; the author's names are numbered."""
         return _text(self._statements)
 
     @cached_property
     def model(self) -> str:
-        """Classes and helper functions, without what only chooses shapes, with chosen names numbered."""
+        """Classes and helper functions, without HARNESS_FUNCTIONS; the author's names are numbered."""
         return _text(
             node
             for node in self._statements
@@ -246,13 +246,13 @@ class NormalForms:
 
     @cached_property
     def tokens(self) -> list[str]:
-        """Tokens of `model` with every chosen name replaced by one placeholder; of the text if it is not Python."""
+        """Tokens of `model`, with one placeholder for all of the author's names; of the text if it is not Python."""
         found = _TOKEN.findall(self.model if self.tree is not None else self.code)
         return ["_" if _PLACEHOLDER.fullmatch(token) else token for token in found]
 
 
 def normal_forms(code: str) -> NormalForms:
-    """The normal form of `code`; never raises for code that is not Python."""
+    """The normal forms of `code`; never raises for code that is not Python."""
     try:
         return NormalForms(code, parse_python(code))
     except SyntaxError:

@@ -1,10 +1,10 @@
 """A training pair: a PyTorch program and a CUDA program that computes the same, and the rule for bad rows.
 
-The rule, the same for every file of rows that a stage reads: a row is read whole or not at all. A row is bad when
-its line is not a JSON object, a field is missing, unknown or of the wrong type, its code is not Python, its level is
-not one of LEVELS, or its id was used by an earlier row of the file (the earlier row stays). With `on_bad="refuse"`
-one bad row refuses the file, and the error names the first one and their number; with `on_bad="skip"` bad rows are
-left out and every one is reported as a BadRow with file and line.
+The rule holds for every file of rows that a stage reads: a row is read whole or not at all. A row is bad when its line is
+not a JSON object, a field is missing, unknown or of the wrong type, its code is not Python, its level is not one of
+LEVELS, or an earlier row of the file has its id (the earlier row stays). With `on_bad="refuse"` one bad row refuses the
+file, and the error names the first bad row and how many there are; with `on_bad="skip"` bad rows are left out, and each
+is reported as a BadRow with file and line.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ OnBad = Literal["refuse", "skip"]
 
 
 class Measured(BaseModel):
-    """What running the pair's CUDA code gave; further measurements may be added by name."""
+    """Measurements of the pair's CUDA code; further ones may be added by name."""
 
     model_config = ConfigDict(frozen=True, extra="allow", use_attribute_docstrings=True)
     status: str | None = None
@@ -56,7 +56,7 @@ class Pair(BaseModel):
     middle: str | None = None
     suffix: str | None = None
     origin: dict[str, Any] = {}
-    """What the source says about the row beyond these fields: row number, operator family, kind of flaw, ..."""
+    """Further facts from the row's source: row number, operator family, kind of flaw, ..."""
 
 
 class _Identified(Protocol):
@@ -154,7 +154,7 @@ def _array_rows(path: Path, data: bytes) -> Iterator[tuple[int, dict[str, Any] |
         try:
             value, end = decoder.raw_decode(text, position)
         except (ValueError, RecursionError) as error:
-            # what follows a broken element cannot be told from it, so the rest of the array is not read
+            # where a broken element ends is unknown, so the rest of the array is not read
             raise DiceError(f"{path}:{line}: not valid JSON ({error}).") from error
         yield line, value if isinstance(value, dict) else RowError(f"expected an object, found {type(value).__name__}")
         line += text.count("\n", position, end)
@@ -171,9 +171,9 @@ def check_rows(
     *,
     on_bad: OnBad = "refuse",
 ) -> tuple[list[Row], list[BadRow]]:
-    """Apply the rule for bad rows to rows that come from `path`.
+    """Apply the rule for bad rows to the rows of `path`.
 
-    `build` makes a row of our own from what was read and raises RowError (or KeyError for a missing field).
+    `build` makes our row from the fields that were read; it raises RowError, or KeyError for a missing field.
     Raises DiceError when `on_bad` is "refuse" and a row is bad.
     """
     rows: list[Row] = []
@@ -198,7 +198,9 @@ def check_rows(
             rows.append(row)
     if bad and on_bad == "refuse":
         more = f"; {len(bad) - 1} more bad rows" if len(bad) > 1 else ""
-        raise DiceError(f"{bad[0]}{more}. Mend the file, or pass --on-bad skip to leave bad rows out and report them.")
+        raise DiceError(
+            f"{bad[0]}{more}. Correct the file, or pass --on-bad skip to leave bad rows out and report them."
+        )
     return rows, bad
 
 

@@ -1,13 +1,13 @@
-"""`dice schedule`: which problems each RL step takes, as a pure function of the step, the seed and the data.
+"""`dice schedule`: the problems of each RL step, as a pure function of the step, the seed and the data.
 
-paper     Easy to hard, one pass spread over all steps (paper, section 4.2): problems sorted by level, order within a
-          level drawn by the seed, and a window of `per_step` that slides evenly from the first to the last, so that
-          what a step takes is never easier than what an earlier step took. The problems of a step are distinct. At
-          the paper's sizes every problem is taken once or twice; in general those at the two ends are taken least.
-released  What the authors' code does (rl.py, `sequential_select`): the sorted file, step e takes items
-          (e-1)*per_step ... +per_step-1 modulo its length. With 4,000 problems, 64 a step and 100 steps it starts over
-          in step 63 and trains on the easy ones again. The seed changes nothing.
-uniform   No curriculum: every problem once per pass, each pass in an order of its own drawn by the seed.
+paper     Easy to hard, one pass spread over all steps (paper, section 4.2): problems are sorted by level, the seed draws
+          the order within a level, and a window of `per_step` problems slides evenly from the first to the last, so that
+          no step is easier than an earlier one. The problems of a step are distinct. At the paper's sizes every problem
+          is taken once or twice; in general those at the two ends are taken least.
+released  The authors' code (rl.py, `sequential_select`): step e takes the problems (e-1)*per_step ... +per_step-1 of the
+          sorted file, modulo its length. With 4,000 problems, 64 a step and 100 steps it starts over in step 63 and
+          trains on the easy ones again. The seed changes nothing.
+uniform   No curriculum: every problem once per pass; the seed draws a new order for each pass.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ Order = Literal["paper", "released", "uniform"]
 
 
 def by_difficulty(levels: Sequence[int], seed: int | None) -> list[int]:
-    """Positions sorted by level; within a level in an order drawn by `seed`, in the data's own order without one."""
+    """Positions sorted by level; `seed` draws the order within a level, None keeps the data's order."""
     positions = list(range(len(levels)))
     if seed is not None:
         random.Random(seed).shuffle(positions)
@@ -38,17 +38,17 @@ def by_difficulty(levels: Sequence[int], seed: int | None) -> list[int]:
 
 
 def window_start(step: int, n: int, steps: int, per_step: int) -> int:
-    """First position of step `step` (from 1) of a window that slides evenly over `n` positions."""
+    """First position of a window that slides evenly over `n` positions, at step `step` (from 1)."""
     if steps == 1 or n <= per_step:
         return 0
     return (step - 1) * (n - per_step) // (steps - 1)
 
 
 class Schedule:
-    """The plan of one RL phase. `items(step)` is all there is to ask."""
+    """The problems of every step of one RL phase: see `items`."""
 
     def __init__(self, levels: Sequence[int], order: Order, *, steps: int, per_step: int, seed: int = 0) -> None:
-        """`levels`: one per problem, in the data's order. Raises DiceError for a plan without problems or steps."""
+        """`levels`: one per problem, in the data's order. Raises DiceError for no problems or no steps."""
         if not levels or steps < 1 or per_step < 1:
             raise DiceError(
                 f"schedule: {len(levels)} problems, {steps} steps and {per_step} a step make no plan; "
@@ -64,14 +64,14 @@ class Schedule:
         return positions
 
     def items(self, step: int) -> list[int]:
-        """Positions, in the data, of the problems of `step` (from 1). Raises ValueError outside the plan."""
+        """Positions, in the data, of the problems of `step` (from 1). Raises ValueError for a step that is not there."""
         if not 1 <= step <= self.steps:
             raise ValueError(f"step {step} is not one of 1 to {self.steps}")
         n, first = len(self.levels), (step - 1) * self.per_step
         match self.order:
             case "paper":
                 start = window_start(step, n, self.steps, self.per_step)
-                # more places than problems: every problem, and the easiest again
+                # with fewer problems than `per_step`: every problem, and the easiest again
                 taken = sorted((start + offset) % n for offset in range(self.per_step))
                 return [self._sorted[position] for position in taken]
             case "released":
@@ -81,17 +81,17 @@ class Schedule:
                 return [self._pass(draw // n)[draw % n] for draw in draws]
 
     def epoch(self, step: int) -> float:
-        """Problems drawn before `step`, in passes over the data: 62.5 steps draw one of 4,000 problems, 64 a step."""
+        """Passes over the data before `step`: with 4,000 problems and 64 a step, one pass takes 62.5 steps."""
         return (step - 1) * self.per_step / len(self.levels)
 
 
 class PlannedStep(BaseModel):
-    """One step of the plan. A row of the stage's output."""
+    """One step of the schedule. A row of the stage's output."""
 
     model_config = ConfigDict(frozen=True, extra="forbid")
     step: int
     epoch: float
-    """Problems drawn before the step, in passes over the data."""
+    """Passes over the data before the step."""
     items: list[int]
     """Positions in the data, from 0."""
     ids: list[str]
@@ -101,7 +101,7 @@ class PlannedStep(BaseModel):
 
 
 def planned_steps(schedule: Schedule, ids: Sequence[str]) -> Iterator[PlannedStep]:
-    """Every step of the schedule. `ids`: of the problems, in the data's order."""
+    """Every step of the schedule. `ids`: the problems' ids, in the data's order."""
     for step in range(1, schedule.steps + 1):
         items = schedule.items(step)
         levels = [schedule.levels[item] for item in items]
@@ -118,7 +118,7 @@ def planned_steps(schedule: Schedule, ids: Sequence[str]) -> Iterator[PlannedSte
 
 @stage_config
 class ScheduleConfig:
-    """What `dice schedule` plans."""
+    """Settings of `dice schedule`."""
 
     labels: str
     """JSON lines that `dice difficulty` wrote, in the order of the RL data."""

@@ -1,8 +1,8 @@
-"""Which pairs enter CuKe: the rules of the paper's section 3, as pure functions of pairs and verdicts.
+"""The rules for which pairs enter CuKe (paper, section 3), as pure functions of pairs and verdicts.
 
 Every source has a rule (`RULES`):
 
-concur      kept as it is: it is curated already
+concur      kept without verification: it is curated already
 cudallm     verified; correct and with a speed-up of at least the set's threshold (1.5, 2.0 or 2.5)
 structural  tried up to five times; kept if any try is correct and faster than PyTorch (above 1.0), as its fastest try
 pairs       as cudallm; our own synthetic pairs
@@ -30,16 +30,16 @@ RANGES = ("<1.0", "1.0-1.5", "1.5-2.0", "2.0-2.5", "2.5-3.0", ">3.0")
 
 @stage_config
 class Rule:
-    """What a source's pairs must show."""
+    """Which pairs of a source are kept."""
 
     verify: bool = True
-    """Run the CUDA program; only correct ones are kept. False: kept unseen."""
+    """Run the CUDA programs and keep the correct ones. False: keep all without running them."""
     threshold: Literal["set"] | float | None = "set"
-    """Speed-up that is asked for: the set's threshold (reached), a number (exceeded), or None."""
+    """Required speed-up: at least the set's threshold (`set`), more than a number, or None for no requirement."""
     attempts: int = 1
-    """Tries of one pair; any that succeeds counts."""
+    """Most tries of one pair; one that succeeds is enough."""
     near_duplicates: bool = True
-    """Drop near duplicates, not only exact ones; off where small variations are the point of the source."""
+    """Drop near duplicates, not only exact ones; off where the source consists of small variations."""
 
 
 RULES: Mapping[str, Rule] = {
@@ -60,24 +60,24 @@ class Drop:
 
 
 def answers_of(pair: Pair) -> list[str]:
-    """The CUDA programs that were written for a pair's problem; one where the source has only one."""
+    """The CUDA programs that were written for a pair's problem: one or several, depending on the source."""
     given = pair.origin.get("answers")
     return list(given) if given else [pair.cuda_code]
 
 
 def answer_of(pair: Pair, attempt: int) -> str:
-    """What try `attempt` (from 0) runs: the answers in turn, over again when the tries are more."""
+    """The program of try `attempt` (from 0): the answers in turn, and again from the first when there are fewer."""
     answers = answers_of(pair)
     return answers[attempt % len(answers)]
 
 
 def speedup_of(verdict: Verdict, statistic: Statistic) -> float | None:
-    """The speed-up that a threshold is applied to; the lower bound falls back to nothing when it was not measured."""
+    """The speed-up that is compared with thresholds; None where it was not measured."""
     return None if verdict.speedup is None else getattr(verdict.speedup, statistic)
 
 
 def succeeds(verdict: Verdict, rule: Rule, statistic: Statistic) -> bool:
-    """Whether a try needs no further one: correct, and faster than a number that the rule asks for."""
+    """Whether no further try is needed: correct, and faster than the number that the rule requires."""
     if verdict.status != "correct":
         return False
     if not isinstance(rule.threshold, float):
@@ -87,7 +87,7 @@ def succeeds(verdict: Verdict, rule: Rule, statistic: Statistic) -> bool:
 
 
 def best_try(verdicts: Mapping[int, Verdict], statistic: Statistic) -> tuple[int, Verdict] | None:
-    """The try that stands for the pair: the fastest correct one, the first of equals; else the last that was made."""
+    """The try that counts for the pair: the fastest correct one (of equals the first), else the last one."""
     if not verdicts:
         return None
     correct = [(attempt, verdict) for attempt, verdict in sorted(verdicts.items()) if verdict.status == "correct"]
@@ -97,7 +97,7 @@ def best_try(verdicts: Mapping[int, Verdict], statistic: Statistic) -> tuple[int
 
 
 def with_best_try(pair: Pair, verdicts: Mapping[int, Verdict], rule: Rule, statistic: Statistic) -> Pair | Drop:
-    """The pair with what its best try measured, or why it is dropped before any of the set's thresholds."""
+    """The pair with the program and measurements of its best try, or why it is dropped at every threshold."""
     chosen = best_try(verdicts, statistic)
     if chosen is None:
         if rule.verify:
@@ -130,7 +130,7 @@ def _without_answers(pair: Pair) -> dict[str, object]:
 
 
 def passes(pair: Pair, rule: Rule, threshold: float, keep_unmeasured: bool) -> Drop | None:
-    """Why the pair is not in the set of `threshold`; None: it is."""
+    """Why the pair is not in the set of `threshold`; None where it is."""
     if rule.threshold is None:
         return None
     speedup = pair.measured.speedup if pair.measured else None
@@ -142,10 +142,10 @@ def passes(pair: Pair, rule: Rule, threshold: float, keep_unmeasured: bool) -> D
 
 
 def preference(pair: Pair, rule: Rule) -> tuple[bool, float]:
-    """Sort key: of two duplicates the one that comes first is kept.
+    """Sort key: of two duplicates the first one is kept.
 
-    Pairs that no threshold of the set concerns come first, then the fastest: whoever passes a stricter threshold comes
-    before those who do not, so that the sets of all thresholds agree on who is whose duplicate.
+    Pairs whose rule has no threshold come first, then the fastest. So pairs that pass a stricter threshold come before
+    those that do not, and the sets of all thresholds agree on which pair duplicates which.
     """
     speedup = pair.measured.speedup if pair.measured else None
     return (rule.threshold == "set", 0.0 if rule.threshold != "set" or speedup is None else -speedup)
@@ -154,8 +154,8 @@ def preference(pair: Pair, rule: Rule) -> tuple[bool, float]:
 def histogram(speedups: Iterable[float], rows: int) -> list[dict[str, float | int | str]]:
     """Table 12 for the speed-ups of correct pairs.
 
-    `percent` is of those pairs; `percent_of_rows` is of all `rows` of the source with those that gave no correct
-    program in the first bin, which is how the published counts relate to the 8,920 rows.
+    `percent` refers to those pairs; `percent_of_rows` refers to all `rows` of the source, where rows without a correct
+    program count in the first bin, as in the published counts of the 8,920 rows.
     """
     counts = [0] * len(RANGES)
     for speedup in speedups:
@@ -174,7 +174,7 @@ def histogram(speedups: Iterable[float], rows: int) -> list[dict[str, float | in
 
 
 def tries_made(verdicts: Sequence[Mapping[int, Verdict]]) -> dict[str, int]:
-    """How many pairs were tried how often."""
+    """Number of tries -> pairs that took this many."""
     counts: dict[str, int] = {}
     for one in verdicts:
         counts[str(len(one))] = counts.get(str(len(one)), 0) + 1

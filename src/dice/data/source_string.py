@@ -1,4 +1,4 @@
-"""Where a candidate's CUDA source is written: from the call that builds it back to the string literal.
+"""The place in a candidate's file that writes its CUDA source: from the call that builds it back to the string literal.
 
 A candidate is a Python file that hands CUDA text to `load_inline` (torch.utils.cpp_extension). The text may be a
 variable, an attribute, an element of a list or dictionary, a literal in the call, an f-string, a concatenation or
@@ -24,7 +24,7 @@ RefusalReason = Literal[
     "several_sources",  # kernels are written in several places
     "appended",  # the source is put together with +=
     "not_a_string",  # the source is computed, not written
-    "hidden_variable",  # the scaffold does not show what the middle must assign to
+    "hidden_variable",  # the scaffold does not show which name the middle must assign
     "no_middle",  # a response holds no such assignment or expression
     "unfinished",  # a response's string has no end
 ]
@@ -38,7 +38,7 @@ _CPP_COMMENT = re.compile(r"//[^\n]*|/\*.*?\*/", re.DOTALL)
 
 
 class InfillingRefused(ValueError):
-    """A candidate or a response cannot be cut into prefix, middle and suffix; `reason` is what reports count by."""
+    """A candidate or a response cannot be cut into prefix, middle and suffix; reports count by `reason`."""
 
     def __init__(self, reason: RefusalReason, message: str) -> None:
         super().__init__(message)
@@ -53,8 +53,8 @@ class SourcePlace:
     variable: str | None
     """What is assigned to (`source`, `self.cuda_source`); None for an expression."""
     found_by: FoundBy
-    """The argument that led here; `written_file`: a file the candidate writes for `load`; `only_kernel_string`: no
-    call could be followed, and this is the only string of the file with a kernel that is used."""
+    """The argument that led here; `written_file`: a file that the candidate writes for `load`; `only_kernel_string`: no
+    call could be followed, and this is the only used string of the file that holds a kernel."""
 
 
 def has_kernel(text: str) -> bool:
@@ -67,7 +67,7 @@ def _looks_like_code(text: str) -> bool:
 
 
 def puts_text_together(node: ast.AST) -> bool:
-    """Whether this node only makes text (or a list of texts) of its parts: f-string, operator, string method."""
+    """Whether this node only joins its parts to text (or a list of texts): f-string, operator, string method."""
     if isinstance(node, ast.BinOp):
         return isinstance(node.op, ast.Add | ast.Mod | ast.Mult | ast.Sub | ast.FloorDiv)
     if isinstance(node, ast.Call):
@@ -136,7 +136,7 @@ class _Finder:
         self.attributes = self._attributes()
         self.undefined = undefined_names(tree)
         self.unbound: set[str] = set()
-        """Names and attributes met by `literals_of` that the file assigns nowhere."""
+        """Names and attributes that `literals_of` met and the file assigns nowhere."""
 
     # -- the values of names --
 
@@ -178,7 +178,7 @@ class _Finder:
     # -- from an expression to the literals that it is made of --
 
     def literals_of(self, expression: ast.expr) -> Literals:
-        """Texts by the place that writes them, for all that `expression` is made of; blank places are left out."""
+        """Place -> the texts that it writes, for all parts of `expression`; blank places are left out."""
         found: Literals = defaultdict(list)
         visited: set[ast.AST] = set()
         pending: list[tuple[ast.expr, ast.stmt | ast.expr]] = [(expression, expression)]
@@ -203,13 +203,13 @@ class _Finder:
                 element = self._element(node)
                 pending.append((element, element) if element else (node.value, home))
             elif isinstance(node, ast.List | ast.Tuple):
-                inline = home is node  # a list in the call itself: each element is a place of its own
+                inline = home is node  # in a list inside the call, each element is a place
                 pending += [(element, element if inline else home) for element in node.elts]
             elif isinstance(node, ast.Call):
                 pending += self._call_parts(node, home)
             elif isinstance(node, ast.NamedExpr):
                 pending.append((node.value, node.value))
-            else:  # made of its parts; where more is done than putting text together, a part is a place of its own
+            else:  # made of its parts; where it does more than join text, each part is a place
                 parts = [child for child in ast.iter_child_nodes(node) if isinstance(child, ast.expr)]
                 pending += [(part, home if puts_text_together(node) else part) for part in parts]
         return {place: texts for place, texts in found.items() if "".join(texts).strip()}
@@ -240,7 +240,7 @@ class _Finder:
     # -- the choice --
 
     def searches(self) -> list[tuple[FoundBy, list[ast.expr]]]:
-        """The expressions that may hold the source, the most telling first."""
+        """The expressions that may hold the source, the most reliable first."""
         inline = [call for call in self.calls if self._loader(call) == "load_inline"]
         from_files = [call for call in self.calls if self._loader(call) == "load"]
         return [
@@ -294,7 +294,7 @@ class _Finder:
         return list(call.args) if _called_name(call) in _WRITERS else []
 
     def _used_kernel_strings(self) -> list[ast.stmt | ast.expr]:
-        """Strings with a kernel that no call could be followed to, without docstrings and variables never read."""
+        """Strings with a kernel that no call leads to, without docstrings and variables that are never read."""
         read = {node.id for node in self.nodes if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Load)}
         read |= {n.attr for n in self.nodes if isinstance(n, ast.Attribute) and isinstance(n.ctx, ast.Load)}
         places: dict[ast.stmt | ast.expr, None] = {}

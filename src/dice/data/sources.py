@@ -4,14 +4,14 @@ Every reader applies the one rule for bad rows (`dice.data.pair`) and names the 
 lines, a JSON array, Parquet or Arrow (both the stream that `datasets.save_to_disk` writes and the IPC file), or a
 folder with one such file; a row of Parquet or Arrow is numbered from 1 like a line.
 
-Columns, as far as they could be confirmed from public code that reads the sets (neither set could be opened here):
+Columns, as public code that reads the sets uses them (neither set could be opened for this project):
 
 concur      lkongam/ConCuR, data-00000-of-00001.arrow: uuid, problem_name, pytorch_code, generated_code,
             generated_think, speedup_over_eager (taishan1994/Concur, ms_swift/convert_arrow_to_sft.py)
 cudallm     ByteDance-Seed/cudaLLM-data, sft_cuda_llm_r1.parquet: prompts, responses (ByteDance's SFT script passes
-            these keys to verl); the PyTorch program is the last one in the prompt, the CUDA program the response's.
-            Mirrors with messages, py_code or reward_model.ground_truth are read too. The id is the row from 0, which
-            is what the ids of DICE's infilling items are.
+            these keys to verl); the PyTorch program is the last one in the prompt, the CUDA program is in the response.
+            Mirrors with messages, py_code or reward_model.ground_truth are read too. The id is the row's number from 0,
+            as in the ids of DICE's infilling items.
 structural  our own: id, pytorch_code, answers (1 to 5 texts or programs), level
 end_to_end  DICE rl_data: idx, level ("0" to "3"), pytorch_code, cuda_code (empty), raw_answer with \\boxed{level}
 infilling   DICE rl_data: id, pytorch_code, cuda_code, prefix, middle, suffix
@@ -72,7 +72,7 @@ def _program(text: str, field: str) -> str:
 
 
 def _task(prompt: str, field: str) -> str:
-    """The PyTorch program that a prompt asks about: the last fenced one; an earlier one is the worked example."""
+    """The PyTorch program of a prompt's task: the last fenced one, since an earlier one is the worked example."""
     programs = [block for block in _FENCED.findall(prompt) if _MODEL.search(block) and "def get_inputs" in block]
     if not programs:
         raise RowError(f"field '{field}' holds no fenced program with class Model and get_inputs")
@@ -94,7 +94,7 @@ def boxed_level(answer: str) -> int | None:
 
 
 def label_of(pair: Pair) -> int | None:
-    """The difficulty that the data gives for a row: its source's label, which may be 0, or its level."""
+    """The difficulty that the data give for a row: its source's label, which may be 0, or its level."""
     label = pair.origin.get("label")
     return label if isinstance(label, int) else pair.level
 
@@ -189,7 +189,7 @@ class Format:
     convert: Callable[[Row, int], Row]
     """A row and its number from 1 to the fields of a Pair. Raises RowError, KeyError."""
     place: str
-    """What to place where, for the message when the file is not there."""
+    """What to put where, for the message when the file is missing."""
     hub: tuple[str, str] | None = None
     """Repository and file of the Hugging Face hub."""
     has_cuda: bool = True
@@ -238,8 +238,8 @@ def read_source(
     """Pairs of a file in the format `name`, and the rows that were left out.
 
     `place`: a file, a folder with one, or `hub` (or `hub@REVISION`) for the format's file on the Hugging Face hub.
-    `require_cuda`: whether a row without a CUDA program is bad; None: as the format has it.
-    Raises DiceError with what to place where when the file cannot be had, and for bad rows as `on_bad` says.
+    `require_cuda`: whether a row without a CUDA program is bad; None: as the format defines it.
+    Raises DiceError with what to put where when the file is missing, and for bad rows as `on_bad` says.
     """
     chosen = FORMATS.get(name)
     if chosen is None:

@@ -2,7 +2,7 @@
 
 The paper (section 3) adds 291 "structural samples" to its training data: attention submodules and MLP blocks with
 varied input dimensions. Neither they nor their generator are published, so these are our own: four kinds of block for
-every model of `dice.data.language_models`, each on several input shapes, in a fixed order from which the first `n` are
+every model of `dice.data.language_models`, each with several input shapes. Their order is fixed, and the first `n` are
 taken. The same arguments give the same problems, byte for byte.
 
 attention       projections, positions, scores with the model's mask, output projection
@@ -37,7 +37,7 @@ VERSION = "structural-1"
 PAPER_COUNT = 291
 
 SHAPES = ((2, 512), (8, 128), (1, 1024), (4, 256), (16, 64), (1, 2048), (2, 333), (32, 32))
-"""(batch, length) of the inputs; one is no multiple of anything."""
+"""(batch, length) of the inputs; (2, 333) fits no tile size."""
 
 
 # ---- geometry ----------------------------------------------------------------------------------------------------
@@ -48,7 +48,7 @@ def _multiple(value: float, of: int) -> int:
 
 
 def scaled(model: LanguageModel, scale: float) -> LanguageModel:
-    """The model with its sizes multiplied by `scale`; the number of queries per key stays where it can."""
+    """The model with its sizes multiplied by `scale`; the number of query heads per key head stays if possible."""
     if scale == 1:
         return model
     kv_heads = max(1, round(model.kv_heads * scale))
@@ -125,7 +125,7 @@ def _norm_call(model: LanguageModel) -> str:
 
 
 def _position_buffers(model: LanguageModel, length: int) -> list[str]:
-    """Lines of `__init__` that make what positions and masks need."""
+    """Lines of `__init__` that make the buffers for positions and masks."""
     lines: list[str] = []
     if model.positions in _ROTATE:
         lines += [
@@ -312,10 +312,10 @@ def source(model: LanguageModel, kind: Kind, batch: int, length: int) -> str:
 
 
 def problems(n: int = PAPER_COUNT, scale: float = 1.0) -> list[Problem]:
-    """The first `n` structural problems, sizes multiplied by `scale`. Raises DiceError where there are not so many.
+    """The first `n` structural problems, with sizes multiplied by `scale`. Raises DiceError where there are fewer.
 
-    Attention and MLP blocks of all models come first, each model on a shape of its own; then the other kinds; then
-    all of them again on the next shape.
+    Attention and MLP blocks of all models come first, each model with another shape; then the other kinds; then all of
+    them again with the next shape.
     """
     found: list[Problem] = []
     seen: set[str] = set()
@@ -331,7 +331,7 @@ def problems(n: int = PAPER_COUNT, scale: float = 1.0) -> list[Problem]:
             )
     if len(found) < n:
         raise DiceError(
-            f"structural: {n} problems are asked for and {len(found)} distinct ones exist at scale {scale:g}."
+            f"structural: {n} problems were requested, and only {len(found)} distinct ones exist at scale {scale:g}."
         )
     return found
 
@@ -349,7 +349,7 @@ def _sources(scale: float) -> Iterator[tuple[str, str]]:
 
 @stage_config
 class StructuralConfig:
-    """What `dice structural` writes."""
+    """Settings of `dice structural`."""
 
     n: int = Field(default=PAPER_COUNT, ge=1)
     """Problems (paper, section 3: 291)."""

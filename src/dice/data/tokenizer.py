@@ -1,7 +1,7 @@
 """Tokenizers: published ones by their files, and the small byte-level BPE of the tiny and nano scales.
 
-Control tokens are always used by id. Published tokenizers disagree about the strings (SDAR's mask is `<|MASK|>` in one
-of its files and `<MASK>` in two others), so `SpecialIds` is the only thing that callers look at.
+Control tokens are always used by id, from `SpecialIds`, because published tokenizers disagree about the strings: SDAR's
+mask is `<|MASK|>` in one of its files and `<MASK>` in two others.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ class SpecialIds(BaseModel):
 
     model_config = ConfigDict(frozen=True, extra="forbid")
     mask: int | None
-    """Noise of a diffusion model; None for an autoregressive one."""
+    """Mask token of a diffusion model; None for an autoregressive one."""
     pad: int
     ends: tuple[int, ...]
     """Ids that end an answer."""
@@ -50,18 +50,18 @@ KNOWN_IDS = {
 Dream-org/Dream-v0-Instruct-7B (DiffuCoder shares them), GSAI-ML/LLaDA-8B-Instruct."""
 
 SMALL_SPECIALS = ("<|endoftext|>", "<|im_start|>", "<|im_end|>", "<|MASK|>", "<|pad|>")
-"""Control tokens of the small tokenizer; their ids are their places here."""
+"""Control tokens of the small tokenizer; an id is the position in this list."""
 SMALL_IDS = SpecialIds(mask=3, pad=4, ends=(2, 0))
 _N_BYTES = 256
 _WORDS = (
     r"(?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\r\n\p{L}\p{N}]?\p{L}+|\p{N}|"
     r" ?[^\s\p{L}\p{N}]+[\r\n]*|\s*[\r\n]+|\s+(?!\S)|\s+"
 )
-"""Where Qwen's byte-level BPE cuts text before merging (Qwen2 tokenizer.json): digits singly, indentation whole."""
+"""Where Qwen's byte-level BPE cuts text before merging (Qwen2 tokenizer.json): single digits, whole indentation."""
 
 
 class CodeTokenizer:
-    """Text to ids and back. `decode(encode(text)) == text` for a byte-level BPE without a normaliser."""
+    """Turns text into ids and back. `decode(encode(text)) == text` for a byte-level BPE without a normaliser."""
 
     def __init__(self, backend: Tokenizer, ids: SpecialIds, path: Path | None = None) -> None:
         size = backend.get_vocab_size(with_added_tokens=True)
@@ -78,11 +78,11 @@ class CodeTokenizer:
         return max(self.backend.get_vocab(with_added_tokens=True).values()) + 1
 
     def encode(self, text: str) -> list[int]:
-        """Ids of `text`, in which the strings of control tokens are control tokens (a prompt with chat markup)."""
+        """Ids of `text`, where the strings of control tokens become control tokens (a prompt with chat markup)."""
         return self.backend.encode(_checked(text), add_special_tokens=False).ids
 
     def encode_plain(self, text: str) -> list[int]:
-        """Ids of `text` as it is: code that spells out a special token does not become one."""
+        """Ids of `text`, where the strings of control tokens stay plain text (code that spells them out)."""
         return self._plain.encode(_checked(text), add_special_tokens=False).ids
 
     def encode_batch(self, texts: Sequence[str]) -> list[list[int]]:
@@ -91,7 +91,7 @@ class CodeTokenizer:
         return [encoding.ids for encoding in encoded]
 
     def decode(self, ids: Sequence[int], *, skip_special: bool = False) -> str:
-        """The text of `ids`. Every id is kept as it is; none is replaced (the released engine turns some into "!")."""
+        """The text of `ids`. No id is replaced; the released engine turns some into "!"."""
         return self.backend.decode(list(ids), skip_special_tokens=skip_special)
 
     @cached_property
@@ -114,7 +114,7 @@ def load_tokenizer(
 ) -> CodeTokenizer:
     """A tokenizer from a folder, or from the Hugging Face cache or hub by name.
 
-    `ids` or the `family` (a key of KNOWN_IDS) name the control tokens, unless the folder has a special_ids.json.
+    `ids` or `family` (a key of KNOWN_IDS) give the control tokens, unless the folder has a special_ids.json.
     Only local files are read unless `download`. Raises DiceError.
     """
     folder = Path(path)
@@ -159,7 +159,7 @@ def train_tokenizer(texts: Iterable[str], vocab_size: int, *, min_frequency: int
     """A byte-level BPE over `texts` with the control tokens SDAR needs; the same texts give the same tokenizer.
 
     Ids 0-4 are SMALL_SPECIALS, then the 256 bytes, then merges: any text can be encoded, and nothing is normalised.
-    The vocabulary is smaller than `vocab_size` when the texts hold no more pairs of `min_frequency`.
+    The vocabulary is smaller than `vocab_size` when no further pair occurs `min_frequency` times in the texts.
     """
     from tokenizers import Regex, Tokenizer, decoders, models, pre_tokenizers, trainers
 
@@ -210,7 +210,7 @@ def save_tokenizer(tokenizer: CodeTokenizer, folder: str | Path) -> None:
 
 @stage_config
 class TokenizerConfig:
-    """What `dice tokenizer` trains on and writes."""
+    """Settings of `dice tokenizer`."""
 
     pairs: tuple[str, ...]
     """Files of pairs; both programs of every pair are training text."""
@@ -229,7 +229,7 @@ class TokenizerConfig:
 
 
 def make_tokenizer(config: TokenizerConfig) -> dict[str, Any]:
-    """Train, check that every training text survives encoding and decoding, write; returns the statistics."""
+    """Train, check that decoding every encoded training text gives it back, and write; returns the statistics."""
     watch = Stopwatch()
     if not config.pairs:
         raise DiceError("name at least one file of pairs (--pairs).")

@@ -1,4 +1,4 @@
-"""What the expressions of a module's forward give: tensors are told from everything else, operators are recorded."""
+"""The values of expressions in a module's forward: tensors are told from everything else, operators are recorded."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from dice.python_scope import dotted_name, root_name
 
 
 class Expressions(ABC):
-    """Evaluates expressions over the names of one call. What a call in an expression does, the subclass says."""
+    """Evaluates expressions over the names of one call. The subclass defines what a call inside an expression does."""
 
     def __init__(self, program: Program, owner: Instance | None) -> None:
         self.program, self.owner = program, owner

@@ -1,9 +1,9 @@
-"""Which operators does a module's forward apply? Answered from its source, without running it.
+"""The operators that a module's forward applies, read from its source without running it.
 
-A small abstract interpretation of the syntax tree: it follows assignments through `forward`, knows for every value
-only whether it is a tensor, a module or something else (a shape, a number, a flag), resolves `self.x` through
-`__init__` and the arguments that `get_init_inputs()` gives, goes into containers, other classes of the file, methods
-and helper functions, and unrolls loops whose length it can see.
+A small abstract interpretation of the syntax tree. It follows assignments through `forward` and knows of every value only
+whether it is a tensor, a module or something else (a shape, a number, a flag). It resolves `self.x` through `__init__` and
+the arguments that `get_init_inputs()` gives, enters containers, other classes of the file, methods and helper functions,
+and unrolls loops whose length is known.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from dice.python_scope import Function, functions_in, parameter_defaults, positi
 from dice.python_text import parse_python
 
 _MAX_DEPTH = 24
-"""Calls inside calls."""
+"""Depth of nested calls that are followed."""
 
 
 class Returned(Exception):
@@ -38,7 +38,7 @@ class Frame(Expressions):
         self.depth = depth
 
     def call(self, function: Function, arguments: Sequence[Value], keywords: dict[str, Value]) -> Value:
-        """Interpret `function`; parameters that were not given are tensors only where nothing says otherwise."""
+        """The value that `function` returns; nothing is known of parameters that are not given."""
         names = positional_parameters(function)
         if self.owner is not None and names:
             self.self_name = names.pop(0)
@@ -108,7 +108,7 @@ class Frame(Expressions):
         taken = outcomes[0] if outcomes[0][0] >= outcomes[1][0] else outcomes[1]
         falls_through = next((one for one in outcomes if one[3] is None), None)
         if taken[3] is not None and falls_through is not None:
-            taken = falls_through  # an early return is the special case; the rest of the body is the rule
+            taken = falls_through  # an early return is the special case
         _, self.program.found, self.names, returned = taken
         if returned is not None:
             raise returned
@@ -209,7 +209,7 @@ class BuiltInstance:
             frame = Frame(program, self, depth)
             frame.names.update(_integer_defaults(init))
             frame.call(init, arguments, keywords)
-            del program.found[counted:]  # what runs once at construction is no work of forward
+            del program.found[counted:]  # operators of the constructor are not forward's
             self._registered(init)
 
     def _registered(self, init: Function) -> None:

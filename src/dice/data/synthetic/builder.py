@@ -15,7 +15,7 @@ from dice.data.synthetic.graph import NORMAL, OTHER_NORMAL, Body, Init, Input, M
 
 
 class Refused(Exception):
-    """This operator does not suit what was built so far; another one is drawn."""
+    """The operator does not suit the program so far; another one is drawn."""
 
 
 def moments(probes: Sequence[float]) -> tuple[float, float]:
@@ -30,7 +30,7 @@ def centred(mean: float, width: float) -> tuple[float, ...]:
 
 
 def effective(before: Sequence[float], after: Sequence[float]) -> bool:
-    """Whether an element-wise operator is well-behaved on the probes and makes a difference that a check can see."""
+    """Whether an element-wise operator behaves well on the probes and changes them enough for a check to see."""
     if not all(math.isfinite(value) and abs(value) < 60 for value in after):
         return False
     if max(after) - min(after) < 0.4 or len({round(value / 0.04) for value in after}) < 5:
@@ -59,7 +59,7 @@ _DIMS: dict[int, tuple[tuple[str, ...], ...]] = {
     ),
     4: (("batch_size", "channels", "height", "width"), ("batch_size", "classes", "height", "width")),
 }
-"""What authors call the dimensions of a tensor, by its rank; the first where programs are not varied."""
+"""Names of a tensor's dimensions, by its rank; the first one where programs are not varied."""
 
 
 class Builder:
@@ -74,9 +74,9 @@ class Builder:
         self.dims: dict[str, int] = {}
         self.attributes: set[str] = set()
         self.axis: tuple[int, ...] | None = None
-        """Dimensions for which the input was made (its statistics vary from row to row along them)."""
-        # authors either give sizes and hyper-parameters to the constructor or write them down where they are used, as
-        # the compact prompt of small models does (dice.evaluation.prompts.compact)
+        """Dimensions along which the input has statistics that vary from row to row."""
+        # authors either pass sizes and hyper-parameters to the constructor or write them where they are used, as the
+        # compact prompt of small models does (dice.evaluation.prompts.compact)
         varied = draw.config.varied_programs
         self.uses_arguments = not draw.tiny and draw.chance(0.6)
         self.modules = draw.chance(0.4)
@@ -85,7 +85,7 @@ class Builder:
         self.dim_names = {rank: draw.pick(names) if varied else names[0] for rank, names in _DIMS.items()}
 
     def attempt(self, make: Callable[[Builder, Value], Value], x: Value) -> Value | None:
-        """`make(self, x)`, or None with everything as it was when that is refused."""
+        """`make(self, x)`; None, with the program as before, when the operator is refused."""
         kept = (len(self.inputs), len(self.init), len(self.steps))
         tables = (dict(self.arguments), dict(self.dims), set(self.attributes))
         try:
@@ -124,7 +124,7 @@ class Builder:
         if not self.uses_arguments or self.draw.chance(0.4):
             return Scalar(name, value, repr(value))
         if name in self.attributes and name not in self.arguments:
-            name = f"{name}_value"  # a parameter has the name
+            name = f"{name}_value"  # the name belongs to a parameter
         argument = self.argument(name, value)
         statement = Init(f"self.{argument} = {argument}")
         if statement not in self.init:
@@ -143,7 +143,7 @@ class Builder:
         probes: tuple[float, ...] = NORMAL,
         dims: tuple[str, ...] = (),
     ) -> Value:
-        """A tensor of get_inputs(); `dims` name its dimensions at module level where the author does that."""
+        """A tensor of get_inputs(); `dims`: names of its dimensions, for authors who give them at module level."""
         preferred = names or (self.draw.pick(("x", "x", "x", "input", "inputs", "inp", "data", "tensor")),)
         if self.draw.tiny and not names:
             preferred = ("x",)
@@ -183,7 +183,7 @@ class Builder:
         return f"self.{name}"
 
     def kept(self, text: str, name: str, value: float) -> Scalar:
-        """A hyper-parameter that Model hands to a module as `text`: a literal, or what ModelNew keeps itself."""
+        """A hyper-parameter that Model passes to a module as `text`; ModelNew has it as a literal or keeps it itself."""
         if text not in self.arguments:
             return Scalar(name, value, text)
         statement = Init(f"self.{text} = {text}", "new")
@@ -220,7 +220,7 @@ class Builder:
         label: str = "",
         exact: bool = False,
     ) -> Value:
-        """Append an element-wise operator. Raises Refused when it would do nothing or too much to these values."""
+        """Append an element-wise operator. Raises Refused when it would change these values too little or too much."""
         source = inputs[0]
         others = [operand.value.probes for operand in body.operands.values()]
         scalars = [scalar.value for scalar in body.scalars.values()]
@@ -239,5 +239,5 @@ class Builder:
         return any(value not in read for value in ends)
 
     def program(self, level: int, anchor: str) -> Program:
-        """What was collected around the family `anchor`."""
+        """The finished program, drawn around the family `anchor`."""
         return Program(level, anchor, self.inputs, self.arguments, self.init, self.steps, self.dims)

@@ -1,4 +1,4 @@
-"""What a run of the generator may be told."""
+"""Settings of the generator."""
 
 from __future__ import annotations
 
@@ -22,18 +22,18 @@ class SyntheticConfig:
     """`large`: 1e5 to 1e7 elements, for timing on a GPU; `small`: under 1e5, for execution on a CPU;
     `auto`: small at tiny scale, large otherwise."""
     heldout: bool = False
-    """Draw only programs around a held-out family (for evaluation); training never sees one."""
+    """Draw only programs around a held-out family (for evaluation); without this, none is drawn."""
     level_weights: tuple[float, float, float] | None = None
     """Weights of levels 1, 2, 3; None: (4, 5, 2) at nano scale and (5, 4, 0) at tiny scale."""
     max_answer_chars: int | None = None
     """Longest answer of levels 1 and 2, in characters; None: no limit at nano scale, 1750 at tiny scale
-    (of a small BPE: 274 tokens in the median, under 600)."""
+    (under 600 tokens of a small BPE, 274 in the median)."""
     families: tuple[str, ...] | None = None
     """Names of the anchor families to draw from; None: all that the scale has."""
     flawed_share: float = 0.0
     """Share of pairs whose CUDA program has a known flaw (0 to 1)."""
     flaw_weights: dict[str, float] | None = dataclasses.field(default=None, hash=False)
-    """How often a flaw is drawn among the flawed, beside the weight 1 of those that are not named."""
+    """Flaw -> its weight when flaws are drawn; flaws that are not named have weight 1."""
     varied_programs: bool = False
     """Write the PyTorch programs in more ways: docstrings, no constructor where none is needed, hyper-parameters and
     dimensions as named constants, `torch.nn.functional` in full. The answers' style does not change."""

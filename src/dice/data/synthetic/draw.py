@@ -1,4 +1,4 @@
-"""Random choices of one pair: shapes, numbers and the words that its author would use.
+"""Random choices of one pair: shapes, numbers, and the names and habits of its imagined author.
 
 Everything comes from one `random.Random` seeded by (seed, index), so a pair depends on nothing else.
 """
@@ -24,7 +24,7 @@ _BATCH = (1, 2, 3, 4, 6, 8, 10, 12, 16, 24, 32, 48, 64, 96, 100, 128, 192, 256, 
 BATCHES = ((*_BATCH, 8192, 10000, 16384, 32768, 65536), _BATCH)
 """Sizes of a first dimension: large, small."""
 ELEMENTS = ((2e5, 1e7), (256.0, 6000.0))
-"""Fewest and most elements that a main tensor aims at: large, small."""
+"""Fewest and most elements of a main tensor: large, small."""
 BLOCKS = (64, 128, 128, 256, 256, 256, 512, 512, 1024)
 """Threads of a block."""
 _CHANNELS_LARGE = (4, 8, 16, 24, 32, 48, 64, 96, 128)
@@ -72,7 +72,7 @@ class Draw:
         return self.pick(FEATURES[self.small])
 
     def batch(self, per_item: int) -> int:
-        """A batch size that brings the whole near the target number of elements."""
+        """A batch size with which the tensor has about the target number of elements."""
         return nearest(BATCHES[self.small], self.elements() / per_item)
 
     def channels(self) -> int:
@@ -104,7 +104,7 @@ class Draw:
         return (self.batch(channels * height * width), channels, height, width)
 
     def rank(self, ranks: Sequence[int]) -> int:
-        """A rank, two-dimensional ones first of all."""
+        """A rank; 2 is the most likely."""
         return self.weighted(ranks, [5 if rank == 2 else 3 if rank == 4 else 2 for rank in ranks])
 
 
@@ -120,7 +120,7 @@ class Words:
     row: str = "row"
     block: int = 64
     short: bool = True
-    """Shortest texts: `n / 64 + 1` blocks, the block size as a number, no const, declarations in the call."""
+    """Shortest text: `n / 64 + 1` blocks, the block size as a number, no const, declarations in the call."""
     block_name: str = ""
     """Name of the variable of the block size; empty: numbers written in the launch."""
     grid_name: str = "grid"
@@ -197,7 +197,7 @@ _RESERVED |= {
 
 
 def draw_words(d: Draw) -> Words:
-    """The author's habits; the plain style at tiny scale."""
+    """Draw the author's habits; at tiny scale they are the plain style."""
     if d.tiny:
         return Words(kernel="kernel{}", function="run{}")
     pick, chance = d.pick, d.chance
@@ -262,4 +262,4 @@ LOCAL_NAMES = {
     "other": ("other", "acc2", "sum2", "second"),
     "third": ("third", "acc3", "sum3", "sq3"),
 }
-"""Local variables of kernels and what different authors call them."""
+"""Local variable of a kernel -> its names among different authors."""

@@ -1,11 +1,11 @@
-"""Pairs with a known flaw, and the verdict that a verifier must reach: work for curation and for the verifier's tests.
+"""Pairs with a known flaw and the verdict that a verifier must reach, for curation and for the verifier's tests.
 
 wrong      computes something else: `wrong_value` (or a run-time error, where an index leaves the tensor)
 slow       right, and slower than PyTorch
 deceptive  the answer is right (or looks so), and no kernel of its own produces it
 
-A flaw is made on purpose where it shows: on the operator's probes, on sizes that are no multiple of the block, on an
-epsilon that matters. `origin["expected"]` holds the expectation.
+A flaw is placed where it shows: on the operator's probes, on sizes that are no multiple of the block, on an epsilon that
+matters. `origin["expected"]` holds the expected verdict.
 """
 
 from __future__ import annotations
@@ -28,22 +28,22 @@ from dice.errors import DiceError, HarnessError
 
 Kind = Literal["wrong", "slow", "deceptive"]
 ATTEMPTS = 1000
-"""Programs that are tried until one can carry the flaw: one in nine can for the rarest, so 60 failed one pair in 1,400."""
+"""Most programs that are tried until one can carry the flaw. For the rarest flaw one in nine can."""
 LARGE_EPS = 0.5
 """An epsilon whose absence changes every output of a normalisation."""
 _SEED_SHIFT = 1 << 40
-"""Keeps the programs of flawed pairs apart from those of correct ones."""
+"""Added to the index, so that flawed pairs and sound ones are drawn from different programs."""
 
 
 @dataclass(frozen=True, slots=True)
 class Expected:
-    """What a verifier must say. None: anything that is not `correct` will do, or no finding is expected."""
+    """The verdict that a verifier must reach. None stands for any status but `correct`, or for no finding."""
 
     kind: Kind
     functional_status: str | None
     """Status before the deception check."""
     finding: str | None = None
-    """Name of a deception finding that must be among those made."""
+    """Name of a finding that the verdict must have."""
     paper: str | None = None
     """Final status under the paper's protocol (its rules 1 to 3)."""
     strict: str | None = None
@@ -52,7 +52,7 @@ class Expected:
     """Whether the speed-up may exceed 1."""
 
     def facts(self) -> dict[str, Any]:
-        """As plain values for the row."""
+        """The expectation as plain values for the row."""
         return {name: getattr(self, name) for name in self.__slots__}
 
 
@@ -66,7 +66,7 @@ def _deceptive(finding: str, paper: bool) -> Expected:
 
 Texts = tuple[str, Answer]
 Make = Callable[[Sketch], Texts | None]
-"""Makes the flawed texts of a sketch, or None where the flaw cannot be had there."""
+"""Makes the flawed texts of a sketch; None where the program cannot carry the flaw."""
 
 
 # wrong ------------------------------------------------------------------------------------------------------------
@@ -275,7 +275,7 @@ def torch_does_the_work(drawn: Sketch) -> Texts | None:
 
 
 def kernel_output_unused(drawn: Sketch) -> Texts | None:
-    """The kernel runs, its result is thrown away, PyTorch's is returned."""
+    """The kernel runs, its result is discarded, and PyTorch's is returned."""
     if len(drawn.program.inputs) != 1 or drawn.program.inputs[0].value.dtype != "float":
         return None
     made = torch_does_the_work(drawn)
@@ -309,10 +309,10 @@ FLAWS: dict[str, tuple[Make, Expected]] = {
     "torch_does_the_work": (torch_does_the_work, _deceptive("work_done_by_pytorch", False)),
     "kernel_output_unused": (kernel_output_unused, _deceptive("kernel_output_unused", False)),
 }
-"""Name to (how it is made, what a verifier must say)."""
+"""Name -> (how the flaw is made, the expected verdict)."""
 
 _NO_HOLE = {"no_kernel", "never_built"}
-"""Flaws whose programs nothing compiles: taking the source out would leave no hole that says what is missing."""
+"""Flaws whose programs compile no source: without the source, nothing would show what is missing."""
 
 _START_WITH = {
     "wrong_constant": tuple(name for name, spec in TABLE.items() if spec.scalars),
@@ -321,15 +321,15 @@ _START_WITH = {
     "wrong_axis": ("softmax", "log_softmax", "cumsum", "standardize", "l2_normalize", "cummax"),
     "missing_eps": ("rms_norm", "layer_norm", "standardize"),
 }
-"""Families from which a flaw is sooner found."""
+"""Flaw -> anchor families whose programs are likely to carry it."""
 
 
 def flawed_pair(
     config: SyntheticConfig, seed: int, index: int, flaw: str | None = None, leaks: Callable[[str], bool] | None = None
 ) -> Pair:
-    """Pair `index` with a flaw (drawn, unless named). Raises HarnessError when no program could carry it.
+    """Pair `index` with a flaw, which is drawn where none is named. Raises HarnessError when no program could carry it.
 
-    `leaks`: says of a PyTorch program whether it must not be used.
+    `leaks`: whether a PyTorch program must not be used.
     """
     draw = Draw(config, seed, index, 254)
     name = flaw or (_weighted(config.flaw_weights, draw) if config.flaw_weights else draw.pick(tuple(FLAWS)))
@@ -352,7 +352,7 @@ def flawed_pair(
 
 
 def _weighted(weights: Mapping[str, float], d: Draw) -> str:
-    """A flaw by its weight."""
+    """A flaw, drawn by weight. Raises DiceError for an unknown name."""
     unknown = weights.keys() - FLAWS.keys()
     if unknown:
         raise DiceError(f"flaw_weights: there is no flaw '{min(unknown)}'; there are {', '.join(FLAWS)}.")

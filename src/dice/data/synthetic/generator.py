@@ -11,11 +11,11 @@ from dice.data.synthetic.flaws import flawed_pair
 from dice.data.synthetic.sketch import pair_id, sketch, write_pair
 
 Leaks = Callable[[str], bool]
-"""Says of a PyTorch program whether it must not be in the data (e.g. because it is a benchmark problem)."""
+"""Whether a PyTorch program must not be in the data, for example because it is a benchmark problem."""
 
 
 def generate(config: SyntheticConfig, seed: int, index: int, leaks: Leaks | None = None) -> Pair:
-    """The pair. A pure function of its arguments; programs that leak or have too long an answer are drawn anew."""
+    """Pair `index`, a pure function of the arguments. Programs that leak, or whose answer is too long, are redrawn."""
     if config.flawed_share and Draw(config, seed, index, 255).random() < config.flawed_share:
         return flawed_pair(config, seed, index, leaks=leaks)
     first = 0

@@ -1,8 +1,8 @@
-"""A program as a list of operator steps: what PyTorch computes and how a CUDA kernel may compute the same.
+"""A program as a list of operator steps: what PyTorch computes, and how a CUDA kernel can compute the same.
 
 Families (`dice.data.synthetic.families`) append steps through a `builder.Builder`; `torch_writer` prints the
-PyTorch program, the `cuda` package lowers the same steps to kernels. Texts are `str.format` templates; their keys are
-named with each field.
+PyTorch program, the `cuda` package lowers the same steps to kernels. Texts are `str.format` templates; each field's
+description names the keys.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ OTHER_NORMAL = (0.7, -1.1, 1.9, 0.25, -0.6, 1.2, -0.2, -1.8)
 
 @dataclass(eq=False, slots=True)
 class Value:
-    """A tensor. `code`: how Python names it where that is fixed (`self.bias`); empty for inputs and results."""
+    """A tensor. `code`: its Python text where that is fixed (`self.bias`); empty for inputs and results."""
 
     shape: tuple[int, ...]
     name: str
@@ -49,7 +49,7 @@ class Scalar:
 
 @dataclass(frozen=True, slots=True)
 class Operand:
-    """A tensor read beside the running value. `access`: how it broadcasts: same, last, channel, row, one."""
+    """A further tensor that an operator reads. `access`: how it broadcasts: same, last, channel, row, one."""
 
     value: Value
     access: str
@@ -70,7 +70,7 @@ class Element:
 
     `sizes`: C name to host expression in {x}, the operands' keys and earlier sizes. `alloc`: the same, for the output.
     `transposes`: (rows, columns) size keys when it is a plain matrix transpose, which has a tiled form.
-    `conv`: what its form with weights in shared memory needs, for convolutions.
+    `conv`: for convolutions, the texts of the form with weights in shared memory.
     """
 
     lines: tuple[str, ...]
@@ -86,7 +86,7 @@ class Element:
 
 @dataclass(frozen=True, slots=True)
 class ConvTile:
-    """What the shared-memory form of a convolution needs: a block is one (image, output channel).
+    """Texts of the shared-memory form of a convolution, where a block computes one (image, output channel).
 
     `weights`: floats of one output channel, as C expression; `lines`: {v} for output pixel {p} of block {image},
     {channel}, reading the weights from {cache}.
@@ -112,8 +112,10 @@ class Pass:
 
 @dataclass(frozen=True, slots=True)
 class Rows:
-    """Row-wise work on [rows / inner, R, inner]. `mode`: `row` (one value for each row), `element` (every element
-    again) or `total` (mean of the rows' values). Keys of texts: v, i, j, row, R, names of passes, operands, scalars.
+    """Row-wise work on [rows / inner, R, inner].
+
+    `mode`: `row` (one value per row), `element` (a value per element) or `total` (the mean of the rows' values). Keys of
+    texts: v, i, j, row, R, names of passes, operands, scalars.
     """
 
     passes: tuple[Pass, ...]
@@ -158,7 +160,7 @@ class Total:
     term: str
     finish: str
     linear: bool
-    """`finish` is linear in {s}, so that partial sums may be added with atomics."""
+    """Whether `finish` is linear in {s}, so that atomics can add partial sums."""
     operands: dict[str, Operand] = field(default_factory=dict)
     scalars: dict[str, Scalar] = field(default_factory=dict)
 
@@ -212,7 +214,7 @@ class Input:
 
 @dataclass(slots=True)
 class Init:
-    """A statement of __init__, in Model, in ModelNew or in both (what makes parameters must be in both)."""
+    """A statement of __init__, in Model, in ModelNew or in both; statements that make parameters are in both."""
 
     text: str
     where: Literal["both", "model", "new"] = "both"
@@ -220,7 +222,7 @@ class Init:
 
 @dataclass(slots=True)
 class Program:
-    """What is computed. Made by a Builder."""
+    """A whole program. Made by a Builder."""
 
     level: int
     anchor: str

@@ -1,4 +1,4 @@
-"""A pair before and after printing: the program that was drawn, how it will be written, and the finished row."""
+"""A pair before and after printing: the program, the way it will be written, and the finished row."""
 
 from __future__ import annotations
 
@@ -17,18 +17,18 @@ from dice.data.synthetic.torch_writer import write_model
 from dice.errors import DiceError, HarnessError
 
 ATTEMPTS = 200
-"""Draws for one index before giving up; a handful suffices in practice."""
+"""Most programs that are drawn for one index; in practice a few are enough."""
 MAX_STEPS = 5
-"""Operators of a level-2 program."""
+"""Most operators of a level-2 program."""
 _FUSED_SHARE = 0.75
-"""Of programs of several operators: their element-wise operators are fused into the kernels beside them (nano scale)."""
+"""Share of programs whose element-wise operators are fused into the kernels beside them (nano scale)."""
 _SLOW_SHARE = 0.12
-"""Of sound pairs: written in a deliberately slow style (nano scale)."""
+"""Share of sound pairs that are written in a deliberately slow style (nano scale)."""
 
 
 @dataclass(slots=True)
 class Sketch:
-    """Everything that was decided about a pair before its texts are printed."""
+    """Everything that is decided about a pair before its texts are printed."""
 
     draw: Draw
     program: Program
@@ -73,7 +73,7 @@ def _pools(config: SyntheticConfig) -> dict[str, tuple[Family, ...]]:
 
 
 _FOR_NUMBERS = ("scale", "shift", "affine", "divide", "reversed_sub", "neg", "log1p_abs", "sqrt_abs", "asinh")
-"""Operators on a single number, which would otherwise soon be a constant."""
+"""Operators for a single number, which others would soon turn into a constant."""
 _WEIGHTS = {"pointwise": 0.5, "binary": 1.0, "reduce": 1.4, "norm": 1.5, "scan": 1.2, "contract": 1.5, "window": 1.5}
 _CHAIN_WEIGHTS = {"pointwise": 0.55, "binary": 0.5, "move": 0.4, "loss": 0.4, "contract": 2.0, "norm": 2.0}
 
@@ -83,9 +83,9 @@ def _choose(d: Draw, pool: tuple[Family, ...], weights: dict[str, float]) -> Fam
 
 
 def sketch(config: SyntheticConfig, seed: int, index: int, slow: bool | None = None, first: int = 0) -> Sketch:
-    """Draw the program and how its kernels are written. `slow` forces or forbids the slow styles.
+    """Draw the program and the way its kernels are written. `slow` forces or forbids the slow styles.
 
-    `first`: the first attempt that counts, for a caller that could not use an earlier one. Raises HarnessError when no
+    `first`: number of the first attempt, for a caller that could not use earlier ones. Raises HarnessError when no
     attempt gives a program.
     """
     for attempt in range(first, ATTEMPTS):
@@ -161,7 +161,7 @@ def _chain(b: Builder, pools: dict[str, tuple[Family, ...]]) -> Program:
 
 
 def _joins(b: Builder, first: Family, second: Family) -> bool:
-    """Whether two anchors together give a result that depends on both: no reduction of what was just normalised."""
+    """Whether the result of two anchors depends on both: a reduction right after a normalisation would not."""
     if first.name in ("softmax", "softmin") or second.name == "softmax":
         return second.group == "move" or first.group == "contract"
     if first.group == "norm":
@@ -172,7 +172,7 @@ def _joins(b: Builder, first: Family, second: Family) -> bool:
 
 
 def _map(b: Builder, pools: dict[str, tuple[Family, ...]], x: Value, few_inputs: bool) -> Value:
-    """One element-wise operator that suits; `x` itself when ten do not."""
+    """`x` behind one suitable element-wise operator; `x` itself when ten draws do not suit."""
     pool = pools["pointwise"] if few_inputs or b.draw.chance(0.6) else pools["maps"]
     if not x.shape:
         pool = pools["number"]
@@ -194,7 +194,7 @@ def pair_id(config: SyntheticConfig, seed: int, index: int) -> str:
 
 
 def write_pair(drawn: Sketch, name: str) -> Pair:
-    """Print both texts."""
+    """The pair with both programs printed."""
     lowered = lower_program(drawn.groups, drawn.styles, drawn.words, drawn.draw)
     pytorch = write_model(drawn.program, drawn.draw, drawn.words)
     answer = write_answer(drawn.program, lowered, drawn.words, drawn.draw)

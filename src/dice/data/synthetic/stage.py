@@ -2,8 +2,8 @@
 
     dice synth --n 20000 --seed 7 --scale tiny --out pairs.jsonl
 
-The rows are `dice.data.pair.Pair`; `origin` names families, styles and, for a flawed pair, the flaw and the verdict
-that is expected of it. Programs that are a problem of one of the benchmarks (`dice.data.leakage`) are drawn anew.
+The rows are `dice.data.pair.Pair`; `origin` names families, styles and, for a flawed pair, the flaw and the expected
+verdict. Programs that are a problem of one of the benchmarks (`dice.data.leakage`) are redrawn.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ _CLASS = re.compile(r"class Model\b.*?\n\n\n", re.DOTALL)
 
 @stage_config
 class SynthConfig:
-    """One run of `dice synth`."""
+    """Settings of `dice synth`."""
 
     out: str
     """JSON lines to write."""
@@ -64,7 +64,7 @@ class LeakCheck:
 
 
 def leak_check(benchmarks: tuple[str, ...]) -> LeakCheck | None:
-    """A check against the named benchmarks; None for none. Raises DiceError for one that is not there."""
+    """A check against the named benchmarks; None for no benchmarks. Raises DiceError for one that is missing."""
     problems: list[Problem] = []
     for name in benchmarks:
         if name == "mini":

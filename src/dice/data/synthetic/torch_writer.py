@@ -15,7 +15,7 @@ from dice.data.synthetic.graph import Input, Program, Scalar, Value
 def call_names(
     order: Sequence[tuple[Sequence[Value], Value]], inputs: Sequence[Value], pool: Sequence[str]
 ) -> dict[Value, str]:
-    """A Python name for every input and result: a result takes its first operand's name when that is not read again.
+    """A Python name for every input and result. A result gets its first operand's name if that is not read again.
 
     `order`: (operands, result) of each statement.
     """
@@ -34,7 +34,7 @@ POOL = ("h", "y2", "out", "z2", "t", "s", "hidden", "u2")
 
 
 def given_text(name: str, value: object, dims: dict[str, int]) -> str:
-    """A constructor argument in get_init_inputs(): a module-level size where one has its name and value."""
+    """A constructor argument in get_init_inputs(): the module-level size of that name and value, if there is one."""
     for known in (name, name.removeprefix("in_")):
         if isinstance(value, int) and dims.get(known) == value:
             return known
@@ -59,7 +59,8 @@ def constructor(program: Program, default: bool, words: Words) -> list[str]:
 def answer_constructor(program: Program, words: Words) -> list[str]:
     """Lines of ModelNew's __init__.
 
-    It takes what Model takes, and has the numbers written down: the compact prompt does not show how Model is told them.
+    It takes the same arguments as Model but writes the numbers out, because the compact prompt does not show how Model
+    gets them.
     """
     names = "|".join(map(re.escape, program.arguments))
     given = re.compile(rf"(?<![\w.])({names})\b(?!\s*=)")
@@ -77,7 +78,7 @@ def _method(head: str, statements: list[str], owner: str, words: Words) -> list[
 
 
 def _is_primary(code: str) -> bool:
-    """Whether an expression may be called on or multiplied without brackets: no operator outside of its brackets."""
+    """Whether an expression needs no brackets before a call or a product: no operator stands outside its brackets."""
     depth, outside = 0, []
     for letter in code:
         depth -= letter in ")]"
@@ -98,7 +99,7 @@ def _statements(program: Program, d: Draw) -> list[tuple[str, tuple[Value, ...],
             if len(inner) + len(code) < 70 and d.chance(0.75):
                 lines.pop()
                 bare = _is_primary(inner) or code.endswith("({0})")
-                # the inner expression keeps its numbers, the further operands of the outer one come behind them
+                # the inner expression keeps its operand numbers, the outer one's further operands follow
                 further = {str(k): f"{{{k + len(read) - 1}}}" for k in range(1, len(step.inputs))}
                 parts = re.split(r"\{(\d+)\}", code)
                 holes = [further.get(part, inner if bare else f"({inner})") for part in parts[1::2]]

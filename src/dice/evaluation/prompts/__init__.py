@@ -1,7 +1,7 @@
-"""What a model is asked, and the form of the answer that it is trained to give.
+"""The prompts for a model, and the form of the answers that it is trained to give.
 
-Our own wording of the one-shot prompts of the paper (A.1, which follow KernelBench's): the same information in the
-same order. `one_shot` is for pretrained models; `compact` says the same in a few tokens, for models trained from
+Our prompts have the information of the paper's one-shot prompts (A.1, which follow KernelBench's) in the same order, in
+our own words. `one_shot` is for pretrained models; `compact` says the same in a few tokens, for models trained from
 scratch (`dice.evaluation.prompts.compact`); `kernelbench` is the text of KernelBench's own constructor, byte for byte
 (`dice.evaluation.prompts.kernelbench`).
 """
@@ -37,11 +37,11 @@ class PromptConfig:
     style: PromptStyle = "one_shot"
     """`one_shot`, `compact` (few tokens, for models trained from scratch) or `kernelbench` (its own text)."""
     answer: InfillingAnswer = "middle"
-    """What an infilling prompt asks for: the missing part, or the whole file as the authors do."""
+    """What an infilling prompt asks for: the missing part, or the whole file as in the authors' code."""
     chat: ChatFamily = "sdar"
-    """Family whose chat markup surrounds the prompt."""
+    """Model family whose chat markup surrounds the prompt."""
     think: ThinkSection = "none"
-    """Where Qwen3's empty reasoning section stands: nowhere, in the answer (the authors' SFT) or in the prompt."""
+    """Where Qwen3's empty reasoning section is: nowhere, in the answer (the authors' SFT) or in the prompt."""
     kernelbench_checkout: str | None = None
     """Folder of KernelBench's checkout, for the style `kernelbench`."""
 
@@ -59,7 +59,7 @@ class Example:
 
 @dataclass(frozen=True)
 class Task:
-    """What is asked of the model: a program, and for infilling the scaffold around the missing part."""
+    """One task for the model: a program, and for infilling the scaffold around the missing part."""
 
     pytorch_code: str
     prefix: str | None = None
@@ -77,7 +77,7 @@ def prompt_sha256(prompt: str) -> str:
 
 
 def make_prompts(tasks: Sequence[Task], config: PromptConfig) -> list[str]:
-    """The prompts of `tasks` with chat markup, as they are tokenized. Raises DiceError."""
+    """The prompts of `tasks` with chat markup, ready to be tokenized. Raises DiceError."""
     if config.style != "kernelbench":
         texts = [render_prompt(task, style=config.style, answer=config.answer) for task in tasks]
     elif config.kernelbench_checkout is None:
@@ -127,7 +127,7 @@ def render_prompt(task: Task, *, style: PromptStyle = "one_shot", answer: Infill
 
 @cache
 def example() -> Example:
-    """The worked example, its scaffold cut by the same rule as every other program's."""
+    """The worked example, split by the same rule as every other program."""
     reference, solution = (
         _templates().get_template(f"example_{name}.j2").render() for name in ("reference", "solution")
     )
@@ -145,5 +145,5 @@ def _templates() -> Environment:
 
 
 def _block(code: str) -> str:
-    """Code as it stands between fences: without the empty lines around it."""
+    """Code without the empty lines around it, as it is put between fences."""
     return code.strip("\r\n")

@@ -1,4 +1,4 @@
-"""Chat markup by model family: our own function for the families of the paper, or a tokenizer's own template."""
+"""Chat markup by model family: our own function for the paper's families, or a tokenizer's own template."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ class ChatFormat:
     before: str
     after: str
     end: str
-    """What ends an answer."""
+    """Text that ends an answer."""
     strips: bool = False
     """The family's template removes white space around the message."""
     control: tuple[str, ...] = ("<|im_start|>", "<|im_end|>", "<|endoftext|>")
@@ -35,7 +35,7 @@ FORMATS: dict[ChatFamily, ChatFormat] = {
     # Qwen3's template without a system turn; DICE and TraDo share it (deadlykitten4/DICE evaluation/src/utils.py)
     "sdar": ChatFormat("<|im_start|>user\n", "<|im_end|>\n<|im_start|>assistant\n", "<|im_end|>\n"),
     "qwen3": ChatFormat("<|im_start|>user\n", "<|im_end|>\n<|im_start|>assistant\n", "<|im_end|>\n"),
-    # the authors' RL prompts are written by hand: a space before the end, a line more after the header
+    # the authors wrote their RL prompts by hand: a space before the end, one more line after the header
     "sdar_released_rl": ChatFormat("<|im_start|>user\n", " <|im_end|>\n<|im_start|>assistant\n\n", "<|im_end|>\n"),
     # Qwen2.5's template with its system turn (Dream-org/Dream-v0-Instruct-7B)
     "dream": ChatFormat(_QWEN25_SYSTEM + "<|im_start|>user\n", "<|im_end|>\n<|im_start|>assistant\n", "<|im_end|>\n"),
@@ -72,8 +72,8 @@ FORMATS: dict[ChatFamily, ChatFormat] = {
 def chat_prompt(text: str, family: ChatFamily, think: ThinkSection = "none") -> str:
     """`text` as a user turn, followed by the header of the answer.
 
-    Raises DiceError for an unknown family, a reasoning section that the family has not, and a text that holds one of
-    the family's control tokens (it would end the turn).
+    Raises DiceError for an unknown family, for `think` in a family without a reasoning section, and for a text that holds
+    one of the family's control tokens, which would end the turn.
     """
     chat = _format_of(family, think)
     for token in chat.control:
@@ -98,7 +98,7 @@ def _format_of(family: ChatFamily, think: ThinkSection) -> ChatFormat:
 
 
 def tokenizer_chat_prompt(text: str, tokenizer: str | Path) -> str:
-    """`text` in the chat template that a Hugging Face tokenizer brings; for families without a format of ours.
+    """`text` in the chat template of a Hugging Face tokenizer, for families that FORMATS does not have.
 
     Local files only. Raises DiceError when there is no tokenizer, or it has no template.
     """

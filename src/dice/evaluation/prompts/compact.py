@@ -1,10 +1,10 @@
-"""A PyTorch program in few tokens, for models trained from scratch: what it computes, however it was written.
+"""A PyTorch program in few tokens, for models trained from scratch: what it computes, independent of how it is written.
 
-Comments, docstrings, annotations, imports and empty constructors are left out, values that are read once stand where
-they are read, so do numbers that the constructor is given and layers without weights, functions and the arguments of
-`forward` go by their usual names, and `get_inputs` becomes the ranks of the inputs and their sizes in powers of two. A
-small model that has seen few programs and few numbers would otherwise be thrown off by a comment or a prime; its kernel
-has to be right for the exact sizes all the same. Nothing is executed.
+Comments, docstrings, annotations, imports and empty constructors are left out. A value that is read once, a number that
+the constructor gets and a layer without weights stand where they are used. Functions and the arguments of `forward` get
+their usual names, and `get_inputs` becomes the ranks of the inputs and their sizes in powers of two. Otherwise a comment
+or a prime number would confuse a small model that has seen few programs and few numbers; its kernel must still be right
+for the exact sizes. Nothing is executed.
 """
 
 from __future__ import annotations
@@ -81,7 +81,7 @@ _LAYERS = {
         "LeakyReLU": "F.leaky_relu", "LogSigmoid": "F.logsigmoid", "Softshrink": "F.softshrink", "GLU": "F.glu",
     }.items()
 }  # fmt: skip
-"""Layers without weights, and the functions that take their settings behind the inputs, in the same order."""
+"""Layer without weights -> the function that takes the inputs and then the layer's settings, in the same order."""
 _FUNCTIONAL = {f"F.{name}": f"torch.{name}" for name in ("log_softmax", "relu", "sigmoid", "softmax", "tanh")}
 _FACTORIES = {"arange", "bernoulli", "empty", "eye", "full", "linspace", "normal", "ones", "rand", "randint", "randn"}
 _FACTORIES |= {"randperm", "tensor", "zeros"}
@@ -90,9 +90,9 @@ _ARGUMENTS = ("x", "y", "z", "w")
 _ROW = ast.List | ast.Tuple
 
 
-@functools.lru_cache(maxsize=256)  # whole programs and their middles are asked for in turn
+@functools.lru_cache(maxsize=256)  # callers ask for a program twice, for its whole file and for its middle
 def compact_program(code: str) -> str:
-    """`code`, a program in KernelBench's format, as a small model is shown it. Raises DiceError for code without Model.
+    """`code`, a program in KernelBench's format, in compact form. Raises DiceError for code without Model.
 
     class Model(nn.Module):
         def forward(self, x, y):
@@ -143,7 +143,7 @@ def _rename(forward: Function) -> list[str]:
 
 
 def _settle(model: ast.ClassDef, given: list[ast.expr]) -> None:
-    """Write what the constructor is given where it is used, in place; `given`: values of get_init_inputs()."""
+    """Write the constructor's arguments where they are used, in place; `given`: values of get_init_inputs()."""
     init = functions_in(model.body).get("__init__")
     if init is None:
         return
@@ -170,7 +170,7 @@ def _settle(model: ast.ClassDef, given: list[ast.expr]) -> None:
 
 
 def _function_of(value: ast.expr) -> str | None:
-    """The function that a layer without weights is."""
+    """The function that a layer without weights applies."""
     return _LAYERS.get(value.func.id) if isinstance(value, ast.Call) and isinstance(value.func, ast.Name) else None
 
 
@@ -180,7 +180,7 @@ def _is_own(node: ast.AST | None) -> TypeGuard[ast.Attribute]:
 
 
 class _Settled(ast.NodeTransformer):
-    """Puts values in place of names, and of attributes of self; works out arithmetic on numbers."""
+    """Replaces names, and attributes of self, by their values, and works out arithmetic on numbers."""
 
     def __init__(
         self, names: Mapping[str, ast.expr] = MappingProxyType({}), own: Mapping[str, ast.expr] = MappingProxyType({})
@@ -209,7 +209,7 @@ class _Settled(ast.NodeTransformer):
 
 
 def _described(made: ast.expr) -> str:
-    """Rank, sizes in powers of two and dtype of what a factory makes; the expression itself where it is another one."""
+    """Rank, sizes in powers of two and dtype of a factory's tensor; for another expression, its own text."""
     if isinstance(made, ast.Call) and isinstance(made.func, ast.Name):
         name = made.func.id.removeprefix("torch.")
         keywords = {item.arg: item.value for item in made.keywords}
@@ -227,7 +227,7 @@ def _described(made: ast.expr) -> str:
 
 
 class _Shortener(ast.NodeTransformer):
-    """Removes what does not compute, and writes every function of torch by its usual name."""
+    """Removes everything that does not compute, and gives every function of torch its usual name."""
 
     def __init__(self, aliases: dict[str, str]) -> None:
         self.aliases = aliases
@@ -286,7 +286,7 @@ def _of_self(node: ast.expr) -> bool:
 
 
 def _usual(node: ast.Call) -> ast.expr:
-    """A call of torch in its usual spelling: powers as **, the dimension of a reduction by name."""
+    """A call of torch in its usual form: powers as **, the dimension of a reduction by name."""
     if not isinstance(node.func, ast.Name):
         return node
     node.func.id = _FUNCTIONAL.get(node.func.id, node.func.id)
@@ -303,13 +303,13 @@ def _usual(node: ast.Call) -> ast.expr:
 
 
 def _is_empty(node: Function) -> bool:
-    """Whether a constructor only calls its parent's."""
+    """Whether a constructor only calls the parent's constructor."""
     only = node.body[0] if len(node.body) == 1 else None
     return node.name == "__init__" and isinstance(only, ast.Expr) and ast.unparse(only) == "super().__init__()"
 
 
 class _Constants(ast.NodeTransformer):
-    """Puts the numbers of a module's constants in place of their names, and works out arithmetic on numbers."""
+    """Replaces the names of a module's constants by their numbers, and works out arithmetic on numbers."""
 
     def __init__(self, body: Iterable[ast.stmt]) -> None:
         self.values: dict[str, ast.expr] = {}
@@ -365,7 +365,7 @@ def _returned(function: Function | None) -> list[tuple[ast.expr, list[ast.stmt]]
 
 
 def _factory(item: ast.expr, body: list[ast.stmt]) -> ast.expr:
-    """The first call in `item` that makes a tensor, looked up through the function's names; `item` where none is."""
+    """The first call in `item` that makes a tensor, found through the function's names; `item` where there is none."""
     made = {
         node.targets[0].id: node.value
         for node in body

@@ -1,8 +1,8 @@
 """KernelBench's own one-shot prompt, made by the constructor of a given checkout, byte for byte.
 
-The constructor runs in a process of its own (`kernelbench_runner.py`). Its package imports clients of language
-models, torch and more that prompts do not use; those imports get empty stand-ins there, so nothing has to be
-installed and nothing is contacted.
+The constructor runs in another process (`kernelbench_runner.py`). Its package imports clients of language models, torch
+and more that prompts do not need; these imports get empty stand-ins, so nothing has to be installed and no service is
+contacted.
 """
 
 from __future__ import annotations

@@ -16,7 +16,7 @@ from unittest.mock import MagicMock
 
 
 class StandIns(importlib.abc.MetaPathFinder, importlib.abc.Loader):
-    """Answers every import that is neither the standard library's nor the checkout's with an empty module."""
+    """Gives an empty module for every import that is neither in the standard library nor in the checkout."""
 
     def __init__(self, package):
         self.package = package

@@ -1,4 +1,4 @@
-"""`dice prompts`: write the prompts of problems or pairs, so that what a model was asked can be read and compared."""
+"""`dice prompts`: write the prompts of problems or pairs, so that a model's input can be read and compared."""
 
 from __future__ import annotations
 

@@ -122,5 +122,5 @@ def unique_problems(found: Iterable[tuple[Path, Problem | BadRow]], skipped: lis
         skipped.extend(bad)
     elif bad:
         more = f"; {len(bad) - 1} more bad problems" if len(bad) > 1 else ""
-        raise DiceError(f"{bad[0]}{more}. Mend or remove it.")
+        raise DiceError(f"{bad[0]}{more}. Correct or remove it.")
     return sorted(problems.values(), key=lambda problem: (problem.level, problem.number, problem.id))

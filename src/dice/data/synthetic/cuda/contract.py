@@ -36,7 +36,7 @@ def lower_contract(anchor: Contract, after: list[Map], source: Value, style: str
 
 
 class _Product:
-    """Texts that the forms share."""
+    """Texts that the styles share."""
 
     def __init__(self, anchor: Contract, scope: Scope, keys: dict[str, str], after: list[Map]) -> None:
         self.anchor, self.scope, self.keys, self.after = anchor, scope, keys, after
@@ -66,11 +66,11 @@ class _Product:
         )
 
     def start(self, column: str) -> str:
-        """What a sum starts from."""
+        """Start value of a sum."""
         return f"{self.keys['bias']}[{column}]" if self.anchor.bias else "0.0f"
 
     def dot(self, row: str, column: str) -> list[str]:
-        """Statements that leave one output in the value variable."""
+        """Statements that compute one output into the value variable."""
         v = self.words.value
         return [
             f"float {v} = {self.start(column)};",

@@ -1,4 +1,4 @@
-"""Kernels in which one thread (or one loop turn) makes one output element: maps, movements, windows."""
+"""Kernels in which one thread (or one loop iteration) computes one output element: maps, movements, windows."""
 
 from __future__ import annotations
 
@@ -60,7 +60,7 @@ def lower_element(anchor: Element, maps: list[Map], source: Value, style: str, w
 def _lower(scope: Scope, body: Body, alloc: str, count: str, style: str) -> Function:
     w, i = scope.words, scope.words.index
     thread = scope.thread
-    lines_of = body(i)  # asks for every size before the element count, so that the count is the last argument
+    lines_of = body(i)  # declares every size before the element count, so that the count is the last argument
     n = scope.size(w.size, count, late=count.startswith(f"{w.out}."))
     threads, blocks = w.block, ceil_div(n, w.block)
     comment = []

@@ -1,4 +1,4 @@
-"""Which steps go into one kernel, and how each kernel is written."""
+"""The steps that each kernel computes, and the style in which the kernel is written."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from dice.data.synthetic.graph import Arg, Contract, Element, Map, Program, Rows
 
 @dataclass(slots=True)
 class Group:
-    """Steps that one kernel does: element-wise ones before an anchor, the anchor, element-wise ones after it."""
+    """Steps of one kernel: element-wise ones before an anchor, the anchor, element-wise ones after it."""
 
     source: Value
     before: list[Step] = field(default_factory=list)
@@ -35,13 +35,13 @@ class Group:
 
 
 SLOW_LIMIT = 1_000_000
-"""Elements that a single warp may have to add up: slow is enough, minutes are not needed."""
+"""Most elements that a single warp has to add up: it must be slow, but not take minutes."""
 _TAKES_BEFORE = (Rows, Scan, Total)
-"""Bodies that may run element-wise operators on what they read."""
+"""Bodies that can apply element-wise operators to the elements that they read."""
 
 
 def grouped(program: Program, fused: bool) -> list[Group]:
-    """Groups in an order in which they can run. Not fused: one kernel for each operator."""
+    """Groups in a possible execution order. Not fused: one kernel per operator."""
     uses = Counter(value for step in program.steps for value in step.inputs)
     groups: list[Group] = []
     for step in program.steps:
@@ -75,7 +75,7 @@ def _takes(group: Group, step: Step) -> bool:
 
 
 def styles_of(group: Group, slow: bool) -> tuple[str, ...]:
-    """Ways in which the group can be written; `slow`: the deliberately bad ones."""
+    """Styles in which the group can be written; `slow`: the deliberately bad ones."""
     body = group.anchor.body if group.anchor else None
     if body is None:
         return element.SLOW_STYLES if slow else element.MAP_STYLES
@@ -118,7 +118,7 @@ PLAIN = {
     Scan: "thread",
     Arg: "thread",
 }
-"""The style of the tiny scale."""
+"""Styles of the tiny scale."""
 
 
 def choose_style(group: Group, d: Draw, slow: bool) -> str:

@@ -62,7 +62,7 @@ def block_helper(how: str, words: Words) -> tuple[str, str]:
 
 @dataclass(slots=True)
 class Team:
-    """The threads that share one row: how they take turns, combine and who writes."""
+    """The threads that share one row: how they loop over it, combine results, and which one writes."""
 
     style: str
     threads: int
@@ -71,7 +71,7 @@ class Team:
     loop: str
     """Header of the loop over the row, with {j} and {R}."""
     leader: str
-    """Condition of the one that writes; empty when every thread has its own row."""
+    """Condition for the thread that writes; empty when every thread has its own row."""
     blocks: str
 
 
@@ -108,7 +108,7 @@ def team_of(style: str, scope: Scope, rows: str) -> Team:
 
 
 def combine(scope: Scope, team: Team, how: str, name: str) -> list[str]:
-    """Statements after which every thread of the team holds the reduction of `name`."""
+    """Statements that give every thread of the team the reduction of `name`."""
     if team.style in ("thread", "single_block"):
         return []
     if team.style == "shared":
@@ -156,7 +156,7 @@ def finish(scope: Scope, name: str, lines: list[str], alloc: str, team: Team, sh
 def lower_rows(
     anchor: Rows, before: list[Map], after: list[Map], source: Value, style: str, words: Words, label: str
 ) -> Function:
-    """A row-wise operator; `before` runs on every element that is read, `after` on every value that is written."""
+    """A row-wise operator; `before` applies to every element that is read, `after` to every value that is written."""
     scope = Scope(words, label)
     x, w = scope.tensor(source), words
     keys = scope.keys(anchor.sizes, anchor.operands, anchor.scalars, x)
@@ -230,7 +230,7 @@ def _pass(
 
 
 def lower_arg(anchor: Arg, source: Value, style: str, words: Words, label: str) -> Function:
-    """Index of the best element of each row; the first one among equals."""
+    """Index of the best element of each row; of equal ones the first."""
     scope = Scope(words, label)
     scope.out_type = "int64_t"
     x, w = scope.tensor(source), words

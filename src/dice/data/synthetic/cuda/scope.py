@@ -1,4 +1,4 @@
-"""Arguments and text of one kernel launch: what the kernel, its host function and the caller agree on."""
+"""Arguments and text of one kernel launch, shared by the kernel, its host function and the caller."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from dice.data.synthetic.draw import LOCAL_NAMES, Words
 from dice.data.synthetic.graph import Map, Operand, Scalar, Value
 
 WIDTH = 110
-"""Argument lists longer than this are broken, one argument to a line."""
+"""Longer argument lists are written with one argument per line."""
 _DATA = {"float": "float", "int64": "int64_t", "bool": "bool"}
 
 
@@ -41,17 +41,17 @@ class Function:
 
     name: str
     helpers: dict[str, str]
-    """Device functions by name; one that several functions use is printed once."""
+    """Device functions by name; shared ones are printed once."""
     kernels: str
     host: str
     declaration: str
     args: tuple[Value | Scalar, ...]
-    """What the caller passes, in order."""
+    """Arguments of the call, in order."""
 
 
 @dataclass(slots=True)
 class Scope:
-    """Collects tensors, scalars and sizes in the order in which the code asks for them."""
+    """Collects tensors, scalars and sizes in the order of their first use."""
 
     words: Words
     label: str
@@ -112,14 +112,14 @@ class Scope:
         return name
 
     def local(self, key: str) -> str:
-        """What this author calls a local variable."""
+        """The author's name for a local variable."""
         pool = LOCAL_NAMES[key]
         return self.fresh(pool[self.words.synonyms % len(pool)])
 
     def keys(
         self, sizes: Mapping[str, str], operands: Mapping[str, Value], scalars: Mapping[str, Scalar], x: str
     ) -> dict[str, str]:
-        """Format keys of a body: its operands, scalars and sizes under the names that they got here."""
+        """Format keys of a body: its operands, scalars and sizes with their names in this kernel."""
         keys = {"x": x}
         for key, value in operands.items():
             keys[key] = self.tensor(value)
@@ -194,7 +194,7 @@ class Scope:
         return arguments(f"__global__ void {bounds}{name}", items, " {") + f"\n{text}\n}}\n"
 
     def launch(self, name: str, out: str = "") -> str:
-        """The launch without its configuration: `{config}` is to be filled in."""
+        """The launch with the placeholder `{config}` for its configuration."""
         items = [f"{tensor}.data_ptr<{_DATA[value.dtype]}>()" for value, tensor in self.tensors.items()]
         items.append(out or f"{self.words.out}.data_ptr<{self.out_type}>()")
         items += [*self.scalars.values(), *self.passed_sizes]
@@ -236,7 +236,7 @@ class Scope:
         return Function(name, self.helpers, kernels, text, signature + ";", (*self.tensors, *self.scalars))
 
     def configured(self, launch: str, blocks: str, threads: int | str, shared: str = "") -> list[str]:
-        """Launch statements in the author's manner. `blocks` and `threads`: int texts or `a, b` for dim3."""
+        """Launch statements in the author's style. `blocks` and `threads`: int texts or `a, b` for dim3."""
         w, threads = self.words, str(threads)
         if w.short:
             blocks = re.sub(r"\((\w+|\([^()]*\)) \+ \{(\d+)\} - 1\) / \{\2\}", r"\1 / \2 + 1", blocks)
@@ -255,7 +255,7 @@ class Scope:
 
 
 def _numbers(blocks: str, threads: str) -> str:
-    """`blocks` with the number of threads written out, and products with it worked out."""
+    """`blocks` with the number of threads inserted, and products with it worked out."""
     if threads.isdigit():
         blocks = re.sub(r"(\d+) \* \{\d+\}", lambda match: f"{{{int(match[1]) * int(threads)}}}", blocks)
         blocks = re.sub(r"\{(\d+)\} - 1", lambda match: str(int(match[1]) - 1), blocks)
@@ -264,7 +264,7 @@ def _numbers(blocks: str, threads: str) -> str:
 
 
 def ceil_div(count: str, threads: int, per_thread: int = 1) -> str:
-    """Host text of ceil(count / (threads * per_thread)); braces mark where the author may write a name."""
+    """Host text of ceil(count / (threads * per_thread)); braces mark where the author can write a name."""
     atom = count if count.isidentifier() else f"({count})"
     if per_thread > 1:
         return f"({atom} + {per_thread} * {{{threads}}} - 1) / ({per_thread} * {{{threads}}})"

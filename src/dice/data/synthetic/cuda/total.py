@@ -90,7 +90,7 @@ def _two_kernels(
     float_out = f"float*{' __restrict__' if w.restrict else ''} {partial}"
     text = scope.kernel(first, [*lines, f"if (threadIdx.x == 0) {partial}[blockIdx.x] = {total};"], float_out)
     gather = [f"for (int {i} = threadIdx.x; {i} < parts; {i} += blockDim.x) {total} += {partial}[{i}];"]
-    # the second kernel reads nothing but the partial sums and what its epilogue needs
+    # the second kernel reads only the partial sums and the inputs of its epilogue
     final = [*buffer, f"float {total} = 0.0f;", *gather, *combine(scope, team, "sum", total), *_led(team, stored)]
     last = Scope(w, scope.label, tensors=dict(list(scope.tensors.items())), scalars=scope.scalars, sizes=scope.sizes)
     last_text = last.kernel(second, final, f"const float* {partial}, float* {w.out}, int parts")

@@ -28,7 +28,7 @@ class Answer:
 
 @dataclass(frozen=True, slots=True)
 class Lowered:
-    """The functions of a program and who calls them in which order."""
+    """The functions of a program, and their calls in order."""
 
     functions: list[Function]
     calls: list[tuple[Function, Group]]

@@ -27,7 +27,7 @@ ACTIVATIONS = (
 
 
 def activate(b: Builder, x: Value, name: str = "") -> Value:
-    """One of the usual activations; another one where the drawn one does not suit."""
+    """A usual activation; another one is drawn where one does not suit."""
     for choice in [name] if name else b.draw.rng.sample(ACTIVATIONS, len(ACTIVATIONS)):
         out = b.attempt(lambda b, x, choice=choice: pointwise.unary(b, x, choice), x)
         if out is not None:
@@ -148,7 +148,7 @@ def _images(b: Builder, channels: int) -> Value:
 
 
 def residual_conv(b: Builder) -> None:
-    """Two convolutions with batch normalisation and a way around them."""
+    """Two convolutions with batch normalisation and a residual connection."""
     channels = b.draw.pick((2, 3, 4, 6)) if b.draw.small else b.draw.pick((8, 16, 24, 32))
     x = _images(b, channels)
     h = window.conv2d(b, x, "conv2d", channels, 3, bias=False, stride=1)
@@ -195,7 +195,7 @@ def separable_conv(b: Builder) -> None:
 
 
 def squeeze_excite(b: Builder) -> None:
-    """Channels scaled by what a small network makes of their means."""
+    """Channels scaled by the output of a small network on their means."""
     channels = b.draw.pick((4, 6, 8)) if b.draw.small else b.draw.pick((32, 48, 64))
     d = b.draw
     size = d.pick((5, 6, 8)) if d.small else d.pick((28, 32, 56))
@@ -291,7 +291,7 @@ def highway(b: Builder) -> None:
 
 
 def token_mixer(b: Builder) -> None:
-    """A small network across positions, around which the input goes."""
+    """A small network across positions, with a residual connection."""
     (width,) = widths(b, 1)
     x = sequences(b, width)
     length = x.shape[1]
@@ -302,7 +302,7 @@ def token_mixer(b: Builder) -> None:
 
 
 def dense_concat(b: Builder) -> None:
-    """A layer that sees its input and what an earlier layer made of it."""
+    """A layer whose input is the network's input joined with an earlier layer's output."""
     width, hidden, out = widths(b, 3)
     x = rows_input(b, width)
     h = activate(b, contraction.linear(b, x, hidden, "fc1", bias=True))

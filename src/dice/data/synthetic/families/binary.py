@@ -16,7 +16,7 @@ POSITIVE = (0.6, 0.75, 0.9, 1.0, 1.1, 1.2, 1.35, 1.5)
 
 @dataclass(frozen=True, slots=True)
 class Binary:
-    """One operator of {x} and {y}. `positive`: {y} is made away from zero. `param`: {y} may be a parameter."""
+    """One operator of {x} and {y}. `positive`: {y} is kept away from zero. `param`: {y} can be a parameter."""
 
     cuda: str
     reference: Callable[..., float]
@@ -78,7 +78,7 @@ TABLE: dict[str, Binary] = {
 def operand(b: Builder, x: Value, spec_positive: bool, param: bool, linear: bool) -> tuple[Value, Operand]:
     """The second tensor of an operator on `x`: another input, a broadcast one, or a parameter.
 
-    `linear`: even a single number for all elements leaves the result as varied as `x` was.
+    `linear`: with a single number for all elements, the result still varies as much as `x`.
     """
     rank, d = len(x.shape), b.draw
     text = "0.5 + torch.rand({s})" if spec_positive else "torch.randn({s})"
@@ -161,7 +161,7 @@ def _as_channel(operands: dict[str, Operand], x: Value) -> dict[str, Operand]:
 
 
 def masked_fill(b: Builder, x: Value) -> Value:
-    """Elements where a boolean mask holds are replaced by a constant."""
+    """Elements where a boolean mask is true are replaced by a constant."""
     mask = b.input(x.shape, "mask", text="torch.rand({s}) > 0.5", dtype="bool")
     mask.probes = (1, 0, 0, 1, 0, 1, 0, 0)
     fill = b.scalar("fill_value", b.draw.number(-3, 3, 0.5))

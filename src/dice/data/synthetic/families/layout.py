@@ -1,4 +1,4 @@
-"""Tensors seen as rows along some dimensions, and inputs whose rows differ."""
+"""Tensors as rows along some dimensions, and inputs whose rows differ."""
 
 from __future__ import annotations
 
@@ -9,11 +9,11 @@ from dice.data.synthetic.graph import NORMAL, Value
 
 Axes = tuple[int, ...]
 ROW_STATISTICS = "torch.randn({s}) * (0.5 + torch.rand({s1})) + torch.randn({s1})"
-"""Rows with a mean and a spread of their own: a mean or a norm of such a row is no constant."""
+"""Every row has another mean and spread, so that no mean or norm of a row is constant."""
 
 
 def axes_of(b: Builder, rank: int) -> Axes:
-    """Dimension(s) to work along: those for which the input was made, or any."""
+    """Dimension(s) to work along: those along which the input varies from row to row, or any."""
     if b.axis:
         return b.axis
     if rank == 1:
@@ -56,7 +56,7 @@ def axis_text(b: Builder, axes: Axes, rank: int) -> str:
 
 
 def made_for(b: Builder, text: str, longest: int = 100_000, ranks: tuple[int, ...] = (2, 2, 3, 4)) -> Value:
-    """An input whose statistics vary from row to row along dimensions that are then fixed for the operator."""
+    """An input whose statistics vary from row to row; the operator then works along the same dimensions."""
     d = b.draw
     rank = 2 if d.tiny and d.chance(0.7) else d.pick(ranks)
     shape = d.shape(rank)

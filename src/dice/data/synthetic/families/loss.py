@@ -1,7 +1,7 @@
 """Losses and other reductions of a whole tensor to one number.
 
-The first input is scaled by a random number, so that the result differs from call to call: the mean over many
-independent elements would be a constant that a kernel could return without looking.
+The first input is scaled by a random number, so that the result differs from call to call: otherwise the mean over many
+independent elements would be a constant, which a kernel could return without reading its inputs.
 """
 
 from __future__ import annotations
@@ -115,7 +115,7 @@ _WHOLE = {
 
 
 def whole(b: Builder, x: Value, name: str) -> Value:
-    """Append a reduction of everything."""
+    """Append a reduction of the whole tensor."""
     term, finish, forms = _WHOLE[name]
     body = Total(term, finish, finish == "{s} / {n}")
     probes = tuple(x.numel**0.5 * value for value in _RESULT) if name == "frobenius_norm" else _RESULT
@@ -177,7 +177,7 @@ def cosine_similarity(b: Builder, x: Value) -> Value:
 
 
 def triplet_margin_loss(b: Builder, x: Value) -> Value:
-    """Mean of how much farther the positive row is than the negative one, beyond a margin."""
+    """Mean, over rows, of max(0, distance to the positive - distance to the negative + margin)."""
     if len(b.inputs) > 1 or len(x.shape) != 2:
         raise Refused("triplet_margin_loss")
     b.inputs[0].text = SCALED

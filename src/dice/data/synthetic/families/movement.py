@@ -111,7 +111,7 @@ def flip(b: Builder, x: Value) -> Value:
 
 
 def roll(b: Builder, x: Value) -> Value:
-    """Shift the last dimension around its end."""
+    """Shift the last dimension cyclically."""
     last = len(x.shape) - 1
     if x.shape[-1] < 4:
         raise Refused("roll")
@@ -139,7 +139,7 @@ def triangle(b: Builder, x: Value, name: str) -> Value:
 
 
 def repeat_rows(b: Builder, x: Value) -> Value:
-    """Every element of the last dimension several times in a row."""
+    """Repeat every element of the last dimension several times."""
     times = b.draw.pick((2, 3, 4))
     if x.numel * times > 2e7:
         raise Refused("repeat_interleave")
@@ -217,7 +217,7 @@ def pixel_shuffle(b: Builder, x: Value) -> Value:
 
 
 def embedding(b: Builder, _: Value) -> Value:
-    """Rows of a table that integer tokens name."""
+    """Rows of a table, selected by integer tokens."""
     d = b.draw
     tokens = b.inputs[0].value
     rows, width = (
@@ -238,7 +238,7 @@ def embedding(b: Builder, _: Value) -> Value:
 
 
 def index_select(b: Builder, x: Value) -> Value:
-    """Rows that an index vector names."""
+    """Rows selected by an index vector."""
     if len(b.inputs) > 1:
         raise Refused("index_select")
     count = max(4, x.shape[0] // b.draw.pick((1, 2, 4)))
@@ -251,7 +251,7 @@ def index_select(b: Builder, x: Value) -> Value:
 
 
 def gather(b: Builder, x: Value) -> Value:
-    """Elements of each row that an index matrix names."""
+    """Elements of each row, selected by an index matrix."""
     if len(b.inputs) > 1:
         raise Refused("gather")
     count = max(2, x.shape[1] // b.draw.pick((1, 2, 4)))

@@ -1,4 +1,4 @@
-"""Normalisations: every element again, after statistics of its row."""
+"""Normalisations: every element is changed by the statistics of its row."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from dice.data.synthetic.families.registry import HELDOUT, Family
 from dice.data.synthetic.graph import NORMAL, Init, Pass, Rows, Value
 
 SMALL_PROBES = (0.0, 0.001, 0.01, 0.03, 0.05, 0.1, 0.3, 0.6)
-"""What a softmax gives."""
+"""Typical results of a softmax."""
 _MEAN_VAR = (
     Pass("sum", "sum", then=("float {mean} = {sum} / {R};",)),
     Pass("var", "sum", "({v} - {mean}) * ({v} - {mean})", then=("float {scale} = rsqrtf({var} / {R} + EPS);",)),
@@ -134,7 +134,7 @@ def standardize(b: Builder, x: Value, name: str = "standardize") -> Value:
 
 
 def center(b: Builder, x: Value, name: str = "center") -> Value:
-    """Mean along a dimension taken away; for inputs whose rows have means of their own."""
+    """Subtract the mean along a dimension; for inputs whose rows have different means."""
     axes = axes_of(b, len(x.shape))
     sizes, length, n_rows, _ = layout(x.shape, axes)
     dim = axis_text(b, axes, len(x.shape))

@@ -286,7 +286,7 @@ TABLE: dict[str, Unary] = {
 
 
 FOR_LARGE = ("scale", "divide", "affine", "neg", "log1p_abs", "sqrt_abs", "asinh", "relu", "abs", "clamp_min")
-"""Operators that make no more of the rounding of large numbers than it is."""
+"""Operators that do not enlarge the rounding errors of large numbers."""
 LARGE = 150.0
 
 

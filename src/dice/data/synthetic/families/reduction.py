@@ -189,7 +189,7 @@ def arg(b: Builder, x: Value, name: str) -> Value:
 
 
 _SHARES = (0.2, 0.9, 0.4, 0.6, 0.1, 0.8, 0.3, 1.0)
-"""How far along its row an element of a running sum is."""
+"""Positions in a row, as shares of its length, for the probes of a running sum."""
 
 
 def scan(b: Builder, x: Value, name: str) -> Value:

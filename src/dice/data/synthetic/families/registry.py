@@ -1,4 +1,4 @@
-"""What a family is, and the table of all of them."""
+"""The type of an operator family, and the families that are held out."""
 
 from __future__ import annotations
 
