@@ -5,6 +5,9 @@ The tricks themselves, and the honest candidates, are in tests/red_team.
 
 from __future__ import annotations
 
+import tokenize
+from pathlib import Path
+
 import pytest
 
 from dice.kernels.checks import CATALOGUE, findings, is_deceptive, static_findings
@@ -319,3 +322,19 @@ def test_of_two_forwards_the_last_counts() -> None:
     source = PythonSource(CODE + "    def forward(self, y):\n        return y\n")
     assert source.forward is not None
     assert [argument.arg for argument in source.forward.args.args] == ["self", "y"]
+
+
+@pytest.mark.parametrize(
+    ("code", "name"),
+    [
+        ("\ufeffclass ModelNew:\n    def forward(self, x):\n        return x\n", "no_custom_kernel"),
+        ("# coding: utf-7\nclass ModelNew:\n    def forward(self, x):\n        # +AAo-        exit(0)\n", "early_exit"),
+    ],
+)
+def test_a_candidate_is_read_as_python_reads_its_file(code: str, name: str, tmp_path: Path) -> None:
+    place = tmp_path / "candidate.py"
+    place.write_text(code, encoding="utf-8")
+    with tokenize.open(place) as stream:
+        plain = stream.read()
+    assert name in {item.name for item in static_findings(code, [], REFERENCE)}
+    assert static_findings(code, [], REFERENCE) == static_findings(plain.replace("# coding: utf-7", "#"), [], REFERENCE)

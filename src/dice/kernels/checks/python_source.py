@@ -11,6 +11,7 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterable, Iterator
 from functools import cached_property
+from importlib.util import decode_source
 from typing import Literal
 
 from dice.python_scope import Definition, Function, bindings_of, functions_in, import_aliases
@@ -32,12 +33,12 @@ _CALLED = words(
 
 
 class PythonSource:
-    """A parsed candidate. Raises SyntaxError when the text is not Python."""
+    """A parsed candidate. Raises SyntaxError, ValueError or RecursionError when the text cannot be parsed as Python."""
 
     def __init__(self, code: str, entry: str = ENTRY_CLASS) -> None:
-        self.code = code
-        self.lines = code.splitlines()
-        self.tree = ast.parse(code)
+        text = decode_source(code.encode())  # what Python reads in the file, which may declare another encoding
+        self.lines = text.splitlines()
+        self.tree = ast.parse(text)
         self.nodes = list(ast.walk(self.tree))
         """Every node, dead code included."""
         self._parents = {child: node for node in self.nodes for child in ast.iter_child_nodes(node)}
