@@ -26,10 +26,9 @@ from dice.kernels.builder.compiler import Meter, ToolLimits
 from dice.kernels.builder.outcome import Certain, OutOfLimits
 from dice.kernels.builder.precompiled import NotPrepared, Precompiled
 from dice.kernels.builder.vocabulary import Vocabulary
+from dice.kernels.source.cuda_source import CudaSource
 from dice.kernels.source.diagnostics import Diagnostic, errors, read_gcc, read_nvcc
-from dice.kernels.source.launch import rewrite_launches
 from dice.kernels.source.lexer import CLOSERS, OPENERS, SplitRefused, identifiers, tokenize
-from dice.kernels.source.split import Split
 
 STOP = (
     '\n#line 1 "stop"\ntemplate <int N> struct DiceStop { static constexpr int value = DiceStop<N + 1>::value; };\n'
@@ -63,7 +62,7 @@ class Judge:
         return None if found is None else found[1]
 
     def host(
-        self, text: str, split: Split, first_line: int, standard: Sequence[str], more: Sequence[str | Path]
+        self, text: str, split: CudaSource, first_line: int, standard: Sequence[str], more: Sequence[str | Path]
     ) -> tuple[str, bool] | None:
         """(diagnostics, whether certain) of the host side with the untouched headers; None when it may compile.
 
@@ -86,7 +85,7 @@ class Judge:
             return output, False  # the host unit leaves device code out
         return output, not (identifiers_of(line) - own) & self._vocabulary.nvcc_only
 
-    def _nowhere(self, name: str, split: Split) -> bool:
+    def _nowhere(self, name: str, split: CudaSource) -> bool:
         """Whether the header that g++ misses is included by the source and unknown to nvcc too."""
         include = self.precompiled.toolchain.cuda_home / "include"
         folders = [
@@ -99,7 +98,7 @@ class Judge:
             (f / name).exists() for f in folders
         )
 
-    def device(self, output: str, split: Split, first_line: int) -> str | None:
+    def device(self, output: str, split: CudaSource, first_line: int) -> str | None:
         """The rule by which a failure of the device side is certain, or None. `output`: what nvcc said."""
         if "nvcc fatal" in output:
             return "flags that nvcc refuses"
@@ -123,7 +122,7 @@ class Judge:
             return "no name on the line comes from a header of PyTorch"
         return self.second_opinion(split.text, first, first_line)
 
-    def _may_mean_more(self, first: Diagnostic, index: int, split: Split) -> bool:
+    def _may_mean_more(self, first: Diagnostic, index: int, split: CudaSource) -> bool:
         """Whether PyTorch's headers could change what the line `index` (from 0) means; for syntax, the one before too."""
         start = max(0, index - 1) if SYNTAX.search(first.text) else index
         around = identifiers_of("\n".join(split.text.split("\n")[start : index + 1]))
@@ -154,7 +153,7 @@ class Judge:
     def _as_host_code(self, text: str, first_line: int) -> list[Diagnostic]:
         """Errors of g++ on lines that name nothing which only nvcc declares."""
         try:
-            plain = rewrite_launches(text, lambda launch: f"{launch.callee}({launch.arguments})")
+            plain = CudaSource(text).with_launches(lambda launch: f"{launch.callee}({launch.arguments})")
         except SplitRefused:
             plain = re.sub(r"<<<[^;{}]*?>>>", lambda match: "\n" * match.group().count("\n"), text)
         if "<<<" in plain:
@@ -341,7 +340,7 @@ _KEYWORDS = frozenset(
 )
 
 
-def _device_words(split: Split) -> set[str]:
+def _device_words(split: CudaSource) -> set[str]:
     """Words of the device code, and of the macros and types that it may use."""
     kinds = (
         "kernel",
@@ -362,7 +361,7 @@ def _device_words(split: Split) -> set[str]:
     return words
 
 
-def _declared(split: Split) -> set[str]:
+def _declared(split: CudaSource) -> set[str]:
     """Names that the source declares itself, as far as the shape of the text tells."""
     names = {item.name for item in split.items}
     for item in split.items:

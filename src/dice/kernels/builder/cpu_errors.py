@@ -16,10 +16,10 @@ from pathlib import Path
 from dice.kernels.builder.certainty import BUILT_IN_VARIABLES, STOP, SYNTAX, unbalanced
 from dice.kernels.builder.compiler import ToolRun
 from dice.kernels.builder.outcome import Certain
+from dice.kernels.source.cuda_source import split_source
 from dice.kernels.source.diagnostics import errors, read_gcc
 from dice.kernels.source.host_rules import check_host_rules
 from dice.kernels.source.lexer import Refuted, SplitRefused
-from dice.kernels.source.source import split_source
 
 _LAUNCH = re.compile(r"<<<[^;{}]*?>>>")
 _INCLUDE_FOLDERS = ("ATen/cuda", "ATen/cudnn", "ATen/native/cuda", "c10/cuda", "torch/csrc/cuda")

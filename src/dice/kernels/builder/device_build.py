@@ -18,8 +18,8 @@ from dice.kernels.builder.host_unit import scoped_name
 from dice.kernels.builder.outcome import OutOfLimits
 from dice.kernels.builder.precompiled import Precompiled, first_error
 from dice.kernels.builder.request_sources import Sources
+from dice.kernels.source.cuda_source import CudaSource
 from dice.kernels.source.lexer import SplitRefused
-from dice.kernels.source.split import Split
 
 
 @dataclass
@@ -33,13 +33,13 @@ class DeviceBuild:
     limits: ToolLimits
     deadline: float
 
-    def run(self, split: Split, sources: Sources, host_object: Path, flags: BuildFlags) -> str:
+    def run(self, split: CudaSource, sources: Sources, host_object: Path, flags: BuildFlags) -> str:
         """Compile the device code that `host_object` launches; returns the object that embeds and lists it.
 
         Raises SplitRefused, Certain or OutOfLimits.
         """
         templates = frozenset(
-            scoped_name(item) for item in split.kernels if item.function is not None and item.function.is_template
+            scoped_name(item) for item in split.of_kind("kernel") if item.function is not None and item.function.is_template
         )
         symbols = host_symbols(host_object, templates)
         readable = demangle(symbol.name for symbol in symbols if symbol.kind == "kernel" and symbol.weak)
@@ -63,7 +63,7 @@ class DeviceBuild:
             raise SplitRefused(f"device code lacks {missing[0]}")
         return self._embed(images, symbols)
 
-    def _nvcc(self, split: Split, sources: Sources, flags: BuildFlags, mode: Sequence[str], name: str) -> None:
+    def _nvcc(self, split: CudaSource, sources: Sources, flags: BuildFlags, mode: Sequence[str], name: str) -> None:
         if flags.architectures and not self._same_architecture(flags.architectures):
             raise SplitRefused("architecture flags")
         tools = self.precompiled.toolchain
@@ -81,7 +81,7 @@ class DeviceBuild:
         ours = {arch.replace(".", "") for arch in self.precompiled.toolchain.arches}
         return named == ours and real == ours
 
-    def _check_as_host(self, split: Split, sources: Sources, flags: BuildFlags) -> None:
+    def _check_as_host(self, split: CudaSource, sources: Sources, flags: BuildFlags) -> None:
         """Let nvcc's front end read the device code as it does for the host, which -cubin leaves out."""
         tools = self.precompiled.toolchain
         number = tools.arches[-1].replace(".", "")
@@ -102,7 +102,7 @@ class DeviceBuild:
         """nvcc's temporary files, in the work folder."""
         return re.sub(r"^.*/(?=tmpxft)", "", word)
 
-    def _judge(self, done: ToolRun, split: Split, sources: Sources) -> None:
+    def _judge(self, done: ToolRun, split: CudaSource, sources: Sources) -> None:
         if done.timed_out:
             raise OutOfLimits("timeout", f"nvcc was stopped after {done.seconds:.0f} s")
         if done.out_of_memory:
@@ -130,7 +130,7 @@ class DeviceBuild:
         return self.meter.run(command, self.work, self.limits, deadline=self.deadline)
 
 
-def _differs_for_the_host(split: Split) -> bool:
+def _differs_for_the_host(split: CudaSource) -> bool:
     """Whether nvcc may find in its reading for the host what it does not find in that for the GPU.
 
     Templates that nobody instantiates, what depends on `__CUDA_ARCH__`, and the one function that PyTorch's headers

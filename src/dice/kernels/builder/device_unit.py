@@ -11,8 +11,8 @@ from collections.abc import Iterable
 
 from dice.kernels.builder.host_unit import scope_text
 from dice.kernels.builder.split_roles import TORCH_ROOTS, Roles
+from dice.kernels.source.cuda_source import CudaSource
 from dice.kernels.source.lexer import SplitRefused, identifiers
-from dice.kernels.source.split import Split
 
 # What torch/types.h includes, directly or not: header -> words that need it.
 _STANDARD = {
@@ -49,7 +49,7 @@ _KNOWN_TORCH = frozenset(word for words in _C10.values() for word in words.split
 _TORCH_MACRO = re.compile(r"(C10|AT|TORCH|CUDA_KERNEL)_[A-Z0-9_]+$")
 
 
-def render_device(split: Split, source: str, first_line: int, instantiations: Iterable[str]) -> str:
+def render_device(split: CudaSource, source: str, first_line: int, instantiations: Iterable[str]) -> str:
     """The device unit of `split`; `instantiations` as from `explicit_instantiation`. Raises SplitRefused."""
     roles = Roles(split)
     lines = list(instantiations)

@@ -12,10 +12,11 @@ from collections.abc import Callable
 
 from dice.kernels.builder.binding import table_from_module
 from dice.kernels.builder.split_roles import Roles, without_device_members
+from dice.kernels.source.cuda_source import CudaSource
 from dice.kernels.source.declaration import Function
-from dice.kernels.source.launch import Launch, rewrite_launches
-from dice.kernels.source.lexer import SplitRefused, matching, tokenize
-from dice.kernels.source.split import Item, Split
+from dice.kernels.source.items import Item
+from dice.kernels.source.launch import Launch
+from dice.kernels.source.lexer import SplitRefused, matching
 
 ANONYMOUS_SCOPE = "dice_unnamed"
 """Anonymous namespaces get this name on both sides, so that their kernels have one symbol."""
@@ -30,7 +31,7 @@ def cuda_launch(launch: Launch) -> str:
 
 
 def render_host(
-    split: Split,
+    split: CudaSource,
     source: str,
     first_line: int = 1,
     module: str | None = None,
@@ -51,7 +52,7 @@ def render_host(
             elif module is not None and item.kind == "using" and _PYBIND_ALIAS.fullmatch(item.text):
                 continue
             else:
-                pieces.append(_located(item, _host_text(item, render), source, first_line))
+                pieces.append(_located(item, _host_text(split, item, render), source, first_line))
     return "\n".join(pieces) + "\n"
 
 
@@ -61,7 +62,7 @@ def _located(item: Item, text: str, source: str, first_line: int) -> str:
     return f'#line {item.line + first_line - 1} "{source}"\n{text}'
 
 
-def _host_text(item: Item, render: Callable[[Launch], str]) -> str:
+def _host_text(split: CudaSource, item: Item, render: Callable[[Launch], str]) -> str:
     if item.kind == "kernel":
         return kernel_stub(item)
     if item.kind == "device_function":
@@ -74,9 +75,9 @@ def _host_text(item: Item, render: Callable[[Launch], str]) -> str:
     if item.kind == "scope_open":
         return scope_text(item)
     if item.kind == "type":
-        return without_device_members(item.text) if "__device__" in item.text else item.text
+        return without_device_members(split, item) if "__device__" in item.text else item.text
     if item.kind in ("host_function", "macro", "macro_call", "host_variable", "host_device_function"):
-        return rewrite_launches(item.text, render)
+        return split.with_launches(render, item.start, item.end)
     return item.text
 
 
@@ -166,7 +167,7 @@ def device_prototype(item: Item) -> str:
 
 def device_variable_shadow(item: Item) -> str:
     """The host object that stands for a `__constant__` or `__device__` variable: same name, type and size."""
-    tokens = tokenize(item.text)
+    tokens = item.tokens
     words = [token.text for token in tokens]
     if "__shared__" in words:
         return ""
@@ -178,7 +179,7 @@ def device_variable_shadow(item: Item) -> str:
     while start < len(tokens) and (words[start] in _QUALIFIERS or words[start] in ("__align__", "alignas")):
         start = matching(tokens, start + 1) + 1 if words[start] in ("__align__", "alignas") else start + 1
     macro = "DICE_CONSTANT_VARIABLE" if "__constant__" in words else "DICE_DEVICE_VARIABLE"
-    body = item.text[tokens[start].start :]
+    body = item.text[tokens[start].start - item.start :]
     for word in ("__device__", "__constant__"):
         body = re.sub(rf"\b{word}\b", "", body)
     if re.search(r"\b(const|constexpr)\b", body.split("=")[0]):

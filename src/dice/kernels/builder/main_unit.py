@@ -7,9 +7,9 @@ from dataclasses import dataclass
 from functools import cached_property
 
 from dice.kernels.builder.binding import BindingRefused, table_from_functions, table_from_module
+from dice.kernels.source.cuda_source import CudaSource, split_source
+from dice.kernels.source.items import Item
 from dice.kernels.source.lexer import SplitRefused, tokenize
-from dice.kernels.source.source import split_source
-from dice.kernels.source.split import Item, Split
 
 _SHARED_HEADERS = frozenset(
     [
@@ -143,13 +143,13 @@ class MainUnit:
         return "".join([*pieces, self.text[position:], "\n"])
 
     @cached_property
-    def split(self) -> Split:
+    def split(self) -> CudaSource:
         """The items of `text`."""
         if "__global__" in self.text or "<<<" in self.text:
             raise SplitRefused("CUDA code in a C++ source")
         return split_source(self.text)
 
-    def fits_before(self, cuda: Split) -> bool:
+    def fits_before(self, cuda: CudaSource) -> bool:
         """Whether this unit may stand before the .cu in one unit and change nothing of what the .cu means.
 
         That holds for plain prototypes of functions that the .cu does not name before it declares them itself.
@@ -181,7 +181,7 @@ class MainUnit:
         return words <= _TYPE_WORDS and all(parameter.default is None for parameter in function.parameters)
 
     @staticmethod
-    def _named_too_early(declared: set[str], cuda: Split) -> bool:
+    def _named_too_early(declared: set[str], cuda: CudaSource) -> bool:
         seen: set[str] = set()
         for item in cuda.items:
             own = {item.name} if item.kind in ("host_function", "host_declaration") else set()

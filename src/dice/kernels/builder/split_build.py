@@ -29,11 +29,10 @@ from dice.kernels.builder.refused_flags import accepted_flags, check_standard
 from dice.kernels.builder.request_sources import sources_of
 from dice.kernels.records.extension import ExtensionRequest
 from dice.kernels.source import narrowing
+from dice.kernels.source.cuda_source import CudaSource, split_source
 from dice.kernels.source.diagnostics import errors, read_gcc
 from dice.kernels.source.host_rules import check_host_rules
 from dice.kernels.source.lexer import Refuted, SplitRefused
-from dice.kernels.source.source import split_source
-from dice.kernels.source.split import Split
 
 _ROUTES = ("split", "split_pybind", "split_full_headers")
 _TABLE, _PYBIND, _FULL = range(3)
@@ -109,7 +108,7 @@ class SplitBuild:
         for standard in {*self._standards(self.flags.main), *self._standards(self.flags.host)}:
             check_standard(standard, tools, self.work, self.meter, self.limits, self.deadline)
 
-    def _split(self) -> Split | None:
+    def _split(self) -> CudaSource | None:
         text = self.sources.cuda
         if text is None:
             return None
@@ -133,7 +132,7 @@ class SplitBuild:
     def _mains(self) -> list[str]:
         return [self._main(main, f"main_{i}.o") for i, main in enumerate(self.sources.mains)]
 
-    def _combined(self, split: Split) -> str | None:
+    def _combined(self, split: CudaSource) -> str | None:
         """One unit of main.cpp's prototypes, the binding table and the host side; None when they do not fit together."""
         main = self.sources.mains[0] if len(self.sources.mains) == 1 else None
         if main is None or not self.sources.inline or self.flags.main_macros:
@@ -193,7 +192,7 @@ class SplitBuild:
         if message is not None:
             raise certain(message, "main.cpp, exactly as stock compiles it")
 
-    def _host_text(self, split: Split, table: bool = True) -> str:
+    def _host_text(self, split: CudaSource, table: bool = True) -> str:
         lines = [f"#define TORCH_EXTENSION_NAME {self.module}"]
         lines += [f"#define {name} 1" for name in self.precompiled.toolchain.half_macros]
         lines += self.flags.host_macros
@@ -201,7 +200,7 @@ class SplitBuild:
         text = render_host(split, self.sources.cuda_name, self.sources.cuda_first_line, module)
         return "\n".join(lines) + "\n" + text
 
-    def _slim_cuda(self, split: Split) -> str:
+    def _slim_cuda(self, split: CudaSource) -> str:
         name = slim_cuda_header(item.name for item in split.of_kind("include"))
         try:
             self.precompiled.header(name)
@@ -209,7 +208,7 @@ class SplitBuild:
             return "slim_cuda"
         return name
 
-    def _host(self, split: Split) -> str:
+    def _host(self, split: CudaSource) -> str:
         """Object of the host side of the .cu."""
         flags = self.flags.host
         include = [*self._include_flags(), *_CUDA_RULES]
@@ -241,7 +240,7 @@ class SplitBuild:
         if judgement == "unsure":
             raise SplitRefused(f"narrowing in braces: {message}")
 
-    def _check_host(self, text: str, split: Split) -> None:
+    def _check_host(self, text: str, split: CudaSource) -> None:
         """Raise Certain, or SplitRefused when unsure, if the host side does not compile with the untouched headers either."""
         assert self.sources.cuda is not None
         include = self._include_flags()

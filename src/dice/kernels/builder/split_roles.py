@@ -5,8 +5,10 @@ from __future__ import annotations
 import re
 from functools import cached_property
 
-from dice.kernels.source.lexer import SplitRefused, identifiers, matching, matching_angle, tokenize
-from dice.kernels.source.split import Item, Split
+from dice.kernels.source.cuda_source import CudaSource
+from dice.kernels.source.declaration import Function
+from dice.kernels.source.items import Item
+from dice.kernels.source.lexer import SplitRefused, words_of
 
 TORCH_ROOTS = frozenset({"torch", "at", "c10", "caffe2", "pybind11", "py"})
 _TORCH_HEADERS = re.compile(r"(torch|ATen|c10|caffe2|pybind11)/|Python\.h$")
@@ -59,7 +61,7 @@ _COMPILER_MACROS = re.compile(r"__CUDACC\w*__|__NVCC__|__CUDA_ARCH\w*__|__CUDACC
 class Roles:
     """Answers for one split. Raises SplitRefused where the two sides cannot be told apart by text."""
 
-    def __init__(self, split: Split) -> None:
+    def __init__(self, split: CudaSource) -> None:
         self.split = split
         for item in split.items:
             if item.kind in ("directive", "macro") and _COMPILER_MACROS.search(item.text):
@@ -77,7 +79,7 @@ class Roles:
             if item.kind in ("host_function", "host_declaration", "host_variable", "macro_call", "instantiation"):
                 words |= item.identifiers
             elif item.kind in ("kernel", "kernel_declaration") and item.function is not None:
-                words |= identifiers(item.function.head)
+                words |= words_of([token for token in item.tokens if token.start < item.function.head_end])
         return frozenset(self._closure(words))
 
     @cached_property
@@ -175,35 +177,20 @@ class Roles:
             raise SplitRefused(f"host code uses {sorted(used)[0]}, which only nvcc can compile")
 
 
-def without_device_members(text: str) -> str:
+def without_device_members(split: CudaSource, item: Item) -> str:
     """The text of a class whose `__device__`-only member functions are declared but not defined."""
-    tokens = tokenize(text)
-    cuts: list[tuple[int, int]] = []
-    i = next((j for j, t in enumerate(tokens) if t.text == "{"), len(tokens)) + 1
-    start = i
-    while i < len(tokens):
-        token = tokens[i]
-        if token.text == "(":
-            i = matching(tokens, i)
-        elif token.text == "<" and tokens[i - 1].text == "template":
-            i = matching_angle(tokens, i)
-        elif token.text == "{":
-            closing = matching(tokens, i)
-            words = [t.text for t in tokens[start:i]]
-            if "__device__" in words and "__host__" not in words and "(" in words:
-                parameters = start + words.index("(")
-                colon = next((j for j in range(matching(tokens, parameters), i) if tokens[j].text == ":"), i)
-                cuts.append((tokens[colon].start, tokens[closing].end))
-            i = closing
-            if "=" not in words:
-                start = i + 1
-        elif token.text in (";", ":") and token.kind == "punctuator":
-            start = i + 1
-        elif token.text == "}":
-            break
-        i += 1
-    pieces, position = [], 0
-    for first, last in cuts:
-        pieces += [text[position:first], ";"]
-        position = last
-    return "".join([*pieces, text[position:]])
+    pieces, position = [], item.start
+    for function in split.functions_in(item.start, item.end):
+        only_device = "__device__" in function.specifiers and "__host__" not in function.specifiers
+        if function.name and only_device and function.start >= position:
+            pieces += [split.text[position : _before_initialisers(split, function)], ";"]
+            position = function.end
+    return "".join([*pieces, split.text[position : item.end]])
+
+
+def _before_initialisers(split: CudaSource, function: Function) -> int:
+    """Where the `:` of a constructor's initialisers stands, or the body."""
+    i = function.first
+    while i < function.brace and split.tokens[i].text != ":":
+        i += max(split.tokens[i].reach, 0) + 1
+    return split.tokens[min(i, function.brace)].start

@@ -9,7 +9,7 @@ import re
 from collections.abc import Sequence
 
 from dice.kernels.cpu.edits import Edits
-from dice.kernels.source.lexer import Token, tokenize
+from dice.kernels.source.lexer import Token, read_tokens, tokenize
 
 _CUDA_LITERAL = re.compile(r'^"cuda(:\d+)?"$')
 
@@ -25,9 +25,8 @@ def edit_device_queries(tokens: Sequence[Token], edits: Edits) -> None:
     """Rewrite host code that asks for a tensor's device or moves it to the GPU, so that it behaves as on a GPU."""
     for token in tokens:
         if token.kind == "directive" and "define" in token.text:
-            inner = tokenize(token.text, directives=False)
-            shifted = [Token(t.kind, t.text, t.start + token.start, t.end + token.start) for t in inner]
-            edit_device_queries(shifted, edits)
+            edit_device_queries(read_tokens(token.text, directives=False, offset=token.start), edits)
+    have_cpu = _registered_for_cpu(tokens)
     for i, token in enumerate(tokens):
         before = tokens[i - 1].text if i else ""
         following = [t.text for t in tokens[i + 1 : i + 5]]
@@ -53,7 +52,7 @@ def edit_device_queries(tokens: Sequence[Token], edits: Edits) -> None:
             and before == "::"
             and i >= 2
             and tokens[i - 2].text in ("DeviceType", "Backend", "DispatchKey")
-        ) or (token.text == "CUDA" and _registers(tokens, i) and not _has_cpu_registration(tokens, tokens[i - 2].text)):
+        ) or (token.text == "CUDA" and _registers(tokens, i) and tokens[i - 2].text not in have_cpu):
             replacement = "CPU"
         elif token.kind == "string" and _CUDA_LITERAL.match(token.text):
             replacement = '"cpu"'
@@ -69,9 +68,7 @@ def _registers(tokens: Sequence[Token], i: int) -> bool:
     return head[:2] == ["TORCH_LIBRARY_IMPL", "("] and head[3:] == [","]
 
 
-def _has_cpu_registration(tokens: Sequence[Token], library: str) -> bool:
-    """Whether the source has a CPU version of a library's operators, beside the one for CUDA."""
-    head = ["TORCH_LIBRARY_IMPL", "(", library, ",", "CPU"]
-    return any(
-        token.text == head[0] and [t.text for t in tokens[i : i + len(head)]] == head for i, token in enumerate(tokens)
-    )
+def _registered_for_cpu(tokens: Sequence[Token]) -> set[str]:
+    """Libraries whose operators have a CPU version in the source, beside the one for CUDA."""
+    heads = ([t.text for t in tokens[i : i + 5]] for i, token in enumerate(tokens) if token.text == "TORCH_LIBRARY_IMPL")
+    return {head[2] for head in heads if head[1:2] + head[3:] == ["(", ",", "CPU"]}

@@ -15,15 +15,15 @@ from dice.kernels.cpu.edits import Edits
 from dice.kernels.cpu.fibres import kernels_that_wait
 from dice.kernels.cpu.host_rewrite import edit_device_queries
 from dice.kernels.cpu.ptx import translate
-from dice.kernels.cpu.regions import INDEX_NAMES, Region, find_regions
+from dice.kernels.cpu.regions import INDEX_NAMES, DeviceCode, Region, find_regions
 from dice.kernels.cpu.unsupported import UnsupportedOnCpu
+from dice.kernels.source.cuda_source import CudaSource
 from dice.kernels.source.declaration import Parameter
-from dice.kernels.source.launch import Launch, find_launches
-from dice.kernels.source.lexer import Token, matching, source_of, split_commas, tokenize
+from dice.kernels.source.launch import Launch
+from dice.kernels.source.lexer import SplitRefused, Token, check_tokens, matching, source_of, split_commas, tokenize
 from dice.kernels.source.macros import expand_macros
 
 _WORD = re.compile(r"[A-Za-z_]\w*")
-_DEFINE = re.compile(r"#\s*define\s+([A-Za-z_]\w*)")
 
 
 @dataclass(frozen=True)
@@ -41,53 +41,49 @@ class CpuSource:
     track_index: bool
 
 
-def rewrite_cuda(
-    text: str, *, kernel_offset: int = 0, fibres_always: bool = False, assertions: bool = True
-) -> CpuSource:
-    """Rewrite a .cu source. `kernel_offset`: how many kernels the unit has already; `fibres_always`: no loop form.
+def rewrite_cuda(text: str, *, fibres_always: bool = False, assertions: bool = True) -> CpuSource:
+    """Rewrite a .cu source. `fibres_always`: no loop form.
 
     Raises UnsupportedOnCpu, naming what is missing, and SplitRefused when the text cannot be read.
     """
-    tokens = tokenize(text)
-    if any(t.kind == "directive" and re.search(r"__global__", t.text) for t in tokens):
-        text = expand_macros(text)
-        tokens = tokenize(text)
-    return _Rewriter(text, tokens, kernel_offset, fibres_always, assertions).run()
+    source = CudaSource(text)
+    check_tokens(text, source.tokens)
+    if any("__global__" in token.text for token in source.tokens if token.kind == "directive"):
+        source = CudaSource(expand_macros(text, source.tokens), expanded=True)
+        check_tokens(source.text, source.tokens)
+    return _Rewriter(source, fibres_always, assertions).run()
 
 
 class _Rewriter:
-    def __init__(
-        self, text: str, tokens: list[Token], kernel_offset: int, fibres_always: bool, assertions: bool
-    ) -> None:
-        self.text, self.tokens, self.edits = text, tokens, Edits(text)
-        self.kernel_offset, self.fibres_always, self.assertions = kernel_offset, fibres_always, assertions
-        self.macros = {m.group(1): t.text for t in tokens if (m := _macro(t))}
+    def __init__(self, source: CudaSource, fibres_always: bool, assertions: bool) -> None:
+        self.source, self.text, self.tokens, self.edits = source, source.text, source.tokens, Edits(source.text)
+        self.fibres_always, self.assertions = fibres_always, assertions
         self.track_index = False
 
     def run(self) -> CpuSource:
-        regions = find_regions(self.text, self.tokens, self.macros)
+        regions = find_regions(self.source)
+        device = DeviceCode(regions)
         kernels = [region for region in regions if region.kind == "kernel"]
-        names = list(dict.fromkeys(region.name for region in kernels))
-        fibres = set(names) if self.fibres_always else kernels_that_wait(self.text, self.tokens, regions, self.macros)
+        names = {name: entry for entry, name in enumerate(dict.fromkeys(region.name for region in kernels))}
+        fibres = set(names) if self.fibres_always else kernels_that_wait(self.source, regions)
         lockstep = any(
             token.text == "volatile" and self.tokens[max(i - 1, 0)].text not in ("asm", "__asm__", "__asm")
             for i, token in enumerate(self.tokens)
         )
-        shared_globals = self._shared_arrays(regions)
+        shared_globals = self._shared_arrays(device)
         for region in regions:
             self._inject(region, shared_globals)
         for region in kernels:
-            self._wrap_kernel(region, region.name in fibres, self.kernel_offset + names.index(region.name))
+            self._wrap_kernel(region, region.name in fibres, names[region.name])
         self._edit_launches()
-        self._edit_device_tokens(regions)
+        self._edit_device_tokens(device)
         edit_device_queries(self.tokens, self.edits)
         return CpuSource(self.edits.apply(), tuple(names), lockstep, self.track_index)
 
     def _inject(self, region: Region, shared_globals: dict[str, str]) -> None:
         """Declare at the top of a body what its text takes for granted: indices, shared arrays of namespace scope."""
-        words = region.words | {
-            w for name in region.words & self.macros.keys() for w in _WORD.findall(self.macros[name])
-        }
+        macros = self.source.macros
+        words = region.words | {w for name in region.words & macros.keys() for w in _WORD.findall(macros[name])}
         lines = [declaration for name, declaration in shared_globals.items() if name in words]
         if region.kind != "kernel" and (used := [name for name in INDEX_NAMES if name in words]):
             self.track_index = True
@@ -97,34 +93,35 @@ class _Rewriter:
         if lines:
             self.edits.insert(region.start + 1, " " + " ".join(lines))
 
-    def _shared_arrays(self, regions: Sequence[Region]) -> dict[str, str]:
+    def _shared_arrays(self, device: DeviceCode) -> dict[str, str]:
         """Rewrite `extern __shared__`; returns the declarations, by name, of those at namespace scope."""
         outside: dict[str, str] = {}
+        extern: int | None = None  # in the statement that is being read
+        shared = False
         for i, token in enumerate(self.tokens):
             if token.text == "__shared__":
-                for j in (i - 1, i + 1):
-                    if self.tokens[j].text == "static":
-                        self.edits.replace(self.tokens[j].start, self.tokens[j].end, "")
+                shared = True
+                for neighbour in (*self.tokens[max(i - 1, 0) : i], *self.tokens[i + 1 : i + 2]):
+                    if neighbour.text == "static":
+                        self.edits.replace(neighbour.start, neighbour.end, "")
                 self._move_behind_alignas(i)
-            if token.text != "extern" or token.kind != "identifier":
-                continue
-            end = next((j for j in range(i, len(self.tokens)) if self.tokens[j].text == ";"), len(self.tokens) - 1)
-            words = {t.text for t in self.tokens[i:end]}
-            if "__shared__" not in words or "{" in words:
-                continue
-            name, declaration = _dynamic_array(self.text, self.tokens[i:end])
-            start, stop = token.start, self.tokens[end].end
-            if any(region.start < start < region.end for region in regions):
-                self.edits.replace(start, stop, declaration)
-            else:
-                outside[name] = declaration
-                self.edits.replace(start, stop, "")
+            elif token.text == "extern" and token.kind == "identifier" and extern is None:
+                extern = i
+            elif token.text in (";", "{", "}") and token.kind == "punctuator":
+                if token.text == ";" and shared and extern is not None:
+                    name, declaration = _dynamic_array(self.text, self.tokens[extern:i])
+                    start, stop = self.tokens[extern].start, token.end
+                    inside = start in device
+                    self.edits.replace(start, stop, declaration if inside else "")
+                    if not inside:
+                        outside[name] = declaration
+                extern, shared = None, False
         return outside
 
     def _move_behind_alignas(self, i: int) -> None:
         """`__shared__ alignas(16) float s[8]`: C++ wants alignas before the `static` that tokens[i] stands for."""
         end = i + 1
-        while self.tokens[end].text == "alignas" and self.tokens[end + 1].text == "(":
+        while [token.text for token in self.tokens[end : end + 2]] == ["alignas", "("]:
             end = matching(self.tokens, end + 1) + 1
         if end > i + 1 and self.tokens[i - 1].text != "extern":
             self.edits.replace(self.tokens[i].start, self.tokens[i].end, "")
@@ -132,7 +129,6 @@ class _Rewriter:
 
     def _wrap_kernel(self, region: Region, fibres: bool, entry: int) -> None:
         function = region.function
-        assert function is not None
         parameters, names, types = [], [], []
         for index, parameter in enumerate(function.parameters):
             if parameter.type == "":
@@ -172,31 +168,30 @@ class _Rewriter:
     def _name_parameter(self, region: Region, parameter: Parameter, name: str) -> None:
         """Give a parameter without a name one, so that it can be passed on."""
         text = parameter.text if parameter.default is None else parameter.text.removesuffix(f" = {parameter.default}")
-        at = self.text.find(text, self.text.index("(", self.tokens[region.head].start), region.start)
+        at = self.text.find(text, self.text.index("(", region.function.start), region.start)
         if at < 0 or "(" in text or "[" in text:
             raise UnsupportedOnCpu("a kernel parameter without a name")
         self.edits.insert(at + len(text), f" {name}")
 
     def _edit_launches(self) -> None:
-        for launch in find_launches(self.text):
+        self.source.check_launches(0, len(self.text))
+        for launch in self.source.launches:
             self._render(launch)
 
     def _render(self, launch: Launch) -> None:
         """`k<<<g, b>>>(x)` to `(dice_cpu_configure(g, b, 0, 0), k(x))`, by edits around what stays as it is."""
-        marker = self.text.index("<<<", launch.start + len(launch.callee))
-        closing = self.text.index(">>>", self.text.index(launch.configuration, marker) + len(launch.configuration)) + 3
         parts = [*launch.parts, *["1", "0", "nullptr"][len(launch.parts) - 1 :]]
         configuration = f"{parts[0]}, {parts[1]}, static_cast<size_t>({parts[2]}), (void*)(cudaStream_t)({parts[3]})"
         self.edits.insert(launch.start, f"(dice_cpu_configure({configuration}), ")
-        self.edits.replace(marker, closing, "")
+        self.edits.replace(launch.opening, launch.closing, "")
         self.edits.insert(launch.end, ")")
 
-    def _edit_device_tokens(self, regions: Sequence[Region]) -> None:
+    def _edit_device_tokens(self, device: DeviceCode) -> None:
         """`assert` and inline assembly inside device code."""
         for i, token in enumerate(self.tokens):
             if token.kind != "identifier" or token.text not in ("assert", "asm", "__asm__", "__asm"):
                 continue
-            if not any(region.start < token.start < region.end for region in regions):
+            if token.start not in device:
                 continue
             if token.text == "assert":
                 if self.assertions and "define NDEBUG" not in self.text:
@@ -205,17 +200,15 @@ class _Rewriter:
                 self._edit_assembly(i)
 
     def _edit_assembly(self, i: int) -> None:
-        end = next(j for j in range(i, len(self.tokens)) if self.tokens[j].text == ";")
+        end = next((j for j in range(i, len(self.tokens)) if self.tokens[j].text == ";"), None)
+        if end is None:
+            raise SplitRefused("a statement without an end")
         text = source_of(self.text, self.tokens[i:end])
         translated = translate(self.tokens[i:end], self.text)
         if translated is None:
             literal = re.search(r'"([^"]*)"', text)
             raise UnsupportedOnCpu(f"inline PTX: {literal.group(1).strip()[:60] if literal else text[:60]}")
         self.edits.replace(self.tokens[i].start, self.tokens[end].start, translated)
-
-
-def _macro(token: Token) -> re.Match[str] | None:
-    return _DEFINE.match(token.text) if token.kind == "directive" else None
 
 
 def _first_argument(text: str) -> str:
@@ -241,7 +234,7 @@ def _dynamic_array(text: str, declaration: Sequence[Token]) -> tuple[str, str]:
     i = 0
     while i < len(declaration):
         token = declaration[i]
-        if token.text in ("__align__", "alignas", "__attribute__") and declaration[i + 1].text == "(":
+        if token.text in ("__align__", "alignas", "__attribute__") and declaration[i + 1 : i + 2] and declaration[i + 1].reach:
             i = matching(declaration, i + 1)
         elif token.text not in ("extern", "__shared__", "static"):
             words.append(token)

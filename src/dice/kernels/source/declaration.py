@@ -1,80 +1,27 @@
-"""One function head of CUDA C++, taken apart: template head, qualifiers, return type, name, parameters."""
+"""One function of CUDA C++, taken apart: template head, specifiers, return type, name, parameters, body."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
-from dice.kernels.source.lexer import SplitRefused, Token, matching, matching_angle, source_of, split_commas
+from dice.kernels.source.lexer import SplitRefused, Token, matching, matching_angle, source_of, split_commas, words
 
-EXECUTION_SPACES = frozenset({"__global__", "__device__", "__host__"})
-MEMORY_SPACES = frozenset({"__constant__", "__device__", "__shared__", "__managed__"})
-_SPECIFIERS = EXECUTION_SPACES | {
-    "static",
-    "inline",
-    "extern",
-    "constexpr",
-    "consteval",
-    "constinit",
-    "virtual",
-    "explicit",
-    "friend",
-    "__forceinline__",
-    "__noinline__",
-    "__inline__",
-    "__inline",
-    "__inline_hint__",
-}
-_SPECIFIERS_WITH_ARGUMENTS = frozenset(
-    {
-        "__launch_bounds__",
-        "__cluster_dims__",
-        "__block_size__",
-        "__maxnreg__",
-        "__attribute__",
-        "__attribute",
-        "__align__",
-        "__declspec",
-        "__declspec__",
-        "alignas",
-    }
+EXECUTION_SPACES = words("__global__ __device__ __host__")
+MEMORY_SPACES = words("__constant__ __device__ __shared__ __managed__")
+_SPECIFIERS = EXECUTION_SPACES | words(
+    "static inline extern constexpr consteval constinit virtual explicit friend "
+    "__forceinline__ __noinline__ __inline__ __inline __inline_hint__"
 )
-_TYPE_WORDS = frozenset(
-    [
-        "auto",
-        "void",
-        "bool",
-        "char",
-        "short",
-        "int",
-        "long",
-        "float",
-        "double",
-        "signed",
-        "unsigned",
-        "wchar_t",
-        "char8_t",
-        "char16_t",
-        "char32_t",
-        "__int64",
-        "__int128",
-    ]
+_SPECIFIERS_WITH_ARGUMENTS = words(
+    "__launch_bounds__ __cluster_dims__ __block_size__ __maxnreg__ __attribute__ __attribute __align__ __declspec "
+    "__declspec__ alignas"
 )
-_TYPE_QUALIFIERS = frozenset(
-    [
-        "const",
-        "volatile",
-        "__restrict__",
-        "__restrict",
-        "restrict",
-        "register",
-        "typename",
-        "struct",
-        "class",
-        "union",
-        "enum",
-        "__grid_constant__",
-    ]
+_TYPE_WORDS = words(
+    "auto void bool char short int long float double signed unsigned wchar_t char8_t char16_t char32_t __int64 __int128"
+)
+_TYPE_QUALIFIERS = words(
+    "const volatile __restrict__ __restrict restrict register typename struct class union enum __grid_constant__"
 )
 
 
@@ -109,16 +56,17 @@ class TemplateParameter:
 
 @dataclass(frozen=True)
 class Function:
-    """A function declaration or definition at namespace scope.
+    """A function, declared or defined, or a lambda expression.
 
+    name: without qualification and template arguments; "" of a lambda.
+    declarator: name with its template arguments or class (`k<float>` for a specialisation, `Foo::bar`).
     template_head: `template <typename T, int N>` verbatim, "" without one; several heads are joined.
     specifiers: `__global__`, `static`, `inline` and the like, in order, without arguments.
     attributes: `__launch_bounds__(256)`, `__attribute__((...))` and the like, verbatim, in order.
     launch_bounds: the text between the parentheses of `__launch_bounds__`, or None.
-    declarator: name with its template arguments or class (`k<float>` for a specialisation, `Foo::bar`).
     suffix: what stands between the parameters and the body (`noexcept`, `-> int`, constructor initialisers).
-    body: the braces and all between, verbatim; None for a declaration.
-    head: everything before the body, verbatim.
+    first, brace, last: indices, into the source's tokens, of its first one, of the `{` and of the `}` of its body; both
+        -1 for a declaration. start, head_end, body_start, end: the same places, and where the head ends, in the text.
     """
 
     name: str
@@ -133,9 +81,24 @@ class Function:
     return_type: str
     parameters: tuple[Parameter, ...]
     suffix: str
-    head: str
-    body: str | None
+    text: str = field(repr=False)
+    first: int
+    brace: int
+    last: int
+    start: int
+    head_end: int
     body_start: int
+    end: int
+
+    @property
+    def head(self) -> str:
+        """Everything before the body, verbatim."""
+        return self.text[self.start : self.head_end]
+
+    @property
+    def body(self) -> str | None:
+        """The braces and all between, verbatim; None for a declaration."""
+        return None if self.brace < 0 else self.text[self.body_start : self.end]
 
     @property
     def is_template(self) -> bool:
@@ -153,27 +116,21 @@ class Function:
 
 
 def parse_parameter(text: str, tokens: Sequence[Token]) -> Parameter:
-    """One parameter of a function, from its tokens."""
-    equals = next((i for i, token in enumerate(_shallow(tokens)) if token.text == "="), None)
-    default = None
-    if equals is not None:
-        position = _shallow(tokens)[equals].start
-        default = source_of(text, [t for t in tokens if t.start > position])
-        tokens = [t for t in tokens if t.start < position]
-    if not tokens:
+    """One parameter of a function, from its tokens. Raises SplitRefused."""
+    left, default = _without_default(text, tokens)
+    if not left:
         raise SplitRefused("a parameter without a type")
-    whole = source_of(text, tokens) + (f" = {default}" if default else "")
-    name_token = _parameter_name(tokens)
-    if name_token is None:
-        return Parameter(whole, source_of(text, tokens), None, default)
-    before = text[tokens[0].start : name_token.start].rstrip()
-    after = text[name_token.end : tokens[-1].end].strip()
-    return Parameter(whole, f"{before} {after}".strip(), name_token.text, default)
+    whole = source_of(text, left) + (f" = {default}" if default else "")
+    name = _parameter_name(left)
+    if name is None:
+        return Parameter(whole, source_of(text, left), None, default)
+    before = text[left[0].start : name.start].rstrip()
+    after = text[name.end : left[-1].end].strip()
+    return Parameter(whole, f"{before} {after}".strip(), name.text, default)
 
 
-def _shallow(tokens: Sequence[Token]) -> list[Token]:
-    """Tokens outside brackets and template lists (those brackets themselves left out)."""
-    shallow: list[Token] = []
+def _without_default(text: str, tokens: Sequence[Token]) -> tuple[list[Token], str | None]:
+    """The tokens before a parameter's `=`, and the text behind it, or None without one."""
     i = 0
     while i < len(tokens):
         token = tokens[i]
@@ -181,18 +138,13 @@ def _shallow(tokens: Sequence[Token]) -> list[Token]:
             i = matching(tokens, i)
         elif token.text == "<" and i > 0 and tokens[i - 1].kind == "identifier":
             i = matching_angle(tokens, i)
-        else:
-            shallow.append(token)
+        elif token.text == "=":
+            return list(tokens[:i]), source_of(text, tokens[i + 1 :])
         i += 1
-    return shallow
+    return list(tokens), None
 
 
 def _parameter_name(tokens: Sequence[Token]) -> Token | None:
-    for i, token in enumerate(tokens):  # void (*f)(int), float (&x)[4]
-        if token.text == "(" and i + 1 < len(tokens) and tokens[i + 1].text in ("*", "&"):
-            inner = tokens[i + 1 : matching(tokens, i)]
-            named = [t for t in inner if t.kind == "identifier" and t.text not in _TYPE_QUALIFIERS]
-            return named[-1] if named else None
     i = 0
     typed = False
     candidate: Token | None = None
@@ -204,7 +156,11 @@ def _parameter_name(tokens: Sequence[Token]) -> Token | None:
         if token.text == "<" and previous and candidate is None and typed:
             i = matching_angle(tokens, i)
         elif token.text == "(":  # decltype(x), __attribute__((..)), alignas(..)
-            i = matching(tokens, i)
+            end = matching(tokens, i)
+            if tokens[i + 1].text in ("*", "&"):  # void (*f)(int), float (&x)[4]
+                named = [t for t in tokens[i + 1 : end] if t.kind == "identifier" and t.text not in _TYPE_QUALIFIERS]
+                return named[-1] if named else None
+            i = end
             typed = typed or previous == "decltype"
         elif token.kind == "identifier" and token.text not in _TYPE_QUALIFIERS | _SPECIFIERS_WITH_ARGUMENTS:
             if token.text in _TYPE_WORDS or token.text == "decltype" or previous == "::" or not typed:
@@ -219,13 +175,12 @@ def _parameter_name(tokens: Sequence[Token]) -> Token | None:
 
 
 def parse_template_head(text: str, tokens: Sequence[Token]) -> tuple[TemplateParameter, ...]:
-    """Parameters between the angle brackets of `template <...>`; `tokens` excludes the brackets."""
+    """Parameters between the angle brackets of `template <...>`; `tokens` excludes the brackets. Raises SplitRefused."""
     parameters = []
     for group in split_commas(tokens):
-        shallow = _shallow(group)
-        equals = next((t.start for t in shallow if t.text == "="), None)
-        left = [t for t in group if equals is None or t.start < equals]
-        default = None if equals is None else source_of(text, [t for t in group if t.start > equals])
+        left, default = _without_default(text, group)
+        if not left:
+            raise SplitRefused("a template parameter without a kind")
         is_pack = any(t.text == "..." for t in left)
         if left[0].text in ("typename", "class"):
             names = [t.text for t in left[1:] if t.kind == "identifier"]
@@ -239,115 +194,164 @@ def parse_template_head(text: str, tokens: Sequence[Token]) -> tuple[TemplatePar
     return tuple(parameters)
 
 
-def parse_function(text: str, tokens: Sequence[Token], body: int | None) -> Function | None:
-    """The function whose head is tokens[:body]; with `body=None`, all of `tokens` (without the final `;`).
+def parse_function(text: str, tokens: Sequence[Token], first: int, last: int, brace: int = -1) -> Function | None:
+    """The function in tokens[first : last + 1], whose body begins at `brace` (-1: it has none; no `;` then).
 
-    Returns None when the tokens do not look like a function: no parameter list after a name.
+    Returns None when the tokens do not look like a function: no parameter list after a name. Raises SplitRefused.
     """
-    head = list(tokens if body is None else tokens[:body])
-    template_heads: list[str] = []
-    template_parameters: tuple[TemplateParameter, ...] = ()
-    is_specialisation, i = False, 0
-    while i < len(head) and head[i].text == "template":
-        if i + 1 >= len(head) or head[i + 1].text != "<":
-            return None
-        end = matching_angle(head, i + 1)
-        template_parameters += parse_template_head(text, head[i + 2 : end])
-        is_specialisation = is_specialisation or end == i + 2
-        template_heads.append(source_of(text, head[i : end + 1]))
-        i = end + 1
-    specifiers: list[str] = []
-    attributes: list[str] = []
-    launch_bounds, linkage_c = None, False
-    core: list[Token] = []  # return type and name
-    while i < len(head):
-        token = head[i]
-        following = head[i + 1] if i + 1 < len(head) else None
-        if token.text in _SPECIFIERS:
-            specifiers.append(token.text)
-            if token.text == "extern" and following is not None and following.kind == "string":
-                linkage_c = following.text == '"C"'
-                specifiers.pop()
-                i += 1
-        elif token.text in _SPECIFIERS_WITH_ARGUMENTS and following is not None and following.text == "(":
-            end = matching(head, i + 1)
-            attributes.append(source_of(text, head[i : end + 1]))
-            if token.text == "__launch_bounds__":
-                launch_bounds = source_of(text, head[i + 2 : end])
-            i = end
-        elif token.text == "[" and following is not None and following.text == "[":
-            i = matching(head, i)
-        elif token.text == "decltype" and following is not None and following.text == "(":
-            end = matching(head, i + 1)
-            core.extend(head[i : end + 1])
-            i = end
-        elif token.text == "<" and core and core[-1].kind == "identifier" and core[-1].text != "operator":
-            end = matching_angle(head, i)
-            core.extend(head[i : end + 1])
-            i = end
-        elif token.text == "(" and core and core[-1].text == "operator":
-            core.extend(head[i : i + 2])  # operator()
-            i += 1
-        elif token.text == "(":
-            break
-        elif token.text in ("=", "{", "[") and not any(t.text == "operator" for t in core):
-            return None
-        else:
-            core.append(token)
-        i += 1
-    name_at = _name_start(core)
-    if i >= len(head) or name_at is None:
+    head = tokens[first : last + 1 if brace < 0 else brace]
+    read = _Head(text, head)
+    if read.parameters is None or (name_at := _name_start(read.core)) is None:
         return None
-    end = matching(head, i)
-    parameter_tokens = head[i + 1 : end]
-    groups = [] if [t.text for t in parameter_tokens] == ["void"] else split_commas(parameter_tokens)
+    end = matching(head, read.parameters)
+    inside = head[read.parameters + 1 : end]
+    groups = [] if [t.text for t in inside] == ["void"] else split_commas(inside)
     return Function(
-        name=_plain_name(core[name_at:]),
-        declarator=source_of(text, core[name_at:]),
-        template_head=" ".join(template_heads),
-        template_parameters=template_parameters,
-        is_specialisation=is_specialisation,
-        specifiers=tuple(specifiers),
-        attributes=tuple(attributes),
-        launch_bounds=launch_bounds,
-        linkage_c=linkage_c,
-        return_type=" ".join(token.text for token in core[:name_at]),
+        name=_plain_name(read.core[name_at:]),
+        declarator=source_of(text, read.core[name_at:]),
+        template_head=" ".join(read.template_heads),
+        template_parameters=tuple(read.template_parameters),
+        is_specialisation=read.is_specialisation,
+        specifiers=tuple(read.specifiers),
+        attributes=tuple(read.attributes),
+        launch_bounds=read.launch_bounds,
+        linkage_c=read.linkage_c,
+        return_type=" ".join(token.text for token in read.core[:name_at]),
         parameters=tuple(parse_parameter(text, group) for group in groups),
         suffix=source_of(text, head[end + 1 :]),
-        head=source_of(text, head),
-        body=None if body is None else source_of(text, tokens[body:]),
-        body_start=-1 if body is None else tokens[body].start,
+        text=text,
+        first=first,
+        brace=brace,
+        last=-1 if brace < 0 else last,
+        start=head[0].start,
+        head_end=head[-1].end,
+        body_start=-1 if brace < 0 else tokens[brace].start,
+        end=tokens[last].end,
     )
+
+
+def bare_function(
+    text: str, tokens: Sequence[Token], first: int, brace: int, last: int, head: Sequence[Token]
+) -> Function:
+    """A lambda, or a function whose head cannot be taken apart: its place, and the execution spaces named in `head`."""
+    return Function(
+        name="",
+        declarator="",
+        template_head="",
+        template_parameters=(),
+        is_specialisation=False,
+        specifiers=tuple(token.text for token in head if token.text in EXECUTION_SPACES),
+        attributes=(),
+        launch_bounds=None,
+        linkage_c=False,
+        return_type="",
+        parameters=(),
+        suffix="",
+        text=text,
+        first=first,
+        brace=brace,
+        last=last,
+        start=tokens[first].start,
+        head_end=tokens[brace - 1].end,
+        body_start=tokens[brace].start,
+        end=tokens[last].end,
+    )
+
+
+class _Head:
+    """What stands before a function's parameters. `core`: return type and name; `parameters`: index of their `(`."""
+
+    def __init__(self, text: str, head: Sequence[Token]) -> None:
+        self.template_heads: list[str] = []
+        self.template_parameters: list[TemplateParameter] = []
+        self.is_specialisation = self.linkage_c = False
+        self.specifiers: list[str] = []
+        self.attributes: list[str] = []
+        self.launch_bounds: str | None = None
+        self.core: list[Token] = []
+        self.parameters: int | None = None
+        self._text, self._head = text, head
+        begin = self._read_templates()
+        if begin is not None:
+            self._read_core(begin)
+
+    def _read_templates(self) -> int | None:
+        """Index behind the last `template <...>`; None when one is not of this form."""
+        head, i = self._head, 0
+        while i < len(head) and head[i].text == "template":
+            if i + 1 >= len(head) or head[i + 1].text != "<":
+                return None
+            end = matching_angle(head, i + 1)
+            self.template_parameters += parse_template_head(self._text, head[i + 2 : end])
+            self.is_specialisation = self.is_specialisation or end == i + 2
+            self.template_heads.append(source_of(self._text, head[i : end + 1]))
+            i = end + 1
+        return i
+
+    def _read_core(self, i: int) -> None:
+        head, core, is_operator = self._head, self.core, False
+        while i < len(head):
+            token = head[i]
+            following = head[i + 1].text if i + 1 < len(head) else ""
+            before = core[-1] if core else None
+            end = i
+            if token.text in _SPECIFIERS:
+                if token.text == "extern" and following.startswith('"'):
+                    self.linkage_c = following == '"C"'
+                    end = i + 1
+                else:
+                    self.specifiers.append(token.text)
+            elif token.text in _SPECIFIERS_WITH_ARGUMENTS and following == "(":
+                end = matching(head, i + 1)
+                self.attributes.append(source_of(self._text, head[i : end + 1]))
+                if token.text == "__launch_bounds__":
+                    self.launch_bounds = source_of(self._text, head[i + 2 : end])
+            elif token.text == "[" and following == "[":
+                end = matching(head, i)
+            else:
+                if token.text == "decltype" and following == "(":
+                    end = matching(head, i + 1)
+                elif token.text == "<" and before is not None and before.kind == "identifier" and before.text != "operator":
+                    end = matching_angle(head, i)
+                elif token.text == "(" and before is not None and before.text == "operator":
+                    end = i + 1  # operator()
+                elif token.text == "(":
+                    self.parameters = i
+                    return
+                elif token.text in ("=", "{", "[") and not is_operator:
+                    return
+                is_operator = is_operator or token.text == "operator"
+                core.extend(head[i : end + 1])
+            i = end + 1
 
 
 def _name_start(core: Sequence[Token]) -> int | None:
     """Index in `core` (return type, then name) where the name begins, its qualification included."""
     operator = next((i for i, token in enumerate(core) if token.text == "operator"), None)
     i = len(core) - 1 if operator is None else operator
-    if operator is None and i >= 0 and core[i].text == ">":
-        depth = 0
-        while i >= 0:
-            depth += {">": 1, "<": -1}.get(core[i].text, 0)
-            i -= 1
-            if depth == 0:
-                break
+    if operator is None:
+        i = _before_template_list(core, i)
     if i < 0 or core[i].kind != "identifier" or core[i].text in _TYPE_WORDS | _TYPE_QUALIFIERS:
         return None
     if i >= 1 and core[i - 1].text == "~":
         i -= 1
-    while i >= 2 and core[i - 1].text == "::" and core[i - 2].kind == "identifier":
-        i -= 2
+    while i >= 2 and core[i - 1].text == "::":
+        owner = _before_template_list(core, i - 2)
+        if owner < 0 or core[owner].kind != "identifier":
+            break
+        i = owner
     return i
+
+
+def _before_template_list(core: Sequence[Token], i: int) -> int:
+    """Index of the token before the template list that ends at core[i]; `i` where none does."""
+    return i + core[i].reach - 1 if i >= 0 and core[i].text == ">" and core[i].reach < 0 else i
 
 
 def _plain_name(tokens: Sequence[Token]) -> str:
     """The last name of a declarator, without qualification and template arguments."""
-    if any(token.text == "operator" for token in tokens):
-        return "".join(token.text for token in tokens[[t.text for t in tokens].index("operator") :])
-    plain = ""
-    for token in tokens:
-        if token.text == "<":
-            break
-        if token.kind == "identifier":
-            plain = token.text
-    return plain
+    texts = [token.text for token in tokens]
+    if "operator" in texts:
+        return "".join(texts[texts.index("operator") :])
+    i = _before_template_list(tokens, len(tokens) - 1)
+    return f"~{texts[i]}" if i and texts[i - 1] == "~" else texts[i]

@@ -1,33 +1,34 @@
-"""Kernel launches `k<<<grid, block, shared, stream>>>(arguments)`: found in text, and rewritten by a callback."""
+"""Kernel launches `k<<<grid, block, shared, stream>>>(arguments)`."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from dice.kernels.source.lexer import (
-    CLOSERS,
     Refuted,
     SplitRefused,
     Token,
     line_number,
     matching,
+    read_tokens,
     source_of,
     split_commas,
-    tokenize,
+    words,
 )
 
-_KEYWORDS = frozenset({"return", "else", "do", "if", "while", "for", "switch", "case", "and", "or", "not"})
+_KEYWORDS = words("return else do if while for switch case and or not")
 
 
 @dataclass(frozen=True)
 class Launch:
-    """One launch. Every part is verbatim source text; `start` and `end` are offsets into the text it was found in.
+    """One launch. Every part is verbatim source text; the places are offsets into the source.
 
     callee: `k`, `ns::k<float, 4>`, `(flag ? a : b)`, `table[i]`, ...
     configuration: what stands between `<<<` and `>>>`; `parts` the same at its commas: grid[, block[, shared[, stream]]]
         (CUDA 13's headers take 1 for a block that is left out; earlier ones refuse it when the host unit is compiled).
     arguments: what stands between the parentheses, "" without arguments.
+    start, opening, closing, end: where the callee begins, where `<<<` begins, where `>>>` ends, where all ends.
     """
 
     callee: str
@@ -35,68 +36,61 @@ class Launch:
     parts: tuple[str, ...]
     arguments: str
     start: int
+    opening: int
+    closing: int
     end: int
 
 
-def find_launches(text: str) -> list[Launch]:
-    """All launches in `text`, in order, those in the bodies of `#define`s included.
+@dataclass(frozen=True)
+class BrokenLaunch:
+    """A `<<<` at the offset `start` that is not part of a launch that can be taken apart, and why."""
 
-    Raises SplitRefused when a `<<<` is not part of a launch that can be taken apart.
-    """
+    start: int
+    error: SplitRefused
+
+
+def read_launches(text: str, tokens: Sequence[Token]) -> tuple[list[Launch], list[BrokenLaunch]]:
+    """All launches in `text`, those in the bodies of `#define`s included, and what only looks like one; both in order."""
     launches: list[Launch] = []
-    tokens = tokenize(text)
-    for token in tokens:
-        if token.kind == "directive" and "<<<" in token.text:
-            body = [
-                Token(t.kind, t.text, t.start + token.start, t.end + token.start)
-                for t in tokenize(token.text, directives=False)
-            ]
-            launches.extend(_find(text, body))
-    launches.extend(_find(text, tokens))
-    return sorted(launches, key=lambda launch: launch.start)
+    broken: list[BrokenLaunch] = []
+    bodies = [
+        read_tokens(token.text, directives=False, offset=token.start)
+        for token in tokens
+        if token.kind == "directive" and "<<<" in token.text
+    ]
+    for part in (*bodies, tokens):
+        for i, token in enumerate(part):
+            if token.text == "<<<":
+                try:
+                    launches.append(_launch(text, part, i))
+                except SplitRefused as error:
+                    broken.append(BrokenLaunch(token.start, error))
+    return sorted(launches, key=lambda it: it.start), sorted(broken, key=lambda it: it.start)
 
 
-def rewrite_launches(text: str, render: Callable[[Launch], str]) -> str:
-    """`text` with every launch replaced by `render(launch)`. Everything else stays verbatim.
-
-    Inside a `#define` the rendered text must stay on one line (line splices in the launch's own parts are kept).
-    """
-    pieces: list[str] = []
-    position = 0
-    for launch in find_launches(text):
-        if launch.start < position:
-            raise SplitRefused("a launch inside another launch")
-        pieces += [text[position : launch.start], render(launch)]
-        position = launch.end
-    return "".join([*pieces, text[position:]])
-
-
-def _find(text: str, tokens: Sequence[Token]) -> list[Launch]:
-    launches = []
-    for i, token in enumerate(tokens):
-        if token.text != "<<<":
-            continue
-        first = _callee_start(text, tokens, i)
-        last = _configuration_end(text, tokens, i)
-        closing = matching(tokens, last + 1)
-        configuration = tokens[i + 1 : last - 2]
-        parts = tuple(source_of(text, group) for group in split_commas(configuration))
-        if not 1 <= len(parts) <= 4 or not all(parts):
-            # A macro may stand for several values.
-            sure = all(t.kind != "identifier" or not t.text.isupper() for t in configuration)
-            message = f"a launch with {sum(map(bool, parts))} configuration values"
-            raise Refuted(line_number(text, token.start), message) if sure else SplitRefused(message)
-        launches.append(
-            Launch(
-                callee=text[tokens[first].start : tokens[i - 1].end],
-                configuration=source_of(text, configuration),
-                parts=parts,
-                arguments=source_of(text, tokens[last + 2 : closing]),
-                start=tokens[first].start,
-                end=tokens[closing].end,
-            )
-        )
-    return launches
+def _launch(text: str, tokens: Sequence[Token], i: int) -> Launch:
+    """The launch whose `<<<` is tokens[i]. Raises SplitRefused, or Refuted where no macro could mend it."""
+    token = tokens[i]
+    first = _callee_start(text, tokens, i)
+    last = _configuration_end(text, tokens, i)
+    closing = matching(tokens, last + 1)
+    configuration = tokens[i + 1 : last - 2]
+    parts = tuple(source_of(text, group) for group in split_commas(configuration))
+    if not 1 <= len(parts) <= 4 or not all(parts):
+        # A macro may stand for several values.
+        sure = all(t.kind != "identifier" or not t.text.isupper() for t in configuration)
+        message = f"a launch with {sum(map(bool, parts))} configuration values"
+        raise Refuted(line_number(text, token.start), message) if sure else SplitRefused(message)
+    return Launch(
+        callee=text[tokens[first].start : tokens[i - 1].end],
+        configuration=source_of(text, configuration),
+        parts=parts,
+        arguments=source_of(text, tokens[last + 2 : closing]),
+        start=tokens[first].start,
+        opening=token.start,
+        closing=tokens[last].end,
+        end=tokens[closing].end,
+    )
 
 
 def _callee_start(text: str, tokens: Sequence[Token], launch: int) -> int:
@@ -111,7 +105,7 @@ def _callee_start(text: str, tokens: Sequence[Token], launch: int) -> int:
                 i -= 1  # x[..], f(..): the expression goes on to the left
                 continue
         elif token.text == ">":
-            i = _angle_opening(tokens, i) - 1
+            i = _opening(tokens, i) - 1
             continue
         elif token.kind != "identifier":
             break
@@ -128,35 +122,10 @@ def _callee_start(text: str, tokens: Sequence[Token], launch: int) -> int:
 
 
 def _opening(tokens: Sequence[Token], closing: int) -> int:
-    depth = 0
-    for i in range(closing, -1, -1):
-        if tokens[i].kind == "punctuator":
-            if tokens[i].text in CLOSERS:
-                depth += 1
-            elif tokens[i].text in CLOSERS.values():
-                depth -= 1
-                if depth == 0:
-                    return i
-    raise SplitRefused("brackets do not match before a launch")
-
-
-def _angle_opening(tokens: Sequence[Token], closing: int) -> int:
-    depth, i = 0, closing
-    while i >= 0:
-        token = tokens[i]
-        if token.kind == "punctuator":
-            if token.text in (")", "]", "}"):
-                i = _opening(tokens, i)
-            elif token.text == ">":
-                depth += 1
-            elif token.text == "<":
-                depth -= 1
-                if depth == 0:
-                    return i
-            elif token.text in (";", "{", "("):
-                break
-        i -= 1
-    raise SplitRefused("template arguments before a launch are never opened")
+    """Index of the `(`, `[` or `<` that tokens[closing] closes."""
+    if tokens[closing].reach >= 0:
+        raise SplitRefused("brackets do not match before a launch")
+    return closing + tokens[closing].reach
 
 
 def _configuration_end(text: str, tokens: Sequence[Token], launch: int) -> int:
@@ -166,14 +135,12 @@ def _configuration_end(text: str, tokens: Sequence[Token], launch: int) -> int:
         token = tokens[i]
         if token.kind == "punctuator" and token.text in "([{":
             i = matching(tokens, i)
-        elif token.kind == "punctuator" and token.text in (")", "]", "}", ";"):
+        elif token.kind == "punctuator" and token.text in (")", "]", "}", ";", "<<<"):
             break
         elif (
-            [t.text for t in tokens[i : i + 3]] == [">", ">", ">"]
+            [t.text for t in tokens[i : i + 4]] == [">", ">", ">", "("]
             and tokens[i].end == tokens[i + 1].start
             and tokens[i + 1].end == tokens[i + 2].start
-            and i + 3 < len(tokens)
-            and tokens[i + 3].text == "("
         ):
             return i + 2
         i += 1

@@ -1,17 +1,18 @@
-"""Tokens of CUDA C++ text, with their places.
+"""Tokens of CUDA C++ text, with their places and their brackets' partners.
 
-Only what a splitter needs: comments and white space vanish, a preprocessor directive is one token, `<<<` is one
-token, and every `>` stands alone (so `>>` closes two template lists, and `>>>` is three neighbours).
+Comments and white space vanish, a preprocessor directive is one token, `<<<` is one token, and every `>` stands alone
+(so `>>` closes two template lists, and `>>>` is three neighbours). Any text can be read, in time proportional to its
+length: what cannot be part of a program (a literal without its end, a stray backslash) is a token of kind `unknown`.
 """
 
 from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Literal
 
-TokenKind = Literal["identifier", "number", "string", "char", "punctuator", "directive"]
+TokenKind = Literal["identifier", "number", "string", "char", "punctuator", "directive", "unknown"]
 
 OPENERS = {"(": ")", "[": "]", "{": "}"}
 CLOSERS = {closer: opener for opener, closer in OPENERS.items()}
@@ -33,67 +34,167 @@ class Refuted(SplitRefused):
         self.line = line
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True, eq=False)
 class Token:
-    """`text` is source[start:end], verbatim."""
+    """`text` is source[start:end], verbatim.
+
+    reach: of a bracket, how many tokens further its partner stands (negative from a closing one); 0 without a partner.
+    `<` and `>` have partners where they enclose a list without `;` or a bracket that they cut in two.
+    """
 
     kind: TokenKind
     text: str
     start: int
     end: int
+    reach: int = 0
 
 
 _SPLICE = r"\\[ \t]*\r?\n"
+_SPLICES = re.compile(_SPLICE)
 _PATTERN = re.compile(
     rf"""
     (?P<space>(?:\s|{_SPLICE})+)
-  | (?P<comment>//(?:{_SPLICE}|[^\n])*|/\*.*?\*/)
-  | (?P<raw>(?:u8|[uUL])?R"(?P<fence>[^()\\\s]{{0,16}})\(.*?\)(?P=fence)")
+  | (?P<comment>//(?:{_SPLICE}|[^\n])*)
+  | (?P<block>/\*)
+  | (?P<raw>(?:u8|[uUL])?R"(?P<fence>[^()\\\s]{{0,16}})\()
   | (?P<string>(?:u8|[uUL])?"(?:{_SPLICE}|\\.|[^"\\\n])*")
   | (?P<char>(?:u8|[uUL])?'(?:\\.|[^'\\\n])+')
   | (?P<number>\.?[0-9](?:[eEpP][+-]|'[0-9A-Za-z]|[0-9A-Za-z_.])*)
   | (?P<identifier>[A-Za-z_$][A-Za-z0-9_$]*)
+  | (?P<unknown>["'](?:\\.|[^\\\n])*|\\)
   | (?P<punctuator><<<(?!<)|<=>|<<=|->\*|\.\.\.|::|->|\+\+|--|<<|<=|==|!=|&&|\|\||[-+*/%^&|]=|\#\#|[^\s])
     """,
     re.VERBOSE | re.DOTALL,
 )
-_DIRECTIVE = re.compile(rf"\#(?:{_SPLICE}|/\*.*?\*/|//(?:{_SPLICE}|[^\n])*|[^\n])*", re.DOTALL)
+_DIRECTIVE_PART = re.compile(
+    rf"""{_SPLICE}|//(?:{_SPLICE}|[^\n])*|(?P<block>/\*)|"(?:\\.|[^"\\\n])*"?|'(?:\\.|[^'\\\n])'|[^\n/\\"']+|[^\n]""",
+    re.DOTALL,
+)
+CONDITIONAL = re.compile(r"#\s*(if|ifdef|ifndef|elif|elifdef|elifndef|else|endif)\b")
 
 
-def tokenize(text: str, *, directives: bool = True) -> list[Token]:
-    """Tokens of `text`. With `directives=False` a `#` is an ordinary punctuator (for the body of a macro).
+def read_tokens(text: str, *, directives: bool = True, offset: int = 0) -> list[Token]:
+    """Tokens of any `text`; never raises. With `directives=False` a `#` is an ordinary punctuator (for a macro's body).
 
-    Raises SplitRefused for an unterminated string or comment, and for a stray backslash.
+    offset: added to all places, for a text that is part of another.
     """
     tokens: list[Token] = []
     position, line_start = 0, True
     while position < len(text):
         if directives and line_start and text[position] == "#":
-            match = _DIRECTIVE.match(text, position)
-            assert match is not None
-            tokens.append(Token("directive", match.group(), position, match.end()))
-            position = match.end()
-            continue
-        match = _PATTERN.match(text, position)
-        if match is None:
-            raise SplitRefused(f"cannot be tokenised at line {line_number(text, position)}")
-        kind = match.lastgroup
-        if kind == "fence":
-            kind = "raw"
-        token_text = match.group()
-        if kind == "space":
-            line_start = line_start or "\n" in token_text.replace("\\\n", "").replace("\\\r\n", "")
-        elif kind == "comment":
-            pass
+            kind, end = "directive", _directive_end(text, position)
         else:
+            match = _PATTERN.match(text, position)
+            assert match is not None  # `space` and `punctuator` take every character
+            kind, end = match.lastgroup, match.end()
+            if kind in ("space", "comment"):
+                if kind == "space":
+                    line_start = line_start or "\n" in _SPLICES.sub("", match.group())
+                position = end
+                continue
+            if kind in ("block", "raw"):
+                closing = "*/" if kind == "block" else f'){match.group("fence")}"'
+                found = text.find(closing, end)
+                end = len(text) if found < 0 else found + len(closing)
+                if kind == "block" and found >= 0:
+                    position = end
+                    continue
+                kind = "unknown" if found < 0 else "string"
             line_start = False
-            if kind == "punctuator" and (token_text in ('"', "'", "\\") or text.startswith("/*", position)):
-                raise SplitRefused(f"unterminated literal or comment at line {line_number(text, position)}")
-            if kind == "raw":
-                kind = "string"
-            tokens.append(Token(kind, token_text, position, match.end()))  # type: ignore[arg-type]
-        position = match.end()
+        tokens.append(Token(kind, text[position:end], position + offset, end + offset))  # type: ignore[arg-type]
+        position = end
+    _pair(tokens)
     return tokens
+
+
+def tokenize(text: str, *, directives: bool = True) -> list[Token]:
+    """As `read_tokens`; raises SplitRefused for an unterminated string or comment, and for a stray backslash."""
+    tokens = read_tokens(text, directives=directives)
+    check_tokens(text, tokens)
+    return tokens
+
+
+def check_tokens(text: str, tokens: Sequence[Token]) -> None:
+    """Raise SplitRefused for the first token of kind `unknown`."""
+    unknown = next((token for token in tokens if token.kind == "unknown"), None)
+    if unknown is not None:
+        raise SplitRefused(f"unterminated literal or comment at line {line_number(text, unknown.start)}")
+
+
+def _directive_end(text: str, position: int) -> int:
+    """Where the directive at `position` ends: at the end of its line, splices and comments over several lines passed."""
+    comments = True
+    while match := _DIRECTIVE_PART.match(text, position):
+        position = match.end()
+        if comments and match.lastgroup == "block":
+            found = text.find("*/", position)
+            comments = found >= 0
+            position = found + 2 if comments else position
+    return position
+
+
+@dataclass(slots=True, eq=False)
+class _Open:
+    """A bracket that is open: `brace` is the innermost `{` at or around it, `angles` are the `<` directly inside."""
+
+    index: int
+    text: str
+    outer: _Open | None
+    brace: _Open | None = None
+    angles: list[int] = field(default_factory=list)
+
+
+def _pair(tokens: Sequence[Token]) -> None:
+    """Set `reach`. A `}` closes the innermost `{`, whatever else is open in it; other brackets close their like.
+
+    Branches of a conditional begin with the same brackets open; after `#endif` those of the first branch are, or, with
+    no `#else`, those from before.
+    """
+    outside = _Open(-1, "", None)
+    top = outside
+    conditionals: list[tuple[_Open, _Open | None, bool]] = []  # open before, after the first branch; is there an #else
+    for index, token in enumerate(tokens):
+        text = token.text
+        if token.kind == "directive":
+            match = CONDITIONAL.match(text)
+            word = match.group(1) if match else ""
+            if word.startswith("if"):
+                conditionals.append((top, None, False))
+            elif word and conditionals:
+                before, first, complete = conditionals.pop()
+                first = first or top
+                if word == "endif":
+                    top = first if complete else before
+                else:
+                    conditionals.append((before, first, word == "else"))
+                    top = before
+        elif token.kind != "punctuator":
+            continue
+        elif text in OPENERS:
+            top = _Open(index, text, top, top.brace)
+            if text == "{":
+                top.brace = top
+        elif text in CLOSERS:
+            partner = top.brace if text == "}" else top
+            if partner is not None and partner.text == CLOSERS[text]:
+                _join(tokens, partner.index, index)
+                assert partner.outer is not None
+                top = partner.outer
+        elif text == "<":
+            top.angles.append(index)
+        elif text == ">" and top.angles:
+            _join(tokens, top.angles.pop(), index)
+        elif text == ";":
+            top.angles.clear()
+
+
+def _join(tokens: Sequence[Token], first: int, last: int) -> None:
+    tokens[first].reach, tokens[last].reach = last - first, first - last
+
+
+def words(text: str) -> frozenset[str]:
+    """The words of a text, for tables of names."""
+    return frozenset(text.split())
 
 
 def line_number(text: str, offset: int) -> int:
@@ -102,40 +203,19 @@ def line_number(text: str, offset: int) -> int:
 
 
 def matching(tokens: Sequence[Token], index: int) -> int:
-    """Index of the bracket that closes tokens[index], one of ( [ {. Raises SplitRefused if it never closes."""
-    stack: list[str] = []
-    for i in range(index, len(tokens)):
-        token = tokens[i]
-        if token.kind != "punctuator":
-            continue
-        if token.text in OPENERS:
-            stack.append(token.text)
-        elif token.text in CLOSERS:
-            if stack.pop() != CLOSERS[token.text]:
-                raise SplitRefused("brackets do not match")
-            if not stack:
-                return i
-    raise SplitRefused("a bracket is never closed")
+    """Index of the bracket that closes tokens[index], one of ( [ {. Raises SplitRefused if none of `tokens` does."""
+    partner = index + tokens[index].reach
+    if not index < partner < len(tokens):
+        raise SplitRefused("a bracket is never closed")
+    return partner
 
 
 def matching_angle(tokens: Sequence[Token], index: int) -> int:
     """Index of the `>` that closes the template list opened by the `<` at tokens[index]."""
-    depth, i = 0, index
-    while i < len(tokens):
-        token = tokens[i]
-        if token.kind == "punctuator":
-            if token.text == "<":
-                depth += 1
-            elif token.text == ">":
-                depth -= 1
-                if depth == 0:
-                    return i
-            elif token.text in OPENERS:
-                i = matching(tokens, i)
-            elif token.text in (";", "}", ")", "]"):
-                break
-        i += 1
-    raise SplitRefused("a template list is never closed")
+    partner = index + tokens[index].reach
+    if not index < partner < len(tokens):
+        raise SplitRefused("a template list is never closed")
+    return partner
 
 
 def split_commas(tokens: Sequence[Token]) -> list[list[Token]]:
@@ -150,11 +230,8 @@ def split_commas(tokens: Sequence[Token]) -> list[list[Token]]:
         end = i
         if token.kind == "punctuator" and token.text in OPENERS:
             end = matching(tokens, i)
-        elif token.text == "<" and i > 0 and tokens[i - 1].kind == "identifier":
-            try:
-                end = matching_angle(tokens, i)
-            except SplitRefused:
-                end = i
+        elif token.text == "<" and i > 0 and tokens[i - 1].kind == "identifier" and 0 < token.reach < len(tokens) - i:
+            end = i + token.reach
         if token.text == "," and token.kind == "punctuator":
             groups.append([])
         else:
@@ -168,15 +245,20 @@ def source_of(text: str, tokens: Sequence[Token]) -> str:
     return text[tokens[0].start : tokens[-1].end] if tokens else ""
 
 
-def identifiers(text: str) -> set[str]:
-    """All identifiers of a text, those inside preprocessor directives included, those in strings not."""
+def words_of(tokens: Sequence[Token]) -> set[str]:
+    """All identifiers among the tokens, those inside preprocessor directives included, those in strings not."""
     found: set[str] = set()
-    for token in tokenize(text):
+    for token in tokens:
         if token.kind == "identifier":
             found.add(token.text)
         elif token.kind == "directive":
             found.update(_WORD.findall(token.text))
     return found
+
+
+def identifiers(text: str) -> set[str]:
+    """`words_of` a text. Raises SplitRefused."""
+    return words_of(tokenize(text))
 
 
 _WORD = re.compile(r"[A-Za-z_]\w*")

@@ -4,54 +4,67 @@ from __future__ import annotations
 
 import re
 import subprocess
+import tempfile
+import threading
+from collections.abc import Sequence
 
-from dice.kernels.source.lexer import SplitRefused, tokenize
+from dice.kernels.source.lexer import CONDITIONAL, SplitRefused, Token
 
 DEFINE = re.compile(r"#\s*(?:define|undef)\s+([A-Za-z_]\w*)(\()?")
-CONDITIONAL = re.compile(r"#\s*(if|ifdef|ifndef|elif|else|endif)\b")
+_PREPROCESSOR = ("g++", "-E", "-P", "-undef", "-nostdinc", "-x", "c++", "-std=c++20", "-")
+_PREPROCESSOR_TIMEOUT_S = 30
+_PREPROCESSED_BYTES = 4 << 20
 _KEPT = re.compile(r"#\s*(include|pragma)\b")
 _SHAPING = re.compile(
     r"__global__|__device__|__host__|__constant__|__shared__|\btemplate\b|\bnamespace\b|\bstruct\b|[{};]|\bextern\b"
 )
 
 
-def expand_macros(text: str) -> str:
+def expand_macros(text: str, tokens: Sequence[Token]) -> str:
     """`text` with its own macros expanded by the C++ preprocessor; includes and pragmas stay, `#define`s vanish.
 
     Raises SplitRefused when a condition depends on anything but the source's own macros, since headers are not read.
     """
     own = {match.group(1) for match in DEFINE.finditer(text)}
-    for token in tokenize(text):
+    for token in tokens:
         match = CONDITIONAL.match(token.text) if token.kind == "directive" else None
         if match and match.group(1) not in ("else", "endif"):
             unknown = set(re.findall(r"[A-Za-z_]\w*", token.text[match.end() :])) - own - {"defined"}
             if unknown:
                 raise SplitRefused(f"macros must be expanded, but a condition depends on {sorted(unknown)[0]}")
-    kept = [t for t in tokenize(text) if t.kind == "directive" and _KEPT.match(t.text)]
-    marked, position = "", 0
+    kept = [t for t in tokens if t.kind == "directive" and _KEPT.match(t.text)]
+    marked, position = [], 0
     for i, token in enumerate(kept):
-        marked += text[position : token.start] + f"__dice_kept_line_{i}__"
+        marked += [text[position : token.start], f"__dice_kept_line_{i}__"]
         position = token.end
-    marked += text[position:]
-    done = subprocess.run(
-        ["g++", "-E", "-P", "-undef", "-nostdinc", "-x", "c++", "-std=c++20", "-"],
-        input=marked,
-        capture_output=True,
-        text=True,
-        timeout=30,
-        check=False,
-    )
-    if done.returncode != 0:
-        raise SplitRefused(f"macros cannot be expanded: {done.stderr.strip().splitlines()[0] if done.stderr else '?'}")
-    return re.sub(r"\s*__dice_kept_line_(\d+)__\s*", lambda match: f"\n{kept[int(match.group(1))].text}\n", done.stdout)
+    done = _preprocess("".join([*marked, text[position:]]))
+    return re.sub(r"\s*__dice_kept_line_(\d+)__\s*", lambda match: f"\n{kept[int(match.group(1))].text}\n", done)
 
 
-def macros_change_the_split(text: str) -> bool:
+def _preprocess(text: str) -> str:
+    """What `g++ -E` makes of a text. Raises SplitRefused, also for macros that grow without bounds."""
+    with tempfile.TemporaryFile() as given, tempfile.TemporaryFile() as errors:
+        given.write(text.encode())
+        given.seek(0)
+        with subprocess.Popen(_PREPROCESSOR, stdin=given, stdout=subprocess.PIPE, stderr=errors) as process:
+            assert process.stdout is not None
+            stop = threading.Timer(_PREPROCESSOR_TIMEOUT_S, process.kill)
+            stop.start()
+            made = process.stdout.read(_PREPROCESSED_BYTES + 1)
+            process.kill() if len(made) > _PREPROCESSED_BYTES else process.wait()
+            stop.cancel()
+        if process.returncode != 0:
+            errors.seek(0)
+            message = errors.read(1000).decode(errors="replace").strip().splitlines()
+            raise SplitRefused(f"macros cannot be expanded: {message[0] if message else 'they grow too large'}")
+    return made.decode()
+
+
+def macros_change_the_split(tokens: Sequence[Token]) -> bool:
     """Whether a macro of the source is used at namespace scope and its body declares something.
 
     Launches need no expansion: they are rewritten inside the macro's body.
     """
-    tokens = tokenize(text)
     shaping = set()
     for token in tokens:
         match = DEFINE.match(token.text) if token.kind == "directive" else None

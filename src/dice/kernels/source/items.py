@@ -1,13 +1,14 @@
-"""What a CUDA source consists of: items at namespace scope, in order, and what they mention (source.py makes them)."""
+"""What a CUDA source consists of: items at namespace scope, in order, and what they mention (reader.py makes them)."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Sequence
+from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Literal
 
 from dice.kernels.source.declaration import Function
-from dice.kernels.source.lexer import identifiers
+from dice.kernels.source.lexer import Token, words_of
 
 ItemKind = Literal[
     "include",  # name: the file, without its quotes or angle brackets
@@ -28,12 +29,13 @@ ItemKind = Literal[
     "using",  # using-directives and -declarations, namespace aliases, static_assert
     "instantiation",  # explicit instantiation `template ... k<float>(...);`
     "macro_call",  # `NAME(...)` with or without a block or semicolon, such as PYBIND11_MODULE(...) {...}
+    "unreadable",  # not a declaration, or one without an end
 ]
 
 
 @dataclass(frozen=True)
 class Item:
-    """One thing at namespace scope. `text` is source[start:end], verbatim.
+    """One thing at namespace scope. `text` is source[start:end], verbatim; `tokens` are its tokens.
 
     namespaces: names of the enclosing namespaces, outermost first ("" for an anonymous one).
     function: taken apart, for functions and kernels.
@@ -48,6 +50,7 @@ class Item:
     line: int
     namespaces: tuple[str, ...] = ()
     function: Function | None = None
+    tokens: Sequence[Token] = field(default=(), repr=False)
 
     @property
     def qualified_name(self) -> str:
@@ -57,23 +60,4 @@ class Item:
     @cached_property
     def identifiers(self) -> frozenset[str]:
         """All identifiers in the text."""
-        return frozenset(identifiers(self.text))
-
-
-@dataclass(frozen=True)
-class Split:
-    """The items of a source, in order."""
-
-    text: str
-    items: tuple[Item, ...]
-    expanded: bool = False
-    """Whether the source's own macros were expanded first (`text` is then the expanded text)."""
-
-    def of_kind(self, *kinds: ItemKind) -> list[Item]:
-        """Items of these kinds, in order."""
-        return [item for item in self.items if item.kind in kinds]
-
-    @property
-    def kernels(self) -> list[Item]:
-        """Kernel definitions."""
-        return self.of_kind("kernel")
+        return frozenset(words_of(self.tokens))

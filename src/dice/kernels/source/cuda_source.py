@@ -1,0 +1,163 @@
+"""One text of CUDA C++, read once for everybody: the build, the CPU back end and the checks.
+
+    source = CudaSource(text)        # any text; never raises
+    source.functions                 # definitions wherever they stand, lambdas included; source.kernels: `__global__`
+    source.launches                  # k<<<grid, block>>>(x), with offsets
+    source.items                     # everything at namespace scope, in order
+    source.check()                   # raises SplitRefused where the reading is not certain
+    split_source(text)               # for a build: certain, with the macros expanded that would change the reading
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_left, bisect_right
+from collections.abc import Callable
+from functools import cached_property
+
+from dice.kernels.source.declaration import Function
+from dice.kernels.source.items import Item, ItemKind
+from dice.kernels.source.launch import BrokenLaunch, Launch, read_launches
+from dice.kernels.source.lexer import SplitRefused, Token, check_tokens, line_number, read_tokens
+from dice.kernels.source.macros import DEFINE, expand_macros, macros_change_the_split
+from dice.kernels.source.reader import Reader
+
+
+class CudaSource:
+    """The text and what stands where in it. All places are offsets into `text`, or indices into `tokens`.
+
+    expanded: whether the text is what the preprocessor made of the source's own macros.
+    """
+
+    def __init__(self, text: str, *, expanded: bool = False) -> None:
+        self.text = text
+        self.expanded = expanded
+        self.tokens: list[Token] = read_tokens(text)
+
+    @cached_property
+    def _reader(self) -> Reader:
+        return Reader(self.text, self.tokens)
+
+    @cached_property
+    def _launches(self) -> tuple[list[Launch], list[BrokenLaunch]]:
+        return read_launches(self.text, self.tokens)
+
+    @property
+    def items(self) -> list[Item]:
+        """Everything at namespace scope, in order."""
+        return self._reader.items
+
+    @property
+    def functions(self) -> list[Function]:
+        """Functions with a body, members of classes and lambdas among them, in the order of their bodies."""
+        return self._reader.functions
+
+    @property
+    def launches(self) -> list[Launch]:
+        """Launches, in order, those in the bodies of `#define`s included."""
+        return self._launches[0]
+
+    @cached_property
+    def outer_functions(self) -> list[Function]:
+        """Functions that do not stand inside another one."""
+        found: list[Function] = []
+        for function in self.functions:
+            if not found or function.brace > found[-1].last:
+                found.append(function)
+        return [function for function in found if function.name]
+
+    @cached_property
+    def kernels(self) -> list[Function]:
+        """Kernels that are defined, not merely declared."""
+        return [function for function in self.functions if "__global__" in function.specifiers]
+
+    @cached_property
+    def macros(self) -> dict[str, str]:
+        """The `#define` of each macro of the source, by its name; the last one counts."""
+        lines = [token.text for token in self.tokens if token.kind == "directive"]
+        found = [(match, line) for line in lines if (match := DEFINE.match(line))]
+        return {match.group(1): line for match, line in found if "undef" not in match.group()}
+
+    def of_kind(self, *kinds: ItemKind) -> list[Item]:
+        """Items of these kinds, in order."""
+        return [item for item in self.items if item.kind in kinds]
+
+    def body(self, function: Function) -> list[Token]:
+        """The tokens of a definition's body, its braces included."""
+        return self.tokens[function.brace : function.last + 1]
+
+    def functions_in(self, start: int, end: int) -> list[Function]:
+        """Definitions whose body begins in text[start:end]."""
+        first = bisect_left(self.functions, start, key=lambda function: function.body_start)
+        return self.functions[first : bisect_left(self.functions, end, key=lambda function: function.body_start)]
+
+    def is_paired(self, function: Function) -> bool:
+        """Whether each bracket in a definition has its partner."""
+        return self._reader.is_paired(function.first, function.last)
+
+    def check(self) -> None:
+        """Raise SplitRefused where the reading is not certain, or where device code launches."""
+        check_tokens(self.text, self.tokens)
+        for refusal in self._reader.refusals:
+            raise refusal
+        for item in self.of_kind("kernel", "device_function"):
+            if item.function is not None and item.function.brace >= 0:
+                self.check_launches(item.start, item.end)
+                if self.launches_in(item.start, item.end):
+                    raise SplitRefused("a launch inside device code")
+
+    def check_launches(self, start: int, end: int) -> None:
+        """Raise SplitRefused for the first `<<<` in text[start:end] that is not part of a launch."""
+        for broken in self._launches[1]:
+            if start <= broken.start < end:
+                raise broken.error
+
+    def launches_in(self, start: int, end: int) -> list[Launch]:
+        """Launches in text[start:end]."""
+        first = bisect_left(self.launches, start, key=lambda launch: launch.start)
+        return self.launches[first : bisect_left(self.launches, end, key=lambda launch: launch.start)]
+
+    def with_launches(self, render: Callable[[Launch], str], start: int = 0, end: int | None = None) -> str:
+        """text[start:end] with every launch replaced by `render(launch)`. Everything else stays verbatim.
+
+        Inside a `#define` the rendered text must stay on one line (line splices in the launch's own parts are kept).
+        Raises SplitRefused.
+        """
+        end = len(self.text) if end is None else end
+        self.check_launches(start, end)
+        pieces: list[str] = []
+        for launch in self.launches_in(start, end):
+            if launch.start < start:
+                raise SplitRefused("a launch inside another launch")
+            pieces += [self.text[start : launch.start], render(launch)]
+            start = launch.end
+        return "".join([*pieces, self.text[start:end]])
+
+    def line(self, offset: int) -> int:
+        """The line of an offset, counted from 1."""
+        return bisect_right(self._line_starts, offset)
+
+    def line_text(self, offset: int) -> str:
+        """The text of the line that an offset lies in, without the white space around it."""
+        start = self._line_starts[self.line(offset) - 1]
+        end = self.text.find("\n", offset)
+        return self.text[start : end if end >= 0 else len(self.text)].strip()
+
+    @cached_property
+    def _line_starts(self) -> list[int]:
+        starts = [0]
+        for line in self.text.split("\n"):
+            starts.append(starts[-1] + len(line) + 1)
+        return starts[:-1]
+
+
+def split_source(text: str) -> CudaSource:
+    """The source as a build splits it. Raises SplitRefused when its shape is not certain.
+
+    Macros of the source that would change the items are expanded first (`CudaSource.expanded`).
+    """
+    source = CudaSource(text)
+    check_tokens(text, source.tokens)
+    if macros_change_the_split(source.tokens):
+        source = CudaSource(expand_macros(text, source.tokens), expanded=True)
+    source.check()
+    return source
