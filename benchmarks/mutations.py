@@ -11,9 +11,9 @@ import re
 from collections.abc import Callable, Iterator
 
 from dice.kernels.records.extension import ExtensionRequest
+from dice.kernels.source.cuda_source import split_source
+from dice.kernels.source.items import Item, ItemKind
 from dice.kernels.source.lexer import SplitRefused, tokenize
-from dice.kernels.source.source import split_source
-from dice.kernels.source.split import Item, ItemKind
 
 Mutator = Callable[[ExtensionRequest, random.Random], ExtensionRequest | None]
 _MISSPELLED = {"return": "retrun", "float": "flot", "const": "cosnt", "int": "itn", "for": "fro", "auto": "atuo"}

@@ -38,9 +38,8 @@ from dice.kernels.checks.cuda_kernels import CudaSource
 from dice.kernels.pool.workers import Machine
 from dice.kernels.records.job import Judging, Limits
 from dice.kernels.records.verdict import Verdict
-from dice.kernels.source.launch import find_launches
-from dice.kernels.source.lexer import Refuted, SplitRefused
-from dice.kernels.source.source import split_source
+from dice.kernels.source import cuda_source
+from dice.kernels.source.lexer import Refuted, SplitRefused, tokenize
 from dice.kernels.verify import VerifyConfig, verify
 
 Row = dict[str, Any]
@@ -176,7 +175,7 @@ def tokens_read(text: str) -> Row:
 def items_read(text: str) -> Row:
     """What the build reads in a source: items at namespace scope, with the signatures of functions."""
     try:
-        split = split_source(text)
+        split = cuda_source.split_source(text)
     except SplitRefused as error:
         return refusal(error)
     items = []
@@ -192,10 +191,13 @@ def items_read(text: str) -> Row:
 def launches_read(text: str) -> Row:
     """Launches `k<<<...>>>(...)` of a source."""
     try:
-        found = find_launches(text)
+        tokenize(text)
+        source = cuda_source.CudaSource(text)
+        source.check_launches(0, len(text))
     except SplitRefused as error:
         return refusal(error)
-    return {"launches": [{"callee": it.callee, "parts": list(it.parts), "arguments": it.arguments} for it in found]}
+    launches = [{"callee": it.callee, "parts": list(it.parts), "arguments": it.arguments} for it in source.launches]
+    return {"launches": launches}
 
 
 def digest_of(words: Iterable[str]) -> str:

@@ -39,7 +39,9 @@ class DeviceBuild:
         Raises SplitRefused, Certain or OutOfLimits.
         """
         templates = frozenset(
-            scoped_name(item) for item in split.of_kind("kernel") if item.function is not None and item.function.is_template
+            scoped_name(item)
+            for item in split.of_kind("kernel")
+            if item.function is not None and item.function.is_template
         )
         symbols = host_symbols(host_object, templates)
         readable = demangle(symbol.name for symbol in symbols if symbol.kind == "kernel" and symbol.weak)

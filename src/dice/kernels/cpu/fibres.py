@@ -32,7 +32,7 @@ _WORD = re.compile(r"[A-Za-z_]\w*")
 
 
 def kernels_that_wait(source: CudaSource, regions: Sequence[Region]) -> set[str]:
-    """Names of the kernels that may wait, directly or through the functions, macros and types that they name; never too few."""
+    """Names of the kernels that may wait, directly or through what they name: functions, macros, types; never too few."""
     mentions: dict[str, set[str]] = {}
     for region in regions:
         mentions.setdefault(region.name or "lambda", set()).update(region.words)

@@ -70,5 +70,7 @@ def _registers(tokens: Sequence[Token], i: int) -> bool:
 
 def _registered_for_cpu(tokens: Sequence[Token]) -> set[str]:
     """Libraries whose operators have a CPU version in the source, beside the one for CUDA."""
-    heads = ([t.text for t in tokens[i : i + 5]] for i, token in enumerate(tokens) if token.text == "TORCH_LIBRARY_IMPL")
+    heads = (
+        [t.text for t in tokens[i : i + 5]] for i, token in enumerate(tokens) if token.text == "TORCH_LIBRARY_IMPL"
+    )
     return {head[2] for head in heads if head[1:2] + head[3:] == ["(", ",", "CPU"]}

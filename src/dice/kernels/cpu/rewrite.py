@@ -234,8 +234,8 @@ def _dynamic_array(text: str, declaration: Sequence[Token]) -> tuple[str, str]:
     i = 0
     while i < len(declaration):
         token = declaration[i]
-        if token.text in ("__align__", "alignas", "__attribute__") and declaration[i + 1 : i + 2] and declaration[i + 1].reach:
-            i = matching(declaration, i + 1)
+        if token.text in ("__align__", "alignas", "__attribute__") and i + 1 < len(declaration):
+            i += 1 + max(declaration[i + 1].reach, 0)
         elif token.text not in ("extern", "__shared__", "static"):
             words.append(token)
         i += 1

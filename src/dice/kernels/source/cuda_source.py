@@ -1,11 +1,11 @@
 """One text of CUDA C++, read once for everybody: the build, the CPU back end and the checks.
 
-    source = CudaSource(text)        # any text; never raises
-    source.functions                 # definitions wherever they stand, lambdas included; source.kernels: `__global__`
-    source.launches                  # k<<<grid, block>>>(x), with offsets
-    source.items                     # everything at namespace scope, in order
-    source.check()                   # raises SplitRefused where the reading is not certain
-    split_source(text)               # for a build: certain, with the macros expanded that would change the reading
+source = CudaSource(text)        # any text; never raises
+source.functions                 # definitions wherever they stand, lambdas included; source.kernels: `__global__`
+source.launches                  # k<<<grid, block>>>(x), with offsets
+source.items                     # everything at namespace scope, in order
+source.check()                   # raises SplitRefused where the reading is not certain
+split_source(text)               # for a build: certain, with the macros expanded that would change the reading
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from functools import cached_property
 from dice.kernels.source.declaration import Function
 from dice.kernels.source.items import Item, ItemKind
 from dice.kernels.source.launch import BrokenLaunch, Launch, read_launches
-from dice.kernels.source.lexer import SplitRefused, Token, check_tokens, line_number, read_tokens
+from dice.kernels.source.lexer import SplitRefused, Token, check_tokens, read_tokens
 from dice.kernels.source.macros import DEFINE, expand_macros, macros_change_the_split
 from dice.kernels.source.reader import Reader
 

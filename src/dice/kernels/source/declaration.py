@@ -311,7 +311,12 @@ class _Head:
             else:
                 if token.text == "decltype" and following == "(":
                     end = matching(head, i + 1)
-                elif token.text == "<" and before is not None and before.kind == "identifier" and before.text != "operator":
+                elif (
+                    token.text == "<"
+                    and before is not None
+                    and before.kind == "identifier"
+                    and before.text != "operator"
+                ):
                     end = matching_angle(head, i)
                 elif token.text == "(" and before is not None and before.text == "operator":
                     end = i + 1  # operator()

@@ -358,7 +358,9 @@ class Reader:
                 if token.reach <= 0:
                     return None
                 i += token.reach
-            elif token.text in _CLASS_KEYS or (token.kind != "identifier" and token.text not in ("::", ":", ",", "...")):
+            elif token.text in _CLASS_KEYS or (
+                token.kind != "identifier" and token.text not in ("::", ":", ",", "...")
+            ):
                 return None
             i += 1
         return None
@@ -423,7 +425,12 @@ def _is_alias(tokens: Sequence[Token]) -> bool:
     texts = [t.text for t in _behind_templates(tokens)]
     if texts[:1] in (["using"], ["concept"]):
         return True
-    return texts[:1] != [] and texts[0] in _CLASS_KEYS and len([t for t in texts if t != "class"]) <= 4 and "(" not in texts
+    return (
+        texts[:1] != []
+        and texts[0] in _CLASS_KEYS
+        and len([t for t in texts if t != "class"]) <= 4
+        and "(" not in texts
+    )
 
 
 def _type_name(tokens: Sequence[Token]) -> str:

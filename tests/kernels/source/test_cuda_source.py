@@ -2,9 +2,8 @@
 
 import pytest
 
-from dice.kernels.source.launch import find_launches, rewrite_launches
+from dice.kernels.source.cuda_source import CudaSource, split_source
 from dice.kernels.source.lexer import SplitRefused
-from dice.kernels.source.source import split_source
 
 SOURCE = r"""
 #include <torch/extension.h>
@@ -73,7 +72,7 @@ def test_items_are_verbatim():
 
 
 def test_kernel_is_taken_apart():
-    kernel = split_source(SOURCE).kernels[0]
+    kernel = split_source(SOURCE).of_kind("kernel")[0]
     function = kernel.function
     assert function is not None
     assert kernel.namespaces == ("a", "")
@@ -107,7 +106,7 @@ def test_kernel_is_taken_apart():
     ],
 )
 def test_launches_are_found(text, callee, parts, arguments):
-    (launch,) = find_launches(text)
+    (launch,) = CudaSource(text).launches
     assert (launch.callee, launch.parts, launch.arguments) == (callee, parts, arguments)
 
 
@@ -115,7 +114,7 @@ def test_launches_are_rewritten_everywhere_but_in_strings_and_comments():
     text = (
         '#define RUN(x) \\\n  k<x><<<g, \\\n b>>>(x)\nauto s = "k<<<1,2>>>(3)"; // k<<<1,2>>>(3)\nk<int><<<1,2>>>(3);'
     )
-    done = rewrite_launches(text, lambda launch: f"call({launch.callee})")
+    done = CudaSource(text).with_launches(lambda launch: f"call({launch.callee})")
     assert done == '#define RUN(x) \\\n  call(k<x>)\nauto s = "k<<<1,2>>>(3)"; // k<<<1,2>>>(3)\ncall(k<int>);'
 
 
@@ -147,9 +146,5 @@ def test_macros_that_make_kernels_are_expanded():
     ],
 )
 def test_what_is_not_certain_is_refused(text, reason):
-    def read_all():
-        for item in split_source(text).items:
-            find_launches(item.text)
-
     with pytest.raises(SplitRefused, match=reason):
-        read_all()
+        split_source(text).check_launches(0, len(text))
