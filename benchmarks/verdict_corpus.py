@@ -34,11 +34,11 @@ import yaml
 from dice.data.synthetic import SyntheticConfig, pairs
 from dice.jsonl import read_objects, write_jsonl
 from dice.kernels.checks import is_deceptive, static_findings
-from dice.kernels.checks.cuda_kernels import CudaSource
+from dice.kernels.checks.cuda_kernels import aten_calls, has_device_lambda, kernel_macros, library_calls, pointers_of
 from dice.kernels.pool.workers import Machine
 from dice.kernels.records.job import Judging, Limits
 from dice.kernels.records.verdict import Verdict
-from dice.kernels.source import cuda_source
+from dice.kernels.source.cuda_source import CudaSource, split_source
 from dice.kernels.source.lexer import Refuted, SplitRefused, tokenize
 from dice.kernels.verify import VerifyConfig, verify
 
@@ -155,27 +155,28 @@ def refusal(error: SplitRefused) -> Row:
 
 def tokens_read(text: str) -> Row:
     """What the checks read in a source."""
-    try:
-        source = CudaSource(text)
-    except SplitRefused as error:
-        return refusal(error)
+    source = CudaSource(text)
     kernels = [
-        {"name": k.name, "pointers": sorted(k.pointers), "body": digest_of(token.text for token in k.body)}
+        {"name": k.name, "pointers": sorted(pointers_of(k)), "body": digest_of(t.text for t in source.body(k)[1:-1])}
         for k in source.kernels
     ]
+    macros = kernel_macros(source)
     return {
-        "kernels": kernels,
-        "functions": [name for name, _, _ in source.functions],
-        "library_calls": source.library_calls,
-        "aten_calls": source.aten_calls,
-        "device_lambda": source.device_lambda,
+        "kernels": [
+            *kernels,
+            *({"name": f"macro {name}", "pointers": [], "body": digest_of([source.macros[name]])} for name in macros),
+        ],
+        "functions": [function.name for function in source.outer_functions],
+        "library_calls": library_calls(source),
+        "aten_calls": aten_calls(source),
+        "device_lambda": has_device_lambda(source),
     }
 
 
 def items_read(text: str) -> Row:
     """What the build reads in a source: items at namespace scope, with the signatures of functions."""
     try:
-        split = cuda_source.split_source(text)
+        split = split_source(text)
     except SplitRefused as error:
         return refusal(error)
     items = []
@@ -192,7 +193,7 @@ def launches_read(text: str) -> Row:
     """Launches `k<<<...>>>(...)` of a source."""
     try:
         tokenize(text)
-        source = cuda_source.CudaSource(text)
+        source = CudaSource(text)
         source.check_launches(0, len(text))
     except SplitRefused as error:
         return refusal(error)

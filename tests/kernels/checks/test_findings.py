@@ -12,7 +12,6 @@ import pytest
 
 from dice.kernels.checks import CATALOGUE, findings, is_deceptive, static_findings
 from dice.kernels.checks.arithmetic import no_kernel_reads
-from dice.kernels.checks.cuda_kernels import CudaSource
 from dice.kernels.checks.python_source import PythonSource
 from dice.kernels.checks.workload import work_of
 from dice.kernels.records.evidence import (
@@ -26,6 +25,7 @@ from dice.kernels.records.evidence import (
     RunEvidence,
 )
 from dice.kernels.records.extension import ExtensionRequest
+from dice.kernels.source.cuda_source import CudaSource
 
 KERNEL = """
 #include <torch/extension.h>

@@ -11,7 +11,7 @@ from collections.abc import Iterable, Sequence
 from dice.kernels.checks.answers import answer_findings
 from dice.kernels.checks.arithmetic import all_kernels_copy, no_kernel_reads
 from dice.kernels.checks.catalogue import CATALOGUE, finding
-from dice.kernels.checks.cuda_kernels import CudaSource
+from dice.kernels.checks.cuda_kernels import aten_calls, has_device_lambda, kernel_names, library_calls
 from dice.kernels.checks.cuda_rules import cuda_findings
 from dice.kernels.checks.dynamic import dynamic_findings
 from dice.kernels.checks.precision import for_narrow_inputs, precision_findings, uses_narrow_types
@@ -23,7 +23,7 @@ from dice.kernels.checks.torch_calls import torch_computations
 from dice.kernels.records.evidence import RunEvidence
 from dice.kernels.records.extension import ExtensionRequest
 from dice.kernels.records.verdict import Finding, Protocol
-from dice.kernels.source.lexer import SplitRefused
+from dice.kernels.source.cuda_source import CudaSource
 
 __all__ = ["CATALOGUE", "dynamic_findings", "findings", "is_deceptive", "static_findings"]
 
@@ -42,7 +42,7 @@ def static_findings(
     except (SyntaxError, ValueError, RecursionError):
         return []
     reference = _reference(reference_code)
-    asked = None if requests is None else [CudaSource(text) for text in _texts(requests) if _readable(text)]
+    asked = None if requests is None else [CudaSource(text) for text in _texts(requests)]
     units = asked or [unit for _, unit in cuda_strings(source)]
     narrow = reference is None or uses_narrow_types(reference)
     spared = set() if narrow else for_narrow_inputs(source, units)
@@ -64,7 +64,7 @@ def _idle_kernels(source: PythonSource, reference: PythonSource | None, units: l
     if reference is None or next(torch_computations(reference, reference.in_forward), None) is None:
         return
     computing = next(torch_computations(source, source.in_forward), None)
-    library = next((call for unit in units for call in [*unit.library_calls, *unit.aten_calls]), None)
+    library = next((call for unit in units for call in [*library_calls(unit), *aten_calls(unit)]), None)
     copying = all_kernels_copy(units)
     if copying:
         where = (
@@ -91,9 +91,9 @@ def findings(
     static = static_findings(code, requests if evidence is None or ran else None, reference_code)
     if evidence is None:
         return static
-    units = [CudaSource(text) for text in _texts(requests or []) if _readable(text)]
-    kernels = {kernel.name for unit in units for kernel in unit.kernels}
-    libraries = any(unit.library_calls or unit.device_lambda for unit in units)
+    units = [CudaSource(text) for text in _texts(requests or [])]
+    kernels = {name for unit in units for name in kernel_names(unit)}
+    libraries = any(library_calls(unit) or has_device_lambda(unit) for unit in units)
     fallback = any(item.name == "fallback_to_pytorch" for item in static)
     dynamic = list(dynamic_findings(evidence, kernels, calls_libraries=libraries, has_fallback=fallback))
     if ran:
@@ -134,11 +134,3 @@ def _texts(requests: Iterable[ExtensionRequest]) -> list[str]:
             *(file.text for file in request.headers),
         )
     ]
-
-
-def _readable(text: str) -> bool:
-    try:
-        CudaSource(text)
-    except SplitRefused:
-        return False
-    return True

@@ -3,15 +3,27 @@
 from __future__ import annotations
 
 import re
+from collections import Counter
 from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 
-from dice.kernels.checks.cuda_kernels import CudaSource, Kernel
+from dice.kernels.checks.cuda_kernels import kernel_macros, pointers_of
 from dice.kernels.checks.python_source import words
-from dice.kernels.source.lexer import SplitRefused, Token, matching
+from dice.kernels.source.cuda_source import CudaSource
+from dice.kernels.source.lexer import Token, partner
 
 _ASSIGNMENTS = words("= += -= *= /= %= ++ --")
 _TEXTURE_READ = re.compile(r"tex(1D|2D|3D|Cubemap)(fetch|gather|Lod|Grad|Layered)*$|surf(1D|2D|3D)(Layered)?read$")
+_LONG = 1000
+"""Tokens of a statement: a longer one counts as computing."""
 _NEUTRAL = {("*", "1"), ("+", "0"), ("-", "0"), ("/", "1")}
+
+
+@dataclass(frozen=True)
+class _Kernel:
+    name: str
+    pointers: frozenset[str]
+    body: Sequence[Token]
 
 
 def all_kernels_copy(sources: Sequence[CudaSource]) -> str | None:
@@ -20,44 +32,63 @@ def all_kernels_copy(sources: Sequence[CudaSource]) -> str | None:
     A copy writes `out[e] = in[e]` with the same index text on both sides; `* 1`, `+ 0` and casts are ignored.
     A statement that is not understood counts as computing.
     """
-    kernels = [kernel for source in sources for kernel in source.kernels]
+    kernels = _kernels(sources)
     return kernels[0].name if kernels and all(_copies(kernel) for kernel in kernels) else None
 
 
 def no_kernel_reads(sources: Sequence[CudaSource]) -> str | None:
     """Name of a kernel when none of the kernels reads through any of its pointers; None otherwise."""
-    kernels = [kernel for source in sources for kernel in source.kernels]
+    kernels = _kernels(sources)
     return kernels[0].name if kernels and not any(_reads(kernel) for kernel in kernels) else None
+
+
+def _kernels(sources: Sequence[CudaSource]) -> list[_Kernel]:
+    """All kernels; none where a macro may define more."""
+    if any(kernel_macros(source) for source in sources):
+        return []
+    return [
+        _Kernel(kernel.name, pointers_of(kernel), source.body(kernel)[1:-1])
+        for source in sources
+        for kernel in source.kernels
+    ]
 
 
 def _stores(body: Sequence[Token]) -> Iterator[tuple[int, int, int]]:
     """Plain assignments `name[...] = ...;`: index of the name, of `=`, and of the `;`."""
+    ends = _statement_ends(body)
     for index, token in enumerate(body[:-1]):
         if token.kind == "identifier" and body[index + 1].text == "[":
-            try:
-                closing = matching(body, index + 1)
-            except SplitRefused:
-                continue
-            if closing + 1 < len(body) and body[closing + 1].text == "=":
-                end = next((i for i in range(closing + 2, len(body)) if body[i].text == ";"), len(body))
-                yield index, closing + 1, end
+            closing = partner(body, index + 1)
+            if closing is not None and closing + 1 < len(body) and body[closing + 1].text == "=":
+                yield index, closing + 1, ends[closing + 1]
 
 
-def _copies(kernel: Kernel) -> bool:
-    if not kernel.pointers or any(token.kind == "directive" for token in kernel.body):
+def _statement_ends(body: Sequence[Token]) -> list[int]:
+    """For each token the index of the next `;`, or the number of tokens."""
+    ends = [len(body)] * len(body)
+    for index in range(len(body) - 2, -1, -1):
+        ends[index] = index + 1 if body[index + 1].text == ";" else ends[index + 1]
+    return ends
+
+
+def _copies(kernel: _Kernel) -> bool:
+    body = kernel.body
+    if not kernel.pointers or any(token.kind == "directive" for token in body):
         return False
     loaded: dict[str, str] = {}
-    assigned = _assigned(kernel.body)
-    for index, token in enumerate(kernel.body):
-        if token.text == "=" and index and assigned.count(kernel.body[index - 1].text) == 1:
-            end = next((i for i in range(index + 1, len(kernel.body)) if kernel.body[i].text == ";"), len(kernel.body))
-            source = _plain_load(kernel.body[index + 1 : end])
+    assigned = Counter(_assigned(body))
+    ends = _statement_ends(body)
+    for index, token in enumerate(body):
+        if token.text == "=" and index and assigned[body[index - 1].text] == 1:
+            source = _plain_load(body[index + 1 : min(ends[index], index + _LONG)])
             if source is not None:
-                loaded[kernel.body[index - 1].text] = source
+                loaded[body[index - 1].text] = source
     copies = constants = 0
-    for name, equals, end in _stores(kernel.body):
-        place = " ".join(token.text for token in kernel.body[name + 2 : equals - 1])
-        value = list(kernel.body[equals + 1 : end])
+    for name, equals, end in _stores(body):
+        if end - name > _LONG:
+            return False
+        place = " ".join(token.text for token in body[name + 2 : equals - 1])
+        value = list(body[equals + 1 : end])
         origin = _plain_load(value)
         if len(value) == 1 and value[0].kind == "number":
             constants += 1
@@ -67,12 +98,10 @@ def _copies(kernel: Kernel) -> bool:
         if origin != place:
             return False
         copies += 1
-    calls_out = any(token.text in ("atomicAdd", "atomicMax", "atomicMin", "atomicExch", "asm") for token in kernel.body)
-    compound = any(
-        token.text in ("+=", "-=", "*=", "/=") and kernel.body[i - 1].text == "]" for i, token in enumerate(kernel.body)
-    )
+    calls_out = any(token.text in ("atomicAdd", "atomicMax", "atomicMin", "atomicExch", "asm") for token in body)
+    compound = any(token.text in ("+=", "-=", "*=", "/=") and body[i - 1].text == "]" for i, token in enumerate(body))
     stored_elsewhere = any(
-        token.text == "=" and index and kernel.body[index - 1].text == ")" for index, token in enumerate(kernel.body)
+        token.text == "=" and index and body[index - 1].text == ")" for index, token in enumerate(body)
     )
     # To copy some elements and set others is a selection (relu, a mask), which is work.
     return (copies > 0) != (constants > 0) and not calls_out and not compound and not stored_elsewhere
@@ -117,10 +146,7 @@ def _plain_load(value: Sequence[Token]) -> str | None:
             tokens, changed = (inner[1:] if inner and inner[0].text == "&" else inner), True
     if len(tokens) < 4 or tokens[0].kind != "identifier" or tokens[1].text != "[":
         return None
-    try:
-        closing = matching(tokens, 1)
-    except SplitRefused:
-        return None
+    closing = partner(tokens, 1)
     return " ".join(token.text for token in tokens[2:closing]) if closing == len(tokens) - 1 else None
 
 
@@ -132,7 +158,7 @@ def _number(token: Token) -> str:
     return str(int(value)) if value == int(value) else ""
 
 
-def _reads(kernel: Kernel) -> bool:
+def _reads(kernel: _Kernel) -> bool:
     """Whether a pointer parameter is used other than as the target of a plain store, or a texture is read."""
     if not kernel.pointers or any(token.kind == "directive" for token in kernel.body):
         return True

@@ -1,13 +1,13 @@
-"""Kernels in CUDA C++ text, read as tokens: comments and strings never count."""
+"""What the checks ask of a CUDA source: its kernels, and the libraries that it calls."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from dataclasses import dataclass
-from functools import cached_property
+import re
 
 from dice.kernels.checks.python_source import words
-from dice.kernels.source.lexer import SplitRefused, Token, line_number, matching, split_commas, tokenize
+from dice.kernels.source.cuda_source import CudaSource
+from dice.kernels.source.declaration import Function
+from dice.kernels.source.lexer import Token
 
 _LIBRARIES = ("cublas", "cudnn", "cusparse", "cusolver", "cufft", "cutensor")
 _LIBRARY_PLUMBING = ("Create", "Destroy", "Set", "Get", "Init")
@@ -19,128 +19,59 @@ _ATEN_COMPUTE = words("""
     """)
 
 
-@dataclass(frozen=True)
-class Kernel:
-    """One `__global__` function: its name, parameter names that are pointers, and the tokens of its body."""
-
-    name: str
-    pointers: frozenset[str]
-    body: tuple[Token, ...]
+def line_of(source: CudaSource, token: Token) -> str:
+    """`C++ line N: text`, for a finding's evidence."""
+    return f"C++ line {source.line(token.start)}: {source.line_text(token.start)[:200]}"
 
 
-class CudaSource:
-    """One text of CUDA C++. Raises SplitRefused when it cannot be tokenised (a compiler would refuse it too)."""
+def kernel_names(source: CudaSource) -> list[str]:
+    """Names of the kernels that are defined; `macro NAME` for a macro that may define any number of them."""
+    return [*(kernel.name for kernel in source.kernels), *(f"macro {name}" for name in kernel_macros(source))]
 
-    def __init__(self, text: str) -> None:
-        self.text = text
-        self.tokens = tokenize(text)
 
-    def line(self, token: Token) -> str:
-        """`C++ line N: text`, for a finding's evidence."""
-        number = line_number(self.text, token.start)
-        return f"C++ line {number}: {self.text.splitlines()[number - 1].strip()[:200]}"
+def kernel_macros(source: CudaSource) -> list[str]:
+    """Macros whose text makes a function a kernel."""
+    return [name for name, text in source.macros.items() if re.search(r"\b__global__\b", text)]
 
-    @cached_property
-    def kernels(self) -> list[Kernel]:
-        """Kernels that are defined, not merely declared."""
-        return list(self._kernels())
 
-    @cached_property
-    def functions(self) -> list[tuple[str, int, int]]:
-        """Functions with a body, kernels and binding macros among them: name, index of the name, index of the last `}`."""
-        found: list[tuple[str, int, int]] = []
-        end = -1
-        for index, token in enumerate(self.tokens[:-1]):
-            if index <= end or token.kind != "identifier" or self.tokens[index + 1].text != "(":
-                continue
-            try:
-                brace = matching(self.tokens, index + 1) + 1
-                if brace < len(self.tokens) and self.tokens[brace].text == "{":
-                    end = matching(self.tokens, brace)
-                    found.append((token.text, index, end))
-            except SplitRefused:
-                continue
-        return found
+def pointers_of(kernel: Function) -> frozenset[str]:
+    """Names of the parameters by which a kernel reads and writes memory."""
+    accessor = "PackedTensorAccessor32"
+    return frozenset(p.name for p in kernel.parameters if p.name and ("*" in p.type or accessor in p.type))
 
-    @cached_property
-    def device_lambda(self) -> bool:
-        """A `__device__` lambda or functor: custom device code that a library launches."""
-        for index, token in enumerate(self.tokens):
-            if token.text == "__device__":
-                before = self.tokens[index - 1].text if index else ""
-                after = [item.text for item in self.tokens[index + 1 : index + 5]]
-                if before == "]" or "operator" in after:
-                    return True
-        return False
 
-    @cached_property
-    def library_calls(self) -> list[str]:
-        """Calls of CUDA libraries (cuBLAS, cuDNN, CUB, Thrust, ...): written against CUDA, not against PyTorch."""
-        found: list[str] = []
-        for index, token in enumerate(self.tokens[:-1]):
-            following = self.tokens[index + 1].text
-            if token.text in ("cub", "thrust", "cutlass") and following == "::" and index + 2 < len(self.tokens):
-                found.append(f"{token.text}::{self.tokens[index + 2].text}")
-            elif token.kind == "identifier" and token.text.startswith(_LIBRARIES) and following in ("(", "<"):
-                plumbing = any(part in token.text for part in _LIBRARY_PLUMBING)
-                found += [] if plumbing else [token.text]
-        return found
+def has_device_lambda(source: CudaSource) -> bool:
+    """A `__device__` lambda or functor: custom device code that a library launches."""
+    return any(
+        "__device__" in function.specifiers and (not function.name or function.name.startswith("operator"))
+        for function in source.functions
+    )
 
-    @cached_property
-    def aten_calls(self) -> list[str]:
-        """ATen operators that compute, called from C++: PyTorch in another spelling."""
-        found: list[str] = []
-        for index, token in enumerate(self.tokens[:-1]):
-            owner = self.tokens[index - 2].text if index >= 2 and self.tokens[index - 1].text == "::" else ""
-            if (
-                token.text in _ATEN_COMPUTE
-                and owner in ("at", "torch", "F", "functional")
-                and self.tokens[index + 1].text == "("
-            ):
-                found.append(f"{owner}::{token.text}")
-        return found
 
-    def _kernels(self) -> Iterator[Kernel]:
-        for index, token in enumerate(self.tokens):
-            if (
-                token.kind == "directive"
-                and "__global__" in token.text
-                and token.text[1:].lstrip().startswith("define")
-            ):
-                yield Kernel(f"macro {token.text.split('(')[0].split()[-1]}", frozenset(), (token,))
-            if token.text != "__global__" or token.kind != "identifier":
-                continue
-            opening = self._parameters(index)
-            if opening is None:
-                continue
-            try:
-                closing = matching(self.tokens, opening)
-                brace = closing + 1
-                if brace >= len(self.tokens) or self.tokens[brace].text != "{":
-                    continue
-                end = matching(self.tokens, brace)
-                groups = split_commas(self.tokens[opening + 1 : closing])
-            except SplitRefused:
-                continue
-            pointers = frozenset(
-                group[-1].text
-                for group in groups
-                if any(item.text in ("*", "PackedTensorAccessor32") for item in group)
-            )
-            yield Kernel(self.tokens[opening - 1].text, pointers, tuple(self.tokens[brace + 1 : end]))
+def library_calls(source: CudaSource) -> list[str]:
+    """Calls of CUDA libraries (cuBLAS, cuDNN, CUB, Thrust, ...): written against CUDA, not against PyTorch."""
+    found: list[str] = []
+    tokens = source.tokens
+    for index, token in enumerate(tokens[:-1]):
+        following = tokens[index + 1].text
+        if token.text in ("cub", "thrust", "cutlass") and following == "::" and index + 2 < len(tokens):
+            found.append(f"{token.text}::{tokens[index + 2].text}")
+        elif token.kind == "identifier" and token.text.startswith(_LIBRARIES) and following in ("(", "<"):
+            plumbing = any(part in token.text for part in _LIBRARY_PLUMBING)
+            found += [] if plumbing else [token.text]
+    return found
 
-    def _parameters(self, index: int) -> int | None:
-        """Index of the `(` of the parameter list of the kernel that begins at `index`."""
-        for position in range(index + 1, min(index + 60, len(self.tokens))):
-            text = self.tokens[position].text
-            if text in (";", "{", "}"):
-                return None
-            if text == "(":
-                if self.tokens[position - 1].text in ("__launch_bounds__", "__attribute__"):
-                    try:
-                        closing = matching(self.tokens, position)
-                    except SplitRefused:
-                        return None
-                    return self._parameters(closing)
-                return position
-        return None
+
+def aten_calls(source: CudaSource) -> list[str]:
+    """ATen operators that compute, called from C++: PyTorch in another spelling."""
+    found: list[str] = []
+    tokens = source.tokens
+    for index, token in enumerate(tokens[:-1]):
+        owner = tokens[index - 2].text if index >= 2 and tokens[index - 1].text == "::" else ""
+        if (
+            token.text in _ATEN_COMPUTE
+            and owner in ("at", "torch", "F", "functional")
+            and tokens[index + 1].text == "("
+        ):
+            found.append(f"{owner}::{token.text}")
+    return found

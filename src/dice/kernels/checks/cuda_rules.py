@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Set
+from dataclasses import dataclass
 
 from dice.kernels.checks.catalogue import finding
-from dice.kernels.checks.cuda_kernels import CudaSource
+from dice.kernels.checks.cuda_kernels import line_of
 from dice.kernels.checks.cuda_state import before, lasting_state
 from dice.kernels.checks.host_loops import host_loops
 from dice.kernels.checks.python_source import words
 from dice.kernels.checks.sensitive import EVALUATION_VARIABLES
 from dice.kernels.checks.workload import is_work
 from dice.kernels.records.verdict import Finding
-from dice.kernels.source.lexer import SplitRefused, Token, matching
+from dice.kernels.source.cuda_source import CudaSource
+from dice.kernels.source.lexer import Token
 
 _CALLS: dict[str, str] = {
     name: kind
@@ -96,26 +98,54 @@ def cuda_findings(source: CudaSource, *, problem_is_narrow: bool, spared: Set[st
     for name, token, note in _all(source, problem_is_narrow, spared):
         if name not in seen:
             seen.add(name)
-            yield finding(name, "static", note + source.line(token))
+            yield finding(name, "static", note + line_of(source, token))
 
 
 def _all(source: CudaSource, problem_is_narrow: bool, spared: Set[str]) -> Iterator[tuple[str, Token, str]]:
     tokens = source.tokens
+    own = _own(source)
     for index, token in enumerate(tokens):
         if token.kind == "identifier":
-            yield from _identifier(tokens, index)
+            yield from _identifier(tokens, index, own)
         elif token.kind == "string":
             yield from _string(tokens, index)
         elif token.kind == "directive":
             yield from _pasted_name(token)
-        elif token.text == "<<<":
-            yield from _launch(tokens, index)
+    yield from _failed_launches(source)
     yield from _beneath_the_dispatcher(tokens)
     yield from (("host_computation", token, "") for token in host_loops(source))
     yield from _streams(source)
-    yield from lasting_state(tokens)
+    yield from lasting_state(source)
     if not problem_is_narrow:
         yield from _precision(source, spared)
+
+
+@dataclass(frozen=True)
+class _Own:
+    """What the source defines itself: functions and variables that hold one, places of functions' names, libraries."""
+
+    names: frozenset[str]
+    heads: frozenset[int]
+    libraries: frozenset[str]
+
+
+def _own(source: CudaSource) -> _Own:
+    tokens = source.tokens
+    heads = {
+        index
+        for function in source.functions
+        for index in range(function.first, function.brace)
+        if tokens[index].text == function.name and tokens[index + 1].text == "("
+    }
+    names = {tokens[index].text for index in heads}
+    libraries = set()
+    for index, token in enumerate(tokens):
+        after = [item.text for item in tokens[index + 1 : index + 3]]
+        if after == ["=", "["]:
+            names.add(token.text)
+        elif token.text == "TORCH_LIBRARY" and len(after) == 2:
+            libraries.add(after[1])
+    return _Own(frozenset(names), frozenset(heads), frozenset(libraries))
 
 
 def _called(tokens: list[Token], index: int) -> bool:
@@ -132,17 +162,20 @@ def _is_c_function(tokens: list[Token], index: int) -> bool:
     return index == 0 or tokens[index - 1].kind != "identifier" or previous in ("return", "else", "do")
 
 
-def _identifier(tokens: list[Token], index: int) -> Iterator[tuple[str, Token, str]]:
+def _identifier(tokens: list[Token], index: int, own: _Own) -> Iterator[tuple[str, Token, str]]:
     token = tokens[index]
     kind = _CALLS.get(token.text)
     if (
         kind is not None
         and _called(tokens, index)
-        and (token.text not in _GLOBAL_ONLY or (_is_c_function(tokens, index) and not _is_own(tokens, token.text)))
-        and not (token.text == "TORCH_LIBRARY_IMPL" and _own_library(tokens, index))
+        and (token.text not in _GLOBAL_ONLY or (_is_c_function(tokens, index) and token.text not in own.names))
+        # PyTorch refuses a second TORCH_LIBRARY of any name that exists.
+        and not (
+            token.text == "TORCH_LIBRARY_IMPL" and own.libraries & {item.text for item in tokens[index + 2 : index + 3]}
+        )
     ):
         yield kind, token, ""
-    if token.text in _RUNTIME_FUNCTIONS and _is_defined(tokens, index):
+    if token.text in _RUNTIME_FUNCTIONS and index in own.heads:
         yield "memory_tampering", token, "takes the place of a library function: "
     after = [item.text for item in tokens[index + 1 : index + 5]]
     previous = before(tokens, index)
@@ -156,7 +189,7 @@ def _identifier(tokens: list[Token], index: int) -> Iterator[tuple[str, Token, s
     elif token.text == "constructor" and "__attribute__" in (item.text for item in tokens[max(0, index - 3) : index]):
         yield "process_hook", token, ""
     elif token.text in ("getenv", "secure_getenv") and after[:1] == ["("]:
-        if any(part in after[1].upper() for part in EVALUATION_VARIABLES):
+        if any(part in "".join(after[1:2]).upper() for part in EVALUATION_VARIABLES):
             yield "environment_sniffing", token, ""
     elif token.text in _DISPATCH:
         yield "environment_sniffing", token, ""
@@ -164,7 +197,7 @@ def _identifier(tokens: list[Token], index: int) -> Iterator[tuple[str, Token, s
         yield "background_thread", token, ""
     elif token.text in ("cudaLimitPersistingL2CacheSize", "cudaAccessPropertyPersisting"):
         yield "l2_persistence", token, ""
-    elif token.text in ("write", "send") and _is_c_function(tokens, index) and not _is_own(tokens, token.text):
+    elif token.text in ("write", "send") and _is_c_function(tokens, index) and token.text not in own.names:
         yield "result_forging", token, ""
     elif token.text in ("ofstream", "shm_open") or (token.text == "fopen" and _opens(tokens, index)):
         yield "file_written", token, ""
@@ -174,37 +207,6 @@ def _declares(tokens: list[Token], index: int) -> bool:
     """Whether tokens[index] is the type in a declaration with arguments: `thread t(work)`."""
     after = tokens[index + 1 : index + 3]
     return len(after) == 2 and after[0].kind == "identifier" and after[1].text in ("(", "{")
-
-
-def _is_defined(tokens: list[Token], index: int) -> bool:
-    """Whether tokens[index] is the name of a function with a body."""
-    if not _called(tokens, index) or not index or tokens[index - 1].kind != "identifier":
-        return False
-    try:
-        closing = matching(tokens, index + 1)
-    except SplitRefused:
-        return False
-    following = next((item.text for item in tokens[closing + 1 :] if item.text in (";", "{", "}", ",")), "")
-    return tokens[index - 1].text not in ("return", "else") and following == "{"
-
-
-def _is_own(tokens: list[Token], name: str) -> bool:
-    """Whether the source defines a function of that name, or a variable that holds one."""
-    return any(
-        token.text == name
-        and (_is_defined(tokens, index) or [t.text for t in tokens[index + 1 : index + 3]] == ["=", "["])
-        for index, token in enumerate(tokens)
-    )
-
-
-def _own_library(tokens: list[Token], index: int) -> bool:
-    """Whether a TORCH_LIBRARY_IMPL is for operators that the source defines; PyTorch refuses a second TORCH_LIBRARY of
-    any name that exists."""
-    name = [token.text for token in tokens[index + 1 : index + 3]]
-    return any(
-        token.text == "TORCH_LIBRARY" and [t.text for t in tokens[place + 1 : place + 3]] == name
-        for place, token in enumerate(tokens)
-    )
 
 
 def _opens(tokens: list[Token], index: int) -> bool:
@@ -231,25 +233,12 @@ def _pasted_name(directive: Token) -> Iterator[tuple[str, Token, str]]:
         yield "dynamic_code", directive, "pasted name: "
 
 
-def _launch(tokens: list[Token], index: int) -> Iterator[tuple[str, Token, str]]:
-    """A launch whose grid or block is the constant 0, or whose block is over 1024 threads."""
-    groups: list[list[str]] = [[]]
-    depth = 0
-    for position in range(index + 1, min(index + 80, len(tokens))):
-        text = tokens[position].text
-        if depth == 0 and text == ">" and [item.text for item in tokens[position : position + 3]] == [">"] * 3:
-            break
-        depth += text in "([{"
-        depth -= text in ")]}"
-        if text == "," and depth == 0:
-            groups.append([])
-        else:
-            groups[-1].append(text)
-    for place, group in enumerate(groups[:2]):
-        if group == ["0"]:
-            yield "failed_launch", tokens[index], ""
-        if place == 1 and len(group) == 1 and group[0].isdigit() and int(group[0]) > 1024:
-            yield "failed_launch", tokens[index], ""
+def _failed_launches(source: CudaSource) -> Iterator[tuple[str, Token, str]]:
+    """Launches whose grid or block is the constant 0, or whose block is over 1024 threads."""
+    for launch in source.launches:
+        grid, block = [*launch.parts, ""][:2]
+        if "0" in (grid, block) or (block.isdecimal() and int(block[:9]) > 1024):
+            yield "failed_launch", Token("punctuator", "<<<", launch.opening, launch.opening + 3), ""
 
 
 def _beneath_the_dispatcher(tokens: list[Token]) -> Iterator[tuple[str, Token, str]]:
@@ -295,9 +284,11 @@ def _precision(source: CudaSource, spared: Set[str]) -> Iterator[tuple[str, Toke
         for index, token in enumerate(tokens)
     )
     handles_types |= any(name.startswith("AT_DISPATCH") and ("HALF" in name or "AND" in name) for name in names)
-    places = [range(start, end) for name, start, end in source.functions if name in spared]
+    inside = {
+        i for function in source.functions if function.name in spared for i in range(function.first, function.last)
+    }
     for index, token in enumerate(tokens):
-        if any(index in place for place in places):
+        if index in inside:
             continue
         if token.kind == "string":
             narrows = "tf32" in token.text and ("mma" in token.text or "cvt" in token.text)

@@ -4,22 +4,25 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from dice.kernels.checks.messages import is_message
+from dice.kernels.checks.messages import is_message, replaces_writers
 from dice.kernels.checks.python_source import words
-from dice.kernels.source.lexer import SplitRefused, Token, matching
+from dice.kernels.source.cuda_source import CudaSource
+from dice.kernels.source.lexer import Token, partner
 
 _POINTERS = words("data_ptr const_data_ptr mutable_data_ptr unsafeGetTensorImpl storage")
 _NULLS = words("nullptr NULL 0")
-_NOT_VARIABLES = words("using typedef struct class namespace constexpr return template __shared__ __constant__")
 _COMPARISONS = words("< > <= >= == != %")
+_EXPRESSION_ENDS = words("; { } && || ? ,")
+_FAR = 200
+"""Tokens: no expression is read further."""
 _LOOKUPS = words("find count at contains emplace try_emplace")
 
 
-def lasting_state(tokens: list[Token]) -> Iterator[tuple[str, Token, str]]:
+def lasting_state(source: CudaSource) -> Iterator[tuple[str, Token, str]]:
     """Findings as (name, token, note): `result_cache` and `call_counting`."""
-    static = _lasting_names(tokens)
-    yield from _caches(tokens, static)
-    yield from _counters(tokens, static)
+    static = {variable.name for variable in source.variables}
+    yield from _caches(source.tokens, static)
+    yield from _counters(source.tokens, static)
 
 
 def _caches(tokens: list[Token], static: set[str]) -> Iterator[tuple[str, Token, str]]:
@@ -53,51 +56,6 @@ def _address_variables(tokens: list[Token]) -> set[str]:
     return found
 
 
-def _lasting_names(tokens: list[Token]) -> set[str]:
-    """Variables declared `static`, `thread_local` or at namespace scope."""
-    found: set[str] = set()
-    statement: list[Token] = []
-    scopes: list[bool] = []  # whether each open brace opened a namespace
-    for token in tokens:
-        if token.text == "{" and token.kind == "punctuator":
-            texts = [item.text for item in statement]
-            if "=" in texts and "(" not in texts[: texts.index("=")]:
-                statement.append(token)  # an initialiser: it belongs to the statement
-                scopes.append(all(scopes))
-                continue
-            scopes.append("namespace" in texts or texts == ["extern", '"C"'])
-            statement = []
-        elif token.text == "}" and token.kind == "punctuator":
-            if scopes:
-                scopes.pop()
-            if "=" not in [item.text for item in statement]:
-                statement = []
-        elif token.text == ";":
-            lasting = all(scopes) or any(item.text in ("static", "thread_local") for item in statement)
-            if lasting and _is_variable(statement):
-                found |= _declared(statement)
-            statement = []
-        else:
-            statement.append(token)
-    return found
-
-
-def _is_variable(statement: list[Token]) -> bool:
-    """Whether a statement declares a variable that can change, not a type, a function or a constant."""
-    texts = [item.text for item in statement]
-    if _NOT_VARIABLES & set(texts) or ("const" in texts and "*" not in texts):
-        return False
-    cut = texts.index("=") if "=" in texts else len(texts)
-    return "(" not in texts[:cut] and sum(item.kind == "identifier" for item in statement[:cut]) >= 2
-
-
-def _declared(statement: list[Token]) -> set[str]:
-    texts = [item.text for item in statement]
-    cut = texts.index("=") if "=" in texts else len(texts)
-    names = [item.text for item in statement[:cut] if item.kind == "identifier"]
-    return {names[-1]} if names else set()
-
-
 def _enclosing(tokens: list[Token], index: int) -> int | None:
     """Index of the bracket that directly encloses tokens[index], looking back at most 60 tokens.
 
@@ -124,22 +82,22 @@ def _enclosing(tokens: list[Token], index: int) -> int | None:
 def _comparisons(tokens: list[Token], index: int) -> Iterator[int]:
     """Indices of `==` and `!=` in the same expression as tokens[index]."""
     for step in (1, -1):
-        position = index + step
-        while 0 <= position < len(tokens) and tokens[position].text not in (";", "{", "}", "&&", "||", "?", ","):
-            if tokens[position].text in ("==", "!="):
-                yield position
+        for place in _expression(tokens, index, step):
+            if tokens[place].text in ("==", "!="):
+                yield place
                 break
-            position += step
 
 
 def _side_names(tokens: list[Token], place: int) -> set[str]:
-    found: set[str] = set()
-    for step in (1, -1):
-        position = place + step
-        while 0 <= position < len(tokens) and tokens[position].text not in (";", "{", "}", "&&", "||", "?", ","):
-            found.add(tokens[position].text)
-            position += step
-    return found
+    return {tokens[i].text for step in (1, -1) for i in _expression(tokens, place, step)}
+
+
+def _expression(tokens: list[Token], place: int, step: int) -> Iterator[int]:
+    """Indices from beside tokens[place] to the end of its expression, in one direction; not further than _FAR."""
+    for i in range(place + step, place + step * _FAR, step):
+        if not 0 <= i < len(tokens) or tokens[i].text in _EXPRESSION_ENDS:
+            return
+        yield i
 
 
 def _counters(tokens: list[Token], static: set[str]) -> Iterator[tuple[str, Token, str]]:
@@ -151,6 +109,7 @@ def _counters(tokens: list[Token], static: set[str]) -> Iterator[tuple[str, Toke
         for step in ((1, -1) if token.text != "+=" else (-1,))
         if 0 <= index + step < len(tokens) and tokens[index + step].text in static
     }
+    heard = replaces_writers(tokens)
     for index, token in enumerate(tokens):
         if token.text in ("if", "while"):
             condition = [item.text for item in tokens[index + 1 : index + 14]]
@@ -160,17 +119,14 @@ def _counters(tokens: list[Token], static: set[str]) -> Iterator[tuple[str, Toke
             continue
         stop = next((place for place, text in enumerate(condition) if text in (";", "{")), None)
         texts = set(condition[:stop])
-        if advanced & texts and texts & _COMPARISONS and not _only_says(tokens, index, advanced):
+        if advanced & texts and texts & _COMPARISONS and (heard or not _only_says(tokens, index, advanced)):
             yield "call_counting", token, ""
 
 
 def _only_says(tokens: list[Token], index: int, counters: set[str]) -> bool:
     """Whether `if (calls++ == 0)` and its body only print a message."""
-    if tokens[index].text != "if":
-        return False
-    try:
-        closing = matching(tokens, index + 1)
-    except SplitRefused:
+    closing = partner(tokens, index + 1) if index + 1 < len(tokens) else None
+    if tokens[index].text != "if" or closing is None or closing > index + _FAR:
         return False
     condition = tokens[index + 2 : closing]
     counts = all(token.kind == "number" or token.text in counters | _COMPARISONS | {"++"} for token in condition)

@@ -6,11 +6,13 @@ addresses on (`&p[i]`, `cudaMemcpyToSymbol(constants, p, bytes)`).
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
+from itertools import accumulate
 
-from dice.kernels.checks.cuda_kernels import CudaSource
 from dice.kernels.checks.python_source import words
-from dice.kernels.source.lexer import SplitRefused, Token, matching, split_commas
+from dice.kernels.source.cuda_source import CudaSource
+from dice.kernels.source.lexer import Token, partner
 
 _POINTERS = words("data_ptr const_data_ptr mutable_data_ptr accessor")
 _FLOATING = words("float double Half BFloat16 scalar_t __half half __nv_bfloat16 T")
@@ -20,50 +22,37 @@ _ALGORITHMS = words(
 )
 _VALUE_BEFORE = words("= += -= *= ( + - , return")
 _LOOPS = words("for while do")
+_FAR = 1000
+"""Tokens of a call's arguments that are looked at."""
 
 
 def host_loops(source: CudaSource) -> Iterator[Token]:
     """Tokens with which host code reads floating-point values of a tensor in a loop, or passes them to an algorithm."""
-    tokens = source.tokens
-    hosts = {name: (start, end) for name, start, end in source.functions if _is_host(tokens, start)}
-    given = {name for start, end in hosts.values() for name in _given_values(tokens[start:end]) & hosts.keys()}
-    for name, (start, end) in hosts.items():
-        brace = matching(tokens, start + 1) + 1
-        parameters = split_commas(tokens[start + 2 : brace - 1])
-        body = tokens[brace : end + 1]
-        values = _values_of(body, {group[-1].text for group in parameters if "Tensor" in {item.text for item in group}})
-        if name in given:
-            values |= {group[-1].text for group in parameters if _is_floating_pointer(group)}
+    hosts = [function for function in source.outer_functions if source.runs_on_host(function)]
+    names = {function.name for function in hosts}
+    given = {name for function in hosts for name in _given_values(source.body(function)) & names}
+    for function in hosts:
+        body = source.body(function)
+        tensors = {p.name for p in function.parameters if p.name and re.search(r"\bTensor\b", p.type)}
+        values = _values_of(body, tensors)
+        if function.name in given:
+            values |= {p.name for p in function.parameters if p.name and _is_floating_pointer(p.type)}
         yield from _reads(body, values)
 
 
-def _is_host(tokens: list[Token], start: int) -> bool:
-    """Whether the function whose name is tokens[start] runs on the host."""
-    before: set[str] = set()
-    for token in reversed(tokens[max(0, start - 40) : start]):
-        if token.text in (";", "}", "{"):
-            break
-        before.add(token.text)
-    return "__host__" in before or not before & {"__global__", "__device__"}
+def _is_floating_pointer(kind: str) -> bool:
+    return "*" in kind and bool(set(re.findall(r"\w+", kind)) & _FLOATING)
 
 
-def _is_floating_pointer(group: list[Token]) -> bool:
-    texts = {item.text for item in group}
-    return "*" in texts and bool(texts & _FLOATING)
-
-
-def _given_values(function: list[Token]) -> set[str]:
+def _given_values(body: list[Token]) -> set[str]:
     """What a function calls with a tensor's data, or with something of that kind that it holds."""
-    values = _POINTERS | _values_of(function, set())
+    values = _POINTERS | _values_of(body, set())
+    before = list(accumulate((token.text in values for token in body), initial=0))  # how many stand before each token
     given: set[str] = set()
-    for index in range(1, len(function) - 1):
-        if function[index + 1].text == "(":
-            try:
-                arguments = {token.text for token in function[index + 2 : matching(function, index + 1)]}
-            except SplitRefused:
-                continue
-            if arguments & values:
-                given.add(function[index].text)
+    for index, token in enumerate(body[1:], start=1):
+        closing = partner(body, index) if token.text == "(" else None
+        if closing is not None and before[closing] > before[index]:
+            given.add(body[index - 1].text)
     return given
 
 
@@ -74,12 +63,14 @@ def _values_of(body: list[Token], tensors: set[str]) -> set[str]:
     """
     tensors = set(tensors)
     values: set[str] = set()
+    first = {token.text: index for index, token in reversed(list(enumerate(body)))}
     for statement in _statements(body):
         texts = [token.text for token in statement]
         if "cudaMemcpyDeviceToHost" in texts and "(" in texts:
             copied = texts[texts.index("(") + 1 :]
             name = next((text for text in copied if text.isidentifier()), "")
-            values |= {name} if _is_declared_floating(body, name) else set()
+            declared = body[max(0, first.get(name, 0) - 5) : first.get(name, 0)]
+            values |= {name} if _FLOATING & {token.text for token in declared} else set()
         for place, text in enumerate(texts[1:-1], start=1):
             if text == "(" and texts[place - 2 : place - 1] == [">"] and texts[place + 1] in values:
                 values.add(texts[place - 1])  # std::vector<float> copy(p, p + n)
@@ -118,18 +109,15 @@ def _moves(value: list[str]) -> bool:
     """Whether an expression copies a tensor to the host."""
     return any(
         text == "."
-        and (value[i + 1 : i + 3] == ["cpu", "("] or (value[i + 1 : i + 2] == ["to"] and _names_host(value[i:])))
+        and (
+            value[i + 1 : i + 3] == ["cpu", "("] or (value[i + 1 : i + 2] == ["to"] and _names_host(value[i : i + 14]))
+        )
         for i, text in enumerate(value)
     )
 
 
 def _names_host(call: list[str]) -> bool:
-    return bool({"kCPU", '"cpu"', "CPU"} & set(call[:14]))
-
-
-def _is_declared_floating(body: list[Token], name: str) -> bool:
-    first = next((index for index, token in enumerate(body) if token.text == name), 0)
-    return bool({token.text for token in body[max(0, first - 5) : first]} & _FLOATING)
+    return bool({"kCPU", '"cpu"', "CPU"} & set(call))
 
 
 def _statements(body: list[Token]) -> Iterator[list[Token]]:
@@ -144,53 +132,48 @@ def _statements(body: list[Token]) -> Iterator[list[Token]]:
 
 def _reads(body: list[Token], values: set[str]) -> Iterator[Token]:
     for start, end in _spans(body):
-        for index in range(start, end):
-            token = body[index]
-            if (
-                token.text in values
-                and index
-                and body[index - 1].text not in ("&", ".", "->")
-                and _is_read(body, index)
-            ):
-                yield token
+        for index in range(max(start, 1), end):
+            if body[index].text in values and body[index - 1].text not in ("&", ".", "->") and _is_read(body, index):
+                yield body[index]
     for index, token in enumerate(body[:-1]):
         if token.text in _ALGORITHMS and body[index - 1].text == "::" and body[index - 2].text == "std":
-            closing = matching(body, index + 1) if body[index + 1].text == "(" else index
-            if any(item.text in values for item in body[index:closing]):
+            closing = partner(body, index + 1) if body[index + 1].text == "(" else None
+            if any(item.text in values for item in body[index : min(closing or index, index + _FAR)]):
                 yield token
 
 
 def _spans(body: list[Token]) -> Iterator[tuple[int, int]]:
-    """Loops, each from its keyword to the end of its body."""
+    """Outermost loops, from their keyword to the end of what they repeat."""
+    done = 0
     for index, token in enumerate(body[:-1]):
-        if token.kind == "identifier" and token.text in _LOOPS:
-            try:
-                after = matching(body, index + 1) + 1 if body[index + 1].text == "(" else index + 1
-                braced = after < len(body) and body[after].text == "{"
-                end = matching(body, after) if braced else _semicolon(body, after)
-            except SplitRefused:
-                continue
-            yield index, end
+        if index >= done and token.kind == "identifier" and token.text in _LOOPS:
+            closing = partner(body, index + 1) if body[index + 1].text == "(" else index
+            if closing is not None:
+                done = _statement_end(body, closing + 1)
+                yield index, done
 
 
-def _semicolon(body: list[Token], start: int) -> int:
-    """Index of the `;` that ends the statement at `start`; a block that belongs to it (`if (...) {...}`) is skipped."""
-    depth = 0
-    for index in range(start, len(body)):
-        depth += body[index].text in ("(", "{", "[")
-        depth -= body[index].text in (")", "}", "]")
-        if depth <= 0 and body[index].text in (";", "}"):
-            return index
-    return len(body)
+def _statement_end(body: list[Token], start: int) -> int:
+    """Index of the `}` or `;` that ends the statement at `start`; blocks that belong to it are passed over."""
+    if start < len(body) and body[start].text == "{":
+        return partner(body, start) or len(body)
+    index = start
+    while index < len(body) and body[index].text not in (";", "}"):
+        if body[index].text in ("(", "{", "["):
+            index = partner(body, index) or index
+            if body[index].text == "}":
+                break
+        index += 1
+    return index
 
 
 def _is_read(body: list[Token], index: int) -> bool:
-    """Whether `p[i]` (or `a[i][j]`, `*p`) is used for its value. Not so: a store, or a change of layout, `q[j] = p[i];`."""
+    """Whether the value of `p[i]` (or `a[i][j]`, `*p`) is used. Writing it, or moving it (`q[j] = p[i];`), is not a use."""
     after = index + 1
     while after < len(body) and body[after].text == "[":
-        after = matching(body, after) + 1
+        after = (partner(body, after) or after) + 1
     if after == index + 1:  # `*p` is a value where no type or number stands before it
         return body[index - 1].text == "*" and body[index - 2].text in _VALUE_BEFORE
     following = body[after].text if after < len(body) else ""
-    copied = [body[index - 2].text, body[index - 1].text, following] == ["]", "=", ";"]
-    return following != "=" and not copied
+    moved = [body[index - 2].text, body[index - 1].text, following] == ["]", "=", ";"]
+    return following != "=" and not moved

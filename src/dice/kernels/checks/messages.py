@@ -10,7 +10,7 @@ import ast
 import re
 
 from dice.kernels.checks.python_source import PythonSource, identifiers, words
-from dice.kernels.source.lexer import SplitRefused, Token, matching
+from dice.kernels.source.lexer import Token, partner
 
 _LEVELS = words("debug info warning warn error critical exception")
 _PRINTS = words("print warnings.warn sys.stdout.write sys.stderr.write") | {f"logging.{level}" for level in _LEVELS}
@@ -107,21 +107,24 @@ _SAID = words(
     "cerr cout clog endl flush std stderr stdout sizes size numel dim dtype scalar_type device toString c_str"
 )
 _NATIVE_LISTENERS = words("rdbuf operator fopencookie freopen streambuf exceptions")
+_LONG = 1000
+"""Tokens of a statement."""
 _WRITING = re.compile(r"%[^%a-zA-Z]*[hlqjzt]*n")
 """A printf format that stores the number of characters written."""
 
 
+def replaces_writers(tokens: list[Token]) -> bool:
+    """Whether a C++ source replaces what writes its messages."""
+    return any(_is_replaced(token) for token in tokens)
+
+
 def is_message(tokens: list[Token], start: int, counters: set[str]) -> bool:
     """Whether a C++ branch, from the token after its condition, does nothing but print, and has no `else`."""
-    try:
-        end = matching(tokens, start) if tokens[start].text == "{" else _end(tokens, start)
-    except (SplitRefused, IndexError):
+    braced = start < len(tokens) and tokens[start].text == "{"
+    end = partner(tokens, start) if braced else _end(tokens, start)
+    if end is None or (end + 1 < len(tokens) and tokens[end + 1].text == "else"):
         return False
-    if end + 1 < len(tokens) and tokens[end + 1].text == "else":
-        return False
-    if any(_is_replaced(token) for token in tokens):
-        return False
-    inside = tokens[start + 1 : end] if tokens[start].text == "{" else tokens[start : end + 1]
+    inside = tokens[start + 1 : end] if braced else tokens[start : end + 1]
     statements: list[list[Token]] = [[]]
     for token in inside:
         statements[-1].append(token)
@@ -130,8 +133,9 @@ def is_message(tokens: list[Token], start: int, counters: set[str]) -> bool:
     return not statements.pop() and all(_says(statement, counters) for statement in statements)
 
 
-def _end(tokens: list[Token], start: int) -> int:
-    return next((index for index in range(start, len(tokens)) if tokens[index].text == ";"), len(tokens))
+def _end(tokens: list[Token], start: int) -> int | None:
+    """Index of the `;` that ends the statement at `start`; None when it is longer than any message."""
+    return next((i for i in range(start, min(start + _LONG, len(tokens))) if tokens[i].text == ";"), None)
 
 
 def _is_replaced(token: Token) -> bool:

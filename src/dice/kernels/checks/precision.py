@@ -7,9 +7,9 @@ import re
 from collections.abc import Iterable, Iterator, Sequence
 
 from dice.kernels.checks.catalogue import finding
-from dice.kernels.checks.cuda_kernels import CudaSource
 from dice.kernels.checks.python_source import PythonSource, identifiers
 from dice.kernels.records.verdict import Finding
+from dice.kernels.source.cuda_source import CudaSource
 from dice.python_scope import positional_parameters
 
 _NARROW_METHODS = ("half", "bfloat16", "float16")
@@ -104,10 +104,10 @@ def for_narrow_inputs(source: PythonSource, units: Sequence[CudaSource]) -> set[
 
 def _users(units: Sequence[CudaSource]) -> dict[str, set[str]]:
     """For each C++ function, the functions that mention it; the empty name stands for code outside of any."""
-    users: dict[str, set[str]] = {name: set() for unit in units for name, _, _ in unit.functions}
+    users: dict[str, set[str]] = {function.name: set() for unit in units for function in unit.outer_functions}
     for unit in units:
-        inside = {index: name for name, start, end in unit.functions for index in range(start + 1, end)}
-        heads = {start for _, start, _ in unit.functions}
+        inside = {i: f.name for f in unit.outer_functions for i in range(f.first, f.last)}
+        heads = {i for f in unit.outer_functions for i in range(f.first, f.brace) if unit.tokens[i].text == f.name}
         for index, token in enumerate(unit.tokens):
             if token.kind == "directive":
                 for name in users.keys() & set(re.findall(r"\w+", token.text)):

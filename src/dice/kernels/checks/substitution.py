@@ -7,11 +7,11 @@ import functools
 from collections.abc import Iterator, Sequence
 
 from dice.kernels.checks.catalogue import finding
-from dice.kernels.checks.cuda_kernels import CudaSource
+from dice.kernels.checks.cuda_kernels import aten_calls, has_device_lambda, kernel_names, library_calls
 from dice.kernels.checks.python_source import PythonSource, identifiers, words
 from dice.kernels.checks.torch_calls import torch_computations
 from dice.kernels.records.verdict import Finding
-from dice.kernels.source.lexer import SplitRefused
+from dice.kernels.source.cuda_source import CudaSource
 from dice.python_scope import positional_parameters
 
 _BUILDERS = ("torch.utils.cpp_extension.load_inline", "torch.utils.cpp_extension.load")
@@ -22,6 +22,9 @@ _COMPILED = words(
 )
 
 
+_MARKS = ("__global__", "__device__", "torch::Tensor", "at::Tensor", "#include", "PYBIND11_")
+
+
 def is_builder(name: str) -> bool:
     """Whether a dotted name is one of torch's extension builders, however it was imported."""
     return name in _BUILDERS or name.endswith((".load_inline", "cpp_extension.load")) or name == "load_inline"
@@ -29,17 +32,13 @@ def is_builder(name: str) -> bool:
 
 @functools.lru_cache(maxsize=8)
 def cuda_strings(source: PythonSource) -> list[tuple[ast.expr, CudaSource]]:
-    """Strings of the file that are C++ or CUDA text, with their places; text that cannot be tokenised is left out."""
+    """Strings of the file that are C++ or CUDA text, with their places; prose that names such things is left out."""
     found: list[tuple[ast.expr, CudaSource]] = []
     for node, text in source.strings():
-        if any(
-            mark in text
-            for mark in ("__global__", "__device__", "torch::Tensor", "at::Tensor", "#include", "PYBIND11_")
-        ):
-            try:
-                found.append((node, CudaSource(text)))
-            except SplitRefused:
-                continue
+        if any(mark in text for mark in _MARKS):
+            unit = CudaSource(text)
+            if unit.functions or not any(token.kind == "unknown" for token in unit.tokens):
+                found.append((node, unit))
     return found
 
 
@@ -47,8 +46,8 @@ def kernels_in_text(source: PythonSource) -> dict[str, str]:
     """Kernels defined in any string of the file: name -> the line where the string begins."""
     found: dict[str, str] = {}
     for node, unit in cuda_strings(source):
-        for kernel in unit.kernels:
-            found.setdefault(kernel.name, source.line(node))
+        for name in kernel_names(unit):
+            found.setdefault(name, source.line(node))
     return found
 
 
@@ -59,17 +58,17 @@ def paper_findings(source: PythonSource, built: Sequence[CudaSource] | None) -> 
     any extension.
     """
     written = kernels_in_text(source)
-    if not written and not any(unit.kernels for unit in built or []):
+    if not written and not any(kernel_names(unit) for unit in built or []):
         units = built if built is not None else [unit for _, unit in cuda_strings(source)]
-        library = next((call for unit in units for call in unit.library_calls), None)
+        library = next((call for unit in units for call in library_calls(unit)), None)
         if library is not None:
             yield finding("library_only", "static", f"no __global__ function; the CUDA code calls {library}")
-        elif not any(unit.device_lambda for unit in units):
+        elif not any(has_device_lambda(unit) for unit in units):
             yield finding("no_custom_kernel", "static", _why_no_kernel(source, units))
         return
     names = ", ".join(sorted(written)[:6]) or "a kernel"
     if built is not None:
-        if not any(unit.kernels or unit.device_lambda for unit in built) and not _other_builder(source):
+        if not any(kernel_names(unit) or has_device_lambda(unit) for unit in built) and not _other_builder(source):
             asked = f"{len(built)} source text(s) without a kernel were" if built else "nothing was"
             yield finding("kernel_never_built", "static", f"{names} is in the text, but {asked} given to a builder")
         return
@@ -88,7 +87,7 @@ def paper_findings(source: PythonSource, built: Sequence[CudaSource] | None) -> 
 def _why_no_kernel(source: PythonSource, units: Sequence[CudaSource]) -> str:
     if any(name.startswith("triton") for name in source.imported):
         return "only Triton kernels; a CUDA kernel is asked for"
-    aten = next((call for unit in units for call in unit.aten_calls), None)
+    aten = next((call for unit in units for call in aten_calls(unit)), None)
     if aten is not None:
         return f"no __global__ function; the C++ code calls {aten}"
     return "no __global__ function in any string or source"

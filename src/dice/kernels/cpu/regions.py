@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from bisect import bisect_left
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -19,7 +18,6 @@ INDEX_NAMES = {
     "gridDim": ("dim3", "grid_dim"),
 }
 _MARKERS = words("__global__ __device__ C10_DEVICE C10_HOST_DEVICE GPU_LAMBDA TORCH_HSTU_DEVICE")
-_WORD = re.compile(r"[A-Za-z_]\w*")
 _DEPTH = 200
 
 
@@ -33,7 +31,7 @@ class Region:
 
     @property
     def name(self) -> str:
-        """As other code spells it: `operator` for every operator, "" for a lambda."""
+        """As other code names it: `operator` for every operator, "" for a lambda."""
         name = self.function.name.removeprefix("~")
         return "operator" if name.startswith("operator") else name
 
@@ -54,7 +52,7 @@ def find_regions(source: CudaSource) -> list[Region]:
     Raises UnsupportedOnCpu and SplitRefused.
     """
     _check_depth(source.tokens)
-    markers = _MARKERS | {name for name, text in source.macros.items() if "__device__" in _WORD.findall(text)}
+    markers = _MARKERS | source.device_macros
     for item in source.of_kind("unreadable"):
         brackets = item.tokens[-1].text in "([{" and not item.tokens[-1].reach
         if brackets and any(token.text in markers for token in item.tokens):

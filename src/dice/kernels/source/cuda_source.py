@@ -10,6 +10,7 @@ split_source(text)               # for a build: certain, with the macros expande
 
 from __future__ import annotations
 
+import re
 from bisect import bisect_left, bisect_right
 from collections.abc import Callable
 from functools import cached_property
@@ -20,6 +21,7 @@ from dice.kernels.source.launch import BrokenLaunch, Launch, read_launches
 from dice.kernels.source.lexer import SplitRefused, Token, check_tokens, read_tokens
 from dice.kernels.source.macros import DEFINE, expand_macros, macros_change_the_split
 from dice.kernels.source.reader import Reader
+from dice.kernels.source.variables import Variable, lasting_variables
 
 
 class CudaSource:
@@ -63,7 +65,13 @@ class CudaSource:
         for function in self.functions:
             if not found or function.brace > found[-1].last:
                 found.append(function)
-        return [function for function in found if function.name]
+        return found
+
+    @cached_property
+    def device_macros(self) -> frozenset[str]:
+        """Macros of the source that name an execution space of the device."""
+        spaces = {"__global__", "__device__"}
+        return frozenset(name for name, text in self.macros.items() if spaces & set(re.findall(r"\w+", text)))
 
     @cached_property
     def kernels(self) -> list[Function]:
@@ -76,6 +84,11 @@ class CudaSource:
         lines = [token.text for token in self.tokens if token.kind == "directive"]
         found = [(match, line) for line in lines if (match := DEFINE.match(line))]
         return {match.group(1): line for match, line in found if "undef" not in match.group()}
+
+    @cached_property
+    def variables(self) -> list[Variable]:
+        """Variables that may change and keep their value between calls."""
+        return list(lasting_variables(self.tokens, self.items, self.outer_functions))
 
     def of_kind(self, *kinds: ItemKind) -> list[Item]:
         """Items of these kinds, in order."""
@@ -97,8 +110,8 @@ class CudaSource:
     def check(self) -> None:
         """Raise SplitRefused where the reading is not certain, or where device code launches."""
         check_tokens(self.text, self.tokens)
-        for refusal in self._reader.refusals:
-            raise refusal
+        if self._reader.refusal is not None:
+            raise SplitRefused(self._reader.refusal)
         for item in self.of_kind("kernel", "device_function"):
             if item.function is not None and item.function.brace >= 0:
                 self.check_launches(item.start, item.end)
@@ -131,6 +144,11 @@ class CudaSource:
             pieces += [self.text[start : launch.start], render(launch)]
             start = launch.end
         return "".join([*pieces, self.text[start:end]])
+
+    def runs_on_host(self, function: Function) -> bool:
+        """Whether a definition is host code, or both."""
+        head = {token.text for token in self.tokens[function.first : function.brace]}
+        return "__host__" in head or not head & ({"__global__", "__device__"} | self.device_macros)
 
     def line(self, offset: int) -> int:
         """The line of an offset, counted from 1."""

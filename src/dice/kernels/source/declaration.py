@@ -5,7 +5,16 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
-from dice.kernels.source.lexer import SplitRefused, Token, matching, matching_angle, source_of, split_commas, words
+from dice.kernels.source.lexer import (
+    SplitRefused,
+    Token,
+    matching,
+    matching_angle,
+    partner,
+    source_of,
+    split_commas,
+    words,
+)
 
 EXECUTION_SPACES = words("__global__ __device__ __host__")
 MEMORY_SPACES = words("__constant__ __device__ __shared__ __managed__")
@@ -13,7 +22,7 @@ _SPECIFIERS = EXECUTION_SPACES | words(
     "static inline extern constexpr consteval constinit virtual explicit friend "
     "__forceinline__ __noinline__ __inline__ __inline __inline_hint__"
 )
-_SPECIFIERS_WITH_ARGUMENTS = words(
+SPECIFIERS_WITH_ARGUMENTS = words(
     "__launch_bounds__ __cluster_dims__ __block_size__ __maxnreg__ __attribute__ __attribute __align__ __declspec "
     "__declspec__ alignas"
 )
@@ -59,7 +68,8 @@ class Function:
     """A function, declared or defined, or a lambda expression.
 
     name: without qualification and template arguments; "" of a lambda.
-    declarator: name with its template arguments or class (`k<float>` for a specialisation, `Foo::bar`).
+    declarator: name with its template arguments or class (`k<float>` for a specialisation, `Foo::bar`); "" of a lambda,
+        and where the head cannot be taken apart.
     template_head: `template <typename T, int N>` verbatim, "" without one; several heads are joined.
     specifiers: `__global__`, `static`, `inline` and the like, in order, without arguments.
     attributes: `__launch_bounds__(256)`, `__attribute__((...))` and the like, verbatim, in order.
@@ -162,7 +172,7 @@ def _parameter_name(tokens: Sequence[Token]) -> Token | None:
                 return named[-1] if named else None
             i = end
             typed = typed or previous == "decltype"
-        elif token.kind == "identifier" and token.text not in _TYPE_QUALIFIERS | _SPECIFIERS_WITH_ARGUMENTS:
+        elif token.kind == "identifier" and token.text not in _TYPE_QUALIFIERS | SPECIFIERS_WITH_ARGUMENTS:
             if token.text in _TYPE_WORDS or token.text == "decltype" or previous == "::" or not typed:
                 typed, candidate = True, None
             else:
@@ -231,11 +241,11 @@ def parse_function(text: str, tokens: Sequence[Token], first: int, last: int, br
 
 
 def bare_function(
-    text: str, tokens: Sequence[Token], first: int, brace: int, last: int, head: Sequence[Token]
+    text: str, tokens: Sequence[Token], first: int, brace: int, last: int, head: Sequence[Token], name: str = ""
 ) -> Function:
     """A lambda, or a function whose head cannot be taken apart: its place, and the execution spaces named in `head`."""
     return Function(
-        name="",
+        name=name,
         declarator="",
         template_head="",
         template_parameters=(),
@@ -284,8 +294,9 @@ class _Head:
             end = matching_angle(head, i + 1)
             self.template_parameters += parse_template_head(self._text, head[i + 2 : end])
             self.is_specialisation = self.is_specialisation or end == i + 2
-            self.template_heads.append(source_of(self._text, head[i : end + 1]))
-            i = end + 1
+            end = _constraint_end(head, end + 1)
+            self.template_heads.append(source_of(self._text, head[i:end]))
+            i = end
         return i
 
     def _read_core(self, i: int) -> None:
@@ -301,7 +312,7 @@ class _Head:
                     end = i + 1
                 else:
                     self.specifiers.append(token.text)
-            elif token.text in _SPECIFIERS_WITH_ARGUMENTS and following == "(":
+            elif token.text in SPECIFIERS_WITH_ARGUMENTS and following == "(":
                 end = matching(head, i + 1)
                 self.attributes.append(source_of(self._text, head[i : end + 1]))
                 if token.text == "__launch_bounds__":
@@ -328,6 +339,22 @@ class _Head:
                 is_operator = is_operator or token.text == "operator"
                 core.extend(head[i : end + 1])
             i = end + 1
+
+
+def _constraint_end(head: Sequence[Token], i: int) -> int:
+    """Index behind the requires-clause at head[i]; `i` where none stands there."""
+    texts = [*(token.text for token in head), "", "", ""]
+    if texts[i] != "requires":
+        return i
+    while texts[i] in ("requires", "&&", "||"):
+        i += 1 + (texts[i + 1] == "!")
+        while texts[i + 1] == "::":
+            i += 2
+        if i >= len(head):
+            return len(head)
+        i = (partner(head, i) or i) + 1  # a name, or an expression in parentheses
+        i = (partner(head, i) or i) + 1 if texts[i] == "<" else i
+    return i
 
 
 def _name_start(core: Sequence[Token]) -> int | None:

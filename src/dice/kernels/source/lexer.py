@@ -36,7 +36,7 @@ class Refuted(SplitRefused):
 
 @dataclass(slots=True, eq=False)
 class Token:
-    """`text` is source[start:end], verbatim.
+    """`text` is source[start:end], verbatim; an identifier that goes on behind a line splice has it taken out.
 
     reach: of a bracket, how many tokens further its partner stands (negative from a closing one); 0 without a partner.
     `<` and `>` have partners where they enclose a list without `;` or a bracket that they cut in two.
@@ -60,7 +60,7 @@ _PATTERN = re.compile(
   | (?P<string>(?:u8|[uUL])?"(?:{_SPLICE}|\\.|[^"\\\n])*")
   | (?P<char>(?:u8|[uUL])?'(?:\\.|[^'\\\n])+')
   | (?P<number>\.?[0-9](?:[eEpP][+-]|'[0-9A-Za-z]|[0-9A-Za-z_.])*)
-  | (?P<identifier>[A-Za-z_$][A-Za-z0-9_$]*)
+  | (?P<identifier>[A-Za-z_$][A-Za-z0-9_$]*(?:(?:{_SPLICE})+[A-Za-z0-9_$]+)*)
   | (?P<unknown>["'](?:\\.|[^\\\n])*|\\)
   | (?P<punctuator><<<(?!<)|<=>|<<=|->\*|\.\.\.|::|->|\+\+|--|<<|<=|==|!=|&&|\|\||[-+*/%^&|]=|\#\#|[^\s])
     """,
@@ -101,7 +101,10 @@ def read_tokens(text: str, *, directives: bool = True, offset: int = 0) -> list[
                     continue
                 kind = "unknown" if found < 0 else "string"
             line_start = False
-        tokens.append(Token(kind, text[position:end], position + offset, end + offset))  # type: ignore[arg-type]
+        spelt = text[position:end]
+        if kind == "identifier" and "\\" in spelt:
+            spelt = _SPLICES.sub("", spelt)
+        tokens.append(Token(kind, spelt, position + offset, end + offset))  # type: ignore[arg-type]
         position = end
     _pair(tokens)
     return tokens
@@ -175,11 +178,11 @@ def _pair(tokens: Sequence[Token]) -> None:
             if text == "{":
                 top.brace = top
         elif text in CLOSERS:
-            partner = top.brace if text == "}" else top
-            if partner is not None and partner.text == CLOSERS[text]:
-                _join(tokens, partner.index, index)
-                assert partner.outer is not None
-                top = partner.outer
+            opener = top.brace if text == "}" else top
+            if opener is not None and opener.text == CLOSERS[text]:
+                _join(tokens, opener.index, index)
+                assert opener.outer is not None
+                top = opener.outer
         elif text == "<":
             top.angles.append(index)
         elif text == ">" and top.angles:
@@ -202,20 +205,26 @@ def line_number(text: str, offset: int) -> int:
     return text.count("\n", 0, offset) + 1
 
 
+def partner(tokens: Sequence[Token], index: int) -> int | None:
+    """Index of what closes the ( [ { or < at tokens[index]; None when none of `tokens` does."""
+    found = index + tokens[index].reach
+    return found if index < found < len(tokens) else None
+
+
 def matching(tokens: Sequence[Token], index: int) -> int:
-    """Index of the bracket that closes tokens[index], one of ( [ {. Raises SplitRefused if none of `tokens` does."""
-    partner = index + tokens[index].reach
-    if not index < partner < len(tokens):
+    """As `partner`, of a bracket; raises SplitRefused in the place of None."""
+    found = partner(tokens, index)
+    if found is None:
         raise SplitRefused("a bracket is never closed")
-    return partner
+    return found
 
 
 def matching_angle(tokens: Sequence[Token], index: int) -> int:
-    """Index of the `>` that closes the template list opened by the `<` at tokens[index]."""
-    partner = index + tokens[index].reach
-    if not index < partner < len(tokens):
+    """As `partner`, of a `<`; raises SplitRefused in the place of None."""
+    found = partner(tokens, index)
+    if found is None:
         raise SplitRefused("a template list is never closed")
-    return partner
+    return found
 
 
 def split_commas(tokens: Sequence[Token]) -> list[list[Token]]:
@@ -230,8 +239,8 @@ def split_commas(tokens: Sequence[Token]) -> list[list[Token]]:
         end = i
         if token.kind == "punctuator" and token.text in OPENERS:
             end = matching(tokens, i)
-        elif token.text == "<" and i > 0 and tokens[i - 1].kind == "identifier" and 0 < token.reach < len(tokens) - i:
-            end = i + token.reach
+        elif token.text == "<" and i > 0 and tokens[i - 1].kind == "identifier":
+            end = partner(tokens, i) or i
         if token.text == "," and token.kind == "punctuator":
             groups.append([])
         else:

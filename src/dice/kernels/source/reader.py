@@ -1,8 +1,7 @@
 """Reads tokens of CUDA C++ into items at namespace scope and into functions, wherever those stand.
 
 It reads text, not meaning: macros are not expanded, included files not looked into. Whatever is no declaration becomes
-an item of kind `unreadable`, and the reading goes on behind it. `refusals` says, in order, what keeps the reading from
-being certain. The time is proportional to the number of tokens.
+an item of kind `unreadable`, and the reading goes on behind it. The time is proportional to the number of tokens.
 """
 
 from __future__ import annotations
@@ -10,16 +9,24 @@ from __future__ import annotations
 import re
 from bisect import bisect_left
 from collections.abc import Iterator, Sequence
+from itertools import pairwise
 from typing import Literal, NamedTuple
 
-from dice.kernels.source.declaration import EXECUTION_SPACES, MEMORY_SPACES, Function, bare_function, parse_function
+from dice.kernels.source.declaration import (
+    EXECUTION_SPACES,
+    MEMORY_SPACES,
+    SPECIFIERS_WITH_ARGUMENTS,
+    Function,
+    bare_function,
+    parse_function,
+)
 from dice.kernels.source.items import Item, ItemKind
 from dice.kernels.source.lexer import CLOSERS, CONDITIONAL, OPENERS, SplitRefused, Token, words
 from dice.kernels.source.macros import DEFINE
 
 _INCLUDE = re.compile(r"#\s*include\s*[<\"]([^>\"]+)[>\"]")
 _CLASS_KEYS = words("struct class union enum")
-_NO_MACROS = words("static_assert alignas __attribute__ __launch_bounds__ decltype __align__ asm __asm__")
+_WITH_ARGUMENTS = SPECIFIERS_WITH_ARGUMENTS | words("static_assert decltype asm __asm__ explicit requires")
 _AFTER_PARAMETERS = words("const volatile noexcept override final throw requires try")
 _ACCESS = words("public private protected")
 _BEFORE_LAMBDA = words("return co_return co_yield case")
@@ -40,12 +47,15 @@ class _Extent(NamedTuple):
 
 
 class Reader:
-    """`items`: at namespace scope, in order. `functions`: definitions and lambdas, in order of their bodies."""
+    """`items`: at namespace scope, in order. `functions`: definitions and lambdas, in order of their bodies.
+
+    refusal: the first thing that keeps the reading from being certain, or None.
+    """
 
     def __init__(self, text: str, tokens: Sequence[Token]) -> None:
         self.items: list[Item] = []
         self.functions: list[Function] = []
-        self.refusals: list[SplitRefused] = []
+        self.refusal: str | None = None
         self._text, self._tokens = text, tokens
         self._lines = [match.start() for match in re.finditer("\n", text)]
         self._unpaired = [
@@ -75,8 +85,8 @@ class Reader:
         return bisect_left(self._lines, token.start) + 1
 
     def _refuse(self, reason: str) -> None:
-        if not self._in_classes:
-            self.refusals.append(SplitRefused(reason))
+        if self.refusal is None and not self._in_classes:
+            self.refusal = reason
 
     # ---- namespace scope
 
@@ -117,7 +127,7 @@ class Reader:
         try:
             self._classify(i, extent)
         except SplitRefused as refused:
-            self.refusals.append(refused)
+            self._refuse(refused.reason)
             self._add("unreadable", "", i, extent.last)
         return extent.last
 
@@ -185,7 +195,7 @@ class Reader:
                 i = max(i, closing)
             elif token.text in ("(", "["):
                 i = closing
-                parameters = parameters or token.text == "("
+                parameters = parameters or (token.text == "(" and previous not in _WITH_ARGUMENTS)
                 if token.text == "(" and self._is_bare_call(first, i):
                     return _Extent(i, None, "call")
             elif token.text == "=" and previous != "operator":
@@ -239,7 +249,7 @@ class Reader:
     def _is_bare_call(self, first: int, closing: int) -> bool:
         """NAME(...) followed by the start of another declaration: a macro call that needs no semicolon."""
         tokens = self._tokens
-        if tokens[first].kind != "identifier" or tokens[first + 1].text != "(" or tokens[first].text in _NO_MACROS:
+        if tokens[first].kind != "identifier" or tokens[first + 1].text != "(" or tokens[first].text in _WITH_ARGUMENTS:
             return False
         if closing + 1 >= len(tokens):
             return True
@@ -304,8 +314,12 @@ class Reader:
         except SplitRefused as refused:
             error = refused
         if brace >= 0:
-            head = self._tokens[first:brace]
-            self.functions.append(function or bare_function(self._text, self._tokens, first, brace, last, head))
+            if function is None:
+                head = self._tokens[first:brace]
+                name = next((a.text for a, b in pairwise(head) if a.kind == "identifier" and b.text == "("), "")
+                self.functions.append(bare_function(self._text, self._tokens, first, brace, last, head, name))
+            else:
+                self.functions.append(function)
         return function, error
 
     # ---- classes and code
@@ -459,12 +473,13 @@ def _is_variable(tokens: Sequence[Token]) -> bool:
 
 def _variable_name(tokens: Sequence[Token]) -> str:
     """The (first) declared name: the last identifier before `=`, `[`, `{`, `,` or `;`."""
-    name, depth = "", 0
+    name, depth, previous = "", 0, ""
     for token in _without_attributes(tokens):
         if token.text in ("<", ">") and token.reach:
             depth += 1 if token.text == "<" else -1
         elif not depth:
-            if token.text in ("[", "{", ",", ";", "("):
+            if token.text in ("[", "{", ",", ";", ")") or (previous == "(" and token.text not in ("*", "&")):
                 break
             name = token.text if token.kind == "identifier" else name
+        previous = token.text
     return name
