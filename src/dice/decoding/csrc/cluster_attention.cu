@@ -1,25 +1,25 @@
-// What follows the product of queries, keys and values for a tile of few tokens, in one kernel: heads are normed and rotated,
-// keys and values go to the cache, and the tile attends to its slot, block-causally. `_store_heads`, `_attend` and `_combine`
-// of kernels.py in one.
+// Attention for a tile of few tokens, behind the product that gives queries, keys and values: norms and rotates the heads,
+// writes keys and values to the cache, and attends block-causally to the tile's cache slot. One kernel does the work of
+// `_store_heads`, `_attend` and `_combine` in kernels.py.
 //
-// Blocks of a cluster share the keys of a tile and a head of keys, and so do their warps, 16 keys at a time. Queries are the
-// first operand of the tensor cores. A thread copies exactly what it needs into a ring of its own, so nothing is
-// synchronised before the end: of keys as in small_product.cu, lane t takes dims 8t..8t+7 of every 32, so that the two dims
-// that are rotated together are one lane's; of values, lane (g, t) takes dims 8g..8g+7 of every 64 of keys 2t, 2t+1, 2t+8 and
-// 2t+9, which are the places that mma.m16n8k16 gives it when column n of its product j stands for dim 8n + j.
-// Keys in front of the tile are older than this step and are loaded before the kernel in front has ended. The tile's own
-// are the first step of the last warps: straight from the product into the ring, and into the cache for later steps.
-// What warps found is added up in shared memory, and sent to the block of the cluster that writes it, in a fixed order.
+// The thread blocks of a cluster share the keys of one tile and one key head, and so do the warps of a block, 16 keys at a
+// time. Queries are the first operand of the tensor cores. Each thread copies exactly what it needs into a ring buffer of its
+// own, so no thread waits for another before the end. Of keys, as in small_product.cu, lane t takes dims 8t..8t+7 of every 32,
+// so that one lane holds both dims that are rotated together. Of values, lane (g, t) takes dims 8g..8g+7 of every 64 for keys
+// 2t, 2t+1, 2t+8 and 2t+9: the positions that mma.m16n8k16 gives it when column n of its product j stands for dim 8n + j.
+// Keys in front of the tile are older than this step, so they are loaded before the previous kernel has ended. The tile's own
+// keys are the first step of the last warps: they go from the product into the ring, and into the cache for later steps.
+// The warps' partial results are added in shared memory and sent, in a fixed order, to the thread block that writes them.
 //
-// Set when compiled: WARPS, DEPTH (steps of the ring), SPLITS (blocks of a cluster), TILES (of 16 rows: tokens times GROUP),
-// DIM (a multiple of 64), TOKENS (most of a tile), GROUP, HEADS, BLOCK_SIZE, SPAN, FIELDS.
-// Dynamic shared memory: see `attention_shape` in cluster_attention.py. A tile ends with a block, and has at most
-// 16 * WARPS * SPLITS tokens.
+// Macros: WARPS, DEPTH (steps of the ring), SPLITS (thread blocks of a cluster), TILES (of 16 rows: tokens times GROUP),
+// DIM (a multiple of 64), TOKENS (most tokens of a tile), GROUP, HEADS, BLOCK_SIZE, SPAN, FIELDS.
+// Dynamic shared memory: see `attention_shape` in cluster_attention.py. A tile ends with the end of a block of tokens, and has
+// at most 16 * WARPS * SPLITS tokens.
 
 #define KEYS 16
 #define K_PARTS (DIM / 32)
 #define V_PARTS (DIM / 64)
-#define ITEMS (2 * K_PARTS + 4 * V_PARTS)  // 16 bytes each that a thread copies a step
+#define ITEMS (2 * K_PARTS + 4 * V_PARTS)  // pieces of 16 bytes that a thread copies per step
 #define THREADS (WARPS * 32)
 #define ROWS (TILES * 16)
 #define WIDTH (DIM + 8)
@@ -28,8 +28,8 @@
 #define SHARERS (SPLITS * WARPS)
 #define RING_BYTES (DEPTH * ITEMS * THREADS * 16)
 #define SUMS_BYTES (WARPS * ROWS * WIDTH * 4)
-#define PLACES ((ROWS * DIM / 4 + SPLITS * THREADS - 1) / (SPLITS * THREADS) * THREADS)  // of four dims, written by a block
-#define QUADS (DIM / 4)                               // places of a row
+#define PLACES ((ROWS * DIM / 4 + SPLITS * THREADS - 1) / (SPLITS * THREADS) * THREADS)  // groups of four dims per block
+#define QUADS (DIM / 4)                               // groups of a row
 #define FOUND_BYTES (SPLITS * (PLACES * 16 + PLACES / QUADS * 8))
 #define NOTHING (-3e38f)  // below every score
 
@@ -47,7 +47,7 @@
 #define WAIT_FOR_SENT() __syncthreads()
 #endif
 
-// e to the power of what a maximum lies below another; nothing weighs nothing.
+// exp(one maximum - the other maximum); 0 for NOTHING.
 __device__ __forceinline__ float weight_of(float top, float peak) { return top == NOTHING ? 0.0f : __expf(top - peak); }
 
 // RMS norm and rotation of a head, of which a lane holds dims 8t..8t+7 of every 32; all pointers are to its first dim.
@@ -121,7 +121,7 @@ cluster_attention(const bf16* qkv, bf16* key_cache, bf16* value_cache, bf16* out
     const long long base = (long long)tile[0] * slot_stride + (long long)kv_head * head_stride;
     const int fresh = (count + KEYS - 1) / KEYS, old = (start + KEYS - 1) / KEYS;  // steps
     const int first = rank * WARPS + warp;
-    const bool is_fresh = first >= SHARERS - fresh;  // its first turn is a step of the tile's own keys
+    const bool is_fresh = first >= SHARERS - fresh;  // whether its first step has keys of the tile itself
     const int behind = old + fresh - SHARERS - first;
     const int turns = (is_fresh || first < old) + (behind > 0 ? (behind - 1) / SHARERS + 1 : 0);
     const unsigned target = address_of(ring + thread);
@@ -148,7 +148,7 @@ cluster_attention(const bf16* qkv, bf16* key_cache, bf16* value_cache, bf16* out
                 copy_ahead(slot + (2 * K_PARTS + k * V_PARTS + c) * THREADS * 16, from + c * 64);
         }
     };
-    // Tables are older than this step, too.
+    // The tables are older than this step, too.
     auto copy = [&](void* to, const void* from, int bytes) {
         for (int place = thread * 16; place < bytes; place += THREADS * 16)
             copy_ahead(address_of(to) + place, reinterpret_cast<const bf16*>(from) + place / 2);
@@ -164,7 +164,7 @@ cluster_attention(const bf16* qkv, bf16* key_cache, bf16* value_cache, bf16* out
         COMMIT_COPIES();
     }
     WAIT_FOR_COPIES(DEPTH - 1);
-    __syncthreads();  // the tables are there
+    __syncthreads();  // the tables are loaded
     WAIT_FOR_PREVIOUS();
 
     auto source = [&](int token, int head) {
@@ -200,7 +200,7 @@ cluster_attention(const bf16* qkv, bf16* key_cache, bf16* value_cache, bf16* out
 #pragma unroll
         for (int h = 0; h < 2; ++h) {
             const int place = m * 16 + h * 8 + g, token = place / GROUP;
-            end[m][h] = token < count ? ((start + token) / BLOCK_SIZE + 1) * BLOCK_SIZE : 0;  // nothing for no token
+            end[m][h] = token < count ? ((start + token) / BLOCK_SIZE + 1) * BLOCK_SIZE : 0;  // 0 where there is no token
             load_head(q[m][h], min(token, count - 1), kv_head * GROUP + place % GROUP);
         }
 #pragma unroll
@@ -254,7 +254,7 @@ cluster_attention(const bf16* qkv, bf16* key_cache, bf16* value_cache, bf16* out
                     multiply(score[m][n], l.z, h.z, l.w, h.w, key.z, key.w);
                 }
             }
-        const int limit = turn > 0 || !is_fresh ? start : start + count;  // of what this step holds
+        const int limit = turn > 0 || !is_fresh ? start : start + count;  // end of the keys of this step
         unsigned weights[TILES][4];
 #pragma unroll
         for (int m = 0; m < TILES; ++m)
@@ -307,7 +307,7 @@ cluster_attention(const bf16* qkv, bf16* key_cache, bf16* value_cache, bf16* out
             }
         }
     }
-    ARRIVE();  // done with the ring
+    ARRIVE();  // this thread needs the ring no more
 #pragma unroll
     for (int m = 0; m < TILES; ++m)
 #pragma unroll
@@ -316,7 +316,7 @@ cluster_attention(const bf16* qkv, bf16* key_cache, bf16* value_cache, bf16* out
             mass[m][h] += __shfl_xor_sync(0xffffffffu, mass[m][h], 2);
             if (t == 0) tops[warp * ROWS + m * 16 + h * 8 + g] = top[m][h];
         }
-    LET_NEXT_START();  // not at once: the next kernel's loads would come before those of the one in front
+    LET_NEXT_START();  // not earlier: the next kernel's loads would get ahead of this kernel's
     __syncthreads();
 #pragma unroll
     for (int m = 0; m < TILES; ++m)
@@ -343,7 +343,7 @@ cluster_attention(const bf16* qkv, bf16* key_cache, bf16* value_cache, bf16* out
             }
         }
     __syncthreads();
-    WAIT_FOR_ALL();  // everyone is done with the ring
+    WAIT_FOR_ALL();  // no thread needs the ring any more
     for (int place = thread; place < places; place += THREADS) {
         const int row = place / QUADS, at = row * WIDTH + place % QUADS * 4;
         float4 value = *reinterpret_cast<float4*>(sums + at);

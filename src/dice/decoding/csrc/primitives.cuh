@@ -1,4 +1,4 @@
-// What the kernels of this folder say in PTX; put in front of each of them. NVRTC brings no headers.
+// PTX instructions for the kernels of this folder; their sources begin with this text, because NVRTC has no headers.
 
 typedef unsigned short bf16;
 
@@ -25,12 +25,12 @@ __device__ __forceinline__ unsigned narrow(float low, float high) {
 
 __device__ __forceinline__ unsigned address_of(const void* shared) { return (unsigned)__cvta_generic_to_shared(shared); }
 
-// 16 bytes on their way from global to shared memory.
+// Start to copy 16 bytes from global to shared memory.
 __device__ __forceinline__ void copy_ahead(unsigned to, const bf16* from) {
     asm volatile("cp.async.cg.shared.global.L2::128B [%0], [%1], 16;" ::"r"(to), "l"(from) : "memory");
 }
 
-// Tensor cores: sum [16, 8] += a [16, 16] b [16, 8], a warp together.
+// Tensor cores: sum [16, 8] += a [16, 16] b [16, 8], computed by a warp.
 __device__ __forceinline__ void multiply(float (&sum)[4], unsigned a0, unsigned a1, unsigned a2, unsigned a3,
                                          unsigned b0, unsigned b1) {
     asm volatile("mma.sync.aligned.m16n8k16.row.col.f32.bf16.bf16.f32 {%0, %1, %2, %3}, {%4, %5, %6, %7}, {%8, %9}, "
@@ -39,7 +39,7 @@ __device__ __forceinline__ void multiply(float (&sum)[4], unsigned a0, unsigned 
                  : "r"(a0), "r"(a1), "r"(a2), "r"(a3), "r"(b0), "r"(b1));
 }
 
-// Two values of x: their squares are added up, and they come back times two weights of the norm.
+// Two values of x: returns them times two weights of the norm, and adds up their squares.
 __device__ __forceinline__ unsigned weigh(unsigned x, unsigned weight, float& squares) {
     const float low = wide(x & 0xffff), high = wide(x >> 16);
     squares += low * low + high * high;
@@ -47,8 +47,8 @@ __device__ __forceinline__ unsigned weigh(unsigned x, unsigned weight, float& sq
 }
 
 #if __CUDA_ARCH__ >= 900
-// All threads of the cluster's blocks have arrived when one has waited; what they wrote before that need not have reached the
-// others, which would take waiting for it.
+// When a thread has waited, all threads of the cluster have arrived. What they wrote before may not be visible to the others
+// yet: the barrier does not wait for it.
 __device__ __forceinline__ void arrive_at_cluster() { asm volatile("barrier.cluster.arrive.relaxed;" ::: "memory"); }
 __device__ __forceinline__ void wait_for_cluster() { asm volatile("barrier.cluster.wait.acquire;" ::: "memory"); }
 
@@ -59,8 +59,8 @@ __device__ __forceinline__ unsigned place_in(const void* place, unsigned block) 
     return there;
 }
 
-// To that place, counted by a barrier there: who has waited for the bytes that it expects sees them. One thread sets it up,
-// before it arrives at the cluster.
+// Copy to that place; a barrier there counts the bytes, and a thread that has waited for them sees them. One thread sets the
+// barrier up before it arrives at the cluster.
 __device__ __forceinline__ void expect_bytes(unsigned long long* barrier, unsigned bytes) {
     const unsigned place = address_of(barrier);
     asm volatile("mbarrier.init.shared::cta.b64 [%0], 1;" ::"r"(place) : "memory");

@@ -1,23 +1,23 @@
-// rms_norm(x) @ w.T (+ residual), or silu(gate) * up of it, for few rows: bound by reading w once.
+// rms_norm(x) @ w.T (+ residual), or silu(gate) * up of it, for few rows. Its lower bound is the time to read w once.
 //
-// Tensor cores with w as the first operand, so that 8 rows of x are the narrow side. A lane copies 16 bytes of a row of w
-// at a time, 4 lanes 64 bytes of it, into a ring in shared memory that belongs to this thread alone: nothing is
-// synchronised, and much can be under way without registers or L1. The order of summation over k is free, so lane t takes
-// k = 8t..8t+7 of a step of 32 as the places that mma.m16n8k16 gives it in two products; x is read the same way.
-// The warps of a block share k; their sums meet in shared memory. The norm is linear but for one factor a row, which is
-// applied to the sums: x times the norm's weights goes into the product, and the squares of x are added up beside it.
+// Tensor cores with w as the first operand, so that the 8 rows of x are the narrow side. A lane copies 16 bytes of a row of w
+// at a time (4 lanes copy 64 bytes of it) into a ring buffer in shared memory that only this thread uses: no thread waits for
+// another, and many loads can be in flight without registers or L1. Sums over k can be taken in any order, so lane t uses
+// k = 8t..8t+7 of a step of 32 for the positions that mma.m16n8k16 gives it in two products; x is read the same way.
+// The warps of a block share k and add their sums in shared memory. The norm is linear except for one factor per row, which
+// is applied to the sums: x times the norm's weights goes into the product, and the squares of x are added beside it.
 //
 // The next kernel of a chain loads ahead where it has room beside this one: a processor has 228 KB of shared memory and 65,536
-// registers, of which a thread may take as many as let BLOCKS blocks of this kernel lie there.
+// registers, and a thread takes no more registers than allow BLOCKS thread blocks of this kernel at once.
 //
-// Set when compiled: WARPS, TILES (of 16 columns per block), DEPTH (steps loaded ahead), BLOCKS, GATED, RESIDUAL, NORM (0 or 1),
-// LET_GO (loads of so many turns are to come when the next kernel may start; 0: all are under way). At most 8 rows, and 2^32
-// elements of w. Dynamic shared memory: see `few_rows_bytes` in few_rows_product.py.
+// Macros: WARPS, TILES (of 16 columns per block), DEPTH (steps loaded ahead), BLOCKS, GATED, RESIDUAL, NORM (0 or 1),
+// LET_GO (the next kernel may start when the loads of this many steps are left; 0: when all are in flight). At most 8 rows,
+// and 2^32 elements of w. Dynamic shared memory: see `few_rows_bytes` in few_rows_product.py.
 
 #define ROWS 8
 #define PARTS (TILES * (1 + GATED))
 #define STEP 32
-#define PLACES ((TILES * 16 * ROWS + WARPS * 32 - 1) / (WARPS * 32))  // that a thread writes
+#define PLACES ((TILES * 16 * ROWS + WARPS * 32 - 1) / (WARPS * 32))  // elements that a thread writes
 #define RING_BYTES (DEPTH * 2 * PARTS * WARPS * 32 * 16)
 
 struct Inputs {
@@ -57,7 +57,7 @@ small_product(const bf16* x, const bf16* w, bf16* out, const bf16* residual, con
                 copy_ahead(to + threads * 16, w + (high[p] + step * STEP));
             }
         }
-        COMMIT_COPIES();  // one group a turn, be it empty
+        COMMIT_COPIES();  // one group per step, even an empty one
     };
     auto load_norm = [&](Inputs& into, int turn) {
         const int step = turn * WARPS + warp;
@@ -75,11 +75,11 @@ small_product(const bf16* x, const bf16* w, bf16* out, const bf16* residual, con
         load_weights(d, d);
         load_norm(inputs[d], d);
     }
-    // Weights do not depend on the kernel before this one; all else does.
+    // Only the weights do not depend on the kernel before this one.
     WAIT_FOR_PREVIOUS();
 #pragma unroll
     for (int d = 0; d < DEPTH; ++d) load_rows(inputs[d], d);
-    float added[PLACES];  // of the residual, for what this thread will write
+    float added[PLACES];  // residuals of the elements that this thread will write
 #pragma unroll
     for (int own = 0; own < PLACES; ++own) {
         const int place = own * threads + threadIdx.x, row = place / (16 * TILES);
