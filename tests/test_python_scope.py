@@ -13,7 +13,9 @@ from dice.python_scope import (
     Scopes,
     bindings_of,
     bound_names,
+    classes_in,
     dotted_name,
+    functions_in,
     import_aliases,
     own_nodes,
     parameter_defaults,
@@ -214,6 +216,12 @@ def test_own_nodes_leave_out_what_runs_elsewhere():
     )
     names = {node.id for node in own_nodes(tree.body) if isinstance(node, ast.Name)}
     assert names == {"decorated", "noted", "given", "result", "base", "word", "g", "around", "each", "these"}
+
+
+def test_of_two_definitions_with_one_name_the_last_counts():
+    body = parse_python("def f(): 1\nclass C:\n    def f(): 2\nasync def f(): 3\nclass C: 4\n").body
+    assert functions_in(body) == {"f": body[2]}
+    assert classes_in(body) == {"C": body[3]}
 
 
 def test_bound_names_are_those_of_one_body():

@@ -10,10 +10,10 @@ Anything else is `no_code`, with the reason.
 
 from __future__ import annotations
 
-import ast
 import re
-import warnings
 from dataclasses import dataclass
+
+from dice.python_text import parse_python
 
 _THINK = re.compile(r"<think>.*?</think>", re.DOTALL)
 _FENCE = re.compile(r"^[ \t]*(?P<fence>`{3,}|~{3,})[ \t]*(?P<language>[\w+#.-]*)[^\n`]*$")
@@ -101,10 +101,8 @@ def _fenced_blocks(text: str) -> list[_Block]:
 
 def _parses(code: str) -> bool:
     try:
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")
-            ast.parse(code)
-    except (SyntaxError, ValueError, RecursionError, MemoryError):
+        parse_python(code)
+    except SyntaxError:
         return False
     return True
 
