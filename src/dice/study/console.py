@@ -7,9 +7,9 @@ goes to .snakemake/log only. In a dry run a line says why the job would run.
 from __future__ import annotations
 
 import sys
-import time
 from collections.abc import Mapping
 from logging import INFO, LogRecord
+from time import monotonic, strftime
 from typing import Any
 
 from snakemake.logging import show_logs
@@ -63,7 +63,7 @@ class LogHandler(LogHandlerBase):
     def __post_init__(self) -> None:
         self._stream = sys.stdout if self.common_settings.stdout else sys.stderr
         self._jobs: dict[str, int] = {}
-        self._progress = Progress({}, {}, time.monotonic())
+        self._progress = Progress({}, {}, monotonic())
 
     def emit(self, record: LogRecord) -> None:
         """Print what the record is worth."""
@@ -90,7 +90,7 @@ class LogHandler(LogHandlerBase):
                 self._progress.finish(facts["job_id"])
                 return None
             case LogEvent.PROGRESS if facts["done"] == facts["total"]:
-                return f"{time.strftime('%H:%M:%S')}  {facts['done']} of {facts['total']} done"
+                return f"{strftime('%H:%M:%S')}  {facts['done']} of {facts['total']} done"
             case LogEvent.JOB_ERROR:
                 return self._failed(facts)
             case LogEvent.ERROR | LogEvent.GROUP_ERROR | LogEvent.SHELLCMD | LogEvent.DEBUG_DAG:
@@ -103,19 +103,20 @@ class LogHandler(LogHandlerBase):
         return f"{_job(facts)}  [{'; '.join(reasons)}]"
 
     def _starts(self, name: str, job_seconds: Mapping[str, float]) -> str:
-        now = time.monotonic()
+        now = monotonic()
         self._progress = Progress(self._jobs, job_seconds, now)
-        return f"{name}: {self._progress.total} jobs, about {in_words(self._progress.left_s(now))}"
+        jobs = f"{self._progress.total} job{'s' * (self._progress.total > 1)}"
+        return f"{name}: {jobs}, about {in_words(self._progress.left_s(now))}"
 
     def _begins(self, facts: dict[str, Any]) -> str:
-        now, progress = time.monotonic(), self._progress
+        now, progress = monotonic(), self._progress
         progress.begin(facts["jobid"], facts["rule_name"], now)
         place = f"{progress.begun:{len(str(progress.total))}} of {progress.total}"
         left = f"about {in_words(progress.left_s(now))} left"
-        return f"{time.strftime('%H:%M:%S')}  {place}  {left:<20}  {_job(facts)}"
+        return f"{strftime('%H:%M:%S')}  {place}  {left:<20}  {_job(facts)}"
 
     def _failed(self, facts: dict[str, Any]) -> str:
         lines = [f"{facts['rule_name']} failed: {', '.join(facts['log']) or 'it has no log'}"]
         if self.common_settings.show_failed_logs:
             lines += show_logs(facts["log"])
-        return "\n".join([*lines, "Its command and files are in Snakemake's own log."])
+        return "\n".join(lines)

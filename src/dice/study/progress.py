@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 
 OTHER_S = 5.0
@@ -52,6 +53,6 @@ class Progress:
 def in_words(seconds: float) -> str:
     """`40 s`, `7 min`, `2 h 10 min`: as exact as an estimate deserves."""
     if seconds < 90:
-        return f"{max(1, round(seconds / 10)) * 10} s"
+        return f"{max(1, math.ceil(seconds / 10)) * 10} s"
     minutes = round(seconds / 60)
     return f"{minutes} min" if minutes < 60 else f"{minutes // 60} h {minutes % 60 // 10 * 10} min"
