@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import signal
 import subprocess
@@ -31,6 +32,22 @@ def test_a_lease_waits_and_gives_up():
         pass
     with lease(1, ["0"], 0.1) as names:
         assert names == ["0"]
+
+
+def test_a_folder_without_locks_is_named(tmp_path, monkeypatch):
+    def refuse(*_):
+        raise OSError(errno.ENOLCK, os.strerror(errno.ENOLCK))
+
+    monkeypatch.setattr("fcntl.flock", refuse)
+    with pytest.raises(HarnessError, match=f"{tmp_path}: no lock can be had there .*DICE_LEASES"), lease(1, ["0"], 0.1):
+        pass
+
+
+def test_the_folder_that_is_made_is_for_all_users(tmp_path, monkeypatch):
+    monkeypatch.setenv("DICE_LEASES", str(tmp_path / "made"))
+    with lease(1, ["0"], 1.0):
+        assert (tmp_path / "made").stat().st_mode & 0o7777 == 0o1777
+        assert (tmp_path / "made" / "0.lock").stat().st_mode & 0o777 == 0o666
 
 
 def test_more_gpus_than_there_are_is_refused():

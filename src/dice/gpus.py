@@ -16,13 +16,13 @@ import subprocess
 import sys
 import tempfile
 import time
+from collections.abc import Iterator
 from pathlib import Path
 
-from dice.errors import DiceError, HarnessError
-from dice.locks import file_lock
-from dice.manifest import visible_gpus
+from filelock import FileLock, Timeout
 
-_TRY_S = 0.2
+from dice.errors import DiceError, HarnessError
+from dice.manifest import visible_gpus
 
 
 def _candidates() -> list[str]:
@@ -38,7 +38,7 @@ def lease_folder() -> Path:
 
 
 @contextlib.contextmanager
-def lease(count: int, gpus: list[str], timeout_s: float):
+def lease(count: int, gpus: list[str], timeout_s: float) -> Iterator[list[str]]:
     """Hold `count` of `gpus`; yields their names. Raises HarnessError when they are not free in `timeout_s`."""
     if count > len(gpus):
         raise DiceError(f"{count} GPUs are asked for and {len(gpus)} can be seen; lower `gpus` in the scale's config.")
@@ -51,9 +51,13 @@ def lease(count: int, gpus: list[str], timeout_s: float):
                 if name in names:
                     continue
                 try:
-                    held.enter_context(file_lock(lease_folder() / f"{name}.lock", _TRY_S))
-                except HarnessError:
+                    held.enter_context(_lock_of(name).acquire(timeout=0))
+                except Timeout:
                     continue
+                except OSError as error:
+                    raise HarnessError(
+                        f"{lease_folder()}: no lock can be had there ({error.strerror}); name another folder as DICE_LEASES."
+                    ) from error
                 names.append(name)
                 if len(names) == count:
                     break
@@ -64,6 +68,15 @@ def lease(count: int, gpus: list[str], timeout_s: float):
                     raise HarnessError(f"{count} GPUs were not free in {timeout_s:.0f} s; who holds {lease_folder()}?")
                 time.sleep(1.0)
         yield names
+
+
+def _lock_of(gpu: str) -> FileLock:
+    """The lock of a GPU, for all users of the machine; without a fallback to a lock that would outlive its holder."""
+    folder = lease_folder()
+    if not folder.is_dir():
+        folder.mkdir(parents=True, exist_ok=True)
+        folder.chmod(0o1777)
+    return FileLock(folder / f"{gpu}.lock", mode=0o666, fallback_to_soft=False)
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:

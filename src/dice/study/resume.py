@@ -3,15 +3,14 @@
 What a run had not completed is known to Snakemake (`rerun-incomplete` in the profiles). Its own lock is not used
 (`nolock` there): it outlives a run that was killed, and then wants `--unlock`. The locks here are the kernel's, which
 drops them however a process ends. One is held by the run. The other is shared by the shells of its jobs and what they
-start, since jobs outlive a run that was killed alone, and two jobs must not write the same file. A job that waits in a
-queue of SLURM holds nothing yet: after a run that did not end in order, SLURM is asked.
+start, since jobs outlive a run that was killed alone, and two jobs must not write the same file; util-linux's `flock`
+takes it, since a lock of `filelock` is neither shared nor handed down to what a job starts. A job that waits in a queue
+of SLURM holds nothing yet: after a run that did not end in order, SLURM is asked.
 """
 
 from __future__ import annotations
 
 import errno
-import fcntl
-import os
 import shlex
 import shutil
 import subprocess
@@ -19,9 +18,12 @@ import time
 from collections.abc import Callable
 from pathlib import Path
 
+from filelock import FileLock, Timeout
+
 from dice.errors import DiceError
 
 _RUN = ".run.lock"
+_BEGAN = ".run.began"
 _JOBS = ".jobs.lock"
 _JOBS_FD = 9
 _FULL_BYTES = 16 * 2**20
@@ -45,7 +47,8 @@ class RunLock:
         """`say` gets a sentence for the user where there is something to wait for."""
         self._results = Path(results)
         self._say = say
-        self._run = -1
+        self._run = _lock(self._results / _RUN)
+        self._began = self._results / _BEGAN
 
     def begin(self, queued: Callable[[], list[str]] | None = None, poll_s: float = _POLL_S) -> None:
         """Take the lock, and wait for jobs of a killed run that still work.
@@ -54,25 +57,24 @@ class RunLock:
         where another run is alive.
         """
         self._results.mkdir(parents=True, exist_ok=True)
-        self._run = _open(self._results / _RUN)
         if not self._try_lock(self._run):
             raise DiceError(f"another snakemake works on {self._results}; wait for it, or end it.")
-        jobs = _open(self._results / _JOBS)
+        jobs = _lock(self._results / _JOBS)
         if not self._try_lock(jobs):
             self._say(
                 f"the last run of {self._results} was killed, but its jobs still work; waiting for them to end "
                 f"(fuser {self._results / _JOBS} names their processes)."
             )
-            fcntl.flock(jobs, fcntl.LOCK_EX)
-        os.close(jobs)
-        if queued and os.pread(self._run, 1, 0):
+            jobs.acquire()
+        jobs.release()
+        if queued and self._began.exists():
             self._await(queued, poll_s)
-        os.pwrite(self._run, b"began\n", 0)
+        self._began.touch()
 
-    def _try_lock(self, descriptor: int) -> bool:
+    def _try_lock(self, lock: FileLock) -> bool:
         try:
-            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError:
+            lock.acquire(timeout=0)
+        except Timeout:
             return False
         except OSError as error:
             if error.errno not in _NO_LOCKS:
@@ -93,8 +95,8 @@ class RunLock:
 
     def end(self) -> None:
         """Note that the run ended in order, and let the lock go."""
-        os.ftruncate(self._run, 0)
-        os.close(self._run)
+        self._began.unlink(missing_ok=True)
+        self._run.release()
 
 
 def slurm_jobs(folder: str | Path) -> list[str]:
@@ -108,8 +110,9 @@ def slurm_jobs(folder: str | Path) -> list[str]:
     return [job for job, place in rows if Path(place).resolve() == Path(folder).resolve()]
 
 
-def _open(path: Path) -> int:
-    return os.open(path, os.O_RDWR | os.O_CREAT, 0o666)
+def _lock(path: Path) -> FileLock:
+    # for all threads of the process; without a fallback to a lock that would outlive its holder
+    return FileLock(path, thread_local=False, fallback_to_soft=False)
 
 
 def parting_words(results: str | Path) -> str:
