@@ -19,12 +19,8 @@ Family = Literal["sdar", "qwen3", "canvas", "wedlm", "stable_diffcoder", "autore
 class ModelEntry:
     """One model of the paper."""
 
-    label: str
-    """Name as the paper prints it."""
     family: Family
     """How it decodes."""
-    params: str | None = None
-    """Size as the paper prints it."""
     trained: str | None = None
     """Unit that stands for it where models are trained: `<size>-<recipe>`."""
     hub: str | None = None
@@ -34,8 +30,6 @@ class ModelEntry:
     manifest of the fetched folder has the whole commit in either case."""
     decoding: Settings = Field(default_factory=dict)
     """Settings of `dice generate` (paper, A.4.4), or of the family's own decoder."""
-    note: str | None = None
-    """What a reader should know."""
 
 
 @stage_config
