@@ -17,12 +17,11 @@ import sys
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
-from typing import Any
 
 from pydantic import Field
 from tqdm import tqdm
 
-from dice.config import load_config, spec_hash, stage_config, to_spec
+from dice.config import add_options, config_from, spec_hash, stage_config, to_spec
 from dice.errors import DiceError, HarnessError
 from dice.jsonl import read_jsonl
 from dice.kernels.pool.pool import start_importing
@@ -37,6 +36,8 @@ from dice.kernels.records.kernelbench_results import write_eval_results
 from dice.kernels.records.verdict import Backend, Verdict
 from dice.kernels.records.verdict_store import VerdictStore
 from dice.manifest import Stopwatch, write_manifest
+
+PROTOCOLS = {"paper": ["paper"], "strict": ["strict"], "both": ["paper", "strict"]}
 
 
 @stage_config
@@ -154,39 +155,26 @@ def summary_lines(verdicts: Sequence[Verdict]) -> list[str]:
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """The flags that users reach for; everything else is `--config FILE` and `--set key=value`."""
-    parser.add_argument("--candidates", help="KernelBench run folder, or JSON lines")
-    parser.add_argument("--problems", help="problem folder, problems.jsonl, or 'mini'; omit for self-contained pairs")
-    parser.add_argument("--out", help="verdicts.jsonl to write")
-    parser.add_argument("--backend", choices=["cuda", "cpu"])
-    parser.add_argument("--protocol", choices=["paper", "strict", "both"])
-    parser.add_argument("--trials", type=int, help="correctness trials per candidate")
-    parser.add_argument("--no-timing", action="store_true", help="correctness only")
-    parser.add_argument("--jobs", type=int, help="executors per GPU, or in all on the CPU")
-    parser.add_argument("--builders", type=int, help="CPU build workers")
-    parser.add_argument("--gpus", help="GPU indices, e.g. 0,1 (default: all)")
-    parser.add_argument("--cache", help="build cache folder")
-    parser.add_argument("--config", help="YAML with any field of VerifyConfig")
-    parser.add_argument("--set", action="append", default=[], metavar="KEY=VALUE", help="override one field")
+    """Arguments of `dice verify`."""
+    add_options(
+        parser,
+        VerifyConfig,
+        *("candidates", "problems", "out", "backend"),
+        trials="judging.correctness_trials",
+        no_timing="judging.measure_time",
+        jobs="machine.jobs",
+        builders="machine.builders",
+        cache="machine.cache",
+    )
+    parser.add_argument("--protocol", choices=list(PROTOCOLS), help="protocols to report (default: paper)")
+    parser.add_argument(
+        "--gpus", dest="machine.gpus", metavar="LIST", type=_parts, help="GPU indices, e.g. 0,1 (default: all)"
+    )
     parser.add_argument("--quiet", action="store_true", help="no progress bar")
 
 
-def config_from(args: argparse.Namespace) -> VerifyConfig:
-    """Flags over `--set` over `--config` over defaults."""
-    flags: dict[str, Any] = {
-        "candidates": args.candidates,
-        "problems": args.problems,
-        "out": args.out,
-        "backend": args.backend,
-        "judging.protocols": {"both": ["paper", "strict"], None: None}.get(args.protocol, [args.protocol]),
-        "judging.correctness_trials": args.trials,
-        "judging.measure_time": False if args.no_timing else None,
-        "machine.jobs": args.jobs,
-        "machine.builders": args.builders,
-        "machine.gpus": None if args.gpus is None else [part for part in args.gpus.split(",") if part],
-        "machine.cache": args.cache,
-    }
-    return load_config(VerifyConfig, args.config, args.set, {k: v for k, v in flags.items() if v is not None})
+def _parts(text: str) -> list[str]:
+    return [part for part in text.split(",") if part]
 
 
 @contextlib.contextmanager
@@ -205,7 +193,7 @@ def orderly_end() -> Iterator[None]:
 
 def run(args: argparse.Namespace) -> int:
     """Entry point of `dice verify`."""
-    config = config_from(args)
+    config = config_from(args, VerifyConfig, {"judging.protocols": PROTOCOLS.get(args.protocol)})
     with orderly_end():
         verdicts = verify(config, progress=not args.quiet)
     print("\n".join(summary_lines(verdicts)))
