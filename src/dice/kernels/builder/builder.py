@@ -72,7 +72,6 @@ class _Job:
     work: Path
     meter: Meter
     deadline: float
-    race_check: bool = False
 
 
 class Builder:
@@ -134,21 +133,18 @@ class Builder:
             folders.append(runtime_library(self.precompiled).parent)
         return folders
 
-    def key(self, request: ExtensionRequest, *, race_check: bool = False) -> str:
+    def key(self, request: ExtensionRequest) -> str:
         """The cache key: the request, the toolchain, and our own code."""
-        parts = [request.digest(), self.toolchain.fingerprint, self._code, *(["race_check"] if race_check else [])]
+        parts = [request.digest(), self.toolchain.fingerprint, self._code]
         digest = hashlib.sha256(" ".join(parts).encode())
         if _name_matters(request):
             digest.update(request.name.encode())
         return digest.hexdigest()[:40]
 
-    def build(self, request: ExtensionRequest, *, race_check: bool = False) -> BuildResult:
-        """Build an extension. A candidate's fault is a BuildResult; HarnessError means that this machine is broken.
-
-        `race_check` (backend cpu): an object that watches for data races (cpu/race.py), slow and not for judging.
-        """
+    def build(self, request: ExtensionRequest) -> BuildResult:
+        """Build an extension. A candidate's fault is a BuildResult; HarnessError means that this machine is broken."""
         started = time.monotonic()
-        key = self.key(request, race_check=race_check)
+        key = self.key(request)
         try:
             check_forbidden(request)
             check_includes(request, self.toolchain)
@@ -159,13 +155,13 @@ class Builder:
             with self.cache.building(key, timeout_s=2 * self.timeout_s + 60.0):
                 result = self.cache.get(key)
                 if result is None:
-                    return self._build(request, key, started, race_check)
+                    return self._build(request, key, started)
         return result.model_copy(update={"seconds": time.monotonic() - started})
 
-    def _build(self, request: ExtensionRequest, key: str, started: float, race_check: bool) -> BuildResult:
+    def _build(self, request: ExtensionRequest, key: str, started: float) -> BuildResult:
         work = Path(tempfile.mkdtemp(prefix="dice-build-"))
         module = request.name if _name_matters(request) else f"dice_{key[:16]}"
-        job = _Job(request, key, module, work, Meter(), started + self.timeout_s, race_check)
+        job = _Job(request, key, module, work, Meter(), started + self.timeout_s)
         try:
             waited_s = self.precompiled.waited_s
             result, built = self._routes(job)
@@ -220,7 +216,7 @@ class Builder:
             from dice.kernels.builder.cpu_route import CpuBuild
 
             arguments = (job.request, job.module, self.precompiled, job.work, job.meter, limits, job.deadline)
-            return CpuBuild(*arguments, race_check=job.race_check).run()
+            return CpuBuild(*arguments).run()
         return SplitBuild(job.request, job.module, self.precompiled, job.work, job.meter, limits, job.deadline).run()
 
     def _stock(self, job: _Job, work: Path) -> Built:

@@ -7,8 +7,6 @@ proves nothing about the GPU. The verdict is then `unsupported_on_cpu` with `Rac
 
     race = prove_race(forward, kernels, same)          # forward(turn) runs the candidate on the same inputs
     if race is not None: status, message, note = "unsupported_on_cpu", race.message, race.note
-
-An object built with `race_check` (Builder.build) also says which two threads met (`CpuRuntime.races`).
 """
 
 from __future__ import annotations
@@ -38,13 +36,11 @@ class Race:
 
     kernel: str
     turn: Turn
-    witness: str = ""
-    """Two threads that met, from `CpuRuntime.races`, when an instrumented object was run."""
 
     @property
     def message(self) -> str:
         """For a verdict's `message`."""
-        return f"unsupported_on_cpu: data race in {self._where} ({self.witness or self._how})"
+        return f"unsupported_on_cpu: data race in {self._where} ({self._how})"
 
     @property
     def note(self) -> str:
@@ -67,13 +63,12 @@ def prove_race(
     forward: Callable[[Turn], Outputs],
     kernels: Sequence[str],
     same: Callable[[Outputs, Outputs], bool],
-    witness: Callable[[], Sequence[str]] = tuple,
 ) -> Race | None:
     """Look for an order of threads that changes the result.
 
     forward: runs the candidate, on the same inputs and seeds each time, after `CpuRuntime.set_order(turn...)`.
     kernels: names of the kernels that the candidate launches. same: whether two outputs agree within the tolerance of
-    the verdict. witness: races that an instrumented object has reported, if one ran.
+    the verdict.
     None: the result does not depend on the order, or it is not the same each time in one order (random numbers, results
     kept from earlier calls).
     """
@@ -96,7 +91,6 @@ def prove_race(
         for kernel in sorted(set(kernels)):
             alone = Turn(turn.order, turn.seed, kernel)
             if differs(alone):
-                lines = [line for line in witness() if line.startswith(f"kernel {kernel}:")]
-                return Race(kernel, alone, lines[0].partition(": ")[2] if lines else "")
+                return Race(kernel, alone)
         return Race("", turn)
     return None

@@ -41,8 +41,8 @@ class CpuSource:
     track_index: bool
 
 
-def rewrite_cuda(text: str, *, fibres_always: bool = False, assertions: bool = True) -> CpuSource:
-    """Rewrite a .cu source. `fibres_always`: no loop form.
+def rewrite_cuda(text: str, *, assertions: bool = True) -> CpuSource:
+    """Rewrite a .cu source. `assertions`: whether `assert` in it checks (no -DNDEBUG).
 
     Raises UnsupportedOnCpu, naming what is missing, and SplitRefused when the text cannot be read.
     """
@@ -51,13 +51,13 @@ def rewrite_cuda(text: str, *, fibres_always: bool = False, assertions: bool = T
     if any("__global__" in token.text for token in source.tokens if token.kind == "directive"):
         source = CudaSource(expand_macros(text, source.tokens), expanded=True)
         check_tokens(source.text, source.tokens)
-    return _Rewriter(source, fibres_always, assertions).run()
+    return _Rewriter(source, assertions).run()
 
 
 class _Rewriter:
-    def __init__(self, source: CudaSource, fibres_always: bool, assertions: bool) -> None:
+    def __init__(self, source: CudaSource, assertions: bool) -> None:
         self.source, self.text, self.tokens, self.edits = source, source.text, source.tokens, Edits(source.text)
-        self.fibres_always, self.assertions = fibres_always, assertions
+        self.assertions = assertions
         self.track_index = False
 
     def run(self) -> CpuSource:
@@ -65,7 +65,7 @@ class _Rewriter:
         device = DeviceCode(regions)
         kernels = [region for region in regions if region.kind == "kernel"]
         names = {name: entry for entry, name in enumerate(dict.fromkeys(region.name for region in kernels))}
-        fibres = set(names) if self.fibres_always else kernels_that_wait(self.source, regions)
+        fibres = kernels_that_wait(self.source, regions)
         lockstep = any(
             token.text == "volatile" and self.tokens[max(i - 1, 0)].text not in ("asm", "__asm__", "__asm")
             for i, token in enumerate(self.tokens)

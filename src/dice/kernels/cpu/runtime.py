@@ -1,4 +1,4 @@
-"""The CPU back end's runtime library as loaded into this process, by ctypes: threads, errors, the order of execution.
+"""The CPU back end's runtime library as loaded into this process, by ctypes: errors, the order of execution.
 
 runtime = CpuRuntime.loaded()        # None while no CPU extension has been loaded
 runtime.take_error()                 # "cudaErrorAssert", as CudaRuntime says it; None without an error
@@ -33,7 +33,6 @@ class CpuRuntime:
         self._library = library
         library.dice_cpu_error_name.restype = ctypes.c_char_p
         library.dice_cpu_fault_text.restype = ctypes.c_char_p
-        library.dice_cpu_race_text.restype = ctypes.c_char_p
         library.dice_cpu_set_order.argtypes = [ctypes.c_int, ctypes.c_uint64, ctypes.c_char_p]
         library.dice_cpu_set_order.restype = None
 
@@ -63,18 +62,6 @@ class CpuRuntime:
         """Forget all errors, sticky ones too, as a new process would."""
         self._library.dice_cpu_reset_errors()
 
-    def set_threads(self, count: int) -> None:
-        """Cores that a grid may use; 0: OMP_NUM_THREADS, else all that this process may run on."""
-        self._library.dice_cpu_set_threads(count)
-
     def set_order(self, order: Order, seed: int = 1, kernel: str = "") -> None:
         """Order for kernels named `kernel`, ascending for all others; for all kernels when `kernel` is empty."""
         self._library.dice_cpu_set_order(int(order), seed, kernel.encode())
-
-    def watch_races(self, on: bool) -> None:
-        """Record data races in objects that were built with `race_check`; grids then run on one core."""
-        self._library.dice_cpu_watch_races(int(on))
-
-    def races(self) -> list[str]:
-        """Races seen since watching began, one sentence each, at most 16."""
-        return [line for line in self._library.dice_cpu_race_text().decode().splitlines() if line]

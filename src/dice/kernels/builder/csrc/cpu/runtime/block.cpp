@@ -1,7 +1,5 @@
 #include "block.h"
 
-#include "races.h"
-
 #include <link.h>
 #include <sys/mman.h>
 
@@ -80,7 +78,6 @@ void Worker::begin(const Grid& grid) {
         thread.lane = i % 32;
         thread.fibre = true;
     }
-    if (Races::instance().watching) Races::instance().begin_launch(grid, stacks_, stacks_bytes_, shared_, kMaxShared);
 }
 
 // A thread's copy of the variables is made when it first touches one, so they are looked for until the second block.
@@ -172,7 +169,6 @@ void Worker::run_fibres() {
         warps_[w].alive = warps_[w].ready = all;
         warps_[w].waiting = warps_[w].at_barrier = 0;
     }
-    if (Races::instance().watching) Races::instance().begin_block(fibres_[0].thread);
     alive_ = threads;
     at_barrier_ = at_grid_barrier_ = 0;
     barrier_true_ = 0;
@@ -278,7 +274,6 @@ bool Worker::release_barrier() {
     }
     at_barrier_ = 0;
     barrier_true_ = 0;
-    if (Races::instance().watching) Races::instance().barrier();
     for (Warp& warp : warps_) {
         warp.ready |= warp.at_barrier;
         warp.at_barrier = 0;
@@ -395,18 +390,13 @@ bool agree(const Warp& warp, uint32_t group) {
 
 }  // namespace
 
-void Worker::meet(Warp& warp, uint32_t group) {
-    if (Races::instance().watching) Races::instance().warp_met(static_cast<unsigned>(&warp - warps_.data()), group);
-    complete(warp, group);
-}
-
 // Called when no lane of the warp is ready. Completes what lanes that have exited since have made complete, else the
 // lanes that ask together which of them are active. Returns whether a lane became ready.
 bool Worker::complete_waiting(Warp& warp) {
     for (uint32_t rest = warp.waiting; rest != 0; rest &= rest - 1) {
         const int lane = __builtin_ctz(rest);
         const uint32_t group = warp.mask[lane] & warp.alive;
-        if (warp.operation[lane] != kActive && (group & warp.waiting) == group && agree(warp, group)) return meet(warp, group), true;
+        if (warp.operation[lane] != kActive && (group & warp.waiting) == group && agree(warp, group)) return complete(warp, group), true;
     }
     for (uint32_t rest = warp.waiting; rest != 0; rest &= rest - 1) {
         const int lane = __builtin_ctz(rest);
@@ -415,7 +405,7 @@ bool Worker::complete_waiting(Warp& warp) {
         for_lanes(warp.waiting, [&](unsigned other) {
             if (warp.operation[other] == kActive && warp.site[other] == warp.site[lane]) group |= 1u << other;
         });
-        return meet(warp, group), true;
+        return complete(warp, group), true;
     }
     return false;
 }
@@ -438,7 +428,7 @@ uint64_t Worker::warp_operation(int operation, uint32_t mask, uint64_t value, in
     warp.waiting |= self;
     const uint32_t group = mask & warp.alive;
     if ((group & warp.waiting) == group && operation != kActive && agree(warp, group))
-        meet(warp, group);
+        complete(warp, group);
     else
         wait(warp);
     return warp.result[lane];

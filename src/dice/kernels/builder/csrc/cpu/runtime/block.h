@@ -78,7 +78,6 @@ public:
     void grid_sync();
     const Grid& grid() const { return *grid_; }
     std::string place() const;
-    const Thread* fibre_thread() const { return running_ != nullptr ? &running_->thread : nullptr; }
 
 private:
     friend void fibre_main();
@@ -89,7 +88,6 @@ private:
     void wait(Warp& warp);
     void resume(Warp& warp, unsigned warp_index);
     int pick(uint32_t ready, int after);
-    void meet(Warp& warp, uint32_t group);
     bool complete_waiting(Warp& warp);
     bool release_barrier();
     void finish_fibre();

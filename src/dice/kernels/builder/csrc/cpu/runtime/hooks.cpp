@@ -1,7 +1,7 @@
 // What GCC calls before every access to memory in units compiled with -fsanitize=thread: not ThreadSanitizer's own
 // library, but ours. Before a volatile access the lanes of a warp take turns, so that warp-synchronous code (every lane
-// reads, then every lane writes) does what lanes in step would do. Other accesses pass, and are noted on request.
-#include "races.h"
+// reads, then every lane writes) does what lanes in step would do. Other accesses pass.
+#include "block.h"
 
 using dice_cpu::Worker;
 
@@ -13,19 +13,6 @@ void take_turns() {
     if (Worker* worker = Worker::current(); worker != nullptr) worker->yield();
 }
 
-// Volatile accesses are not noted: they are how threads of old talk to each other on purpose.
-inline void note(void* address, unsigned bytes, bool write) {
-    if (!dice_cpu::Races::instance().watching) return;
-    const Worker* worker = Worker::current();
-    if (worker != nullptr && worker->fibre_thread() != nullptr) dice_cpu::Races::instance().access(*worker->fibre_thread(), address, bytes, write);
-}
-
-inline void note_atomic() {
-    if (!dice_cpu::Races::instance().watching) return;
-    const Worker* worker = Worker::current();
-    if (worker != nullptr && worker->fibre_thread() != nullptr) dice_cpu::Races::instance().atomic(*worker->fibre_thread());
-}
-
 }  // namespace
 
 HOOK void __tsan_init() {}
@@ -33,17 +20,17 @@ HOOK void __tsan_func_entry(void*) {}
 HOOK void __tsan_func_exit() {}
 HOOK void __tsan_vptr_update(void**, void*) {}
 HOOK void __tsan_vptr_read(void**) {}
-HOOK void __tsan_read_range(void* p, unsigned long n) { note(p, static_cast<unsigned>(n), false); }
-HOOK void __tsan_write_range(void* p, unsigned long n) { note(p, static_cast<unsigned>(n), true); }
+HOOK void __tsan_read_range(void*, unsigned long) {}
+HOOK void __tsan_write_range(void*, unsigned long) {}
 
-#define ACCESSES(bytes)                                              \
-    HOOK void __tsan_read##bytes(void* p) { note(p, bytes, false); }                         \
-    HOOK void __tsan_write##bytes(void* p) { note(p, bytes, true); }                         \
-    HOOK void __tsan_unaligned_read##bytes(void* p) { note(p, bytes, false); }                 \
-    HOOK void __tsan_unaligned_write##bytes(void* p) { note(p, bytes, true); }                \
-    HOOK void __tsan_volatile_read##bytes(void*) { take_turns(); }   \
-    HOOK void __tsan_volatile_write##bytes(void*) { take_turns(); }  \
-    HOOK void __tsan_unaligned_volatile_read##bytes(void*) { take_turns(); } \
+#define ACCESSES(bytes)                                                       \
+    HOOK void __tsan_read##bytes(void*) {}                                    \
+    HOOK void __tsan_write##bytes(void*) {}                                   \
+    HOOK void __tsan_unaligned_read##bytes(void*) {}                          \
+    HOOK void __tsan_unaligned_write##bytes(void*) {}                         \
+    HOOK void __tsan_volatile_read##bytes(void*) { take_turns(); }            \
+    HOOK void __tsan_volatile_write##bytes(void*) { take_turns(); }           \
+    HOOK void __tsan_unaligned_volatile_read##bytes(void*) { take_turns(); }  \
     HOOK void __tsan_unaligned_volatile_write##bytes(void*) { take_turns(); }
 ACCESSES(1)
 ACCESSES(2)
@@ -51,28 +38,25 @@ ACCESSES(4)
 ACCESSES(8)
 ACCESSES(16)
 
-#define ATOMICS(bits, type)                                                                                                             \
-    HOOK type __tsan_atomic##bits##_load(const volatile type* p, int) { note_atomic(); return __atomic_load_n(p, __ATOMIC_SEQ_CST); }                  \
-    HOOK void __tsan_atomic##bits##_store(volatile type* p, type v, int) { note_atomic(); __atomic_store_n(p, v, __ATOMIC_SEQ_CST); }                  \
-    HOOK type __tsan_atomic##bits##_exchange(volatile type* p, type v, int) { note_atomic(); return __atomic_exchange_n(p, v, __ATOMIC_SEQ_CST); }     \
-    HOOK type __tsan_atomic##bits##_fetch_add(volatile type* p, type v, int) { note_atomic(); return __atomic_fetch_add(p, v, __ATOMIC_SEQ_CST); }     \
-    HOOK type __tsan_atomic##bits##_fetch_sub(volatile type* p, type v, int) { note_atomic(); return __atomic_fetch_sub(p, v, __ATOMIC_SEQ_CST); }     \
-    HOOK type __tsan_atomic##bits##_fetch_and(volatile type* p, type v, int) { note_atomic(); return __atomic_fetch_and(p, v, __ATOMIC_SEQ_CST); }     \
-    HOOK type __tsan_atomic##bits##_fetch_or(volatile type* p, type v, int) { note_atomic(); return __atomic_fetch_or(p, v, __ATOMIC_SEQ_CST); }       \
-    HOOK type __tsan_atomic##bits##_fetch_xor(volatile type* p, type v, int) { note_atomic(); return __atomic_fetch_xor(p, v, __ATOMIC_SEQ_CST); }     \
-    HOOK type __tsan_atomic##bits##_fetch_nand(volatile type* p, type v, int) { note_atomic(); return __atomic_fetch_nand(p, v, __ATOMIC_SEQ_CST); }   \
-    HOOK int __tsan_atomic##bits##_compare_exchange_strong(volatile type* p, type* c, type v, int, int) {                               \
-        note_atomic();                                                                                                                  \
-        return __atomic_compare_exchange_n(p, c, v, false, __ATOMIC_SEQ_CST, __ATOMIC_SEQ_CST);                                         \
-    }                                                                                                                                   \
-    HOOK int __tsan_atomic##bits##_compare_exchange_weak(volatile type* p, type* c, type v, int, int) {                                 \
-        note_atomic();                                                                                                                  \
-        return __atomic_compare_exchange_n(p, c, v, true, __ATOMIC_SEQ_CST, __ATOMIC_SEQ_CST);                                          \
-    }                                                                                                                                   \
-    HOOK type __tsan_atomic##bits##_compare_exchange_val(volatile type* p, type c, type v, int, int) {                                  \
-        note_atomic();                                                                                                                  \
-        __atomic_compare_exchange_n(p, &c, v, false, __ATOMIC_SEQ_CST, __ATOMIC_SEQ_CST);                                               \
-        return c;                                                                                                                       \
+#define ATOMICS(bits, type)                                                                                                           \
+    HOOK type __tsan_atomic##bits##_load(const volatile type* p, int) { return __atomic_load_n(p, __ATOMIC_SEQ_CST); }                \
+    HOOK void __tsan_atomic##bits##_store(volatile type* p, type v, int) { __atomic_store_n(p, v, __ATOMIC_SEQ_CST); }                \
+    HOOK type __tsan_atomic##bits##_exchange(volatile type* p, type v, int) { return __atomic_exchange_n(p, v, __ATOMIC_SEQ_CST); }   \
+    HOOK type __tsan_atomic##bits##_fetch_add(volatile type* p, type v, int) { return __atomic_fetch_add(p, v, __ATOMIC_SEQ_CST); }   \
+    HOOK type __tsan_atomic##bits##_fetch_sub(volatile type* p, type v, int) { return __atomic_fetch_sub(p, v, __ATOMIC_SEQ_CST); }   \
+    HOOK type __tsan_atomic##bits##_fetch_and(volatile type* p, type v, int) { return __atomic_fetch_and(p, v, __ATOMIC_SEQ_CST); }   \
+    HOOK type __tsan_atomic##bits##_fetch_or(volatile type* p, type v, int) { return __atomic_fetch_or(p, v, __ATOMIC_SEQ_CST); }     \
+    HOOK type __tsan_atomic##bits##_fetch_xor(volatile type* p, type v, int) { return __atomic_fetch_xor(p, v, __ATOMIC_SEQ_CST); }   \
+    HOOK type __tsan_atomic##bits##_fetch_nand(volatile type* p, type v, int) { return __atomic_fetch_nand(p, v, __ATOMIC_SEQ_CST); } \
+    HOOK int __tsan_atomic##bits##_compare_exchange_strong(volatile type* p, type* c, type v, int, int) {                             \
+        return __atomic_compare_exchange_n(p, c, v, false, __ATOMIC_SEQ_CST, __ATOMIC_SEQ_CST);                                       \
+    }                                                                                                                                 \
+    HOOK int __tsan_atomic##bits##_compare_exchange_weak(volatile type* p, type* c, type v, int, int) {                               \
+        return __atomic_compare_exchange_n(p, c, v, true, __ATOMIC_SEQ_CST, __ATOMIC_SEQ_CST);                                        \
+    }                                                                                                                                 \
+    HOOK type __tsan_atomic##bits##_compare_exchange_val(volatile type* p, type c, type v, int, int) {                                \
+        __atomic_compare_exchange_n(p, &c, v, false, __ATOMIC_SEQ_CST, __ATOMIC_SEQ_CST);                                             \
+        return c;                                                                                                                     \
     }
 ATOMICS(8, unsigned char)
 ATOMICS(16, unsigned short)

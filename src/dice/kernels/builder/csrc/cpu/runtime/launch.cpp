@@ -16,7 +16,6 @@
 
 #include "../include/cuda_runtime_api.h"
 #include "block.h"
-#include "races.h"
 
 namespace dice_cpu {
 
@@ -37,7 +36,6 @@ struct State {
     std::unordered_map<const void*, void (*)(const void*, void**)> stubs;
     std::atomic<int> last_error{0};
     std::atomic<int> sticky_error{0};
-    std::atomic<int> threads{0};
     Order order = Order::kAscending;
     uint64_t seed = 1;
     std::string order_kernel;
@@ -152,12 +150,7 @@ private:
 
 void run_grid(Grid& grid) {
     const uint64_t blocks = grid.blocks();
-    int limit = state().threads.load();
-    if (limit <= 0) {
-        static const int available = available_threads();
-        limit = available;
-    }
-    if (Races::instance().watching) limit = 1;
+    static const int limit = available_threads();
     const bool small = blocks * grid.threads() < 2048 && !grid.kernel->fibres;
     uint64_t workers = grid.cooperative ? blocks : small ? 1 : std::min<uint64_t>(blocks, static_cast<uint64_t>(limit));
     Job job(grid);
@@ -322,7 +315,6 @@ void dice_cpu_unsupported(const char* what) { throw std::runtime_error(std::stri
 // Control, from Python through ctypes ---------------------------------------------------------------------------------
 
 // Cores that a grid may use; 0: OMP_NUM_THREADS, else those that this process may run on.
-DICE_CPU_API void dice_cpu_set_threads(int threads) { state().threads = threads; }
 
 // Order in which the threads, warps and blocks of a grid take turns: 0 ascending, 1 descending, 2 random, 3 ascending and
 // with NaN in shared memory whenever a block begins. It holds for kernels named `kernel`, or all when that is null or
