@@ -40,8 +40,6 @@ class Limits:
     """Wall seconds for the candidate's process as a whole; builds, waiting for the GPU and drawing inputs are not counted."""
     memory_gib: float = Field(default=16.0, gt=0)
     """Host memory of the candidate's processes together, beyond the inputs and outputs."""
-    gpu_memory_gib: float | None = Field(default=None, gt=0)
-    """GPU memory through PyTorch's allocator; None leaves it to the card."""
     processes: int = Field(default=256, ge=2)
     """Processes and threads of the candidate together; more than half as many processes are taken for a fork bomb."""
     file_gib: float = Field(default=2.0, gt=0)
@@ -68,7 +66,5 @@ class Judging:
     """Untimed calls before timing."""
     strict_rounds: int = Field(default=40, ge=1)
     """ABBA rounds of the strict protocol; each gives two candidate and two reference times."""
-    strict_threshold: float = Field(default=1.0, gt=0)
-    """Speed-up that the lower bound must pass to be called faster."""
     compile_baseline: bool = False
     """Also time torch.compile of the reference (strict protocol)."""

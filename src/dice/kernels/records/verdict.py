@@ -81,8 +81,6 @@ class BuildInfo(_Row):
     loaded: int
     """Number of extensions that were loaded. Fewer than `extensions`: a failure was hidden or ended the candidate."""
     fallbacks: list[str]
-    audited: bool = False
-    """Whether the stock build was run as well and agreed."""
 
 
 class Host(_Row):
