@@ -126,7 +126,8 @@ def limit_s(config: ModelConfig, batch: int, new: int, per_forward: int, at: dic
     rows = forwards * BLOCK + (0 if commits else blocks * BLOCK)  # commits ride along, but are computed
     total_forwards = forwards + (blocks if commits else 0)
     total_rows = rows + (blocks * BLOCK if commits else 0)
-    read = total_forwards * (2 * weights + batch * length * config.kv_bytes_per_token) + 2 * config.matmul_parameters
+    kv_bytes_per_token = config.num_hidden_layers * 2 * config.num_key_value_heads * config.head_dim * 2  # 16-bit
+    read = total_forwards * (2 * weights + batch * length * kv_bytes_per_token) + 2 * config.matmul_parameters
     products = (
         2 * batch * (config.matmul_parameters * (PROMPT + total_rows) + config.head_parameters * forwards * BLOCK)
     )

@@ -1,6 +1,6 @@
 import pytest
 
-from dice.data.leakage import MIN_DISTINCTIVE, Leak, fingerprints, leaks
+from dice.data.leakage import MIN_DISTINCTIVE, Leak, fingerprints
 from dice.kernels.problems.problem import Problem
 
 SOFTPLUS = """
@@ -112,11 +112,6 @@ def test_boilerplate_that_all_problems_share_is_no_evidence():
     many = [problem(f"{n}_Op", BLOCK.replace("F.gelu(self.up(x))", f"F.gelu(self.up(x)) * {n}.5")) for n in range(6)]
     other = BLOCK.replace("torch.softmax(score, dim=-1) @ v", "score.sigmoid() @ v")
     assert fingerprints(many).check(other) is None
-
-
-def test_leaks_names_the_programs(index):
-    found = list(leaks(index, [("a", SOFTPLUS), ("b", SOFTPLUS.replace("softplus", "softsign")), ("c", BLOCK)]))
-    assert [(name, leak.kind) for name, leak in found] == [("a", "text"), ("c", "text")]
 
 
 def test_an_empty_index_finds_nothing():

@@ -39,16 +39,15 @@ class KernelBenchVersion:
     """Commit of github.com/ScalingIntelligence/KernelBench."""
     hub_revision: str | None
     """The hub's commit with the same content, according to its history; None where it was never uploaded."""
-    changes: str
     content: dict[int, str] = field(default_factory=dict)
     """Level -> `content_digest`, computed from the git commit."""
 
 
 VERSIONS = {
+    # the problems as first published: small shapes, inputs from randn
     "kernelbench-v0": KernelBenchVersion(
         git_commit="6500bbc8cf102520d7a8f09be34ee6d5db1c29b0",
         hub_revision="16b08a8",
-        changes="the problems as first published: small shapes, inputs from randn",
         content={
             1: "cb777d29a31189ac6ac2412be6c22283b33e1ea6e9252b0d8463cdb54ad3fdeb",
             2: "57eeedba37ecd0be8260c16bc34a352e613c4776c760e9e651fe2aa725dae6dd",
@@ -56,10 +55,10 @@ VERSIONS = {
             4: "b2d4ec5978a207030a765a2a3c424938b3d6f6232a58218a5c0e07f389e68d1e",
         },
     ),
+    # larger tensors, inputs from rand, degenerate problems replaced (1-50, 1-97 and several of level 2)
     PAPER_VERSION: KernelBenchVersion(
         git_commit="88df56b931a0ecafc3ac3b321275addaa078407c",
         hub_revision="708b9f6",
-        changes="larger tensors, inputs from rand, degenerate problems replaced (1-50, 1-97 and several of level 2)",
         content={
             1: "ff7ce275aabcd313342f77990a4e2296e54d1568ab9ceb6f66deab0dce732db0",
             2: "6464a96de3488cdde581053d86f97c5f4e5b4f77a0cfcc95bfb5c0d0b798d084",
@@ -67,10 +66,10 @@ VERSIONS = {
             4: "b2d4ec5978a207030a765a2a3c424938b3d6f6232a58218a5c0e07f389e68d1e",
         },
     ),
+    # v0.1 with 1-12 (fairer reference), 1-92 (exclusive cumsum) and 1-97 (no device or dtype) corrected
     "kernelbench-v0.2-dev": KernelBenchVersion(
         git_commit="423217d9fda91e0c2d67e4a43bf62f96f6d104f1",
         hub_revision=None,
-        changes="v0.1 with 1-12 (fairer reference), 1-92 (exclusive cumsum) and 1-97 (no device or dtype) corrected",
         content={
             1: "1fc2ed0065cc144a8ff17e9fe8297622d34c0b4797ef7df5f6dd29e00c78cb10",
             2: "6464a96de3488cdde581053d86f97c5f4e5b4f77a0cfcc95bfb5c0d0b798d084",

@@ -13,7 +13,7 @@ Boilerplate (`super().__init__()`, imports, input functions) does not count: it 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import Literal, Protocol
 
@@ -113,11 +113,3 @@ def fingerprints(problems: Iterable[Named]) -> LeakageIndex:
         for gram in kept:
             index.holders.setdefault(gram, []).append(number)
     return index
-
-
-def leaks(index: LeakageIndex, programs: Iterable[tuple[str, str]]) -> Iterator[tuple[str, Leak]]:
-    """(id, leak) for every (id, PyTorch program) that is one of the problems."""
-    for name, code in programs:
-        leak = index.check(code)
-        if leak is not None:
-            yield name, leak

@@ -148,10 +148,3 @@ def _bootstrap(values: Sequence[float], generator: random.Random) -> tuple[float
     draws = (generator.choices(blocks, k=len(blocks)) for _ in range(_RESAMPLES))
     medians = sorted(statistics.median(value for block in draw for value in block) for draw in draws)
     return medians[int(0.025 * _RESAMPLES)], medians[int(0.975 * _RESAMPLES) - 1]
-
-
-def is_faster(speedup: Speedup | None, threshold: float) -> bool:
-    """Whether the candidate beats `threshold`: the lower bound where there is one, else the ratio; always strictly."""
-    if speedup is None:
-        return False
-    return (speedup.median if speedup.ci_low is None else speedup.ci_low) > threshold

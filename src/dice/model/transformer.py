@@ -69,11 +69,6 @@ class ModelConfig:
         """Weights of the output head."""
         return self.vocab_size * self.hidden_size
 
-    @property
-    def kv_bytes_per_token(self) -> int:
-        """Bytes of keys and values per token in a 16-bit cache."""
-        return self.num_hidden_layers * 2 * self.num_key_value_heads * self.head_dim * 2
-
 
 class Attention(Protocol):
     """What tokens see. Called once a layer, in order."""

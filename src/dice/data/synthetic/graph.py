@@ -139,7 +139,6 @@ class Arg:
     better: str
     sizes: dict[str, str]
     alloc: tuple[str, ...]
-    length: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -149,7 +148,6 @@ class Scan:
     how: str
     sizes: dict[str, str]
     length: int
-    n_rows: int
     reverse: bool = False
 
 
@@ -176,8 +174,6 @@ class Contract:
     b: Value
     sizes: dict[str, str]
     alloc: tuple[str, ...]
-    dims: tuple[int, int, int, int]
-    """Z, M, N, K."""
     a_t: bool = False
     b_t: bool = False
     batch: bool = False

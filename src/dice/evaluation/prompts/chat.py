@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Literal
 
 from dice.errors import DiceError
@@ -95,22 +94,3 @@ def _format_of(family: ChatFamily, think: ThinkSection) -> ChatFormat:
     if think != "none" and family not in ("sdar", "sdar_released_rl", "qwen3"):
         raise DiceError(f"the family {family} has no reasoning section (think: none).")
     return FORMATS[family]
-
-
-def tokenizer_chat_prompt(text: str, tokenizer: str | Path) -> str:
-    """`text` in the chat template of a Hugging Face tokenizer, for families that FORMATS does not have.
-
-    Local files only. Raises DiceError when there is no tokenizer, or it has no template.
-    """
-    try:
-        from transformers import AutoTokenizer
-    except ImportError as error:
-        raise DiceError("a tokenizer's own template needs 'transformers': pip install 'dice-repro[data]'.") from error
-    try:
-        loaded = AutoTokenizer.from_pretrained(str(tokenizer), local_files_only=True)
-    except (OSError, ValueError) as error:
-        raise DiceError(f"{tokenizer}: no tokenizer there ({' '.join(str(error).split())[:200]}).") from error
-    if not getattr(loaded, "chat_template", None):
-        raise DiceError(f"{tokenizer}: the tokenizer brings no chat template; name a family instead.")
-    turns = [{"role": "user", "content": text}]
-    return str(loaded.apply_chat_template(turns, tokenize=False, add_generation_prompt=True))

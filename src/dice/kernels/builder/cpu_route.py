@@ -99,20 +99,19 @@ def cpu_header(name: str = "slim_cpu") -> HeaderSpec:
 
 @dataclass(frozen=True)
 class CpuUnit:
-    """One C++ unit. `flags`: beyond those of the header. `kernels`: names, in the order of the launch table."""
+    """One C++ unit. `flags`: beyond those of the header."""
 
     text: str
     flags: tuple[str, ...]
-    kernels: tuple[str, ...]
 
 
-def render_unit(main: str, name: str, cuda: str, macros: Sequence[str] = (), *, race_check: bool = False) -> CpuUnit:
+def render_unit(main: str, name: str, cuda: str, macros: Sequence[str] = ()) -> CpuUnit:
     """The unit of `main` (C++ that comes first and sees no CUDA) and the source `cuda`, called `name` in messages.
 
-    `macros`: #define and #undef lines of the candidate's flags. `race_check`: instrumented, fibres only.
+    `macros`: #define and #undef lines of the candidate's flags.
     Raises UnsupportedOnCpu and SplitRefused.
     """
-    source = rewrite_cuda(cuda, fibres_always=race_check, assertions=not any("NDEBUG" in line for line in macros))
+    source = rewrite_cuda(cuda, assertions=not any("NDEBUG" in line for line in macros))
     lines = [main, '#line 1 "dice_cpu"', *(f"#define {macro}" for macro in _HALF_MACROS), *macros]
     lines.append("#include <dice_cpu/cuda_unit.h>")
     if _HALF.search(cuda):
@@ -125,15 +124,12 @@ def render_unit(main: str, name: str, cuda: str, macros: Sequence[str] = (), *, 
         f"DICE_CPU_LAUNCH_TABLE({len(source.kernels)}, {entries})" if source.kernels else "DICE_CPU_NO_LAUNCHES"
     )
     lines += [f'#line 1 "{name}"', source.text]
-    flags = LOCKSTEP_FLAGS if race_check or source.lockstep else ()
-    return CpuUnit("\n".join(lines) + "\n", flags, source.kernels)
+    flags = LOCKSTEP_FLAGS if source.lockstep else ()
+    return CpuUnit("\n".join(lines) + "\n", flags)
 
 
 class CpuBuild:
-    """One candidate's build in the folder `work`. `module`: the name compiled into the object.
-
-    `race_check` makes the instrumented object that `race` uses; it is never the one that is judged.
-    """
+    """One candidate's build in the folder `work`. `module`: the name compiled into the object."""
 
     def __init__(
         self,
@@ -144,8 +140,6 @@ class CpuBuild:
         meter: Meter,
         limits: ToolLimits,
         deadline: float,
-        *,
-        race_check: bool = False,
     ) -> None:
         self.request = request
         self.module = module
@@ -154,7 +148,6 @@ class CpuBuild:
         self.meter = meter
         self.limits = limits
         self.deadline = deadline
-        self.race_check = race_check
         self.fallbacks: list[str] = []
 
     def run(self) -> Built:
@@ -267,7 +260,7 @@ class CpuBuild:
         return out, table
 
     def _render(self, main: str, name: str, cuda: str) -> CpuUnit:
-        return render_unit(main, name, cuda, self.flags.host_macros, race_check=self.race_check)
+        return render_unit(main, name, cuda, self.flags.host_macros)
 
     def _compile(self, text: str, table: bool, out: str, flags: Sequence[str], full: str) -> tuple[str, bool]:
         """Object of `text` with the slim header if it has a table, else of `full`, which says the same with pybind11."""

@@ -86,7 +86,6 @@ class HeaderSpec:
 class Header:
     """A precompiled header. A unit is compiled with `flags`, which already include it."""
 
-    spec: HeaderSpec
     flags: tuple[str, ...]
 
 
@@ -190,7 +189,7 @@ class Precompiled:
         if spec.key not in self._known:
             folder = self.artefact(f"headers/{spec.key}", lambda out, meter: self._make_header(spec, out, meter))
             used = ("-include", str(folder / "header.h"))
-            self._known[spec.key] = Header(spec, (*self._header_flags(spec), *used))
+            self._known[spec.key] = Header((*self._header_flags(spec), *used))
         return self._known[spec.key]
 
     def slim_folder(self) -> Path:

@@ -33,7 +33,6 @@ class Sources:
     cuda_first_line: int
     headers: tuple[SourceFile, ...]
     inline: bool
-    cuda_has_torch: bool = True
 
 
 def sources_of(request: ExtensionRequest) -> Sources:

@@ -11,7 +11,6 @@ import os
 import re
 import resource
 import shlex
-import shutil
 import sys
 import time
 from pathlib import Path
@@ -165,11 +164,6 @@ def _call(extension: Any, request: ExtensionRequest) -> None:
 def _resolved(path: str) -> str:
     """An include folder: relative ones lie in the candidate's scratch folder."""
     return path if os.path.isabs(path) else str(Path("sources", path).absolute())
-
-
-def remove_work(work: Path) -> None:
-    """Delete a work folder; what cannot be deleted is left to the temporary folder's own cleaning."""
-    shutil.rmtree(work, ignore_errors=True)
 
 
 if __name__ == "__main__":

@@ -8,8 +8,6 @@ from typing import Any
 import torch
 
 from dice.kernels.candidate.extension_proxy import BUILD_KEY
-from dice.kernels.sandbox import values
-from dice.kernels.sandbox.cuda_runtime import CudaError
 
 _MESSAGE_CHARACTERS = 4000
 # The runtime refused a context or an allocation; or a library could not make its handle; or PyTorch's allocator wanted to
@@ -29,8 +27,6 @@ def describe(error: BaseException, path: str) -> dict[str, Any]:
         "place": _place(error, path),
         "exit": isinstance(error, SystemExit),
         "out_of_memory": lacked_memory(error),
-        "cuda": isinstance(error, CudaError),
-        "unsupported": isinstance(error, values.UnsupportedValue),
         "build_key": _build_key(error),
     }
 

@@ -3,7 +3,7 @@
 `Executor.verify` runs a candidate once and makes one verdict per protocol from that run. It never raises for a bad
 candidate. A fault of the machine (driver, memory of the reference, a process killed from outside) is tried once more and
 then becomes `host_error`. `Prebuilder` only imports the candidate, without a GPU, to fill the build cache and to settle
-candidates that cannot be built. `Executor.prebuild` does the same in the executor's own process.
+candidates that cannot be built.
 """
 
 from __future__ import annotations
@@ -90,11 +90,6 @@ class Executor:
             record = self._attempt(job, alone=True)
             record.notes.append(f"tried again, alone: the first try ended with {first.status} ({first.message[:200]})")
         return record.verdicts(job, self._judging, self._backend, self._host, watch, retries)
-
-    def prebuild(self, job: Job) -> list[Verdict] | None:
-        """As `Prebuilder.prebuild`, on this executor's CPU cores."""
-        prebuilder = Prebuilder(self._fork_server, self._builder, self._backend, self._limits, self._judging)
-        return prebuilder.prebuild(job)
 
     def _attempt(self, job: Job, alone: bool) -> Record:
         seeds = Seeds.draw(self._judging.seed, self._judging.correctness_trials)

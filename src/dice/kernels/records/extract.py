@@ -29,17 +29,12 @@ class Extraction:
 
     code: str | None
     reason: str = ""
-    blocks: int = 0
-    """Fenced blocks seen."""
-    closed: bool = True
-    """False when the chosen block's fence is never closed: the answer was probably cut off."""
 
 
 @dataclass(frozen=True)
 class _Block:
     language: str
     code: str
-    closed: bool
 
 
 def extract_code(text: str) -> Extraction:
@@ -59,10 +54,10 @@ def extract_code(text: str) -> Extraction:
         chosen = (entries or [block for block in blocks if block.language.lower() in _PYTHON] or [None])[0]
         if chosen is None:
             languages = ", ".join(sorted({block.language for block in blocks}))
-            return Extraction(None, f"no Python among {len(blocks)} fenced blocks ({languages})", len(blocks))
+            return Extraction(None, f"no Python among {len(blocks)} fenced blocks ({languages})")
         if not chosen.code.strip():
-            return Extraction(None, "the fenced block is empty", len(blocks))
-        return Extraction(chosen.code, "", len(blocks), chosen.closed)
+            return Extraction(None, "the fenced block is empty")
+        return Extraction(chosen.code)
     code = _bare_code(answer)
     if code is None:
         return Extraction(None, "no fenced block, and no valid Python that defines class ModelNew")
@@ -92,10 +87,10 @@ def _fenced_blocks(text: str) -> list[_Block]:
             body.append(line)
         code = "\n".join(body)
         if not closed and fence in code:  # closed at the end of a line of code rather than on a line of its own
-            code, closed = code.partition(fence)[0], True
-        blocks.append(_Block(opening["language"], code + "\n" if body else "", closed))
+            code = code.partition(fence)[0]
+        blocks.append(_Block(opening["language"], code + "\n" if body else ""))
     if not blocks:
-        blocks = [_Block(match["language"], match["code"], True) for match in _INLINE_BLOCK.finditer(text)]
+        blocks = [_Block(match["language"], match["code"]) for match in _INLINE_BLOCK.finditer(text)]
     return blocks
 
 

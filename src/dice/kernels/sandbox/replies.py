@@ -55,8 +55,6 @@ class CandidateError(_Said):
     place: Words
     exit: bool
     out_of_memory: Words | None
-    cuda: bool
-    unsupported: bool
     build_key: Words | None = None
 
     @property

@@ -55,7 +55,7 @@ def matmul(b: Builder, x: Value, name: str) -> Value:
         "matmul_transposed_a": ("torch.matmul({0}.T, {1})", "{0}.t() @ {1}", "torch.mm({0}.T, {1})"),
         "matmul_transposed_b": ("torch.matmul({0}, {1}.T)", "{0} @ {1}.t()", "torch.mm({0}, {1}.T)"),
     }[name]
-    body = Contract(y, sizes, ("{M}", "{N}"), (1, m, n, k), transposed_a, transposed_b)
+    body = Contract(y, sizes, ("{M}", "{N}"), transposed_a, transposed_b)
     return b.step(name, d.pick(forms), body, [x, y], (m, n), spread(width))
 
 
@@ -86,7 +86,7 @@ def bmm(b: Builder, x: Value, other: Value | None = None) -> Value:
         raise Refused("bmm")
     y = other or b.input((z, k, n), "y" if b.draw.tiny else b.draw.pick(("y", "other", "rhs")))
     sizes = {"Z": "{x}.size(0)", "M": "{x}.size(1)", "K": "{x}.size(2)", "N": "{b}.size(2)"}
-    body = Contract(y, sizes, ("{Z}", "{M}", "{N}"), (z, m, n, k), batch=True)
+    body = Contract(y, sizes, ("{Z}", "{M}", "{N}"), batch=True)
     code = b.draw.pick(("torch.bmm({0}, {1})", "torch.matmul({0}, {1})", "{0} @ {1}"))
     return b.step("bmm", code, body, [x, y], (z, m, n), spread(math.sqrt(k) * rms(x)))
 
@@ -112,7 +112,7 @@ def linear(
         last = len(x.shape) - 1
         sizes = {"K": f"{{x}}.size({last})", "M": "{x}.numel() / {K}", "N": "{b}.size(0)"}
         alloc = (*(f"{{x}}.size({axis})" for axis in range(last)), "{N}")
-    body = Contract(weight, sizes, alloc, (1, rows, n, k), b_t=True, bias=vector)
+    body = Contract(weight, sizes, alloc, b_t=True, bias=vector)
     return b.step("linear", f"{name}({{0}})", body, [x], (*x.shape[:-1], n), spread(max(rms(x), 0.2) * 0.55))
 
 
@@ -209,7 +209,7 @@ def attention_scores(b: Builder, x: Value, keys: Value | None = None, scale: flo
     if z * m * n * k > 3e9 or z * m * n > 2e7:
         raise Refused("attention_scores")
     sizes = {"Z": "{x}.size(0)", "M": "{x}.size(1)", "K": "{x}.size(2)", "N": "{b}.size(1)"}
-    body = Contract(y, sizes, ("{Z}", "{M}", "{N}"), (z, m, n, k), b_t=True, batch=True)
+    body = Contract(y, sizes, ("{Z}", "{M}", "{N}"), b_t=True, batch=True)
     code = b.draw.pick(
         ("torch.matmul({0}, {1}.transpose(-2, -1))", "torch.bmm({0}, {1}.transpose(1, 2))", "{0} @ {1}.transpose(1, 2)")
     )

@@ -184,7 +184,7 @@ def arg(b: Builder, x: Value, name: str) -> Value:
         raise Refused(name)
     shape, alloc = reduced(x.shape, axes, False)
     code = b.draw.pick((f"torch.{name}({{0}}, dim={axes[0]})", f"{{0}}.{name}(dim={axes[0]})"))
-    body = Arg(">" if name == "argmax" else "<", sizes, alloc, length)
+    body = Arg(">" if name == "argmax" else "<", sizes, alloc)
     return b.step(name, code, body, [x], shape, dtype="int64")
 
 
@@ -195,7 +195,7 @@ _SHARES = (0.2, 0.9, 0.4, 0.6, 0.1, 0.8, 0.3, 1.0)
 def scan(b: Builder, x: Value, name: str) -> Value:
     """Append cumsum, cumprod, cummax or the sum from the end."""
     axes = axes_of(b, len(x.shape))[-1:]
-    sizes, length, n_rows, _ = layout(x.shape, axes)
+    sizes, length, _, _ = layout(x.shape, axes)
     if length < 2 or (name == "cumprod" and (length > 100 or not _near_one(x))) or (name == "cummax" and _saturated(x)):
         raise Refused(name)
     dim = axis_text(b, axes, len(x.shape))
@@ -212,7 +212,7 @@ def scan(b: Builder, x: Value, name: str) -> Value:
         for share, probe in zip(_SHARES, NORMAL, strict=True)
     ]
     probes = {"sum": tuple(along), "prod": x.probes, "max": centred(max(x.probes), 0.3 * width)}[how]
-    body = Scan(how, sizes, length, n_rows, name == "reverse_cumsum")
+    body = Scan(how, sizes, length, name == "reverse_cumsum")
     return b.step(name, b.draw.pick(forms[name]), body, [x], None, probes)
 
 
