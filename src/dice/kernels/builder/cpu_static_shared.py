@@ -15,10 +15,13 @@ those of device functions that return something (nobody may want it) or were not
 from __future__ import annotations
 
 import re
-import struct
 from collections.abc import Iterable, Sequence
 from pathlib import Path
-from typing import NamedTuple
+
+from elftools.elf.constants import SH_FLAGS
+from elftools.elf.elffile import ELFFile
+from elftools.elf.relocation import RelocationSection
+from elftools.elf.sections import SymbolTableSection
 
 from dice.kernels.builder.device_image import demangle
 from dice.kernels.builder.outcome import Certain
@@ -33,8 +36,6 @@ _FUNCTION_NAME = re.compile(r"(\w+)(?:<.*>)?\(")
 _VOID_FUNCTION = re.compile(r"\bvoid\s+(?:__\w+\s+)*(\w+)\s*\(")
 # What has another size here than with nvcc, or may have.
 _OTHER_SIZES = re.compile(r"\bTempStorage\b|\bcurandState|\b__CUDA_ARCH__\b")
-_SYMBOL_TABLE, _RELOCATIONS = 2, 4  # sections of an ELF file
-_FUNCTION, _THREAD_LOCAL = 2, 6  # symbols
 
 
 def check_static_shared(object_file: Path, source: str, name: str) -> None:
@@ -115,64 +116,30 @@ def _indices(tokens: Sequence[Token], i: int) -> tuple[int, bool]:
     return i, varies
 
 
-class _Section(NamedTuple):
-    name: int
-    kind: int
-    flags: int
-    address: int
-    offset: int
-    size: int
-    link: int
-    info: int
-    alignment: int
-    row_size: int
-
-
-class _Symbol(NamedTuple):
-    name: int
-    info: int
-    other: int
-    section: int
-    value: int
-    size: int
-
-    @property
-    def kind(self) -> int:
-        return self.info & 15
-
-
 def _variables(object_file: Path) -> dict[str, dict[str, int]]:
     """Sizes of the thread-local variables that a kernel's code refers to, by mangled names of kernel and variable.
 
-    Empty when all together are not too much. Reads ELF as 64-bit little-endian machines have it.
+    Empty when all together are not too much.
     """
-    data = object_file.read_bytes()
-    start, count = struct.unpack_from("<Q", data, 40)[0], struct.unpack_from("<H", data, 60)[0]
-    sections = [_Section(*row) for row in struct.iter_unpack("<IIQQQQIIQQ", data[start : start + 64 * count])]
-    table = next(section for section in sections if section.kind == _SYMBOL_TABLE)
-    symbols = [_Symbol(*row) for row in struct.iter_unpack("<IBBHQQ", _content(data, table))]
-    variables = {i: symbol for i, symbol in enumerate(symbols) if symbol.kind == _THREAD_LOCAL}
-    if not _is_too_much(variable.size for variable in variables.values()):
-        return {}
-    strings = _content(data, sections[table.link])
-
-    def name(symbol: _Symbol) -> str:
-        return strings[symbol.name : strings.index(b"\0", symbol.name)].decode()
-
-    launches = [symbol for symbol in symbols if symbol.kind == _FUNCTION and name(symbol).startswith(_LAUNCH)]
-    found: dict[str, dict[str, int]] = {}
-    for section in sections:
-        bodies = [launch for launch in launches if launch.section == section.info]
-        if section.kind != _RELOCATIONS or not bodies:
-            continue
-        for offset, info, _ in struct.iter_unpack("<QQq", _content(data, section)):
-            variable = variables.get(info >> 32)
-            for body in bodies:
-                if variable is not None and body.value <= offset < body.value + body.size:
-                    # GCC splits functions: what follows a full stop names the part.
-                    found.setdefault(name(body).partition(".")[0], {})[name(variable)] = variable.size
+    with object_file.open("rb") as stream:
+        elf = ELFFile(stream)
+        sections = list(elf.iter_sections())
+        if not _is_too_much(section["sh_size"] for section in sections if section["sh_flags"] & SH_FLAGS.SHF_TLS):
+            return {}
+        table = next(section for section in sections if isinstance(section, SymbolTableSection))
+        symbols = list(table.iter_symbols())
+        variables = {i: symbol for i, symbol in enumerate(symbols) if symbol["st_info"]["type"] == "STT_TLS"}
+        launches = [symbol for symbol in symbols if symbol.name.startswith(_LAUNCH)]
+        found: dict[str, dict[str, int]] = {}
+        for section in sections:
+            bodies = [launch for launch in launches if launch["st_shndx"] == section["sh_info"]]
+            if not bodies or not isinstance(section, RelocationSection):
+                continue
+            for relocation in section.iter_relocations():
+                variable = variables.get(relocation["r_info_sym"])
+                for body in bodies:
+                    offset = relocation["r_offset"] - body["st_value"]
+                    if variable is not None and 0 <= offset < body["st_size"]:
+                        # GCC splits functions: what follows a full stop names the part.
+                        found.setdefault(body.name.partition(".")[0], {})[variable.name] = variable["st_size"]
     return found
-
-
-def _content(data: bytes, section: _Section) -> bytes:
-    return data[section.offset : section.offset + section.size]

@@ -2,15 +2,21 @@
 
 from __future__ import annotations
 
+import contextlib
+import io
 import re
-import subprocess
+import sys
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
+
+from elftools.common.exceptions import ELFError
+from elftools.elf.elffile import ELFFile
 
 from dice.kernels.builder.outcome import Built
 from dice.kernels.records.extension import BuildResult
 
-_COMPARED = re.compile(r"^\.(?:text|nv\.constant\d*|nv\.shared)\.")
+_COMPARED = re.compile(r"\.(text|nv\.constant\d*|nv\.shared)\.(.+)")
 
 
 @dataclass(frozen=True)
@@ -26,23 +32,20 @@ class AuditFinding:
 
 @dataclass
 class Audit:
-    """Comparisons so far; the caller prints `alarms`."""
+    """Comparisons so far."""
 
     share: float = 0.0
     findings: list[AuditFinding] = field(default_factory=list)
 
     def add(self, finding: AuditFinding) -> None:
-        """Record one comparison."""
+        """Record one comparison; say on stderr what differs."""
         self.findings.append(finding)
-
-    @property
-    def alarms(self) -> list[str]:
-        """One sentence for each build that differs from stock's."""
-        return [f"build {f.key[:16]}: {difference}" for f in self.findings for difference in f.differences]
+        for difference in finding.differences:
+            print(f"build {finding.key[:16]} is not stock's: {difference}", file=sys.stderr)
 
 
 def compare_with_stock(
-    key: str, result: BuildResult, built: Built | None, stock: Built | None, work: Path, stock_cpu_seconds: float
+    key: str, result: BuildResult, built: Built | None, stock: Built | None, stock_cpu_seconds: float
 ) -> AuditFinding:
     """Compare status, and the machine code of each kernel where both built. `stock` is None when stock refused it."""
     differences: list[str] = []
@@ -51,7 +54,7 @@ def compare_with_stock(
         verdicts = ("built" if built else "refused", "built" if stock else "refused")
         differences.append(f"{result.route} {verdicts[0]} it and stock {verdicts[1]} it")
     elif built is not None and stock is not None:
-        ours, theirs = kernel_code(built.path, work / "ours"), kernel_code(stock.path, work / "theirs")
+        ours, theirs = kernel_code(built.path), kernel_code(stock.path)
         kernels = len(theirs)
         for name in sorted(theirs):
             if name not in ours:
@@ -76,48 +79,31 @@ def _close(ours: dict[str, bytes], theirs: dict[str, bytes]) -> bool:
     )
 
 
-def kernel_code(shared_object: Path, folder: Path) -> dict[str, dict[str, bytes]]:
+def kernel_code(shared_object: Path) -> dict[str, dict[str, bytes]]:
     """Kernel -> section -> content, of all cubins embedded in a shared object. Anonymous namespaces lose their hash."""
-    folder.mkdir(parents=True, exist_ok=True)
     code: dict[str, dict[str, bytes]] = {}
-    for i, cubin in enumerate(embedded_cubins(shared_object)):
-        path = folder / f"{i}.cubin"
-        path.write_bytes(cubin)
-        for section in _sections(path):
-            if not _COMPARED.match(section):
+    for cubin in embedded_cubins(shared_object.read_bytes()):
+        for section in cubin.iter_sections():
+            compared = _COMPARED.fullmatch(section.name)
+            if compared is None:
                 continue
-            prefix, kernel = section[1:].split(".", 1) if section.startswith(".text") else section[4:].split(".", 1)
-            name = re.sub(r"\d+_GLOBAL__N__[0-9a-f]+_\d+_[\w]+_cu_[0-9a-f]{8}|12dice_unnamed", "(unnamed)", kernel)
-            content = folder / "section"
-            subprocess.run(
-                ["objcopy", "-O", "binary", f"--only-section={section}", str(path), str(content)],
-                check=False,
-                capture_output=True,
-            )
-            code.setdefault(name, {})[prefix] = content.read_bytes() if content.exists() else b""
-            content.unlink(missing_ok=True)
+            kind, kernel = compared.groups()
+            code.setdefault(_without_hash(kernel), {})[kind] = section.data()
     return code
 
 
-def embedded_cubins(shared_object: Path) -> list[bytes]:
+def _without_hash(kernel: str) -> str:
+    """A mangled name whose anonymous namespace, nvcc's or ours, is only called so: nvcc's has the file's name and a hash."""
+    kernel = kernel.replace("12dice_unnamed", "(unnamed)")
+    while (found := re.search(r"(\d+)_GLOBAL__N__", kernel)) is not None:  # <length><identifier>
+        kernel = f"{kernel[: found.start()]}(unnamed){kernel[found.end(1) + int(found[1]) :]}"
+    return kernel
+
+
+def embedded_cubins(data: bytes) -> Iterator[ELFFile]:
     """ELF images for the GPU inside a shared object (uncompressed fatbins)."""
-    data = shared_object.read_bytes()
-    found = []
-    position = data.find(b"\x7fELF", 4)
-    while position >= 0:
-        header = data[position : position + 64]
-        machine = int.from_bytes(header[18:20], "little")
-        if machine == 190:  # EM_CUDA
-            table = int.from_bytes(header[40:48], "little")
-            size, count = (int.from_bytes(header[i : i + 2], "little") for i in (58, 60))
-            program = int.from_bytes(header[32:40], "little")
-            program_size, programs = (int.from_bytes(header[i : i + 2], "little") for i in (54, 56))
-            end = max(table + size * count, program + program_size * programs)
-            found.append(data[position : position + end])
-        position = data.find(b"\x7fELF", position + 4)
-    return found
-
-
-def _sections(path: Path) -> list[str]:
-    done = subprocess.run(["objdump", "-h", "-w", str(path)], capture_output=True, text=True, check=False)
-    return re.findall(r"^\s*\d+\s+(\S+)\s", done.stdout, re.MULTILINE)
+    for match in re.finditer(rb"\x7fELF", data):
+        with contextlib.suppress(ELFError):  # these four bytes may stand anywhere
+            image = ELFFile(io.BytesIO(data[match.start() :]))
+            if image["e_machine"] == "EM_CUDA":
+                yield image
