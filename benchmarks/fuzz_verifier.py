@@ -190,8 +190,8 @@ def frame(reply: dict[str, Any], oddity: Oddity | None) -> bytes:
         return written(value)
     reply = copy.deepcopy(reply)
     if kind == "failure":
-        error = {"type": "E", "text": "t", "place": "", "exit": False, "out_of_memory": None, "cuda": False}
-        reply = {"ok": False, "error": {**error, "unsupported": False, "build_key": None}, "facts": FACTS}
+        error = {"type": "E", "text": "t", "place": "", "exit": False, "out_of_memory": None}
+        reply = {"ok": False, "error": {**error, "build_key": None}, "facts": FACTS}
         reply = copy.deepcopy(reply)
         for part in value:
             container, key = (found := places(reply["error"]))[number % len(found)]
