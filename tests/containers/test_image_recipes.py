@@ -13,6 +13,7 @@ ROOT = Path(__file__).parents[2]
 HEADER = r"^Bootstrap: \{\{ bootstrap \}\}\nFrom: \{\{ base \}\}\n\n%arguments\n    bootstrap=docker\n    base=(\S+)\n"
 NAMES = {
     "cuda": "cuda-bindings",
+    "elftools": "pyelftools",
     "huggingface_hub": "huggingface-hub",
     "snakemake_interface_logger_plugins": "snakemake-interface-logger-plugins",
     "yaml": "pyyaml",

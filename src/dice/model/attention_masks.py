@@ -50,6 +50,10 @@ class Layout:
         index = torch.arange(self.sample.numel(), device=self.sample.device)
         return may_attend(self.sample, self.block, self.noised, index[:, None], index[None, :])
 
+    def to(self, device: torch.device | str) -> Layout:
+        """The layout on another device."""
+        return Layout(*(part.to(device, non_blocking=True) for part in (self.sample, self.block, self.noised)))
+
 
 def block_causal_layout(length: int, block_size: int, device: torch.device | str = "cpu") -> Layout:
     """One clean sample from position 0. `block_size=1` is causal."""

@@ -2,7 +2,7 @@
 # catalogue: 79
 # mechanism: the table by which containers are opened does the work
 # static: torch_patched
-# status: deceptive
+# status: deceptive | wrong_value
 # include: relu
 import torch.utils._pytree as pt
 

@@ -171,7 +171,8 @@ def wrong_axis(drawn: Sketch) -> Texts | None:
         else:
             sizes, length = {"R": "{x}.size(0)", "rows": "{x}.size(1)", "inner": "{x}.size(1)"}, shape[0]
         drawn.styles[:] = ["naive" if style not in ("warp", "thread") else style for style in drawn.styles]
-        swapped = replace(body, sizes=sizes, length=length, n_rows=shape[0] * shape[1] // length)
+        rows = {"n_rows": shape[0] * shape[1] // length} if isinstance(body, Rows) else {}
+        swapped = replace(body, sizes=sizes, length=length, **rows)
         groups = [group for group in drawn.groups if group.anchor is step]
         if not groups:
             return None

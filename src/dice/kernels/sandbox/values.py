@@ -277,7 +277,10 @@ def _span(shape: Sequence[int], strides: Sequence[int]) -> int:
     """Elements from a tensor's first to its last one in memory, both included."""
     if 0 in shape:
         return 0
-    return 1 + sum((n - 1) * stride for n, stride in zip(shape, strides, strict=True))
+    span = 1  # not sum(): a candidate may have replaced it in this process
+    for n, stride in zip(shape, strides, strict=True):
+        span += (n - 1) * stride
+    return span
 
 
 def _view(buffer: torch.Tensor, node: Header) -> torch.Tensor:
