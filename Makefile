@@ -32,7 +32,7 @@ docs: setup
 
 test: check
 	$(BIN)/python -m pytest -q -m "not gpu and not slow" -n 2
-	$(BIN)/python -m pytest -q -m slow tests/workflow
+	$(BIN)/python -m pytest -q -m slow tests/workflow/test_dag.py
 
 # The workflow for real, from nothing to table 1 and table 7, at a recipe of minutes.
 smoke: setup
