@@ -168,7 +168,7 @@ class Precompiled:
         """
         started = time.monotonic()
         tasks: list[Callable[[], object]] = [self.support_library]
-        if self.toolchain.backend == "cuda":  # cpu.py has its own headers
+        if self.toolchain.backend == "cuda":  # cpu_route.py has its own headers
             names = list(HEADERS) if everything else [_FIRST_HEADER]
             tasks += [lambda name=name: self.header(name) for name in names]
             tasks += [self.launch_object, *([self.vocabulary] if everything else [])]

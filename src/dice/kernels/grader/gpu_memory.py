@@ -3,7 +3,8 @@
 The card is divided into equal parts; each part is a lock file with at most one holder. Some parts are only for small
 problems, which then need not wait behind large ones. Real bytes are not counted: a candidate that needs more than
 estimated finds the card full and runs again with the whole card (`dice.kernels.grader.executor`). The operating system
-releases the locks of a dead process.
+releases the locks of a dead process. They are flock itself, whose waiters are served in the order of arrival; the filelock
+package polls, so that a large problem could wait for ever.
 """
 
 from __future__ import annotations

@@ -125,7 +125,7 @@ class ForkServer:
     def start(self) -> None:
         """Start the process unless it has begun, and wait until it answers. Raises HarnessError with its last words."""
         with open(f"{self._directory}/lock", "w") as lock:
-            fcntl.flock(lock, fcntl.LOCK_EX)
+            fcntl.flock(lock, fcntl.LOCK_EX)  # no filelock: every candidate's process would load it with this module
             if self._try_connect():
                 return
             if self._begun is None:

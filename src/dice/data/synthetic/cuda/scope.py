@@ -62,8 +62,6 @@ class Scope:
     """C name to host expression."""
     late: set[str] = field(default_factory=set)
     """Sizes that need the output tensor."""
-    host_only: set[str] = field(default_factory=set)
-    """Sizes that only the host uses."""
     helpers: dict[str, str] = field(default_factory=dict)
     """Device functions by name."""
     out_type: str = "float"
@@ -179,7 +177,7 @@ class Scope:
     @property
     def passed_sizes(self) -> list[str]:
         """Sizes that the kernel takes."""
-        return [name for name in self.sizes if name not in self.host_only]
+        return list(self.sizes)
 
     def kernel(self, name: str, body: Iterable[str], out: str = "", bounds: str = "") -> str:
         """Text of a `__global__` function."""
