@@ -96,7 +96,7 @@ def scope_text(item: Item) -> str:
 def _plain(function: Function) -> Function:
     if any("&" in parameter.type and "*" not in parameter.type for parameter in function.parameters):
         raise SplitRefused("a kernel parameter that is a reference")
-    if any(not parameter.type for parameter in function.parameters):
+    if any(parameter.type in ("", "...") for parameter in function.parameters):
         raise SplitRefused("a kernel with variable arguments")
     return function
 
