@@ -12,7 +12,7 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from dice.kernels.source.lexer import SplitRefused, Token, matching, source_of, split_commas, tokenize
+from dice.kernels.source.lexer import SplitRefused, Token, matching, source_of, split_at, tokenize
 
 
 class BindingRefused(SplitRefused):
@@ -129,7 +129,7 @@ _WRAP = re.compile(r"(?:::)?torch\s*::\s*wrap_pybind_function\s*\((.*)\)$", re.D
 
 def _definition(text: str, tokens: Sequence[Token]) -> Binding:
     """`"name", &function, "doc", py::arg("x") = 1`."""
-    groups = split_commas(tokens)
+    groups = split_at(tokens, ",")
     if len(groups) < 2 or any(t.kind != "string" for t in groups[0]):
         raise BindingRefused("an unusual m.def")
     expression = source_of(text, groups[1])

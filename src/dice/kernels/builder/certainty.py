@@ -28,7 +28,7 @@ from dice.kernels.builder.precompiled import NotPrepared, Precompiled
 from dice.kernels.builder.vocabulary import Vocabulary
 from dice.kernels.source.cuda_source import CudaSource
 from dice.kernels.source.diagnostics import Diagnostic, errors, read_gcc, read_nvcc
-from dice.kernels.source.lexer import CLOSERS, OPENERS, SplitRefused, identifiers, tokenize
+from dice.kernels.source.lexer import CLOSERS, OPENERS, SplitRefused, identifiers, read_tokens, tokenize, words
 
 STOP = (
     '\n#line 1 "stop"\ntemplate <int N> struct DiceStop { static constexpr int value = DiceStop<N + 1>::value; };\n'
@@ -246,17 +246,11 @@ def unbalanced(text: str, unbalanced_macros: Iterable[str] = ()) -> bool:
 
 
 def _balanced(text: str) -> bool:
-    stack: list[str] = []
-    try:
-        tokens = tokenize(text)
-    except SplitRefused:
-        return False
-    for token in tokens:
-        if token.kind == "punctuator" and token.text in OPENERS:
-            stack.append(token.text)
-        elif token.kind == "punctuator" and token.text in CLOSERS and (not stack or stack.pop() != CLOSERS[token.text]):
-            return False
-    return not stack
+    brackets = {*OPENERS, *CLOSERS}
+    return all(
+        token.kind != "unknown" and (token.reach or token.kind != "punctuator" or token.text not in brackets)
+        for token in read_tokens(text)
+    )
 
 
 def identifiers_of(text: str) -> set[str]:
@@ -268,75 +262,12 @@ def identifiers_of(text: str) -> set[str]:
 
 
 _DECLARATOR = re.compile(r"(?:[\w>*&]\s+|[*&]\s*)([A-Za-z_]\w*)\s*(?=[=;,)\[({:])")
-_KEYWORDS = frozenset(
-    [
-        "alignas",
-        "alignof",
-        "asm",
-        "auto",
-        "bool",
-        "break",
-        "case",
-        "catch",
-        "char",
-        "class",
-        "const",
-        "constexpr",
-        "continue",
-        "decltype",
-        "default",
-        "delete",
-        "do",
-        "double",
-        "else",
-        "enum",
-        "explicit",
-        "extern",
-        "false",
-        "float",
-        "for",
-        "friend",
-        "goto",
-        "if",
-        "inline",
-        "int",
-        "long",
-        "mutable",
-        "namespace",
-        "new",
-        "noexcept",
-        "nullptr",
-        "operator",
-        "private",
-        "protected",
-        "public",
-        "register",
-        "reinterpret_cast",
-        "return",
-        "short",
-        "signed",
-        "sizeof",
-        "static",
-        "static_assert",
-        "static_cast",
-        "struct",
-        "switch",
-        "template",
-        "this",
-        "throw",
-        "true",
-        "try",
-        "typedef",
-        "typename",
-        "union",
-        "unsigned",
-        "using",
-        "virtual",
-        "void",
-        "volatile",
-        "while",
-        "const_cast",
-    ]
+_KEYWORDS = words(
+    "alignas alignof asm auto bool break case catch char class const constexpr continue decltype default delete do "
+    "double else enum explicit extern false float for friend goto if inline int long mutable namespace new noexcept "
+    "nullptr operator private protected public register reinterpret_cast return short signed sizeof static "
+    "static_assert static_cast struct switch template this throw true try typedef typename union unsigned using "
+    "virtual void volatile while const_cast"
 )
 
 

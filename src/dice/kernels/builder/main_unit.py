@@ -9,75 +9,16 @@ from functools import cached_property
 from dice.kernels.builder.binding import BindingRefused, table_from_functions, table_from_module
 from dice.kernels.source.cuda_source import CudaSource, split_source
 from dice.kernels.source.items import Item
-from dice.kernels.source.lexer import SplitRefused, tokenize
+from dice.kernels.source.lexer import SplitRefused, tokenize, words
 
-_SHARED_HEADERS = frozenset(
-    [
-        "torch/extension.h",
-        "torch/torch.h",
-        "torch/types.h",
-        "torch/all.h",
-        "vector",
-        "string",
-        "tuple",
-        "optional",
-        "utility",
-        "cstdint",
-        "memory",
-        "functional",
-        "map",
-        "unordered_map",
-        "algorithm",
-        "cmath",
-        "array",
-        "iostream",
-        "sstream",
-    ]
+_SHARED_HEADERS = words(
+    "torch/extension.h torch/torch.h torch/types.h torch/all.h vector string tuple optional utility cstdint memory "
+    "functional map unordered_map algorithm cmath array iostream sstream"
 )
-_TYPE_WORDS = frozenset(
-    [
-        "torch",
-        "at",
-        "c10",
-        "std",
-        "Tensor",
-        "TensorList",
-        "vector",
-        "tuple",
-        "optional",
-        "nullopt",
-        "string",
-        "pair",
-        "array",
-        "int64_t",
-        "int32_t",
-        "int16_t",
-        "int8_t",
-        "uint64_t",
-        "uint32_t",
-        "uint8_t",
-        "size_t",
-        "ScalarType",
-        "Dtype",
-        "Device",
-        "IntArrayRef",
-        "Scalar",
-        "TensorOptions",
-        "ArrayRef",
-        "const",
-        "void",
-        "bool",
-        "char",
-        "short",
-        "int",
-        "long",
-        "unsigned",
-        "signed",
-        "float",
-        "double",
-        "auto",
-        "inline",
-    ]
+_TYPE_WORDS = words(
+    "torch at c10 std Tensor TensorList vector tuple optional nullopt string pair array int64_t int32_t int16_t "
+    "int8_t uint64_t uint32_t uint8_t size_t ScalarType Dtype Device IntArrayRef Scalar TensorOptions ArrayRef const "
+    "void bool char short int long unsigned signed float double auto inline"
 )
 
 
@@ -177,8 +118,8 @@ class MainUnit:
         if function.template_head or function.attributes or function.suffix:
             return False
         types = [function.return_type, *(parameter.type for parameter in function.parameters)]
-        words = {t.text for text in types for t in tokenize(text) if t.kind == "identifier"}
-        return words <= _TYPE_WORDS and all(parameter.default is None for parameter in function.parameters)
+        named = {t.text for text in types for t in tokenize(text) if t.kind == "identifier"}
+        return named <= _TYPE_WORDS and all(parameter.default is None for parameter in function.parameters)
 
     @staticmethod
     def _named_too_early(declared: set[str], cuda: CudaSource) -> bool:

@@ -199,9 +199,9 @@ def _support(declared: list[str], cat_definitions: list[str]) -> str:
 def _parameter_types(parameters: str) -> list[str]:
     """Types of `at::IntArrayRef size, at::TensorOptions options = {}`: names and defaults cut off."""
     from dice.kernels.source.declaration import parse_parameter
-    from dice.kernels.source.lexer import split_commas, tokenize
+    from dice.kernels.source.lexer import split_at, tokenize
 
     tokens = tokenize(parameters)
     namespaced = {"Deleter": "torch::Deleter"}
-    types = [parse_parameter(parameters, group).type for group in split_commas(tokens)]
+    types = [parse_parameter(parameters, group).type for group in split_at(tokens, ",")]
     return [re.sub(r"\bDeleter\b", namespaced["Deleter"], kind) for kind in types]

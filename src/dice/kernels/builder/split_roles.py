@@ -8,52 +8,17 @@ from functools import cached_property
 from dice.kernels.source.cuda_source import CudaSource
 from dice.kernels.source.declaration import Function
 from dice.kernels.source.items import Item
-from dice.kernels.source.lexer import SplitRefused, words_of
+from dice.kernels.source.lexer import SplitRefused, words, words_of
 
 TORCH_ROOTS = frozenset({"torch", "at", "c10", "caffe2", "pybind11", "py"})
 _TORCH_HEADERS = re.compile(r"(torch|ATen|c10|caffe2|pybind11)/|Python\.h$")
 _DEVICE_ONLY_HEADERS = re.compile(r"(cub|thrust|cuda|cute|cutlass|cooperative_groups)/|cooperative_groups\.h$|mma\.h$")
 _DEVICE_ONLY_ROOTS = frozenset({"cooperative_groups", "nvcuda", "cub", "thrust", "cutlass", "cute"})
 _HOST_LIBRARIES = re.compile(r"(cublas|cudnn|cusparse|cusolver|cufft|nvrtc|nccl)\w*\.h$")
-_HOST_STANDARD = frozenset(
-    [
-        "vector",
-        "string",
-        "map",
-        "unordered_map",
-        "set",
-        "unordered_set",
-        "list",
-        "deque",
-        "queue",
-        "stack",
-        "iostream",
-        "sstream",
-        "fstream",
-        "ostream",
-        "istream",
-        "iomanip",
-        "memory",
-        "functional",
-        "mutex",
-        "thread",
-        "chrono",
-        "future",
-        "random",
-        "filesystem",
-        "regex",
-        "stdexcept",
-        "exception",
-        "numeric",
-        "condition_variable",
-        "atomic",
-        "string_view",
-        "optional",
-        "variant",
-        "any",
-        "iterator",
-        "initializer_list",
-    ]
+_HOST_STANDARD = words(
+    "vector string map unordered_map set unordered_set list deque queue stack iostream sstream fstream ostream "
+    "istream iomanip memory functional mutex thread chrono future random filesystem regex stdexcept exception numeric "
+    "condition_variable atomic string_view optional variant any iterator initializer_list"
 )
 _COMPILER_MACROS = re.compile(r"__CUDACC\w*__|__NVCC__|__CUDA_ARCH\w*__|__CUDACC_RTC__|__CUDABE__")
 
@@ -98,16 +63,15 @@ class Roles:
         return frozenset(self._closure(words))
 
     def _closure(self, words: set[str]) -> set[str]:
-        passing = [
-            i for i in self.split.items if i.kind in ("macro", "type", "constant", "host_device_function", "using")
-        ]
-        changed = True
-        while changed:
-            changed = False
-            for item in passing:
-                if item.name in words and not item.identifiers <= words:
-                    words |= item.identifiers
-                    changed = True
+        """The words, and those of all that they lead to: macros, types, constants, host-device functions, aliases."""
+        passing: dict[str, list[Item]] = {}
+        for item in self.split.of_kind("macro", "type", "constant", "host_device_function", "using"):
+            passing.setdefault(item.name, []).append(item)
+        reached = list(words)
+        while reached:
+            for item in passing.pop(reached.pop(), ()):
+                reached += item.identifiers - words
+                words |= item.identifiers
         return words
 
     def on_host(self, item: Item) -> bool:

@@ -9,9 +9,10 @@ import ast
 from collections.abc import Iterator
 
 from dice.kernels.checks.catalogue import finding
-from dice.kernels.checks.python_source import PythonSource, identifiers, words
+from dice.kernels.checks.python_source import PythonSource, identifiers
 from dice.kernels.checks.weights import becomes_a_weight, only_gets_weights
 from dice.kernels.records.verdict import Finding
+from dice.kernels.source.lexer import words
 from dice.python_scope import positional_parameters
 
 _SHAPE_ONLY = words(

@@ -8,9 +8,8 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from dice.kernels.checks.cuda_kernels import kernel_macros, pointers_of
-from dice.kernels.checks.python_source import words
 from dice.kernels.source.cuda_source import CudaSource
-from dice.kernels.source.lexer import Token, partner
+from dice.kernels.source.lexer import Token, partner, words
 
 _ASSIGNMENTS = words("= += -= *= /= %= ++ --")
 _TEXTURE_READ = re.compile(r"tex(1D|2D|3D|Cubemap)(fetch|gather|Lod|Grad|Layered)*$|surf(1D|2D|3D)(Layered)?read$")

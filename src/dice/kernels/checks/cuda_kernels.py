@@ -4,10 +4,9 @@ from __future__ import annotations
 
 import re
 
-from dice.kernels.checks.python_source import words
 from dice.kernels.source.cuda_source import CudaSource
 from dice.kernels.source.declaration import Function
-from dice.kernels.source.lexer import Token
+from dice.kernels.source.lexer import Token, words
 
 _LIBRARIES = ("cublas", "cudnn", "cusparse", "cusolver", "cufft", "cutensor")
 _LIBRARY_PLUMBING = ("Create", "Destroy", "Set", "Get", "Init")

@@ -9,12 +9,11 @@ from dice.kernels.checks.catalogue import finding
 from dice.kernels.checks.cuda_kernels import line_of
 from dice.kernels.checks.cuda_state import before, lasting_state
 from dice.kernels.checks.host_loops import host_loops
-from dice.kernels.checks.python_source import words
 from dice.kernels.checks.sensitive import EVALUATION_VARIABLES
 from dice.kernels.checks.workload import is_work
 from dice.kernels.records.verdict import Finding
 from dice.kernels.source.cuda_source import CudaSource
-from dice.kernels.source.lexer import Token
+from dice.kernels.source.lexer import Token, words
 
 _CALLS: dict[str, str] = {
     name: kind

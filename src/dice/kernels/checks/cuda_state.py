@@ -5,9 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from dice.kernels.checks.messages import is_message, replaces_writers
-from dice.kernels.checks.python_source import words
 from dice.kernels.source.cuda_source import CudaSource
-from dice.kernels.source.lexer import Token, partner
+from dice.kernels.source.lexer import Token, partner, words
 
 _POINTERS = words("data_ptr const_data_ptr mutable_data_ptr unsafeGetTensorImpl storage")
 _NULLS = words("nullptr NULL 0")

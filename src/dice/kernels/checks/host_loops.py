@@ -10,9 +10,8 @@ import re
 from collections.abc import Iterator
 from itertools import accumulate
 
-from dice.kernels.checks.python_source import words
 from dice.kernels.source.cuda_source import CudaSource
-from dice.kernels.source.lexer import Token, partner
+from dice.kernels.source.lexer import Token, partner, words
 
 _POINTERS = words("data_ptr const_data_ptr mutable_data_ptr accessor")
 _FLOATING = words("float double Half BFloat16 scalar_t __half half __nv_bfloat16 T")

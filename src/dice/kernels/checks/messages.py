@@ -9,8 +9,8 @@ from __future__ import annotations
 import ast
 import re
 
-from dice.kernels.checks.python_source import PythonSource, identifiers, words
-from dice.kernels.source.lexer import Token, partner
+from dice.kernels.checks.python_source import PythonSource, identifiers
+from dice.kernels.source.lexer import Token, partner, words
 
 _LEVELS = words("debug info warning warn error critical exception")
 _PRINTS = words("print warnings.warn sys.stdout.write sys.stderr.write") | {f"logging.{level}" for level in _LEVELS}

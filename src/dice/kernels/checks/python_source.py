@@ -14,13 +14,8 @@ from functools import cached_property
 from importlib.util import decode_source
 from typing import Literal
 
+from dice.kernels.source.lexer import words
 from dice.python_scope import Definition, Function, bindings_of, functions_in, import_aliases
-
-
-def words(text: str) -> frozenset[str]:
-    """The words of a text as a set."""
-    return frozenset(text.split())
-
 
 ENTRY_CLASS = "ModelNew"
 _CALLED = words(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 
-from dice.kernels.checks.python_source import words
+from dice.kernels.source.lexer import words
 
 TIMERS = (
     "torch.cuda.Event",

@@ -8,10 +8,11 @@ from collections.abc import Iterator, Sequence
 
 from dice.kernels.checks.catalogue import finding
 from dice.kernels.checks.cuda_kernels import aten_calls, has_device_lambda, kernel_names, library_calls
-from dice.kernels.checks.python_source import PythonSource, identifiers, words
+from dice.kernels.checks.python_source import PythonSource, identifiers
 from dice.kernels.checks.torch_calls import torch_computations
 from dice.kernels.records.verdict import Finding
 from dice.kernels.source.cuda_source import CudaSource
+from dice.kernels.source.lexer import words
 from dice.python_scope import positional_parameters
 
 _BUILDERS = ("torch.utils.cpp_extension.load_inline", "torch.utils.cpp_extension.load")

@@ -8,8 +8,9 @@ from collections.abc import Iterator
 from dice.kernels.checks.answers import is_kept, kept_names
 from dice.kernels.checks.catalogue import finding
 from dice.kernels.checks.messages import only_prints
-from dice.kernels.checks.python_source import PythonSource, identifiers, words
+from dice.kernels.checks.python_source import PythonSource, identifiers
 from dice.kernels.records.verdict import Finding
+from dice.kernels.source.lexer import words
 
 _TENSOR_METHODS = words(
     """

@@ -5,7 +5,8 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterable, Iterator
 
-from dice.kernels.checks.python_source import PythonSource, words
+from dice.kernels.checks.python_source import PythonSource
+from dice.kernels.source.lexer import words
 
 _COMPUTE = words("""
     matmul mm bmm addmm baddbmm addbmm addmv mv dot vdot inner outer einsum tensordot bilinear linear chain_matmul

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import ast
 
-from dice.kernels.checks.python_source import PythonSource, identifiers, words
+from dice.kernels.checks.python_source import PythonSource, identifiers
+from dice.kernels.source.lexer import words
 from dice.python_scope import positional_parameters
 
 _REPLACES = words("set_ swap_tensors register_parameter register_buffer __setattr__ __dict__ _parameters _buffers")

@@ -6,8 +6,8 @@ losses, `addmm` with its bias) count under each kind, so that a candidate gets c
 
 from __future__ import annotations
 
-from dice.kernels.checks.python_source import words
 from dice.kernels.records.evidence import OpUse
+from dice.kernels.source.lexer import words
 
 _CONTRACTION = words(
     """

@@ -20,7 +20,7 @@ from dice.kernels.cpu.unsupported import UnsupportedOnCpu
 from dice.kernels.source.cuda_source import CudaSource
 from dice.kernels.source.declaration import Parameter
 from dice.kernels.source.launch import Launch
-from dice.kernels.source.lexer import SplitRefused, Token, check_tokens, matching, source_of, split_commas, tokenize
+from dice.kernels.source.lexer import SplitRefused, Token, check_tokens, matching, source_of, split_at, tokenize
 from dice.kernels.source.macros import expand_macros
 
 _WORD = re.compile(r"[A-Za-z_]\w*")
@@ -212,7 +212,7 @@ class _Rewriter:
 
 
 def _first_argument(text: str) -> str:
-    groups = split_commas(tokenize(text))
+    groups = split_at(tokenize(text), ",")
     return source_of(text, groups[0])
 
 

@@ -105,7 +105,7 @@ class CudaSource:
 
     def is_paired(self, function: Function) -> bool:
         """Whether each bracket in a definition has its partner."""
-        return self._reader.is_paired(function.first, function.last)
+        return self._reader.extents.is_paired(function.first, function.last)
 
     def check(self) -> None:
         """Raise SplitRefused where the reading is not certain, or where device code launches."""

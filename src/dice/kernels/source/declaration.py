@@ -4,15 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from typing import Any
 
 from dice.kernels.source.lexer import (
     SplitRefused,
     Token,
     matching,
-    matching_angle,
     partner,
+    shallow,
     source_of,
-    split_commas,
+    split_at,
     words,
 )
 
@@ -79,18 +80,6 @@ class Function:
         -1 for a declaration. start, head_end, body_start, end: the same places, and where the head ends, in the text.
     """
 
-    name: str
-    declarator: str
-    template_head: str
-    template_parameters: tuple[TemplateParameter, ...]
-    is_specialisation: bool
-    specifiers: tuple[str, ...]
-    attributes: tuple[str, ...]
-    launch_bounds: str | None
-    linkage_c: bool
-    return_type: str
-    parameters: tuple[Parameter, ...]
-    suffix: str
     text: str = field(repr=False)
     first: int
     brace: int
@@ -99,6 +88,18 @@ class Function:
     head_end: int
     body_start: int
     end: int
+    name: str = ""
+    declarator: str = ""
+    template_head: str = ""
+    template_parameters: tuple[TemplateParameter, ...] = ()
+    is_specialisation: bool = False
+    specifiers: tuple[str, ...] = ()
+    attributes: tuple[str, ...] = ()
+    launch_bounds: str | None = None
+    linkage_c: bool = False
+    return_type: str = ""
+    parameters: tuple[Parameter, ...] = ()
+    suffix: str = ""
 
     @property
     def head(self) -> str:
@@ -139,19 +140,10 @@ def parse_parameter(text: str, tokens: Sequence[Token]) -> Parameter:
     return Parameter(whole, f"{before} {after}".strip(), name.text, default)
 
 
-def _without_default(text: str, tokens: Sequence[Token]) -> tuple[list[Token], str | None]:
+def _without_default(text: str, tokens: Sequence[Token]) -> tuple[Sequence[Token], str | None]:
     """The tokens before a parameter's `=`, and the text behind it, or None without one."""
-    i = 0
-    while i < len(tokens):
-        token = tokens[i]
-        if token.kind == "punctuator" and token.text in "([{":
-            i = matching(tokens, i)
-        elif token.text == "<" and i > 0 and tokens[i - 1].kind == "identifier":
-            i = matching_angle(tokens, i)
-        elif token.text == "=":
-            return list(tokens[:i]), source_of(text, tokens[i + 1 :])
-        i += 1
-    return list(tokens), None
+    equals = next((i for i in shallow(tokens) if tokens[i].text == "="), None)
+    return (tokens, None) if equals is None else (tokens[:equals], source_of(text, tokens[equals + 1 :]))
 
 
 def _parameter_name(tokens: Sequence[Token]) -> Token | None:
@@ -164,7 +156,7 @@ def _parameter_name(tokens: Sequence[Token]) -> Token | None:
         if token.text == "[":
             break
         if token.text == "<" and previous and candidate is None and typed:
-            i = matching_angle(tokens, i)
+            i = matching(tokens, i)
         elif token.text == "(":  # decltype(x), __attribute__((..)), alignas(..)
             end = matching(tokens, i)
             if tokens[i + 1].text in ("*", "&"):  # void (*f)(int), float (&x)[4]
@@ -187,7 +179,7 @@ def _parameter_name(tokens: Sequence[Token]) -> Token | None:
 def parse_template_head(text: str, tokens: Sequence[Token]) -> tuple[TemplateParameter, ...]:
     """Parameters between the angle brackets of `template <...>`; `tokens` excludes the brackets. Raises SplitRefused."""
     parameters = []
-    for group in split_commas(tokens):
+    for group in split_at(tokens, ","):
         left, default = _without_default(text, group)
         if not left:
             raise SplitRefused("a template parameter without a kind")
@@ -215,8 +207,9 @@ def parse_function(text: str, tokens: Sequence[Token], first: int, last: int, br
         return None
     end = matching(head, read.parameters)
     inside = head[read.parameters + 1 : end]
-    groups = [] if [t.text for t in inside] == ["void"] else split_commas(inside)
+    groups = [] if [t.text for t in inside] == ["void"] else split_at(inside, ",")
     return Function(
+        **_place(text, tokens, first, last, brace),
         name=_plain_name(read.core[name_at:]),
         declarator=source_of(text, read.core[name_at:]),
         template_head=" ".join(read.template_heads),
@@ -229,43 +222,29 @@ def parse_function(text: str, tokens: Sequence[Token], first: int, last: int, br
         return_type=" ".join(token.text for token in read.core[:name_at]),
         parameters=tuple(parse_parameter(text, group) for group in groups),
         suffix=source_of(text, head[end + 1 :]),
-        text=text,
-        first=first,
-        brace=brace,
-        last=-1 if brace < 0 else last,
-        start=head[0].start,
-        head_end=head[-1].end,
-        body_start=-1 if brace < 0 else tokens[brace].start,
-        end=tokens[last].end,
     )
 
 
 def bare_function(
-    text: str, tokens: Sequence[Token], first: int, brace: int, last: int, head: Sequence[Token], name: str = ""
+    text: str, tokens: Sequence[Token], first: int, last: int, brace: int, head: Sequence[Token], name: str = ""
 ) -> Function:
     """A lambda, or a function whose head cannot be taken apart: its place, and the execution spaces named in `head`."""
-    return Function(
-        name=name,
-        declarator="",
-        template_head="",
-        template_parameters=(),
-        is_specialisation=False,
-        specifiers=tuple(token.text for token in head if token.text in EXECUTION_SPACES),
-        attributes=(),
-        launch_bounds=None,
-        linkage_c=False,
-        return_type="",
-        parameters=(),
-        suffix="",
-        text=text,
-        first=first,
-        brace=brace,
-        last=last,
-        start=tokens[first].start,
-        head_end=tokens[brace - 1].end,
-        body_start=tokens[brace].start,
-        end=tokens[last].end,
-    )
+    spaces = tuple(token.text for token in head if token.text in EXECUTION_SPACES)
+    return Function(**_place(text, tokens, first, last, brace), name=name, specifiers=spaces)
+
+
+def _place(text: str, tokens: Sequence[Token], first: int, last: int, brace: int) -> dict[str, Any]:
+    defined = brace >= 0
+    return {
+        "text": text,
+        "first": first,
+        "brace": brace,
+        "last": last if defined else -1,
+        "start": tokens[first].start,
+        "head_end": tokens[brace - 1 if defined else last].end,
+        "body_start": tokens[brace].start if defined else -1,
+        "end": tokens[last].end,
+    }
 
 
 class _Head:
@@ -291,7 +270,7 @@ class _Head:
         while i < len(head) and head[i].text == "template":
             if i + 1 >= len(head) or head[i + 1].text != "<":
                 return None
-            end = matching_angle(head, i + 1)
+            end = matching(head, i + 1)
             self.template_parameters += parse_template_head(self._text, head[i + 2 : end])
             self.is_specialisation = self.is_specialisation or end == i + 2
             end = _constraint_end(head, end + 1)
@@ -328,7 +307,7 @@ class _Head:
                     and before.kind == "identifier"
                     and before.text != "operator"
                 ):
-                    end = matching_angle(head, i)
+                    end = matching(head, i)
                 elif token.text == "(" and before is not None and before.text == "operator":
                     end = i + 1  # operator()
                 elif token.text == "(":

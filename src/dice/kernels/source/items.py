@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Literal
 
-from dice.kernels.source.declaration import Function
-from dice.kernels.source.lexer import Token, words_of
+from dice.kernels.source.declaration import EXECUTION_SPACES, MEMORY_SPACES, SPECIFIERS_WITH_ARGUMENTS, Function
+from dice.kernels.source.lexer import Token, partner, shallow, split_at, words, words_of
+
+CLASS_KEYS = words("struct class union enum")
 
 ItemKind = Literal[
     "include",  # name: the file, without its quotes or angle brackets
@@ -61,3 +63,86 @@ class Item:
     def identifiers(self) -> frozenset[str]:
         """All identifiers in the text."""
         return frozenset(words_of(self.tokens))
+
+
+def function_kind(function: Function) -> ItemKind:
+    spaces = set(function.specifiers) & EXECUTION_SPACES
+    defined = function.brace >= 0
+    if "__global__" in spaces:
+        return "kernel" if defined else "kernel_declaration"
+    if spaces == {"__device__"}:
+        return "device_function"
+    if "__device__" in spaces or (defined and "constexpr" in function.specifiers and not spaces):
+        return "host_device_function"
+    if not function.return_type and not spaces and "::" not in function.declarator:
+        return "macro_call"
+    return "host_function" if defined else "host_declaration"
+
+
+def variable_kind(tokens: Sequence[Token]) -> ItemKind:
+    texts = [t.text for t in tokens]
+    declared = texts[: texts.index("=")] if "=" in texts else texts
+    if MEMORY_SPACES & set(declared):
+        return "device_variable"
+    return "constant" if {"const", "constexpr"} & set(declared) and "*" not in declared else "host_variable"
+
+
+def _behind_templates(tokens: Sequence[Token]) -> Sequence[Token]:
+    """The tokens behind all `template <...>` at their beginning."""
+    i = 0
+    while i + 1 < len(tokens) and tokens[i].text == "template" and tokens[i + 1].reach > 0:
+        i += 2 + tokens[i + 1].reach
+    return tokens[i:]
+
+
+def is_alias(tokens: Sequence[Token]) -> bool:
+    """`template <..> using X = ..`, `template <..> concept ..`, and forward declarations of classes."""
+    texts = [t.text for t in _behind_templates(tokens)]
+    if texts[:1] in (["using"], ["concept"]):
+        return True
+    return (
+        texts[:1] != [] and texts[0] in CLASS_KEYS and len([t for t in texts if t != "class"]) <= 4 and "(" not in texts
+    )
+
+
+def type_name(tokens: Sequence[Token]) -> str:
+    rest = _behind_templates(tokens)
+    if rest[0].text == "typedef":
+        return [t.text for t in rest if t.kind == "identifier"][-1]
+    key = next((i for i, token in enumerate(rest) if token.text in CLASS_KEYS | {"using", "concept"}), len(rest))
+    named = next((t for t in _without_attributes(rest[key + 1 :]) if t.text not in ("class", "struct")), None)
+    return named.text if named is not None and named.kind == "identifier" else ""
+
+
+def _without_attributes(tokens: Sequence[Token]) -> Iterator[Token]:
+    """Tokens but for `alignas(...)` and the like, and for the keys of a class, up to an `=`."""
+    i = 0
+    while i < len(tokens) and tokens[i].text != "=":
+        if tokens[i].text in ("__align__", "alignas", "__attribute__"):
+            i += tokens[i + 1].reach + 1 if i + 1 < len(tokens) and tokens[i + 1].text == "(" else 0
+        else:
+            yield tokens[i]
+        i += 1
+
+
+def is_variable(tokens: Sequence[Token]) -> bool:
+    return bool({t.text for t in tokens} & MEMORY_SPACES) and "(" not in {t.text for t in _without_attributes(tokens)}
+
+
+def declared_names(tokens: Sequence[Token]) -> list[Token]:
+    """The names that a declaration of variables declares, in order."""
+    names: list[Token] = []
+    for part in split_at(tokens, ","):
+        name = None
+        for i in shallow(part):
+            text = part[i].text
+            if text == "(" and name is not None and name.text in (*SPECIFIERS_WITH_ARGUMENTS, "decltype"):
+                continue
+            if text == "(" and i + 1 < len(part) and part[i + 1].text in ("*", "&"):  # float (*f)(int)
+                inside = part[i + 1 : partner(part, i)]
+                name = next((token for token in inside if token.kind == "identifier"), name)
+            if text in ("=", "{", "[", "(", ";", ":"):
+                break
+            name = part[i] if part[i].kind == "identifier" else name
+        names += [name] if name is not None else []
+    return names

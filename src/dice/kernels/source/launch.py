@@ -13,7 +13,7 @@ from dice.kernels.source.lexer import (
     matching,
     read_tokens,
     source_of,
-    split_commas,
+    split_at,
     words,
 )
 
@@ -75,7 +75,7 @@ def _launch(text: str, tokens: Sequence[Token], i: int) -> Launch:
     last = _configuration_end(text, tokens, i)
     closing = matching(tokens, last + 1)
     configuration = tokens[i + 1 : last - 2]
-    parts = tuple(source_of(text, group) for group in split_commas(configuration))
+    parts = tuple(source_of(text, group) for group in split_at(configuration, ","))
     if not 1 <= len(parts) <= 4 or not all(parts):
         # A macro may stand for several values.
         sure = all(t.kind != "identifier" or not t.text.isupper() for t in configuration)

@@ -8,8 +8,9 @@ length: what cannot be part of a program (a literal without its end, a stray bac
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
+from itertools import pairwise
 from typing import Literal
 
 TokenKind = Literal["identifier", "number", "string", "char", "punctuator", "directive", "unknown"]
@@ -212,41 +213,29 @@ def partner(tokens: Sequence[Token], index: int) -> int | None:
 
 
 def matching(tokens: Sequence[Token], index: int) -> int:
-    """As `partner`, of a bracket; raises SplitRefused in the place of None."""
+    """As `partner`; raises SplitRefused in the place of None."""
     found = partner(tokens, index)
     if found is None:
-        raise SplitRefused("a bracket is never closed")
+        raise SplitRefused(f"a {'template list' if tokens[index].text == '<' else 'bracket'} is never closed")
     return found
 
 
-def matching_angle(tokens: Sequence[Token], index: int) -> int:
-    """As `partner`, of a `<`; raises SplitRefused in the place of None."""
-    found = partner(tokens, index)
-    if found is None:
-        raise SplitRefused("a template list is never closed")
-    return found
+def shallow(tokens: Sequence[Token], start: int = 0) -> Iterator[int]:
+    """Indices from `start` on of the tokens outside brackets and template lists; of those, the opening one is outside.
 
-
-def split_commas(tokens: Sequence[Token]) -> list[list[Token]]:
-    """Groups between the commas that lie outside every bracket and template list. No tokens: no groups.
-
-    A `<` opens a template list when it follows an identifier and closes before the end of the list.
+    A `<` opens a template list when it follows an identifier and closes before the end of `tokens`.
     """
-    groups: list[list[Token]] = [[]]
-    i = 0
+    i = start
     while i < len(tokens):
-        token = tokens[i]
-        end = i
-        if token.kind == "punctuator" and token.text in OPENERS:
-            end = matching(tokens, i)
-        elif token.text == "<" and i > 0 and tokens[i - 1].kind == "identifier":
-            end = partner(tokens, i) or i
-        if token.text == "," and token.kind == "punctuator":
-            groups.append([])
-        else:
-            groups[-1].extend(tokens[i : end + 1])
-        i = end + 1
-    return [] if groups == [[]] else groups
+        yield i
+        opens = tokens[i].text in OPENERS or (tokens[i].text == "<" and i > 0 and tokens[i - 1].kind == "identifier")
+        i = ((partner(tokens, i) or i) if opens else i) + 1
+
+
+def split_at(tokens: Sequence[Token], mark: str) -> list[Sequence[Token]]:
+    """Groups between the `mark`s that lie outside every bracket and template list. No tokens: no groups."""
+    places = [-1, *(i for i in shallow(tokens) if tokens[i].text == mark), len(tokens)]
+    return [tokens[i + 1 : j] for i, j in pairwise(places)] if tokens else []
 
 
 def source_of(text: str, tokens: Sequence[Token]) -> str:

@@ -6,8 +6,8 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from dice.kernels.source.declaration import Function
-from dice.kernels.source.items import Item
-from dice.kernels.source.lexer import Token, partner, words
+from dice.kernels.source.items import Item, declared_names
+from dice.kernels.source.lexer import Token, shallow, words
 
 _UNCHANGING = words("constexpr __constant__ __shared__ using typedef struct class union enum namespace operator")
 _LASTING = words("static thread_local")
@@ -30,40 +30,28 @@ def lasting_variables(
     """
     for item in items:
         if item.kind in ("host_variable", "device_variable"):
-            yield from _declared(item.tokens, 0, in_function=False)
+            yield from _declared(item.tokens, may_be_function=False)
         elif item.kind == "type":
-            yield from _static(item.tokens, in_function=False)
+            yield from _static(item.tokens, may_be_function=True)
     for function in functions:
-        yield from _static(tokens[function.brace : function.last + 1], in_function=True)
+        yield from _static(tokens[function.brace : function.last + 1], may_be_function=False)
 
 
-def _static(tokens: Sequence[Token], *, in_function: bool) -> Iterator[Variable]:
-    for i, token in enumerate(tokens):
-        if token.text in _LASTING and token.kind == "identifier" and tokens[i - 1].text not in _LASTING:
-            yield from _declared(tokens, i, in_function=in_function)
-
-
-def _declared(tokens: Sequence[Token], i: int, *, in_function: bool) -> Iterator[Variable]:
-    """What the declaration at tokens[i] declares, if that can change. A `(` makes a function of it outside of functions."""
-    found: list[Token] = []
-    name: Token | None = None
-    pointer = constant = initialised = False
-    while i < len(tokens) and tokens[i].text not in (";", "}"):
-        token = tokens[i]
-        if token.text in _UNCHANGING or (token.text == "(" and not initialised and not in_function):
-            return
-        if token.text in ("(", "{", "[", "=") and token.kind == "punctuator":
-            initialised = True
-            i = partner(tokens, i) or i
-        elif token.text == "<" and not initialised:
-            i = partner(tokens, i) or i
-        elif token.text == "," and token.kind == "punctuator":
-            found += [name] if name is not None else []
-            name, initialised = None, False
-        elif not initialised:
-            name = token if token.kind == "identifier" else name
-            constant = constant or token.text == "const"
-            pointer = pointer or token.text == "*"
+def _static(tokens: Sequence[Token], *, may_be_function: bool) -> Iterator[Variable]:
+    i = 0
+    while i < len(tokens):
+        if tokens[i].text in _LASTING:
+            end = next((j for j in shallow(tokens, i) if tokens[j].text in (";", "}")), len(tokens))
+            yield from _declared(tokens[i:end], may_be_function=may_be_function)
+            i = end
         i += 1
-    if not constant or pointer:
-        yield from (Variable(token.text, token.start) for token in [*found, *([name] if name else [])])
+
+
+def _declared(tokens: Sequence[Token], *, may_be_function: bool) -> Iterator[Variable]:
+    """What a declaration declares, if that can change. may_be_function: if it has a parenthesis, it is one."""
+    texts = [tokens[i].text for i in shallow(tokens)]
+    initialiser = next((i for i, text in enumerate(texts) if text in ("=", "{", "[")), len(texts))
+    declared = texts[:initialiser]
+    constant = "const" in declared and "*" not in declared
+    if not constant and not _UNCHANGING & set(texts) and not (may_be_function and "(" in declared):
+        yield from (Variable(token.text, token.start) for token in declared_names(tokens))
