@@ -6,7 +6,7 @@ import subprocess
 from pathlib import Path
 
 from dice.kernels.builder.precompiled import CSRC
-from dice.kernels.source.source import split_source
+from dice.kernels.source.cuda_source import split_source
 
 __all__ = ["compile_host", "run_host", "split_source"]
 

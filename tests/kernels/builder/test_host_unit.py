@@ -86,7 +86,10 @@ def test_overloads_are_told_apart(tmp_path: Path) -> None:
         ("int = 5, float = 6", "", "*(int*)arguments[0], *(float*)arguments[1]", "5 6"),
         ("int[], int (*)(int)", "list, twice", "(*(int**)arguments[0])[0], (*(int (**)(int))arguments[1])(4)", "7 8"),
     ],
-    ids=["unnamed", "defaults", "struct", "function", "rows", "grid constant", "restrict", "array", "unnamed defaults", "unnamed array"],
+    ids=[
+        "unnamed", "defaults", "struct", "function", "rows", "grid constant", "restrict", "array", "unnamed defaults",
+        "unnamed array",
+    ],
 )  # fmt: skip
 def test_parameters_of_every_form_arrive(tmp_path: Path, parameters: str, call: str, seen: str, expected: str) -> None:
     source = f"""
