@@ -225,7 +225,7 @@ FORMATS = {
         _infilling,
         "take the infilling file from rl_data of https://github.com/deadlykitten4/DICE",
     ),
-    "pairs": Format("pairs", _pairs, "write it with `dice synthetic` or `dice curate`"),
+    "pairs": Format("pairs", _pairs, "write it with `dice synth` or `dice curate`"),
 }
 """Row formats by the name that command lines and configs use."""
 

@@ -54,7 +54,7 @@ CATALOGUE: dict[str, Trick] = {
     "kernel_never_launched": Trick(
         "An extension was built, but forward launches none of its kernels.",
         "both",
-        "launch table (or profiler, or counted calls) shows 0 launches in one forward; from the text only if "
+        "launch table (or counted calls) shows 0 launches in one forward; from the text only if "
         "forward cannot reach an extension",
         "paper_3",
     ),
