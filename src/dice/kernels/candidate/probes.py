@@ -180,7 +180,7 @@ class OpRecorder(TorchDispatchMode):
 
 
 def _elements(tree: Any) -> int:
-    return sum(leaf.numel() for leaf in tree_leaves(tree) if isinstance(leaf, torch.Tensor))
+    return _sum(leaf.numel() for leaf in tree_leaves(tree) if isinstance(leaf, torch.Tensor))
 
 
 def _adds_bias(name: str, args: tuple[Any, ...]) -> bool:
@@ -230,6 +230,7 @@ def output_facts(outputs: Any) -> OutputFacts:
 
 # Bound once, at the base class: neither a subclass nor a patched attribute is used.
 _TRUE_TYPE = type
+_sum = sum
 _layout = torch.Tensor.layout.__get__  # type: ignore[attr-defined]
 
 
