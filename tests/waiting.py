@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import time
 from collections.abc import Callable
 from pathlib import Path
@@ -25,9 +24,3 @@ def is_gone(pid: int) -> bool:
         return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] == "Z"
     except OSError:
         return True
-
-
-def somebody_waits_for(lock_file: Path) -> bool:
-    """Whether a process is blocked in flock on this file, as the kernel lists it in /proc/locks."""
-    inode = f":{os.stat(lock_file).st_ino} "
-    return any("->" in line and inode in line for line in Path("/proc/locks").read_text().splitlines())
