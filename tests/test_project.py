@@ -62,4 +62,5 @@ def test_no_test_sleeps():
     assert not _sleeps("CANDIDATE = 'time.sleep(1)'")
     sleepers = {path.name for path in (ROOT / "tests").rglob("*.py") if _sleeps(path.read_text())}
     tricks = {path.name for path in (ROOT / "tests" / "red_team" / "tricks").iterdir()}
-    assert sleepers - tricks == {"waiting.py"}
+    # test_clock.py holds a process up for half of the time, which is what it tests
+    assert sleepers - tricks == {"test_clock.py", "waiting.py"}
