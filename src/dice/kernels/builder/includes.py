@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import re
-from pathlib import Path
 
 from dice.kernels.builder.flags import FlagForbidden
 from dice.kernels.builder.toolchain import Toolchain
@@ -29,9 +28,6 @@ def check_includes(request: ExtensionRequest, toolchain: Toolchain) -> None:
                 raise FlagForbidden(f"#include of {name.group(1)[:120]}: outside of the toolchain and the sources")
             if name is None and re.match(r"[A-Za-z_]", match.group(1)):
                 raise FlagForbidden("an #include by a macro is not allowed here")
-    for file in (*request.files, *request.headers):
-        if os.path.isabs(file.name) or ".." in Path(file.name).parts:
-            raise FlagForbidden(f"file '{file.name[:120]}' lies outside of the scratch folder")
     for folder in request.extra_include_paths:
         if not _allowed(folder, toolchain):
             raise FlagForbidden(f"include folder '{folder[:120]}': outside of the toolchain and the sources")
