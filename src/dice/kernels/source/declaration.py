@@ -159,9 +159,8 @@ def _parameter_name(tokens: Sequence[Token]) -> Token | None:
             i = matching(tokens, i)
         elif token.text == "(":  # decltype(x), __attribute__((..)), alignas(..)
             end = matching(tokens, i)
-            if tokens[i + 1].text in ("*", "&"):  # void (*f)(int), float (&x)[4]
-                named = [t for t in tokens[i + 1 : end] if t.kind == "identifier" and t.text not in _TYPE_QUALIFIERS]
-                return named[-1] if named else None
+            if tokens[i + 1].text in ("*", "&", "&&"):  # void (*f)(int), float (&x)[4]
+                return _innermost_name(tokens[i + 1 : end])
             i = end
             typed = typed or previous == "decltype"
         elif token.kind == "identifier" and token.text not in _TYPE_QUALIFIERS | SPECIFIERS_WITH_ARGUMENTS:
@@ -174,6 +173,16 @@ def _parameter_name(tokens: Sequence[Token]) -> Token | None:
         previous = token.text
         i += 1
     return candidate
+
+
+def _innermost_name(tokens: Sequence[Token]) -> Token | None:
+    """The name in `*f`, `&x` or `*(*f)(int)`."""
+    for token in tokens:
+        if token.kind == "identifier" and token.text not in _TYPE_QUALIFIERS:
+            return token
+        if token.text in (")", "["):
+            break
+    return None
 
 
 def parse_template_head(text: str, tokens: Sequence[Token]) -> tuple[TemplateParameter, ...]:

@@ -138,7 +138,7 @@ def declared_names(tokens: Sequence[Token]) -> list[Token]:
             text = part[i].text
             if text == "(" and name is not None and name.text in (*SPECIFIERS_WITH_ARGUMENTS, "decltype"):
                 continue
-            if text == "(" and i + 1 < len(part) and part[i + 1].text in ("*", "&"):  # float (*f)(int)
+            if text == "(" and i + 1 < len(part) and part[i + 1].text in ("*", "&", "&&"):  # float (*f)(int)
                 inside = part[i + 1 : partner(part, i)]
                 name = next((token for token in inside if token.kind == "identifier"), name)
             if text in ("=", "{", "[", "(", ";", ":"):
