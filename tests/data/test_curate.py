@@ -297,3 +297,19 @@ def test_through_the_real_verifier_on_the_cpu(tmp_path):
     first = (tmp_path / "out" / "report.json").read_bytes()
     assert main(arguments) == 0  # everything is judged already
     assert (tmp_path / "out" / "report.json").read_bytes() == first
+
+
+@pytest.mark.parametrize("spoilt", [None, "wrong_value"])
+def test_the_first_try_that_succeeds_is_the_last(tmp_path, spoilt):
+    """Five verdicts lie ready; the second try beats PyTorch, and what a later, faster one would have shown is not asked."""
+    answers = [cuda(f"s/{k}") for k in range(5)]
+    problem = problems(1)[0]
+    write_jsonl(tmp_path / "structural.jsonl", [{"id": problem.id, "pytorch_code": problem.code, "answers": answers}])
+    second = ("correct", 1.2) if spoilt is None else (spoilt, None)
+    tries = [("correct", 0.8), second, ("correct", 3.0), ("correct", 9.0), ("compile_error", None)]
+    given = [verdict(problem.id, answers[k], *one, sample=k) for k, one in enumerate(tries)]
+    source = Source(format="structural", path=str(tmp_path / "structural.jsonl"))
+    outcome = small(tmp_path, [], given, sources=(source,))
+    speedup, needed = (1.2, "2") if spoilt is None else (3.0, "3")
+    assert [pair.measured.speedup for pair in outcome.kept] == [speedup]
+    assert outcome.report["tries"]["structural"] == {needed: 1}

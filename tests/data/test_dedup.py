@@ -106,3 +106,30 @@ def test_jaccard_of_sets():
     assert jaccard(a, b) == pytest.approx(3 / 7)
     assert jaccard(a, a) == 1
     assert shingles(["one"], 5).size == 1
+
+
+def of_words(*changed: int) -> Text:
+    """A pair whose CUDA program is 48 different words with a plus between them; the words at `changed` are others."""
+    words = [f"other{n}" if n in changed else f"word{n}" for n in range(48)]
+    return Text(f"without {changed}", "p = 1", " + ".join(words))
+
+
+def overlap(one: Text, other: Text) -> float:
+    """Jaccard similarity of the sets of five consecutive tokens, counted here and not by `shingles`."""
+    first, second = (
+        {tuple(tokens[n : n + 5]) for n in range(len(tokens) - 4)}
+        for tokens in (pair_tokens(text.pytorch_code, text.cuda_code) for text in (one, other))
+    )
+    return len(first & second) / len(first | second)
+
+
+@pytest.mark.parametrize(
+    ("changed", "similarity", "near"),
+    [((45,), 90 / 100, True), ((20, 21), 88 / 102, False)],
+)
+def test_nine_tenths_of_the_shingles_make_a_near_duplicate_and_less_does_not(changed, similarity, near):
+    """By default, with windows of five tokens: a pair exactly at the threshold is a duplicate."""
+    original, other = of_words(), of_words(*changed)
+    assert overlap(original, other) == pytest.approx(similarity, abs=0)
+    found = [(one.id, one.kind, one.similarity) for one in duplicates([original, other])]
+    assert found == ([(other.id, "near", similarity)] if near else [])

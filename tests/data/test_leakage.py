@@ -1,6 +1,7 @@
 import pytest
 
 from dice.data.leakage import MIN_DISTINCTIVE, Leak, fingerprints
+from dice.data.normal_form import normal_forms
 from dice.kernels.problems.problem import Problem
 
 SOFTPLUS = """
@@ -112,6 +113,49 @@ def test_boilerplate_that_all_problems_share_is_no_evidence():
     many = [problem(f"{n}_Op", BLOCK.replace("F.gelu(self.up(x))", f"F.gelu(self.up(x)) * {n}.5")) for n in range(6)]
     other = BLOCK.replace("torch.softmax(score, dim=-1) @ v", "score.sigmoid() @ v")
     assert fingerprints(many).check(other) is None
+
+
+def windows(code):
+    """All stretches of ten tokens, counted here and not by the index."""
+    tokens = list(normal_forms(code).tokens)
+    return {tuple(tokens[first : first + 10]) for first in range(len(tokens) - 9)}
+
+
+CHANGED = BLOCK.replace(
+    "score = q @ k.transpose(-2, -1)", "score = (q - v).cumsum(-1) @ k.roll(1, 0).transpose(-2, -1)"
+)
+
+
+def of(leak):
+    return None if leak is None else leak.evidence
+
+
+def test_six_tenths_of_the_distinctive_ngrams_are_a_leak_and_one_less_is_none():
+    index, common = fingerprints([problem("2_Block", BLOCK)]), len(windows(BLOCK) & windows(CHANGED))
+    assert index.distinctive == [len(windows(BLOCK))]
+    assert of(index.check(CHANGED)) == f"{common} of {len(windows(BLOCK))} distinctive 10-grams"
+    fewer = CHANGED.replace("x = x + self.out", "x = x * 2 + self.out").replace("x.shape", "x.size()")
+    common = len(windows(BLOCK) & windows(fewer))
+    assert common % 3 == 0, "so that exactly three in five can be asked for"
+    index.distinctive = [common // 3 * 5]
+    assert of(index.check(fewer)) == f"{common} of {common // 3 * 5} distinctive 10-grams"
+    index.distinctive = [common // 3 * 5 + 1]
+    assert index.check(fewer) is None
+
+
+@pytest.mark.parametrize(("distinctive", "leaks"), [(40, True), (39, False)])
+def test_a_problem_with_fewer_than_forty_ngrams_is_not_compared_by_them(distinctive, leaks):
+    index = fingerprints([problem("2_Block", BLOCK)])
+    index.distinctive = [distinctive]
+    assert (index.check(CHANGED) is not None) == leaks
+
+
+@pytest.mark.parametrize(("problems", "leaks"), [(3, True), (4, False)])
+def test_what_more_than_three_problems_share_is_not_distinctive(problems, leaks):
+    many = [
+        problem(f"{n}_Op", BLOCK.replace("F.gelu(self.up(x))", f"F.gelu(self.up(x)) * {n}.5")) for n in range(problems)
+    ]
+    assert (fingerprints(many).check(CHANGED) is not None) == leaks
 
 
 def test_an_empty_index_finds_nothing():

@@ -9,7 +9,7 @@ import torch
 from released_scheme import released_scheme
 from tiny_models import make_config, make_model
 
-from dice.decoding.block_diffusion import BlockDiffusionConfig
+from dice.decoding.block_diffusion import BlockDiffusionConfig, ChooseMasks
 from dice.decoding.decoder import Decoder, Request
 from dice.decoding.sampling import SamplingConfig
 from dice.errors import DiceError
@@ -28,9 +28,9 @@ def prompts(count: int) -> list[tuple[int, ...]]:
     return [tuple(torch.randint(0, 96, (3 + 5 * i % 13,), generator=generator).tolist()) for i in range(count)]
 
 
-def compare(model, config: BlockDiffusionConfig, *, stops=(), new=13, count=5, max_batch=3) -> list:
+def compare(model, config: BlockDiffusionConfig, *, stops=(), new=13, count=5, max_batch=3, asked=None) -> list:
     decoder = Decoder(model, config, mask_id=MASK, stop_ids=stops, max_batch=max_batch, max_length=48)
-    requests = [Request(prompt, new + i, seed=100 + i, key=i) for i, prompt in enumerate(prompts(count))]
+    requests = [Request(prompt, new + i, seed=100 + i, key=i) for i, prompt in enumerate(asked or prompts(count))]
     done = sorted(decoder.run(requests), key=lambda completion: completion.request.key)
     assert [completion.request for completion in done] == requests
     for completion in done:
@@ -97,6 +97,43 @@ def test_stop_tokens(model, strategy):
     config = BlockDiffusionConfig(strategy=strategy, threshold=0.1, sampling=SamplingConfig(temperature=2.0))
     done = compare(model, config, stops=(5, 6, 7), new=4, count=8)
     assert {completion.finish_reason for completion in done} == {"stop", "length"}
+
+
+def test_a_stop_token_in_the_prompt_ends_nothing(model):
+    """Where the prompt's end opens the first block (1 to 3 tokens of it), where it fills blocks, and in both."""
+    asked = [(90,), (1, 2, 90), (90, 6, 7, 90), (1, 90, 2, 3, 4, 91), (9, 8, 7, 6, 90, 91, 90)]
+    done = compare(model, BlockDiffusionConfig(), stops=(90, 91), asked=asked)
+    assert min(len(completion.ids) for completion in done) > 4
+
+
+def accepted(config: BlockDiffusionConfig, shares: list[float], *, quota=1, known=()) -> list[int]:
+    """Places that are filled in a block with these confidences; `known` places hold a token already."""
+    ids = torch.tensor([[7 if place in known else MASK for place in range(len(shares))]])
+    confidence = torch.tensor([shares]).log()
+    assert torch.equal(confidence.exp(), torch.tensor([shares])), "numbers that survive exp(log) exactly"
+    return ChooseMasks(config, MASK).accept(confidence, ids, torch.tensor([quota]))[0].nonzero()[:, 0].tolist()
+
+
+@pytest.mark.parametrize(
+    ("shares", "places"),
+    [
+        ([0.25, 0.5, 0.5, 0.5], [1]),  # none exceeds 0.5: the most confident, and of these the left one
+        ([0.25, 0.5, 1.0, 0.5], [2]),
+        ([0.25, 1.0, 0.5, 1.0], [1, 3]),
+    ],
+)
+def test_a_confidence_at_the_threshold_is_not_above_it(shares, places):
+    config = BlockDiffusionConfig(strategy="dynamic", threshold=0.5)
+    assert accepted(config, shares) == places
+
+
+@pytest.mark.parametrize(
+    ("quota", "known", "places"), [(1, (), [0]), (2, (), [0, 1]), (1, (0, 1), [2]), (3, (1,), [0, 2, 3])]
+)
+@pytest.mark.parametrize("strategy", ["static", "dynamic"])
+def test_of_equal_confidences_the_left_ones_are_taken(strategy, quota, known, places):
+    config = BlockDiffusionConfig(strategy=strategy, threshold=0.5)
+    assert accepted(config, [0.5] * 4, quota=quota, known=known) == places
 
 
 def test_released_ties(model):

@@ -38,6 +38,9 @@ def test_the_papers_speedup_is_the_ratio_of_means() -> None:
     speedup = ratio_of_means([1.0, 3.0], [4.0, 8.0])
     assert speedup is not None
     assert (speedup.median, speedup.ci_low, speedup.ci_high) == (3.0, None, None)
+    skewed = ratio_of_means([1.0, 1.0, 4.0], [2.0, 2.0, 2.0])  # the medians' ratio is 2
+    assert skewed is not None
+    assert skewed.median == 1.0
 
 
 def test_times_that_no_clock_gives_make_no_statement() -> None:

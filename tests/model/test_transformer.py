@@ -41,6 +41,19 @@ def test_logits_equal_qwen3(heads, kv_heads, head_dim, length, block):
         assert (other - expected).abs().max() > 1e-2
 
 
+@pytest.mark.parametrize("change", [{"rope_theta": 10_000.0}, {"rms_norm_eps": 1e-2}, {"tie_word_embeddings": True}])
+@torch.no_grad()
+def test_what_the_config_says_decides(change):
+    model, usual = make_model(make_config(**change)), make_model(make_config())
+    if "tie_word_embeddings" in change:
+        model.lm_head.weight = model.model.embed_tokens.weight
+    ids = torch.randint(0, 97, (1, 20), generator=torch.Generator().manual_seed(0))
+    seen = DenseAttention(block_causal_layout(20, 1).dense())
+    found, otherwise = (one.logits(one(ids, torch.arange(20), seen)) for one in (model, usual))
+    torch.testing.assert_close(found, oracle_of(model)(ids).logits, atol=1e-4, rtol=0)
+    assert (found - otherwise).abs().max() > 1e-2
+
+
 @pytest.mark.parametrize(("heads", "kv_heads", "head_dim", "length", "block"), GRID)
 @torch.no_grad()
 def test_cache_gives_the_same_logits(heads, kv_heads, head_dim, length, block):

@@ -23,6 +23,7 @@ OTHER = "import os\nprint(os.name)\n"
         f"<think>\n```python\n{OTHER}```\n</think>\n```python\n{CODE}```",
         f"```python\n{OTHER}```\n</think>\n```python\n{CODE}```",
         f"\r\n```python\r\n{CODE}```\r\n",
+        f"```python\n{CODE}```\nand a faster one\n```python\n{CODE}# the second\n```",
         CODE,
         f"Sure! Here is the kernel.\n\n{CODE}\nThis version is faster because it does less.",
         f"Explanation: fused.\n{CODE}",
@@ -58,6 +59,7 @@ def test_inline_fence():
 
 def test_block_without_modelnew_is_still_code():
     assert extract_code(f"```python\n{OTHER}```").code == OTHER
+    assert extract_code(f"```python\n{OTHER}```\n```python\nx = 1\n```").code == OTHER
 
 
 @pytest.mark.parametrize(
