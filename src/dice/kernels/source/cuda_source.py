@@ -11,14 +11,14 @@ split_source(text)               # for a build: certain, with the macros expande
 from __future__ import annotations
 
 import re
-from bisect import bisect_left, bisect_right
+from bisect import bisect_left
 from collections.abc import Callable
 from functools import cached_property
 
 from dice.kernels.source.declaration import Function
 from dice.kernels.source.items import Item, ItemKind
 from dice.kernels.source.launch import BrokenLaunch, Launch, read_launches
-from dice.kernels.source.lexer import SplitRefused, Token, check_tokens, read_tokens
+from dice.kernels.source.lexer import Lines, SplitRefused, Token, check_tokens, read_tokens
 from dice.kernels.source.macros import DEFINE, expand_macros, macros_change_the_split
 from dice.kernels.source.reader import Reader
 from dice.kernels.source.variables import Variable, lasting_variables
@@ -37,11 +37,11 @@ class CudaSource:
 
     @cached_property
     def _reader(self) -> Reader:
-        return Reader(self.text, self.tokens)
+        return Reader(self.text, self.tokens, self._lines)
 
     @cached_property
     def _launches(self) -> tuple[list[Launch], list[BrokenLaunch]]:
-        return read_launches(self.text, self.tokens)
+        return read_launches(self.text, self.tokens, self._lines)
 
     @property
     def items(self) -> list[Item]:
@@ -120,9 +120,10 @@ class CudaSource:
 
     def check_launches(self, start: int, end: int) -> None:
         """Raise SplitRefused for the first `<<<` in text[start:end] that is not part of a launch."""
-        for broken in self._launches[1]:
-            if start <= broken.start < end:
-                raise broken.error
+        broken = self._launches[1]
+        first = bisect_left(broken, start, key=lambda launch: launch.start)
+        if first < len(broken) and broken[first].start < end:
+            raise broken[first].error
 
     def launches_in(self, start: int, end: int) -> list[Launch]:
         """Launches in text[start:end]."""
@@ -152,20 +153,17 @@ class CudaSource:
 
     def line(self, offset: int) -> int:
         """The line of an offset, counted from 1."""
-        return bisect_right(self._line_starts, offset)
+        return self._lines.number(offset)
 
     def line_text(self, offset: int) -> str:
         """The text of the line that an offset lies in, without the white space around it."""
-        start = self._line_starts[self.line(offset) - 1]
+        start = self._lines.starts[self.line(offset) - 1]
         end = self.text.find("\n", offset)
         return self.text[start : end if end >= 0 else len(self.text)].strip()
 
     @cached_property
-    def _line_starts(self) -> list[int]:
-        starts = [0]
-        for line in self.text.split("\n"):
-            starts.append(starts[-1] + len(line) + 1)
-        return starts[:-1]
+    def _lines(self) -> Lines:
+        return Lines(self.text)
 
 
 def split_source(text: str) -> CudaSource:

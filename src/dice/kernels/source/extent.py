@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from bisect import bisect_left
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -10,7 +9,7 @@ from typing import Literal, NamedTuple
 
 from dice.kernels.source.declaration import SPECIFIERS_WITH_ARGUMENTS
 from dice.kernels.source.items import CLASS_KEYS
-from dice.kernels.source.lexer import CLOSERS, CONDITIONAL, OPENERS, Token, words
+from dice.kernels.source.lexer import CLOSERS, CONDITIONAL, OPENERS, Lines, Token, words
 
 _WITH_ARGUMENTS = SPECIFIERS_WITH_ARGUMENTS | words("static_assert decltype asm __asm__ explicit requires")
 _AFTER_PARAMETERS = words("const volatile noexcept override final throw requires try")
@@ -68,10 +67,9 @@ class _Seen:
 class Extents:
     """Finds the ends of declarations. `refusal`: the first thing that keeps them from being certain, or None."""
 
-    def __init__(self, text: str, tokens: Sequence[Token]) -> None:
+    def __init__(self, tokens: Sequence[Token], lines: Lines) -> None:
         self.refusal: str | None = None
-        self._tokens = tokens
-        self._lines = [match.start() for match in re.finditer("\n", text)]
+        self._tokens, self._lines = tokens, lines
         self._unpaired = [
             i
             for i, token in enumerate(tokens)
@@ -83,7 +81,7 @@ class Extents:
 
     def line(self, token: Token) -> int:
         """The line of a token, counted from 1."""
-        return bisect_left(self._lines, token.start) + 1
+        return self._lines.number(token.start)
 
     def refuse(self, reason: str) -> None:
         """Note what keeps the reading from being certain."""

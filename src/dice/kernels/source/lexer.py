@@ -8,6 +8,7 @@ length: what cannot be part of a program (a literal without its end, a stray bac
 from __future__ import annotations
 
 import re
+from bisect import bisect_right
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from itertools import pairwise
@@ -48,6 +49,17 @@ class Token:
     start: int
     end: int
     reach: int = 0
+
+
+class Lines:
+    """The lines of a text, counted from 1."""
+
+    def __init__(self, text: str) -> None:
+        self.starts = [0, *(match.end() for match in re.finditer("\n", text))]
+
+    def number(self, offset: int) -> int:
+        """The line of an offset."""
+        return bisect_right(self.starts, offset)
 
 
 _SPLICE = r"\\[ \t]*\r?\n"
@@ -122,7 +134,7 @@ def check_tokens(text: str, tokens: Sequence[Token]) -> None:
     """Raise SplitRefused for the first token of kind `unknown`."""
     unknown = next((token for token in tokens if token.kind == "unknown"), None)
     if unknown is not None:
-        raise SplitRefused(f"unterminated literal or comment at line {line_number(text, unknown.start)}")
+        raise SplitRefused(f"unterminated literal or comment at line {Lines(text).number(unknown.start)}")
 
 
 def _directive_end(text: str, position: int) -> int:
@@ -201,11 +213,6 @@ def words(text: str) -> frozenset[str]:
     return frozenset(text.split())
 
 
-def line_number(text: str, offset: int) -> int:
-    """Line of `offset`, counted from 1."""
-    return text.count("\n", 0, offset) + 1
-
-
 def partner(tokens: Sequence[Token], index: int) -> int | None:
     """Index of what closes the ( [ { or < at tokens[index]; None when none of `tokens` does."""
     found = index + tokens[index].reach
@@ -220,13 +227,13 @@ def matching(tokens: Sequence[Token], index: int) -> int:
     return found
 
 
-def shallow(tokens: Sequence[Token], start: int = 0) -> Iterator[int]:
-    """Indices from `start` on of the tokens outside brackets and template lists; of those, the opening one is outside.
+def shallow(tokens: Sequence[Token], start: int = 0, end: int | None = None) -> Iterator[int]:
+    """Indices from `start` to before `end` of the tokens outside brackets and template lists, whose opening one counts.
 
     A `<` opens a template list when it follows an identifier and closes before the end of `tokens`.
     """
-    i = start
-    while i < len(tokens):
+    i, end = start, len(tokens) if end is None else end
+    while i < end:
         yield i
         opens = tokens[i].text in OPENERS or (tokens[i].text == "<" and i > 0 and tokens[i - 1].kind == "identifier")
         i = ((partner(tokens, i) or i) if opens else i) + 1

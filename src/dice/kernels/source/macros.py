@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import re
 import subprocess
 import tempfile
@@ -32,19 +33,20 @@ def expand_macros(text: str, tokens: Sequence[Token]) -> str:
             unknown = set(re.findall(r"[A-Za-z_]\w*", token.text[match.end() :])) - own - {"defined"}
             if unknown:
                 raise SplitRefused(f"macros must be expanded, but a condition depends on {sorted(unknown)[0]}")
+    mark = f"__dice_{hashlib.sha256(text.encode('utf-8', 'surrogatepass')).hexdigest()}_"  # no text can hold its own
     kept = [t for t in tokens if t.kind == "directive" and _KEPT.match(t.text)]
     marked, position = [], 0
     for i, token in enumerate(kept):
-        marked += [text[position : token.start], f"__dice_kept_line_{i}__"]
+        marked += [text[position : token.start], f"{mark}{i}__"]
         position = token.end
     done = _preprocess("".join([*marked, text[position:]]))
-    return re.sub(r"\s*__dice_kept_line_(\d+)__\s*", lambda match: f"\n{kept[int(match.group(1))].text}\n", done)
+    return re.sub(rf"{mark}(\d+)__", lambda match: f"\n{kept[int(match.group(1))].text}\n", done)
 
 
 def _preprocess(text: str) -> str:
     """What `g++ -E` makes of a text. Raises SplitRefused, also for macros that grow without bounds."""
     with tempfile.TemporaryFile() as given, tempfile.TemporaryFile() as errors:
-        given.write(text.encode())
+        given.write(text.encode("utf-8", "surrogatepass"))
         given.seek(0)
         with subprocess.Popen(_PREPROCESSOR, stdin=given, stdout=subprocess.PIPE, stderr=errors) as process:
             assert process.stdout is not None
@@ -57,7 +59,7 @@ def _preprocess(text: str) -> str:
             errors.seek(0)
             message = errors.read(1000).decode(errors="replace").strip().splitlines()
             raise SplitRefused(f"macros cannot be expanded: {message[0] if message else 'they grow too large'}")
-    return made.decode()
+    return made.decode("utf-8", "surrogatepass")
 
 
 def macros_change_the_split(tokens: Sequence[Token]) -> bool:

@@ -28,7 +28,7 @@ from dice.kernels.source.items import (
     type_name,
     variable_kind,
 )
-from dice.kernels.source.lexer import SplitRefused, Token, words
+from dice.kernels.source.lexer import OPENERS, Lines, SplitRefused, Token, shallow, words
 from dice.kernels.source.macros import DEFINE
 
 _INCLUDE = re.compile(r"#\s*include\s*[<\"]([^>\"]+)[>\"]")
@@ -45,11 +45,11 @@ class Reader:
     refusal: the first thing that keeps the reading from being certain, or None.
     """
 
-    def __init__(self, text: str, tokens: Sequence[Token]) -> None:
+    def __init__(self, text: str, tokens: Sequence[Token], lines: Lines) -> None:
         self.items: list[Item] = []
         self.functions: list[Function] = []
         self._text, self._tokens = text, tokens
-        self.extents = Extents(text, tokens)
+        self.extents = Extents(tokens, lines)
         self._scopes: list[str | None] = []  # None: a linkage block
         self._namespaces: tuple[str, ...] = ()
         self._classes: list[tuple[int, int]] = []  # members to be read: indices of the first, and behind the last
@@ -130,9 +130,16 @@ class Reader:
         i += words_here[:2] == ["inline", "namespace"]
         if self._tokens[i].text != "namespace":
             return None
-        while i < len(self._tokens) and self._tokens[i].text not in ("{", ";", "="):
-            i += 1
-        return i if i < len(self._tokens) and self._tokens[i].text == "{" else None
+        i += 1
+        while i < len(self._tokens):
+            token = self._tokens[i]
+            called = token.text == "(" and self._tokens[i - 1].text == "namespace"
+            if token.text == "{":
+                return i
+            if token.text in (";", "=", "}") or called or (token.text in OPENERS and token.reach <= 0):
+                return None  # never further than the declaration goes, so that no token is seen again and again
+            i += (token.reach if token.text in OPENERS else 0) + 1
+        return None
 
     # ---- what a declaration is
 
@@ -233,9 +240,9 @@ class Reader:
             elif token.text == "[" and token.reach > 0 and self._begins_lambda(i):
                 brace = self._lambda_brace(i, last)
                 if brace is not None:
-                    behind = self._tokens[i + token.reach + 1 : brace]
+                    head = [self._tokens[j] for j in shallow(self._tokens, i + token.reach + 1, brace)]
                     end = brace + self._tokens[brace].reach
-                    self.functions.append(bare_function(self._text, self._tokens, i, end, brace, behind))
+                    self.functions.append(bare_function(self._text, self._tokens, i, end, brace, head))
             i += 1
 
     def _members_of(self, i: int, last: int) -> int | None:
