@@ -231,7 +231,7 @@ class Reader:
         i = first
         while i <= last:
             token = self._tokens[i]
-            if token.text in CLASS_KEYS and "enum" not in (token.text, self._tokens[i - 1].text):
+            if token.text in CLASS_KEYS:
                 brace = self._members_of(i, last)
                 if brace is not None:
                     end = brace + self._tokens[brace].reach
