@@ -1,0 +1,138 @@
+"""Where an answer stands in memory, whatever its form; and what only looks like it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import pytest
+import torch
+
+from dice.kernels.likeness import find_answer
+
+
+def memory(*tensors: torch.Tensor) -> list[torch.Tensor]:
+    """Each tensor's storage, in its own order, as bytes."""
+    return [tensor.contiguous().clone().reshape(-1).view(torch.uint8) for tensor in tensors]
+
+
+def noise(*shape: int, seed: int = 1) -> torch.Tensor:
+    return torch.randn(*shape, generator=torch.Generator().manual_seed(seed))
+
+
+def padded(x: torch.Tensor, columns: int, fill: float) -> torch.Tensor:
+    out = torch.full((x.shape[0], columns), fill)
+    out[:, : x.shape[1]] = x
+    return out
+
+
+def shuffled(x: torch.Tensor) -> torch.Tensor:
+    return x.reshape(-1)[torch.randperm(x.numel(), generator=torch.Generator().manual_seed(5))]
+
+
+HIDDEN: dict[str, tuple[str, Callable[[torch.Tensor], list[torch.Tensor]]]] = {
+    "as it is": ("equal", lambda x: memory(x)),
+    "as double": ("equal", lambda x: memory(x.double())),
+    "transposed": ("equal", lambda x: memory(x.t())),
+    "behind a header": ("equal", lambda x: memory(torch.cat([noise(77, seed=9), x.reshape(-1)]))),
+    "before other things": ("equal", lambda x: memory(torch.cat([x.reshape(-1), noise(5000, seed=9)]))),
+    "in padded rows": ("equal", lambda x: memory(padded(x, 96, 3.0))),
+    "in rows of a power of two": ("equal", lambda x: memory(padded(x, 128, float("nan")))),
+    "in two halves": ("equal", lambda x: memory(*x.chunk(2))),
+    "in columns": ("equal", lambda x: memory(*x.chunk(5, dim=1))),
+    "doubled": ("scaled", lambda x: memory(2 * x)),
+    "negated": ("scaled", lambda x: memory(-x)),
+    "shifted": ("scaled", lambda x: memory(x + 1.0)),
+    "halved and transposed": ("scaled", lambda x: memory(0.5 * x.t())),
+    "doubled in padded rows": ("scaled", lambda x: memory(padded(2 * x, 96, 0.0))),
+    "shuffled": ("rearranged", lambda x: memory(shuffled(x))),
+    "rolled and scaled": ("rearranged", lambda x: memory(3 * x.roll(17, 1) - 1)),
+    "reversed and negated": ("rearranged", lambda x: memory(-x.flip(0, 1))),
+    "shuffled among zeros": ("rearranged", lambda x: memory(torch.cat([shuffled(x), torch.zeros(4000)]))),
+}
+
+
+@pytest.mark.parametrize("name", HIDDEN)
+def test_the_answer_is_found_in_each_form(name: str) -> None:
+    form, hide = HIDDEN[name]
+    answer = noise(120, 80).exp()  # not symmetric: a distribution that equals its mirror would hide a wrong sign
+    found = find_answer(answer, hide(answer))
+    assert found.get(form, 0.0) > 0.99, found  # type: ignore[call-overload]
+
+
+@pytest.mark.parametrize("name", HIDDEN)
+def test_another_answer_of_the_same_distribution_is_not_found(name: str) -> None:
+    _, hide = HIDDEN[name]
+    found = find_answer(noise(120, 80).exp(), hide(noise(120, 80, seed=2).exp()))
+    assert all(share < 0.05 for share in found.values()), found
+
+
+def test_a_share_is_a_share() -> None:
+    answer = noise(100, 30)
+    most = noise(100, 30, seed=2)
+    most[:94] = answer[:94]
+    assert find_answer(answer, memory(most))["equal"] == pytest.approx(0.94, abs=0.01)
+    assert find_answer(answer, memory(1 - 2 * most))["scaled"] == pytest.approx(0.94, abs=0.01)
+
+
+def test_elements_that_say_nothing_do_not_count() -> None:
+    answer = noise(100, 30).relu()
+    assert find_answer(answer, memory(torch.zeros(100, 30))) == {}
+    assert find_answer(torch.full((64, 64), 7.0), memory(torch.full((64, 64), 7.0))) == {}
+    mostly = torch.full((64, 64), 7.0)
+    mostly[5] = noise(64)
+    assert find_answer(mostly, memory(torch.full((64, 64), 7.0))) == {}
+
+
+@pytest.mark.parametrize("dtype", [torch.float16, torch.bfloat16, torch.float64])
+def test_answers_of_other_dtypes(dtype: torch.dtype) -> None:
+    answer = noise(64, 64).to(dtype)
+    assert find_answer(answer, memory(answer.float()))["equal"] > 0.99
+    assert find_answer(answer, memory(noise(64, 64, seed=2))).get("equal", 0.0) < 0.05
+
+
+def test_whole_numbers_must_be_equal() -> None:
+    answer = torch.randint(1000, (50, 20), generator=torch.Generator().manual_seed(3))
+    assert find_answer(answer, memory(answer))["equal"] == 1.0
+    assert find_answer(answer, memory(answer.int()))["equal"] == 1.0
+    assert find_answer(answer, memory(answer.float()))["equal"] == 1.0
+    assert find_answer(answer, memory(answer + 1)).get("equal", 0.0) < 0.05
+
+
+def test_a_single_number_is_looked_for_in_small_pieces_only() -> None:
+    answer = torch.tensor(0.73512)
+    assert find_answer(answer, memory(torch.tensor([1.0, 0.73512, 2.0])))["equal"] == 1.0
+    assert find_answer(answer, memory(torch.tensor([1.0, 0.7352, 2.0]))) == {}
+    assert find_answer(answer, memory(torch.linspace(0, 1, 1_000_000))) == {}
+
+
+def test_what_follows_the_answer_is_not_it() -> None:
+    """Softmax of the same logits, a row's normalised values, a product: near relatives of the answer."""
+    x = noise(64, 200)
+    for relative in (
+        x.exp(),
+        x.relu() + noise(64, 200, seed=4),
+        x * noise(200, seed=5),
+        (x.t() / x.norm(dim=1)).t(),
+        x**3,
+    ):
+        found = find_answer(x, memory(relative))
+        assert all(share < 0.3 for share in found.values()), found
+
+
+def test_a_rectified_answer_stands_in_what_it_was_made_from() -> None:
+    """So whoever asks must ask the same of the reference's own steps."""
+    x = noise(64, 200)
+    assert find_answer(x.relu(), memory(x))["equal"] > 0.99
+
+
+def test_odd_memory_is_taken() -> None:
+    answer = noise(40, 40)
+    pieces = [
+        torch.zeros(0, dtype=torch.uint8),
+        torch.zeros(3, dtype=torch.uint8),
+        torch.full((9000,), 255, dtype=torch.uint8),
+    ]
+    assert find_answer(answer, pieces) == {}
+    assert find_answer(torch.zeros(0), memory(answer)) == {}
+    assert find_answer(torch.full((4, 4), float("nan")), memory(answer)) == {}
+    assert find_answer(answer.to(torch.complex64), memory(answer)) == {}
