@@ -285,7 +285,7 @@ class PlayedCandidate:
             buffer.close()
         return {
             "launches": {"launches": {"k": 1}},
-            "handed_over": {"answered": None},
+            "answer_traces": {"shares": {"equal": 0.5}},
             "report": {"facts": FACTS},
             "repeat": {"calls": 3},
         }.get(operation, {})

@@ -20,11 +20,10 @@ import itertools
 import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import Literal
 
 import torch
 
-Form = Literal["equal", "scaled", "rearranged"]
+from dice.kernels.records.evidence import Form
 
 PLACES = 4096
 """Elements of the answer that are compared."""

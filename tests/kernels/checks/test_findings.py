@@ -163,8 +163,8 @@ NOISE = [1.0 if index in (3, 4, 20, 61) else 0.01 for index in range(64)]
         ),
         (
             "identity_kernel",
-            {"probes": [ProbeResult(name="handed_over", outcome="right", detail="scale")]},
-            {"probes": [ProbeResult(name="handed_over", outcome="wrong")]},
+            {"probes": [ProbeResult(name="answer_traces", outcome="right", detail="scale")]},
+            {"probes": [ProbeResult(name="answer_traces", outcome="wrong")]},
         ),
         (
             "result_cache",

@@ -11,7 +11,7 @@ import torch
 from execution import HONEST, PROBLEM, NoBuilder, honest_with, job
 
 from dice.errors import DiceError
-from dice.kernels.candidate.handed_over import HandedOver
+from dice.kernels.candidate.answer_traces import AnswerTraces
 from dice.kernels.grader.executor import Executor, Prebuilder
 from dice.kernels.grader.facts import merged
 from dice.kernels.grader.observation import count_poison, fingerprint
@@ -274,17 +274,18 @@ def test_tiny_outputs_count_where_fp64_gives_the_same(executor: Executor, forwar
     assert verdicts(executor, as_candidate(problem), problem)[1].functional_status == "correct"
 
 
-def test_what_is_handed_over_is_kept_as_it_was() -> None:
-    x, weight = torch.randn(4, 5), torch.randn(5)
-    handed_over = HandedOver([x, weight])
-    made, zeros = x * 2, torch.zeros(4, 5)
-    handed_over.note("scale", (x, weight, made, zeros, 3))
-    answer = made.clone()
+def test_what_an_extension_is_given_is_kept_as_it_was() -> None:
+    made = torch.randn(40, 50)
+    answer, other = made.clone(), torch.randn(40, 50)
+    traces = AnswerTraces(made.nbytes, on_gpu=False)
+    traces.begin()
+    traces.note("scale", (torch.randn(40, 50), [made], 3))
     made.zero_()
-    assert handed_over.answered(answer) == "scale"
-    assert handed_over.answered([answer.view(5, 4), answer]) == "scale"
-    for other in (x, zeros, answer * 2, [answer, x], []):
-        assert handed_over.answered(other) is None
+    traces.end()
+    assert traces.shares(answer) == {"equal": 1.0, "rearranged": 1.0}
+    assert traces.shares([answer, other])["equal"] == pytest.approx(0.5)
+    assert traces.shares({"same": answer.half()})["equal"] == 1.0
+    assert traces.shares(other) == {} == traces.shares([])
 
 
 def test_poison_is_told_from_other_nans() -> None:

@@ -26,11 +26,11 @@ import torch.utils.cpp_extension
 from torch.utils._pytree import tree_leaves
 
 from dice.kernels.candidate import extension_loader, probes
+from dice.kernels.candidate.answer_traces import AnswerTraces
 from dice.kernels.candidate.audit import AuditTrail, ExceptionTrace
 from dice.kernels.candidate.call_timer import CallTimer
 from dice.kernels.candidate.extension_proxy import ExtensionProxy
 from dice.kernels.candidate.failure import describe
-from dice.kernels.candidate.handed_over import HandedOver
 from dice.kernels.cpu.device import CudaOnCpu, install
 from dice.kernels.cpu.runtime import CpuRuntime, Order
 from dice.kernels.sandbox import values
@@ -97,7 +97,7 @@ class Runner:
         self._facts: dict[str, Any] = {}
         self._timer: CallTimer | None = None
         self._pretence: CudaOnCpu | None = None
-        self._handed_over: HandedOver | None = None
+        self._traces: AnswerTraces | None = None
 
     def handle(self, request: dict[str, Any], fds: list[int]) -> dict[str, Any]:
         """One request of the grader's; the reply without `ok`."""
@@ -179,8 +179,9 @@ class Runner:
         return {}
 
     def _do_forward(self, fds: list[int], slot: int, seed: int, watch: bool, keep: bool) -> dict[str, Any]:
-        """`watch`: with operators and hidden exceptions. `keep`: with copies of what the extensions are given."""
+        """`watch`: with operators and hidden exceptions. `keep`: with copies of what its kernels are led to."""
         inputs = self._inputs[slot]
+        self._traces = AnswerTraces(values.plan(self._outputs)[2], self._cuda is not None) if keep else self._traces
         self._outputs = None
         if "launches_init" not in self._facts:
             self._facts["launches_init"] = self._extensions.launches()
@@ -198,15 +199,16 @@ class Runner:
             if watch:
                 stack.enter_context(hidden)
                 stack.enter_context(operators)
-            if keep:
-                given = [leaf for leaf in tree_leaves(list(inputs)) if isinstance(leaf, torch.Tensor)]
-                self._handed_over = HandedOver([*given, *probes.state_of(self._model)])
-                stack.enter_context(extension_loader.watched_calls(self._handed_over.note))
+            if keep and self._traces is not None:
+                self._traces.begin()
+                stack.enter_context(extension_loader.watched_calls(self._traces.note))
             outputs = self._model(*inputs)
             self._settle()
         self._facts["python_threads"] = probes.python_threads()
         self._changes += probes.compare(before, "forward")
         with self._honest():
+            if keep and self._traces is not None:
+                self._traces.end()
             seen = probes.output_facts(outputs)
         facts: dict[str, Any] = {"outputs": seen.model_dump()}
         if watch:
@@ -233,11 +235,11 @@ class Runner:
         """Launches of the last forward by kernel; None when some extension cannot count."""
         return {"launches": self._extensions.launches()}
 
-    def _do_handed_over(self, fds: list[int]) -> dict[str, Any]:
-        """Which function was given, by the forward that kept it, what the last forward returned."""
-        handed_over, self._handed_over = self._handed_over, None
+    def _do_answer_traces(self, fds: list[int]) -> dict[str, Any]:
+        """How much of what the last forward returned stood in memory during the forward that was kept."""
+        traces, self._traces = self._traces, None
         with self._honest():
-            return {"answered": handed_over.answered(self._outputs) if handed_over else None}
+            return {"shares": traces.shares(self._outputs) if traces else {}}
 
     def _do_jitter(self, fds: list[int], seed: int) -> dict[str, Any]:
         """Other weights of the same kind, positive where they were: none is 0 or 1 all over as if it were not there."""

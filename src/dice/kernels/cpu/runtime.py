@@ -10,7 +10,10 @@ from __future__ import annotations
 import ctypes
 import enum
 import os
+from collections.abc import Iterator
 from pathlib import Path
+
+import torch
 
 LIBRARY = "libdice_cpu.so"
 
@@ -35,6 +38,10 @@ class CpuRuntime:
         library.dice_cpu_fault_text.restype = ctypes.c_char_p
         library.dice_cpu_set_order.argtypes = [ctypes.c_int, ctypes.c_uint64, ctypes.c_char_p]
         library.dice_cpu_set_order.restype = None
+        library.dice_cpu_keep_arguments.argtypes = [ctypes.c_size_t, ctypes.c_size_t]
+        library.dice_cpu_keep_arguments.restype = None
+        library.dice_cpu_kept.argtypes = [ctypes.c_size_t, *[ctypes.c_void_p] * 3]
+        library.dice_cpu_kept.restype = ctypes.c_void_p
 
     @classmethod
     def loaded(cls) -> CpuRuntime | None:
@@ -65,3 +72,19 @@ class CpuRuntime:
     def set_order(self, order: Order, seed: int = 1, kernel: str = "") -> None:
         """Order for kernels named `kernel`, ascending for all others; for all kernels when `kernel` is empty."""
         self._library.dice_cpu_set_order(int(order), seed, kernel.encode())
+
+    def keep_arguments(self, piece_bytes: int, all_bytes: int) -> None:
+        """From here on keep copies of what the arguments of launches point to, where launches are switched off.
+
+        At most `piece_bytes` behind one address, and `all_bytes` in all. (0, 0): stop, and free what there is.
+        """
+        self._library.dice_cpu_keep_arguments(piece_bytes, all_bytes)
+
+    def kept_arguments(self) -> Iterator[torch.Tensor]:
+        """The copies, uint8; they are gone after the next `keep_arguments`."""
+        name, address, size = ctypes.c_char_p(), ctypes.c_void_p(), ctypes.c_size_t()
+        index = 0
+        while data := self._library.dice_cpu_kept(index, ctypes.byref(name), ctypes.byref(address), ctypes.byref(size)):
+            index += 1
+            if size.value:
+                yield torch.frombuffer((ctypes.c_uint8 * size.value).from_address(data), dtype=torch.uint8)

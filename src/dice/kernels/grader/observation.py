@@ -2,7 +2,7 @@
 
 `observe` runs forward once more under the probes and takes the report of the candidate's process. `experiment` is for the
 strict protocol: it changes one thing at a time (content at the same address, single elements, weights) and checks whether
-the output changes with it. `experiment_without_kernels` comes last, because the candidate may crash in it.
+the output changes with it.
 """
 
 from __future__ import annotations
@@ -25,8 +25,8 @@ from dice.kernels.grader.facts import take_facts
 from dice.kernels.grader.reference import Trial, to_device
 from dice.kernels.records.evidence import ProbeName, ProbeResult
 from dice.kernels.records.verdict import Protocol
-from dice.kernels.sandbox.replies import Done, HandedOver, Offer, Repeated, Report
-from dice.kernels.sandbox.session import CandidateFailure, CandidateRaised
+from dice.kernels.sandbox.replies import Offer, Repeated, Report
+from dice.kernels.sandbox.session import CandidateRaised
 
 _MANY_CALLS = 200
 _MANY_SECONDS = {"cpu": 1.0, "cuda": 0.2}
@@ -185,63 +185,6 @@ def _error(name: ProbeName, failure: CandidateRaised) -> ProbeResult | None:
     if failure.status == "out_of_memory":
         return None
     return ProbeResult(name=name, outcome="error", detail=failure.args[0][:200])
-
-
-def experiment_without_kernels(run: CandidateRun) -> None:
-    """Forward with the launch stubs switched off, then on again. The candidate is not used afterwards.
-
-    Uses other weights, because with a bias of zeros its kernel changes nothing. Uses new inputs, off before on, so that a
-    buffer of the candidate cannot hold the answer already. Compares the two outputs closely, because zeros may be within
-    a protocol's tolerance of small values. No result when the output for the new inputs equals the output for the old
-    ones, equals an input, or has no finite element.
-    """
-    if not run.evidence.launches or run.last is None:
-        return
-    inputs, seed = run.draw_inputs(secrets.randbits(48)), secrets.randbits(48)
-    with run.record.phase("experiments"):
-        try:
-            run.ask("jitter", Done, seed=secrets.randbits(48))
-            run.ask("launching", Done, on=False)
-            run.send("inputs", inputs)
-            without = run.fetch(run.forward(seed, keep=True), run.last.expected)
-            run.ask("launching", Done, on=True)
-            run.send("inputs", inputs)
-            outputs = run.fetch(run.forward(seed), run.last.expected)
-            answered = run.ask("handed_over", HandedOver).answered
-        except CandidateFailure as failure:
-            result = ProbeResult(name="without_launches", outcome="error", detail=failure.args[0][:200])
-            run.evidence.probes.append(result)
-            return
-    if _nearly_equal(outputs, run.last.expected) or any(_nearly_equal(outputs, x) for x in inputs) or _empty(outputs):
-        return
-    right = _nearly_equal(outputs, without)
-    run.evidence.probes.append(ProbeResult(name="without_launches", outcome="right" if right else "wrong"))
-    outcome = "wrong" if answered is None else "right"
-    run.evidence.probes.append(ProbeResult(name="handed_over", outcome=outcome, detail=str(answered or "")[:200]))
-
-
-def _empty(outputs: Any) -> bool:
-    """Whether no floating-point element is finite."""
-    floats = [leaf for leaf in tree_leaves(outputs) if torch.is_tensor(leaf) and leaf.is_floating_point()]
-    return bool(floats) and not any(bool(leaf.isfinite().any()) for leaf in floats)
-
-
-def _nearly_equal(left: Any, right: Any) -> bool:
-    """Whether all tensors agree within 1e-5 of the largest magnitude, the rounding error of PyTorch's own kernels."""
-    mine = [leaf for leaf in tree_leaves(left) if torch.is_tensor(leaf)]
-    theirs = [leaf for leaf in tree_leaves(right) if torch.is_tensor(leaf)]
-    if [leaf.shape for leaf in mine] != [leaf.shape for leaf in theirs]:
-        return False
-    for a, b in zip(mine, theirs, strict=True):
-        if not a.is_floating_point() or not a.numel():
-            if not torch.equal(a, b.to(a.device, a.dtype)):
-                return False
-            continue
-        pieces = list(chunks(a, b.to(a.device)))
-        atol = 1e-5 * max(float(piece.double().nan_to_num(0.0, 0.0, 0.0).abs().max()) for piece, _ in pieces)
-        if not all(torch.allclose(x.double(), y.double(), rtol=0.0, atol=atol, equal_nan=True) for x, y in pieces):
-            return False
-    return True
 
 
 def identical(left: Any, right: Any) -> bool:

@@ -13,11 +13,12 @@ import traceback
 from dice.kernels.checks import findings
 from dice.kernels.grader.candidate_run import CandidateRun, Place
 from dice.kernels.grader.facts import take_facts
-from dice.kernels.grader.observation import experiment, experiment_without_kernels, observe
+from dice.kernels.grader.observation import experiment, observe
 from dice.kernels.grader.record import Record
 from dice.kernels.grader.reference import Reference, Seeds, kept_flags
 from dice.kernels.grader.speed import measure
 from dice.kernels.grader.trials import look_for_races, try_inputs
+from dice.kernels.grader.without_kernels import experiment_without_kernels
 from dice.kernels.records.job import Job
 from dice.kernels.sandbox.session import CandidateFailure, CandidateRaised
 

@@ -31,9 +31,11 @@ ProbeName = Literal[
     "fresh_weights",
     "repeat_same_input",
     "without_launches",
-    "handed_over",
+    "answer_traces",
 ]
 ProbeOutcome = Literal["right", "stale", "wrong", "error"]
+Form = Literal["equal", "scaled", "rearranged"]
+"""In which form an answer stands in memory (`dice.kernels.likeness`)."""
 
 
 Words = Annotated[str, AfterValidator(lambda text: text[:4000])]
@@ -115,7 +117,7 @@ class ProbeResult(_Fact):
     repeat_same_input: the same call again, on newly poisoned memory (on the CPU back end shared memory too); `wrong` when
         the two outputs differ beyond tolerance.
     without_launches: the launch stubs of the extensions do nothing; `right` when the output is still right.
-    handed_over: the arguments of the extensions in that call; `right` when the answer is among them.
+    answer_traces: memory that the kernels would have read or written in that call; `right` when the answer is in it.
     """
 
     name: ProbeName

@@ -10,7 +10,7 @@ from typing import Annotated, Any, TypeVar
 
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, PrivateAttr, ValidationError
 
-from dice.kernels.records.evidence import Access, Change, Count, OpUse, OutputFacts, Words
+from dice.kernels.records.evidence import Access, Change, Count, Form, OpUse, OutputFacts, Words
 from dice.kernels.sandbox import values
 from dice.kernels.sandbox.channel import ChannelGarbage
 
@@ -121,10 +121,10 @@ class Launched(_Said):
     launches: Launches | None
 
 
-class HandedOver(_Said):
-    """Which function was given the answer."""
+class Traces(_Said):
+    """How much of the answer stood in memory while no kernel ran, by form (`dice.kernels.likeness`)."""
 
-    answered: Words | None
+    shares: dict[Form, Annotated[float, Field(ge=0, le=1.001)]]
 
 
 class Times(_Said):

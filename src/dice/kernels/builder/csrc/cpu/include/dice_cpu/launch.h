@@ -15,6 +15,7 @@
 // so that everything that names the kernel - templates, overloads, function pointers, occupancy calls - still does.
 #pragma once
 
+#include <memory>
 #include <utility>
 
 #include "abi.h"
@@ -25,6 +26,11 @@ template <class Closure>
 inline void launch(const Kernel& kernel, Closure& closure) {
     dice_cpu_launch(
         &kernel, [](void* self, Thread& thread) { (*static_cast<Closure*>(self))(thread); }, &closure);
+}
+
+template <class... A>
+inline void keep(const Kernel& kernel, const A&... arguments) {
+    if (*kernel.enabled == 0 && dice_cpu_keeping != 0) (dice_cpu_keep(kernel.name, (const void*)std::addressof(arguments), sizeof(A)), ...);
 }
 
 // Makes `stub` known to cudaLaunchKernel, which sees a bare address and an array of pointers to arguments.
@@ -91,6 +97,7 @@ const bool Registered<Body>::done = register_stub(Body::self());
 #define DICE_CPU_LAUNCH(name, fibres, self, bound, entry, arguments)                                       \
     static const dice_cpu::Kernel dice_kernel = {name, self, bound, fibres, &dice_cpu_entries[entry],      \
                                                  &dice_cpu_enabled};                                       \
+    dice_cpu::keep(dice_kernel DICE_CPU_AND_MORE arguments);                                               \
     auto dice_closure = [&](dice_cpu::Thread& dice_thread) {                                               \
         dice_body::block(dice_thread DICE_CPU_AND_MORE arguments);                                         \
     };                                                                                                     \

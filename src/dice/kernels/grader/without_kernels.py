@@ -1,0 +1,136 @@
+"""Forward with the launch stubs switched off: what then is still there was not made by the candidate's kernels.
+
+It comes last for a candidate, which may crash in it.
+"""
+
+from __future__ import annotations
+
+import secrets
+from typing import Any
+
+import torch
+from torch.utils._python_dispatch import TorchDispatchMode
+from torch.utils._pytree import tree_leaves
+
+from dice.kernels.compare import chunks
+from dice.kernels.grader.candidate_run import CandidateRun
+from dice.kernels.grader.reference import to_device
+from dice.kernels.likeness import Form, find_answer
+from dice.kernels.records.evidence import ProbeResult
+from dice.kernels.sandbox.replies import Done, Traces
+from dice.kernels.sandbox.session import CandidateFailure
+
+LEAST_SHARE: dict[Form, float] = {"equal": 0.5, "scaled": 0.8, "rearranged": 0.8}
+"""Share of the answer from which on it counts as made without the kernels."""
+_AS_WORDS: dict[Form, str] = {"equal": "", "scaled": ", scaled or shifted", "rearranged": ", in another order"}
+
+
+def experiment_without_kernels(run: CandidateRun) -> None:
+    """Forward with the launch stubs switched off, then on again. The candidate is not used afterwards.
+
+    Uses other weights, because with a bias of zeros its kernel changes nothing. Uses new inputs, off before on, so that a
+    buffer of the candidate cannot hold the answer already. Compares the two outputs closely, because zeros may be within
+    a protocol's tolerance of small values. No result when the output for the new inputs equals the output for the old
+    ones, equals an input, or has no finite element.
+    """
+    if not run.evidence.launches or run.last is None:
+        return
+    inputs, seed = run.draw_inputs(secrets.randbits(48)), secrets.randbits(48)
+    with run.record.phase("experiments"):
+        try:
+            run.ask("jitter", Done, seed=secrets.randbits(48))
+            run.ask("launching", Done, on=False)
+            run.send("inputs", inputs)
+            without = run.fetch(run.forward(seed, keep=True), run.last.expected)
+            run.ask("launching", Done, on=True)
+            run.send("inputs", inputs)
+            outputs = run.fetch(run.forward(seed), run.last.expected)
+            shares = run.ask("answer_traces", Traces).shares
+        except CandidateFailure as failure:
+            result = ProbeResult(name="without_launches", outcome="error", detail=failure.args[0][:200])
+            run.evidence.probes.append(result)
+            return
+        if _nearly_equal(outputs, run.last.expected) or any(_nearly_equal(outputs, x) for x in inputs):
+            return
+        if _empty(outputs):
+            return
+        right = _nearly_equal(outputs, without)
+        run.evidence.probes.append(ProbeResult(name="without_launches", outcome="right" if right else "wrong"))
+        run.evidence.probes.append(_traces(run, inputs, seed, shares))
+
+
+def _traces(run: CandidateRun, inputs: list[Any], seed: int, shares: dict[Form, float]) -> ProbeResult:
+    """The result for the answer's traces: a form counts unless the reference's own steps show it too."""
+    found: dict[Form, float] = {form: share for form, share in shares.items() if share >= LEAST_SHARE[form]}
+    if found:
+        usual = forms_on_the_way(run, inputs, seed)
+        found = {form: share for form, share in found.items() if usual.get(form, 0.0) < 0.5 * share}
+    detail = "; ".join(f"{100 * share:.0f} % of the answer{_AS_WORDS[form]}" for form, share in found.items())
+    return ProbeResult(name="answer_traces", outcome="right" if found else "wrong", detail=detail)
+
+
+def forms_on_the_way(run: CandidateRun, inputs: list[Any], seed: int) -> dict[Form, float]:
+    """Largest share of the reference's outputs in its own inputs, weights and intermediate results, by form.
+
+    A product that is rectified afterwards holds all of the answer that is not zero. Who computes the product by PyTorch
+    and rectifies it by a kernel has replaced one of two operators, which is allowed.
+    """
+    model = run.reference.model(run.weights_seed)
+    arguments = to_device(inputs, run.place.device)
+    answer = run.reference.run(model, arguments, seed)
+    steps = _Steps(answer)
+    for value in (*model.state_dict().values(), *tree_leaves(arguments)):
+        steps.look(value)
+    with steps:
+        run.reference.run(model, arguments, seed)
+    return steps.found
+
+
+class _Steps(TorchDispatchMode):
+    """Looks for an answer in what each operator returns, where it is not the whole answer already."""
+
+    def __init__(self, answer: Any) -> None:
+        super().__init__()
+        self._answers = [leaf.detach().cpu() for leaf in tree_leaves(answer) if isinstance(leaf, torch.Tensor)]
+        self.found: dict[Form, float] = {}
+
+    def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        result = func(*args, **(kwargs or {}))
+        for leaf in tree_leaves(result):
+            self.look(leaf)
+        return result
+
+    def look(self, value: Any) -> None:
+        if not isinstance(value, torch.Tensor) or not value.numel() or value.is_complex() or value.is_sparse:
+            return
+        memory = value.detach().cpu().contiguous().reshape(-1)
+        for answer in self._answers:
+            same_size = memory.numel() == answer.numel() and memory.dtype == answer.dtype
+            if same_size and _nearly_equal(answer.reshape(-1), memory):
+                continue
+            for form, share in find_answer(answer, [memory.view(torch.uint8)]).items():
+                self.found[form] = max(share, self.found.get(form, 0.0))
+
+
+def _empty(outputs: Any) -> bool:
+    """Whether no floating-point element is finite."""
+    floats = [leaf for leaf in tree_leaves(outputs) if torch.is_tensor(leaf) and leaf.is_floating_point()]
+    return bool(floats) and not any(bool(leaf.isfinite().any()) for leaf in floats)
+
+
+def _nearly_equal(left: Any, right: Any) -> bool:
+    """Whether all tensors agree within 1e-5 of the largest magnitude, the rounding error of PyTorch's own kernels."""
+    mine = [leaf for leaf in tree_leaves(left) if torch.is_tensor(leaf)]
+    theirs = [leaf for leaf in tree_leaves(right) if torch.is_tensor(leaf)]
+    if [leaf.shape for leaf in mine] != [leaf.shape for leaf in theirs]:
+        return False
+    for a, b in zip(mine, theirs, strict=True):
+        if not a.is_floating_point() or not a.numel():
+            if not torch.equal(a, b.to(a.device, a.dtype)):
+                return False
+            continue
+        pieces = list(chunks(a, b.to(a.device)))
+        atol = 1e-5 * max(float(piece.double().nan_to_num(0.0, 0.0, 0.0).abs().max()) for piece, _ in pieces)
+        if not all(torch.allclose(x.double(), y.double(), rtol=0.0, atol=atol, equal_nan=True) for x, y in pieces):
+            return False
+    return True
