@@ -12,7 +12,7 @@ import torch
 from dice.data.middle import hole_variable
 from dice.data.pair import Pair, parse_pair
 from dice.data.synthetic import FLAWS, NANO, TINY, Expected, SyntheticConfig, flawed_pair, generate, pairs, with_changes
-from dice.errors import DiceError
+from dice.errors import DiceError, HarnessError
 from dice.kernels.checks.catalogue import CATALOGUE
 
 KINDS = {name: expected.kind for name, (_, expected) in FLAWS.items()}
@@ -72,6 +72,20 @@ def test_flaws_are_drawn_by_weight(config: SyntheticConfig) -> None:
         list(pairs(with_changes(mixed, flaw_weights={"no_kernels": 2.0}), 4, 1))
     with pytest.raises(DiceError, match="negative weight"):
         SyntheticConfig(flaw_weights={"slow": -1.0})
+
+
+@pytest.mark.parametrize("scale", ["tiny", "nano"])
+def test_another_flaw_is_drawn_where_no_program_can_carry_the_first(scale: str) -> None:
+    held_out = SyntheticConfig(scale=scale, heldout=True, flawed_share=1.0)
+    first = flawed_pair(held_out, 7, 0, "no_kernel")
+    drawn = Counter(pair.origin["flaw"] for pair in pairs(held_out, 7, 60))
+    assert first.origin["flaw"] == "no_kernel"
+    assert len(drawn) >= 8
+    only = with_changes(held_out, flaw_weights={name: float(name == "missing_eps") for name in FLAWS})
+    if scale == "tiny":  # whose held-out families have no epsilon
+        assert "missing_eps" not in drawn
+        with pytest.raises(HarnessError, match="could carry any flaw"):
+            generate(only, 7, 0)
 
 
 def test_flawed_pairs_are_reproducible(config: SyntheticConfig) -> None:

@@ -113,6 +113,11 @@ def test_a_failure_shows_its_log_and_not_its_input(capsys, job, tmp_path):
     assert "sft failed" in text
     assert "dice sft: no pairs" in text
     assert "src/dice" not in text
+    command = "CalledProcessError in file train.smk, line 20:\nCommand 'dice sft' returned non-zero exit status 2."
+    console = Console(capsys)
+    assert console(LogEvent.ERROR, command, level=logging.ERROR, exception="RuleException") == ""
+    missing = "MissingOutputException in rule sft in file train.smk, line 20:\nresults/models/8B-sft"
+    assert "8B-sft" in console(LogEvent.ERROR, missing, level=logging.ERROR, exception="RuleException")
 
 
 def test_chatter_is_left_out_and_what_a_user_should_know_is_not(capsys):

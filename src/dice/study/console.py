@@ -93,6 +93,8 @@ class LogHandler(LogHandlerBase):
                 return f"{strftime('%H:%M:%S')}  {facts['done']} of {facts['total']} done"
             case LogEvent.JOB_ERROR:
                 return self._failed(facts)
+            case LogEvent.ERROR if facts.get("exception") == "RuleException" and "CalledProcessError" in record.msg:
+                return None  # the job's log follows, and says more than its whole command
             case LogEvent.ERROR | LogEvent.GROUP_ERROR | LogEvent.SHELLCMD | LogEvent.DEBUG_DAG:
                 return self.format(record)
             case _:

@@ -328,12 +328,28 @@ _START_WITH = {
 def flawed_pair(
     config: SyntheticConfig, seed: int, index: int, flaw: str | None = None, leaks: Callable[[str], bool] | None = None
 ) -> Pair:
-    """Pair `index` with a flaw, which is drawn where none is named. Raises HarnessError when no program could carry it.
+    """Pair `index` with a flaw. Where none is named, one is drawn, and another where no program of the families has it.
 
-    `leaks`: whether a PyTorch program must not be used.
+    Raises HarnessError when no program could carry the flaw that is named, or any. `leaks`: whether a PyTorch program must
+    not be used.
     """
     draw = Draw(config, seed, index, 254)
-    name = flaw or (_weighted(config.flaw_weights, draw) if config.flaw_weights else draw.pick(tuple(FLAWS)))
+    weights = _weights(config.flaw_weights or {})
+    left = [flaw] if flaw else [name for name, weight in weights.items() if weight]
+    while left:
+        name = draw.weighted(left, [weights[name] for name in left]) if config.flaw_weights else draw.pick(left)
+        pair = _with_flaw(config, seed, index, name, leaks)
+        if pair is not None:
+            return pair
+        left.remove(name)
+    what = f"the flaw '{flaw}'" if flaw else "any flaw"
+    raise HarnessError(f"no program could carry {what} for seed {seed}, index {index}.")
+
+
+def _with_flaw(
+    config: SyntheticConfig, seed: int, index: int, name: str, leaks: Callable[[str], bool] | None
+) -> Pair | None:
+    """Pair `index` with this flaw; None where no program of `ATTEMPTS` could carry it."""
     make, expected = FLAWS[name]
     allowed = _START_WITH.get(name)
     if allowed and config.families is None and not config.heldout:
@@ -349,15 +365,15 @@ def flawed_pair(
             if name in _NO_HOLE:
                 return pair.model_copy(update=dict.fromkeys(("prefix", "middle", "suffix")))
             return pair
-    raise HarnessError(f"no program could carry the flaw '{name}' for seed {seed}, index {index}.")
+    return None
 
 
-def _weighted(weights: Mapping[str, float], d: Draw) -> str:
-    """A flaw, drawn by weight. Raises DiceError for an unknown name."""
-    unknown = weights.keys() - FLAWS.keys()
+def _weights(given: Mapping[str, float]) -> dict[str, float]:
+    """The weight of each flaw, 1 where none is given. Raises DiceError for an unknown name."""
+    unknown = given.keys() - FLAWS.keys()
     if unknown:
         raise DiceError(f"flaw_weights: there is no flaw '{min(unknown)}'; there are {', '.join(FLAWS)}.")
-    return d.weighted(tuple(FLAWS), [weights.get(name, 1.0) for name in FLAWS])
+    return {name: given.get(name, 1.0) for name in FLAWS}
 
 
 def _trainable(family: str, config: SyntheticConfig) -> bool:
