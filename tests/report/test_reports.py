@@ -27,7 +27,7 @@ from dice.study.publish import publish
 
 HOST = Host(gpu=None, driver=None, cuda=None, torch="2", cpu="test", isolation=[])
 BASE = Path(__file__).resolve().parents[2] / "experiments" / "base" / "tiny"
-REPORTED = "model,params,l1_exec,l1_fast1\nDICE,8B,47.0,15.0\nother,8B,1.0,0.0\n"
+REPORTED = "row,model,params,l1_exec,l1_fast1\nDICE-8B,DICE,8B,47.0,15.0\nother,other,8B,1.0,0.0\n"
 
 
 @pytest.fixture
@@ -105,7 +105,7 @@ def test_a_row_counted_without_the_check_stands_beside_the_same_reported_number(
             reported=str(place / "reported.csv"),
             rows=(
                 RowEvidence(row="DICE-8B", score=scored),
-                RowEvidence(row="DICE-8B-unchecked", score=scored, robust=False, again=True),
+                RowEvidence(row="DICE-8B-unchecked", score=scored, robust=False, paper="DICE-8B"),
                 RowEvidence(row="other", reason="not here"),
             ),
             scale="tiny",
@@ -127,17 +127,58 @@ def test_speed_on_the_cpu_is_not_available_and_not_zero(place):
     assert measured["l1_fast1_difference"] == ""
 
 
-def test_rows_that_do_not_fit_the_papers_table_are_refused(place):
+def test_the_papers_rows_are_joined_by_name(place):
+    """Their order means nothing, and a number that changes there changes in the row of that name alone."""
+    first = table(place)
+    head, dice, other = REPORTED.splitlines()
+    (place / "reported.csv").write_text("\n".join((head, other, dice)))
+    assert table(place) == first
+    (place / "reported.csv").write_text(REPORTED.replace("other,8B,1.0", "other,8B,9.0"))
+    changed = table(place)
+    assert [row["l1_exec_reported"] for row in (*first, *changed)] == ["47.0", "1.0", "47.0", "9.0"]
+    assert changed[0] == first[0]
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "sentence"),
+    [
+        ("other,other,8B,1.0,0.0\n", "", "no row has 'other' as row"),
+        ("other,other", "othre,other", "no row has 'other' as row"),
+        (
+            "other,other,8B,1.0,0.0\n",
+            "other,other,8B,1.0,0.0\nthird,other,8B,1.0,0.0\n",
+            "leaves out the paper's row 'third'",
+        ),
+        ("other,other", "DICE-8B,other", "two rows have 'DICE-8B' as row"),
+        ("row,model", "name,model", "two rows have '' as row"),
+    ],
+)
+def test_rows_that_are_not_those_of_the_paper_are_refused(place, old, new, sentence):
+    (place / "reported.csv").write_text(REPORTED.replace(old, new))
+    with pytest.raises(DiceError, match=sentence):
+        table(place)
+
+
+def test_the_size_of_a_data_set_is_that_of_the_one_that_was_read(place):
+    """Three pairs are not 6,303; of what is not measured here only the paper's number is known."""
+    columns = "row,dataset_size,max_new_tokens,l1_exec"
+    (place / "reported.csv").write_text(f"{columns}\nCuKe,6303,4096,34.0\nother,8920,4096,24.0\n")
+    write_jsonl(place / "pairs.jsonl", [{"id": k} for k in range(3)])
+    here = {"sizes": {"dataset_size": (str(place / "pairs.jsonl"),)}, "settings": {"max_new_tokens": 640}}
     config = TableConfig(
-        number=1,
-        title="T",
-        reported=str(place / "reported.csv"),
-        rows=(RowEvidence(row="a"),),
-        scale="tiny",
-        out="x.csv",
-    )
-    with pytest.raises(DiceError, match="2 rows"):
-        make_table(config)
+        number=5, title="T", reported=str(place / "reported.csv"), numbers=("dataset_size", "max_new_tokens"),
+        rows=(
+            RowEvidence(row="CuKe", score=str(place / "scores" / "8B-dice.json"), **here),
+            RowEvidence(row="other", **here),
+        ),
+        scale="tiny", out=str(place / "table5.csv"),
+    )  # fmt: skip
+    measured, other = make_table(config)
+    assert (measured["dataset_size"], measured["dataset_size_reported"]) == ("3", "6303")
+    assert (measured["max_new_tokens"], measured["max_new_tokens_reported"]) == ("640", "4096")
+    assert (other["dataset_size"], other["dataset_size_reported"]) == ("", "8920")
+    assert str(place / "pairs.jsonl") in json.loads((place / "table5.csv.manifest.json").read_text())["inputs"]
+    assert r"\measured{3} \reported{6303}" in (place / "table5.tex").read_text()
 
 
 def test_cost_on_a_cpu_is_no_gpu_hours(place):
@@ -147,7 +188,8 @@ def test_cost_on_a_cpu_is_no_gpu_hours(place):
     sft, rl = make_table(
         TableConfig(
             number=9, title="T", kind="cost", reported=str(place / "reported9.csv"), scale="tiny",
-            stages=(CostEvidence(stage="sft", manifest=str(manifest)),), out=str(place / "table9.csv"),
+            stages=(CostEvidence(stage="sft", manifest=str(manifest)), CostEvidence(stage="rl")),
+            out=str(place / "table9.csv"),
         )
     )  # fmt: skip
     assert (sft["gpu_hours"], sft["cpu_hours"], sft["gpu_hours_difference"]) == ("n/a", "1.0000", "")
@@ -162,6 +204,16 @@ def test_the_histogram_is_that_of_the_curation(place):
     common |= {"scale": "nano", "out": str(place / "table12.csv"), "reason": "not timed"}
     slow, fast = make_table(TableConfig(**common, speedups=str(place / "report.json")))
     assert (slow["percent"], fast["percent"], fast["n"], fast["status"]) == ("75.0", "25.0", "4", "measured")
+    (place / "reported12.csv").write_text("speedup_range,percent\n>3.0,5.6\n<1.0,14.0\n")  # in another order
+    turned = make_table(TableConfig(**common, speedups=str(place / "report.json")))
+    assert [(row["row"], row["percent"], row["percent_reported"]) for row in turned] == [
+        (">3.0", "25.0", "5.6"),
+        ("<1.0", "75.0", "14.0"),
+    ]
+    (place / "reported12.csv").write_text("speedup_range,percent\n<1.0,14.0\n>2.0,5.6\n")
+    with pytest.raises(DiceError, match=r"no row has '>3\.0' as speedup_range"):
+        make_table(TableConfig(**common, speedups=str(place / "report.json")))
+    (place / "reported12.csv").write_text("speedup_range,percent\n<1.0,14.0\n>3.0,5.6\n")
     slow, _ = make_table(TableConfig(**common))
     assert (slow["percent"], slow["status"], slow["reason"]) == ("", "reported", "not timed")
 

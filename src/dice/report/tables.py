@@ -1,7 +1,8 @@
 """`dice table`: one table of the paper as CSV and LaTeX, measured beside reported.
 
-The CSV has the paper's own columns that describe a row, then for every metric its measured value in percent, the ends
-of its 95 % interval, the paper's value (`*_reported`) and measured minus reported (`*_difference`), then `status`
+The CSV has the row's name and the paper's own columns that describe it (for those in `numbers`, such as the size of a data
+set, what holds here and the paper's as `*_reported`), then for every metric its measured value in percent, the ends of
+its 95 % interval, the paper's value (`*_reported`) and measured minus reported (`*_difference`), then `status`
 (`measured`, `reported`: only the paper's number, `failed`), `reason`, `scale`, `n`, `seeds`, `seed_spread` (standard
 deviation of Exec over seeds in points), `backend`, `protocol` and `manifest`. A cell that was not measured is empty; one
 that cannot be measured (speed on the CPU back end) is `n/a`.
@@ -14,13 +15,16 @@ import csv
 import io
 import json
 import statistics
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Literal
+
+from pydantic import Field
 
 from dice.config import add_options, config_from, stage_config, to_spec
 from dice.errors import DiceError
 from dice.evaluation.score import Metric, Score, read_score
-from dice.jsonl import atomic_writer
+from dice.jsonl import atomic_writer, read_objects
 from dice.manifest import Stopwatch, manifest_path, write_manifest
 from dice.report.latex import table_tex
 
@@ -40,8 +44,12 @@ class RowEvidence:
     """Why there is no score."""
     robust: bool = True
     """With the robust check."""
-    again: bool = False
-    """The row before it counted in another way: the paper has one number for both."""
+    paper: str | None = None
+    """The paper's row that stands beside it, by name; None: the one of the same name."""
+    sizes: dict[str, tuple[str, ...]] = Field(default_factory=dict)
+    """Column that says how much data was used -> the files whose rows are counted."""
+    settings: dict[str, int] = Field(default_factory=dict)
+    """Column that says how the answers were made -> its value here."""
 
 
 @stage_config
@@ -67,7 +75,9 @@ class TableConfig:
     reported: str
     """The paper's table as CSV."""
     rows: tuple[RowEvidence, ...] = ()
-    """Rows of a suite table, in the paper's order."""
+    """Rows of a suite table, in their order."""
+    numbers: tuple[str, ...] = ()
+    """Columns that describe a row by a number, which is another one where other data or settings were used."""
     stages: tuple[CostEvidence, ...] = ()
     """Rows of a cost table."""
     speedups: str | None = None
@@ -129,24 +139,46 @@ def measured_cells(score: Score | None, robust: bool, metric_columns: list[str])
     return cells
 
 
+def by_name(rows: Sequence[Row], column: str, wanted: Sequence[str], path: str) -> dict[str, Row]:
+    """The paper's rows by the name in `column`. Raises DiceError where they are not exactly those of `wanted`."""
+    found = {row.get(column, ""): row for row in rows}
+    if len(found) < len(rows):
+        names = [row.get(column, "") for row in rows]
+        twice = next(name for name in names if names.count(name) > 1)
+        raise DiceError(f"{path}: two rows have '{twice}' as {column}.")
+    if missing := [name for name in wanted if name not in found]:
+        raise DiceError(f"{path}: no row has '{missing[0]}' as {column}; correct its name in experiments/tables.yaml.")
+    if left := [name for name in found if name not in wanted]:
+        raise DiceError(f"{path}: the table leaves out the paper's row '{left[0]}'; add it to experiments/tables.yaml.")
+    return found
+
+
 def suite_rows(config: TableConfig, reported: list[Row]) -> list[Row]:
-    """Rows of a table of scores."""
-    named = sum(not evidence.again for evidence in config.rows)
-    if len(reported) != named:
-        raise DiceError(f"{config.reported}: {len(reported)} rows, and table {config.number} names {named}.")
+    """Rows of a table of scores, each beside the paper's row of its name."""
+    papers = by_name(reported, "row", [row.paper or row.row for row in config.rows], config.reported)
     rows: list[Row] = []
-    papers, paper = iter(reported), Row()
     for evidence in config.rows:
-        paper = paper if evidence.again else next(papers)
+        paper = papers[evidence.paper or evidence.row]
         metric_columns = [name for name in paper if name.rpartition("_")[2] in METRICS]
         score = read_score(evidence.score) if evidence.score else None
         cells = measured_cells(score, evidence.robust, metric_columns)
-        row: Row = {"row": evidence.row} | {name: paper[name] for name in paper if name not in metric_columns}
+        described = [name for name in paper if name not in (*metric_columns, *config.numbers)]
+        row: Row = {name: paper[name] for name in described} | {"row": evidence.row}
+        for name in config.numbers:
+            row |= {name: _number_here(evidence, name) if score else "", f"{name}_reported": paper[name]}
         for name in metric_columns:
             row |= {key: cells[key] for key in (name, f"{name}_low", f"{name}_high")}
             row |= {f"{name}_reported": paper[name], f"{name}_difference": _difference(cells[name], paper[name])}
         rows.append(row | _tail(evidence, score, config.scale))
     return rows
+
+
+def _number_here(evidence: RowEvidence, name: str) -> str:
+    """Rows of the data that a measured row rests on, or a setting of its answers; empty where neither is known."""
+    if name in evidence.settings:
+        return str(evidence.settings[name])
+    files = evidence.sizes.get(name)
+    return str(sum(1 for path in files for _ in read_objects(path))) if files else ""
 
 
 def _tail(evidence: RowEvidence, score: Score | None, scale: str) -> Row:
@@ -174,6 +206,7 @@ def _tail(evidence: RowEvidence, score: Score | None, scale: str) -> Row:
 def cost_rows(config: TableConfig, reported: list[Row]) -> list[Row]:
     """Table 9: GPU-hours of training from the runs' manifests; on a CPU the unit is CPU-hours, and nothing compares."""
     manifests = {stage.stage: stage.manifest for stage in config.stages}
+    by_name(reported, "stage", list(manifests), config.reported)
     rows = []
     for paper in reported:
         path = manifests.get(paper["stage"])
@@ -204,18 +237,22 @@ def histogram_rows(config: TableConfig, reported: list[Row]) -> list[Row]:
 
     As the published counts do, rows without a correct program stand in the lowest range.
     """
-    shares: list[float | None] = [None] * len(reported)
+    shares: dict[str, float] = {}
     n = 0
     if config.speedups is not None:
         by_source = json.loads(Path(config.speedups).read_text(encoding="utf-8"))["speedups"]
         bins = by_source.get("cudallm") or by_source.get("pairs") or []
-        shares = [one["percent_of_rows"] / 100 for one in bins] or shares
+        shares = {one["range"]: one["percent_of_rows"] / 100 for one in bins}
         n = sum(one["n"] for one in bins)
+    papers = by_name(
+        reported, "speedup_range", list(shares) or [row["speedup_range"] for row in reported], config.reported
+    )
     rows = []
-    for paper, share in zip(reported, shares, strict=True):
+    for name, paper in papers.items():
+        share = shares.get(name)
         measured = "" if share is None else percent(share)
         rows.append(
-            {"row": paper["speedup_range"], "speedup_range": paper["speedup_range"], "percent": measured}
+            {"row": name, "speedup_range": name, "percent": measured}
             | {"percent_reported": paper["percent"], "percent_difference": _difference(measured, paper["percent"])}
             | {"status": "reported" if share is None else "measured", "reason": config.reason if share is None else ""}
             | {"scale": config.scale, "n": str(n or ""), "seeds": "", "manifest": config.speedups or ""}
@@ -245,8 +282,8 @@ def make_table(config: TableConfig) -> list[Row]:
         stream.write(to_csv(rows))
     scores = [row.score for row in config.rows if row.score] + [s.manifest for s in config.stages if s.manifest]
     inputs: list[str | Path] = [config.reported, *dict.fromkeys(scores)]
-    if config.speedups:
-        inputs.append(config.speedups)
+    counted = (path for row in config.rows for files in row.sizes.values() for path in files)
+    inputs += [*dict.fromkeys(counted), *filter(None, [config.speedups])]
     write_manifest(config.out, stage="table", spec=to_spec(config), watch=watch, inputs=inputs)
     return rows
 

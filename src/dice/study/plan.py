@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -10,8 +11,8 @@ from dice.config import spec_hash
 from dice.errors import DiceError
 from dice.manifest import MODEL_MANIFEST
 from dice.study.config import Settings, merged
-from dice.study.registry import Family
-from dice.study.units import RELEASED, Units
+from dice.study.registry import Family, TableRow
+from dice.study.units import RELEASED, SUPPLIED, Units
 
 
 class Plan(Units):
@@ -215,6 +216,24 @@ class Plan(Units):
             return None
         return self.path("data", name, "report.json")
 
+    def sizes(self, unit: str, columns: Sequence[str]) -> dict[str, list[str]]:
+        """Column of a table -> files of the data that the unit was trained on, for a unit that this run trains."""
+        if not (self.is_trained(unit) and self.makes("checkpoints")):
+            return {}
+        recipes = [recipe for ancestor in self.lineage(unit) if (recipe := self.recipe(ancestor))]
+        stages = {"dataset_size": "sft", "sft_samples": "sft", "rl_samples": "rl"}
+        return {
+            column: [self.dataset(recipe.dataset) for recipe in recipes if recipe.stage == stages[column]]
+            for column in columns
+            if column in stages
+        }
+
+    def settings(self, unit: str) -> dict[str, int]:
+        """Column of a table -> the setting with which the unit's answers are made; nothing for a user's file."""
+        if unit.startswith(SUPPLIED):
+            return {}
+        return {"max_new_tokens": self.generate_spec(unit, self.study.seeds[0])["max_new_tokens"]}
+
     def table_spec(self, number: int) -> dict[str, Any]:
         """Config of `dice table`."""
         table = self.registry.tables[number]
@@ -222,9 +241,12 @@ class Plan(Units):
         for row in table.rows:
             found = self.evidence(row)
             score = self.score(found.unit) if found.unit else None
-            rows.append({"row": row.row, "score": score, "reason": found.reason, "robust": row.robust})
+            given: dict[str, Any] = {"row": row.row, "score": score, "reason": found.reason, "robust": row.robust}
+            if found.unit and table.numbers:
+                given |= {"sizes": self.sizes(found.unit, table.numbers), "settings": self.settings(found.unit)}
+            rows.append(given)
             if row.unchecked and score is not None:
-                rows.append({"row": f"{row.row}-unchecked", "score": score, "robust": False, "again": True})
+                rows.append(given | {"row": f"{row.row}-unchecked", "robust": False, "paper": row.row})
         stages = [
             {"stage": stage, "manifest": f"{self.model(unit)}/{MODEL_MANIFEST}" if unit else None}
             for stage, unit in self.cost_units(number).items()
@@ -235,6 +257,7 @@ class Plan(Units):
             "kind": table.kind,
             "reported": f"experiments/reported/table{number}.csv",
             "rows": rows,
+            "numbers": list(table.numbers),
             "stages": stages,
             "speedups": self.histogram(number),
             "reason": f"the scale {self.study.scale} times no training pairs" if table.kind == "histogram" else "",
@@ -245,7 +268,8 @@ class Plan(Units):
     def figure_spec(self, number: int) -> dict[str, Any]:
         """Config of `dice figure`; units that this scale does not have are left out."""
         figure = self.registry.figures[number]
-        units = [unit for unit in figure.units if self.is_trained(unit)]
+        found = (self.evidence(TableRow(row=unit, unit=unit)).unit for unit in figure.units)
+        units = [unit for unit in found if unit is not None]
         spec: dict[str, Any] = {
             "number": number,
             "title": figure.title,
@@ -255,7 +279,7 @@ class Plan(Units):
             "out": self.path(f"figure{number}.csv"),
         }
         if figure.kind == "overview":
-            spec["histories"] = {unit: f"{self.model(unit)}/history.jsonl" for unit in units}
+            spec["histories"] = {u: f"{self.model(u)}/history.jsonl" for u in units if self.is_trained(u)}
         elif figure.kind == "failures":
             spec["scores"] = {unit: self.score(unit) for unit in units}
         elif figure.kind == "decoding_order" and units:
@@ -269,10 +293,12 @@ class Plan(Units):
         return spec
 
     def table_inputs(self, number: int) -> list[str]:
-        """What a table is made from: scores of its rows, models whose training is counted, the report of curation."""
+        """What a table is made from: scores of its rows, counted data and models, the report of curation."""
         models = [self.model(unit) for unit in self.cost_units(number).values() if unit]
         report = [path for path in [self.histogram(number)] if path]
-        return [*(self.score(unit) for unit in self.table_units(number)), *models, *report]
+        columns, units = self.registry.tables[number].numbers, self.table_units(number)
+        data = [path for unit in units for files in self.sizes(unit, columns).values() for path in files]
+        return [*map(self.score, units), *dict.fromkeys(data), *models, *report]
 
     def figure_inputs(self, number: int) -> list[str]:
         """Files that a figure is drawn from; a history stands for the model's folder that holds it."""

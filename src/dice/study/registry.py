@@ -34,10 +34,10 @@ class ModelEntry:
 
 @stage_config
 class TableRow:
-    """One row of a table, in the order of the paper's CSV."""
+    """One row of a table."""
 
     row: str
-    """Name of the row, unique in its table."""
+    """Name of the row: that of the paper's row in experiments/reported, to which it is joined."""
     model: str | None = None
     """Entry of models.yaml."""
     robust: bool = True
@@ -58,6 +58,8 @@ class Table:
     """Where its numbers come from: scores, manifests of training, the report of curation."""
     rows: tuple[TableRow, ...] = ()
     """Rows of a suite table."""
+    numbers: tuple[Literal["dataset_size", "sft_samples", "rl_samples", "max_new_tokens"], ...] = ()
+    """Columns of the paper that describe a row by a number; it is counted again where the row is measured."""
     stages: dict[str, str] = Field(default_factory=dict)
     """For `cost`: the paper's stage -> unit whose training is counted."""
     dataset: str | None = None

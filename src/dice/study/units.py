@@ -99,17 +99,23 @@ class Units:
         return "qwen3" if self.lineage(unit)[-1].endswith("-qwen3") else "sdar"
 
     def evidence(self, row: TableRow) -> Evidence:
-        """What the row is measured with at this scale."""
-        unit, entry = row.unit, self.registry.models.get(row.model or "")
-        if row.model in self.study.supplied:
-            return Evidence(f"{SUPPLIED}{row.model}", "")
-        if unit is None and entry is not None:
-            unit = entry.trained
+        """What the row is measured with at this scale: a file of the user's, what is trained here, what was released.
+
+        A unit that is not trained here is the released checkpoint that it stands for, where there is one (models.yaml).
+        """
+        models = self.registry.models
+        model = row.model or next(
+            (name for name, entry in models.items() if row.unit and entry.trained == row.unit), ""
+        )
+        entry = models.get(model)
+        unit = row.unit or (entry.trained if entry else None)
+        if model in self.study.supplied:
+            return Evidence(f"{SUPPLIED}{model}", "")
         if unit is not None and self.is_trained(unit):
             return Evidence(unit, "")
         if entry is not None and self.study.hub_rows and entry.hub is not None:
             if entry.family in DECODED:
-                return Evidence(f"{RELEASED}{row.model}", "")
+                return Evidence(f"{RELEASED}{model}", "")
             return Evidence(None, f"there is no decoder for the family {entry.family}")
         if entry is not None and entry.family == "solutions":
             return Evidence(None, "its published solutions were not supplied")
