@@ -152,6 +152,16 @@ NOISE = [1.0 if index in (3, 4, 20, 61) else 0.01 for index in range(64)]
             {"probes": [ProbeResult(name="unsampled_elements", outcome="wrong")]},
         ),
         (
+            "assumed_constant",
+            {"probes": [ProbeResult(name="constant_weights", outcome="stale", detail="norm.weight")]},
+            {"probes": [ProbeResult(name="constant_weights", outcome="wrong")]},
+        ),
+        (
+            "assumed_constant",
+            {"probes": [ProbeResult(name="constant_inputs", outcome="stale", detail="tensor 1")]},
+            {"probes": [ProbeResult(name="constant_inputs", outcome="right")]},
+        ),
+        (
             "wrong_elsewhere",
             {"probes": [ProbeResult(name="fresh_weights", outcome="wrong")]},
             {"probes": [ProbeResult(name="fresh_weights", outcome="error")]},

@@ -15,9 +15,11 @@ import dataclasses
 import importlib.machinery
 import importlib.util
 import os
+import secrets
 import socket
 import sys
 import time
+from collections.abc import Iterator
 from types import ModuleType
 from typing import Any
 
@@ -132,9 +134,14 @@ class Runner:
         self._module = module
         return {"has_model": isinstance(getattr(module, "ModelNew", None), type), "facts": self.facts()}
 
-    def _do_init(self, fds: list[int], header: values.Header, seed: int) -> dict[str, Any]:
+    def _do_init(self, fds: list[int], header: values.Header, seed: int, odd_norms: bool) -> dict[str, Any]:
+        """Make ModelNew. `odd_norms`: PyTorch's norms begin with other weights than ones and zeros."""
         init_inputs = self._receive(header, fds)
         torch.manual_seed(seed)
+        with odd_weights_of_norms() if odd_norms else contextlib.nullcontext():
+            return self._make(init_inputs)
+
+    def _make(self, init_inputs: Any) -> dict[str, Any]:
         before = probes.snapshot()
         try:
             with self._trail.phase("init"), torch.no_grad():
@@ -254,6 +261,9 @@ class Runner:
 
     def _do_offer_inputs(self, fds: list[int], slot: int) -> dict[str, Any]:
         return self._offer(list(self._inputs[slot]))
+
+    def _do_offer_state(self, fds: list[int]) -> dict[str, Any]:
+        return self._offer({name: value for name, value in self._model.state_dict().items() if torch.is_tensor(value)})
 
     def _do_offer_outputs(self, fds: list[int]) -> dict[str, Any]:
         return self._offer(self._outputs)
@@ -375,6 +385,39 @@ class Runner:
         for block in blocks:  # not by a kernel of PyTorch's: loading one costs each candidate a turn with the driver
             self._cuda.fill(block.data_ptr(), 0xFF, block.numel())
         self._cuda.synchronize()
+
+
+@contextlib.contextmanager
+def odd_weights_of_norms() -> Iterator[None]:
+    """PyTorch's norms that are made in the block have random weights, running means and variances. Draws nothing from the
+    default generator, so that all other weights are as without."""
+    kinds: tuple[Any, ...] = (
+        torch.nn.modules.batchnorm._NormBase,
+        torch.nn.LayerNorm,
+        torch.nn.GroupNorm,
+        torch.nn.RMSNorm,
+    )
+    originals = {kind: kind.reset_parameters for kind in kinds}
+
+    def odd(original: Any) -> Any:
+        def reset_parameters(self: torch.nn.Module) -> None:
+            original(self)
+            with torch.no_grad():
+                for tensor in [*self.parameters(), *self.buffers()]:
+                    if tensor.is_floating_point():
+                        random = 0.5 + torch.rand(tensor.shape, generator=draw)
+                        tensor.copy_(random if bool(tensor.any()) else random - 1)
+
+        return reset_parameters
+
+    draw = torch.Generator().manual_seed(secrets.randbits(48))
+    for kind, original in originals.items():
+        kind.reset_parameters = odd(original)
+    try:
+        yield
+    finally:
+        for kind, original in originals.items():
+            kind.reset_parameters = original
 
 
 def _claim_cuda() -> None:

@@ -211,6 +211,12 @@ CATALOGUE: dict[str, Trick] = {
         "has: another answer than the reference's, or an error; a second model with other weights: a wrong "
         "answer",
     ),
+    "assumed_constant": Trick(
+        "An input or a weight that is the same everywhere at first is not read.",
+        "dynamic",
+        "weights and inputs whose elements are all equal (a norm's, a mask's) get other values: the reference's output "
+        "follows, the candidate's stays",
+    ),
     "unstable_output": Trick(
         "The same call gives different answers, beyond the tolerance.",
         "dynamic",

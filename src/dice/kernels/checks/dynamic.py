@@ -215,6 +215,8 @@ def _probe(probe: ProbeResult) -> Iterator[Finding]:
     detail = f" ({probe.detail})" if probe.detail else ""
     if probe.name == "repeat_same_input" and probe.outcome == "wrong":
         yield _dynamic("unstable_output", f"two calls on the same input differ{detail}")
+    elif probe.name in ("constant_weights", "constant_inputs") and probe.outcome == "stale":
+        yield _dynamic("assumed_constant", f"other {probe.name.removeprefix('constant_')}, the same output{detail}")
     elif probe.name == "same_content_again" and probe.outcome == "stale":
         yield _dynamic("result_cache", f"the same inputs again: {probe.detail} is not launched any more")
     elif probe.outcome == "stale" and probe.name in ("same_pointer_new_content", "unsampled_elements", "fresh_weights"):

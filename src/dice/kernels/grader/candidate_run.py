@@ -164,15 +164,18 @@ class CandidateRun:
         if not reply.has_model:
             raise CandidateFailure("import_error", "defines no class ModelNew")
 
-    def construct(self, seed: int) -> dict[str, list[int]]:
-        """Make a new ModelNew in the candidate's process after `seed`. Returns the shapes of its state by name."""
+    def construct(self, seed: int, odd_norms: bool = False) -> dict[str, list[int]]:
+        """Make a new ModelNew in the candidate's process after `seed`. Returns the shapes of its state by name.
+
+        `odd_norms`: PyTorch's norms begin with other weights than ones and zeros.
+        """
         self.enter("init", "init")
         self.weights_seed = seed
         with self.record.phase("init"):
             init_inputs = self.reference.init_inputs(seed)
             try:
                 limit_s = self.left_s(self.place.limits.import_timeout_s)
-                reply = self.session.send_value("init", Made, init_inputs, limit_s, seed=seed)
+                reply = self.session.send_value("init", Made, init_inputs, limit_s, seed=seed, odd_norms=odd_norms)
             except CandidateRaised as failure:
                 raise self._build_failure(failure) or failure from None
         take_facts(self.evidence, reply.facts)
@@ -180,15 +183,20 @@ class CandidateRun:
 
     def make_model(self, seed: int) -> None:
         """Make a new ModelNew with the reference's weights where names and shapes fit, else with those of the seed."""
-        state = self.construct(seed)
+        self.weights_seed = seed
+        state = self.reference.model(seed).state_dict()
+        if not self.construct_with(state) and state and BY_SEED not in self.record.notes:
+            self.record.notes.append(BY_SEED)
+
+    def construct_with(self, weights: dict[str, torch.Tensor]) -> bool:
+        """Make a new ModelNew after the last seed and give it `weights`. Returns whether their names and shapes fit."""
+        state = self.construct(self.weights_seed)
+        if not weights or state != {name: list(tensor.shape) for name, tensor in weights.items()}:
+            return False
         with self.record.phase("weights"):
-            expected = self.reference.model(seed).state_dict()
-            shapes = {name: list(tensor.shape) for name, tensor in expected.items()}
-            if shapes and state == shapes:
-                limit_s = self.left_s(self.place.limits.import_timeout_s)
-                self.session.send_value("weights", Done, dict(expected), limit_s)
-            elif shapes and BY_SEED not in self.record.notes:
-                self.record.notes.append(BY_SEED)
+            limit_s = self.left_s(self.place.limits.import_timeout_s)
+            self.session.send_value("weights", Done, dict(weights), limit_s)
+        return True
 
     def _import_failure(self, failure: CandidateRaised) -> CandidateFailure:
         built = self._build_failure(failure)

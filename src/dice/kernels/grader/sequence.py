@@ -18,6 +18,7 @@ from dice.kernels.grader.record import Record
 from dice.kernels.grader.reference import Reference, Seeds, kept_flags
 from dice.kernels.grader.speed import measure
 from dice.kernels.grader.trials import look_for_races, try_inputs
+from dice.kernels.grader.usage import experiment_usage
 from dice.kernels.grader.without_kernels import experiment_without_kernels
 from dice.kernels.records.job import Job
 from dice.kernels.sandbox.session import CandidateFailure, CandidateRaised
@@ -57,6 +58,7 @@ def run_candidate(place: Place, reference: Reference, job: Job, seeds: Seeds) ->
                     observe(run)
                     if "strict" in place.judging.protocols:
                         experiment(run)
+                        experiment_usage(run)
             if run.standing() and place.backend == "cuda" and place.judging.measure_time:
                 measure(run)
             if run.standing() and "strict" in place.judging.protocols:

@@ -32,6 +32,8 @@ ProbeName = Literal[
     "repeat_same_input",
     "without_launches",
     "answer_traces",
+    "constant_weights",
+    "constant_inputs",
 ]
 ProbeOutcome = Literal["right", "stale", "wrong", "error"]
 Form = Literal["equal", "scaled", "rearranged"]
@@ -117,6 +119,8 @@ class ProbeResult(_Fact):
     repeat_same_input: the same call again, on newly poisoned memory (on the CPU back end shared memory too); `wrong` when
         the two outputs differ beyond tolerance.
     without_launches: the launch stubs of the extensions do nothing; `right` when the output is still right.
+    constant_weights, constant_inputs: tensors that are the same everywhere get other values; `stale` when the output
+        stays what it was although the reference's follows.
     answer_traces: memory that the kernels would have read or written in that call; `right` when the answer is in it.
     """
 

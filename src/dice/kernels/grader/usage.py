@@ -1,0 +1,149 @@
+"""Whether a candidate reads what is the same everywhere at first: weights of a norm, biases of zeros, a mask of ones.
+
+In the trials such a tensor changes nothing, so a kernel that leaves it out passes them. Here it gets other values, for the
+reference and for the candidate alike. A candidate counts as caught where the reference's output follows and its own stays
+what it was. One that follows, but otherwise, is not: the values are outside of what the problem draws.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import copy
+import itertools
+import secrets
+from typing import Any
+
+import torch
+from torch.utils._pytree import tree_leaves, tree_map
+
+from dice.errors import DiceError
+from dice.kernels.compare import compare_outputs
+from dice.kernels.grader.candidate_run import CandidateRun
+from dice.kernels.grader.reference import to_device
+from dice.kernels.records.evidence import ProbeOutcome, ProbeResult
+from dice.kernels.sandbox.replies import Offer
+from dice.kernels.sandbox.session import CandidateRaised
+
+
+def experiment_usage(run: CandidateRun) -> None:
+    """Change the constant weights, one kind after the other (`weight`, `bias`, `running_mean`), then each constant input.
+
+    Adds a ProbeResult for each that has a result. The candidate gets a new model, whose first forward sees the new weights,
+    and at the end one with the old weights.
+    """
+    if run.last is None:
+        return
+    with run.record.phase("experiments"):
+        reference = run.reference.model(run.weights_seed)
+        kinds: dict[str, list[str]] = {}
+        for name, value in reference.state_dict().items():
+            if value.is_floating_point() and is_constant(value):
+                kinds.setdefault(name.rpartition(".")[2], []).append(name)
+        touched = [_change_weights(run, reference, names) for names in kinds.values()]
+        if any(touched):
+            run.make_model(run.weights_seed)
+        other = tree_leaves(run.draw_inputs(secrets.randbits(48)))
+        for index, pair in enumerate(zip(tree_leaves(run.last.inputs), other, strict=False)):
+            if all(is_constant(leaf) for leaf in pair):
+                _change_input(run, reference, index)
+
+
+def is_constant(value: Any) -> bool:
+    """Whether a tensor has at least two elements and all are equal; of whole numbers, all 1: other constants may be
+    positions, and then other values are none."""
+    if not isinstance(value, torch.Tensor) or value.numel() < 2 or value.is_complex():
+        return False
+    flat = value.detach().reshape(-1)
+    return bool((flat == flat[0]).all()) and (value.is_floating_point() or int(flat[0]) == 1)
+
+
+def varied(value: torch.Tensor, seed: int) -> torch.Tensor:
+    """Other values of the same kind: none negative where all were positive, 0 and 1 for counts and masks."""
+    draw = torch.Generator().manual_seed(seed)
+    random = torch.rand(value.shape, generator=draw)
+    if value.dtype == torch.bool:
+        return (random < 0.75).to(value.device)
+    if not value.is_floating_point():
+        return (random < 0.5).to(value.device, value.dtype)
+    factors = (0.5 + random).to(value.device, value.dtype)
+    return value * factors if bool(value.any()) else factors - 1
+
+
+def _change_weights(run: CandidateRun, reference: torch.nn.Module, names: list[str]) -> bool:
+    """Returns whether the candidate has another model now."""
+    assert run.last is not None
+    changed = copy.deepcopy(reference)
+    state = changed.state_dict()
+    for name in names:
+        state[name].copy_(varied(state[name], secrets.randbits(48)))
+    expected = _expected(run, changed, run.last.inputs)
+    if expected is None:
+        return False
+    try:
+        if not run.construct_with(state):
+            return True
+        outcome = _outcome(run, run.last.inputs, expected)
+        if outcome == "stale" and _folds_when_made(run, reference):
+            outcome = "right"
+    except CandidateRaised:
+        return True  # values that no trial has: a failure says nothing
+    detail = ", ".join(names)[:160]
+    run.evidence.probes.append(ProbeResult(name="constant_weights", outcome=outcome, detail=detail))
+    return True
+
+
+def _folds_when_made(run: CandidateRun, reference: torch.nn.Module) -> bool:
+    """Whether the candidate follows other weights of its norms if they are there when it is made.
+
+    One that computes with its weights in `__init__` does not see those that are loaded later, and is honest. So norms are
+    made with other weights here, and the reference takes them from the candidate.
+    """
+    assert run.last is not None
+    run.construct(run.weights_seed, odd_norms=True)
+    state = run.fetch(run.ask("offer_state", Offer), dict(reference.state_dict()))
+    changed = copy.deepcopy(reference)
+    try:
+        changed.load_state_dict(state, strict=False)
+    except (RuntimeError, TypeError):
+        return False
+    expected = _expected(run, changed, run.last.inputs)
+    return expected is not None and _outcome(run, run.last.inputs, expected) == "right"
+
+
+def _change_input(run: CandidateRun, reference: torch.nn.Module, index: int) -> None:
+    assert run.last is not None
+    places = itertools.count()
+    inputs = tree_map(
+        lambda leaf: varied(leaf, secrets.randbits(48)) if next(places) == index else leaf, run.last.inputs
+    )
+    expected = _expected(run, reference, inputs)
+    if expected is None:
+        return
+    with contextlib.suppress(CandidateRaised):
+        outcome = _outcome(run, inputs, expected)
+        run.evidence.probes.append(ProbeResult(name="constant_inputs", outcome=outcome, detail=f"tensor {index}"))
+
+
+def _expected(run: CandidateRun, model: torch.nn.Module, inputs: list[Any]) -> Any:
+    """The reference's outputs in the changed state; None where it cannot be called so, or hardly changes."""
+    assert run.last is not None
+    try:
+        expected = run.reference.run(model, to_device(inputs, run.place.device), run.last.forward_seed)
+    except DiceError:
+        return None
+    return None if not _finite(expected) or compare_outputs(run.last.expected, expected, "paper").ok else expected
+
+
+def _outcome(run: CandidateRun, inputs: list[Any], expected: Any) -> ProbeOutcome:
+    """Call the candidate: did it follow, stay what it was, or neither?"""
+    assert run.last is not None
+    run.send("inputs", inputs)
+    actual = run.fetch(run.forward(run.last.forward_seed), expected)
+    if compare_outputs(expected, actual, "paper").ok:
+        return "right"
+    return "stale" if compare_outputs(run.last.expected, actual, "paper").ok else "wrong"
+
+
+def _finite(outputs: Any) -> bool:
+    floats = [leaf for leaf in tree_leaves(outputs) if torch.is_tensor(leaf) and leaf.is_floating_point()]
+    return all(bool(leaf.isfinite().all()) for leaf in floats)
