@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from hypothesis import strategies as st
 
+from dice.kernels.source.lexer import words
+
 REDUCTION = r"""
 #include <torch/extension.h>
 #include <cuda_runtime.h>
@@ -90,43 +92,17 @@ void both(float* x, int n) {
 
 SOURCES = (REDUCTION, TILES, MACROS)
 
+_WORDS = words("""
+    namespace template struct class enum union using typedef operator asm const static extern inline constexpr decltype
+    noexcept requires concept auto void int f k return try public static_assert alignas __global__ __device__ __host__
+    __shared__ __constant__ __launch_bounds__
+    """)
+_LINES = ("\\", "#if A", "#else", "#endif", "#define X x", "#define K(x) k<<<1, 2>>>(x)", "#include <a>")
 TOKENS = (
     *"()[]{}<>;,:=*&~.\"'\\# \n",
-    *("<<<", ">>>", "::", "->", "&&", "...", "//", "/*", "*/", "\\\n", 'R"(', ')"', '"C"', "1"),
-    *("\n#if A\n", "\n#else\n", "\n#endif\n", "\n#define X x\n", "\n#define K(x) k<<<1, 2>>>(x)\n", "\n#include <a>\n"),
-    *(
-        " namespace ",
-        " template ",
-        " struct ",
-        " class ",
-        " enum ",
-        " union ",
-        " using ",
-        " typedef ",
-        " operator ",
-        " asm ",
-    ),
-    *(
-        " __global__ ",
-        " __device__ ",
-        " __host__ ",
-        " __shared__ ",
-        " __constant__ ",
-        " __launch_bounds__ ",
-        " alignas ",
-    ),
-    *(
-        " const ",
-        " static ",
-        " extern ",
-        " inline ",
-        " constexpr ",
-        " decltype ",
-        " noexcept ",
-        " requires ",
-        " concept ",
-    ),
-    *(" auto ", " void ", " int ", " f ", " k ", " return ", " try ", " public ", " static_assert "),
+    *("<<<", ">>>", "::", "->", "&&", "...", "//", "/*", "*/", 'R"(', ')"', '"C"', "1"),
+    *(f"\n{line}\n" for line in _LINES),
+    *(f" {word} " for word in sorted(_WORDS)),
 )
 
 

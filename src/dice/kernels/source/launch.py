@@ -115,8 +115,7 @@ class _LaunchReader:
             token = tokens[i]
             if token.text in (")", "]"):
                 i = _opening(tokens, i)
-                called = i > 0 and tokens[i - 1].text not in _KEYWORDS
-                if token.text == "]" or (called and (tokens[i - 1].kind == "identifier" or tokens[i - 1].text == ">")):
+                if token.text == "]" or (i > 0 and _goes_on(tokens[i - 1])):
                     i -= 1  # x[..], f(..): the expression goes on to the left
                     continue
             elif token.text == ">":
@@ -126,12 +125,7 @@ class _LaunchReader:
                 break
             if i > 0 and tokens[i - 1].text in ("::", ".", "->", "##"):
                 i -= 2
-                named = (
-                    i >= 0
-                    and tokens[i].text not in _KEYWORDS
-                    and (tokens[i].kind == "identifier" or tokens[i].text == ">")
-                )
-                if tokens[i + 1].text == "::" and not named:
+                if tokens[i + 1].text == "::" and not (i >= 0 and _goes_on(tokens[i])):
                     return i + 1  # a leading ::
                 continue
             return i
@@ -154,6 +148,11 @@ class _LaunchReader:
                 return i + 2
             i += 1
         raise Refuted(self._line(launch), "expected a >>>")
+
+
+def _goes_on(token: Token) -> bool:
+    """Whether a `(` or `::` behind the token goes on with an expression or a name: `f(x)`, `a[i](x)`, `A<T>::k`."""
+    return token.text in (">", "]") or (token.kind == "identifier" and token.text not in _KEYWORDS)
 
 
 def _opening(tokens: Sequence[Token], closing: int) -> int:
