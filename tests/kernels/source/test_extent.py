@@ -25,6 +25,7 @@ def read(text: str, *, in_class: bool = False) -> tuple[str, str | None, str, st
         ("int x{1}, y = {2};", None, "other"),
         ("int a[] = {1, 2};", None, "other"),
         ("bool b = i < 3 && j > 2;", None, "other"),
+        ("bool b = i < 3;", None, "other"),
         ("std::map<int, std::vector<int>> m = {{1, {2}}};", None, "other"),
         ("void f(int x = 3);", None, "other"),
         ("auto f = [](int x) { return x; };", None, "other"),
@@ -56,7 +57,7 @@ def read(text: str, *, in_class: bool = False) -> tuple[str, str | None, str, st
     ],
 )
 def test_a_declaration(declaration: str, block: str | None, kind: str) -> None:
-    for behind in ("", " int y; }", "\nvoid g() { }"):
+    for behind in ("", " int y; }", "\nvoid g() { }", "\n#define X\n"):
         assert read(declaration + behind) == (declaration, block, kind, None)
 
 
@@ -65,6 +66,7 @@ def test_a_declaration(declaration: str, block: str | None, kind: str) -> None:
     [
         ("A() const { }", "A() const { }", "function"),
         ("A() noexcept { }", "A() noexcept { }", "function"),
+        ("slots: int f() const { }", "slots: int f() const { }", "function"),
         ("MACRO(x) int y;", "MACRO(x)", "call"),
         ("explicit A(int x) : y{x} { } int z;", "explicit A(int x) : y{x} { }", "function"),
     ],

@@ -73,6 +73,7 @@ def test_the_items_of_a_source() -> None:
         ("__global__ void k();", "kernel_declaration", "k"),
         ("__host__ __device__ int f() { return 1; }", "host_device_function", "f"),
         ("constexpr int f(int n) { return n; }", "host_device_function", "f"),
+        ("constexpr __host__ int f(int n) { return n; }", "host_function", "f"),
         ("constexpr int f(int n);", "host_declaration", "f"),
         ("__device__ float f(float);", "device_function", "f"),
         ("__device__ float g;", "device_variable", "g"),
@@ -292,7 +293,7 @@ def looks(text: str) -> int:
     Counted.looks = 0
     reader = Reader(text, tokens, lines)
     read_launches(text, tokens, lines)
-    list(lasting_variables(tokens, reader.items, []))
+    lasting_variables(tokens, reader.items, [])
     return Counted.looks
 
 
@@ -306,6 +307,7 @@ def looks(text: str) -> int:
         ("namespace a { ", "} "),
         ("struct a { ", "}; "),
         ("struct a { void f() { ", "} }; "),
+        ("struct a {\n#if A\n#endif\n", "}; "),
         ("struct a ", ""),
         ("f(struct a ", ") "),
         ("template < ", "> "),

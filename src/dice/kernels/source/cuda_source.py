@@ -88,7 +88,7 @@ class CudaSource:
     @cached_property
     def variables(self) -> list[Variable]:
         """Variables that may change and keep their value between calls."""
-        return list(lasting_variables(self.tokens, self.items, self.outer_functions))
+        return lasting_variables(self.tokens, self.items, self.outer_functions)
 
     def of_kind(self, *kinds: ItemKind) -> list[Item]:
         """Items of these kinds, in order."""

@@ -43,7 +43,7 @@ class _Seen:
             self.parameters = True
         elif token.text == "=" and self.previous != "operator":
             self.assigned = True
-        elif token.text in CLASS_KEYS and not self.parameters and not self.assigned:
+        elif token.text in CLASS_KEYS:
             self.class_key = True
         elif token.text == ":" and self.parameters:
             self.initialisers = True
@@ -56,7 +56,7 @@ class _Seen:
     @property
     def begins_members(self) -> bool:
         """Whether a `{` begins the members of a class or enum."""
-        return self.class_key and not self.assigned and not self.parameters
+        return self.class_key and not self.assigned
 
     def begins_body(self, before: Token) -> bool:
         """Whether a `{` begins the body of a function, rather than a value: x = {1}, x{1}, Foo() : x{1}."""
@@ -71,9 +71,7 @@ class Extents:
         self.refusal: str | None = None
         self._tokens, self._lines = tokens, lines
         self._unpaired = [
-            i
-            for i, token in enumerate(tokens)
-            if token.kind == "punctuator" and not token.reach and (token.text in OPENERS or token.text in CLOSERS)
+            i for i, token in enumerate(tokens) if not token.reach and (token.text in OPENERS or token.text in CLOSERS)
         ]
         self._conditionals = [
             i for i, token in enumerate(tokens) if token.kind == "directive" and CONDITIONAL.match(token.text)
@@ -102,13 +100,13 @@ class Extents:
                 self.refuse(f"a preprocessor line inside a declaration at line {self.line(token)}")
                 i += 1
                 continue
-            if token.kind == "punctuator" and token.text in OPENERS:
+            if token.text in OPENERS:
                 if last == i:
                     self.refuse("a bracket is never closed")
                     return Extent(i, None, "unreadable")
                 if not in_class:
                     self._check_conditionals(i, last)
-            if token.text == ";" and token.kind == "punctuator":
+            if token.text == ";":
                 return Extent(i, seen.members, "other" if seen.members is None else "type")
             if token.text == "}":
                 break
@@ -141,9 +139,8 @@ class Extents:
         depth = 0
         levels: list[int] = []
         for token in self._tokens[first : last + 1]:
-            if token.kind == "punctuator":
-                depth += (token.text in OPENERS) - (token.text in CLOSERS)
-            elif token.kind == "directive" and (match := CONDITIONAL.match(token.text)):
+            depth += (token.text in OPENERS) - (token.text in CLOSERS)
+            if token.kind == "directive" and (match := CONDITIONAL.match(token.text)):
                 if match.group(1).startswith("if"):
                     levels.append(depth)
                 elif not levels or levels[-1] != depth:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
+from itertools import pairwise, takewhile
 from typing import Literal
 
 from dice.kernels.source.declaration import EXECUTION_SPACES, MEMORY_SPACES, SPECIFIERS_WITH_ARGUMENTS, Function
@@ -97,12 +98,13 @@ def _behind_templates(tokens: Sequence[Token]) -> Sequence[Token]:
 
 def is_alias(tokens: Sequence[Token]) -> bool:
     """`template <..> using X = ..`, `template <..> concept ..`, and forward declarations of classes."""
-    texts = [t.text for t in _behind_templates(tokens)]
-    if texts[:1] in (["using"], ["concept"]):
-        return True
-    return (
-        texts[:1] != [] and texts[0] in CLASS_KEYS and len([t for t in texts if t != "class"]) <= 4 and "(" not in texts
-    )
+    rest = _behind_templates(tokens)
+    if not rest or rest[0].text not in CLASS_KEYS:
+        return bool(rest) and rest[0].text in ("using", "concept")
+    named = (rest[i] for i in shallow(rest, 1) if rest[i].text not in ("class", "struct", "<"))
+    head = list(takewhile(lambda token: token.text not in (":", ";"), named))
+    two_names = any(a.kind == b.kind == "identifier" for a, b in pairwise(head))  # a class and its variable
+    return bool(head) and head[-1].kind == "identifier" and not two_names and not {"*", "&"} & {t.text for t in head}
 
 
 def type_name(tokens: Sequence[Token]) -> str:

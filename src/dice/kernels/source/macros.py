@@ -3,16 +3,23 @@
 from __future__ import annotations
 
 import hashlib
+import os
 import re
+import signal
 import subprocess
 import tempfile
 import threading
 from collections.abc import Sequence
+from contextlib import suppress
 
 from dice.kernels.source.lexer import CONDITIONAL, SplitRefused, Token
 
 DEFINE = re.compile(r"#\s*(?:define|undef)\s+([A-Za-z_]\w*)(\()?")
-_PREPROCESSOR = ("g++", "-E", "-P", "-undef", "-nostdinc", "-x", "c++", "-std=c++20", "-")
+_PREPROCESSOR_KIB = 2 << 20
+_PREPROCESSOR = (
+    *("/bin/sh", "-c", f'ulimit -v {_PREPROCESSOR_KIB} && exec "$@"', "sh"),
+    *("g++", "-E", "-P", "-undef", "-nostdinc", "-x", "c++", "-std=c++20", "-"),
+)
 _PREPROCESSOR_TIMEOUT_S = 30
 _PREPROCESSED_BYTES = 4 << 20
 _KEPT = re.compile(r"#\s*(include|pragma)\b")
@@ -48,18 +55,26 @@ def _preprocess(text: str) -> str:
     with tempfile.TemporaryFile() as given, tempfile.TemporaryFile() as errors:
         given.write(text.encode("utf-8", "surrogatepass"))
         given.seek(0)
-        with subprocess.Popen(_PREPROCESSOR, stdin=given, stdout=subprocess.PIPE, stderr=errors) as process:
+        with subprocess.Popen(
+            _PREPROCESSOR, stdin=given, stdout=subprocess.PIPE, stderr=errors, start_new_session=True
+        ) as process:
             assert process.stdout is not None
-            stop = threading.Timer(_PREPROCESSOR_TIMEOUT_S, process.kill)
+            stop = threading.Timer(_PREPROCESSOR_TIMEOUT_S, _kill, [process.pid])
             stop.start()
             made = process.stdout.read(_PREPROCESSED_BYTES + 1)
-            process.kill() if len(made) > _PREPROCESSED_BYTES else process.wait()
+            _kill(process.pid) if len(made) > _PREPROCESSED_BYTES else process.wait()
             stop.cancel()
         if process.returncode != 0:
             errors.seek(0)
             message = errors.read(1000).decode(errors="replace").strip().splitlines()
             raise SplitRefused(f"macros cannot be expanded: {message[0] if message else 'they grow too large'}")
     return made.decode("utf-8", "surrogatepass")
+
+
+def _kill(group: int) -> None:
+    """End g++ and the compiler proper, which would go on without it."""
+    with suppress(ProcessLookupError):
+        os.killpg(group, signal.SIGKILL)
 
 
 def macros_change_the_split(tokens: Sequence[Token]) -> bool:

@@ -64,7 +64,7 @@ class Reader:
     def _read_namespace_scope(self) -> None:
         i = 0
         while i < len(self._tokens):
-            if self._tokens[i].text == ";" and self._tokens[i].kind == "punctuator":
+            if self._tokens[i].text == ";":
                 i += 1
                 continue
             i = self._next(i) + 1

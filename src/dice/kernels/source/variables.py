@@ -9,7 +9,7 @@ from dice.kernels.source.declaration import Function
 from dice.kernels.source.items import Item, declared_names
 from dice.kernels.source.lexer import Token, shallow, words
 
-_UNCHANGING = words("constexpr __constant__ __shared__ using typedef struct class union enum namespace operator")
+_UNCHANGING = words("constexpr __constant__ __shared__ using typedef namespace operator")
 _LASTING = words("static thread_local")
 
 
@@ -21,13 +21,15 @@ class Variable:
     start: int
 
 
-def lasting_variables(
-    tokens: Sequence[Token], items: Sequence[Item], functions: Sequence[Function]
-) -> Iterator[Variable]:
+def lasting_variables(tokens: Sequence[Token], items: Sequence[Item], functions: Sequence[Function]) -> list[Variable]:
     """Variables at namespace scope, and `static` and `thread_local` ones of functions and classes, that may change.
 
-    tokens, items: of the whole source; functions: its outermost definitions.
+    tokens, items: of the whole source; functions: its outermost definitions, those of members included.
     """
+    return list(dict.fromkeys(_variables(tokens, items, functions)))
+
+
+def _variables(tokens: Sequence[Token], items: Sequence[Item], functions: Sequence[Function]) -> Iterator[Variable]:
     for item in items:
         if item.kind in ("host_variable", "device_variable"):
             yield from _declared(item.tokens, may_be_function=False)
@@ -42,7 +44,8 @@ def _static(tokens: Sequence[Token], *, may_be_function: bool) -> Iterator[Varia
     while i < len(tokens):
         if tokens[i].text in _LASTING:
             end = next((j for j in shallow(tokens, i) if tokens[j].text in (";", "}")), len(tokens))
-            yield from _declared(tokens[i:end], may_be_function=may_be_function)
+            first = i - 1 if i and tokens[i - 1].text == "const" else i
+            yield from _declared(tokens[first:end], may_be_function=may_be_function)
             i = end
         i += 1
 
