@@ -20,7 +20,7 @@ from dice.kernels.source.lexer import read_tokens
         ("alignas(16) float x;", "x"),
         ("__attribute__((aligned(8))) int x;", "x"),
         ("decltype(a + b) c;", "c"),
-        ("unsigned bits : 3, : 0, more : 4;", "bits more"),
+        ("unsigned bits : WIDTH, : 0, more : 4;", "bits more"),
         ("static T<(a > b), 2> t = T<1, 2>{c, d};", "t"),
         ("", ""),
         ("= 3;", ""),

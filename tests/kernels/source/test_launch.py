@@ -46,6 +46,7 @@ def test_the_launches_of_sources() -> None:
         ("while (c) (*f)<<<1, 2>>>(a)", "(*f)", "1, 2", "a"),
         ("k<<<(a > b), f<g<T>>(c), d[{1, 2}]>>>(e, {f})", "k", "(a > b), f<g<T>>(c), d[{1, 2}]", "e, {f}"),
         ("k<<<a, sizeof(A<B<T>>)>>>(c)", "k", "a, sizeof(A<B<T>>)", "c"),
+        ("k<<<dim3{1, 2}, 3>>>(c)", "k", "dim3{1, 2}, 3", "c"),
         ("k<<<a, A<B>>>>(c)", "k", "a, A<B>", "c"),
         ("k <<< /* g */ 1, 2 >>> ( a )", "k", "1, 2", "a"),
         ("k<<<1 << 2, 8 >> 1>>>(a)", "k", "1 << 2, 8 >> 1", "a"),
@@ -74,6 +75,7 @@ def test_the_places_of_a_launch() -> None:
         ("k<<<1, 2, 3, 4, 5>>>();", "a launch with 5 configuration values", 1),
         ("k<<<1, 2, 3, 4, 5, SHAPE>>>();", "a launch with 6 configuration values", None),
         ("\n\nk<<<1, 2>> >();", "expected a >>>", 3),
+        ("k<<<1, 2> >>();", "expected a >>>", 1),
         ("k<<<1, 2;", "expected a >>>", 1),
         ("k<<<1, 2)>>>();", "expected a >>>", 1),
         ("k<<<1, 2>>>;", "expected a >>>", 1),
@@ -101,6 +103,8 @@ def test_all_are_in_order_of_their_places() -> None:
     launches, broken = read(text)
     assert [launch.callee for launch in launches] == ["a", "b", "d", "e", "f(g<<<1, 1>>>())", "g"]
     assert [text[it.start - 1] for it in broken] == ["c", " "]
+    launches, (broken,) = read("a<<<1, b<<<2, 3>>>(c)")
+    assert (launches[0].callee, broken.error.reason) == ("b", "expected a >>>")
 
 
 @pytest.mark.parametrize(
