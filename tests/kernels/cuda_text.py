@@ -37,9 +37,11 @@ extern "C" void dice_launch(const void* host, void** given) { launched = host, a
 def compile_host(unit: str, folder: Path, *flags: str) -> subprocess.CompletedProcess[str]:
     """g++ on a host unit in front of which stand the builder's own header and a CUDA runtime that only says what it is
     told. Makes `folder/unit`, or with `-c` an object of that name."""
-    (folder / "cuda_runtime.h").write_text(_RUNTIME)
+    runtime = folder / "runtime"  # nvcc would take one that lies beside its source
+    runtime.mkdir(exist_ok=True)
+    (runtime / "cuda_runtime.h").write_text(_RUNTIME)
     (folder / "unit.cpp").write_text(f'{_OBSERVER}#line 1 "unit"\n{unit}')
-    command = ["g++", "-std=c++17", "-O1", f"-I{folder}", f"-I{CSRC / 'extension'}", "unit.cpp", "-o", "unit", *flags]
+    command = ["g++", "-std=c++17", "-O1", f"-I{runtime}", f"-I{CSRC / 'extension'}", "unit.cpp", "-o", "unit", *flags]
     return subprocess.run(command, cwd=folder, capture_output=True, text=True, check=False)
 
 

@@ -147,7 +147,7 @@ def _definition(text: str, tokens: Sequence[Token]) -> Binding:
             arguments.append(_argument(text, group))
     return Binding(
         source_of(text, groups[0]),
-        expression.removeprefix("&") if re.fullmatch(r"&\s*[\w:]+", expression) else expression,
+        expression.removeprefix("&"),
         doc,
         bool(wrapped),
         tuple(arguments) if arguments else None,
