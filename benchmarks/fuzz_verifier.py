@@ -291,7 +291,7 @@ class PlayedCandidate:
         }.get(operation, {})
 
     def _offer(self, value: Any) -> dict[str, Any]:
-        header, tensors, size = values.plan(value)
+        header, tensors, size = values.lay_out(value)
         self._offered = header, tensors
         return {"header": header, "bytes": size}
 

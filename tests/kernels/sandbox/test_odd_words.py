@@ -24,7 +24,7 @@ from dice.kernels.records.verdict_store import VerdictStore
 from dice.kernels.sandbox.fork_server import ForkServer
 from dice.kernels.sandbox.messages import MAX_DEPTH, MAX_PARTS, Malformed, parse_message
 from dice.kernels.sandbox.values import MAX_DEPTH as MAX_VALUE_DEPTH
-from dice.kernels.sandbox.values import plan
+from dice.kernels.sandbox.values import lay_out
 
 sys.path.insert(0, str(Path(__file__).parents[3] / "benchmarks"))
 from fuzz_verifier import Fuzz, asked, quiet, scripts
@@ -183,7 +183,7 @@ def test_a_message_may_be_as_deep_as_any_header() -> None:
     value: Any = 1.0
     for _ in range(MAX_VALUE_DEPTH):
         value = {"key": value}
-    assert parse_message(json.dumps({"header": plan(value)[0]}).encode())
+    assert parse_message(json.dumps({"header": lay_out(value)[0]}).encode())
 
 
 def test_a_message_is_clean_whatever_its_texts_are() -> None:

@@ -22,8 +22,8 @@ from dice.kernels.sandbox.values import (
     MAX_INTEGER_BITS,
     BadHeader,
     UnsupportedValue,
+    lay_out,
     outline,
-    plan,
     read,
     write,
 )
@@ -31,7 +31,7 @@ from dice.kernels.sandbox.values import (
 
 def crossed(value: Any) -> Any:
     """`value` after a trip through JSON and shared memory."""
-    header, tensors, size = plan(value)
+    header, tensors, size = lay_out(value)
     buffer = SharedBuffer.create(size)
     write(tensors, header, buffer.tensor)
     received = read(json.loads(json.dumps(header)), buffer.tensor, lambda view, device: view.clone())
@@ -105,7 +105,7 @@ def test_of_a_view_that_repeats_elements_only_the_storage_crosses() -> None:
         "no repetition": (base.t(), 96),
     }
     for name, (view, size) in views.items():
-        header, _, n_bytes = plan(view)
+        header, _, n_bytes = lay_out(view)
         assert n_bytes == size, name
         described = outline(header)
         assert described.n_bytes == size
@@ -145,7 +145,7 @@ def test_integers_are_bounded() -> None:
     assert crossed([largest, -largest]) == [largest, -largest]
     float(largest)
     with pytest.raises(UnsupportedValue, match="an integer of 257 bits"):
-        plan(largest + 1)
+        lay_out(largest + 1)
     for text in ("0x" + "f" * 5000, "9" * 100):
         with pytest.raises(BadHeader):
             outline({"kind": "int", "value": text})
@@ -177,14 +177,14 @@ def test_a_tensor_subclass_is_taken_by_its_storage() -> None:
 )
 def test_what_cannot_cross_is_named(value: Any, what: str) -> None:
     with pytest.raises(UnsupportedValue, match=what):
-        plan({"key": value})
+        lay_out({"key": value})
 
 
 def test_endless_nesting_is_refused() -> None:
     value: list[Any] = []
     value.append(value)
     with pytest.raises(UnsupportedValue, match="nested"):
-        plan(value)
+        lay_out(value)
 
 
 TENSOR = {"kind": "tensor", "dtype": "float32", "shape": [2, 3], "device": "cpu", "offset": 0, "bytes": 24}
@@ -282,7 +282,7 @@ def test_a_view_outlives_its_shared_buffer() -> None:
 
 
 def test_what_place_raises_is_not_the_headers_fault() -> None:
-    header, tensors, size = plan(torch.ones(3))
+    header, tensors, size = lay_out(torch.ones(3))
     buffer = SharedBuffer.create(size)
     write(tensors, header, buffer.tensor)
 

@@ -3,7 +3,7 @@
 `dice.kernels.checks` decides what they mean. No probe is active unless the grader starts it, so timed calls run without
 probes. Order of use:
 
-    trail = AuditTrail(candidate_path, scratch); trail.install()      # audit.py; before the candidate's code
+    trail = AuditTrail(candidate_path, scratch); trail.install()      # audit_events.py; before the candidate's code
     before = snapshot()                                               # after the executor's own patches
     with trail.phase("import"): ...                                   # then "init", "forward"
     changes = compare(before, "import"); ...                          # again after init and forward

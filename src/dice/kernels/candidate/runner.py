@@ -29,7 +29,7 @@ from torch.utils._pytree import tree_leaves
 
 from dice.kernels.candidate import extension_loader, probes
 from dice.kernels.candidate.answer_traces import AnswerTraces
-from dice.kernels.candidate.audit import AuditTrail, ExceptionTrace
+from dice.kernels.candidate.audit_events import AuditTrail, ExceptionTrace
 from dice.kernels.candidate.call_timer import CallTimer
 from dice.kernels.candidate.extension_proxy import ExtensionProxy
 from dice.kernels.candidate.failure import describe
@@ -188,7 +188,7 @@ class Runner:
     def _do_forward(self, fds: list[int], slot: int, seed: int, watch: bool, keep: bool) -> dict[str, Any]:
         """`watch`: with operators and hidden exceptions. `keep`: with copies of what its kernels are led to."""
         inputs = self._inputs[slot]
-        self._traces = AnswerTraces(values.plan(self._outputs)[2], self._cuda is not None) if keep else self._traces
+        self._traces = AnswerTraces(values.lay_out(self._outputs)[2], self._cuda is not None) if keep else self._traces
         self._outputs = None
         if "launches_init" not in self._facts:
             self._facts["launches_init"] = self._extensions.launches()
@@ -352,7 +352,7 @@ class Runner:
 
     def _offer(self, value: Any) -> dict[str, Any]:
         with self._honest():
-            self._header, self._to_send, size = values.plan(value)
+            self._header, self._to_send, size = values.lay_out(value)
         return {"header": self._header, "bytes": size}
 
     def _settle(self) -> None:
@@ -376,7 +376,7 @@ class Runner:
         """Fill what the allocator would hand out next with NaN, so that unwritten outputs are not zero by luck."""
         if self._cuda is None:
             return
-        large = max(_LARGE_POISON, 2 * values.plan(list(inputs))[2])
+        large = max(_LARGE_POISON, 2 * values.lay_out(list(inputs))[2])
         if self._free_bytes is None or large > _LARGE_POISON:  # seldom: the driver answers when nobody makes a context
             self._free_bytes = torch.cuda.mem_get_info(self._device)[0]
         large = min(large, self._free_bytes // 4)

@@ -21,7 +21,7 @@ from torch.utils._pytree import tree_leaves, tree_map, tree_structure, tree_unfl
 
 from dice.errors import DiceError
 from dice.kernels.cpu.device import install
-from dice.kernels.sandbox.values import UnsupportedValue, plan
+from dice.kernels.sandbox.values import UnsupportedValue, lay_out
 
 
 @dataclass(frozen=True)
@@ -115,7 +115,7 @@ class Reference:
 
     def _sendable(self, arguments: list[Any]) -> list[Any]:
         try:
-            plan(arguments)
+            lay_out(arguments)
         except UnsupportedValue as error:
             raise DiceError(f"Problem {self.problem_id}: an input cannot be passed on: {error}.") from error
         return arguments

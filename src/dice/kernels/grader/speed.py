@@ -276,7 +276,7 @@ class _Stopwatch:
         actual = run.fetch(offer, expected)
         self.checked += 1
         self.wrong += not compare(run, Trial(list(self.sets[slot]), seed, expected), actual, "strict").ok
-        self.output_bytes = max(self.output_bytes, values.plan(expected)[2])
+        self.output_bytes = max(self.output_bytes, values.lay_out(expected)[2])
 
     def compiled(self, model: torch.nn.Module, sets: int, rounds: int, fills: int) -> None:
         """Time torch.compile of the reference. What it cannot compile is a note in the verdict."""

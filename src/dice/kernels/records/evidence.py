@@ -88,7 +88,7 @@ class Change(_Fact):
 
 
 class Access(_Fact):
-    """A sensitive action of the candidate's own code, from Python's audit events (`candidate.audit.AuditTrail`)."""
+    """A sensitive action of the candidate's own code, from Python's audit events (`candidate.audit_events.AuditTrail`)."""
 
     event: Words
     """Audit event: `subprocess.Popen`, `socket.connect`, `ctypes.dlopen`, `sys._getframe`, `open:w`, ..."""

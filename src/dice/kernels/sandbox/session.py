@@ -167,7 +167,7 @@ class Session:
 
     def send_value(self, op: str, kind: type[Reply], value: Any, timeout_s: float, **arguments: Any) -> Reply:
         """Give the candidate a value with a request. Raises UnsupportedValue or CandidateFailure."""
-        header, tensors, size = values.plan(value)
+        header, tensors, size = values.lay_out(value)
         if not size:
             return self.ask(op, kind, timeout_s, header=header, **arguments)
         if self._input is None or self._input.n_bytes < size:

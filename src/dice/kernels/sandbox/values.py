@@ -1,6 +1,6 @@
 """Nested values as a JSON header and one flat buffer: how inputs and outputs cross between processes.
 
-`plan` looks at a value and gives its header (plain JSON) and the tensors to copy; `write` copies them into a shared
+`lay_out` looks at a value and gives its header (plain JSON) and the tensors to copy; `write` copies them into a shared
 buffer; `outline` checks a header and says what it describes; `read` rebuilds the value from a header and a buffer. A
 header that came from a candidate is checked completely before a byte is touched: nothing is unpickled, evaluated or
 looked up by name outside the tables below.
@@ -57,15 +57,15 @@ class BadHeader(ValueError):
     """A header that does not describe a value, or does not fit its buffer."""
 
 
-def plan(value: Any) -> tuple[Header, list[torch.Tensor], int]:
+def lay_out(value: Any) -> tuple[Header, list[torch.Tensor], int]:
     """(header, tensors in the order of their offsets, bytes of the buffer). Raises UnsupportedValue."""
-    found = _Plan()
+    found = _Layout()
     header = found.visit(value, "value", 0)
     return header, found.tensors, found.n_bytes
 
 
-class _Plan:
-    """What `plan` has seen so far. Not closures that call each other: they are a cycle, which holds the tensors, gigabytes
+class _Layout:
+    """What `lay_out` has seen so far. Not closures that call each other: they are a cycle, which holds the tensors, gigabytes
     of a card, until Python next looks for garbage."""
 
     def __init__(self) -> None:
@@ -146,7 +146,7 @@ def _dtype_name(dtype: torch.dtype, where: str) -> str:
 
 
 def write(tensors: list[torch.Tensor], header: Header, buffer: torch.Tensor) -> None:
-    """Copy the tensors of `plan` to their places in `buffer` (uint8, on any device)."""
+    """Copy the tensors of `lay_out` to their places in `buffer` (uint8, on any device)."""
     for tensor, node in zip(tensors, _tensor_nodes(header), strict=True):
         if tensor.numel():
             _copy(_view(buffer, node), tensor)
@@ -186,7 +186,7 @@ def read(header: Any, buffer: torch.Tensor, place: Callable[[torch.Tensor, str],
 
 
 class _Visit:
-    """A walk over a header; a class for the reason that `_Plan` is one. What a tensor becomes is the subclass's."""
+    """A walk over a header; a class for the reason that `_Layout` is one. What a tensor becomes is the subclass's."""
 
     def __init__(self) -> None:
         self.n_nodes = 0

@@ -12,7 +12,7 @@ import pytest
 RUN = """
 import json, sys, runpy
 from pathlib import Path
-from dice.kernels.candidate.audit import AuditTrail, ExceptionTrace
+from dice.kernels.candidate.audit_events import AuditTrail, ExceptionTrace
 code, scratch = sys.argv[1:]
 trail = AuditTrail(code, scratch)
 trail.install()
