@@ -43,6 +43,8 @@ class VerdictStore:
         if not self.out.exists():
             return []
         manifest = read_manifest(self.out)
+        if manifest is None and self.partial.exists():
+            return []  # ended before the manifest was written: the journal still holds every verdict
         if manifest is None or manifest.extra.get("settings") != self.identity:
             raise DiceError(f"{self.out}: was made with other settings; choose another --out, or delete the file.")
         return list(read_jsonl(self.out, Verdict))
