@@ -37,10 +37,36 @@ rule problems:
         "dice problems --config {params.spec:q} > {log} 2>&1"
 
 
+# Only what makes KernelBench's prompts, at the commit of the paper's version. No code among its inputs, as for `fetch`.
+rule kernelbench:
+    output:
+        directory(PLAN.path("data", "kernelbench")),
+    log:
+        PLAN.path("logs", "kernelbench.log"),
+    retries: 3
+    container:
+        image("cpu")
+    params:
+        repository="https://github.com/ScalingIntelligence/KernelBench",
+        commit="88df56b931a0ecafc3ac3b321275addaa078407c",
+    message:
+        "fetch the text of KernelBench's prompt"
+    shell:
+        """
+        rm -rf {output:q}.git
+        git init --quiet --bare {output:q}.git >{log} 2>&1
+        git -C {output:q}.git fetch --quiet --depth 1 {params.repository} {params.commit} >>{log} 2>&1
+        mkdir -p {output:q}
+        git -C {output:q}.git archive FETCH_HEAD src 2>>{log} | tar -x -C {output:q}
+        rm -rf {output:q}.git
+        """
+
+
 rule prompts:
     input:
         code=code("prompts"),
         problems=PLAN.problems,
+        kernelbench=present([PLAN.kernelbench]) if PLAN.kernelbench else [],
     output:
         PLAN.prompts,
     log:

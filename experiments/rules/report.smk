@@ -49,19 +49,22 @@ rule figure:
 
 rule check:
     input:
-        tables=PLAN.tables,
+        PLAN.check_inputs(),
         code=code("check"),
     output:
         csv=report(PLAN.path("check.csv"), category="Check"),
+        pairs=report(PLAN.path("pairs.csv"), category="Check"),
         summary=PLAN.path("check.md"),
     log:
         PLAN.path("logs", "check.log"),
     container:
         image("cpu")
+    params:
+        spec=canonical(PLAN.check_spec()),
     message:
         "compare what was measured with the paper"
     shell:
-        "dice check --tables {input.tables:q} --out {output.csv:q} > {log} 2>&1"
+        "dice check --config {params.spec:q} > {log} 2>&1"
 
 
 rule explorer:

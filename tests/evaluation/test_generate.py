@@ -135,3 +135,25 @@ def test_duplicate_problem(folder, tmp_path):
     write_jsonl(tmp_path / "p.jsonl", [*rows, rows[0]])
     with pytest.raises(DiceError, match="occurs twice"):
         generate(config_of(folder, tmp_path / "g.jsonl", prompts=str(tmp_path / "p.jsonl")))
+
+
+def test_an_autoregressive_checkpoint_is_sampled_as_it_says(folder, tmp_path):
+    """Its generation_config.json decides, the config's own settings come first, and the manifest says what was used."""
+    tokenizer = train_tokenizer(["import torch\n"] * 3, 300)
+    model = tmp_path / "causal"
+    save_model(make_model(make_config(vocab_size=320, num_hidden_layers=1, model_type="qwen3")), model)
+    save_tokenizer(tokenizer, model)
+
+    def answers(name, **changes):
+        rows = generate(config_of(folder, tmp_path / name, model=str(model), samples=1, **changes))
+        used = json.loads((tmp_path / f"{name}.manifest.json").read_text())["spec"]["autoregressive"]["sampling"]
+        return [row.text for row in rows], used
+
+    greedy, used = answers("greedy.jsonl")
+    assert used == {"temperature": 0.0, "top_k": 0, "top_p": 1.0}
+    (model / "generation_config.json").write_text('{"do_sample": true, "temperature": 2.0, "top_k": 20, "top_p": 0.95}')
+    sampled, used = answers("sampled.jsonl")
+    assert used == {"temperature": 2.0, "top_k": 20, "top_p": 0.95}
+    assert sampled != greedy
+    told = {"autoregressive": {"sampling": {"temperature": 0.0}}}
+    assert answers("told.jsonl", **told)[0] == greedy

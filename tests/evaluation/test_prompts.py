@@ -272,10 +272,23 @@ def test_styles_of_a_config(tmp_path):
     config = PromptConfig(style="kernelbench", kernelbench_checkout=str(checkout))
     prompts = make_prompts([Task(CODE)], config)
     assert prompts == [chat_prompt("old é\nexample\n" + CODE, "sdar")]
-    with pytest.raises(DiceError, match="no infilling prompt"):
-        make_prompts([Task(CODE, PREFIX, SUFFIX)], config)
+    infilling = Task(CODE, PREFIX, SUFFIX)
+    mixed = make_prompts([infilling, Task("x"), infilling, Task(CODE)], config)
+    assert [mixed[1], mixed[3]] == [prompts[0].replace(CODE, "x"), prompts[0]]
+    assert mixed[0] == mixed[2] == make_prompts([infilling], PromptConfig(style="one_shot"))[0]
     with pytest.raises(DiceError, match="needs KernelBench's folder"):
         make_prompts([Task(CODE)], PromptConfig(style="kernelbench"))
+
+
+def test_another_version_of_kernelbenchs_text_is_refused(tmp_path):
+    """The sha256 is of the prompt for an empty program: it does not depend on the problems."""
+    checkout = write_checkout(tmp_path / "kb", "src", "prompt_constructor", OLD)
+    wanted = hashlib.sha256("old é\nexample\n".encode()).hexdigest()
+    config = PromptConfig(style="kernelbench", kernelbench_checkout=str(checkout), kernelbench_sha256=wanted)
+    assert make_prompts([Task(CODE)], config) == [chat_prompt("old é\nexample\n" + CODE, "sdar")]
+    (checkout / "src" / "prompts" / "example.txt").write_text("another example\n")
+    with pytest.raises(DiceError, match="its prompt is not the one that was asked for"):
+        make_prompts([Task(CODE)], config)
 
 
 def test_the_hash_is_of_the_prompts_bytes():

@@ -21,7 +21,7 @@ from dice.report.check import CheckConfig, answers_behind, check, difference_int
 from dice.report.explorer import ExplorerConfig, explore
 from dice.report.figures import FigureConfig, make_figure
 from dice.report.latex import escape, table_tex
-from dice.report.tables import CostEvidence, RowEvidence, TableConfig, make_table, read_csv
+from dice.report.tables import CostEvidence, RowEvidence, TableConfig, make_table, read_csv, to_csv
 from dice.report.tex import TexConfig, write_tex
 from dice.study.publish import publish
 
@@ -257,6 +257,15 @@ def test_check_writes_every_cell(place):
     cells = check(CheckConfig(tables=(str(place / "table1.csv"),), out=str(place / "check.csv")))
     assert [cell["result"] for cell in cells] == ["not comparable", "not comparable", "not measured", "not measured"]
     assert "| table1 | 0 | 0 | 0 | 2 | 2 |" in (place / "check.md").read_text()
+    assert {cell["power_5_points"] for cell in cells} == {""}
+    compared = [row | {"scale": "paper"} for row in read_csv(place / "table1.csv")]
+    (place / "table1.csv").write_text(to_csv(compared))
+    told = check(CheckConfig(tables=(str(place / "table1.csv"),), out=str(place / "check.csv")))
+    assert [(cell["result"], bool(cell["power_5_points"])) for cell in told][:2] == [
+        ("cannot be told", True),
+        ("not comparable", False),
+    ]
+    assert "A model 5 points above the paper's number would be said to differ in" in (place / "check.md").read_text()
 
 
 def test_latex_escapes_and_marks():

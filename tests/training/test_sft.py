@@ -179,8 +179,10 @@ def test_bf16_products_have_fp32_masters(data, tmp_path):
 
 def test_continues_from_a_checkpoint(data, tmp_path):
     first = run(data, tmp_path / "a", max_steps=40)
+    (tmp_path / "a" / "model" / "generation_config.json").write_text('{"do_sample": true}')
     second = run(data, tmp_path / "b", model=str(tmp_path / "a" / "model"), tokenizer=None, max_steps=3)
     assert max(second) < 0.8 * first[0]
+    assert (tmp_path / "b" / "model" / "generation_config.json").read_text() == '{"do_sample": true}'
     with pytest.raises(DiceError, match="trained with blocks of 4, and block_size is 8"):
         run(data, tmp_path / "c", model=str(tmp_path / "a" / "model"), block_size=8)
 

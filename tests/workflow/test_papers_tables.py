@@ -5,10 +5,14 @@ from __future__ import annotations
 import csv
 import hashlib
 import re
+import shutil
 from pathlib import Path
 
 import pytest
 
+from dice.config import parse_config
+from dice.decoding.block_diffusion import BlockDiffusionConfig
+from dice.errors import DiceError
 from dice.study.config import load_study
 from dice.study.plan import Plan
 from dice.study.registry import load_registry
@@ -160,3 +164,71 @@ def test_data_are_counted_where_the_run_has_them():
     assert plan("tiny", start_from="verdicts", archive="old").sizes("8B-dice", ("rl_samples",)) == {}
     row = next(row for row in plan("released").table_spec(11)["rows"] if row["row"] == "DICE-4096")
     assert (row["sizes"], row["settings"]) == ({}, {"max_new_tokens": 4096})
+
+
+@pytest.mark.parametrize("scale", ["tiny", "smoke", "nano", "released", "paper"])
+def test_greedy_answers_are_made_once_whatever_the_seeds(scale):
+    """Against the decoder's own word on what is greedy; a checkpoint of the hub that is told nothing may be sampled."""
+    one = plan(scale, seeds=[0, 1, 2])
+    for unit in one.units:
+        spec = one.generate_spec(unit, 0)
+        if one.family(unit) == "sdar":
+            greedy = parse_config(BlockDiffusionConfig, spec.get("block_diffusion", {}), "test").sampling.greedy
+        else:
+            assert "autoregressive" not in spec, "the paper's default configuration is the checkpoint's"
+            greedy = scale not in ("released", "paper")
+        assert one.seeds(unit) == ([0] if greedy else [0, 1, 2]), unit
+        assert len(one.verdicts(unit)) == len(one.seeds(unit))
+
+
+def test_a_model_that_samples_keeps_its_seeds():
+    sampled = {"block_diffusion": {"sampling": {"temperature": 1.0, "top_k": 0}}}
+    assert plan("tiny", seeds=[4, 5], generate=sampled).seeds("8B-dice") == [4, 5]
+    assert plan("tiny", seeds=[4, 5]).seeds("8B-dice") == [4]
+    told = {"autoregressive": {"sampling": {"temperature": 0.6}}}
+    assert plan("tiny", seeds=[4, 5], generate=told).seeds("8B-qwen3") == [4, 5]
+    assert plan("paper").seeds("8B-qwen3_sft") == [0, 1, 2], "it inherits the sampling of the base that it came from"
+
+
+@pytest.mark.parametrize("scale", ["released", "paper"])
+def test_prompts_are_kernelbenchs_text(scale):
+    """The paper's A.1.2: of its version 0.1 (ScalingIntelligence/KernelBench at 88df56b), which the authors' copy equals."""
+    one = plan(scale)
+    folder = f"results/{scale}/data/kernelbench"
+    prompt = one.prompts_spec()["prompt"]
+    assert (prompt["style"], prompt["kernelbench_checkout"]) == ("kernelbench", folder)
+    assert prompt["kernelbench_sha256"].startswith("6be9034d2f26babd")
+    if scale == "paper":
+        assert one.training_spec("8B-dice")["prompt"] == one.training_spec("8B-sft")["prompt"] == prompt
+        assert folder in one.training_inputs("8B-rl1")
+    own = plan(scale, suite={"source": "checkouts/KernelBench"})
+    assert own.prompts_spec()["prompt"]["kernelbench_checkout"] == "checkouts/KernelBench"
+    assert plan("tiny").kernelbench is None
+
+
+def test_rows_are_compared_where_both_are_measured():
+    """The paper's claims: each strategy against the step before it, DICE against the RL baseline."""
+    found = {(pair["table"], pair["row"]): pair["against"] for pair in plan("paper").check_spec()["pairs"]}
+    assert {row: against for (table, row), against in found.items() if table == "table6" and row.startswith("8B")} == {
+        "8B-sft": "8B-base",
+        "8B-sft+rl_baseline": "8B-sft",
+        "8B-sft+data_scheduling": "8B-sft",
+        "8B-sft+kernel_infilling": "8B-sft",
+        "8B-dice": "8B-sft+rl_baseline",
+    }
+    assert ("table1", "DICE-8B") not in found
+    tiny = plan("tiny")
+    assert [pair["row"] for pair in tiny.check_spec()["pairs"] if pair["table"] == "table1"] == [
+        "Qwen3-8B",
+        "SDAR-Chat-8B",
+    ]
+    assert {"results/scores/8B-qwen3.json", "results/table1.csv"} < set(tiny.check_inputs())
+
+
+def test_a_row_to_compare_with_that_is_not_there_is_refused(tmp_path):
+    for name in ("models", "tables", "figures"):
+        shutil.copy(EXPERIMENTS / f"{name}.yaml", tmp_path)
+    text = (tmp_path / "tables.yaml").read_text()
+    (tmp_path / "tables.yaml").write_text(text.replace("against: DICE-8B", "against: DICE-9B"))
+    with pytest.raises(DiceError, match=r"table 1: there is no row 'DICE-9B' \(against\)"):
+        load_registry(tmp_path)

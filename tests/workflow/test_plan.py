@@ -19,6 +19,7 @@ from dice.evaluation.prompts.stage import PromptsConfig
 from dice.evaluation.score import ScoreConfig
 from dice.hub import FetchConfig
 from dice.kernels.api import VerifyConfig
+from dice.report.check import CheckConfig
 from dice.report.explorer import ExplorerConfig
 from dice.report.figures import FigureConfig
 from dice.report.tables import TableConfig
@@ -101,6 +102,7 @@ def specs(one: Plan) -> Iterator[tuple[type, dict[str, Any]]]:
         yield TableConfig, one.table_spec(number)
     for number in one.registry.figures:
         yield FigureConfig, one.figure_spec(number)
+    yield CheckConfig, one.check_spec()
     yield ExplorerConfig, one.explorer_spec()
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import dataclasses
 import hashlib
 import math
 from collections.abc import Iterator
@@ -17,6 +18,7 @@ from dice.config import add_options, config_from, spec_hash, stage_config, to_sp
 from dice.data.tokenizer import CodeTokenizer, load_tokenizer
 from dice.decoding.autoregressive import AutoregressiveConfig
 from dice.decoding.block_diffusion import BlockDiffusionConfig
+from dice.decoding.checkpoint_sampling import checkpoint_sampling
 from dice.decoding.decoder import Completion, Decoder, Engine, FinishReason, Request
 from dice.errors import DiceError
 from dice.evaluation.prompts.stage import PromptRow
@@ -71,8 +73,8 @@ class GenerateConfig:
     """Longest answer in tokens."""
     block_diffusion: BlockDiffusionConfig = BlockDiffusionConfig()
     """Decoding of a `sdar` model."""
-    autoregressive: AutoregressiveConfig = AutoregressiveConfig()
-    """Decoding of a `qwen3` model."""
+    autoregressive: AutoregressiveConfig | None = None
+    """Decoding of a `qwen3` model; None: as its generation_config.json says, greedy where it has none."""
     max_batch: int = Field(default=64, ge=1)
     """Sequences in flight; no effect on the answers but rounding."""
     device: Literal["auto", "cpu", "cuda"] = "auto"
@@ -101,6 +103,9 @@ def generate(config: GenerateConfig) -> list[Generation]:
     if len({row.id for row in prompts}) < len(prompts):
         raise DiceError(f"{config.prompts}: a problem occurs twice; give one prompt for each.")
     geometry = read_config(config.model)
+    if config.autoregressive is None and geometry.model_type == "qwen3":
+        decoding = AutoregressiveConfig(sampling=checkpoint_sampling(config.model))
+        config = dataclasses.replace(config, autoregressive=decoding)
     tokenizer = load_tokenizer(config.tokenizer or config.model, family=geometry.model_type)
     weights = {path.name: sha256_file(path) for path in sorted(Path(config.model).glob("*.safetensors"))}
     spec = to_spec(config)
@@ -149,6 +154,7 @@ def _decoder(
     config: GenerateConfig, geometry: ModelConfig, tokenizer: CodeTokenizer, requests: list[Request]
 ) -> tuple[Decoder, Engine]:
     decoding = config.block_diffusion if geometry.model_type == "sdar" else config.autoregressive
+    assert decoding is not None  # `generate` has read it from the checkpoint
     if isinstance(decoding, BlockDiffusionConfig) and geometry.block_size not in (None, decoding.block_size):
         raise DiceError(
             f"{config.model}: the model was trained with blocks of {geometry.block_size}, and "

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import argparse
 import math
+import statistics
 from collections import Counter
 from collections.abc import Hashable, Iterable, Sequence
 from pathlib import Path
@@ -42,6 +43,8 @@ class Rate(BaseModel):
     high: float
     by_seed: list[float]
     """Rate of every seed, in the order of the files."""
+    by_problem: dict[str, float]
+    """Share of each problem's answers that count: what two models are compared by."""
 
 
 class LevelScore(BaseModel):
@@ -103,7 +106,25 @@ def rate(seeds: Sequence[Sequence[Outcome]]) -> Rate:
     independent = effective_answers(outcomes)
     low, high = wilson(hits * independent / n, independent)
     each = [sum(hit for _, hit in seed) / len(seed) for seed in seeds if seed]
-    return Rate(hits=hits, n=n, value=hits / n, independent=independent, low=low, high=high, by_seed=each)
+    problems = {name: statistics.fmean(hits) for name, hits in clusters(outcomes).items()}
+    return Rate(
+        hits=hits,
+        n=n,
+        value=hits / n,
+        independent=independent,
+        low=low,
+        high=high,
+        by_seed=each,
+        by_problem=problems,
+    )
+
+
+def clusters(outcomes: Sequence[Outcome]) -> dict[str, list[bool]]:
+    """Problem -> whether each of its answers counts."""
+    found: dict[str, list[bool]] = {}
+    for problem, hit in outcomes:
+        found.setdefault(problem, []).append(hit)
+    return found
 
 
 def effective_answers(outcomes: Sequence[Outcome]) -> float:
@@ -112,16 +133,14 @@ def effective_answers(outcomes: Sequence[Outcome]) -> float:
     p (1 - p) over the variance of the share, which is the clusters' (problems'). Where all answers agree the variance
     says nothing, and each problem counts once.
     """
-    clusters: dict[str, list[bool]] = {}
-    for problem, hit in outcomes:
-        clusters.setdefault(problem, []).append(hit)
+    problems = clusters(outcomes)
     n, share = len(outcomes), sum(hit for _, hit in outcomes) / len(outcomes)
     if share in (0.0, 1.0):
-        return float(len(clusters))
-    variance = sum((sum(hits) - share * len(hits)) ** 2 for hits in clusters.values()) / n**2
+        return float(len(problems))
+    variance = sum((sum(hits) - share * len(hits)) ** 2 for hits in problems.values()) / n**2
     if variance == 0.0:
         return float(n)
-    return min(float(n), max(float(len(clusters)), share * (1 - share) / variance))
+    return min(float(n), max(float(len(problems)), share * (1 - share) / variance))
 
 
 def is_hit(verdict: Verdict, metric: Metric, robust: bool) -> bool:

@@ -24,6 +24,7 @@ from dice.model.transformer import ModelConfig, Transformer
 CONFIG_FILE = "config.json"
 WEIGHTS_FILE = "model.safetensors"
 INDEX_FILE = "model.safetensors.index.json"
+GENERATION_CONFIG = "generation_config.json"
 DTYPES = {"F32": torch.float32, "BF16": torch.bfloat16, "F16": torch.float16}
 Dtype = Literal["float32", "bfloat16", "float16"]
 

@@ -1,12 +1,15 @@
 """`dice check`: for every cell of every table, does what was measured agree with what the paper reports?
 
-agrees           the paper's number lies in the measured 95 % interval (for a value without interval: within 5 %)
-differs          it does not
+agrees           the 95 % interval of measured minus reported lies within 5 points (a value without interval: within 5 %)
+differs          that interval excludes 0
+cannot be told   neither: there are too few answers to see a difference of 5 points
 not comparable   measured at another scale or on a back end without speed: the models or the hardware are not the paper's
 not measured     only the paper's number is there
 
 Only the scales `released` and `paper` evaluate the paper's models on its benchmark and can agree or differ; there every
-difference is listed. The check reports; it never fails and feeds no table.
+difference is listed. `power_5_points` is the chance, in percent, that a model 5 points above the paper's number is said to
+differ from it. Rows of one table that were asked the same problems are compared in pairs.csv (`dice.report.pairs`). The
+check reports; it never fails and feeds no table.
 """
 
 from __future__ import annotations
@@ -14,13 +17,16 @@ from __future__ import annotations
 import argparse
 import math
 from collections import Counter
+from functools import cache
 from pathlib import Path
+from statistics import fmean
 
 from dice.config import add_options, config_from, stage_config, to_spec
 from dice.evaluation.score import Z95, wilson
 from dice.jsonl import atomic_writer
 from dice.manifest import Stopwatch, write_manifest
-from dice.report.tables import NOT_AVAILABLE, Row, read_table, to_csv
+from dice.report.pairs import COLUMNS, PairEvidence, compared
+from dice.report.tables import NOT_AVAILABLE, Row, percent, read_table, to_csv
 
 COMPARABLE_SCALES = ("released", "paper")
 RELEVANT = 0.05
@@ -33,8 +39,10 @@ class CheckConfig:
 
     tables: tuple[str, ...]
     """CSV files of `dice table`."""
+    pairs: tuple[PairEvidence, ...] = ()
+    """Rows to compare with each other."""
     out: str
-    """CSV to write, one row per cell; a summary goes beside it as .md."""
+    """CSV to write, one row per cell; a summary goes beside it as .md, and the compared rows as pairs.csv."""
 
 
 def judge(row: Row, metric: str) -> str:
@@ -71,6 +79,21 @@ def difference_interval(measured: float, low: float, high: float, reported: floa
     )
 
 
+@cache
+def power(reported: float, answers: int) -> float:
+    """The chance, in 0..1, that a model whose true share is `RELEVANT` above `reported` (below, where it would reach 1) is
+    said to differ, with so many independent answers: the sum over all that it can get right.
+    """
+    true = reported + RELEVANT if reported + RELEVANT < 1 else reported - RELEVANT
+    chance = 0.0
+    for right in range(answers + 1):
+        least, most = difference_interval(right / answers, *wilson(right, answers), reported)
+        if least > 0 or most < 0:
+            ways = math.lgamma(answers + 1) - math.lgamma(right + 1) - math.lgamma(answers - right + 1)
+            chance += math.exp(ways + right * math.log(true) + (answers - right) * math.log1p(-true))
+    return chance
+
+
 def answers_behind(low: float, high: float) -> float:
     """The number of answers of which Wilson's 95 % interval has these ends.
 
@@ -91,28 +114,53 @@ def check(config: CheckConfig) -> list[Row]:
                 cells.append(
                     {"table": Path(path).stem, "row": row["row"], "metric": metric, "measured": row[metric]}
                     | {"interval": interval, "reported": row[f"{metric}_reported"], "scale": row["scale"]}
-                    | {"result": judge(row, metric), "reason": row.get("reason", "")}
+                    | {"result": (result := judge(row, metric)), "power_5_points": _power(row, metric, result)}
+                    | {"reason": row.get("reason", "")}
                 )
+    pairs = [line for pair in config.pairs for line in compared(pair)]
+    with atomic_writer(Path(config.out).with_name("pairs.csv")) as stream:
+        stream.write(to_csv(pairs) if pairs else ",".join(COLUMNS) + "\n")
     with atomic_writer(Path(config.out).with_suffix(".md")) as stream:
-        stream.write(summary(cells))
+        stream.write(summary(cells, pairs))
     with atomic_writer(config.out) as stream:
         stream.write(to_csv(cells))
-    write_manifest(config.out, stage="check", spec=to_spec(config), watch=watch, inputs=list(config.tables))
+    scores = dict.fromkeys(score for pair in config.pairs for score in (pair.score, pair.score_against))
+    write_manifest(config.out, stage="check", spec=to_spec(config), watch=watch, inputs=[*config.tables, *scores])
     return cells
 
 
-def summary(cells: list[Row]) -> str:
-    """Counts per table, then every cell that differs."""
+def _power(row: Row, metric: str, result: str) -> str:
+    """`power` of a cell that was compared by its interval, in percent."""
+    low, high = (row.get(f"{metric}_{end}") for end in ("low", "high"))
+    if result not in ("agrees", "differs", "cannot be told") or not low or not high:
+        return ""
+    return percent(
+        power(float(row[f"{metric}_reported"]) / 100, round(answers_behind(float(low) / 100, float(high) / 100)))
+    )
+
+
+def summary(cells: list[Row], pairs: list[Row]) -> str:
+    """Counts per table, what could have been seen, every cell that differs, every row that is better or worse."""
     words = ("agrees", "differs", "cannot be told", "not comparable", "not measured")
     lines = ["# Measured against reported", "", f"| table | {' | '.join(words)} |", f"|---|{'---|' * len(words)}"]
     for table in dict.fromkeys(cell["table"] for cell in cells):
         counts = Counter(cell["result"] for cell in cells if cell["table"] == table)
         lines.append(f"| {table} | {' | '.join(str(counts[word]) for word in words)} |")
+    if powers := [float(cell["power_5_points"]) for cell in cells if cell["power_5_points"]]:
+        seen = f"between {min(powers):.0f} and {max(powers):.0f} % of studies of this size, {fmean(powers):.0f} % on average"
+        lines += ["", f"A model 5 points above the paper's number would be said to differ in {seen}."]
     differing = [cell for cell in cells if cell["result"] == "differs"]
     lines += ["", f"## Cells that differ: {len(differing)}", ""]
     lines += [
         f"- {c['table']}, {c['row']}, {c['metric']}: measured {c['measured']} ({c['interval']}), reported {c['reported']}"
         for c in differing
+    ]
+    told = [pair for pair in pairs if pair["result"] != "cannot be told"]
+    lines += ["", f"## Rows compared on the same problems: {len(told)} of {len(pairs)} differences can be told", ""]
+    lines += [
+        f"- {p['table']}, {p['row']} is {p['result']} than {p['against']}, level {p['level']}, {p['metric']}: "
+        f"{p['difference']} points ({p['low']} to {p['high']}), better on {p['better_on']} problems, worse on {p['worse_on']}"
+        for p in told
     ]
     return "\n".join(lines) + "\n"
 

@@ -88,7 +88,22 @@ class Plan(Units):
 
     def prompts_spec(self) -> dict[str, Any]:
         """Config of `dice prompts`."""
-        return {"tasks": self.problems, "out": self.prompts, "prompt": self.study.prompt}
+        return {"tasks": self.problems, "out": self.prompts, "prompt": self.prompt}
+
+    @property
+    def kernelbench(self) -> str | None:
+        """Folder with KernelBench's prompt: the one that is named, the checkout that the problems come from, or what the
+        rule `kernelbench` fetches; None where prompts have another style."""
+        if self.study.prompt.get("style") != "kernelbench":
+            return None
+        source = self.study.suite.source
+        found = source if source not in ("mini", "huggingface") else self.path("data", "kernelbench")
+        return self.study.prompt.get("kernelbench_checkout") or found
+
+    @property
+    def prompt(self) -> Settings:
+        """How problems become prompts, in training and evaluation."""
+        return merged(self.study.prompt, {"kernelbench_checkout": self.kernelbench} if self.kernelbench else {})
 
     def synth_spec(self, name: str) -> dict[str, Any]:
         """Config of `dice synth`."""
@@ -132,13 +147,13 @@ class Plan(Units):
                 raise DiceError(f"{unit}: from scratch needs a data set in sizes.*.*.dataset.")
             objective = "autoregressive" if unit.endswith("-qwen3") else "block_diffusion"
             return merged(
-                {"objective": objective, "prompt": study.prompt, "device": study.device},
+                {"objective": objective, "prompt": self.prompt, "device": study.device},
                 base.sft,
                 {"pairs": [self.dataset(base.dataset)], "tokenizer": self.tokenizer(base.dataset)},
             )
         stage = {"sft": study.sft, "rl": study.rl}[recipe.stage]
         of_size = {"sft": self.size(unit).sft, "rl": self.size(unit).rl}[recipe.stage]
-        given: dict[str, Any] = {"model": self.model(self.parent(unit)), "prompt": study.prompt, "device": study.device}
+        given: dict[str, Any] = {"model": self.model(self.parent(unit)), "prompt": self.prompt, "device": study.device}
         if recipe.stage == "sft":
             objective = "autoregressive" if self.family(unit) == "qwen3" else "block_diffusion"
             given |= {"pairs": [self.dataset(recipe.dataset)], "objective": objective}
@@ -158,7 +173,8 @@ class Plan(Units):
         """Files and folders that training the unit reads: data, tokenizer, the parent's checkpoint."""
         spec = self.training_spec(unit)
         problems = [path for phase in spec.get("phases", ()) for path in phase["problems"]]
-        return [*spec.get("pairs", ()), *problems, *(spec[name] for name in ("tokenizer", "model") if spec.get(name))]
+        folders = (spec.get("tokenizer"), spec.get("model"), self.kernelbench)
+        return [*spec.get("pairs", ()), *problems, *filter(None, folders)]
 
     def state(self, unit: str) -> str:
         """Undeclared folder of a training run, keyed by what it does, so that a changed recipe never resumes an old run."""
@@ -191,6 +207,24 @@ class Plan(Units):
     def decoding_of(self, family: Family) -> Settings:
         """Decoding of the paper's own models of a family (A.4.4), for variants without an entry."""
         return next((e.decoding for e in self.registry.models.values() if e.family == family and e.trained), {})
+
+    def is_greedy(self, unit: str) -> bool:
+        """Whether every seed gives the unit's answers; a checkpoint of the hub that says itself how to be sampled may not."""
+        spec = self.generate_spec(unit, self.study.seeds[0])
+        if self.family(unit) == "sdar":
+            sampling = spec.get("block_diffusion", {}).get("sampling", {})
+        elif "autoregressive" in spec:
+            sampling = spec["autoregressive"].get("sampling", {})
+        else:
+            return not unit.startswith(RELEASED) and (
+                self.study.from_scratch or self.base(self.lineage(unit)[-1]).hub is None
+            )
+        return sampling.get("temperature", 0) == 0 or sampling.get("top_k") == 1
+
+    def seeds(self, unit: str) -> list[int]:
+        """Seeds of the unit's answers: one where all give the same."""
+        seeds = super().seeds(unit)
+        return seeds[:1] if unit.startswith(SUPPLIED) or self.is_greedy(unit) else seeds
 
     def verify_spec(self, unit: str, seed: int, shard: int | None = None) -> dict[str, Any]:
         """Config of `dice verify`, for one of the study's shards or for all answers."""
@@ -307,6 +341,24 @@ class Plan(Units):
         inputs += [str(Path(path).parent) for path in spec.get("histories", {}).values()]
         return inputs + [spec[name] for name in ("generations", "pairs") if name in spec]
 
+    def check_spec(self) -> dict[str, Any]:
+        """Config of `dice check`."""
+        pairs = []
+        for number, table in self.registry.tables.items():
+            units = {row.row: self.evidence(row).unit for row in table.rows}
+            for row in table.rows:
+                against = row.against or table.against
+                one, other = units[row.row], units.get(against or "")
+                if against is not None and one and other and one != other:
+                    scores = {"score": self.score(one), "score_against": self.score(other)}
+                    pairs.append({"table": f"table{number}", "row": row.row, "against": against, **scores})
+        return {"tables": self.tables, "pairs": pairs, "out": self.path("check.csv")}
+
+    def check_inputs(self) -> list[str]:
+        """Tables, and the scores that are compared."""
+        pairs = self.check_spec()["pairs"]
+        return [*self.tables, *dict.fromkeys(pair[name] for pair in pairs for name in ("score", "score_against"))]
+
     @property
     def tables(self) -> list[str]:
         """All tables."""
@@ -340,7 +392,7 @@ class Plan(Units):
             size = float(self.size_and_recipe(unit)[0].removesuffix("B")) / 8.0
             name = "rl_infilling" if recipe.task == "infilling" else recipe.stage
             total[name] += {"sft": costs.sft, "rl": costs.rl, "rl_infilling": costs.rl_infilling}[name] * size
-        n = len(units) * len(self.study.seeds)
+        n = sum(len(self.seeds(unit)) for unit in units)
         total["generate"] += costs.generate * n
         total["verify"] += costs.verify * n
         return {name: round(value, 1) for name, value in total.items()}

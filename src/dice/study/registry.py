@@ -46,6 +46,8 @@ class TableRow:
     """Where it is measured: once more without the robust check, in a row NAME-unchecked behind it."""
     unit: str | None = None
     """Unit by name, for the variants of an ablation that have no entry of their own."""
+    against: str | None = None
+    """Row of the table that it is compared with on the same problems; None: the table's."""
 
 
 @stage_config
@@ -58,6 +60,8 @@ class Table:
     """Where its numbers come from: scores, manifests of training, the report of curation."""
     rows: tuple[TableRow, ...] = ()
     """Rows of a suite table."""
+    against: str | None = None
+    """Row that the others are compared with on the same problems."""
     numbers: tuple[Literal["dataset_size", "sft_samples", "rl_samples", "max_new_tokens"], ...] = ()
     """Columns of the paper that describe a row by a number; it is counted again where the row is measured."""
     stages: dict[str, str] = Field(default_factory=dict)
@@ -109,4 +113,8 @@ def load_registry(folder: str | Path) -> Registry:
         for row in table.rows:
             if row.model is not None and row.model not in registry.models:
                 raise DiceError(f"tables.yaml, table {number}, row {row.row}: no model '{row.model}' in models.yaml.")
+            if (row.against or table.against) not in (None, *(other.row for other in table.rows)):
+                raise DiceError(
+                    f"tables.yaml, table {number}: there is no row '{row.against or table.against}' (against)."
+                )
     return registry

@@ -11,6 +11,7 @@ import argparse
 import dataclasses
 import math
 import os
+import shutil
 import time
 from collections import deque
 from collections.abc import Iterator
@@ -30,7 +31,7 @@ from dice.data.pair import Pair, from_published, read_pairs
 from dice.data.tokenizer import CodeTokenizer, load_tokenizer, save_tokenizer
 from dice.errors import DiceError
 from dice.manifest import Stopwatch, sha256_file, write_manifest
-from dice.model.checkpoint import load_model, read_config, save_state, torch_dtype
+from dice.model.checkpoint import GENERATION_CONFIG, load_model, read_config, save_state, torch_dtype
 from dice.model.transformer import ModelConfig, Transformer, compiled_pointwise
 from dice.training.checkpoints import latest_checkpoint, save_checkpoint
 from dice.training.engine import TrainingEngine, make_engine, training_device
@@ -273,6 +274,8 @@ class Trainer:
             stored = torch_dtype(config.dtype or ("bfloat16" if self.device.type == "cuda" else "float32"))
             save_state(weights, self.geometry, out / "model", dtype=stored)
             save_tokenizer(self.tokenizer, out / "model")
+            if config.model is not None and (sampling := Path(config.model, GENERATION_CONFIG)).is_file():
+                shutil.copy(sampling, out / "model")  # how the base is sampled, for `dice generate`
             summary = self._summary(last, start)
             write_manifest(
                 out / "model",

@@ -35,7 +35,8 @@ class PromptConfig:
     """How problems become prompts."""
 
     style: PromptStyle = "one_shot"
-    """`one_shot`, `compact` (few tokens, for models trained from scratch) or `kernelbench` (its own text)."""
+    """`one_shot`, `compact` (few tokens, for models trained from scratch) or `kernelbench` (its own text, as the paper's
+    A.1.2; for infilling, which KernelBench has not, that of `one_shot`)."""
     answer: InfillingAnswer = "middle"
     """What an infilling prompt asks for: the missing part, or the whole file as in the authors' code."""
     chat: ChatFamily = "sdar"
@@ -44,6 +45,8 @@ class PromptConfig:
     """Where Qwen3's empty reasoning section is: nowhere, in the answer (the authors' SFT) or in the prompt."""
     kernelbench_checkout: str | None = None
     """Folder of KernelBench's checkout, for the style `kernelbench`."""
+    kernelbench_sha256: str | None = None
+    """sha256 of the text that the checkout must give for an empty program; None: any version's text is taken."""
 
 
 @dataclass(frozen=True)
@@ -78,15 +81,29 @@ def prompt_sha256(prompt: str) -> str:
 
 def make_prompts(tasks: Sequence[Task], config: PromptConfig) -> list[str]:
     """The prompts of `tasks` with chat markup, ready to be tokenized. Raises DiceError."""
-    if config.style != "kernelbench":
-        texts = [render_prompt(task, style=config.style, answer=config.answer) for task in tasks]
-    elif config.kernelbench_checkout is None:
-        raise DiceError("the prompt style 'kernelbench' needs KernelBench's folder (kernelbench_checkout).")
-    elif any(task.kind == "infilling" for task in tasks):
-        raise DiceError("KernelBench has no infilling prompt; use the style one_shot or compact.")
-    else:
-        texts = kernelbench_prompts(config.kernelbench_checkout, [task.pytorch_code for task in tasks])
+    theirs = [config.style == "kernelbench" and task.kind == "end_to_end" for task in tasks]
+    style = "one_shot" if config.style == "kernelbench" else config.style
+    made = iter(_kernelbench([task.pytorch_code for task, one in zip(tasks, theirs, strict=True) if one], config))
+    texts = [
+        next(made) if one else render_prompt(task, style=style, answer=config.answer)
+        for task, one in zip(tasks, theirs, strict=True)
+    ]
     return [chat_prompt(text, config.chat, config.think) for text in texts]
+
+
+def _kernelbench(codes: list[str], config: PromptConfig) -> list[str]:
+    """KernelBench's prompts. Raises DiceError without a checkout, and for one with another text than was asked for."""
+    if not codes:
+        return []
+    if config.kernelbench_checkout is None:
+        raise DiceError("the prompt style 'kernelbench' needs KernelBench's folder (kernelbench_checkout).")
+    empty, *texts = kernelbench_prompts(config.kernelbench_checkout, ["", *codes])
+    if config.kernelbench_sha256 not in (None, prompt_sha256(empty)):
+        raise DiceError(
+            f"{config.kernelbench_checkout}: its prompt is not the one that was asked for (kernelbench_sha256); "
+            "take KernelBench at the commit of its version 0.1."
+        )
+    return texts
 
 
 def make_answer(code: str, config: PromptConfig) -> str:

@@ -1,0 +1,52 @@
+"""How a checkpoint says that it is to be sampled: generation_config.json, as transformers' `generate` reads it.
+
+What the file leaves out has transformers' default: no sampling; with sampling temperature 1, top-k 50, top-p 1.
+"""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+from dice.decoding.sampling import SamplingConfig
+from dice.errors import DiceError
+from dice.model.checkpoint import GENERATION_CONFIG
+
+_NEUTRAL = {
+    "repetition_penalty": 1.0,
+    "encoder_repetition_penalty": 1.0,
+    "typical_p": 1.0,
+    "min_p": 0.0,
+    "epsilon_cutoff": 0.0,
+    "eta_cutoff": 0.0,
+    "no_repeat_ngram_size": 0,
+    "num_beams": 1,
+    "penalty_alpha": 0.0,
+    "guidance_scale": 1.0,
+}
+"""Settings that change the answers and that the decoder lacks, with the value that changes nothing."""
+
+
+def checkpoint_sampling(folder: str | Path) -> SamplingConfig:
+    """The sampling that the checkpoint asks for; greedy where it says nothing.
+
+    Raises DiceError for a file that cannot be read, and for a setting that the decoder lacks.
+    """
+    path = Path(folder) / GENERATION_CONFIG
+    if not path.is_file():
+        return SamplingConfig()
+    try:
+        values = json.loads(path.read_text(encoding="utf-8"))
+    except ValueError as error:
+        raise DiceError(f"{path}: not valid JSON ({error}).") from error
+    if not isinstance(values, dict):
+        raise DiceError(f"{path}: expected a JSON object.")
+    for name, neutral in _NEUTRAL.items():
+        if values.get(name) not in (None, neutral):
+            raise DiceError(
+                f"{path}: {name} {values[name]} is not supported; say how to sample in `autoregressive.sampling`."
+            )
+    if not values.get("do_sample"):
+        return SamplingConfig()
+    temperature, top_p = (float(values.get(name) or 1.0) for name in ("temperature", "top_p"))
+    return SamplingConfig(temperature=temperature, top_p=top_p, top_k=int(values.get("top_k", 50) or 0))
