@@ -125,9 +125,16 @@ def test_shards_share_the_answers_of_one_file():
     assert first["out"] == "results/released/verdicts/hub-Qwen3-8B/seed1.shard0.jsonl"
 
 
+@pytest.mark.parametrize("scale", scales(EXPERIMENTS / "config"))
+def test_a_verification_job_is_worth_its_start(scale):
+    """A tenth of an hour at least, for it starts a verifier; where that is more than all verdicts take, one job."""
+    one = plan(scale)
+    assert one.study.shards == 1 or one.study.costs.verify / one.study.shards >= 0.1
+
+
 def test_expected_seconds_are_those_of_a_job():
     """GPU-hours of a training run over its GPUs, hours of verification over the shards."""
     paper = plan("paper").job_seconds()
     assert paper["sft"] == pytest.approx(22.4 / 8 * 3600)
-    assert paper["verify"] == pytest.approx(0.7 / 16 * 3600)
+    assert paper["verify"] == pytest.approx(0.7 / 4 * 3600)
     assert "synth" not in paper
