@@ -54,7 +54,7 @@ def planned(folder: Path, scale: str, *targets: str) -> dict[str, int]:
         ("tiny", "results/table1.csv", {"base": 1, "rl": 2, "generate": 3, "verify": 3, "gather": None, "score": 3}),
         ("smoke", "results/smoke/table1.csv", {"sft": 3, "rl": 2, "generate": 3, "verify": 3, "table": 1}),
         ("nano", "results/nano/table6.csv", {"rl": 18, "generate": 18, "verify": 18, "table": 1}),
-        ("released", "results/released/table1.csv", {"kernelbench": 1, "fetch": 5, "generate": 5, "verify": 5, "gather": None}),
+        ("released", "results/released/table1.csv", {"kernelbench": 1, "generate": 5, "verify": 5, "gather": None}),
         ("paper", "results/paper/table1.csv", {"rl": 2, "generate": 9, "verify": 36, "score": 5, "table": 1}),
     ],
 )
