@@ -16,6 +16,7 @@ frequent value say nothing and do not count.
 
 from __future__ import annotations
 
+import functools
 import itertools
 import math
 from collections.abc import Iterator, Sequence
@@ -29,9 +30,12 @@ PLACES = 4096
 """Elements of the answer that are compared."""
 FEW = 16
 """Answers of fewer elements are looked for only at the beginning of small pieces: anything is in a large one by chance."""
-_LARGEST_SORT = 1 << 22
+_LARGEST_SORT = 1 << 21
 """Elements; larger pieces are not looked through for rearranged values."""
+_MOST_LOOKED_AT = 1 << 18
+"""Elements of the answer among which the places are chosen."""
 _MOST_OFFSETS = 64
+_FARTHEST_OFFSET = 1 << 22
 _LEAST_AGREEMENT = 0.3
 """Least share of equal values among those that one way of reading a piece gives; fewer are chance."""
 _LEAST_SHARE = 0.05
@@ -55,6 +59,7 @@ def find_answer(answer: torch.Tensor, pieces: Sequence[torch.Tensor]) -> dict[Fo
     if places is None:
         return {}
     found: dict[Form, float] = {}
+    own: _Distribution | None = None
     covered = torch.zeros_like(places.values, dtype=torch.bool)
     for piece in pieces:
         for memory in _readings(piece, answer):
@@ -64,8 +69,10 @@ def find_answer(answer: torch.Tensor, pieces: Sequence[torch.Tensor]) -> dict[Fo
                     covered |= same
                 elif places.count >= FEW:
                     _keep(found, "scaled", places.scaled_share(values))
-            if places.count >= FEW and _rearranged(answer, memory):
-                found["rearranged"] = 1.0
+            if _may_be_rearranged(answer, memory):
+                own = own or _Distribution(answer)
+                if own.is_like(_Distribution(memory), _EXACT.get(answer.dtype, _CLOSE)):
+                    found["rearranged"] = 1.0
     _keep(found, "equal", float(covered.double().mean()))
     return found
 
@@ -90,17 +97,18 @@ class _Places:
         flat = answer.detach().reshape(-1)
         if flat.is_complex() or not flat.numel():
             return None
-        numbers = flat.double()
+        looked_at = torch.arange(0, flat.numel(), -(-flat.numel() // _MOST_LOOKED_AT), device=flat.device)
+        numbers = flat[looked_at].double()
         telling = numbers.isfinite() & (numbers != 0)
-        if flat.numel() > 2:
-            telling &= numbers != numbers[telling].mode().values if bool(telling.any()) else telling
-        index = telling.nonzero().reshape(-1)
+        if flat.numel() > 2 and bool(telling.any()):
+            telling &= numbers != numbers[telling].mode().values
+        index = looked_at[telling]
         if not index.numel():
             return None
         if index.numel() > PLACES:  # the same places for the same answer: nothing here is drawn
             steps = torch.arange(PLACES, device=index.device, dtype=torch.float64) * (index.numel() / PLACES)
             index = index[steps.long()]
-        values = numbers[index]
+        values = flat[index].double()
         if flat.numel() < FEW:
             tolerance = values.abs() * _EXACT.get(answer.dtype, _CLOSE_ALONE)
         elif answer.is_floating_point():
@@ -212,7 +220,7 @@ def _parts(memory: torch.Tensor, places: _Places) -> Iterator[torch.Tensor]:
 
 def _offsets(memory: torch.Tensor, places: _Places) -> list[int]:
     """Where the answer may begin in a larger piece, from the places of its first telling value."""
-    limit = memory.numel() - places.count
+    limit = min(memory.numel() - places.count, _FARTHEST_OFFSET)
     if not limit:
         return []
     first, value = int(places.index[0]), places.values[0]
@@ -226,39 +234,50 @@ def _read(memory: torch.Tensor, index: torch.Tensor) -> torch.Tensor:
     return torch.where(inside, values, math.nan)
 
 
-def _rearranged(answer: torch.Tensor, memory: torch.Tensor) -> bool:
-    """Whether the values of both are the same in some order, up to scale and shift.
+class _Distribution:
+    """The values of a tensor that are finite and not zero, without their order, scale and shift."""
 
-    Two samples of one distribution differ in their quantiles by about one over the root of their size; only the same
-    values agree as closely as this asks.
-    """
-    if not _may_be_rearranged(answer, memory):
-        return False
-    mine, theirs = _telling(answer), _telling(memory)
-    if mine is None or theirs is None:
-        return False
-    close = _EXACT.get(answer.dtype, _CLOSE)
-    expected = _quantiles(mine)
-    agreement = ((expected - _quantiles(sign * theirs)).abs() <= close for sign in (1, -1))
-    return any(float(agrees.double().mean()) > 0.999 for agrees in agreement)
+    def __init__(self, tensor: torch.Tensor) -> None:
+        values = tensor.reshape(-1).double()
+        values = values[values.isfinite() & (values != 0)]
+        self.count = values.numel()
+        distinct = values[:: max(1, self.count // 64)].unique().numel()
+        self.tells = self.count >= FEW * FEW and distinct >= FEW
+        self.values = (values - values.mean()) / values.std() if self.tells else values
+
+    def is_like(self, other: _Distribution, close: float) -> bool:
+        """Whether both have the same values, up to scale and shift.
+
+        Two samples of one distribution differ in their quantiles by about one over the root of their size; only the same
+        values agree as closely as this asks.
+        """
+        if not (self.tells and other.tells) or abs(self.count - other.count) > 0.01 * self.count:
+            return False
+        if abs(float(self.values.abs().mean() - other.values.abs().mean())) > 10 * close:  # before sorting
+            return False
+        agreement = ((self.quantiles - theirs).abs() <= close for theirs in (other.quantiles, other.negated_quantiles))
+        return any(float(agrees.double().mean()) > 0.999 for agrees in agreement)
+
+    @functools.cached_property
+    def _sorted(self) -> torch.Tensor:
+        return self.values.sort().values
+
+    @functools.cached_property
+    def _steps(self) -> torch.Tensor:
+        steps = torch.arange(_QUANTILES, device=self.values.device, dtype=torch.float64)
+        return (steps * (self.count / _QUANTILES)).long()
+
+    @property
+    def quantiles(self) -> torch.Tensor:
+        """Of the values."""
+        return self._sorted[self._steps]
+
+    @property
+    def negated_quantiles(self) -> torch.Tensor:
+        """Of the negated values."""
+        return -self._sorted[self.count - 1 - self._steps]
 
 
 def _may_be_rearranged(answer: torch.Tensor, memory: torch.Tensor) -> bool:
     n, size = answer.numel(), memory.numel()
     return answer.is_floating_point() and FEW * FEW <= n <= size <= min(2 * n + 512, _LARGEST_SORT)
-
-
-def _telling(values: torch.Tensor) -> torch.Tensor | None:
-    """The finite values other than zero; None where they are too few, or hardly differ."""
-    values = values.reshape(-1).double()
-    values = values[values.isfinite() & (values != 0)]
-    if values.numel() < FEW * FEW or len(values[:: max(1, len(values) // 64)].unique()) < FEW:
-        return None
-    return values
-
-
-def _quantiles(values: torch.Tensor) -> torch.Tensor:
-    """Quantiles in units of the standard deviation, from the mean."""
-    values = (values - values.mean()) / values.std()
-    steps = torch.arange(_QUANTILES, device=values.device, dtype=torch.float64) * (values.numel() / _QUANTILES)
-    return values.sort().values[steps.long()]

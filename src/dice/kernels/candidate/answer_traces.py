@@ -22,6 +22,7 @@ from dice.kernels.likeness import Form, find_answer
 
 MOST_BYTES = 512 << 20
 """Most bytes of copies kept of one forward; what comes later is not looked through."""
+MOST_PIECES = 512
 
 
 class AnswerTraces:
@@ -60,7 +61,7 @@ class AnswerTraces:
                     self._keep(_device_memory(address, size))
 
     def _keep(self, piece: torch.Tensor) -> None:
-        if piece.numel() <= self._left:
+        if piece.numel() <= self._left and len(self._pieces) < MOST_PIECES:
             self._left -= piece.numel()
             self._pieces.append(torch.empty(piece.shape, dtype=torch.uint8).copy_(piece))
 

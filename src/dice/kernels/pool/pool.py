@@ -257,9 +257,9 @@ class Pool:
                 worker.process.join(timeout=5)
                 code = worker.process.exitcode
                 raise HarnessError(
-                f"the {worker.plan.role} workers die while starting (last exit code {code}; their own words are above). "
-                "A script that starts them does so below `if __name__ == '__main__':`."
-            )
+                    f"the {worker.plan.role} workers die while starting (last exit code {code}; their own words are above). "
+                    "A script that starts them does so below `if __name__ == '__main__':`."
+                )
         worker.process.kill()
         worker.process.join()
         worker.connection.close()
