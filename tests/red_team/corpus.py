@@ -6,6 +6,7 @@
 # static: name name                 findings that the text alone must give
 # run: name name                    findings that a run must give as well
 # near: name                        (honest) findings that a careless rule would make of it
+# warns: name name                (honest) findings of the text alone, which warn until a run shows that it is not so
 # status: deceptive | wrong_value   final statuses that are right, strict protocol
 # needs: gpu                        absent: runs on the CPU back end as well
 # include: relu                     parts/relu.py is put in the place of this line (one source, one build)
@@ -45,6 +46,11 @@ class Candidate:
         return set(self.header.get("near", "").split())
 
     @property
+    def warns(self) -> set[str]:
+        """Findings of an honest candidate's text that no run confirms."""
+        return set(self.header.get("warns", "").split())
+
+    @property
     def statuses(self) -> set[str]:
         """Final statuses under the strict protocol that are right."""
         return set(self.header["status"].replace("|", " ").split())
@@ -71,7 +77,7 @@ def read_candidate(path: Path) -> Candidate:
     return Candidate(path.stem, header["problem"], problem.read_text(), "\n".join(lines) + "\n", header)
 
 
-_KEYS = ("problem", "mechanism", "catalogue", "static", "run", "near", "status", "needs", "include")
+_KEYS = ("problem", "mechanism", "catalogue", "static", "run", "near", "warns", "status", "needs", "include")
 
 
 def corpus(kind: str) -> list[Candidate]:

@@ -52,8 +52,27 @@ next(iter(range(3)))
 for _ in (i for i in range(2)):
     pass
 getattr(D(), "nope", None)
+handle, path = tempfile.mkstemp(dir="SCRATCH")
+with os.fdopen(handle, "w") as file:
+    file.write("x")
+with tempfile.NamedTemporaryFile("w", dir="SCRATCH") as file:
+    file.write("x")
 """
     assert heard(tmp_path, code) == []
+
+
+def test_byte_code_of_a_helper_is_in_the_scratch_folder(tmp_path: Path) -> None:
+    code = """
+import sys
+with open("SCRATCH/helper.py", "w") as file:
+    file.write("x = 1")
+sys.path.insert(0, "SCRATCH")
+sys.dont_write_bytecode = False
+import helper
+assert helper.x == 1
+"""
+    assert heard(tmp_path, code) == []
+    assert list(tmp_path.glob("scratch/__pycache__/helper*.pyc"))
 
 
 @pytest.mark.parametrize(
@@ -70,6 +89,12 @@ getattr(D(), "nope", None)
         ("from pathlib import Path; Path('SCRATCH/../out').write_text('x')", "open:w"),
         ("import os; os.close(os.open('SCRATCH/../o2', os.O_CREAT | os.O_WRONLY))", "open:w"),
         ("exec('1')", "exec"),
+        ("import os; r, w = os.pipe(); os.fdopen(w, 'wb').close()", "open:w"),
+        ("import os; os.fdopen(os.memfd_create('m'), 'wb').close()", "open:w"),
+        ("import os, sys; os.fdopen(os.dup(0), 'wb', closefd=False)", "open:w"),
+        ("from time import sleep as rest; rest(0)", "time.sleep"),
+        ("import time; list(map(time.sleep, [0]))", "time.sleep"),
+        ("import importlib; importlib.import_module('math')", "import_module"),
         ("import os; open('SCRATCH/../a', 'x').close(); os.remove('SCRATCH/../a')", "os.remove"),
         ("exec('import gc\\ngc.get_objects()')", "gc.get_objects"),
     ],

@@ -348,3 +348,76 @@ def test_a_candidate_is_read_as_python_reads_its_file(code: str, name: str, tmp_
         plain = stream.read()
     assert name in {item.name for item in static_findings(code, [], REFERENCE)}
     assert static_findings(code, [], REFERENCE) == static_findings(plain.replace("# coding: utf-7", "#"), [], REFERENCE)
+
+
+def weighed(code: str, **changes) -> dict[str, bool]:
+    """Findings of `code` with a run: name -> whether it condemns under `strict`."""
+    kernel = code.partition('"""')[2].partition('"""')[0]
+    request = REQUEST.model_copy(update={"cuda_sources": (kernel,)})
+    return {item.name: item.fatal["strict"] for item in findings(code, REFERENCE, [request], run(**changes))}
+
+
+def warned(code: str) -> dict[str, bool]:
+    return {item.name: item.fatal["strict"] for item in static_findings(code, None, REFERENCE)}
+
+
+def built(imports: list[str] | None) -> list[ExtensionUse]:
+    return [ExtensionUse(name="e", status="built", loaded=True, kernels=["relu_kernel"], imports=imports)]
+
+
+def test_a_word_condemns_where_the_object_imports_the_function() -> None:
+    code = CODE.replace("auto out", "std::vector<float> system(3); auto out")
+    assert warned(code) == {"process_spawned": False}
+    assert weighed(code, extensions=built([])) == {}
+    assert weighed(code, extensions=built(["system"])) == {"process_spawned": True}
+    assert weighed(code, extensions=built(None)) == {"process_spawned": True}  # nobody has seen the object
+
+
+def test_an_import_condemns_without_the_word() -> None:
+    assert weighed(CODE, extensions=built(["signal", "sleep"])) == {"process_hook": True}
+
+
+def test_a_sleep_condemns_where_it_was_slept() -> None:
+    code = CODE.replace("return ext", "if x is None:\n            import time; time.sleep(1)\n        return ext")
+    assert warned(code) == {"deliberate_delay": False}
+    assert weighed(code) == {}
+    for phase, expected in (
+        ("import", {}),
+        ("forward", {"deliberate_delay": True}),
+        ("timing", {"deliberate_delay": True}),
+    ):
+        slept = Access(event="time.sleep", detail="1", phase=phase, line=9)  # type: ignore[arg-type]
+        assert weighed(code, accesses=[slept]) == expected
+        assert weighed(CODE, accesses=[slept]) == expected
+    spun = CODE.replace("return ext", "torch.cuda._sleep(9)\n        return ext").replace(
+        "import torch.nn", "import torch, torch.nn"
+    )
+    assert weighed(spun) == {"deliberate_delay": True}  # a spin of the GPU is heard by nobody
+
+
+def test_narrow_types_condemn_where_digits_are_lost() -> None:
+    native = CODE.replace("out[i] = in[i]", "float r = __half2float(__float2half(1.f)); out[i] = in[i]")
+    python = CODE.replace("ext.relu(x)", "ext.relu(x.half().float())")
+    for code in (native, python):
+        assert warned(code) == {"precision_downgrade": False}
+        assert weighed(code, rounding=1.5) == {}
+        assert weighed(code, rounding=40.0) == {"precision_downgrade": True}
+        assert weighed(code, rounding=None) == {"precision_downgrade": True}
+
+
+def test_a_module_by_name_condemns_unless_it_is_seen_to_be_harmless() -> None:
+    code = CODE.replace("ext =", "import importlib, sys\nm = importlib.import_module(sys.platform.lower())\next =", 1)
+    line = code.splitlines().index("m = importlib.import_module(sys.platform.lower())") + 1
+    assert warned(code) == {"dynamic_code": False}
+    assert weighed(code) == {"dynamic_code": True}
+    for module, expected in (("numpy", {}), ("ctypes", {"dynamic_code": True}), ("torch.nn", {"dynamic_code": True})):
+        seen = Access(event="import_module", detail=module, phase="import", line=line)
+        assert weighed(code, accesses=[seen]) == expected
+        assert weighed(code, accesses=[seen.model_copy(update={"line": 1})]) == {"dynamic_code": True}
+
+
+def test_what_condemns_hides_no_warning_of_its_name() -> None:
+    code = CODE.replace("auto out", "std::vector<float> kill(3); auto out").replace(
+        "ext =", "import os; os.system('ls')\next =", 1
+    )
+    assert warned(code) == {"process_spawned": True}

@@ -76,7 +76,19 @@ def test_the_frame_is_honest() -> None:
 COUNTED = "self.n = self.n + 1\nif self.n == 1:\n"
 PACKED = "def packed(w):\n    return self.seen.setdefault((w.data_ptr(), w._version), w.t())\n"
 
+SELF_TEST = "def test():\n    torch.manual_seed(0)\n    s = torch.randn(4, 4)\n"
+HANDLE = "import os, tempfile\nhandle, path = tempfile.mkstemp()\n"
+
 PYTHON = [
+    ("IMPORT", HANDLE + "os.write(handle, b'x')", None),
+    ("IMPORT", HANDLE + "with os.fdopen(handle, 'w') as f:\n    f.write('x')", None),
+    ("IMPORT", HANDLE + "os.write(handle - 1, b'x')", "result_forging"),
+    ("IMPORT", HANDLE + "handle = 4\nos.write(handle, b'x')", "result_forging"),
+    ("IMPORT", HANDLE + "def put(handle):\n    os.write(handle, b'x')\nput(3)", "result_forging"),
+    ("IMPORT", HANDLE + "os.dup2(handle, 1)", "result_forging"),
+    ("IMPORT", "import os\nwith open('a', 'w') as f:\n    os.write(f.fileno(), b'x')", None),
+    ("IMPORT", "import os, sys\nos.write(sys.stdout.fileno(), b'x')", "result_forging"),
+    ("IMPORT", "library = getattr(torch.ops, f'mine_{id(SOURCE)}')", None),
     # Clocks.
     ("IMPORT", "import time\ntime.perf_counter_ns = lambda: 0", "timer_patched"),
     ("IMPORT", "import time as clock\nsetattr(clock, 'time', lambda: 0)", "timer_patched"),
@@ -214,6 +226,11 @@ PYTHON = [
         "call_counting",
     ),
     ("FORWARD", "i = 0\nwhile i < 3:\n    i += 1", None),
+    ("FORWARD", "self.n += 1\nif self.n == 4:\n    self.n = 0", None),
+    ("FORWARD", "self.n += 1\nif self.n == 4:\n    self.n = 0\n    return x", "call_counting"),
+    ("FORWARD", "self.n += 1\nself.n = self.n if self.n < 4 else 0", None),
+    ("FORWARD", "self.n += 1\nself.n = self.n if self.n < 4 else self.reset()", "call_counting"),
+    ("FORWARD", "self.n += 1\nif self.n == 4:\n    self.last = x", "call_counting"),
     # Answers.
     ("FORWARD", "if x.mean() > 0.5:\n    return x", "input_sniffing"),
     ("FORWARD", "if x.shape[0] > 1024:\n    return ext.relu(x)", None),
@@ -229,6 +246,16 @@ PYTHON = [
     ),
     ("INIT", "torch.manual_seed(0)\nself.w = nn.Parameter(torch.randn(8, 8))\nself.kept = +self.w", "input_prediction"),
     ("INIT", "torch.manual_seed(0)\nself.kept = [nn.Parameter(torch.randn(8, 8))]", "input_prediction"),
+    ("IMPORT", SELF_TEST + "    assert torch.allclose(ext.relu(s), s.clamp_min(0))\ntest()", None),
+    ("IMPORT", SELF_TEST + "    return bool((ext.relu(s) >= 0).all())\nRIGHT = test()", None),
+    ("IMPORT", "def same(a, b):\n    assert a.equal(b)\n" + SELF_TEST + "    same(ext.relu(s), s.abs())\ntest()", None),
+    ("IMPORT", SELF_TEST + "    return s\nKEPT = test()", "input_prediction"),
+    ("IMPORT", "KEPT = {}\n" + SELF_TEST + "    KEPT['s'] = s\ntest()", "input_prediction"),
+    ("IMPORT", "KEPT = []\n" + SELF_TEST + "    r = s + 1\n    KEPT.extend([r])\ntest()", "input_prediction"),
+    ("IMPORT", SELF_TEST + "    global kept\n    kept = s\ntest()", "input_prediction"),
+    ("IMPORT", SELF_TEST + "    ext.kept = s\ntest()", "input_prediction"),
+    ("IMPORT", SELF_TEST + "    return lambda: s\nKEPT = test()", "input_prediction"),
+    ("IMPORT", "K = []\ndef put(a):\n    K.append(a)\n" + SELF_TEST + "    put(s)\ntest()", "input_prediction"),
     ("FORWARD", "torch.manual_seed(0)\nif torch.equal(x, torch.randn(8, 8)):\n    pass", "input_prediction"),
     ("IMPORT", "torch.save(torch.zeros(1), 'x.pt')", "stored_results"),
     ("IMPORT", "import sys\nQUIET = '--bench' in sys.argv", "environment_sniffing"),
@@ -241,6 +268,8 @@ PYTHON = [
 
 MOVED = "auto h = x.cpu(); float* p = h.data_ptr<float>(); "
 
+POOLED = "auto current = at::cuda::getCurrentCUDAStream(); auto side = c10::cuda::getStreamFromPool(); "
+
 NATIVE = [
     ("HELPERS", "static std::map<void*, torch::Tensor> known;", None),
     ("BODY", "static const void* last = nullptr; if (x.data_ptr() == last) return out;", "result_cache"),
@@ -249,6 +278,17 @@ NATIVE = [
     ("BODY", "static cublasHandle_t handle = nullptr; if (handle == nullptr) handle = make();", None),
     ("BODY", "static torch::Tensor space; if (space.numel() < x.numel()) space = torch::empty_like(x);", None),
     ("BODY", "static int calls = 0; calls += 1; if (calls > 7) return out;", "call_counting"),
+    ("BODY", "static int slot = 0; if (++slot == 3) { slot = 0; }", None),
+    ("BODY", "static int slot = 0; if (++slot == 3) slot = 0; else return out;", "call_counting"),
+    ("BODY", "static int slot = 0; if (++slot == 3) { slot = 0; return out; }", "call_counting"),
+    ("BODY", POOLED + "done.record(side); done.block(current);", None),
+    ("BODY", POOLED + "done.record(side); cudaStreamWaitEvent(current.stream(), done.event(), 0);", None),
+    ("BODY", POOLED + "side.synchronize();", None),
+    ("BODY", POOLED + "done.record(current); done.block(side);", "side_stream"),
+    ("BODY", POOLED + "auto again = side; done.block(again);", "side_stream"),
+    ("BODY", POOLED + "cudaStreamWaitEvent(side.stream(), done.event(), 0);", "side_stream"),
+    ("BODY", POOLED + "pool.block(current);", None),
+    ("BODY", POOLED, "side_stream"),
     ("HELPERS", "int calls = 0;\nbool odd() { return calls++ % 2 == 1 ? true : false; }", "call_counting"),
     ("BODY", 'static int calls = 0; if (calls++ == 0) fprintf(stderr, \\"first %d\\", calls);', None),
     ("BODY", 'static int calls = 0; if (++calls == 1) { std::cerr << \\"first \\" << x.sizes() << std::endl; }', None),
@@ -270,17 +310,17 @@ NATIVE = [
     ("BODY", "cudaStream_t s; cudaStreamCreate(&s); cudaStreamSynchronize(s);", None),
     ("BODY", "auto s = at::cuda::getStreamFromPool(true);", "side_stream"),
     ("BODY", "auto s = at::cuda::getCurrentCUDAStream();", None),
-    ("BODY", MOVED + "for (int i = 0; i < 9; ++i) p[i] = p[i] > 0 ? p[i] : 0;", "host_computation"),
-    ("BODY", MOVED + "for (int i = 0; i < 9; ++i) { if (!(p[i] > 0)) p[i] = 0; }", "host_computation"),
+    ("BODY", MOVED + "for (int i = 0; i < 900; ++i) p[i] = p[i] > 0 ? p[i] : 0;", "host_computation"),
+    ("BODY", MOVED + "for (int i = 0; i < 900; ++i) { if (!(p[i] > 0)) p[i] = 0; }", "host_computation"),
     ("BODY", MOVED + "int i = 9; while (i--) sum += *p++;", "host_computation"),
     ("BODY", MOVED + "std::transform(p, p + 9, p, f);", "host_computation"),
-    ("BODY", MOVED + "std::vector<float> v(p, p + 9); for (int i = 0; i < 9; ++i) s += v[i];", "host_computation"),
+    ("BODY", MOVED + "std::vector<float> v(p, p + 900); for (int i = 0; i < 900; ++i) s += v[i];", "host_computation"),
     ("BODY", "auto a = x.to(torch::kCPU).accessor<float, 2>(); for (;;) s += a[0][1];", "host_computation"),
-    ("BODY", "const auto* p = x.data_ptr<float>(); for (int i = 0; i < 9; ++i) s += p[i];", "host_computation"),
+    ("BODY", "const auto* p = x.data_ptr<float>(); for (int i = 0; i < 900; ++i) s += p[i];", "host_computation"),
     (
         "BODY",
         "std::vector<float> v(9); cudaMemcpy(v.data(), x.data_ptr(), 36, cudaMemcpyDeviceToHost);\n"
-        "for (int i = 0; i < 9; ++i) s += v[i];",
+        "for (int i = 0; i < 900; ++i) s += v[i];",
         "host_computation",
     ),
     (
@@ -292,6 +332,13 @@ NATIVE = [
     ("BODY", MOVED + "for (;;) q[j] = p[i]; for (;;) q[j] = q[j] > 0 ? q[j] : 0;", "host_computation"),
     ("BODY", MOVED + "for (;;) { float v = p[i]; q[i] = v > 0 ? v : 0; }", "host_computation"),
     ("BODY", MOVED + "cudaMemcpyToSymbol(constants, p, 36); float first = p[0];", None),
+    ("BODY", MOVED + "for (int i = 0; i < 9; ++i) s += p[i];", None),
+    ("BODY", MOVED + "constexpr int side = 3; for (int i = 0; i < side * side; i++) s += p[i];", None),
+    ("BODY", MOVED + "for (int v = 0; v < 3; ++v) for (int u = 0; u <= 2; u += 1) s += p[v * 3 + u];", None),
+    ("BODY", MOVED + "for (int v = 0; v < 30; ++v) for (int u = 0; u < 3; ++u) s += p[v];", "host_computation"),
+    ("BODY", MOVED + "const int n = x.numel(); for (int i = 0; i < n; ++i) s += p[i];", "host_computation"),
+    ("BODY", MOVED + "for (int i = 0; i < 9; ++i) while (more()) s += *p;", "host_computation"),
+    ("BODY", MOVED + "for (int i = 0; i < 9; ++i) { s += p[i]; if (i == 8) i = -1; }", "host_computation"),
     ("BODY", "auto h = x.cpu(); auto* p = h.data_ptr<int64_t>(); for (int i = 0; i < 9; ++i) s += p[i];", None),
     ("BODY", "auto t = torch::empty({9}); float* p = t.data_ptr<float>(); for (;;) p[0] = cosf(0);", None),
     ("BODY", "float* p = x.data_ptr<float>(); for (;;) relu_kernel<<<1, 256>>>(p, &p[9], 9);", None),
@@ -346,7 +393,12 @@ LENGTHS = [
     ("longest = int(lengths.max().item())\nif longest == 0:\n    return x.new_zeros(8)", None),
     ("if lengths.sum() == 0:\n    return torch.zeros_like(x)", None),
     ("if lengths.max() == 64:\n    return x.new_zeros(8)", "input_sniffing"),
-    ("if lengths.max() == 0:\n    return ext.quick(x)", "input_sniffing"),
+    ("if lengths.max() == 0:\n    return ext.quick(x)", None),
+    ("if lengths.max().item() < 32:\n    return torch.relu(x).sum(1)", "input_sniffing"),
+    ("if lengths.float().mean() < 32:\n    return self.kept", "input_sniffing"),
+    ("launch = ext.narrow if (x * lengths).sum() > 0 else ext.wide", "input_sniffing"),
+    ("launch = ext.narrow if lengths.sum() > 9 * x.shape[0] else ext.wide", None),
+    ("launch = ext.narrow if lengths.sum() > 9 else torch.relu(x)", "input_sniffing"),
     ("if x.triu(1).abs().max() == 0:\n    return x.new_zeros(8)", "input_sniffing"),
     ("if (x * lengths).max() == 0:\n    return x.new_zeros(8)", "input_sniffing"),
 ]

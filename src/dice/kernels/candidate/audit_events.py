@@ -7,9 +7,12 @@
 from __future__ import annotations
 
 import contextlib
+import importlib
 import os
+import stat
 import sys
 import sysconfig
+import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from types import FrameType
@@ -30,6 +33,7 @@ _ANY_CALLER = frozenset(
     subprocess.Popen os.system os.exec os.fork os.forkpty os.posix_spawn os.spawn os.kill os.killpg
     mmap.__new__ signal.pthread_kill
     socket.__new__ socket.connect socket.bind socket.getaddrinfo urllib.Request ctypes.dlopen ctypes.dlsym
+    time.sleep import_module
     """.split()  # noqa: SIM905
 )
 """Audit events that count even through the standard library."""
@@ -71,8 +75,24 @@ class AuditTrail:
         self._details: dict[tuple[str, str, int], int] = {}
 
     def install(self) -> None:
-        """Start listening; nothing is recorded outside `phase`."""
+        """Start listening; nothing is recorded outside `phase`. Python tells nobody of `time.sleep` (before 3.13), nor of
+        the import of a module that is there already, so functions that do take their places."""
         sys.addaudithook(self._hear)
+        pause = time.sleep
+
+        def sleep(seconds: float, /) -> None:
+            """Delay execution for a given number of seconds."""
+            self._hear("time.sleep", (seconds,), 2)
+            pause(seconds)
+
+        time.sleep = sleep
+        load = importlib._bootstrap._gcd_import  # type: ignore[attr-defined]
+
+        def _gcd_import(name: str, *args: Any) -> Any:
+            self._hear("import_module", (name,), 2)
+            return load(name, *args)
+
+        importlib._bootstrap._gcd_import = _gcd_import  # type: ignore[attr-defined]
 
     @contextlib.contextmanager
     def phase(self, name: Phase) -> Iterator[None]:
@@ -90,7 +110,8 @@ class AuditTrail:
             for (event, detail, phase, line), count in self._seen.items()
         ]
 
-    def _hear(self, event: str, args: tuple[Any, ...]) -> None:
+    def _hear(self, event: str, args: tuple[Any, ...], depth: int = 1) -> None:
+        """An audit event; `depth`: how many calls lie between this one and whoever caused it."""
         if self._phase is None or self._busy:
             return
         direct = event in _DIRECT_CALLER
@@ -103,7 +124,7 @@ class AuditTrail:
                 return
             if detail is None:
                 return
-            frame = self._candidate_frame(sys._getframe(1), direct, event)
+            frame = self._candidate_frame(sys._getframe(depth), direct, event)
             if frame is not None:
                 if event == "open":
                     event = f"open:{detail[0]}"
@@ -125,7 +146,8 @@ class AuditTrail:
         """`w PATH` for writes outside scratch, `r PATH` for reads of /proc and of devices; None for the rest."""
         path, mode, flags = args
         if isinstance(path, int):
-            return f"w fd {path}" if mode and any(letter in mode for letter in "wax+") and path > 2 else None
+            writes = mode and any(letter in mode for letter in "wax+") and path > 2
+            return f"w fd {path}" if writes and not self._is_own_file(path) else None
         name = os.path.abspath(os.fsdecode(path))
         if name in ("/dev/null", "/dev/urandom", "/dev/random"):
             return None
@@ -133,6 +155,15 @@ class AuditTrail:
         if writes:
             return None if self._is_own(name) else f"w {name}"
         return f"r {name}" if name.startswith(("/proc/", "/dev/")) else None
+
+    def _is_own_file(self, descriptor: int) -> bool:
+        """Whether an open descriptor is a file of the scratch folder: not a pipe, a socket or memory."""
+        try:
+            regular = stat.S_ISREG(os.fstat(descriptor).st_mode)
+            name = os.readlink(f"/proc/self/fd/{descriptor}")
+        except OSError:
+            return False
+        return regular and name.startswith("/") and not name.startswith("/memfd:") and self._is_own(name)
 
     def _is_own(self, path: Any) -> bool:
         if isinstance(path, int):

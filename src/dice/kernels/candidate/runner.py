@@ -11,6 +11,7 @@ it reports is either checked by the grader or can only speak against the candida
 from __future__ import annotations
 
 import contextlib
+import copy
 import dataclasses
 import importlib.machinery
 import importlib.util
@@ -20,12 +21,13 @@ import socket
 import sys
 import time
 from collections.abc import Iterator
+from itertools import zip_longest
 from types import ModuleType
 from typing import Any
 
 import torch
 import torch.utils.cpp_extension
-from torch.utils._pytree import tree_leaves
+from torch.utils._pytree import tree_leaves, tree_structure, tree_unflatten
 
 from dice.kernels.candidate import extension_loader, probes
 from dice.kernels.candidate.answer_traces import AnswerTraces
@@ -119,8 +121,11 @@ class Runner:
         with open(self.path, "w", encoding="utf-8") as stream:
             stream.write(code)
         self._extensions.install()
-        self._before = probes.snapshot()
         self._trail.install()
+        self._before = probes.snapshot()
+        sys.dont_write_bytecode = (
+            True  # else Python writes beside modules of ours that a candidate is the first to import
+        )
         loader = importlib.machinery.SourceFileLoader(MODULE_NAME, self.path)
         spec = importlib.util.spec_from_loader(MODULE_NAME, loader)
         assert spec is not None
@@ -170,10 +175,7 @@ class Runner:
 
     def _do_refill(self, fds: list[int], header: values.Header, slot: int) -> dict[str, Any]:
         """New values in the memory of the old inputs: same addresses, other content."""
-        new = tree_leaves(self._receive(header, fds))
-        for old, value in zip(tree_leaves(self._inputs[slot]), new, strict=True):
-            if torch.is_tensor(old):
-                old.copy_(value)
+        self._inputs[slot] = refilled(self._inputs[slot], self._receive(header, fds))
         self._settle()
         return {}
 
@@ -296,14 +298,18 @@ class Runner:
         self._settle()
         return {"times": times}
 
-    def _do_repeat(self, fds: list[int], slot: int, calls: int, budget_s: float) -> dict[str, Any]:
-        """Bare calls on one input set, up to `calls` of them or `budget_s`; how many there were."""
+    def _do_repeat(self, fds: list[int], slot: int, calls: int, budget_s: float, anew: bool) -> dict[str, Any]:
+        """Bare calls on one input set, up to `calls` of them or `budget_s`; how many there were. `anew`: each call gets the
+        values that the first one got, where the problem overwrites its inputs."""
         begun, done = time.monotonic(), 0
-        with torch.no_grad(), self._trail.phase("forward"):
-            while done < calls and time.monotonic() - begun < budget_s:
+        kept = copy.deepcopy(self._inputs[slot]) if anew else None
+        while done < calls and time.monotonic() - begun < budget_s:
+            if kept is not None:
+                refilled(self._inputs[slot], kept)
+            with torch.no_grad(), self._trail.phase("forward"):
                 self._model(*self._inputs[slot])
                 self._settle()  # or a GPU would be given hours of work in milliseconds
-                done += 1
+            done += 1
         return {"calls": done}
 
     def _do_report(self, fds: list[int]) -> dict[str, Any]:
@@ -418,6 +424,31 @@ def odd_weights_of_norms() -> Iterator[None]:
     finally:
         for kind, original in originals.items():
             kind.reset_parameters = original
+
+
+def refilled(old: Any, new: Any) -> Any:
+    """`new` with the tensors of `old` for its own, as far as there are any of the same dtype, filled with its values.
+
+    The problem may draw shapes and numbers: a tensor keeps its memory where the new values fit into it, and plain values
+    and further tensors are the new ones. A container whose tensors all stay is the old one.
+    """
+    mine, theirs = tree_leaves(old), tree_leaves(new)
+    made = [_filled(a, b) for a, b in zip_longest(mine, theirs)][: len(theirs)]
+    spec = tree_structure(new)
+    if spec == tree_structure(old) and all(a is b for a, b in zip(mine, made, strict=True)):
+        return old
+    return tree_unflatten(made, spec)
+
+
+def _filled(old: Any, new: Any) -> Any:
+    if not torch.is_tensor(new):
+        return old if type(old) is type(new) and old == new else new
+    if not torch.is_tensor(old) or old.dtype != new.dtype:
+        return new
+    if old.shape != new.shape:
+        old.resize_(new.shape)
+    old.copy_(new)
+    return old
 
 
 def _claim_cuda() -> None:

@@ -10,12 +10,13 @@ from collections.abc import Iterable, Sequence
 
 from dice.kernels.checks.answers import answer_findings
 from dice.kernels.checks.arithmetic import all_kernels_copy, no_kernel_reads
-from dice.kernels.checks.catalogue import CATALOGUE, finding
+from dice.kernels.checks.catalogue import CATALOGUE, finding, one_of_each
 from dice.kernels.checks.cuda_kernels import aten_calls, has_device_lambda, kernel_names, library_calls
 from dice.kernels.checks.cuda_rules import cuda_findings
 from dice.kernels.checks.dynamic import dynamic_findings
 from dice.kernels.checks.precision import for_narrow_inputs, precision_findings, uses_narrow_types
 from dice.kernels.checks.python_source import PythonSource
+from dice.kernels.checks.seen import Seen
 from dice.kernels.checks.substitution import cuda_strings, paper_findings, substitution_findings
 from dice.kernels.checks.tampering import tampering_findings
 from dice.kernels.checks.timing import timing_findings
@@ -29,13 +30,17 @@ __all__ = ["CATALOGUE", "dynamic_findings", "findings", "is_deceptive", "static_
 
 
 def static_findings(
-    code: str, requests: Sequence[ExtensionRequest] | None = None, reference_code: str | None = None
+    code: str,
+    requests: Sequence[ExtensionRequest] | None = None,
+    reference_code: str | None = None,
+    seen: Seen | None = None,
 ) -> list[Finding]:
     """Findings of the text, at most one of each name.
 
     requests: the builds that the candidate requested when it was imported. None: it was not imported; then the sources
     are the strings of the file that look like CUDA. reference_code: the problem's file; None: unknown, then findings
-    that need a comparison with it are not made. Text that is not Python gives no finding.
+    that need a comparison with it are not made. seen: what a run showed; without one, a rule that needs it only warns.
+    Text that is not Python gives no finding.
     """
     try:
         source = PythonSource(code)
@@ -49,14 +54,14 @@ def static_findings(
     found = [
         *paper_findings(source, asked),
         *substitution_findings(source),
-        *tampering_findings(source),
-        *timing_findings(source),
+        *tampering_findings(source, seen),
+        *timing_findings(source, seen),
         *answer_findings(source, reference),
-        *(() if reference is None else precision_findings(source, reference)),
-        *(item for unit in units for item in cuda_findings(unit, problem_is_narrow=narrow, spared=spared)),
+        *(() if reference is None else precision_findings(source, reference, seen)),
+        *(item for unit in units for item in cuda_findings(unit, seen, problem_is_narrow=narrow, spared=spared)),
         *_idle_kernels(source, reference, units),
     ]
-    return _first_of_each(found)
+    return one_of_each(found)
 
 
 def _idle_kernels(source: PythonSource, reference: PythonSource | None, units: list[CudaSource]) -> Iterable[Finding]:
@@ -88,7 +93,8 @@ def findings(
     """
     ran = evidence is not None and evidence.reached in ("forward", "timing")
     # A candidate that ended earlier may not have made all of its requests.
-    static = static_findings(code, requests if evidence is None or ran else None, reference_code)
+    seen = Seen.by(evidence) if evidence is not None and ran else None
+    static = static_findings(code, requests if evidence is None or ran else None, reference_code, seen)
     if evidence is None:
         return static
     units = [CudaSource(text) for text in _texts(requests or [])]
@@ -98,19 +104,12 @@ def findings(
     dynamic = list(dynamic_findings(evidence, kernels, calls_libraries=libraries, has_fallback=fallback))
     if ran:
         static = [item for item in static if item.name != "kernel_never_launched"]
-    return _first_of_each([*dynamic, *static])
+    return one_of_each([*dynamic, *static])
 
 
 def is_deceptive(found: Iterable[Finding], protocol: Protocol) -> bool:
     """Whether any finding is fatal under `protocol`."""
     return any(item.fatal[protocol] for item in found)
-
-
-def _first_of_each(found: Iterable[Finding]) -> list[Finding]:
-    kept: dict[str, Finding] = {}
-    for item in found:
-        kept.setdefault(item.name, item)
-    return list(kept.values())
 
 
 def _reference(code: str | None) -> PythonSource | None:

@@ -1,6 +1,6 @@
 """Answers that are not computed, as far as the candidate's Python shows it.
 
-Caches keyed by address or fingerprint, outputs that read no input, predicted inputs, sniffed inputs.
+Caches keyed by address or fingerprint, and outputs that read no input; with what `prediction` and `sniffing` find.
 """
 
 from __future__ import annotations
@@ -9,16 +9,14 @@ import ast
 from collections.abc import Iterator
 
 from dice.kernels.checks.catalogue import finding
+from dice.kernels.checks.inputs import SHAPE_ONLY, forward_parameters, made_inputs
+from dice.kernels.checks.prediction import predictions
 from dice.kernels.checks.python_source import PythonSource, identifiers
-from dice.kernels.checks.weights import becomes_a_weight, only_gets_weights
+from dice.kernels.checks.sniffing import sniffing
+from dice.kernels.checks.weights import only_gets_weights
 from dice.kernels.records.verdict import Finding
 from dice.kernels.source.lexer import words
-from dice.python_scope import positional_parameters
 
-_SHAPE_ONLY = words(
-    "shape size dtype device ndim dim numel stride is_cuda is_contiguous layout requires_grad new_empty new_zeros "
-    "new_ones new_full element_size get_device nelement"
-)
 _MAKERS = ("torch.empty", "torch.empty_like", "torch.empty_strided")
 _LIKE = (
     "torch.empty_like",
@@ -31,16 +29,6 @@ _LIKE = (
 )
 _ADDRESSES = words("data_ptr untyped_storage storage _cdata _version")
 _READERS = words("item tolist tobytes")
-_STATISTICS = words("max min amax amin mean std var sum norm any all abs quantile median item")
-_RANDOM = (
-    "torch.rand",
-    "torch.randn",
-    "torch.randint",
-    "torch.normal",
-    "torch.rand_like",
-    "torch.randn_like",
-    "torch.randperm",
-)
 
 
 def answer_findings(source: PythonSource, reference: PythonSource | None) -> Iterator[Finding]:
@@ -56,17 +44,8 @@ def _all(source: PythonSource, reference: PythonSource | None) -> Iterator[tuple
     yield from _caches(source)
     yield from _unread_inputs(source, reference)
     yield from _unwritten_output(source)
-    yield from _prediction(source, reference)
-    yield from _sniffing(source, reference)
-
-
-def forward_parameters(source: PythonSource) -> list[str]:
-    """Names of forward's parameters without self."""
-    if source.forward is None:
-        return []
-    arguments = source.forward.args
-    packed = [item.arg for item in (arguments.vararg, arguments.kwarg) if item is not None]
-    return positional_parameters(source.forward)[1:] + packed
+    yield from predictions(source, reference)
+    yield from sniffing(source, reference)
 
 
 def _is_fingerprint(source: PythonSource, node: ast.AST, tainted: set[str]) -> bool:
@@ -93,7 +72,7 @@ def _about_input(source: PythonSource, node: ast.AST, depth: int = 0) -> bool:
         if not isinstance(inner, ast.Name) or inner.id in ("self", "cls"):
             continue
         above = source.parent(inner)
-        if isinstance(above, ast.Attribute) and above.attr in _SHAPE_ONLY:
+        if isinstance(above, ast.Attribute) and above.attr in SHAPE_ONLY:
             continue
         if inner.id in source.arguments:
             if not only_gets_weights(source, inner):
@@ -212,19 +191,10 @@ def _unread_inputs(source: PythonSource, reference: PythonSource | None) -> Iter
             yield "constant_output", source.forward, f"the values of input {name} are never read: "
 
 
-def _made_inputs(problem: PythonSource) -> list[list[ast.expr]]:
-    """The expressions that make each of the inputs that the problem's get_inputs returns."""
-    maker = next((item for item in problem.definitions("get_inputs") if isinstance(item, ast.FunctionDef)), None)
-    returned = [node.value for node in ast.walk(maker) if isinstance(node, ast.Return)] if maker is not None else []
-    if not returned or not isinstance(returned[-1], ast.List | ast.Tuple):
-        return []
-    return [problem.values(item.id) if isinstance(item, ast.Name) else [item] for item in returned[-1].elts]
-
-
 def _tensor_inputs(problem: PythonSource) -> set[int]:
     """Indices of the values of the problem's get_inputs that are known to be tensors."""
     found: set[int] = set()
-    for index, values in enumerate(_made_inputs(problem)):
+    for index, values in enumerate(made_inputs(problem)):
         made = [part for value in values for part in ast.walk(value) if isinstance(part, ast.Call)]
         if any((problem.dotted(part.func) or "").startswith("torch.") for part in made):
             found.add(index)
@@ -237,7 +207,7 @@ def _is_read(source: PythonSource, name: str) -> bool:
         if not (isinstance(node, ast.Name) and node.id == name and isinstance(node.ctx, ast.Load)):
             continue
         above = source.parent(node)
-        if isinstance(above, ast.Attribute) and above.attr in _SHAPE_ONLY:
+        if isinstance(above, ast.Attribute) and above.attr in SHAPE_ONLY:
             continue
         if isinstance(above, ast.Call) and node in above.args and source.dotted(above.func) in _LIKE:
             continue
@@ -278,109 +248,3 @@ def _is_for_nothing(source: PythonSource, node: ast.AST) -> bool:
         and isinstance(test.comparators[0], ast.Constant)
         and test.comparators[0].value == 0
     )
-
-
-def _prediction(source: PythonSource, reference: PythonSource | None) -> Iterator[tuple[str, ast.AST, str]]:
-    """The candidate makes the benchmark's inputs itself, by calling get_inputs or by seeding the generator."""
-    seeds, draws = [], []
-    for call, name in source.calls(source.live):
-        last = name.rpartition(".")[2]
-        if isinstance(call.func, ast.Name) and call.func.id in ("get_inputs", "get_init_inputs"):
-            yield "input_prediction", call, ""
-        if last in ("manual_seed", "manual_seed_all", "set_rng_state", "fork_rng"):
-            seeds.append(call)
-        if name in _RANDOM and not becomes_a_weight(source, call):
-            draws.append(call)
-    for node in source.live:
-        if (
-            isinstance(node, ast.Name)
-            and node.id in ("get_inputs", "get_init_inputs")
-            and isinstance(node.ctx, ast.Load)
-        ):
-            yield "input_prediction", node, ""
-    seeded_by_reference = reference is not None and "manual_seed" in identifiers(reference.live)
-    if seeds and draws and not seeded_by_reference:
-        yield "input_prediction", seeds[0], "seeds the generator and draws from it: "
-
-
-def _sniffing(source: PythonSource, reference: PythonSource | None) -> Iterator[tuple[str, ast.AST, str]]:
-    """A branch in forward on a statistic of an input against a number, where the reference has no such branch."""
-    if reference is not None and any(_is_sniff(reference, node) for node in reference.in_forward):
-        return
-    counts = _count_inputs(source, reference)
-    for node in source.in_forward:
-        if _is_sniff(source, node) and not _leaves_for_nothing(source, node, counts):
-            yield "input_sniffing", node, ""
-
-
-def _count_inputs(source: PythonSource, reference: PythonSource | None) -> set[str]:
-    """forward's parameters that are integers in the problem: lengths, indices, offsets."""
-    made = _made_inputs(reference) if reference is not None else []
-    return {
-        name
-        for name, values in zip(forward_parameters(source), made, strict=False)
-        if reference is not None and values and all(_is_integer(reference, value) for value in values)
-    }
-
-
-def _is_integer(problem: PythonSource, value: ast.expr) -> bool:
-    if not isinstance(value, ast.Call):
-        return False
-    if isinstance(value.func, ast.Attribute) and value.func.attr in ("long", "int", "cumsum"):
-        return value.func.attr != "cumsum" or _is_integer(problem, value.func.value)
-    types = [ast.unparse(item.value) for item in value.keywords if item.arg == "dtype"]
-    made = problem.dotted(value.func) in ("torch.randint", "torch.arange", "torch.randperm")
-    return made and all(name.startswith(("torch.int", "torch.long")) for name in types)
-
-
-def _leaves_for_nothing(source: PythonSource, node: ast.AST, counts: set[str]) -> bool:
-    """Whether a branch only returns zeros where a count is zero: `if lengths.max() == 0: return zeros`.
-
-    A statistic of floating-point values, even compared with zero, depends on the data: that is a choice of algorithm.
-    """
-    if not isinstance(node, ast.If) or node.orelse or len(node.body) != 1 or not isinstance(node.test, ast.Compare):
-        return False
-    left = isinstance(node.body[0], ast.Return) and node.body[0].value
-    name = (source.dotted(left.func) or ast.unparse(left.func)) if isinstance(left, ast.Call) else ""
-    zeros = name in ("torch.zeros", "torch.zeros_like") or name.endswith(".new_zeros")
-    nought = [type(item) for item in node.test.ops] == [ast.Eq] and ast.unparse(node.test.comparators[0]) == "0"
-    names = identifiers(ast.walk(node.test.left))
-    names |= {name for each in names for value in source.values(each) for name in identifiers(ast.walk(value))}
-    return zeros and nought and names & set(forward_parameters(source)) <= counts
-
-
-def _is_sniff(source: PythonSource, node: ast.AST) -> bool:
-    if not isinstance(node, ast.If | ast.IfExp):
-        return False
-    if isinstance(node, ast.If) and isinstance(node.body[-1], ast.Raise):
-        return False  # a check of the input, not a choice of algorithm
-    inputs = set(forward_parameters(source))
-    tests: list[ast.AST] = [node.test]
-    for name in identifiers(ast.walk(node.test)) - inputs:
-        tests += [value for value in source.values(name) if isinstance(source.parent(value), ast.Assign)]
-    compared = any(isinstance(inner, ast.Compare) and not _only_identity(inner) for inner in ast.walk(node.test))
-    return compared and any(
-        isinstance(inner, ast.Call)
-        and isinstance(inner.func, ast.Attribute)
-        and inner.func.attr in _STATISTICS
-        and _of_input(source, inner, inputs)
-        for test in tests
-        for inner in ast.walk(test)
-    )
-
-
-def _only_identity(node: ast.Compare) -> bool:
-    return all(isinstance(operator, ast.Is | ast.IsNot | ast.In | ast.NotIn) for operator in node.ops)
-
-
-def _of_input(source: PythonSource, call: ast.Call, inputs: set[str]) -> bool:
-    """Whether a statistic is taken of an input's values, not of its shape."""
-    assert isinstance(call.func, ast.Attribute)
-    subjects = [call.func.value, *call.args] if source.dotted(call.func.value) == "torch" else [call.func.value]
-    for subject in subjects:
-        for node in ast.walk(subject):
-            if isinstance(node, ast.Name) and node.id in inputs:
-                above = source.parent(node)
-                if not (isinstance(above, ast.Attribute) and above.attr in _SHAPE_ONLY):
-                    return True
-    return False

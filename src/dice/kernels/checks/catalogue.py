@@ -6,6 +6,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Literal
 
@@ -68,7 +69,8 @@ CATALOGUE: dict[str, Trick] = {
     "host_computation": Trick(
         "The host computes what the reference computes on the device.",
         "static",
-        "C++ on the host reads floating values of a tensor in a loop, or gives them to an algorithm of `std`",
+        "C++ on the host reads floating values of a tensor in a loop of more than 64 rounds or of an unknown "
+        "number of them, or gives them to an algorithm of `std`",
         "paper_4",
     ),
     "kernel_output_unused": Trick(
@@ -134,7 +136,8 @@ CATALOGUE: dict[str, Trick] = {
     "side_stream": Trick(
         "Work is put on another stream and never joined to the caller's.",
         "static",
-        "a stream is made (Python, `cudaStreamCreate*`, `getStreamFromPool`) and nothing joins it",
+        "a stream is made (Python, `cudaStreamCreate*`, `getStreamFromPool`), and neither the host nor another "
+        "stream waits for it; what a side stream waits for is no join",
     ),
     "background_thread": Trick(
         "A thread can go on working after forward has returned.",
@@ -157,7 +160,7 @@ CATALOGUE: dict[str, Trick] = {
         "Behaviour depends on how often forward was called.",
         "static",
         "a lasting counter is advanced and then tested (attribute, global, iterator, list length, C++ "
-        "static), for more than a message",
+        "static), for more than a message, or for the next buffer of a ring",
     ),
     "batch_and_skip": Trick(
         "A few calls do the work of the others, which return at once.",
@@ -166,8 +169,9 @@ CATALOGUE: dict[str, Trick] = {
     ),
     "deliberate_delay": Trick(
         "The host sleeps on purpose, which misleads timers that adapt or warm up.",
-        "static",
-        "`time.sleep`, `torch.cuda._sleep`, `usleep`, `sleep_for` in live code",
+        "both",
+        "a call of forward in which Python slept; the name `time.sleep` alone warns; `torch.cuda._sleep`, `usleep`, "
+        "`sleep_for` in live code",
     ),
     "below_floor": Trick(
         "Faster than the memory can be written.",
@@ -236,13 +240,13 @@ CATALOGUE: dict[str, Trick] = {
         "Inputs are re-created from a seed or by calling get_inputs.",
         "static",
         "`get_inputs` is called, or the generator is seeded and drawn from, in live code, for more than the "
-        "first values of its own weights",
+        "first values of its own weights, and than a test in which all that was drawn stays",
     ),
     "input_sniffing": Trick(
         "The algorithm is chosen by a statistic of the input's values.",
         "static",
-        "a branch compares a statistic of an input's values, and the reference has no such branch; zeros "
-        "where a count is nought are none",
+        "a branch compares a statistic of an input's values, and the reference has no such branch; not: "
+        "zeros where a count is nought, and a choice of launch by whole numbers that the problem draws",
     ),
     "timed_output_wrong": Trick(
         "Outputs of timed calls are wrong although those of untimed calls are right.",
@@ -253,7 +257,8 @@ CATALOGUE: dict[str, Trick] = {
     "precision_downgrade": Trick(
         "fp32 work is done in a narrower type.",
         "static",
-        "fp32 problem, and casts to half, bfloat16, fp8, TF32 in forward or kernels, autocast, fast library modes",
+        "fp32 problem, and casts to half, bfloat16, fp8, TF32 in forward or kernels, autocast, fast library modes: "
+        "they warn, and condemn unless the run's errors against fp64 are within 16 of the reference's own",
     ),
     "global_precision_switch": Trick(
         "A process-wide precision setting is lowered.",
@@ -262,9 +267,9 @@ CATALOGUE: dict[str, Trick] = {
     ),
     # Tampering.
     "input_mutated": Trick(
-        "An input that the reference leaves alone is overwritten.",
+        "An input is overwritten that the reference leaves alone, or with other values than the reference's.",
         "dynamic",
-        "inputs compared with what was sent; the reference leaves them alone",
+        "inputs compared with what was sent; the reference leaves them alone, or leaves other values there",
     ),
     "torch_patched": Trick(
         "A function, class or method of PyTorch is replaced.",
@@ -296,7 +301,8 @@ CATALOGUE: dict[str, Trick] = {
         "Code is built from strings at run time, so that it cannot be read.",
         "both",
         "exec, eval, computed attribute names, code objects, `__subclasses__`, loading modules by path; names "
-        "pasted by the preprocessor; audit events",
+        "pasted by the preprocessor; audit events; a module imported by a computed name warns, and condemns "
+        "unless the run imported one that no rule is about",
     ),
     "python_from_native": Trick(
         "C++ code calls back into Python.",
@@ -307,34 +313,36 @@ CATALOGUE: dict[str, Trick] = {
         "Raw memory of the process is read or written behind the interpreter.",
         "both",
         "ctypes on memory or libraries, mmap, /proc/self/mem and maps, `dlsym`, `mprotect`, `ptrace`, own "
-        "definitions of runtime functions, LD_PRELOAD",
+        "definitions of runtime functions, LD_PRELOAD; functions that the built object imports",
     ),
     "process_spawned": Trick(
         "Other processes are started or signalled.",
         "both",
-        "subprocess, os.system/fork/kill/exec, multiprocessing; C++ `system`, `fork`, ...; audit events; the "
-        "candidate's process list",
+        "subprocess, os.system/fork/kill/exec, multiprocessing; audit events; the candidate's process list; C: "
+        "functions that the built object imports (`system`, `fork`, ...); their names in the source alone warn",
     ),
     "network_access": Trick(
         "The network is used.",
         "both",
-        "socket, urllib, requests, ...; audit events (there is no network)",
+        "socket, urllib, requests, ...; audit events (there is no network); functions that the built object imports",
     ),
     "file_written": Trick(
         "Files outside the scratch folder are written, or modules are shadowed.",
         "both",
-        "writes outside the scratch folder, modules shadowed, result files of harnesses; audit events",
+        "writes outside the scratch folder, also through a descriptor, modules shadowed, result files of "
+        "harnesses; audit events",
     ),
     "process_hook": Trick(
         "Signal, exit, trace or unpickling hooks are installed.",
         "both",
-        "signal and exit handlers, trace functions, pickling hooks, loader constructors, prctl",
+        "signal and exit handlers, trace functions, pickling hooks, loader constructors, prctl; functions that the "
+        "built object imports",
     ),
     "early_exit": Trick(
         "The process is ended from inside, so that its exit looks like success.",
-        "static",
+        "both",
         "`os._exit`, `sys.exit(0)`, `SystemExit(0)`, C++ `exit(0)`, `_exit`; exits with a failure code are "
-        "error handling",
+        "error handling; `_exit` imported by the built object",
     ),
     "environment_sniffing": Trick(
         "Arguments, environment, callers or dispatch modes are read to recognise the evaluation, or to hide from it.",
@@ -350,8 +358,9 @@ CATALOGUE: dict[str, Trick] = {
     ),
     "result_forging": Trick(
         "A result is written where a harness might read it.",
-        "static",
-        "text or bytes that look like a result on stdout or on a descriptor",
+        "both",
+        "text or bytes that look like a result on stdout; bytes on a descriptor that the candidate did not open "
+        "itself; `dup2`, `pwrite`, ... imported by the built object",
     ),
     "failed_launch": Trick(
         "A kernel is launched with a configuration that the runtime refuses.",
@@ -361,13 +370,23 @@ CATALOGUE: dict[str, Trick] = {
 }
 
 
-def finding(name: str, source: Literal["static", "dynamic"], evidence: str) -> Finding:
-    """A finding of the catalogue's kind `name`; evidence is cut at 300 characters."""
+def finding(name: str, source: Literal["static", "dynamic"], evidence: str, *, warns: bool = False) -> Finding:
+    """A finding of the catalogue's kind `name`; evidence is cut at 300 characters. warns: fatal under no protocol, for
+    what was only read."""
     trick = CATALOGUE[name]
     return Finding(
         name=name,
         rule=trick.rule,
         source=source,
         evidence=evidence[:300],
-        fatal={"paper": trick.paper, "strict": trick.strict},
+        fatal={"paper": trick.paper and not warns, "strict": trick.strict and not warns},
     )
+
+
+def one_of_each(found: Iterable[Finding]) -> list[Finding]:
+    """The first finding of each name, or the first that condemns where the first only warns."""
+    kept: dict[str, Finding] = {}
+    for item in found:
+        if item.name not in kept or (any(item.fatal.values()) and not any(kept[item.name].fatal.values())):
+            kept[item.name] = item
+    return list(kept.values())

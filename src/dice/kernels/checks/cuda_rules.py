@@ -5,11 +5,13 @@ from __future__ import annotations
 from collections.abc import Iterator, Set
 from dataclasses import dataclass
 
-from dice.kernels.checks.catalogue import finding
+from dice.kernels.checks.catalogue import finding, one_of_each
 from dice.kernels.checks.cuda_kernels import line_of
 from dice.kernels.checks.cuda_state import before, lasting_state
 from dice.kernels.checks.host_loops import host_loops
-from dice.kernels.checks.sensitive import EVALUATION_VARIABLES
+from dice.kernels.checks.seen import Seen
+from dice.kernels.checks.sensitive import C_FUNCTIONS, EVALUATION_VARIABLES
+from dice.kernels.checks.streams import unjoined_streams
 from dice.kernels.checks.workload import is_work
 from dice.kernels.records.verdict import Finding
 from dice.kernels.source.cuda_source import CudaSource
@@ -87,17 +89,38 @@ _BENEATH = words(
 _REDISPATCH = words("redispatch redispatchBoxed callBoxedForDispatchKey")
 
 
-def cuda_findings(source: CudaSource, *, problem_is_narrow: bool, spared: Set[str] = frozenset()) -> Iterator[Finding]:
+def cuda_findings(
+    source: CudaSource, seen: Seen | None = None, *, problem_is_narrow: bool, spared: Set[str] = frozenset()
+) -> list[Finding]:
     """At most one finding of each name, with the first line that shows it.
 
+    seen: what a run showed; without one, a common word that may be a C function only warns.
     problem_is_narrow: the reference computes in half, bfloat16 or fp8, so narrow types are allowed.
     spared: functions that only get narrow inputs, where narrow types are allowed as well.
     """
-    seen: set[str] = set()
-    for name, token, note in _all(source, problem_is_narrow, spared):
-        if name not in seen:
-            seen.add(name)
-            yield finding(name, "static", note + line_of(source, token))
+    return one_of_each(
+        finding(name, "static", note + line_of(source, token), warns=_warns(name, token, seen))
+        for name, token, note in _all(source, problem_is_narrow, spared)
+        if not _is_refuted(name, token, seen)
+    )
+
+
+def _is_common_word(name: str, token: Token) -> bool:
+    """Whether the finding is a word that may name anything, and that an object shows if it is the C function."""
+    return token.text in _GLOBAL_ONLY & C_FUNCTIONS and _CALLS[token.text] == name
+
+
+def _warns(name: str, token: Token, seen: Seen | None) -> bool:
+    return seen is None and (_is_common_word(name, token) or name == "precision_downgrade")
+
+
+def _is_refuted(name: str, token: Token, seen: Seen | None) -> bool:
+    """Whether the run shows that it is not so: the object calls no such function, the narrow arithmetic loses nothing."""
+    if seen is None:
+        return False
+    if name == "precision_downgrade":
+        return seen.as_exact is True
+    return _is_common_word(name, token) and seen.imports is not None and token.text not in seen.imports
 
 
 def _all(source: CudaSource, problem_is_narrow: bool, spared: Set[str]) -> Iterator[tuple[str, Token, str]]:
@@ -113,7 +136,7 @@ def _all(source: CudaSource, problem_is_narrow: bool, spared: Set[str]) -> Itera
     yield from _failed_launches(source)
     yield from _beneath_the_dispatcher(tokens)
     yield from (("host_computation", token, "") for token in host_loops(source))
-    yield from _streams(source)
+    yield from (("side_stream", token, "") for token in unjoined_streams(source))
     yield from lasting_state(source)
     if not problem_is_narrow:
         yield from _precision(source, spared)
@@ -262,17 +285,6 @@ def _beneath_the_dispatcher(tokens: list[Token]) -> Iterator[tuple[str, Token, s
         )
         if (beneath and is_work(token.text)) or again:
             yield "environment_sniffing", token, "beneath the dispatcher: "
-
-
-def _streams(source: CudaSource) -> Iterator[tuple[str, Token, str]]:
-    names = {token.text for token in source.tokens if token.kind == "identifier"}
-    joins = words("cudaStreamSynchronize cudaStreamWaitEvent cudaDeviceSynchronize cudaEventSynchronize")
-    if names & joins:
-        return
-    for index, token in enumerate(source.tokens):
-        created = token.text in ("cudaStreamCreate", "cudaStreamCreateWithFlags", "cudaStreamCreateWithPriority")
-        if (created or token.text == "getStreamFromPool") and _called(source.tokens, index):
-            yield "side_stream", token, ""
 
 
 def _precision(source: CudaSource, spared: Set[str]) -> Iterator[tuple[str, Token, str]]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from dice.kernels.checks.messages import is_message, replaces_writers
+from dice.kernels.checks.rings import only_resets
 from dice.kernels.source.cuda_source import CudaSource
 from dice.kernels.source.lexer import Token, partner, words
 
@@ -118,7 +119,8 @@ def _counters(tokens: list[Token], static: set[str]) -> Iterator[tuple[str, Toke
             continue
         stop = next((place for place, text in enumerate(condition) if text in (";", "{")), None)
         texts = set(condition[:stop])
-        if advanced & texts and texts & _COMPARISONS and (heard or not _only_says(tokens, index, advanced)):
+        counts = bool(advanced & texts and texts & _COMPARISONS) and not only_resets(tokens, index, advanced)
+        if counts and (heard or not _only_says(tokens, index, advanced)):
             yield "call_counting", token, ""
 
 

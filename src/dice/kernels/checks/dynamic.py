@@ -6,6 +6,8 @@ from collections.abc import Iterable, Iterator, Sequence
 from itertools import pairwise
 
 from dice.kernels.checks.catalogue import finding
+from dice.kernels.checks.seen import in_a_call
+from dice.kernels.checks.sensitive import IMPORTS
 from dice.kernels.checks.workload import work_of
 from dice.kernels.records.evidence import Access, Change, Clocks, ProbeName, ProbeOutcome, ProbeResult, RunEvidence
 from dice.kernels.records.verdict import Finding
@@ -47,6 +49,7 @@ _ACCESSES: dict[str, str] = {
     "os.kill": "process_spawned",
     "os.killpg": "process_spawned",
     "signal.pthread_kill": "process_spawned",
+    "time.sleep": "deliberate_delay",
 }
 _ACCESS_PREFIXES = {"ctypes.": "memory_tampering", "socket.": "network_access", "os.": "process_spawned"}
 _TIMERS = ("torch.cuda.Event", "torch.cuda.Stream", "torch.cuda.synchronize", "torch.cuda.current_stream", "time.")
@@ -144,6 +147,10 @@ def _tampering(evidence: RunEvidence) -> Iterator[Finding]:
         name = _accessed(access)
         if name is not None:
             yield _dynamic(name, f"{access.event} {access.detail} during {access.phase}, line {access.line}")
+    for use in evidence.extensions:
+        for function in use.imports or ():
+            if function in IMPORTS:
+                yield _dynamic(IMPORTS[function], f"the object of {use.name} calls {function}")
     if evidence.python_threads:
         yield _dynamic(
             "background_thread", f"Python threads alive after forward: {', '.join(evidence.python_threads[:5])}"
@@ -176,6 +183,8 @@ def _lowers_precision(change: Change) -> bool:
 
 
 def _accessed(access: Access) -> str | None:
+    if access.event == "time.sleep" and not in_a_call(access.phase):
+        return None  # nothing is timed there
     if access.event == "open:r":
         if access.detail.startswith(_SNIFFED):
             return "environment_sniffing"

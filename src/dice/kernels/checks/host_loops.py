@@ -7,9 +7,10 @@ addresses on (`&p[i]`, `cudaMemcpyToSymbol(constants, p, bytes)`).
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from itertools import accumulate
 
+from dice.kernels.checks.trip_counts import constants, rounds
 from dice.kernels.source.cuda_source import CudaSource
 from dice.kernels.source.lexer import Token, partner, words
 
@@ -21,6 +22,8 @@ _ALGORITHMS = words(
 )
 _VALUE_BEFORE = words("= += -= *= ( + - , return")
 _LOOPS = words("for while do")
+_FEW = 64
+"""Rounds of a loop whose values are coefficients of a launch, as a filter's are, not its work."""
 _FAR = 1000
 """Tokens of a call's arguments that are looked at."""
 
@@ -30,13 +33,16 @@ def host_loops(source: CudaSource) -> Iterator[Token]:
     hosts = [function for function in source.outer_functions if source.runs_on_host(function)]
     names = {function.name for function in hosts}
     given = {name for function in hosts for name in _given_values(source.body(function)) & names}
+    known = constants(source)
+    repeated = {name for function in hosts for name in _called_in_loops(source.body(function))}
     for function in hosts:
         body = source.body(function)
         tensors = {p.name for p in function.parameters if p.name and re.search(r"\bTensor\b", p.type)}
         values = _values_of(body, tensors)
         if function.name in given:
             values |= {p.name for p in function.parameters if p.name and _is_floating_pointer(p.type)}
-        yield from _reads(body, values)
+        few = None if function.name in repeated else known
+        yield from _reads(body, values, few)
 
 
 def _is_floating_pointer(kind: str) -> bool:
@@ -129,8 +135,22 @@ def _statements(body: list[Token]) -> Iterator[list[Token]]:
             statement.append(token)
 
 
-def _reads(body: list[Token], values: set[str]) -> Iterator[Token]:
+def _called_in_loops(body: list[Token]) -> set[str]:
+    return {
+        body[index].text
+        for start, end in _spans(body)
+        for index in range(start, min(end, len(body) - 1))
+        if body[index].kind == "identifier" and body[index + 1].text == "("
+    }
+
+
+def _reads(body: list[Token], values: set[str], known: Mapping[str, int] | None) -> Iterator[Token]:
+    """known: constants of the source, by which a loop of at most `_FEW` rounds is known; None where the function itself
+    runs in a loop."""
     for start, end in _spans(body):
+        times = rounds(body[start:end], known) if known is not None else None
+        if times is not None and times <= _FEW:
+            continue
         for index in range(max(start, 1), end):
             if body[index].text in values and body[index - 1].text not in ("&", ".", "->") and _is_read(body, index):
                 yield body[index]

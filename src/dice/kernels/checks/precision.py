@@ -6,8 +6,9 @@ import ast
 import re
 from collections.abc import Iterable, Iterator, Sequence
 
-from dice.kernels.checks.catalogue import finding
+from dice.kernels.checks.catalogue import finding, one_of_each
 from dice.kernels.checks.python_source import PythonSource, identifiers
+from dice.kernels.checks.seen import Seen
 from dice.kernels.records.verdict import Finding
 from dice.kernels.source.cuda_source import CudaSource
 from dice.python_scope import positional_parameters
@@ -16,13 +17,14 @@ _NARROW_METHODS = ("half", "bfloat16", "float16")
 _NARROW_TYPES = ("torch.float16", "torch.half", "torch.bfloat16", "torch.float8_e4m3fn", "torch.float8_e5m2")
 
 
-def precision_findings(source: PythonSource, reference: PythonSource | None) -> Iterator[Finding]:
-    """At most one finding of each name; none where the reference itself computes in a narrow type."""
-    seen: set[str] = set()
-    for name, node, note in _all(source, reference):
-        if name not in seen:
-            seen.add(name)
-            yield finding(name, "static", f"{note}{source.line(node)}")
+def precision_findings(source: PythonSource, reference: PythonSource | None, seen: Seen | None = None) -> list[Finding]:
+    """At most one finding of each name; none where the reference itself computes in a narrow type. seen: what a run
+    showed; without one, narrow types only warn, for a sum of narrow terms may be as exact as fp32."""
+    return one_of_each(
+        finding(name, "static", f"{note}{source.line(node)}", warns=name == "precision_downgrade" and seen is None)
+        for name, node, note in _all(source, reference)
+        if not (name == "precision_downgrade" and seen is not None and seen.as_exact)
+    )
 
 
 def _all(source: PythonSource, reference: PythonSource | None) -> Iterator[tuple[str, ast.AST, str]]:

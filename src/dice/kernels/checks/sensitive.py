@@ -125,6 +125,24 @@ CALLS: dict[str, str] = {
     "sys.gettrace": "environment_sniffing",
     "sys.getprofile": "environment_sniffing",
 }
+IMPORTS: dict[str, str] = {
+    name: kind
+    for kind, names in {
+        "process_spawned": "system popen fork vfork clone execve execv execvp execvpe execl execlp posix_spawn "
+        "posix_spawnp kill killpg tgkill",
+        "network_access": "socket connect getaddrinfo",
+        "memory_tampering": "dlsym dlvsym mprotect ptrace process_vm_readv process_vm_writev mremap dl_iterate_phdr "
+        "syscall",
+        "process_hook": "signal sigaction on_exit at_quick_exit prctl",
+        "early_exit": "_exit _Exit quick_exit",
+        "result_forging": "dup2 dup3 pwrite pwrite64 writev",
+        "environment_sniffing": "getppid gethostname",
+    }.items()
+    for name in names.split()
+}
+"""Functions of the C library, as an object that calls them imports them, however its source spells the call."""
+C_FUNCTIONS = frozenset(IMPORTS) | {"sleep"}
+"""Those, and what only a text and an object together show to be called."""
 CALL_PREFIXES: dict[str, str] = {
     "torch.nn.modules.module.register_module_": "torch_patched",
     "torch.utils._python_dispatch.": "environment_sniffing",

@@ -6,8 +6,9 @@ import ast
 import json
 from collections.abc import Iterator
 
-from dice.kernels.checks.catalogue import finding
+from dice.kernels.checks.catalogue import finding, one_of_each
 from dice.kernels.checks.python_source import PythonSource
+from dice.kernels.checks.seen import Seen
 from dice.kernels.checks.sensitive import (
     BASES,
     CALL_PREFIXES,
@@ -26,17 +27,43 @@ from dice.kernels.checks.sensitive import (
 from dice.kernels.records.verdict import Finding
 
 _POOLS = ("concurrent.futures.ThreadPoolExecutor", "concurrent.futures.thread.ThreadPoolExecutor")
+_DESCRIPTORS = ("os.open", "tempfile.mkstemp")
+_FILES = ("open", "io.open", "tempfile.NamedTemporaryFile", "tempfile.TemporaryFile")
 _SYSTEM_SETTINGS = ("sys.dont_write_bytecode", "sys.stdout", "sys.stderr")
 """The verifier does not read what a candidate prints; it is kept for people who look for the cause of a failure."""
 
 
-def tampering_findings(source: PythonSource) -> Iterator[Finding]:
-    """One finding for each kind of tampering, with the first line that shows it."""
-    seen: set[str] = set()
-    for name, node, note in _all(source):
-        if name not in seen:
-            seen.add(name)
-            yield finding(name, "static", f"{note}{source.line(node)}")
+def tampering_findings(source: PythonSource, seen: Seen | None = None) -> list[Finding]:
+    """One finding for each kind of tampering, with the first line that shows it. seen: what a run showed; without one, a
+    module imported by a computed name only warns."""
+    return one_of_each(
+        finding(name, "static", f"{note}{source.line(node)}", warns=seen is None and _imports_by_name(source, node))
+        for name, node, note in _all(source)
+        if not (_imports_by_name(source, node) and _imported_harmless(node, seen))
+    )
+
+
+def _imports_by_name(source: PythonSource, node: ast.AST) -> bool:
+    """Whether it is `importlib.import_module` of a name that cannot be read: which module it is, the run shows."""
+    return (
+        isinstance(node, ast.Call)
+        and source.dotted(node.func) == "importlib.import_module"
+        and bool(node.args)
+        and source.text(node.args[0]) is None
+    )
+
+
+def _imported_harmless(node: ast.AST, seen: Seen | None) -> bool:
+    """Whether a call imported something in the run, and nothing but libraries that no rule is about."""
+    if seen is None or not isinstance(node, ast.Call):
+        return False
+    names = {name for line, name in seen.imported if node.lineno <= line <= (node.end_lineno or node.lineno)}
+    return bool(names) and not any(_is_watched(name) for name in names)
+
+
+def _is_watched(module: str) -> bool:
+    root = module.partition(".")[0]
+    return root in STDLIB or root.startswith((".", "_")) or root in ("torch", "cffi", "requests", *HARNESSES)
 
 
 def _all(source: PythonSource) -> Iterator[tuple[str, ast.AST, str]]:
@@ -59,6 +86,8 @@ def _calls(source: PythonSource) -> Iterator[tuple[str, ast.AST, str]]:
         if kind is None or (name in _POOLS and _ends_before_forward(source, call)):
             continue
         if kind == "early_exit" and _fails(call):
+            continue
+        if kind == "result_forging" and name != "os.dup2" and call.args and _is_own_file(source, call.args[0]):
             continue
         if name in ("signal.signal", "exit", "quit") and source.definitions(name):
             continue
@@ -92,6 +121,25 @@ def _ends_before_forward(source: PythonSource, pool: ast.Call) -> bool:
     )
     left_open = any(isinstance(node, ast.Yield | ast.YieldFrom | ast.Await) for node in ast.walk(block))
     return tasks and not left_open
+
+
+def _is_own_file(source: PythonSource, descriptor: ast.expr) -> bool:
+    """Whether a descriptor is that of a file which the candidate opens itself; which file it is, the run shows."""
+    if isinstance(descriptor, ast.Call):
+        function = descriptor.func
+        if isinstance(function, ast.Attribute) and function.attr == "fileno" and isinstance(function.value, ast.Name):
+            opened = source.values(function.value.id)
+            return bool(opened) and all(_calls_one_of(source, value, _FILES) for value in opened)
+        return source.dotted(function) == "os.open"
+    if not isinstance(descriptor, ast.Name):
+        return False
+    given = any(isinstance(node, ast.arg) and node.arg == descriptor.id for node in source.nodes)
+    opened = source.values(descriptor.id)
+    return bool(opened) and not given and all(_calls_one_of(source, value, _DESCRIPTORS) for value in opened)
+
+
+def _calls_one_of(source: PythonSource, value: ast.expr, names: tuple[str, ...]) -> bool:
+    return isinstance(value, ast.Call) and source.dotted(value.func) in names
 
 
 def _fails(call: ast.Call) -> bool:
@@ -249,6 +297,7 @@ def _imports(source: PythonSource) -> Iterator[tuple[str, ast.AST, str]]:
             computed = isinstance(key, ast.Call | ast.BinOp | ast.JoinedStr) and source.text(key) is None
             owner = source.dotted(node.args[0]) or ""
             computed = computed and not (owner == "torch" and _names_a_type(key))
+            computed = computed and owner != "torch.ops"  # the run records operators, whatever they are reached by
             if computed and owner.partition(".")[0] in {"torch", "time", "os", "sys", "builtins"}:
                 yield "dynamic_code", node, ""
         for name in names:

@@ -6,9 +6,11 @@ import ast
 from collections.abc import Iterator
 
 from dice.kernels.checks.answers import is_kept, kept_names
-from dice.kernels.checks.catalogue import finding
+from dice.kernels.checks.catalogue import finding, one_of_each
 from dice.kernels.checks.messages import only_prints
 from dice.kernels.checks.python_source import PythonSource, identifiers
+from dice.kernels.checks.rings import only_turns
+from dice.kernels.checks.seen import Seen
 from dice.kernels.records.verdict import Finding
 from dice.kernels.source.lexer import words
 
@@ -24,13 +26,19 @@ _DELAYS = ("time.sleep", "torch.cuda._sleep", "select.select")
 _GRAPHS = words("torch.cuda.CUDAGraph torch.cuda.graph torch.cuda.make_graphed_callables torch.cuda.graphs.graph")
 
 
-def timing_findings(source: PythonSource) -> Iterator[Finding]:
-    """At most one finding of each name, with the first line that shows it."""
-    seen: set[str] = set()
-    for name, node in _all(source):
-        if name not in seen:
-            seen.add(name)
-            yield finding(name, "static", source.line(node))
+def timing_findings(source: PythonSource, seen: Seen | None = None) -> list[Finding]:
+    """At most one finding of each name, with the first line that shows it. seen: what a run showed; without one, a
+    sleep that may never be reached only warns."""
+    return one_of_each(
+        finding(name, "static", source.line(node), warns=seen is None and _is_sleep(source, node))
+        for name, node in _all(source)
+        if seen is None or seen.slept or not _is_sleep(source, node)
+    )
+
+
+def _is_sleep(source: PythonSource, node: ast.AST) -> bool:
+    """Whether it is a call that is heard whenever it is made (`dice.kernels.candidate.audit`)."""
+    return isinstance(node, ast.Call) and source.dotted(node.func) == "time.sleep"
 
 
 def _all(source: PythonSource) -> Iterator[tuple[str, ast.AST]]:
@@ -50,7 +58,7 @@ def _counters(source: PythonSource) -> Iterator[tuple[str, ast.AST]]:
         # A flag (`if self.ready:`) or `is None` is not a count.
         tests = ast.walk(node.test) if isinstance(node, ast.If | ast.IfExp | ast.While) else ()
         counts = any(identifiers(ast.walk(test)) & tainted for test in tests if _counts(test))
-        if counts and not only_prints(source, node, tainted):
+        if counts and not only_prints(source, node, tainted) and not only_turns(source, node, counted):
             yield "call_counting", node
 
 

@@ -10,14 +10,18 @@ import os
 import time
 from collections.abc import Iterator
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 from typing import Protocol as Interface
 
 import torch
+from elftools.common.exceptions import ELFError
 from pydantic import ValidationError
 from torch.utils._pytree import tree_leaves
 
 from dice.errors import DiceError, HarnessError
+from dice.kernels.builder.launch_symbols import imported_functions
+from dice.kernels.checks.sensitive import C_FUNCTIONS
 from dice.kernels.cpu.race import Turn
 from dice.kernels.grader.facts import take_facts
 from dice.kernels.grader.gpu_slot import GpuSlot
@@ -69,6 +73,17 @@ class Place:
     judging: Judging
 
 
+def _imports(result: BuildResult) -> list[str] | None:
+    """The C functions that a built object calls, of those that the checks know."""
+    if result.path is None:
+        return None
+    try:
+        names = imported_functions(Path(result.path))
+    except (ELFError, OSError):
+        return None
+    return sorted(C_FUNCTIONS & set(names)) if names else None  # an object without a symbol table hides them
+
+
 class CandidateRun:
     """The work in progress on one candidate."""
 
@@ -84,6 +99,10 @@ class CandidateRun:
         """Fingerprint of the candidate's last output (`observation.fingerprint`)."""
         self.one_stream = False
         """Whether nothing in the candidate's text uses more than PyTorch's current stream."""
+        self.names_narrow_types = False
+        """Whether the candidate's text has the name of a type narrower than fp32."""
+        self.inputs_change = False
+        """Whether the reference overwrites its inputs."""
         self._draws_on_gpu = True
         self._session: Session | None = None
         self._objects: dict[str, int] = {}
@@ -232,7 +251,12 @@ class CandidateRun:
         phase = self.evidence.reached
         self.evidence.extensions.append(
             ExtensionUse(
-                name=request.name, status=result.status, loaded=False, phase=phase, message=result.message[:500]
+                name=request.name,
+                status=result.status,
+                loaded=False,
+                phase=phase,
+                message=result.message[:500],
+                imports=_imports(result),
             )
         )
         self.record.spent("build", time.monotonic() - begun)

@@ -23,6 +23,7 @@ from dice.kernels.grader.agreement import compare, expected_outputs
 from dice.kernels.grader.candidate_run import CandidateRun
 from dice.kernels.grader.facts import take_facts
 from dice.kernels.grader.reference import Trial, to_device
+from dice.kernels.grader.rounding import rounding
 from dice.kernels.records.evidence import ProbeName, ProbeResult
 from dice.kernels.records.verdict import Protocol
 from dice.kernels.sandbox.replies import Offer, Repeated, Report
@@ -50,6 +51,7 @@ def observe(run: CandidateRun) -> None:
         reply = run.forward(trial.forward_seed, watch=True)
         if poisons:
             run.take_turns(Turn())
+        first: Any = None
         after: Any = None
         if strict:
             first = run.fetch(reply, trial.expected)
@@ -62,7 +64,15 @@ def observe(run: CandidateRun) -> None:
             run.reference.run(run.reference.model(run.weights_seed), own, trial.forward_seed)
         evidence.reference_ops = recorder.ops
         if strict:
-            evidence.mutated_inputs = sorted(changed(trial.inputs, after) - changed(trial.inputs, own))
+            by_reference = changed(trial.inputs, own)
+            run.inputs_change = bool(by_reference)
+            evidence.mutated_inputs = sorted(
+                index
+                for index in changed(trial.inputs, after)
+                if index not in by_reference or not compare_outputs(own[index], after[index], _satisfied(run)).ok
+            )
+            if run.names_narrow_types:
+                evidence.rounding = rounding(run, trial, first)
         take_facts(run.evidence, reply.facts)
         take_facts(run.evidence, run.ask("report", Report).facts)
         evidence.child_processes = sorted(run.session.child_processes)
@@ -104,7 +114,8 @@ def _satisfied(run: CandidateRun) -> Protocol:
 def _new_content(run: CandidateRun) -> ProbeResult | None:
     """New inputs after as many calls as a timing makes: finds candidates that count calls and then stop working."""
     try:
-        run.ask("repeat", Repeated, slot=0, calls=_MANY_CALLS, budget_s=_MANY_SECONDS[run.place.backend])
+        budget_s = _MANY_SECONDS[run.place.backend]
+        run.ask("repeat", Repeated, slot=0, calls=_MANY_CALLS, budget_s=budget_s, anew=run.inputs_change)
     except CandidateRaised as failure:
         return _error("same_pointer_new_content", failure)
     inputs = run.draw_inputs(secrets.randbits(48))
@@ -116,6 +127,8 @@ def _same_content_again(run: CandidateRun) -> ProbeResult | None:
     assert run.last is not None
     first = run.launches()
     try:
+        if run.inputs_change:
+            run.send("refill", run.last.inputs)
         run.forward(run.last.forward_seed)
     except CandidateRaised as failure:
         return _error("same_content_again", failure)

@@ -36,6 +36,8 @@ def connections(code: str) -> int | None:
     return None if _CONCURRENT.search(code) else 1
 
 
+_NARROW = re.compile(r"half|bf(?:loat)?16|fp?16|float16|tf32|fp8|float8|autocast", re.IGNORECASE)
+"""Text that may name a type narrower than fp32."""
 UNSUPPORTED = "unsupported_on_cpu:"
 """Start of the exception that the CPU back end raises for what it does not support."""
 
@@ -48,6 +50,7 @@ def run_candidate(place: Place, reference: Reference, job: Job, seeds: Seeds) ->
         try:
             with run.gpu():
                 run.start(connections(job.code or ""))
+                run.names_narrow_types = _NARROW.search(job.code or "") is not None
                 run.import_code(job.code or "")
                 run.make_model(seeds.weights)
                 run.refuse_what_cannot_run_here()

@@ -64,6 +64,8 @@ class ExtensionUse(_Fact):
     """Kernels it defines, from its launch table; None when the route has no table."""
     calls_forward: int | None = None
     """Calls of its Python-visible functions during one forward."""
+    imports: list[str] | None = None
+    """Names that its shared object imports, as the grader reads them in it; None when there is no object."""
 
 
 class OpUse(_Fact):
@@ -184,6 +186,8 @@ class RunEvidence(_Fact):
     outputs: OutputFacts | None = None
     poison_left: int | None = None
     """Elements of the outputs that still held the poison pattern, or NaN where the reference has none."""
+    rounding: float | None = None
+    """Errors of the outputs against the reference in fp64, in those of the reference in fp32; None: not measured."""
     mutated_inputs: list[int] = []
     """Indices of tensor inputs that forward changed and that the reference does not change."""
     probes: list[ProbeResult] = []

@@ -1,0 +1,115 @@
+"""Streams that C++ makes or takes from PyTorch's pool, and whether the caller's stream waits for them.
+
+A join is a wait of the host, or of a stream that is not one of them. `event.block(side)` and `cudaStreamWaitEvent(side,
+event)` make the side stream wait: they only fork.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from dice.kernels.source.cuda_source import CudaSource
+from dice.kernels.source.lexer import Token, partner, words
+
+_MADE_BY_ADDRESS = words("cudaStreamCreate cudaStreamCreateWithFlags cudaStreamCreateWithPriority")
+_TAKEN = words("getStreamFromPool getStreamFromExternal")
+_HOST_WAITS = words(
+    "cudaStreamSynchronize cudaDeviceSynchronize cudaEventSynchronize cuStreamSynchronize cuCtxSynchronize "
+    "stream_synchronize device_synchronize"
+)
+_STREAM_WAITS = words("cudaStreamWaitEvent cuStreamWaitEvent block")
+"""The stream that waits is the first argument."""
+
+
+def unjoined_streams(source: CudaSource) -> Iterator[Token]:
+    """Tokens that make or take a stream, where nothing in the source joins one."""
+    tokens = source.tokens
+    made = [
+        index
+        for index, token in enumerate(tokens[:-1])
+        if token.text in _MADE_BY_ADDRESS | _TAKEN - {"getStreamFromExternal"} and tokens[index + 1].text == "("
+    ]
+    if not made:
+        return
+    sides = _sides(source)
+    if not any(_joins(tokens, index, sides) for index in range(len(tokens) - 1)):
+        yield from (tokens[index] for index in made)
+
+
+def _joins(tokens: list[Token], index: int, sides: set[str]) -> bool:
+    if tokens[index + 1].text != "(":
+        return False
+    name, member = tokens[index].text, index > 0 and tokens[index - 1].text in (".", "->")
+    if name in _HOST_WAITS or (name == "synchronize" and member):
+        return True
+    if name not in _STREAM_WAITS or (name == "block" and not member):
+        return False
+    waiting = _arguments(tokens, index + 1)[:1]
+    return bool(waiting) and not _names(waiting[0]) & sides
+
+
+def _sides(source: CudaSource) -> set[str]:
+    """Variables that hold a side stream, or several: what is made of one, and parameters that only get one."""
+    tokens = source.tokens
+    sides = {name for index in range(len(tokens) - 1) for name in _by_address(tokens, index)}
+    while True:
+        grown = sides | {name for name, value in _assigned(tokens) if _names(value) & (sides | _TAKEN)}
+        grown |= set(_parameters(source, grown))
+        if grown == sides:
+            return sides
+        sides = grown
+
+
+def _by_address(tokens: list[Token], index: int) -> Iterator[str]:
+    if tokens[index].text in _MADE_BY_ADDRESS and tokens[index + 1].text == "(":
+        for argument in _arguments(tokens, index + 1)[:1]:
+            yield from _names(argument)
+
+
+def _assigned(tokens: list[Token]) -> Iterator[tuple[str, list[Token]]]:
+    """Names with what they are given: `a = ...;`, `for (auto a : ...)`, `type a(...)`, `type a{...}`."""
+    for index, token in enumerate(tokens[1:-1], start=1):
+        before = tokens[index - 1]
+        if before.kind != "identifier":
+            continue
+        opens = index > 1 and token.text in ("(", "{") and tokens[index - 2].text in (">", "CUDAStream", "auto")
+        if token.text in ("=", ":") or opens:
+            end = next((i for i in range(index + 1, len(tokens)) if tokens[i].text in (";", ")")), len(tokens))
+            if opens:
+                end = partner(tokens, index) or end
+            yield before.text, tokens[index + 1 : end]
+
+
+def _parameters(source: CudaSource, sides: set[str]) -> Iterator[str]:
+    """Parameters of functions that every call gives a side stream."""
+    tokens = source.tokens
+    for function in source.functions:
+        calls = [
+            _arguments(tokens, index + 1)
+            for index in range(len(tokens) - 1)
+            if tokens[index].text == function.name
+            and tokens[index + 1].text == "("
+            and not function.first <= index < function.brace
+        ]
+        for place, parameter in enumerate(function.parameters):
+            given = [call[place] for call in calls if len(call) > place]
+            if parameter.name and given and all(_names(argument) & sides for argument in given):
+                yield parameter.name
+
+
+def _arguments(tokens: list[Token], opening: int) -> list[list[Token]]:
+    """The arguments in the brackets that open at tokens[opening]."""
+    closing = partner(tokens, opening)
+    found: list[list[Token]] = [[]]
+    depth = 0
+    for token in tokens[opening + 1 : closing or opening]:
+        depth += (token.text in ("(", "[", "{")) - (token.text in (")", "]", "}"))
+        if token.text == "," and depth == 0:
+            found.append([])
+        else:
+            found[-1].append(token)
+    return [argument for argument in found if argument]
+
+
+def _names(tokens: list[Token]) -> set[str]:
+    return {token.text for token in tokens if token.kind == "identifier"}

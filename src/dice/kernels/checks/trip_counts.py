@@ -1,0 +1,95 @@
+"""How often C++ loops run, where it is a constant: few rounds over host memory prepare a launch, many do its work."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+
+from dice.kernels.source.cuda_source import CudaSource
+from dice.kernels.source.lexer import Token, partner
+
+_CONSTANT = re.compile(
+    r"\b(?:constexpr|const)\s+(?:static\s+)?(?:unsigned\s+)?(?:int|long|auto|size_t|std\s*::\s*size_t|u?int\d+_t)\s+(\w+)\s*=\s*([^;{}]+);"
+)
+_SUM = re.compile(r"[\w\s+*/()-]+")
+_LONG = 80
+"""Characters of a constant expression."""
+
+
+def constants(source: CudaSource) -> dict[str, int]:
+    """Whole numbers that the source gives a name, by macro or as constants."""
+    text = " ".join(token.text for token in source.tokens if token.kind != "directive")
+    written = [*source.macros.items(), *_CONSTANT.findall(text)]
+    found: dict[str, int] = {}
+    ambiguous: set[str] = set()
+    for _ in range(3):  # a constant is seldom made of others in more than two steps
+        for name, value in written:
+            number = evaluated(value, found)
+            if number is not None and found.setdefault(name, number) != number:
+                ambiguous.add(name)
+    return {name: number for name, number in found.items() if name not in ambiguous}
+
+
+def evaluated(text: str, known: Mapping[str, int]) -> int | None:
+    """The value of a sum or product of whole numbers and known constants; None where it is anything else."""
+    if len(text) > _LONG or not _SUM.fullmatch(text) or "**" in text.replace(" ", ""):
+        return None
+    terms = [term.split("*") for term in text.replace("(", " ").replace(")", " ").split("+")]
+    if "(" in text and len(terms) > 1:
+        return None
+    total = 0
+    for factors in terms:
+        product = 1
+        for factor in factors:
+            word = factor.strip()
+            number = int(word) if word.isdecimal() else known.get(word)
+            if number is None:
+                return None
+            product *= number
+        total += product
+    return total
+
+
+def rounds(loop: Sequence[Token], known: Mapping[str, int]) -> int | None:
+    """How often the innermost statement of `loop` runs at most: the product of all `for (i = a; i < b; ++i)` in it; None
+    where one of its loops does not say."""
+    product = 1
+    for index, token in enumerate(loop):
+        if token.text in ("while", "do", "goto"):
+            return None
+        if token.text == "for":
+            count = _count([*loop], index, known)
+            if count is None:
+                return None
+            product *= count
+    return product
+
+
+def _count(loop: list[Token], index: int, known: Mapping[str, int]) -> int | None:
+    closing = partner(loop, index + 1) if index + 1 < len(loop) else None
+    if closing is None:
+        return None
+    parts: list[list[str]] = [[]]
+    for token in loop[index + 2 : closing]:
+        if token.text == ";":
+            parts.append([])
+        else:
+            parts[-1].append(token.text)
+    if len(parts) != 3 or len(parts[0]) < 3 or parts[0][-2] != "=" or len(parts[1]) < 3:
+        return None
+    variable = parts[0][-3]
+    begin, end = evaluated(parts[0][-1], known), evaluated(" ".join(parts[1][2:]), known)
+    steps = sorted(parts[2]) == sorted(["++", variable]) or (
+        len(parts[2]) == 3 and parts[2][:2] == [variable, "+="] and parts[2][2].isdecimal()
+    )
+    if begin is None or end is None or not steps or parts[1][0] != variable or parts[1][1] not in ("<", "<=", "!="):
+        return None
+    body = [token.text for token in loop[closing:]]
+    moved = any(
+        text == variable and (set(body[max(0, i - 1) : i]) & {"++", "--", "&"} or set(body[i + 1 : i + 2]) & _WRITES)
+        for i, text in enumerate(body)
+    )
+    return None if moved else max(0, end - begin + (parts[1][1] == "<="))
+
+
+_WRITES = {"=", "+=", "-=", "*=", "++", "--", "/="}

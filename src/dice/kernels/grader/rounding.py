@@ -1,0 +1,66 @@
+"""How far a candidate's outputs are from those in fp64, measured by how far the reference's are in fp32."""
+
+from __future__ import annotations
+
+import contextlib
+from typing import Any
+
+import torch
+from torch.utils._pytree import tree_leaves
+
+from dice.errors import DiceError
+from dice.kernels.grader.agreement import expected_outputs
+from dice.kernels.grader.candidate_run import CandidateRun
+from dice.kernels.grader.reference import Trial, exact_products
+
+_UNIT = 2.0**-24
+"""Largest relative error of rounding to fp32."""
+_UNKNOWN = 2.0**-12
+"""A relative error of the reference above which its fp64 run is no truth: it draws numbers, or is ill-conditioned."""
+_MOST_BYTES = 1 << 30
+"""Of inputs: above it fp64 takes too much memory."""
+
+
+def rounding(run: CandidateRun, trial: Trial, actual: Any) -> float | None:
+    """Errors of `actual`, the candidate's outputs for `trial`, in those of the reference without TF32: 1 is as good, TF32
+    gives some thousands. The worse of the root mean square and the largest. None where it cannot be measured."""
+    if run.reference.input_bytes > _MOST_BYTES:
+        return None
+    on_gpu = run.place.device.type == "cuda"
+    with run.record.phase("reference"), exact_products() if on_gpu else contextlib.nullcontext():
+        expected = expected_outputs(run, trial.inputs, trial.forward_seed) if on_gpu else trial.expected
+        try:
+            wide = run.reference.run_wide(run.weights_seed, trial.inputs, trial.forward_seed)
+        except DiceError:
+            return None
+    return errors_in_those_of(expected, actual, wide)
+
+
+def errors_in_those_of(expected: Any, actual: Any, wide: Any) -> float | None:
+    """The worst floating-point tensor of `actual`, by its errors against `wide` over those of `expected`; None where
+    `expected` itself is not near `wide`, or has no floating-point tensor."""
+    worst: float | None = None
+    for theirs, mine, exact in zip(*map(tree_leaves, (expected, actual, wide)), strict=False):
+        if not torch.is_tensor(theirs) or not theirs.is_floating_point() or not theirs.numel():
+            continue
+        if not torch.is_tensor(mine) or not torch.is_tensor(exact) or not mine.shape == theirs.shape == exact.shape:
+            return None
+        truth = exact.double()
+        defined = truth.isfinite()
+        truth = truth[defined]
+        if not truth.numel():
+            continue
+        right = _errors(theirs.double()[defined], truth)
+        scale = _errors(truth, torch.zeros_like(truth))
+        if not right[0] <= _UNKNOWN * scale[0]:
+            return None
+        found = _errors(mine.to(truth.device).double()[defined], truth)
+        shares = [a / max(b, _UNIT * size, 1e-300) for a, b, size in zip(found, right, scale, strict=True)]
+        worst = max([*shares, worst or 0.0]) if all(share == share for share in shares) else float("inf")
+    return worst
+
+
+def _errors(values: torch.Tensor, truth: torch.Tensor) -> tuple[float, float]:
+    """Root mean square and largest of the differences."""
+    difference = values - truth
+    return float(difference.square().mean().sqrt()), float(difference.abs().max())
