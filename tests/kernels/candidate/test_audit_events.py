@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import json
+import runpy
 import subprocess
 import sys
 from pathlib import Path
 
 import pytest
+
+from dice.kernels.candidate.audit import ExceptionTrace
 
 RUN = """
 import json, sys, runpy
@@ -119,6 +122,14 @@ os.system("true")
     assert len(reads) == 65  # 64 of their own and one for the rest
     assert set(reads) == {6}
     assert ["os.system", 9] in trail
+
+
+def test_the_lines_that_ran(tmp_path: Path) -> None:
+    path = tmp_path / "candidate.py"
+    path.write_text("def f(x):\n    if x:\n        return 1\n    return 2\nf(0)\n")
+    with ExceptionTrace(path) as trace:
+        runpy.run_path(str(path))
+    assert trace.lines == {1, 2, 4, 5}
 
 
 def test_swallowed_and_leaving_exceptions(tmp_path: Path) -> None:

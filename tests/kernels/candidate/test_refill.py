@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import torch
 
-from dice.kernels.candidate.runner import refilled
+from dice.kernels.candidate.refill import refilled
 
 
 def test_tensors_keep_their_memory_and_their_containers() -> None:

@@ -400,9 +400,26 @@ def test_narrow_types_condemn_where_digits_are_lost() -> None:
     python = CODE.replace("ext.relu(x)", "ext.relu(x.half().float())")
     for code in (native, python):
         assert warned(code) == {"precision_downgrade": False}
-        assert weighed(code, rounding=1.5) == {}
-        assert weighed(code, rounding=40.0) == {"precision_downgrade": True}
-        assert weighed(code, rounding=None) == {"precision_downgrade": True}
+        everything = list(range(1, 60))
+        assert weighed(code, rounding=1.5, lines=everything) == {}
+        assert weighed(code, rounding=40.0, lines=everything) == {"precision_downgrade": True}
+        assert weighed(code, rounding=None, lines=everything) == {"precision_downgrade": True}
+
+
+def test_what_did_not_run_was_not_measured() -> None:
+    python = CODE.replace("return ext.relu(x)", "if x is None:\n            x = x.half()\n        return ext.relu(x)")
+    line = next(number for number, text in enumerate(python.splitlines(), 1) if "half" in text)
+    assert weighed(python, rounding=1.0, lines=[line]) == {}
+    assert weighed(python, rounding=1.0, lines=[line - 1, line + 1]) == {"precision_downgrade": True}
+    helper = "__device__ float lose(float v) { return __half2float(__float2half(v)); }\n__global__"
+    other = helper + " void other(float* p) { p[0] = lose(p[0]); }\n__global__"
+    native = CODE.replace("__global__", other, 1)
+    assert weighed(native, rounding=1.0, launches={"relu_kernel": 1, "ns::other<float>": 2}) == {}
+    assert weighed(native, rounding=1.0) == {"precision_downgrade": True}
+    host = "auto h = x.to(torch::kHalf); "
+    assert weighed(CODE.replace("auto out", host + "auto out"), rounding=1.0) == {}
+    branch = "if (x.numel() > 9) { " + host + "} auto out"
+    assert weighed(CODE.replace("auto out", branch), rounding=1.0) == {"precision_downgrade": True}
 
 
 def test_a_module_by_name_condemns_unless_it_is_seen_to_be_harmless() -> None:

@@ -201,6 +201,8 @@ class ExceptionTrace:
         self._met: dict[int, tuple[BaseException, str]] = {}
         self.hidden: list[str] = []
         """`Type: message (line N)`; filled at the end of the block."""
+        self.lines: set[int] = set()
+        """Lines of the candidate's file that ran."""
 
     def __enter__(self) -> ExceptionTrace:
         sys.settrace(self._call)
@@ -215,7 +217,9 @@ class ExceptionTrace:
         return self._local if frame.f_code.co_filename == self._candidate else None
 
     def _local(self, frame: FrameType, event: str, arg: Any) -> Callable[..., Any]:
-        if event == "exception":
+        if event == "line":
+            self.lines.add(frame.f_lineno)
+        elif event == "exception":
             kind, error, _ = arg
             if isinstance(error, BaseException) and not isinstance(error, self._QUIET):
                 text = f"{kind.__name__}: {' '.join(str(error).split())[:160]} (line {frame.f_lineno})"

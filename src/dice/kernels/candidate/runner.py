@@ -21,13 +21,11 @@ import socket
 import sys
 import time
 from collections.abc import Iterator
-from itertools import zip_longest
 from types import ModuleType
 from typing import Any
 
 import torch
 import torch.utils.cpp_extension
-from torch.utils._pytree import tree_leaves, tree_structure, tree_unflatten
 
 from dice.kernels.candidate import extension_loader, probes
 from dice.kernels.candidate.answer_traces import AnswerTraces
@@ -35,6 +33,7 @@ from dice.kernels.candidate.audit_events import AuditTrail, ExceptionTrace
 from dice.kernels.candidate.call_timer import CallTimer
 from dice.kernels.candidate.extension_proxy import ExtensionProxy
 from dice.kernels.candidate.failure import describe
+from dice.kernels.candidate.refill import refilled
 from dice.kernels.cpu.device import CudaOnCpu, install
 from dice.kernels.cpu.runtime import CpuRuntime, Order
 from dice.kernels.sandbox import values
@@ -225,6 +224,7 @@ class Runner:
             self._facts["failed_launches"] = self._extensions.failed_launches()
             self._extensions.keep_calls()
             facts["hidden_exceptions"] = hidden.hidden
+            facts["lines"] = sorted(hidden.lines)
             facts["operators"] = {name: use.model_dump() for name, use in operators.ops.items()}
         self._outputs = outputs
         return {**self._offer(outputs), "facts": facts}
@@ -424,31 +424,6 @@ def odd_weights_of_norms() -> Iterator[None]:
     finally:
         for kind, original in originals.items():
             kind.reset_parameters = original
-
-
-def refilled(old: Any, new: Any) -> Any:
-    """`new` with the tensors of `old` for its own, as far as there are any of the same dtype, filled with its values.
-
-    The problem may draw shapes and numbers: a tensor keeps its memory where the new values fit into it, and plain values
-    and further tensors are the new ones. A container whose tensors all stay is the old one.
-    """
-    mine, theirs = tree_leaves(old), tree_leaves(new)
-    made = [_filled(a, b) for a, b in zip_longest(mine, theirs)][: len(theirs)]
-    spec = tree_structure(new)
-    if spec == tree_structure(old) and all(a is b for a, b in zip(mine, made, strict=True)):
-        return old
-    return tree_unflatten(made, spec)
-
-
-def _filled(old: Any, new: Any) -> Any:
-    if not torch.is_tensor(new):
-        return old if type(old) is type(new) and old == new else new
-    if not torch.is_tensor(old) or old.dtype != new.dtype:
-        return new
-    if old.shape != new.shape:
-        old.resize_(new.shape)
-    old.copy_(new)
-    return old
 
 
 def _claim_cuda() -> None:

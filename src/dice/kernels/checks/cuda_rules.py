@@ -9,6 +9,7 @@ from dice.kernels.checks.catalogue import finding, one_of_each
 from dice.kernels.checks.cuda_kernels import line_of
 from dice.kernels.checks.cuda_state import before, lasting_state
 from dice.kernels.checks.host_loops import host_loops
+from dice.kernels.checks.precision import native_has_run
 from dice.kernels.checks.seen import Seen
 from dice.kernels.checks.sensitive import C_FUNCTIONS, EVALUATION_VARIABLES
 from dice.kernels.checks.streams import unjoined_streams
@@ -101,7 +102,7 @@ def cuda_findings(
     return one_of_each(
         finding(name, "static", note + line_of(source, token), warns=_warns(name, token, seen))
         for name, token, note in _all(source, problem_is_narrow, spared)
-        if not _is_refuted(name, token, seen)
+        if not _is_refuted(source, name, token, seen)
     )
 
 
@@ -114,12 +115,12 @@ def _warns(name: str, token: Token, seen: Seen | None) -> bool:
     return seen is None and (_is_common_word(name, token) or name == "precision_downgrade")
 
 
-def _is_refuted(name: str, token: Token, seen: Seen | None) -> bool:
+def _is_refuted(source: CudaSource, name: str, token: Token, seen: Seen | None) -> bool:
     """Whether the run shows that it is not so: the object calls no such function, the narrow arithmetic loses nothing."""
     if seen is None:
         return False
     if name == "precision_downgrade":
-        return seen.as_exact is True
+        return seen.as_exact is True and native_has_run(source, token, seen)
     return _is_common_word(name, token) and seen.imports is not None and token.text not in seen.imports
 
 

@@ -11,6 +11,8 @@ from dice.kernels.checks.python_source import PythonSource, identifiers
 from dice.kernels.checks.seen import Seen
 from dice.kernels.records.verdict import Finding
 from dice.kernels.source.cuda_source import CudaSource
+from dice.kernels.source.declaration import Function
+from dice.kernels.source.lexer import Token
 from dice.python_scope import positional_parameters
 
 _NARROW_METHODS = ("half", "bfloat16", "float16")
@@ -23,8 +25,42 @@ def precision_findings(source: PythonSource, reference: PythonSource | None, see
     return one_of_each(
         finding(name, "static", f"{note}{source.line(node)}", warns=name == "precision_downgrade" and seen is None)
         for name, node, note in _all(source, reference)
-        if not (name == "precision_downgrade" and seen is not None and seen.as_exact)
+        if not (name == "precision_downgrade" and seen is not None and seen.as_exact and _has_run(source, node, seen))
     )
+
+
+def _has_run(source: PythonSource, node: ast.AST, seen: Seen) -> bool:
+    """Whether the outputs that were measured came by this line: it ran in that call, or without a condition before it."""
+    first, last = getattr(node, "lineno", 0), getattr(node, "end_lineno", 0)
+    if any(first <= line <= last for line in seen.lines):
+        return True
+    conditions = ast.If | ast.IfExp | ast.While | ast.For | ast.Try | ast.Match | ast.BoolOp
+    return node not in source.in_forward and not any(isinstance(each, conditions) for each in source.ancestors(node))
+
+
+def native_has_run(source: CudaSource, token: Token, seen: Seen) -> bool:
+    """The same of a place in C++: a kernel that was launched, a host function without a branch, or a device function
+    which only kernels that were launched mention."""
+    around = [function for function in source.outer_functions if _contains(source, function, token)]
+    return all(_ran(source, function, seen, set()) for function in around)
+
+
+def _ran(source: CudaSource, function: Function, seen: Seen, asked: set[str]) -> bool:
+    if "__global__" in function.specifiers:
+        return function.name in seen.kernels
+    asked.add(function.name)
+    if "__device__" not in function.specifiers:
+        return not {"if", "?", "switch", "while"} & {token.text for token in source.body(function)}
+    users = [
+        other
+        for other in source.outer_functions
+        if other.name not in asked and function.name in {token.text for token in source.body(other)}
+    ]
+    return bool(users) and all(_ran(source, other, seen, asked) for other in users)
+
+
+def _contains(source: CudaSource, function: Function, token: Token) -> bool:
+    return source.tokens[function.first].start <= token.start < source.tokens[function.last].start
 
 
 def _all(source: PythonSource, reference: PythonSource | None) -> Iterator[tuple[str, ast.AST, str]]:

@@ -21,6 +21,10 @@ class Seen:
     """Modules that it imported by `importlib.import_module`, with the line that did."""
     slept: bool
     """Whether a call of forward slept."""
+    lines: frozenset[int]
+    """Lines of the candidate's file that ran in one call of forward."""
+    kernels: frozenset[str]
+    """Kernels that this call launched."""
     as_exact: bool | None
     """Whether the outputs are as close to those in fp64 as the reference's in fp32."""
 
@@ -33,6 +37,10 @@ class Seen:
             imports=frozenset(name for names in known for name in names) if len(known) == len(built) else None,
             imported=frozenset((each.line, each.detail) for each in evidence.accesses if each.event == "import_module"),
             slept=any(access.event == "time.sleep" and in_a_call(access.phase) for access in evidence.accesses),
+            lines=frozenset(evidence.lines),
+            kernels=frozenset(
+                name.partition("<")[0].rpartition("::")[2] for name, count in (evidence.launches or {}).items() if count
+            ),
             as_exact=None if evidence.rounding is None else evidence.rounding <= _AS_EXACT,
         )
 

@@ -178,6 +178,8 @@ class RunEvidence(_Fact):
     hidden_exceptions: list[str] = []
     """`Type: message (line N)` raised in the candidate's own frames during forward, and caught there."""
 
+    lines: list[int] = []
+    """Lines of the candidate's file that ran in the watched forward."""
     python_threads: list[str] = []
     """Names of Python threads other than the main one, alive after a forward."""
     child_processes: list[str] = []

@@ -38,6 +38,7 @@ class Facts(_Said):
     outputs: OutputFacts | None = None
     operators: Annotated[dict[Words, OpUse], Field(max_length=MOST_FACTS)] = {}
     hidden_exceptions: Annotated[list[Words], Most] = []
+    lines: Annotated[list[Count], Most] = []
     changes: Annotated[list[Change], Most] = []
     accesses: Annotated[list[Access], Most] = []
     python_threads: Annotated[list[Words], Most] = []
