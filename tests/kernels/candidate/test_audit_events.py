@@ -9,7 +9,6 @@ import sys
 from pathlib import Path
 
 import pytest
-
 from dice.kernels.candidate.audit import ExceptionTrace
 
 RUN = """
