@@ -15,6 +15,9 @@ import re
 from dataclasses import dataclass
 from pathlib import Path
 
+from dice.kernels.source.declaration import parse_parameter
+from dice.kernels.source.lexer import split_at, tokenize
+
 
 class SlimRefused(Exception):
     """A header of this PyTorch has not the shape that is expected; the message says which and why."""
@@ -198,10 +201,5 @@ def _support(declared: list[str], cat_definitions: list[str]) -> str:
 
 def _parameter_types(parameters: str) -> list[str]:
     """Types of `at::IntArrayRef size, at::TensorOptions options = {}`: names and defaults cut off."""
-    from dice.kernels.source.declaration import parse_parameter
-    from dice.kernels.source.lexer import split_at, tokenize
-
-    tokens = tokenize(parameters)
-    namespaced = {"Deleter": "torch::Deleter"}
-    types = [parse_parameter(parameters, group).type for group in split_at(tokens, ",")]
-    return [re.sub(r"\bDeleter\b", namespaced["Deleter"], kind) for kind in types]
+    types = [parse_parameter(parameters, group).type for group in split_at(tokenize(parameters), ",")]
+    return [re.sub(r"\bDeleter\b", "torch::Deleter", kind) for kind in types]
