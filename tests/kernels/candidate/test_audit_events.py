@@ -9,7 +9,8 @@ import sys
 from pathlib import Path
 
 import pytest
-from dice.kernels.candidate.audit import ExceptionTrace
+
+from dice.kernels.candidate.audit_events import ExceptionTrace
 
 RUN = """
 import json, sys, runpy
