@@ -8,9 +8,9 @@ what it was. One that follows, but otherwise, is not: the values are outside of 
 from __future__ import annotations
 
 import contextlib
-import copy
 import itertools
 import secrets
+from collections.abc import Iterator
 from typing import Any
 
 import torch
@@ -69,24 +69,42 @@ def varied(value: torch.Tensor, seed: int) -> torch.Tensor:
     return value * factors if bool(value.any()) else factors - 1
 
 
+@contextlib.contextmanager
+def _changed(model: torch.nn.Module, values: dict[str, Any]) -> Iterator[dict[str, torch.Tensor]]:
+    """The model with other values where name and shape fit; yields its state."""
+    state = model.state_dict()
+    fitting = {
+        name: value
+        for name, value in values.items()
+        if name in state and torch.is_tensor(value) and state[name].shape == value.shape
+    }
+    before = {name: state[name].clone() for name in fitting}
+    try:
+        for name, value in fitting.items():
+            state[name].copy_(value)
+        yield state
+    finally:
+        for name, value in before.items():
+            state[name].copy_(value)
+
+
 def _change_weights(run: CandidateRun, reference: torch.nn.Module, names: list[str]) -> bool:
     """Returns whether the candidate has another model now."""
     assert run.last is not None
-    changed = copy.deepcopy(reference)
-    state = changed.state_dict()
-    for name in names:
-        state[name].copy_(varied(state[name], secrets.randbits(48)))
-    expected = _expected(run, changed, run.last.inputs)
-    if expected is None:
-        return False
-    try:
-        if not run.construct_with(state):
-            return True
-        outcome = _outcome(run, run.last.inputs, expected)
-        if outcome == "stale" and _folds_when_made(run, reference):
-            outcome = "right"
-    except CandidateRaised:
-        return True  # values that no trial has: a failure says nothing
+    own = reference.state_dict()
+    other = {name: varied(own[name], secrets.randbits(48)) for name in names}
+    with _changed(reference, other) as state:
+        expected = _expected(run, reference, run.last.inputs)
+        if expected is None:
+            return False
+        try:
+            if not run.construct_with(state):
+                return True
+            outcome = _outcome(run, run.last.inputs, expected)
+        except CandidateRaised:
+            return True  # values that no trial has: a failure says nothing
+    if outcome == "stale" and _folds_when_made(run, reference):
+        outcome = "right"
     detail = ", ".join(names)[:160]
     run.evidence.probes.append(ProbeResult(name="constant_weights", outcome=outcome, detail=detail))
     return True
@@ -99,15 +117,14 @@ def _folds_when_made(run: CandidateRun, reference: torch.nn.Module) -> bool:
     made with other weights here, and the reference takes them from the candidate.
     """
     assert run.last is not None
-    run.construct(run.weights_seed, odd_norms=True)
-    state = run.fetch(run.ask("offer_state", Offer), dict(reference.state_dict()))
-    changed = copy.deepcopy(reference)
     try:
-        changed.load_state_dict(state, strict=False)
-    except (RuntimeError, TypeError):
+        run.construct(run.weights_seed, odd_norms=True)
+        state = run.fetch(run.ask("offer_state", Offer), dict(reference.state_dict()))
+        with _changed(reference, state if isinstance(state, dict) else {}):
+            expected = _expected(run, reference, run.last.inputs)
+            return expected is not None and _outcome(run, run.last.inputs, expected) == "right"
+    except CandidateRaised:
         return False
-    expected = _expected(run, changed, run.last.inputs)
-    return expected is not None and _outcome(run, run.last.inputs, expected) == "right"
 
 
 def _change_input(run: CandidateRun, reference: torch.nn.Module, index: int) -> None:
