@@ -1,1 +1,1 @@
-"""What the verifier reads and writes: problems, candidates, requests, evidence, verdicts."""
+"""What the verifier reads and writes: candidates, jobs, build requests, evidence, verdicts."""

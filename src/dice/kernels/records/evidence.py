@@ -187,7 +187,7 @@ class RunEvidence(_Fact):
 
     outputs: OutputFacts | None = None
     poison_left: int | None = None
-    """Elements of the outputs that still held the poison pattern, or NaN where the reference has none."""
+    """Elements of the outputs that still held the poison pattern where the reference has a number."""
     rounding: float | None = None
     """Errors of the outputs against the reference in fp64, in those of the reference in fp32; None: not measured."""
     mutated_inputs: list[int] = []

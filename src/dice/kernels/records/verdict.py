@@ -92,7 +92,7 @@ class Host(_Row):
     torch: str
     cpu: str
     isolation: list[str]
-    """The limits that were in force, e.g. `pid_namespace`, `no_network`, `readonly_root`, `rlimit_as`."""
+    """The limits that were in force, e.g. `pid_namespace`, `no_network`, `readonly_root`, `rlimit_data`."""
 
 
 class Verdict(_Row):
@@ -126,7 +126,7 @@ class Verdict(_Row):
     build: BuildInfo | None = None
     host: Host
     notes: list[str] = []
-    """Facts that do not change the status: a proven race, a repeated host error, a missing isolation layer."""
+    """What else is worth knowing: a proven race, a second try after a host error, a missing isolation layer."""
     retries: int = 0
     seconds: float = 0.0
     """Wall time spent on this candidate, build included."""
