@@ -80,8 +80,9 @@ def test_the_shape() -> None:
     ],
 )
 def test_what_counts_as_compiled(status: Status, compiled: bool) -> None:
-    (row,) = to_eval_results([verdict("level1/1", 0, status)])[1]["1"]
-    assert (row["compiled"], row["correctness"]) == (compiled, False)
+    for row in (verdict("level1/1", 0, status), verdict("level1/1", 0, "deceptive", functional_status=status)):
+        (written,) = to_eval_results([row])[1]["1"]
+        assert (written["compiled"], written["correctness"]) == (compiled, False)
 
 
 def test_problems_are_in_order_of_their_numbers_and_levels_apart(tmp_path: Path) -> None:

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from dice.kernels.source.lexer import Token, matching, source_of, split_at
 
 _FLAGS = re.compile(
-    r"\.(approx|ftz|rn|full|sat|volatile|relaxed|weak|nc|ca|cg|cs|lu|cv|L1::\w+|L2::\w+|wb|wt|global|shared|cta|gl|sys|lo)\b"
+    r"\.(approx|ftz|rn|full|volatile|relaxed|weak|nc|ca|cg|cs|lu|cv|L1::\w+|L2::\w+|wb|wt|global|shared|cta|gl|sys|lo)\b"
 )
 _SPECIAL = {
     "%laneid": "dice_cpu_thread()->lane",
@@ -98,9 +98,9 @@ def _instruction(template: str, operands: list[str]) -> str | None:
         return f"{to} = {_UNARY[plain].format(*given)}"
     if plain.split(".")[0] in _BINARY and kind in _TYPES and len(given) == 2 and plain.count(".") == 1:
         return f"{to} = {_BINARY[plain.split('.')[0]].format(*given)}"
-    if plain in ("fma.f32", "mad.f32"):
+    if plain in ("fma.f32", "mad.f32") and len(given) == 3:
         return f"{to} = fmaf({', '.join(given)})"
-    if plain in ("max.f32", "min.f32"):
+    if plain in ("max.f32", "min.f32") and len(given) == 2:
         return f"{to} = f{plain[:3]}f({', '.join(given)})"
     if (
         plain.split(".")[0] in ("ld", "st")
