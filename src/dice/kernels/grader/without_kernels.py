@@ -62,46 +62,51 @@ def experiment_without_kernels(run: CandidateRun) -> None:
 def _traces(run: CandidateRun, inputs: list[Any], seed: int, shares: dict[Form, float]) -> ProbeResult:
     """The result for the answer's traces: a form counts unless the reference's own steps show it too."""
     found: dict[Form, float] = {form: share for form, share in shares.items() if share >= LEAST_SHARE[form]}
-    if found:
-        usual = forms_on_the_way(run, inputs, seed)
-        found = {form: share for form, share in found.items() if usual.get(form, 0.0) < 0.5 * share}
+    found = {form: found[form] for form in found.keys() - usual_forms(run, inputs, seed, found)}
     detail = "; ".join(f"{100 * share:.0f} % of the answer{_AS_WORDS[form]}" for form, share in found.items())
     return ProbeResult(name="answer_traces", outcome="right" if found else "wrong", detail=detail)
 
 
-def forms_on_the_way(run: CandidateRun, inputs: list[Any], seed: int) -> dict[Form, float]:
-    """Largest share of the reference's outputs in its own inputs, weights and intermediate results, by form.
+def usual_forms(run: CandidateRun, inputs: list[Any], seed: int, shares: dict[Form, float]) -> set[Form]:
+    """Those forms of which the reference's own inputs, weights or intermediate results hold at least half of `shares`.
 
     A product that is rectified afterwards holds all of the answer that is not zero. Who computes the product by PyTorch
     and rectifies it by a kernel has replaced one of two operators, which is allowed.
     """
+    if not shares:
+        return set()
     model = run.reference.model(run.weights_seed)
-    arguments = to_device(inputs, run.place.device)
-    answer = run.reference.run(model, arguments, seed)
-    steps = _Steps(answer)
-    for value in (*model.state_dict().values(), *tree_leaves(arguments)):
+    answer = run.reference.run(model, to_device(inputs, run.place.device), seed)
+    steps = _Steps(answer, shares)
+    for value in (*model.state_dict().values(), *tree_leaves(inputs)):
         steps.look(value)
     with steps:
-        run.reference.run(model, arguments, seed)
-    return steps.found
+        run.reference.run(model, to_device(inputs, run.place.device), seed)
+    return steps.usual
 
 
 class _Steps(TorchDispatchMode):
     """Looks for an answer in what each operator returns, where it is not the whole answer already."""
 
-    def __init__(self, answer: Any) -> None:
+    def __init__(self, answer: Any, shares: dict[Form, float]) -> None:
         super().__init__()
         self._answers = [leaf.detach().cpu() for leaf in tree_leaves(answer) if isinstance(leaf, torch.Tensor)]
-        self.found: dict[Form, float] = {}
+        self._sizes = [leaf.numel() for leaf in self._answers]
+        self._shares = shares
+        self.usual: set[Form] = set()
 
     def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
         result = func(*args, **(kwargs or {}))
         for leaf in tree_leaves(result):
-            self.look(leaf)
+            if isinstance(leaf, torch.Tensor) and any(n / 2 <= leaf.numel() <= 8 * n for n in self._sizes):
+                self.look(leaf)
         return result
 
     def look(self, value: Any) -> None:
-        if not isinstance(value, torch.Tensor) or not value.numel() or value.is_complex() or value.is_sparse:
+        """Look into one tensor, unless all forms are found already."""
+        if self.usual == self._shares.keys() or not isinstance(value, torch.Tensor) or not value.numel():
+            return
+        if value.is_complex() or value.layout is not torch.strided:
             return
         memory = value.detach().cpu().contiguous().reshape(-1)
         for answer in self._answers:
@@ -109,7 +114,8 @@ class _Steps(TorchDispatchMode):
             if same_size and _nearly_equal(answer.reshape(-1), memory):
                 continue
             for form, share in find_answer(answer, [memory.view(torch.uint8)]).items():
-                self.found[form] = max(share, self.found.get(form, 0.0))
+                if share >= 0.5 * self._shares.get(form, 2.0):
+                    self.usual.add(form)
 
 
 def _empty(outputs: Any) -> bool:
