@@ -6,7 +6,7 @@ import pytest
 import torch
 
 from dice.kernels.checks.seen import Seen
-from dice.kernels.grader.rounding import errors_in_those_of
+from dice.kernels.grader.rounding import error_ratio
 from dice.kernels.records.evidence import RunEvidence
 
 A, B = (torch.randn(96, 96, generator=torch.Generator().manual_seed(seed)) for seed in (1, 2))
@@ -32,7 +32,7 @@ def in_order(a: torch.Tensor, b: torch.Tensor) -> torch.Tensor:
 
 
 def as_exact(actual: torch.Tensor) -> bool | None:
-    rounding = errors_in_those_of(A @ B, actual, A.double() @ B.double())
+    rounding = error_ratio(A @ B, actual, A.double() @ B.double())
     return Seen.by(RunEvidence(backend="cpu", reached="forward", rounding=rounding)).as_exact
 
 
@@ -52,13 +52,13 @@ def test_digits_that_are_lost() -> None:
 
 def test_what_cannot_be_measured_is_not_known() -> None:
     drawn = torch.rand(8, 8)
-    assert errors_in_those_of(drawn, drawn, torch.rand(8, 8, dtype=torch.float64)) is None
-    assert errors_in_those_of(drawn.int(), drawn.int(), drawn.int()) is None
-    assert errors_in_those_of(drawn, drawn[:4], drawn.double()) is None
+    assert error_ratio(drawn, drawn, torch.rand(8, 8, dtype=torch.float64)) is None
+    assert error_ratio(drawn.int(), drawn.int(), drawn.int()) is None
+    assert error_ratio(drawn, drawn[:4], drawn.double()) is None
 
 
 def test_the_worst_output_counts_and_what_is_undefined_does_not() -> None:
     exact = A.double() @ B.double()
-    assert errors_in_those_of([A @ B, A], [A @ B, A.half().float()], [exact, A.double()]) > 100  # type: ignore[operator]
+    assert error_ratio([A @ B, A], [A @ B, A.half().float()], [exact, A.double()]) > 100  # type: ignore[operator]
     undefined = torch.tensor([1.0, float("inf")])
-    assert errors_in_those_of(undefined, undefined, undefined.double()) == 0.0
+    assert error_ratio(undefined, undefined, undefined.double()) == 0.0

@@ -1,7 +1,7 @@
 """In the candidate's process: load what the builder made, and read and steer its launch counters.
 
     module = load_extension(result.path, request.name)
-    reset_launches(); module.forward(x); read_launches()     # {"relu_kernel": 1}: all extensions, or the one named
+    reset_launches(); module.forward(x); read_launches()     # {"relu_kernel": 1}: of all extensions together
     set_launches(enabled=False)                              # launches do nothing from here on
 
 A build that failed raises what PyTorch raises: `raise build_exception(result, name)`.
@@ -30,7 +30,6 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any
 
-from dice.errors import HarnessError
 from dice.kernels.records.extension import BuildResult
 from dice.kernels.records.object_facts import object_facts
 
@@ -104,28 +103,28 @@ def build_exception(result: BuildResult, name: str) -> Exception:
     return RuntimeError(f"Error building extension '{name}': {result.message}")
 
 
-def read_launches(path: str | Path | None = None) -> dict[str, int]:
-    """Launches per kernel since the last reset, of one extension or of all; kernels that never ran are listed with 0.
+def read_launches() -> dict[str, int]:
+    """Launches per kernel since the last reset, of all extensions; kernels that never ran are listed with 0.
 
     Extensions that cannot count (`BuildResult.launches`) contribute nothing.
     """
-    return _read(path, "launches")
+    return _read("launches")
 
 
-def read_failed_launches(path: str | Path | None = None) -> dict[str, int]:
+def read_failed_launches() -> dict[str, int]:
     """Launches that the CUDA runtime refused, per kernel, without zeros."""
-    return {name: count for name, count in _read(path, "failures").items() if count}
+    return {name: count for name, count in _read("failures").items() if count}
 
 
-def reset_launches(path: str | Path | None = None) -> None:
-    """Set the counts of one extension, or of all, to 0."""
-    for library in _counting(path):
+def reset_launches() -> None:
+    """Set the counts of all extensions to 0."""
+    for library in _counting():
         library.dice_launch_reset()
 
 
-def set_launches(path: str | Path | None = None, *, enabled: bool) -> None:
-    """Let the launches of one extension, or of all, through (as at first), or make them do nothing and succeed."""
-    for library in _counting(path):
+def set_launches(*, enabled: bool) -> None:
+    """Let the launches of all extensions through (as at first), or make them do nothing and succeed."""
+    for library in _counting():
         library.dice_launch_enable(int(enabled))
 
 
@@ -142,16 +141,13 @@ def watched_calls(watcher: Callable[[str, tuple[Any, ...]], None]) -> Iterator[N
             library.dice_watch_calls(ctypes.py_object(None))
 
 
-def _counting(path: str | Path | None) -> list[ctypes.CDLL]:
-    if path is not None and str(path) not in _loaded:
-        raise HarnessError(f"{path} is not loaded in this process.")
-    libraries = list(_loaded.values()) if path is None else [_loaded[str(path)]]
-    return [library for library in libraries if hasattr(library, "dice_launch_table")]
+def _counting() -> list[ctypes.CDLL]:
+    return [library for library in _loaded.values() if hasattr(library, "dice_launch_table")]
 
 
-def _read(path: str | Path | None, field: str) -> dict[str, int]:
+def _read(field: str) -> dict[str, int]:
     counts: dict[str, int] = {}
-    for library in _counting(path):
+    for library in _counting():
         library.dice_launch_table.restype = ctypes.POINTER(_Entry)
         count = ctypes.c_int()
         table = library.dice_launch_table(ctypes.byref(count))

@@ -1,11 +1,11 @@
 """The candidate's process: imports the candidate's code and runs it on the grader's orders.
 
 Forked from the fork server, confined, and then told over the channel, one request at a time: `import`, `init`, `weights`,
-`inputs`, `forward`, `fetch`, `series` and `go` (timed calls), `report`. While the code is imported or run it may ask
-back for a build (`build`), which the grader passes to the builder.
+`inputs`, `forward`, `fetch`, `series` and `go` (timed calls), `report`, and others for experiments. While the code is
+imported or run it may ask back for a build (`build`), which the grader passes to the builder.
 
-Nothing that is decided here is trusted: this process holds no expected values and no input seeds, and every number
-it reports is either checked by the grader or can only speak against the candidate.
+Nothing that is decided here is trusted: this process holds no expected values and no input seeds. What it reports may
+be forged; `dice.kernels.records.evidence` says what follows from that.
 """
 
 from __future__ import annotations
@@ -122,9 +122,8 @@ class Runner:
         self._extensions.install()
         self._trail.install()
         self._before = probes.snapshot()
-        sys.dont_write_bytecode = (
-            True  # else Python writes beside modules of ours that a candidate is the first to import
-        )
+        # Else Python writes beside modules of ours that a candidate is the first to import.
+        sys.dont_write_bytecode = True
         loader = importlib.machinery.SourceFileLoader(MODULE_NAME, self.path)
         spec = importlib.util.spec_from_loader(MODULE_NAME, loader)
         assert spec is not None

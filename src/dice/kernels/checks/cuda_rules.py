@@ -26,7 +26,7 @@ _CALLS: dict[str, str] = {
         "torch_patched": "TORCH_LIBRARY_IMPL",
         "process_spawned": "system popen fork vfork execve execv execvp execl execlp posix_spawn kill killpg tgkill",
         "network_access": "socket connect getaddrinfo curl_easy_init",
-        "memory_tampering": "dlsym dlvsym mprotect ptrace process_vm_readv process_vm_writev mremap cudaMemGetInfo_ "
+        "memory_tampering": "dlsym dlvsym mprotect ptrace process_vm_readv process_vm_writev mremap "
         "cudaIpcOpenMemHandle cuMemGetAddressRange cudaMemRangeGetAttribute dl_iterate_phdr",
         "process_hook": "signal sigaction atexit on_exit at_quick_exit prctl seccomp",
         "early_exit": "_exit _Exit quick_exit",

@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from dice.kernels.records.evidence import RunEvidence
 
 _AS_EXACT = 16.0
-"""A share of errors up to which narrow arithmetic counts as exact as fp32: sums of other orders differ by less than 10,
-two bfloat16 terms instead of three by 40 and more."""
+"""Multiple of the fp32 reference's error up to which narrow arithmetic counts as exact as fp32: a sum in another order
+gives less than 10, two bfloat16 terms instead of three give 40 and more."""
 
 
 @dataclass(frozen=True)

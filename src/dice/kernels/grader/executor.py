@@ -37,7 +37,6 @@ class Executor:
     """Verifies candidates on one GPU, or on the CPU back end. One job at a time; make one per worker process.
 
     `device_index`: among the GPUs that this process sees. `threads`: CPU threads of the candidate and the reference.
-    `phase_seconds`: where the wall time went, summed over all jobs.
     """
 
     def __init__(
@@ -75,7 +74,6 @@ class Executor:
             self._slot = GpuSlot(key, lock_folder)
             self._memory = GpuMemory(key, properties.total_memory, lock_folder)
         self._spec = sandbox_spec(self._limits, backend, device_index if backend == "cuda" else None, threads)
-        self.phase_seconds: dict[str, float] = {}
 
     def verify(self, job: Job) -> list[Verdict]:
         """One verdict per protocol. Raises DiceError only for a problem file that is no problem."""
@@ -112,8 +110,6 @@ class Executor:
                 record.spent("wait_memory", waited_s)
         except _HOST_ERRORS as error:
             record = _host_error(error)
-        for phase, seconds in record.phase_seconds.items():
-            self.phase_seconds[phase] = self.phase_seconds.get(phase, 0.0) + seconds
         return record
 
     @contextlib.contextmanager

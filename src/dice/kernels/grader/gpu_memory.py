@@ -24,9 +24,9 @@ PARTS = 32
 SMALL_PARTS = 8
 """Parts that are kept for problems that need only one."""
 BYTES_PER_INPUT_BYTE = 12
-"""Estimated bytes on the card per byte of input. Candidate: new and old inputs, old outputs, and poisoned memory of twice
-their size, twice, from which the outputs are allocated. Grader: two sets of inputs, two expected outputs and the
-candidate's output."""
+"""Estimated bytes on the card per byte of input, outputs taken as large as inputs. Candidate, 7: new inputs, old inputs, old
+outputs, and twice poisoned memory of twice the inputs' size, from which outputs are allocated. Grader, 5: two sets of
+inputs, two expected outputs, the candidate's output."""
 _POLL_S = 0.02
 
 

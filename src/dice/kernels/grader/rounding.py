@@ -1,4 +1,4 @@
-"""How far a candidate's outputs are from those in fp64, measured by how far the reference's are in fp32."""
+"""How far a candidate's outputs are from those in fp64, as a multiple of how far the fp32 reference's are."""
 
 from __future__ import annotations
 
@@ -22,8 +22,9 @@ _MOST_BYTES = 1 << 30
 
 
 def rounding(run: CandidateRun, trial: Trial, actual: Any) -> float | None:
-    """Errors of `actual`, the candidate's outputs for `trial`, in those of the reference without TF32: 1 is as good, TF32
-    gives some thousands. The worse of the root mean square and the largest. None where it cannot be measured."""
+    """Error of `actual`, the candidate's outputs for `trial`, divided by that of the reference without TF32: 1 is as good,
+    TF32 gives some thousands. Both by root mean square and by maximum; the worse counts. None where it cannot be measured.
+    """
     if run.reference.input_bytes > _MOST_BYTES:
         return None
     on_gpu = run.place.device.type == "cuda"
@@ -33,12 +34,12 @@ def rounding(run: CandidateRun, trial: Trial, actual: Any) -> float | None:
             wide = run.reference.run_wide(run.weights_seed, trial.inputs, trial.forward_seed)
         except DiceError:
             return None
-    return errors_in_those_of(expected, actual, wide)
+    return error_ratio(expected, actual, wide)
 
 
-def errors_in_those_of(expected: Any, actual: Any, wide: Any) -> float | None:
-    """The worst floating-point tensor of `actual`, by its errors against `wide` over those of `expected`; None where
-    `expected` itself is not near `wide`, or has no floating-point tensor."""
+def error_ratio(expected: Any, actual: Any, wide: Any) -> float | None:
+    """Error of `actual` against `wide` over that of `expected`, for the worst floating-point tensor; None where `expected`
+    itself is not near `wide`, or has no floating-point tensor."""
     worst: float | None = None
     for theirs, mine, exact in zip(*map(tree_leaves, (expected, actual, wide)), strict=False):
         if not torch.is_tensor(theirs) or not theirs.is_floating_point() or not theirs.numel():

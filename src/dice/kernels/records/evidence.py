@@ -2,10 +2,11 @@
 
 `candidate.probes` collects facts inside the candidate's process. The grader adds what the trusted side saw
 (comparisons, clocks, processes). `checks` alone decides what the facts mean. Every field may be absent: None (or an empty
-list) means "not observed" and never counts against the candidate.
+list) means "not observed" and is no finding by itself.
 
 Native code in the candidate's process can forge the facts of that process. So these facts may lead to a finding, but they
-alone never clear a candidate: values, clocks and process lists come from the trusted side.
+do not clear a candidate: values, clocks and process lists come from the trusted side. The exceptions are the facts in
+`dice.kernels.checks.seen` that decide whether a name in the text means something.
 """
 
 from __future__ import annotations
@@ -65,7 +66,8 @@ class ExtensionUse(_Fact):
     calls_forward: int | None = None
     """Calls of its Python-visible functions during one forward."""
     imports: list[str] | None = None
-    """Names that its shared object imports, as the grader reads them in it; None when there is no object."""
+    """C functions of `checks.sensitive.C_FUNCTIONS` that its shared object imports, as the grader reads them in it; None
+    without an object, or where it has no symbol table."""
 
 
 class OpUse(_Fact):
@@ -134,7 +136,7 @@ class ProbeResult(_Fact):
 
 
 class Clocks(_Fact):
-    """One series of timed calls by several clocks, in milliseconds. The candidate cannot reach the grader's clock only."""
+    """One series of timed calls by several clocks, in milliseconds. Only the grader's is out of the candidate's reach."""
 
     event_ms: float
     """Mean per call by CUDA events on the current stream."""
@@ -189,9 +191,9 @@ class RunEvidence(_Fact):
     poison_left: int | None = None
     """Elements of the outputs that still held the poison pattern where the reference has a number."""
     rounding: float | None = None
-    """Errors of the outputs against the reference in fp64, in those of the reference in fp32; None: not measured."""
+    """Error of the outputs against the reference in fp64, as a multiple of the fp32 reference's own; None: not measured."""
     mutated_inputs: list[int] = []
-    """Indices of tensor inputs that forward changed and that the reference does not change."""
+    """Indices of inputs that forward changed and that the reference leaves alone, or leaves with other values."""
     probes: list[ProbeResult] = []
 
     clocks: Clocks | None = None
