@@ -96,3 +96,9 @@ def test_problems_are_in_order_of_their_numbers_and_levels_apart(tmp_path: Path)
     assert [row["sample_id"] for row in first["10"]] == [1, 5]
     assert list(json.loads(paths[1].read_text())) == ["3"]
     assert write_eval_results(tmp_path / "none", []) == []
+
+
+def test_a_sample_is_counted_once_whatever_the_number_of_protocols() -> None:
+    rows = [verdict("level1/1", 3, protocol="paper"), verdict("level1/1", 3, "deceptive", protocol="strict")]
+    (row,) = to_eval_results([*rows, verdict("level1/2", 3, protocol="strict")])[1]["1"]
+    assert (row["sample_id"], row["correctness"], row["metadata"]["protocol"]) == (3, True, "paper")

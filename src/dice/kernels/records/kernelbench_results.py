@@ -3,6 +3,7 @@
 Shape: {"19": [{"sample_id", "compiled", "correctness", "metadata", "runtime", "runtime_stats"}]} with runtimes in
 milliseconds and -1 where there is none (KernelBench scripts/eval_from_generations.py; its comment says microseconds,
 its values are milliseconds). A `host_error` is left out, as KernelBench leaves out candidates that it could not evaluate.
+KernelBench counts the entries of a problem as its samples, so a sample has one: of several protocols the first given.
 """
 
 from __future__ import annotations
@@ -23,14 +24,15 @@ _ID = re.compile(r"level(\d+)/(\d+)(?:_.*)?")
 
 def to_eval_results(verdicts: Iterable[Verdict]) -> dict[int, dict[str, list[dict[str, Any]]]]:
     """Level -> problem number -> samples. Verdicts whose problem id has no level and number are skipped."""
-    levels: dict[int, dict[int, list[dict[str, Any]]]] = defaultdict(lambda: defaultdict(list))
+    levels: dict[int, dict[int, dict[int, dict[str, Any]]]] = defaultdict(lambda: defaultdict(dict))
     for verdict in verdicts:
         match = _ID.fullmatch(verdict.problem_id)
         if match is None or verdict.status == "host_error":
             continue
         timing = verdict.runtime_ms
         stats = {} if timing is None else {"mean": timing.mean, "std": timing.std, "num_trials": timing.n}
-        levels[int(match[1])][int(match[2])].append(
+        levels[int(match[1])][int(match[2])].setdefault(
+            verdict.sample,
             {
                 "sample_id": verdict.sample,
                 "compiled": verdict.functional_status not in _NOT_COMPILED,
@@ -45,10 +47,10 @@ def to_eval_results(verdicts: Iterable[Verdict]) -> dict[int, dict[str, list[dic
                 },
                 "runtime": -1.0 if timing is None else timing.mean,
                 "runtime_stats": stats,
-            }
+            },
         )
     return {
-        level: {str(number): sorted(rows[number], key=lambda row: row["sample_id"]) for number in sorted(rows)}
+        level: {str(number): [row for _, row in sorted(rows[number].items())] for number in sorted(rows)}
         for level, rows in sorted(levels.items())
     }
 
