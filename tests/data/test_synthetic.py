@@ -17,12 +17,12 @@ from dice.data.infilling import split_candidate
 from dice.data.leakage import fingerprints
 from dice.data.pair import Pair, parse_pair
 from dice.data.synthetic import (
+    HELDOUT,
     NANO,
     TINY,
     SyntheticConfig,
     families,
     generate,
-    heldout_families,
     pairs,
     with_changes,
 )
@@ -137,7 +137,7 @@ def test_levels_are_what_was_composed(nano: list[Pair]) -> None:
 
 
 def test_heldout_families_never_train(nano: list[Pair], tiny: list[Pair]) -> None:
-    held = set(heldout_families())
+    held = set(HELDOUT)
     assert len(held) >= 10
     assert held <= set(families())
     for pair in [*nano, *tiny]:
@@ -147,7 +147,7 @@ def test_heldout_families_never_train(nano: list[Pair], tiny: list[Pair]) -> Non
 
 
 def test_heldout_pairs_are_around_a_heldout_family() -> None:
-    held = set(heldout_families())
+    held = set(HELDOUT)
     made = list(pairs(with_changes(SMALL, heldout=True), 5, 400))
     assert {pair.origin["anchor"] for pair in made} == held
     assert all("heldout" in pair.id for pair in made)

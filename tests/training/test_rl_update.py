@@ -38,7 +38,7 @@ def trained(released=None, steps=2, **objective) -> tuple[torch.Tensor, list]:
     """Weights after some steps on the same answers, and the reports."""
     updater = updater_of(config_of(released, **objective))
     trajectories = decode(make_model(make_config()), prompts=(3, 8, 13, 5))
-    reports = [updater.update(trajectories, step, lambda: None) for step in range(1, steps + 1)]
+    reports = [updater.update(trajectories, step) for step in range(1, steps + 1)]
     weights = torch.cat([p.detach().flatten() for p in updater.objective.model.parameters()])
     return weights, reports
 
@@ -61,7 +61,7 @@ def test_an_update_raises_what_was_better_and_the_ratio_starts_at_1():
     updater = updater_of(config, model)
     with torch.no_grad():
         before = updater.objective.log_probs(batch.rows)
-    report = updater.update(trajectories, 1, lambda: None)
+    report = updater.update(trajectories, 1)
     with torch.no_grad():
         after = updater.objective.log_probs(batch.rows)
     assert float(((after - before) * batch.advantage).sum()) > 0
@@ -83,7 +83,7 @@ def test_kl_holds_the_policy_at_its_reference():
     for anchor in (reference, None):
         updater = updater_of(config_of(beta=1.0, updates_per_step=1), copy.deepcopy(moved))
         updater.reference = anchor
-        kl[anchor is None] = [updater.update(trajectories, step, lambda: None).kl for step in (1, 2, 3)]
+        kl[anchor is None] = [updater.update(trajectories, step).kl for step in (1, 2, 3)]
     assert kl[True][0] == pytest.approx(0, abs=1e-5)
     assert kl[False][0] > 1e-3
     assert kl[False][2] < kl[False][0]
@@ -92,7 +92,7 @@ def test_kl_holds_the_policy_at_its_reference():
 def test_no_signal_changes_nothing():
     updater = updater_of(config_of())
     before = torch.cat([p.detach().flatten().clone() for p in updater.objective.model.parameters()])
-    assert updater.update([], 1, lambda: None).updates == 0
+    assert updater.update([], 1).updates == 0
     assert torch.equal(before, torch.cat([p.detach().flatten() for p in updater.objective.model.parameters()]))
 
 

@@ -90,9 +90,9 @@ class CodeTokenizer:
         encoded = self.backend.encode_batch([_checked(text) for text in texts], add_special_tokens=False)
         return [encoding.ids for encoding in encoded]
 
-    def decode(self, ids: Sequence[int], *, skip_special: bool = False) -> str:
-        """The text of `ids`. No id is replaced; the released engine turns some into "!"."""
-        return self.backend.decode(list(ids), skip_special_tokens=skip_special)
+    def decode(self, ids: Sequence[int]) -> str:
+        """The text of `ids`, control tokens included. No id is replaced; the released engine turns some into "!"."""
+        return self.backend.decode(list(ids), skip_special_tokens=False)
 
     @cached_property
     def _plain(self) -> Tokenizer:
@@ -109,13 +109,11 @@ def _checked(text: str) -> str:
     return text
 
 
-def load_tokenizer(
-    path: str | Path, *, family: str | None = None, ids: SpecialIds | None = None, download: bool = False
-) -> CodeTokenizer:
-    """A tokenizer from a folder, or from the Hugging Face cache or hub by name.
+def load_tokenizer(path: str | Path, *, family: str | None = None, ids: SpecialIds | None = None) -> CodeTokenizer:
+    """A tokenizer from a folder, or by name from the Hugging Face cache; nothing is downloaded.
 
-    `ids` or `family` (a key of KNOWN_IDS) give the control tokens, unless the folder has a special_ids.json.
-    Only local files are read unless `download`. Raises DiceError.
+    The control tokens are `ids`; without it those of the folder's special_ids.json; without that file those of `family`
+    (a key of KNOWN_IDS). Raises DiceError.
     """
     folder = Path(path)
     if ids is None and (folder / IDS_FILE).is_file():
@@ -135,20 +133,20 @@ def load_tokenizer(
         except Exception as error:  # the library raises Exception itself for a file that it cannot read
             raise DiceError(f"{folder / TOKENIZER_FILE}: not a tokenizer ({error}).") from error
         return CodeTokenizer(backend, ids, folder)
-    return CodeTokenizer(_from_transformers(str(path), download), ids, folder)
+    return CodeTokenizer(_from_transformers(str(path)), ids, folder)
 
 
-def _from_transformers(name: str, download: bool) -> Tokenizer:
+def _from_transformers(name: str) -> Tokenizer:
     """Tokenizers without a tokenizer.json (SDAR's: vocab.json and merges.txt), and those in the hub's cache."""
     try:
         from transformers import AutoTokenizer
     except ImportError as error:
         raise DiceError(f"{name}: reading it needs 'transformers': pip install 'dice-repro[data]'.") from error
     try:
-        loaded = AutoTokenizer.from_pretrained(name, local_files_only=not download, use_fast=True)
+        loaded = AutoTokenizer.from_pretrained(name, local_files_only=True, use_fast=True)
     except (OSError, ValueError) as error:
-        how = "the hub" if download else "local files; place them there or allow downloads"
-        raise DiceError(f"{name}: no tokenizer in {how} ({' '.join(str(error).split())[:200]}).") from error
+        reason = " ".join(str(error).split())[:200]
+        raise DiceError(f"{name}: no tokenizer in local files ({reason}); give a folder that holds one.") from error
     backend = getattr(loaded, "backend_tokenizer", None)
     if backend is None:
         raise DiceError(f"{name}: its tokenizer has no fast form; save it as tokenizer.json first.")

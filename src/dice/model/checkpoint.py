@@ -74,12 +74,11 @@ def load_model(
     *,
     device: torch.device | str = "cpu",
     dtype: torch.dtype | None = None,
-    mixed_dtypes: bool = False,
 ) -> Transformer:
     """The model in `folder`, in `dtype` (None: as stored).
 
     Raises DiceError naming the first tensor that is cut off, missing, unknown, of the wrong shape, or of a type that
-    is not floating or not the one that config.json declares (`mixed_dtypes=True` allows the latter).
+    is not floating or not the one that config.json declares.
     """
     from safetensors import safe_open
 
@@ -114,7 +113,7 @@ def load_model(
             raise DiceError(
                 f"{folder / file}: tensor '{name}' has type {entry['dtype']}; expected {', '.join(DTYPES)}."
             )
-        if declared and not mixed_dtypes and str(DTYPES[entry["dtype"]]) != f"torch.{declared}":
+        if declared and str(DTYPES[entry["dtype"]]) != f"torch.{declared}":
             raise DiceError(
                 f"{folder / file}: tensor '{name}' has type {entry['dtype']}, but {CONFIG_FILE} declares {declared}; "
                 "correct the one that is wrong."

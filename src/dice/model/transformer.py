@@ -308,8 +308,9 @@ class Transformer(nn.Module):
         return self.lm_head(hidden, targets, chunk, never)
 
     @torch.no_grad()
-    def initialise(self, seed: int, std: float = 0.02) -> Transformer:
-        """Random weights for training from scratch: N(0, std); residual outputs smaller by sqrt(2 layers)."""
+    def initialise(self, seed: int) -> Transformer:
+        """Random weights for training from scratch: N(0, 0.02); residual outputs smaller by sqrt(2 layers)."""
+        std = 0.02
         generator = torch.Generator().manual_seed(seed)
         residual = std / (2 * self.config.num_hidden_layers) ** 0.5
         for name, parameter in self.named_parameters():

@@ -74,9 +74,9 @@ def _handed_on(module: str, package: Path) -> dict[str, str]:
     return origins
 
 
-def stage_module(stage: str, package: Path = PACKAGE) -> str:
+def stage_module(stage: str) -> str:
     """The module of `dice <stage>`, read from the table in dice.cli."""
-    tree = ast.parse((package / "cli.py").read_text(encoding="utf-8"))
+    tree = ast.parse((PACKAGE / "cli.py").read_text(encoding="utf-8"))
     for node in tree.body:
         if isinstance(node, ast.Assign) and [ast.unparse(target) for target in node.targets] == ["STAGES"]:
             return ast.literal_eval(node.value)[stage][0]

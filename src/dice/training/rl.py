@@ -227,7 +227,7 @@ class RlRun:
             if advantage is not None
         ]
         before = time.perf_counter()
-        report = self.updater.update(trajectories, step, lambda: None)
+        report = self.updater.update(trajectories, step)
         if report.updates and self.sampler is not self.updater.objective.model:
             self.engine.copy_to(self.sampler)
         if self.device.type == "cuda":

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -153,7 +153,7 @@ class Updater:
             return list(range(count))
         return np.random.default_rng([self.config.seed, step, epoch]).permutation(count).tolist()
 
-    def update(self, trajectories: Sequence[Trajectory], step: int, on_update: Callable[[], None]) -> UpdateReport:
+    def update(self, trajectories: Sequence[Trajectory], step: int) -> UpdateReport:
         """Run all updates of a step. Without trajectories nothing changes, not even the moments."""
         config, engine = self.config, self.engine
         released = config.released_behaviour
@@ -181,15 +181,14 @@ class Updater:
             self.objective.statistics.clear()
             norms.append(engine.step(learning_rate(config, number, len(updates))))
             losses.append(engine.total(loss))
-            sums.append(torch.stack(kept).sum(0) if kept else torch.zeros(6, device=engine.device))
-            on_update()
+            sums.append(torch.stack(kept).sum(0) if kept else torch.zeros(5, device=engine.device))
         if released.weights_16bit:
             assert isinstance(engine, LocalEngine)
             engine.round_masters(torch.bfloat16)
         table = torch.stack(sums).double()
         if engine.world > 1:
             dist.all_reduce(table)
-        k3, clipped, surprise, _, count, _ = table.sum(0).tolist()
+        k3, clipped, surprise, _, count = table.sum(0).tolist()
         return UpdateReport(
             updates=len(updates),
             loss=sum(losses) / len(losses),

@@ -216,8 +216,11 @@ def advantages(rewards: Sequence[float]) -> list[float]:
 
 
 class PolicyObjective(nn.Module):
-    """Model and loss as one module, which an engine can wrap. `statistics` has one entry per micro-batch since the last
-    `clear`."""
+    """Model and loss as one module, which an engine can wrap.
+
+    `statistics` has an entry [5] for each micro-batch since it was last cleared: sums over targets of k3, of clipped
+    ratios, of -log p and of |log ratio|, and the number of targets.
+    """
 
     def __init__(
         self, model: Transformer, mask_id: int, *, clip: float, beta: float, chunk: int, attention: AttentionName
@@ -241,6 +244,5 @@ class PolicyObjective(nn.Module):
         with torch.no_grad():
             apart = (new - batch.old).abs()
             count = torch.full((), float(len(new)), device=new.device)
-            largest = apart.max() if len(new) else count
-            self.statistics.append(torch.stack((k3.sum(), clipped.sum(), -new.sum(), apart.sum(), count, largest)))
+            self.statistics.append(torch.stack((k3.sum(), clipped.sum(), -new.sum(), apart.sum(), count)))
         return (loss * batch.rows.weights).sum() / normaliser

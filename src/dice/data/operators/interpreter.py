@@ -244,8 +244,8 @@ def _integer_defaults(function: Function) -> dict[str, Value]:
     return {name: Value(trips=constant_int(value)) for name, value in defaults if constant_int(value) is not None}
 
 
-def operators_of_source(code: str, entry: str = "Model") -> list[str] | None:
-    """Operators of `entry`'s forward in the order in which they are applied.
+def operators_of_source(code: str) -> list[str] | None:
+    """Operators of `Model`'s forward in the order in which they are applied.
 
     Names are torch's: functions and methods as they are called, layers by their class. None where the code is not
     Python or has no such class.
@@ -255,7 +255,7 @@ def operators_of_source(code: str, entry: str = "Model") -> list[str] | None:
     except SyntaxError:
         return None
     program = Program(tree)
-    definition = program.classes.get(entry)
+    definition = program.classes.get("Model")
     if definition is None:
         return None
     with contextlib.suppress(Enough, RecursionError):  # larger than any model: what was found so far decides

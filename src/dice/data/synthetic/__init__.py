@@ -7,12 +7,13 @@ docs/guides/synthetic-pairs.md explains families, styles, scales, flaws and what
 """
 
 from dice.data.synthetic.config import NANO, TINY, SyntheticConfig, with_changes
-from dice.data.synthetic.families import Family, families, heldout_families
+from dice.data.synthetic.families import HELDOUT, Family, families
 from dice.data.synthetic.flaws import FLAWS, Expected, flawed_pair
 from dice.data.synthetic.generator import generate, pairs
 
 __all__ = [
     "FLAWS",
+    "HELDOUT",
     "NANO",
     "TINY",
     "Expected",
@@ -21,7 +22,6 @@ __all__ = [
     "families",
     "flawed_pair",
     "generate",
-    "heldout_families",
     "pairs",
     "with_changes",
 ]

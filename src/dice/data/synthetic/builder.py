@@ -202,12 +202,11 @@ class Builder:
         shape: tuple[int, ...] | None = None,
         probes: tuple[float, ...] = NORMAL,
         dtype: str = "float",
-        label: str = "",
         exact: bool = False,
     ) -> Value:
         """Append an operator and return its result."""
         out = Value(inputs[0].shape if shape is None else shape, self.result_name, "", dtype, probes, exact)
-        self.steps.append(Step(family, label or family, code, tuple(inputs), out, body))
+        self.steps.append(Step(family, code, tuple(inputs), out, body))
         return out
 
     def map(
@@ -217,7 +216,6 @@ class Builder:
         body: Map,
         inputs: Sequence[Value],
         reference: Callable[..., float],
-        label: str = "",
         exact: bool = False,
     ) -> Value:
         """Append an element-wise operator. Raises Refused when it would change these values too little or too much."""
@@ -230,7 +228,7 @@ class Builder:
             raise Refused(family) from error
         if not effective(source.probes, probes):
             raise Refused(family)
-        return self.step(family, code, body, inputs, None, probes, "float", label, exact and source.exact)
+        return self.step(family, code, body, inputs, None, probes, exact=exact and source.exact)
 
     def result_is_dead(self) -> bool:
         """Whether an input or a step does not reach the result."""

@@ -75,7 +75,7 @@ Make = Callable[[Sketch], Texts | None]
 def _texts(drawn: Sketch) -> Texts:
     lowered = lower_program(drawn.groups, drawn.styles, drawn.words, drawn.draw)
     pytorch = write_model(drawn.program, drawn.draw, drawn.words)
-    return pytorch, write_answer(drawn.program, lowered, drawn.words, drawn.draw)
+    return pytorch, write_answer(drawn.program, lowered, drawn.words)
 
 
 def _with_step(drawn: Sketch, old: Step, new: Step) -> Texts:
@@ -84,15 +84,13 @@ def _with_step(drawn: Sketch, old: Step, new: Step) -> Texts:
     steps = [new if step is old else step for step in drawn.program.steps]
     program = replace(drawn.program, steps=steps)
     groups = grouped(program, drawn.fused)
-    return pytorch, write_answer(
-        program, lower_program(groups, drawn.styles, drawn.words, drawn.draw), drawn.words, drawn.draw
-    )
+    return pytorch, write_answer(program, lower_program(groups, drawn.styles, drawn.words, drawn.draw), drawn.words)
 
 
-def _edited(drawn: Sketch, pattern: str, replacement: str, count: int = 1) -> Texts | None:
+def _edited(drawn: Sketch, pattern: str, replacement: str) -> Texts | None:
     """The CUDA source with the first match of `pattern` replaced."""
     pytorch, answer = _texts(drawn)
-    middle, found = re.subn(pattern, replacement, answer.middle, count=count)
+    middle, found = re.subn(pattern, replacement, answer.middle, count=1)
     return (pytorch, replace(answer, middle=middle)) if found else None
 
 
@@ -286,13 +284,12 @@ def kernel_output_unused(drawn: Sketch) -> Texts | None:
     result = re.search(r"return ops\.copy_cuda\((.*)\)\n$", answer.suffix)
     assert result is not None
     name = drawn.program.inputs[0].value.name
-    kept = f"ops.copy_cuda({name})\n        return {result.group(1)}\n"
     head = answer.suffix[: result.start()]
     # the discarded call comes first, before forward gives the input's name to something else
     start = head.index("def forward")
     line = head.index("\n", start) + 1
     head = head[:line] + f"        ops.copy_cuda({name})\n" + head[line:]
-    return pytorch, replace(answer, suffix=head + kept.partition("\n")[2].lstrip(" "))
+    return pytorch, replace(answer, suffix=f"{head}return {result.group(1)}\n")
 
 
 FLAWS: dict[str, tuple[Make, Expected]] = {

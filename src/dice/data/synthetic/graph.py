@@ -188,7 +188,6 @@ class Step:
     """One operator. `code`: Python expression with {0}, {1}, ... for `inputs`; parameters are plain text in it."""
 
     family: str
-    label: str
     code: str
     inputs: tuple[Value, ...]
     out: Value

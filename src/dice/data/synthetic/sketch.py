@@ -146,7 +146,7 @@ def _chain(b: Builder, pools: dict[str, tuple[Family, ...]]) -> Program:
             and second.name != anchor.name
             and len(x.shape) in second.ranks
             and x.shape
-            and _joins(b, anchor, second)
+            and _joins(anchor, second)
         ):
             b.axis = None
             x = b.attempt(second.make, x) or x
@@ -160,7 +160,7 @@ def _chain(b: Builder, pools: dict[str, tuple[Family, ...]]) -> Program:
     return b.program(2, anchor.name)
 
 
-def _joins(b: Builder, first: Family, second: Family) -> bool:
+def _joins(first: Family, second: Family) -> bool:
     """Whether the result of two anchors depends on both: a reduction right after a normalisation would not."""
     if first.name in ("softmax", "softmin") or second.name == "softmax":
         return second.group == "move" or first.group == "contract"
@@ -197,7 +197,7 @@ def write_pair(drawn: Sketch, name: str) -> Pair:
     """The pair with both programs printed."""
     lowered = lower_program(drawn.groups, drawn.styles, drawn.words, drawn.draw)
     pytorch = write_model(drawn.program, drawn.draw, drawn.words)
-    answer = write_answer(drawn.program, lowered, drawn.words, drawn.draw)
+    answer = write_answer(drawn.program, lowered, drawn.words)
     return make_pair(drawn, name, pytorch, answer)
 
 

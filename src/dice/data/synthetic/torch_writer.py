@@ -165,7 +165,7 @@ def write_model(program: Program, d: Draw, words: Words) -> str:
 
 def describe(program: Program) -> str:
     """One sentence on what the program does."""
-    words = [step.label.replace("_", " ") for step in program.steps]
+    words = [step.family.replace("_", " ") for step in program.steps]
     text = ", ".join(words[:-1]) + (" and " if len(words) > 1 else "") + words[-1]
     return text[0].upper() + text[1:] + "."
 

@@ -31,7 +31,7 @@ class Group:
     @property
     def label(self) -> str:
         """Name made of the operators, four at most."""
-        return "_".join([step.label for step in self.steps][:4])
+        return "_".join([step.family for step in self.steps][:4])
 
 
 SLOW_LIMIT = 1_000_000

@@ -174,12 +174,7 @@ class Scope:
     def kernel_name(self, suffix: str = "") -> str:
         return self.words.kernel.format(self.label + suffix)
 
-    @property
-    def passed_sizes(self) -> list[str]:
-        """Sizes that the kernel takes."""
-        return list(self.sizes)
-
-    def kernel(self, name: str, body: Iterable[str], out: str = "", bounds: str = "") -> str:
+    def kernel(self, name: str, body: Iterable[str], out: str = "") -> str:
         """Text of a `__global__` function."""
         w = self.words
         restrict = " __restrict__" if w.restrict else ""
@@ -187,15 +182,15 @@ class Scope:
         items = [f"{const}{_DATA[value.dtype]}*{restrict} {tensor}" for value, tensor in self.tensors.items()]
         items.append(out or f"{self.out_type}*{restrict} {w.out}")
         items += [f"float {scalar}" for scalar in self.scalars.values()]
-        items += [f"int {size}" for size in self.passed_sizes]
+        items += [f"int {size}" for size in self.sizes]
         text = "\n".join(indent(body))
-        return arguments(f"__global__ void {bounds}{name}", items, " {") + f"\n{text}\n}}\n"
+        return arguments(f"__global__ void {name}", items, " {") + f"\n{text}\n}}\n"
 
     def launch(self, name: str, out: str = "") -> str:
         """The launch with the placeholder `{config}` for its configuration."""
         items = [f"{tensor}.data_ptr<{_DATA[value.dtype]}>()" for value, tensor in self.tensors.items()]
         items.append(out or f"{self.words.out}.data_ptr<{self.out_type}>()")
-        items += [*self.scalars.values(), *self.passed_sizes]
+        items += [*self.scalars.values(), *self.sizes]
         return arguments(f"{name}<<<{{config}}>>>", items, ";")
 
     def signature(self, name: str) -> str:

@@ -92,7 +92,7 @@ def _two_kernels(
     gather = [f"for (int {i} = threadIdx.x; {i} < parts; {i} += blockDim.x) {total} += {partial}[{i}];"]
     # the second kernel reads only the partial sums and the inputs of its epilogue
     final = [*buffer, f"float {total} = 0.0f;", *gather, *combine(scope, team, "sum", total), *_led(team, stored)]
-    last = Scope(w, scope.label, tensors=dict(list(scope.tensors.items())), scalars=scope.scalars, sizes=scope.sizes)
+    last = Scope(w, scope.label, tensors=dict(scope.tensors), scalars=scope.scalars, sizes=scope.sizes)
     last_text = last.kernel(second, final, f"const float* {partial}, float* {w.out}, int parts")
     threads = team.threads
     launch = scope.launch(first, f"{partial}.data_ptr<float>()")

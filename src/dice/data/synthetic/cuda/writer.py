@@ -54,7 +54,7 @@ def _same(one: Function, other: Function) -> bool:
     return one.kernels == other.kernels and one.host == other.host
 
 
-def write_answer(program: Program, lowered: Lowered, words: Words, d: Draw) -> Answer:
+def write_answer(program: Program, lowered: Lowered, words: Words) -> Answer:
     """The whole Python file."""
     helpers = {name: text for function in lowered.functions for name, text in function.helpers.items()}
     parts = [*helpers.values()]
@@ -66,7 +66,7 @@ def write_answer(program: Program, lowered: Lowered, words: Words, d: Draw) -> A
     names = call_names([(_operands(f, group), group.out) for f, group in lowered.calls], inputs, POOL)
     extension = words.extension.format(lowered.functions[0].name.removesuffix("_cuda"))
     if words.one_call and len(lowered.calls) > 1:
-        name, host, declaration, args = _one_call(lowered, inputs, words)
+        name, host, declaration, args = _one_call(lowered, words)
         parts.append(host)
         declared, bound = [declaration], [name]
         forward = [f"        return {python_call(f'{extension}.{name}', args, names)}"]
@@ -81,9 +81,9 @@ def write_answer(program: Program, lowered: Lowered, words: Words, d: Draw) -> A
     prefix = "import torch\nimport torch.nn as nn\nfrom torch.utils.cpp_extension import load_inline\n\n"
     if words.comments:
         what = "fused " if any(len(group.steps) > 1 for _, group in lowered.calls) else ""
-        prefix += f"# CUDA kernels for {what}{', '.join(step.label.replace('_', ' ') for step in program.steps)}\n"
+        prefix += f"# CUDA kernels for {what}{', '.join(step.family.replace('_', ' ') for step in program.steps)}\n"
     middle = f'source = """\n{text}"""'
-    suffix = "\n\n" + _suffix(program, words, declared, bound, extension, inputs, forward, d)
+    suffix = "\n\n" + _suffix(program, words, declared, bound, extension, inputs, forward)
     return Answer(prefix, middle, suffix, tuple(bound))
 
 
@@ -92,7 +92,7 @@ def _operands(function: Function, group: Group) -> list[Value]:
     return [group.source, *(value for value in values if value is not group.source)]
 
 
-def _one_call(lowered: Lowered, inputs: list[Value], words: Words) -> tuple[str, str, str, tuple[Value | Scalar, ...]]:
+def _one_call(lowered: Lowered, words: Words) -> tuple[str, str, str, tuple[Value | Scalar, ...]]:
     """A C++ function that runs the groups one after another."""
     results = {group.out for _, group in lowered.calls}
     args: list[Value | Scalar] = []
@@ -128,7 +128,6 @@ def _suffix(
     extension: str,
     inputs: list[Value],
     forward: list[str],
-    d: Draw,
 ) -> str:
     one_line = words.lone_string and len(declared) == 1 and len(declared[0]) < 100
     sources = f'"{declared[0]}"' if one_line else '"""\n' + "\n".join(declared) + '\n"""'

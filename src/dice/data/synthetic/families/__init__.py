@@ -31,9 +31,4 @@ def families() -> dict[str, Family]:
     return table
 
 
-def heldout_families() -> tuple[str, ...]:
-    """Names of the families that training never sees."""
-    return HELDOUT
-
-
-__all__ = ["HELDOUT", "Family", "families", "heldout_families"]
+__all__ = ["HELDOUT", "Family", "families"]

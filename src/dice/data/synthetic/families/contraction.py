@@ -199,8 +199,8 @@ def pairwise_distance(b: Builder, x: Value) -> Value:
     return b.step("pairwise_distance", code, body, [x, y], (x.shape[0], y.shape[0]), probes)
 
 
-def attention_scores(b: Builder, x: Value, keys: Value | None = None, scale: float | None = None) -> Value:
-    """Append scaled scores of queries `x` against keys, [Z, T, D] by [Z, S, D] to [Z, T, S]."""
+def attention_scores(b: Builder, x: Value, keys: Value | None = None) -> Value:
+    """Append the scores of queries `x` against keys, [Z, T, D] by [Z, S, D] to [Z, T, S]."""
     if len(x.shape) != 3:
         raise Refused("attention_scores")
     z, m, k = x.shape

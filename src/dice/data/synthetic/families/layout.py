@@ -55,10 +55,10 @@ def axis_text(b: Builder, axes: Axes, rank: int) -> str:
     return repr(axes[0] - rank if axes[0] == rank - 1 and b.draw.chance(0.5) else axes[0])
 
 
-def made_for(b: Builder, text: str, longest: int = 100_000, ranks: tuple[int, ...] = (2, 2, 3, 4)) -> Value:
+def made_for(b: Builder, text: str, longest: int = 100_000) -> Value:
     """An input whose statistics vary from row to row; the operator then works along the same dimensions."""
     d = b.draw
-    rank = 2 if d.tiny and d.chance(0.7) else d.pick(ranks)
+    rank = 2 if d.tiny and d.chance(0.7) else d.pick((2, 2, 3, 4))
     shape = d.shape(rank)
     b.axis = axes_of(b, rank)
     if math.prod(shape[axis] for axis in b.axis) > longest:

@@ -290,7 +290,7 @@ FOR_LARGE = ("scale", "divide", "affine", "neg", "log1p_abs", "sqrt_abs", "asinh
 LARGE = 150.0
 
 
-def unary(b: Builder, x: Value, name: str, form: str | None = None) -> Value:
+def unary(b: Builder, x: Value, name: str) -> Value:
     """Append operator `name` of TABLE. Raises Refused where it would jump, blow up or do nothing."""
     spec = TABLE[name]
     if (spec.jumps and not x.exact) or (name not in FOR_LARGE and max(map(abs, x.probes)) > LARGE):
@@ -299,15 +299,14 @@ def unary(b: Builder, x: Value, name: str, form: str | None = None) -> Value:
     if not _suits(spec, x, list(numbers.values())):
         raise Refused(name)
     scalars: dict[str, Scalar] = {}
-    if form is None and spec.module and b.modules and not (b.draw.tiny and spec.scalars):
+    if spec.module and b.modules and not (b.draw.tiny and spec.scalars):
         texts = {key: b.argument(argument, numbers[key]) for key, (argument, *_) in spec.scalars.items()}
         code = b.module(_ATTRIBUTES.get(name, name), spec.module.format(**texts), stateful=False) + "({0})"
         for key, (argument, *_) in spec.scalars.items():
             scalars[key] = b.kept(texts[key], argument, numbers[key])
     else:
         scalars = {key: b.scalar(argument, numbers[key]) for key, (argument, *_) in spec.scalars.items()}
-        template = form or b.draw.pick(spec.forms)
-        code = template.format(x="{0}", **{key: scalar.code for key, scalar in scalars.items()})
+        code = b.draw.pick(spec.forms).format(x="{0}", **{key: scalar.code for key, scalar in scalars.items()})
     return b.map(name, code, Map(spec.cuda, {}, scalars), [x], spec.reference, exact=spec.exact)
 
 
