@@ -25,7 +25,7 @@ from dice.errors import DiceError, HarnessError
 from dice.manifest import visible_gpus
 
 
-def _candidates() -> list[str]:
+def _visible() -> list[str]:
     named = os.environ.get("CUDA_VISIBLE_DEVICES")
     if named is not None:
         return [part.strip() for part in named.split(",") if part.strip()]
@@ -45,7 +45,7 @@ def lease(count: int, gpus: list[str], timeout_s: float) -> Iterator[list[str]]:
     deadline = time.monotonic() + timeout_s
     with contextlib.ExitStack() as held:
         names: list[str] = []
-        # In one order for all, so that two leases of several GPUs cannot wait for each other for ever.
+        # Every lease takes GPUs in the same order and lets them go when one is missing, so two never wait for each other.
         while len(names) < count:
             for name in gpus:
                 if name in names:
@@ -97,7 +97,7 @@ def run(args: argparse.Namespace) -> int:
         raise DiceError(f"{command[0]}: no such command.")
     if args.gpus == 0:
         return subprocess.run(command, check=False).returncode
-    with lease(args.gpus, _candidates(), args.timeout_s) as names:
+    with lease(args.gpus, _visible(), args.timeout_s) as names:
         print(f"dice lease: GPU {', '.join(names)}", file=sys.stderr)
         return subprocess.run(
             command, check=False, env={**os.environ, "CUDA_VISIBLE_DEVICES": ",".join(names)}

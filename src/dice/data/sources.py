@@ -1,4 +1,4 @@
-"""Published row formats, read into pairs: ConCuR, cudaLLM, structural candidates, and DICE's RL files.
+"""Published row formats, read into pairs: ConCuR, cudaLLM, answers to structural problems, and DICE's RL files.
 
 Every reader applies the one rule for bad rows (`dice.data.pair`) and names the file and the row. Files may be JSON
 lines, a JSON array, Parquet or Arrow (both the stream that `datasets.save_to_disk` writes and the IPC file), or a
@@ -32,7 +32,7 @@ from dice.jsonl import BadRow, RowError
 from dice.kernels.api import extract_code
 
 MAX_ANSWERS = 5
-"""A structural candidate is tried up to five times (paper, section 3)."""
+"""A structural problem is tried up to five times (paper, section 3)."""
 _BOXED = re.compile(r"\\boxed\{\s*(?:\\text\{)?\s*(?:level\s*)?(\d+)", re.IGNORECASE)
 _FENCED = re.compile(r"^[ \t]*```[^\n]*\n(.*?)^[ \t]*```", re.DOTALL | re.MULTILINE)
 _MODEL = re.compile(r"^class\s+Model\b", re.MULTILINE)
@@ -209,7 +209,7 @@ FORMATS = {
         ("ByteDance-Seed/cudaLLM-data", "sft_cuda_llm_r1.parquet"),
     ),
     "structural": Format(
-        "structural candidates",
+        "answers to structural problems",
         _structural,
         "write the problems with `dice structural`, let a model answer them and join the answers into JSON lines of "
         "id, pytorch_code and answers",

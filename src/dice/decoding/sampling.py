@@ -5,7 +5,7 @@ temperature, top-k and top-p (in this order, each as in transformers), by the in
 uniform number. The caller gives the numbers, so a sequence's tokens do not depend on the rest of the batch.
 
 Confidence is the token's probability in the model's own distribution: before temperature and filters. The released
-script scores after them, which makes every confidence 1 when top_k is 1 (facts: SDAR generate.py);
+script scores after them, which makes every confidence 1 when top_k is 1 (SDAR's generate.py);
 `compat="released"` restores that.
 """
 

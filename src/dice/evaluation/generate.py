@@ -82,7 +82,7 @@ class GenerateConfig:
     dtype: Dtype | None = None
     """Type of the weights; None: as stored."""
     engine: Literal["auto", "plain", "fast"] = "auto"
-    """`fast`: CUDA graphs and Triton kernels; `auto` takes it for 16-bit weights on a GPU. The manifest says which."""
+    """`fast`: CUDA graphs and Triton kernels; `auto` takes it for bfloat16 weights on a GPU. The manifest says which."""
 
 
 RESULT_FIELDS = ("samples", "seed", "max_new_tokens", "block_diffusion", "autoregressive", "dtype")

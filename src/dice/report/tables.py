@@ -3,7 +3,7 @@
 The CSV has the row's name and the paper's own columns that describe it (for those in `numbers`, such as the size of a data
 set, what holds here and the paper's as `*_reported`), then for every metric its measured value in percent, the ends of
 its 95 % interval, the paper's value (`*_reported`) and measured minus reported (`*_difference`), then `status`
-(`measured`, `reported`: only the paper's number, `failed`), `reason`, `scale`, `n`, `seeds`, `seed_spread` (standard
+(`measured`, or `reported`: only the paper's number), `reason`, `scale`, `n`, `seeds`, `seed_spread` (standard
 deviation of Exec over seeds in points), `backend`, `protocol` and `manifest`. A cell that was not measured is empty; one
 that cannot be measured (speed on the CPU back end) is `n/a`.
 """

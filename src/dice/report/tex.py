@@ -1,6 +1,7 @@
-r"""`dice tex`: the generated parts of the paper: numbers.tex (a macro for every measured or reported number), captions.
+r"""`dice tex`: the generated parts of the paper: numbers.tex and generated.tex.
 
-A number in prose is `\num{table1}{DICE-8B}{l1_exec}`; it prints the measured value, or the paper's one marked as
+numbers.tex has a macro for every measured or reported number, generated.tex the list of tables and figures with their
+captions. A number in prose is `\num{table1}{DICE-8B}{l1_exec}`; it prints the measured value, or the paper's one marked as
 reported, or `n/a`. Nothing in the text is typed by hand.
 """
 
@@ -26,7 +27,7 @@ class TexConfig:
     figures: tuple[str, ...]
     """CSV files of figures."""
     out: str
-    """numbers.tex to write; captions.tex and generated.tex (the list of inputs) go beside it."""
+    """numbers.tex to write; generated.tex (the tables and figures) goes beside it."""
 
 
 def numbers(tables: list[str]) -> list[str]:

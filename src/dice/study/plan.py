@@ -124,7 +124,7 @@ class Plan(Units):
         return merged(given, dataset.spec)
 
     def curate_inputs(self, name: str) -> list[str]:
-        """The benchmark, and the candidates of every source."""
+        """The benchmark, and the file of every source."""
         spec = self.curate_spec(name)
         return [*spec["benchmarks"], *(source["path"] for source in spec["sources"])]
 

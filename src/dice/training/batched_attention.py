@@ -43,9 +43,8 @@ class BatchedAttention:
         padded = [torch.cat((part, nothing)) for part in (layout.sample, layout.block, layout.noised)]
         batch = [part[self.source] for part in padded]
         index = torch.arange(self.width, device=device)
-        diagonal = (
-            index[:, None] == index[None, :]
-        )  # a place without a token attends to itself, so that no row is empty
+        # a place without a token attends to itself, so that no row is empty
+        diagonal = index[:, None] == index[None, :]
         self.mask = torch.zeros((self.count, 1, self.width, self.width), device=device, dtype=dtype)
         for first in range(0, self.count, AT_A_TIME):
             numbers = torch.arange(first, min(first + AT_A_TIME, self.count), device=device)

@@ -17,10 +17,11 @@ class SyntheticConfig:
     """Which pairs are drawn. Equal configs, seeds and indices give equal pairs."""
 
     scale: Scale = "nano"
-    """`nano`: every family, style and wording. `tiny`: families, one plain style and short answers for tiny models."""
+    """`nano`: every family, style and wording. `tiny`: the families that fit tiny models, one plain style, short
+    answers."""
     shapes: Shapes = "auto"
-    """`large`: 1e5 to 1e7 elements, for timing on a GPU; `small`: under 1e5, for execution on a CPU;
-    `auto`: small at tiny scale, large otherwise."""
+    """Elements of a program's main tensor. `large`: about 2e5 to 1e7, for timing on a GPU; `small`: about 256 to 6,000, for
+    execution on a CPU; `auto`: small at tiny scale, large otherwise."""
     heldout: bool = False
     """Draw only programs around a held-out family (for evaluation); without this, none is drawn."""
     level_weights: tuple[float, float, float] | None = None

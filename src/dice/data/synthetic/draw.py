@@ -1,6 +1,6 @@
 """Random choices of one pair: shapes, numbers, and the names and habits of its imagined author.
 
-Everything comes from one `random.Random` seeded by (seed, index), so a pair depends on nothing else.
+Everything comes from one `random.Random` seeded by (seed, index, attempt), so a pair depends on nothing else.
 """
 
 from __future__ import annotations
