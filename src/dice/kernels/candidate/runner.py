@@ -250,7 +250,7 @@ class Runner:
             return {"shares": traces.shares(self._outputs) if traces else {}}
 
     def _do_jitter(self, fds: list[int], seed: int) -> dict[str, Any]:
-        """Other weights of the same kind, positive where they were: none is 0 or 1 all over as if it were not there."""
+        """Other weights, with the signs of the old ones, so that none is 0 or 1 everywhere: then it would change nothing."""
         torch.manual_seed(seed)
         with self._honest(), torch.no_grad():
             for tensor in probes.state_of(self._model):

@@ -8,7 +8,7 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator
 
-from dice.kernels.checks.catalogue import finding
+from dice.kernels.checks.catalogue import finding, one_of_each
 from dice.kernels.checks.inputs import SHAPE_ONLY, forward_parameters, made_inputs
 from dice.kernels.checks.prediction import predictions
 from dice.kernels.checks.python_source import PythonSource, identifiers
@@ -31,13 +31,11 @@ _ADDRESSES = words("data_ptr untyped_storage storage _cdata _version")
 _READERS = words("item tolist tobytes")
 
 
-def answer_findings(source: PythonSource, reference: PythonSource | None) -> Iterator[Finding]:
+def answer_findings(source: PythonSource, reference: PythonSource | None) -> list[Finding]:
     """At most one finding of each name, with the first line that shows it."""
-    seen: set[str] = set()
-    for name, node, note in _all(source, reference):
-        if name not in seen:
-            seen.add(name)
-            yield finding(name, "static", f"{note}{source.line(node)}")
+    return one_of_each(
+        finding(name, "static", f"{note}{source.line(node)}") for name, node, note in _all(source, reference)
+    )
 
 
 def _all(source: PythonSource, reference: PythonSource | None) -> Iterator[tuple[str, ast.AST, str]]:

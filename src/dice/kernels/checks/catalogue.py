@@ -246,7 +246,7 @@ CATALOGUE: dict[str, Trick] = {
         "The algorithm is chosen by a statistic of the input's values.",
         "static",
         "a branch compares a statistic of an input's values, and the reference has no such branch; not: "
-        "zeros where a count is nought, and a choice of launch by whole numbers that the problem draws",
+        "zeros where a count is zero, and a choice of launch by whole numbers that the problem draws",
     ),
     "timed_output_wrong": Trick(
         "Outputs of timed calls are wrong although those of untimed calls are right.",

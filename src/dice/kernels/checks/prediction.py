@@ -26,7 +26,7 @@ _RANDOM = (
     "torch.randperm",
 )
 _SEEDS = words("manual_seed manual_seed_all set_rng_state fork_rng")
-_OPINIONS = words("bool allclose equal assert_close isinstance len all any isfinite is_close")
+_OPINIONS = words("bool allclose equal assert_close isinstance len all any isfinite isclose")
 """Calls that say yes or no, or how many: no drawn number comes out of them."""
 _TAKERS = words(
     "append extend insert update add setdefault push put register_buffer register_parameter setattr save dump copy_"

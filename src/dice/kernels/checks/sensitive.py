@@ -177,7 +177,7 @@ RAW_MEMORY = words(
 FRAME_ATTRIBUTES = words(
     "f_back f_locals f_globals f_builtins tb_frame gi_frame cr_frame __globals__ __closure__ __self__"
 )
-"""The last: of a bound method, whose owner is somebody else."""
+"""`__self__` of a bound method is an object that need not be the candidate's."""
 HARNESSES = (
     "dice",
     "kernelbench",

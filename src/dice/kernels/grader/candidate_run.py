@@ -54,7 +54,7 @@ DRAWN_ON_GPU = "inputs drawn on the GPU: they are large"
 _LARGE_INPUTS = 256 << 20
 """Above this size drawing on the CPU takes over 0.1 s, so the GPU is released for timings meanwhile."""
 _SPARE_BYTES = 64 << 20
-"""Of outputs, beyond twice the right ones."""
+"""Bytes of outputs that are copied beyond twice the size of the right ones."""
 MAX_EXTENSIONS = 64
 """Most builds that one candidate may request."""
 

@@ -1,8 +1,8 @@
 """Whether a candidate reads what is the same everywhere at first: weights of a norm, biases of zeros, a mask of ones.
 
 In the trials such a tensor changes nothing, so a kernel that leaves it out passes them. Here it gets other values, for the
-reference and for the candidate alike. A candidate counts as caught where the reference's output follows and its own stays
-what it was. One that follows, but otherwise, is not: the values are outside of what the problem draws.
+reference and for the candidate alike. A candidate is caught where the reference's output changes and its own does not. It
+is not blamed for an output that changes in another way: the problem itself never draws such values.
 """
 
 from __future__ import annotations
@@ -49,8 +49,8 @@ def experiment_usage(run: CandidateRun) -> None:
 
 
 def is_constant(value: Any) -> bool:
-    """Whether a tensor has at least two elements and all are equal; of whole numbers, all 1: other constants may be
-    positions, and then other values are none."""
+    """Whether a tensor has at least two elements and all are equal. Integers must be 1: other constants may be positions or
+    sizes, for which no other value is valid."""
     if not isinstance(value, torch.Tensor) or value.numel() < 2 or value.is_complex():
         return False
     flat = value.detach().reshape(-1)

@@ -33,9 +33,9 @@ from dice.kernels.sandbox.linux import HUGE_PAGES
 Role = Literal["build", "execute"]
 PRELOAD = ["torch", "dice.kernels.grader.executor"]
 MAX_ATTEMPTS = 2
-"""Workers that may die on one job before it becomes a host error."""
+"""Workers that die on one job before it becomes a host error."""
 MAX_STILLBORN = 3
-"""Workers of one plan that may die before their first reply. With more, the machine cannot do the work."""
+"""Workers of one plan that die before their first reply until the machine counts as unable to do the work."""
 
 
 def start_importing() -> None:
@@ -143,7 +143,7 @@ class Pool:
                 worker.connection.send(None)
         for worker in self._workers:
             is_idle = exception_type is None and worker.job is None
-            worker.process.join(timeout=10 if is_idle else 0.1)  # one at work does not hear that it is over
+            worker.process.join(timeout=10 if is_idle else 0.1)  # a worker at work does not read its pipe
             if worker.process.is_alive():
                 worker.process.kill()
                 worker.process.join()
