@@ -13,7 +13,7 @@ from dice.kernels.source.cuda_source import CudaSource
         ("int a; static float *b = nullptr, c[2]; thread_local T<int> d{1};", "a b c d"),
         ("namespace { std::unordered_map<int, at::Tensor> cache; }", "cache"),
         ("__device__ float a[4]; __managed__ int b;", "a b"),
-        ("static cublasHandle_t handle = make();", "handle"),
+        ("static cublasHandle_t handle = make(); auto made = new const int(3);", "handle made"),
         ("const int a = 1; constexpr float b = 2; static const T c{};", ""),
         ("const float* a; const float* const b = a; float* const c = 0;", "a b c"),
         ("__constant__ float w[4];", ""),

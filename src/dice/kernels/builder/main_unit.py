@@ -101,7 +101,7 @@ class MainUnit:
         for item in self.split.items:
             if item.kind == "include" and item.name in _SHARED_HEADERS:
                 continue
-            if item.kind == "host_declaration" and item.function is not None and not item.namespaces:
+            if item.kind == "host_declaration" and item.function is not None:
                 if item.function.specifiers or item.function.linkage_c or not self._plain_prototype(item):
                     return False
                 declared.add(item.name)

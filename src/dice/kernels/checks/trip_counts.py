@@ -6,7 +6,8 @@ import re
 from collections.abc import Mapping, Sequence
 
 from dice.kernels.source.cuda_source import CudaSource
-from dice.kernels.source.lexer import Token, partner
+from dice.kernels.source.lexer import Token, partner, read_tokens
+from dice.kernels.source.macros import DEFINE
 
 _CONSTANT = re.compile(
     r"\b(?:constexpr|const)\s+(?:static\s+)?(?:unsigned\s+)?(?:int|long|auto|size_t|std\s*::\s*size_t|u?int\d+_t)\s+(\w+)\s*=\s*([^;{}]+);"
@@ -19,7 +20,8 @@ _LONG = 80
 def constants(source: CudaSource) -> dict[str, int]:
     """Whole numbers that the source gives a name, by macro or as constants."""
     text = " ".join(token.text for token in source.tokens if token.kind != "directive")
-    written = [*source.macros.items(), *_CONSTANT.findall(text)]
+    macros = ((name, _definition(line)) for name, line in source.macros.items())
+    written = [*((name, value) for name, value in macros if value is not None), *_CONSTANT.findall(text)]
     found: dict[str, int] = {}
     ambiguous: set[str] = set()
     for _ in range(3):  # a constant is seldom made of others in more than two steps
@@ -28,6 +30,14 @@ def constants(source: CudaSource) -> dict[str, int]:
             if number is not None and found.setdefault(name, number) != number:
                 ambiguous.add(name)
     return {name: number for name, number in found.items() if name not in ambiguous}
+
+
+def _definition(line: str) -> str | None:
+    """What `#define NAME ...` stands for, without comments; None for a macro with arguments."""
+    match = DEFINE.match(line)
+    if match is None or match.group(2) is not None:
+        return None
+    return " ".join(token.text for token in read_tokens(line[match.end() :], directives=False))
 
 
 def evaluated(text: str, known: Mapping[str, int]) -> int | None:

@@ -42,7 +42,7 @@ def _check_kernel(item: Item) -> None:
     words = function.return_type.split()
     if not words:
         raise Refuted(item.line, "this declaration has no storage class or type specifier")
-    if words != ["void"] and all(word in _BUILT_IN for word in words):
+    if all(word in _BUILT_IN for word in words):
         raise Refuted(item.line, "a __global__ function must have a void return type")
 
 

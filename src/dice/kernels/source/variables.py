@@ -53,8 +53,7 @@ def _static(tokens: Sequence[Token], *, may_be_function: bool) -> Iterator[Varia
 def _declared(tokens: Sequence[Token], *, may_be_function: bool) -> Iterator[Variable]:
     """What a declaration declares, if that can change. may_be_function: if it has a parenthesis, it is one."""
     texts = [tokens[i].text for i in shallow(tokens)]
-    initialiser = next((i for i, text in enumerate(texts) if text in ("=", "{", "[")), len(texts))
-    declared = texts[:initialiser]
+    declared = texts[: texts.index("=")] if "=" in texts else texts
     constant = "const" in declared and "*" not in declared
     if not constant and not _UNCHANGING & set(texts) and not (may_be_function and "(" in declared):
         yield from (Variable(token.text, token.start) for token in declared_names(tokens))

@@ -1,0 +1,247 @@
+"""What the checks read in CUDA and C++ text, each rule beside a text on which it must stay silent."""
+
+from __future__ import annotations
+
+import pytest
+from cuda_soup import MACROS, REDUCTION, TILES
+
+from dice.kernels.checks.cuda_kernels import (
+    aten_calls,
+    has_device_lambda,
+    kernel_names,
+    library_calls,
+    line_of,
+    pointers_of,
+)
+from dice.kernels.checks.cuda_state import lasting_state
+from dice.kernels.checks.host_loops import host_loops
+from dice.kernels.checks.messages import is_message, replaces_writers
+from dice.kernels.checks.rings import only_resets
+from dice.kernels.checks.streams import unjoined_streams
+from dice.kernels.checks.trip_counts import constants, evaluated, rounds
+from dice.kernels.source.cuda_source import CudaSource
+
+# ---- kernels and libraries
+
+
+def test_kernels_by_name() -> None:
+    assert kernel_names(CudaSource(REDUCTION)) == ["row_sums"]
+    assert kernel_names(CudaSource(TILES)) == ["multiply"]
+    assert kernel_names(CudaSource(MACROS)) == ["macro ELEMENTWISE"]
+    assert kernel_names(CudaSource("__global__ void k(); // __global__ void l() { }")) == []
+
+
+def test_pointers_of_a_kernel() -> None:
+    text = (
+        "__global__ void k(const float* __restrict__ x, int n, float* out[2], float (&r)[3], int*,"
+        " at::PackedTensorAccessor32<float, 2> a) { }"
+    )
+    (kernel,) = CudaSource(text).kernels
+    assert pointers_of(kernel) == {"x", "out", "a"}
+
+
+@pytest.mark.parametrize(
+    ("text", "found"),
+    [
+        ("void f() { g([=] __device__ (int i) { return i; }); }", True),
+        ("struct F { __device__ float operator()(float x) { return x; } };", True),
+        ("__device__ float f(float x) { return x; }", False),
+        ("void f() { g([=](int i) { return i; }); }", False),
+    ],
+)
+def test_device_lambdas(text: str, found: bool) -> None:
+    assert has_device_lambda(CudaSource(text)) == found
+
+
+def test_calls_of_libraries() -> None:
+    text = """void f() {
+      cublasCreate(&h); cublasSgemm(h, 1); cudnnConvolutionForward<float>(h); cub::DeviceReduce::Sum(a); cublasHandle_t h;
+      cudnnSetTensor4dDescriptor(d); thrust::sort(a, b); // cufftExecC2C(p)
+      at::matmul(a, b); torch::empty({1}); x.matmul(y); at::native::relu(x); torch::relu(z); auto g = at::mm;
+    }"""
+    source = CudaSource(text)
+    assert library_calls(source) == ["cublasSgemm", "cudnnConvolutionForward", "cub::DeviceReduce", "thrust::sort"]
+    assert aten_calls(source) == ["at::matmul", "torch::relu"]
+
+
+def test_a_line_of_the_source() -> None:
+    source = CudaSource(f"int a;\n   int b = {'1 + ' * 100}1;\nint c;")
+    token = next(token for token in source.tokens if token.text == "b")
+    said = line_of(source, token)
+    assert said.startswith("C++ line 2: int b = 1 + 1")
+    assert len(said) == len("C++ line 2: ") + 200
+
+
+# ---- state between calls
+
+
+@pytest.mark.parametrize(
+    ("text", "names"),
+    [
+        ("std::map<void*, T> cache; T f(T x) { return cache[x.data_ptr()]; }", ["result_cache"]),
+        ("std::map<long, T> cache; T f(T x) { return cache[(int64_t)x.data_ptr()]; }", ["result_cache"]),
+        ("std::map<void*, T> cache; T f(T x) { auto it = cache.find(x.data_ptr()); }", ["result_cache"]),
+        ("T f(T x) { static void* last; if (x.data_ptr() == last) { } }", ["result_cache"]),
+        ("T f(T x) { static float* last; float* p = x.data_ptr<float>(); if (last != p) { } }", ["result_cache"]),
+        ("T f(T x) { std::map<void*, T> cache; return cache[x.data_ptr()]; }", []),
+        ("T f(T x) { static float* p = nullptr; if (x.data_ptr() == nullptr) { } }", []),
+        ("std::map<long, T> cache; T f(T x) { return cache[x.numel()]; }", []),
+        ("void f() { static int calls = 0; if (++calls > 8) { g(); } }", ["call_counting"]),
+        ("int calls; void f() { calls += 1; return calls % 2 ? a : b; }", ["call_counting"]),
+        ("void f() { int calls = 0; if (++calls > 8) { g(); } }", []),
+        ("void f() { static int calls = 0; ++calls; if (n > 8) { g(); } }", []),
+        ("void f() { static bool set = false; if (!set) { g(); set = true; } }", []),
+        ('void f() { static int calls = 0; if (calls++ == 0) { printf("first\\n"); } }', []),
+        ("void f() { static int slot = 0; if (++slot == 4) slot = 0; }", []),
+    ],
+)
+def test_state_between_calls(text: str, names: list[str]) -> None:
+    source = CudaSource(text)
+    found = list(lasting_state(source))
+    assert [name for name, _, _ in found] == names
+
+
+@pytest.mark.parametrize(
+    ("body", "message"),
+    [
+        ('{ printf("%d\\n", calls); }', True),
+        ('std::cout << "first" << calls << std::endl;', True),
+        ('{ std::cerr << "a"; puts("b"); }', True),
+        ('{ printf("a"); } else { g(); }', False),
+        ('{ printf("a"); g(); }', False),
+        ('{ printf("%n", &calls); }', False),
+        ("{ printf(text); }", False),
+        ("{ std::cout << g(); }", False),
+        ("{ calls = 0; }", False),
+        ('{ printf("a")', False),
+    ],
+)
+def test_messages(body: str, message: bool) -> None:
+    tokens = CudaSource(f"if (calls) {body}").tokens
+    assert is_message(tokens, 4, {"calls"}) == message
+
+
+@pytest.mark.parametrize(
+    ("text", "replaced"),
+    [
+        ("#define printf(...) g()", True),
+        ("std::cout.rdbuf(mine);", True),
+        ("#define PRINT printf_s", False),
+        ('printf("rdbuf");', False),
+    ],
+)
+def test_what_replaces_writers(text: str, replaced: bool) -> None:
+    assert replaces_writers(CudaSource(text).tokens) == replaced
+
+
+@pytest.mark.parametrize(
+    ("text", "resets"),
+    [
+        ("if (++slot == 4) slot = 0;", True),
+        ("if (++slot == 4) { slot = 0; }", True),
+        ("if (++slot == 4) { slot = 0; g(); }", False),
+        ("if (++slot == 4) slot = 0; else g();", False),
+        ("if (++slot == 4) other = 0;", False),
+        ("if (++slot == 4) slot = g;", False),
+        ("while (++slot == 4) slot = 0;", False),
+    ],
+)
+def test_rings(text: str, resets: bool) -> None:
+    assert only_resets(CudaSource(text).tokens, 0, {"slot"}) == resets
+
+
+# ---- work on the host
+
+
+def loop(read: str, count: str = "n") -> str:
+    return (
+        f"T f(at::Tensor x, int n) {{ auto p = x.data_ptr<float>(); for (int i = 0; i < {count}; ++i) {{ {read} }} }}"
+    )
+
+
+@pytest.mark.parametrize(
+    ("text", "found"),
+    [
+        (loop("sum += p[i];"), True),
+        (loop("q[i] = p[i] * 2;"), True),
+        (loop("sum += *p;"), True),
+        (loop("p[i] = 0;"), False),
+        (loop("q[i] = p[i];"), False),
+        (loop("g(&p[i]);"), False),
+        (loop("sum += p[i];", "8"), False),
+        (loop("sum += p[i];", "800"), True),
+        ("#define TAPS 8\n" + loop("sum += p[i];", "TAPS"), False),
+        (loop("sum += p[i];").replace("<float>", "<int>"), False),
+        (loop("sum += p[i];").replace("T f(", "__global__ void f("), False),
+        ("T f(at::Tensor x) { auto p = x.data_ptr<float>(); g(p[0]); }", False),
+        ("T f(at::Tensor x) { auto p = x.data_ptr<float>(); std::accumulate(p, p + n, 0.f); }", True),
+    ],
+)
+def test_loops_on_the_host(text: str, found: bool) -> None:
+    assert bool(list(host_loops(CudaSource(text)))) == found
+
+
+def test_constants_of_a_source() -> None:
+    source = CudaSource(
+        "#define A 4  // four\n#define B(x) 2\nconst int C = A * 2; constexpr unsigned int D = C + 1;\n"
+        "static const size_t E = f(); constexpr std::size_t F = (3);\n"
+        "void f() { const int G = 1; } void g() { const int G = 2; }"
+    )
+    assert {"A": 4, "C": 8, "D": 9, "F": 3}.items() <= constants(source).items()
+    assert not {"B", "E", "G"} & constants(source).keys()
+
+
+@pytest.mark.parametrize(
+    ("text", "value"),
+    [
+        ("3", 3),
+        ("2 * N + 1", 9),
+        ("(N)", 4),
+        ("(N + 1) * 2", None),
+        ("N - 1", None),
+        ("M", None),
+        ("2 ** 8", None),
+        ("", None),
+    ],
+)
+def test_values_of_constants(text: str, value: int | None) -> None:
+    assert evaluated(text, {"N": 4}) == value
+
+
+@pytest.mark.parametrize(
+    ("text", "times"),
+    [
+        ("for (int i = 0; i < 8; ++i) { g(); }", 8),
+        ("for (int i = 2; i <= N; i++) { g(); }", 3),
+        ("for (int i = 0; i != 3; i += 1) { for (int j = 0; j < 5; ++j) g(); }", 15),
+        ("for (int i = 5; i < 2; ++i) { }", 0),
+        ("for (int i = 0; i < n; ++i) { }", None),
+        ("for (int i = 8; i > 0; --i) { }", None),
+        ("for (int i = 0; i < 8; ++i) { i -= 1; }", None),
+        ("for (int i = 0; i < 8; ++i) { while (g()) { } }", None),
+        ("for (;;) { }", None),
+        ("for (auto x : y) { }", None),
+        ("g();", 1),
+    ],
+)
+def test_rounds_of_a_loop(text: str, times: int | None) -> None:
+    assert rounds(CudaSource(text).tokens, {"N": 4}) == times
+
+
+# ---- streams
+
+
+@pytest.mark.parametrize(
+    ("text", "unjoined"),
+    [
+        ("void f() { cudaStream_t s; cudaStreamCreate(&s); k<<<1, 1, 0, s>>>(); }", ["cudaStreamCreate"]),
+        ("void f() { auto s = at::cuda::getStreamFromPool(); k<<<1, 1, 0, s>>>(); }", ["getStreamFromPool"]),
+        ("void f() { cudaStream_t s; cudaStreamCreate(&s); cudaStreamSynchronize(s); }", []),
+        ("void f() { auto s = at::cuda::getStreamFromPool(); s.synchronize(); }", []),
+        ("void f() { cudaStream_t s; cudaStreamCreate(&s); cudaStreamWaitEvent(s, e); }", ["cudaStreamCreate"]),
+        ("void f() { cudaStream_t s; cudaStreamCreate(&s); cudaStreamWaitEvent(main, e); }", []),
+        ("void f() { k<<<1, 1, 0, at::cuda::getCurrentCUDAStream()>>>(); }", []),
+    ],
+)
+def test_streams(text: str, unjoined: list[str]) -> None:
+    assert [token.text for token in unjoined_streams(CudaSource(text))] == unjoined
