@@ -6,9 +6,10 @@ import subprocess
 from pathlib import Path
 
 import pytest
+from elftools.elf.elffile import ELFFile
 
 from dice.kernels.builder.outcome import Built
-from dice.kernels.builder.stock_comparison import Audit, compare_with_stock, kernel_code
+from dice.kernels.builder.stock_comparison import Audit, compare_with_stock, kernel_code, same_but_moved
 from dice.kernels.builder.toolchain_probe import find_cuda_home
 from dice.kernels.records.extension import BuildResult
 
@@ -29,7 +30,7 @@ def built(folder: Path, name: str, source: str, shared: int = 64, factor: int = 
     (folder / f"{name}.cu").write_text(source)
     command = [str(NVCC), "-shared", "-Xcompiler", "-fPIC", "--no-compress", "-arch=sm_90", f"-DSHARED={shared}"]
     subprocess.run([*command, f"-DFACTOR={factor}", "-o", f"{name}.so", f"{name}.cu"], cwd=folder, check=True)
-    return Built(folder / f"{name}.so", "split", "table")
+    return Built(folder / f"{name}.so", "split", "counted")
 
 
 @needs_nvcc
@@ -71,3 +72,41 @@ def test_equal_kernels_agree_and_each_difference_is_named(tmp_path: Path, capsys
     (missing,) = differences(built(tmp_path, "fifth", SOURCE, factor=4))
     assert missing == "kernel _Z5scaleILi4EEvPf is missing"
     assert differences(None) == ("split built it and stock refused it",)
+
+
+VARIABLES = """
+#ifdef HEADERS
+__device__ double before[5];
+__constant__ int more[6];
+__global__ void other(double* x) { x[0] = before[threadIdx.x] + more[threadIdx.x]; }
+#endif
+__constant__ float weights[4];
+__device__ int count;
+__global__ void k(float* x) {
+    x[0] = FACTOR * weights[FIRST] + weights[2] + weights[threadIdx.x & 3]; atomicAdd(&count, 1); printf("%d", count);
+}
+"""
+
+
+@needs_nvcc
+@pytest.mark.parametrize(
+    ("flags", "same"),
+    [
+        (["-DFACTOR=3.f", "-DFIRST=1"], True),
+        (["-DFACTOR=3.f", "-DFIRST=1", "-DHEADERS"], True),  # as if PyTorch's headers had variables
+        (["-DFACTOR=5.f", "-DFIRST=1"], False),  # one byte of one instruction
+        (["-DFACTOR=5.f", "-DFIRST=1", "-DHEADERS"], False),
+        (["-DFACTOR=3.f", "-DFIRST=0"], False),  # one variable elsewhere, and not its neighbours
+    ],
+)
+def test_only_a_move_of_all_variables_is_no_difference(tmp_path: Path, flags: list[str], same: bool) -> None:
+    texts = []
+    for name, words in (("ours", ["-DFACTOR=3.f", "-DFIRST=1"]), ("theirs", flags)):
+        (tmp_path / f"{name}.cu").write_text(VARIABLES)
+        subprocess.run([str(NVCC), "-cubin", "-arch=sm_90", *words, f"{name}.cu"], cwd=tmp_path, check=True)
+        with (tmp_path / f"{name}.cubin").open("rb") as stream:
+            section = ELFFile(stream).get_section_by_name(".text._Z1kPf")
+            assert section is not None
+            texts.append(section.data())
+    assert (texts[0] == texts[1]) == (flags == ["-DFACTOR=3.f", "-DFIRST=1"])
+    assert same_but_moved(*texts) == same

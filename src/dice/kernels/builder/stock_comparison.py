@@ -17,6 +17,9 @@ from dice.kernels.builder.outcome import Built
 from dice.kernels.records.extension import BuildResult
 
 _COMPARED = re.compile(r"\.(text|nv\.constant\d*|nv\.shared)\.(.+)")
+_VARIABLES, _ADDRESSES = 3, 4  # constant banks: __constant__ variables; addresses of other variables and of functions
+_CONSTANT_FORMS = (3, 5)  # bits 9 to 11 of an instruction with an operand in a constant bank
+_MOVE_IMMEDIATE = 0x802  # its bits 0 to 11
 
 
 @dataclass(frozen=True)
@@ -67,16 +70,40 @@ def compare_with_stock(
 
 
 def _close(ours: dict[str, bytes], theirs: dict[str, bytes]) -> bool:
-    """Equal but for the place of a kernel's tables in the constant bank, which unused variables of headers shift."""
-    if ours == theirs:
-        return True
+    """Equal but for where the variables of the source lie: unused variables of PyTorch's headers may lie before them."""
     if ours.keys() != theirs.keys():
         return False
-    differing = [name for name in ours if ours[name] != theirs[name]]
     return all(
-        len(ours[name]) == len(theirs[name]) and sum(a != b for a, b in zip(ours[name], theirs[name], strict=True)) <= 2
-        for name in differing
+        ours[kind] == theirs[kind] or (kind == "text" and same_but_moved(ours[kind], theirs[kind])) for kind in ours
     )
+
+
+def same_but_moved(ours: bytes, theirs: bytes) -> bool:
+    """Whether two kernels differ only in where variables lie in the constant banks.
+
+    Machine code of compute capability 7.0 and later: instructions of 16 bytes. An operand `c[bank][offset]` has the offset
+    in bits 40 to 53, in units of 4 bytes, and the bank in bits 54 to 58; an offset for a register to add to is the
+    immediate of a MOV, bits 32 to 63. All of bank 3 moves by one distance. Bank 4 is a table of addresses: each entry
+    has one place here and one place there.
+    """
+    if len(ours) != len(theirs):
+        return False
+    places: dict[int, set[tuple[int, int]]] = {bank: set() for bank in (_VARIABLES, _ADDRESSES)}
+    immediates: set[int] = set()
+    for i in range(0, len(ours), 16):
+        one, other = (int.from_bytes(code[i : i + 16], "little") for code in (ours, theirs))
+        difference, bank = one ^ other, (one >> 54) & 0x1F
+        names_bank = (one >> 9) & 7 in _CONSTANT_FORMS and bank in places
+        if names_bank and difference & ~(0x3FFF << 40) == 0:
+            places[bank].add((4 * ((one >> 40) & 0x3FFF), 4 * ((other >> 40) & 0x3FFF)))
+        elif one & 0xFFF == _MOVE_IMMEDIATE and difference & ~(0xFFFFFFFF << 32) == 0:
+            immediates.add(((other >> 32) & 0xFFFFFFFF) - ((one >> 32) & 0xFFFFFFFF))
+        elif difference:
+            return False
+    distances = {bank: {there - here for here, there in pairs} for bank, pairs in places.items()}
+    entries = places[_ADDRESSES]
+    one_to_one = len(entries) == len({here for here, _ in entries}) == len({there for _, there in entries})
+    return len(distances[_VARIABLES]) <= 1 and one_to_one and immediates - {0} <= set().union(*distances.values())
 
 
 def kernel_code(shared_object: Path) -> dict[str, dict[str, bytes]]:
