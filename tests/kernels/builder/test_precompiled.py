@@ -1,0 +1,142 @@
+"""What is made once per machine: each artefact once, whole or absent, and a header that fits or says that it does not."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from dice.kernels.builder.compiler import Meter, ToolLimits
+from dice.kernels.builder.precompiled import (
+    HeaderSpec,
+    NotPrepared,
+    Precompiled,
+    files_digest,
+    first_error,
+    slim_cuda_header,
+    wrap_flags,
+)
+from dice.kernels.builder.toolchain import Toolchain
+
+SPEC = HeaderSpec("small", "struct Small { int member; };\n", slim=False)
+
+
+@pytest.fixture
+def precompiled(cpu_toolchain: Toolchain, tmp_path: Path) -> Precompiled:
+    return Precompiled(cpu_toolchain, tmp_path / "made")
+
+
+def test_an_artefact_is_made_once_and_by_whoever_comes_first(precompiled: Precompiled) -> None:
+    made: list[Path] = []
+
+    def make(out: Path, _: Meter) -> None:
+        made.append(out)
+        (out / "file").write_text("content")
+
+    path = precompiled.artefact("folder/thing", make)
+    other = Precompiled(precompiled.toolchain, precompiled.folder)
+    assert other.artefact("folder/thing", make) == path
+    assert len(made) == 1
+    assert (path / "file").read_text() == "content"
+    assert made[0] != path  # made elsewhere, and renamed when it was whole
+
+
+def test_a_failure_is_remembered_and_leaves_nothing_half_made(precompiled: Precompiled) -> None:
+    made = 0
+
+    def make(out: Path, _: Meter) -> None:
+        nonlocal made
+        made += 1
+        (out / "file").write_text("half")
+        raise NotPrepared("the reason")
+
+    for _ in range(2):
+        with pytest.raises(NotPrepared, match="thing: the reason"):
+            precompiled.artefact("thing", make)
+    assert made == 1
+    assert {path.name for path in precompiled.folder.iterdir()} == {"thing.failed", "thing.lock"}
+
+
+def test_an_error_of_ours_is_not_remembered(precompiled: Precompiled) -> None:
+    def fail(out: Path, _: Meter) -> None:
+        raise OSError("disk full")
+
+    with pytest.raises(OSError, match="disk full"):
+        precompiled.artefact("thing", fail)
+    assert precompiled.artefact("thing", lambda out, _: None).is_dir()
+
+
+def compiles(precompiled: Precompiled, work: Path, text: str, *more: str, spec: HeaderSpec = SPEC) -> str:
+    done = precompiled.compile_host(
+        text, precompiled.header(spec), "unit.o", work, Meter(), ToolLimits(60.0), flags=["-fsyntax-only", *more]
+    )
+    return "" if done.ok else done.output
+
+
+def test_a_unit_starts_from_its_header(precompiled: Precompiled, tmp_path: Path) -> None:
+    assert compiles(precompiled, tmp_path, "int f(Small s) { return s.member; }") == ""
+    assert "no member named" in compiles(precompiled, tmp_path, "int f(Small s) { return s.other; }")
+    assert (tmp_path / "unit.cpp").read_text().startswith("int f")  # the header is not part of its lines
+
+
+def test_a_header_for_other_flags_says_that_it_does_not_fit(precompiled: Precompiled, tmp_path: Path) -> None:
+    assert "does not fit" in compiles(precompiled, tmp_path, "Small s;", "-fshort-enums", "-O2", "-fopenmp")
+
+
+def test_each_set_of_flags_has_a_header(precompiled: Precompiled, tmp_path: Path) -> None:
+    text = "#ifndef MORE\n#error MORE is not defined\n#endif\nSmall s;"
+    assert "MORE is not defined" in compiles(precompiled, tmp_path, text)
+    assert compiles(precompiled, tmp_path, text, spec=SPEC.with_flags(["-DMORE"])) == ""
+
+
+def test_a_header_that_does_not_compile_is_not_prepared(precompiled: Precompiled) -> None:
+    with pytest.raises(NotPrepared, match=r"failed on our own source: .*no_such_header"):
+        precompiled.header(HeaderSpec("broken", "#include <no_such_header.h>\n", slim=False))
+
+
+def test_a_header_is_another_when_what_it_is_made_of_is(tmp_path: Path) -> None:
+    (tmp_path / "own").mkdir()
+    (tmp_path / "own" / "a.h").write_text("int a;")
+    keys = [
+        SPEC.key,
+        HeaderSpec("small", "struct Other;\n", slim=False).key,
+        HeaderSpec("small", SPEC.text, slim=True).key,
+        HeaderSpec("small", SPEC.text, slim=False, kind="cuda").key,
+        SPEC.with_flags(["-O3"]).key,
+        HeaderSpec("small", SPEC.text, slim=False, includes=(tmp_path / "own",)).key,
+    ]
+    assert len(set(keys)) == len(keys)
+
+
+def test_the_digest_of_files_is_that_of_their_names_and_contents(tmp_path: Path) -> None:
+    digests = []
+    for i, (name, text) in enumerate([("a.h", "1"), ("a.h", "2"), ("b.h", "1")]):
+        folder = tmp_path / str(i) / "include"
+        folder.mkdir(parents=True)
+        (folder / name).write_text(text)
+        digests.append(files_digest(folder))
+    assert len(set(digests)) == 3
+
+
+@pytest.mark.parametrize(
+    ("output", "expected"),
+    [
+        ("In file included from a.h:1:\na.h:2:1: error: 'x' was not declared\nmore", "a.h:2:1: error: 'x' was not declared"),
+        ("cc1plus: fatal error: a.h: No such file", "cc1plus: fatal error: a.h: No such file"),
+        ("one\n\ntwo\n", "two"),
+        ("", "no message"),
+    ],
+)  # fmt: skip
+def test_the_first_error_of_a_compiler_stands_for_all(output: str, expected: str) -> None:
+    assert first_error(output) == expected
+
+
+def test_a_header_that_candidates_often_include_has_a_slim_one_of_its_own() -> None:
+    assert slim_cuda_header(["vector", "torch/extension.h"]) == "slim_cuda"
+    names = [slim_cuda_header(["vector", extra]) for extra in ("ATen/cuda/CUDAContext.h", "c10/cuda/CUDAGuard.h")]
+    assert names == ["slim_cuda_0", "slim_cuda_1"]
+
+
+def test_launches_are_led_through_the_counter() -> None:
+    assert "-Wl,--wrap=cudaLaunchKernel" in wrap_flags()
+    assert all(flag.startswith("-Wl,--wrap=") for flag in wrap_flags())
