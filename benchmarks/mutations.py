@@ -257,4 +257,23 @@ MUTATORS: dict[str, Mutator] = {
     "module: PYBIND11_MODULE and functions": _second_module,
     "flags: unknown library": _link_nothing,
     "flags: C++14": _old_standard,
+    "device: half without its header": _insert("half h = __float2half(1.0f); (void)h;", *_DEVICE),
+    "device: half arithmetic": _insert("half a = __float2half(1.0f); half b = a + a; (void)b;", *_DEVICE),
+    "device: bfloat16 without its header": _insert("__nv_bfloat16 b = __float2bfloat16(1.0f); (void)b;", *_DEVICE),
+    "device: unknown template": _insert("float wrong = no_such_template<float>(1.0f);", *_DEVICE),
+    "device: unknown member of std": _insert("float wrong = std::no_such(1.0f);", *_DEVICE),
+    "device: wrong type": _insert("float* wrong = 1.0f;", *_DEVICE),
+    "device: function of PyTorch": _insert("int q = at::ceil_div(10, 3); (void)q;", *_DEVICE),
+    "device: narrowing of a constant": _insert("float f{1e300}; (void)f;", *_DEVICE),
+    "host: narrowing of a constant": _insert("float f{1e300}; (void)f;", *_HOST),
+    "host: sizes that narrow": _insert("size_t wide = 3; auto z = torch::zeros({wide});", *_HOST),
+    "host: stream without its header": _insert("auto s = c10::cuda::getCurrentCUDAStream();", *_HOST),
+    "kernel: launch bounds by PyTorch's macro": _replace(
+        r"__global__\s+void", "__global__ C10_LAUNCH_BOUNDS_1(1024) void", "kernel"
+    ),
+    "kernel: launch bounds by an unknown macro": _replace(
+        r"__global__\s+void", "__global__ NO_SUCH_BOUNDS(1024) void", "kernel"
+    ),
+    "file: unknown header of CUDA": _replace(r"\A", "#include <cuda_no_such.h>\n"),
+    "file: unknown using-directive": _replace(r"\A", "#include <torch/types.h>\nusing namespace no_such;\n"),
 }

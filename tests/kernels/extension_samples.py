@@ -321,6 +321,31 @@ BUILT: dict[str, dict[str, Any]] = {
     ),
     "architecture macro": _kernel("\n#if __CUDA_ARCH__ >= 700\n out[i] = in[i];\n#else\n out[i] = 0;\n#endif\n"),
     "managed variable": _kernel("out[i] = in[i] + total;", head="__managed__ float total;"),
+    "narrowing of a declared scalar": _kernel(_ADD, launch="long w = n; int m{w}; k<<<1, m>>>"),
+    "half without its header": _kernel("half h = __float2half(in[i]); out[i] = __half2float(h);"),
+    "launch bounds by PyTorch's macro": _source(
+        "__global__ C10_LAUNCH_BOUNDS_1(1024) void k(const float* in, float* out, int n) { out[0] = in[0]; }"
+        + _run(f"k<<<1, 1>>>({_POINTERS});")
+    ),
+    "launch bounds by an own macro": _source(
+        "#define BOUNDS(n) __launch_bounds__(n)\n"
+        "__global__ BOUNDS(256) void k(const float* in, float* out, int n) { out[0] = in[0]; }"
+        + _run(f"k<<<1, 1>>>({_POINTERS});")
+    ),
+    "standard header that PyTorch brings along": _kernel("std::complex<float> c(in[i], FLT_DIG); out[i] = c.real();"),
+    "operator for host and device": _kernel(
+        "out[i] = (make_float4(1, 2, 3, 4) + make_float4(in[i], 0, 0, 0)).x;",
+        head="__host__ __device__ inline float4 operator+(float4 a, float4 b) { return make_float4(a.x + b.x, 0, 0, 0); }",
+        launch="float4 sum = make_float4(1, 2, 3, 4) + make_float4(1, 2, 3, 4); k<<<1, (int)sum.x>>>",
+    ),
+    "name from a using-directive": _kernel(
+        "out[i] = ceil_div(n, 3);", head="using namespace at;", includes="#include <ATen/ceil_div.h>"
+    ),
+    "host function behind one for both sides": _kernel(
+        "out[i] = both(in[i]);",
+        head="inline float h(float v) { return v; }\n__host__ __device__ float both(float v) { return h(v); }",
+    ),
+    "fp8 without its header": _kernel("out[i] = float(__nv_fp8_e4m3(in[i]));"),
     "several sources": {
         "cpp_sources": ["torch::Tensor run(torch::Tensor x);", "int twice(int v) { return 2 * v; }"],
         "cuda_sources": [
@@ -376,7 +401,8 @@ REFUSED: dict[str, dict[str, Any]] = {
     # PyTorch declares it for the GPU alone, and nvcc reads what is no template for the host too
     "cached load of PyTorch's half": _kernel("out[i] = __ldg(reinterpret_cast<const c10::Half*>(in) + i);"),
     "no configuration value": _kernel(_ADD, launch="k<<<>>>"),
-    "narrowing in braces": _kernel(_ADD, launch="double w = 2; auto z = torch::zeros({n, w}); k<<<1, 256>>>"),
+    "narrowing of a constant": _kernel(_ADD, launch="float f{1e300}; k<<<1, 256>>>"),
+    "narrowing in a list": _kernel(_ADD, launch="double w = 2; auto z = torch::zeros({n, w}); k<<<1, 256>>>"),
     "shared variable on the host": _kernel(_ADD, launch="__shared__ int s[3]; s[0] = n; k<<<1, 256>>>"),
     "error in a template that nobody uses": _kernel(
         _ADD, head="template <typename T> __global__ void unused(T* p) { p[0] = missing_name; }"

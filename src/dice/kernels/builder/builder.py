@@ -58,6 +58,7 @@ _DECIDING = (
     "builder/slim_headers",
     "builder/split_",
     "builder/stock",
+    "builder/vocabulary",
 )
 """Modules whose change makes cached results doubtful, by the beginnings of their paths."""
 

@@ -13,7 +13,7 @@ import re
 from collections.abc import Callable
 from pathlib import Path
 
-from dice.kernels.builder.certainty import BUILT_IN_VARIABLES, STOP, SYNTAX, unbalanced
+from dice.kernels.builder.certainty import STOP, is_syntax, plain_unit, without_stop
 from dice.kernels.builder.compiler import ToolRun
 from dice.kernels.builder.outcome import Certain
 from dice.kernels.source.cuda_source import split_source
@@ -21,7 +21,6 @@ from dice.kernels.source.diagnostics import errors, read_gcc
 from dice.kernels.source.host_rules import check_host_rules
 from dice.kernels.source.lexer import Refuted, SplitRefused
 
-_LAUNCH = re.compile(r"<<<[^;{}]*?>>>")
 _INCLUDE_FOLDERS = ("ATen/cuda", "ATen/cudnn", "ATen/native/cuda", "c10/cuda", "torch/csrc/cuda")
 
 
@@ -40,29 +39,21 @@ def refuted_error(refuted: Refuted, name: str) -> Certain:
     return Certain(f"{name}({refuted.line}): error: {refuted.reason}", "a rule of CUDA")
 
 
-def plain_unit(text: str, name: str) -> str | None:
-    """The .cu as written, for g++ behind our CUDA headers; None when a launch cannot be made a call."""
-    calls = _LAUNCH.sub(lambda match: "\n" * match.group().count("\n"), text)
-    if "<<<" in calls:
-        return None
-    head = "#include <dice_cpu/cuda_unit.h>\n#undef __shared__\n#define __shared__\n"
-    return f'{head}{BUILT_IN_VARIABLES}#line 1 "{name}"\n{calls}\n{STOP}'
-
-
 def own_error(text: str, name: str, check: Callable[[str], ToolRun]) -> Certain | None:
     """The candidate's own error in a .cu that could not be translated; None when that is not certain.
 
-    check: runs g++ on a unit, without making an object.
+    check: runs g++ on a unit, without making an object, for all errors.
     """
     unit = plain_unit(text, name)
-    done = check(unit) if unit is not None else None
-    found = errors(read_gcc(done.output)) if done is not None else []
+    if unit is None:
+        return None
+    done = check(f"#include <dice_cpu/cuda_unit.h>\n#undef __shared__\n#define __shared__\n{unit}{STOP}")
+    found = errors(read_gcc(done.output))
     # An unknown attribute or macro looks like a broken declaration.
     foreign = found and any(re.match(r"__|[A-Z_]{3,}$", word) for word in found[0].names)
-    if done is not None and found and found[0].file == name and SYNTAX.search(found[0].text) and not foreign:
-        return Certain(done.output, "not C++ in any reading")
-    if unbalanced(text):
-        return Certain(f"{name}: error: the brackets do not match", "not C++ in any reading")
+    own = found and found[0].file == name and is_syntax(found[0]) and not foreign
+    if own or any(error.file == "stop" and "at end of input" in error.text for error in found):
+        return Certain(without_stop(done.output), "not C++ in any reading")
     return None
 
 

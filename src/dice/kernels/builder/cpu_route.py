@@ -189,7 +189,7 @@ class CpuBuild:
 
         def check(unit: str) -> ToolRun:
             text = f"#define TORCH_EXTENSION_NAME {self.module}\n{macros}{unit}"
-            return self._run(text, "full_cpu", "check.o", ["-fsyntax-only", "-fmax-errors=1"])
+            return self._run(text, "full_cpu", "check.o", ["-fsyntax-only", "-fmax-errors=50"])
 
         return own_error(sources.cuda, sources.cuda_name, check)
 

@@ -9,17 +9,21 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from dice.errors import HarnessError
-from dice.kernels.builder.certainty import Judge, certain
-from dice.kernels.builder.compiler import Meter, ToolLimits, ToolRun
+from dice.kernels.builder.certainty import Judge
+from dice.kernels.builder.compiler import Meter, ToolLimits, ToolRun, raise_out_of_limits
 from dice.kernels.builder.device_image import Symbol, demangle, host_symbols, image_assembly, image_symbols
 from dice.kernels.builder.device_unit import explicit_instantiation, render_device
 from dice.kernels.builder.flags import BuildFlags
 from dice.kernels.builder.host_unit import scoped_name
-from dice.kernels.builder.outcome import OutOfLimits
+from dice.kernels.builder.outcome import Certain
 from dice.kernels.builder.precompiled import Precompiled, first_error
 from dice.kernels.builder.request_sources import Sources
 from dice.kernels.source.cuda_source import CudaSource
 from dice.kernels.source.lexer import SplitRefused
+
+
+class _Refused(SplitRefused):
+    """nvcc refuses the unit, and stock may not."""
 
 
 @dataclass
@@ -46,31 +50,43 @@ class DeviceBuild:
         symbols = host_symbols(host_object, templates)
         readable = demangle(symbol.name for symbol in symbols if symbol.kind == "kernel" and symbol.weak)
         instantiations = [explicit_instantiation(name) for name in readable]
-        place = sources.cuda_name, sources.cuda_first_line
-        (self.work / "device.cu").write_text(render_device(split, *place, instantiations))
-        if _differs_for_the_host(split):
-            # Without the instantiations: what it reads for the host, nvcc does not instantiate.
-            (self.work / "plain.cu").write_text(render_device(split, *place, []))
-            self._check_as_host(split, sources, flags)
-        defined: set[str] | None = None
-        images = []
-        for arch in self.precompiled.toolchain.arches:
-            number = arch.replace(".", "")
-            self._nvcc(split, sources, flags, [f"-gencode=arch=compute_{number},code=sm_{number}", "-cubin"], number)
-            found = image_symbols(self.work / f"device_{number}.cubin")
-            defined = found if defined is None else defined & found
-            images.append(f"--image3=kind=elf,sm={number},file=device_{number}.cubin")
-        missing = sorted({symbol.name for symbol in symbols} - (defined or set()))
+        if flags.architectures and not self._same_architecture(flags.architectures):
+            raise SplitRefused("architecture flags")
+        try:
+            images, defined = self._images(split, sources, instantiations, flags, frozenset())
+        except _Refused:  # perhaps for a header that PyTorch's headers bring along
+            headers = self.precompiled.vocabulary().device_headers
+            images, defined = self._images(split, sources, instantiations, flags, headers)
+        missing = sorted({symbol.name for symbol in symbols} - defined)
         if missing:
             raise SplitRefused(f"device code lacks {missing[0]}")
         return self._embed(images, symbols)
 
-    def _nvcc(self, split: CudaSource, sources: Sources, flags: BuildFlags, mode: Sequence[str], name: str) -> None:
-        if flags.architectures and not self._same_architecture(flags.architectures):
-            raise SplitRefused("architecture flags")
+    def _images(
+        self,
+        split: CudaSource,
+        sources: Sources,
+        instantiations: Sequence[str],
+        flags: BuildFlags,
+        headers: frozenset[str],
+    ) -> tuple[list[str], set[str]]:
+        """fatbinary's arguments for the cubin of each architecture, and the symbols that all cubins define."""
+        place = sources.cuda_name, sources.cuda_first_line
+        (self.work / "device.cu").write_text(render_device(split, *place, instantiations, headers))
+        if _differs_for_the_host(split):
+            # Without the instantiations: what it reads for the host, nvcc does not instantiate.
+            (self.work / "plain.cu").write_text(render_device(split, *place, [], headers))
+            self._check_as_host(split, flags, bool(headers))
         tools = self.precompiled.toolchain
-        command = [tools.nvcc, *tools.nvcc_flags, *self._standard(flags), *flags.device, *mode, "device.cu"]
-        self._judge(self._tool([*command, "-o", f"device_{name}.cubin"]), split, sources)
+        command = [tools.nvcc, *tools.nvcc_flags, *self._standard(flags), *flags.device]
+        images, defined = [], list[set[str]]()
+        for arch in tools.arches:
+            number = arch.replace(".", "")
+            mode = [f"-gencode=arch=compute_{number},code=sm_{number}", "-cubin", "device.cu"]
+            self._judge(self._tool([*command, *mode, "-o", f"device_{number}.cubin"]), split, bool(headers))
+            defined.append(image_symbols(self.work / f"device_{number}.cubin"))
+            images.append(f"--image3=kind=elf,sm={number},file=device_{number}.cubin")
+        return images, set.intersection(*defined)
 
     def _standard(self, flags: BuildFlags) -> list[str]:
         """PyTorch adds its -std only when the candidate gives none."""
@@ -83,7 +99,7 @@ class DeviceBuild:
         ours = {arch.replace(".", "") for arch in self.precompiled.toolchain.arches}
         return named == ours and real == ours
 
-    def _check_as_host(self, split: CudaSource, sources: Sources, flags: BuildFlags) -> None:
+    def _check_as_host(self, split: CudaSource, flags: BuildFlags, all_headers: bool) -> None:
         """Let nvcc's front end read the device code as it does for the host, which -cubin leaves out."""
         tools = self.precompiled.toolchain
         number = tools.arches[-1].replace(".", "")
@@ -92,29 +108,26 @@ class DeviceBuild:
         steps = [shlex.split(line[3:]) for line in dry.output.splitlines() if line.startswith("#$ ")]
         front_end = next((i for i, words in enumerate(steps) if words and words[0].endswith("cudafe++")), None)
         if not dry.ok or front_end is None:
-            self._judge(dry, split, sources)
+            self._judge(dry, split, all_headers)
             raise SplitRefused("nvcc's front end cannot be called by itself")
         folder = tools.nvcc.rsplit("/", 1)[0]
         for words in (steps[front_end - 1], steps[front_end]):
             words = [self._local(word) for word in words]
             program = f"{folder}/cudafe++" if words[0].endswith("cudafe++") else words[0]
-            self._judge(self._tool([program, *words[1:]]), split, sources)
+            self._judge(self._tool([program, *words[1:]]), split, all_headers)
 
     def _local(self, word: str) -> str:
         """nvcc's temporary files, in the work folder."""
         return re.sub(r"^.*/(?=tmpxft)", "", word)
 
-    def _judge(self, done: ToolRun, split: CudaSource, sources: Sources) -> None:
-        if done.timed_out:
-            raise OutOfLimits("timeout", f"nvcc was stopped after {done.seconds:.0f} s")
-        if done.out_of_memory:
-            raise OutOfLimits("out_of_memory", "nvcc ran out of memory")
+    def _judge(self, done: ToolRun, split: CudaSource, all_headers: bool) -> None:
+        raise_out_of_limits(done)
         if done.ok:
             return
-        rule = self.judge.device(done.output, split, sources.cuda_first_line)
+        rule = self.judge.device(done.output, split, all_headers)
         if rule is not None:
-            raise certain(done.output, rule)
-        raise SplitRefused(f"device code: {first_error(done.output)}")
+            raise Certain(done.output, rule)
+        raise _Refused(f"device code: {first_error(done.output)}")
 
     def _embed(self, images: Sequence[str], symbols: Sequence[Symbol]) -> str:
         folder = self.precompiled.toolchain.nvcc.rsplit("/", 1)[0]

@@ -36,6 +36,8 @@ _STANDARD = {
     "array": "array",
     "utility": "pair make_pair move forward swap index_sequence make_index_sequence declval",
 }
+# As PyTorch's headers bring them along when nvcc reads those: header -> part of the words that need it.
+_CUDA = {"cuda_fp16.h": "half", "cuda_bf16.h": "bfloat16", "cuda_fp8.h": "fp8"}
 _C10 = {
     "c10/util/Half.h": "Half kHalf",
     "c10/util/BFloat16.h": "BFloat16",
@@ -49,8 +51,13 @@ _KNOWN_TORCH = frozenset(word for words in _C10.values() for word in words.split
 _TORCH_MACRO = re.compile(r"(C10|AT|TORCH|CUDA_KERNEL)_[A-Z0-9_]+$")
 
 
-def render_device(split: CudaSource, source: str, first_line: int, instantiations: Iterable[str]) -> str:
-    """The device unit of `split`; `instantiations` as from `explicit_instantiation`. Raises SplitRefused."""
+def render_device(
+    split: CudaSource, source: str, first_line: int, instantiations: Iterable[str], headers: Iterable[str] = ()
+) -> str:
+    """The device unit of `split`; `instantiations` as from `explicit_instantiation`. Raises SplitRefused.
+
+    headers: to include besides those of which the device code names something that is known to need them.
+    """
     roles = Roles(split)
     lines = list(instantiations)
     words = set(roles.device_words)
@@ -63,11 +70,12 @@ def render_device(split: CudaSource, source: str, first_line: int, instantiation
         text = scope_text(item) if item.kind == "scope_open" else item.text
         if item.kind in ("kernel", "kernel_declaration"):
             text = re.sub(r"\bstatic\b", "", text, count=1) if _static(item.text) else text
-        if item.kind in ("scope_open", "scope_close", "include"):
+        if item.kind in ("scope_open", "scope_close"):
             body.append(text)
         else:
             body.append(f'#line {item.line + first_line - 1} "{source}"\n{text}')
-    return "\n".join([_prelude(words), *body, '#line 1 "instantiations"', *lines]) + "\n"
+    included = [f"#include <{header}>" for header in sorted(headers)]
+    return "\n".join([*included, _prelude(words), *body, '#line 1 "instantiations"', *lines]) + "\n"
 
 
 def _static(text: str) -> bool:
@@ -80,6 +88,7 @@ def _prelude(words: set[str]) -> str:
         includes.append("#include <algorithm>")
     if "std" in words:
         includes.append("#include <cmath>")
+    includes += [f"#include <{header}>" for header, part in _CUDA.items() if any(part in word for word in words)]
     macros = {word for word in words if _TORCH_MACRO.match(word)}
     if words & TORCH_ROOTS or macros:
         includes.append("#include <c10/macros/Macros.h>")

@@ -57,7 +57,7 @@ def render_host(
 
 
 def _located(item: Item, text: str, source: str, first_line: int) -> str:
-    if item.kind in ("scope_open", "scope_close", "include"):
+    if item.kind in ("scope_open", "scope_close"):
         return text
     return f'#line {item.line + first_line - 1} "{source}"\n{text}'
 

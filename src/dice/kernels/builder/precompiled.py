@@ -31,7 +31,7 @@ from dice.jsonl import atomic_writer
 from dice.kernels.builder.compiler import Meter, ToolLimits, ToolRun
 from dice.kernels.builder.slim_headers import SlimRefused, cuda_host_headers, slim_headers
 from dice.kernels.builder.toolchain import Toolchain
-from dice.kernels.builder.vocabulary import Vocabulary, read_vocabulary
+from dice.kernels.builder.vocabulary import Vocabulary, device_headers, read_vocabulary
 from dice.locks import file_lock
 
 CSRC = Path(__file__).parent / "csrc"
@@ -91,6 +91,15 @@ class Header:
 
 # Headers that candidates often include, each precompiled behind slim_cuda: used only for sources that include it.
 CUDA_EXTRAS = ("ATen/cuda/CUDAContext.h", "c10/cuda/CUDAGuard.h", "c10/cuda/CUDACachingAllocator.h")
+# Headers whose names are known besides (vocabulary.py).
+VOCABULARY_EXTRAS = (
+    *CUDA_EXTRAS,
+    "ATen/cuda/CUDABlas.h",
+    "ATen/cuda/CUDAEvent.h",
+    "ATen/cuda/detail/KernelUtils.h",
+    "ATen/AccumulateType.h",
+    "ATen/cudnn/Handle.h",
+)
 _BUILD = (CSRC / "extension",)
 _CUDA = "#include <cuda.h>\n#include <cuda_runtime.h>\n"
 # Logging.h: the slim headers do not reach it, PyTorch's do; macros such as AT_CUDNN_CHECK use it.
@@ -210,7 +219,7 @@ class Precompiled:
         return self.artefact(f"launch-{files_digest(CSRC / 'extension')}", self._make_launch) / "launch.o"
 
     def vocabulary(self) -> Vocabulary:
-        """Words of the headers. Raises NotPrepared."""
+        """What the units of the split routes lack (backend cuda). Raises NotPrepared."""
         if self._vocabulary is None:
             folder = self.artefact(f"vocabulary-{_source_digest('vocabulary.py')}", self._make_vocabulary)
             self._vocabulary = Vocabulary.from_json(json.loads((folder / "words.json").read_text()))
@@ -338,29 +347,30 @@ class Precompiled:
 
     def _make_vocabulary(self, out: Path, meter: Meter) -> None:
         tools = self.toolchain
-        common = ["torch/types.h", "torch/extension.h"]
-        optional = ["ATen/cuda/CUDAContext.h", "c10/cuda/CUDAGuard.h", "c10/cuda/CUDACachingAllocator.h"]
-        optional += ["ATen/cuda/CUDABlas.h", "ATen/cuda/CUDAEvent.h", "ATen/AccumulateType.h", "ATen/cudnn/Handle.h"]
-        cuda = "#include <cuda.h>\n#include <cuda_runtime.h>\n" if tools.backend == "cuda" else ""
-        torch = "".join(f"#include <{name}>\n" for name in common) + cuda
+        stock = HEADERS["extension_cuda"].text
         # A header whose own needs are not installed (cuDNN's, say) is left out.
-        for name in optional if cuda else []:
+        for name in VOCABULARY_EXTRAS:
             (out / "try.cpp").write_text(f"#include <{name}>\n")
-            flags = tools.cxx_flags("cuda")
-            if meter.run([tools.cxx, *flags, "-M", "try.cpp", "-o", "try.d"], out, _LIMITS).ok:
-                torch += f"#include <{name}>\n"
-        standard = "".join(f"#include <{name}>\n" for name in ("cmath", "cstdio", "cstdlib", "cstring", "cassert"))
-        text = f"{cuda}#include <cuda_fp16.h>\n{standard}" if cuda else standard
-        kind = "cuda" if cuda else "cpp"
-        gcc = [tools.cxx, *tools.cxx_flags(kind), "-E", "-dD"]
-        nvcc = [tools.nvcc, *tools.nvcc_flags, "-E", "-Xcompiler", "-dD"] if cuda else gcc
-        outputs = {}
-        for name, source, command in (("torch.cpp", torch, gcc), ("device.cu", text, nvcc), ("host.cpp", text, gcc)):
+            if meter.run([tools.cxx, *tools.cxx_flags("cuda"), "-M", "try.cpp", "-o", "try.d"], out, _LIMITS).ok:
+                stock += f"#include <{name}>\n"
+        include = [word for folder in HEADERS["extension_cuda"].includes for word in ("-I", str(folder))]
+        gcc = [tools.cxx, *tools.cxx_flags("cuda"), *include, "-E", "-dD"]
+        nvcc = [tools.nvcc, *tools.nvcc_flags, tools.standard, *include, "-E", "-Xcompiler", "-dD"]
+
+        def preprocessed(name: str, source: str, command: Sequence[str]) -> str:
             (out / name).write_text(source)
             self.compile_own(meter, [*command, name, "-o", "words.ii"], out)
-            outputs[name.split(".")[0]] = (out / "words.ii").read_text(errors="replace")
+            return (out / "words.ii").read_text(errors="replace")
+
+        by_nvcc = preprocessed("stock.cu", stock, nvcc)
+        device = "".join(f"#include <{name}>\n" for name in sorted(device_headers(by_nvcc)))
+        words = read_vocabulary(
+            by_nvcc,
+            preprocessed("bare.cu", "", nvcc),
+            preprocessed("device.cu", device, nvcc),
+            preprocessed("host.cpp", stock, gcc),
+        )
         (out / "words.ii").unlink()
-        words = read_vocabulary(outputs["torch"], outputs["device"], outputs["host"])
         (out / "words.json").write_text(json.dumps(words.to_json()))
 
     def _make_support(self, out: Path, meter: Meter) -> None:

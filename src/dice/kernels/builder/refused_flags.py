@@ -6,9 +6,9 @@ from __future__ import annotations
 import re
 from pathlib import Path
 
-from dice.kernels.builder.certainty import certain
 from dice.kernels.builder.compiler import Meter, ToolLimits, raise_out_of_limits
 from dice.kernels.builder.flags import BuildFlags, read_flags, shell_words
+from dice.kernels.builder.outcome import Certain
 from dice.kernels.builder.request_sources import sources_of
 from dice.kernels.builder.toolchain import Toolchain
 from dice.kernels.records.extension import ExtensionRequest
@@ -44,7 +44,7 @@ def _check_known(
         done = meter.run(command, work, limits, deadline=deadline)
         raise_out_of_limits(done)
         if not done.ok and re.search(r"nvcc fatal|unrecognized command-line option", done.output):
-            raise certain(done.output, "flags that the compilers refuse")
+            raise Certain(done.output, "flags that the compilers refuse")
 
 
 def check_standard(
@@ -58,4 +58,4 @@ def check_standard(
     done = meter.run([toolchain.cxx, *flags, "standard.cpp"], work, limits, deadline=deadline)
     raise_out_of_limits(done)
     if not done.ok:
-        raise certain(done.output, f"PyTorch's headers under {standard}")
+        raise Certain(done.output, f"PyTorch's headers under {standard}")

@@ -17,18 +17,17 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from dice.kernels.builder.binding import BindingRefused
-from dice.kernels.builder.certainty import Judge, certain
+from dice.kernels.builder.certainty import NARROWING, Judge
 from dice.kernels.builder.compiler import Meter, ToolLimits, ToolRun, raise_out_of_limits
 from dice.kernels.builder.device_build import DeviceBuild
 from dice.kernels.builder.host_unit import DEVICE_CALL, render_host
 from dice.kernels.builder.launch_symbols import uncounted_launches
 from dice.kernels.builder.main_unit import MainUnit
-from dice.kernels.builder.outcome import Built, Declined
+from dice.kernels.builder.outcome import Built, Certain, Declined
 from dice.kernels.builder.precompiled import NotPrepared, Precompiled, first_error, slim_cuda_header
 from dice.kernels.builder.refused_flags import accepted_flags, check_standard
 from dice.kernels.builder.request_sources import sources_of
 from dice.kernels.records.extension import ExtensionRequest
-from dice.kernels.source import narrowing
 from dice.kernels.source.cuda_source import CudaSource, split_source
 from dice.kernels.source.diagnostics import errors, read_gcc
 from dice.kernels.source.host_rules import check_host_rules
@@ -36,7 +35,6 @@ from dice.kernels.source.lexer import Refuted, SplitRefused
 
 _ROUTES = ("split", "split_pybind", "split_full_headers")
 _TABLE, _PYBIND, _FULL = range(3)
-_CUDA_RULES = (*narrowing.FLAGS, "-fmax-errors=20")
 
 
 class SplitBuild:
@@ -68,9 +66,8 @@ class SplitBuild:
             self.sources = sources_of(self.request)
             tools = self.precompiled.toolchain
             self.flags = accepted_flags(self.request, tools, self.work, self.meter, self.limits, self.deadline)
-            self.judge = Judge(
-                self.precompiled, self.work, self.meter, self.limits, self.deadline, self.sources.cuda_name
-            )
+            place = self.sources.cuda_name, self.sources.cuda_first_line
+            self.judge = Judge(self.precompiled, self.work, self.meter, self.limits, self.deadline, *place)
             return self._run()
         except (SplitRefused, NotPrepared) as refused:
             reason = refused.reason if isinstance(refused, SplitRefused) else str(refused)
@@ -119,14 +116,14 @@ class SplitBuild:
         except Refuted as refuted:
             line = refuted.line + self.sources.cuda_first_line - 1
             message = f"{self.sources.cuda_name}({line}): error: {refuted.reason}"
-            raise certain(message, "a rule of CUDA") from refuted
+            raise Certain(message, "a rule of CUDA") from refuted
         except SplitRefused:
             # main.cpp's verdict is cheaper than a stock build, and so is a plain syntax error.
             for main in self.sources.mains:
                 self._check_main(main)
-            message = self.judge.unsplittable(text, self.sources.cuda_first_line)
+            message = self.judge.unsplittable(text)
             if message is not None:
-                raise certain(message, "not C++ in any reading") from None
+                raise Certain(message, "not C++ in any reading") from None
             raise
 
     def _mains(self) -> list[str]:
@@ -145,9 +142,8 @@ class SplitBuild:
             self._fall(_PYBIND, refused.reason)
             return None
         host = self._host_text(split)
-        done = self._compile(text + host, self._slim_cuda(split), "combined.o", self.flags.host, _CUDA_RULES)
+        done = self._compile_host(text + host, self._slim_cuda(split), "combined.o")
         if done.ok:
-            self._check_narrowing(text + host, done)
             return "combined.o"
         found = errors(read_gcc(done.output))
         if not found or found[0].file != self.sources.cuda_name:
@@ -181,7 +177,7 @@ class SplitBuild:
             self._fall(_FULL, first_error(done.output))
         done = self._compile(text, "extension", out, flags, include)
         if not done.ok:
-            raise certain(done.output, "main.cpp, exactly as stock compiles it")
+            raise Certain(done.output, "main.cpp, exactly as stock compiles it")
         return out
 
     def _check_main(self, main: MainUnit) -> None:
@@ -190,7 +186,7 @@ class SplitBuild:
         include = [*self._include_flags(), *self._cuda_include()]
         message = self.judge.exact_main(macros + main.exact(self.module), self._standards(self.flags.main), include)
         if message is not None:
-            raise certain(message, "main.cpp, exactly as stock compiles it")
+            raise Certain(message, "main.cpp, exactly as stock compiles it")
 
     def _host_text(self, split: CudaSource, table: bool = True) -> str:
         lines = [f"#define TORCH_EXTENSION_NAME {self.module}"]
@@ -210,14 +206,11 @@ class SplitBuild:
 
     def _host(self, split: CudaSource) -> str:
         """Object of the host side of the .cu."""
-        flags = self.flags.host
-        include = [*self._include_flags(), *_CUDA_RULES]
         if self.level < _FULL:
             try:
                 text = self._host_text(split)
-                done = self._compile(text, self._slim_cuda(split), "host.o", flags, include)
+                done = self._compile_host(text, self._slim_cuda(split), "host.o")
                 if done.ok:
-                    self._check_narrowing(text, done)
                     return "host.o"
                 reason = first_error(done.output)
             except BindingRefused as refused:
@@ -226,30 +219,20 @@ class SplitBuild:
             self._fall(_FULL, reason)
         text = self._host_text(split, table=False)
         for header in ("types_cuda", "extension_cuda"):
-            done = self._compile(text, header, "host.o", flags, include)
+            done = self._compile_host(text, header, "host.o")
             if done.ok:
-                self._check_narrowing(text, done)
                 return "host.o"
         raise SplitRefused(f"host code: {first_error(done.output)}")
 
-    def _check_narrowing(self, text: str, done: ToolRun) -> None:
-        """Raise Certain, or SplitRefused when unsure, if nvcc refuses a conversion that g++ only warns of."""
-        judgement, message = narrowing.judge(text, self.sources.cuda_name, done.output)
-        if judgement == "refused":
-            raise certain(message, "a rule of CUDA")
-        if judgement == "unsure":
-            raise SplitRefused(f"narrowing in braces: {message}")
-
     def _check_host(self, text: str, split: CudaSource) -> None:
         """Raise Certain, or SplitRefused when unsure, if the host side does not compile with the untouched headers either."""
-        assert self.sources.cuda is not None
         include = self._include_flags()
-        judged = self.judge.host(text, split, self.sources.cuda_first_line, self._standards(self.flags.host), include)
+        judged = self.judge.host(text, split, self._standards(self.flags.host), include)
         if judged is None:
             return
         message, is_certain = judged
         if is_certain:
-            raise certain(message, "host code with the untouched headers")
+            raise Certain(message, "host code with the untouched headers")
         raise SplitRefused(f"host code: {first_error(message)}")
 
     def _compile(
@@ -262,7 +245,15 @@ class SplitBuild:
         )
         raise_out_of_limits(done)
         if not done.ok and DEVICE_CALL in done.output:
-            raise certain(done.output, "a rule of CUDA")
+            raise Certain(done.output, "a rule of CUDA")
+        return done
+
+    def _compile_host(self, text: str, header: str, out: str) -> ToolRun:
+        """g++ on the host side of the .cu. Raises SplitRefused for narrowing in braces, which nvcc judges otherwise."""
+        flags = [*self._include_flags(), "-Wnarrowing", "-fmax-errors=20"]
+        done = self._compile(text, header, out, self.flags.host, flags)
+        if done.ok and NARROWING in done.output:
+            raise SplitRefused("narrowing in braces")
         return done
 
     def _link(self, objects: Sequence[str | Path], counts_launches: bool) -> Path:
@@ -283,7 +274,7 @@ class SplitBuild:
         raise_out_of_limits(done)
         if not done.ok:
             if "cannot find -l" in done.output or "multiple definition of" in done.output:
-                raise certain(done.output, "the linker, on the same objects")
+                raise Certain(done.output, "the linker, on the same objects")
             raise SplitRefused(f"link: {first_error(done.output)}")
         return self.work / "extension.so"
 

@@ -83,7 +83,7 @@ class Roles:
                 item.name in self.named_by_host and item.function is not None and "::" not in item.function.declarator
             )
         if item.kind == "host_device_function":
-            return item.name in self.host_words
+            return item.name in self.host_words or item.name.startswith("operator")
         if item.kind == "type":
             return item.name in self.host_words or "__device__" not in item.text
         if item.kind == "using":

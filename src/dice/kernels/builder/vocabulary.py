@@ -1,32 +1,43 @@
-"""Which words occur in which headers: what decides whether a name could come from one of them."""
+"""What the fast routes' units cannot see: global names and macros that stock's nvcc knows where a candidate's text begins."""
 
 from __future__ import annotations
 
 import re
 from dataclasses import asdict, dataclass
 
-_WORD = re.compile(r"[A-Za-z_]\w*")
-_MACRO = re.compile(r"^#define (\w+)(?:\([^)]*\))?(.*)$", re.MULTILINE)
-_CALLABLE = re.compile(r"\b([A-Za-z_]\w*)\s*\(")
-_BUILTINS = frozenset({"threadIdx", "blockIdx", "blockDim", "gridDim", "warpSize"})
+_TOKEN = re.compile(
+    r'"(?:\\.|[^"\\\n])*"|\'(?:\\.|[^\'\\\n])+\'|(?<!::)\b[A-Za-z_]\w*|[{}();=]|^#[^\n]*',
+    re.MULTILINE,
+)
+_KEYWORDS = """
+alignas alignof asm auto bool char class concept const consteval constexpr constinit decltype delete double enum explicit
+export extern false final float friend inline int long mutable namespace noexcept operator override private protected
+public register requires short signed sizeof static static_assert static_cast struct template this thread_local true
+typedef typename union unsigned using virtual void volatile
+"""
+_DEFINED = re.compile(r"#define (\w+)")
+_FILE = re.compile(r'^# \d+ "[^"\n]*/include/([^"\n]+)"', re.MULTILINE)
+_STANDARD = re.compile(r"^c\+\+/[\d.]+/")
+_STANDARD_FILE = re.compile(r'^# \d+ "[^"\n]*/include/c\+\+/[\d.]+/([^"/\n]+)"', re.MULTILINE)
+_NUMBER_HEADERS = frozenset({"cuda_fp16.h", "cuda_bf16.h", "cuda_fp8.h", "cuda_fp6.h", "cuda_fp4.h", "cuComplex.h"})
 
 
 @dataclass(frozen=True)
 class Vocabulary:
-    """Sets of identifiers.
+    """What stock's nvcc knows and a unit of ours does not, and which headers say so.
 
-    torch_words: in PyTorch's headers (with the CUDA ones that candidates include) after preprocessing, macros included.
-    torch_macros: macros that only PyTorch's headers define. unbalanced_macros: those with unmatched brackets.
-    device_words: in what nvcc puts before every source. nvcc_only: functions, macros and variables that nvcc declares
-    there and g++ does not see. device_only: of these, functions that host code may not call.
+    bare_lacks: what nvcc knows behind PyTorch's headers, and not without any header.
+    device_lacks: the same for the device unit behind `device_headers`.
+    host_lacks: what g++ does not know behind the untouched headers.
+    headers: the files that were read, as an #include would name them.
+    device_headers: those among them that have nothing of PyTorch: the standard library's and CUDA's number types.
     """
 
-    torch_words: frozenset[str]
-    torch_macros: frozenset[str]
-    unbalanced_macros: frozenset[str]
-    device_words: frozenset[str]
-    nvcc_only: frozenset[str]
-    device_only: frozenset[str]
+    bare_lacks: frozenset[str]
+    device_lacks: frozenset[str]
+    host_lacks: frozenset[str]
+    headers: frozenset[str]
+    device_headers: frozenset[str]
 
     def to_json(self) -> dict[str, list[str]]:
         """Plain lists."""
@@ -38,51 +49,54 @@ class Vocabulary:
         return cls(**{name: frozenset(words) for name, words in data.items()})
 
 
-def read_vocabulary(torch_text: str, device_text: str, host_text: str) -> Vocabulary:
-    """From preprocessor output with `#define` lines kept (`-E -dD`).
+def headers_read(text: str) -> frozenset[str]:
+    """The files that a preprocessed text came from, as an #include would name them."""
+    return frozenset(_STANDARD.sub("", path.split("/include/")[-1]) for path in _FILE.findall(text))
 
-    torch_text: all headers, by g++. device_text: CUDA's headers as nvcc sees them. host_text: the same as g++ sees them.
+
+def device_headers(text: str) -> frozenset[str]:
+    """The standard library's headers among those, and CUDA's with number types."""
+    standard = {path.group(1) for path in _STANDARD_FILE.finditer(text)}
+    return frozenset(standard | (headers_read(text) & _NUMBER_HEADERS))
+
+
+def read_vocabulary(stock: str, bare: str, device: str, host: str) -> Vocabulary:
+    """From texts after preprocessing, `#define` lines kept (`-E -dD`).
+
+    stock: all headers, as nvcc reads them. bare: what nvcc reads by itself. device: `device_headers(stock)`, as nvcc
+    reads them. host: all headers, as g++ reads them.
     """
-    torch_macros = dict(_MACRO.findall(torch_text))
-    device_macros = {name for name, _ in _MACRO.findall(device_text)}
-    torch_words = frozenset(_WORD.findall(torch_text))
-    device_words = frozenset(_WORD.findall(device_text))
+    names = global_names(stock)
     return Vocabulary(
-        torch_words=torch_words,
-        torch_macros=frozenset(torch_macros) - device_macros,
-        unbalanced_macros=frozenset(name for name, body in torch_macros.items() if _open(body)),
-        device_words=device_words,
-        nvcc_only=_declared(device_text) - _declared(host_text),
-        device_only=_device_only(device_text) - _declared(host_text),
+        names - global_names(bare) | {"std"},  # some of it is there without a header
+        names - global_names(device),
+        names - global_names(host),
+        headers_read(stock),
+        device_headers(stock),
     )
 
 
-def _declared(text: str) -> frozenset[str]:
-    return (
-        frozenset(_CALLABLE.findall(text))
-        | {name for name, _ in _MACRO.findall(text)}
-        | (_BUILTINS & frozenset(_WORD.findall(text)))
-    )
-
-
-def _open(body: str) -> bool:
-    return any(body.count(a) != body.count(b) for a, b in ("()", "[]", "{}"))
-
-
-_DEVICE, _HOST = (
-    re.compile(r"__attribute__\(\((?:device|__device__)\)\)"),
-    re.compile(r"__attribute__\(\((?:host|__host__)\)\)"),
-)
-
-
-def _device_only(text: str) -> frozenset[str]:
-    """Functions of which every declaration says device, and none host."""
-    device: set[str] = set()
-    other: set[str] = set()
-    for statement in re.split(r"[;{}]", re.sub(r"^#.*$", "", text, flags=re.MULTILINE)):
-        head = _DEVICE.sub(" ", statement)
-        on_host = _HOST.search(statement) is not None or head == statement
-        match = _CALLABLE.search(re.sub(r"__attribute__\s*\(\(.*?\)\)", " ", _HOST.sub(" ", head)))
-        if match:
-            (other if on_host else device).add(match.group(1))
-    return frozenset(device - other)
+def global_names(text: str) -> frozenset[str]:
+    """Words that stand outside of namespaces, classes, bodies and parentheses, enumerators, and macros."""
+    names: set[str] = set()
+    statement: list[str] = []  # its words so far
+    depth = 0  # brackets that hide names
+    for token in _TOKEN.findall(text):
+        if token[0] == "#":
+            names.update(_DEFINED.findall(token))
+        elif depth or token == "(":
+            depth += (token in "({") - (token in ")}")
+            if not depth and token == "}":
+                statement = []
+        elif token == "{":
+            linkage = statement[:1] == ["extern"] and len(statement) == 2
+            unscoped = "enum" in statement and not {"class", "struct"} & set(statement)
+            depth = 0 if linkage or unscoped else 1
+            statement = []
+        elif token in ";}":
+            statement = []
+        else:
+            statement.append(token)
+            if token.isidentifier() and "=" not in statement:
+                names.add(token)
+    return frozenset(names.difference(_KEYWORDS.split()))

@@ -25,7 +25,7 @@ _SPECIFIERS = EXECUTION_SPACES | words(
 )
 SPECIFIERS_WITH_ARGUMENTS = words(
     "__launch_bounds__ __cluster_dims__ __block_size__ __maxnreg__ __attribute__ __attribute __align__ __declspec "
-    "__declspec__ alignas"
+    "__declspec__ alignas C10_LAUNCH_BOUNDS_1 C10_LAUNCH_BOUNDS_2"
 )
 _TYPE_WORDS = words(
     "auto void bool char short int long float double signed unsigned wchar_t char8_t char16_t char32_t __int64 __int128"
@@ -303,7 +303,7 @@ class _Head:
             elif token.text in SPECIFIERS_WITH_ARGUMENTS and following == "(":
                 end = matching(head, i + 1)
                 self.attributes.append(source_of(self._text, head[i : end + 1]))
-                if token.text == "__launch_bounds__":
+                if "launch_bounds" in token.text.lower():  # PyTorch's macros, too
                     self.launch_bounds = source_of(self._text, head[i + 2 : end])
             elif token.text == "[" and following == "[":
                 end = matching(head, i)

@@ -40,6 +40,8 @@ def _check_kernel(item: Item) -> None:
     function = item.function
     assert function is not None
     words = function.return_type.split()
+    if not words and function.suffix:
+        raise SplitRefused("a macro in front of a kernel's name")
     if not words:
         raise Refuted(item.line, "this declaration has no storage class or type specifier")
     if all(word in _BUILT_IN for word in words):
