@@ -16,11 +16,9 @@ import dataclasses
 import importlib.machinery
 import importlib.util
 import os
-import secrets
 import socket
 import sys
 import time
-from collections.abc import Iterator
 from types import ModuleType
 from typing import Any
 
@@ -33,6 +31,7 @@ from dice.kernels.candidate.audit_events import AuditTrail, ExceptionTrace
 from dice.kernels.candidate.call_timer import CallTimer
 from dice.kernels.candidate.extension_proxy import ExtensionProxy
 from dice.kernels.candidate.failure import describe
+from dice.kernels.candidate.other_values import odd_weights_of_norms, varied
 from dice.kernels.candidate.refill import refilled
 from dice.kernels.cpu.device import CudaOnCpu, install
 from dice.kernels.cpu.runtime import CpuRuntime, Order
@@ -251,12 +250,10 @@ class Runner:
 
     def _do_jitter(self, fds: list[int], seed: int) -> dict[str, Any]:
         """Other weights, with the signs of the old ones, so that none is 0 or 1 everywhere: then it would change nothing."""
-        torch.manual_seed(seed)
         with self._honest(), torch.no_grad():
-            for tensor in probes.state_of(self._model):
+            for index, tensor in enumerate(probes.state_of(self._model)):
                 if tensor.is_floating_point():
-                    factor = 0.5 + torch.rand_like(tensor)
-                    tensor.copy_(tensor * factor if bool(tensor.any()) else factor - 1)
+                    tensor.copy_(varied(tensor, seed + index))
         self._settle()
         return {}
 
@@ -390,39 +387,6 @@ class Runner:
         for block in blocks:  # not by a kernel of PyTorch's: loading one costs each candidate a turn with the driver
             self._cuda.fill(block.data_ptr(), 0xFF, block.numel())
         self._cuda.synchronize()
-
-
-@contextlib.contextmanager
-def odd_weights_of_norms() -> Iterator[None]:
-    """PyTorch's norms that are made in the block have random weights, running means and variances. Draws nothing from the
-    default generator, so that all other weights are as without."""
-    kinds: tuple[Any, ...] = (
-        torch.nn.modules.batchnorm._NormBase,
-        torch.nn.LayerNorm,
-        torch.nn.GroupNorm,
-        torch.nn.RMSNorm,
-    )
-    originals = {kind: kind.reset_parameters for kind in kinds}
-
-    def odd(original: Any) -> Any:
-        def reset_parameters(self: torch.nn.Module) -> None:
-            original(self)
-            with torch.no_grad():
-                for tensor in [*self.parameters(), *self.buffers()]:
-                    if tensor.is_floating_point():
-                        random = 0.5 + torch.rand(tensor.shape, generator=draw)
-                        tensor.copy_(random if bool(tensor.any()) else random - 1)
-
-        return reset_parameters
-
-    draw = torch.Generator().manual_seed(secrets.randbits(48))
-    for kind, original in originals.items():
-        kind.reset_parameters = odd(original)
-    try:
-        yield
-    finally:
-        for kind, original in originals.items():
-            kind.reset_parameters = original
 
 
 def _claim_cuda() -> None:

@@ -17,6 +17,7 @@ import torch
 from torch.utils._pytree import tree_leaves, tree_map
 
 from dice.errors import DiceError
+from dice.kernels.candidate.other_values import varied
 from dice.kernels.compare import compare_outputs
 from dice.kernels.grader.candidate_run import CandidateRun
 from dice.kernels.grader.reference import to_device
@@ -55,18 +56,6 @@ def is_constant(value: Any) -> bool:
         return False
     flat = value.detach().reshape(-1)
     return bool((flat == flat[0]).all()) and (value.is_floating_point() or int(flat[0]) == 1)
-
-
-def varied(value: torch.Tensor, seed: int) -> torch.Tensor:
-    """Other values of the same kind: none negative where all were positive, 0 and 1 for counts and masks."""
-    draw = torch.Generator().manual_seed(seed)
-    random = torch.rand(value.shape, generator=draw)
-    if value.dtype == torch.bool:
-        return (random < 0.75).to(value.device)
-    if not value.is_floating_point():
-        return (random < 0.5).to(value.device, value.dtype)
-    factors = (0.5 + random).to(value.device, value.dtype)
-    return value * factors if bool(value.any()) else factors - 1
 
 
 @contextlib.contextmanager

@@ -1,0 +1,55 @@
+"""Other values for tensors that are the same everywhere at first, so that it shows whether anybody reads them."""
+
+from __future__ import annotations
+
+import contextlib
+import itertools
+import secrets
+from collections.abc import Iterator
+from typing import Any
+
+import torch
+
+
+def varied(value: torch.Tensor, seed: int) -> torch.Tensor:
+    """Other values of the same kind: none negative where all were positive, 0 and 1 for counts and masks."""
+    draw = torch.Generator(value.device).manual_seed(seed)
+    random = torch.rand(value.shape, generator=draw, device=value.device)
+    if value.dtype == torch.bool:
+        return random < 0.75
+    if not value.is_floating_point():
+        return (random < 0.5).to(value.dtype)
+    factors = (0.5 + random).to(value.dtype)
+    return value * factors if bool(value.any()) else factors - 1
+
+
+@contextlib.contextmanager
+def odd_weights_of_norms() -> Iterator[None]:
+    """PyTorch's norms that are made in the block have random weights, running means and variances. Draws nothing from the
+    default generator, so that all other weights are as without."""
+    kinds: tuple[Any, ...] = (
+        torch.nn.modules.batchnorm._NormBase,
+        torch.nn.LayerNorm,
+        torch.nn.GroupNorm,
+        torch.nn.RMSNorm,
+    )
+    originals = {kind: kind.reset_parameters for kind in kinds}
+
+    def odd(original: Any) -> Any:
+        def reset_parameters(self: torch.nn.Module) -> None:
+            original(self)
+            with torch.no_grad():
+                for tensor in [*self.parameters(), *self.buffers()]:
+                    if tensor.is_floating_point():
+                        tensor.copy_(varied(tensor, next(seeds)))
+
+        return reset_parameters
+
+    seeds = itertools.count(secrets.randbits(48))
+    for kind, original in originals.items():
+        kind.reset_parameters = odd(original)
+    try:
+        yield
+    finally:
+        for kind, original in originals.items():
+            kind.reset_parameters = original

@@ -1,0 +1,46 @@
+"""The other values that tensors get, and norms that do not begin as ones."""
+
+from __future__ import annotations
+
+import torch
+from torch import nn
+
+from dice.kernels.candidate.other_values import odd_weights_of_norms, varied
+from dice.kernels.grader.usage import is_constant
+
+
+def test_other_values_are_of_the_same_kind() -> None:
+    ones = varied(torch.ones(1000), 1)
+    assert (ones >= 0.5).all()
+    assert (ones <= 1.5).all()
+    assert ones.std() > 0.2
+    zeros = varied(torch.zeros(1000), 1)
+    assert zeros.min() < -0.4 < 0.4 < zeros.max()
+    assert varied(torch.full((1000,), -2.0), 1).max() < 0
+    for kind in (torch.bool, torch.int32):
+        mask = varied(torch.ones(1000, dtype=kind), 1)
+        assert mask.dtype == kind
+        assert set(mask.tolist()) == {0, 1}
+    assert torch.equal(varied(torch.ones(5), 3), varied(torch.ones(5), 3))
+    assert not torch.equal(varied(torch.ones(5), 3), varied(torch.ones(5), 4))
+
+
+def test_norms_begin_with_other_weights_in_the_block_only() -> None:
+    def models() -> list[nn.Module]:
+        torch.manual_seed(0)
+        norms = [nn.BatchNorm2d(8), nn.InstanceNorm1d(8, affine=True, track_running_stats=True), nn.LayerNorm(8)]
+        return [*norms, nn.GroupNorm(2, 8), nn.RMSNorm(8), nn.Linear(8, 8)]
+
+    usual = models()
+    with odd_weights_of_norms():
+        odd = models()
+    assert [m.state_dict().keys() for m in odd] == [m.state_dict().keys() for m in usual]
+    for norm in odd[:-1]:
+        for name, value in norm.state_dict().items():
+            assert not value.is_floating_point() or not is_constant(value), name
+    assert torch.equal(odd[-1].weight, usual[-1].weight), "other weights are those of the seed"  # type: ignore[arg-type]
+    again = models()
+    for left, right in zip(usual, again, strict=True):
+        assert all(
+            torch.equal(a, b) for a, b in zip(left.state_dict().values(), right.state_dict().values(), strict=True)
+        )
