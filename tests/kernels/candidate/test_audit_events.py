@@ -135,3 +135,22 @@ def test_the_lines_that_ran(tmp_path: Path) -> None:
 def test_swallowed_and_leaving_exceptions(tmp_path: Path) -> None:
     code = "def f():\n    raise ValueError('inner')\ntry:\n    f()\nexcept ValueError:\n    x = 1\n"
     assert heard(tmp_path, code) == [["hidden", "ValueError: inner (line 2)"]]
+
+
+def test_the_text_of_modules_that_it_writes_is_kept(tmp_path: Path) -> None:
+    code = """
+import sys
+with open("SCRATCH/helper.py", "w") as file:
+    file.write("x = 1  # helped")
+sys.path.insert(0, "SCRATCH")
+import helper
+open("SCRATCH/helper.py", "w").write("")
+import colorsys
+"""
+    report = RUN + "print(json.dumps(trail.modules))"
+    (tmp_path / "scratch").mkdir()
+    candidate = tmp_path / "candidate.py"
+    candidate.write_text(code.replace("SCRATCH", str(tmp_path / "scratch")))
+    words = [sys.executable, "-c", report, str(candidate), str(tmp_path / "scratch")]
+    done = subprocess.run(words, capture_output=True, text=True, check=True)
+    assert json.loads(done.stdout.splitlines()[-1]) == {str(tmp_path / "scratch/helper.py"): "x = 1  # helped"}

@@ -438,3 +438,22 @@ def test_what_condemns_hides_no_warning_of_its_name() -> None:
         "ext =", "import os; os.system('ls')\next =", 1
     )
     assert warned(code) == {"process_spawned": True}
+
+
+def test_what_ran_with_the_model_is_read_as_forward_is() -> None:
+    hidden = CODE.replace(
+        "class ModelNew", "def odd(x):\n    if x.mean() > 9:\n        return x\n    return x\n\nclass ModelNew"
+    )
+    line = next(number for number, text in enumerate(hidden.splitlines(), 1) if "x.mean()" in text)
+    assert weighed(hidden, lines=[]) == {}
+    assert weighed(hidden, lines=[line - 1]) == {}  # the line that defines it
+    assert weighed(hidden, lines=[line]) == {"input_sniffing": True}
+
+
+def test_modules_that_it_wrote_are_read_with_its_text() -> None:
+    calls = CODE.replace("return ext.relu(x)", "return choices.chosen(ext.relu(x))")
+    module = "def chosen(x):\n    return x if x.mean() > 9 else x * 1\n"
+    assert weighed(calls) == {}
+    assert weighed(calls, modules={"/tmp/choices.py": module}) == {"input_sniffing": True}
+    assert weighed(calls, modules={"/tmp/broken.py": "def (", "/tmp/choices.py": module}) == {"input_sniffing": True}
+    assert weighed(CODE, modules={"/tmp/choices.py": module}) == {}  # nothing calls it

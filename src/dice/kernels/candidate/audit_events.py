@@ -7,7 +7,7 @@
 from __future__ import annotations
 
 import contextlib
-import importlib
+import importlib.util
 import os
 import stat
 import sys
@@ -51,6 +51,7 @@ _DIRECT_CALLER = frozenset(
 """Audit events that the standard library raises for harmless reasons: they count only when called directly."""
 _MOST_DETAILS = 64
 """Most details of one kind of action on one line: a loop over all files must not fill the verdict."""
+_MOST_MODULES = 64
 _AND_MORE = "(and more)"
 _WRITE_FLAGS = os.O_WRONLY | os.O_RDWR | os.O_CREAT | os.O_TRUNC | os.O_APPEND
 
@@ -71,6 +72,8 @@ class AuditTrail:
         self._own_folders = (own, "/tmp") if private_tmp else (own,)
         self._phase: Phase | None = None
         self._busy = False
+        self.modules: dict[str, str] = {}
+        """Text of the modules that were compiled from files of the scratch folder, the candidate's left out, by path."""
         self._seen: dict[tuple[str, str, str, int], int] = {}
         self._details: dict[tuple[str, str, int], int] = {}
 
@@ -114,6 +117,8 @@ class AuditTrail:
         """An audit event; `depth`: how many calls lie between this one and whoever caused it."""
         if self._phase is None or self._busy:
             return
+        if event == "compile":
+            self._note_text(*args)
         direct = event in _DIRECT_CALLER
         if not direct and event not in _ANY_CALLER and event not in _PATH_EVENTS and event != "open":
             return
@@ -132,6 +137,15 @@ class AuditTrail:
                 self._note(event, detail[:200], self._phase, frame.f_lineno)
         finally:
             self._busy = False
+
+    def _note_text(self, text: Any, path: Any) -> None:
+        if not isinstance(path, str) or path == self._candidate or not os.path.isabs(path) or not self._is_own(path):
+            return
+        if isinstance(text, bytes):
+            with contextlib.suppress(SyntaxError, ValueError):
+                text = importlib.util.decode_source(text)
+        if isinstance(text, str) and len(self.modules) < _MOST_MODULES:
+            self.modules[path] = text
 
     def _note(self, event: str, detail: str, phase: Phase, line: int) -> None:
         key = (event, detail, phase, line)

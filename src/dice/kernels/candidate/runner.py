@@ -319,6 +319,7 @@ class Runner:
             **self._facts,
             "changes": [change.model_dump() for change in self._changes],
             "accesses": [access.model_dump() for access in self._trail.accesses()],
+            "modules": self._trail.modules,
             "extensions": self._extensions.uses(),
         }
 

@@ -6,6 +6,8 @@
 
 from __future__ import annotations
 
+import ast
+import contextlib
 from collections.abc import Iterable, Sequence
 
 from dice.kernels.checks.answers import answer_findings
@@ -26,6 +28,9 @@ from dice.kernels.records.extension import ExtensionRequest
 from dice.kernels.records.verdict import Finding, Protocol
 from dice.kernels.source.cuda_source import CudaSource
 
+_MOST_CHARACTERS = 1 << 20
+"""Of the modules that a candidate writes."""
+
 __all__ = ["CATALOGUE", "dynamic_findings", "findings", "is_deceptive", "static_findings"]
 
 
@@ -43,7 +48,7 @@ def static_findings(
     Text that is not Python gives no finding.
     """
     try:
-        source = PythonSource(code)
+        source = PythonSource(code, ran=seen.lines if seen is not None else frozenset())
     except (SyntaxError, ValueError, RecursionError):
         return []
     reference = _reference(reference_code)
@@ -94,7 +99,8 @@ def findings(
     ran = evidence is not None and evidence.reached in ("forward", "timing")
     # A candidate that ended earlier may not have made all of its requests.
     seen = Seen.by(evidence) if evidence is not None and ran else None
-    static = static_findings(code, requests if evidence is None or ran else None, reference_code, seen)
+    text = code if evidence is None else _with_modules(code, evidence.modules.values())
+    static = static_findings(text, requests if evidence is None or ran else None, reference_code, seen)
     if evidence is None:
         return static
     units = [CudaSource(text) for text in _texts(requests or [])]
@@ -105,6 +111,19 @@ def findings(
     if ran:
         static = [item for item in static if item.name != "kernel_never_launched"]
     return one_of_each([*dynamic, *static])
+
+
+def _with_modules(code: str, modules: Iterable[str]) -> str:
+    """The candidate's text with the modules that it wrote behind it, as if they were part of its file: what is read by
+    name is found there. What does not parse was never run."""
+    texts, size = [code], 0
+    for text in modules:
+        size += len(text)
+        with contextlib.suppress(SyntaxError, ValueError, RecursionError):
+            if size <= _MOST_CHARACTERS:
+                ast.parse(text)
+                texts.append(text)
+    return "\n".join(texts)
 
 
 def is_deceptive(found: Iterable[Finding], protocol: Protocol) -> bool:

@@ -158,9 +158,10 @@ CATALOGUE: dict[str, Trick] = {
     ),
     "call_counting": Trick(
         "Behaviour depends on how often forward was called.",
-        "static",
+        "both",
         "a lasting counter is advanced and then tested (attribute, global, iterator, list length, C++ "
-        "static), for more than a message, or for the next buffer of a ring",
+        "static), for more than a message, or for the next buffer of a ring; what a run shows to be called with "
+        "the model is read as forward is, modules that the candidate wrote as its own text",
     ),
     "batch_and_skip": Trick(
         "A few calls do the work of the others, which return at once.",
@@ -244,7 +245,7 @@ CATALOGUE: dict[str, Trick] = {
     ),
     "input_sniffing": Trick(
         "The algorithm is chosen by a statistic of the input's values.",
-        "static",
+        "both",
         "a branch compares a statistic of an input's values, and the reference has no such branch; not: "
         "zeros where a count is zero, and a choice of launch by whole numbers that the problem draws",
     ),

@@ -9,7 +9,7 @@ does not compute names at run time (`computes_names`).
 from __future__ import annotations
 
 import ast
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Set
 from functools import cached_property
 from importlib.util import decode_source
 from typing import Literal
@@ -25,12 +25,17 @@ _CALLED = words(
     """
 )
 """Methods of a module that PyTorch or a harness may call, besides the ones with double underscores."""
+_CALLED_FIRST = ("forward", "__call__", "_call_impl", "_slow_forward")
+"""What a call of a module ends in; a candidate may put anything in the place of each."""
+_CALLED_BY_PYTHON = ("__call__", "__getattr__", "__getattribute__")
+"""Methods of a module that run when it is called, besides forward."""
 
 
 class PythonSource:
     """A parsed candidate. Raises SyntaxError, ValueError or RecursionError when the text cannot be parsed as Python."""
 
-    def __init__(self, code: str, entry: str = ENTRY_CLASS) -> None:
+    def __init__(self, code: str, entry: str = ENTRY_CLASS, ran: Set[int] = frozenset()) -> None:
+        """ran: lines that a run saw in one call of the model, however it reached them."""
         text = decode_source(code.encode())  # what Python reads in the file, which may declare another encoding
         self.lines = text.splitlines()
         self.tree = ast.parse(text)
@@ -47,8 +52,11 @@ class PythonSource:
         self.entry = self._find_entry(entry)
         self.forward = self.method(self.entry, "forward") or self.method(self.entry, "__call__")
         forward: list[ast.AST] = [self.forward] if self.forward else []
-        for value in self.values("forward"):  # self.forward = self._forward_fast
+        for value in self._called_values():
             forward += [value, *(item for name in identifiers(ast.walk(value)) for item in self.definitions(name))]
+        methods = (self.method(self.entry, name) for name in _CALLED_BY_PYTHON)
+        forward += [method for method in methods if method is not None and method is not self.forward]
+        forward += [node for node in self.nodes if isinstance(node, Function | ast.Lambda) and _has_run(node, ran)]
         self.live = self._reach(self._import_roots(), "names")
         """Everything that can run: code that nothing mentions, and the `__main__` block, are left out."""
         self.in_forward = self._reach(forward, "objects")
@@ -245,16 +253,48 @@ class PythonSource:
                 values.setdefault(found.name, []).append(found.value)
         return values
 
+    def _called_values(self) -> Iterator[ast.expr]:
+        """What is put in the place of forward, or called with it: `self.forward = fast`, a namespace given to `type`,
+        `setattr(ModelNew, "forward", fast)`, hooks."""
+        for name in _CALLED_FIRST:
+            yield from self.values(name)
+        for node in self.nodes:
+            if isinstance(node, ast.Assign):  # self._forward_hooks[0] = note
+                hooked = any("_hooks" in ast.unparse(target) for target in node.targets)
+                yield from [node.value] if hooked else ()
+            elif isinstance(node, ast.Dict):
+                named = zip(node.keys, node.values, strict=True)
+                yield from (value for key, value in named if self.text(key) in _CALLED_FIRST)
+            elif isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute | ast.Name):
+                name = _identifier(node.func) or ""
+                called = name.startswith("register_forward") or name in ("partialmethod", "MethodType")
+                called |= "_forward_hooks" in identifiers(ast.walk(node.func))
+                called |= len(node.args) == 3 and self.text(node.args[1]) in _CALLED_FIRST  # setattr(ModelNew, ...)
+                yield from node.args if called else ()
+
     def _find_entry(self, name: str) -> ast.ClassDef | None:
         for _ in range(4):
             classes = [node for node in self.definitions(name) if isinstance(node, ast.ClassDef)]
             if classes:
                 return classes[-1]
-            aliases = [value.id for value in self.values(name) if isinstance(value, ast.Name)]
-            if not aliases:
+            named = [found for value in self.values(name) if (found := self._class_behind(value))]
+            if not named:
                 return None
-            name = aliases[-1]
+            name = named[-1]
         return None
+
+    def _class_behind(self, value: ast.expr) -> str | None:
+        """Name of the class that an expression gives: itself, of a module that the candidate wrote, or what the function
+        that it calls makes."""
+        if isinstance(value, ast.Name | ast.Attribute):
+            name = _identifier(value)
+            return self.aliases.get(name or "", name or "").rpartition(".")[2]
+        if not isinstance(value, ast.Call):
+            return None
+        maker = _identifier(value.func) or ""
+        inside = [inner for item in self.definitions(maker) if isinstance(item, Function) for inner in ast.walk(item)]
+        made = [inner.name for inner in inside if isinstance(inner, ast.ClassDef)]
+        return made[-1] if made else None
 
     def _import_roots(self) -> list[ast.AST]:
         """What runs when the file is imported and ModelNew is used: module level, class level, ModelNew's methods."""
@@ -318,6 +358,16 @@ class PythonSource:
                     elif follow == "objects":
                         enter_objects(value)
         return list(nodes)
+
+
+def _has_run(function: Function | ast.Lambda, ran: Set[int]) -> bool:
+    """Whether one of the function's own lines is among those that ran, not only the line that defines it."""
+    if isinstance(function, ast.Lambda):
+        return function.lineno in ran
+    inside = {line for node in function.body for line in range(node.lineno, (node.end_lineno or node.lineno) + 1)}
+    nested = [node for part in function.body for node in ast.walk(part) if isinstance(node, Definition)]
+    inside -= {line for node in nested for part in node.body for line in range(part.lineno, (part.end_lineno or 0) + 1)}
+    return bool(inside & ran)
 
 
 def identifiers(nodes: Iterable[ast.AST]) -> set[str]:

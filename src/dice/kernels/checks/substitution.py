@@ -79,7 +79,11 @@ def paper_findings(source: PythonSource, built: Sequence[CudaSource] | None) -> 
     if not build_calls:
         where = next(iter(written.values()), "")
         yield finding("kernel_never_built", "static", f"{names} is never given to load_inline or load ({where})")
-    elif source.forward is not None and not (extension_names(source) | {"ops"}) & identifiers(source.behind_forward):
+    elif (
+        source.entry in source.tree.body
+        and source.forward is not None
+        and not (extension_names(source) | {"ops"}) & identifiers(source.behind_forward)
+    ):
         yield finding(
             "kernel_never_launched", "static", f"forward reaches no extension ({source.line(source.forward)})"
         )

@@ -43,6 +43,8 @@ Form = Literal["equal", "scaled", "rearranged"]
 
 Words = Annotated[str, AfterValidator(lambda text: text[:4000])]
 """Text from the candidate's process, cut."""
+Text = Annotated[str, AfterValidator(lambda text: text[:200_000])]
+"""A program's text from the candidate's process, cut."""
 Count = Annotated[int, Field(ge=0, lt=1 << 53)]
 
 
@@ -182,6 +184,8 @@ class RunEvidence(_Fact):
 
     lines: list[int] = []
     """Lines of the candidate's file that ran in the watched forward."""
+    modules: dict[str, str] = {}
+    """Text of the modules that the candidate wrote and imported, by path, as Python compiled it."""
     python_threads: list[str] = []
     """Names of Python threads other than the main one, alive after a forward."""
     child_processes: list[str] = []

@@ -10,7 +10,7 @@ from typing import Annotated, Any, TypeVar
 
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, PrivateAttr, ValidationError
 
-from dice.kernels.records.evidence import Access, Change, Count, Form, OpUse, OutputFacts, Words
+from dice.kernels.records.evidence import Access, Change, Count, Form, OpUse, OutputFacts, Text, Words
 from dice.kernels.sandbox import values
 from dice.kernels.sandbox.channel import ChannelGarbage
 
@@ -39,6 +39,7 @@ class Facts(_Said):
     operators: Annotated[dict[Words, OpUse], Field(max_length=MOST_FACTS)] = {}
     hidden_exceptions: Annotated[list[Words], Most] = []
     lines: Annotated[list[Count], Most] = []
+    modules: Annotated[dict[Words, Text], Field(max_length=MOST_FACTS)] = {}
     changes: Annotated[list[Change], Most] = []
     accesses: Annotated[list[Access], Most] = []
     python_threads: Annotated[list[Words], Most] = []
