@@ -157,3 +157,25 @@ def test_an_autoregressive_checkpoint_is_sampled_as_it_says(folder, tmp_path):
     assert sampled != greedy
     told = {"autoregressive": {"sampling": {"temperature": 0.0}}}
     assert answers("told.jsonl", **told)[0] == greedy
+
+
+def test_answers_do_not_depend_on_the_memory_that_there_is(folder, tmp_path, capsys):
+    """Little of it: fewer slots, the same answers; too little: refused before the weights are read."""
+    rows = list(read_jsonl(folder / "prompts.jsonl", PromptRow))
+    long = "import torch\n" * 60
+    rows[1] = rows[1].model_copy(update={"prompt": long, "prompt_sha256": prompt_sha256(long)})
+    write_jsonl(tmp_path / "p.jsonl", rows)
+    place = {"prompts": str(tmp_path / "p.jsonl"), "max_batch": 10}
+    whole = generate(config_of(folder, tmp_path / "whole.jsonl", **place))
+    bound = 3 / 1024  # a few MiB
+    few = generate(config_of(folder, tmp_path / "few.jsonl", memory_gib=bound, **place))
+    assert without_times(few) == without_times(whole)
+    batches = [
+        json.loads((tmp_path / f"{name}.jsonl.manifest.json").read_text())["extra"]["batches"]
+        for name in ("whole", "few")
+    ]
+    assert batches[0][0][0] == 10
+    assert sum(slots for slots, _ in batches[1]) < 10
+    assert "answers of up to" in capsys.readouterr().err
+    with pytest.raises(DiceError, match="does not fit the memory of the device: 1 answers of up to"):
+        generate(config_of(folder, tmp_path / "none.jsonl", memory_gib=0.0005, **place))

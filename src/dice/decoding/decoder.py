@@ -15,6 +15,7 @@ import numpy as np
 
 from dice.decoding.autoregressive import Autoregressive, AutoregressiveConfig
 from dice.decoding.block_diffusion import BlockDiffusion, BlockDiffusionConfig
+from dice.decoding.memory import PREFILL_TOKENS
 from dice.decoding.rows import Forward, PlainForward, StepRows
 from dice.decoding.sequences import Sequences
 from dice.errors import DiceError, HarnessError
@@ -23,8 +24,6 @@ from dice.model.transformer import Transformer
 
 FinishReason = Literal["stop", "length"]
 Engine = Literal["plain", "fast"]
-PREFILL_TOKENS = 16384
-"""Prompt tokens of one prefill forward: enough to fill a GPU, and few enough for its memory."""
 
 
 @dataclass(frozen=True)

@@ -6,6 +6,7 @@ import argparse
 import dataclasses
 import hashlib
 import math
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Literal
@@ -20,12 +21,13 @@ from dice.decoding.autoregressive import AutoregressiveConfig
 from dice.decoding.block_diffusion import BlockDiffusionConfig
 from dice.decoding.checkpoint_sampling import checkpoint_sampling
 from dice.decoding.decoder import Completion, Decoder, Engine, FinishReason, Request
+from dice.decoding.memory import GIB, MemoryPlan, plan_memory
 from dice.errors import DiceError
 from dice.evaluation.prompts.stage import PromptRow
 from dice.jsonl import Journal, read_jsonl, write_jsonl
 from dice.kernels.api import extract_code
 from dice.manifest import Stopwatch, sha256_file, write_manifest
-from dice.model.checkpoint import Dtype, load_model, read_config, torch_dtype
+from dice.model.checkpoint import Dtype, load_model, read_config, stored_dtype, torch_dtype
 from dice.model.transformer import ModelConfig
 
 
@@ -76,7 +78,9 @@ class GenerateConfig:
     autoregressive: AutoregressiveConfig | None = None
     """Decoding of a `qwen3` model; None: as its generation_config.json says, greedy where it has none."""
     max_batch: int = Field(default=64, ge=1)
-    """Sequences in flight; no effect on the answers but rounding."""
+    """Most sequences in flight; fewer where memory allows no more. No effect on the answers but rounding."""
+    memory_gib: float | None = Field(default=None, gt=0)
+    """Memory of the device to plan for, in GiB; None: 92 % of a GPU's, no limit on a CPU."""
     device: Literal["auto", "cpu", "cuda"] = "auto"
     """`auto` takes a GPU where there is one."""
     dtype: Dtype | None = None
@@ -119,15 +123,23 @@ def generate(config: GenerateConfig) -> list[Generation]:
     wanted = [(row, sample) for row in prompts for sample in range(config.samples)]
     missing = [(row, sample) for row, sample in wanted if (row.id, sample) not in done]
     engine: Engine | None = None
+    memory: MemoryPlan | None = None
     if missing:
         ids = tokenizer.encode_batch([row.prompt for row, _ in missing])
         requests = [
             Request(tuple(tokens), config.max_new_tokens, sample_seed(config.seed, row.id, sample), (row, sample))
             for tokens, (row, sample) in zip(ids, missing, strict=True)
         ]
-        decoder, engine = _decoder(config, geometry, tokenizer, requests)
+        device, engine = _place(config, geometry)
+        memory = _memory(config, geometry, requests, device, engine)
+        print(f"generate: {memory}", file=sys.stderr)
         with Journal(journal_path) as journal:
-            for row in _rows(decoder, requests, tokenizer, len(done), len(wanted)):
+            for row in _rows(
+                _completions(config, geometry, tokenizer, requests, memory, device, engine),
+                tokenizer,
+                len(done),
+                len(wanted),
+            ):
                 journal.append(row)
                 done[row.problem_id, row.sample] = row
     rows = [done[row.id, sample] for row, sample in wanted]
@@ -137,6 +149,7 @@ def generate(config: GenerateConfig) -> list[Generation]:
         "answers": len(rows),
         "answers_resumed": len(wanted) - len(missing),
         "engine": engine,
+        "batches": [[one.slots, one.length] for one in memory.batches] if memory else None,
         "tokens": tokens,
         "tokens_per_forward": round(tokens / max(1, forwards), 3),
         "without_code": sum(row.code is None for row in rows),
@@ -150,45 +163,88 @@ def generate(config: GenerateConfig) -> list[Generation]:
     return rows
 
 
-def _decoder(
-    config: GenerateConfig, geometry: ModelConfig, tokenizer: CodeTokenizer, requests: list[Request]
-) -> tuple[Decoder, Engine]:
-    decoding = config.block_diffusion if geometry.model_type == "sdar" else config.autoregressive
-    assert decoding is not None  # `generate` has read it from the checkpoint
-    if isinstance(decoding, BlockDiffusionConfig) and geometry.block_size not in (None, decoding.block_size):
+def _place(config: GenerateConfig, geometry: ModelConfig) -> tuple[str, Engine]:
+    """Device and engine. Raises DiceError for blocks that the model was not trained with, and without the GPU asked for."""
+    blocks = config.block_diffusion.block_size
+    if geometry.model_type == "sdar" and geometry.block_size not in (None, blocks):
         raise DiceError(
             f"{config.model}: the model was trained with blocks of {geometry.block_size}, and "
-            f"block_diffusion.block_size is {decoding.block_size}; make them equal."
+            f"block_diffusion.block_size is {blocks}; make them equal."
         )
     device = config.device
     if device == "auto":
         device = "cuda" if torch.cuda.is_available() else "cpu"
     elif device == "cuda" and not torch.cuda.is_available():
         raise DiceError("device is cuda, and PyTorch finds no GPU here.")
-    model = load_model(config.model, device=device, dtype=torch_dtype(config.dtype) if config.dtype else None).eval()
-    engine: Engine = "plain"
-    if config.engine == "fast" or (config.engine == "auto" and device == "cuda" and model.dtype == torch.bfloat16):
-        engine = "fast"
-    decoder = Decoder(
-        model,
-        decoding,
-        mask_id=tokenizer.ids.mask,
-        stop_ids=tokenizer.ids.ends,
-        max_batch=min(config.max_batch, len(requests)),
-        max_length=max(len(request.prompt) for request in requests) + config.max_new_tokens,
-        engine=engine,
+    sixteen = (torch_dtype(config.dtype) if config.dtype else stored_dtype(config.model)) == torch.bfloat16
+    fast = config.engine == "fast" or (config.engine == "auto" and device == "cuda" and sixteen)
+    return device, "fast" if fast else "plain"
+
+
+def _decoding(config: GenerateConfig, geometry: ModelConfig) -> BlockDiffusionConfig | AutoregressiveConfig:
+    decoding = config.block_diffusion if geometry.model_type == "sdar" else config.autoregressive
+    assert decoding is not None  # `generate` has read it from the checkpoint
+    return decoding
+
+
+def _memory(
+    config: GenerateConfig, geometry: ModelConfig, requests: list[Request], device: str, engine: Engine
+) -> MemoryPlan:
+    """How many answers at a time. Raises DiceError where none fits, or where others use the memory that was planned."""
+    decoding = _decoding(config, geometry)
+    available = None if config.memory_gib is None else int(config.memory_gib * GIB)
+    if available is None and device == "cuda":
+        available = int(0.92 * torch.cuda.get_device_properties(0).total_memory)
+    dtype = torch_dtype(config.dtype) if config.dtype else stored_dtype(config.model)
+    plan = plan_memory(
+        geometry,
+        [(len(request.prompt), request.max_new_tokens) for request in requests],
+        block=decoding.block_size if isinstance(decoding, BlockDiffusionConfig) else 1,
+        itemsize=dtype.itemsize,
+        sampling=decoding.sampling,
+        max_batch=config.max_batch,
+        fast=engine == "fast",
+        available=available,
     )
-    for request in requests:  # before anything is decoded
-        decoder.check(request)
-    return decoder, engine
+    if device == "cuda" and (free := torch.cuda.mem_get_info()[0]) < plan.total:
+        raise DiceError(
+            f"{free / GIB:.1f} GiB of the GPU are free, and decoding takes {plan}; set memory_gib, or free it."
+        )
+    return plan
 
 
-def _rows(
-    decoder: Decoder, requests: list[Request], tokenizer: CodeTokenizer, done: int, total: int
-) -> Iterator[Generation]:
+def _completions(
+    config: GenerateConfig,
+    geometry: ModelConfig,
+    tokenizer: CodeTokenizer,
+    requests: list[Request],
+    memory: MemoryPlan,
+    device: str,
+    engine: Engine,
+) -> Iterator[Completion]:
+    """The answers, batch by batch, each with a cache of its own."""
+    model = load_model(config.model, device=device, dtype=torch_dtype(config.dtype) if config.dtype else None).eval()
+    for batch in memory.batches:
+        decoder = Decoder(
+            model,
+            _decoding(config, geometry),
+            mask_id=tokenizer.ids.mask,
+            stop_ids=tokenizer.ids.ends,
+            max_batch=batch.slots,
+            max_length=batch.length,
+            engine=engine,
+        )
+        mine = [requests[place] for place in batch.requests]
+        for request in mine:  # before any of them is decoded
+            decoder.check(request)
+        yield from decoder.run(mine)
+        del decoder  # its cache goes before the next one comes
+
+
+def _rows(completions: Iterator[Completion], tokenizer: CodeTokenizer, done: int, total: int) -> Iterator[Generation]:
     with tqdm(total=total, initial=done, unit="answer", desc="generate", smoothing=0.05) as bar:
         tokens = forwards = 0
-        for completion in decoder.run(requests):
+        for completion in completions:
             row = _row(completion, tokenizer)
             tokens, forwards = tokens + row.n_tokens, forwards + row.n_forwards
             speed = tokens / max(1e-9, bar.format_dict["elapsed"])

@@ -134,6 +134,17 @@ def load_model(
     return model
 
 
+def stored_dtype(folder: str | Path) -> torch.dtype:
+    """Type of the weights in `folder`, read from a header. Raises DiceError as `load_model` does."""
+    folder = Path(folder)
+    file, names = next(iter(_weight_files(folder).items()))
+    entries = _header(folder / file, names).values()
+    found = next((DTYPES[entry["dtype"]] for entry in entries if entry["dtype"] in DTYPES), None)
+    if found is None:
+        raise DiceError(f"{folder / file}: no tensor of a type among {', '.join(DTYPES)}.")
+    return found
+
+
 def _weight_files(folder: Path) -> dict[str, list[str] | None]:
     """File name -> the tensors that the index promises in it (None: no index)."""
     if (folder / INDEX_FILE).is_file():

@@ -25,6 +25,7 @@ from dice.config import add_options, config_from, spec_hash, to_spec
 from dice.data.schedule import Schedule
 from dice.data.tokenizer import load_tokenizer, save_tokenizer
 from dice.decoding.decoder import Decoder
+from dice.decoding.memory import check_cache
 from dice.errors import DiceError, HarnessError
 from dice.jsonl import write_jsonl
 from dice.manifest import Stopwatch, sha256_file, write_manifest
@@ -152,12 +153,18 @@ class RlRun:
             )
             longest = max(len(problem.prompt) for data in self.phases for problem in data.problems)
             mine = -(-rollout.problems_per_step // self.world) * rollout.samples
+            slots = min(rollout.max_batch, mine)
+            if (
+                self.device.type == "cuda"
+            ):  # not fewer slots in silence: rounding, and so what is drawn, depends on them
+                free = torch.cuda.mem_get_info(self.device)[0]
+                check_cache(self.geometry, slots, longest + rollout.max_new_tokens, self.dtype.itemsize, free)
             self._decoder = Decoder(
                 self.sampler,
                 rollout.decoding,
                 mask_id=self.mask_id,
                 stop_ids=self.tokenizer.ids.ends,
-                max_batch=min(rollout.max_batch, mine),
+                max_batch=slots,
                 max_length=longest + rollout.max_new_tokens,
                 engine="fast" if fast else "plain",
             )
