@@ -11,7 +11,6 @@ from __future__ import annotations
 import contextlib
 import os
 from collections.abc import Iterator
-from pathlib import Path
 
 import torch
 
@@ -48,7 +47,6 @@ class Executor:
         limits: Limits | None = None,
         judging: Judging | None = None,
         threads: int = 1,
-        lock_folder: Path | None = None,
     ) -> None:
         self._limits, self._judging = limits or Limits(), judging or Judging()
         self._builder, self._fork_server = builder, fork_server
@@ -71,8 +69,8 @@ class Executor:
             self._host = self._host.model_copy(update={"gpu": properties.name, "driver": gpu_driver()})
             self._kept_bytes = properties.total_memory // KEPT_SHARE
             key = str(getattr(properties, "uuid", device_index))
-            self._slot = GpuSlot(key, lock_folder)
-            self._memory = GpuMemory(key, properties.total_memory, lock_folder)
+            self._slot = GpuSlot(key)
+            self._memory = GpuMemory(key, properties.total_memory)
         self._spec = sandbox_spec(self._limits, backend, device_index if backend == "cuda" else None, threads)
 
     def verify(self, job: Job) -> list[Verdict]:

@@ -163,10 +163,10 @@ def summary_of(problem: Problem) -> str:
     return ""
 
 
-def markdown_table(root: str | Path | None = None) -> str:
+def markdown_table() -> str:
     """The table of the benchmark's README: every problem with its constants at both sizes."""
     lines = ["| problem | what it computes | constants: cpu size, and gpu size where it differs |", "|---|---|---|"]
-    for small, large in zip(load_mini("cpu", root), load_mini("gpu", root), strict=True):
+    for small, large in zip(load_mini("cpu"), load_mini("gpu"), strict=True):
         cpu, gpu = (
             {name: _number(value) for name, value in module_constants(problem.code, problem.id).items()}
             for problem in (small, large)

@@ -6,6 +6,9 @@ import os
 import signal
 import time
 
+_END_TIMEOUT_S = 5.0
+"""After it, what cannot be ended is left."""
+
 
 def descendants(pid: int) -> list[int]:
     """Process ids below `pid`, itself not included. Threads that are not group leaders are not listed."""
@@ -59,12 +62,12 @@ def names(pids: list[int]) -> list[str]:
     return found
 
 
-def end_descendants(uid: int | None, timeout_s: float = 5.0) -> None:
+def end_descendants(uid: int | None) -> None:
     """End every process below this one, for machines without PID namespaces.
 
     `uid`: a user that owns nothing else, when this process may become it; then none can fork its way out.
     """
-    deadline = time.monotonic() + timeout_s
+    deadline = time.monotonic() + _END_TIMEOUT_S
     while (below := descendants(os.getpid())) and time.monotonic() < deadline:
         if uid is not None:
             pid = os.fork()
