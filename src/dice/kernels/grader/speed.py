@@ -101,6 +101,8 @@ class _Stopwatch:
         self.timer = CallTimer(CudaRuntime(), self.device)
         self.flush_bytes = _FLUSH_FACTOR * torch.cuda.get_device_properties(self.device).L2_cache_size
         self.sets: list[list[Any]] = []
+        self.drawn: list[list[Any]] = []
+        """The values of each set, where the problem overwrites its inputs."""
         self.clocked: _Series | None = None
         """The series whose whole time the grader measured as well."""
         self.empty_ms: list[float] = []
@@ -115,6 +117,7 @@ class _Stopwatch:
         with run.gpu(), run.record.phase("timing_inputs"):
             run.ask("forget", Done)
             self.sets.clear()
+            self.drawn.clear()
             while len(self.sets) < wanted:
                 together = (len(self.sets) + 1) * run.reference.input_bytes
                 enough = together > _INPUT_BYTES or time.monotonic() - begun > _INPUT_SECONDS
@@ -123,7 +126,13 @@ class _Stopwatch:
                 inputs = run.draw_inputs(secrets.randbits(48))
                 run.send("inputs", inputs, slot=len(self.sets))
                 self.sets.append(to_device(inputs, self.device))
+                if run.inputs_change:
+                    self.drawn.append(inputs)
         return len(self.sets)
+
+    def own_inputs(self, slot: int) -> list[Any]:
+        """A set for the reference, with the values that were drawn."""
+        return to_device(self.drawn[slot], self.device) if self.run.inputs_change else self.sets[slot]
 
     # ---- calls ----
 
@@ -151,16 +160,20 @@ class _Stopwatch:
 
     def candidate(self, slot: int, before: int, seed: int, fills: int) -> Times:
         """One timed call of the candidate on a flushed cache."""
+        if self.run.inputs_change:
+            for place in sorted({slot, before}):
+                self.run.send("refill", self.drawn[place], slot=place)
         request = {"slot": slot, "before": before, "seed": seed, "flush_bytes": self.flush_bytes, "fills": fills}
         return self.run.ask("go", TimedCall, **request).times
 
     def reference(self, model: Callable[..., Any], slot: int, before: int, seed: int, fills: int) -> Times:
         """The same for the reference."""
+        inputs = self.own_inputs(slot)
         with torch.no_grad():
-            model(*self.sets[before])
+            model(*self.own_inputs(before))
             self.timer.prepare(self.flush_bytes)
             torch.manual_seed(seed)
-            return Times(**asdict(self.timer.time(lambda: model(*self.sets[slot]), fills)[1]))
+            return Times(**asdict(self.timer.time(lambda: model(*inputs), fills)[1]))
 
     def reference_series(self, model: Callable[..., Any], slot: int, calls: int) -> list[float]:
         """Event times of the reference, one call after another."""
@@ -272,10 +285,10 @@ class _Stopwatch:
         offer = run.ask("offer_outputs", Offer)
         torch.manual_seed(seed)
         with torch.no_grad():
-            expected = model(*self.sets[slot])
+            expected = model(*self.own_inputs(slot))
         actual = run.fetch(offer, expected)
         self.checked += 1
-        self.wrong += not compare(run, Trial(list(self.sets[slot]), seed, expected), actual, "strict").ok
+        self.wrong += not compare(run, Trial(list(self.own_inputs(slot)), seed, expected), actual, "strict").ok
         self.output_bytes = max(self.output_bytes, values.lay_out(expected)[2])
 
     def compiled(self, model: torch.nn.Module, sets: int, rounds: int, fills: int) -> None:
