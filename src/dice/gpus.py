@@ -2,8 +2,8 @@
 
     dice lease --gpus 1 -- dice generate ...
 
-Snakemake counts GPUs and never says which one a job has. A lease is a lock file for each GPU, dropped by the kernel
-when its holder dies. With `--gpus 0` the command simply runs.
+Snakemake counts GPUs and never says which one a job has. A lease is a lock file for each GPU; Linux drops the
+lock when its holder dies. With `--gpus 0` the command simply runs.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""A lock between processes: `filelock`'s flock on a file, which the kernel drops when its holder dies (kill -9 included).
+"""A lock between processes: `filelock`'s flock on a file. Linux drops it when its holder dies (kill -9 too).
 
 Works on local file systems and on those network file systems that support flock (NFS, Lustre with -o flock, GPFS).
 """

@@ -8,9 +8,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from dice.cli import main
-from dice.data.infilling import InfillingRefused, assemble, extract_middle, split_candidate
+from dice.data.infilling import assemble, split_candidate
+from dice.data.middle import extract_middle
 from dice.data.pair import Pair
-from dice.data.source_string import has_kernel
+from dice.data.source_string import InfillingRefused, has_kernel
 from dice.jsonl import read_jsonl, write_jsonl
 from dice.manifest import manifest_path
 

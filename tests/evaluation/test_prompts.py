@@ -6,7 +6,8 @@ import json
 import pytest
 
 from dice.cli import main
-from dice.data.infilling import assemble, extract_middle, split_candidate
+from dice.data.infilling import assemble, split_candidate
+from dice.data.middle import extract_middle
 from dice.data.pair import Pair
 from dice.errors import DiceError
 from dice.evaluation.prompts import PromptConfig, Task, example, make_answer, make_prompts, prompt_sha256, render_prompt

@@ -5,8 +5,8 @@ The middle is the one piece of Python that writes the CUDA source. In the author
 The prefix is everything before it (imports, constants, comments), the suffix everything after it (C++ declarations,
 `load_inline`, `ModelNew`). Cuts are made at byte offsets of the parsed file, so the three always join to it exactly.
 
-In training the model gets prefix and suffix. `extract_middle` cuts its answer to a middle, and the file is put together
-from the three, so that the model writes nothing outside the middle.
+In training the model gets prefix and suffix. `dice.data.middle.extract_middle` cuts its answer to a middle, and the file
+is put together from the three, so that the model writes nothing outside the middle.
 """
 
 from __future__ import annotations
@@ -22,14 +22,12 @@ from pydantic import BaseModel
 from tqdm import tqdm
 
 from dice.config import add_options, config_from, stage_config, to_spec
-from dice.data.middle import ExtractedMiddle, cut_middle, extract_middle
+from dice.data.middle import cut_middle
 from dice.data.pair import OnBad, Pair, from_published, read_pairs
 from dice.data.source_string import FoundBy, InfillingRefused, find_source
 from dice.jsonl import BadRow, atomic_writer, write_jsonl
 from dice.manifest import Stopwatch, write_manifest
 from dice.python_text import parse_python
-
-__all__ = ["ExtractedMiddle", "InfillingRefused", "InfillingSplit", "assemble", "extract_middle", "split_candidate"]
 
 _NEWLINE = re.compile(rb"\r\n|\r|\n")  # line ends of Python's parser
 

@@ -1,11 +1,11 @@
 """Going on after an interruption: after Ctrl-C, kill -9 or a full disk the next `snakemake` just continues.
 
 What a run had not completed is known to Snakemake (`rerun-incomplete` in the profiles). Its own lock is not used
-(`nolock` there): it outlives a run that was killed, and then wants `--unlock`. The locks here are the kernel's, which
-drops them however a process ends. One is held by the run. The other is shared by the shells of its jobs and what they
-start, since jobs outlive a run that was killed alone, and two jobs must not write the same file; util-linux's `flock`
-takes it, since a lock of `filelock` is neither shared nor handed down to what a job starts. A job that waits in a queue
-of SLURM holds nothing yet: after a run that did not end in order, SLURM is asked.
+(`nolock` there): it outlives a run that was killed, and then wants `--unlock`. The locks here are Linux's, which
+drops them however a process ends. The run holds one. Its jobs share the other: jobs outlive a run that was killed alone,
+and two jobs must not write the same file. The shell of each job takes its share by util-linux's `flock`,
+because a lock of `filelock` is neither shared nor handed down to what the shell starts. A job that waits in a queue of
+SLURM holds nothing yet: after a run that did not end in order, SLURM is asked.
 """
 
 from __future__ import annotations

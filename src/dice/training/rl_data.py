@@ -5,8 +5,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from dice.data.difficulty import difficulties
-from dice.data.infilling import InfillingRefused, assemble, extract_middle, split_candidate
+from dice.data.infilling import assemble, split_candidate
+from dice.data.middle import extract_middle
 from dice.data.pair import Pair, from_published, read_pairs
+from dice.data.source_string import InfillingRefused
 from dice.data.tokenizer import CodeTokenizer
 from dice.errors import DiceError
 from dice.evaluation.prompts import PromptConfig, Task, make_prompts

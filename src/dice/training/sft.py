@@ -104,6 +104,7 @@ class Trainer:
     def __init__(self, config: SftConfig) -> None:
         self.config = config
         self.device = training_device(config.device)
+        self.dtype = torch_dtype(config.dtype or ("bfloat16" if self.device.type == "cuda" else "float32"))
         if config.packs_per_step % _world():
             raise DiceError(f"packs_per_step {config.packs_per_step} is no multiple of the {_world()} processes.")
         geometry, self.tokenizer = _geometry_and_tokenizer(config)
@@ -142,8 +143,7 @@ class Trainer:
         self.identity = spec_hash(spec | {"data": [sha256_file(path) for path in config.pairs]})
 
     def _model(self) -> Transformer:
-        config, geometry = self.config, self.geometry
-        dtype = torch_dtype(config.dtype or ("bfloat16" if self.device.type == "cuda" else "float32"))
+        config, geometry, dtype = self.config, self.geometry, self.dtype
         if config.model is not None:
             model = load_model(config.model, device=self.device, dtype=dtype)
         else:
@@ -271,8 +271,7 @@ class Trainer:
             history.close()
         weights = self.engine.weights()
         if weights is not None:
-            stored = torch_dtype(config.dtype or ("bfloat16" if self.device.type == "cuda" else "float32"))
-            save_state(weights, self.geometry, out / "model", dtype=stored)
+            save_state(weights, self.geometry, out / "model", dtype=self.dtype)
             save_tokenizer(self.tokenizer, out / "model")
             if config.model is not None and (sampling := Path(config.model, GENERATION_CONFIG)).is_file():
                 shutil.copy(sampling, out / "model")  # how the base is sampled, for `dice generate`

@@ -161,39 +161,9 @@ class Words:
 
 
 _RESERVED = {
-    "block",
-    "grid",
-    "threads",
-    "lane",
-    "warp",
-    "base",
-    "best",
-    "t",
-    "o",
-    "k",
-    "a",
-    "b",
-    "r",
-    "tx",
-    "ty",
-    "buf",
-}
-_RESERVED |= {
-    "cache",
-    "carry",
-    "tile",
-    "As",
-    "Bs",
-    "part",
-    "src",
-    "mask",
-    "pack",
-    "shared",
-    "at",
-    "int",
-    "float",
-    "max",
-}
+    "block", "grid", "threads", "lane", "warp", "base", "best", "t", "o", "k", "a", "b", "r", "tx", "ty", "buf",
+    "cache", "carry", "tile", "As", "Bs", "part", "src", "mask", "pack", "shared", "at", "int", "float", "max",
+}  # fmt: skip
 
 
 def draw_words(d: Draw) -> Words:

@@ -18,8 +18,9 @@ from typing import Literal
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
 
 from dice.config import stage_config
-from dice.data.infilling import InfillingRefused, split_candidate
+from dice.data.infilling import split_candidate
 from dice.data.middle import hole_variable
+from dice.data.source_string import InfillingRefused
 from dice.errors import DiceError
 from dice.evaluation.prompts.chat import ChatFamily, ThinkSection, chat_answer, chat_prompt
 from dice.evaluation.prompts.compact import compact_program

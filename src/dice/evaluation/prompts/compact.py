@@ -45,19 +45,8 @@ _FOLDED: dict[type[ast.operator], Callable[[Any, Any], Any]] = {
     ast.Pow: operator.pow,
 }
 _REDUCTIONS = {
-    "amax",
-    "amin",
-    "argmax",
-    "argmin",
-    "cumsum",
-    "log_softmax",
-    "logsumexp",
-    "mean",
-    "prod",
-    "softmax",
-    "sum",
-}
-_REDUCTIONS |= {"var"}
+    "amax", "amin", "argmax", "argmin", "cumsum", "log_softmax", "logsumexp", "mean", "prod", "softmax", "sum", "var",
+}  # fmt: skip
 _METHODS = _REDUCTIONS | {
     "abs", "bmm", "clamp", "clamp_max", "clamp_min", "cos", "div", "erf", "exp", "gather", "index_select", "log", "log1p",
     "masked_fill", "matmul", "maximum", "minimum", "mul", "neg", "norm", "pow", "relu", "roll", "rsqrt", "sigmoid", "sin",
@@ -83,8 +72,10 @@ _LAYERS = {
 }  # fmt: skip
 """Layer without weights -> the function that takes the inputs and then the layer's settings, in the same order."""
 _FUNCTIONAL = {f"F.{name}": f"torch.{name}" for name in ("log_softmax", "relu", "sigmoid", "softmax", "tanh")}
-_FACTORIES = {"arange", "bernoulli", "empty", "eye", "full", "linspace", "normal", "ones", "rand", "randint", "randn"}
-_FACTORIES |= {"randperm", "tensor", "zeros"}
+_FACTORIES = {
+    "arange", "bernoulli", "empty", "eye", "full", "linspace", "normal", "ones", "rand", "randint", "randn", "randperm",
+    "tensor", "zeros",
+}  # fmt: skip
 _INTEGERS = {"randint", "randperm", "arange"}
 _ARGUMENTS = ("x", "y", "z", "w")
 _ROW = ast.List | ast.Tuple
