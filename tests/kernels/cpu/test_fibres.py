@@ -2,7 +2,10 @@
 
 import pytest
 
+from dice.kernels.cpu.fibres import kernels_that_wait
+from dice.kernels.cpu.regions import find_regions
 from dice.kernels.cpu.rewrite import rewrite_cuda
+from dice.kernels.source.cuda_source import CudaSource
 
 WAITING = {
     "directly": "__global__ void k(float* x) { __syncthreads(); x[0] = 1; }",
@@ -33,3 +36,21 @@ def test_a_kernel_that_waits_gets_fibres(name):
 @pytest.mark.parametrize("name", LOOPING)
 def test_a_kernel_that_never_waits_is_a_loop(name):
     assert not uses_fibres(LOOPING[name])
+
+
+def test_only_the_kernels_that_wait_are_named():
+    text = """__device__ void never() { }
+    __global__ void waits() { __syncthreads(); }
+    __global__ void runs() { never(); }
+    template <class F> __global__ void applies(F f) { f(); }
+    """
+    functor = "struct Waits { __device__ void operator()() { __syncwarp(); } };"
+    for given, names in ((text, {"waits"}), (text + functor, {"waits", "runs", "applies"})):
+        source = CudaSource(given)
+        assert kernels_that_wait(source, find_regions(source)) == names
+
+
+@pytest.mark.parametrize("header", ["", "#include <cooperative_groups.h>\n"])
+def test_words_of_groups_count_where_there_are_groups(header):
+    source = CudaSource(header + "__global__ void k(G g) { g.reduce(); }")
+    assert kernels_that_wait(source, find_regions(source)) == ({"k"} if header else set())

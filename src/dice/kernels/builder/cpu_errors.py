@@ -22,6 +22,7 @@ from dice.kernels.source.host_rules import check_host_rules
 from dice.kernels.source.lexer import Refuted, SplitRefused
 
 _INCLUDE_FOLDERS = ("ATen/cuda", "ATen/cudnn", "ATen/native/cuda", "c10/cuda", "torch/csrc/cuda")
+_HEADERS = (".h", ".hpp", ".cuh")
 
 
 def check_rules(text: str, name: str) -> None:
@@ -53,7 +54,8 @@ def own_error(text: str, name: str, check: Callable[[str], ToolRun]) -> Certain 
     foreign = found and any(re.match(r"__|[A-Z_]{3,}$", word) for word in found[0].names)
     own = found and found[0].file == name and is_syntax(found[0]) and not foreign
     if own or any(error.file == "stop" and "at end of input" in error.text for error in found):
-        return Certain(without_stop(done.output), "not C++ in any reading")
+        said = without_stop(done.output).strip() or f"{name}: error: the text ends inside a bracket"
+        return Certain(said, "not C++ in any reading")
     return None
 
 
@@ -63,4 +65,5 @@ def declared_by_torch(name: str, include: Path) -> bool:
     if not folders:
         return True
     word = re.compile(rf"\b{re.escape(name)}\b")
-    return any(word.search(path.read_text(errors="replace")) for folder in folders for path in folder.rglob("*.h*"))
+    headers = (path for folder in folders for path in folder.rglob("*") if path.suffix in _HEADERS)
+    return any(word.search(path.read_text(errors="replace")) for path in headers)
