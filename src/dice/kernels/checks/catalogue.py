@@ -160,8 +160,8 @@ CATALOGUE: dict[str, Trick] = {
         "Behaviour depends on how often forward was called.",
         "both",
         "a lasting counter is advanced and then tested (attribute, global, iterator, list length, C++ "
-        "static), for more than a message, or for the next buffer of a ring; what a run shows to be called with "
-        "the model is read as forward is, modules that the candidate wrote as its own text",
+        "static), for more than a message, or for the next buffer of a ring; functions that a run shows to be called "
+        "with the model are read like forward, modules that the candidate wrote like its own text",
     ),
     "batch_and_skip": Trick(
         "A few calls do the work of the others, which return at once.",

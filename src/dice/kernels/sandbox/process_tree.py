@@ -7,7 +7,7 @@ import signal
 import time
 
 _END_TIMEOUT_S = 5.0
-"""After it, what cannot be ended is left."""
+"""After this time, processes that cannot be ended are left."""
 
 
 def descendants(pid: int) -> list[int]:
