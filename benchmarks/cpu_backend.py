@@ -20,10 +20,7 @@ from pathlib import Path
 
 from verify_command import read_pairs
 
-from dice.kernels.pool.workers import Machine
-from dice.kernels.records.job import Judging, Limits
-from dice.kernels.records.verdict import Verdict
-from dice.kernels.verify import VerifyConfig, verify
+from dice.kernels.api import Judging, Limits, Machine, Verdict, VerifyConfig, verify
 
 
 def line(title: str, values: list[float]) -> str:

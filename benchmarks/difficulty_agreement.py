@@ -25,8 +25,7 @@ from dice.data.difficulty import Difficulty, difficulties
 from dice.data.pair import Pair
 from dice.data.sources import label_of, read_source
 from dice.jsonl import atomic_writer, read_jsonl, read_objects
-from dice.kernels.problems.folder import load_problem_folder
-from dice.kernels.problems.problem import Problem
+from dice.kernels.api import Problem, load_problem_folder
 
 Labels = Sequence[tuple[int, int]]
 """(label of the data, level of the rule) per program."""

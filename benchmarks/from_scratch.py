@@ -35,8 +35,7 @@ from dice.data.pair import Pair
 from dice.errors import DiceError
 from dice.evaluation.score import wilson
 from dice.jsonl import Journal, read_jsonl, read_objects, write_jsonl
-from dice.kernels.problems.mini import load_mini
-from dice.kernels.problems.problem import Problem
+from dice.kernels.api import Problem, load_mini
 
 ROOT = Path(__file__).resolve().parents[1]
 RECIPES = ROOT / "experiments" / "base"

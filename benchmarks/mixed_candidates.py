@@ -18,7 +18,7 @@ from pathlib import Path
 
 from verify_command import Row, read_pairs
 
-from dice.kernels.problems.mini import load_mini
+from dice.kernels.api import load_mini
 
 
 def read_mini(path: Path) -> list[Row]:

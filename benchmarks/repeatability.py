@@ -25,7 +25,7 @@ from pathlib import Path
 
 from verify_command import Row, read_pairs, verify, write_candidates
 
-from dice.kernels.records.verdict import Speedup
+from dice.kernels.api import Speedup
 
 Speedups = dict[tuple[str, int], Speedup]
 """By problem and sample."""

@@ -25,8 +25,7 @@ from dice.data.synthetic import FLAWS
 from dice.errors import DiceError
 from dice.evaluation.score import wilson
 from dice.jsonl import read_jsonl, write_jsonl
-from dice.kernels.problems.problem import Problem
-from dice.kernels.records.verdict import Verdict
+from dice.kernels.api import Problem, Verdict
 from dice.training.rl_history import RlRow, read_rl_history
 
 ROOT = Path(__file__).resolve().parents[1]

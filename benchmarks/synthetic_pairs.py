@@ -29,7 +29,7 @@ from dice.data.pair import Pair, read_pairs
 from dice.data.synthetic import SyntheticConfig, pairs
 from dice.evaluation.score import wilson
 from dice.jsonl import read_jsonl, write_jsonl
-from dice.kernels.records.verdict import Verdict
+from dice.kernels.api import Verdict
 
 THRESHOLDS = (1.0, 1.5, 2.0, 2.5)
 BINS = (0.0, 0.1, 0.25, 0.5, 0.8, 1.0, 1.25, 1.5, 2.0, 2.5, 3.0, 4.0, 6.0, 10.0, math.inf)

@@ -231,11 +231,6 @@ class NormalForms:
         return _Renamer(tree).visit(tree).body
 
     @cached_property
-    def program(self) -> str:
-        """The whole file with its shapes; the author's names are numbered."""
-        return _text(self._statements)
-
-    @cached_property
     def model(self) -> str:
         """Classes and helper functions, without HARNESS_FUNCTIONS; the author's names are numbered."""
         return _text(
