@@ -365,16 +365,35 @@ def built(imports: list[str] | None) -> list[ExtensionUse]:
     return [ExtensionUse(name="e", status="built", loaded=True, kernels=["relu_kernel"], imports=imports)]
 
 
+@pytest.mark.parametrize(
+    ("cuda", "condemned"),
+    [
+        ("", False),  # a library inside of the object calls it
+        ("int run() { return 0; }  // not syscall", False),
+        ('void k() { asm("mov.u32 %0, %1;"); }', False),
+        ("long run() { return syscall(39); }", True),
+        ("#define CALL syscall\nlong run() { return CALL(39); }", True),
+        ("#define JOIN(a, b) a##b\nlong run() { return JOIN(sys, call)(39); }", True),
+        ('extern "C" long hidden(long) __asm__("syscall");', True),
+        ('extern "C" long hidden(long) __asm__("sys" "call");', True),
+        (r'extern "C" long hidden(long) __asm__("\x73yscall");', True),
+    ],
+)
+def test_what_an_object_imports_condemns_where_its_source_may_call_it(cuda: str, condemned: bool) -> None:
+    evidence = RunEvidence(
+        backend="cuda", reached="forward", extensions=built(["syscall"]), launches={"relu_kernel": 1}
+    )
+    request = ExtensionRequest(kind="load_inline", name="e", cpp_sources=(), cuda_sources=(cuda,))
+    names = {item.name for item in findings("import torch", None, [request], evidence) if item.source == "dynamic"}
+    assert ("memory_tampering" in names) is condemned
+
+
 def test_a_word_condemns_where_the_object_imports_the_function() -> None:
     code = CODE.replace("auto out", "std::vector<float> system(3); auto out")
     assert warned(code) == {"process_spawned": False}
     assert weighed(code, extensions=built([])) == {}
     assert weighed(code, extensions=built(["system"])) == {"process_spawned": True}
     assert weighed(code, extensions=built(None)) == {"process_spawned": True}  # nobody has seen the object
-
-
-def test_an_import_condemns_without_the_word() -> None:
-    assert weighed(CODE, extensions=built(["signal", "sleep"])) == {"process_hook": True}
 
 
 def test_a_sleep_condemns_where_it_was_slept() -> None:

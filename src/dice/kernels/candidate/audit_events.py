@@ -23,10 +23,14 @@ import torch
 from dice.kernels.records.evidence import Access, Phase
 
 _STDLIB = tuple({str(Path(sysconfig.get_path(name)).resolve()) for name in ("stdlib", "platstdlib")})
+_ON_THE_PATH = {str(Path(entry).resolve()) for entry in sys.path if entry}
 _PACKAGES = tuple(
     {str(Path(sysconfig.get_path(name)).resolve()) for name in ("purelib", "platlib")}
     | {str(Path(torch.__file__).resolve().parents[1]), str(Path(__file__).resolve().parents[3])}
+    | {entry for entry in _ON_THE_PATH if not any(library.startswith(entry) for library in _STDLIB)}
+    - {f"{library}/lib-dynload" for library in _STDLIB}
 )
+"""Folders of installed packages: this interpreter's, and what else is on its path before a candidate runs."""
 
 _ANY_CALLER = frozenset(
     """

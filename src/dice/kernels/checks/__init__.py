@@ -13,7 +13,7 @@ from collections.abc import Iterable, Sequence
 from dice.kernels.checks.answers import answer_findings
 from dice.kernels.checks.arithmetic import all_kernels_copy, no_kernel_reads
 from dice.kernels.checks.catalogue import CATALOGUE, finding, one_of_each
-from dice.kernels.checks.cuda_kernels import aten_calls, has_device_lambda, kernel_names, library_calls
+from dice.kernels.checks.cuda_kernels import aten_calls, callable_names, has_device_lambda, kernel_names, library_calls
 from dice.kernels.checks.cuda_rules import cuda_findings
 from dice.kernels.checks.dynamic import dynamic_findings
 from dice.kernels.checks.precision import for_narrow_inputs, precision_findings, uses_narrow_types
@@ -107,7 +107,9 @@ def findings(
     kernels = {name for unit in units for name in kernel_names(unit)}
     libraries = any(library_calls(unit) or has_device_lambda(unit) for unit in units)
     fallback = any(item.name == "fallback_to_pytorch" for item in static)
-    dynamic = list(dynamic_findings(evidence, kernels, calls_libraries=libraries, has_fallback=fallback))
+    dynamic = list(
+        dynamic_findings(evidence, kernels, callable_names(units), calls_libraries=libraries, has_fallback=fallback)
+    )
     if ran:
         static = [item for item in static if item.name != "kernel_never_launched"]
     return one_of_each([*dynamic, *static])

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterable
 
 from dice.kernels.source.cuda_source import CudaSource
 from dice.kernels.source.declaration import Function
@@ -74,3 +75,23 @@ def aten_calls(source: CudaSource) -> list[str]:
         ):
             found.append(f"{owner}::{token.text}")
     return found
+
+
+def callable_names(units: Iterable[CudaSource]) -> set[str] | None:
+    """Names of functions that the sources write, in assembler too; None where they may spell others, by a macro that joins
+    words or by an escape."""
+    names: set[str] = set()
+    for unit in units:
+        strings = ""
+        for token in unit.tokens:
+            if token.kind == "directive":
+                names |= set(re.findall(r"\w+", token.text))
+                if "##" in token.text or "%:%:" in token.text:
+                    return None
+            strings = strings + token.text[1:-1] if token.kind == "string" else f"{strings} "
+            names.add(token.text)
+        if names & {"asm", "__asm", "__asm__"}:
+            if re.search(r"\\[xuU0-7]", strings):
+                return None
+            names |= set(re.findall(r"\w+", strings))
+    return names

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence, Set
 from itertools import pairwise
 
 from dice.kernels.checks.catalogue import finding
@@ -59,19 +59,21 @@ _SNIFFED = ("/proc/self/cmdline", "/proc/self/environ", "/proc/self/status", "/p
 def dynamic_findings(
     evidence: RunEvidence,
     kernels: Iterable[str] = (),
+    names: Set[str] | None = None,
     *,
     calls_libraries: bool = False,
     has_fallback: bool = False,
 ) -> Iterator[Finding]:
     """Findings of one run.
 
-    kernels: names of the kernels that its sources define. calls_libraries: the sources call cuBLAS or another library
+    kernels: names of the kernels that its sources define. names: words of its sources, None where they may spell others: an
+    object also imports what the libraries in it call. calls_libraries: the sources call cuBLAS or another library
     whose kernels are not counted; where they define no kernel, calls of the extension count instead. has_fallback: the
     text has an exception handler that computes with PyTorch.
     """
     yield from _launches(evidence, set(kernels), calls_libraries)
     yield from _decoration(evidence, has_fallback)
-    yield from _tampering(evidence)
+    yield from _tampering(evidence, names)
     yield from _outputs(evidence)
     if evidence.clocks is not None:
         yield from _timing(evidence, evidence.clocks)
@@ -138,7 +140,7 @@ def _decoration(evidence: RunEvidence, has_fallback: bool) -> Iterator[Finding]:
         )
 
 
-def _tampering(evidence: RunEvidence) -> Iterator[Finding]:
+def _tampering(evidence: RunEvidence, names: Set[str] | None) -> Iterator[Finding]:
     for change in evidence.changes:
         name = _changed(change)
         if name is not None:
@@ -149,7 +151,7 @@ def _tampering(evidence: RunEvidence) -> Iterator[Finding]:
             yield _dynamic(name, f"{access.event} {access.detail} during {access.phase}, line {access.line}")
     for use in evidence.extensions:
         for function in use.imports or ():
-            if function in IMPORTS:
+            if function in IMPORTS and (names is None or function in names):
                 yield _dynamic(IMPORTS[function], f"the object of {use.name} calls {function}")
     if evidence.python_threads:
         yield _dynamic(
