@@ -83,5 +83,6 @@ if is_dry_run(sys.argv) and STUDY.gpus:
     hours = PLAN.hours(PLAN.units)
     parts = ", ".join(f"{stage} {value:.1f}" for stage, value in hours.items())
     logger.info(
-        f"scale {STUDY.scale}, all tables, estimated GPU-hours: {sum(hours.values()):.1f} ({parts})"
+        f"scale {STUDY.scale}, all tables, estimated GPU-hours: {sum(hours.values()):.1f} ({parts})",
+        extra={"job_costs": PLAN.job_costs()},
     )

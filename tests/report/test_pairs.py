@@ -60,6 +60,14 @@ def test_the_same_answers_under_three_seeds_tell_no_more_than_under_one():
     assert once[0] < 0.25 < once[1]
 
 
+def test_each_end_is_made_from_the_ends_that_face_it():
+    """Nothing solved against a quarter: by hand, since the rows have no correlation where one is constant."""
+    none, quarter = answered([0] * 20), answered([1] * 5 + [0] * 15)
+    low, high = paired_interval(none, quarter)
+    assert low == pytest.approx(-quarter.high)
+    assert high == pytest.approx(-0.25 + (none.high**2 + (0.25 - quarter.low) ** 2) ** 0.5)
+
+
 def test_rows_about_other_problems_are_refused():
     with pytest.raises(DiceError, match="different problems"):
         paired_interval(answered([1, 0]), answered([1, 0, 0]))

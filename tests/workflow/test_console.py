@@ -107,6 +107,29 @@ def test_a_plan_says_why_a_job_would_run(capsys, job):
     assert line == "sft: train 8B-sft on pairs  [Updated input files: a]\n"
 
 
+def test_a_plan_ends_in_what_it_costs(capsys, job):
+    """Only what is planned counts: one of two models, and of the other its verdicts alone."""
+    console = Console(capsys, dryrun=True)
+    costs = {
+        "sft": {"8B-sft": (22.4, 112.0), "4B-sft": (11.2, 56.0)},
+        "verify": {"8B-sft": (0.2, 0.0), "4B-sft": (0.5, 0.0)},
+    }
+    assert console(None, "scale paper, all tables", job_costs=costs) == "scale paper, all tables\n"
+    stats = {"sft": 1, "verify": 3, "table": 1, "total": 5}
+    assert "Job stats" in console(LogEvent.RUN_INFO, "Job stats:", stats=stats)
+    planned = [("sft", "8B-sft"), ("verify", "8B-sft"), ("verify", "8B-sft"), ("verify", "4B-sft"), ("table", None)]
+    for rule, unit in planned:
+        console(LogEvent.JOB_INFO, **job | {"rule_name": rule, "wildcards": {"unit": unit} if unit else {}})
+    lines = [line.split() for line in console(LogEvent.RUN_INFO, "Job stats:", stats=stats).splitlines()]
+    assert lines == [
+        ["stage", "jobs", "GPU-hours", "gigabytes"],
+        ["sft", "1", "22.4", "112"],
+        ["verify", "3", "0.9"],  # 2 x 0.2 + 0.5
+        ["table", "1"],
+        ["total", "5", "23.3", "112"],
+    ]
+
+
 def test_a_failure_shows_its_log_and_not_its_input(capsys, job, tmp_path):
     (tmp_path / "sft.log").write_text("dice sft: no pairs\n")
     text = Console(capsys)(LogEvent.JOB_ERROR, level=logging.ERROR, **job | {"log": [str(tmp_path / "sft.log")]})

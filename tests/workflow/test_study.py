@@ -175,7 +175,19 @@ def test_start_from_needs_an_archive():
 def test_hours_follow_the_papers_costs():
     paper = plan("paper")
     hours = paper.hours(["8B-dice"])
-    assert (hours["sft"], hours["rl_infilling"], hours["rl"]) == (22.4, 120.0, 960.0)
+    assert (hours["sft"], hours["rl"]) == (22.4, 120.0 + 960.0)
+    assert (hours["generate"], hours["verify"]) == (4.0, pytest.approx(0.7)), "greedy: one seed of three"
+
+
+def test_gigabytes_are_those_of_the_checkpoints_and_of_what_training_keeps():
+    """SDAR-8B: 16 GB of 16-bit weights; weights and AdamW's two moments in fp32 are six times as much."""
+    costs = plan("paper").job_costs()
+    assert costs["fetch"]["8B-base"] == (0.0, 16.0)
+    assert costs["fetch"]["hub-cudaLLM-8B-4096"] == (0.0, 16.0)
+    assert costs["sft"]["8B-sft"] == (22.4, 16 + 96)
+    assert costs["rl"]["8B-rl1"] == (120.0, 16 + 2 * 96)
+    assert costs["verify"]["8B-dice"] == (pytest.approx(0.7 / 4), 0.0)
+    assert not any(gigabytes for unit in plan("nano").job_costs()["rl"].values() for gigabytes in unit[1:])
 
 
 def test_merge_is_deep_and_replaces_lists():

@@ -1,7 +1,7 @@
 """What a run of the workflow prints: one line as each job begins, with its stage, the run's progress and the time left.
 
 A logger of Snakemake's (`logger: dice` in the profiles). Snakemake's own listing of each job, with a hundred input files,
-goes to .snakemake/log only. In a dry run a line says why the job would run.
+goes to .snakemake/log only. In a dry run a line says why the job would run, and the last lines what all of them cost.
 """
 
 from __future__ import annotations
@@ -20,7 +20,13 @@ from dice.study.progress import Progress, in_words
 
 _CHATTER = (
     *("Building DAG of jobs", "Using shell:", "Singularity containers: ignored", "Select jobs to execute"),
-    *("Execute ", "Removing temporary output", "Group jobs: inactive", "Assuming unrestricted shared filesystem"),
+    *(
+        "Execute ",
+        "Removing temporary output",
+        "Group jobs: inactive",
+        "Assuming unrestricted shared filesystem",
+        "Reasons:",
+    ),
 )
 """Beginnings of Snakemake's lines that tell a user nothing."""
 _FOLLOWS = "Input files updated by another job"
@@ -30,6 +36,20 @@ _FOLLOWS = "Input files updated by another job"
 def _job(facts: Mapping[str, Any]) -> str:
     """`sft: train 8B-sft on pairs`; the rule alone where it has no message."""
     return ": ".join(filter(None, (facts["rule_name"], facts["rule_msg"])))
+
+
+def cost_table(jobs: Mapping[str, int], costs: Mapping[str, tuple[float, float]]) -> str:
+    """Jobs, GPU-hours and gigabytes on disk by stage, and their sums; estimates (`costs` of the scale, sizes of models)."""
+    rows = [("stage", "jobs", "GPU-hours", "gigabytes")]
+    sums = [sum(cost[part] for cost in costs.values()) for part in (0, 1)]
+    for name, number, (hours, gigabytes) in (
+        *((rule, n, costs.get(rule, (0.0, 0.0))) for rule, n in jobs.items()),
+        ("total", sum(jobs.values()), sums),
+    ):
+        rows.append((name, str(number), f"{hours:,.1f}" if hours else "", f"{gigabytes:,.0f}" if gigabytes else ""))
+    return "\n".join(
+        f"{name:<24}{number:>6}{hours:>12}{gigabytes:>12}".rstrip() for name, number, hours, gigabytes in rows
+    )
 
 
 class LogHandler(LogHandlerBase):
@@ -64,6 +84,8 @@ class LogHandler(LogHandlerBase):
         self._stream = sys.stdout if self.common_settings.stdout else sys.stderr
         self._jobs: dict[str, int] = {}
         self._progress = Progress({}, {}, monotonic())
+        self._costs: Mapping[str, Mapping[str, tuple[float, float]]] = {}
+        self._planned: dict[str, tuple[float, float]] = {}
 
     def emit(self, record: LogRecord) -> None:
         """Print what the record is worth."""
@@ -78,14 +100,19 @@ class LogHandler(LogHandlerBase):
         match facts.get("event"):
             case None if "job_seconds" in facts:
                 return self._starts(record.msg, facts["job_seconds"])
+            case None if "job_costs" in facts:
+                self._costs = facts["job_costs"]
+                return str(record.msg)
             case None:
                 chatter = record.levelno == INFO and str(record.msg).startswith(_CHATTER)
                 return None if chatter else self.format(record)
             case LogEvent.RUN_INFO:
                 self._jobs = {rule: n for rule, n in facts["stats"].items() if rule != "total"}
+                if self.common_settings.dryrun and self._planned:
+                    return cost_table(self._jobs, self._planned)
                 return self.format(record) if self.common_settings.dryrun else None
             case LogEvent.JOB_INFO:
-                return self._planned(facts) if self.common_settings.dryrun else self._begins(facts)
+                return self._plan(facts) if self.common_settings.dryrun else self._begins(facts)
             case LogEvent.JOB_FINISHED:
                 self._progress.finish(facts["job_id"])
                 return None
@@ -100,7 +127,11 @@ class LogHandler(LogHandlerBase):
             case _:
                 return None
 
-    def _planned(self, facts: dict[str, Any]) -> str:
+    def _plan(self, facts: dict[str, Any]) -> str:
+        rule, unit = facts["rule_name"], (facts.get("wildcards") or {}).get("unit", "")
+        if found := self._costs.get(rule, {}).get(unit):
+            hours, gigabytes = self._planned.get(rule, (0.0, 0.0))
+            self._planned[rule] = (hours + found[0], gigabytes + found[1])
         reasons = [part for part in facts["reason"].split("; ") if not part.startswith(_FOLLOWS)]
         return f"{_job(facts)}  [{'; '.join(reasons)}]"
 

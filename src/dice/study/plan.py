@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -381,20 +382,43 @@ class Plan(Units):
         """GPUs of a job that is not training."""
         return min(1, self.study.gpus)
 
+    def job_costs(self) -> dict[str, dict[str, tuple[float, float]]]:
+        """Rule -> unit -> (GPU-hours, gigabytes on disk) that one of its jobs is to be expected to take.
+
+        Gigabytes: 2 a billion parameters for a checkpoint of the hub's size, and 12 (weights and AdamW's state in fp32) for
+        each state that training keeps. Models that are made here are small and count as nothing.
+        """
+        costs, kept = self.study.costs, {"sft": 1, "rl": 2}
+        found: dict[str, dict[str, tuple[float, float]]] = {
+            name: {} for name in ("fetch", "sft", "rl", "generate", "verify")
+        }
+        for unit in self.models:
+            rule, recipe, released = self.model_rule(unit), None, unit.startswith(RELEASED)
+            size = re.search(r"([\d.]+)B", unit)
+            billions = float(size[1]) if size else 0.0
+            if not released:
+                recipe = self.recipe(unit)
+                billions *= self.base(self.lineage(unit)[-1]).hub is not None
+            if rule == "fetch":
+                found["fetch"][unit] = (0.0, 2 * billions)
+            elif rule in kept and recipe is not None:
+                name = "rl_infilling" if recipe.task == "infilling" else recipe.stage
+                hours = {"sft": costs.sft, "rl": costs.rl, "rl_infilling": costs.rl_infilling}[name]
+                share = float(self.size_and_recipe(unit)[0].removesuffix("B")) / 8.0
+                found[rule][unit] = (hours * share, (2 + 12 * kept[rule]) * billions)
+        for unit in self.units:
+            found["generate"][unit] = (costs.generate, 0.0)
+            found["verify"][unit] = (costs.verify / self.study.shards, 0.0)
+        return found
+
     def hours(self, units: list[str]) -> dict[str, float]:
         """GPU-hours that are to be expected, by stage, for the units and what they are trained from."""
-        costs, total = self.study.costs, dict.fromkeys(("sft", "rl_infilling", "rl", "generate", "verify"), 0.0)
+        costs = self.job_costs()
         trained = {ancestor for unit in units if self.is_trained(unit) for ancestor in self.lineage(unit)}
-        for unit in trained:
-            recipe = self.recipe(unit)
-            if recipe is None:
-                continue
-            size = float(self.size_and_recipe(unit)[0].removesuffix("B")) / 8.0
-            name = "rl_infilling" if recipe.task == "infilling" else recipe.stage
-            total[name] += {"sft": costs.sft, "rl": costs.rl, "rl_infilling": costs.rl_infilling}[name] * size
-        n = sum(len(self.seeds(unit)) for unit in units)
-        total["generate"] += costs.generate * n
-        total["verify"] += costs.verify * n
+        total = {rule: sum(costs[rule][unit][0] for unit in trained & costs[rule].keys()) for rule in ("sft", "rl")}
+        answered = [unit for unit in units for _ in self.seeds(unit)]
+        total["generate"] = sum(costs["generate"][unit][0] for unit in answered)
+        total["verify"] = sum(costs["verify"][unit][0] for unit in answered) * self.study.shards
         return {name: round(value, 1) for name, value in total.items()}
 
     def job_seconds(self) -> dict[str, float]:
