@@ -45,7 +45,7 @@ class Race:
     @property
     def note(self) -> str:
         """For a verdict's `notes`."""
-        return f"shared_memory_race: {self._where}: proven by thread order"
+        return f"data race in {self._where}: proven by the order of threads"
 
     @property
     def _where(self) -> str:
