@@ -51,7 +51,7 @@ def test_bad_files_are_refused(tmp_path, text, needle):
 
 
 def test_missing_file_and_bad_override(tmp_path):
-    with pytest.raises(DiceError, match="no such config file"):
+    with pytest.raises(DiceError, match="no such file"):
         load_config(Outer, tmp_path / "none.yaml")
     with pytest.raises(DiceError, match="expected key=value"):
         load_config(Outer, None, ["steps"])

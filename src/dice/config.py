@@ -47,6 +47,19 @@ def parse_config(config_type: type[Config], values: dict[str, Any], where: str) 
         raise DiceError(f"{where}: '{field}': {message}.{hint}") from error
 
 
+def read_yaml(path: str | Path) -> dict[str, Any]:
+    """The mapping in a YAML file, `{}` for an empty one. Raises DiceError where there is no file or something else in it."""
+    if not Path(path).is_file():
+        raise DiceError(f"{path}: no such file.")
+    try:
+        values = yaml.safe_load(Path(path).read_text(encoding="utf-8"))
+    except (yaml.YAMLError, UnicodeDecodeError) as error:
+        raise DiceError(f"{path}: not valid YAML ({' '.join(str(error).split())}).") from error
+    if values is not None and not isinstance(values, dict):
+        raise DiceError(f"{path}: expected a mapping at the top, found {type(values).__name__}.")
+    return values or {}
+
+
 def load_config(
     config_type: type[Config],
     path: str | Path | None,
@@ -68,15 +81,7 @@ def load_config(
             raise DiceError(f"--config: not a JSON object ({error}).") from error
     elif path is not None:
         where = str(path)
-        if not Path(path).is_file():
-            raise DiceError(f"{path}: no such config file.")
-        try:
-            loaded = yaml.safe_load(Path(path).read_text(encoding="utf-8"))
-        except (yaml.YAMLError, UnicodeDecodeError) as error:
-            raise DiceError(f"{path}: not valid YAML ({' '.join(str(error).split())}).") from error
-        if loaded is not None and not isinstance(loaded, dict):
-            raise DiceError(f"{path}: expected a mapping at the top, found {type(loaded).__name__}.")
-        values = loaded or {}
+        values = read_yaml(path)
     for override in overrides:
         key, equals, text = override.partition("=")
         if not equals:

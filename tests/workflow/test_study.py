@@ -143,6 +143,23 @@ def test_a_revision_that_is_no_commit_or_not_the_only_one_is_refused(tmp_path, r
         load_registry(tmp_path)
 
 
+@pytest.mark.parametrize(
+    ("text", "sentence"),
+    [
+        ("rows: [", "tables.yaml: not valid YAML"),
+        ("- 1", "tables.yaml: expected a mapping"),
+        (None, "tables.yaml: no such"),
+    ],
+)
+def test_a_file_of_the_registry_that_cannot_be_read_is_one_sentence(tmp_path, text, sentence):
+    for name in ("models", "figures"):
+        shutil.copy(EXPERIMENTS / f"{name}.yaml", tmp_path)
+    if text is not None:
+        (tmp_path / "tables.yaml").write_text(text)
+    with pytest.raises(DiceError, match=sentence):
+        load_registry(tmp_path)
+
+
 def test_lineage_runs_from_dice_to_the_base():
     assert plan("tiny").lineage("8B-dice") == ["8B-dice", "8B-rl1", "8B-sft", "8B-base"]
 

@@ -11,10 +11,9 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
-import yaml
 from pydantic import Field
 
-from dice.config import parse_config, schema_of, stage_config, to_spec
+from dice.config import parse_config, read_yaml, schema_of, stage_config, to_spec
 from dice.errors import DiceError
 from dice.kernels.api import MINI_VERSION
 
@@ -197,16 +196,6 @@ def merged(*layers: Mapping[str, Any]) -> dict[str, Any]:
     return result
 
 
-def _read(path: Path) -> dict[str, Any]:
-    try:
-        values = yaml.safe_load(path.read_text(encoding="utf-8")) or {}
-    except (yaml.YAMLError, UnicodeDecodeError) as error:
-        raise DiceError(f"{path}: not valid YAML ({' '.join(str(error).split())}).") from error
-    if not isinstance(values, dict):
-        raise DiceError(f"{path}: expected a mapping at the top.")
-    return values
-
-
 def scales(folder: str | Path) -> list[str]:
     """Names of the scales in experiments/config."""
     return sorted(path.stem for path in Path(folder).glob("*.yaml") if path.stem != "common")
@@ -220,12 +209,12 @@ def load_study(folder: str | Path, scale: str, overrides: Mapping[str, Any] | No
     known = scales(folder)
     if scale not in known:
         raise DiceError(f"scale '{scale}' is not one of {', '.join(known)}.")
-    layers = [_read(folder / f"{scale}.yaml")]
+    layers = [read_yaml(folder / f"{scale}.yaml")]
     while (parent := layers[0].pop("extends", None)) is not None:
         if parent not in known:
             raise DiceError(f"{folder}/{scale}.yaml: extends '{parent}', which is not one of {', '.join(known)}.")
-        layers.insert(0, _read(folder / f"{parent}.yaml"))
-    values = merged(_read(folder / "common.yaml"), *layers, overrides or {})
+        layers.insert(0, read_yaml(folder / f"{parent}.yaml"))
+    values = merged(read_yaml(folder / "common.yaml"), *layers, overrides or {})
     values["scale"] = scale
     values["sizes"] = {name: size for name, size in values["sizes"].items() if size is not None}
     study = parse_config(Study, values, f"experiments/config, scale {scale}")

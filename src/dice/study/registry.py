@@ -5,10 +5,9 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Annotated, Literal
 
-import yaml
 from pydantic import Field
 
-from dice.config import parse_config, stage_config
+from dice.config import parse_config, read_yaml, stage_config
 from dice.errors import DiceError
 from dice.study.config import Settings
 
@@ -98,12 +97,7 @@ class Registry:
 
 def load_registry(folder: str | Path) -> Registry:
     """Read the three files of experiments/. Raises DiceError in one sentence."""
-    values = {}
-    for name in ("models", "tables", "figures"):
-        path = Path(folder) / f"{name}.yaml"
-        if not path.is_file():
-            raise DiceError(f"{path}: no such file.")
-        values[name] = yaml.safe_load(path.read_text(encoding="utf-8"))
+    values = {name: read_yaml(Path(folder) / f"{name}.yaml") for name in ("models", "tables", "figures")}
     registry = parse_config(Registry, values, str(folder))
     for name, entry in registry.models.items():
         other = next(other for other in registry.models.values() if other.hub == entry.hub)

@@ -6,8 +6,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-import yaml
-
+from dice.config import read_yaml
 from dice.errors import DiceError
 
 _PROFILE_FLAGS = ("--workflow-profile", "--profile")
@@ -52,10 +51,9 @@ def overrides_of(config: Mapping[str, Any]) -> dict[str, Any]:
 
 def images(path: str | Path) -> dict[str, str]:
     """Container image of every kind (`cpu`, `cuda`, `tex`) from containers/images.yaml; empty where there is no file."""
-    path = Path(path)
-    if not path.is_file():
+    if not Path(path).is_file():
         return {}
-    values = yaml.safe_load(path.read_text(encoding="utf-8")) or {}
+    values = read_yaml(path)
     found = values.get("images", values)
     return {
         name: image if isinstance(image, str) else str(image["uri"])
