@@ -59,6 +59,8 @@ def test_what_is_translated(assembly: str, code: str) -> None:
         "ld.shared.f32 %0, [%1];",
         "ld.global.v2.f32 {%0, %1}, [%2];",
         "ld.global.u8 %0, [%1];",
+        "ld.volatile.global.u32 %0, [%1];",
+        "membar.gl; mov.u32 %0, %1;",
         "ld.global.f32 %0, [%1+4];",
         "st.volatile.shared.u32 [%1], %0;",
         "bar.sync 1;",

@@ -61,6 +61,8 @@ def test_the_device_code_of_sources() -> None:
     assert REDUCTION.index("CHECK(x);") not in device
     assert 0 not in device
     assert {"threadIdx", "value", "T", "block_sum"} <= found[0].words
+    nested = "__global__ void k() { auto f = [](int i) { return threadIdx.x; }; after(); }"
+    assert nested.index("after") in DeviceCode(find_regions(CudaSource(nested)))
 
 
 @pytest.mark.parametrize(
@@ -83,6 +85,7 @@ def test_the_device_code_of_sources() -> None:
         ("__global__ void k() { auto f = [&n] { return threadIdx.x; }; }", [("kernel", "k"), ("lambda", "")]),
         ("__global__ void k() { auto f = [] { return 1; }; }", [("kernel", "k")]),
         ("void f() { auto g = [] { return threadIdx.x; }; }", []),
+        ("__device__ void d() { } void f() { auto g = [] { return threadIdx.x; }; }", [("device", "d")]),
         (
             "void f() { g([=] __device__ (int i) { return [] { return threadIdx.x; }; }); }",
             [("device", ""), ("lambda", "")],
