@@ -115,7 +115,7 @@ def build_as_stock(name: str, request: dict[str, Any], cache: Path, arch: str | 
     beside = build_fast(name, request, _empty_cache(cache), arch)
     assert _builder is not None
     work = Path(tempfile.mkdtemp(prefix="dice-stock-"))
-    meter, started = Meter(), time.monotonic()
+    meter, started = Meter(_builder.jail), time.monotonic()
     row: dict[str, Any] = {"name": name, "ok": True, "message": "", "fast_cpu_seconds": beside["cpu_seconds"]}
     try:
         limits = ToolLimits(_TIMEOUT_S)

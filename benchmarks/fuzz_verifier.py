@@ -1,17 +1,19 @@
 """Odd words from candidates: does the verifier stay up, whatever they answer and whatever they ask to be built?
 
-    python benchmarks/fuzz_verifier.py --messages 100000 [--builds 20000] [--seed 0]
+    python benchmarks/fuzz_verifier.py --messages 100000 [--builds 20000] [--compiled 100] [--seed 0] [--cache DIR]
 
 A candidate is played by a thread of this process, at the other end of a real channel: it computes the right answers, and
 says odd things in their place, drawn by Hypothesis: broken frames, JSON of any shape, replies with something replaced at
 any depth (lone surrogates, 10**400, NaN, deep nesting, absurd shapes, wrong types). The executor is the real one; each
-verdict is written and read back. Then odd build requests go to a real builder whose compiler repeats what it is given as
-its error message. Demanded: no exception, no `host_error`; the exit code is 1 otherwise.
+verdict is written and read back. Then odd build requests go the same way to a real builder with its jail, whose compiler
+repeats the source as its error message; and some to one with the real compiler. Demanded: no exception, no `host_error`;
+the exit code is 1 otherwise.
 """
 
 from __future__ import annotations
 
 import argparse
+import contextlib
 import copy
 import inspect
 import json
@@ -19,17 +21,22 @@ import os
 import signal
 import socket
 import sys
+import tempfile
 import threading
 import time
 from collections import Counter
 from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any
 
+import pytest
 import torch
 from hypothesis import HealthCheck, Phase, given, seed, settings
 from hypothesis import strategies as st
 
 from dice.jsonl import to_line
+from dice.kernels.builder.builder import Builder
 from dice.kernels.grader.executor import Executor
 from dice.kernels.records.evidence import Access, Change, OpUse, OutputFacts
 from dice.kernels.records.extension import BuildResult, ExtensionRequest
@@ -38,7 +45,6 @@ from dice.kernels.records.verdict import Verdict
 from dice.kernels.sandbox import values
 from dice.kernels.sandbox.channel import Channel, ChannelClosed, ChannelGarbage
 from dice.kernels.sandbox.fork_server import ForkServer, Spawned
-from dice.kernels.sandbox.isolation import SandboxSpec
 from dice.kernels.sandbox.replies import ExtensionReport, Facts
 from dice.kernels.sandbox.shared_memory import SharedBuffer
 
@@ -314,12 +320,12 @@ class PlayedServer(ForkServer):
         self.said = 0
         self._players: list[tuple[threading.Thread, PlayedCandidate, int]] = []
 
-    def spawn(self, spec: SandboxSpec, channel: socket.socket, status: socket.socket) -> Spawned:
+    def spawn(self, request: dict[str, Any], sockets: tuple[int, int]) -> Spawned:
         """A candidate that follows `script` and first asks for the builds `asks`."""
-        del spec
+        del request
         layers = ["pid_namespace", "scratch_quota"]
-        status.send(json.dumps({"isolation": layers, "missing": [], "scratch": ""}).encode())
-        player = PlayedCandidate(channel.dup(), self.script, self.asks)
+        os.write(sockets[1], json.dumps({"isolation": layers, "missing": [], "scratch": ""}).encode())
+        player = PlayedCandidate(socket.socket(fileno=os.dup(sockets[0])), self.script, self.asks)
         thread = threading.Thread(target=player.run, daemon=True)
         pid = os.posix_spawn("/bin/sleep", ["sleep", "60"], {})
         self._players.append((thread, player, pid))
@@ -344,6 +350,20 @@ class Refusing:
         return BuildResult(status="compile_error", key=request.digest(), route="stock", message=request.name)
 
 
+@dataclass
+class Counted:
+    """A builder, and how its builds ended."""
+
+    builder: Any
+    statuses: Counter[str] = field(default_factory=Counter)
+
+    def build(self, request: ExtensionRequest) -> BuildResult:
+        """As the builder does."""
+        result = self.builder.build(request)
+        self.statuses[f"{result.status} ({result.route})"] += 1
+        return result
+
+
 class Fuzz:
     """One executor under odd words. `statuses`: of all verdicts so far."""
 
@@ -351,7 +371,8 @@ class Fuzz:
         self.server = PlayedServer()
         judging = Judging(protocols=("paper", "strict"), correctness_trials=1, seed=1)
         limits = Limits(import_timeout_s=5, forward_timeout_s=5)
-        self._executor = Executor(self.server, builder or Refusing(), "cpu", limits=limits, judging=judging)
+        self.builder = Counted(builder or Refusing())
+        self._executor = Executor(self.server, self.builder, "cpu", limits=limits, judging=judging)
         self.statuses: Counter[str] = Counter()
 
     def verify(self, script: list[tuple[int, Oddity]], asks: list[Any], code: str = "import torch") -> list[Verdict]:
@@ -438,15 +459,54 @@ requests = st.one_of(
     odd_json,
 )
 """Build requests, from nearly right to not at all."""
+buildable = st.builds(
+    lambda cpp, cuda, place: {
+        **good_request,
+        "cpp_sources": [f"{good_request['cpp_sources'][0]}\n{cpp}"],
+        "cuda_sources": [f"{cuda}\n{good_request['cuda_sources'][0]}\n{place}"],
+    },
+    sources,
+    sources,
+    sources,
+)
+"""Requests that a builder reads: odd text around a kernel."""
 asked = st.lists(requests, max_size=2)
 """What a candidate asks for while it is imported."""
+
+
+_ECHO = """#!/bin/sh
+out=
+for word; do
+    case "$last" in -o) out=$word;; esac
+    last=$word
+done
+case "$PWD:$*" in
+    *"/toolchains/"*:*-o*) : > "$out";;  # what the builder makes of its own sources
+    *:*-o*) for word; do case "$word" in *.cpp|*.o) cat "$word";; esac; done; exit 1;;
+    *) exec g++ "$@";;
+esac
+"""
+
+
+@contextlib.contextmanager
+def builder(cache: Path, *, echoes: bool) -> Iterator[Builder]:
+    """A builder for the CPU. `echoes`: its compiler compiles nothing, and says what it was given."""
+    with tempfile.TemporaryDirectory() as folder, pytest.MonkeyPatch.context() as environment:
+        compiler = Path(folder, "echo")
+        compiler.write_text(_ECHO)
+        compiler.chmod(0o755)
+        if echoes:
+            environment.setenv("CXX", str(compiler))
+        made = Builder(Path(folder, "cache") if echoes else cache, "cpu")
+        with contextlib.closing(made.jail):
+            yield made
 
 
 def chunks(count: Callable[[], int], wanted: int, first_seed: int, run: Callable[[int, int], None]) -> Iterator[int]:
     """Call `run(seed, examples)` until `count()` reaches `wanted`; yields the count after each call."""
     number = first_seed
     while count() < wanted:
-        run(number, 500)
+        run(number, min(500, wanted))
         number += 1
         yield count()
 
@@ -458,7 +518,33 @@ def quiet(examples: int) -> settings:
         deadline=None,
         database=None,
         phases=(Phase.generate, Phase.shrink),
-        suppress_health_check=list(HealthCheck),
+        suppress_health_check=list(HealthCheck),  # pyright: ignore[reportArgumentType]
+    )
+
+
+def fuzz(what: str, wanted: int, first_seed: int, scripts_of: Any, asked_for: Any, builder: Any = None) -> None:
+    """Say and ask odd things until `wanted` were said, and print what came of it."""
+    begun = time.monotonic()
+    under_test = Fuzz(builder)
+
+    def say(number: int, examples: int) -> None:
+        @seed(number)
+        @quiet(examples)
+        @given(scripts_of, asked_for)
+        def odd_words(script: list[tuple[int, Oddity]], asks: list[Any]) -> None:
+            under_test.verify(script, asks)
+
+        odd_words()
+
+    def count() -> int:
+        return under_test.builder.statuses.total() if builder else under_test.server.said
+
+    for done in chunks(count, wanted, first_seed, say):
+        print(f"\r{done} {what}, {time.monotonic() - begun:.0f} s", end="", file=sys.stderr, flush=True)
+    seconds = time.monotonic() - begun
+    print(f"\n{count()} {what} in {seconds:.0f} s, no exception, no host_error")
+    print(
+        f"verdicts: {dict(under_test.statuses.most_common())}; builds: {dict(under_test.builder.statuses.most_common())}"
     )
 
 
@@ -466,25 +552,18 @@ def main() -> int:
     """Fuzz, and say what was seen."""
     parser = argparse.ArgumentParser(description=inspect.cleandoc(__doc__ or "").splitlines()[0])
     parser.add_argument("--messages", type=int, default=100_000, help="odd messages on the channel")
-    parser.add_argument("--builds", type=int, default=20_000, help="odd requests to the builder")
+    parser.add_argument("--builds", type=int, default=20_000, help="odd requests to a builder whose compiler echoes")
+    parser.add_argument("--compiled", type=int, default=100, help="odd requests to a builder with the real compiler")
     parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("--cache", type=Path, default=Path.home() / ".cache" / "dice" / "builds", help="build cache")
     options = parser.parse_args()
-    begun = time.monotonic()
-    fuzz = Fuzz()
-
-    def say(number: int, examples: int) -> None:
-        @seed(number)
-        @quiet(examples)
-        @given(scripts, asked)
-        def odd_words(script: list[tuple[int, Oddity]], asks: list[Any]) -> None:
-            fuzz.verify(script, asks)
-
-        odd_words()
-
-    for done in chunks(lambda: fuzz.server.said, options.messages, options.seed, say):
-        print(f"\r{done} messages, {time.monotonic() - begun:.0f} s", end="", file=sys.stderr, flush=True)
-    print(f"\n{fuzz.server.said} odd messages in {time.monotonic() - begun:.0f} s, no exception, no host_error")
-    print(f"verdicts: {dict(fuzz.statuses.most_common())}")
+    fuzz("odd messages", options.messages, options.seed, scripts, asked)
+    one = st.lists(requests | buildable, min_size=1, max_size=1)
+    for count, echoes in ((options.builds, True), (options.compiled, False)):
+        if count:
+            with builder(options.cache, echoes=echoes) as made:
+                name = "odd builds, echoed" if echoes else "odd builds, compiled"
+                fuzz(name, count, options.seed, st.just([]), one, made)
     return 0
 
 

@@ -6,7 +6,7 @@ Works on local file systems and on those network file systems that support flock
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 from filelock import FileLock, Timeout
@@ -15,14 +15,19 @@ from dice.errors import HarnessError
 
 
 @contextlib.contextmanager
-def file_lock(path: Path, timeout_s: float) -> Iterator[None]:
-    """Hold the lock named by `path` during the block. Raises HarnessError when it cannot be had in `timeout_s`."""
+def file_lock(path: Path, timeout_s: float, gives_up: Callable[[], bool] | None = None) -> Iterator[None]:
+    """Hold the lock named by `path` during the block.
+
+    Raises HarnessError when it cannot be had in `timeout_s`, or once `gives_up` says that nobody wants it any more.
+    """
     path.parent.mkdir(parents=True, exist_ok=True)
     # No fallback: a lock that is a file's existence would outlive its holder.
     lock = FileLock(path, thread_local=False, fallback_to_soft=False)
     try:
-        lock.acquire(timeout=timeout_s)
+        lock.acquire(timeout=timeout_s, cancel_check=gives_up)
     except Timeout as error:
+        if gives_up is not None and gives_up():
+            raise HarnessError(f"{path}: the wait for this lock was ended.") from error
         raise HarnessError(f"{path}: another process has held this lock for too long; is a builder stuck?") from error
     except OSError as error:
         raise HarnessError(f"{path}: no lock can be had there ({error.strerror}).") from error

@@ -2,16 +2,24 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
+import time
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from waiting import PATIENCE_S
 
+from dice.kernels.builder.compiler import Meter, ToolJail, ToolLimits
+from dice.kernels.builder.device_image import BinaryTools
+from dice.kernels.builder.precompiled import CSRC
+from dice.kernels.builder.preprocessor import Preprocessor
 from dice.kernels.builder.toolchain import Toolchain
 from dice.kernels.builder.toolchain_probe import find_cuda_home
 from dice.kernels.candidate.process import candidate_server
 from dice.kernels.sandbox.fork_server import ForkServer
+from dice.kernels.source.macros import Preprocess
 
 
 @pytest.fixture(scope="session")
@@ -42,3 +50,24 @@ def cuda_toolchain(build_folder: Path) -> Toolchain:
     if find_cuda_home() is None:
         pytest.skip("needs nvcc")
     return Toolchain.find("cuda", "9.0", build_folder)
+
+
+@pytest.fixture(scope="session")
+def jail(cpu_toolchain: Toolchain) -> Iterator[ToolJail]:
+    """Where compilers run, with all that this machine has of them."""
+    with contextlib.closing(ToolJail()) as made:
+        made.show([*cpu_toolchain.folders(), CSRC, *([home] if (home := find_cuda_home()) else [])])
+        yield made
+
+
+@pytest.fixture
+def binary_tools(jail: ToolJail, tmp_path: Path) -> BinaryTools:
+    """nm and c++filt on what lies in the folder of the test."""
+    return BinaryTools(Meter(jail), tmp_path, ToolLimits(), time.monotonic() + PATIENCE_S)
+
+
+@pytest.fixture(scope="session")
+def preprocess(jail: ToolJail, tmp_path_factory: pytest.TempPathFactory) -> Preprocess:
+    """The preprocessor of builds."""
+    work = tmp_path_factory.mktemp("preprocess")
+    return lambda text: Preprocessor(Meter(jail), work, time.monotonic() + PATIENCE_S)(text)

@@ -47,6 +47,18 @@ class ModelNew(nn.Module):
         return torch.relu(self.linear(x))
 """
 
+FORBID_NAMESPACES = """
+from dice.kernels.sandbox import linux, seccomp
+
+refused = seccomp._REFUSED
+for name in list(refused):
+    if name not in ("unshare", "mount", "setns", "pivot_root"):
+        del refused[name]
+seccomp._ABSENT.clear()
+linux.no_new_privileges()
+linux.install_seccomp(seccomp.filter_program(allow_internet_sockets=True))
+"""  # what a container's usual filter does, for this process and those below it
+
 
 def honest_with(import_: str = "", init: str = "", forward: str = "") -> str:
     """The honest candidate with lines put into its module, `__init__` and `forward`."""

@@ -95,9 +95,10 @@ def verify(config: VerifyConfig, progress: bool = True) -> list[Verdict]:
     settings = spec_hash({key: spec[key] for key in ("backend", "judging", "limits")})
     store = VerdictStore(config.out, settings, len(config.judging.protocols))
     todo = store.missing(jobs)
+    isolation: dict[str, list[str]] = {}
     try:
         if todo:
-            verify_jobs(todo, config, store.add, progress)
+            isolation = verify_jobs(todo, config, store.add, progress)
         verdicts = store.finish(jobs)
     except OSError as error:
         raise HarnessError(f"{config.out}: {error.strerror}; the verdicts so far are in {store.partial}.") from error
@@ -105,6 +106,7 @@ def verify(config: VerifyConfig, progress: bool = True) -> list[Verdict]:
         store.close()
     inputs: list[str | Path] = [path for path in (config.candidates, config.problems or "") if Path(path).is_file()]
     extra = {"settings": settings, "already_done": len(jobs) - len(todo), "statuses": count_statuses(verdicts)}
+    extra["isolation"] = isolation
     write_manifest(config.out, stage="verify", spec=spec, watch=watch, inputs=inputs, extra=extra)
     write_eval_results(Path(config.out).with_suffix(".kernelbench"), verdicts)
     store.discard_journal()
@@ -113,8 +115,8 @@ def verify(config: VerifyConfig, progress: bool = True) -> list[Verdict]:
 
 def verify_jobs(
     jobs: Sequence[Job], config: VerifyConfig, take: Callable[[list[Verdict]], None], progress: bool
-) -> None:
-    """Call `take` with the verdicts of each job as they are ready."""
+) -> dict[str, list[str]]:
+    """Call `take` with the verdicts of each job as they are ready. Returns the layers of isolation (`Pool.isolation`)."""
     counts: Counter[str] = Counter()
     with_code = [job for job in jobs if job.code is not None]
     with tqdm(total=len(jobs), desc="verify", unit="kernel", file=sys.stderr, disable=not progress) as bar:
@@ -129,11 +131,12 @@ def verify_jobs(
             if job.code is None:
                 took(failed_verdicts(job, "no_code", "extract", job.no_code_reason, config.judging, config.backend))
         if not with_code:
-            return
+            return {}
 
         with open_pool(config.backend, config.judging, config.limits, config.machine, len(with_code)) as pool:
             for verdicts in pool.run(with_code):
                 took(verdicts)
+            return pool.isolation
 
 
 def count_statuses(verdicts: Sequence[Verdict]) -> dict[str, dict[str, int]]:
@@ -165,6 +168,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         jobs="machine.jobs",
         builders="machine.builders",
         cache="machine.cache",
+        require_isolation="machine.require_isolation",
     )
     parser.add_argument("--protocol", choices=list(PROTOCOLS), help="protocols to report (default: paper)")
     parser.add_argument(
@@ -182,6 +186,7 @@ def orderly_end() -> Iterator[None]:
     """End on SIGTERM, which batch systems send, as on Ctrl-C: workers end and temporary folders are removed."""
 
     def leave(number: int, frame: object) -> None:
+        signal.signal(signal.SIGTERM, signal.SIG_IGN)  # once is enough: what follows is the end
         raise SystemExit(128 + number)
 
     before = signal.signal(signal.SIGTERM, leave)

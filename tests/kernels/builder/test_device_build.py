@@ -10,8 +10,7 @@ import pytest
 from cuda_text import compile_host, split_source
 from extension_requests import inline
 
-from dice.errors import HarnessError
-from dice.kernels.builder.compiler import Meter, ToolLimits
+from dice.kernels.builder.compiler import Meter, ToolJail, ToolLimits
 from dice.kernels.builder.device_build import DeviceBuild
 from dice.kernels.builder.flags import BuildFlags
 from dice.kernels.builder.host_unit import render_host
@@ -36,9 +35,9 @@ class Undecided:
 
 
 @pytest.fixture
-def build(cuda_toolchain: Toolchain, tmp_path: Path) -> DeviceBuild:
-    precompiled = Precompiled(cuda_toolchain, tmp_path / "precompiled")
-    return DeviceBuild(precompiled, Undecided(), tmp_path, Meter(), ToolLimits(), math.inf)  # type: ignore[arg-type]
+def build(cuda_toolchain: Toolchain, jail: ToolJail, tmp_path: Path) -> DeviceBuild:
+    precompiled = Precompiled(cuda_toolchain, tmp_path / "precompiled", jail)
+    return DeviceBuild(precompiled, Undecided(), tmp_path, Meter(jail), ToolLimits(), math.inf)  # type: ignore[arg-type]
 
 
 def run(build: DeviceBuild, source: str, flags: BuildFlags | None = None, host: str | None = None) -> str:
@@ -89,6 +88,7 @@ def test_flags_reach_nvcc(build: DeviceBuild) -> None:
         run(build, source)
 
 
-def test_a_tool_that_fails_on_our_own_text_is_a_fault_of_the_machine(build: DeviceBuild) -> None:
-    with pytest.raises(HarnessError, match="fatbinary failed"):
+def test_what_cannot_be_embedded_is_left_to_stock(build: DeviceBuild) -> None:
+    """The names in it are a candidate's."""
+    with pytest.raises(SplitRefused, match="fatbinary failed"):
         build._embed(["--image3=kind=elf,sm=90,file=missing.cubin"], [])

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from dice.kernels.builder.compiler import Meter, ToolLimits
+from dice.kernels.builder.compiler import Meter, ToolJail, ToolLimits
 from dice.kernels.builder.precompiled import (
     HeaderSpec,
     NotPrepared,
@@ -22,8 +22,8 @@ SPEC = HeaderSpec("small", "struct Small { int member; };\n", slim=False)
 
 
 @pytest.fixture
-def precompiled(cpu_toolchain: Toolchain, tmp_path: Path) -> Precompiled:
-    return Precompiled(cpu_toolchain, tmp_path / "made")
+def precompiled(cpu_toolchain: Toolchain, jail: ToolJail, tmp_path: Path) -> Precompiled:
+    return Precompiled(cpu_toolchain, tmp_path / "made", jail)
 
 
 def test_an_artefact_is_made_once_and_by_whoever_comes_first(precompiled: Precompiled) -> None:
@@ -34,7 +34,7 @@ def test_an_artefact_is_made_once_and_by_whoever_comes_first(precompiled: Precom
         (out / "file").write_text("content")
 
     path = precompiled.artefact("folder/thing", make)
-    other = Precompiled(precompiled.toolchain, precompiled.folder)
+    other = Precompiled(precompiled.toolchain, precompiled.folder, precompiled.jail)
     assert other.artefact("folder/thing", make) == path
     assert len(made) == 1
     assert (path / "file").read_text() == "content"
@@ -68,7 +68,13 @@ def test_an_error_of_ours_is_not_remembered(precompiled: Precompiled) -> None:
 
 def compiles(precompiled: Precompiled, work: Path, text: str, *more: str, spec: HeaderSpec = SPEC) -> str:
     done = precompiled.compile_host(
-        text, precompiled.header(spec), "unit.o", work, Meter(), ToolLimits(60.0), flags=["-fsyntax-only", *more]
+        text,
+        precompiled.header(spec),
+        "unit.o",
+        work,
+        Meter(precompiled.jail),
+        ToolLimits(60.0),
+        flags=["-fsyntax-only", *more],
     )
     return "" if done.ok else done.output
 

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 from extension_requests import inline
 
-from dice.kernels.builder.compiler import Meter, ToolLimits
+from dice.kernels.builder.compiler import Meter, ToolJail, ToolLimits
 from dice.kernels.builder.flags import BuildFlags
 from dice.kernels.builder.outcome import Certain
 from dice.kernels.builder.refused_flags import accepted_flags, check_standard
@@ -17,45 +17,49 @@ from dice.kernels.builder.toolchain import Toolchain
 from dice.kernels.source.lexer import SplitRefused
 
 
-def accepted(toolchain: Toolchain, folder: Path, *words: str, cuda: str | None = None) -> BuildFlags:
+def accepted(jail: ToolJail, toolchain: Toolchain, folder: Path, *words: str, cuda: str | None = None) -> BuildFlags:
     flags = list(words)
     request = inline(extra_cflags=flags) if cuda is None else inline(cuda=cuda, extra_cuda_cflags=flags)
-    return accepted_flags(request, toolchain, folder, Meter(), ToolLimits(), math.inf)
+    return accepted_flags(request, toolchain, folder, Meter(jail), ToolLimits(), math.inf)
 
 
-def test_flags_that_the_routes_know_reach_no_compiler(cpu_toolchain: Toolchain, tmp_path: Path) -> None:
+def test_flags_that_the_routes_know_reach_no_compiler(jail: ToolJail, cpu_toolchain: Toolchain, tmp_path: Path) -> None:
     tools = without_compilers(cpu_toolchain)
-    assert accepted(tools, tmp_path, "-O3").main == ["-O3"]
+    assert accepted(jail, tools, tmp_path, "-O3").main == ["-O3"]
 
 
-def test_a_flag_that_gxx_does_not_know_is_final(cpu_toolchain: Toolchain, tmp_path: Path) -> None:
+def test_a_flag_that_gxx_does_not_know_is_final(jail: ToolJail, cpu_toolchain: Toolchain, tmp_path: Path) -> None:
     with pytest.raises(Certain) as failure:
-        accepted(cpu_toolchain, tmp_path, "-fno-such-thing-anywhere")
+        accepted(jail, cpu_toolchain, tmp_path, "-fno-such-thing-anywhere")
     assert "-fno-such-thing-anywhere" in failure.value.message
 
 
-def test_a_flag_that_gxx_knows_and_the_routes_do_not_is_left_to_stock(cpu_toolchain: Toolchain, tmp_path: Path) -> None:
+def test_a_flag_that_gxx_knows_and_the_routes_do_not_is_left_to_stock(
+    jail: ToolJail, cpu_toolchain: Toolchain, tmp_path: Path
+) -> None:
     with pytest.raises(SplitRefused, match="-fno-rtti"):
-        accepted(cpu_toolchain, tmp_path, "-fno-rtti")
+        accepted(jail, cpu_toolchain, tmp_path, "-fno-rtti")
 
 
 @pytest.mark.parametrize(
     ("word", "kind"), [("--no-such-flag", Certain), ("--device-debug", SplitRefused)], ids=["unknown", "known"]
 )
 def test_nvcc_is_asked_about_its_flags(
-    cuda_toolchain: Toolchain, tmp_path: Path, word: str, kind: type[Exception]
+    jail: ToolJail, cuda_toolchain: Toolchain, tmp_path: Path, word: str, kind: type[Exception]
 ) -> None:
     with pytest.raises(kind):
-        accepted(cuda_toolchain, tmp_path, word, cuda="int x;")
+        accepted(jail, cuda_toolchain, tmp_path, word, cuda="int x;")
 
 
-def test_a_standard_that_pytorchs_headers_refuse_is_final(cpu_toolchain: Toolchain, tmp_path: Path) -> None:
+def test_a_standard_that_pytorchs_headers_refuse_is_final(
+    jail: ToolJail, cpu_toolchain: Toolchain, tmp_path: Path
+) -> None:
     with pytest.raises(Certain, match="headers under -std=c\\+\\+14"):
-        check_standard("-std=c++14", cpu_toolchain, tmp_path, Meter(), ToolLimits(), math.inf)
+        check_standard("-std=c++14", cpu_toolchain, tmp_path, Meter(jail), ToolLimits(), math.inf)
 
 
-def test_newer_standards_are_not_tried(cpu_toolchain: Toolchain, tmp_path: Path) -> None:
-    check_standard("-std=c++20", without_compilers(cpu_toolchain), tmp_path, Meter(), ToolLimits(), math.inf)
+def test_newer_standards_are_not_tried(jail: ToolJail, cpu_toolchain: Toolchain, tmp_path: Path) -> None:
+    check_standard("-std=c++20", without_compilers(cpu_toolchain), tmp_path, Meter(jail), ToolLimits(), math.inf)
 
 
 def without_compilers(toolchain: Toolchain) -> Toolchain:

@@ -42,7 +42,7 @@ def _nothing_left(fork_server: ForkServer) -> Iterator[None]:
     before = {pid for pid, _ in processes()}
     yield
     # Of this fork_server: others may run tests, or a verifier, on the same machine.
-    left = {(pid, command) for pid, command in processes() if pid not in before and fork_server._directory in command}
+    left = {(pid, command) for pid, command in processes() if pid not in before and fork_server.directory in command}
     assert not left
     assert not [name for name in os.listdir("/dev/shm") if name == "mine" or name.isdigit()]
 

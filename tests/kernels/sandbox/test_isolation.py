@@ -12,7 +12,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from execution import HONEST, PROBLEM, NoBuilder, honest_with, job, processes
+from execution import FORBID_NAMESPACES, HONEST, PROBLEM, NoBuilder, honest_with, job, processes
 from waiting import PATIENCE_S, wait_for
 
 from dice.kernels.candidate.process import candidate_server
@@ -20,7 +20,8 @@ from dice.kernels.grader.executor import Executor
 from dice.kernels.records.job import Judging, Limits
 from dice.kernels.sandbox import linux, process_tree, seccomp
 from dice.kernels.sandbox.fork_server import ForkServer
-from dice.kernels.sandbox.isolation import Layers, in_order, own_uid
+from dice.kernels.sandbox.isolation import Layers, own_uid
+from dice.kernels.sandbox.jail import in_order
 
 
 def namespaces_are_allowed() -> bool:
@@ -95,26 +96,17 @@ def test_a_fork_server_that_was_only_begun_leaves_nothing() -> None:
     fork_server.close()
     assert begun is not None
     assert begun.poll() is not None
-    assert not os.path.exists(fork_server._directory)
+    assert not os.path.exists(fork_server.directory)
 
 
-WITHOUT_NAMESPACES = """
+WITHOUT_NAMESPACES = f"""
 import json, sys
 sys.path.insert(0, sys.argv[1])
 from execution import NoBuilder, job
-from dice.kernels.sandbox import linux
-from dice.kernels.sandbox import seccomp
 from dice.kernels.grader.executor import Executor
 from dice.kernels.records.job import Judging
 from dice.kernels.candidate.process import candidate_server
-
-refused = seccomp._REFUSED
-for name in list(refused):
-    if name not in ("unshare", "mount", "setns", "pivot_root"):
-        del refused[name]
-seccomp._ABSENT.clear()
-linux.no_new_privileges()
-linux.install_seccomp(seccomp.filter_program(allow_internet_sockets=True))
+{FORBID_NAMESPACES}
 judging = Judging(correctness_trials=1)
 with candidate_server() as fork_server, Executor(fork_server, NoBuilder(), "cpu", judging=judging) as executor:
     for code in json.load(sys.stdin):
@@ -183,7 +175,7 @@ from execution import NoBuilder, honest_with, job
 from dice.kernels.grader.executor import Executor
 from dice.kernels.candidate.process import candidate_server
 with candidate_server() as fork_server, Executor(fork_server, NoBuilder(), "cpu") as executor:
-    print(fork_server._directory, flush=True)
+    print(fork_server.directory, flush=True)
     executor.verify(job(honest_with(forward={endless!r})))
 """
     process = subprocess.Popen([sys.executable, "-c", script], stdout=subprocess.PIPE, text=True)

@@ -118,10 +118,11 @@ def test_launches_are_rewritten_everywhere_but_in_strings_and_comments():
     assert done == '#define RUN(x) \\\n  call(k<x>)\nauto s = "k<<<1,2>>>(3)"; // k<<<1,2>>>(3)\ncall(k<int>);'
 
 
-def test_macros_that_make_kernels_are_expanded():
+def test_macros_that_make_kernels_are_expanded(preprocess):
     split = split_source(
         "#include <a.h>\n#define KERNEL(name, op) __global__ void name(float* x) { x[0] op 1; }\n"
-        "KERNEL(plus, +=)\nKERNEL(minus, -=)\n"
+        "KERNEL(plus, +=)\nKERNEL(minus, -=)\n",
+        preprocess,
     )
     assert split.expanded
     assert [k.name for k in split.kernels] == ["plus", "minus"]

@@ -8,6 +8,7 @@ from cuda_soup import MACROS, REDUCTION, TILES
 from dice.kernels.source.cuda_source import split_source
 from dice.kernels.source.host_rules import check_host_rules
 from dice.kernels.source.lexer import Refuted, SplitRefused
+from dice.kernels.source.macros import Preprocess
 
 K = "__global__ void k(int x) { }\n"
 DEVICE = "__device__ int d(int x) { return x; }\n"
@@ -34,8 +35,8 @@ HOST = "int h(int x) { return x; }\n"
         "__global__ void k() { __shared__ float s[2]; constexpr float x = sqrtf(2.f); }",
     ],
 )
-def test_what_is_allowed(text: str) -> None:
-    check_host_rules(split_source(text))
+def test_what_is_allowed(preprocess: Preprocess, text: str) -> None:
+    check_host_rules(split_source(text, preprocess))
 
 
 @pytest.mark.parametrize(

@@ -2,18 +2,28 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import pytest
 from cuda_soup import MACROS, REDUCTION, TILES
 
 from dice.kernels.source.lexer import SplitRefused, read_tokens
-from dice.kernels.source.macros import DEFINE, expand_macros, macros_change_the_split
+from dice.kernels.source.macros import DEFINE, Preprocess, expand_macros, macros_change_the_split
+
+Expand = Callable[[str], str]
 
 
-def expand(text: str) -> str:
-    return " ".join(expand_macros(text, read_tokens(text)).split())
+@pytest.fixture
+def expand(preprocess: Preprocess) -> Expand:
+    return lambda text: " ".join(expand_macros(text, read_tokens(text), preprocess).split())
 
 
-def test_a_source_with_its_macros_expanded() -> None:
+def test_without_a_preprocessor_nothing_is_expanded() -> None:
+    with pytest.raises(SplitRefused, match="must be expanded"):
+        expand_macros("#define N 1\n", read_tokens("#define N 1\n"), None)
+
+
+def test_a_source_with_its_macros_expanded(expand: Expand) -> None:
     done = expand(MACROS)
     assert "#" not in done
     assert "__global__ void relu(float* x, int n) { int i = blockIdx.x" in done
@@ -37,7 +47,7 @@ def test_a_source_with_its_macros_expanded() -> None:
         ("#define é 1\nint x = é; // ü", "int x = 1;"),
     ],
 )
-def test_expansion(text: str, expanded: str) -> None:
+def test_expansion(expand: Expand, text: str, expanded: str) -> None:
     assert expand(text) == expanded
 
 
@@ -53,18 +63,18 @@ def test_expansion(text: str, expanded: str) -> None:
         ("".join(f"#define A{n + 1} {f'A{n} ' * 16}\n" for n in range(8)) + "A8", "grow too large"),
     ],
 )
-def test_what_is_not_expanded(text: str, reason: str) -> None:
+def test_what_is_not_expanded(expand: Expand, text: str, reason: str) -> None:
     with pytest.raises(SplitRefused, match=reason):
         expand(text)
 
 
-def test_no_text_can_pass_for_a_line_that_is_kept() -> None:
+def test_no_text_can_pass_for_a_line_that_is_kept(expand: Expand) -> None:
     """The marks of kept lines hold a hash of the text: those of another text are names like any other."""
     text = "#define P(a, b) a##b\n#include <a>\nint P(__dice_, kept_line_7__), __dice_0_7__;"
     assert expand(text) == "#include <a> int __dice_kept_line_7__, __dice_0_7__;"
 
 
-def test_text_that_is_no_unicode_stays() -> None:
+def test_text_that_is_no_unicode_stays(expand: Expand) -> None:
     assert expand('#define N 1\nauto s = "\ud800" N;') == 'auto s = "\ud800" 1;'
 
 

@@ -10,12 +10,13 @@ Routes, cheapest first: the cache; `split` (slim headers, binding table); `split
 reason, and its failure is the verdict only where stock's is certain (certainty.py). With `audit_share`, a random share
 of the results is compared with the stock build (stock_comparison.py).
 
-Nothing of the candidate runs here: compilers get a private folder, a process group, and limits of time, memory and file
-size; flags are an allow-list (flags.py); includes outside of the toolchain are refused.
+Nothing of the candidate runs here: compilers run in a jail with the toolchain and a folder of their own (compiler.py);
+flags are an allow-list (flags.py).
 """
 
 from __future__ import annotations
 
+import errno
 import hashlib
 import random
 import re
@@ -26,11 +27,12 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
+from elftools.common.exceptions import ELFError
+
 from dice.errors import DiceError, HarnessError
 from dice.kernels.builder.cache import BuildCache
-from dice.kernels.builder.compiler import Meter, ToolLimits
+from dice.kernels.builder.compiler import Meter, ToolJail, ToolLimits
 from dice.kernels.builder.flags import FlagForbidden, check_forbidden
-from dice.kernels.builder.includes import check_includes
 from dice.kernels.builder.outcome import Built, Certain, Declined, OutOfLimits
 from dice.kernels.builder.precompiled import CSRC, NotPrepared, Precompiled, PrepareReport, files_digest
 from dice.kernels.builder.split_build import SplitBuild
@@ -38,8 +40,22 @@ from dice.kernels.builder.stock import build_stock
 from dice.kernels.builder.stock_comparison import Audit, compare_with_stock
 from dice.kernels.builder.toolchain import Backend, Toolchain
 from dice.kernels.records.extension import BuildResult, BuildStatus, ExtensionRequest
+from dice.kernels.sandbox.fork_server import ForkServer
 
 _MESSAGE_CHARACTERS = 8000
+_OBJECT_GIB = 1.0
+"""Of any file that a build makes: an object is copied into memory to be handed over."""
+_UNREADABLE = (
+    ArithmeticError,
+    AssertionError,
+    AttributeError,
+    LookupError,
+    RecursionError,
+    TypeError,
+    ValueError,
+    ELFError,
+)
+_IN_THE_WAY = (errno.EISDIR, errno.ENOTDIR, errno.EEXIST, errno.ENOTEMPTY)
 _NAME_MATTERS = re.compile(
     r"TORCH_EXTENSION_NAME(?!\s*,\s*\w+\s*\))|TORCH_LIBRARY|PYBIND11_MODULE\s*\(\s*(?!TORCH_EXTENSION_NAME)"
 )
@@ -50,9 +66,9 @@ _DECIDING = (
     "builder/device_",
     "builder/flags",
     "builder/host_",
-    "builder/includes",
     "builder/main_unit",
     "builder/precompiled",
+    "builder/preprocessor",
     "builder/refused_flags",
     "builder/request_sources",
     "builder/slim_headers",
@@ -82,6 +98,7 @@ class Builder:
     timeout_s: wall time for one build, all routes together.
     audit_share: share of the builds (0 to 1) that stock builds too; disagreements are in `audit`.
     stock_fallback: False turns "left to stock" into compile_error, for measurements of the fast routes alone.
+    compilers: a fork server of compilers that other processes use too; None starts one when it is needed.
     """
 
     def __init__(
@@ -94,6 +111,7 @@ class Builder:
         max_cache_gib: float = 20.0,
         audit_share: float = 0.0,
         stock_fallback: bool = True,
+        compilers: ForkServer | None = None,
     ) -> None:
         if backend not in ("cuda", "cpu"):
             raise DiceError(f"backend '{backend}': expected cuda or cpu.")
@@ -105,7 +123,11 @@ class Builder:
         self.stock_fallback = stock_fallback
         self.cache = BuildCache(self.folder, max_cache_gib)
         self.toolchain = Toolchain.find(backend, arch if backend == "cuda" else None, self.folder)
-        self.precompiled = Precompiled(self.toolchain, self.folder / "toolchains" / self.toolchain.fingerprint)
+        made = self.folder / "toolchains" / self.toolchain.fingerprint
+        made.mkdir(parents=True, exist_ok=True)
+        self.jail = ToolJail(compilers)
+        self.jail.show([*self.toolchain.folders(), made, CSRC])
+        self.precompiled = Precompiled(self.toolchain, made, self.jail)
         self.audit = Audit(share=audit_share)
         self._random = random.Random()
         self._code = _own_code(backend)
@@ -148,7 +170,6 @@ class Builder:
         key = self.key(request)
         try:
             check_forbidden(request)
-            check_includes(request, self.toolchain)
         except FlagForbidden as refusal:
             return BuildResult(status="compile_error", key=key, route="refused", message=str(refusal))
         result = self.cache.get(key)
@@ -160,19 +181,22 @@ class Builder:
         return result.model_copy(update={"seconds": time.monotonic() - started})
 
     def _build(self, request: ExtensionRequest, key: str, started: float) -> BuildResult:
-        work = Path(tempfile.mkdtemp(prefix="dice-build-"))
+        work = Path(tempfile.mkdtemp(prefix="build-", dir=self.jail.folder))
         module = request.name if _name_matters(request) else f"dice_{key[:16]}"
-        job = _Job(request, key, module, work, Meter(), started + self.timeout_s)
+        job = _Job(request, key, module, work, Meter(self.jail), started + self.timeout_s)
         try:
             waited_s = self.precompiled.waited_s
             result, built = self._routes(job)
             if result.status == "timeout" and self.precompiled.waited_s > waited_s:
                 # The time went into a header that is made once per machine.
-                job = replace(job, work=work / "again", meter=Meter(), deadline=time.monotonic() + self.timeout_s)
+                job = replace(
+                    job, work=work / "again", meter=Meter(self.jail), deadline=time.monotonic() + self.timeout_s
+                )
                 job.work.mkdir()
                 result, built = self._routes(job)
             result.seconds = time.monotonic() - started
             result.cpu_seconds = job.meter.cpu_seconds
+            result.isolation, result.missing = self.jail.isolation, self.jail.missing
             if self.audit.share and self._random.random() < self.audit.share:
                 self._compare(job, result, built)
             if result.status in ("built", "compile_error", "unsupported_on_cpu"):
@@ -180,6 +204,9 @@ class Builder:
                 result = self.cache.put(key, result, built.path if built is not None else None, facts)
             return result
         except OSError as error:
+            if error.errno in _IN_THE_WAY:
+                message = f"a file of the extension is in the way of the build's own ({error.strerror})"
+                return BuildResult(status="compile_error", key=key, route="refused", message=message)
             raise HarnessError(f"building in {work} failed ({error}).") from error
         finally:
             shutil.rmtree(work, ignore_errors=True)
@@ -189,7 +216,7 @@ class Builder:
         fallbacks: list[str] = []
         try:
             try:
-                built = self._fast(job)
+                built = self._read_and_build(job)
             except Declined as declined:
                 fallbacks = [*declined.fallbacks, declined.reason]
                 if not self.stock_fallback or self.backend == "cpu":
@@ -211,8 +238,17 @@ class Builder:
         )
         return result, built
 
+    def _read_and_build(self, job: _Job) -> Built:
+        """`_fast`; a text on which our own reading of C++ or ELF breaks is left to the compilers, as any it does not take."""
+        try:
+            return self._fast(job)
+        except _UNREADABLE as error:
+            route = "unsupported_on_cpu" if self.backend == "cpu" else "split"
+            reason = f"{route}: the source cannot be read ({type(error).__name__}: {str(error)[:100]})"
+            raise Declined(reason) from error
+
     def _fast(self, job: _Job) -> Built:
-        limits = ToolLimits(self.timeout_s)
+        limits = ToolLimits(self.timeout_s, file_gib=_OBJECT_GIB)
         if self.backend == "cpu":
             from dice.kernels.builder.cpu_route import CpuBuild
 
@@ -227,7 +263,7 @@ class Builder:
             self.toolchain,
             work,
             job.meter,
-            ToolLimits(self.timeout_s),
+            ToolLimits(self.timeout_s, file_gib=_OBJECT_GIB),
             job.deadline,
             self.precompiled if self.backend == "cuda" else None,
         )
@@ -236,7 +272,7 @@ class Builder:
         """Build by stock as well, beside the clock of the candidate's build, and record whether the two agree."""
         if result.route == "stock" or result.status not in ("built", "compile_error"):
             return
-        meter = Meter()
+        meter = Meter(self.jail)
         audited = _Job(job.request, job.key, job.module, job.work, meter, time.monotonic() + 2 * self.timeout_s)
         try:
             other: Built | None = self._stock(audited, job.work / "audit")

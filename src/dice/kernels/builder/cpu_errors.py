@@ -20,15 +20,17 @@ from dice.kernels.source.cuda_source import split_source
 from dice.kernels.source.diagnostics import errors, read_gcc
 from dice.kernels.source.host_rules import check_host_rules
 from dice.kernels.source.lexer import Refuted, SplitRefused
+from dice.kernels.source.macros import Preprocess
 
 _INCLUDE_FOLDERS = ("ATen/cuda", "ATen/cudnn", "ATen/native/cuda", "c10/cuda", "torch/csrc/cuda")
 _HEADERS = (".h", ".hpp", ".cuh")
 
 
-def check_rules(text: str, name: str) -> None:
-    """Raise Certain when the .cu breaks a rule of CUDA that needs no compiler to see. `name`: of the file."""
+def check_rules(text: str, name: str, preprocess: Preprocess | None = None) -> None:
+    """Raise Certain when the .cu breaks a rule of CUDA that needs no compiler to see. `name`: of the file. `preprocess`: as
+    for `split_source`."""
     try:
-        check_host_rules(split_source(text))
+        check_host_rules(split_source(text, preprocess))
     except Refuted as refuted:
         raise refuted_error(refuted, name) from refuted
     except SplitRefused:

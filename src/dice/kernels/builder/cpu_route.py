@@ -13,19 +13,20 @@ from __future__ import annotations
 import functools
 import platform
 import re
-from collections.abc import Sequence
-from concurrent.futures import Future, ThreadPoolExecutor
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
-from typing import Any
 
 from dice.kernels.builder.binding import BindingRefused, table_from_module
 from dice.kernels.builder.compiler import Meter, ToolLimits, ToolRun, raise_out_of_limits
 from dice.kernels.builder.cpu_errors import check_rules, declared_by_torch, own_error, refuted_error
 from dice.kernels.builder.cpu_static_shared import check_static_shared
+from dice.kernels.builder.device_image import BinaryTools
 from dice.kernels.builder.main_unit import MainUnit
 from dice.kernels.builder.outcome import Built, Certain, Declined
 from dice.kernels.builder.precompiled import CSRC, HeaderSpec, NotPrepared, Precompiled, files_digest
+from dice.kernels.builder.preprocessor import Preprocessor
 from dice.kernels.builder.refused_flags import accepted_flags, check_standard
 from dice.kernels.builder.request_sources import Sources, sources_of
 from dice.kernels.cpu.host_rewrite import rewrite_host
@@ -34,6 +35,7 @@ from dice.kernels.cpu.runtime import LIBRARY
 from dice.kernels.cpu.unsupported import UnsupportedOnCpu
 from dice.kernels.records.extension import ExtensionRequest
 from dice.kernels.source.lexer import Refuted, SplitRefused, matching, tokenize
+from dice.kernels.source.macros import Preprocess
 
 CPU_CSRC = CSRC / "cpu"
 _HALF = re.compile(
@@ -105,13 +107,15 @@ class CpuUnit:
     flags: tuple[str, ...]
 
 
-def render_unit(main: str, name: str, cuda: str, macros: Sequence[str] = ()) -> CpuUnit:
+def render_unit(
+    main: str, name: str, cuda: str, macros: Sequence[str] = (), preprocess: Preprocess | None = None
+) -> CpuUnit:
     """The unit of `main` (C++ that comes first and sees no CUDA) and the source `cuda`, called `name` in messages.
 
-    `macros`: #define and #undef lines of the candidate's flags.
+    `macros`: #define and #undef lines of the candidate's flags. `preprocess`: as for `rewrite_cuda`.
     Raises UnsupportedOnCpu and SplitRefused.
     """
-    source = rewrite_cuda(cuda, assertions=not any("NDEBUG" in line for line in macros))
+    source = rewrite_cuda(cuda, preprocess, assertions=not any("NDEBUG" in line for line in macros))
     lines = [main, '#line 1 "dice_cpu"', *(f"#define {macro}" for macro in _HALF_MACROS), *macros]
     lines.append("#include <dice_cpu/cuda_unit.h>")
     if _HALF.search(cuda):
@@ -148,6 +152,8 @@ class CpuBuild:
         self.meter = meter
         self.limits = limits
         self.deadline = deadline
+        self.preprocess = Preprocessor(meter, work, deadline)
+        self.binary_tools = BinaryTools(meter, work, limits, deadline)
         self.fallbacks: list[str] = []
 
     def run(self) -> Built:
@@ -156,12 +162,12 @@ class CpuBuild:
         try:
             tools = self.precompiled.toolchain
             self.flags = accepted_flags(self.request, tools, self.work, self.meter, self.limits, self.deadline)
-            sources = sources_of(self.request)
+            sources = sources_of(self.request, self.preprocess)
             self._write_headers(sources)
             for standard in {flag for flag in (*self.flags.main, *self.flags.host) if flag.startswith("-std=")}:
                 check_standard(standard, tools, self.work, self.meter, self.limits, self.deadline)
             if sources.cuda is not None:
-                check_rules(sources.cuda, sources.cuda_name)
+                check_rules(sources.cuda, sources.cuda_name, self.preprocess)
             objects, table = self._objects(sources)
             library = runtime_library(self.precompiled)
             return Built(
@@ -197,7 +203,7 @@ class CpuBuild:
         for file in sources.headers:
             path = self.work / file.name
             path.parent.mkdir(parents=True, exist_ok=True)
-            path.write_text(rewrite_host(file.text))
+            path.write_text(rewrite_host(file.text), encoding="utf-8")
 
     def _objects(self, sources: Sources) -> tuple[list[str | Path], bool]:
         """Objects of all units, and whether the bindings are a table."""
@@ -256,11 +262,11 @@ class CpuBuild:
         full = self._render(full_main, sources.cuda_name, sources.cuda)
         out, table = self._compile(unit.text, table, "cuda.o", unit.flags, full.text)
         if not unit.flags:  # instrumented code keeps what is dropped otherwise
-            check_static_shared(self.work / out, sources.cuda, sources.cuda_name)
+            check_static_shared(self.work / out, sources.cuda, sources.cuda_name, self.binary_tools.readable)
         return out, table
 
     def _render(self, main: str, name: str, cuda: str) -> CpuUnit:
-        return render_unit(main, name, cuda, self.flags.host_macros)
+        return render_unit(main, name, cuda, self.flags.host_macros, self.preprocess)
 
     def _compile(self, text: str, table: bool, out: str, flags: Sequence[str], full: str) -> tuple[str, bool]:
         """Object of `text` with the slim header if it has a table, else of `full`, which says the same with pybind11."""
@@ -337,17 +343,17 @@ def _with_module_table(text: str, module: str) -> str:
 def runtime_library(precompiled: Precompiled) -> Path:
     """`libdice_cpu.so`, behind all CPU objects; compiled the first time (20 s of CPU). Raises NotPrepared."""
     name = "-".join(["cpu", files_digest(CPU_CSRC), *(flag.removeprefix("-march=") for flag in machine_flags())])
-    return precompiled.artefact(name, functools.partial(_make_runtime, precompiled)) / LIBRARY
+    return precompiled.artefact(name, partial(_make_runtime, precompiled)) / LIBRARY
 
 
 def prepare(precompiled: Precompiled, *, everything: bool = False) -> None:
     """Make what all CPU builds need, or `everything` that some need, once per machine. Raises NotPrepared."""
     names = tuple(_HEADER_TEXTS) if everything else ("slim_cpu",)
-    with ThreadPoolExecutor(1 + len(names)) as pool:  # each is a compiler's work, on one core
-        running: list[Future[Any]] = [pool.submit(runtime_library, precompiled)]
-        running += [pool.submit(precompiled.header, cpu_header(name)) for name in names]
-    for future in running:
-        future.result()
+    tasks: list[Callable[[], object]] = [partial(runtime_library, precompiled)]
+    tasks += [partial(precompiled.header, cpu_header(name)) for name in names]
+    for outcome in precompiled.side_by_side(tasks, len(tasks)):  # each is a compiler's work, on one core
+        if isinstance(outcome, NotPrepared):
+            raise outcome
 
 
 def _make_runtime(precompiled: Precompiled, out: Path, meter: Meter) -> None:

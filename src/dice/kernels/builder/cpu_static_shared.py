@@ -15,7 +15,7 @@ those of device functions that return something (nobody may want it) or were not
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 
 from elftools.elf.constants import SH_FLAGS
@@ -23,7 +23,6 @@ from elftools.elf.elffile import ELFFile
 from elftools.elf.relocation import RelocationSection
 from elftools.elf.sections import SymbolTableSection
 
-from dice.kernels.builder.device_image import demangle
 from dice.kernels.builder.outcome import Certain
 from dice.kernels.source.lexer import SplitRefused, Token, matching, tokenize
 
@@ -38,10 +37,13 @@ _VOID_FUNCTION = re.compile(r"\bvoid\s+(?:__\w+\s+)*(\w+)\s*\(")
 _OTHER_SIZES = re.compile(r"\bTempStorage\b|\bcurandState|\b__CUDA_ARCH__\b")
 
 
-def check_static_shared(object_file: Path, source: str, name: str) -> None:
+def check_static_shared(
+    object_file: Path, source: str, name: str, demangle: Callable[[Iterable[str]], list[str]]
+) -> None:
     """Raise Certain when a kernel of the object certainly has more static shared memory than CUDA allows.
 
-    source: the CUDA source, its own headers included; name: of its file, for the message.
+    source: the CUDA source, its own headers included; name: of its file, for the message. demangle: makes mangled names
+    readable.
     """
     kernels = {kernel: sizes for kernel, sizes in _variables(object_file).items() if _is_too_much(sizes.values())}
     if not kernels or _OTHER_SIZES.search(source):

@@ -8,10 +8,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from dice.errors import HarnessError
 from dice.kernels.builder.certainty import Judge
 from dice.kernels.builder.compiler import Meter, ToolLimits, ToolRun, raise_out_of_limits
-from dice.kernels.builder.device_image import Symbol, demangle, host_symbols, image_assembly, image_symbols
+from dice.kernels.builder.device_image import BinaryTools, Symbol, host_symbols, image_assembly, image_symbols
 from dice.kernels.builder.device_unit import explicit_instantiation, render_device
 from dice.kernels.builder.flags import BuildFlags
 from dice.kernels.builder.host_unit import scoped_name
@@ -47,8 +46,10 @@ class DeviceBuild:
             for item in split.of_kind("kernel")
             if item.function is not None and item.function.is_template
         )
-        symbols = host_symbols(host_object, templates)
-        readable = demangle(symbol.name for symbol in symbols if symbol.kind == "kernel" and symbol.weak)
+        symbols = host_symbols(self._binary_tools(), host_object, templates)
+        readable = self._binary_tools().readable(
+            symbol.name for symbol in symbols if symbol.kind == "kernel" and symbol.weak
+        )
         instantiations = [explicit_instantiation(name) for name in readable]
         if flags.architectures and not self._same_architecture(flags.architectures):
             raise SplitRefused("architecture flags")
@@ -84,7 +85,7 @@ class DeviceBuild:
             number = arch.replace(".", "")
             mode = [f"-gencode=arch=compute_{number},code=sm_{number}", "-cubin", "device.cu"]
             self._judge(self._tool([*command, *mode, "-o", f"device_{number}.cubin"]), split, bool(headers))
-            defined.append(image_symbols(self.work / f"device_{number}.cubin"))
+            defined.append(image_symbols(self._binary_tools(), self.work / f"device_{number}.cubin"))
             images.append(f"--image3=kind=elf,sm={number},file=device_{number}.cubin")
         return images, set.intersection(*defined)
 
@@ -138,8 +139,11 @@ class DeviceBuild:
             (self.work / "image.s").write_text(image_assembly("image.fatbin", symbols))
             done = self._tool(command)
             if not done.ok:
-                raise HarnessError(f"{command[0]} failed: {done.output.strip()[:300]}")
+                raise SplitRefused(f"{command[0]} failed: {done.output.strip()[:300]}")
         return "image.o"
+
+    def _binary_tools(self) -> BinaryTools:
+        return BinaryTools(self.meter, self.work, self.limits, self.deadline)
 
     def _tool(self, command: Sequence[str | Path]) -> ToolRun:
         return self.meter.run(command, self.work, self.limits, deadline=self.deadline)

@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import re
-import subprocess
 from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
 
-from dice.errors import HarnessError
+from dice.kernels.builder.compiler import Meter, ToolLimits
 
 _FUNCTION_NAME = re.compile(r"(?:void )?((?:\w+::)*\w+)")
 _SECTIONS = {".text.dice_kernel": "kernel", ".dice_constant": "constant", ".dice_device": "device"}
@@ -24,50 +23,58 @@ class Symbol:
     weak: bool
 
 
-def host_symbols(object_file: Path, kernel_templates: frozenset[str]) -> list[Symbol]:
+@dataclass(frozen=True)
+class BinaryTools:
+    """Programs of binutils on the objects in the folder `work`, jailed as compilers are: those objects are a candidate's."""
+
+    meter: Meter
+    work: Path
+    limits: ToolLimits
+    deadline: float
+
+    def symbols(self, object_file: Path) -> list[tuple[str, str, int, str]]:
+        """(name, class, size, section) of each defined symbol."""
+        command = ["nm", "-f", "sysv", "--defined-only", object_file]
+        rows = []
+        for line in self.meter.capture(command, self.work, "dice_symbols", self.limits, self.deadline).splitlines():
+            cells = [cell.strip() for cell in line.split("|")]
+            if len(cells) == 7:
+                name, _, kind, _, size, _, section = cells
+                rows.append((name, kind, int(size or "0", 16), section))
+        return rows
+
+    def readable(self, names: Iterable[str]) -> list[str]:
+        """Mangled names as C++ would write them."""
+        names = list(names)
+        if not names:
+            return []
+        (self.work / "dice_names").write_text("\n".join(names) + "\n", encoding="utf-8")
+        command = ["/bin/sh", "-c", "exec c++filt < dice_names"]
+        return self.meter.capture(command, self.work, "dice_readable", self.limits, self.deadline).splitlines()
+
+
+def host_symbols(tools: BinaryTools, object_file: Path, kernel_templates: frozenset[str]) -> list[Symbol]:
     """Kernel stubs and shadows of device variables in a host object (sections of csrc/extension/host.h).
 
     Instances of templates lie in sections of their own; they are known by their qualified names, `kernel_templates`.
     """
     symbols: list[Symbol] = []
     weak: list[tuple[str, int]] = []
-    for name, kind, size, section in _table(object_file):
+    for name, kind, size, section in tools.symbols(object_file):
         if section in _SECTIONS and kind != "n":
             symbols.append(Symbol(name, _SECTIONS[section], size, weak=False))
         elif kind == "W" and section.startswith(".text"):
             weak.append((name, size))
-    for (name, size), readable in zip(weak, demangle(name for name, _ in weak), strict=True):
+    for (name, size), readable in zip(weak, tools.readable(name for name, _ in weak), strict=True):
         match = _FUNCTION_NAME.match(readable)
         if match and match.group(1) in kernel_templates:
             symbols.append(Symbol(name, "kernel", size, weak=True))
     return symbols
 
 
-def _table(object_file: Path) -> list[tuple[str, str, int, str]]:
-    """(name, class, size, section) of each defined symbol."""
-    rows = []
-    for line in _run(["nm", "-f", "sysv", "--defined-only", str(object_file)]).splitlines():
-        cells = [cell.strip() for cell in line.split("|")]
-        if len(cells) == 7:
-            name, _, kind, _, size, _, section = cells
-            rows.append((name, kind, int(size or "0", 16), section))
-    return rows
-
-
-def demangle(names: Iterable[str]) -> list[str]:
-    """Readable forms of mangled names."""
-    names = list(names)
-    if not names:
-        return []
-    done = subprocess.run(["c++filt"], input="\n".join(names), capture_output=True, text=True, check=False)
-    if done.returncode != 0:
-        raise HarnessError("c++filt failed; install binutils.")
-    return done.stdout.splitlines()
-
-
-def image_symbols(cubin: Path) -> set[str]:
+def image_symbols(tools: BinaryTools, cubin: Path) -> set[str]:
     """Names of kernels and variables that a cubin defines."""
-    return {name for name, _, _, _ in _table(cubin)}
+    return {name for name, _, _, _ in tools.symbols(cubin)}
 
 
 def image_assembly(fatbin: str, symbols: Iterable[Symbol]) -> str:
@@ -111,13 +118,3 @@ def _global(name: str) -> list[str]:
 
 def _quoted(name: str) -> str:
     return f'"{name}"'
-
-
-def _run(command: list[str]) -> str:
-    try:
-        done = subprocess.run(command, capture_output=True, text=True, check=False)
-    except OSError as error:
-        raise HarnessError(f"{command[0]} cannot be started ({error}); install binutils.") from error
-    if done.returncode != 0:
-        raise HarnessError(f"{command[0]} failed: {done.stderr.strip()[:300]}")
-    return done.stdout

@@ -10,6 +10,7 @@ from dice.kernels.builder.binding import BindingRefused, table_from_functions, t
 from dice.kernels.source.cuda_source import CudaSource, split_source
 from dice.kernels.source.items import Item
 from dice.kernels.source.lexer import SplitRefused, tokenize, words
+from dice.kernels.source.macros import Preprocess
 
 _SHARED_HEADERS = words(
     "torch/extension.h torch/torch.h torch/types.h torch/all.h vector string tuple optional utility cstdint memory "
@@ -26,7 +27,8 @@ _TYPE_WORDS = words(
 class MainUnit:
     """`text`: the candidate's C++ without the lines that load_inline adds. Every render takes the module's name.
 
-    functions: (name, docstring) pairs of load_inline, or None. source: the file's name for `#line`.
+    functions: (name, docstring) pairs of load_inline, or None. source: the file's name for `#line`. preprocess: as for
+    `split_source`.
     """
 
     text: str
@@ -34,6 +36,7 @@ class MainUnit:
     torch_errors: bool
     source: str
     implicit_header: bool = True
+    preprocess: Preprocess | None = None
 
     def stock_text(self) -> str:
         """Exactly what `load_inline` writes to main.cpp (torch/utils/cpp_extension.py, load_inline)."""
@@ -88,7 +91,7 @@ class MainUnit:
         """The items of `text`."""
         if "__global__" in self.text or "<<<" in self.text:
             raise SplitRefused("CUDA code in a C++ source")
-        return split_source(self.text)
+        return split_source(self.text, self.preprocess)
 
     def fits_before(self, cuda: CudaSource) -> bool:
         """Whether this unit may stand before the .cu in one unit and change nothing of what the .cu means.

@@ -24,18 +24,20 @@ import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 from typing import Literal
 
+from dice.errors import HarnessError
 from dice.jsonl import atomic_writer
-from dice.kernels.builder.compiler import Meter, ToolLimits, ToolRun
+from dice.kernels.builder.compiler import Meter, ToolJail, ToolLimits, ToolRun
 from dice.kernels.builder.slim_headers import SlimRefused, cuda_host_headers, slim_headers
 from dice.kernels.builder.toolchain import Toolchain
 from dice.kernels.builder.vocabulary import Vocabulary, device_headers, read_vocabulary
 from dice.locks import file_lock
 
 CSRC = Path(__file__).parent / "csrc"
-_LIMITS = ToolLimits(timeout_s=900.0, memory_gib=24.0, file_gib=8.0)
+_LIMITS = ToolLimits(timeout_s=900.0, memory_gib=24.0, file_gib=8.0, room_gib=2.0)
 _WRAPPED = (
     "__cudaRegisterFunction",
     "cudaLaunchKernel",
@@ -159,11 +161,12 @@ class PrepareReport:
 
 
 class Precompiled:
-    """Artefacts of one toolchain in one folder; safe for many processes."""
+    """Artefacts of one toolchain in one folder; safe for many processes. `jail`: where compilers run."""
 
-    def __init__(self, toolchain: Toolchain, folder: Path) -> None:
+    def __init__(self, toolchain: Toolchain, folder: Path, jail: ToolJail) -> None:
         self.toolchain = toolchain
         self.folder = folder
+        self.jail = jail
         self.report = PrepareReport()
         self.waited_s = 0.0
         """Wall time that this process spent on making artefacts: no candidate's fault."""
@@ -181,14 +184,26 @@ class Precompiled:
             names = list(HEADERS) if everything else [_FIRST_HEADER]
             tasks += [lambda name=name: self.header(name) for name in names]
             tasks += [self.launch_object, *([self.vocabulary] if everything else [])]
-        with ThreadPoolExecutor(jobs or min(len(tasks), len(os.sched_getaffinity(0)))) as pool:
-            for future in [pool.submit(task) for task in tasks]:
-                try:
-                    future.result()
-                except NotPrepared as failure:
-                    self.report.failures[str(failure).split(":")[0]] = str(failure)
+        for outcome in self.side_by_side(tasks, jobs):
+            if isinstance(outcome, NotPrepared):
+                self.report.failures[str(outcome).split(":")[0]] = str(outcome)
         self.report.seconds = time.monotonic() - started
         return self.report
+
+    def side_by_side(self, tasks: Sequence[Callable[[], object]], jobs: int | None = None) -> list[object]:
+        """What the tasks return, or the NotPrepared that they raise, `jobs` at a time (default: as many as there are cores).
+
+        An exception in this thread, by a signal say, ends the compilers that the tasks wait for, and so the tasks.
+        """
+        count = jobs or min(len(tasks), len(os.sched_getaffinity(0)))
+        with ThreadPoolExecutor(count) as pool:
+            try:
+                running = [pool.submit(_outcome, task) for task in tasks]
+                return [future.result() for future in running]
+            except BaseException:
+                self.jail.close()
+                pool.shutdown(wait=False, cancel_futures=True)
+                raise
 
     def header(self, name: str | HeaderSpec, flags: Sequence[str] = ()) -> Header:
         """The precompiled header `name` of HEADERS (or any other spec), for further `flags`. Raises NotPrepared."""
@@ -239,7 +254,7 @@ class Precompiled:
     ) -> ToolRun:
         """Compile the unit `text` in `work` to `work/out`. `-fsyntax-only` in `flags` leaves no object."""
         source = work / Path(out).with_suffix(".cpp")
-        source.write_text(text)
+        source.write_text(text, encoding="utf-8")
         command = [self.toolchain.cxx, *header.flags, *flags, "-c", source.name, "-o", out]
         return meter.run(command, work, limits, deadline=deadline)
 
@@ -281,7 +296,7 @@ class Precompiled:
         if path.is_dir():
             return path
         started = time.monotonic()
-        with file_lock(path.with_name(path.name + ".lock"), timeout_s=1800.0):
+        with file_lock(path.with_name(path.name + ".lock"), timeout_s=1800.0, gives_up=lambda: self.jail.ended):
             self._make(path, failed, make)
         self.waited_s += time.monotonic() - started
         return path
@@ -293,11 +308,13 @@ class Precompiled:
             return
         if failed.exists():
             raise NotPrepared(failed.read_text())
+        for left in path.parent.glob(f".{path.name}.*"):  # by one that was killed: who holds the lock is alone
+            shutil.rmtree(left, ignore_errors=True)
         out = Path(tempfile.mkdtemp(dir=path.parent, prefix=f".{path.name}."))
-        meter = Meter()
+        meter = Meter(self.jail)
         try:
             make(out, meter)
-            out.chmod(0o755)
+            _let_read(out)
             out.rename(path)
         except (NotPrepared, SlimRefused) as failure:
             message = f"{name}: {failure}"
@@ -309,20 +326,23 @@ class Precompiled:
             self.report.cpu_seconds[name] = meter.cpu_seconds
 
     def compile_own(self, meter: Meter, command: Sequence[str | Path], work: Path) -> None:
-        """Run a compiler on source of ours. Raises NotPrepared when it fails."""
+        """Run a compiler on source of ours. Raises NotPrepared when it fails, HarnessError when memory or disk end."""
         done = meter.run(command, work, _LIMITS)
+        if done.starved:
+            raise HarnessError(f"{command[0]} was killed by the kernel, for lack of memory, on our own source.")
         if not done.ok:
             reason = "took too long" if done.timed_out else first_error(done.output)
             raise NotPrepared(f"{Path(str(command[0])).name} failed on our own source: {reason}")
 
     def compile_side_by_side(self, meter: Meter, commands: Sequence[Sequence[str | Path]], work: Path) -> None:
         """`compile_own` for several commands at once, as many as there are cores."""
-        meters = [Meter() for _ in commands]
-        with ThreadPoolExecutor(min(len(commands), len(os.sched_getaffinity(0)))) as pool:
-            running = [pool.submit(self.compile_own, m, c, work) for m, c in zip(meters, commands, strict=True)]
+        meters = [Meter(self.jail) for _ in commands]
+        pairs = zip(meters, commands, strict=True)
+        outcomes = self.side_by_side([partial(self.compile_own, part, command, work) for part, command in pairs])
         meter.cpu_seconds += sum(part.cpu_seconds for part in meters)
-        for future in running:
-            future.result()
+        for outcome in outcomes:
+            if isinstance(outcome, NotPrepared):
+                raise outcome
 
     def _make_slim(self, out: Path, _: Meter) -> None:
         slim = slim_headers(self.toolchain.torch_root / "include")
@@ -391,6 +411,21 @@ class Precompiled:
         )
 
 
+def _outcome(task: Callable[[], object]) -> object:
+    try:
+        return task()
+    except NotPrepared as failure:
+        return failure
+
+
+def _let_read(folder: Path) -> None:
+    """Whatever the umask: compilers and candidates, who are other users, read what is made here, and own none of it."""
+    for path in (folder, *folder.rglob("*")):
+        if path.stat().st_uid != os.geteuid():
+            os.chown(path, os.geteuid(), os.getegid())
+        path.chmod(0o755 if path.is_dir() else 0o644)
+
+
 def _source_digest(module: str) -> str:
     """Digest of one of our modules, for what it makes."""
     return hashlib.sha256(Path(__file__).with_name(module).read_bytes()).hexdigest()[:12]
@@ -400,7 +435,7 @@ def _write_files(folder: Path, files: Mapping[str, str]) -> None:
     for name, text in files.items():
         path = folder / name
         path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_text(text)
+        path.write_text(text, encoding="utf-8")
 
 
 @functools.cache

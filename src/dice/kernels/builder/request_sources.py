@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from dice.kernels.builder.main_unit import MainUnit
 from dice.kernels.records.extension import ExtensionRequest, SourceFile
 from dice.kernels.source.lexer import SplitRefused
+from dice.kernels.source.macros import Preprocess
 
 _TORCH = re.compile(
     r"^\s*#\s*include\s*[<\"](?:torch/(?:extension|torch|types|all|python)\.h|ATen/ATen\.h)[>\"]", re.MULTILINE
@@ -35,8 +36,11 @@ class Sources:
     inline: bool
 
 
-def sources_of(request: ExtensionRequest) -> Sources:
-    """Raises SplitRefused for what only stock builds: several .cu files, `no_implicit_headers`, standalone programs."""
+def sources_of(request: ExtensionRequest, preprocess: Preprocess | None = None) -> Sources:
+    """The units of a request. `preprocess`: as for `split_source`.
+
+    Raises SplitRefused for what only stock builds: several .cu files, `no_implicit_headers`, standalone programs.
+    """
     if request.no_implicit_headers or request.is_standalone:
         raise SplitRefused("no_implicit_headers or is_standalone")
     if request.kind == "load_inline":
@@ -45,6 +49,7 @@ def sources_of(request: ExtensionRequest) -> Sources:
             request.functions,
             request.with_pytorch_error_handling,
             _INLINE_NAMES[0],
+            preprocess=preprocess,
         )
         cuda = "\n".join(request.cuda_sources) if request.cuda_sources else None
         return Sources((main,), cuda, _INLINE_NAMES[1], 4, request.headers, inline=True)
@@ -56,7 +61,7 @@ def sources_of(request: ExtensionRequest) -> Sources:
         if file not in cuda_files:
             if not _TORCH.search(file.text):
                 raise SplitRefused("a C++ file without PyTorch's header")
-            mains.append(MainUnit(file.text, None, False, file.name, implicit_header=False))
+            mains.append(MainUnit(file.text, None, False, file.name, False, preprocess))
     cuda, name = None, ""
     if cuda_files:
         name = cuda_files[0].name

@@ -25,6 +25,7 @@ from dice.kernels.builder.launch_symbols import uncounted_launches
 from dice.kernels.builder.main_unit import MainUnit
 from dice.kernels.builder.outcome import Built, Certain, Declined
 from dice.kernels.builder.precompiled import NotPrepared, Precompiled, first_error, slim_cuda_header
+from dice.kernels.builder.preprocessor import Preprocessor
 from dice.kernels.builder.refused_flags import accepted_flags, check_standard
 from dice.kernels.builder.request_sources import sources_of
 from dice.kernels.records.extension import ExtensionRequest
@@ -57,13 +58,14 @@ class SplitBuild:
         self.meter = meter
         self.limits = limits
         self.deadline = deadline
+        self.preprocess = Preprocessor(meter, work, deadline)
         self.fallbacks: list[str] = []
         self.level = _TABLE
 
     def run(self) -> Built:
         """Build on the cheapest split route that works."""
         try:
-            self.sources = sources_of(self.request)
+            self.sources = sources_of(self.request, self.preprocess)
             tools = self.precompiled.toolchain
             self.flags = accepted_flags(self.request, tools, self.work, self.meter, self.limits, self.deadline)
             place = self.sources.cuda_name, self.sources.cuda_first_line
@@ -98,7 +100,7 @@ class SplitBuild:
         for file in self.sources.headers:
             path = self.work / file.name
             path.parent.mkdir(parents=True, exist_ok=True)
-            path.write_text(file.text)
+            path.write_text(file.text, encoding="utf-8")
 
     def _check_standards(self) -> None:
         tools = self.precompiled.toolchain
@@ -110,7 +112,7 @@ class SplitBuild:
         if text is None:
             return None
         try:
-            split = split_source(text)
+            split = split_source(text, self.preprocess)
             check_host_rules(split)
             return split
         except Refuted as refuted:

@@ -1,7 +1,9 @@
-"""The stock build: PyTorch's own `load_inline` or `load`, in a process and a folder of its own, without the import.
+"""The stock build: PyTorch's own `load_inline` or `load`, in a folder of its own, without the import of the result.
 
-As a program (`python -m dice.kernels.builder.stock REQUEST.json OUT.json`) it runs PyTorch's function on the request in the
-current folder and reports how it ended. Importing the result is left out: it would run candidate code in the builder.
+As a program (`python -m dice.kernels.builder.stock REQUEST.json OUT.json`) it has PyTorch's function write its sources and
+its ninja file into the current folder, and reports the folder or how PyTorch refused. That reads nothing but the request.
+`ninja` and the compilers, which do, then run in the jail. Importing the result is left out: it would run candidate code
+in the builder.
 """
 
 from __future__ import annotations
@@ -9,21 +11,21 @@ from __future__ import annotations
 import json
 import os
 import re
-import resource
 import shlex
+import subprocess
 import sys
-import time
 from pathlib import Path
 from typing import Any
 
 from dice.errors import HarnessError
-from dice.kernels.builder.compiler import Meter, ToolLimits, run_tool
+from dice.kernels.builder.compiler import Meter, ToolLimits, raise_out_of_limits
 from dice.kernels.builder.launch_symbols import uncounted_launches
 from dice.kernels.builder.outcome import Built, Certain, OutOfLimits
 from dice.kernels.builder.precompiled import Precompiled, wrap_flags
 from dice.kernels.builder.toolchain import Toolchain
 from dice.kernels.records.extension import ExtensionRequest, LaunchCount
 
+_PLAN_TIMEOUT_S = 300.0
 # How torch's message begins when ninja or a compiler is missing: never the candidate's fault.
 _HOST_FAULTS = ("Ninja is required", "CUDA_HOME environment variable is not set", "Unknown CUDA arch")
 
@@ -48,30 +50,19 @@ def build_stock(
     for file in (*request.files, *request.headers):
         path = scratch / file.name
         path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_text(file.text)
-    (work / "request.json").write_text(request.model_copy(update={"name": module}).model_dump_json())
-    environment = dict(os.environ) | {"MAX_JOBS": "2", "TORCH_EXTENSIONS_DIR": str(work / "extensions")}
-    if toolchain.backend == "cuda":
-        environment |= {"CUDA_HOME": str(toolchain.cuda_home), "TORCH_CUDA_ARCH_LIST": toolchain.arch_list}
-    command = [sys.executable, "-m", "dice.kernels.builder.stock", "request.json", "result.json"]
-    timeout_s = min(limits.timeout_s, max(0.0, deadline - time.monotonic()))
-    # PyTorch's import needs much address space; its own CPU time is not the compilers'.
-    done = run_tool(command, work, ToolLimits(timeout_s, 96.0, limits.file_gib), env=environment)
+        path.write_text(file.text, encoding="utf-8")
+    plan = _planned(request.model_copy(update={"name": module}), toolchain, work)
+    if plan["error"] is not None:
+        if plan["error"].startswith(_HOST_FAULTS):
+            raise HarnessError(f"PyTorch cannot build extensions here: {plan['error'][:200]}")
+        raise Certain(strip_prefix(plan["error"]), "stock")
+    path = Path(plan["path"])
+    done = meter.run(["ninja", "-C", path.parent, "-v", "-j", "2"], work, limits, deadline=deadline)
     if done.timed_out:
-        meter.cpu_seconds += done.cpu_seconds
         raise OutOfLimits("timeout", f"the build took longer than {limits.timeout_s:.0f} s")
-    if not (work / "result.json").exists():
-        raise HarnessError(f"the stock build died: {done.output.strip()[-300:] or 'no message'}")
-    result = json.loads((work / "result.json").read_text())
-    meter.cpu_seconds += result["cpu_seconds"]
-    if result["error"] is not None:
-        message = result["error"]
-        if message.startswith(_HOST_FAULTS):
-            raise HarnessError(f"PyTorch cannot build extensions here: {message[:200]}")
-        if "Killed signal terminated program" in message:
-            raise HarnessError("a compiler of the stock build was killed from outside, probably for memory.")
-        raise Certain(strip_prefix(message), "stock")
-    path = Path(result["path"])
+    raise_out_of_limits(done)
+    if not done.ok:
+        raise Certain(re.sub(r"^ninja: Entering directory .*\n", "", done.output), "stock")
     if not path.exists():
         raise HarnessError("the stock build reported success but left no shared object.")
     counted = _relink(path, toolchain, work, meter, limits, deadline, precompiled) if precompiled else None
@@ -79,6 +70,25 @@ def build_stock(
     if not list(path.parent.glob("*.cuda.o")):
         launches = uncounted_launches(path)
     return Built(counted or path, "stock", launches=launches, facts={"module": module, "table": False})
+
+
+def _planned(request: ExtensionRequest, toolchain: Toolchain, work: Path) -> dict[str, Any]:
+    """PyTorch's sources and ninja file in `work/build`: `path` of the object to be, or `error`. Raises HarnessError."""
+    (work / "request.json").write_text(request.model_dump_json(), encoding="utf-8")
+    environment = dict(os.environ) | {"TORCH_EXTENSIONS_DIR": str(work / "extensions")}
+    if toolchain.backend == "cuda":
+        environment |= {"CUDA_HOME": str(toolchain.cuda_home), "TORCH_CUDA_ARCH_LIST": toolchain.arch_list}
+    command = [sys.executable, "-m", "dice.kernels.builder.stock", "request.json", "plan.json"]
+    try:
+        done = subprocess.run(
+            command, cwd=work, env=environment, capture_output=True, timeout=_PLAN_TIMEOUT_S, check=False
+        )
+    except (OSError, subprocess.TimeoutExpired) as error:
+        raise HarnessError(f"PyTorch does not write its ninja file ({error}).") from error
+    if not (work / "plan.json").exists():
+        words = done.stderr.decode(errors="replace").strip()[-300:]
+        raise HarnessError(f"PyTorch does not write its ninja file: {words or 'no message'}")
+    return json.loads((work / "plan.json").read_text(encoding="utf-8"))
 
 
 def strip_prefix(message: str) -> str:
@@ -97,7 +107,9 @@ def _relink(
 ) -> Path | None:
     """The same objects linked once more, with the launch counter; None when there is no device code or it fails."""
     folder = path.parent
-    variables = dict(re.findall(r"^(cxx|ldflags) = (.*)$", (folder / "build.ninja").read_text(), re.MULTILINE))
+    variables = dict(
+        re.findall(r"^(cxx|ldflags) = (.*)$", (folder / "build.ninja").read_text(encoding="utf-8"), re.MULTILINE)
+    )
     objects = sorted(folder.glob("*.o"))
     if not any(name.name.endswith(".cuda.o") for name in objects):
         return None
@@ -108,16 +120,17 @@ def _relink(
     return out if done.ok else None
 
 
-def _main(request_file: str, result_file: str) -> None:
+def _main(request_file: str, plan_file: str) -> None:
     import torch.utils.cpp_extension as extension
 
-    request = ExtensionRequest.model_validate_json(Path(request_file).read_text())
+    request = ExtensionRequest.model_validate_json(Path(request_file).read_text(encoding="utf-8"))
     loaded: list[str] = []
 
     def keep(name: str, folder: str, *_: Any) -> None:
         loaded.append(os.path.join(folder, f"{name}.so"))
 
     patched: Any = extension
+    patched._run_ninja_build = lambda *_args, **_kwargs: None
     patched._import_module_from_library = keep
     patched.remove_extension_h_precompiler_headers = lambda: None
     if request.kind == "load_inline" and patched.CUDA_HOME is None and os.environ.get("CUDA_HOME"):
@@ -127,9 +140,8 @@ def _main(request_file: str, result_file: str) -> None:
         _call(extension, request)
     except (RuntimeError, ValueError, OSError, AssertionError, TypeError) as failure:
         error = str(failure)
-    usage = resource.getrusage(resource.RUSAGE_CHILDREN)
-    result = {"error": error, "path": loaded[-1] if loaded else None, "cpu_seconds": usage.ru_utime + usage.ru_stime}
-    Path(result_file).write_text(json.dumps(result))
+    plan = {"error": error, "path": loaded[-1] if loaded else None}
+    Path(plan_file).write_text(json.dumps(plan), encoding="utf-8")
 
 
 def _call(extension: Any, request: ExtensionRequest) -> None:

@@ -20,6 +20,7 @@ import shlex
 import shutil
 import subprocess
 import sys
+import sysconfig
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -130,12 +131,42 @@ class Toolchain:
         """Value for TORCH_CUDA_ARCH_LIST that makes stock build for the same GPUs as it would by itself."""
         return ";".join((*self.arches[:-1], f"{self.arches[-1]}+PTX")) if self.arches else ""
 
+    def folders(self) -> list[Path]:
+        """Folders and files that compilers, linker and ninja need to read."""
+        found = [self.torch_root, self.torch_root.parent / "nvidia", Path(sysconfig.get_path("include"))]
+        found += [Path(folder) for folder in self.include_flags[1::2]]
+        programs = [self.cxx, "ninja", *([self.nvcc] if self.backend == "cuda" else [])]
+        found += [Path(place) for program in programs if (place := shutil.which(program))]
+        if self.backend == "cuda":
+            found.append(self.cuda_home)
+        for name in (
+            "LD_LIBRARY_PATH",
+            "CPATH",
+            "C_INCLUDE_PATH",
+            "CPLUS_INCLUDE_PATH",
+            "LIBRARY_PATH",
+            "COMPILER_PATH",
+        ):
+            found += [Path(folder) for folder in os.environ.get(name, "").split(":") if folder]
+        found += [Path(folder) for folder in _search_folders(self.cxx)]
+        return sorted({path.absolute() for path in found if path.exists()})
+
     @cached_property
     def fingerprint(self) -> str:
         """Hex digest of what comes from outside: compilers, PyTorch, Python, flags. Our own files have their own keys."""
         digest = hashlib.sha256()
         digest.update(json.dumps([self.backend, self.arches, self.facts, self.versions], sort_keys=True).encode())
         return digest.hexdigest()[:20]
+
+
+def _search_folders(cxx: str) -> list[str]:
+    """Where a C++ compiler looks for its own programs, libraries and headers."""
+    searched = subprocess.run([cxx, "-print-search-dirs"], capture_output=True, text=True, timeout=60, check=False)
+    listed = [line.partition("=")[2].split(":") for line in searched.stdout.splitlines() if "=" in line]
+    command = [cxx, "-v", "-E", "-x", "c++", "/dev/null"]
+    spoken = subprocess.run(command, capture_output=True, text=True, timeout=60, check=False).stderr
+    headers = [line.strip() for line in spoken.splitlines() if line.startswith(" /")]
+    return [folder for folder in [*itertools.chain(*listed), *headers] if os.path.isdir(folder) and folder != "/"]
 
 
 def _version(program: str) -> str:

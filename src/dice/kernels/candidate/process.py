@@ -4,12 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from pathlib import Path
-from typing import TYPE_CHECKING
 
-from dice.kernels.sandbox.fork_server import ForkServer, serve_forks
-
-if TYPE_CHECKING:
-    from dice.kernels.sandbox.supervisor import Serve
+from dice.kernels.sandbox.fork_process import serve_forks
+from dice.kernels.sandbox.fork_server import ForkServer
+from dice.kernels.sandbox.supervisor import CandidateService
 
 _ENTRY = "dice.kernels.candidate.process"
 
@@ -19,11 +17,11 @@ def candidate_server(visible: Iterable[str | Path] = ()) -> ForkServer:
     return ForkServer(_ENTRY, visible)
 
 
-def _load() -> Serve:
+def _load() -> CandidateService:
     from dice.kernels.candidate import runner  # imports torch
 
     runner.warm_up()
-    return runner.serve
+    return CandidateService(runner.serve)
 
 
 if __name__ == "__main__":

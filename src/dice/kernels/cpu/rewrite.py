@@ -21,7 +21,7 @@ from dice.kernels.source.cuda_source import CudaSource
 from dice.kernels.source.declaration import Parameter
 from dice.kernels.source.launch import Launch
 from dice.kernels.source.lexer import SplitRefused, Token, check_tokens, matching, source_of, split_at, tokenize
-from dice.kernels.source.macros import expand_macros
+from dice.kernels.source.macros import Preprocess, expand_macros
 
 _WORD = re.compile(r"[A-Za-z_]\w*")
 
@@ -41,15 +41,16 @@ class CpuSource:
     track_index: bool
 
 
-def rewrite_cuda(text: str, *, assertions: bool = True) -> CpuSource:
-    """Rewrite a .cu source. `assertions`: whether `assert` in it checks (no -DNDEBUG).
+def rewrite_cuda(text: str, preprocess: Preprocess | None = None, *, assertions: bool = True) -> CpuSource:
+    """Rewrite a .cu source. `preprocess`: expands macros that make kernels. `assertions`: whether `assert` in it checks (no
+    -DNDEBUG).
 
     Raises UnsupportedOnCpu, naming what is missing, and SplitRefused when the text cannot be read.
     """
     source = CudaSource(text)
     check_tokens(text, source.tokens)
     if any("__global__" in token.text for token in source.tokens if token.kind == "directive"):
-        source = CudaSource(expand_macros(text, source.tokens), expanded=True)
+        source = CudaSource(expand_macros(text, source.tokens, preprocess), expanded=True)
         check_tokens(source.text, source.tokens)
     return _Rewriter(source, assertions).run()
 

@@ -53,6 +53,7 @@ BY_SEED = "weights by seed: its parameters differ from the reference's in name o
 DRAWN_ON_GPU = "inputs drawn on the GPU: they are large"
 _LARGE_INPUTS = 256 << 20
 """Above this size drawing on the CPU takes over 0.1 s, so the GPU is released for timings meanwhile."""
+_COMPILERS_LAYERS = ("jail", "pid_namespace", "no_network", "own_user", "seccomp")
 _SPARE_BYTES = 64 << 20
 """Bytes of outputs that are copied beyond twice the size of the right ones."""
 MAX_EXTENSIONS = 64
@@ -142,6 +143,14 @@ class CandidateRun:
         self.record.isolation = [*self.session.isolation, "wall_clock_limits", "memory_watch"]
         if self.session.missing:
             self.record.notes.append("isolation layers that this machine refused: " + "; ".join(self.session.missing))
+
+    def _note_compilers(self, result: BuildResult) -> None:
+        """Add the layers that confined the compilers to those of the candidate."""
+        layers = [f"compilers_{name}" for name in result.isolation if name in _COMPILERS_LAYERS]
+        self.record.isolation += [name for name in layers if name not in self.record.isolation]
+        note = "isolation layers that the compilers lacked: " + "; ".join(result.missing)
+        if result.missing and note not in self.record.notes:
+            self.record.notes.append(note)
 
     def left_s(self, timeout_s: float) -> float:
         """The smaller of `timeout_s` and the rest of the candidate's total time, without builds and waiting."""
@@ -248,6 +257,7 @@ class CandidateRun:
             result = self.place.builder.build(request)
         self.record.builds.append(result)
         self.requests.append(request)
+        self._note_compilers(result)
         phase = self.evidence.reached
         self.evidence.extensions.append(
             ExtensionUse(

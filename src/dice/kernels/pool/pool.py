@@ -126,6 +126,8 @@ class Pool:
     plans: Sequence[WorkerPlan]
     host_error: Callable[[Job, str], list[Verdict]]
     """Makes the verdicts of a job that ended in a host error."""
+    isolation: dict[str, list[str]] = field(default_factory=dict)
+    """Layers that confine candidates and compilers here, and those that are missing: for the manifest."""
     _workers: list[_Worker] = field(default_factory=list, init=False)
     _stillborn: dict[int, int] = field(default_factory=dict, init=False)
 
@@ -139,6 +141,8 @@ class Pool:
 
     def __exit__(self, exception_type: type[BaseException] | None, *_: object) -> None:
         for worker in self._workers:
+            if exception_type is not None:
+                worker.process.kill()  # all of them before the first is waited for: there may be hundreds
             with contextlib.suppress(OSError):
                 worker.connection.send(None)
         for worker in self._workers:

@@ -7,20 +7,22 @@ import dataclasses
 import functools
 import os
 import shutil
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 from pydantic import Field
 
 from dice.config import stage_config
-from dice.errors import DiceError
+from dice.errors import DiceError, HarnessError
 from dice.kernels.builder.builder import Builder
+from dice.kernels.builder.process import compiler_server
 from dice.kernels.candidate.process import candidate_server
 from dice.kernels.pool.pool import Pool, WorkerPlan, start_importing
 from dice.kernels.records.failed import failed_verdicts
 from dice.kernels.records.job import Job, Judging, Limits
 from dice.kernels.records.verdict import Backend, Verdict
 from dice.kernels.sandbox.fork_server import ForkServer
+from dice.kernels.sandbox.probe import candidate_layers
 from dice.manifest import visible_gpus
 
 EXECUTORS_PER_GPU = 10
@@ -50,6 +52,8 @@ class Machine:
     """Folder of the build cache, shared by runs and machines; None: `$XDG_CACHE_HOME/dice/builds`."""
     cache_gib: float = Field(default=20.0, gt=0)
     """Size above which the least recently used builds are evicted."""
+    require_isolation: bool = False
+    """Refuse to run where a layer of isolation is missing; else verdicts and the manifest name it."""
     audit_share: float = Field(default=0.0, ge=0, le=1)
     """Share of builds that the stock route builds as well, to be compared; a difference is an alarm."""
 
@@ -81,8 +85,8 @@ def chosen_gpus(backend: Backend, machine: Machine) -> list[int]:
     return list(machine.gpus) if machine.gpus is not None else list(range(found))
 
 
-def make_builder(backend: Backend, limits: Limits, machine: Machine) -> Builder:
-    """The builder of one worker; all workers share its cache folder."""
+def make_builder(backend: Backend, limits: Limits, machine: Machine, compilers: ForkServer) -> Builder:
+    """The builder of one worker; all workers share its cache folder and the fork server of compilers."""
     return Builder(
         cache_folder(machine),
         backend,
@@ -90,29 +94,53 @@ def make_builder(backend: Backend, limits: Limits, machine: Machine) -> Builder:
         timeout_s=limits.build_timeout_s,
         max_cache_gib=machine.cache_gib,
         audit_share=machine.audit_share,
+        compilers=compilers,
     )
 
 
+def check_isolation(missing: Sequence[str], required: bool) -> None:
+    """Raise HarnessError when a layer of isolation is missing that is `required`."""
+    if required and missing:
+        raise HarnessError(
+            f"This machine lacks isolation ({'; '.join(missing)}): run as root where namespaces are allowed, or without "
+            "--require-isolation."
+        )
+
+
+@dataclasses.dataclass(frozen=True)
+class Prepared:
+    """A machine that is ready. `isolation`: layers that confine `candidates` and `compilers`, and those `missing`."""
+
+    plans: list[WorkerPlan]
+    isolation: dict[str, list[str]]
+
+
 @contextlib.contextmanager
-def workers(
-    backend: Backend, judging: Judging, limits: Limits, machine: Machine, n_jobs: int
-) -> Iterator[list[WorkerPlan]]:
-    """Prepare the machine, start the fork server, and yield the plans of the pool.
+def workers(backend: Backend, judging: Judging, limits: Limits, machine: Machine, n_jobs: int) -> Iterator[Prepared]:
+    """Prepare the machine, start the fork servers, and yield the plans of the pool.
 
     Raises DiceError or HarnessError for a machine that cannot do the work.
     """
-    with contextlib.closing(candidate_server()) as fork_server:
+    with contextlib.closing(candidate_server()) as fork_server, contextlib.closing(compiler_server()) as compilers:
         fork_server.begin()  # imports beside what follows: all of it takes seconds
+        compilers.begin()
         gpus = chosen_gpus(backend, machine)
-        builder = make_builder(backend, limits, machine)
+        builder = make_builder(backend, limits, machine, compilers)
+        compilers_layers, lacking = builder.jail.layers()
+        missing = [f"compilers: {layer}" for layer in lacking]
+        check_isolation(missing, machine.require_isolation)  # before the minutes that headers may take
         builder.prepare()
         fork_server.show(builder.visible_folders())
         fork_server.start()
+        layers, lacking = candidate_layers(fork_server, ",".join(map(str, gpus)))
+        missing = [*lacking, *missing]
+        check_isolation(missing, machine.require_isolation)
         if (
             len(builder.toolchain.arches) == 1
         ):  # so that the workers need not ask the driver again, which answers one at a time
             machine = dataclasses.replace(machine, arch=builder.toolchain.arches[0])
-        yield list(_plans(backend, judging, limits, machine, n_jobs, gpus, fork_server))
+        plans = _plans(backend, judging, limits, machine, n_jobs, gpus, fork_server, compilers)
+        yield Prepared(list(plans), {"candidates": layers, "compilers": compilers_layers, "missing": missing})
 
 
 @contextlib.contextmanager
@@ -126,7 +154,10 @@ def open_pool(backend: Backend, judging: Judging, limits: Limits, machine: Machi
         return failed_verdicts(job, "host_error", "build", text, judging, backend)
 
     start_importing()
-    with workers(backend, judging, limits, machine, most_jobs) as plans, Pool(plans, host_error) as pool:
+    with (
+        workers(backend, judging, limits, machine, most_jobs) as ready,
+        Pool(ready.plans, host_error, ready.isolation) as pool,
+    ):
         yield pool
 
 
@@ -138,8 +169,10 @@ def _plans(
     n_jobs: int,
     gpus: list[int],
     fork_server: ForkServer,
+    compilers: ForkServer,
 ) -> Iterator[WorkerPlan]:
-    common = {"backend": backend, "judging": judging, "limits": limits, "machine": machine, "fork_server": fork_server}
+    common = {"backend": backend, "judging": judging, "limits": limits, "machine": machine}
+    common |= {"fork_server": fork_server, "compilers": compilers}
     timeout_s = limits.total_timeout_s + limits.build_timeout_s + STUCK_SLACK_S
     default = cores() if backend == "cuda" else 0
     builders = min(default if machine.builders is None else machine.builders, n_jobs)
@@ -169,6 +202,7 @@ class BuildHandler:
         limits: Limits,
         machine: Machine,
         fork_server: ForkServer,
+        compilers: ForkServer,
     ) -> None:
         from dice.kernels.grader.executor import (
             Prebuilder,  # imports torch, which takes seconds and which the command itself does not need
@@ -176,7 +210,8 @@ class BuildHandler:
 
         del index
         os.nice(5)  # executors and their candidates get the cores first
-        self._prebuilder = Prebuilder(fork_server, make_builder(backend, limits, machine), backend, limits, judging)
+        builder = make_builder(backend, limits, machine, compilers)
+        self._prebuilder = Prebuilder(fork_server, builder, backend, limits, judging)
 
     def handle(self, job: Job) -> list[Verdict] | None:
         """None: the candidate goes on to an executor."""
@@ -200,11 +235,12 @@ class ExecuteHandler:
         limits: Limits,
         machine: Machine,
         fork_server: ForkServer,
+        compilers: ForkServer,
     ) -> None:
         from dice.kernels.grader.executor import Executor
 
         del index
-        builder = make_builder(backend, limits, machine)
+        builder = make_builder(backend, limits, machine, compilers)
         # The same as for candidates of one stream (grader.sequence.connections): quick to start, and timed in the same way.
         os.environ.setdefault("CUDA_DEVICE_MAX_CONNECTIONS", "1")
         self._executor = Executor(fork_server, builder, backend, gpu, limits, judging, threads)

@@ -123,6 +123,7 @@ class BuildResult(BaseModel):
     cached: it was in the cache, from another run or from this run's build workers.
     seconds: wall time of this call.
     cpu_seconds: user + system time of all compiler processes of the build, also when `cached`.
+    isolation, missing: layers that confined the compilers when they ran, and those that the machine refused.
     """
 
     model_config = ConfigDict(extra="forbid")
@@ -137,3 +138,5 @@ class BuildResult(BaseModel):
     message: str = ""
     seconds: float = 0.0
     cpu_seconds: float = 0.0
+    isolation: list[str] = []
+    missing: list[str] = []

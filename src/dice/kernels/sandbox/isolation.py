@@ -11,26 +11,17 @@ seccomp filter and the kill of the whole process tree. Sources for the design: b
 
 from __future__ import annotations
 
-import contextlib
 import os
 import resource
 import signal
-import subprocess
-import sys
 import tempfile
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from pathlib import Path
 
 from pydantic import BaseModel, ConfigDict
 
 from dice.kernels.sandbox import linux, seccomp
-
-SCRATCH = "/scratch"
-"""Where the candidate lives inside the jail; without a jail it is a folder below the fork server's own."""
-
-_DEVICES = ("null", "zero", "full", "random", "urandom")
-_SYSTEM = ("/usr", "/bin", "/sbin", "/lib", "/lib32", "/lib64", "/libx32", "/nix/store", "/run/opengl-driver")
-_ETC = ("ld.so.cache", "ld.so.conf", "ld.so.conf.d", "alternatives", "localtime", "nsswitch.conf", "OpenCL", "nvidia")
+from dice.kernels.sandbox.jail import SCRATCH
 
 
 class SandboxSpec(BaseModel):
@@ -57,6 +48,12 @@ class Layers:
     def __init__(self) -> None:
         self.names: list[str] = []
         self.missing: list[str] = []
+
+    def copy(self) -> Layers:
+        """Layers that go on apart from these."""
+        other = Layers()
+        other.names, other.missing = list(self.names), list(self.missing)
+        return other
 
     def attempt(self, name: str, act: Callable[[], object]) -> bool:
         """Run `act`; note the layer as in force, or as missing when the system refuses."""
@@ -91,69 +88,6 @@ def enter_user_namespace() -> None:
     linux.die_with_parent(signal.SIGKILL)
 
 
-def runtime_paths() -> list[str]:
-    """Folders and files that this very process runs from: interpreter, packages, mapped libraries, compilers."""
-    paths: set[str] = {sys.prefix, sys.base_prefix, sys.exec_prefix, os.path.dirname(os.path.realpath(sys.executable))}
-    paths.update(entry for entry in sys.path if entry and os.path.exists(entry))
-    for name in ("LD_LIBRARY_PATH", "CUDA_HOME", "CUDA_PATH"):
-        paths.update(entry for entry in os.environ.get(name, "").split(":") if os.path.isdir(entry))
-    for line in Path("/proc/self/maps").read_text().splitlines():
-        name = line.partition("/")[2]
-        if name and not name.endswith(" (deleted)"):
-            paths.add(os.path.dirname("/" + name))
-    for module in list(sys.modules.values()):  # packages that are links into another tree, and editable installs
-        origin = getattr(module, "__file__", None)
-        if origin and "." not in module.__name__:
-            paths.add(os.path.dirname(origin))
-    usable = {form for path in paths for form in (os.path.abspath(path), os.path.realpath(path))}
-    return sorted(path for path in usable if path != "/" and not path.startswith(("/proc", "/sys", "/dev")))
-
-
-def _outermost(paths: Iterable[str]) -> list[str]:
-    kept: list[str] = []
-    for path in sorted(set(paths)):
-        if not any(path == other or path.startswith(other + "/") for other in kept):
-            kept.append(path)
-    return kept
-
-
-def in_order(paths: Iterable[str]) -> list[str]:
-    """`paths`, and where those of them that are links lead, none below another: folders and files first, then links.
-
-    So a folder is shown whole before a link into it (`/bin` to `/usr/bin`) could make a part of it.
-    """
-    paths = set(paths)
-    return sorted(_outermost(paths | {os.path.realpath(path) for path in paths}), key=os.path.islink)
-
-
-def enter_jail(base: str, visible: Iterable[str]) -> None:
-    """Make a root of its own for this process: `visible` and the system's folders read-only, nothing else.
-
-    `base`: an empty folder to build it on. What is not visible does not exist for this process and its children: no
-    results, no caches, no home folders, no other user's files. Raises OSError.
-    """
-    linux.unshare(linux.CLONE_NEWNS)
-    linux.mount("none", "/", flags=linux.MS_REC | linux.MS_PRIVATE)
-    linux.mount("jail", base, "tmpfs", linux.MS_NOSUID | linux.MS_NODEV, "size=16m,mode=755")
-    shown = [*_SYSTEM, *(f"/etc/{name}" for name in _ETC), *visible, "/sys"]
-    for path in in_order(path for path in shown if os.path.lexists(path)):
-        _show(base, path)
-    os.makedirs(f"{base}/dev", exist_ok=True)
-    _make_gpu_devices()
-    for name in [*_DEVICES, *(name for name in os.listdir("/dev") if name.startswith(("nvidia", "dri")))]:
-        _show_device(base, f"/dev/{name}")
-    os.symlink("/proc/self/fd", f"{base}/dev/fd")
-    os.symlink(f"{SCRATCH}/shm", f"{base}/dev/shm")
-    for name in ("proc", SCRATCH.lstrip("/"), "tmp", "old"):
-        os.makedirs(f"{base}/{name}", exist_ok=True)
-    linux.mount("/proc", f"{base}/proc", flags=linux.MS_BIND | linux.MS_REC)
-    linux.pivot_root(base, f"{base}/old")
-    os.chdir("/")
-    linux.unmount("/old")
-    os.rmdir("/old")
-    linux.mount("none", "/", flags=linux.MS_REMOUNT | linux.MS_BIND | linux.MS_RDONLY | linux.MS_NOSUID)
-
-
 def own_proc_is_possible() -> bool:
     """Whether a process in a new PID namespace may mount its /proc here; containers that mask theirs refuse."""
     pid = os.fork()
@@ -168,47 +102,6 @@ def own_proc_is_possible() -> bool:
         except OSError:
             os._exit(1)
     return os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]) == 0
-
-
-def _make_gpu_devices() -> None:
-    """Have the driver make its device files where nothing has used CUDA since boot: later is too late for the jail."""
-    if os.path.exists("/dev/nvidiactl") and not os.path.exists("/dev/nvidia-uvm"):
-        with contextlib.suppress(FileNotFoundError):
-            subprocess.run(["nvidia-modprobe", "-u", "-c", "0"], capture_output=True, timeout=30, check=False)
-
-
-def _show(base: str, path: str) -> None:
-    target = base + path
-    if not os.path.exists(path):
-        return  # a link that leads nowhere
-    os.makedirs(os.path.dirname(target), mode=0o755, exist_ok=True)
-    if os.path.lexists(target):
-        return
-    if os.path.islink(path):
-        os.symlink(os.path.realpath(path), target)
-        return
-    if os.path.isdir(path):
-        os.mkdir(target, 0o755)
-    else:
-        os.close(os.open(target, os.O_CREAT | os.O_WRONLY, 0o644))
-    try:
-        linux.bind_read_only(path, target)
-    except OSError:
-        # A user namespace may not clear flags (nodev, noexec) that the outer mount has: keep those.
-        linux.mount(path, target, flags=linux.MS_BIND | linux.MS_REC)
-        flags = os.statvfs(path).f_flag & (os.ST_NOSUID | os.ST_NODEV | os.ST_NOEXEC | os.ST_NOATIME | os.ST_RELATIME)
-        linux.mount(path, target, flags=flags | linux.MS_BIND | linux.MS_REMOUNT | linux.MS_RDONLY)
-
-
-def _show_device(base: str, path: str) -> None:
-    target = base + path
-    if os.path.isdir(path):
-        os.makedirs(target, exist_ok=True)
-    elif os.path.exists(path):
-        os.close(os.open(target, os.O_CREAT | os.O_WRONLY, 0o644))
-    else:
-        return
-    linux.mount(path, target, flags=linux.MS_BIND | linux.MS_REC)
 
 
 # ---- process 1: between the fork server and the candidate -----------------------------------------------------------
@@ -308,37 +201,40 @@ def confine(layers: Layers, spec: SandboxSpec, scratch: str, uid: int) -> None:
     os.environ.clear()
     os.environ.update(environment(spec, scratch))
     tempfile.tempdir = None  # the fork server may have settled on its own
-    limits = {
-        resource.RLIMIT_CORE: 0,
-        resource.RLIMIT_FSIZE: spec.file_bytes,
-        resource.RLIMIT_NOFILE: spec.open_files,
-        resource.RLIMIT_NPROC: spec.processes,
-    }
+    limits = {"fsize": spec.file_bytes, "nofile": spec.open_files, "nproc": spec.processes}
     if spec.data_bytes is not None:
-        limits[resource.RLIMIT_DATA] = spec.data_bytes
-    for kind, value in limits.items():
+        limits["data"] = spec.data_bytes
+    give_up_rights(layers, limits, uid)
+    # The change of user made /proc/self root's; the CUDA driver and dlopen by descriptor read it.
+    linux.set_dumpable(True)
+    signal.pthread_sigmask(signal.SIG_SETMASK, [])
+
+
+def give_up_rights(layers: Layers, limits: dict[str, int], uid: int | None) -> None:
+    """Limits, user, capabilities and system calls of this process, for good.
+
+    `limits`: what to limit (`fsize`, `as`, ...) and to how many bytes, seconds or pieces. `uid`: the user to become; None:
+    none, for a reason that is noted already.
+    """
+    for name, value in {"core": 0, **limits}.items():
+        kind = getattr(resource, f"RLIMIT_{name.upper()}")
         hard = resource.getrlimit(kind)[1]
         value = value if hard == resource.RLIM_INFINITY else min(value, hard)
         resource.setrlimit(kind, (value, value))
-    layers.names += ["rlimit_fsize", "rlimit_nofile", "rlimit_nproc"]
-    if spec.data_bytes is not None:
-        layers.names.append("rlimit_data")
+    layers.names += [f"rlimit_{name}" for name in limits]
     layers.attempt("killed_first_when_memory_is_short", lambda: Path("/proc/self/oom_score_adj").write_text("1000"))
     root = os.geteuid() == 0
     if root:
         layers.attempt("no_capability_bounds", linux.drop_bounding_set)
-    if root and uid != 0:
+    if root and uid:
         layers.attempt("own_user", lambda: _become(uid))
-    else:
+    elif uid is not None:
         layers.missing.append(f"own_user ({'this user namespace has one user' if root else 'only root may change it'})")
     if layers.attempt("no_new_privileges", linux.no_new_privileges):
         program = seccomp.filter_program(allow_internet_sockets="no_network" in layers.names)
         layers.attempt("no_capabilities", linux.drop_capabilities)
         if layers.attempt("seccomp", lambda: linux.install_seccomp(program)) and "no_network" not in layers.names:
             layers.names.append("no_internet_sockets")
-    # The change of user made /proc/self root's; the CUDA driver and dlopen by descriptor read it.
-    linux.set_dumpable(True)
-    signal.pthread_sigmask(signal.SIG_SETMASK, [])
 
 
 def _become(uid: int) -> None:

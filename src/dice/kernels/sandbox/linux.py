@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import ctypes
+import errno
 import functools
 import os
 import platform
 import struct
-from pathlib import Path
 
 CLONE_NEWNS = 0x00020000
 CLONE_NEWUTS = 0x04000000
@@ -109,9 +109,13 @@ def no_new_privileges() -> None:
 
 def drop_bounding_set() -> None:
     """Remove every capability from the bounding set, and the special role of user 0."""
-    last = int(Path("/proc/sys/kernel/cap_last_cap").read_text())
-    for capability in range(last + 1):
-        _call("prctl", _PR_CAPBSET_DROP, capability, 0, 0, 0)
+    for capability in range(64):
+        try:
+            _call("prctl", _PR_CAPBSET_DROP, capability, 0, 0, 0)
+        except OSError as error:
+            if error.errno != errno.EINVAL or not capability:
+                raise
+            break  # the kernel has no more of them
     _call("prctl", _PR_SET_SECUREBITS, _SECUREBITS_NO_ROOT, 0, 0, 0)
 
 

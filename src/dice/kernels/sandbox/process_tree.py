@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import signal
 import time
@@ -89,3 +90,12 @@ def end_descendants(uid: int | None) -> None:
         except ChildProcessError:
             return
         time.sleep(0.005)
+
+
+def kernel_kills() -> int:
+    """Processes that the kernel killed for lack of memory since boot; 0 where it does not say."""
+    with contextlib.suppress(OSError), open("/proc/vmstat") as stream:
+        for line in stream:
+            if line.startswith("oom_kill "):
+                return int(line.split()[1])
+    return 0

@@ -79,7 +79,7 @@ class Session:
         self._next_watch = 0.0
         self._output: SharedBuffer | None = None
         self._input: SharedBuffer | None = None
-        self._kernel_kills = _kernel_kills()
+        self._kernel_kills = process_tree.kernel_kills()
         self._killed = False
         self._scratch: str | None = None
         self.build_s = 0.0
@@ -88,7 +88,7 @@ class Session:
         self._channel, theirs = channel_pair()
         self._status, status = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
         with theirs, status:
-            self._spawned = fork_server.spawn(spec, theirs, status)
+            self._spawned = fork_server.spawn(spec.model_dump(), (theirs.fileno(), status.fileno()))
         self.isolation, self.missing = self._await_ready()
 
     def _await_ready(self) -> tuple[list[str], list[str]]:
@@ -241,7 +241,7 @@ class Session:
         if end is None:
             raise HarnessError("The candidate's supervisor was killed from outside.")
         said = _last_line(end.get("tail", ""))
-        if end.get("signal") == signal.SIGKILL and _kernel_kills() > self._kernel_kills:
+        if end.get("signal") == signal.SIGKILL and process_tree.kernel_kills() > self._kernel_kills:
             return CandidateFailure("out_of_memory", "killed by the kernel when the machine ran out of memory")
         if "signal" in end:
             name = _signal_name(end["signal"])
@@ -279,15 +279,6 @@ class Session:
             shutil.rmtree(self._scratch, ignore_errors=True)
         if not gone:
             raise HarnessError(f"The candidate's process {self._spawned.pid} cannot be ended (stuck in a driver?).")
-
-
-def _kernel_kills() -> int:
-    """Processes that the kernel killed for lack of memory since boot; 0 where it does not say."""
-    with contextlib.suppress(OSError), open("/proc/vmstat") as stream:
-        for line in stream:
-            if line.startswith("oom_kill "):
-                return int(line.split()[1])
-    return 0
 
 
 def _signal_name(number: int) -> str:

@@ -6,7 +6,6 @@ to count and keep its last words.
 
 from __future__ import annotations
 
-import contextlib
 import fcntl
 import json
 import os
@@ -18,7 +17,16 @@ from collections.abc import Callable
 from typing import Any
 
 from dice.kernels.sandbox import linux
-from dice.kernels.sandbox.isolation import Layers, SandboxSpec, confine, own_uid, prepare_namespaces
+from dice.kernels.sandbox.fork_process import say
+from dice.kernels.sandbox.isolation import (
+    Layers,
+    SandboxSpec,
+    confine,
+    own_proc_is_possible,
+    own_uid,
+    prepare_namespaces,
+)
+from dice.kernels.sandbox.jail import enter_jail, runtime_paths
 from dice.kernels.sandbox.process_tree import end_descendants
 
 _TAIL_BYTES = 16_384
@@ -27,10 +35,36 @@ Serve = Callable[[socket.socket, SandboxSpec, str], None]
 """Runs in the confined process: (the grader's channel, the sandbox, the scratch folder)."""
 
 
-def say(status: int, message: dict[str, Any]) -> None:
-    """Tell the grader; a grader that is gone is no error, its hang-up ends this process."""
-    with contextlib.suppress(OSError):
-        os.write(status, json.dumps(message).encode())
+class CandidateService:
+    """Forks candidates. `serve`: what a candidate's process runs once it is confined."""
+
+    def __init__(self, serve: Serve) -> None:
+        self._serve = serve
+        self._folder: str | None = None
+        self._cuda_may_have_pids = False
+
+    def make_jail(self, layers: Layers, directory: str, visible: list[str]) -> None:
+        """Enter the jail: the server's own process sees no more than candidates do."""
+        jail = f"{directory}/jail"
+        os.makedirs(jail, exist_ok=True)
+        if layers.attempt("jail", lambda: enter_jail(jail, [*runtime_paths(), *visible])):
+            self._cuda_may_have_pids = own_proc_is_possible()
+        else:
+            self._folder = directory
+
+    def without_pids(self, request: dict[str, Any]) -> str | None:
+        """CUDA finds itself in /proc by its number: with another namespace's /proc it fails ("OS call failed", 304)."""
+        if request["cuda_visible_devices"] and not self._cuda_may_have_pids:
+            return "it can have no /proc of its own, which CUDA needs"
+        return None
+
+    def supervise(self, request: dict[str, Any], sockets: list[int], layers: Layers) -> None:
+        """Run one candidate. `request`: a SandboxSpec. `sockets`: the candidate's channel, and the status's."""
+        spec = SandboxSpec.model_validate(request)
+        supervise(spec, sockets[0], sockets[1], layers, self._folder, self._serve)
+
+    def release(self) -> None:
+        """Nothing is mounted in the folder: the jail became the root."""
 
 
 def supervise(spec: SandboxSpec, channel: int, status: int, layers: Layers, folder: str | None, serve: Serve) -> None:

@@ -19,7 +19,7 @@ from dice.kernels.source.declaration import Function
 from dice.kernels.source.items import Item, ItemKind
 from dice.kernels.source.launch import BrokenLaunch, Launch, read_launches
 from dice.kernels.source.lexer import Lines, SplitRefused, Token, check_tokens, read_tokens
-from dice.kernels.source.macros import DEFINE, expand_macros, macros_change_the_split
+from dice.kernels.source.macros import DEFINE, Preprocess, expand_macros, macros_change_the_split
 from dice.kernels.source.reader import Reader
 from dice.kernels.source.variables import Variable, lasting_variables
 
@@ -166,14 +166,14 @@ class CudaSource:
         return Lines(self.text)
 
 
-def split_source(text: str) -> CudaSource:
+def split_source(text: str, preprocess: Preprocess | None = None) -> CudaSource:
     """The source as a build splits it. Raises SplitRefused when its shape is not certain.
 
-    Macros of the source that would change the items are expanded first (`CudaSource.expanded`).
+    Macros of the source that would change the items are expanded first (`CudaSource.expanded`), by `preprocess`.
     """
     source = CudaSource(text)
     check_tokens(text, source.tokens)
     if macros_change_the_split(source.tokens):
-        source = CudaSource(expand_macros(text, source.tokens), expanded=True)
+        source = CudaSource(expand_macros(text, source.tokens, preprocess), expanded=True)
     source.check()
     return source

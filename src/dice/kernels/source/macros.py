@@ -3,35 +3,25 @@
 from __future__ import annotations
 
 import hashlib
-import os
 import re
-import signal
-import subprocess
-import tempfile
-import threading
-from collections.abc import Sequence
-from contextlib import suppress
+from collections.abc import Callable, Sequence
 
 from dice.kernels.source.lexer import CONDITIONAL, SplitRefused, Token
 
 DEFINE = re.compile(r"#\s*(?:define|undef)\s+([A-Za-z_]\w*)(\()?")
-_PREPROCESSOR_KIB = 2 << 20
-_PREPROCESSOR = (
-    *("/bin/sh", "-c", f'ulimit -v {_PREPROCESSOR_KIB} && exec "$@"', "sh"),
-    *("g++", "-E", "-P", "-undef", "-nostdinc", "-x", "c++", "-std=c++20", "-"),
-)
-_PREPROCESSOR_TIMEOUT_S = 30
-_PREPROCESSED_BYTES = 4 << 20
+Preprocess = Callable[[str], str]
+"""Expands a text's macros as C++ does, and reads no header. Raises SplitRefused."""
 _KEPT = re.compile(r"#\s*(include|pragma)\b")
 _SHAPING = re.compile(
     r"__global__|__device__|__host__|__constant__|__shared__|\btemplate\b|\bnamespace\b|\bstruct\b|[{};]|\bextern\b"
 )
 
 
-def expand_macros(text: str, tokens: Sequence[Token]) -> str:
+def expand_macros(text: str, tokens: Sequence[Token], preprocess: Preprocess | None) -> str:
     """`text` with its own macros expanded by the C++ preprocessor; includes and pragmas stay, `#define`s vanish.
 
-    Raises SplitRefused when a condition depends on anything but the source's own macros, since headers are not read.
+    Raises SplitRefused when a condition depends on anything but the source's own macros, since headers are not read, and
+    where there is no preprocessor.
     """
     own = {match.group(1) for match in DEFINE.finditer(text)}
     for token in tokens:
@@ -40,41 +30,16 @@ def expand_macros(text: str, tokens: Sequence[Token]) -> str:
             unknown = set(re.findall(r"[A-Za-z_]\w*", token.text[match.end() :])) - own - {"defined"}
             if unknown:
                 raise SplitRefused(f"macros must be expanded, but a condition depends on {sorted(unknown)[0]}")
+    if preprocess is None:
+        raise SplitRefused("macros must be expanded")
     mark = f"__dice_{hashlib.sha256(text.encode('utf-8', 'surrogatepass')).hexdigest()}_"  # no text can hold its own
     kept = [t for t in tokens if t.kind == "directive" and _KEPT.match(t.text)]
     marked, position = [], 0
     for i, token in enumerate(kept):
         marked += [text[position : token.start], f"{mark}{i}__"]
         position = token.end
-    done = _preprocess("".join([*marked, text[position:]]))
+    done = preprocess("".join([*marked, text[position:]]))
     return re.sub(rf"{mark}(\d+)__", lambda match: f"\n{kept[int(match.group(1))].text}\n", done)
-
-
-def _preprocess(text: str) -> str:
-    """What `g++ -E` makes of a text. Raises SplitRefused, also for macros that grow without bounds."""
-    with tempfile.TemporaryFile() as given, tempfile.TemporaryFile() as errors:
-        given.write(text.encode("utf-8", "surrogatepass"))
-        given.seek(0)
-        with subprocess.Popen(
-            _PREPROCESSOR, stdin=given, stdout=subprocess.PIPE, stderr=errors, start_new_session=True
-        ) as process:
-            assert process.stdout is not None
-            stop = threading.Timer(_PREPROCESSOR_TIMEOUT_S, _kill, [process.pid])
-            stop.start()
-            made = process.stdout.read(_PREPROCESSED_BYTES + 1)
-            _kill(process.pid) if len(made) > _PREPROCESSED_BYTES else process.wait()
-            stop.cancel()
-        if process.returncode != 0:
-            errors.seek(0)
-            message = errors.read(1000).decode(errors="replace").strip().splitlines()
-            raise SplitRefused(f"macros cannot be expanded: {message[0] if message else 'they grow too large'}")
-    return made.decode("utf-8", "surrogatepass")
-
-
-def _kill(group: int) -> None:
-    """End g++ and the compiler proper, which would go on without it."""
-    with suppress(ProcessLookupError):
-        os.killpg(group, signal.SIGKILL)
 
 
 def macros_change_the_split(tokens: Sequence[Token]) -> bool:

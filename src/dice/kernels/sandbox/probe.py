@@ -1,0 +1,49 @@
+"""Which layers of isolation candidates get on this machine, asked of one that does nothing."""
+
+from __future__ import annotations
+
+import json
+import os
+import select
+import shutil
+import socket
+
+from dice.errors import HarnessError
+from dice.kernels.sandbox.fork_server import ForkServer
+from dice.kernels.sandbox.isolation import SandboxSpec
+
+_TIMEOUT_S = 60.0
+
+
+def candidate_layers(server: ForkServer, gpu: str) -> tuple[list[str], list[str]]:
+    """(layers in force, those that this machine refuses with the reason). `gpu`: what a candidate may see, as for
+    CUDA_VISIBLE_DEVICES. Raises HarnessError."""
+    mib = 1 << 20
+    spec = SandboxSpec(
+        scratch_bytes=mib,
+        file_bytes=mib,
+        processes=16,
+        data_bytes=1 << 30,
+        output_bytes=mib,
+        cuda_visible_devices=gpu,
+        threads=1,
+    )
+    channel, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_STREAM)
+    status, reports = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+    with channel, status:
+        with theirs, reports:
+            spawned = server.spawn(spec.model_dump(), (theirs.fileno(), reports.fileno()))
+        status.settimeout(_TIMEOUT_S)
+        try:
+            ready = json.loads(status.recv(1 << 18) or b"{}")
+        except OSError as error:
+            raise HarnessError(f"The sandbox could not be set up ({error}).") from error
+    poll = select.poll()  # the hang-up has told it to end
+    poll.register(spawned.pidfd, select.POLLIN)
+    poll.poll(_TIMEOUT_S * 1000)
+    os.close(spawned.pidfd)
+    if "isolation" not in ready:
+        raise HarnessError(f"The sandbox could not be set up: {str(ready.get('broken', 'no answer'))[-500:]}")
+    if "scratch_quota" not in ready["isolation"]:
+        shutil.rmtree(ready["scratch"], ignore_errors=True)
+    return ready["isolation"], ready["missing"]
