@@ -150,7 +150,7 @@ def test_help_is_the_fields_own():
     assert "--out OUT File to write. --sizes" in text
     assert "Sizes to take, at least 5% of them. (default: 1 2)" in text
     assert "--order {up,down} Which way. --seed" in text
-    assert "--no-timing Off: Measure time." in text
+    assert "--no-timing Turns this off: Measure time." in text
     assert "--most-steps MOST_STEPS Number of steps. (default: 3)" in text
     assert "Stage" in text
 

@@ -120,7 +120,7 @@ def add_options(parser: argparse.ArgumentParser, config_type: type, /, *fields: 
         keywords: dict[str, Any] = {"dest": path, "default": None}
         if bool in kinds:
             keywords |= {"action": "store_const", "const": not field.default}
-            help_text = f"Off: {help_text}" if field.default else help_text
+            help_text = f"Turns this off: {help_text}" if field.default else help_text
         else:
             choices = next((list(get_args(kind)) for kind in kinds if get_origin(kind) is Literal), None)
             several = any(get_origin(kind) is tuple for kind in kinds)
@@ -130,7 +130,9 @@ def add_options(parser: argparse.ArgumentParser, config_type: type, /, *fields: 
                 shown = " ".join(map(str, field.default)) if several else field.default
                 help_text = f"{help_text} (default: {shown})"
         parser.add_argument(f"--{name.replace('_', '-')}", help=help_text.replace("%", "%%"), **keywords)
-    parser.add_argument("--config", help=f"YAML file with any field of {config_type.__name__}, or its JSON itself")
+    parser.add_argument(
+        "--config", help=f"YAML file with any field of {config_type.__name__}, or the JSON object itself"
+    )
     parser.add_argument("--set", action="append", default=[], metavar="KEY=VALUE", help="override one field")
 
 

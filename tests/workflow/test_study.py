@@ -160,6 +160,14 @@ def test_a_file_of_the_registry_that_cannot_be_read_is_one_sentence(tmp_path, te
         load_registry(tmp_path)
 
 
+def test_scales_that_extend_each_other_in_a_circle_are_refused(tmp_path):
+    (tmp_path / "common.yaml").write_text("seeds: [0]\n")
+    (tmp_path / "one.yaml").write_text("extends: other\n")
+    (tmp_path / "other.yaml").write_text("extends: one\n")
+    with pytest.raises(DiceError, match="the scales that it extends form a circle"):
+        load_study(tmp_path, "one")
+
+
 def test_lineage_runs_from_dice_to_the_base():
     assert plan("tiny").lineage("8B-dice") == ["8B-dice", "8B-rl1", "8B-sft", "8B-base"]
 

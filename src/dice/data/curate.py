@@ -330,7 +330,11 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         help_text = f"{FORMATS[name].title}: a file" + (", or 'hub'" if FORMATS[name].hub else "")
         parser.add_argument(f"--{name}", action="append", default=[], metavar="FILE", help=help_text)
     parser.add_argument(
-        "--benchmark", dest="benchmarks", action="append", metavar="PLACE", help="must not leak in (default: mini)"
+        "--benchmark",
+        dest="benchmarks",
+        action="append",
+        metavar="PLACE",
+        help="its problems must not be among the pairs (default: mini)",
     )
     add_options(parser, CurateConfig, "threshold", "verdicts", "backend", "protocol", "on_bad", no_execute="execute")
     parser.add_argument("--quiet", action="store_true", help="no progress bars")

@@ -213,6 +213,8 @@ def load_study(folder: str | Path, scale: str, overrides: Mapping[str, Any] | No
     while (parent := layers[0].pop("extends", None)) is not None:
         if parent not in known:
             raise DiceError(f"{folder}/{scale}.yaml: extends '{parent}', which is not one of {', '.join(known)}.")
+        if len(layers) == len(known):
+            raise DiceError(f"{folder}/{scale}.yaml: the scales that it extends form a circle.")
         layers.insert(0, read_yaml(folder / f"{parent}.yaml"))
     values = merged(read_yaml(folder / "common.yaml"), *layers, overrides or {})
     values["scale"] = scale

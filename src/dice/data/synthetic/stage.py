@@ -102,7 +102,11 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     generator = {name: f"generator.{name}" for name in ("scale", "shapes", "flawed_share", "heldout")}
     add_options(parser, SynthConfig, "n", "seed", "start", "out", **generator)
     parser.add_argument(
-        "--benchmark", dest="benchmarks", action="append", metavar="PLACE", help="must not leak in (default: mini)"
+        "--benchmark",
+        dest="benchmarks",
+        action="append",
+        metavar="PLACE",
+        help="its problems must not be among the pairs (default: mini)",
     )
     parser.add_argument("--quiet", action="store_true", help="no progress bar")
 
