@@ -177,6 +177,10 @@ def test_the_size_of_a_data_set_is_that_of_the_one_that_was_read(place):
     assert (measured["dataset_size"], measured["dataset_size_reported"]) == ("3", "6303")
     assert (measured["max_new_tokens"], measured["max_new_tokens_reported"]) == ("640", "4096")
     assert (other["dataset_size"], other["dataset_size_reported"]) == ("", "8920")
+    (place / "pairs.jsonl").write_text('[{"id": 1},\n {"id": 2}]')  # as the authors publish theirs
+    assert make_table(config)[0]["dataset_size"] == "2"
+    write_jsonl(place / "pairs.jsonl", [{"id": k} for k in range(3)])
+    make_table(config)
     assert str(place / "pairs.jsonl") in json.loads((place / "table5.csv.manifest.json").read_text())["inputs"]
     assert r"\measured{3} \reported{6303}" in (place / "table5.tex").read_text()
 

@@ -14,6 +14,7 @@ from typing import Any
 from pydantic import Field
 
 from dice.config import add_options, config_from, stage_config, to_spec
+from dice.data.pair import rows_with_lines
 from dice.errors import DiceError
 from dice.evaluation.score import read_score
 from dice.jsonl import atomic_writer, read_objects
@@ -49,7 +50,7 @@ class FigureConfig:
     pairs: str | None = None
     """Pairs that are split into prefix, middle and suffix."""
     files: dict[str, str] = Field(default_factory=dict)
-    """For the pipeline: box -> file of JSON lines whose rows are counted."""
+    """For the pipeline: box -> file whose rows are counted, JSON lines or an array."""
     scale: str
     """Name of the scale."""
     out: str
@@ -98,7 +99,7 @@ def pipeline_rows(config: FigureConfig) -> list[Row]:
     """Figure 3: the boxes of the pipeline with the number of rows that went through them."""
     rows = []
     for box, path in config.files.items():
-        n = sum(1 for _ in read_objects(path))
+        n = sum(1 for _ in rows_with_lines(path))
         rows.append(_row("pipeline", box, "measured", str(len(rows)), str(n), config.scale))
     return rows
 

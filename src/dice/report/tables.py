@@ -22,9 +22,10 @@ from typing import Literal
 from pydantic import Field
 
 from dice.config import add_options, config_from, stage_config, to_spec
+from dice.data.pair import rows_with_lines
 from dice.errors import DiceError
 from dice.evaluation.score import Metric, Score, read_score
-from dice.jsonl import atomic_writer, read_objects
+from dice.jsonl import atomic_writer
 from dice.manifest import Stopwatch, manifest_path, write_manifest
 from dice.report.latex import table_tex
 
@@ -178,7 +179,7 @@ def _number_here(evidence: RowEvidence, name: str) -> str:
     if name in evidence.settings:
         return str(evidence.settings[name])
     files = evidence.sizes.get(name)
-    return str(sum(1 for path in files for _ in read_objects(path))) if files else ""
+    return str(sum(1 for path in files for _ in rows_with_lines(path))) if files else ""
 
 
 def _tail(evidence: RowEvidence, score: Score | None, scale: str) -> Row:
