@@ -61,6 +61,6 @@ def test_no_test_sleeps():
     assert _sleeps("import time\ntime.sleep(1)")
     assert not _sleeps("CANDIDATE = 'time.sleep(1)'")
     sleepers = {path.name for path in (ROOT / "tests").rglob("*.py") if _sleeps(path.read_text())}
-    tricks = {path.name for path in (ROOT / "tests" / "red_team" / "tricks").iterdir()}
+    candidates = {path.name for kind in ("tricks", "honest") for path in (ROOT / "tests" / "red_team" / kind).iterdir()}
     # test_clock.py holds a process up for half of the time, which is what it tests
-    assert sleepers - tricks == {"test_clock.py", "waiting.py"}
+    assert sleepers - candidates == {"test_clock.py", "waiting.py"}
