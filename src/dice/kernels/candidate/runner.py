@@ -206,6 +206,7 @@ class Runner:
                 stack.enter_context(hidden)
                 stack.enter_context(operators)
             if keep and self._traces is not None:
+                stack.callback(self._end_traces)  # also where forward raises because its kernels did nothing
                 self._traces.begin()
                 stack.enter_context(extension_loader.watched_calls(self._traces.note))
             outputs = self._model(*inputs)
@@ -213,8 +214,6 @@ class Runner:
         self._facts["python_threads"] = probes.python_threads()
         self._changes += probes.compare(before, "forward")
         with self._honest():
-            if keep and self._traces is not None:
-                self._traces.end()
             seen = probes.output_facts(outputs)
         facts: dict[str, Any] = {"outputs": seen.model_dump()}
         if watch:
@@ -226,6 +225,11 @@ class Runner:
             facts["operators"] = {name: use.model_dump() for name, use in operators.ops.items()}
         self._outputs = outputs
         return {**self._offer(outputs), "facts": facts}
+
+    def _end_traces(self) -> None:
+        assert self._traces is not None
+        with self._honest():
+            self._traces.end()
 
     def _do_launching(self, fds: list[int], on: bool) -> dict[str, Any]:
         self._extensions.set_launches(on)

@@ -18,7 +18,7 @@ from dice.kernels.grader.reference import to_device
 from dice.kernels.likeness import Form, find_answer
 from dice.kernels.records.evidence import ProbeResult
 from dice.kernels.sandbox.replies import Done, Traces
-from dice.kernels.sandbox.session import CandidateFailure
+from dice.kernels.sandbox.session import CandidateFailure, CandidateRaised
 
 LEAST_SHARE: dict[Form, float] = {"equal": 0.5, "scaled": 0.8, "rearranged": 0.8}
 """Share of the answer from which on it counts as made without the kernels."""
@@ -41,7 +41,7 @@ def experiment_without_kernels(run: CandidateRun) -> None:
             run.ask("jitter", Done, seed=secrets.randbits(48))
             run.ask("launching", Done, on=False)
             run.send("inputs", inputs)
-            without = run.fetch(run.forward(seed, keep=True), run.last.expected)
+            without = _forward_without(run, seed)
             run.ask("launching", Done, on=True)
             run.send("inputs", inputs)
             outputs = run.fetch(run.forward(seed), run.last.expected)
@@ -54,9 +54,19 @@ def experiment_without_kernels(run: CandidateRun) -> None:
             return
         if _empty(outputs):
             return
-        right = _nearly_equal(outputs, without)
+        right = without is not None and _nearly_equal(outputs, without)
         run.evidence.probes.append(ProbeResult(name="without_launches", outcome="right" if right else "wrong"))
         run.evidence.probes.append(_traces(run, inputs, seed, shares))
+
+
+def _forward_without(run: CandidateRun, seed: int) -> Any:
+    """The outputs with the stubs off; None where forward raises because its kernels did nothing. What it led them to is
+    kept either way."""
+    assert run.last is not None
+    try:
+        return run.fetch(run.forward(seed, keep=True), run.last.expected)
+    except CandidateRaised:
+        return None
 
 
 def _traces(run: CandidateRun, inputs: list[Any], seed: int, shares: dict[Form, float]) -> ProbeResult:
