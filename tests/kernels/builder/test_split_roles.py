@@ -160,11 +160,12 @@ def test_host_code_that_only_nvcc_compiles(source: str, word: str | None) -> Non
 
 def test_a_class_without_the_bodies_of_its_device_members() -> None:
     split = split_source(
-        "struct A { int a; __device__ A(int x) : a{x} { a++; } __device__ int f() const { return [] { return 1; }(); }\n"
+        "struct A { int a; __device__ A(int x = n ? 1 : 2) : a{x} { a++; }\n"
+        "  __device__ int f() const { struct L { __device__ int g() { return 1; } }; return 1; }\n"
         "  __host__ __device__ int g() { return 2; } int h() { return 3; } __device__ int d(); };"
     )
     (item,) = split.items
     assert without_device_members(split, item) == (
-        "struct A { int a; __device__ A(int x) ; __device__ int f() const ;\n"
+        "struct A { int a; __device__ A(int x = n ? 1 : 2) ;\n  __device__ int f() const ;\n"
         "  __host__ __device__ int g() { return 2; } int h() { return 3; } __device__ int d(); };"
     )

@@ -84,10 +84,9 @@ def _check_launches(source: CudaSource, item: Item, others: set[str]) -> None:
 
 def _check_calls(source: CudaSource, item: Item, kernels: set[str]) -> None:
     """A kernel's name directly before `(`, outside launches, would be a call without a configuration."""
-    launched = {launch.start for launch in source.launches_in(item.start, item.end)}
     tokens = item.tokens
     for i, token in enumerate(tokens):
-        if token.kind != "identifier" or token.text not in kernels or token.start in launched:
+        if token.kind != "identifier" or token.text not in kernels:
             continue
         before = tokens[i - 1].text if i > 0 else ""
         if _after_arguments(tokens, i) == "(" and before not in (".", "->", "::"):
