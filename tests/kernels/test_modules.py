@@ -13,13 +13,17 @@ RUN = "candidates that are run show what it does (tests/kernels/grader, tests/ke
 NOT_IMPORTED = {
     "dice.kernels.builder.cpu_route": BUILT,
     "dice.kernels.builder.cpu_static_shared": BUILT,
+    "dice.kernels.builder.process": BUILT,
     "dice.kernels.builder.split_build": BUILT,
     "dice.kernels.candidate.runner": RUN,
     "dice.kernels.grader.agreement": RUN,
     "dice.kernels.grader.trials": RUN,
     "dice.kernels.grader.without_kernels": RUN,
+    "dice.kernels.sandbox.fork_process": RUN,
+    "dice.kernels.sandbox.probe": RUN,
     "dice.kernels.sandbox.session": RUN,
     "dice.kernels.sandbox.supervisor": RUN,
+    "dice.kernels.sandbox.tool_supervisor": RUN,
 }
 
 
