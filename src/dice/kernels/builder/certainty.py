@@ -97,18 +97,19 @@ class Judge:
         return "an error in device code alone" if self._final(found[0], split.text, lacks) else None
 
     def unsplittable(self, text: str) -> str | None:
-        """The diagnostics if a .cu that cannot be split is certainly not C++, launches apart; None when it may be."""
+        """The error of syntax if a .cu that cannot be split is certainly not C++, launches apart; None when it may be."""
         vocabulary = self.precompiled.vocabulary()
         unit = plain_unit(text, self.source, self.first_line)
         if unit is None or _WHICH_COMPILER.search(text) or not _included(text) <= vocabulary.headers:
             return None
-        found, output = self._errors(unit, "extension_cuda", "unsplittable")
+        found, _ = self._errors(unit, "extension_cuda", "unsplittable")
         # The first error of syntax decides: an unknown type on an earlier line would have been one of its own.
         first = next((d for d in found if is_syntax(d)), None)
         lacks = vocabulary.host_lacks - set(_WORD.findall(_BUILT_IN_VARIABLES))
-        if first is not None and (first.file == "stop" or self._final(first, text, lacks)):
-            return output
-        return None
+        if first is None or (first.file != "stop" and not self._final(first, text, lacks)):
+            return None
+        line = self.first_line + text.count("\n") if first.file == "stop" else first.line
+        return f"{self.source}({line}): error: {first.text}"
 
     def _nvcc_has(self, header: str) -> bool:
         """Whether nvcc finds a header that g++ does not: it searches more of the toolkit's folders."""

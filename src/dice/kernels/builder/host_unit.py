@@ -156,7 +156,7 @@ _QUALIFIERS = frozenset({"static", "extern", "inline", "const", "constexpr", "__
 
 
 def device_prototype(item: Item) -> str:
-    """A device function that host code names: as a template argument it may, called it is an error, as for nvcc."""
+    """A prototype of a device function that host code names. As for nvcc, only a call of it is an error."""
     function = item.function
     assert function is not None
     if "auto" in function.return_type or "decltype" in function.return_type:

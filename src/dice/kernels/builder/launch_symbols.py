@@ -15,7 +15,7 @@ _LAUNCHES = re.compile(r"_*(?:cuda|cu)(?:Launch|GraphLaunch)")
 
 
 def uncounted_launches(path: Path) -> LaunchCount:
-    """What is known of the launches of a host-only object: `none`, unless it imports a function that launches."""
+    """How an object without kernels of its own launches: `none`, or `unknown` when it imports a function that launches."""
     return "unknown" if any(_LAUNCHES.match(name) for name in imported_functions(path)) else "none"
 
 

@@ -1,4 +1,4 @@
-"""How an attempt to build on one route ends."""
+"""How a build on one route ends: an object, or the reason why there is none."""
 
 from __future__ import annotations
 

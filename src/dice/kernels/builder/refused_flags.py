@@ -1,5 +1,5 @@
-"""Flags that fail whatever the source says: the compilers do not know them (`--use_fast_math` for g++), or they ask for a
-C++ standard that PyTorch's own headers refuse (`-std=c++14`)."""
+"""Flags that make any build fail: the compilers do not know them (`--use_fast_math` for g++), or they ask for a C++ standard
+that PyTorch's own headers refuse (`-std=c++14`)."""
 
 from __future__ import annotations
 
@@ -20,8 +20,11 @@ _OLD_STANDARDS = frozenset({"98", "03", "0x", "11", "1y", "14"})
 def accepted_flags(
     request: ExtensionRequest, toolchain: Toolchain, work: Path, meter: Meter, limits: ToolLimits, deadline: float
 ) -> BuildFlags:
-    """`read_flags`. Where it raises SplitRefused: Certain when g++, or nvcc where the toolchain has it, does not know a
-    flag that stock would give it."""
+    """The flags, sorted by who gets them (`read_flags`).
+
+    Raises Certain when g++, or nvcc where the toolchain has it, does not know a flag; SplitRefused when only stock takes
+    the flags.
+    """
     try:
         return read_flags(request)
     except SplitRefused:

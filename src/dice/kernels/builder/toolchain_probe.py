@@ -1,4 +1,4 @@
-"""Asks the installed PyTorch how it would build an extension: run as a process, since it imports torch.
+"""Asks the installed PyTorch how it would build an extension. A process of its own, since it imports torch.
 
 `python -m dice.kernels.builder.toolchain_probe cuda|cpu` prints one JSON object: the variables of the ninja files that
 `torch.utils.cpp_extension.load_inline` writes, with the extension named `DICE_EXTENSION_NAME`. Nothing is compiled.
@@ -75,7 +75,7 @@ def visible_capabilities() -> list[str]:
 
 
 def probe(cuda: bool) -> dict[str, Any]:
-    """Everything that the builder needs to know of PyTorch."""
+    """What the builder needs to know of PyTorch: its versions, its folder, its compilers' flags with and without CUDA."""
     cuda_home = find_cuda_home() if cuda else None
     if cuda_home is not None:
         os.environ["CUDA_HOME"] = cuda_home

@@ -1,4 +1,4 @@
-"""What the fast routes' units cannot see: global names and macros that stock's nvcc knows where a candidate's text begins."""
+"""What the units of the fast routes lack: global names and macros that stock's nvcc knows and they do not."""
 
 from __future__ import annotations
 
