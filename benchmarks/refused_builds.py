@@ -17,6 +17,7 @@ from __future__ import annotations
 import argparse
 import inspect
 import json
+import subprocess
 import sys
 import tempfile
 import time
@@ -30,12 +31,10 @@ from recorded_requests import candidates, record
 from tqdm import tqdm
 
 from dice.kernels.builder.builder import Builder
-from dice.kernels.builder.compiler import ToolLimits, run_tool
 from dice.kernels.builder.request_sources import sources_of
 from dice.kernels.builder.toolchain import Toolchain
 from dice.kernels.records.extension import BuildResult, ExtensionRequest
 
-_LIMITS = ToolLimits(timeout_s=900.0)
 _PRELUDE = "#include <torch/types.h>\n#include <cuda.h>\n#include <cuda_runtime.h>\n"  # load_inline's, before a .cu
 _NOT_COMPILED = ("cannot find -l", "multiple definition of", "nvcc fatal", "unrecognized command-line option")
 
@@ -63,9 +62,11 @@ def refused_by_stock(request: ExtensionRequest, message: str, tools: Toolchain) 
     with tempfile.TemporaryDirectory() as folder:
         for file, text, command in sorted(units, key=lambda unit: unit[0] not in message):
             Path(folder, file).write_text(text)
-            done = run_tool([*command, "-c", file, "-o", "unit.o"], Path(folder), _LIMITS)
-            if not done.ok:
-                return next((line for line in done.output.splitlines() if "error" in line), done.output)[:300]
+            call = [*command, "-c", file, "-o", "unit.o"]
+            done = subprocess.run(call, cwd=folder, capture_output=True, text=True, check=False)
+            if done.returncode:
+                said = done.stdout + done.stderr
+                return next((line for line in said.splitlines() if "error" in line), said)[:300]
     return ""
 
 
