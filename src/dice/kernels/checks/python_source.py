@@ -15,7 +15,7 @@ from importlib.util import decode_source
 from typing import Literal
 
 from dice.kernels.source.lexer import words
-from dice.python_scope import Definition, Function, bindings_of, functions_in, import_aliases
+from dice.python_scope import Definition, Function, bindings_of, functions_in, import_aliases, own_nodes
 
 ENTRY_CLASS = "ModelNew"
 _CALLED = words(
@@ -362,12 +362,8 @@ class PythonSource:
 
 def _has_run(function: Function | ast.Lambda, ran: Set[int]) -> bool:
     """Whether one of the function's own lines is among those that ran, not only the line that defines it."""
-    if isinstance(function, ast.Lambda):
-        return function.lineno in ran
-    inside = {line for node in function.body for line in range(node.lineno, (node.end_lineno or node.lineno) + 1)}
-    nested = [node for part in function.body for node in ast.walk(part) if isinstance(node, Definition)]
-    inside -= {line for node in nested for part in node.body for line in range(part.lineno, (part.end_lineno or 0) + 1)}
-    return bool(inside & ran)
+    body = [function.body] if isinstance(function, ast.Lambda) else function.body
+    return any(getattr(node, "lineno", 0) in ran for node in own_nodes(body))
 
 
 def identifiers(nodes: Iterable[ast.AST]) -> set[str]:
