@@ -154,3 +154,21 @@ import colorsys
     words = [sys.executable, "-c", report, str(candidate), str(tmp_path / "scratch")]
     done = subprocess.run(words, capture_output=True, text=True, check=True)
     assert json.loads(done.stdout.splitlines()[-1]) == {str(tmp_path / "scratch/helper.py"): "x = 1  # helped"}
+
+
+def test_a_sleep_is_heard_in_a_thread_that_outlives_the_call(tmp_path: Path) -> None:
+    code = """
+import threading, time
+later = threading.Event()
+def rest():
+    later.wait()
+    time.sleep(0)
+threading.later, threading.resting = later, threading.Thread(target=rest)
+threading.resting.start()
+"""
+    after = "import threading, time\ntime.sleep(0)\nthreading.later.set()\nthreading.resting.join()\n"
+    candidate = tmp_path / "candidate.py"
+    candidate.write_text(code)
+    words = [sys.executable, "-c", RUN.replace("print(", after + "print("), str(candidate), str(tmp_path / "scratch")]
+    done = subprocess.run(words, capture_output=True, text=True, check=True)
+    assert json.loads(done.stdout.splitlines()[-1]) == [["time.sleep", 6]]

@@ -400,6 +400,7 @@ def test_a_sleep_condemns_where_it_was_slept() -> None:
     code = CODE.replace("return ext", "if x is None:\n            import time; time.sleep(1)\n        return ext")
     assert warned(code) == {"deliberate_delay": False}
     assert weighed(code) == {}
+    assert weighed(code, candidate_ops=None) == {"deliberate_delay": True}  # it ended before a call was watched
     for phase, expected in (
         ("import", {}),
         ("forward", {"deliberate_delay": True}),

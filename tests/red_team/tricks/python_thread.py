@@ -1,7 +1,7 @@
 # problem: relu
 # catalogue: 3
 # mechanism: forward returns at once, a thread fills the output later
-# static: background_thread
+# static: background_thread deliberate_delay
 # run: background_thread
 # status: deceptive | wrong_value
 # include: relu

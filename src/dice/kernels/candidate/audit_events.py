@@ -12,6 +12,7 @@ import os
 import stat
 import sys
 import sysconfig
+import threading
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -75,6 +76,7 @@ class AuditTrail:
         private_tmp = os.path.exists(f"{scratch}/tmp") and os.path.samefile("/tmp", f"{scratch}/tmp")
         self._own_folders = (own, "/tmp") if private_tmp else (own,)
         self._phase: Phase | None = None
+        self._last_phase: Phase | None = None
         self._busy = False
         self.modules: dict[str, str] = {}
         """Text of the modules that were compiled from files of the scratch folder, the candidate's left out, by path."""
@@ -108,7 +110,7 @@ class AuditTrail:
         try:
             yield
         finally:
-            self._phase = None
+            self._phase, self._last_phase = None, name
 
     def accesses(self) -> list[Access]:
         """What was recorded, in order of first appearance; at most 65 entries for one kind of act on one line."""
@@ -119,7 +121,10 @@ class AuditTrail:
 
     def _hear(self, event: str, args: tuple[Any, ...], depth: int = 1) -> None:
         """An audit event; `depth`: how many calls lie between this one and whoever caused it."""
-        if self._phase is None or self._busy:
+        phase = self._phase
+        if event == "time.sleep" and threading.current_thread() is not threading.main_thread():
+            phase = phase or self._last_phase  # of a thread that was begun in it
+        if phase is None or self._busy:
             return
         if event == "compile":
             self._note_text(*args)
@@ -138,7 +143,7 @@ class AuditTrail:
                 if event == "open":
                     event = f"open:{detail[0]}"
                     detail = detail[2:]
-                self._note(event, detail[:200], self._phase, frame.f_lineno)
+                self._note(event, detail[:200], phase, frame.f_lineno)
         finally:
             self._busy = False
 

@@ -19,7 +19,7 @@ class Seen:
     """Names that the objects of its extensions import."""
     imported: frozenset[tuple[int, str]]
     """Modules that it imported by `importlib.import_module`, with the line that did."""
-    slept: bool
+    slept: bool | None
     """Whether a call of forward slept."""
     lines: frozenset[int]
     """Lines of the candidate's file that ran in one call of forward."""
@@ -33,10 +33,11 @@ class Seen:
         """What the evidence of a run that reached forward shows."""
         built = [use.imports for use in evidence.extensions if use.status == "built"]
         known = [names for names in built if names is not None]
+        slept = any(access.event == "time.sleep" and in_a_call(access.phase) for access in evidence.accesses)
         return Seen(
             imports=frozenset(name for names in known for name in names) if len(known) == len(built) else None,
             imported=frozenset((each.line, each.detail) for each in evidence.accesses if each.event == "import_module"),
-            slept=any(access.event == "time.sleep" and in_a_call(access.phase) for access in evidence.accesses),
+            slept=slept or (None if evidence.candidate_ops is None else False),  # None: no call was watched to its end
             lines=frozenset(evidence.lines),
             kernels=frozenset(
                 name.partition("<")[0].rpartition("::")[2] for name, count in (evidence.launches or {}).items() if count

@@ -32,7 +32,7 @@ def timing_findings(source: PythonSource, seen: Seen | None = None) -> list[Find
     return one_of_each(
         finding(name, "static", source.line(node), warns=seen is None and _is_sleep(source, node))
         for name, node in _all(source)
-        if seen is None or seen.slept or not _is_sleep(source, node)
+        if seen is None or seen.slept is not False or not _is_sleep(source, node)
     )
 
 
