@@ -482,6 +482,7 @@ for word; do
 done
 case "$PWD:$*" in
     *"/toolchains/"*:*-o*) : > "$out";;  # what the builder makes of its own sources
+    *"/toolchains/"*:*-c*) ;;
     *:*-o*) for word; do case "$word" in *.cpp|*.o) cat "$word";; esac; done; exit 1;;
     *) exec g++ "$@";;
 esac

@@ -17,7 +17,7 @@ from extension_samples import BUILT, REFUSED
 
 from dice.kernels.builder.builder import Builder
 from dice.kernels.builder.compiler import Meter, ToolLimits
-from dice.kernels.builder.precompiled import HIDE_ARCHIVES
+from dice.kernels.builder.precompiled import HIDE_ARCHIVES, NotPrepared
 from dice.kernels.builder.stock import build_stock
 from dice.kernels.builder.toolchain_probe import find_cuda_home
 from dice.kernels.candidate.extension_call import request_from_load_inline
@@ -306,3 +306,18 @@ def test_stock_refuses_what_we_refuse(build_folder: Path, name: str) -> None:
     builder = audited(build_folder)
     assert build(builder, REFUSED[name]).status == "compile_error"
     assert [finding.differences for finding in builder.audit.findings] == [()]
+
+
+@pytest.mark.parametrize("cpp", ['auto s = "abc', "int f();"])
+def test_a_header_that_this_machine_cannot_make_is_no_fault_of_the_harness(
+    cpu: Builder, monkeypatch: pytest.MonkeyPatch, cpp: str
+) -> None:
+    """Also where it was wanted only to say why a source cannot be read."""
+
+    def refuse(*_: object) -> None:
+        raise NotPrepared("no header")
+
+    monkeypatch.setattr(cpu.precompiled, "header", refuse)
+    result = build(cpu, {"cpp_sources": cpp, "cuda_sources": "__global__ void k() {}", "functions": ["f"]})
+    assert result.status == "unsupported_on_cpu"
+    assert "no header" in result.message

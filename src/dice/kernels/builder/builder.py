@@ -240,10 +240,12 @@ class Builder:
 
     def _read_and_build(self, job: _Job) -> Built:
         """`_fast`; a text on which our own reading of C++ or ELF breaks is left to the compilers, as any it does not take."""
+        route = "unsupported_on_cpu" if self.backend == "cpu" else "split"
         try:
             return self._fast(job)
+        except NotPrepared as failure:
+            raise Declined(f"{route}: this machine ({failure})") from failure
         except _UNREADABLE as error:
-            route = "unsupported_on_cpu" if self.backend == "cpu" else "split"
             reason = f"{route}: the source cannot be read ({type(error).__name__}: {str(error)[:100]})"
             raise Declined(reason) from error
 
