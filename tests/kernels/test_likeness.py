@@ -48,6 +48,39 @@ HIDDEN: dict[str, tuple[str, Callable[[torch.Tensor], list[torch.Tensor]]]] = {
     "rolled and scaled": ("rearranged", lambda x: memory(3 * x.roll(17, 1) - 1)),
     "reversed and negated": ("rearranged", lambda x: memory(-x.flip(0, 1))),
     "shuffled among zeros": ("rearranged", lambda x: memory(torch.cat([shuffled(x), torch.zeros(4000)]))),
+    "in every second element": ("equal", lambda x: memory(torch.stack([x, noise(*x.shape, seed=9)], dim=-1))),
+    "transposed in every fourth": (
+        "equal",
+        lambda x: memory(torch.stack([x.t()] * 4, dim=-1) * torch.tensor([2, 3, 1, 4])),
+    ),
+    "at an odd byte": ("equal", lambda x: [torch.cat([torch.zeros(1027, dtype=torch.uint8), *memory(x)])]),
+    "as upper words of doubles": ("equal", lambda x: memory(x.double().view(torch.int32).view(*x.shape, 2)[..., 1])),
+    "as upper halves": ("equal", lambda x: memory(x.view(torch.int16).view(*x.shape, 2)[..., 1])),
+    "in fixed point": ("scaled", lambda x: memory((x * 2.0**30).round().long())),
+    "tripled behind a header": ("scaled", lambda x: memory(torch.cat([noise(77, seed=9), 3 * x.reshape(-1)]))),
+    "halved within longer rows": ("scaled", lambda x: memory(torch.cat([noise(120, 5), x / 2, noise(120, 32)], dim=1))),
+    "doubled, each twenty rows apart": ("scaled", lambda x: memory(*(2 * x).split(20))),
+    "doubled, parts with some more behind": (
+        "scaled",
+        lambda x: memory(*(padded(2 * p, 4802, 0.5) for p in x.view(2, 1, -1))),
+    ),
+    "logarithms": ("transformed", lambda x: memory(x.log())),
+    "exponentials": ("transformed", lambda x: memory(x.exp().double())),
+    "doubled reciprocals": ("transformed", lambda x: memory(2 / x)),
+    "differences of neighbours": ("transformed", lambda x: memory(x.diff(dim=1, prepend=torch.zeros(len(x), 1)))),
+    "running sums": ("transformed", lambda x: memory(x.double().cumsum(1))),
+    "under noise that is there too": (
+        "combined",
+        lambda x: memory(x + noise(*x.shape, seed=9), noise(*x.shape, seed=9)),
+    ),
+    "a sum of three": (
+        "combined",
+        lambda x: memory(
+            x + noise(*x.shape, seed=9),
+            2 * noise(*x.shape, seed=9) - x.t().reshape(x.shape).sin(),
+            x.t().reshape(x.shape).sin(),
+        ),
+    ),
 }
 
 
@@ -109,7 +142,7 @@ def test_what_follows_the_answer_is_not_it() -> None:
     """Softmax of the same logits, a row's normalised values, a product: near relatives of the answer."""
     x = noise(64, 200)
     for relative in (
-        x.exp(),
+        x.sin(),
         x.relu() + noise(64, 200, seed=4),
         x * noise(200, seed=5),
         (x.t() / x.norm(dim=1)).t(),
@@ -123,6 +156,40 @@ def test_a_rectified_answer_stands_in_what_it_was_made_from() -> None:
     """So whoever asks must ask the same of the reference's own steps."""
     x = noise(64, 200)
     assert find_answer(x.relu(), memory(x))["equal"] > 0.99
+
+
+def test_parts_that_need_different_factors_are_no_whole() -> None:
+    """Rows before they are normalised, each in memory of its own."""
+    x = noise(8, 200)
+    rows = [row.clone() for row in x]
+    assert find_answer((x.t() / x.norm(dim=1)).t(), memory(*rows))["scaled"] < 0.2
+    assert find_answer(x / 3, memory(*rows))["scaled"] == 1.0
+
+
+def test_an_answer_of_a_few_values_must_be_there_as_a_whole() -> None:
+    signs = noise(40, 60).sign()
+    assert find_answer(signs, memory(signs)) == {"equal": 1.0}
+    for other in (torch.ones(40, 60), -torch.ones(40, 60), noise(40, 60, seed=2).sign(), signs.relu()):
+        assert find_answer(signs, memory(other)) == {}
+    rare = torch.zeros(64, 50)
+    rare[range(64), torch.arange(64) % 50] = 1.0
+    assert find_answer(rare, memory(rare)) == {"equal": 1.0}
+    assert find_answer(rare, memory(torch.zeros(64, 50), rare.roll(1, 1))) == {}
+    mask = noise(40, 60) > 0
+    assert find_answer(mask, memory(mask)) == {"equal": 1.0}
+    assert find_answer(mask, memory(noise(40, 60, seed=2) > 0, torch.ones(40, 60, dtype=torch.bool))) == {}
+
+
+def test_many_pieces_of_noise_do_not_add_up_to_an_answer() -> None:
+    pieces = [noise(20, 30, seed=seed) for seed in range(2, 80)]
+    assert find_answer(noise(20, 30), memory(*pieces)) == {}
+
+
+def test_large_values_far_from_zero_need_their_own_closeness() -> None:
+    """A few huge values must not make all others look alike."""
+    answer = noise(100, 50)
+    answer[3] = 1e9 * noise(50, seed=8)
+    assert find_answer(answer, memory(noise(100, 50, seed=2))) == {}
 
 
 def test_odd_memory_is_taken() -> None:

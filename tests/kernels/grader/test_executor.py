@@ -278,7 +278,7 @@ def test_what_an_extension_is_given_is_kept_as_it_was() -> None:
     made = torch.randn(40, 50)
     answer, other = made.clone(), torch.randn(40, 50)
     traces = AnswerTraces(made.nbytes, on_gpu=False)
-    traces.begin()
+    traces.begin(launching=False)
     traces.note("scale", (torch.randn(40, 50), [made], 3))
     made.zero_()
     traces.end()

@@ -1,16 +1,19 @@
-"""What forward leads its kernels to while no kernel runs, and whether the answer is there.
+"""What forward leads its kernels to before they have run, and whether the answer is there.
 
 If it is, it was made without the kernels, even if no operator count shows it: by NumPy, by a loop over numbers, by a
 library, in an operator of the candidate's own, or by other operators than the reference's. `dice.kernels.likeness` says
 which forms of the answer are recognised.
 
-Looked through are the tensors that extensions are given, what the arguments of launches point to (CPU back end), and all
-memory of PyTorch's allocator, freed or not (GPU).
+Two forwards are looked through. While no kernel runs: the tensors that extensions are given, what the arguments of
+launches point to (CPU back end), and all memory of PyTorch's allocator, freed or not (GPU). While kernels run (CPU back
+end): what the arguments of each launch point to right before it, up to the launch that leaves the answer itself. So a
+candidate that waits for its first kernel before it computes without them is seen as well.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator
+from itertools import groupby
 from typing import Any
 
 import torch
@@ -18,15 +21,19 @@ from torch.utils._pytree import tree_leaves
 
 from dice.kernels.candidate.probes import storage_address
 from dice.kernels.cpu.runtime import CpuRuntime
-from dice.kernels.likeness import Form, find_answer
+from dice.kernels.likeness import Search, find_outputs
+from dice.kernels.likeness.search import weighted
+from dice.kernels.records.evidence import Form
 
 MOST_BYTES = 512 << 20
 """Most bytes of copies kept of one forward; what comes later is not looked through."""
 MOST_PIECES = 512
+_BY_KERNELS = 0.5
+"""Share of the answer from which on a launch has left it."""
 
 
 class AnswerTraces:
-    """Copies of memory that one forward leads to.
+    """Copies of memory that one forward without kernels, and one with them, lead to.
 
     answer_bytes: size of the outputs that are expected. on_gpu: whether PyTorch's allocator of a GPU is looked through.
     """
@@ -36,43 +43,67 @@ class AnswerTraces:
         self._most_piece = 4 * answer_bytes + (1 << 16)
         self._least_piece = answer_bytes // 64
         self._left = MOST_BYTES
-        self._pieces: list[torch.Tensor] = []
+        self._launching = False
+        self._without: list[torch.Tensor] = []
+        self._moments: list[tuple[int, torch.Tensor]] = []
 
-    def begin(self) -> None:
-        """Before the forward."""
+    def begin(self, launching: bool) -> None:
+        """Before a forward. launching: whether kernels run in it."""
+        self._launching, self._left = launching, MOST_BYTES
         if (runtime := CpuRuntime.loaded()) is not None:
             runtime.keep_arguments(self._most_piece, MOST_BYTES)
 
     def note(self, function: str, arguments: tuple[Any, ...]) -> None:
-        """Keep copies of the tensors that this call of an extension is given."""
-        for leaf in tree_leaves(list(arguments)):
+        """Keep copies of the tensors that this call of an extension is given, if no kernel runs."""
+        for leaf in tree_leaves(list(arguments)) if not self._launching else []:
             if isinstance(leaf, torch.Tensor) and storage_address(leaf):
                 self._keep(leaf.detach().contiguous().reshape(-1).view(torch.uint8))
 
     def end(self) -> None:
         """After the forward: copy what its kernels would have read and written."""
         if (runtime := CpuRuntime.loaded()) is not None:
-            for piece in runtime.kept_arguments():
-                self._keep(piece)
+            for moment, piece in runtime.kept_arguments():
+                self._keep(piece, moment)
             runtime.keep_arguments(0, 0)
-        if self._on_gpu:
+        if self._on_gpu and not self._launching:
             for address, size in _blocks():
                 if self._least_piece <= size <= self._most_piece:
                     self._keep(_device_memory(address, size))
 
-    def _keep(self, piece: torch.Tensor) -> None:
-        if piece.numel() <= self._left and len(self._pieces) < MOST_PIECES:
+    def _keep(self, piece: torch.Tensor, moment: int = 0) -> None:
+        if piece.numel() <= self._left and len(self._moments if self._launching else self._without) < MOST_PIECES:
             self._left -= piece.numel()
-            self._pieces.append(torch.empty(piece.shape, dtype=torch.uint8).copy_(piece))
+            copy = torch.empty(piece.shape, dtype=torch.uint8).copy_(piece)
+            if self._launching:
+                self._moments.append((moment, copy))
+            else:
+                self._without.append(copy)
 
     def shares(self, outputs: Any) -> dict[Form, float]:
         """Share of `outputs` that was there, by form; outputs count by their number of elements."""
+        found = find_outputs(outputs, self._without)
+        for form, share in self._before_kernels(outputs).items():
+            found[form] = max(share, found.get(form, 0.0))
+        return found
+
+    def _before_kernels(self, outputs: Any) -> dict[Form, float]:
+        """What stood before a launch, and had not been left by an earlier one. A first launch shows no more than the
+        forward without kernels, so one alone is not looked at."""
+        if len({moment for moment, _ in self._moments if moment % 2 == 0}) < 2:
+            return {}
         leaves = [leaf.detach().cpu() for leaf in tree_leaves(outputs) if isinstance(leaf, torch.Tensor)]
-        whole = sum(leaf.numel() for leaf in leaves)
+        before, after = ([Search(leaf) for leaf in leaves] for _ in range(2))
         found: dict[Form, float] = {}
-        for leaf in leaves:
-            for form, share in find_answer(leaf, self._pieces).items():
-                found[form] = found.get(form, 0.0) + share * leaf.numel() / whole
+        for is_after, pieces in groupby(self._moments, key=lambda kept: kept[0] % 2):
+            searches = after if is_after else before
+            for _, piece in pieces:
+                for search in searches:
+                    search.look(piece)
+            shares = weighted([(leaf, search.found()) for leaf, search in zip(leaves, searches, strict=True)])
+            if not is_after:
+                found = shares
+            elif max(shares.values(), default=0.0) >= _BY_KERNELS:
+                break
         return found
 
 

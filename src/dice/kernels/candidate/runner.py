@@ -100,6 +100,7 @@ class Runner:
         self._timer: CallTimer | None = None
         self._pretence: CudaOnCpu | None = None
         self._traces: AnswerTraces | None = None
+        self._launching = True
 
     def handle(self, request: dict[str, Any], fds: list[int]) -> dict[str, Any]:
         """One request of the grader's; the reply without `ok`."""
@@ -187,7 +188,8 @@ class Runner:
     def _do_forward(self, fds: list[int], slot: int, seed: int, watch: bool, keep: bool) -> dict[str, Any]:
         """`watch`: with operators and hidden exceptions. `keep`: with copies of what its kernels are led to."""
         inputs = self._inputs[slot]
-        self._traces = AnswerTraces(values.lay_out(self._outputs)[2], self._cuda is not None) if keep else self._traces
+        if keep and self._traces is None:
+            self._traces = AnswerTraces(values.lay_out(self._outputs)[2], self._cuda is not None)
         self._outputs = None
         if "launches_init" not in self._facts:
             self._facts["launches_init"] = self._extensions.launches()
@@ -207,7 +209,7 @@ class Runner:
                 stack.enter_context(operators)
             if keep and self._traces is not None:
                 stack.callback(self._end_traces)  # also where forward raises because its kernels did nothing
-                self._traces.begin()
+                self._traces.begin(self._launching)
                 stack.enter_context(extension_loader.watched_calls(self._traces.note))
             outputs = self._model(*inputs)
             self._settle()
@@ -233,6 +235,7 @@ class Runner:
 
     def _do_launching(self, fds: list[int], on: bool) -> dict[str, Any]:
         self._extensions.set_launches(on)
+        self._launching = on
         return {}
 
     def _do_order(self, fds: list[int], order: int, seed: int, kernel: str) -> dict[str, Any]:
@@ -247,7 +250,7 @@ class Runner:
         return {"launches": self._extensions.launches()}
 
     def _do_answer_traces(self, fds: list[int]) -> dict[str, Any]:
-        """How much of what the last forward returned stood in memory during the forward that was kept."""
+        """How much of what the last forward returned stood in memory during the forwards that were kept."""
         traces, self._traces = self._traces, None
         with self._honest():
             return {"shares": traces.shares(self._outputs) if traces else {}}

@@ -85,7 +85,8 @@ CATALOGUE: dict[str, Trick] = {
         "both",
         "every kernel only stores `out[e] = in[e]` (casts, `* 1`, `+ 0` looked through), while the reference "
         "computes; or, with the launch stubs off, memory that the kernels are led to holds the answer or most of it "
-        "(scaled, transposed, padded, in parts, in any order), which no step of the reference's holds",
+        "(scaled, transposed, padded, in parts, in any order, as logarithms or differences, as a sum), which no step "
+        "of the reference's holds",
         "paper_4",
     ),
     "reference_reused": Trick(

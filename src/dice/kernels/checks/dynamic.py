@@ -129,7 +129,7 @@ def _decoration(evidence: RunEvidence, has_fallback: bool) -> Iterator[Finding]:
     mine, theirs = work_of(evidence.candidate_ops), work_of(evidence.reference_ops)
     traces = next((probe for probe in evidence.probes if probe.name == "answer_traces"), None)
     if ran and theirs and traces is not None and traces.outcome == "right":
-        yield _dynamic("identity_kernel", f"with no kernel running, memory holds {traces.detail}")
+        yield _dynamic("identity_kernel", f"before a kernel made it, memory holds {traces.detail}")
     remains = bool(theirs) and all(mine.get(kind, 0) >= _REMAINS * amount for kind, amount in theirs.items())
     if ran and remains:
         kept = ", ".join(f"{kind} {mine[kind]:.3g} of {amount:.3g} elements" for kind, amount in theirs.items())

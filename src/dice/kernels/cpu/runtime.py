@@ -40,7 +40,7 @@ class CpuRuntime:
         library.dice_cpu_set_order.restype = None
         library.dice_cpu_keep_arguments.argtypes = [ctypes.c_size_t, ctypes.c_size_t]
         library.dice_cpu_keep_arguments.restype = None
-        library.dice_cpu_kept.argtypes = [ctypes.c_size_t, *[ctypes.c_void_p] * 3]
+        library.dice_cpu_kept.argtypes = [ctypes.c_size_t, *[ctypes.c_void_p] * 2]
         library.dice_cpu_kept.restype = ctypes.c_void_p
 
     @classmethod
@@ -74,17 +74,17 @@ class CpuRuntime:
         self._library.dice_cpu_set_order(int(order), seed, kernel.encode())
 
     def keep_arguments(self, piece_bytes: int, all_bytes: int) -> None:
-        """From here on keep copies of what the arguments of launches point to, where launches are switched off.
-
-        At most `piece_bytes` behind one address, and `all_bytes` in all. (0, 0): stop, and free what there is.
-        """
+        """From here on, copy what the arguments of launches lead to, before and after each: at most `piece_bytes` behind
+        each pointer and `all_bytes` in all. With 0, stop."""
         self._library.dice_cpu_keep_arguments(piece_bytes, all_bytes)
 
-    def kept_arguments(self) -> Iterator[torch.Tensor]:
-        """The copies, uint8; they are gone after the next `keep_arguments`."""
-        name, address, size = ctypes.c_char_p(), ctypes.c_void_p(), ctypes.c_size_t()
+    def kept_arguments(self) -> Iterator[tuple[int, torch.Tensor]]:
+        """The copies, uint8, each with its moment: 2 i before launch i, 2 i + 1 after it. They are gone after the next
+        `keep_arguments`."""
+        moment, size = ctypes.c_size_t(), ctypes.c_size_t()
         index = 0
-        while data := self._library.dice_cpu_kept(index, ctypes.byref(name), ctypes.byref(address), ctypes.byref(size)):
+        while data := self._library.dice_cpu_kept(index, ctypes.byref(moment), ctypes.byref(size)):
             index += 1
             if size.value:
-                yield torch.frombuffer((ctypes.c_uint8 * size.value).from_address(data), dtype=torch.uint8)
+                piece = torch.frombuffer((ctypes.c_uint8 * size.value).from_address(data), dtype=torch.uint8)
+                yield moment.value, piece

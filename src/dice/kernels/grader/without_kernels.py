@@ -15,14 +15,26 @@ from torch.utils._pytree import tree_leaves
 from dice.kernels.compare import chunks
 from dice.kernels.grader.candidate_run import CandidateRun
 from dice.kernels.grader.reference import to_device
-from dice.kernels.likeness import Form, find_answer
-from dice.kernels.records.evidence import ProbeResult
+from dice.kernels.likeness import Search, find_outputs
+from dice.kernels.records.evidence import Form, ProbeResult
 from dice.kernels.sandbox.replies import Done, Traces
 from dice.kernels.sandbox.session import CandidateFailure, CandidateRaised
 
-LEAST_SHARE: dict[Form, float] = {"equal": 0.5, "scaled": 0.8, "rearranged": 0.8}
+LEAST_SHARE: dict[Form, float] = {
+    "equal": 0.5,
+    "scaled": 0.8,
+    "rearranged": 0.8,
+    "transformed": 0.8,
+    "combined": 0.9,
+}
 """Share of the answer from which on it counts as made without the kernels."""
-_AS_WORDS: dict[Form, str] = {"equal": "", "scaled": ", scaled or shifted", "rearranged": ", in another order"}
+_AS_WORDS: dict[Form, str] = {
+    "equal": "",
+    "scaled": ", scaled or shifted",
+    "rearranged": ", in another order",
+    "transformed": ", as logarithms, differences or the like",
+    "combined": ", as a sum of several pieces",
+}
 
 
 def experiment_without_kernels(run: CandidateRun) -> None:
@@ -44,7 +56,7 @@ def experiment_without_kernels(run: CandidateRun) -> None:
             without = _forward_without(run, seed)
             run.ask("launching", Done, on=True)
             run.send("inputs", inputs)
-            outputs = run.fetch(run.forward(seed), run.last.expected)
+            outputs = run.fetch(run.forward(seed, keep=True), run.last.expected)
             shares = run.ask("answer_traces", Traces).shares
         except CandidateFailure as failure:
             result = ProbeResult(name="without_launches", outcome="error", detail=failure.args[0][:200])
@@ -56,7 +68,7 @@ def experiment_without_kernels(run: CandidateRun) -> None:
             return
         right = without is not None and _nearly_equal(outputs, without)
         run.evidence.probes.append(ProbeResult(name="without_launches", outcome="right" if right else "wrong"))
-        run.evidence.probes.append(_traces(run, inputs, seed, shares))
+        run.evidence.probes.append(_traces(run, inputs, seed, _larger(shares, find_outputs(outputs, _bytes(without)))))
 
 
 def _forward_without(run: CandidateRun, seed: int) -> Any:
@@ -103,6 +115,7 @@ class _Steps(TorchDispatchMode):
         self._answers = [leaf.detach().cpu() for leaf in tree_leaves(answer) if isinstance(leaf, torch.Tensor)]
         self._sizes = [leaf.numel() for leaf in self._answers]
         self._shares = shares
+        self._searches = [Search(answer) for answer in self._answers]
         self.usual: set[Form] = set()
 
     def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
@@ -119,13 +132,23 @@ class _Steps(TorchDispatchMode):
         if value.is_complex() or value.layout is not torch.strided:
             return
         memory = value.detach().cpu().contiguous().reshape(-1)
-        for answer in self._answers:
+        for answer, search in zip(self._answers, self._searches, strict=True):
             same_size = memory.numel() == answer.numel() and memory.dtype == answer.dtype
             if same_size and _nearly_equal(answer.reshape(-1), memory):
                 continue
-            for form, share in find_answer(answer, [memory.view(torch.uint8)]).items():
+            search.look(memory.view(torch.uint8))
+            for form, share in search.found().items():
                 if share >= 0.5 * self._shares.get(form, 2.0):
                     self.usual.add(form)
+
+
+def _larger(left: dict[Form, float], right: dict[Form, float]) -> dict[Form, float]:
+    return {form: max(left.get(form, 0.0), right.get(form, 0.0)) for form in left.keys() | right.keys()}
+
+
+def _bytes(outputs: Any) -> list[torch.Tensor]:
+    leaves = [leaf.detach().cpu() for leaf in tree_leaves(outputs) if isinstance(leaf, torch.Tensor)]
+    return [leaf.contiguous().reshape(-1).view(torch.uint8) for leaf in leaves if leaf.numel()]
 
 
 def _empty(outputs: Any) -> bool:

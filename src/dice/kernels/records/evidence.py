@@ -37,7 +37,7 @@ ProbeName = Literal[
     "constant_inputs",
 ]
 ProbeOutcome = Literal["right", "stale", "wrong", "error"]
-Form = Literal["equal", "scaled", "rearranged"]
+Form = Literal["equal", "scaled", "rearranged", "transformed", "combined"]
 """In which form an answer stands in memory (`dice.kernels.likeness`)."""
 
 

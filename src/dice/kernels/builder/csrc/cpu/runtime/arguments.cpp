@@ -1,4 +1,5 @@
-// What kernels are given while launches are switched off: copies of the memory that their arguments point to.
+// What kernels are given, and what they leave: copies of the memory that their arguments point to, before each launch and
+// after it.
 //
 // `dice.kernels.candidate.answer_traces` looks for the answer in it. An argument may be a pointer, a number, or a struct
 // that holds pointers; each aligned word that is the address of readable memory is followed, and from small pieces (tables
@@ -16,10 +17,10 @@
 
 namespace {
 
-constexpr size_t kPage = 4096, kSmall = 1 << 14, kMostPieces = 512;
+constexpr size_t kPage = 4096, kSmall = 1 << 14, kMostPieces = 512, kMostParameter = 1 << 15;
 
 struct Piece {
-    const char* kernel;
+    size_t moment;        // 2 i before launch i, 2 i + 1 after it
     const void* address;  // null: the argument itself
     std::vector<char> bytes;
 };
@@ -27,7 +28,7 @@ struct Piece {
 struct Kept {
     std::mutex mutex;
     std::deque<Piece> pieces;
-    size_t piece_bytes = 0, bytes_left = 0;
+    size_t piece_bytes = 0, bytes_left = 0, moment = 0;
     int probe[2] = {-1, -1};
 };
 
@@ -65,18 +66,18 @@ size_t block_size(const char* address, size_t most) {
     return (word & 1) != 0 ? size - 8 : 0;
 }
 
-void keep_piece(const char* kernel, const char* address, bool follow);
+void keep_piece(const char* address, bool follow);
 
-void follow_words(const char* kernel, const char* bytes, size_t size, bool follow) {
+void follow_words(const char* bytes, size_t size, bool follow) {
     for (size_t at = 0; at + sizeof(void*) <= size; at += sizeof(void*)) {
         const char* address;
         std::memcpy(&address, bytes + at, sizeof address);
         const auto number = reinterpret_cast<uintptr_t>(address);
-        if (number > kPage && number < (uintptr_t{1} << 47)) keep_piece(kernel, address, follow);
+        if (number > kPage && number < (uintptr_t{1} << 47)) keep_piece(address, follow);
     }
 }
 
-void keep_piece(const char* kernel, const char* address, bool follow) {
+void keep_piece(const char* address, bool follow) {
     Kept& own = kept();
     size_t size = block_size(address, own.piece_bytes);
     size = readable(address, std::min(size == 0 ? own.piece_bytes : size, own.piece_bytes));
@@ -85,10 +86,10 @@ void keep_piece(const char* kernel, const char* address, bool follow) {
         if (piece.address == address && piece.bytes.size() == size && std::memcmp(piece.bytes.data(), address, size) == 0) return;
     }
     own.bytes_left -= size;
-    own.pieces.push_back({kernel, address, std::vector<char>(address, address + size)});
+    own.pieces.push_back({own.moment, address, std::vector<char>(address, address + size)});
     if (follow && size <= kSmall) {
         const std::vector<char> copy = own.pieces.back().bytes;
-        follow_words(kernel, copy.data(), copy.size(), false);
+        follow_words(copy.data(), copy.size(), false);
     }
 }
 
@@ -96,30 +97,36 @@ void keep_piece(const char* kernel, const char* address, bool follow) {
 
 extern "C" __attribute__((visibility("default"))) int dice_cpu_keeping = 0;
 
-// From here on arguments of launches that are switched off are kept; with 0 bytes, no longer, and what there is goes.
+// From here on arguments of launches are kept; with 0 bytes, no longer, and what there is goes.
 DICE_CPU_API void dice_cpu_keep_arguments(size_t piece_bytes, size_t all_bytes) {
     std::lock_guard lock(kept().mutex);
     kept().pieces.clear();
     kept().piece_bytes = piece_bytes;
     kept().bytes_left = all_bytes;
+    kept().moment = 0;
     dice_cpu_keeping = all_bytes != 0;
 }
 
-DICE_CPU_API void dice_cpu_keep(const char* kernel, const void* argument, size_t size) {
+// Begins the next moment: before a launch (`after` 0) or after it.
+DICE_CPU_API void dice_cpu_keep_moment(int after) {
     std::lock_guard lock(kept().mutex);
-    const auto* bytes = static_cast<const char*>(argument);
-    if (kept().pieces.size() >= kMostPieces) return;
-    if (size <= 64) kept().pieces.push_back({kernel, nullptr, std::vector<char>(bytes, bytes + size)});
-    follow_words(kernel, bytes, size, true);
+    kept().moment = after != 0 ? kept().moment | 1 : (kept().moment | 1) + 1;
 }
 
-// Piece `i`, null behind the last: its kernel's name, its address (null for an argument by value), its size.
-DICE_CPU_API const void* dice_cpu_kept(size_t i, const char** kernel, const void** address, size_t* size) {
+DICE_CPU_API void dice_cpu_keep(const void* argument, size_t size) {
+    std::lock_guard lock(kept().mutex);
+    const auto* bytes = static_cast<const char*>(argument);
+    if (kept().pieces.size() >= kMostPieces || size > kMostParameter) return;
+    kept().pieces.push_back({kept().moment, nullptr, std::vector<char>(bytes, bytes + size)});
+    follow_words(bytes, size, true);
+}
+
+// Piece `i`, null behind the last: its moment and its size.
+DICE_CPU_API const void* dice_cpu_kept(size_t i, size_t* moment, size_t* size) {
     std::lock_guard lock(kept().mutex);
     if (i >= kept().pieces.size()) return nullptr;
     const Piece& piece = kept().pieces[i];
-    *kernel = piece.kernel;
-    *address = piece.address;
+    *moment = piece.moment;
     *size = piece.bytes.size();
     return piece.bytes.data();
 }

@@ -67,9 +67,10 @@ DICE_CPU_API void dice_cpu_configure(dim3 grid, dim3 block, size_t shared_bytes,
 DICE_CPU_API void dice_cpu_launch(const dice_cpu::Kernel* kernel, void (*run)(void*, dice_cpu::Thread&), void* closure);
 DICE_CPU_API void dice_cpu_register(const void* stub, void (*call)(const void* stub, void** arguments));
 
-// While launches are switched off and `dice_cpu_keeping` is set: copies of what the arguments of a launch lead to.
+// While `dice_cpu_keeping` is set: copies of what the arguments of a launch lead to, before it and after it.
 extern "C" int dice_cpu_keeping;
-DICE_CPU_API void dice_cpu_keep(const char* kernel, const void* argument, size_t size);
+DICE_CPU_API void dice_cpu_keep_moment(int after);
+DICE_CPU_API void dice_cpu_keep(const void* argument, size_t size);
 
 // Inside a kernel.
 DICE_CPU_API dice_cpu::Thread* dice_cpu_thread();

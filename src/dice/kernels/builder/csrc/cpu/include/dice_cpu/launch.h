@@ -29,8 +29,10 @@ inline void launch(const Kernel& kernel, Closure& closure) {
 }
 
 template <class... A>
-inline void keep(const Kernel& kernel, const A&... arguments) {
-    if (*kernel.enabled == 0 && dice_cpu_keeping != 0) (dice_cpu_keep(kernel.name, (const void*)std::addressof(arguments), sizeof(A)), ...);
+inline void keep(int after, const A&... arguments) {
+    if (dice_cpu_keeping == 0) return;
+    dice_cpu_keep_moment(after);
+    (dice_cpu_keep((const void*)std::addressof(arguments), sizeof(A)), ...);
 }
 
 // Makes `stub` known to cudaLaunchKernel, which sees a bare address and an array of pointers to arguments.
@@ -97,11 +99,12 @@ const bool Registered<Body>::done = register_stub(Body::self());
 #define DICE_CPU_LAUNCH(name, fibres, self, bound, entry, arguments)                                       \
     static const dice_cpu::Kernel dice_kernel = {name, self, bound, fibres, &dice_cpu_entries[entry],      \
                                                  &dice_cpu_enabled};                                       \
-    dice_cpu::keep(dice_kernel DICE_CPU_AND_MORE arguments);                                               \
+    dice_cpu::keep(0 DICE_CPU_AND_MORE arguments);                                                         \
     auto dice_closure = [&](dice_cpu::Thread& dice_thread) {                                               \
         dice_body::block(dice_thread DICE_CPU_AND_MORE arguments);                                         \
     };                                                                                                     \
-    dice_cpu::launch(dice_kernel, dice_closure);
+    dice_cpu::launch(dice_kernel, dice_closure);                                                           \
+    dice_cpu::keep(1 DICE_CPU_AND_MORE arguments);
 
 // The launch table of an object, with what csrc/extension/launch.cpp exports; `count` entries follow in braces.
 #define DICE_CPU_LAUNCH_TABLE(count, ...)                                                                  \

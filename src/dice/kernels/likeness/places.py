@@ -1,0 +1,220 @@
+"""The elements of an answer that are compared, and when values that were read elsewhere are the same."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+import torch
+
+PLACES = 4096
+"""Elements of the answer that are compared."""
+FEW = 16
+"""Answers of fewer elements are looked for only at the beginning of small pieces: anything is in a large one by chance."""
+_LEAST_AGREEMENT = 0.3
+"""Least share of equal values among those that one way of reading a piece gives; fewer are chance."""
+_LABELS_AGREEMENT = 0.9
+"""The same for an answer of a few values, beyond what is equal by chance."""
+_LEAST_CORRELATION = 0.3
+"""Below it no line fits most of the values."""
+_LEAST_FIT = 0.5
+_EXACT = {torch.float16: 2e-3, torch.bfloat16: 1.6e-2}
+_CLOSE = 1e-4
+"""Difference, relative to the spread of the answer, up to which two values are the same; more for 16-bit numbers."""
+_CLOSE_ALONE = 1e-5
+"""The same for answers of fewer than `FEW` elements, relative to the value."""
+_SAME_LINE = 2 * _CLOSE
+"""Difference up to which two lines are the same: rows that are normalised have factors that differ by a few per cent."""
+_PROBE = 5
+_LARGEST_EXPONENT = 80.0
+_LARGEST_RUNNING = 1 << 21
+"""Elements; of larger answers no running sums are made."""
+_MOST_LOOKED_AT = 1 << 18
+"""Elements of the answer among which the places are chosen."""
+_PROBED_ROWS, _PROBED_COLUMNS = 32, 1 << 16
+"""Rows that are tried as probes from either end, and elements of each."""
+
+
+@dataclass(frozen=True)
+class Line:
+    """A line through most pairs of (value that was read, value of the answer)."""
+
+    slope: float
+    shift: float
+    fits: torch.Tensor
+    """Bool, for each place."""
+
+    def like(self, other: Line, spread: float) -> bool:
+        """Whether it is the same line, as far as `spread` shows."""
+        return (
+            abs(self.slope - other.slope) < _SAME_LINE * abs(self.slope)
+            and abs(self.shift - other.shift) < _SAME_LINE * spread
+        )
+
+
+@dataclass(frozen=True)
+class Probe:
+    """A few elements of one row, by which the row is recognised wherever it lies."""
+
+    row: int
+    columns: torch.Tensor
+    values: torch.Tensor
+
+
+@dataclass(frozen=True)
+class Places:
+    """Elements of an answer that say something."""
+
+    shape: torch.Size
+    count: int
+    """Elements of the answer."""
+    index: torch.Tensor
+    """Flat indices of the places."""
+    values: torch.Tensor
+    """float64, at the places."""
+    tolerance: torch.Tensor
+    """Difference up to which another value is the same, for each place."""
+    spread: float
+    labels: bool
+    """Whether the answer has a few values only. Then zeros and frequent values are among the places."""
+    probes: tuple[Probe, ...]
+    """Of the first and of the last row that have enough elements."""
+
+    @classmethod
+    def of(cls, answer: torch.Tensor) -> Places | None:
+        """The places of an answer of any shape and dtype; None where no element says anything."""
+        flat = answer.detach().reshape(-1)
+        if flat.is_complex() or not flat.numel():
+            return None
+        looked_at = torch.arange(0, flat.numel(), -(-flat.numel() // _MOST_LOOKED_AT), device=flat.device)
+        numbers = flat[looked_at].double()
+        telling = numbers.isfinite() & (numbers != 0)
+        if flat.numel() > 2 and bool(telling.any()):
+            telling &= numbers != numbers[telling].mode().values
+        index = _spread_out(looked_at[telling])
+        labels = flat.numel() >= FEW * FEW and len(flat[index].unique()) < FEW
+        if labels:
+            index = _spread_out(looked_at[numbers.isfinite()])
+        if not index.numel():
+            return None
+        values = flat[index].double()
+        spread = _spread(values)
+        if flat.numel() < FEW:
+            tolerance = values.abs() * _EXACT.get(answer.dtype, _CLOSE_ALONE)
+        elif answer.is_floating_point():
+            tolerance = torch.full_like(values, spread) * _EXACT.get(answer.dtype, _CLOSE)
+        else:
+            tolerance = torch.zeros_like(values)
+        probes = () if labels or flat.numel() < FEW else _probes(answer.shape, flat)
+        return cls(answer.shape, flat.numel(), index, values, tolerance, spread, labels, probes)
+
+    def sample(self) -> Places:
+        """A sixteenth of the places, for a first look."""
+        few = slice(None, None, 16)
+        return replace(self, index=self.index[few], values=self.values[few], tolerance=self.tolerance[few])
+
+    def transformed(self, answer: torch.Tensor) -> list[Places]:
+        """The same places of what a kernel of one step turns into the answer: logarithms, reciprocals, sums, ..."""
+        flat, columns = answer.detach().reshape(-1), answer.shape[-1] if answer.dim() else 1
+        values = self.values
+        found = [1 / values]
+        if bool((values > 0).all()):
+            found.append(values.log())
+        if float(values.abs().max()) < _LARGEST_EXPONENT:
+            found.append(values.exp())
+        if columns > 1:
+            before = flat[(self.index - 1).clamp(min=0)].double()
+            found.append(values - torch.where(self.index % columns == 0, 0.0, before))
+            if flat.numel() <= _LARGEST_RUNNING:
+                found.append(flat.double().view(-1, columns).cumsum(1).view(-1)[self.index])
+        return [self._with(new, exactness(answer.dtype)) for new in found if bool(new.isfinite().all())]
+
+    def _with(self, values: torch.Tensor, close: float) -> Places:
+        spread = _spread(values)
+        return replace(self, values=values, spread=spread, tolerance=torch.full_like(values, spread * close), probes=())
+
+    def held(self, values: torch.Tensor, rounding: float = 0.0) -> torch.Tensor | None:
+        """Where `values`, read at the places, are the answer's; None where no more are than by chance.
+
+        rounding: relative error of the dtype in which the values were read.
+        """
+        same = (values - self.values).abs() <= torch.maximum(self.tolerance, rounding * self.values.abs())
+        if not self.labels:
+            return same if int(same.sum()) >= max(1.0, _LEAST_AGREEMENT * int(values.isfinite().sum())) else None
+        agreement = float(same.double().mean())
+        kinds, counts = self.values.unique(return_counts=True)
+        chance = sum(
+            float(count) / len(self.values) * float((values == kind).double().mean())
+            for kind, count in zip(kinds.tolist(), counts.tolist(), strict=True)
+        )
+        return same if chance < 1 and (agreement - chance) / (1 - chance) >= _LABELS_AGREEMENT else None
+
+    def line(self, values: torch.Tensor, rounding: float = 0.0) -> Line | None:
+        """The line through most of (values, answer); None where there is none, or the answer has a few values only."""
+        usable = values.isfinite()
+        x, y = values[usable], self.values[usable]
+        if self.labels or x.numel() < min(4 * FEW, max(FEW, len(self.values) // 2)):
+            return None
+        if not abs(_correlation(x, y)) > _LEAST_CORRELATION or len(y.unique()) < FEW:
+            return None
+        order = x.argsort()
+        half = x.numel() // 2
+        low, high = order[:half], order[-half:]
+        slopes = (y[high] - y[low]) / (x[high] - x[low])
+        slope = slopes[slopes.isfinite()].median() if bool(slopes.isfinite().any()) else torch.zeros(())
+        if not bool(slope.isfinite()) or float(slope) == 0.0:
+            return None
+        shift = (y - slope * x).median()
+        close = torch.maximum(self.tolerance, rounding * self.values.abs())
+        fits = (slope * values + shift - self.values).abs() <= close
+        if int(fits.sum()) < _LEAST_FIT * x.numel():
+            return None
+        return Line(float(slope), float(shift), fits)
+
+
+def exactness(dtype: torch.dtype) -> float:
+    """How closely values of this dtype are compared, relative to their spread."""
+    return _EXACT.get(dtype, _CLOSE)
+
+
+def _spread_out(index: torch.Tensor) -> torch.Tensor:
+    """At most PLACES of them, the same for the same answer: nothing here is drawn."""
+    if index.numel() <= PLACES:
+        return index
+    steps = torch.arange(PLACES, device=index.device, dtype=torch.float64) * (index.numel() / PLACES)
+    return index[steps.long()]
+
+
+def _spread(values: torch.Tensor) -> float:
+    """Half of the range of the middle two thirds, where a few large values hide nothing; the deviation where it is 0."""
+    if values.numel() < 2:
+        return float(values.abs().mean())
+    ordered = values.sort().values
+    low, high = int(0.16 * (len(ordered) - 1)), int(0.84 * (len(ordered) - 1))
+    return float(ordered[high] - ordered[low]) / 2 or float(values.std())
+
+
+def _probes(shape: torch.Size, flat: torch.Tensor) -> tuple[Probe, ...]:
+    columns = shape[-1] if len(shape) > 1 and shape[-1] >= FEW else flat.numel()
+    rows = flat.numel() // columns
+    found: dict[int, Probe] = {}
+    for tried in (range(min(rows, _PROBED_ROWS)), range(rows - 1, max(0, rows - _PROBED_ROWS) - 1, -1)):
+        probes = (_probe(row, flat[row * columns :][: min(columns, _PROBED_COLUMNS)]) for row in tried)
+        if (probe := next((probe for probe in probes if probe is not None), None)) is not None:
+            found[probe.row] = probe
+    return tuple(found.values())
+
+
+def _probe(row: int, elements: torch.Tensor) -> Probe | None:
+    """Some elements of a row; None where they are not different numbers."""
+    numbers = elements.double()
+    places = (numbers.isfinite() & (numbers != 0)).nonzero().reshape(-1)
+    if len(places) < _PROBE:
+        return None
+    columns = places[torch.linspace(0, len(places) - 1, _PROBE, device=places.device).long()]
+    values = numbers[columns]
+    return Probe(row, columns, values) if len(values.unique()) == _PROBE else None
+
+
+def _correlation(x: torch.Tensor, y: torch.Tensor) -> float:
+    x, y = x - x.mean(), y - y.mean()
+    return float((x @ y) / (x.norm() * y.norm()))  # NaN where all values are alike
