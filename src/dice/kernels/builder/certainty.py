@@ -47,6 +47,17 @@ _WHICH_COMPILER = re.compile(r"\b__(CUDACC|NVCC|CUDA_ARCH|CUDABE)\w*")
 _PYTHON_BINDINGS = ("PYBIND11_MODULE", "TORCH_LIBRARY", "TORCH_LIBRARY_IMPL", "TORCH_LIBRARY_FRAGMENT")
 
 
+def toolkit_has(header: str, cuda_home: Path) -> bool:
+    """Whether nvcc finds a header that g++ does not: it searches more of the toolkit's folders.
+
+    The name is the candidate's, so nothing is said of files outside of these folders.
+    """
+    if header.startswith("/") or ".." in header.split("/"):
+        return False
+    folders = (cuda_home / "include/cccl", *cuda_home.glob("targets/*/include/cccl"))
+    return any((folder / header).exists() for folder in folders)
+
+
 @dataclass
 class Judge:
     """Judges failures of one candidate. `source` names the .cu in `#line`s; its first line there is `first_line`."""
@@ -73,7 +84,7 @@ class Judge:
         if not found:
             return None
         missing = _MISSING_FILE.search(found[0].text)
-        if NARROWING in found[0].text or (missing and self._nvcc_has(missing[1])):
+        if NARROWING in found[0].text or (missing and toolkit_has(missing[1], self.precompiled.toolchain.cuda_home)):
             return output, False
         own = left_out(split, Roles(split).on_host)
         lacks = self.precompiled.vocabulary().host_lacks
@@ -110,13 +121,6 @@ class Judge:
             return None
         line = self.first_line + text.count("\n") if first.file == "stop" else first.line
         return f"{self.source}({line}): error: {first.text}"
-
-    def _nvcc_has(self, header: str) -> bool:
-        """Whether nvcc finds a header that g++ does not: it searches more of the toolkit's folders."""
-        home = self.precompiled.toolchain.cuda_home
-        return any(
-            (folder / header).exists() for folder in (home / "include/cccl", *home.glob("targets/*/include/cccl"))
-        )
 
     def _final(self, error: Diagnostic, text: str, lacks: frozenset[str]) -> bool:
         return error.file == self.source and is_final(error, text, error.line - self.first_line, lacks)
