@@ -18,7 +18,6 @@ NOT_IMPORTED = {
     "dice.kernels.candidate.runner": RUN,
     "dice.kernels.grader.agreement": RUN,
     "dice.kernels.grader.trials": RUN,
-    "dice.kernels.grader.without_kernels": RUN,
     "dice.kernels.sandbox.fork_process": RUN,
     "dice.kernels.sandbox.probe": RUN,
     "dice.kernels.sandbox.session": RUN,

@@ -7,6 +7,7 @@ import os
 import signal
 import subprocess
 import sys
+import tempfile
 import threading
 import uuid
 from pathlib import Path
@@ -41,10 +42,10 @@ def test_a_batch_systems_signal_ends_the_command_like_ctrl_c() -> None:
 def test_a_signal_while_headers_are_compiled_ends_all_of_it(tmp_path: Path, number: signal.Signals) -> None:
     """With a compiler that never ends: nothing waits for it, nothing is left, and the next run gets as far again."""
     mark = f"{uuid.uuid4().int % 10**9}.25"
-    compiler, cache, temporary = (tmp_path / name for name in ("compiler", "cache", "tmp"))
+    compiler, cache = tmp_path / "compiler", tmp_path / "cache"
+    temporary = Path(tempfile.mkdtemp())  # not below tmp_path: the names of sockets have 107 bytes
     compiler.write_text(f'#!/bin/sh\ncase "$*" in *-c*) exec sleep {mark};; esac\nexec g++ "$@"\n')
     compiler.chmod(0o755)
-    temporary.mkdir()
     row = {"problem_id": "level1/1_small", "problem_code": PROBLEM, "code": HONEST}
     (tmp_path / "c.jsonl").write_text(json.dumps(row) + "\n")
     command = [sys.executable, "-m", "dice.cli", "verify", "--backend", "cpu", "--cache", str(cache), "--quiet"]

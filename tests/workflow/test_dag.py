@@ -78,7 +78,7 @@ def test_a_profile_keeps_its_scale_beside_other_settings(checkout):
     """`--config` on the command line takes the place of a profile's `config`: the scale must not stand there."""
     settings = ["--workflow-profile", "profiles/nano", "--config", "seeds=[0,1]", "--", "results/nano/table1.csv"]
     found = counts(snakemake("-n", "-q", "rules", *settings, folder=checkout))
-    assert (found["generate"], found["score"]) == (6, 3)
+    assert (found["generate"], found["score"]) == (3, 3), "greedy answers are made once, whatever the seeds"
 
 
 def test_published_solutions_are_planned_without_the_hub(checkout, tmp_path):

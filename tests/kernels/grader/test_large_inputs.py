@@ -13,8 +13,9 @@ import torch
 from dice.errors import DiceError
 from dice.kernels import compare
 from dice.kernels.grader.candidate_run import DRAWN_ON_GPU, CandidateRun
-from dice.kernels.grader.observation import _nearly_equal, fingerprint, identical
+from dice.kernels.grader.observation import fingerprint, identical
 from dice.kernels.grader.reference import Reference, Seeds
+from dice.kernels.grader.without_kernels import _nearly_equal
 from dice.kernels.records.job import Judging
 
 PROBLEM = """

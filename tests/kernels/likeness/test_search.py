@@ -7,7 +7,7 @@ from collections.abc import Callable
 import pytest
 import torch
 
-from dice.kernels.likeness import find_answer
+from dice.kernels.likeness.search import find_answer
 
 
 def memory(*tensors: torch.Tensor) -> list[torch.Tensor]:
