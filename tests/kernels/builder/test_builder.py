@@ -228,6 +228,10 @@ REFUSED_FAST = (
 )
 
 
+LEFT_SLOW = ("narrowing of a constant", "launch bounds by an own macro")
+"""Each needs a minute, for headers that no other test needs."""
+
+
 @needs_nvcc
 @pytest.mark.parametrize("name", FAST)
 def test_cuda_sources_build_without_stock(cuda: Builder, name: str) -> None:
@@ -238,7 +242,10 @@ def test_cuda_sources_build_without_stock(cuda: Builder, name: str) -> None:
 
 
 @needs_nvcc
-@pytest.mark.parametrize(("name", "word"), LEFT.items())
+@pytest.mark.parametrize(
+    ("name", "word"),
+    [pytest.param(*item, marks=[pytest.mark.slow] if item[0] in LEFT_SLOW else []) for item in LEFT.items()],
+)
 def test_what_only_stock_can_judge_is_left_to_it_by_name(cuda: Builder, name: str, word: str) -> None:
     result = build(cuda, (BUILT | REFUSED)[name])
     assert left_to_stock(result)
