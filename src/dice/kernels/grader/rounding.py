@@ -17,6 +17,8 @@ _UNIT = 2.0**-24
 """Largest relative error of rounding to fp32."""
 _UNKNOWN = 2.0**-12
 """A relative error of the reference above which its fp64 run is no truth: it draws numbers, or is ill-conditioned."""
+_FEWEST = 16
+"""Elements of all outputs together: the errors of a few may cancel by luck."""
 _MOST_BYTES = 1 << 30
 """Of inputs: above it fp64 takes too much memory."""
 
@@ -39,8 +41,9 @@ def rounding(run: CandidateRun, trial: Trial, actual: Any) -> float | None:
 
 def error_ratio(expected: Any, actual: Any, wide: Any) -> float | None:
     """Error of `actual` against `wide` over that of `expected`, for the worst floating-point tensor; None where `expected`
-    itself is not near `wide`, or has no floating-point tensor."""
+    itself is not near `wide`, or has few elements or no floating-point tensor."""
     worst: float | None = None
+    compared = 0
     for theirs, mine, exact in zip(*map(tree_leaves, (expected, actual, wide)), strict=False):
         if not torch.is_tensor(theirs) or not theirs.is_floating_point() or not theirs.numel():
             continue
@@ -49,6 +52,7 @@ def error_ratio(expected: Any, actual: Any, wide: Any) -> float | None:
         truth = exact.double()
         defined = truth.isfinite()
         truth = truth[defined]
+        compared += truth.numel()
         if not truth.numel():
             continue
         right = _errors(theirs.double()[defined], truth)
@@ -58,7 +62,7 @@ def error_ratio(expected: Any, actual: Any, wide: Any) -> float | None:
         found = _errors(mine.to(truth.device).double()[defined], truth)
         shares = [a / max(b, _UNIT * size, 1e-300) for a, b, size in zip(found, right, scale, strict=True)]
         worst = max([*shares, worst or 0.0]) if all(share == share for share in shares) else float("inf")
-    return worst
+    return worst if compared >= _FEWEST else None
 
 
 def _errors(values: torch.Tensor, truth: torch.Tensor) -> tuple[float, float]:
