@@ -22,7 +22,7 @@ from torch.utils._pytree import tree_leaves
 from dice.kernels.candidate.probes import storage_address
 from dice.kernels.cpu.runtime import CpuRuntime
 from dice.kernels.likeness import Search, find_outputs
-from dice.kernels.likeness.search import weighted
+from dice.kernels.likeness.search import larger, weighted
 from dice.kernels.records.evidence import Form
 
 MOST_BYTES = 512 << 20
@@ -81,10 +81,7 @@ class AnswerTraces:
 
     def shares(self, outputs: Any) -> dict[Form, float]:
         """Share of `outputs` that was there, by form; outputs count by their number of elements."""
-        found = find_outputs(outputs, self._without)
-        for form, share in self._before_kernels(outputs).items():
-            found[form] = max(share, found.get(form, 0.0))
-        return found
+        return larger(find_outputs(outputs, self._without), self._before_kernels(outputs))
 
     def _before_kernels(self, outputs: Any) -> dict[Form, float]:
         """What stood before a launch, and had not been left by an earlier one. A first launch shows no more than the

@@ -16,6 +16,7 @@ from dice.kernels.compare import chunks
 from dice.kernels.grader.candidate_run import CandidateRun
 from dice.kernels.grader.reference import to_device
 from dice.kernels.likeness import Search, find_outputs
+from dice.kernels.likeness.search import larger
 from dice.kernels.records.evidence import Form, ProbeResult
 from dice.kernels.sandbox.replies import Done, Traces
 from dice.kernels.sandbox.session import CandidateFailure, CandidateRaised
@@ -68,7 +69,7 @@ def experiment_without_kernels(run: CandidateRun) -> None:
             return
         right = without is not None and _nearly_equal(outputs, without)
         run.evidence.probes.append(ProbeResult(name="without_launches", outcome="right" if right else "wrong"))
-        run.evidence.probes.append(_traces(run, inputs, seed, _larger(shares, find_outputs(outputs, _bytes(without)))))
+        run.evidence.probes.append(_traces(run, inputs, seed, larger(shares, find_outputs(outputs, _bytes(without)))))
 
 
 def _forward_without(run: CandidateRun, seed: int) -> Any:
@@ -140,10 +141,6 @@ class _Steps(TorchDispatchMode):
             for form, share in search.found().items():
                 if share >= 0.5 * self._shares.get(form, 2.0):
                     self.usual.add(form)
-
-
-def _larger(left: dict[Form, float], right: dict[Form, float]) -> dict[Form, float]:
-    return {form: max(left.get(form, 0.0), right.get(form, 0.0)) for form in left.keys() | right.keys()}
 
 
 def _bytes(outputs: Any) -> list[torch.Tensor]:

@@ -56,6 +56,11 @@ def weighted(found: list[tuple[torch.Tensor, dict[Form, float]]]) -> dict[Form, 
     return shares
 
 
+def larger(left: dict[Form, float], right: dict[Form, float]) -> dict[Form, float]:
+    """The larger share of both, by form."""
+    return {form: max(left.get(form, 0.0), right.get(form, 0.0)) for form in left.keys() | right.keys()}
+
+
 class _Found:
     """Which places of an answer, or of what it was transformed to, were found so far."""
 
