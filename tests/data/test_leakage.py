@@ -1,162 +1,229 @@
+"""What counts as one program, tested by an oracle of its own: pairs of programs written by hand, and the generator's programs
+compared with the mini benchmark by running both on the benchmark's inputs here, without any code of `dice.data.leakage`."""
+
 import pytest
-
-from dice.data.leakage import MIN_DISTINCTIVE, Leak, fingerprints
-from dice.data.normal_form import normal_forms
-from dice.kernels.problems.problem import Problem
-
-SOFTPLUS = """
 import torch
-import torch.nn as nn
 
-class Model(nn.Module):
-    def __init__(self):
-        super(Model, self).__init__()
+from dice.data.leakage import leak_index
+from dice.data.synthetic.config import TINY
+from dice.data.synthetic.generator import generate
+from dice.kernels.api import Problem, load_mini
 
-    def forward(self, x):
-        return torch.nn.functional.softplus(x)
-
-def get_inputs():
-    return [torch.randn(16, 1024)]
-
-def get_init_inputs():
-    return []
-"""
-
-BLOCK = """
-import torch
+PROGRAM = """import torch
 import torch.nn as nn
 import torch.nn.functional as F
 
 class Model(nn.Module):
-    def __init__(self, width, heads):
-        super().__init__()
-        self.heads = heads
-        self.qkv = nn.Linear(width, 3 * width, bias=False)
-        self.out = nn.Linear(width, width, bias=False)
-        self.norm = nn.LayerNorm(width)
-        self.up = nn.Linear(width, 4 * width)
-        self.down = nn.Linear(4 * width, width)
-
-    def forward(self, x):
-        batch, length, width = x.shape
-        q, k, v = self.qkv(self.norm(x)).chunk(3, dim=-1)
-        q = q.view(batch, length, self.heads, width // self.heads).transpose(1, 2)
-        k = k.view(batch, length, self.heads, width // self.heads).transpose(1, 2)
-        v = v.view(batch, length, self.heads, width // self.heads).transpose(1, 2)
-        score = q @ k.transpose(-2, -1) / (width // self.heads) ** 0.5
-        mixed = torch.softmax(score, dim=-1) @ v
-        x = x + self.out(mixed.transpose(1, 2).reshape(batch, length, width))
-        return x + self.down(F.gelu(self.up(x)))
+    {init}
+    def forward(self, {names}):
+        {body}
 
 def get_inputs():
-    return [torch.randn(2, 16, 64)]
+    return [{inputs}]
 
 def get_init_inputs():
-    return [64, 4]
+    return {arguments}
 """
+INIT = "def __init__(self{names}):\n        super().__init__()\n        {body}\n"
+ONE = "torch.randn(4, 6)"
 
 
-def problem(name, code):
-    return Problem(id=f"level1/{name}", level=1, number=1, name=name, code=code, version="test")
+def program(expression, *inputs, init="", arguments="[]", names=""):
+    """A program in `x` (and `y`, `z`, ...) that returns `expression`, or ends in it after statements."""
+    made = INIT.format(names=names, body=init) if init else ""
+    *statements, last = expression.split("; ")
+    body = "\n        ".join([*statements, f"return {last}"])
+    given = inputs or (ONE,)
+    return PROGRAM.format(
+        init=made, names=", ".join("xyzvw"[: len(given)]), body=body, inputs=", ".join(given), arguments=arguments
+    )
+
+
+def leak_of(candidate, exam):
+    problem = Problem(id="level1/1_Exam", level=1, number=1, name="Exam", code=exam, version="test")
+    return leak_index([problem], heldout=False).check(candidate)
+
+
+IMAGE = "torch.randn(2, 3, 8, 8)"
+SQUARE = ("torch.randn(5, 7)", "torch.randn(7, 4)")
+LONG = ("torch.randn(4, 6)", "torch.rand(4, 6)")
+SAME = {
+    "a method and a function": (program("x.sum(dim=-1)"), program("torch.sum(x, dim=-1)")),
+    "keyword and positional": (program("torch.softmax(x, dim=1)"), program("x.softmax(-1)")),
+    "with a constructor and without": (
+        program("torch.tanh(x)", init="pass"),
+        program("torch.tanh(x)", "torch.randn(3, 5, 7)"),
+    ),
+    "reordered operands": (
+        program("x * 2 + y * x", *LONG),
+        program("torch.add(torch.mul(x, y), 2 * x)", "torch.randn(3, 5)", "torch.rand(3, 5)"),
+    ),
+    "relu and clamp": (program("F.relu(x)"), program("torch.clamp(x, min=0)")),
+    "a module and a function": (
+        program("self.act(x)", init="self.act = nn.LeakyReLU(0.2)"),
+        program("F.leaky_relu(x, negative_slope=0.2)"),
+    ),
+    "a weight and an input": (
+        program("self.fc(x)", init="self.fc = nn.Linear(6, 5)"),
+        program("x @ y.T + z", ONE, "torch.randn(5, 6)", "torch.randn(5)"),
+    ),
+    "a layer and its formula": (
+        program("self.norm(x)", init="self.norm = nn.LayerNorm(6, elementwise_affine=False)"),
+        program("(x - x.mean(-1, keepdim=True)) / torch.sqrt(x.var(-1, keepdim=True, unbiased=False) + 1e-5)"),
+    ),
+    "einsum and matmul": (program("torch.einsum('ik,kj->ij', x, y)", *SQUARE), program("x @ y", *SQUARE)),
+    "operands in another order of inputs": (program("y @ x", *reversed(SQUARE)), program("torch.mm(x, y)", *SQUARE)),
+    "a transposed product": (
+        program("x.transpose(0, 1) @ y", "torch.randn(7, 5)", "torch.randn(7, 4)"),
+        program("torch.matmul(x.permute(1, 0), y)", "torch.randn(9, 5)", "torch.randn(9, 3)"),
+    ),
+    "views that change nothing": (
+        program("torch.exp(x.view(2, -1)).reshape(2, 3, 8, 8)", IMAGE),
+        program("torch.exp(x)", IMAGE),
+    ),
+    "another order of dimensions": (
+        program("torch.amax(x.permute(0, 2, 3, 1), dim=-1)", IMAGE),
+        program("torch.max(x, dim=1)[0]", IMAGE),
+    ),
+    "changes in place": (program("y = x.clone(); y.mul_(3); y.add_(1); y"), program("x * 3 + 1")),
+    "a change in place through a view": (
+        program("y = torch.zeros_like(x); y[:, 1:] = x[:, 1:]; y"),
+        program("F.pad(x[:, 1:], (1, 0))"),
+    ),
+    "a softmax by hand": (program("torch.exp(x) / torch.exp(x).sum(-1, keepdim=True)"), program("F.softmax(x, dim=-1)")),
+    "a silu by hand": (program("x * torch.sigmoid(x)"), program("F.silu(x)", "torch.randn(2, 3, 5)")),
+    "other hyper-parameters": (program("F.elu(x, alpha=0.3)"), program("F.elu(x, alpha=0.7)")),
+    "hyper-parameters from the constructor": (
+        program("x * self.a", init="self.a = a", names=", a", arguments="[0.3]"),
+        program("torch.mul(self.s, x)", init="self.s = s", names=", s", arguments="[3.0]"),
+    ),
+    "another batch": (
+        program("F.conv2d(x, y)", "torch.randn(2, 3, 9, 9)", "torch.randn(4, 3, 3, 3)"),
+        program("self.c(x)", "torch.randn(5, 8, 6, 6)", init="self.c = nn.Conv2d(8, 2, 3, bias=False)"),
+    ),
+    "a kl divergence by hand": (
+        program("(y * (torch.log(y) - x)).sum(-1)", *LONG),
+        program("F.kl_div(x, y, reduction='none').sum(-1)", *LONG),
+    ),
+}  # fmt: skip
+OTHER = {
+    "sum and mean": (program("x.sum(-1)"), program("x.mean(-1)")),
+    "another dimension": (program("x.sum(0)"), program("x.sum(1)")),
+    "another dimension of a square": (
+        program("torch.softmax(x, 0)", "torch.randn(6, 6)"),
+        program("torch.softmax(x, 1)", "torch.randn(6, 6)"),
+    ),
+    "one operator more": (program("F.softplus(x) * 2"), program("F.softplus(x)")),
+    "twice and thrice": (program("x * 2"), program("x * 3")),
+    "square and cube": (program("x ** 2"), program("x ** 3")),
+    "square root and its reciprocal": (program("torch.sqrt(x * x + 0.5)"), program("torch.rsqrt(x * x + 0.5)")),
+    "operands that do not commute": (program("x - torch.exp(x)"), program("torch.exp(x) - x")),
+    "relu and abs": (program("F.relu(x)", "torch.rand(4, 6)"), program("torch.abs(x)", "torch.rand(4, 6)")),
+    "gelu and its approximation": (program("F.gelu(x)"), program("F.gelu(x, approximate='tanh')")),
+    "a bias of rows and of columns": (
+        program("x + y", "torch.randn(6, 6)", "torch.randn(6)"),
+        program("x + y[:, None]", "torch.randn(6, 6)", "torch.randn(6)"),
+    ),
+    "biased and unbiased": (program("x.var(-1)"), program("x.var(-1, unbiased=False)")),
+    "a product and a transposed one": (
+        program("x @ y", "torch.randn(5, 5)", "torch.randn(5, 5)"),
+        program("x.T @ y", "torch.randn(5, 5)", "torch.randn(5, 5)"),
+    ),
+    "values and places": (program("torch.max(x, 1)[0]"), program("torch.max(x, 1)[1]")),
+    "one input and two": (program("x * x"), program("x * y", *LONG)),
+    "the same input twice": (program("x * x + y", *LONG), program("x * y + y", *LONG)),
+    "another stride": (program("F.max_pool2d(x, 2)", IMAGE), program("F.max_pool2d(x, 2, stride=1)", IMAGE)),
+    "another part": (program("x[:, :3]"), program("x[:, 3:]")),
+    "merged in another way": (
+        program("x.reshape(6, 4).softmax(-1)", "torch.randn(2, 3, 4)"),
+        program("x.reshape(2, 12).softmax(-1)", "torch.randn(2, 3, 4)"),
+    ),
+    "another part changed in place": (
+        program("y = x.clone(); y[:, 0] = 0; y"),
+        program("y = x.clone(); y[:, 1] = 0; y"),
+    ),
+    "running and whole sum": (program("x.cumsum(-1)"), program("x.flip(-1).cumsum(-1).flip(-1)")),
+}
+
+
+@pytest.mark.parametrize("name", SAME)
+def test_two_spellings_of_one_computation_are_one_program(name):
+    one, other = SAME[name]
+    first, second = leak_of(one, other), leak_of(other, one)
+    assert first is not None
+    assert second is not None
+    assert {first.problem_id, second.problem_id} == {"level1/1_Exam"}
+
+
+@pytest.mark.parametrize("name", OTHER)
+def test_a_near_miss_is_another_program(name):
+    one, other = OTHER[name]
+    assert leak_of(one, other) is None
+    assert leak_of(other, one) is None
+
+
+def executed(code):
+    space = {}
+    exec(compile(code, "<program>", "exec"), space)
+    return space
+
+
+def outputs_of(space, arguments, inputs):
+    """What a program gives after one seed, as a list of tensors; None where it cannot run so."""
+    torch.manual_seed(0)
+    try:
+        with torch.no_grad():
+            out = space["Model"](*arguments)(*(one.clone() if torch.is_tensor(one) else one for one in inputs))
+    except Exception:  # noqa: BLE001  the program was not made for these inputs
+        return None
+    return [one.double() for one in (out if isinstance(out, tuple | list) else [out])]
+
+
+def answers(space, exam, inputs, expected):
+    """Whether a program computes the exam's outputs, by running it: the oracle of this file."""
+    for arguments in (exam["get_init_inputs"](), space["get_init_inputs"]()):
+        found = outputs_of(space, arguments, inputs)
+        if found is not None and len(found) == len(expected):
+            pairs = list(zip(found, expected, strict=True))
+            if all(a.shape == b.shape and torch.allclose(a, b, 1e-4, 1e-4, equal_nan=True) for a, b in pairs):
+                return True
+    return False
 
 
 @pytest.fixture(scope="module")
-def index():
-    return fingerprints([problem("1_Softplus", SOFTPLUS), problem("2_Block", BLOCK)])
+def mini():
+    return load_mini("cpu")
 
 
-def test_a_copy_with_comments_is_a_text_leak(index):
-    copy = "# mine\n" + SOFTPLUS.replace("        return torch", "        # the point of it\n        return torch")
-    assert index.check(copy) == Leak("text", "level1/1_Softplus", "same program but for comments and layout")
+@pytest.fixture(scope="module")
+def exams(mini):
+    made = []
+    for problem in mini:
+        space = executed(problem.code)
+        torch.manual_seed(1)
+        inputs = space["get_inputs"]()
+        made.append((space, inputs, outputs_of(space, space["get_init_inputs"](), inputs)))
+    return made
 
 
-def test_a_renamed_copy_on_other_shapes_is_a_structure_leak(index):
-    renamed = SOFTPLUS.replace("forward(self, x)", "forward(this, data: torch.Tensor)").replace(
-        "softplus(x)", "softplus(data)"
-    )
-    leak = index.check(renamed.replace("16, 1024", "3, 5, 7"))
-    assert leak is not None
-    assert (leak.kind, leak.problem_id) == ("structure", "level1/1_Softplus")
+def answering(codes, exams):
+    spaces = [executed(code) for code in codes]
+    return [code for code, space in zip(codes, spaces, strict=True) if any(answers(space, *exam) for exam in exams)]
 
 
-def test_a_problem_inside_a_larger_program_is_an_ngram_leak(index):
-    larger = (
-        BLOCK.replace("width", "d")
-        .replace("self.norm", "self.ln")
-        .replace(
-            "return x + self.down(F.gelu(self.up(x)))",
-            "x = x + self.down(F.gelu(self.up(x)))\n        return torch.tanh(x).cumsum(1)",
-        )
-    )
-    leak = index.check(larger)
-    assert leak is not None
-    assert (leak.kind, leak.problem_id) == ("ngram", "level1/2_Block")
-    found, total = (int(word) for word in leak.evidence.split()[:3:2])
-    assert MIN_DISTINCTIVE <= found <= total
+SAMPLE = range(90)
 
 
-@pytest.mark.parametrize(
-    "code",
-    [
-        SOFTPLUS.replace("softplus", "softsign"),
-        SOFTPLUS.replace("softplus(x)", "softplus(x) * 2"),
-        "import torch\nclass Model(torch.nn.Module):\n    def forward(self, x):\n        return x @ x.T\n",
-        "not python (",
-        "",
-    ],
-)
-def test_other_programs_are_no_leak(index, code):
-    assert index.check(code) is None
-
-
-def test_boilerplate_that_all_problems_share_is_no_evidence():
-    many = [problem(f"{n}_Op", BLOCK.replace("F.gelu(self.up(x))", f"F.gelu(self.up(x)) * {n}.5")) for n in range(6)]
-    other = BLOCK.replace("torch.softmax(score, dim=-1) @ v", "score.sigmoid() @ v")
-    assert fingerprints(many).check(other) is None
-
-
-def windows(code):
-    """All stretches of ten tokens, counted here and not by the index."""
-    tokens = list(normal_forms(code).tokens)
-    return {tuple(tokens[first : first + 10]) for first in range(len(tokens) - 9)}
-
-
-CHANGED = BLOCK.replace(
-    "score = q @ k.transpose(-2, -1)", "score = (q - v).cumsum(-1) @ k.roll(1, 0).transpose(-2, -1)"
-)
-
-
-def of(leak):
-    return None if leak is None else leak.evidence
-
-
-def test_six_tenths_of_the_distinctive_ngrams_are_a_leak_and_one_less_is_none():
-    index, common = fingerprints([problem("2_Block", BLOCK)]), len(windows(BLOCK) & windows(CHANGED))
-    assert index.distinctive == [len(windows(BLOCK))]
-    assert of(index.check(CHANGED)) == f"{common} of {len(windows(BLOCK))} distinctive 10-grams"
-    fewer = CHANGED.replace("x = x + self.out", "x = x * 2 + self.out").replace("x.shape", "x.size()")
-    common = len(windows(BLOCK) & windows(fewer))
-    assert common % 3 == 0, "so that exactly three in five can be asked for"
-    index.distinctive = [common // 3 * 5]
-    assert of(index.check(fewer)) == f"{common} of {common // 3 * 5} distinctive 10-grams"
-    index.distinctive = [common // 3 * 5 + 1]
-    assert index.check(fewer) is None
-
-
-@pytest.mark.parametrize(("distinctive", "leaks"), [(40, True), (39, False)])
-def test_a_problem_with_fewer_than_forty_ngrams_is_not_compared_by_them(distinctive, leaks):
-    index = fingerprints([problem("2_Block", BLOCK)])
-    index.distinctive = [distinctive]
-    assert (index.check(CHANGED) is not None) == leaks
-
-
-@pytest.mark.parametrize(("problems", "leaks"), [(3, True), (4, False)])
-def test_what_more_than_three_problems_share_is_not_distinctive(problems, leaks):
-    many = [
-        problem(f"{n}_Op", BLOCK.replace("F.gelu(self.up(x))", f"F.gelu(self.up(x)) * {n}.5")) for n in range(problems)
-    ]
-    assert (fingerprints(many).check(CHANGED) is not None) == leaks
-
-
-def test_an_empty_index_finds_nothing():
-    assert fingerprints([]).check(SOFTPLUS) is None
+@pytest.mark.filterwarnings("ignore")
+def test_the_generators_programs_answer_no_exam_problem_once_they_are_checked(mini, exams):
+    """Without the check some do; with it, running them on the exam's inputs finds none, and it keeps most programs."""
+    plain = [generate(TINY, 2001, index).pytorch_code for index in SAMPLE]
+    index = leak_index(mini)
+    twins = answering(plain, exams)
+    assert len(twins) >= 3
+    assert all(index.leaks(code) for code in twins)
+    kept = [code for code in plain if not index.leaks(code)]
+    assert len(kept) > 0.6 * len(plain)
+    drawn_anew = [generate(TINY, 2001, number, index.leaks).pytorch_code for number in SAMPLE]
+    assert not answering(drawn_anew, exams)
+    assert sum(index.found.values()) > len(twins)

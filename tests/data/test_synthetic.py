@@ -14,7 +14,7 @@ import pytest
 import torch
 
 from dice.data.infilling import split_candidate
-from dice.data.leakage import fingerprints
+from dice.data.leakage.texts import text_index
 from dice.data.pair import Pair, parse_pair
 from dice.data.synthetic import (
     HELDOUT,
@@ -27,7 +27,7 @@ from dice.data.synthetic import (
     with_changes,
 )
 from dice.data.synthetic.cuda import contract, element, rows, total
-from dice.data.synthetic.stage import LeakCheck, leak_check
+from dice.data.synthetic.stage import exam_index
 from dice.errors import DiceError, HarnessError
 from dice.kernels.problems.mini import load_mini
 
@@ -154,13 +154,13 @@ def test_heldout_pairs_are_around_a_heldout_family() -> None:
 
 
 def test_no_pair_is_a_problem_of_the_mini_benchmark() -> None:
-    check = leak_check(("mini",))
-    assert isinstance(check, LeakCheck)
-    index = fingerprints([*load_mini("cpu"), *load_mini("gpu")])
+    index = exam_index(("mini",), heldout=False)
+    assert index is not None
+    texts = text_index([*load_mini("cpu"), *load_mini("gpu")])
     for config in (NANO, TINY):
-        for pair in pairs(config, 11, 250, leaks=check):
-            assert index.check(pair.pytorch_code) is None
-    assert check.redrawn > 0, "nothing was drawn anew, so the check is not known to work"
+        for pair in pairs(config, 11, 50, leaks=index.leaks):
+            assert texts.check(pair.pytorch_code) is None
+    assert index.found, "nothing was drawn anew, so the check is not known to work"
 
 
 def test_a_leaking_program_is_drawn_anew() -> None:

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from dice.cli import main
-from dice.data.leakage import fingerprints
+from dice.data.leakage import leak_index
 from dice.data.pair import read_pairs
 from dice.data.synthetic import NANO, pairs
 from dice.kernels.problems.folder import load_problem_folder
@@ -62,7 +62,7 @@ def test_problems_of_a_benchmark_folder_are_not_written(tmp_path: Path) -> None:
     folder.mkdir(parents=True)
     for number, code in enumerate(("torch.relu(A)", "torch.sum(A, dim=1)", "torch.tanh(A)", "torch.sigmoid(A)"), 1):
         (folder / f"{number}_Problem.py").write_text(PROBLEM.format(what=code, code=code))
-    index = fingerprints(load_problem_folder(tmp_path / "KernelBench"))
+    index = leak_index(load_problem_folder(tmp_path / "KernelBench"))
     chosen = ["--set", "generator.families=[relu, sum, tanh, sigmoid]", "--set", "generator.level_weights=[1, 0, 0]"]
     common = ["synth", "--n", "60", "--seed", "1", "--quiet", *chosen]
     out = tmp_path / "pairs.jsonl"

@@ -29,7 +29,7 @@ from tqdm import tqdm
 from dice.config import add_options, config_from, stage_config, to_spec
 from dice.data.curation_report import Row, report_of, summary
 from dice.data.dedup import DedupConfig, Duplicate, Text, duplicates
-from dice.data.leakage import Leak, fingerprints
+from dice.data.leakage import Leak, leak_index
 from dice.data.pair import OnBad, Pair
 from dice.data.selection import RULES, Drop, Rule, Statistic, answer_of, passes, preference, succeeds, with_best_try
 from dice.data.sources import FORMATS, read_source
@@ -227,7 +227,7 @@ def _take_best_tries(rows: Sequence[Row], statistic: Statistic) -> None:
 
 
 def _leaks(rows: Sequence[Row], problems: Sequence[Problem], policy: Policy, progress: bool) -> dict[str, Leak]:
-    index = fingerprints(problems)
+    index = leak_index(problems)
     found: dict[str, Leak] = {}
     for row in tqdm(rows, desc="leakage", unit="pair", disable=not progress):
         leak = index.check(row.pair.pytorch_code)

@@ -9,23 +9,20 @@ verdict. Programs that are a problem of one of the benchmarks (`dice.data.leakag
 from __future__ import annotations
 
 import argparse
-import re
 from collections import Counter
 from collections.abc import Iterator
 
 from tqdm import tqdm
 
 from dice.config import add_options, config_from, stage_config, to_spec
-from dice.data.leakage import LeakageIndex, fingerprints
+from dice.data.leakage import LeakIndex, leak_index
 from dice.data.pair import Pair
 from dice.data.synthetic.config import SyntheticConfig
 from dice.data.synthetic.generator import pairs
 from dice.errors import DiceError
-from dice.jsonl import read_jsonl, write_jsonl
-from dice.kernels.api import Problem, load_mini, load_problem_folder
+from dice.jsonl import write_jsonl
+from dice.kernels.api import load_problems
 from dice.manifest import Stopwatch, write_manifest
-
-_CLASS = re.compile(r"class Model\b.*?\n\n\n", re.DOTALL)
 
 
 @stage_config
@@ -46,34 +43,11 @@ class SynthConfig:
     """Benchmarks that must not leak in: `mini`, folders of problem files, JSON lines of problems."""
 
 
-class LeakCheck:
-    """Whether a program is a benchmark problem; remembers the answer for each distinct Model class."""
-
-    def __init__(self, index: LeakageIndex) -> None:
-        self.index = index
-        self.known: dict[str, bool] = {}
-        self.redrawn = 0
-
-    def __call__(self, pytorch_code: str) -> bool:
-        found = _CLASS.search(pytorch_code)
-        key = found.group() if found else pytorch_code
-        if key not in self.known:
-            self.known[key] = self.index.check(pytorch_code) is not None
-        self.redrawn += self.known[key]
-        return self.known[key]
-
-
-def leak_check(benchmarks: tuple[str, ...]) -> LeakCheck | None:
-    """A check against the named benchmarks; None for no benchmarks. Raises DiceError for one that is missing."""
-    problems: list[Problem] = []
-    for name in benchmarks:
-        if name == "mini":
-            problems += load_mini("cpu")
-        elif name.endswith(".jsonl"):
-            problems += read_jsonl(name, Problem)
-        else:
-            problems += load_problem_folder(name)
-    return LeakCheck(fingerprints(problems)) if problems else None
+def exam_index(benchmarks: tuple[str, ...], heldout: bool) -> LeakIndex | None:
+    """The problems of the named benchmarks, and the operators that are never trained unless pairs of held-out families are
+    drawn; None for no benchmarks. Raises DiceError for one that is missing."""
+    problems = [problem for name in benchmarks for problem in load_problems(name, "cpu")]
+    return leak_index(problems, heldout=not heldout) if problems else None
 
 
 def synth(config: SynthConfig, progress: bool = True) -> Counter[str]:
@@ -83,16 +57,17 @@ def synth(config: SynthConfig, progress: bool = True) -> Counter[str]:
             f"synth: n {config.n} must be positive, start {config.start} and seed {config.seed} not negative."
         )
     watch, kinds = Stopwatch(), Counter[str]()
-    check = leak_check(config.benchmarks)
+    index = exam_index(config.benchmarks, config.generator.heldout)
+    leaks = index.leaks if index else None
 
     def rows() -> Iterator[Pair]:
-        drawn = pairs(config.generator, config.seed, config.n, config.start, check)
+        drawn = pairs(config.generator, config.seed, config.n, config.start, leaks)
         for pair in tqdm(drawn, total=config.n, unit="pair", disable=not progress):
             kinds[pair.origin.get("flaw", f"level {pair.level}")] += 1
             yield pair
 
     write_jsonl(config.out, rows())
-    extra = {"kinds": dict(kinds), "redrawn_for_leakage": check.redrawn if check else None}
+    extra = {"kinds": dict(kinds), "redrawn_for_leakage": sum(index.found.values()) if index else None}
     write_manifest(config.out, stage="synth", spec=to_spec(config), watch=watch, seeds=[config.seed], extra=extra)
     return kinds
 

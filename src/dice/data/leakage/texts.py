@@ -1,6 +1,4 @@
-"""Is a training program one of the benchmark's problems?
-
-Three checks, from certain to suggestive; the first that matches is reported with its evidence:
+"""Is the text of a training program that of an exam problem? The rules of `dice.data.leakage.index` that run nothing.
 
 text       the whole file is a problem's file, except for comments, docstrings, annotations and layout
 structure  the model is a problem's model, except for names and temporaries; its inputs may differ
@@ -19,7 +17,8 @@ from typing import Literal, Protocol
 
 from dice.data.normal_form import NormalForms, normal_forms, sha256
 
-Kind = Literal["text", "structure", "ngram"]
+Kind = Literal["text", "structure", "graph", "outputs", "heldout", "ngram"]
+"""The rules; see dice.data.leakage.index."""
 
 NGRAM = 10
 """Tokens of an n-gram."""
@@ -42,7 +41,7 @@ class Named(Protocol):
 
 @dataclass(frozen=True)
 class Leak:
-    """One sign that a program is a benchmark problem."""
+    """One sign that a program is an exam problem, or applies an operator that is never trained."""
 
     kind: Kind
     problem_id: str
@@ -55,8 +54,8 @@ def _ngrams(form: NormalForms) -> set[int]:
 
 
 @dataclass
-class LeakageIndex:
-    """Fingerprints of benchmark problems. Made by `fingerprints`."""
+class TextIndex:
+    """Fingerprints of the problems' texts. Made by `text_index`."""
 
     texts: dict[str, str] = field(default_factory=dict)
     models: dict[str, str] = field(default_factory=dict)
@@ -67,7 +66,11 @@ class LeakageIndex:
     """Number of distinctive n-grams of each problem."""
 
     def check(self, pytorch_code: str) -> Leak | None:
-        """The first sign that `pytorch_code` is one of the problems; None where there is none."""
+        """The first of these rules that `pytorch_code` breaks; None where there is none."""
+        return self.same(pytorch_code) or self.containment(pytorch_code)
+
+    def same(self, pytorch_code: str) -> Leak | None:
+        """The problem that the program is, but for its wording."""
         form = normal_forms(pytorch_code)
         problem = self.texts.get(sha256(form.text))
         if problem is not None:
@@ -76,9 +79,11 @@ class LeakageIndex:
             problem = self.models.get(sha256(form.model))
             if problem is not None:
                 return Leak("structure", problem, "same model but for names and input shapes")
-        return self._containment(form)
+        return None
 
-    def _containment(self, form: NormalForms) -> Leak | None:
+    def containment(self, pytorch_code: str) -> Leak | None:
+        """The problem of which the program has most distinctive n-grams."""
+        form = normal_forms(pytorch_code)
         found = Counter(problem for gram in _ngrams(form) for problem in self.holders.get(gram, ()))
         shares = [
             (count / self.distinctive[problem], -problem)
@@ -95,9 +100,9 @@ class LeakageIndex:
         return Leak("ngram", self.ids[problem], f"{round(share * total)} of {total} distinctive {NGRAM}-grams")
 
 
-def fingerprints(problems: Iterable[Named]) -> LeakageIndex:
+def text_index(problems: Iterable[Named]) -> TextIndex:
     """An index of `problems`; where two problems share a model, the first one is named."""
-    index = LeakageIndex()
+    index = TextIndex()
     grams: list[set[int]] = []
     for problem in problems:
         form = normal_forms(problem.code)

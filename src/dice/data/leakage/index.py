@@ -1,0 +1,142 @@
+"""Is a training program one of an exam's problems? The one check of all data that is trained on.
+
+The rules, from certain to suggestive; the first that matches is reported with its evidence:
+
+text       the whole file is a problem's file, except for comments, docstrings, annotations and layout
+structure  the model's source is a problem's, except for names and temporaries
+graph      the traced operator graph is a problem's, except for sizes and hyper-parameters, whatever its spelling
+outputs    the program gives a problem's outputs on the problem's own inputs and weights
+heldout    the program applies an operator that is never trained (`heldout.yaml`), whatever its spelling
+ngram      most of a problem's distinctive token n-grams occur in the program
+
+The texts are compared first, since that is cheap; a program that cannot be run is compared by them alone.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from functools import cache
+
+from dice.data.leakage.heldout import applied
+from dice.data.leakage.outputs import Exam, answered, exam_of
+from dice.data.leakage.program import Failed
+from dice.data.leakage.texts import Leak, Named, TextIndex, text_index
+from dice.data.leakage.trace import trace
+from dice.data.normal_form import sha256
+
+HELDOUT = "heldout/"
+"""What stands before the operator's name where a leak is no problem of an exam."""
+
+
+@dataclass
+class LeakIndex:
+    """Fingerprints of exam problems. Made by `leak_index`; `check` compares one program with all of them."""
+
+    texts: TextIndex
+    heldout: bool = True
+    """Whether a program that applies an operator of `heldout.yaml` leaks."""
+    graphs: dict[str, str] = field(default_factory=dict)
+    """Digest of a problem's graph -> its id."""
+    exams: list[tuple[str, Exam]] = field(default_factory=list)
+    """Problems that can be run, with their ids."""
+    not_traced: dict[str, str] = field(default_factory=dict)
+    """Problem -> why its graph is not compared."""
+    not_run: dict[str, str] = field(default_factory=dict)
+    """Problem -> why its outputs are not compared."""
+    found: Counter[tuple[str, str]] = field(default_factory=Counter)
+    """(rule, problem) -> programs that `check` found to leak, repeated ones included."""
+    unjudged: Counter[str] = field(default_factory=Counter)
+    """Why a program could only be compared by its text -> programs."""
+    checked: int = 0
+    """Programs that were given to `check`."""
+    _known: dict[str, Leak | None] = field(default_factory=dict)
+
+    def check(self, pytorch_code: str) -> Leak | None:
+        """The first sign that `pytorch_code` is one of the problems; None where there is none.
+
+        The code is a file of KernelBench's format (`Model`, `get_inputs`, `get_init_inputs`). It is executed in this
+        process, as the verifier's grader executes references. Answers are remembered by the code's sha256.
+        """
+        key = sha256(pytorch_code)
+        if key not in self._known:
+            self._known[key] = self._compared(pytorch_code)
+        leak = self._known[key]
+        self.checked += 1
+        if leak is not None:
+            self.found[leak.kind, leak.problem_id] += 1
+        return leak
+
+    def leaks(self, pytorch_code: str) -> bool:
+        """Whether `check` finds a sign."""
+        return self.check(pytorch_code) is not None
+
+    def _compared(self, code: str) -> Leak | None:
+        leak = self.texts.same(code)
+        if leak is not None:
+            return leak
+        try:
+            traced = trace(code)
+        except Failed as failed:
+            self.unjudged[str(failed)] += 1
+        else:
+            digest = traced.digest
+            if digest in self.graphs:
+                return Leak("graph", self.graphs[digest], "same operator graph but for sizes and hyper-parameters")
+            problem = self._answered(code)
+            if problem is not None:
+                return Leak("outputs", problem, "same outputs on the problem's own inputs")
+            names = applied(traced) if self.heldout else []
+            if names:
+                return Leak("heldout", HELDOUT + names[0], "applies " + ", ".join(names))
+        return self.texts.containment(code)
+
+    def _answered(self, code: str) -> str | None:
+        """The problem whose outputs the program gives."""
+        try:
+            return answered(code, self.exams)
+        except Failed as failed:
+            self.unjudged[str(failed)] += 1
+            return None
+
+
+def leak_index(problems: Iterable[Named], heldout: bool = True) -> LeakIndex:
+    """An index of `problems` (anything with `id` and `code`, such as `dice.kernels.api.Problem`) and, with `heldout`, of
+    the operators that nothing is trained on.
+
+    index = leak_index([*load_mini("cpu"), *load_problem_folder("KernelBench")])
+    leak = index.check(pair.pytorch_code)     # None, or a Leak with kind, problem_id and evidence
+
+    Where two problems compute the same, the first one is named. A problem that cannot be traced or run is listed in
+    `not_traced` or `not_run`, and compared by the other rules.
+    """
+    given = list(problems)
+    index = LeakIndex(text_index(given), heldout)
+    for problem in given:
+        graph, exam = _fingerprint(problem.code)
+        if isinstance(graph, Failed):
+            index.not_traced[problem.id] = str(graph)
+        else:
+            index.graphs.setdefault(graph, problem.id)
+        if isinstance(exam, Failed):
+            index.not_run[problem.id] = str(exam)
+        else:
+            index.exams.append((problem.id, exam))
+    return index
+
+
+@cache
+def _fingerprint(code: str) -> tuple[str | Failed, Exam | Failed]:
+    """The digest of a problem's graph, and the problem run once; where one cannot be had, why."""
+    graph: str | Failed
+    exam: Exam | Failed
+    try:
+        graph = trace(code).digest
+    except Failed as failed:
+        graph = failed
+    try:
+        exam = exam_of(code)
+    except Failed as failed:
+        exam = failed
+    return graph, exam

@@ -1,0 +1,186 @@
+"""Does a program answer an exam problem? It is run on the exam's own inputs and weights, and the outputs are compared.
+
+As in the verifier, the exam's constructor arguments and weights are given to the program where it accepts them. Both compute
+in fp64 where they can.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import hashlib
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import torch
+from torch.utils._pytree import tree_map
+
+from dice.data.leakage.program import Failed, Program, contained, elements, run, shrunk
+
+LARGEST = 1 << 17
+"""Input elements up to which an exam is run as it is; a larger one is run on smaller inputs, if it accepts them."""
+TOLERANCE = 1e-5
+"""Largest difference of equal outputs, relative to the largest output."""
+
+
+def wide(value: Any) -> Any:
+    """Floating-point tensors of a nested value in fp64."""
+    return tree_map(lambda leaf: leaf.double() if torch.is_tensor(leaf) and leaf.is_floating_point() else leaf, value)
+
+
+def kinds(values: Iterable[Any]) -> tuple[str, ...]:
+    """Float, integer or boolean tensor, or the type of what is no tensor."""
+    return tuple(_kind(value) for value in values)
+
+
+def _kind(value: Any) -> str:
+    if not torch.is_tensor(value):
+        return type(value).__name__
+    return "bool" if value.dtype == torch.bool else "float" if value.is_floating_point() else "int"
+
+
+@dataclass
+class Exam:
+    """One exam problem, run once."""
+
+    arguments: list[Any]
+    inputs: list[Any]
+    weights: list[torch.Tensor]
+    """Parameters and buffers in the order in which they are registered."""
+    outputs: list[Any]
+
+    @cached_property
+    def kinds(self) -> tuple[str, ...]:
+        """Kinds of the inputs."""
+        return kinds(self.inputs)
+
+    @cached_property
+    def inputs_name(self) -> str:
+        """Equal for equal inputs; problems of a suite often share theirs."""
+        parts = [(tuple(x.shape), x.numpy().tobytes()) if torch.is_tensor(x) else x for x in self.inputs]
+        return hashlib.sha256(repr(parts).encode()).hexdigest()
+
+
+@contained()
+def exam_of(code: str) -> Exam:
+    """The problem's inputs, weights and outputs. Raises Failed where it cannot be run, or its outputs say nothing."""
+    program = Program(code)
+    inputs = program.inputs()
+    if elements(inputs) > LARGEST:
+        program = Program(shrunk(code))
+        inputs = program.inputs()
+        if elements(inputs) > LARGEST:
+            raise Failed(f"more than {LARGEST} input elements")
+    arguments = program.arguments()
+    model = program.model(arguments)
+    weights = [one.detach().clone() for one in (*model.parameters(), *model.buffers())]
+    exam = Exam(arguments, wide(inputs), weights, _run_wide(model, wide(inputs)))
+    if _says_nothing(exam):
+        centred = [_centred(value) for value in exam.inputs]
+        exam = Exam(arguments, centred, weights, _run_wide(model, centred))
+        if _says_nothing(exam):
+            raise Failed("its outputs are constant or one of its inputs")
+    return exam
+
+
+def _run_wide(model: torch.nn.Module, inputs: list[Any]) -> list[Any]:
+    try:
+        return run(model.double(), inputs)
+    except Failed:  # a program that names float32 itself
+        narrow = tree_map(
+            lambda leaf: leaf.float() if torch.is_tensor(leaf) and _kind(leaf) == "float" else leaf, inputs
+        )
+        return run(model.float(), narrow)
+
+
+def _says_nothing(exam: Exam) -> bool:
+    """Whether a program could give these outputs without computing: all constant, not finite, or inputs."""
+    return all(
+        not torch.is_tensor(one)
+        or not bool(torch.isfinite(one.double()).any())
+        or (one.numel() > 1 and bool((one == one.flatten()[0]).all()))
+        or any(
+            torch.is_tensor(given) and one.shape == given.shape and bool((one == given).all()) for given in exam.inputs
+        )
+        for one in exam.outputs
+    )
+
+
+def _centred(value: Any) -> Any:
+    """An input with negative and positive values."""
+    return (value - value.mean()) * 3 if torch.is_tensor(value) and _kind(value) == "float" else value
+
+
+@contained()
+def answered(code: str, exams: Iterable[tuple[str, Exam]]) -> str | None:
+    """Id of the first of the problems whose outputs the program gives. Raises Failed where it cannot be made."""
+    program = _Candidate(code)
+    return next((name for name, exam in exams if program.answers(exam)), None)
+
+
+class _Candidate:
+    """A program that may answer exams."""
+
+    def __init__(self, code: str) -> None:
+        self.program = Program(code)
+        self.arguments = self.program.arguments()
+        self.kinds = kinds(self.program.inputs())
+        self.model = self.program.model(self.arguments)
+        self.has_state = any(True for _ in (*self.model.parameters(), *self.model.buffers()))
+        self.given: dict[str, list[Any] | None] = {}
+        """Inputs -> outputs, of a program without weights and constructor arguments."""
+
+    def answers(self, exam: Exam) -> bool:
+        """Whether the program gives the exam's outputs on its inputs and weights."""
+        if exam.kinds != self.kinds:
+            return False
+        if not (self.has_state or self.arguments):
+            if exam.inputs_name not in self.given:
+                self.given[exam.inputs_name] = _outputs(self.model, exam)
+            found = self.given[exam.inputs_name]
+            return found is not None and same_outputs(found, exam.outputs)
+        outputs = (_outputs(model, exam) for model in self._models(exam))
+        return any(found is not None and same_outputs(found, exam.outputs) for found in outputs)
+
+    def _models(self, exam: Exam) -> Iterable[torch.nn.Module]:
+        """The model with the exam's constructor arguments, and with its own; both with the exam's weights."""
+        if exam.arguments and len(exam.arguments) == len(self.arguments):
+            with contextlib.suppress(Failed):
+                yield self._weighted(self.program.model(exam.arguments), exam.weights)
+        yield self._weighted(self.program.model(self.arguments), exam.weights) if self.has_state else self.model
+
+    @staticmethod
+    def _weighted(model: torch.nn.Module, weights: Sequence[torch.Tensor]) -> torch.nn.Module:
+        """The model with the first exam weight of its shape in the place of each of its own."""
+        left = list(weights)
+        for own in (*model.parameters(), *model.buffers()):
+            place = next((n for n, given in enumerate(left) if given.shape == own.shape), None)
+            if place is not None:
+                own.data = left.pop(place).to(own.dtype, copy=True)
+        return model
+
+
+def _outputs(model: torch.nn.Module, exam: Exam) -> list[Any] | None:
+    try:
+        return _run_wide(model, exam.inputs)
+    except Failed:
+        return None
+
+
+def same_outputs(found: Sequence[Any], expected: Sequence[Any]) -> bool:
+    """Whether two lists of output leaves agree in kind, shape and value."""
+    if kinds(found) != kinds(expected):
+        return False
+    for one, other in zip(found, expected, strict=True):
+        if not torch.is_tensor(one):
+            if one != other:
+                return False
+            continue
+        if one.shape != other.shape:
+            return False
+        one, other = one.double(), other.double()
+        scale = float(other[torch.isfinite(other)].abs().max()) if bool(torch.isfinite(other).any()) else 1.0
+        if not torch.allclose(one, other, rtol=TOLERANCE, atol=TOLERANCE * scale, equal_nan=True):
+            return False
+    return True

@@ -1,0 +1,130 @@
+"""A PyTorch program of the KernelBench format, executed: its model, its inputs, its outputs.
+
+Programs are executed as the verifier's grader executes references: in this process, without a sandbox. A time limit ends
+endless loops; what a program raises is a `Failed`. Callers enclose what they do in `contained()`.
+"""
+
+from __future__ import annotations
+
+import ast
+import contextlib
+import signal
+import threading
+import warnings
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from typing import Any
+
+import torch
+from torch.utils._pytree import tree_leaves, tree_map
+
+TIME_LIMIT_S = 120
+"""No comparison of a program takes a tenth of it; only an endless loop does."""
+LONGEST_SIZE = 48
+"""Sizes of a large exam are halved until they are at most this."""
+_SEED = 1
+
+
+class Failed(Exception):
+    """The program cannot be executed; says why."""
+
+
+@contextlib.contextmanager
+def blamed(what: str) -> Iterator[None]:
+    """Whatever the block raises is the program's fault. Raises Failed."""
+    try:
+        yield
+    except (KeyboardInterrupt, Failed):
+        raise
+    except BaseException as error:  # noqa: BLE001  SystemExit of a program is a fault like any other
+        raise Failed(f"{what}: {type(error).__name__}: {' '.join(str(error).split())[:200]}") from None
+
+
+@contextlib.contextmanager
+def contained() -> Iterator[None]:
+    """Programs are executed in the block: without gradients and warnings, at most TIME_LIMIT_S, random state kept."""
+    timed = threading.current_thread() is threading.main_thread()
+
+    def stop(*_: object) -> None:
+        raise TimeoutError(f"more than {TIME_LIMIT_S} s")
+
+    before = signal.signal(signal.SIGALRM, stop) if timed else None
+    if timed:
+        signal.alarm(TIME_LIMIT_S)
+    state = torch.default_generator.get_state()
+    try:
+        with torch.no_grad(), warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            yield
+    except TimeoutError as error:
+        raise Failed(str(error)) from None
+    finally:
+        torch.default_generator.set_state(state)
+        if timed:
+            signal.alarm(0)
+            signal.signal(signal.SIGALRM, before)
+
+
+def seeded() -> None:
+    """Draw the same random numbers again. Of the CPU only, because torch.manual_seed is slow."""
+    torch.default_generator.manual_seed(_SEED)
+
+
+@dataclass
+class Program:
+    """One program. Raises Failed where its code cannot be executed or lacks a name of the format."""
+
+    code: str
+    namespace: dict[str, Any] = field(default_factory=dict, repr=False)
+
+    def __post_init__(self) -> None:
+        self.namespace = {"__name__": "program"}
+        with blamed("the file"):
+            exec(compile(self.code, "<program>", "exec"), self.namespace)
+        for name in ("Model", "get_inputs", "get_init_inputs"):
+            if name not in self.namespace:
+                raise Failed(f"the file defines no {name}")
+
+    def arguments(self) -> list[Any]:
+        """What get_init_inputs() gives; seeded."""
+        with blamed("get_init_inputs"):
+            seeded()
+            return list(self.namespace["get_init_inputs"]())
+
+    def inputs(self) -> list[Any]:
+        """What get_inputs() gives; seeded."""
+        with blamed("get_inputs"):
+            seeded()
+            return list(self.namespace["get_inputs"]())
+
+    def model(self, arguments: list[Any]) -> torch.nn.Module:
+        """`Model(*arguments)` with seeded weights, in the mode in which it is made."""
+        with blamed("Model"):
+            seeded()
+            return self.namespace["Model"](*arguments)
+
+
+def run(model: torch.nn.Module, inputs: list[Any]) -> list[Any]:
+    """The leaves of the model's outputs on copies of `inputs`; seeded. Raises Failed."""
+    copies = tree_map(lambda leaf: leaf.clone() if torch.is_tensor(leaf) else leaf, inputs)
+    with blamed("forward"):
+        seeded()
+        return tree_leaves(model(*copies))
+
+
+def elements(inputs: list[Any]) -> int:
+    """Elements of all tensors in `inputs`."""
+    return sum(leaf.numel() for leaf in tree_leaves(inputs) if torch.is_tensor(leaf))
+
+
+def shrunk(code: str) -> str:
+    """The program with smaller inputs: each size outside of its classes is halved until it is at most LONGEST_SIZE."""
+    tree = ast.parse(code)
+    for statement in tree.body:
+        if isinstance(statement, ast.ClassDef):
+            continue
+        for node in ast.walk(statement):
+            if isinstance(node, ast.Constant) and type(node.value) is int:
+                while node.value > LONGEST_SIZE:
+                    node.value = (node.value + 1) // 2
+    return ast.unparse(tree)
