@@ -17,6 +17,7 @@ include: "experiments/rules/common.smk"
 include: "experiments/rules/data.smk"
 include: "experiments/rules/train.smk"
 include: "experiments/rules/evaluate.smk"
+include: "experiments/rules/servers.smk"
 include: "experiments/rules/report.smk"
 
 

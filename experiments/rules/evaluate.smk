@@ -38,7 +38,7 @@ else:
         log:
             PLAN.path("logs", "archived-generations-{unit}-{seed}.log"),
         wildcard_constraints:
-            unit=one_of(PLAN.models),
+            unit=one_of(PLAN.answering),
         container:
             image("cpu")
         message:

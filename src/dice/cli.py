@@ -28,6 +28,7 @@ STAGES = {
     "sft": ("dice.training.sft", "fine-tune a model on pairs"),
     "rl": ("dice.training.rl", "train on execution rewards: infilling, then end to end"),
     "generate": ("dice.evaluation.generate", "answer prompts with a model"),
+    "ask": ("dice.servers.ask", "answer prompts with a model behind a server, or take recorded answers"),
     "schema": ("dice.schema", "write the JSON Schemas of rows and configuration"),
     "synth": ("dice.data.synthetic.stage", "write synthetic pairs of PyTorch and CUDA programs"),
     "verify": ("dice.kernels.verify", "build, run, judge and time CUDA kernels"),
@@ -51,6 +52,7 @@ EXTRAS = {
     "dice.hub": "data",
     "dice.report": "workflow",
     "dice.schema": "data,train,workflow",
+    "dice.servers": "api",
     "dice.study": "workflow",
     "dice.training": "train",
 }

@@ -21,6 +21,7 @@ ROWS = {
     "verdict": "dice.kernels.api:Verdict",
     "problem": "dice.kernels.api:Problem",
     "pair": "dice.data.pair:Pair",
+    "answer": "dice.servers.answers:Answer",
     "manifest": "dice.manifest:Manifest",
     "rl_config": "dice.training.rl_config:RlConfig",
     "rl_history": "dice.training.rl_history:RlRow",

@@ -88,6 +88,39 @@ def test_measured_stands_beside_reported_and_never_mixes(place):
     assert read_csv(place / "table1.csv") == [measured, other]
 
 
+def test_a_row_that_the_paper_lacks_stands_between_the_others(place):
+    rows = make_table(
+        TableConfig(
+            number=1,
+            title="T",
+            reported=str(place / "reported.csv"),
+            rows=(
+                RowEvidence(row="DICE-8B", reason="gone", withdrawn=True),
+                RowEvidence(row="newer", score=str(place / "scores" / "8B-dice.json"), added=True),
+                RowEvidence(row="other"),
+            ),
+            scale="released",
+            out=str(place / "table1.csv"),
+        )
+    )
+    assert [row["status"] for row in rows] == ["withdrawn", "measured", "reported"]
+    assert (rows[0]["l1_exec"], rows[0]["l1_exec_reported"], rows[0]["reason"]) == ("", "47.0", "gone")
+    assert (rows[1]["l1_exec"], rows[1]["l1_exec_reported"], rows[1]["l1_exec_difference"]) == ("50.0", "", "")
+    assert [judge(row, "l1_exec") for row in rows] == ["not measured", "not comparable", "not measured"]
+    check(CheckConfig(tables=(str(place / "table1.csv"),), out=str(place / "check.csv")))
+    with pytest.raises(DiceError, match="no row has 'newer' as row"):
+        make_table(
+            TableConfig(
+                number=1,
+                title="T",
+                reported=str(place / "reported.csv"),
+                rows=(RowEvidence(row="DICE-8B"), RowEvidence(row="other"), RowEvidence(row="newer")),
+                scale="released",
+                out=str(place / "table1.csv"),
+            )
+        )
+
+
 def test_a_row_counted_without_the_check_stands_beside_the_same_reported_number(place):
     folder = place / "verdicts" / "8B-dice"
     rows = [json.loads(line) for line in (folder / "seed0.jsonl").read_text().splitlines()]

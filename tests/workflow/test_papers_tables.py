@@ -82,8 +82,10 @@ def test_each_row_rests_on_what_the_paper_says_of_it():
     registry = load_registry(EXPERIMENTS)
     for number in (1, 2, 3, 8, 10, 11):
         papers = {row["row"]: row for row in reported(number)}
-        assert [row.row for row in registry.tables[number].rows] == list(papers)
-        for row in registry.tables[number].rows:
+        rows = [row for row in registry.tables[number].rows if not row.added]
+        assert [row.row for row in rows] == list(papers)
+        assert not {row.row for row in registry.tables[number].rows if row.added} & set(papers)
+        for row in rows:
             paper, entry = papers[row.row], registry.models[row.model]
             assert row.robust == (paper.get("robust_check") != "no")
             if "max_new_tokens" in paper:
@@ -171,6 +173,9 @@ def test_greedy_answers_are_made_once_whatever_the_seeds(scale):
     """Against the decoder's own word on what is greedy; a checkpoint of the hub that is told nothing may be sampled."""
     one = plan(scale, seeds=[0, 1, 2])
     for unit in one.units:
+        if unit.startswith("served-"):
+            assert one.seeds(unit) == ([0] if unit == "served-Deepseek-Coder-Instruct-1.3B" else [0, 1, 2]), unit
+            continue
         spec = one.generate_spec(unit, 0)
         if one.family(unit) == "sdar":
             greedy = parse_config(BlockDiffusionConfig, spec.get("block_diffusion", {}), "test").sampling.greedy

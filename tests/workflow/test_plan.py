@@ -14,6 +14,7 @@ from dice.data.infilling import InfillConfig
 from dice.data.kernelbench import ProblemsConfig
 from dice.data.synthetic.stage import SynthConfig
 from dice.data.tokenizer import TokenizerConfig
+from dice.errors import DiceError
 from dice.evaluation.generate import GenerateConfig
 from dice.evaluation.prompts.stage import PromptsConfig
 from dice.evaluation.score import ScoreConfig
@@ -23,14 +24,16 @@ from dice.report.check import CheckConfig
 from dice.report.explorer import ExplorerConfig
 from dice.report.figures import FigureConfig
 from dice.report.tables import TableConfig
-from dice.study.config import load_study, scales
+from dice.servers.ask import AskConfig
+from dice.study.config import check_schema, load_study, scales
 from dice.study.plan import Plan
 from dice.study.registry import load_registry
-from dice.study.units import ModelRule
+from dice.study.units import RECORDED, SERVED, ModelRule
 from dice.training.rl_config import RlConfig
 from dice.training.sft_config import SftConfig
 
 EXPERIMENTS = Path(__file__).resolve().parents[2] / "experiments"
+SCHEMA = "docs/schema/study.schema.json"
 RULES: tuple[ModelRule, ...] = ("base", "fetch", "sft", "rl", "archived_model")
 
 
@@ -80,6 +83,7 @@ def specs(one: Plan) -> Iterator[tuple[type, dict[str, Any]]]:
     """Every config that the plan has for a stage; where the rule gives `out`, so does this."""
     yield ProblemsConfig, one.problems_spec()
     yield PromptsConfig, one.prompts_spec()
+    yield PromptsConfig, one.messages_spec()
     for name in one.datasets("synth"):
         yield SynthConfig, one.synth_spec(name)
         yield InfillConfig, one.infill_spec(name)
@@ -93,7 +97,9 @@ def specs(one: Plan) -> Iterator[tuple[type, dict[str, Any]]]:
     for unit in one.models_by("rl"):
         yield RlConfig, one.training_spec(unit) | {"out": "x"}
     for unit in one.units:
-        if unit not in one.supplied:
+        if unit.startswith((SERVED, RECORDED)):
+            yield AskConfig, one.ask_spec(unit, 0)
+        elif unit not in one.supplied:
             yield GenerateConfig, one.generate_spec(unit, 0)
         for shard in (None, *range(one.study.shards)):
             yield VerifyConfig, one.verify_spec(unit, 0, shard)
@@ -108,13 +114,73 @@ def specs(one: Plan) -> Iterator[tuple[type, dict[str, Any]]]:
 
 @pytest.mark.parametrize("scale", scales(EXPERIMENTS / "config"))
 def test_each_stage_takes_what_the_plan_tells_it(scale):
-    one = plan(scale, supplied={"CUDA-L1": "solutions.jsonl"})
+    servers = {"Gemini-3.1-Pro": {"prices": {"prompt": 2, "completion": 12}, "budget": {"money": 40}}, "Kevin-32B": {}}
+    recorded = {"Gemini-3-Pro": "gemini.jsonl"}
+    one = plan(scale, supplied={"CUDA-L1": "solutions.jsonl"}, servers=servers, recorded=recorded)
     outs = []
     for kind, spec in specs(one):
         outs.append(to_spec(parse_config(kind, spec, f"{scale} {kind.__name__}")).get("out"))
     made = [out for out in outs if out not in (None, "x")]
     assert all(out.startswith(f"{one.study.results}/") for out in made)
     assert len(set(made)) == len(made), "two jobs write the same file"
+
+
+def test_who_answers_for_a_row():
+    """A file of the user's, a server that is named, our own engine, a local vLLM; else the row says why not."""
+
+    def evidence(one, model):
+        row = next(row for table in one.registry.tables.values() for row in table.rows if row.model == model)
+        return one.evidence(row)
+
+    bare = plan("released")
+    assert evidence(bare, "Gemma-2-It-2B").unit == "served-Gemma-2-It-2B"
+    assert evidence(bare, "Qwen3-8B").unit == "hub-Qwen3-8B"
+    gone = evidence(bare, "Gemini-3-Pro")
+    assert (gone.unit, gone.withdrawn) == (None, True)
+    assert "shut down on 2026-03-09" in gone.reason
+    assert not evidence(bare, "CUDA-L1").withdrawn
+    assert not evidence(plan("released", local_rows=False), "Gemma-2-It-2B").withdrawn
+    assert "local vLLM" in evidence(plan("released", local_rows=False), "Gemma-2-It-2B").reason
+    assert evidence(plan("released", hub_rows=False), "Gemma-2-It-2B").unit is None
+    told = plan("tiny", servers={"Qwen3-8B": {"base_url": "http://x/v1"}}, recorded={"Gemini-3-Pro": "g.jsonl"})
+    assert evidence(told, "Qwen3-8B").unit == "served-Qwen3-8B"
+    assert evidence(told, "Gemini-3-Pro").unit == "recorded-Gemini-3-Pro"
+    with pytest.raises(DiceError, match=r"recorded: no table has a row of 'Gemini-4'"):
+        plan("tiny", recorded={"Gemini-4": "g.jsonl"})
+    with pytest.raises(DiceError, match=r"servers\.Claude-Sonnet-4: .*needs a base_url"):
+        plan("tiny", servers={"Claude-Sonnet-4": {}})
+    with pytest.raises(DiceError, match="'ky' was unexpected"):
+        check_schema(plan("tiny", servers={"Qwen3-8B": {"ky": "KEY"}}).study, EXPERIMENTS.parent / SCHEMA)
+
+
+def test_what_a_served_row_asks():
+    one = plan("released", vllm="env/bin/vllm", servers={"Phi-4-Mini-Reasoning-4B": {"local": {"arguments": ["--x"]}}})
+    spec = one.ask_spec("served-Phi-4-Mini-Reasoning-4B", 2)
+    checkpoint = "results/released/models/hub-Phi-4-Mini-Reasoning-4B"
+    assert spec["server"] == {
+        "model": "Phi-4-Mini-Reasoning-4B",
+        "temperature": 0.8,
+        "top_p": 0.95,
+        "local": {"checkpoint": checkpoint, "command": ["env/bin/vllm"], "arguments": ["--x"]},
+    }
+    assert (spec["max_new_tokens"], spec["seed"]) == (32768, 2)
+    assert one.models_by("fetch").count("hub-Phi-4-Mini-Reasoning-4B") == 1
+    assert one.messages_spec()["prompt"]["chat"] == "plain"
+    paper = plan("paper")
+    assert len(paper.seeds("served-Phi-4-Mini-Reasoning-4B")) == 3
+    assert len(paper.seeds("served-Deepseek-Coder-Instruct-1.3B")) == 1, "greedy"
+
+
+def test_a_successor_is_a_row_of_its_own():
+    """It is in the table once it is asked for; under the paper's name only the paper's model counts."""
+    assert "Gemini-3.1-Pro" not in [row["row"] for row in plan("tiny").table_spec(1)["rows"]]
+    one = plan("tiny", servers={"Gemini-3.1-Pro": {}}, recorded={"Gemini-3-Pro": "g.jsonl"})
+    rows = {row["row"]: row for row in one.table_spec(1)["rows"]}
+    assert rows["Gemini-3.1-Pro"]["added"]
+    assert not rows["Gemini-3-Pro"]["added"]
+    assert one.ask_spec("served-Gemini-3.1-Pro", 0)["server"]["key"] == "GEMINI_API_KEY"
+    assert one.ask_spec("recorded-Gemini-3-Pro", 0)["models"] == ["gemini-3-pro-preview"]
+    assert rows["Claude-Sonnet-4"]["withdrawn"]
 
 
 def test_shards_share_the_answers_of_one_file():

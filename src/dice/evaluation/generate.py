@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import argparse
 import dataclasses
-import hashlib
 import math
 import sys
 from collections.abc import Iterator
@@ -12,7 +11,7 @@ from pathlib import Path
 from typing import Literal
 
 import torch
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import Field
 from tqdm import tqdm
 
 from dice.config import add_options, config_from, spec_hash, stage_config, to_spec
@@ -20,39 +19,16 @@ from dice.data.tokenizer import CodeTokenizer, load_tokenizer
 from dice.decoding.autoregressive import AutoregressiveConfig
 from dice.decoding.block_diffusion import BlockDiffusionConfig
 from dice.decoding.checkpoint_sampling import checkpoint_sampling
-from dice.decoding.decoder import Completion, Decoder, Engine, FinishReason, Request
+from dice.decoding.decoder import Completion, Decoder, Engine, Request
 from dice.decoding.memory import GIB, MemoryPlan, plan_memory
 from dice.errors import DiceError
+from dice.evaluation.generation import Generation, sample_seed
 from dice.evaluation.prompts.stage import PromptRow
 from dice.jsonl import Journal, read_jsonl, write_jsonl
 from dice.kernels.api import extract_code
 from dice.manifest import Stopwatch, sha256_file, write_manifest
 from dice.model.checkpoint import Dtype, load_model, read_config, stored_dtype, torch_dtype
 from dice.model.transformer import ModelConfig
-
-
-class Generation(BaseModel):
-    """One row of generations.jsonl."""
-
-    model_config = ConfigDict(extra="forbid", use_attribute_docstrings=True)
-    problem_id: str
-    sample: int
-    seed: int
-    """Seed of this sample; with the model, the prompt and the decoding settings it repeats the answer."""
-    prompt_sha256: str
-    text: str
-    """The answer without its end token."""
-    code: str | None
-    """The candidate's source in the answer (`extract_code`); None: there is none, or the answer is a middle."""
-    n_tokens: int
-    """Tokens of the answer, the end token included."""
-    n_forwards: int
-    """Forward passes that the answer took part in, prefill included."""
-    seconds: float
-    """From entering the batch to leaving it; other answers were decoded in the same time."""
-    finish_reason: FinishReason
-    order: list[int]
-    """For each token, the forward (from 1, prefill not counted) in which it was fixed."""
 
 
 @stage_config
@@ -91,11 +67,6 @@ class GenerateConfig:
 
 RESULT_FIELDS = ("samples", "seed", "max_new_tokens", "block_diffusion", "autoregressive", "dtype")
 """Fields that change answers; with the model and the prompts they name the journal of an interrupted run."""
-
-
-def sample_seed(seed: int, problem_id: str, sample: int) -> int:
-    """A seed in [0, 2**48) of its own for every sample of every problem."""
-    return int.from_bytes(hashlib.sha256(f"{seed}/{problem_id}/{sample}".encode()).digest()[:6], "big")
 
 
 def generate(config: GenerateConfig) -> list[Generation]:
@@ -144,7 +115,7 @@ def generate(config: GenerateConfig) -> list[Generation]:
                 done[row.problem_id, row.sample] = row
     rows = [done[row.id, sample] for row, sample in wanted]
     write_jsonl(config.out, rows)
-    tokens, forwards = sum(row.n_tokens for row in rows), sum(row.n_forwards for row in rows)
+    tokens, forwards = (sum(getattr(row, name) for row in rows) for name in ("n_tokens", "n_forwards"))
     extra = {
         "answers": len(rows),
         "answers_resumed": len(wanted) - len(missing),
@@ -246,7 +217,7 @@ def _rows(completions: Iterator[Completion], tokenizer: CodeTokenizer, done: int
         tokens = forwards = 0
         for completion in completions:
             row = _row(completion, tokenizer)
-            tokens, forwards = tokens + row.n_tokens, forwards + row.n_forwards
+            tokens, forwards = tokens + len(completion.ids), forwards + completion.n_forwards
             speed = tokens / max(1e-9, bar.format_dict["elapsed"])
             bar.set_postfix_str(f"{speed:.0f} tokens/s, {tokens / forwards:.2f} tokens/forward", refresh=False)
             bar.update()
@@ -283,7 +254,7 @@ def run(args: argparse.Namespace) -> int:
     config = config_from(args, GenerateConfig)
     rows = generate(config)
     tokens, forwards = (sum(getattr(row, name) for row in rows) for name in ("n_tokens", "n_forwards"))
-    median = sorted(row.n_tokens for row in rows)[math.floor(len(rows) / 2)]
+    median = sorted(row.n_tokens or 0 for row in rows)[math.floor(len(rows) / 2)]
     print(
         f"{len(rows)} answers written to {config.out}: {sum(row.code is not None for row in rows)} with code, "
         f"median {median} tokens, {tokens / max(1, forwards):.2f} tokens per forward"

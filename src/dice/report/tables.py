@@ -3,9 +3,9 @@
 The CSV has the row's name and the paper's own columns that describe it (for those in `numbers`, such as the size of a data
 set, what holds here and the paper's as `*_reported`), then for every metric its measured value in percent, the ends of
 its 95 % interval, the paper's value (`*_reported`) and measured minus reported (`*_difference`), then `status`
-(`measured`, or `reported`: only the paper's number), `reason`, `scale`, `n`, `seeds`, `seed_spread` (standard
-deviation of Exec over seeds in points), `backend`, `protocol` and `manifest`. A cell that was not measured is empty; one
-that cannot be measured (speed on the CPU back end) is `n/a`.
+(`measured`; `reported`: only the paper's number; `withdrawn`: likewise, and the model can no longer be called), `reason`,
+`scale`, `n`, `seeds`, `seed_spread` (standard deviation of Exec over seeds in points), `backend`, `protocol` and
+`manifest`. A cell that was not measured is empty; one that cannot be measured (speed on the CPU back end) is `n/a`.
 """
 
 from __future__ import annotations
@@ -43,6 +43,10 @@ class RowEvidence:
     """score.json; None: the row stays `reported`."""
     reason: str = ""
     """Why there is no score."""
+    withdrawn: bool = False
+    """There is no score because the model is gone."""
+    added: bool = False
+    """The paper has no such row."""
     robust: bool = True
     """With the robust check."""
     paper: str | None = None
@@ -156,7 +160,8 @@ def by_name(rows: Sequence[Row], column: str, wanted: Sequence[str], path: str) 
 
 def suite_rows(config: TableConfig, reported: list[Row]) -> list[Row]:
     """Rows of a table of scores, each beside the paper's row of its name."""
-    papers = by_name(reported, "row", [row.paper or row.row for row in config.rows], config.reported)
+    papers = by_name(reported, "row", [row.paper or row.row for row in config.rows if not row.added], config.reported)
+    papers |= {row.row: dict.fromkeys(reported[0], "") for row in config.rows if row.added}
     rows: list[Row] = []
     for evidence in config.rows:
         paper = papers[evidence.paper or evidence.row]
@@ -185,7 +190,8 @@ def _number_here(evidence: RowEvidence, name: str) -> str:
 def _tail(evidence: RowEvidence, score: Score | None, scale: str) -> Row:
     if score is None or evidence.score is None:
         empty = dict.fromkeys(("n", "seeds", "seed_spread", "backend", "protocol", "manifest"), "")
-        return {"status": "reported", "reason": evidence.reason, "scale": scale, **empty}
+        status = "withdrawn" if evidence.withdrawn else "reported"
+        return {"status": status, "reason": evidence.reason, "scale": scale, **empty}
     rates = [rate for level in score.levels if level.robust == evidence.robust and (rate := level.metrics["exec"])]
     spread = ""
     if score.seeds > 1:

@@ -182,6 +182,14 @@ class Study:
     """Evaluate released checkpoints for the rows that name one and are not trained here."""
     supplied: dict[str, str] = Field(default_factory=dict)
     """Row -> file of candidates that the user supplies (CUDA-L1's published solutions); missing rows stay reported."""
+    recorded: dict[str, str] = Field(default_factory=dict)
+    """Row -> file of recorded answers (docs/guides/servers.md), for models that can no longer be called."""
+    servers: dict[str, Settings] = Field(default_factory=dict)
+    """Row -> settings of the server that answers for it, over those of models.yaml; without `base_url` a local vLLM."""
+    local_rows: bool = True
+    """With `hub_rows`: start a local vLLM for the released checkpoints that our own engine does not decode."""
+    vllm: str = "vllm"
+    """How vLLM is started: a command, or its path in an environment of its own."""
     costs: Costs = Costs()
     """What jobs are expected to take."""
 
@@ -275,6 +283,7 @@ def study_schema() -> dict[str, Any]:
     from dice.evaluation.generate import GenerateConfig
     from dice.evaluation.prompts import PromptConfig
     from dice.kernels.api import VerifyConfig
+    from dice.servers.config import ServerConfig
     from dice.training.rl_config import RlConfig
     from dice.training.sft_config import SftConfig
 
@@ -288,6 +297,7 @@ def study_schema() -> dict[str, Any]:
         "generate": GenerateConfig,
         "verify": VerifyConfig,
         "synth": SynthConfig,
+        "server": ServerConfig,
     }
     for name, config_type in stages.items():
         part = _settings_schema(config_type)
@@ -302,4 +312,5 @@ def study_schema() -> dict[str, Any]:
             if f"settings_{field}" in definitions:
                 described = {key: owner[field][key] for key in ("description", "default") if key in owner[field]}
                 owner[field] = {"$ref": f"#/$defs/settings_{field}", **described}
+    schema["properties"]["servers"]["additionalProperties"] = {"$ref": "#/$defs/settings_server"}
     return {"$schema": "https://json-schema.org/draft/2020-12/schema", "title": "Study", **schema}

@@ -13,7 +13,7 @@ from dice.errors import DiceError
 from dice.manifest import MODEL_MANIFEST
 from dice.study.config import Settings, merged
 from dice.study.registry import Family, TableRow
-from dice.study.units import RELEASED, SUPPLIED, Units
+from dice.study.units import RECORDED, RELEASED, SERVED, SUPPLIED, Units
 
 
 class Plan(Units):
@@ -39,6 +39,11 @@ class Plan(Units):
     def prompts(self) -> str:
         """File of their prompts."""
         return self.path("data", "prompts.jsonl")
+
+    @property
+    def messages(self) -> str:
+        """File of the prompts without chat markup, which servers add themselves."""
+        return self.path("data", "messages.jsonl")
 
     def model(self, unit: str) -> str:
         """Folder of the unit's checkpoint."""
@@ -90,6 +95,10 @@ class Plan(Units):
     def prompts_spec(self) -> dict[str, Any]:
         """Config of `dice prompts`."""
         return {"tasks": self.problems, "out": self.prompts, "prompt": self.prompt}
+
+    def messages_spec(self) -> dict[str, Any]:
+        """Config of `dice prompts` for servers."""
+        return merged(self.prompts_spec(), {"out": self.messages, "prompt": {"chat": "plain", "think": "none"}})
 
     @property
     def kernelbench(self) -> str | None:
@@ -205,12 +214,34 @@ class Plan(Units):
         given["out"] = self.generations(unit, seed)
         return merged(decoding, {"device": self.study.device}, self.study.generate, given)
 
+    def ask_spec(self, unit: str, seed: int) -> dict[str, Any]:
+        """Config of `dice ask`, for a server or for recorded answers."""
+        model = unit.removeprefix(SERVED).removeprefix(RECORDED)
+        entry = self.registry.models[model]
+        given: dict[str, Any] = {"prompts": self.messages, "out": self.generations(unit, seed), "seed": seed}
+        given["samples"] = self.study.generate.get("samples", 1)
+        if "max_new_tokens" in (known := merged(entry.decoding, self.study.generate)):
+            given["max_new_tokens"] = known["max_new_tokens"]
+        if unit.startswith(RECORDED):
+            return given | {"answers": self.recorded[unit], "models": list(entry.model_ids)}
+        server = self.server(model)
+        if "base_url" not in server:
+            local = {"checkpoint": self.served_model(unit), "command": self.study.vllm.split()}
+            server = merged({"local": local}, server)
+        return given | {"server": server, "answers": self.path("state", "answers", unit, f"seed{seed}.jsonl")}
+
+    def served_model(self, unit: str) -> str:
+        """Folder of the checkpoint that a local vLLM serves."""
+        return self.model(f"{RELEASED}{unit.removeprefix(SERVED)}")
+
     def decoding_of(self, family: Family) -> Settings:
         """Decoding of the paper's own models of a family (A.4.4), for variants without an entry."""
         return next((e.decoding for e in self.registry.models.values() if e.family == family and e.trained), {})
 
     def is_greedy(self, unit: str) -> bool:
         """Whether every seed gives the unit's answers; a checkpoint of the hub that says itself how to be sampled may not."""
+        if unit.startswith(SERVED):
+            return self.server(unit.removeprefix(SERVED)).get("temperature") == 0
         spec = self.generate_spec(unit, self.study.seeds[0])
         if self.family(unit) == "sdar":
             sampling = spec.get("block_diffusion", {}).get("sampling", {})
@@ -225,7 +256,7 @@ class Plan(Units):
     def seeds(self, unit: str) -> list[int]:
         """Seeds of the unit's answers: one where all give the same."""
         seeds = super().seeds(unit)
-        return seeds[:1] if unit.startswith(SUPPLIED) or self.is_greedy(unit) else seeds
+        return seeds[:1] if unit.startswith((SUPPLIED, RECORDED)) or self.is_greedy(unit) else seeds
 
     def verify_spec(self, unit: str, seed: int, shard: int | None = None) -> dict[str, Any]:
         """Config of `dice verify`, for one of the study's shards or for all answers."""
@@ -265,8 +296,10 @@ class Plan(Units):
 
     def settings(self, unit: str) -> dict[str, int]:
         """Column of a table -> the setting with which the unit's answers are made; nothing for a user's file."""
-        if unit.startswith(SUPPLIED):
+        if unit.startswith((SUPPLIED, RECORDED)):
             return {}
+        if unit.startswith(SERVED):
+            return {"max_new_tokens": self.ask_spec(unit, self.study.seeds[0])["max_new_tokens"]}
         return {"max_new_tokens": self.generate_spec(unit, self.study.seeds[0])["max_new_tokens"]}
 
     def table_spec(self, number: int) -> dict[str, Any]:
@@ -275,8 +308,11 @@ class Plan(Units):
         rows = []
         for row in table.rows:
             found = self.evidence(row)
+            if row.added and found.unit is None:
+                continue
             score = self.score(found.unit) if found.unit else None
             given: dict[str, Any] = {"row": row.row, "score": score, "reason": found.reason, "robust": row.robust}
+            given |= {"withdrawn": found.withdrawn, "added": row.added}
             if found.unit and table.numbers:
                 given |= {"sizes": self.sizes(found.unit, table.numbers), "settings": self.settings(found.unit)}
             rows.append(given)

@@ -29,6 +29,13 @@ class ModelEntry:
     manifest of the fetched folder has the whole commit in either case."""
     decoding: Settings = Field(default_factory=dict)
     """Settings of `dice generate` (paper, A.4.4), or of the family's own decoder."""
+    server: Settings | None = None
+    """It answers through a server, by these settings of `dice ask`'s server; without `base_url` through a local vLLM with
+    the checkpoint of `hub`. None: our own engine, unless the study says otherwise (`servers`)."""
+    model_ids: tuple[str, ...] = ()
+    """The vendor's names of the model: recorded answers must be of one of them. Empty: any."""
+    withdrawn: str | None = None
+    """What its vendor has done to it, where it can no longer be called: `shut down on 2026-03-09`."""
 
 
 @stage_config
@@ -47,6 +54,8 @@ class TableRow:
     """Unit by name, for the variants of an ablation that have no entry of their own."""
     against: str | None = None
     """Row of the table that it is compared with on the same problems; None: the table's."""
+    added: bool = False
+    """The paper has no such row: it is in the table where it is measured, and only there."""
 
 
 @stage_config

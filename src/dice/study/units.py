@@ -1,8 +1,8 @@
 """Which models a scale has: a *unit* is one model to evaluate, and every row of a table rests on one or on none.
 
 `8B-dice` is the recipe `dice` at the size `8B`, `8B-base` and `8B-qwen3` are the models that training starts from,
-`hub-Qwen3-8B` is a released checkpoint, `supplied-CUDA-L1` a user's file of candidates. Everything here is a pure function
-of the configuration.
+`hub-Qwen3-8B` is a released checkpoint, `served-Gemma-2-It-2B` a model behind a server, `recorded-Gemini-3-Pro` a user's
+file of recorded answers, `supplied-CUDA-L1` one of candidates. Everything here is a pure function of the configuration.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 from dice.errors import DiceError
-from dice.study.config import Base, Recipe, Size, StartFrom, Study
+from dice.study.config import Base, Recipe, Settings, Size, StartFrom, Study, merged
 from dice.study.registry import Family, Registry, TableRow
 
 DECODED: tuple[Family, ...] = ("sdar", "qwen3")
@@ -21,6 +21,10 @@ ModelRule = Literal["base", "fetch", "sft", "rl", "archived_model"]
 """Rules that make a checkpoint."""
 SUPPLIED = "supplied-"
 """Before the row that a user's file of candidates stands for."""
+RECORDED = "recorded-"
+"""Before the row whose answers were recorded."""
+SERVED = "served-"
+"""Before the entry of models.yaml that answers through a server."""
 RELEASED = "hub-"
 """Before the entry of models.yaml whose checkpoint is on the hub."""
 
@@ -33,17 +37,24 @@ class Evidence:
 
     unit: str | None
     reason: str
+    withdrawn: bool = False
+    """There is none, and nobody can make one any more."""
 
 
 class Units:
     """The units of one scale."""
 
     def __init__(self, study: Study, registry: Registry) -> None:
-        """Raises DiceError where candidates are supplied for a row that no table has."""
+        """Raises DiceError where something is given for a row that no table has, or a server for a model without one."""
         self.study, self.registry = study, registry
         rows = {row.model for table in registry.tables.values() for row in table.rows if row.model}
-        if unknown := sorted(set(study.supplied) - rows):
-            raise DiceError(f"supplied: no table has a row of '{unknown[0]}'; rows are {', '.join(sorted(rows))}.")
+        given = {"supplied": study.supplied, "recorded": study.recorded, "servers": study.servers}
+        for name, files in given.items():
+            if unknown := sorted(set(files) - rows):
+                raise DiceError(f"{name}: no table has a row of '{unknown[0]}'; rows are {', '.join(sorted(rows))}.")
+        for model in study.servers:
+            if not (registry.models[model].hub or self.server(model).get("base_url")):
+                raise DiceError(f"servers.{model}: there is no checkpoint of it on the hub, so it needs a base_url.")
 
     def size_and_recipe(self, unit: str) -> tuple[str, str]:
         """`8B-dice` -> (`8B`, `dice`). Raises DiceError for a unit that this scale does not train."""
@@ -94,8 +105,8 @@ class Units:
 
     def family(self, unit: str) -> Family:
         """How the unit decodes."""
-        if unit.startswith(RELEASED):
-            return self.registry.models[unit.removeprefix(RELEASED)].family
+        if unit.startswith((RELEASED, SERVED)):
+            return self.registry.models[unit.removeprefix(RELEASED).removeprefix(SERVED)].family
         return "qwen3" if self.lineage(unit)[-1].endswith("-qwen3") else "sdar"
 
     def evidence(self, row: TableRow) -> Evidence:
@@ -111,16 +122,24 @@ class Units:
         unit = row.unit or (entry.trained if entry else None)
         if model in self.study.supplied:
             return Evidence(f"{SUPPLIED}{model}", "")
+        if model in self.study.recorded:
+            return Evidence(f"{RECORDED}{model}", "")
+        if model in self.study.servers:
+            return Evidence(f"{SERVED}{model}", "")
         if unit is not None and self.is_trained(unit):
             return Evidence(unit, "")
         if entry is not None and self.study.hub_rows and entry.hub is not None:
+            if entry.server is not None:
+                served = Evidence(f"{SERVED}{model}", "")
+                return served if self.study.local_rows else Evidence(None, "it takes a local vLLM (local_rows)")
             if entry.family in DECODED:
                 return Evidence(f"{RELEASED}{model}", "")
             return Evidence(None, f"there is no decoder for the family {entry.family}")
         if entry is not None and entry.family == "solutions":
             return Evidence(None, "its published solutions were not supplied")
         if entry is not None and entry.family == "api":
-            return Evidence(None, "no recorded responses were supplied")
+            gone = f"{entry.withdrawn}; " if entry.withdrawn else ""
+            return Evidence(None, f"{gone}no recorded answers were supplied", withdrawn=entry.withdrawn is not None)
         return Evidence(None, f"not part of the scale {self.study.scale}")
 
     def table_units(self, number: int) -> list[str]:
@@ -163,9 +182,29 @@ class Units:
         """Unit -> the user's file of its candidates."""
         return {f"{SUPPLIED}{row}": path for row, path in self.study.supplied.items()}
 
+    def server(self, model: str) -> Settings:
+        """Settings of the server that answers for an entry of models.yaml, without those of a local one."""
+        return merged({"model": model}, self.registry.models[model].server or {}, self.study.servers.get(model, {}))
+
+    @property
+    def recorded(self) -> dict[str, str]:
+        """Unit -> the user's file of its recorded answers."""
+        return {f"{RECORDED}{row}": path for row, path in self.study.recorded.items()}
+
+    def served(self, *, local: bool) -> list[str]:
+        """Units that can answer through a local vLLM, or through a server that is there already."""
+        named = [name for name, entry in self.registry.models.items() if entry.server is not None or entry.hub]
+        named = list(dict.fromkeys([*named, *self.study.servers]))
+        return [f"{SERVED}{name}" for name in named if ("base_url" not in self.server(name)) == local]
+
+    @property
+    def answering(self) -> list[str]:
+        """Every unit whose answers are made here, by our own engine or by a server."""
+        return [*self.models, *self.served(local=True), *self.served(local=False)]
+
     def seeds(self, unit: str) -> list[int]:
         """Seeds of the unit's answers; a user's file has one."""
-        return [0] if unit.startswith(SUPPLIED) else list(self.study.seeds)
+        return [0] if unit.startswith((SUPPLIED, RECORDED)) else list(self.study.seeds)
 
     def cost_units(self, number: int) -> dict[str, str | None]:
         """For a table of costs: the paper's stage -> unit, None where this scale does not train it."""
