@@ -72,7 +72,7 @@ class Client:
         """Send `body`. Raises DiceError where the server refuses all such requests, HarnessError where it is not there."""
         began = time.monotonic()
         rest = {name: value for name, value in body.items() if name not in ("model", "messages")}
-        known = {"problem_id": question.prompt.id, "sample": question.sample, "request": identity}
+        known: dict[str, Any] = {"problem_id": question.prompt.id, "sample": question.sample, "request": identity}
         known |= {"prompt_sha256": question.prompt.prompt_sha256}
         try:
             raw = await self._client.chat.completions.with_raw_response.create(
@@ -83,7 +83,7 @@ class Client:
         except openai.APIStatusError as error:
             if error.status_code not in (400, 413, 422) or not _TOO_LONG.search(str(error)):
                 self._give_up(error)
-            refusal = {"text": "", "finish_reason": "refused", "note": self._told(str(error))}
+            refusal: dict[str, Any] = {"text": "", "finish_reason": "refused", "note": self._told(str(error))}
             return Answer(**known, **refusal, model=self._server.model, date=datetime.now(UTC))
         except openai.APITimeoutError:
             raise HarnessError(
