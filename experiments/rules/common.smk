@@ -84,5 +84,5 @@ if is_dry_run(sys.argv) and STUDY.gpus:
     parts = ", ".join(f"{stage} {value:.1f}" for stage, value in hours.items())
     logger.info(
         f"scale {STUDY.scale}, all tables, estimated GPU-hours: {sum(hours.values()):.1f} ({parts})",
-        extra={"job_costs": PLAN.job_costs()},
+        extra={"job_costs": PLAN.job_costs(), "hub_facts": PLAN.hub_facts()},
     )

@@ -1,20 +1,26 @@
-"""`dice fetch`: a released checkpoint from the Hugging Face hub, by commit.
+"""`dice fetch`: a released checkpoint, or files of a data set, from the Hugging Face hub, by commit.
 
     dice fetch --hub Qwen/Qwen3-8B --revision b968826d9c46dd6066d109eabc6255188de91218 --out checkpoints/qwen3
+    dice fetch --kind dataset --hub lkongam/ConCuR --files data-00000-of-00001.arrow --out data
 
-The folder gets the files of one commit and `model.manifest.json`, which names that commit in full and every file's
-sha256. An interrupted download goes on where it stopped when the same folder is given again.
+Size and licence are printed before anything is loaded, and a disk that is too small is refused. The folder gets the files
+of one commit and `model.manifest.json`, which names that commit in full, the licence and every file's sha256; large files
+must have the sha256 that the hub names. An interrupted download goes on where it stopped when the same folder is given
+again.
 """
 
 from __future__ import annotations
 
 import argparse
 import re
+import shutil
+import sys
 from pathlib import Path
+from typing import Any, Literal
 
 from dice.config import add_options, config_from, stage_config, to_spec
 from dice.errors import DiceError
-from dice.manifest import MODEL_MANIFEST, Stopwatch, sha256_file, write_manifest
+from dice.manifest import Stopwatch, sha256_file, write_manifest
 
 ABBREVIATED = re.compile(r"[0-9a-f]{7,39}")
 """A commit as the hub's pages show it; the hub itself takes only all 40 digits."""
@@ -46,6 +52,11 @@ def full_commit(repository: str, wanted: str, *, repo_type: str = "model") -> st
 
 
 def _unreachable(repository: str, error: BaseException) -> HubUnreachable:
+    if type(error).__name__ == "GatedRepoError":
+        return HubUnreachable(
+            f"{repository} is gated: accept its licence at https://huggingface.co/{repository}, and set HF_TOKEN to a "
+            "token of that account."
+        )
     reason = " ".join(str(error).split())[:200] or type(error).__name__
     return HubUnreachable(
         f"{repository}: the Hugging Face hub cannot be read ({reason}); check network, name, HF_TOKEN."
@@ -62,36 +73,85 @@ class FetchConfig:
     """Folder to fill."""
     revision: str | None = None
     """Commit (all 40 digits, or at least 7), branch or tag; None: the newest commit of `main`."""
+    kind: Literal["model", "dataset"] = "model"
+    """What the repository is."""
+    files: tuple[str, ...] = ()
+    """Files to take, by name or pattern; none: all but other copies of the weights."""
 
 
 def fetch(config: FetchConfig) -> str:
-    """Fetch the checkpoint; returns its commit. Raises HubUnreachable, and DiceError for a commit that is not there."""
+    """Fetch the files; returns the commit.
+
+    Raises HubUnreachable, and DiceError for a commit that is not there, a disk that is too small and a damaged file."""
     watch = Stopwatch()
-    wanted = full_commit(config.hub, config.revision or "main")
+    wanted = full_commit(config.hub, config.revision or "main", repo_type=config.kind)
+    folder, patterns = Path(config.out), list(config.files) or None
     try:
         from huggingface_hub import HfApi, snapshot_download
+        from huggingface_hub.utils import filter_repo_objects
 
-        commit = HfApi().model_info(config.hub, revision=wanted).sha
-        snapshot_download(config.hub, revision=commit, local_dir=config.out, ignore_patterns=list(IGNORED))
+        info = HfApi().repo_info(config.hub, revision=wanted, repo_type=config.kind, files_metadata=True)
+        found = filter_repo_objects(
+            info.siblings or [], allow_patterns=patterns, ignore_patterns=list(IGNORED), key=lambda one: one.rfilename
+        )
+        files = {one.rfilename: one for one in found}
+        licence = _announce(config, info, files)
+        snapshot_download(
+            config.hub,
+            repo_type=config.kind,
+            revision=info.sha,
+            local_dir=folder,
+            allow_patterns=patterns,
+            ignore_patterns=list(IGNORED),
+        )
+    except DiceError:
+        raise
     except Exception as error:  # as above; a full disk and a broken connection name themselves
         raise _unreachable(config.hub, error) from error
-    folder = Path(config.out)
-    files = sorted(path for path in folder.iterdir() if path.is_file() and path.name != MODEL_MANIFEST)
-    if not any(path.suffix == ".safetensors" for path in files):
-        raise DiceError(f"{config.hub} at {commit}: no safetensors in it, so there is nothing to load.")
+    digests = {name: sha256_file(folder / name) for name in sorted(files)}
+    for name, one in files.items():
+        if one.lfs is not None and one.lfs.sha256 != digests[name]:
+            (folder / name).unlink()
+            raise DiceError(f"{folder / name}: damaged on the way (its sha256 is not the hub's); run it again.")
     write_manifest(
         folder / "model",
         stage="fetch",
         spec=to_spec(config),
         watch=watch,
-        extra={"commit": commit, "files": {path.name: sha256_file(path) for path in files}},
+        extra={"commit": info.sha, "licence": licence, "files": digests},
     )
-    return str(commit)
+    return str(info.sha)
+
+
+def _announce(config: FetchConfig, info: Any, files: dict[str, Any]) -> str | None:
+    """Print what is to be loaded; returns the licence that the repository names.
+
+    Raises DiceError where the files are not what is wanted, or do not fit the disk."""
+    where = f"{config.hub} at {info.sha}"
+    if not files:
+        raise DiceError(f"{where}: no files {', '.join(config.files)} in it.")
+    if config.kind == "model" and not any(name.endswith(".safetensors") for name in files):
+        raise DiceError(f"{where}: no safetensors in it, so there is nothing to load.")
+    licence = info.card_data.get("license") if info.card_data else None
+    sizes = {name: one.size or 0 for name, one in files.items()}
+    here = Path(config.out)
+    missing = sum(size for name, size in sizes.items() if not (here / name).is_file())
+    gated = ", gated" if getattr(info, "gated", False) else ""
+    print(
+        f"fetch: {where}: {len(files)} files, {sum(sizes.values()) / 1e9:.2f} GB, "
+        f"licence {licence or 'not named'}{gated}",
+        file=sys.stderr,
+        flush=True,
+    )
+    here.mkdir(parents=True, exist_ok=True)
+    if missing > (free := shutil.disk_usage(here).free):
+        raise DiceError(f"{where}: {missing / 1e9:.1f} GB are missing, and {config.out} has {free / 1e9:.1f} GB left.")
+    return licence
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Arguments of `dice fetch`."""
-    add_options(parser, FetchConfig, "hub", "revision", "out")
+    add_options(parser, FetchConfig, "hub", "revision", "kind", "files", "out")
 
 
 def run(args: argparse.Namespace) -> int:

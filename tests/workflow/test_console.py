@@ -130,6 +130,20 @@ def test_a_plan_ends_in_what_it_costs(capsys, job):
     ]
 
 
+def test_a_plan_says_what_each_released_model_takes_and_its_licence(capsys, job):
+    """The checkpoint's gigabytes and the hours of its answers in one line; what is trained here has none."""
+    console = Console(capsys, dryrun=True)
+    costs = {"fetch": {"hub-G-2B": (0.0, 4.0)}, "serve": {"served-G-2B": (1.5, 0.0)}, "sft": {"8B-sft": (22.4, 112.0)}}
+    console(None, "scale released", job_costs=costs, hub_facts={"G-2B": (3.73, "terms, gated"), "L-8B": (15.0, "MIT")})
+    stats = {"fetch": 1, "serve": 2, "sft": 1, "total": 4}
+    for rule, unit in (("fetch", "hub-G-2B"), ("serve", "served-G-2B"), ("serve", "served-G-2B"), ("sft", "8B-sft")):
+        console(LogEvent.JOB_INFO, **job | {"rule_name": rule, "wildcards": {"unit": unit}})
+    *_, empty, head, line = console(LogEvent.RUN_INFO, "Job stats:", stats=stats).splitlines()
+    assert empty == ""
+    assert head.split() == ["released", "model", "GPU-hours", "gigabytes", "GPU", "GiB", "licence"]
+    assert line.split() == ["G-2B", "3.0", "4", "4", "terms,", "gated"]
+
+
 def test_a_failure_shows_its_log_and_not_its_input(capsys, job, tmp_path):
     (tmp_path / "sft.log").write_text("dice sft: no pairs\n")
     text = Console(capsys)(LogEvent.JOB_ERROR, level=logging.ERROR, **job | {"log": [str(tmp_path / "sft.log")]})

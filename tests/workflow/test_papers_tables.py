@@ -231,7 +231,7 @@ def test_rows_are_compared_where_both_are_measured():
 
 
 def test_a_row_to_compare_with_that_is_not_there_is_refused(tmp_path):
-    for name in ("models", "tables", "figures"):
+    for name in ("models", "hub", "tables", "figures"):
         shutil.copy(EXPERIMENTS / f"{name}.yaml", tmp_path)
     text = (tmp_path / "tables.yaml").read_text()
     (tmp_path / "tables.yaml").write_text(text.replace("against: DICE-8B", "against: DICE-9B"))

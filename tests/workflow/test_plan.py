@@ -27,7 +27,7 @@ from dice.report.tables import TableConfig
 from dice.servers.ask import AskConfig
 from dice.study.config import check_schema, load_study, scales
 from dice.study.plan import Plan
-from dice.study.registry import load_registry
+from dice.study.registry import TableRow, load_registry
 from dice.study.units import RECORDED, SERVED, ModelRule
 from dice.training.rl_config import RlConfig
 from dice.training.sft_config import SftConfig
@@ -151,6 +151,27 @@ def test_who_answers_for_a_row():
         plan("tiny", servers={"Claude-Sonnet-4": {}})
     with pytest.raises(DiceError, match="'ky' was unexpected"):
         check_schema(plan("tiny", servers={"Qwen3-8B": {"ky": "KEY"}}).study, EXPERIMENTS.parent / SCHEMA)
+
+
+def test_terms_are_confirmed_by_name(tmp_path):
+    """Whatever else the row lacks; and no repository is without a line on its licence."""
+    entry = load_registry(EXPERIMENTS).hub["tencent/WeDLM-8B-Instruct"]
+    assert "European Union" in (entry.terms or "")
+    row = TableRow(row="WeDLM-8B", model="WeDLM-8B")
+    assert "confirm it (accept)" in plan("released").evidence(row).reason
+    assert "accept" not in plan("released", accept=["tencent/WeDLM-8B-Instruct"]).evidence(row).reason
+    for name in ("models", "hub", "tables", "figures"):
+        text = (EXPERIMENTS / f"{name}.yaml").read_text()
+        (tmp_path / f"{name}.yaml").write_text(text.replace("Qwen/Qwen3-8B:", "Qwen/Qwen3-9B:"))
+    with pytest.raises(DiceError, match=r"Qwen3-8B: hub\.yaml does not say under which licence Qwen/Qwen3-8B is"):
+        load_registry(tmp_path)
+
+
+def test_the_plan_has_the_licence_and_the_weights_of_each_released_model():
+    facts = plan("released").hub_facts()
+    assert facts["Gemma-2-It-2B"] == (pytest.approx(3.725, abs=1e-3), "Gemma terms, gated, unchecked")
+    assert facts["LLaDA-1.5-8B"][0] == pytest.approx(14.9, abs=0.01)
+    assert plan("released").job_costs()["serve"]["served-Gemma-2-It-2B"] == (1.0, 0.0)
 
 
 def test_what_a_served_row_asks():

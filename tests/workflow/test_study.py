@@ -133,7 +133,7 @@ def test_every_checkpoint_says_which_commit_it_is_or_that_none_is_known():
     [("main", "revision"), ("b968826D", "revision"), ("1234567", "another revision elsewhere")],
 )
 def test_a_revision_that_is_no_commit_or_not_the_only_one_is_refused(tmp_path, revision, sentence):
-    for name in ("models", "tables", "figures"):
+    for name in ("models", "hub", "tables", "figures"):
         shutil.copy(EXPERIMENTS / f"{name}.yaml", tmp_path)
     text = (tmp_path / "models.yaml").read_text()
     hub = "  hub: GSAI-ML/LLaDA-1.5\n"
@@ -152,7 +152,7 @@ def test_a_revision_that_is_no_commit_or_not_the_only_one_is_refused(tmp_path, r
     ],
 )
 def test_a_file_of_the_registry_that_cannot_be_read_is_one_sentence(tmp_path, text, sentence):
-    for name in ("models", "figures"):
+    for name in ("models", "hub", "figures"):
         shutil.copy(EXPERIMENTS / f"{name}.yaml", tmp_path)
     if text is not None:
         (tmp_path / "tables.yaml").write_text(text)

@@ -188,6 +188,8 @@ class Study:
     """Row -> settings of the server that answers for it, over those of models.yaml; without `base_url` a local vLLM."""
     local_rows: bool = True
     """With `hub_rows`: start a local vLLM for the released checkpoints that our own engine does not decode."""
+    accept: tuple[str, ...] = ()
+    """Repositories of the hub whose terms (experiments/hub.yaml) the user has read and keeps to."""
     vllm: str = "vllm"
     """How vLLM is started: a command, or its path in an environment of its own."""
     costs: Costs = Costs()

@@ -17,6 +17,7 @@ from snakemake_interface_logger_plugins.base import LogHandlerBase
 from snakemake_interface_logger_plugins.common import LogEvent
 
 from dice.study.progress import Progress, in_words
+from dice.study.units import RELEASED, SERVED
 
 _CHATTER = (
     *("Building DAG of jobs", "Using shell:", "Singularity containers: ignored", "Select jobs to execute"),
@@ -38,6 +39,11 @@ def _job(facts: Mapping[str, Any]) -> str:
     return ": ".join(filter(None, (facts["rule_name"], facts["rule_msg"])))
 
 
+def _add(costs: dict[str, tuple[float, float]], name: str, more: tuple[float, float]) -> None:
+    hours, gigabytes = costs.get(name, (0.0, 0.0))
+    costs[name] = (hours + more[0], gigabytes + more[1])
+
+
 def cost_table(jobs: Mapping[str, int], costs: Mapping[str, tuple[float, float]]) -> str:
     """Jobs, GPU-hours and gigabytes on disk by stage, and their sums; estimates (`costs` of the scale, sizes of models)."""
     rows = [("stage", "jobs", "GPU-hours", "gigabytes")]
@@ -50,6 +56,16 @@ def cost_table(jobs: Mapping[str, int], costs: Mapping[str, tuple[float, float]]
     return "\n".join(
         f"{name:<24}{number:>6}{hours:>12}{gigabytes:>12}".rstrip() for name, number, hours, gigabytes in rows
     )
+
+
+def row_table(costs: Mapping[str, tuple[float, float]], facts: Mapping[str, tuple[float, str]]) -> str:
+    """What each released model takes: GPU-hours, gigabytes to load, GiB of a GPU for its weights alone, and its licence."""
+    lines = [f"{'released model':<34}{'GPU-hours':>10}{'gigabytes':>10}{'GPU GiB':>9}  licence"]
+    for model, (hours, gigabytes) in costs.items():
+        weights, licence = facts[model]
+        parts = (f"{hours:,.1f}" if hours else "", f"{gigabytes:,.0f}" if gigabytes else "", f"{weights:,.0f}")
+        lines.append(f"{model:<34}{parts[0]:>10}{parts[1]:>10}{parts[2]:>9}  {licence}")
+    return "\n".join(lines)
 
 
 class LogHandler(LogHandlerBase):
@@ -85,7 +101,9 @@ class LogHandler(LogHandlerBase):
         self._jobs: dict[str, int] = {}
         self._progress = Progress({}, {}, monotonic())
         self._costs: Mapping[str, Mapping[str, tuple[float, float]]] = {}
+        self._facts: Mapping[str, tuple[float, str]] = {}
         self._planned: dict[str, tuple[float, float]] = {}
+        self._rows: dict[str, tuple[float, float]] = {}
 
     def emit(self, record: LogRecord) -> None:
         """Print what the record is worth."""
@@ -101,7 +119,7 @@ class LogHandler(LogHandlerBase):
             case None if "job_seconds" in facts:
                 return self._starts(record.msg, facts["job_seconds"])
             case None if "job_costs" in facts:
-                self._costs = facts["job_costs"]
+                self._costs, self._facts = facts["job_costs"], facts.get("hub_facts", {})
                 return str(record.msg)
             case None:
                 chatter = record.levelno == INFO and str(record.msg).startswith(_CHATTER)
@@ -109,7 +127,8 @@ class LogHandler(LogHandlerBase):
             case LogEvent.RUN_INFO:
                 self._jobs = {rule: n for rule, n in facts["stats"].items() if rule != "total"}
                 if self.common_settings.dryrun and self._planned:
-                    return cost_table(self._jobs, self._planned)
+                    rows = [row_table(self._rows, self._facts)] if self._rows else []
+                    return "\n\n".join([cost_table(self._jobs, self._planned), *rows])
                 return self.format(record) if self.common_settings.dryrun else None
             case LogEvent.JOB_INFO:
                 return self._plan(facts) if self.common_settings.dryrun else self._begins(facts)
@@ -130,8 +149,10 @@ class LogHandler(LogHandlerBase):
     def _plan(self, facts: dict[str, Any]) -> str:
         rule, unit = facts["rule_name"], (facts.get("wildcards") or {}).get("unit", "")
         if found := self._costs.get(rule, {}).get(unit):
-            hours, gigabytes = self._planned.get(rule, (0.0, 0.0))
-            self._planned[rule] = (hours + found[0], gigabytes + found[1])
+            _add(self._planned, rule, found)
+            model = unit.removeprefix(RELEASED).removeprefix(SERVED)
+            if model in self._facts:
+                _add(self._rows, model, found)
         reasons = [part for part in facts["reason"].split("; ") if not part.startswith(_FOLLOWS)]
         return f"{_job(facts)}  [{'; '.join(reasons)}]"
 

@@ -445,7 +445,17 @@ class Plan(Units):
         for unit in self.units:
             found["generate"][unit] = (costs.generate, 0.0)
             found["verify"][unit] = (costs.verify / self.study.shards, 0.0)
-        return found
+        return found | {"serve": found["generate"]}
+
+    def hub_facts(self) -> dict[str, tuple[float, str]]:
+        """Released model -> (GiB of a GPU that its weights alone take in 16 bits, licence)."""
+        facts: dict[str, tuple[float, str]] = {}
+        for name, entry in self.registry.models.items():
+            size = re.search(r"([\d.]+)B", name)
+            if entry.hub is not None and size is not None:
+                weights = 2e9 * float(size[1]) / 2**30
+                facts[name] = (weights, self.registry.hub[entry.hub].licence)
+        return facts
 
     def hours(self, units: list[str]) -> dict[str, float]:
         """GPU-hours that are to be expected, by stage, for the units and what they are trained from."""

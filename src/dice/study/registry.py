@@ -1,4 +1,4 @@
-"""models.yaml, tables.yaml and figures.yaml of experiments/: what the paper's models, tables and figures are."""
+"""models.yaml, hub.yaml, tables.yaml and figures.yaml of experiments/: the paper's models, tables and figures."""
 
 from __future__ import annotations
 
@@ -36,6 +36,16 @@ class ModelEntry:
     """The vendor's names of the model: recorded answers must be of one of them. Empty: any."""
     withdrawn: str | None = None
     """What its vendor has done to it, where it can no longer be called: `shut down on 2026-03-09`."""
+
+
+@stage_config
+class Repository:
+    """A repository of the hub, as far as its licence goes."""
+
+    licence: str
+    """Its name, with `gated` or `research only` where that is so."""
+    terms: str | None = None
+    """Words that a user confirms by name (`accept`) before anything is fetched."""
 
 
 @stage_config
@@ -94,10 +104,12 @@ class Figure:
 
 @stage_config
 class Registry:
-    """models.yaml, tables.yaml and figures.yaml together."""
+    """The four files together."""
 
     models: dict[str, ModelEntry]
     """By name."""
+    hub: dict[str, Repository] = Field(default_factory=dict)
+    """By the repository's name."""
     tables: dict[int, Table]
     """By number."""
     figures: dict[int, Figure] = Field(default_factory=dict)
@@ -105,10 +117,12 @@ class Registry:
 
 
 def load_registry(folder: str | Path) -> Registry:
-    """Read the three files of experiments/. Raises DiceError in one sentence."""
-    values = {name: read_yaml(Path(folder) / f"{name}.yaml") for name in ("models", "tables", "figures")}
+    """Read the four files of experiments/. Raises DiceError in one sentence."""
+    values = {name: read_yaml(Path(folder) / f"{name}.yaml") for name in ("models", "hub", "tables", "figures")}
     registry = parse_config(Registry, values, str(folder))
     for name, entry in registry.models.items():
+        if entry.hub is not None and entry.hub not in registry.hub:
+            raise DiceError(f"models.yaml, {name}: hub.yaml does not say under which licence {entry.hub} is.")
         other = next(other for other in registry.models.values() if other.hub == entry.hub)
         if entry.hub is not None and other.revision != entry.revision:
             raise DiceError(f"models.yaml, {name}: {entry.hub} has another revision elsewhere in the file.")

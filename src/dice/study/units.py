@@ -129,6 +129,8 @@ class Units:
         if unit is not None and self.is_trained(unit):
             return Evidence(unit, "")
         if entry is not None and self.study.hub_rows and entry.hub is not None:
+            if (terms := self.registry.hub[entry.hub].terms) and entry.hub not in self.study.accept:
+                return Evidence(None, f"{entry.hub} says {terms}; confirm it (accept)")
             if entry.server is not None:
                 served = Evidence(f"{SERVED}{model}", "")
                 return served if self.study.local_rows else Evidence(None, "it takes a local vLLM (local_rows)")
