@@ -148,6 +148,8 @@ def test_a_request_says_what_the_row_says(tmp_path):
         bodies = [json.loads(name) for name in server.attempts]
         asked(tmp_path, server.url, sends_seed=False)
         plain = json.loads(list(server.attempts)[-1])
+        asked(tmp_path, server.url, {"seed": 1}, sends_seed=False)
+        assert list(server.answered.values())[-1] == 2, "another seed is another answer, sent or not"
     seeds = [sample_seed(4, "level1/0_p", sample) for sample in range(3)]
     assert [row.seed for row in rows] == seeds
     assert sorted(body.pop("seed") for body in bodies) == sorted(seed % 2**31 for seed in seeds)
@@ -292,6 +294,15 @@ def test_no_other_servers_key_is_sent(tmp_path, monkeypatch):
     with serving() as server:
         asked(tmp_path, server.url, key=None)
     assert server.keys == {"Bearer none"}
+
+
+def test_a_server_that_repeats_the_key_does_not_get_it_written(tmp_path):
+    prompts(tmp_path, 1)
+    said = {"content": f"the key is {KEY}", "reasoning": f"Bearer {KEY}"}
+    with serving(lambda body, attempt: Reply(body=completion(body, message=said))) as server:
+        (row,) = asked(tmp_path, server.url)
+    assert (row.text, row.thought) == ("the key is [key]", "Bearer [key]")
+    assert not [path for path in tmp_path.iterdir() if KEY in path.read_text()]
 
 
 FENCE = "```python\nclass ModelNew: ...\n```"

@@ -82,7 +82,8 @@ class Question:
 
     def identity(self, body: dict[str, object], weights: dict[str, str] | None) -> str:
         """What an answer belongs to: the request, its place, and a local server's weights. Not the address."""
-        return spec_hash({"body": body, "problem_id": self.prompt.id, "sample": self.sample, "weights": weights})
+        place = {"problem_id": self.prompt.id, "sample": self.sample, "seed": self.seed}
+        return spec_hash({"body": body, "weights": weights, **place})
 
 
 def read_answers(path: str | Path) -> list[Answer]:
