@@ -90,7 +90,7 @@ def fetch(config: FetchConfig) -> str:
         from huggingface_hub import HfApi, snapshot_download
         from huggingface_hub.utils import filter_repo_objects
 
-        info = HfApi().repo_info(config.hub, revision=wanted, repo_type=config.kind, files_metadata=True)
+        info: Any = HfApi().repo_info(config.hub, revision=wanted, repo_type=config.kind, files_metadata=True)
         found = filter_repo_objects(
             info.siblings or [], allow_patterns=patterns, ignore_patterns=list(IGNORED), key=lambda one: one.rfilename
         )
