@@ -14,6 +14,8 @@ from dice.kernels.likeness.places import FEW, Places, Probe
 _MOST_OFFSETS = 64
 _FARTHEST_OFFSET = 1 << 22
 _MOST_ALIGNMENTS = 8
+_CHUNK = 1 << 16
+"""Elements that are compared at once, so that what stands between stays in the processor's cache."""
 _MOST_REST = 64
 """Elements by which a piece may be larger than the rows or columns of the answer that it holds."""
 LARGEST = 1 << 21
@@ -155,11 +157,10 @@ def _aligned(memory: torch.Tensor, places: Places) -> Iterator[torch.Tensor]:
     """Rows at an offset and of a pitch that two rows show, whatever their scale."""
     if not places.probes:
         return
-    numbers = memory.double()
     columns = places.shape[-1] if len(places.shape) > 1 and places.shape[-1] >= FEW else places.count
     first, last = places.probes[0], places.probes[-1]
     row, column = places.index // columns, places.index % columns
-    begins, ends = _alignments(numbers, first), _alignments(numbers, last)
+    begins, ends = _alignments(memory, first), _alignments(memory, last)
     for begin in begins:
         pitches = {columns}
         if last.row > first.row:
@@ -169,21 +170,26 @@ def _aligned(memory: torch.Tensor, places: Places) -> Iterator[torch.Tensor]:
             yield begin + (row - first.row) * pitch + column
 
 
-def _alignments(numbers: torch.Tensor, probe: Probe) -> list[int]:
+def _alignments(memory: torch.Tensor, probe: Probe) -> list[int]:
     """Where the probe's row may begin: ratios of differences stay the same under any scale and shift."""
-    length = numbers.numel() - int(probe.columns[-1])
+    length = memory.numel() - int(probe.columns[-1])
     if length < 1:
         return []
     start, *others = probe.columns.tolist()
-    wanted = probe.values[1:] - probe.values[0]
-    pivot = int(wanted.abs().argmax())
-    where = torch.arange(length, device=numbers.device)
-    for at, difference in zip(others, wanted.tolist(), strict=True):
-        if at == others[pivot]:
-            continue
-        base = numbers[where + start]
-        reference = numbers[where + others[pivot]] - base
-        ratio = difference / float(wanted[pivot])
-        off = (numbers[where + at] - base - ratio * reference).abs()
-        where = where[(off <= _RATIO * reference.abs()) & (reference != 0)]
+    wanted = (probe.values[1:] - probe.values[0]).tolist()
+    pivot = max(range(len(wanted)), key=lambda i: abs(wanted[i]))
+    ratios = [(at, wanted[i] / wanted[pivot]) for i, at in enumerate(others) if i != pivot]
+
+    def fits(where: slice | torch.Tensor, at: int, ratio: float) -> torch.Tensor:
+        base = memory[start:][where].double()
+        reference = memory[others[pivot] :][where].double() - base
+        off = (memory[at:][where].double() - base - ratio * reference).abs()
+        return (off <= _RATIO * reference.abs()) & (reference != 0)
+
+    found = [
+        fits(slice(i, min(i + _CHUNK, length)), *ratios[0]).nonzero().reshape(-1) + i for i in range(0, length, _CHUNK)
+    ]
+    where = torch.cat(found)
+    for at, ratio in ratios[1:]:
+        where = where[fits(where, at, ratio)]
     return where[:_MOST_ALIGNMENTS].tolist()
