@@ -14,7 +14,7 @@ from dice.kernels.records.verdict import Verdict
 from dice.kernels.verify import VerifyConfig, verify
 
 SMALL = SyntheticConfig(shapes="small")
-STYLES = ("float4", "warp", "cached", "tiled_coarse", "shared_weights", "two_kernels")
+STYLES = ("float4", "tiled_coarse", "two_kernels")
 FLAWS = ("off_by_one", "wrong_axis", "no_kernel", "kernel_output_unused")
 
 

@@ -1,0 +1,155 @@
+// What kernels are given on a GPU, and what they leave: copies of the memory that their arguments lead to, before each
+// launch and after it, and of the arguments themselves.
+//
+// `dice.kernels.candidate.answer_traces` looks for the answer in it. An argument may be a pointer, a number, or a struct
+// that holds pointers; each aligned word that is an address of memory that a GPU reads is followed, and from the beginning
+// of what lies there (tables of pointers) once more. What lies behind an address ends with its allocation: for PyTorch's
+// memory that is a segment of its allocator, so the neighbours of a tensor are copied with it.
+#pragma once
+
+#include <dlfcn.h>
+
+#include <algorithm>
+#include <chrono>
+#include <cstddef>
+#include <cstdint>
+#include <cstring>
+#include <deque>
+#include <mutex>
+#include <vector>
+
+#include <cuda_runtime_api.h>
+
+namespace dice_arguments {
+
+constexpr std::size_t kMostPieces = 512, kTable = 1 << 12, kMostParameters = 4096;
+
+struct Piece {
+  std::uint64_t moment;  // nanoseconds of a clock that all objects share; the lowest bit: after a launch
+  const void* address;   // null: the argument itself
+  std::vector<char> bytes;
+};
+
+struct Kept {
+  std::mutex mutex;
+  std::deque<Piece> pieces;
+  std::size_t piece_bytes = 0, bytes_left = 0;
+};
+
+inline Kept& kept() {
+  static auto* one = new Kept;  // never freed: a launch may come while the process ends
+  return *one;
+}
+
+// Bytes from `address` to the end of its allocation; 0 where it is none that a GPU reads.
+inline std::size_t extent(const char* address) {
+  cudaPointerAttributes attributes;
+  if (cudaPointerGetAttributes(&attributes, address) != cudaSuccess) {
+    cudaGetLastError();
+    return 0;
+  }
+  if (attributes.type == cudaMemoryTypeUnregistered) {
+    return 0;
+  }
+  using Range = int (*)(std::uintptr_t*, std::size_t*, std::uintptr_t);
+  static const auto range = [] {
+    void* driver = dlopen("libcuda.so.1", RTLD_NOW | RTLD_NOLOAD);
+    return reinterpret_cast<Range>(driver == nullptr ? nullptr : dlsym(driver, "cuMemGetAddressRange_v2"));
+  }();
+  std::uintptr_t base = 0;
+  std::size_t size = 0;
+  const auto number = reinterpret_cast<std::uintptr_t>(attributes.devicePointer);
+  return range != nullptr && range(&base, &size, number) == 0 ? base + size - number : 0;
+}
+
+inline void keep_piece(std::uint64_t moment, const char* address, bool follow);
+
+inline void follow_words(std::uint64_t moment, const char* bytes, std::size_t size, bool follow) {
+  for (std::size_t at = 0; at + sizeof(void*) <= size; at += sizeof(void*)) {
+    const char* address;
+    std::memcpy(&address, bytes + at, sizeof address);
+    const auto number = reinterpret_cast<std::uintptr_t>(address);
+    if (number > 4096 && number < (std::uintptr_t{1} << 48)) {
+      keep_piece(moment, address, follow);
+    }
+  }
+}
+
+inline void keep_piece(std::uint64_t moment, const char* address, bool follow) {
+  Kept& own = kept();
+  const std::size_t size = std::min(extent(address), own.piece_bytes);
+  if (size == 0 || size > own.bytes_left || own.pieces.size() >= kMostPieces) {
+    return;
+  }
+  std::vector<char> bytes(size);
+  if (cudaMemcpy(bytes.data(), address, size, cudaMemcpyDefault) != cudaSuccess) {
+    cudaGetLastError();
+    return;
+  }
+  for (const Piece& piece : own.pieces) {
+    if (piece.address == address && piece.bytes == bytes) {
+      return;
+    }
+  }
+  own.bytes_left -= size;
+  own.pieces.push_back({moment, address, std::move(bytes)});
+  if (follow) {
+    const std::vector<char>& whole = own.pieces.back().bytes;
+    const std::vector<char> table(whole.begin(), whole.begin() + std::min(size, kTable));
+    follow_words(moment, table.data(), table.size(), false);
+  }
+}
+
+// Copies what the arguments of a launch of `kernel` (its host stub) lead to. Nothing while a graph is captured, or when
+// an earlier call failed, which the one who made it is to see.
+inline void keep(const void* kernel, void** arguments, cudaStream_t stream, bool after) {
+#if CUDART_VERSION >= 12040  // from which on the runtime says how large a parameter is
+  Kept& own = kept();
+  std::lock_guard<std::mutex> lock(own.mutex);
+  cudaStreamCaptureStatus capture = cudaStreamCaptureStatusActive;
+  if (own.bytes_left == 0 || kernel == nullptr || arguments == nullptr || cudaPeekAtLastError() != cudaSuccess) {
+    return;
+  }
+  if (cudaStreamIsCapturing(stream, &capture) != cudaSuccess || capture != cudaStreamCaptureStatusNone) {
+    return;
+  }
+  if (cudaDeviceSynchronize() != cudaSuccess) {
+    return;
+  }
+  const auto now = std::chrono::steady_clock::now().time_since_epoch();
+  const auto time = static_cast<std::uint64_t>(std::chrono::duration_cast<std::chrono::nanoseconds>(now).count());
+  const std::uint64_t moment = (time & ~std::uint64_t{1}) | (after ? 1 : 0);
+  std::size_t offset = 0, size = 0;
+  for (std::size_t i = 0; i < kMostParameters && cudaFuncGetParamInfo(kernel, i, &offset, &size) == cudaSuccess; ++i) {
+    const char* bytes = static_cast<const char*>(arguments[i]);
+    if (own.pieces.size() < kMostPieces && !after) {
+      own.pieces.push_back({moment, nullptr, std::vector<char>(bytes, bytes + size)});
+    }
+    follow_words(moment, bytes, size, true);
+  }
+  cudaGetLastError();  // the index behind the last parameter
+#endif
+}
+
+// From here on arguments of launches are kept; with 0 bytes, no longer, and what there is goes.
+inline void keep_arguments(std::size_t piece_bytes, std::size_t all_bytes) {
+  Kept& own = kept();
+  std::lock_guard<std::mutex> lock(own.mutex);
+  own.pieces.clear();
+  own.piece_bytes = piece_bytes;
+  own.bytes_left = all_bytes;
+}
+
+// Piece `i`, null behind the last: its moment and its size.
+inline const void* kept_piece(std::size_t i, std::uint64_t* moment, std::size_t* size) {
+  Kept& own = kept();
+  std::lock_guard<std::mutex> lock(own.mutex);
+  if (i >= own.pieces.size()) {
+    return nullptr;
+  }
+  *moment = own.pieces[i].moment;
+  *size = own.pieces[i].bytes.size();
+  return own.pieces[i].bytes.data();
+}
+
+}  // namespace dice_arguments
