@@ -55,6 +55,7 @@ rule all:
         PLAN.tables,
         PLAN.figures,
         PLAN.path("check.csv"),
+        PLAN.path("claims.csv"),
 
 
 rule tables:

@@ -4,6 +4,7 @@ import re
 from snakemake.logging import logger
 
 from dice.errors import DiceError
+from dice.study.claims import claims_inputs, claims_spec
 from dice.study.code import stage_code
 from dice.study.config import check_schema, load_study
 from dice.study.plan import Plan, canonical

@@ -67,6 +67,26 @@ rule check:
         "dice check --config {params.spec:q} > {log} 2>&1"
 
 
+rule claims:
+    input:
+        claims_inputs(PLAN),
+        code=code("claims"),
+    output:
+        csv=report(PLAN.path("claims.csv"), category="Check"),
+        pdf=PLAN.path("claims.pdf"),
+        png=report(PLAN.path("claims.png"), category="Check"),
+    log:
+        PLAN.path("logs", "claims.log"),
+    container:
+        image("cpu")
+    params:
+        spec=canonical(claims_spec(PLAN)),
+    message:
+        "test the paper's claims"
+    shell:
+        "dice claims --config {params.spec:q} > {log} 2>&1"
+
+
 rule explorer:
     input:
         tables=PLAN.tables,

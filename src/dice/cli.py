@@ -37,6 +37,7 @@ STAGES = {
     "table": ("dice.report.tables", "write one table of the paper: measured beside reported"),
     "figure": ("dice.report.figures", "write one figure of the paper"),
     "check": ("dice.report.check", "compare what was measured with what the paper reports"),
+    "claims": ("dice.report.claims", "test the paper's claims on what was measured"),
     "audit": ("dice.audit", "print the chain of evidence behind one cell of a table"),
     "explorer": ("dice.report.explorer", "write the static site from cells to kernels"),
     "tex": ("dice.report.tex", "write the numbers and tables that the paper inputs"),

@@ -21,7 +21,17 @@ from dice.report.check import CheckConfig, answers_behind, check, difference_int
 from dice.report.explorer import ExplorerConfig, explore
 from dice.report.figures import FigureConfig, make_figure
 from dice.report.latex import escape, table_tex
-from dice.report.tables import CostEvidence, RowEvidence, TableConfig, make_table, read_csv, to_csv
+from dice.report.tables import (
+    CostEvidence,
+    MeasuredModel,
+    RowEvidence,
+    TableConfig,
+    label,
+    make_table,
+    print_table,
+    read_csv,
+    to_csv,
+)
 from dice.report.tex import TexConfig, write_tex
 from dice.study.publish import publish
 
@@ -61,17 +71,22 @@ def place(tmp_path) -> Path:
     return tmp_path
 
 
-def table(place: Path) -> list[dict[str, str]]:
+def table(place: Path, benchmark: str = "kernelbench-v0.1") -> list[dict[str, str]]:
     return make_table(
         TableConfig(
             number=1,
             title="T",
             reported=str(place / "reported.csv"),
             rows=(
-                RowEvidence(row="DICE-8B", score=str(place / "scores" / "8B-dice.json")),
+                RowEvidence(
+                    row="DICE-8B",
+                    score=str(place / "scores" / "8B-dice.json"),
+                    measured=MeasuredModel(model="stand-in 8B-dice", params="2.9M"),
+                ),
                 RowEvidence(row="other", reason="not here"),
             ),
             scale="tiny",
+            benchmark=benchmark,
             out=str(place / "table1.csv"),
         )
     )
@@ -100,6 +115,7 @@ def test_a_row_that_the_paper_lacks_stands_between_the_others(place):
                 RowEvidence(row="other"),
             ),
             scale="released",
+            benchmark="kernelbench-v0.1",
             out=str(place / "table1.csv"),
         )
     )
@@ -116,6 +132,7 @@ def test_a_row_that_the_paper_lacks_stands_between_the_others(place):
                 reported=str(place / "reported.csv"),
                 rows=(RowEvidence(row="DICE-8B"), RowEvidence(row="other"), RowEvidence(row="newer")),
                 scale="released",
+                benchmark="kernelbench-v0.1",
                 out=str(place / "table1.csv"),
             )
         )
@@ -142,6 +159,7 @@ def test_a_row_counted_without_the_check_stands_beside_the_same_reported_number(
                 RowEvidence(row="other", reason="not here"),
             ),
             scale="tiny",
+            benchmark="kernelbench-v0.1",
             out=str(place / "table1.csv"),
         )
     )
@@ -152,6 +170,57 @@ def test_a_row_counted_without_the_check_stands_beside_the_same_reported_number(
         lines, good = audit(str(place / "table1.csv"), f"{row}:l1_exec")
         assert good, lines
         assert f"counted again from the verdicts: {value} (the same)" in lines
+
+
+def test_what_was_measured_on_another_benchmark_has_no_number_of_the_paper_beside_it(place, capsys):
+    """A row says which model it is, how large, and on what; a row that was not measured keeps the paper's numbers."""
+    measured, other = table(place, "mini-2-cpu")
+    assert (measured["row"], measured["l1_exec"]) == ("DICE-8B", "50.0")
+    assert {value for name, value in measured.items() if name.endswith(("_reported", "_difference"))} == {""}
+    said = [measured[f"measured_{name}"] for name in ("model", "params", "on")]
+    assert said == ["stand-in 8B-dice", "2.9M", "mini-2-cpu"]
+    assert other["l1_exec_reported"] == "1.0"
+    assert {value for name, value in other.items() if name.startswith("measured_")} == {""}
+    name = "DICE-8B: stand-in 8B-dice, 2.9M parameters, on mini-2-cpu"
+    assert [label(row) for row in (measured, other)] == [name, "other"]
+    print_table([measured, other])
+    shown = capsys.readouterr().out
+    assert name in shown
+    assert "[" not in shown.splitlines()[1]
+    assert "[1.0]" in shown.splitlines()[2]
+    text = (place / "table1.tex").read_text()
+    assert name in text
+    assert r"\reported{}" not in text
+    site = place / "site"
+    explore(ExplorerConfig(tables=(str(place / "table1.csv"),), units={}, results=str(place), out=str(site)))
+    index = Page(site / "index.html").text
+    assert name in index
+    assert "[1.0]" in index
+    assert "50.0 [" not in " ".join(index.split())
+
+
+def test_other_versions_of_kernelbench_are_other_benchmarks(place):
+    assert table(place, "kernelbench-v0")[0]["l1_exec_reported"] == ""
+    assert table(place)[0]["l1_exec_reported"] == "47.0"
+
+
+def test_hours_of_a_stand_in_have_no_hours_of_the_paper_beside_them(place):
+    (place / "reported9.csv").write_text("stage,a100_gpu_hours\nsft,22.4\nrl,960\n")
+    manifest = place / "model.manifest.json"
+    manifest.write_text(json.dumps({"gpus": [{"name": "G"}], "wall_s": 3600.0, "cpu": "c"}))
+    stages = (
+        CostEvidence(
+            stage="sft", manifest=str(manifest), measured=MeasuredModel(model="stand-in 8B-sft", params="26M")
+        ),
+        CostEvidence(stage="rl"),
+    )
+    config = {"number": 9, "title": "T", "kind": "cost", "reported": str(place / "reported9.csv"), "stages": stages}
+    config |= {"scale": "nano", "out": str(place / "table9.csv")}
+    sft, rl = make_table(TableConfig(**config, benchmark="mini-2-gpu"))
+    assert (sft["gpu_hours"], sft["gpu_hours_reported"], sft["gpu_hours_difference"]) == ("1.0000", "", "")
+    assert (label(sft), rl["gpu_hours_reported"]) == ("sft: stand-in 8B-sft, 26M parameters", "960")
+    sft, _ = make_table(TableConfig(**config, benchmark="kernelbench-v0.1"))
+    assert (sft["gpu_hours_reported"], sft["gpu_hours_difference"]) == ("22.4", "-21.4000")
 
 
 def test_speed_on_the_cpu_is_not_available_and_not_zero(place):
@@ -204,7 +273,7 @@ def test_the_size_of_a_data_set_is_that_of_the_one_that_was_read(place):
             RowEvidence(row="CuKe", score=str(place / "scores" / "8B-dice.json"), **here),
             RowEvidence(row="other", **here),
         ),
-        scale="tiny", out=str(place / "table5.csv"),
+        scale="tiny", benchmark="kernelbench-v0.1", out=str(place / "table5.csv"),
     )  # fmt: skip
     measured, other = make_table(config)
     assert (measured["dataset_size"], measured["dataset_size_reported"]) == ("3", "6303")
@@ -224,7 +293,7 @@ def test_cost_on_a_cpu_is_no_gpu_hours(place):
     manifest.write_text(json.dumps({"gpus": [], "wall_s": 3600.0, "cpu": "c"}))
     sft, rl = make_table(
         TableConfig(
-            number=9, title="T", kind="cost", reported=str(place / "reported9.csv"), scale="tiny",
+            number=9, title="T", kind="cost", reported=str(place / "reported9.csv"), scale="tiny", benchmark="mini-2-cpu",
             stages=(CostEvidence(stage="sft", manifest=str(manifest)), CostEvidence(stage="rl")),
             out=str(place / "table9.csv"),
         )
@@ -238,7 +307,7 @@ def test_the_histogram_is_that_of_the_curation(place):
     bins = [{"range": "<1.0", "n": 3, "percent_of_rows": 75.0}, {"range": ">3.0", "n": 1, "percent_of_rows": 25.0}]
     (place / "report.json").write_text(json.dumps({"speedups": {"pairs": bins}}))
     common = {"number": 12, "title": "T", "kind": "histogram", "reported": str(place / "reported12.csv")}
-    common |= {"scale": "nano", "out": str(place / "table12.csv"), "reason": "not timed"}
+    common |= {"scale": "nano", "benchmark": "mini-2-gpu", "out": str(place / "table12.csv"), "reason": "not timed"}
     slow, fast = make_table(TableConfig(**common, speedups=str(place / "report.json")))
     assert (slow["percent"], fast["percent"], fast["n"], fast["status"]) == ("75.0", "25.0", "4", "measured")
     (place / "reported12.csv").write_text("speedup_range,percent\n>3.0,5.6\n<1.0,14.0\n")  # in another order

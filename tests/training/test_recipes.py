@@ -1,18 +1,36 @@
-"""The recipes of the base models name settings that exist, and small enough models."""
+"""The recipes of the base models name settings that exist, and are the same for both kinds of model."""
 
 from __future__ import annotations
 
+import re
+from collections import Counter
 from pathlib import Path
 
 import pytest
 
-from dice.config import load_config
+from dice.config import load_config, parse_config, to_spec
+from dice.data.synthetic.generator import pairs
 from dice.data.synthetic.stage import SynthConfig
 from dice.errors import DiceError
 from dice.model.transformer import ModelConfig
+from dice.study.config import load_study
+from dice.study.plan import Plan
+from dice.study.registry import load_registry
 from dice.training.sft_config import SftConfig
 
-BASE = Path(__file__).resolve().parents[2] / "experiments" / "base"
+EXPERIMENTS = Path(__file__).resolve().parents[2] / "experiments"
+BASE = EXPERIMENTS / "base"
+WITHOUT_KERNELS = ("no_kernel", "never_built", "never_launched", "torch_does_the_work", "kernel_output_unused")
+
+
+def plan(scale: str) -> Plan:
+    return Plan(load_study(EXPERIMENTS / "config", scale), load_registry(EXPERIMENTS))
+
+
+def recipe(one: Plan, unit: str) -> dict:
+    """Every setting of a base's training; where its files are does not count."""
+    config = to_spec(parse_config(SftConfig, one.training_spec(unit) | {"out": "x"}, unit))
+    return {name: value for name, value in config.items() if name not in ("pairs", "out", "tokenizer", "device")}
 
 
 @pytest.mark.parametrize(("scale", "vocabulary", "least", "most"), [("tiny", 1024, 1e6, 4e6), ("nano", 2048, 2e7, 3e7)])
@@ -24,3 +42,53 @@ def test_recipes_of_the_base_models(scale, vocabulary, least, most):
     assert load_config(SynthConfig, BASE / f"{scale}-corpus.yaml", [], {"out": "p.jsonl"}).generator.scale == scale
     with pytest.raises(DiceError, match="windoww"):
         load_config(SftConfig, BASE / f"{scale}.yaml", ["windoww=3"], given)
+
+
+def test_the_tiny_scale_trains_from_scratch_what_is_embedded():
+    tiny = plan("tiny")
+    given = {"pairs": ["p.jsonl"], "out": "x", "tokenizer": "t", "tensorboard": True}
+    embedded = to_spec(load_config(SftConfig, BASE / "tiny.yaml", [], given))
+    assert recipe(tiny, "8B-base") == {name: embedded[name] for name in recipe(tiny, "8B-base")}
+    script = (BASE / "train.sh").read_text()
+    default = re.search(r"PAIRS:-(\d+)", script)
+    assert default is not None
+    corpus = to_spec(load_config(SynthConfig, BASE / "tiny-corpus.yaml", [], {"out": "x", "n": int(default[1])}))
+    assert corpus == to_spec(parse_config(SynthConfig, tiny.synth_spec("corpus") | {"out": "x"}, "corpus"))
+    tokenizer = tiny.tokenizer_spec("corpus")
+    assert f"--rows {tokenizer['rows']} --vocab-size {tokenizer['vocab_size']} " in script
+
+
+@pytest.mark.parametrize("scale", ["nano"])
+def test_both_kinds_of_base_have_one_recipe(scale):
+    """The same pairs, windows, steps and parameters: whatever differs between the rows is the kind of model."""
+    one = plan(scale)
+    for size in one.study.sizes:
+        diffusion, autoregressive = (recipe(one, f"{size}-{name}") for name in ("base", "qwen3"))
+        assert (diffusion.pop("objective"), autoregressive.pop("objective")) == ("block_diffusion", "autoregressive")
+        assert diffusion == autoregressive
+        assert one.training_spec(f"{size}-base")["pairs"] == one.training_spec(f"{size}-qwen3")["pairs"]
+
+
+@pytest.mark.parametrize("scale", ["tiny", "nano"])
+def test_no_base_is_taught_to_answer_without_kernels(scale):
+    """Drawn for real: flaws that stay are equally frequent, and every answer launches a kernel of its own."""
+    config = parse_config(SynthConfig, plan(scale).synth_spec("corpus"), "corpus")
+    drawn = list(pairs(config.generator, config.seed, 400))
+    flaws = Counter(pair.origin.get("flaw") for pair in drawn)
+    assert 200 < sum(count for flaw, count in flaws.items() if flaw) < 280
+    assert not flaws.keys() & set(WITHOUT_KERNELS)
+    assert len(flaws) == 9, "seven that are wrong, one that is slow, and none"
+    assert all(10 < count < 60 for flaw, count in flaws.items() if flaw)
+    assert all("__global__" in pair.cuda_code and "<<<" in pair.cuda_code for pair in drawn)
+
+
+@pytest.mark.parametrize("scale", ["tiny", "smoke", "nano"])
+def test_rows_say_how_large_their_models_are(scale):
+    one = plan(scale)
+    for size, settings in one.study.sizes.items():
+        geometry = settings.sdar.sft["geometry"]
+        model = ModelConfig(vocab_size=one.study.tokenizer["vocab_size"], **geometry)
+        millions = (model.matmul_parameters + model.head_parameters) / 1e6
+        said = settings.parameters or ""
+        digits = len(said.removesuffix("M").partition(".")[2])
+        assert f"{millions:.{digits}f}M" == said, size

@@ -110,8 +110,8 @@ def dice(folder: Path, *command: str) -> None:
 def test_training_at_half_speed_gives_the_same_weights(tmp_path):
     """The smoke scale's recipe of the model whose tiny recipe once ended by the clock."""
     smoke = plan("smoke")
-    dice(tmp_path, "synth", "--quiet", "--config", canonical(smoke.synth_spec("corpus_small")))
-    dice(tmp_path, "tokenizer", "--config", canonical(smoke.tokenizer_spec("corpus_small")))
+    dice(tmp_path, "synth", "--quiet", "--config", canonical(smoke.synth_spec("corpus")))
+    dice(tmp_path, "tokenizer", "--config", canonical(smoke.tokenizer_spec("corpus")))
     weights = []
     for out in ("free", "slowed"):
         spec = canonical(smoke.training_spec("8B-qwen3"))

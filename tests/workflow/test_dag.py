@@ -52,10 +52,10 @@ def planned(folder: Path, scale: str, *targets: str) -> dict[str, int]:
     ("scale", "table", "expected"),
     [
         ("tiny", "results/table1.csv", {"base": 1, "rl": 2, "generate": 3, "verify": 3, "gather": None, "score": 3}),
-        ("smoke", "results/smoke/table1.csv", {"sft": 3, "rl": 2, "generate": 3, "verify": 3, "table": 1}),
+        ("smoke", "results/smoke/table1.csv", {"sft": 4, "rl": 2, "generate": 5, "verify": 5, "table": 1}),
         ("nano", "results/nano/table6.csv", {"rl": 18, "generate": 18, "verify": 18, "table": 1}),
         ("released", "results/released/table1.csv", {"kernelbench": 1, "generate": 5, "verify": 5, "gather": None}),
-        ("paper", "results/paper/table1.csv", {"rl": 2, "generate": 9, "verify": 36, "score": 5, "table": 1}),
+        ("paper", "results/paper/table1.csv", {"rl": 2, "generate": 13, "verify": 52, "score": 7, "table": 1}),
     ],
 )
 def test_job_counts(checkout, scale, table, expected):
@@ -67,10 +67,14 @@ def test_job_counts(checkout, scale, table, expected):
 def test_everything_is_a_target_at_every_scale(checkout, scale):
     """All tables, figures and reports are planned without a missing input; with GPUs, the estimate of their hours."""
     results = "results" if scale == "tiny" else f"results/{scale}"
-    targets = ["tables", "figures", *(f"{results}/{name}" for name in ("explorer/index.html", "paper/dice.pdf"))]
+    targets = [
+        "tables",
+        "figures",
+        *(f"{results}/{name}" for name in ("claims.csv", "explorer/index.html", "paper/dice.pdf")),
+    ]
     text = snakemake("-n", "-q", "rules", "--config", f"scale={scale}", "--", *targets, folder=checkout)
     found = counts(text)
-    assert (found["table"], found["figure"], found["explorer"], found["paper"]) == (12, 6, 1, 1)
+    assert (found["table"], found["figure"], found["claims"], found["explorer"], found["paper"]) == (12, 6, 1, 1, 1)
     assert bool(re.search(rf"scale {scale}, all tables, estimated GPU-hours: [1-9]", text)) == (scale != "tiny")
 
 
@@ -180,7 +184,7 @@ def test_a_real_run_from_nothing_to_every_table_and_figure(checkout):
     snakemake("tables", "figures", *settings, folder=checkout)
     results = checkout / "results" / "smoke"
     measured = {k: (results / f"table{k}.csv").read_text().count(",measured,") for k in range(1, 13)}
-    assert {k: measured[k] for k in (1, 5, 6, 7, 8)} == {1: 3, 5: 3, 6: 6, 7: 4, 8: 4}
+    assert {k: measured[k] for k in (1, 5, 6, 7, 8)} == {1: 5, 5: 3, 6: 6, 7: 4, 8: 4}
     assert all((results / f"figure{k}.{kind}").stat().st_size for k in range(1, 7) for kind in ("csv", "pdf", "png"))
     table = "results/smoke/table1.csv"
     audit = [sys.executable, "-m", "dice.cli", "audit", table, "--cell", "DICE-8B:l1_exec"]

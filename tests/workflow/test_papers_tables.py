@@ -191,7 +191,7 @@ def test_a_model_that_samples_keeps_its_seeds():
     assert plan("tiny", seeds=[4, 5], generate=sampled).seeds("8B-dice") == [4, 5]
     assert plan("tiny", seeds=[4, 5]).seeds("8B-dice") == [4]
     told = {"autoregressive": {"sampling": {"temperature": 0.6}}}
-    assert plan("tiny", seeds=[4, 5], generate=told).seeds("8B-qwen3") == [4, 5]
+    assert plan("nano", seeds=[4, 5], generate=told).seeds("8B-qwen3") == [4, 5]
     assert plan("paper").seeds("8B-qwen3_sft") == [0, 1, 2], "it inherits the sampling of the base that it came from"
 
 
@@ -224,14 +224,14 @@ def test_rows_are_compared_where_both_are_measured():
     assert ("table1", "DICE-8B") not in found
     tiny = plan("tiny")
     assert [pair["row"] for pair in tiny.check_spec()["pairs"] if pair["table"] == "table1"] == [
-        "Qwen3-8B",
         "SDAR-Chat-8B",
+        "SDAR-Chat-8B-sft",
     ]
-    assert {"results/scores/8B-qwen3.json", "results/table1.csv"} < set(tiny.check_inputs())
+    assert {"results/scores/8B-sft.json", "results/table1.csv"} < set(tiny.check_inputs())
 
 
 def test_a_row_to_compare_with_that_is_not_there_is_refused(tmp_path):
-    for name in ("models", "hub", "tables", "figures"):
+    for name in ("models", "hub", "tables", "figures", "claims"):
         shutil.copy(EXPERIMENTS / f"{name}.yaml", tmp_path)
     text = (tmp_path / "tables.yaml").read_text()
     (tmp_path / "tables.yaml").write_text(text.replace("against: DICE-8B", "against: DICE-9B"))

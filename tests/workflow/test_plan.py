@@ -21,10 +21,12 @@ from dice.evaluation.score import ScoreConfig
 from dice.hub import FetchConfig
 from dice.kernels.api import VerifyConfig
 from dice.report.check import CheckConfig
+from dice.report.claims import ClaimsConfig
 from dice.report.explorer import ExplorerConfig
 from dice.report.figures import FigureConfig
 from dice.report.tables import TableConfig
 from dice.servers.ask import AskConfig
+from dice.study.claims import claims_spec
 from dice.study.config import check_schema, load_study, scales
 from dice.study.plan import Plan
 from dice.study.registry import TableRow, load_registry
@@ -48,7 +50,7 @@ def of_8b(one: Plan) -> dict[str, set[str]]:
 
 
 def test_a_given_checkpoint_is_copied_unless_all_is_made_from_scratch():
-    tuned = {f"8B-{name}" for name in ("qwen3", "sft", "sft_cudallm", "sft_concur", "qwen3_sft")}
+    tuned = {f"8B-{name}" for name in ("sft", "sft_cudallm", "sft_concur")}
     trained = {
         f"8B-{name}" for name in ("rl1", "dice", "rl_baseline", "rl_scheduling", "rl1_unscheduled", "rl_infilling")
     }
@@ -109,6 +111,7 @@ def specs(one: Plan) -> Iterator[tuple[type, dict[str, Any]]]:
     for number in one.registry.figures:
         yield FigureConfig, one.figure_spec(number)
     yield CheckConfig, one.check_spec()
+    yield ClaimsConfig, claims_spec(one)
     yield ExplorerConfig, one.explorer_spec()
 
 
@@ -160,7 +163,7 @@ def test_terms_are_confirmed_by_name(tmp_path):
     row = TableRow(row="WeDLM-8B", model="WeDLM-8B")
     assert "confirm it (accept)" in plan("released").evidence(row).reason
     assert "accept" not in plan("released", accept=["tencent/WeDLM-8B-Instruct"]).evidence(row).reason
-    for name in ("models", "hub", "tables", "figures"):
+    for name in ("models", "hub", "tables", "figures", "claims"):
         text = (EXPERIMENTS / f"{name}.yaml").read_text()
         (tmp_path / f"{name}.yaml").write_text(text.replace("Qwen/Qwen3-8B:", "Qwen/Qwen3-9B:"))
     with pytest.raises(DiceError, match=r"Qwen3-8B: hub\.yaml does not say under which licence Qwen/Qwen3-8B is"):

@@ -98,11 +98,42 @@ def test_tiny_measures_the_small_models_and_reports_the_rest():
     tiny = plan("tiny")
     evidence = {row.row: tiny.evidence(row) for row in tiny.registry.tables[1].rows}
     assert {row: found.unit for row, found in evidence.items() if found.unit} == {
-        "Qwen3-8B": "8B-qwen3",
         "SDAR-Chat-8B": "8B-base",
+        "SDAR-Chat-8B-sft": "8B-sft",
         "DICE-8B": "8B-dice",
     }
     assert all(found.reason for found in evidence.values() if found.unit is None)
+
+
+def test_a_size_that_is_left_out_says_why_in_each_of_its_rows():
+    tiny = plan("tiny")
+    for number in (2, 3, 4, 6, 7):
+        rows = {row["row"]: row for row in tiny.table_spec(number)["rows"]}
+        ours = [
+            name for name in rows if name.startswith(("SDAR", "DICE", "threshold", "4B", "1.7B")) and "8B" not in name
+        ]
+        assert len(ours) == {2: 2, 3: 2, 4: 3, 6: 12, 7: 4}[number]
+        assert {rows[name]["score"] for name in ours} == {None}
+        assert {rows[name]["reason"] for name in ours} == {"the repository embeds base models of one size"}
+
+
+def test_a_row_says_which_model_it_is():
+    """Stand-ins by unit and parameters, the hub's by repository; rows of our own only where they are measured."""
+    tiny, paper, released = plan("tiny"), plan("paper"), plan("released")
+    rows = {row["row"]: row for row in tiny.table_spec(1)["rows"]}
+    assert rows["DICE-8B"]["measured"] == {"model": "stand-in 8B-dice", "params": "2.9M"}
+    assert rows["Kevin-32B"]["measured"] == {}
+    assert rows["SDAR-Chat-8B-sft"]["added"] is True
+    assert tiny.table_spec(1)["benchmark"] == "mini-2-cpu"
+    assert tiny.table_spec(9)["stages"][0]["measured"] == {"model": "stand-in 8B-sft", "params": "2.9M"}
+    rows = {row["row"]: row for row in released.table_spec(1)["rows"]}
+    assert rows["DICE-8B"]["measured"] == {"model": "DeadlyKitt3n/DICE-8B", "params": "8B"}
+    assert "SDAR-Chat-8B-sft" not in rows
+    rows = {row["row"]: row for row in paper.table_spec(3)["rows"]}
+    assert rows["DICE-1.7B"]["measured"] == {"model": "1.7B-dice", "params": "1.7B"}
+    assert paper.table_spec(1)["benchmark"] == released.table_spec(1)["benchmark"] == "kernelbench-v0.1"
+    supplied = plan("released", supplied={"CUDA-L1": "solutions.jsonl"}).table_spec(1)["rows"]
+    assert {row["row"]: row for row in supplied}["CUDA-L1"]["measured"] == {"model": "supplied answers"}
 
 
 def test_supplied_solutions_become_a_unit():
@@ -133,7 +164,7 @@ def test_every_checkpoint_says_which_commit_it_is_or_that_none_is_known():
     [("main", "revision"), ("b968826D", "revision"), ("1234567", "another revision elsewhere")],
 )
 def test_a_revision_that_is_no_commit_or_not_the_only_one_is_refused(tmp_path, revision, sentence):
-    for name in ("models", "hub", "tables", "figures"):
+    for name in ("models", "hub", "tables", "figures", "claims"):
         shutil.copy(EXPERIMENTS / f"{name}.yaml", tmp_path)
     text = (tmp_path / "models.yaml").read_text()
     hub = "  hub: GSAI-ML/LLaDA-1.5\n"
@@ -152,7 +183,7 @@ def test_a_revision_that_is_no_commit_or_not_the_only_one_is_refused(tmp_path, r
     ],
 )
 def test_a_file_of_the_registry_that_cannot_be_read_is_one_sentence(tmp_path, text, sentence):
-    for name in ("models", "hub", "figures"):
+    for name in ("models", "hub", "figures", "claims"):
         shutil.copy(EXPERIMENTS / f"{name}.yaml", tmp_path)
     if text is not None:
         (tmp_path / "tables.yaml").write_text(text)

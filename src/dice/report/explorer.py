@@ -15,7 +15,7 @@ from jinja2 import Environment, FileSystemLoader, StrictUndefined
 from dice.config import add_options, config_from, stage_config, to_spec
 from dice.jsonl import atomic_writer, read_objects
 from dice.manifest import Stopwatch, write_manifest
-from dice.report.tables import Row, read_table
+from dice.report.tables import Row, label, read_table
 
 PAGES = Path(__file__).parent / "pages"
 
@@ -44,7 +44,7 @@ def _table(path: str) -> dict[str, Any]:
 def _row(row: Row, metrics: list[str]) -> dict[str, Any]:
     unit = Path(row.get("manifest", "")).name.removesuffix(".json.manifest.json")
     return {
-        "name": row["row"],
+        "name": label(row),
         "unit": unit if row["status"] == "measured" else "",
         "cells": [(row[metric], row[f"{metric}_reported"]) for metric in metrics],
         "status": row["status"],

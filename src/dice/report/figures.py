@@ -19,7 +19,7 @@ from dice.errors import DiceError
 from dice.evaluation.score import read_score
 from dice.jsonl import atomic_writer, read_objects
 from dice.manifest import Stopwatch, read_manifest, write_manifest
-from dice.report.tables import NOT_AVAILABLE, Row, read_csv, to_csv
+from dice.report.tables import NOT_AVAILABLE, Row, label, read_csv, to_csv
 
 STYLE: dict[str, Any] = {
     "font.family": "serif", "font.size": 8, "axes.spines.top": False, "axes.spines.right": False, "axes.linewidth": 0.6,
@@ -69,7 +69,8 @@ def overview_rows(config: FigureConfig) -> list[Row]:
                     continue
                 correct = sum(map(float, cells[:3])) / 3
                 fast = NOT_AVAILABLE if NOT_AVAILABLE in cells[3:] else f"{sum(map(float, cells[3:])) / 3:.2f}"
-                rows.append(_row("left", row["row"], kind, f"{correct:.2f}", fast, config.scale))
+                name = label(row) if kind == "measured" else row["row"]
+                rows.append(_row("left", name, kind, f"{correct:.2f}", fast, config.scale))
     for unit, path in config.histories.items():
         for _, step in read_objects(path):
             value = step.get("reward", step.get("reward_mean"))

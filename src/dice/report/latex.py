@@ -21,12 +21,12 @@ def _head(metric: str) -> str:
 
 def _cell(row: dict[str, str], metric: str) -> str:
     measured, reported = row.get(metric, ""), row.get(f"{metric}_reported", "")
-    grey = rf"\reported{{{escape(reported)}}}"
+    grey = rf"\reported{{{escape(reported)}}}" if reported else ""
     if measured == "":
         return grey
     low, high = row.get(f"{metric}_low", ""), row.get(f"{metric}_high", "")
     interval = rf"\interval{{{low}}}{{{high}}}" if low not in ("", "n/a") else ""
-    return rf"\measured{{{escape(measured)}}}{interval} {grey}"
+    return rf"\measured{{{escape(measured)}}}{interval} {grey}".rstrip()
 
 
 def table_tex(number: int, title: str, rows: list[dict[str, str]]) -> str:

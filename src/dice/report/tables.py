@@ -1,11 +1,13 @@
 """`dice table`: one table of the paper as CSV and LaTeX, measured beside reported.
 
 The CSV has the row's name and the paper's own columns that describe it (for those in `numbers`, such as the size of a data
-set, what holds here and the paper's as `*_reported`), then for every metric its measured value in percent, the ends of
-its 95 % interval, the paper's value (`*_reported`) and measured minus reported (`*_difference`), then `status`
-(`measured`; `reported`: only the paper's number; `withdrawn`: likewise, and the model can no longer be called), `reason`,
-`scale`, `n`, `seeds`, `seed_spread` (standard deviation of Exec over seeds in points), `backend`, `protocol` and
-`manifest`. A cell that was not measured is empty; one that cannot be measured (speed on the CPU back end) is `n/a`.
+set, what holds here and the paper's as `*_reported`), what was measured (`measured_model`, `measured_params`,
+`measured_on`: the benchmark), then for every metric its measured value in percent, the ends of its 95 % interval, the
+paper's value (`*_reported`) and measured minus reported (`*_difference`), then `status` (`measured`; `reported`: only the
+paper's number; `withdrawn`: likewise, and the model can no longer be called), `reason`, `scale`, `n`, `seeds`,
+`seed_spread` (standard deviation of Exec over seeds in points), `backend`, `protocol` and `manifest`. A cell that was not
+measured is empty; one that cannot be measured (speed on the CPU back end) is `n/a`. The paper's numbers stand beside what
+was measured on its benchmark, and in rows that were not measured.
 """
 
 from __future__ import annotations
@@ -22,6 +24,7 @@ from typing import Literal
 from pydantic import Field
 
 from dice.config import add_options, config_from, stage_config, to_spec
+from dice.data.kernelbench import PAPER_VERSION
 from dice.data.pair import rows_with_lines
 from dice.errors import DiceError
 from dice.evaluation.score import Metric, Score, read_score
@@ -34,11 +37,23 @@ NOT_AVAILABLE = "n/a"
 
 
 @stage_config
+class MeasuredModel:
+    """What a row was measured with: printed wherever its numbers are."""
+
+    model: str = ""
+    """The model: a unit, marked where it only stands in for the paper's model; a repository of the hub."""
+    params: str = ""
+    """Its parameters, such as `2.9M`."""
+
+
+@stage_config
 class RowEvidence:
     """What a row is measured with."""
 
     row: str
     """Name of the row."""
+    measured: MeasuredModel = MeasuredModel()
+    """The model behind the score."""
     score: str | None = None
     """score.json; None: the row stays `reported`."""
     reason: str = ""
@@ -65,6 +80,8 @@ class CostEvidence:
     """The paper's name of the stage."""
     manifest: str | None = None
     """Manifest of the run; None: it was not run here."""
+    measured: MeasuredModel = MeasuredModel()
+    """The model that was trained."""
 
 
 @stage_config
@@ -91,8 +108,15 @@ class TableConfig:
     """Why a histogram was not measured."""
     scale: str
     """Name of the scale."""
+    benchmark: str
+    """Version of the benchmark that rows are measured on."""
     out: str
     """CSV to write; the LaTeX goes beside it as .tex."""
+
+    @property
+    def comparable(self) -> bool:
+        """Whether the benchmark is the paper's, so that its numbers may stand beside measured ones."""
+        return self.benchmark == PAPER_VERSION
 
 
 Row = dict[str, str]
@@ -101,6 +125,19 @@ Row = dict[str, str]
 def percent(value: float | None) -> str:
     """A share as percent with one decimal; `n/a` for none."""
     return NOT_AVAILABLE if value is None else f"{100 * value:.1f}"
+
+
+def label(row: Row) -> str:
+    """The row's name, and what was measured: `DICE-8B: stand-in 8B-dice, 2.9M parameters, on mini-2-cpu`."""
+    forms = {"measured_model": "{}", "measured_params": "{} parameters", "measured_on": "on {}"}
+    said = ", ".join(form.format(row[name]) for name, form in forms.items() if row.get(name))
+    return f"{row['row']}: {said}" if said else row["row"]
+
+
+def _said(measured: MeasuredModel | None, benchmark: str) -> Row:
+    """The columns that say what was measured; empty for None."""
+    texts = (measured.model, measured.params, benchmark) if measured else ("", "", "")
+    return dict(zip(("measured_model", "measured_params", "measured_on"), texts, strict=True))
 
 
 def _difference(measured: str, reported: str) -> str:
@@ -162,6 +199,7 @@ def suite_rows(config: TableConfig, reported: list[Row]) -> list[Row]:
     """Rows of a table of scores, each beside the paper's row of its name."""
     papers = by_name(reported, "row", [row.paper or row.row for row in config.rows if not row.added], config.reported)
     papers |= {row.row: dict.fromkeys(reported[0], "") for row in config.rows if row.added}
+    nothing = dict.fromkeys(reported[0], "")
     rows: list[Row] = []
     for evidence in config.rows:
         paper = papers[evidence.paper or evidence.row]
@@ -170,11 +208,13 @@ def suite_rows(config: TableConfig, reported: list[Row]) -> list[Row]:
         cells = measured_cells(score, evidence.robust, metric_columns)
         described = [name for name in paper if name not in (*metric_columns, *config.numbers)]
         row: Row = {name: paper[name] for name in described} | {"row": evidence.row}
+        row |= _said(evidence.measured if score else None, config.benchmark)
+        beside = paper if config.comparable or not score else nothing
         for name in config.numbers:
-            row |= {name: _number_here(evidence, name) if score else "", f"{name}_reported": paper[name]}
+            row |= {name: _number_here(evidence, name) if score else "", f"{name}_reported": beside[name]}
         for name in metric_columns:
             row |= {key: cells[key] for key in (name, f"{name}_low", f"{name}_high")}
-            row |= {f"{name}_reported": paper[name], f"{name}_difference": _difference(cells[name], paper[name])}
+            row |= {f"{name}_reported": beside[name], f"{name}_difference": _difference(cells[name], beside[name])}
         rows.append(row | _tail(evidence, score, config.scale))
     return rows
 
@@ -212,13 +252,14 @@ def _tail(evidence: RowEvidence, score: Score | None, scale: str) -> Row:
 
 def cost_rows(config: TableConfig, reported: list[Row]) -> list[Row]:
     """Table 9: GPU-hours of training from the runs' manifests; on a CPU the unit is CPU-hours, and nothing compares."""
-    manifests = {stage.stage: stage.manifest for stage in config.stages}
-    by_name(reported, "stage", list(manifests), config.reported)
+    stages = {stage.stage: stage for stage in config.stages}
+    by_name(reported, "stage", list(stages), config.reported)
     rows = []
     for paper in reported:
-        path = manifests.get(paper["stage"])
+        path, model = stages[paper["stage"]].manifest, stages[paper["stage"]].measured
+        theirs = paper["a100_gpu_hours"] if config.comparable or path is None else ""
         row: Row = {"row": paper["stage"], "stage": paper["stage"], "gpu_hours": "", "cpu_hours": "", "device": ""}
-        row |= {"gpu_hours_reported": paper["a100_gpu_hours"], "gpu_hours_difference": ""}
+        row |= _said(model if path else None, "") | {"gpu_hours_reported": theirs, "gpu_hours_difference": ""}
         status, seeds = "reported", ""
         if path is not None:
             manifest = json.loads(Path(path).read_text(encoding="utf-8"))
@@ -226,10 +267,10 @@ def cost_rows(config: TableConfig, reported: list[Row]) -> list[Row]:
             hours = manifest["wall_s"] / 3600
             row["device"] = gpus[0]["name"] if gpus else manifest["cpu"]
             row["gpu_hours" if gpus else "cpu_hours"] = f"{hours * max(1, len(gpus)):.4f}"
-            if gpus:
-                row["gpu_hours_difference"] = f"{hours * len(gpus) - float(paper['a100_gpu_hours']):+.4f}"
-            else:
+            if not gpus:
                 row["gpu_hours"] = NOT_AVAILABLE
+            elif theirs:
+                row["gpu_hours_difference"] = f"{hours * len(gpus) - float(theirs):+.4f}"
             status, seeds = "measured", "1"
         rows.append(
             row
@@ -284,7 +325,7 @@ def make_table(config: TableConfig) -> list[Row]:
     rows = make(config, reported)
     tex = Path(config.out).with_suffix(".tex")
     with atomic_writer(tex) as stream:
-        stream.write(table_tex(config.number, config.title, rows))
+        stream.write(table_tex(config.number, config.title, [row | {"row": label(row)} for row in rows]))
     with atomic_writer(config.out) as stream:
         stream.write(to_csv(rows))
     scores = [row.score for row in config.rows if row.score] + [s.manifest for s in config.stages if s.manifest]
@@ -296,7 +337,7 @@ def make_table(config: TableConfig) -> list[Row]:
 
 
 def print_table(rows: list[Row]) -> None:
-    """The table for a terminal: value and interval where measured, the paper's number in brackets."""
+    """The table for a terminal: value and interval where measured, the paper's number in brackets where there is one."""
     metrics = [name.removesuffix("_reported") for name in rows[0] if name.endswith("_reported")]
     header = ["row", *metrics, "status"]
     lines = [header]
@@ -305,8 +346,9 @@ def print_table(rows: list[Row]) -> None:
         for name in metrics:
             low, high = row.get(f"{name}_low", ""), row.get(f"{name}_high", "")
             interval = f" {low}-{high}" if low not in ("", NOT_AVAILABLE) else ""
-            cells.append(f"{row[name]}{interval} [{row[f'{name}_reported']}]".strip())
-        lines.append([row["row"], *cells, row["status"]])
+            theirs = f"[{reported}]" if (reported := row[f"{name}_reported"]) else ""
+            cells.append(" ".join(filter(None, (f"{row[name]}{interval}", theirs))))
+        lines.append([label(row), *cells, row["status"]])
     widths = [max(len(line[k]) for line in lines) for k in range(len(header))]
     for line in lines:
         print("  ".join(cell.ljust(width) for cell, width in zip(line, widths, strict=True)).rstrip())
@@ -322,7 +364,9 @@ def run(args: argparse.Namespace) -> int:
     """Entry point of `dice table`."""
     if args.show:
         print_table(read_table(args.show))
-        print("\nmeasured, 95 % interval, [the paper's number]; n/a: the CPU back end measures no speed.")
+        print(
+            "\nmeasured, 95 % interval, [the paper's number, on KernelBench]; n/a: the CPU back end measures no speed."
+        )
         return 0
     config = config_from(args, TableConfig)
     rows = make_table(config)

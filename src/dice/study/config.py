@@ -85,6 +85,8 @@ class Size:
     """Stand-in of SDAR-Chat, or SDAR-Chat itself."""
     qwen3: Base | None = None
     """Stand-in of Qwen3; None: its rows stay `reported`."""
+    parameters: str | None = None
+    """Parameters of the models that stand in for the paper's of this size, such as `2.9M`; None: they are the paper's."""
     sft: Settings = Field(default_factory=dict)
     """Settings of `dice sft` for this size."""
     rl: Settings = Field(default_factory=dict)
@@ -160,6 +162,8 @@ class Study:
     """Data sets by name."""
     sizes: dict[str, Size]
     """Models by the paper's size."""
+    left_out: dict[str, str] = Field(default_factory=dict)
+    """Size that has no models at this scale -> why; its rows stay `reported` and say so."""
     recipes: dict[str, Recipe]
     """Trained variants by name."""
     tokenizer: Settings = Field(default_factory=dict)

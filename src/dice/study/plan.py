@@ -302,6 +302,19 @@ class Plan(Units):
             return {"max_new_tokens": self.ask_spec(unit, self.study.seeds[0])["max_new_tokens"]}
         return {"max_new_tokens": self.generate_spec(unit, self.study.seeds[0])["max_new_tokens"]}
 
+    def measured(self, unit: str) -> dict[str, str]:
+        """What the unit is, for the rows that it is measured in: its model and its parameters."""
+        size = re.search(r"([\d.]+B)(-|$)", unit)
+        params = size[1] if size else ""
+        if unit.startswith((SUPPLIED, RECORDED)):
+            return {"model": f"{unit.partition('-')[0]} answers"}
+        if unit.startswith((RELEASED, SERVED)):
+            name = unit.partition("-")[2]
+            return {"model": self.registry.models[name].hub or name, "params": params}
+        if (small := self.size(unit).parameters) is None:
+            return {"model": unit, "params": params}
+        return {"model": f"stand-in {unit}", "params": small}
+
     def table_spec(self, number: int) -> dict[str, Any]:
         """Config of `dice table`."""
         table = self.registry.tables[number]
@@ -313,13 +326,18 @@ class Plan(Units):
             score = self.score(found.unit) if found.unit else None
             given: dict[str, Any] = {"row": row.row, "score": score, "reason": found.reason, "robust": row.robust}
             given |= {"withdrawn": found.withdrawn, "added": row.added}
+            given["measured"] = self.measured(found.unit) if found.unit else {}
             if found.unit and table.numbers:
                 given |= {"sizes": self.sizes(found.unit, table.numbers), "settings": self.settings(found.unit)}
             rows.append(given)
             if row.unchecked and score is not None:
                 rows.append(given | {"row": f"{row.row}-unchecked", "robust": False, "paper": row.row})
         stages = [
-            {"stage": stage, "manifest": f"{self.model(unit)}/{MODEL_MANIFEST}" if unit else None}
+            {
+                "stage": stage,
+                "manifest": f"{self.model(unit)}/{MODEL_MANIFEST}" if unit else None,
+                "measured": self.measured(unit) if unit else {},
+            }
             for stage, unit in self.cost_units(number).items()
         ]
         return {
@@ -333,6 +351,7 @@ class Plan(Units):
             "speedups": self.histogram(number),
             "reason": f"the scale {self.study.scale} times no training pairs" if table.kind == "histogram" else "",
             "scale": self.study.scale,
+            "benchmark": self.study.suite.version,
             "out": self.path(f"table{number}.csv"),
         }
 

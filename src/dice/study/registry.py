@@ -1,4 +1,4 @@
-"""models.yaml, hub.yaml, tables.yaml and figures.yaml of experiments/: the paper's models, tables and figures."""
+"""models.yaml, hub.yaml, tables.yaml, figures.yaml and claims.yaml of experiments/: the paper's models, tables and claims."""
 
 from __future__ import annotations
 
@@ -103,6 +103,34 @@ class Figure:
 
 
 @stage_config
+class ClaimContrast:
+    """Rows by name: a unit or a model, `{size}` for each of the claim's sizes, `:unchecked` without the robust check."""
+
+    more: tuple[str, ...] = Field(min_length=1)
+    """Rows whose numbers are added."""
+    less: tuple[str, ...] = Field(min_length=1)
+    """Rows whose numbers are taken away."""
+
+
+@stage_config
+class Claim:
+    """One claim of the paper."""
+
+    text: str
+    """The claim in a sentence."""
+    where: str
+    """Where the paper makes it."""
+    statistic: Literal["exec", "fast1", "fast2", "cost"] = "exec"
+    """What is compared (`dice.report.claims`)."""
+    at_most: float | None = None
+    """The effect is below this, in points (of a cost, percent); None: it is above 0."""
+    sizes: tuple[str, ...] = ("",)
+    """Sizes that its contrasts are made for."""
+    contrasts: tuple[ClaimContrast, ...] = Field(min_length=1)
+    """What must hold for it."""
+
+
+@stage_config
 class Registry:
     """The four files together."""
 
@@ -114,11 +142,14 @@ class Registry:
     """By number."""
     figures: dict[int, Figure] = Field(default_factory=dict)
     """By number."""
+    claims: dict[str, Claim] = Field(default_factory=dict)
+    """By name."""
 
 
 def load_registry(folder: str | Path) -> Registry:
     """Read the four files of experiments/. Raises DiceError in one sentence."""
-    values = {name: read_yaml(Path(folder) / f"{name}.yaml") for name in ("models", "hub", "tables", "figures")}
+    names = ("models", "hub", "tables", "figures", "claims")
+    values = {name: read_yaml(Path(folder) / f"{name}.yaml") for name in names}
     registry = parse_config(Registry, values, str(folder))
     for name, entry in registry.models.items():
         if entry.hub is not None and entry.hub not in registry.hub:

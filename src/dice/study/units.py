@@ -63,6 +63,11 @@ class Units:
             raise DiceError(f"'{unit}' is no model that the scale {self.study.scale} trains.")
         return match["size"], match["recipe"]
 
+    def is_unit(self, name: str) -> bool:
+        """Whether `name` is a size with a recipe or a base, whatever this scale trains."""
+        match = _UNIT.fullmatch(name)
+        return match is not None and match["recipe"] in ("base", "qwen3", *self.study.recipes)
+
     def is_trained(self, unit: str) -> bool:
         """Whether this scale trains (or loads as a base) the unit."""
         match = _UNIT.fullmatch(unit)
@@ -142,7 +147,8 @@ class Units:
         if entry is not None and entry.family == "api":
             gone = f"{entry.withdrawn}; " if entry.withdrawn else ""
             return Evidence(None, f"{gone}no recorded answers were supplied", withdrawn=entry.withdrawn is not None)
-        return Evidence(None, f"not part of the scale {self.study.scale}")
+        size = (unit or "").partition("-")[0]
+        return Evidence(None, self.study.left_out.get(size, f"not part of the scale {self.study.scale}"))
 
     def table_units(self, number: int) -> list[str]:
         """Units that a table's rows rest on, each once."""

@@ -1,0 +1,247 @@
+"""`dice claims`: each claim of the paper as an effect with an interval, and "shown", "not shown" or "contradicted".
+
+A claim is a list of contrasts (experiments/claims.yaml). The effect of a contrast is the rate of its rows `more` minus that
+of its rows `less`, in points; of a cost, what `more` took above `less`, in percent. Its interval is the middle 95 % of a
+bootstrap. Answers to one problem are alike, and so are the answers of one seed, so problems and seeds are drawn anew, and
+not answers (A. B. Owen 2007, "The pigeonhole bootstrap", Annals of Applied Statistics 1); the problems are the same for all
+rows, which pairs them. Of a cost, the steps of each run are drawn anew.
+
+shown          the interval lies on the claim's side of its bound, which is 0 where none is given
+contradicted   it lies on the other side
+not shown      neither; or a row was sampled with fewer than `MIN_SEEDS` seeds
+not measured   a row has no answers at this scale
+
+A claim is shown when all of its measured contrasts are, and contradicted when one of them is.
+"""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any, Literal
+
+import numpy as np
+from numpy.typing import NDArray
+from pydantic import Field
+
+from dice.config import add_options, config_from, stage_config, to_spec
+from dice.errors import DiceError
+from dice.evaluation.score import Metric, is_hit
+from dice.jsonl import atomic_writer, read_jsonl, read_objects
+from dice.kernels.api import Protocol, Verdict
+from dice.manifest import Stopwatch, write_manifest
+from dice.report.claims_figure import draw_claims
+from dice.report.tables import Row, to_csv
+
+Statistic = Literal["exec", "fast1", "fast2", "cost"]
+DRAWS = 10_000
+MIN_SEEDS = 3
+Floats = NDArray[np.float64]
+
+
+@stage_config
+class ClaimRow:
+    """One row of a contrast: a model under one reading of its verdicts, or a training run."""
+
+    name: str
+    """Name of the row in claims.yaml."""
+    verdicts: tuple[str, ...] = ()
+    """Verdicts of its answers, one file for each seed; none: not measured."""
+    history: str | None = None
+    """For a cost: history.jsonl of its training."""
+    greedy: bool = True
+    """Whether every seed would give the same answers."""
+    robust: bool = True
+    """With the robust check."""
+    reason: str = ""
+    """Why it is not measured."""
+
+
+@stage_config
+class Contrast:
+    """Rows whose numbers are added, and rows whose numbers are taken away."""
+
+    more: tuple[ClaimRow, ...] = Field(min_length=1)
+    """Added."""
+    less: tuple[ClaimRow, ...] = Field(min_length=1)
+    """Taken away; of a cost, what the others are measured by."""
+
+
+@stage_config
+class ClaimEvidence:
+    """One claim of the paper."""
+
+    name: str
+    """Its name in claims.yaml."""
+    text: str
+    """The claim in a sentence."""
+    where: str
+    """Where the paper makes it."""
+    statistic: Statistic = "exec"
+    """What is compared: a rate over all problems of the benchmark, or seconds of training."""
+    at_most: float | None = None
+    """The claim says that the effect is below this; None: that it is above 0."""
+    contrasts: tuple[Contrast, ...] = Field(min_length=1)
+    """What must hold for it."""
+
+
+@stage_config
+class ClaimsConfig:
+    """What `dice claims` reads and writes."""
+
+    claims: tuple[ClaimEvidence, ...]
+    """The claims, in their order."""
+    protocol: Protocol = "paper"
+    """Which of the protocols in the files is counted."""
+    scale: str
+    """Name of the scale."""
+    benchmark: str
+    """Version of the benchmark."""
+    out: str
+    """CSV to write, a row for each contrast; the figure goes beside it as PDF and PNG."""
+
+
+def answers(row: ClaimRow, metric: Metric, protocol: Protocol) -> tuple[list[str], Floats]:
+    """(ids of the problems, [draws, problems]: 1 where the answer counts). A draw is a seed and the number of a sample.
+
+    Raises DiceError where a draw lacks a problem, or where no speed was measured.
+    """
+    hits: dict[tuple[int, int], dict[str, bool]] = {}
+    for seed, path in enumerate(row.verdicts):
+        for verdict in read_jsonl(path, Verdict):
+            if verdict.protocol != protocol:
+                continue
+            if metric != "exec" and verdict.backend != "cuda":
+                raise DiceError(f"{path}: the CPU back end measures no speed, so {metric} cannot be compared.")
+            hits.setdefault((seed, verdict.sample), {})[verdict.problem_id] = is_hit(verdict, metric, row.robust)
+    if not hits:
+        raise DiceError(f"{row.verdicts[0]}: no verdicts under the protocol {protocol}.")
+    problems = sorted(set().union(*hits.values()))
+    if lacking := [draw for draw, found in hits.items() if len(found) < len(problems)]:
+        raise DiceError(f"{row.name}: seed {lacking[0][0]}, sample {lacking[0][1]} has not answered all problems.")
+    return problems, np.array([[found[problem] for problem in problems] for found in hits.values()], float)
+
+
+def effect_of_rates(
+    more: Sequence[Floats], less: Sequence[Floats], draws: int = DRAWS, seed: int = 0
+) -> tuple[float, float, float]:
+    """(effect, low, high) in -1..1 for rows of [seeds, problems], whose problems are the same in the same order."""
+    rng = np.random.default_rng(seed)
+    n = more[0].shape[1]
+    problems = rng.multinomial(n, np.full(n, 1 / n), size=draws) / n
+    effect, resampled = 0.0, np.zeros(draws)
+    for sign, rows in ((1, more), (-1, less)):
+        for hits in rows:
+            seeds = rng.multinomial(len(hits), np.full(len(hits), 1 / len(hits)), size=draws) / len(hits)
+            effect += sign * float(hits.mean())
+            resampled += sign * ((seeds @ hits) * problems).sum(axis=1)
+    low, high = np.quantile(resampled, (0.025, 0.975))
+    return effect, float(low), float(high)
+
+
+def effect_of_costs(
+    more: Sequence[Floats], less: Sequence[Floats], draws: int = DRAWS, seed: int = 0
+) -> tuple[float, float, float]:
+    """(effect, low, high) of runs, each [steps] seconds: the sum of `more` over that of `less`, minus 1."""
+    rng = np.random.default_rng(seed)
+    sums = [[rng.choice(run, size=(draws, len(run))).sum(axis=1) for run in runs] for runs in (more, less)]
+    resampled = sum(sums[0], np.zeros(draws)) / sum(sums[1], np.zeros(draws)) - 1
+    low, high = np.quantile(resampled, (0.025, 0.975))
+    return sum(run.sum() for run in more) / sum(run.sum() for run in less) - 1, float(low), float(high)
+
+
+def verdict_of(low: float, high: float, at_most: float | None = None) -> str:
+    """What an interval says about a claim: that the effect is above 0, or below `at_most`."""
+    holds, fails = (low > 0, high < 0) if at_most is None else (high < at_most, low > at_most)
+    return "shown" if holds else "contradicted" if fails else "not shown"
+
+
+def verdict_of_all(verdicts: Sequence[str]) -> str:
+    """What its contrasts say about a claim."""
+    measured = [verdict for verdict in verdicts if verdict != "not measured"]
+    if not measured:
+        return "not measured"
+    if "contradicted" in measured:
+        return "contradicted"
+    return "shown" if set(measured) == {"shown"} else "not shown"
+
+
+def judged(contrast: Contrast, claim: ClaimEvidence, protocol: Protocol) -> Row:
+    """One contrast: its effect in points or percent, the ends of its interval, and what they say."""
+    rows = (*contrast.more, *contrast.less)
+    name = f"{' + '.join(row.name for row in contrast.more)} - {' - '.join(row.name for row in contrast.less)}"
+    if claim.statistic == "cost":
+        name = name.replace(" - ", " over ", 1)
+    cells = dict.fromkeys(("problems", "seeds", "effect", "low", "high"), "")
+    missing = next((row for row in rows if not (row.history if claim.statistic == "cost" else row.verdicts)), None)
+    if missing is not None:
+        return {"contrast": name, **cells, "verdict": "not measured", "reason": f"{missing.name}: {missing.reason}"}
+    reason = ""
+    if claim.statistic == "cost":
+        more, less = ([_seconds(row) for row in side] for side in (contrast.more, contrast.less))
+        ends = effect_of_costs(more, less)
+    else:
+        found = [answers(row, claim.statistic, protocol) for row in rows]
+        if other := next((row.name for row, (asked, _) in zip(rows, found, strict=True) if asked != found[0][0]), None):
+            raise DiceError(f"{claim.name}: {other} was asked other problems than {rows[0].name}.")
+        hits = [hit for _, hit in found]
+        ends = effect_of_rates(hits[: len(contrast.more)], hits[len(contrast.more) :])
+        cells |= {"problems": str(len(found[0][0])), "seeds": "/".join(str(len(hit)) for hit in hits)}
+        few = [row.name for row, hit in zip(rows, hits, strict=True) if not row.greedy and len(hit) < MIN_SEEDS]
+        reason = f"{few[0]} was sampled with fewer than {MIN_SEEDS} seeds" if few else ""
+    effect, low, high = (100 * end for end in ends)
+    cells |= {"effect": f"{effect:.1f}", "low": f"{low:.1f}", "high": f"{high:.1f}"}
+    verdict = "not shown" if reason else verdict_of(low, high, claim.at_most)
+    return {"contrast": name, **cells, "verdict": verdict, "reason": reason}
+
+
+def _seconds(row: ClaimRow) -> Floats:
+    """Seconds of each step of a training run."""
+    assert row.history is not None
+    return np.array([step["seconds"] for _, step in read_objects(row.history)], float)
+
+
+def make_claims(config: ClaimsConfig) -> list[Row]:
+    """Run the stage: CSV, figure, manifest. Raises DiceError for rows that cannot be compared."""
+    watch = Stopwatch()
+    lines: list[Row] = []
+    for claim in config.claims:
+        found = [judged(contrast, claim, config.protocol) for contrast in claim.contrasts]
+        whole = verdict_of_all([line["verdict"] for line in found])
+        measured = sum(line["verdict"] != "not measured" for line in found)
+        said = {"claim": claim.name, "text": claim.text, "where": claim.where, "claim_verdict": whole}
+        said |= {"measured": f"{measured} of {len(found)}", "statistic": claim.statistic}
+        where = {"scale": config.scale, "benchmark": config.benchmark}
+        lines += [said | line | where for line in found]
+    out = Path(config.out)
+    draw_claims(lines, out)
+    with atomic_writer(out) as stream:
+        stream.write(to_csv(lines))
+    rows = [row for claim in config.claims for contrast in claim.contrasts for row in (*contrast.more, *contrast.less)]
+    read = dict.fromkeys(path for row in rows for path in (*row.verdicts, *filter(None, [row.history])))
+    write_manifest(out, stage="claims", spec=to_spec(config), watch=watch, inputs=[*read], seeds=[0])
+    return lines
+
+
+def summary(lines: Sequence[Row]) -> list[str]:
+    """A line for each claim."""
+    claims: dict[str, Any] = {line["claim"]: line for line in lines}
+    return [
+        f"{line['claim_verdict']:<13} {line['text']} ({line['where']}; {line['measured']} contrasts measured)"
+        for line in claims.values()
+    ]
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Arguments of `dice claims`."""
+    add_options(parser, ClaimsConfig)
+
+
+def run(args: argparse.Namespace) -> int:
+    """Entry point of `dice claims`."""
+    config = config_from(args, ClaimsConfig)
+    lines = make_claims(config)
+    print("\n".join(summary(lines)))
+    print(f"effects and intervals: {config.out}, and beside it as PDF and PNG")
+    return 0

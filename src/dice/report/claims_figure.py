@@ -1,0 +1,46 @@
+"""The figure of `dice claims`: every measured contrast's effect with its interval, by claim."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+
+from dice.jsonl import atomic_writer
+from dice.report.figures import COLOURS, STYLE
+from dice.report.tables import Row
+
+LOOKS = {"shown": (COLOURS[2], "o"), "not shown": (COLOURS[4], "s"), "contradicted": (COLOURS[1], "^")}
+"""Colour and marker of a contrast, also told apart in grey."""
+
+
+def draw_claims(lines: Sequence[Row], out: Path) -> None:
+    """Write PDF and PNG beside `out`. What was not measured is in the CSV alone."""
+    import matplotlib
+
+    matplotlib.use("Agg")
+    import matplotlib.pyplot as plt
+
+    plt.rcParams.update(STYLE)  # pyright: ignore
+    shown = [line for line in lines if line["verdict"] in LOOKS]
+    figure, axis = plt.subplots(figsize=(6.5, 1.2 + 0.24 * len(shown)), layout="constrained")
+    for place, line in enumerate(shown):
+        colour, marker = LOOKS[line["verdict"]]
+        effect, low, high = (float(line[name]) for name in ("effect", "low", "high"))
+        axis.hlines(-place, low, high, color=colour)
+        axis.plot([effect], [-place], marker=marker, markersize=4, color=colour)
+    axis.axvline(0, color="#888888", linewidth=0.6)
+    axis.set_yticks([-place for place in range(len(shown))], [_name(line) for line in shown], fontsize=6)
+    for verdict, (colour, marker) in LOOKS.items():
+        axis.plot([], [], marker=marker, markersize=4, color=colour, label=verdict)
+    axis.legend(fontsize=6)
+    axis.set_xlabel("effect (points of all problems; of a cost, percent), 95 % interval")
+    said = {line["scale"] + ", " + line["benchmark"] for line in lines}
+    axis.set_title("; ".join(sorted(said)) if shown else "nothing was measured", fontsize=7)
+    for kind, facts in (("pdf", {"CreationDate": None}), ("png", None)):
+        with atomic_writer(out.with_suffix(f".{kind}"), "wb") as stream:
+            figure.savefig(stream, format=kind, metadata=facts)
+    plt.close(figure)
+
+
+def _name(line: Row) -> str:
+    return f"{line['claim'].replace('_', ' ')}: {line['contrast']}"

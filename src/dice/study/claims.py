@@ -1,0 +1,62 @@
+"""What `dice claims` is told: the rows of experiments/claims.yaml as a scale has them."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+from dice.errors import DiceError
+from dice.study.plan import Plan
+from dice.study.registry import Claim, TableRow
+from dice.study.units import RECORDED, SUPPLIED
+
+SIDES = ("more", "less")
+
+
+def claims_spec(plan: Plan) -> dict[str, Any]:
+    """Config of `dice claims`. Raises DiceError for a row that is neither a model nor a unit."""
+    claims = [
+        {
+            "name": name,
+            "text": claim.text,
+            "where": claim.where,
+            "statistic": claim.statistic,
+            "at_most": claim.at_most,
+            "contrasts": [
+                {side: [_row(plan, claim, row.format(size=size)) for row in getattr(contrast, side)] for side in SIDES}
+                for size in claim.sizes
+                for contrast in claim.contrasts
+            ],
+        }
+        for name, claim in plan.registry.claims.items()
+    ]
+    facts = {"scale": plan.study.scale, "benchmark": plan.study.suite.version}
+    return {"claims": claims, **facts, "out": plan.path("claims.csv")}
+
+
+def _row(plan: Plan, claim: Claim, name: str) -> dict[str, Any]:
+    """What a row of a claim rests on: what stands for it at this scale, as in the tables."""
+    row, _, reading = name.partition(":")
+    model = row if row in plan.registry.models else None
+    if reading not in ("", "unchecked") or (model is None and not plan.is_unit(row)):
+        raise DiceError(f"claims.yaml: '{name}' is neither a model of models.yaml nor a unit.")
+    found = plan.evidence(TableRow(row=row, model=model, unit=None if model else row))
+    given: dict[str, Any] = {"name": name, "robust": not reading, "reason": found.reason}
+    if found.unit is None:
+        return given
+    if claim.statistic == "cost":
+        trained = plan.is_trained(found.unit)
+        reason = "" if trained else f"not trained at the scale {plan.study.scale}"
+        return given | {"history": f"{plan.model(found.unit)}/history.jsonl" if trained else None, "reason": reason}
+    if claim.statistic != "exec" and plan.study.backend == "cpu":
+        return given | {"reason": "the CPU back end measures no speed"}
+    given_file = found.unit.startswith((SUPPLIED, RECORDED))
+    return given | {"verdicts": plan.verdicts(found.unit), "greedy": given_file or plan.is_greedy(found.unit)}
+
+
+def claims_inputs(plan: Plan) -> list[str]:
+    """Verdicts of the rows of all claims, and the models whose histories are counted."""
+    contrasts = [contrast for claim in claims_spec(plan)["claims"] for contrast in claim["contrasts"]]
+    rows = [row for contrast in contrasts for side in SIDES for row in contrast[side]]
+    verdicts = [path for row in rows for path in row.get("verdicts", ())]
+    return [*dict.fromkeys(verdicts + [str(Path(row["history"]).parent) for row in rows if row.get("history")])]

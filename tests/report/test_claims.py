@@ -1,0 +1,297 @@
+"""The paper's claims: intervals against simulated studies, verdicts by hand, and what each row rests on."""
+
+from __future__ import annotations
+
+import csv
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from dice.errors import DiceError
+from dice.jsonl import write_jsonl
+from dice.kernels.records.verdict import Host, Verdict
+from dice.report.claims import (
+    ClaimEvidence,
+    ClaimRow,
+    ClaimsConfig,
+    Contrast,
+    effect_of_costs,
+    effect_of_rates,
+    make_claims,
+    summary,
+    verdict_of,
+    verdict_of_all,
+)
+from dice.study.claims import claims_inputs, claims_spec
+from dice.study.config import load_study
+from dice.study.plan import Plan
+from dice.study.registry import load_registry
+
+EXPERIMENTS = Path(__file__).resolve().parents[2] / "experiments"
+HOST = Host(gpu=None, driver=None, cuda=None, torch="2", cpu="test", isolation=[])
+FEW = 400
+"""Draws of the bootstrap in simulations."""
+
+
+def study(rng: np.random.Generator, chances: list[tuple[float, float]], seeds: int) -> tuple[np.ndarray, np.ndarray]:
+    """Two models on 100 problems; a problem of each kind is solved by the one and the other with these chances."""
+    kinds = np.array(chances)[rng.integers(len(chances), size=100)]
+    one, other = ((rng.random((seeds, 100)) < kinds[:, who]).astype(float) for who in (0, 1))
+    return one, other
+
+
+@pytest.mark.parametrize("seeds", [1, 3])
+def test_the_interval_holds_the_true_effect(seeds):
+    """Most problems are too hard for both or solved by both; the models differ on the others, by 10 points in all."""
+    kinds = [(0.02, 0.02)] * 5 + [(0.95, 0.95)] * 3 + [(0.7, 0.2)] * 2
+    rng, held = np.random.default_rng(seeds), 0
+    for _ in range(300):
+        one, other = study(rng, kinds, seeds)
+        effect, low, high = effect_of_rates([one], [other], FEW)
+        assert effect == pytest.approx(one.mean() - other.mean())
+        held += low <= 0.1 <= high
+    assert 0.91 < held / 300 < 0.995
+
+
+def test_models_that_do_not_differ_seldom_show_anything():
+    rng = np.random.default_rng(7)
+    found = [verdict_of(*effect_of_rates(*([row] for row in study(rng, [(0.1, 0.1), (0.5, 0.5)], 1)), FEW)[1:])
+             for _ in range(300)]  # fmt: skip
+    assert found.count("shown") / 300 < 0.05
+    assert found.count("contradicted") / 300 < 0.05
+
+
+def test_problems_are_the_same_for_all_rows():
+    """Two models that solve the same problems do not differ, however different the problems are."""
+    hits = np.array([[1.0, 0, 1, 0, 1, 1, 0, 0, 0, 1]])
+    assert effect_of_rates([hits], [hits]) == (0, 0, 0)
+    effect, low, high = effect_of_rates([hits], [np.zeros((1, 10))])
+    assert (effect, low, high) == (0.5, pytest.approx(0.2), pytest.approx(0.8))
+
+
+def test_answers_of_one_problem_or_of_one_seed_count_as_alike():
+    rng = np.random.default_rng(3)
+    once = (rng.random((1, 60)) < 0.5).astype(float)
+    none = np.zeros((1, 60))
+
+    def width(hits: np.ndarray) -> float:
+        _, low, high = effect_of_rates([hits], [none])
+        return high - low
+
+    assert width(np.repeat(once, 4, axis=0)) == pytest.approx(width(once)), "the same answers tell no more"
+    assert width((rng.random((4, 60)) < 0.5).astype(float)) < 0.9 * width(once)
+    torn = np.concatenate([np.ones((2, 60)), np.zeros((2, 60))])
+    assert width(torn) > 0.8, "seeds that differ as a whole are four answers, not 240"
+
+
+def test_a_gain_is_compared_with_a_gain():
+    """Fine-tuning adds 3 of 4 to the one and 1 of 4 to the other."""
+    none, one, three = (np.repeat(np.array([[1.0] * k + [0.0] * (4 - k)]), 1, axis=0) for k in (0, 1, 3))
+    effect, low, high = effect_of_rates([three, none], [none, one])
+    assert effect == 0.5
+    assert low <= 0.5 <= high
+
+
+def test_a_cost_is_a_ratio_of_sums():
+    effect, low, high = effect_of_costs([np.full(20, 1.0), np.full(100, 10.0)], [np.full(100, 10.0)])
+    assert (effect, low, high) == (pytest.approx(0.02),) * 3
+    rng = np.random.default_rng(1)
+    _, low, high = effect_of_costs([rng.uniform(5, 15, 100)], [rng.uniform(5, 15, 100)])
+    assert -0.2 < low < 0 < high < 0.25
+
+
+@pytest.mark.parametrize(
+    ("low", "high", "at_most", "word"),
+    [
+        (0.1, 9, None, "shown"),
+        (-9, -0.1, None, "contradicted"),
+        (-1, 1, None, "not shown"),
+        (0, 0, None, "not shown"),
+        (-5, 24, 25, "shown"),
+        (26, 30, 25, "contradicted"),
+        (20, 30, 25, "not shown"),
+    ],
+)
+def test_the_verdict_follows_from_the_interval(low, high, at_most, word):
+    assert verdict_of(low, high, at_most) == word
+
+
+@pytest.mark.parametrize(
+    ("contrasts", "word"),
+    [
+        (["shown", "shown"], "shown"),
+        (["shown", "not measured"], "shown"),
+        (["shown", "not shown"], "not shown"),
+        (["shown", "not shown", "contradicted"], "contradicted"),
+        (["not measured", "not measured"], "not measured"),
+        (["not shown", "not measured"], "not shown"),
+    ],
+)
+def test_a_claim_is_as_good_as_its_worst_measured_contrast(contrasts, word):
+    assert verdict_of_all(contrasts) == word
+
+
+def verdict(
+    problem: int, status: str, functional: str | None = None, sample: int = 0, protocol: str = "paper"
+) -> Verdict:
+    return Verdict(
+        problem_id=f"level1/{problem}", sample=sample, code_sha256="0", status=status,  # type: ignore[arg-type]
+        functional_status=functional or status, stage="done", message="", protocol=protocol,  # type: ignore[arg-type]
+        backend="cpu", trials=1, host=HOST,
+    )  # fmt: skip
+
+
+def answered(path: Path, right: int, n: int = 30, deceptive: int = 0) -> str:
+    """Verdicts of n problems: the first are right, the next ones right only without the check."""
+    rows = [
+        verdict(k, "correct") if k < right
+        else verdict(k, "deceptive", "correct") if k < right + deceptive
+        else verdict(k, "wrong_value")
+        for k in range(n)
+    ]  # fmt: skip
+    write_jsonl(path, rows)
+    return str(path)
+
+
+def claim(name: str, more: list[ClaimRow], less: list[ClaimRow], **changes) -> ClaimEvidence:
+    return ClaimEvidence(
+        name=name,
+        text=f"{name} holds",
+        where="Table 1",
+        contrasts=(Contrast(more=tuple(more), less=tuple(less)),),
+        **changes,
+    )
+
+
+def config(place: Path, *claims: ClaimEvidence, **changes) -> ClaimsConfig:
+    return ClaimsConfig(claims=claims, scale="tiny", benchmark="mini-2-cpu", out=str(place / "claims.csv"), **changes)
+
+
+def test_every_contrast_is_a_row_with_effect_interval_and_verdict(tmp_path):
+    good = ClaimRow(name="good", verdicts=(answered(tmp_path / "good.jsonl", 20),))
+    bad = ClaimRow(name="bad", verdicts=(answered(tmp_path / "bad.jsonl", 2, deceptive=10),))
+    unchecked = ClaimRow(name="bad:unchecked", verdicts=bad.verdicts, robust=False)
+    sampled = ClaimRow(name="sampled", verdicts=good.verdicts * 2, greedy=False)
+    enough = ClaimRow(name="enough", verdicts=good.verdicts * 3, greedy=False)
+    absent = ClaimRow(name="absent", reason="not part of the scale tiny")
+    for name, seconds in (("one", 1.0), ("two", 1.1)):
+        write_jsonl(tmp_path / f"{name}.history.jsonl", [{"step": k, "seconds": seconds} for k in range(10)])
+    one, two = (ClaimRow(name=name, history=str(tmp_path / f"{name}.history.jsonl")) for name in ("one", "two"))
+    lines = make_claims(
+        config(
+            tmp_path,
+            claim("better", [good], [bad]),
+            claim("worse", [bad], [good]),
+            claim("check", [unchecked], [bad]),
+            claim("few seeds", [sampled], [bad]),
+            claim("seeds", [enough], [bad]),
+            claim("missing", [good], [absent]),
+            claim("cost", [two], [one], statistic="cost", at_most=25),
+        )
+    )
+    found = {line["claim"]: (line["effect"], line["verdict"], line["claim_verdict"]) for line in lines}
+    assert found == {
+        "better": ("60.0", "shown", "shown"),
+        "worse": ("-60.0", "contradicted", "contradicted"),
+        "check": ("33.3", "shown", "shown"),
+        "few seeds": ("60.0", "not shown", "not shown"),
+        "seeds": ("60.0", "shown", "shown"),
+        "missing": ("", "not measured", "not measured"),
+        "cost": ("10.0", "shown", "shown"),
+    }
+    assert list(csv.DictReader((tmp_path / "claims.csv").open())) == lines
+    assert (lines[0]["contrast"], lines[0]["problems"], lines[0]["seeds"]) == ("good - bad", "30", "1/1")
+    assert (lines[6]["contrast"], lines[0]["scale"], lines[0]["benchmark"]) == ("two over one", "tiny", "mini-2-cpu")
+    assert lines[3]["reason"] == "sampled was sampled with fewer than 3 seeds"
+    assert lines[5]["reason"] == "absent: not part of the scale tiny"
+    assert lines[5]["measured"] == "0 of 1"
+    assert 0 < float(lines[0]["low"]) < 60 < float(lines[0]["high"]) < 100
+    assert summary(lines)[1].startswith("contradicted  worse holds (Table 1; 1 of 1")
+    assert (tmp_path / "claims.pdf").read_bytes().startswith(b"%PDF")
+    assert (tmp_path / "claims.png").read_bytes().startswith(b"\x89PNG")
+    assert good.verdicts[0] in (tmp_path / "claims.csv.manifest.json").read_text()
+
+
+def test_the_same_verdicts_give_the_same_bytes(tmp_path):
+    rows = [
+        ClaimRow(name=name, verdicts=(answered(tmp_path / f"{name}.jsonl", right),))
+        for name, right in (("a", 9), ("b", 4))
+    ]
+    spec = config(tmp_path, claim("c", [rows[0]], [rows[1]]))
+    make_claims(spec)
+    first = (tmp_path / "claims.csv").read_bytes()
+    make_claims(spec)
+    assert (tmp_path / "claims.csv").read_bytes() == first
+
+
+def test_a_scale_that_measures_nothing_says_so(tmp_path):
+    absent = ClaimRow(name="absent", reason="not here")
+    (line,) = make_claims(config(tmp_path, claim("missing", [absent], [absent])))
+    assert line["claim_verdict"] == "not measured"
+    assert (tmp_path / "claims.png").is_file()
+
+
+def test_rows_that_cannot_be_compared_are_refused(tmp_path):
+    whole = ClaimRow(name="whole", verdicts=(answered(tmp_path / "whole.jsonl", 3),))
+    fewer = ClaimRow(name="fewer", verdicts=(answered(tmp_path / "fewer.jsonl", 3, n=29),))
+    with pytest.raises(DiceError, match="fewer was asked other problems than whole"):
+        make_claims(config(tmp_path, claim("c", [whole], [fewer])))
+    torn = ClaimRow(name="torn", verdicts=(*whole.verdicts, *fewer.verdicts))
+    with pytest.raises(DiceError, match="torn: seed 1, sample 0 has not answered all problems"):
+        make_claims(config(tmp_path, claim("c", [torn], [whole])))
+    with pytest.raises(DiceError, match="measures no speed"):
+        make_claims(config(tmp_path, claim("c", [whole], [whole], statistic="fast1")))
+    with pytest.raises(DiceError, match="no verdicts under the protocol strict"):
+        make_claims(config(tmp_path, claim("c", [whole], [whole]), protocol="strict"))
+
+
+def plan(scale: str, **overrides) -> Plan:
+    return Plan(load_study(EXPERIMENTS / "config", scale, overrides), load_registry(EXPERIMENTS))
+
+
+def rows_of(one: Plan) -> dict[str, dict]:
+    """Row of a claim -> what it rests on; of a cost, `cost <row>`."""
+    return {
+        f"{'cost ' if claim['statistic'] == 'cost' else ''}{row['name']}": row
+        for claim in claims_spec(one)["claims"]
+        for contrast in claim["contrasts"]
+        for row in (*contrast["more"], *contrast["less"])
+    }
+
+
+def test_a_claim_rests_on_what_a_scale_has():
+    paper, tiny, released = rows_of(plan("paper")), rows_of(plan("tiny")), rows_of(plan("released"))
+    assert paper.keys() == tiny.keys() == released.keys(), "the same claims at every scale"
+    trained = {name for name in paper if "cudaLLM" not in name}
+    assert all(paper[name].get("verdicts") or paper[name].get("history") for name in trained), "the paper scale has all"
+    assert tiny["8B-dice"]["verdicts"] == ["results/verdicts/8B-dice/seed0.jsonl"]
+    assert (tiny["4B-dice"].get("verdicts"), tiny["4B-dice"]["reason"]) == (
+        None,
+        "the repository embeds base models of one size",
+    )
+    assert released["8B-dice"]["verdicts"] == ["results/released/verdicts/hub-DICE-8B/seed0.jsonl"]
+    assert released["cost 8B-rl1"]["reason"] == "not part of the scale released"
+    assert released["cost 8B-dice"]["reason"] == "not trained at the scale released"
+    assert (paper["8B-qwen3"]["greedy"], len(paper["8B-qwen3"]["verdicts"])) == (False, 3)
+    assert (tiny["8B-base:unchecked"]["robust"], tiny["8B-base"]["robust"]) == (False, True)
+    assert tiny["cost 8B-rl1"]["history"] == "results/models/8B-rl1/history.jsonl"
+
+
+def test_what_the_claims_read_is_made_before_them():
+    inputs = claims_inputs(plan("tiny"))
+    assert {"results/models/8B-rl1", "results/models/8B-rl_baseline", "results/verdicts/8B-sft/seed0.jsonl"} < set(
+        inputs
+    )
+    assert len(inputs) == len(set(inputs))
+
+
+def test_every_claim_names_rows_that_there_are(tmp_path):
+    for name in ("models", "hub", "tables", "figures", "claims"):
+        (tmp_path / f"{name}.yaml").write_text((EXPERIMENTS / f"{name}.yaml").read_text())
+    text = (tmp_path / "claims.yaml").read_text()
+    for old, new in (("8B-rl1", "8B-rl9"), ("DICE-8B]", "DICE-9B]"), ("8B-base:unchecked", "8B-base:unchekced")):
+        (tmp_path / "claims.yaml").write_text(text.replace(old, new))
+        wrong = Plan(load_study(EXPERIMENTS / "config", "tiny"), load_registry(tmp_path))
+        with pytest.raises(DiceError, match=rf"claims.yaml: '{new.rstrip(']')}' is neither a model"):
+            claims_spec(wrong)
