@@ -36,7 +36,11 @@ class Ordered:
             return [verdict(job, "host_error")]
         if order == "bug":
             raise HarnessError("disk full")
-        return [verdict(job, order if order in ("timeout", "wrong_value", "unsupported_on_cpu") else "correct")]
+        return [
+            verdict(
+                job, order if order in ("timeout", "wrong_value", "unsupported_on_cpu", "refused_flag") else "correct"
+            )
+        ]
 
     def close(self):
         pass

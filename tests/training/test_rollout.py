@@ -42,9 +42,9 @@ def verify(folder, orders, **settings) -> tuple[list[Answer], PendingVerdicts, b
 
 def test_a_fault_of_the_host_is_never_reward_0(tmp_path):
     orders = ["right", "wrong_value", "host_error once", "host_error always", "die", "bug", "timeout"]
-    answers, pending, complete = verify(tmp_path, [*orders, "unsupported_on_cpu"])
+    answers, pending, complete = verify(tmp_path, [*orders, "unsupported_on_cpu", "refused_flag"])
     assert complete
-    assert [one.reward for one in answers] == [1, 0, 1, None, None, None, 0, 0]
+    assert [one.reward for one in answers] == [1, 0, 1, None, None, None, 0, 0, 0]
     assert answers[2].status == "correct"
     assert answers[3].status == "host_error"
     assert pending.host_errors == 1 + 2 + 2 + 2  # each was tried again once

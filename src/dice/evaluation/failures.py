@@ -20,6 +20,7 @@ GROUP_OF: dict[Status, Group] = {
     "no_code": "generation failure",
     "deceptive": "generation failure",
     "compile_error": "execution failure",
+    "refused_flag": "execution failure",
     "import_error": "execution failure",
     "runtime_error": "execution failure",
     "timeout": "execution failure",

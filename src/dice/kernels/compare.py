@@ -177,9 +177,7 @@ def _tensor_failures(
     actual = actual.to(expected.device)
     if expected.numel() == 0:
         return
-    exact = expected.dtype is torch.bool or (protocol == "strict" and expected.dtype not in STRICT_TOLERANCE)
-    rtol = 0.0 if exact else PAPER_TOLERANCE if protocol == "paper" else STRICT_TOLERANCE[expected.dtype]
-    rms = _rms(expected) if protocol == "strict" and not exact else 0.0
+    rtol, rms = _tolerance(expected, protocol)
     atol = rtol * max(1.0, rms)
     left, right = expected.reshape(-1), actual.reshape(-1)
     n_bad, first_bad, squared_error, squared_norm = 0, -1, 0.0, 0.0
@@ -220,6 +218,21 @@ def _tensor_failures(
                 f"{where}: every element is within tolerance, but the relative norm of the error is {relative:.3g} "
                 f"(limit {RELATIVE_NORM_FACTOR * rtol:.3g}): the output is too small for the tolerance to mean much",
             )
+
+
+def _tolerance(expected: torch.Tensor, protocol: Protocol) -> tuple[float, float]:
+    """(relative tolerance, the rms that scales it to the absolute one; 0 where none does)."""
+    exact = expected.dtype is torch.bool or (protocol == "strict" and expected.dtype not in STRICT_TOLERANCE)
+    rtol = 0.0 if exact else PAPER_TOLERANCE if protocol == "paper" else STRICT_TOLERANCE[expected.dtype]
+    return rtol, _rms(expected) if protocol == "strict" and not exact else 0.0
+
+
+def wrong_elements(expected: torch.Tensor, actual: torch.Tensor, protocol: Protocol) -> torch.Tensor:
+    """True where an element is beyond the tolerance; in the shape of both, which have one dtype and device."""
+    rtol, rms = _tolerance(expected, protocol)
+    atol = rtol * max(1.0, rms)
+    masks = [_mismatch(a, b, atol, rtol, protocol) for a, b in chunks(expected, actual)]
+    return torch.cat(masks).reshape(expected.shape) if masks else torch.zeros_like(expected, dtype=torch.bool)
 
 
 def _share_outside_paper(expected: torch.Tensor, actual: torch.Tensor) -> float:

@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import argparse
 import contextlib
+import os
 import signal
 import sys
 from collections import Counter
@@ -24,6 +25,7 @@ from tqdm import tqdm
 from dice.config import add_options, config_from, spec_hash, stage_config, to_spec
 from dice.errors import DiceError, HarnessError
 from dice.jsonl import read_jsonl
+from dice.kernels.page.one_kernel import Files, judge, show, watch
 from dice.kernels.pool.pool import start_importing
 from dice.kernels.pool.workers import Machine, open_pool
 from dice.kernels.problems.folder import load_problem_folder
@@ -175,6 +177,11 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         "--gpus", dest="machine.gpus", metavar="LIST", type=_parts, help="GPU indices, e.g. 0,1 (default: all)"
     )
     parser.add_argument("--quiet", action="store_true", help="no progress bar")
+    one = parser.add_argument_group("one kernel", "prints a page; exit code 0: correct, 1: not, 2: no verdict")
+    one.add_argument("kernel", nargs="?", help="file with ModelNew, in the place of --candidates")
+    one.add_argument("--reference", metavar="FILE", help="its problem: a file with Model, get_inputs, get_init_inputs")
+    one.add_argument("--json", action="store_true", help="the page as a JSON object")
+    one.add_argument("--watch", action="store_true", help="once more whenever one of the two files is saved")
 
 
 def _parts(text: str) -> list[str]:
@@ -196,8 +203,37 @@ def orderly_end() -> Iterator[None]:
         signal.signal(signal.SIGTERM, before)
 
 
+def one_kernel(args: argparse.Namespace) -> int:
+    """The page on one kernel; 0 where it is correct, 1 where it is not. Raises DiceError where there is no verdict."""
+    if args.reference is None or args.candidates or args.problems or args.out:
+        raise DiceError(
+            f"{args.kernel}: name its problem with --reference, without --problems, --candidates and --out."
+        )
+    files = Files(Path(args.kernel), Path(args.reference))
+    files.job()  # before the seconds that the workers take
+    given = {"candidates": args.kernel, "out": os.devnull, "judging.explain": True}
+    protocols = PROTOCOLS[args.protocol or "both"]
+    config = config_from(args, VerifyConfig, {**given, "judging.protocols": protocols})
+    start_importing()
+    try:
+        with orderly_end(), open_pool(config.backend, config.judging, config.limits, config.machine, 1) as pool:
+            if args.watch:
+                return watch(files, pool, args.json)
+            page = judge(files, pool)
+    except HarnessError as error:
+        raise DiceError(str(error)) from error  # 3 means that verdicts are missing from a file
+    show(page, args.json)
+    return int(not page.correct)
+
+
 def run(args: argparse.Namespace) -> int:
     """Entry point of `dice verify`."""
+    if args.kernel is not None:
+        return one_kernel(args)
+    if args.reference or args.json or args.watch:
+        raise DiceError(
+            "--reference, --json and --watch are for one kernel: dice verify kernel.py --reference model.py."
+        )
     config = config_from(args, VerifyConfig, {"judging.protocols": PROTOCOLS.get(args.protocol)})
     with orderly_end():
         verdicts = verify(config, progress=not args.quiet)

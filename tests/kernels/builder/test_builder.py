@@ -162,7 +162,7 @@ def test_a_failed_build_raises_what_pytorch_raises(cpu: Builder) -> None:
 )
 def test_what_would_act_on_the_machine_is_refused_unbuilt(cpu: Builder, more: dict[str, Any]) -> None:
     result = build(cpu, {"cpp_sources": "int f() { return 0; }", "functions": ["f"]} | more)
-    assert (result.status, result.route, result.cpu_seconds) == ("compile_error", "refused", 0.0)
+    assert (result.status, result.route, result.cpu_seconds) == ("refused_flag", "refused", 0.0)
 
 
 def test_the_key_follows_the_sources_and_not_the_name(cpu: Builder) -> None:

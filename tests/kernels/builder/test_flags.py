@@ -7,7 +7,8 @@ import subprocess
 import pytest
 from extension_requests import inline
 
-from dice.kernels.builder.flags import BuildFlags, FlagForbidden, check_forbidden, read_flags, shell_words
+from dice.kernels.builder.flags import BuildFlags, read_flags, refusal, shell_words
+from dice.kernels.builder.harmful_flags import FlagRefused
 from dice.kernels.source.lexer import SplitRefused
 
 
@@ -27,7 +28,13 @@ def for_cuda(*words: str) -> BuildFlags:
         (["-O", "2"], BuildFlags(main=["-O2"])),
         (["-std=c++20"], BuildFlags(main=["-std=c++20"])),
         (["-Wall", "-Wextra", "-w"], BuildFlags()),
-        (["-fPIC", "-g", "-pipe"], BuildFlags()),
+        (["-fPIC", "-g", "-pipe", "-MMD", "-save-temps", "-fdiagnostics-color=always"], BuildFlags()),
+        (["-D_USE_MATH_DEFINES"], BuildFlags(main_macros=["#define _USE_MATH_DEFINES 1"])),
+        (["-UX"], BuildFlags(main_macros=["#undef X"])),
+        (
+            ["-I/opt/mine", "-isystem /opt/theirs", "-Ilocal", "-L/opt/lib"],
+            BuildFlags(folders=["/opt/mine", "/opt/theirs"]),
+        ),
     ],
 )
 def test_flags_of_the_cpp_sources_go_to_their_compiler(words: list[str], expected: BuildFlags) -> None:
@@ -60,6 +67,10 @@ def test_flags_of_the_cpp_sources_go_to_their_compiler(words: list[str], expecte
             ),
         ),
         (["-DN=4"], BuildFlags(device=["-DN=4"], host_macros=["#define N 4"])),
+        (["-D_USE_MATH_DEFINES"], BuildFlags(device=["-D_USE_MATH_DEFINES"], host_macros=["#define _USE_MATH_DEFINES 1"])),
+        (["-I", "/opt/mine"], BuildFlags(device=["-I/opt/mine"], folders=["/opt/mine"])),
+        (["-Xcudafe", "--diag_suppress=177"], BuildFlags(device=["-Xcudafe", "--diag_suppress=177"])),
+        (["-Xfatbin -compress-all"], BuildFlags()),
     ],
 )  # fmt: skip
 def test_flags_of_the_cuda_sources_go_to_each_side_that_they_concern(words: list[str], expected: BuildFlags) -> None:
@@ -67,8 +78,8 @@ def test_flags_of_the_cuda_sources_go_to_each_side_that_they_concern(words: list
 
 
 def test_libraries_go_to_the_linker() -> None:
-    words = ["-lcublas", "-L/usr/local/cuda/lib64", "-Wl,-rpath,/usr/local/cuda/lib64", "-l", "m"]
-    assert read_flags(inline(extra_ldflags=words)).link == [*words[:3], "-lm"]
+    words = ["-lcublas", "-L/usr/local/cuda/lib64", "-Wl,-rpath,/usr/local/cuda/lib64", "/usr/lib/libz.so.1", "-l", "m"]
+    assert read_flags(inline(extra_ldflags=words)).link == [*words[:4], "-lm"]
 
 
 def test_cuda_flags_of_an_extension_without_cuda_are_not_read() -> None:
@@ -76,13 +87,13 @@ def test_cuda_flags_of_an_extension_without_cuda_are_not_read() -> None:
     assert read_flags(inline(cuda=None, extra_cuda_cflags=["-fplugin=evil.so"])) == BuildFlags()
 
 
-@pytest.mark.parametrize("words", [["-DX"], ["-DX="], ["-DX=3"], ["-D", "X=1.5f"], ["-DX=other"]])
+@pytest.mark.parametrize("words", [["-DX"], ["-DX="], ["-DX=3"], ["-D", "X=1.5f"], ["-DX=other"], ["-DX=(1<<4)"]])
 def test_macros_mean_what_the_compiler_makes_of_the_flag(words: list[str]) -> None:
     def preprocessed(text: str, *flags: str) -> str:
         command = ["g++", "-E", "-P", "-x", "c++", *flags, "-"]
         return subprocess.run(command, input=text, capture_output=True, text=True, check=True).stdout.strip()
 
-    lines = for_main(*words).main_macros
+    lines = for_main(*(f"'{word}'" for word in words)).main_macros  # as a shell is told to keep it whole
     assert preprocessed("\n".join([*lines, "begin X end"])) == preprocessed("begin X end", *words)
 
 
@@ -108,22 +119,37 @@ def test_without_debug_checks_assert_is_still_there() -> None:
             "-fmodules-ts",
             "-fmodule-mapper=x",
         ),
-        *("-fopt-info-all=x", "-fsave-optimization-record", "-fself-test=x", "-ffile-prefix-map=a=b", "-MMD"),
-        *("-fprofile-use=/x", "-include/etc/passwd", "-imacros", "-save-temps", "-MD", "-MF", "-x", "-fuse-ld=evil"),
-        *("-Wa,-al=/x", "-Wp,-MD,/x", "-Xlinker", "-Xassembler", "--sysroot=/x", "-T", "-target"),
-        *("-ftest-coverage", "--coverage", "-aux-info", "-fdiagnostics-format=json-file", "-pipe=x", "--param=x"),
+        *("-fopt-info-all=x", "-fsave-optimization-record", "-fself-test=x", "-MT", "-oevil"),
+        *("-fprofile-use=/x", "-include/etc/passwd", "-imacros", "-include ../x.h", "-MF", "-fuse-ld=evil"),
+        *("-Wa,-al=/x", "-Wp,-MD,/x", "-Xassembler", "--sysroot=/x", "-T", "-target"),
+        *(
+            "-ftest-coverage",
+            "--coverage",
+            "-aux-info",
+            "-fdiagnostics-format=json-file",
+            "x.o",
+            "--unknown=/etc/passwd",
+        ),
     ],
 )
 def test_what_writes_reads_or_loads_elsewhere_is_forbidden(word: str) -> None:
     for arguments in ({"extra_cflags": [word]}, {"cuda": "int x;", "extra_cuda_cflags": [f"-Xcompiler {word}"]}):
-        with pytest.raises(FlagForbidden):
+        with pytest.raises(FlagRefused):
             read_flags(inline(**arguments))
 
 
 @pytest.mark.parametrize(
     "word",
     [
-        *("-ccbin=/x/evil", "--compiler-bindir=/x", "-odir=/x", "--keep", "-dryrun", "--options-file=x", "-optf=x"),
+        *(
+            "-ccbin=/x/evil",
+            "--compiler-bindir=/x",
+            "-odir=/x",
+            "--keep-dir=x",
+            "-dryrun",
+            "--options-file=x",
+            "-optf=x",
+        ),
         *(
             "-run",
             "-link",
@@ -134,17 +160,47 @@ def test_what_writes_reads_or_loads_elsewhere_is_forbidden(word: str) -> None:
             "-Xptxas=-O3,-o,x",
             "-Xptxas=--output-file=/x",
         ),
-        *("-dlink", "-lib", "-cudart=none", "--input-drive-prefix=x", "-Xcompiler=-fplugin=./evil.so", "-time=/x"),
+        *("-dlink", "-lib", "-ccbin x", "--input-drive-prefix=x", "-Xcompiler=-fplugin=./evil.so", "-time=/x"),
     ],
 )
 def test_what_nvcc_would_write_or_call_elsewhere_is_forbidden(word: str) -> None:
-    with pytest.raises(FlagForbidden):
+    with pytest.raises(FlagRefused):
         for_cuda(word)
 
 
-@pytest.mark.parametrize("word", ["-Wl,--wrap=free", "-Wl,-T,x", "-T x", "@rsp", "-Wl,-rpath,$ORIGIN", "x.o", "-o x"])
-def test_the_linker_gets_libraries_and_nothing_else(word: str) -> None:
-    with pytest.raises((FlagForbidden, SplitRefused)):
+def test_a_harmful_flag_does_not_hide_behind_one_that_only_stock_takes() -> None:
+    for words in (["-fno-plt", "-fplugin=evil.so"], ["-fplugin=evil.so", "-fno-plt"]):
+        assert refusal(inline(extra_cflags=words)) == (
+            "refused_flag",
+            "flag '-fplugin=evil.so' is refused: it loads code into the compiler, or calls another program",
+        )
+    for words in (["-Xcompiler=-fno-plt,-B."], ["-Xptxas=--opt-level=3,-o,x"]):
+        with pytest.raises(FlagRefused):
+            for_cuda(*words)
+
+
+def test_a_flag_is_not_taken_for_the_value_of_the_one_before() -> None:
+    for word in ("-W", "-O", "-D", "-Werror"):
+        with pytest.raises(FlagRefused, match="-B"):
+            for_main(word, "-B.")
+
+
+@pytest.mark.parametrize(
+    "word",
+    [
+        *(
+            "-Wl,--wrap=free",
+            "-Wl,-T,x",
+            "-Wl,-rpath,/x,--wrap=free",
+            "-Wl,-rpath,/x,-T,x",
+            "-Wl,--as-needed,-plugin,x",
+        ),
+        *("-Xlinker --wrap=free", "-Xlinker -plugin", "-Wl,--version-script=x", "-Wl,-dynamic-linker,/x", "-Wl,x.o"),
+        *("-T x", "@rsp", "-Wl,-rpath,$ORIGIN", "x.o", "-o x", "/usr/lib/../x.so", "--for-linker=--wrap=free"),
+    ],
+)
+def test_the_linker_gets_libraries_and_no_orders(word: str) -> None:
+    with pytest.raises(FlagRefused):
         read_flags(inline(extra_ldflags=[word]))
 
 
@@ -153,15 +209,17 @@ def test_the_linker_gets_libraries_and_nothing_else(word: str) -> None:
     ["-O2; touch x", "-O2 && x", "`x`", "$(x)", "-DX=$HOME", "-O2\nx", "-O2 > x", "-O2 | x", "-DX='", "a*", "~/x"],
 )
 def test_what_a_shell_acts_on_is_forbidden_everywhere(flag: str) -> None:
-    with pytest.raises(FlagForbidden):
+    with pytest.raises(FlagRefused):
         shell_words([flag])
     for name in ("extra_cflags", "extra_cuda_cflags", "extra_ldflags"):
-        with pytest.raises(FlagForbidden):
-            check_forbidden(inline(cuda="int x;", **{name: [flag]}))
+        found = refusal(inline(cuda="int x;", **{name: [flag]}))
+        assert (found or [""])[0] == "refused_flag"
 
 
 def test_a_shell_would_see_the_same_words() -> None:
-    assert shell_words(["-O3 -DX=1", "'-Xcompiler=-O1 -g'"]) == ["-O3", "-DX=1", "-Xcompiler=-O1 -g"]
+    flags = ["-O3 -DX=1", "'-Xcompiler=-O1 -g'", r"-DNAME=\"a\"", "'-DSQUARE(x)=((x)*(x))'"]
+    command = ["sh", "-c", f"printf '%s\\n' {' '.join(flags)}"]
+    assert shell_words(flags) == subprocess.run(command, capture_output=True, text=True).stdout.splitlines()
 
 
 @pytest.mark.parametrize(
@@ -172,17 +230,32 @@ def test_a_shell_would_see_the_same_words() -> None:
         ("extra_cflags", "-DTORCH_CHECK_EVERYTHING"),
         ("extra_cuda_cflags", "--default-stream=per-thread"),
         ("extra_cuda_cflags", "-Wall"),
+        ("extra_cuda_cflags", "-G"),
+        ("extra_cuda_cflags", "-include cuda_fp16.h"),
+        ("extra_cuda_cflags", "-Werror all-warnings"),
+        ("extra_cuda_cflags", "-Xcompiler=-fno-plt"),
+        ("extra_cflags", "'-DSQUARE(x)=((x)*(x))'"),
+        ("extra_cflags", "-D_GLIBCXX_USE_CXX11_ABI=0"),
+        ("extra_cflags", "-ffile-prefix-map=/a=/b"),
+        ("extra_cflags", "--param max-inline-insns-single=100"),
+        ("extra_cflags", "-x c++"),
+        ("extra_ldflags", "-Wl,-z,now,--build-id=sha1,-O1"),
+        ("extra_ldflags", "-Xlinker --gc-sections"),
+        ("extra_ldflags", "-fuse-ld=gold"),
+        ("extra_ldflags", "-z now"),
     ],
 )
 def test_harmless_flags_that_are_not_understood_are_left_to_stock(name: str, word: str) -> None:
     request = inline(cuda="int x;", **{name: [word]})
     with pytest.raises(SplitRefused):
         read_flags(request)
-    check_forbidden(request)
+    assert refusal(request) is None
 
 
 @pytest.mark.parametrize("name", ["a b", "a;b", "../a", "$(x)", "a/b", ""])
 def test_the_name_of_an_extension_is_pasted_into_commands_too(name: str) -> None:
-    with pytest.raises(FlagForbidden, match="name"):
-        check_forbidden(inline(name=name))
-    check_forbidden(inline(name="my-kernel_v1.2+x"))
+    found = refusal(inline(name=name))
+    assert found is not None
+    assert found[0] == "compile_error"
+    assert "name" in found[1]
+    assert refusal(inline(name="my-kernel_v1.2+x")) is None

@@ -70,6 +70,7 @@ def test_the_shape() -> None:
     ("status", "compiled"),
     [
         ("compile_error", False),
+        ("refused_flag", False),
         ("import_error", False),
         ("no_code", False),
         ("unsupported_on_cpu", False),

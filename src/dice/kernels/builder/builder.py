@@ -11,7 +11,7 @@ reason, and its failure is the verdict only where stock's is certain (certainty.
 of the results is compared with the stock build (stock_comparison.py).
 
 Nothing of the candidate runs here: compilers run in a jail with the toolchain and a folder of their own (compiler.py);
-flags are an allow-list (flags.py).
+harmful flags are refused (harmful_flags.py).
 """
 
 from __future__ import annotations
@@ -32,15 +32,19 @@ from elftools.common.exceptions import ELFError
 from dice.errors import DiceError, HarnessError
 from dice.kernels.builder.cache import BuildCache
 from dice.kernels.builder.compiler import Meter, ToolJail, ToolLimits
-from dice.kernels.builder.flags import FlagForbidden, check_forbidden
+from dice.kernels.builder.device_image import BinaryTools
+from dice.kernels.builder.flags import refusal
 from dice.kernels.builder.outcome import Built, Certain, Declined, OutOfLimits
 from dice.kernels.builder.precompiled import CSRC, NotPrepared, Precompiled, PrepareReport, files_digest
+from dice.kernels.builder.resource_usage import Multiprocessor, kernel_uses
 from dice.kernels.builder.split_build import SplitBuild
 from dice.kernels.builder.stock import build_stock
 from dice.kernels.builder.stock_comparison import Audit, compare_with_stock
 from dice.kernels.builder.toolchain import Backend, Toolchain
+from dice.kernels.records.explanation import KernelUse
 from dice.kernels.records.extension import BuildResult, BuildStatus, ExtensionRequest
 from dice.kernels.sandbox.fork_server import ForkServer
+from dice.kernels.source.lexer import SplitRefused
 
 _MESSAGE_CHARACTERS = 8000
 _OBJECT_GIB = 1.0
@@ -65,11 +69,12 @@ _DECIDING = (
     "builder/certainty",
     "builder/device_",
     "builder/flags",
+    "builder/harmful_flags",
     "builder/host_",
     "builder/main_unit",
     "builder/precompiled",
     "builder/preprocessor",
-    "builder/refused_flags",
+    "builder/unknown_flags",
     "builder/request_sources",
     "builder/slim_headers",
     "builder/split_",
@@ -156,6 +161,19 @@ class Builder:
             folders.append(runtime_library(self.precompiled).parent)
         return folders
 
+    def kernel_uses(self, result: BuildResult, processor: Multiprocessor) -> list[KernelUse]:
+        """What the kernels of a built object use of a GPU; none where the toolkit has no cuobjdump, or it fails."""
+        cuobjdump = self.toolchain.cuda_home / "bin" / "cuobjdump"
+        if result.path is None or not cuobjdump.exists():
+            return []
+        with tempfile.TemporaryDirectory(dir=self.jail.folder) as folder:
+            shutil.copyfile(result.path, Path(folder, "object.so"))
+            tools = BinaryTools(Meter(self.jail), Path(folder), ToolLimits(60.0), time.monotonic() + 60.0)
+            try:
+                return kernel_uses(tools, Path("object.so"), str(cuobjdump), processor)
+            except (SplitRefused, OutOfLimits):
+                return []
+
     def key(self, request: ExtensionRequest) -> str:
         """The cache key: the request, the toolchain, and our own code."""
         parts = [request.digest(), self.toolchain.fingerprint, self._code]
@@ -168,10 +186,9 @@ class Builder:
         """Build an extension. A candidate's fault is a BuildResult; HarnessError means that this machine is broken."""
         started = time.monotonic()
         key = self.key(request)
-        try:
-            check_forbidden(request)
-        except FlagForbidden as refusal:
-            return BuildResult(status="compile_error", key=key, route="refused", message=str(refusal))
+        refused = refusal(request)
+        if refused is not None:
+            return BuildResult(status=refused[0], key=key, route="refused", message=refused[1])
         result = self.cache.get(key)
         if result is None:
             with self.cache.building(key, timeout_s=2 * self.timeout_s + 60.0):

@@ -27,8 +27,8 @@ from dice.kernels.builder.main_unit import MainUnit
 from dice.kernels.builder.outcome import Built, Certain, Declined
 from dice.kernels.builder.precompiled import CSRC, HeaderSpec, NotPrepared, Precompiled, files_digest
 from dice.kernels.builder.preprocessor import Preprocessor
-from dice.kernels.builder.refused_flags import accepted_flags, check_standard
 from dice.kernels.builder.request_sources import Sources, sources_of
+from dice.kernels.builder.unknown_flags import accepted_flags, check_standard
 from dice.kernels.cpu.host_rewrite import rewrite_host
 from dice.kernels.cpu.rewrite import rewrite_cuda
 from dice.kernels.cpu.runtime import LIBRARY
@@ -41,6 +41,8 @@ CPU_CSRC = CSRC / "cpu"
 _HALF = re.compile(
     r"\b(half2?|__\w*half\w*|nv_half2?|__h\w+|h(exp|log|sqrt|rsqrt|rcp|sin|cos|floor|ceil|rint|tanh)\w*)\b"
 )
+_TOOLKIT = re.compile(r"/cuda(?:-[\d.]+)?(?:/|$)")
+"""In the path of a folder with CUDA's own headers, in whose place ours stand."""
 _BFLOAT = re.compile(r"bfloat16|bf16|__nv_bfloat")
 _HALF_MACROS = (
     "__CUDA_NO_HALF_OPERATORS__",
@@ -270,7 +272,9 @@ class CpuBuild:
 
     def _compile(self, text: str, table: bool, out: str, flags: Sequence[str], full: str) -> tuple[str, bool]:
         """Object of `text` with the slim header if it has a table, else of `full`, which says the same with pybind11."""
-        include = [word for path in self.request.extra_include_paths for word in ("-I", str(self.work / path))]
+        ours = (folder for folder in self.flags.folders if not _TOOLKIT.search(folder))
+        folders = (*self.request.extra_include_paths, *ours)
+        include = [word for path in folders for word in ("-I", str(self.work / path))]
         if table:
             done = self._run(text, "slim_cpu", out, [*flags, *include, "-fmax-errors=5"])
             if done.ok:

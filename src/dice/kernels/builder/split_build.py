@@ -26,8 +26,8 @@ from dice.kernels.builder.main_unit import MainUnit
 from dice.kernels.builder.outcome import Built, Certain, Declined
 from dice.kernels.builder.precompiled import NotPrepared, Precompiled, first_error, slim_cuda_header
 from dice.kernels.builder.preprocessor import Preprocessor
-from dice.kernels.builder.refused_flags import accepted_flags, check_standard
 from dice.kernels.builder.request_sources import sources_of
+from dice.kernels.builder.unknown_flags import accepted_flags, check_standard
 from dice.kernels.records.extension import ExtensionRequest
 from dice.kernels.source.cuda_source import CudaSource, split_source
 from dice.kernels.source.diagnostics import errors, read_gcc
@@ -286,7 +286,7 @@ class SplitBuild:
 
     def _include_flags(self) -> list[str]:
         """-I for the request's include folders (relative: in the scratch folder) and the folder of the sources."""
-        folders = [str(self.work / path) for path in self.request.extra_include_paths]
+        folders = [*(str(self.work / path) for path in self.request.extra_include_paths), *self.flags.folders]
         return [flag for folder in folders for flag in ("-I", folder)]
 
     def _cuda_include(self) -> list[str]:

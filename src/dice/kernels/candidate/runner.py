@@ -108,7 +108,8 @@ class Runner:
 
     # ---- requests ----
 
-    def _do_import(self, fds: list[int], code: str, device: str, backend: str) -> dict[str, Any]:
+    def _do_import(self, fds: list[int], code: str, device: str, backend: str, lent: str) -> dict[str, Any]:
+        """Import the candidate's file. `lent`: a program that is executed in its namespace before; "" for none."""
         self._device = torch.device(device)
         if self._device.type == "cuda":
             self._cuda = CudaRuntime()
@@ -121,7 +122,6 @@ class Runner:
             stream.write(code)
         self._extensions.install()
         self._trail.install()
-        self._before = probes.snapshot()
         # Else Python writes beside modules of ours that a candidate is the first to import.
         sys.dont_write_bytecode = True
         loader = importlib.machinery.SourceFileLoader(MODULE_NAME, self.path)
@@ -129,6 +129,8 @@ class Runner:
         assert spec is not None
         module = importlib.util.module_from_spec(spec)
         sys.modules[MODULE_NAME] = module
+        exec(compile(lent, "<reference>", "exec", dont_inherit=True), module.__dict__)
+        self._before = probes.snapshot()
         try:
             with self._trail.phase("import"):
                 loader.exec_module(module)

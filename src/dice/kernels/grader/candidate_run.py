@@ -21,6 +21,7 @@ from torch.utils._pytree import tree_leaves
 
 from dice.errors import DiceError, HarnessError
 from dice.kernels.builder.launch_symbols import imported_functions
+from dice.kernels.builder.resource_usage import Multiprocessor
 from dice.kernels.checks.sensitive import C_FUNCTIONS
 from dice.kernels.cpu.race import Turn
 from dice.kernels.grader.facts import take_facts
@@ -28,6 +29,7 @@ from dice.kernels.grader.gpu_slot import GpuSlot
 from dice.kernels.grader.record import Record
 from dice.kernels.grader.reference import Reference, Seeds, Trial
 from dice.kernels.records.evidence import ExtensionUse, Phase, RunEvidence
+from dice.kernels.records.explanation import KernelUse
 from dice.kernels.records.extension import BuildResult, ExtensionRequest
 from dice.kernels.records.job import Judging, Limits
 from dice.kernels.records.verdict import Backend, Stage
@@ -45,6 +47,10 @@ class BuilderLike(Interface):
 
     def build(self, request: ExtensionRequest) -> BuildResult:
         """Build one extension; never raises for a bad source."""
+        ...
+
+    def kernel_uses(self, result: BuildResult, processor: Multiprocessor) -> list[KernelUse]:
+        """What the kernels of a built object use of a GPU."""
         ...
 
 
@@ -177,15 +183,14 @@ class CandidateRun:
 
     # ---- import, init, weights ----
 
-    def import_code(self, code: str) -> None:
-        """Import the candidate's file, which may request builds."""
+    def import_code(self, code: str, lent: str = "") -> None:
+        """Import the candidate's file, which may request builds. `lent`: a program whose names it finds."""
         limits, record = self.place.limits, self.record
         with record.phase("import"):
             try:
                 limit_s = self.left_s(limits.import_timeout_s)
-                reply = self.session.ask(
-                    "import", Imported, limit_s, code=code, device=self.place.device.type, backend=self.place.backend
-                )
+                where = {"device": self.place.device.type, "backend": self.place.backend}
+                reply = self.session.ask("import", Imported, limit_s, code=code, lent=lent, **where)
             except CandidateRaised as failure:
                 raise self._import_failure(failure) from None
         take_facts(self.evidence, reply.facts)

@@ -18,6 +18,7 @@ from dice.errors import DiceError, HarnessError
 from dice.kernels.grader.candidate_run import BuilderLike, Place
 from dice.kernels.grader.gpu_memory import GpuMemory
 from dice.kernels.grader.gpu_slot import GpuSlot
+from dice.kernels.grader.lending import runs
 from dice.kernels.grader.record import Record
 from dice.kernels.grader.reference import Reference, Seeds
 from dice.kernels.grader.sequence import prebuild_candidate, run_candidate
@@ -75,20 +76,25 @@ class Executor:
 
     def verify(self, job: Job) -> list[Verdict]:
         """One verdict per protocol. Raises DiceError only for a problem file that is no problem."""
-        watch, retries = Stopwatch(), 0
         if job.code is None:
             record = Record(status="no_code", stage="extract", message=job.no_code_reason)
-            return record.verdicts(job, self._judging, self._backend, self._host, watch)
-        record = self._attempt(job, alone=False)
+            return record.verdicts(job, self._judging, self._backend, self._host, Stopwatch())
+        found = [verdict for judging, lent in runs(job, self._judging) for verdict in self._verify(job, judging, lent)]
+        return sorted(found, key=lambda verdict: self._judging.protocols.index(verdict.protocol))
+
+    def _verify(self, job: Job, judging: Judging, lent: list[str] | None) -> list[Verdict]:
+        """The verdicts of one run, or of a second one where the first met a fault of the machine."""
+        watch, retries = Stopwatch(), 0
+        record = self._attempt(job, judging, lent, alone=False)
         if record.status == "host_error" or (record.status == "out_of_memory" and record.on_gpu):
             # While others use the card, a full card is neither the candidate's nor the reference's fault.
             first, retries = record, 1
-            record = self._attempt(job, alone=True)
+            record = self._attempt(job, judging, lent, alone=True)
             record.notes.append(f"tried again, alone: the first try ended with {first.status} ({first.message[:200]})")
-        return record.verdicts(job, self._judging, self._backend, self._host, watch, retries)
+        return record.verdicts(job, judging, self._backend, self._host, watch, retries)
 
-    def _attempt(self, job: Job, alone: bool) -> Record:
-        seeds = Seeds.draw(self._judging.seed, self._judging.correctness_trials)
+    def _attempt(self, job: Job, judging: Judging, lent: list[str] | None, alone: bool) -> Record:
+        seeds = Seeds.draw(judging.seed, judging.correctness_trials)
         place = Place(
             fork_server=self._fork_server,
             builder=self._builder,
@@ -97,14 +103,14 @@ class Executor:
             slot=self._slot,
             spec=self._spec,
             limits=self._limits,
-            judging=self._judging,
+            judging=judging,
         )
         try:
             reference = self._reference_for(job)
             watch = Stopwatch()
             with self._room(reference, alone):
                 waited_s = watch.wall_s
-                record = _run(place, reference, job, seeds)
+                record = _run(place, reference, job, seeds, lent)
                 record.spent("wait_memory", waited_s)
         except _HOST_ERRORS as error:
             record = _host_error(error)
@@ -181,22 +187,23 @@ class Prebuilder:
         watch = Stopwatch()
         if job.code is None or "cpp_extension" not in job.code:
             return None
+        (judging, lent), *others = runs(job, self._judging or Judging())
         try:
-            record = prebuild_candidate(self._place, job)
+            record = prebuild_candidate(self._place, job, lent)
         except (HarnessError, DiceError, OSError):
             return None
-        if record is None or self._judging is None:
+        if record is None or self._judging is None or others:  # other runs may end otherwise
             return None
-        return record.verdicts(job, self._judging, self._place.backend, self._host, watch)
+        return record.verdicts(job, judging, self._place.backend, self._host, watch)
 
 
 _HOST_ERRORS = (HarnessError, torch.OutOfMemoryError, MemoryError, OSError)
 
 
-def _run(place: Place, reference: Reference, job: Job, seeds: Seeds) -> Record:
+def _run(place: Place, reference: Reference, job: Job, seeds: Seeds, lent: list[str] | None) -> Record:
     """`run_candidate`, with errors of the host as records: an exception that went further would keep tensors alive."""
     try:
-        return run_candidate(place, reference, job, seeds)
+        return run_candidate(place, reference, job, seeds, lent)
     except _HOST_ERRORS as error:
         return _host_error(error)
 

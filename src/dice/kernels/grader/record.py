@@ -12,6 +12,7 @@ from dice.kernels.checks import is_deceptive
 from dice.kernels.compare import Comparison
 from dice.kernels.cpu.race import Race
 from dice.kernels.records.evidence import RunEvidence
+from dice.kernels.records.explanation import Explanation, Mismatch
 from dice.kernels.records.extension import BuildResult
 from dice.kernels.records.job import Job, Judging
 from dice.kernels.records.verdict import (
@@ -45,6 +46,13 @@ class Record:
     comparisons: dict[Protocol, Comparison] = field(default_factory=dict)
     race: Race | None = None
     """Proof that a wrong value on the CPU back end depends on the order of threads; None: no proof."""
+    explanation: Explanation | None = None
+    """For the author of one kernel (`judging.explain`), without the mismatch, of which each protocol has its own."""
+    mismatches: dict[Protocol, Mismatch] = field(default_factory=dict)
+    lent: list[str] | None = None
+    """Names that the reference's module lent to the candidate; None: lending is off in this run."""
+    orders_tried: bool = False
+    """Whether its kernels ran in other orders of their threads."""
     builds: list[BuildResult] = field(default_factory=list)
     evidence: RunEvidence | None = None
     findings: list[Finding] = field(default_factory=list)
@@ -103,12 +111,19 @@ class Record:
             "reference_ms": self.reference_ms.get(protocol),
             "compiled_reference_ms": self.compiled_reference_ms if protocol == "strict" else None,
             "speedup": self.speedup.get(protocol),
+            "lent_names": self.lent if protocol == "paper" else None,
             "deception": self.findings,
             "launches": evidence.launches if evidence else None,
             "aten_ops": {name: use.count for name, use in operators.items()} if operators is not None else None,
             "build": self.build_info(),
             "notes": self.notes,
+            "explanation": self._explained(protocol),
         }
+
+    def _explained(self, protocol: Protocol) -> Explanation | None:
+        if self.explanation is None and not self.mismatches:
+            return None
+        return (self.explanation or Explanation()).model_copy(update={"mismatch": self.mismatches.get(protocol)})
 
     def verdicts(
         self, job: Job, judging: Judging, backend: Backend, host: Host, watch: Stopwatch, retries: int = 0

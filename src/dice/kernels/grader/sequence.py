@@ -12,7 +12,9 @@ import traceback
 
 from dice.kernels.checks import findings
 from dice.kernels.grader.candidate_run import CandidateRun, Place
+from dice.kernels.grader.explaining import explain
 from dice.kernels.grader.facts import take_facts
+from dice.kernels.grader.lending import definitions_of
 from dice.kernels.grader.observation import experiment, observe
 from dice.kernels.grader.record import Record
 from dice.kernels.grader.reference import Reference, Seeds, kept_flags
@@ -42,21 +44,27 @@ UNSUPPORTED = "unsupported_on_cpu:"
 """Start of the exception that the CPU back end raises for what it does not support."""
 
 
-def run_candidate(place: Place, reference: Reference, job: Job, seeds: Seeds) -> Record:
-    """Run one candidate from import to timing. Raises HarnessError, OSError or an out-of-memory error of the host."""
+def run_candidate(place: Place, reference: Reference, job: Job, seeds: Seeds, lent: list[str] | None = None) -> Record:
+    """Run one candidate from import to timing. Raises HarnessError, OSError or an out-of-memory error of the host.
+
+    `lent`: names of the reference's module that the candidate is lent; None: lending is off.
+    """
     run = CandidateRun(place, reference, seeds)
     record = run.record
+    record.lent = lent
     with kept_flags():
         try:
             with run.gpu():
                 run.start(connections(job.code or ""))
                 run.names_narrow_types = _NARROW.search(job.code or "") is not None
-                run.import_code(job.code or "")
+                run.import_code(job.code or "", job.problem_code if lent else "")
                 run.make_model(seeds.weights)
                 run.refuse_what_cannot_run_here()
                 try_inputs(run)
                 if place.backend == "cpu":
                     look_for_races(run)
+                if place.judging.explain:
+                    explain(run)
                 if run.standing():
                     observe(run)
                     if "strict" in place.judging.protocols:
@@ -88,7 +96,10 @@ def _check(record: Record, job: Job, run: CandidateRun) -> None:
     """Find what is wrong with the candidate's text and with what was seen. A text that the checks cannot read is the
     candidate's failure: nobody can say that it is honest."""
     try:
-        record.findings = findings(job.code or "", job.problem_code, run.requests, record.evidence)
+        code = job.code or ""
+        if record.lent:
+            code = f"{code}\n{definitions_of(record.lent, job.problem_code)}"
+        record.findings = findings(code, job.problem_code, run.requests, record.evidence)
     except Exception as error:  # noqa: BLE001 - any text may come here, and none may end the batch
         place = traceback.extract_tb(error.__traceback__)[-1]
         if record.status == "correct":
@@ -96,7 +107,7 @@ def _check(record: Record, job: Job, run: CandidateRun) -> None:
             record.fail("import_error", f"its text cannot be checked ({where})")
 
 
-def prebuild_candidate(place: Place, job: Job) -> Record | None:
+def prebuild_candidate(place: Place, job: Job, lent: list[str] | None = None) -> Record | None:
     """Import a candidate to build its extensions. Returns the record where its failure is final on any machine.
 
     A candidate that built nothing yet may build in `__init__`, so its model is made too; a failure there without a GPU is
@@ -104,9 +115,10 @@ def prebuild_candidate(place: Place, job: Job) -> Record | None:
     """
     run = CandidateRun(place, Reference(job.problem_id, job.problem_code, place.device), Seeds.draw(None, 1))
     record = run.record
+    record.lent = lent
     try:
         run.start()
-        run.import_code(job.code or "")
+        run.import_code(job.code or "", job.problem_code if lent else "")
         if not run.requests:
             run.construct(run.seeds.weights)
         return None

@@ -16,6 +16,7 @@ from dice.kernels.grader.facts import take_facts
 from dice.kernels.grader.observation import count_poison
 from dice.kernels.grader.record import worse
 from dice.kernels.grader.reference import Trial
+from dice.kernels.mismatch import locate
 from dice.kernels.records.verdict import Protocol
 from dice.kernels.sandbox.replies import Offer
 from dice.kernels.sandbox.session import CandidateFailure
@@ -62,6 +63,8 @@ def _judge(run: CandidateRun, trial: Trial, actual: Any) -> None:
         found = compare(run, trial, actual, protocol)
         if found.status == "wrong_value":
             run.evidence.poison_left = count_poison(trial.expected, actual) or run.evidence.poison_left
+            if run.place.judging.explain and (mismatch := locate(trial.expected, actual, protocol)) is not None:
+                run.record.mismatches[protocol] = mismatch
         _take(run, protocol, found)
 
 
@@ -77,9 +80,10 @@ def _take(run: CandidateRun, protocol: Protocol, found: Comparison) -> None:
 
 
 def look_for_races(run: CandidateRun) -> None:
-    """Check whether a wrong value depends on the order of threads; then it says nothing about a GPU."""
+    """Check whether a wrong value depends on the order of threads; then it says nothing about a GPU. The author of one
+    kernel is also told where a right one does."""
     wrong = [item for item in run.record.comparisons.values() if item.status == "wrong_value"]
-    if not wrong or run.last is None or not run.evidence.extensions:
+    if not (wrong or (run.place.judging.explain and run.standing())) or run.last is None or not run.evidence.extensions:
         return
     trial = run.last
 
@@ -92,8 +96,11 @@ def look_for_races(run: CandidateRun) -> None:
         return compare_outputs(left, right, "paper").ok
 
     with run.record.phase("races"), contextlib.suppress(CandidateFailure):  # a failure here proves nothing
-        race = prove_race(forward, sorted(run.launches() or {}), same)
+        kernels = sorted(run.launches() or {})
+        race = prove_race(forward, kernels, same)
+        run.record.orders_tried = bool(kernels)
         run.record.race = race
         if race is not None:
             run.record.notes.append(race.note)
+    with contextlib.suppress(CandidateFailure):
         run.take_turns(Turn())

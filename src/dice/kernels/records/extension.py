@@ -15,7 +15,14 @@ from typing import Annotated, Literal
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, model_validator
 
 BuildStatus = Literal[
-    "built", "compile_error", "import_error", "timeout", "out_of_memory", "unsupported_on_cpu", "host_error"
+    "built",
+    "compile_error",
+    "refused_flag",
+    "import_error",
+    "timeout",
+    "out_of_memory",
+    "unsupported_on_cpu",
+    "host_error",
 ]
 
 LaunchCount = Literal["counted", "none", "unknown"]

@@ -54,6 +54,11 @@ class Judging:
 
     protocols: tuple[Protocol, ...] = Field(default=("paper",), min_length=1)
     """Protocols to report; one run of the candidate serves all of them."""
+    lend_names: bool = True
+    """Under `paper`, a candidate finds the names of the reference's module that it does not define, as in KernelBench."""
+    explain: bool = False
+    """Say more to the author of one kernel: where values are wrong, data races behind right ones (`cpu`), the work of a call,
+    what kernels use of the GPU. It takes time, and the verdict's row grows."""
     seed: int | None = None
     """Seed of inputs and weights; None draws a secret one per candidate. Recorded only after the run."""
     correctness_trials: int = Field(default=5, ge=1)

@@ -18,7 +18,7 @@ from typing import Any
 from dice.jsonl import atomic_writer
 from dice.kernels.records.verdict import Verdict
 
-_NOT_COMPILED = {"compile_error", "import_error", "no_code", "unsupported_on_cpu"}
+_NOT_COMPILED = {"compile_error", "refused_flag", "import_error", "no_code", "unsupported_on_cpu"}
 _ID = re.compile(r"level(\d+)/(\d+)(?:_.*)?")
 
 

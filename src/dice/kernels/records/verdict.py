@@ -10,6 +10,8 @@ from typing import Literal
 
 from pydantic import BaseModel, ConfigDict
 
+from dice.kernels.records.explanation import Explanation
+
 SCHEMA_VERSION = 1
 
 Status = Literal[
@@ -18,6 +20,7 @@ Status = Literal[
     "wrong_shape",
     "wrong_dtype",
     "compile_error",
+    "refused_flag",
     "import_error",
     "runtime_error",
     "timeout",
@@ -118,6 +121,9 @@ class Verdict(_Row):
     compiled_reference_ms: Timing | None = None
     """torch.compile of the reference; strict protocol only."""
     speedup: Speedup | None = None
+    lent_names: list[str] | None = None
+    """Names of the reference's module that the candidate uses and that it was lent; null where none are lent: under
+    `strict`, and where `judging.lend_names` is off."""
     deception: list[Finding] = []
     launches: dict[str, int] | None = None
     """Launches by kernel during one forward; null where they could not be counted."""
@@ -127,6 +133,8 @@ class Verdict(_Row):
     host: Host
     notes: list[str] = []
     """What else is worth knowing: a proven race, a second try after a host error, a missing isolation layer."""
+    explanation: Explanation | None = None
+    """For the author of one kernel, under `judging.explain`."""
     retries: int = 0
     seconds: float = 0.0
     """Wall time spent on this candidate, build included."""

@@ -12,8 +12,8 @@ from extension_requests import inline
 from dice.kernels.builder.compiler import Meter, ToolJail, ToolLimits
 from dice.kernels.builder.flags import BuildFlags
 from dice.kernels.builder.outcome import Certain
-from dice.kernels.builder.refused_flags import accepted_flags, check_standard
 from dice.kernels.builder.toolchain import Toolchain
+from dice.kernels.builder.unknown_flags import accepted_flags, check_standard
 from dice.kernels.source.lexer import SplitRefused
 
 

@@ -1,0 +1,79 @@
+"""Lines of sources as lines of the author's file."""
+
+from __future__ import annotations
+
+from dice.kernels.page.own_lines import line_of_evidence, own_errors, own_line
+
+CODE = '''import torch
+cpp = """
+torch::Tensor f(torch::Tensor x);
+"""
+first = """
+__global__ void k(float* x) {
+    int unknown = nothing;
+}
+"""
+second = """__device__ int g() {
+    return 1
+}
+"""
+shifted = """one\\ntwo
+three"""
+'''
+
+
+def line(text: str, code: str = CODE) -> int:
+    return next(number for number, row in enumerate(code.split("\n"), 1) if text in row)
+
+
+def test_errors_of_gcc_have_the_line_of_the_file() -> None:
+    message = (
+        "cuda.cu: In function ‘int g()’:\n"
+        "cuda.cu:3:19: error: ‘nothing’ was not declared in this scope\n"
+        "    3 |     int unknown = nothing;\n"
+        "      |                   ^~~~~~~\n"
+        "cuda.cu:6:13: error: expected ‘;’ before ‘}’ token\n"
+        "    6 |     return 1\n"
+    )
+    found = own_errors(CODE, message)
+    assert [error.line for error in found] == [line("nothing"), line("return 1")]
+    assert found[0].source == "int unknown = nothing;"
+    assert "nothing" in found[0].text
+
+
+def test_errors_of_nvcc_have_it_too() -> None:
+    message = (
+        'cuda.cu(6): error: identifier "nothing" is undefined\n      int unknown = nothing;\n                    ^\n\n'
+        "1 error detected in the compilation of cuda.cu.\n"
+    )
+    assert [error.line for error in own_errors(CODE, message)] == [line("nothing")]
+
+
+def test_headers_of_others_and_messages_without_a_place_give_nothing() -> None:
+    assert own_errors(CODE, "/usr/include/x.h:3:1: error: no\n   3 | torch::Tensor f(torch::Tensor x);\n") == []
+    assert own_errors(CODE, "ld: cannot find -lfoo") == []
+    assert own_errors("not python", "cuda.cu:1:1: error: no\n") != []
+
+
+def test_of_equal_lines_the_nearest_counts() -> None:
+    code = 's = """\na\nx\nb\nx\n"""\n'
+    assert own_line(code, "cuda.cu", 3, "x") == 3
+    assert own_line(code, "cuda.cu", 9, "x") == 5
+
+
+def test_without_its_text_a_line_is_told_where_one_source_can_be_meant() -> None:
+    assert own_line(CODE, "cuda.cu", 3) == line("nothing")
+    assert own_line(CODE, "main.cpp", 99) is None
+    assert own_line(CODE, "cuda.cu", 99) is None
+
+
+def test_a_string_whose_lines_are_not_lines_of_the_file_is_passed_over() -> None:
+    assert own_line(CODE, "cuda.cu", 2, "two") is None
+    assert own_line(CODE, "cuda.cu", 3, "three") is None
+
+
+def test_evidence_names_a_line_of_the_file_or_of_a_source() -> None:
+    assert line_of_evidence(CODE, "line 5: first = ...") == 5
+    assert line_of_evidence(CODE, "C++ line 3:     int unknown = nothing;") == line("nothing")
+    assert line_of_evidence(CODE, "line 0: ") is None
+    assert line_of_evidence(CODE, "3 launches") is None
