@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import pytest
+
 from dice.kernels.page.own_lines import line_of_evidence, own_errors, own_line
 
 CODE = '''import torch
@@ -35,24 +37,25 @@ def test_errors_of_gcc_have_the_line_of_the_file() -> None:
         "cuda.cu:6:13: error: expected ‘;’ before ‘}’ token\n"
         "    6 |     return 1\n"
     )
-    found = own_errors(CODE, message)
+    found = own_errors(CODE, message, 1)
     assert [error.line for error in found] == [line("nothing"), line("return 1")]
     assert found[0].source == "int unknown = nothing;"
     assert "nothing" in found[0].text
 
 
-def test_errors_of_nvcc_have_it_too() -> None:
+@pytest.mark.parametrize("folder", ["", "/tmp/build-1/stock/build/"])
+def test_errors_of_nvcc_have_it_too(folder: str) -> None:
     message = (
-        'cuda.cu(6): error: identifier "nothing" is undefined\n      int unknown = nothing;\n                    ^\n\n'
+        f'{folder}cuda.cu(6): error: identifier "nothing" is undefined\n      int unknown = nothing;\n          ^\n\n'
         "1 error detected in the compilation of cuda.cu.\n"
     )
-    assert [error.line for error in own_errors(CODE, message)] == [line("nothing")]
+    assert [error.line for error in own_errors(CODE, message, 1)] == [line("nothing")]
 
 
 def test_headers_of_others_and_messages_without_a_place_give_nothing() -> None:
-    assert own_errors(CODE, "/usr/include/x.h:3:1: error: no\n   3 | torch::Tensor f(torch::Tensor x);\n") == []
-    assert own_errors(CODE, "ld: cannot find -lfoo") == []
-    assert own_errors("not python", "cuda.cu:1:1: error: no\n") != []
+    assert own_errors(CODE, "/usr/include/x.h:3:1: error: no\n   3 | torch::Tensor f(torch::Tensor x);\n", 1) == []
+    assert own_errors(CODE, "ld: cannot find -lfoo", 1) == []
+    assert own_errors("not python", "cuda.cu:1:1: error: no\n", 1) != []
 
 
 def test_of_equal_lines_the_nearest_counts() -> None:
@@ -65,6 +68,12 @@ def test_without_its_text_a_line_is_told_where_one_source_can_be_meant() -> None
     assert own_line(CODE, "cuda.cu", 3) == line("nothing")
     assert own_line(CODE, "main.cpp", 99) is None
     assert own_line(CODE, "cuda.cu", 99) is None
+
+
+@pytest.mark.parametrize("first_line", [1, 4])
+def test_a_rule_of_ours_prints_no_text_and_counts_from_the_first_line(first_line: int) -> None:
+    (error,) = own_errors(CODE, f"cuda.cu({first_line + 2}): error: a launch needs a kernel", first_line)
+    assert (error.line, error.source) == (line("nothing"), "int unknown = nothing;")
 
 
 def test_a_string_whose_lines_are_not_lines_of_the_file_is_passed_over() -> None:

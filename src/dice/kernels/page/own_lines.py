@@ -65,22 +65,28 @@ def own_line(code: str, file: str, line: int, echo: str = "") -> int | None:
             if text.strip() == wanted
         ]
         return min(equal)[1] if equal else None
-    mine = [string for string in strings if any(_KERNEL in text for text in string.lines) == (file == _CUDA)]
-    fits = [string for string in mine if 0 < line <= len(string.lines)]
-    return fits[0].line + line - 1 if len(fits) == 1 and len(mine) == 1 else None
+    mine = [string for string in strings if any(_KERNEL in text for text in string.lines)]
+    if file != _CUDA or len(mine) != 1 or not 0 < line <= len(mine[0].lines):
+        return None
+    return mine[0].line + line - 1
 
 
-def own_errors(code: str, message: str, most: int = 10) -> list[OwnError]:
-    """Errors in a compiler's output, with the author's own line numbers; none where the output names no place."""
+def own_errors(code: str, message: str, first_line: int, most: int = 10) -> list[OwnError]:
+    """Errors in a compiler's output, with the author's own line numbers; none where the output names no place.
+
+    `first_line`: what the compiler calls the first line of the author's source in `cuda.cu`.
+    """
     rows = message.split("\n")
     found: dict[tuple[int | None, str], OwnError] = {}
     for error in errors(read_gcc(message)) or errors(read_nvcc(message)):
-        if error.file not in (_CUDA, _MAIN):
+        file = error.file.rpartition("/")[2]  # stock names the folder of its build
+        if file not in (_CUDA, _MAIN):
             continue
         place = next(i for i, row in enumerate(rows) if error.text in row)
         after = _ECHO.match(rows[place + 1]) if place + 1 < len(rows) else None
         echo = after.group(1).strip() if after else ""
-        line = own_line(code, error.file, error.line, echo) or own_line(code, error.file, error.line)
+        number = error.line - first_line + 1 if file == _CUDA else error.line
+        line = own_line(code, file, number, echo) or own_line(code, file, number)
         source = code.split("\n")[line - 1].strip() if line else echo
         found.setdefault((line, error.text), OwnError(line, error.text, source))
     return list(found.values())[:most]

@@ -10,7 +10,10 @@ from pydantic import BaseModel, ConfigDict
 from dice.kernels.checks import CATALOGUE
 from dice.kernels.page.own_lines import line_of_evidence, own_errors
 from dice.kernels.records.explanation import Explanation
-from dice.kernels.records.verdict import Finding, Speedup, Timing, Verdict
+from dice.kernels.records.verdict import Backend, Finding, Speedup, Timing, Verdict
+
+_FIRST_LINE: dict[Backend, int] = {"cpu": 1, "cuda": 4}
+"""Of the author's text in `cuda.cu`: PyTorch puts three #includes before it, the CPU back end none."""
 
 
 class _Part(BaseModel):
@@ -75,9 +78,8 @@ def make_page(kernel: str, reference: str, code: str, verdicts: Sequence[Verdict
     failed = next((verdict for verdict in verdicts if verdict.status != "correct"), None)
     shown = failed or verdicts[0]
     building = shown.status == "compile_error"
-    errors = (
-        [Place(line=e.line, text=e.text, source=e.source) for e in own_errors(code, shown.message)] if building else []
-    )
+    found = own_errors(code, shown.message, _FIRST_LINE[shown.backend]) if building else []
+    errors = [Place(line=error.line, text=error.text, source=error.source) for error in found]
     return Page(
         kernel=kernel,
         reference=reference,
