@@ -11,7 +11,7 @@ setup: $(VENV)/.ready
 $(VENV)/.ready: pyproject.toml
 	$(PYTHON) -m venv $(VENV)
 	$(BIN)/pip install --quiet "torch==2.13.0" numpy
-	$(BIN)/pip install --quiet --editable ".[api,data,dev,docs,workflow]"
+	$(BIN)/pip install --quiet --editable ".[api,data,dev,docs,serve,workflow]"
 	touch $@
 
 # The tiny scale from nothing: data, training, kernels, verdicts, table.

@@ -9,7 +9,8 @@ from __future__ import annotations
 import sys
 from pathlib import Path
 
-import dice.kernels.api  # noqa: F401 - before autodoc, which imports with TYPE_CHECKING set, and pydantic fails then
+import dice.kernels.api  # before autodoc, which imports with TYPE_CHECKING set, and pydantic fails then
+import dice.service.stage  # noqa: F401 - likewise
 
 sys.path.insert(0, str(Path(__file__).parent / "_ext"))
 

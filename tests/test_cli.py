@@ -75,7 +75,8 @@ class Blocked(importlib.abc.MetaPathFinder):
 sys.meta_path.insert(0, Blocked())
 """
 EXTRA_PACKAGES = (
-    "datasets datasketch deepspeed jsonschema matplotlib safetensors snakemake tensorboard tokenizers transformers"
+    "datasets datasketch deepspeed fastapi jsonschema matplotlib safetensors snakemake tensorboard tokenizers "
+    "transformers uvicorn"
 )
 
 

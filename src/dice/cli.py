@@ -32,6 +32,7 @@ STAGES = {
     "schema": ("dice.schema", "write the JSON Schemas of rows and configuration"),
     "synth": ("dice.data.synthetic.stage", "write synthetic pairs of PyTorch and CUDA programs"),
     "verify": ("dice.kernels.verify", "build, run, judge and time CUDA kernels"),
+    "serve": ("dice.service.stage", "verify for others over HTTP"),
     "gather": ("dice.evaluation.gather", "join the verdicts of several verification jobs"),
     "score": ("dice.evaluation.score", "count verdicts: Exec and fast_p with intervals"),
     "table": ("dice.report.tables", "write one table of the paper: measured beside reported"),
@@ -54,6 +55,7 @@ EXTRAS = {
     "dice.report": "workflow",
     "dice.schema": "data,train,workflow",
     "dice.servers": "api",
+    "dice.service": "serve",
     "dice.study": "workflow",
     "dice.training": "train",
 }

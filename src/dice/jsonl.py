@@ -120,7 +120,7 @@ def valid_row(value: dict[str, Any], row_type: type[Row], where: str) -> Row:
 class Journal:
     """Append-only JSON lines that survive kill -9 at any moment.
 
-    Every row is one write followed by fsync. Opening cuts a torn last line off, so that a resumed run sees
+    Every append is one write followed by fsync. Opening cuts a torn last line off, so that a resumed run sees
     exactly the rows that were completed.
     """
 
@@ -141,9 +141,9 @@ class Journal:
             end = start
         return 0
 
-    def append(self, row: BaseModel | dict[str, Any]) -> None:
-        """Write one row durably."""
-        data = (to_line(row) + "\n").encode()
+    def append(self, *rows: BaseModel | dict[str, Any]) -> None:
+        """Write rows durably."""
+        data = "".join(to_line(row) + "\n" for row in rows).encode()
         while data:
             data = data[os.write(self._fd, data) :]
         os.fsync(self._fd)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import contextlib
 import io
+import itertools
 import re
 from functools import cache
 from pathlib import Path
@@ -13,6 +14,9 @@ import pytest
 from pages import PAGES, ROOT, command_lines, name, spans
 
 from dice.cli import STAGES, make_parser
+
+SHELL = (">", ">>", "2>&1", "|", "&", "&&")
+"""Words that end a command's own."""
 
 
 @cache
@@ -25,7 +29,7 @@ def after_dice(words: list[str]) -> list[str] | None:
     """What follows `dice` in a command line, also behind a launcher, a lease or a path; None: no such command."""
     for place, word in enumerate(words):
         if word in ("dice", ".venv/bin/dice") or (word == "dice.cli" and words[place - 1] == "-m"):
-            return words[place + 1 :]
+            return list(itertools.takewhile(lambda word: word not in SHELL, words[place + 1 :]))
     return None
 
 

@@ -17,6 +17,7 @@ from dice.kernels.problems.mini import VERSION as MINI_VERSION
 from dice.kernels.problems.mini import load_mini
 from dice.kernels.problems.problem import Problem
 from dice.kernels.records.extract import extract_code
+from dice.kernels.records.failed import failed_verdicts
 from dice.kernels.records.job import Job, Judging, Limits
 from dice.kernels.records.verdict import Backend, Finding, Host, Protocol, Speedup, Stage, Status, Verdict
 from dice.kernels.verify import VerifyConfig, load_problems, verify
@@ -41,6 +42,7 @@ __all__ = [
     "VerifyConfig",
     "cores",
     "extract_code",
+    "failed_verdicts",
     "findings",
     "is_deceptive",
     "level_folders",

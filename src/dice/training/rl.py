@@ -128,7 +128,8 @@ class RlRun:
         found = [""]
         if self.rank == 0:
             spec = {name: value for name, value in to_spec(self.config).items() if name not in RESUMABLE_CHANGES}
-            spec["reward"].pop("machine")
+            for name in ("machine", "url"):  # where it is verified changes no verdict
+                spec["reward"].pop(name)
             weights = [sha256_file(path) for path in sorted(Path(self.config.model).glob("*.safetensors"))]
             data = [sha256_file(path) for phase in self.config.phases for path in phase.problems]
             found = [spec_hash(spec | {"weights": weights, "data": data})]

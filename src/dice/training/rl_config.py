@@ -68,6 +68,8 @@ class RolloutConfig:
 class RewardConfig:
     """How an answer earns 1 or 0, and when it earns neither. The verifier's settings are those of `dice verify`."""
 
+    url: str | None = None
+    """A service that verifies (`dice serve`), such as `http://verifier:8642`, in the place of workers on this machine."""
     backend: Backend = "cuda"
     """Where kernels run."""
     judging: Judging = Judging(correctness_trials=1, measure_time=False)

@@ -12,11 +12,12 @@ import hashlib
 import queue
 import threading
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
+from typing import Protocol
 
 from dice.decoding.decoder import Completion, Decoder, Request
-from dice.kernels.api import Feed, Job, Pool, Verdict, cores, open_pool
+from dice.kernels.api import Feed, Job, Verdict, cores, open_pool
 from dice.training.rl_config import RewardConfig
 from dice.training.rl_data import Candidate, RlProblem
 
@@ -85,6 +86,14 @@ def reward_of(verdict: Verdict | None, config: RewardConfig, *, host_error_earns
     return float(status == "correct")
 
 
+class VerdictStream(Protocol):
+    """A pool of this machine, or a service's."""
+
+    def stream(self, feed: Feed) -> Iterator[list[Verdict]]:
+        """The verdicts of each job that is fed, as they come."""
+        ...
+
+
 class Verifier:
     """The verifier's pool, open for a whole run. Use as a context manager; then `begin` once per step."""
 
@@ -100,7 +109,7 @@ class Verifier:
             machine = dataclasses.replace(machine, jobs=mine)
         self.config, self.machine, self._most_jobs = config, machine, most_jobs
         self._open = contextlib.ExitStack()
-        self.pool: Pool | None = None
+        self.pool: VerdictStream | None = None
 
     def __enter__(self) -> Verifier:
         self.restart()
@@ -110,10 +119,16 @@ class Verifier:
         self._open.close()
 
     def restart(self) -> None:
-        """Close the pool and open a new one."""
+        """Close the pool and open a new one. Raises DiceError for a service that judges otherwise."""
         self._open.close()
         self._open = contextlib.ExitStack()
         config = self.config
+        if config.url is not None:
+            from dice.service.remote_pool import RemotePool  # needs the extra `serve`
+
+            remote = RemotePool(config.url, config.backend, config.judging, config.limits)
+            self.pool = self._open.enter_context(remote)
+            return
         opened = open_pool(config.backend, config.judging, config.limits, self.machine, self._most_jobs)
         self.pool = self._open.enter_context(opened)
 
@@ -127,7 +142,7 @@ class Verifier:
 class PendingVerdicts:
     """The verdicts of one step: candidates go in while others are decoded, `finish` waits for the missing verdicts."""
 
-    pool: Pool
+    pool: VerdictStream
     config: RewardConfig
     host_errors: int = 0
     began: float | None = None

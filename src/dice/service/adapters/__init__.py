@@ -1,0 +1,1 @@
+"""The verifier in other projects' words: each module is one small adapter, tested against that project."""
