@@ -15,7 +15,7 @@ from dice.kernels.api import Verdict
 from dice.service.dispatcher import Refused
 from dice.service.schema import LONGEST_WAIT_S, Candidate
 
-NOT_COMPILED = ("no_code", "compile_error", "import_error")
+NOT_COMPILED = ("no_code", "compile_error", "refused_flag", "import_error")
 MOST_TASKS = 20_000
 """Results that are kept under their task's name; older ones are forgotten."""
 
