@@ -225,9 +225,7 @@ FACTS: dict[str, Any] = Facts(
     changes=[Change(kind="flag", name="a", phase="forward", before="x", after="y")],
     accesses=[Access(event="open:w", detail="x", phase="import", line=1, count=2)],
     python_threads=["other"],
-    launches={"k": 1},
-    launches_init=None,
-    failed_launches={},
+    kernels={"cbf29ce484222325": "k"},
     extensions=[ExtensionReport(loaded=True, calls_forward=1)],
 ).model_dump()
 
@@ -290,7 +288,6 @@ class PlayedCandidate:
             values.write(self._offered[1], self._offered[0], buffer.tensor)
             buffer.close()
         return {
-            "launches": {"launches": {"k": 1}},
             "answer_traces": {"shares": {"equal": 0.5}},
             "report": {"facts": FACTS},
             "repeat": {"calls": 3},

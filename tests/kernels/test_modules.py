@@ -15,6 +15,7 @@ NOT_IMPORTED = {
     "dice.kernels.builder.cpu_static_shared": BUILT,
     "dice.kernels.builder.process": BUILT,
     "dice.kernels.builder.split_build": BUILT,
+    "dice.kernels.candidate.poison": RUN,
     "dice.kernels.candidate.runner": RUN,
     "dice.kernels.grader.agreement": RUN,
     "dice.kernels.grader.trials": RUN,

@@ -17,6 +17,7 @@ from dice.kernels.timing import (
     abba,
     is_host_bound,
     paired_speedup,
+    parts,
     ratio_of_means,
     summary,
 )
@@ -238,3 +239,19 @@ def test_a_short_gpu_time_behind_long_launches_is_no_speed() -> None:
     assert is_faster(paired_speedup(busy_at_times, theirs, random.Random(0)))
     slow_on_the_gpu = Side([(10.0, 10.0)] * 10, [0.04] * 20)
     assert not is_host_bound(slow_on_the_gpu, theirs)
+
+
+def test_parts_of_a_series_cannot_be_foreseen() -> None:
+    seen = set()
+    for seed in range(200):
+        found = parts(100, 4, random.Random(seed))
+        assert sum(found) == 100
+        assert len(found) == 4
+        assert min(found) >= 1
+        assert max(found) >= 50
+        seen.add(tuple(found))
+    assert len(seen) > 150
+    assert len({found.index(max(found)) for found in seen}) == 4
+    assert parts(1, 4, random.Random(0)) == [1]
+    assert sum(parts(3, 4, random.Random(0))) == 3
+    assert parts(10, 1, random.Random(0)) == [10]

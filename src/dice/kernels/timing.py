@@ -76,6 +76,15 @@ def abba(rounds: int, generator: random.Random) -> list[tuple[Turn, Turn, Turn, 
     return [first if generator.random() < 0.5 else second for _ in range(rounds)]
 
 
+def parts(calls: int, most: int, generator: random.Random) -> list[int]:
+    """Split a number of calls into at most `most` parts of unforeseeable lengths and order; one has at least half of them."""
+    count = max(1, min(most, calls // 2))
+    short = [generator.randint(1, max(1, calls // (2 * count))) for _ in range(count - 1)]
+    split = [*short, calls - sum(short)]
+    generator.shuffle(split)
+    return split
+
+
 @dataclass(frozen=True)
 class Side:
     """The times of one program under the strict protocol, in milliseconds."""

@@ -18,13 +18,15 @@ from extension_samples import BUILT, REFUSED
 
 from dice.kernels.builder.builder import Builder
 from dice.kernels.candidate.extension_call import request_from_load_inline
-from dice.kernels.candidate.extension_loader import load_extension, read_launches, reset_launches
+from dice.kernels.candidate.extension_loader import kernels, load_extension
 from dice.kernels.candidate.process import candidate_server
 from dice.kernels.cpu.race import Turn, prove_race
 from dice.kernels.cpu.runtime import CpuRuntime, Order
 from dice.kernels.grader.executor import Executor
 from dice.kernels.records.extension import BuildResult
 from dice.kernels.records.job import Judging
+from dice.kernels.sandbox.launch_ledger import PAGE_BYTES, LaunchLedger
+from dice.kernels.sandbox.linux import map_shared
 
 FIXTURES = Path(__file__).parents[1] / "cpu" / "fixtures"
 _FUNCTION = re.compile(r"^((?:torch::Tensor|std::vector<[\w:]+>|void|int64_t) (\w+)\([^)]*\)) *\{", re.MULTILINE)
@@ -118,12 +120,16 @@ def test_constant_memory_and_device_variables(execution: ModuleType) -> None:
 
 
 def test_every_way_to_launch_and_its_count(execution: ModuleType) -> None:
-    reset_launches()
+    runtime, ledger = CpuRuntime.loaded(), LaunchLedger()
+    assert runtime is not None
+    runtime.set_ledger(map_shared(ledger.fd, PAGE_BYTES))
     rows = execution.launches().view(12, 4)
+    runtime.set_ledger(0)
+    seen = ledger.read(kernels())
     assert rows[:, 0].tolist() == [1.0, 2.0, 0.5, 9.0, -1.0, 10.0, 18.0, -9.0, -2.5, 0.5, 2.0, 20.0]
     assert rows[9].tolist() == [0.5, 0.0, 0.0, 0.0]
-    counts = {name: count for name, count in read_launches().items() if count}
-    assert counts == {"put": 2, "put_c": 3, "put_default": 2, "put_n": 2, "put_twice": 4}
+    assert (seen.forged, seen.refused) == ("", {})
+    assert seen.launches == {"put": 2, "put_c": 3, "put_default": 2, "put_n": 2, "put_twice": 4}
 
 
 def test_launches_that_a_gpu_refuses_are_refused(execution: ModuleType) -> None:

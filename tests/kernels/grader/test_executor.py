@@ -484,3 +484,24 @@ def test_inputs_may_have_any_strides(executor: Executor, inputs: str) -> None:
         assert verdict.functional_status == "correct", verdict.message
     wrong = as_candidate(problem).replace("torch.relu(x)", "torch.relu(x.reshape(-1)[:1] + 0 * x)")
     assert {verdict.functional_status for verdict in verdicts(executor, wrong, problem)} == {"wrong_value"}
+
+
+NORM = problem_of("return self.norm(x)", init="self.norm = nn.LayerNorm(6)")
+ENDS_WITH_OTHER_WEIGHTS = "return os.abort() if bool((self.norm.weight != 1).any()) else self.norm(x)"
+ENDS_AFTER_CALLS = "self.calls += 1\nreturn os.abort() if self.calls > 20 else self.norm(x)"
+
+
+@pytest.mark.parametrize(
+    ("forward", "strict_status"), [(ENDS_WITH_OTHER_WEIGHTS, "correct"), (ENDS_AFTER_CALLS, "runtime_error")]
+)
+def test_a_crash_in_an_experiment_is_no_failure_under_paper(
+    executor: Executor, forward: str, strict_status: str
+) -> None:
+    """Nor is it one under strict where the problem never draws such values."""
+    init = "self.norm = nn.LayerNorm(6)\nself.calls = 0"
+    code = "import os\n" + as_candidate(problem_of(forward, init=init))
+    paper, strict = verdicts(executor, code, NORM)
+    assert (paper.functional_status, paper.trials) == ("correct", 2), paper.message
+    assert strict.functional_status == strict_status, strict.message
+    assert ("SIGABRT" in strict.message) == (strict_status != "correct")
+    assert [verdict.host.isolation for verdict in (paper, strict)] == [paper.host.isolation] * 2

@@ -31,7 +31,7 @@ def test_whoever_works_on_several_streams_keeps_the_default(code):
 def test_the_environment_says_so(queues, monkeypatch):
     monkeypatch.delenv("CUDA_DEVICE_MAX_CONNECTIONS", raising=False)
     spec = SandboxSpec(
-        scratch_bytes=1, file_bytes=1, processes=1, data_bytes=None, output_bytes=1, cuda_visible_devices="0",
+        scratch_bytes=1, file_bytes=1, processes=1, data_bytes=None, cuda_visible_devices="0",
         cuda_connections=queues, threads=1,
     )  # fmt: skip
     expected = None if queues is None else "1"

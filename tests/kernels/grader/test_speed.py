@@ -1,8 +1,9 @@
-"""Input sets for timing: as many as asked for where they are small, no more than needed where they are gigabytes."""
+"""Timed calls: the input sets, what is checked of the outputs, and who may run meanwhile; the GPU is left out."""
 
 from __future__ import annotations
 
 import contextlib
+from collections.abc import Callable, Iterator
 from types import SimpleNamespace
 from typing import Any
 
@@ -10,7 +11,9 @@ import pytest
 import torch
 
 from dice.kernels.grader.speed import _Stopwatch
-from dice.kernels.sandbox.replies import Done
+from dice.kernels.records.evidence import RunEvidence
+from dice.kernels.sandbox.launch_ledger import Reading
+from dice.kernels.sandbox.replies import Done, Times
 
 
 class Run:
@@ -81,5 +84,77 @@ def test_a_problem_that_overwrites_its_inputs_gets_them_anew(factor: float, wron
     assert watch.provide_inputs(2) == 2
     for call in range(5):
         watch.candidate(call % 2, (call + 1) % 2, seed=call, fills=0)
-        watch.check(lambda x: x.mul_(2.0), call % 2, seed=call)  # type: ignore[arg-type]
+        watch.check(lambda x: x.mul_(2.0), call % 2, call, "strict")  # type: ignore[arg-type]
     assert (watch.checked, watch.wrong) == (5, wrong)
+
+
+class Series(Run):
+    """A candidate that adds one, timed in series. `remembers`: it returns what it gave for the address before."""
+
+    def __init__(self, remembers: bool) -> None:
+        super().__init__(4)
+        self.place = SimpleNamespace(device=torch.device("cpu"), judging=SimpleNamespace(timing_trials=40))
+        self.record = SimpleNamespace(
+            phase=lambda name: contextlib.nullcontext(), runtime_ms={}, reference_ms={}, speedup={}, notes=[]
+        )
+        self.reference = SimpleNamespace(input_bytes=4, model=lambda seed: lambda x: x + 1)
+        self.weights_seed, self.remembers = 0, remembers
+        self.evidence = RunEvidence(backend="cuda", reached="timing")
+        self.ledger = SimpleNamespace(deal=lambda: None, read=lambda: Reading(launches={"add": 3}))
+        self.counts_launches = True
+        self.session = SimpleNamespace(frozen=self.frozen)
+        self.asleep = False
+        self.answers: dict[int, torch.Tensor] = {}
+        self.calls: list[tuple[float, int]] = []
+        self.out = self.slot = torch.zeros(1)
+
+    @contextlib.contextmanager
+    def frozen(self) -> Iterator[None]:
+        self.asleep = True
+        yield
+        self.asleep = False
+
+    def send(self, op: str, inputs: list[Any], slot: int) -> None:
+        assert not self.asleep
+        self.slot = inputs[0].clone() if op == "inputs" else self.slot.copy_(inputs[0])
+
+    def ask(self, op: str, kind: type, **request: Any) -> Any:
+        assert not self.asleep
+        if op == "series":
+            self.calls.append((float(self.slot), request["calls"]))
+            self.out = self.slot + 1
+            if self.remembers:
+                self.out = self.answers.setdefault(self.slot.data_ptr(), self.out)
+            one = Times(event_ms=1.0, in_process_ms=1.0, drain_ms=0.0, launch_ms=0.0, queued=False)
+            return SimpleNamespace(times=[one] * request["calls"])
+        return SimpleNamespace()
+
+    def fetch(self, offer: Any, like: Any) -> torch.Tensor:
+        return self.out
+
+
+@pytest.mark.parametrize(("remembers", "wrong"), [(False, 0), (True, 3)])
+def test_papers_timed_calls_get_new_values_at_the_same_address(
+    remembers: bool, wrong: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    watch, run = object.__new__(_Stopwatch), Series(remembers)
+    watch.run, watch.sets, watch.drawn, watch.device = run, [], [], torch.device("cpu")  # type: ignore[assignment]
+    watch.checked = watch.wrong = watch.output_bytes = 0
+    watch.empty_ms, watch.clocked = [0.0], None
+    timed_asleep: list[bool] = []
+
+    def timed(call: Callable[[], Any], fills: int = 0) -> tuple[Any, SimpleNamespace]:
+        timed_asleep.append(run.asleep)
+        return call(), SimpleNamespace(event_ms=2.0)
+
+    watch.timer = SimpleNamespace(time=timed)  # type: ignore[assignment]
+    monkeypatch.setattr(watch, "warm_up", lambda model: 40)
+    watch.provide_inputs(1)
+    watch.provide_fresh_values()
+    watch.paper()
+    assert (watch.checked, watch.wrong) == (4, wrong)
+    assert len({values for values, _ in run.calls}) == 4
+    assert run.record.runtime_ms["paper"].n == run.record.reference_ms["paper"].n == 40
+    assert run.record.speedup["paper"].median == 2.0
+    assert run.evidence.timed_launches == 3
+    assert timed_asleep == [True] * 40  # no process of the candidate runs beside the reference

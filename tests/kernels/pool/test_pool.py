@@ -14,7 +14,7 @@ from pool_handlers import Scripted, dies_at_start, host_error, refuses_to_start
 from waiting import is_gone, wait_for
 
 from dice.errors import DiceError, HarnessError
-from dice.kernels.pool.pool import Feed, Pool, WorkerPlan
+from dice.kernels.pool.pool import Feed, Pool, WorkerPlan, check_temporary_folder
 from dice.kernels.records.job import Job
 
 TIMEOUT_S = 3600.0
@@ -119,3 +119,11 @@ def test_a_feed_that_is_stopped_ends_the_stream_at_once(tmp_path):
         later.start()
         assert list(stream) == []  # or it would wait for a job that has an hour
         later.join()
+
+
+def test_a_temporary_folder_with_too_long_a_path_is_told_in_one_sentence():
+    check_temporary_folder("/tmp/" + "x" * 70)
+    with pytest.raises(
+        DiceError, match=r"path of 76 bytes, too long for a socket .* Set TMPDIR to one of at most 75 bytes\."
+    ):
+        check_temporary_folder("/tmp/" + "x" * 71)

@@ -181,7 +181,6 @@ def test_a_request_is_known_by_all_but_its_name() -> None:
         (Limits, "import_timeout_s", 0),
         (Limits, "memory_gib", -1),
         (Limits, "processes", 1),
-        (Limits, "output_mib", 0),
         (Limits, "timeout_s", 3),
         (Judging, "protocols", ()),
         (Judging, "protocols", ("loose",)),

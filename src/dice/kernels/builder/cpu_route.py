@@ -125,10 +125,8 @@ def render_unit(
     if _BFLOAT.search(cuda):
         lines.append("#include <cuda_bf16.h>")
     lines.append(f"#define DICE_CPU_TRACK DICE_CPU_TRACK_{'INDEX' if source.track_index else 'NOTHING'}")
-    entries = ", ".join(f'{{"{kernel}"}}' for kernel in source.kernels)
-    lines.append(
-        f"DICE_CPU_LAUNCH_TABLE({len(source.kernels)}, {entries})" if source.kernels else "DICE_CPU_NO_LAUNCHES"
-    )
+    kernels = ", ".join(f'"{kernel}"' for kernel in source.kernels)
+    lines.append(f"DICE_CPU_KERNELS({kernels})")
     lines += [f'#line 1 "{name}"', source.text]
     flags = LOCKSTEP_FLAGS if source.lockstep else ()
     return CpuUnit("\n".join(lines) + "\n", flags)
@@ -346,7 +344,8 @@ def _with_module_table(text: str, module: str) -> str:
 
 def runtime_library(precompiled: Precompiled) -> Path:
     """`libdice_cpu.so`, behind all CPU objects; compiled the first time (20 s of CPU). Raises NotPrepared."""
-    name = "-".join(["cpu", files_digest(CPU_CSRC), *(flag.removeprefix("-march=") for flag in machine_flags())])
+    machine = [flag.removeprefix("-march=") for flag in machine_flags()]
+    name = "-".join(["cpu", files_digest(CPU_CSRC, CSRC / "extension"), *machine])
     return precompiled.artefact(name, partial(_make_runtime, precompiled)) / LIBRARY
 
 

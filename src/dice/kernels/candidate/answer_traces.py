@@ -44,18 +44,24 @@ class AnswerTraces:
         self._least_piece = answer_bytes // 64
         self._left = MOST_BYTES
         self._launching = False
+        self._ran_without = False
+        self._calls = 0
         self._without: list[torch.Tensor] = []
         self._moments: list[tuple[int, torch.Tensor]] = []
 
     def begin(self, launching: bool) -> None:
         """Before a forward. launching: whether kernels run in it."""
         self._launching, self._left = launching, MOST_BYTES
+        self._ran_without |= not launching
+        self._calls = 0
         if (runtime := CpuRuntime.loaded()) is not None:
             runtime.keep_arguments(self._most_piece, MOST_BYTES)
 
     def note(self, function: str, arguments: tuple[Any, ...]) -> None:
-        """Keep copies of the tensors that this call of an extension is given, if no kernel runs."""
-        for leaf in tree_leaves(list(arguments)) if not self._launching else []:
+        """Keep copies of the tensors that this call of an extension is given, if no kernel has run before it."""
+        self._calls += 1
+        before_all = not self._launching or (not self._ran_without and self._calls == 1)
+        for leaf in tree_leaves(list(arguments)) if before_all else []:
             if isinstance(leaf, torch.Tensor) and storage_address(leaf):
                 self._keep(leaf.detach().contiguous().reshape(-1).view(torch.uint8))
 
@@ -85,8 +91,8 @@ class AnswerTraces:
 
     def _before_kernels(self, outputs: Any) -> dict[Form, float]:
         """What stood before a launch, and had not been left by an earlier one. A first launch shows no more than the
-        forward without kernels, so one alone is not looked at."""
-        if len({moment for moment, _ in self._moments if moment % 2 == 0}) < 2:
+        forward without kernels, so where that was made one alone is not looked at."""
+        if self._ran_without and len({moment for moment, _ in self._moments if moment % 2 == 0}) < 2:
             return {}
         leaves = [leaf.detach().cpu() for leaf in tree_leaves(outputs) if isinstance(leaf, torch.Tensor)]
         before, after = ([Search(leaf) for leaf in leaves] for _ in range(2))

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import contextlib
 import importlib.util
+import inspect
 import os
 import stat
 import sys
@@ -21,6 +22,7 @@ from typing import Any
 
 import torch
 
+from dice.kernels.candidate.opaque import stand_in
 from dice.kernels.records.evidence import Access, Phase
 
 _STDLIB = tuple({str(Path(sysconfig.get_path(name)).resolve()) for name in ("stdlib", "platstdlib")})
@@ -48,16 +50,21 @@ _PATH_EVENTS = frozenset(
 """Audit events that count, through the standard library too, when their path lies outside the scratch folder."""
 _DIRECT_CALLER = frozenset(
     """
-    gc.get_objects gc.get_referrers gc.get_referents sys._getframe sys._current_frames sys.settrace sys.setprofile
-    sys.addaudithook object.__setattr__ function.__new__ code.__new__ marshal.loads pickle.find_class exec compile
+    gc.get_objects gc.get_referrers gc.get_referents object.__getattr__ sys._getframe sys._current_frames sys.settrace
+    sys.setprofile sys.addaudithook object.__setattr__ function.__new__ code.__new__ marshal.loads pickle.find_class exec
+    compile
     ctypes.call_function ctypes.cdata ctypes.string_at
     """.split()  # noqa: SIM905
 )
 """Audit events that the standard library raises for harmless reasons: they count only when called directly."""
+_FRAMES = ("tb_frame",)
+"""Attributes that lead to frames, of those that Python tells of."""
 _MOST_DETAILS = 64
 """Most details of one kind of action on one line: a loop over all files must not fill the verdict."""
 _MOST_MODULES = 64
 _AND_MORE = "(and more)"
+_BEHIND_A_STAND_IN = 3
+"""Calls between `AuditTrail._hear` and the function of `opaque.stand_in` that a candidate called."""
 _WRITE_FLAGS = os.O_WRONLY | os.O_RDWR | os.O_CREAT | os.O_TRUNC | os.O_APPEND
 
 
@@ -75,6 +82,8 @@ class AuditTrail:
         own = str(Path(scratch).resolve())
         private_tmp = os.path.exists(f"{scratch}/tmp") and os.path.samefile("/tmp", f"{scratch}/tmp")
         self._own_folders = (own, "/tmp") if private_tmp else (own,)
+        self.tell: Callable[[Access], None] | None = None
+        """Told of each kind of act when it happens first, which nobody can take back then."""
         self._phase: Phase | None = None
         self._last_phase: Phase | None = None
         self._busy = False
@@ -87,21 +96,19 @@ class AuditTrail:
         """Start listening; nothing is recorded outside `phase`. Python tells nobody of `time.sleep` (before 3.13), nor of
         the import of a module that is there already, so functions that do take their places."""
         sys.addaudithook(self._hear)
-        pause = time.sleep
+        pause, load = time.sleep, importlib._bootstrap._gcd_import  # type: ignore[attr-defined]
 
-        def sleep(seconds: float, /) -> None:
-            """Delay execution for a given number of seconds."""
-            self._hear("time.sleep", (seconds,), 2)
+        def sleep(seconds: float) -> None:
+            self._hear("time.sleep", (seconds,), _BEHIND_A_STAND_IN)
             pause(seconds)
 
-        time.sleep = sleep
-        load = importlib._bootstrap._gcd_import  # type: ignore[attr-defined]
-
-        def _gcd_import(name: str, *args: Any) -> Any:
-            self._hear("import_module", (name,), 2)
+        def gcd_import(name: str, *args: Any) -> Any:
+            self._hear("import_module", (name,), _BEHIND_A_STAND_IN)
             return load(name, *args)
 
-        importlib._bootstrap._gcd_import = _gcd_import  # type: ignore[attr-defined]
+        seconds = inspect.Parameter("seconds", inspect.Parameter.POSITIONAL_ONLY)
+        time.sleep = stand_in(pause, sleep, inspect.Signature([seconds]))
+        importlib._bootstrap._gcd_import = stand_in(load, gcd_import)  # type: ignore[attr-defined]
 
     @contextlib.contextmanager
     def phase(self, name: Phase) -> Iterator[None]:
@@ -114,10 +121,7 @@ class AuditTrail:
 
     def accesses(self) -> list[Access]:
         """What was recorded, in order of first appearance; at most 65 entries for one kind of act on one line."""
-        return [
-            Access(event=event, detail=detail, phase=phase, line=line, count=count)  # type: ignore[arg-type]
-            for (event, detail, phase, line), count in self._seen.items()
-        ]
+        return [_access(key, count) for key, count in self._seen.items()]
 
     def _hear(self, event: str, args: tuple[Any, ...], depth: int = 1) -> None:
         """An audit event; `depth`: how many calls lie between this one and whoever caused it."""
@@ -128,6 +132,8 @@ class AuditTrail:
             return
         if event == "compile":
             self._note_text(*args)
+        if event == "object.__getattr__" and args[1] not in _FRAMES:
+            return
         direct = event in _DIRECT_CALLER
         if not direct and event not in _ANY_CALLER and event not in _PATH_EVENTS and event != "open":
             return
@@ -163,6 +169,8 @@ class AuditTrail:
             self._details[event, phase, line] = known + 1
             if known >= _MOST_DETAILS:
                 key = (event, _AND_MORE, phase, line)
+            if self.tell is not None:
+                self.tell(_access(key, 1))
         self._seen[key] = self._seen.get(key, 0) + 1
 
     def _open_detail(self, args: tuple[Any, ...]) -> str | None:
@@ -209,6 +217,11 @@ class AuditTrail:
                 return None
             return frame  # code made by exec, or a file that the candidate wrote and imported
         return None
+
+
+def _access(key: tuple[str, str, str, int], count: int) -> Access:
+    event, detail, phase, line = key
+    return Access(event=event, detail=detail, phase=phase, line=line, count=count)  # type: ignore[arg-type]
 
 
 class ExceptionTrace:

@@ -1,17 +1,14 @@
-"""In the candidate's process: load what the builder made, and read and steer its launch counters.
+"""In the candidate's process: load what the builder made, and steer its launches.
 
+    use_ledger(address)                  # before anything is loaded: where launches are marked
     module = load_extension(result.path, request.name)
-    reset_launches(); module.forward(x); read_launches()     # {"relu_kernel": 1}: of all extensions together
-    set_launches(enabled=False)                              # launches do nothing from here on
+    kernels()                            # {hash: "relu_kernel"}: the names behind the marks, of all extensions together
+    set_launches(enabled=False)          # launches do nothing from here on
 
 A build that failed raises what PyTorch raises: `raise build_exception(result, name)`.
 
-Every object made by a fast route, and every stock build that could be linked again, exports (csrc/extension/launch.cpp;
-the CPU back end exports the same):
-
-    dice_launch_entry* dice_launch_table(int* count)   rows {const char* name; void* host; void* handle; u64 ok; u64 failed}
-    void dice_launch_reset(void)
-    void dice_launch_enable(int on)
+Objects of a GPU that were made by a fast route, and stock builds that could be linked again, export `dice_launch_open`
+(csrc/extension/launch.cpp). Objects of the CPU back end export `dice_cpu_kernels`, and their runtime is steered.
 """
 
 from __future__ import annotations
@@ -22,6 +19,7 @@ import fcntl
 import functools
 import importlib.machinery
 import importlib.util
+import itertools
 import os
 import re
 import sys
@@ -30,27 +28,49 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any
 
+from dice.kernels.cpu.runtime import CpuRuntime
 from dice.kernels.records.extension import BuildResult
 from dice.kernels.records.object_facts import object_facts
+from dice.kernels.sandbox.launch_ledger import name_hash
 
 _FIRST_DESCRIPTOR = 200
 """Duplicates are numbered from here, away from what programs close by number."""
 
 
 class _Entry(ctypes.Structure):
+    _fields_ = [("name", ctypes.c_char_p), ("host", ctypes.c_void_p), ("handle", ctypes.c_void_p)]
+
+
+class _Control(ctypes.Structure):
     _fields_ = [
-        ("name", ctypes.c_char_p),
-        ("host", ctypes.c_void_p),
-        ("handle", ctypes.c_void_p),
-        ("launches", ctypes.c_uint64),
-        ("failures", ctypes.c_uint64),
+        ("entries", ctypes.POINTER(_Entry)),
+        ("count", ctypes.POINTER(ctypes.c_int)),
+        ("enabled", ctypes.POINTER(ctypes.c_int)),
+        ("page", ctypes.POINTER(ctypes.c_void_p)),
     ]
 
 
-_bindings: dict[str, ctypes.PyDLL] = {}
-"""Support libraries whose functions can be watched, by path (csrc/extension/binding.cpp)."""
-_loaded: dict[str, ctypes.CDLL] = {}
-"""Extensions of this process, by path: what dlopen keeps too, in a form that can be asked."""
+class _Binding(ctypes.Structure):  # csrc/extension/binding.cpp
+    _fields_ = [
+        ("watch_calls", ctypes.PYFUNCTYPE(None, ctypes.py_object)),
+        ("without_gil", ctypes.POINTER(ctypes.c_bool)),
+    ]
+
+
+_bindings: dict[str, _Binding] = {}
+"""The controls of support libraries, by path."""
+_controls: list[_Control] = []
+"""Of the objects that export `dice_launch_open`."""
+_kernels: dict[int, str] = {}
+"""Readable names of the kernels of the CPU back end's objects, by hash."""
+_ledger = 0
+"""Address of the ledger's page; 0: there is none."""
+
+
+def use_ledger(address: int) -> None:
+    """Have the launches of all extensions that are loaded from now on marked in the page at `address`."""
+    global _ledger
+    _ledger = address
 
 
 def load_extension(path: str | Path, name: str, *, is_python_module: bool = True) -> ModuleType | str:
@@ -63,15 +83,13 @@ def load_extension(path: str | Path, name: str, *, is_python_module: bool = True
     path = _lasting(str(path))
     facts = object_facts(path)
     libraries = [_library(library) for library in facts["libraries"]]
+    if (runtime := CpuRuntime.loaded()) is not None:  # whose controls are taken before the candidate's code can ask
+        runtime.set_ledger(_ledger)
     if not is_python_module:
-        import torch
-
-        torch.ops.load_library(path)
-        _loaded[path] = ctypes.CDLL(path, mode=os.RTLD_NOLOAD | os.RTLD_LAZY)
+        _open(ctypes.CDLL(path))  # as torch.ops.load_library does, which looks for the descriptor's file by name
         return path
     if facts["table"]:
         libraries[0].dice_name_next_module(name.encode())  # the table's module takes the name that it is told
-        _bindings.setdefault(facts["libraries"][0], ctypes.PyDLL(facts["libraries"][0]))
     loader = importlib.machinery.ExtensionFileLoader(facts["module"], path)
     spec = importlib.util.spec_from_file_location(facts["module"], path, loader=loader)
     assert spec is not None
@@ -79,8 +97,23 @@ def load_extension(path: str | Path, name: str, *, is_python_module: bool = True
     loader.exec_module(module)
     module.__name__ = name
     spec.name = name
-    _loaded[path] = ctypes.CDLL(path, mode=os.RTLD_NOLOAD | os.RTLD_LAZY)
+    _open(ctypes.CDLL(path, mode=os.RTLD_NOLOAD | os.RTLD_LAZY))
     return module
+
+
+def _open(library: ctypes.CDLL) -> None:
+    """Take the controls of an object that has just been loaded. It gives them once: the second time it is the same object."""
+    if hasattr(library, "dice_launch_open"):
+        library.dice_launch_open.restype = ctypes.POINTER(_Control)
+        control = library.dice_launch_open()
+        if control:
+            control.contents.page[0] = _ledger
+            _controls.append(control.contents)
+    if hasattr(library, "dice_cpu_kernels"):
+        library.dice_cpu_kernels.restype = ctypes.POINTER(ctypes.c_char_p)
+        names = library.dice_cpu_kernels()
+        for name in itertools.takewhile(bool, (names[i] for i in itertools.count())):
+            _kernels[name_hash(name)] = _readable(name.decode("utf-8", "replace"))
 
 
 def _lasting(path: str) -> str:
@@ -95,7 +128,12 @@ def _library(path: str) -> ctypes.CDLL:
     """A library of ours, loaded once and visible to all, so that objects need not know where it lies."""
     import torch  # noqa: F401  # its libraries must be there first
 
-    return ctypes.CDLL(path, mode=sys.getdlopenflags() | os.RTLD_GLOBAL)
+    library = ctypes.CDLL(path, mode=sys.getdlopenflags() | os.RTLD_GLOBAL)
+    if path not in _bindings and hasattr(library, "dice_call_watching"):
+        library.dice_call_watching.restype = ctypes.POINTER(_Binding)
+        if control := library.dice_call_watching():
+            _bindings[path] = control.contents
+    return library
 
 
 def build_exception(result: BuildResult, name: str) -> Exception:
@@ -103,58 +141,47 @@ def build_exception(result: BuildResult, name: str) -> Exception:
     return RuntimeError(f"Error building extension '{name}': {result.message}")
 
 
-def read_launches() -> dict[str, int]:
-    """Launches per kernel since the last reset, of all extensions; kernels that never ran are listed with 0.
-
-    Extensions that cannot count (`BuildResult.launches`) contribute nothing.
-    """
-    return _read("launches")
-
-
-def read_failed_launches() -> dict[str, int]:
-    """Launches that the CUDA runtime refused, per kernel, without zeros."""
-    return {name: count for name, count in _read("failures").items() if count}
-
-
-def reset_launches() -> None:
-    """Set the counts of all extensions to 0."""
-    for library in _counting():
-        library.dice_launch_reset()
+def kernels() -> dict[int, str]:
+    """Readable names of the kernels of all extensions, by the hash that their launches are marked with."""
+    found = dict(_kernels)
+    for control in _controls:
+        for entry in control.entries[: control.count[0]]:
+            found[name_hash(entry.name)] = _readable(entry.name.decode("utf-8", "replace"))
+    return found
 
 
 def set_launches(*, enabled: bool) -> None:
     """Let the launches of all extensions through (as at first), or make them do nothing and succeed."""
-    for library in _counting():
-        library.dice_launch_enable(int(enabled))
+    for control in _controls:
+        control.enabled[0] = int(enabled)
+    if (runtime := CpuRuntime.loaded()) is not None:
+        runtime.enable(enabled)
 
 
 @contextlib.contextmanager
 def watched_calls(watcher: Callable[[str, tuple[Any, ...]], None]) -> Iterator[None]:
     """Tell `watcher` the name and the arguments of each call into an extension with a table of functions, before the
     call. Those that pybind11 binds itself are not seen."""
-    for library in _bindings.values():
-        library.dice_watch_calls(ctypes.py_object(watcher))
+    for binding in _bindings.values():
+        binding.watch_calls(watcher)
     try:
         yield
     finally:
-        for library in _bindings.values():
-            library.dice_watch_calls(ctypes.py_object(None))
+        for binding in _bindings.values():
+            binding.watch_calls(None)
 
 
-def _counting() -> list[ctypes.CDLL]:
-    return [library for library in _loaded.values() if hasattr(library, "dice_launch_table")]
-
-
-def _read(field: str) -> dict[str, int]:
-    counts: dict[str, int] = {}
-    for library in _counting():
-        library.dice_launch_table.restype = ctypes.POINTER(_Entry)
-        count = ctypes.c_int()
-        table = library.dice_launch_table(ctypes.byref(count))
-        for entry in table[: count.value]:
-            name = _readable(entry.name.decode("utf-8", "replace"))
-            counts[name] = counts.get(name, 0) + getattr(entry, field)
-    return counts
+@contextlib.contextmanager
+def without_interpreter_lock() -> Iterator[None]:
+    """Run the functions of extensions with a table without Python's lock. Where a mode records operators, PyTorch's threads
+    need it for each operator, and a function may wait for what it gave them to do."""
+    for binding in _bindings.values():
+        binding.without_gil[0] = True
+    try:
+        yield
+    finally:
+        for binding in _bindings.values():
+            binding.without_gil[0] = False
 
 
 @functools.cache

@@ -6,6 +6,7 @@ became of each request is kept for the report.
 
 from __future__ import annotations
 
+import inspect
 import os
 import threading
 from collections.abc import Callable
@@ -14,10 +15,10 @@ from typing import Any
 
 import torch.utils.cpp_extension
 
-from dice.kernels.candidate import extension_loader
-from dice.kernels.candidate.extension_call import request_from_load, request_from_load_inline
+from dice.kernels.candidate import extension_call, extension_loader
+from dice.kernels.candidate.opaque import stand_in
 from dice.kernels.candidate.probes import CallCounter
-from dice.kernels.records.extension import BuildResult, ExtensionRequest, LaunchCount
+from dice.kernels.records.extension import BuildResult, ExtensionRequest
 
 Ask = Callable[[dict[str, Any]], tuple[dict[str, Any], list[int]]]
 """Sends a message to the grader and waits for the answer: (message, descriptors)."""
@@ -35,23 +36,27 @@ class ExtensionProxy:
         self._uses: list[_Use] = []
 
     def install(self) -> None:
-        """Replace PyTorch's functions, before the candidate can take them."""
-        torch.utils.cpp_extension.load_inline = self.load_inline
-        torch.utils.cpp_extension.load = self.load
+        """Replace PyTorch's functions, before the candidate can take them, by some that look like them."""
+        module = torch.utils.cpp_extension
+        module.load_inline = self._stand_in(module.load_inline, extension_call.load_inline)
+        module.load = self._stand_in(module.load, extension_call.load)
 
-    def load_inline(self, *args: Any, **kwargs: Any) -> Any:
-        """As torch.utils.cpp_extension.load_inline."""
-        return self._load(request_from_load_inline(*args, **kwargs))
+    def _stand_in(self, original: Any, request: Callable[..., ExtensionRequest]) -> Any:
+        """`request` makes the request of the arguments. Those that only this version of PyTorch knows have no effect."""
+        names, known = list(inspect.signature(original).parameters), inspect.signature(request).parameters
 
-    def load(self, *args: Any, **kwargs: Any) -> Any:
-        """As torch.utils.cpp_extension.load."""
-        return self._load(request_from_load(*args, **kwargs))
+        def call(*values: Any) -> Any:
+            given = zip(names, values, strict=True)
+            return self.load(request(**{name: value for name, value in given if name in known}))
 
-    def _load(self, request: ExtensionRequest) -> Any:
+        return stand_in(original, call)
+
+    def load(self, request: ExtensionRequest) -> Any:
+        """The module of the built extension, or its path. Raises what PyTorch raises."""
         with self._lock:
             answer, fds = self._ask({"op": "build", "request": request.model_dump(mode="json")})
             result = BuildResult.model_validate(answer["result"])
-            use = _Use(result.launches)
+            use = _Use()
             self._uses.append(use)
             try:
                 if result.status != "built":
@@ -73,20 +78,9 @@ class ExtensionProxy:
 
     def start_counting(self) -> None:
         """Set all counts to 0."""
-        extension_loader.reset_launches()
         for use in self._uses:
             if use.counter is not None:
                 use.counter.calls = 0
-
-    def launches(self) -> dict[str, int] | None:
-        """Launches per kernel since `start_counting`; None when some loaded extension may launch without being counted."""
-        if any(use.loaded and use.launches == "unknown" for use in self._uses):
-            return None
-        return {name: count for name, count in extension_loader.read_launches().items() if count}
-
-    def failed_launches(self) -> dict[str, int]:
-        """Launches that the runtime refused since `start_counting`, per kernel."""
-        return extension_loader.read_failed_launches()
 
     def keep_calls(self) -> None:
         """Remember the calls into extensions without launch counters since `start_counting`."""
@@ -106,8 +100,7 @@ class ExtensionProxy:
 class _Use:
     """What became of one request."""
 
-    def __init__(self, launches: LaunchCount) -> None:
-        self.launches = launches
+    def __init__(self) -> None:
         self.loaded = False
         self.calls_forward: int | None = None
         self.counter: CallCounter | None = None

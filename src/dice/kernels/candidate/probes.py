@@ -16,6 +16,7 @@ Native code of the candidate can forge all of it; `records.evidence` says what f
 from __future__ import annotations
 
 import builtins
+import inspect
 import math
 import os
 import random
@@ -33,8 +34,12 @@ from torch.utils import _pytree
 from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils._pytree import tree_leaves
 
+from dice.kernels.candidate.opaque import stand_in
 from dice.kernels.records.evidence import Change, ChangeKind, OpUse, OutputFacts, Phase
 from dice.kernels.sandbox import values
+
+_THIS = sys.modules[__name__]
+"""Kept: in a candidate's process the verifier's modules go by no name."""
 
 
 def _guarded_namespaces() -> dict[str, Any]:
@@ -60,7 +65,7 @@ def _guarded_namespaces() -> dict[str, Any]:
         "torch.testing": torch.testing,
         "torch.utils._pytree": _pytree,
         "dice.kernels.sandbox.values": values,
-        "dice.kernels.candidate.probes": sys.modules[__name__],
+        "dice.kernels.candidate.probes": _THIS,
     }
 
 
@@ -203,13 +208,14 @@ class CallCounter:
                 setattr(module, name, self._counted(value))
 
     def _counted(self, function: Callable[..., Any]) -> Callable[..., Any]:
-        def call(*args: Any, **kwargs: Any) -> Any:
+        def call(args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
             self.calls += 1
             return function(*args, **kwargs)
 
-        # Not functools.wraps: its `__wrapped__` would hand out the uncounted function.
-        call.__name__, call.__doc__ = getattr(function, "__name__", "call"), function.__doc__
-        return call
+        return stand_in(function, call, _ANY_ARGUMENTS)
+
+
+_ANY_ARGUMENTS = inspect.signature(lambda *args, **kwargs: None)
 
 
 def output_facts(outputs: Any) -> OutputFacts:

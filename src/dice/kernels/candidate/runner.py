@@ -18,6 +18,7 @@ import importlib.util
 import os
 import socket
 import sys
+import threading
 import time
 from types import ModuleType
 from typing import Any
@@ -29,21 +30,24 @@ from dice.kernels.candidate import extension_loader, probes
 from dice.kernels.candidate.answer_traces import AnswerTraces
 from dice.kernels.candidate.audit_events import AuditTrail, ExceptionTrace
 from dice.kernels.candidate.call_timer import CallTimer
+from dice.kernels.candidate.concealment import conceal
 from dice.kernels.candidate.extension_proxy import ExtensionProxy
 from dice.kernels.candidate.failure import describe
 from dice.kernels.candidate.other_values import odd_weights_of_norms, varied
+from dice.kernels.candidate.poison import Poison
 from dice.kernels.candidate.refill import refilled
 from dice.kernels.cpu.device import CudaOnCpu, install
 from dice.kernels.cpu.runtime import CpuRuntime, Order
+from dice.kernels.records.evidence import Access
 from dice.kernels.sandbox import values
 from dice.kernels.sandbox.channel import Channel, ChannelClosed
 from dice.kernels.sandbox.cuda_runtime import CudaError, CudaRuntime
 from dice.kernels.sandbox.isolation import SandboxSpec
-from dice.kernels.sandbox.linux import perturb_malloc
+from dice.kernels.sandbox.launch_ledger import PAGE_BYTES
+from dice.kernels.sandbox.linux import map_shared, perturb_malloc
 from dice.kernels.sandbox.shared_memory import SharedBuffer
 
 MODULE_NAME = "candidate"
-_SMALL_BLOCK, _LARGE_POISON = 1 << 20, 256 << 20
 
 
 def warm_up() -> None:
@@ -73,7 +77,7 @@ def serve(sock: socket.socket, spec: SandboxSpec, scratch: str) -> None:
         finally:
             for fd in fds:
                 os.close(fd)
-        channel.send(reply)
+        runner.send(reply)
 
 
 class Runner:
@@ -81,12 +85,14 @@ class Runner:
 
     def __init__(self, channel: Channel, scratch: str) -> None:
         self._channel = channel
+        self._sending = threading.Lock()
+        self._pid = os.getpid()
         self._scratch = scratch
         self.path = f"{scratch}/home/{MODULE_NAME}.py"
         self._extensions = ExtensionProxy(self._ask)
         self._device = torch.device("cpu")
         self._cuda: CudaRuntime | None = None
-        self._free_bytes: int | None = None
+        self._poison: Poison | None = None
         self._module: ModuleType | None = None
         self._model: Any = None
         self._inputs: dict[int, Any] = {}
@@ -95,6 +101,7 @@ class Runner:
         self._to_send: list[torch.Tensor] = []
         self._header: values.Header = {}
         self._trail = AuditTrail(self.path, scratch)
+        self._trail.tell = self._note
         self._changes: list[Any] = []
         self._facts: dict[str, Any] = {}
         self._timer: CallTimer | None = None
@@ -106,14 +113,29 @@ class Runner:
         """One request of the grader's; the reply without `ok`."""
         return getattr(self, f"_do_{request.pop('op')}")(fds=fds, **request)
 
+    def send(self, message: dict[str, Any]) -> None:
+        """A message to the grader, whole."""
+        with self._sending:
+            self._channel.send(message)
+
+    def _note(self, access: Access) -> None:
+        """Tell the grader at once of an act, unless a message is half sent, or this is a child of the process."""
+        if os.getpid() == self._pid and self._sending.acquire(blocking=False):
+            try:
+                self._channel.send({"op": "noted", "access": access.model_dump()})
+            finally:
+                self._sending.release()
+
     # ---- requests ----
 
     def _do_import(self, fds: list[int], code: str, device: str, backend: str, lent: str) -> dict[str, Any]:
         """Import the candidate's file. `lent`: a program that is executed in its namespace before; "" for none."""
+        extension_loader.use_ledger(map_shared(fds[0], PAGE_BYTES))
         self._device = torch.device(device)
         if self._device.type == "cuda":
             self._cuda = CudaRuntime()
             self._timer = CallTimer(self._cuda, self._device)
+            self._poison = Poison(self._cuda, self._device)
         elif backend == "cpu":
             self._pretence = install()
         else:
@@ -122,6 +144,7 @@ class Runner:
             stream.write(code)
         self._extensions.install()
         self._trail.install()
+        conceal(self.path)
         # Else Python writes beside modules of ours that a candidate is the first to import.
         sys.dont_write_bytecode = True
         loader = importlib.machinery.SourceFileLoader(MODULE_NAME, self.path)
@@ -187,15 +210,15 @@ class Runner:
             torch.cuda.empty_cache()
         return {}
 
-    def _do_forward(self, fds: list[int], slot: int, seed: int, watch: bool, keep: bool) -> dict[str, Any]:
-        """`watch`: with operators and hidden exceptions. `keep`: with copies of what its kernels are led to."""
+    def _do_forward(self, fds: list[int], slot: int, seed: int, watch: bool, keep: int) -> dict[str, Any]:
+        """`watch`: with operators and hidden exceptions. `keep`: with copies of what its kernels are led to, where the answer
+        has so many bytes; 0: without."""
         inputs = self._inputs[slot]
         if keep and self._traces is None:
-            self._traces = AnswerTraces(values.lay_out(self._outputs)[2], self._cuda is not None)
+            self._traces = AnswerTraces(keep, self._cuda is not None)
         self._outputs = None
-        if "launches_init" not in self._facts:
-            self._facts["launches_init"] = self._extensions.launches()
-        self._poison(inputs)
+        if self._poison is not None:
+            self._poison.spread(inputs)
         torch.manual_seed(seed)
         before = probes.snapshot()
         hidden, operators = ExceptionTrace(self.path), probes.OpRecorder()
@@ -209,6 +232,7 @@ class Runner:
             if watch:
                 stack.enter_context(hidden)
                 stack.enter_context(operators)
+                stack.enter_context(extension_loader.without_interpreter_lock())
             if keep and self._traces is not None:
                 stack.callback(self._end_traces)  # also where forward raises because its kernels did nothing
                 self._traces.begin(self._launching)
@@ -219,10 +243,8 @@ class Runner:
         self._changes += probes.compare(before, "forward")
         with self._honest():
             seen = probes.output_facts(outputs)
-        facts: dict[str, Any] = {"outputs": seen.model_dump()}
+        facts: dict[str, Any] = {"outputs": seen.model_dump(), "kernels": self._kernels()}
         if watch:
-            self._facts["launches"] = self._extensions.launches()
-            self._facts["failed_launches"] = self._extensions.failed_launches()
             self._extensions.keep_calls()
             facts["hidden_exceptions"] = hidden.hidden
             facts["lines"] = sorted(hidden.lines)
@@ -246,10 +268,6 @@ class Runner:
         if runtime is not None:
             runtime.set_order(Order(order), seed, kernel)
         return {}
-
-    def _do_launches(self, fds: list[int]) -> dict[str, Any]:
-        """Launches of the last forward by kernel; None when some extension cannot count."""
-        return {"launches": self._extensions.launches()}
 
     def _do_answer_traces(self, fds: list[int]) -> dict[str, Any]:
         """How much of what the last forward returned stood in memory during the forwards that were kept."""
@@ -294,12 +312,17 @@ class Runner:
         self._settle()
         return {"times": dataclasses.asdict(times)}
 
-    def _do_series(self, fds: list[int], slot: int, calls: int) -> dict[str, Any]:
-        """Timed calls one after another on one input set, without an order for each."""
+    def _do_series(self, fds: list[int], slot: int, calls: int, seed: int) -> dict[str, Any]:
+        """Timed calls one after another on one input set, without an order for each. The last one's outputs are kept."""
         assert self._timer is not None
-        inputs, model = self._inputs[slot], self._model
+        inputs, model, times = self._inputs[slot], self._model, []
         with torch.no_grad(), self._trail.phase("timing"):
-            times = [dataclasses.asdict(self._timer.time(lambda: model(*inputs))[1]) for _ in range(calls)]
+            for index in range(calls):
+                self._outputs = None
+                if index == calls - 1:
+                    torch.manual_seed(seed)
+                self._outputs, found = self._timer.time(lambda: model(*inputs))
+                times.append(dataclasses.asdict(found))
         self._settle()
         return {"times": times}
 
@@ -330,11 +353,16 @@ class Runner:
             "accesses": [access.model_dump() for access in self._trail.accesses()],
             "modules": self._trail.modules,
             "extensions": self._extensions.uses(),
+            "kernels": self._kernels(),
         }
+
+    @staticmethod
+    def _kernels() -> dict[str, str]:
+        return {f"{key:016x}": name for key, name in extension_loader.kernels().items()}
 
     def _ask(self, message: dict[str, Any]) -> tuple[dict[str, Any], list[int]]:
         """Ask the grader something while its own request is still open."""
-        self._channel.send(message)
+        self.send(message)
         return self._channel.receive()
 
     def _receive(self, header: values.Header, fds: list[int]) -> Any:
@@ -383,20 +411,6 @@ class Runner:
     def _honest(self) -> contextlib.AbstractContextManager[None]:
         """For this class's own handling of tensors, where `cuda` is only pretended."""
         return contextlib.nullcontext() if self._pretence is None else self._pretence.honest()
-
-    def _poison(self, inputs: Any) -> None:
-        """Fill what the allocator would hand out next with NaN, so that unwritten outputs are not zero by luck."""
-        if self._cuda is None:
-            return
-        large = max(_LARGE_POISON, 2 * values.lay_out(list(inputs))[2])
-        if self._free_bytes is None or large > _LARGE_POISON:  # seldom: the driver answers when nobody makes a context
-            self._free_bytes = torch.cuda.mem_get_info(self._device)[0]
-        large = min(large, self._free_bytes // 4)
-        blocks = [torch.empty(_SMALL_BLOCK, dtype=torch.uint8, device=self._device) for _ in range(8)]
-        blocks.append(torch.empty(large, dtype=torch.uint8, device=self._device))
-        for block in blocks:  # not by a kernel of PyTorch's: loading one costs each candidate a turn with the driver
-            self._cuda.fill(block.data_ptr(), 0xFF, block.numel())
-        self._cuda.synchronize()
 
 
 def _claim_cuda() -> None:

@@ -108,7 +108,14 @@ def findings(
     libraries = any(library_calls(unit) or has_device_lambda(unit) for unit in units)
     fallback = any(item.name == "fallback_to_pytorch" for item in static)
     dynamic = list(
-        dynamic_findings(evidence, kernels, callable_names(units), calls_libraries=libraries, has_fallback=fallback)
+        dynamic_findings(
+            evidence,
+            kernels,
+            callable_names(units),
+            calls_libraries=libraries,
+            has_fallback=fallback,
+            replays_graphs=any(item.name == "cuda_graph" for item in static),
+        )
     )
     if ran:
         static = [item for item in static if item.name != "kernel_never_launched"]

@@ -55,9 +55,20 @@ CATALOGUE: dict[str, Trick] = {
     "kernel_never_launched": Trick(
         "An extension was built, but forward launches none of its kernels.",
         "both",
-        "launch table (or counted calls) shows 0 launches in one forward; from the text only if "
-        "forward cannot reach an extension",
+        "the ledger of launches (or counted calls) shows 0 launches in one forward, in all but the watched one, or in "
+        "all timed ones; from the text only if forward cannot reach an extension",
         "paper_3",
+    ),
+    "evidence_forged": Trick(
+        "The evidence of launches was written by somebody else than a launch, so that it proves none.",
+        "dynamic",
+        "marks in the grader's ledger that no secret word and no kernel of an extension give",
+        "paper_3",
+    ),
+    "watched_call": Trick(
+        "More kernels are launched in a watched call than in another one on the same inputs.",
+        "dynamic",
+        "launches of the watched call and of the trial before it, which nothing announces to the candidate as recorded",
     ),
     "work_done_by_pytorch": Trick(
         "Kernels run, and PyTorch still does all of the reference's work beside them.",
@@ -144,7 +155,7 @@ CATALOGUE: dict[str, Trick] = {
         "A thread can go on working after forward has returned.",
         "both",
         "Python or C++ threads, pools that may outlive their `with` block, host callbacks; Python threads "
-        "alive after forward",
+        "alive after forward; the number of threads grows with each call",
     ),
     "deferred_work": Trick(
         "The output still changed after forward had returned and the device was idle.",
@@ -356,7 +367,7 @@ CATALOGUE: dict[str, Trick] = {
     "harness_import": Trick(
         "The verifier, a benchmark harness or the main module is imported.",
         "static",
-        "imports of this verifier, of known harnesses, of `__main__`",
+        "imports of this verifier, of known harnesses, of `__main__`; in C++ names of the launch stubs",
     ),
     "result_forging": Trick(
         "A result is written where a harness might read it.",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Set
 from dataclasses import dataclass
 
@@ -124,12 +125,21 @@ def _is_refuted(source: CudaSource, name: str, token: Token, seen: Seen | None) 
     return _is_common_word(name, token) and seen.imports is not None and token.text not in seen.imports
 
 
+_VERIFIERS_OWN = re.compile(
+    r"DICE_CPU_\w+|dice_cpu_(?:control|configure|launch|keep|keeping|register|kernels|set_error|last_error)"
+    r"|dice_launch_(?:open|table|enable|reset)|dice_ledger|dice_call_watching"
+)
+"""Functions of the launch stubs and of the CPU back end's runtime; other names may be about the Dice coefficient."""
+
+
 def _all(source: CudaSource, problem_is_narrow: bool, spared: Set[str]) -> Iterator[tuple[str, Token, str]]:
     tokens = source.tokens
     own = _own(source)
     for index, token in enumerate(tokens):
         if token.kind == "identifier":
             yield from _identifier(tokens, index, own)
+            if _VERIFIERS_OWN.fullmatch(token.text):
+                yield "harness_import", token, ""
         elif token.kind == "string":
             yield from _string(tokens, index)
         elif token.kind == "directive":

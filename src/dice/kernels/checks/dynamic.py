@@ -22,6 +22,7 @@ _ACCESSES: dict[str, str] = {
     "gc.get_objects": "gc_access",
     "gc.get_referrers": "gc_access",
     "gc.get_referents": "gc_access",
+    "object.__getattr__": "frame_access",
     "sys._getframe": "frame_access",
     "sys._current_frames": "frame_access",
     "sys.settrace": "process_hook",
@@ -63,15 +64,17 @@ def dynamic_findings(
     *,
     calls_libraries: bool = False,
     has_fallback: bool = False,
+    replays_graphs: bool = False,
 ) -> Iterator[Finding]:
     """Findings of one run.
 
     kernels: names of the kernels that its sources define. names: words of its sources, None where they may spell others: an
     object also imports what the libraries in it call. calls_libraries: the sources call cuBLAS or another library
     whose kernels are not counted; where they define no kernel, calls of the extension count instead. has_fallback: the
-    text has an exception handler that computes with PyTorch.
+    text has an exception handler that computes with PyTorch. replays_graphs: the text captures a CUDA graph, whose
+    launches are those of the capture.
     """
-    yield from _launches(evidence, set(kernels), calls_libraries)
+    yield from _launches(evidence, set(kernels), calls_libraries, replays_graphs)
     yield from _decoration(evidence, has_fallback)
     yield from _tampering(evidence, names)
     yield from _outputs(evidence)
@@ -83,7 +86,11 @@ def _dynamic(name: str, evidence: str) -> Finding:
     return finding(name, "dynamic", evidence)
 
 
-def _launches(evidence: RunEvidence, kernels: set[str], calls_libraries: bool) -> Iterator[Finding]:
+def _launches(
+    evidence: RunEvidence, kernels: set[str], calls_libraries: bool, replays_graphs: bool
+) -> Iterator[Finding]:
+    if evidence.forged:
+        yield _dynamic("evidence_forged", f"the grader's ledger of launches: {evidence.forged}")
     loaded = [use for use in evidence.extensions if use.loaded]
     if evidence.failed_launches:
         yield _dynamic("failed_launch", f"refused by the runtime: {_counts(evidence.failed_launches)}")
@@ -98,18 +105,31 @@ def _launches(evidence: RunEvidence, kernels: set[str], calls_libraries: bool) -
         return
     if not loaded:
         return
-    launched = _called(evidence) if calls_libraries and not kernels else _launched(evidence)
+    counted = evidence.launches is not None and not (calls_libraries and not kernels)
+    watched, others = sum((evidence.launches or {}).values()), evidence.unwatched_launches
+    if not counted:
+        launched = _called(evidence)
+    elif replays_graphs:
+        launched = watched + sum(others) + sum((evidence.launches_init or {}).values()) > 0
+    else:
+        launched = watched > 0
     if launched is False:
         init = f"; {_counts(evidence.launches_init)} during __init__" if evidence.launches_init else ""
         names = ", ".join(sorted(kernels)[:6])
         yield _dynamic("kernel_never_launched", f"no launch of {names or 'any kernel'} in one forward{init}")
+    elif counted and not replays_graphs:
+        yield from _watched(watched, others, evidence.timed_launches)
 
 
-def _launched(evidence: RunEvidence) -> bool | None:
-    """Whether forward launched a custom kernel; None when that is unknown."""
-    if evidence.launches is not None:
-        return sum(evidence.launches.values()) > 0
-    return _called(evidence)
+def _watched(watched: int, others: Sequence[int], timed: int | None) -> Iterator[Finding]:
+    """Findings of a candidate that launches kernels while it is watched, and otherwise not or fewer."""
+    if others and not any(others):
+        yield _dynamic("kernel_never_launched", f"{watched} launches in the watched call, none in {len(others)} others")
+    elif timed == 0:
+        yield _dynamic("kernel_never_launched", f"{watched} launches in the watched call, none in the timed ones")
+    elif len(others) > 1 and watched > others[-1]:
+        where = f"{watched} launches in the watched call, {others[-1]} in another on the same inputs"
+        yield _dynamic("watched_call", where)
 
 
 def _called(evidence: RunEvidence) -> bool | None:
@@ -157,6 +177,9 @@ def _tampering(evidence: RunEvidence, names: Set[str] | None) -> Iterator[Findin
         yield _dynamic(
             "background_thread", f"Python threads alive after forward: {', '.join(evidence.python_threads[:5])}"
         )
+    if len(evidence.threads) > 3 and all(more > less for less, more in pairwise(evidence.threads[1:])):
+        counts = ", ".join(map(str, evidence.threads[:8]))
+        yield _dynamic("background_thread", f"each call leaves threads behind: {counts}")
     if evidence.child_processes:
         yield _dynamic("process_spawned", f"child processes: {', '.join(evidence.child_processes[:5])}")
 

@@ -29,6 +29,7 @@ CALLS: dict[str, str] = {
     "gc.get_objects": "gc_access",
     "gc.get_referrers": "gc_access",
     "gc.get_referents": "gc_access",
+    "gc.unfreeze": "gc_access",
     "sys._getframe": "frame_access",
     "sys._current_frames": "frame_access",
     "inspect.stack": "frame_access",

@@ -30,7 +30,7 @@ _WORD = re.compile(r"[A-Za-z_]\w*")
 class CpuSource:
     """The rewritten text.
 
-    kernels: names of the kernels defined, once each, in order; entry `i` of the unit's launch table belongs to kernels[i]
+    kernels: names of the kernels defined, once each, in order
     lockstep: device code has `volatile` accesses, which are to be executed in step by the lanes of a warp.
     track_index: functions other than kernels read threadIdx, so loops over threads must keep it up to date.
     """
@@ -65,7 +65,7 @@ class _Rewriter:
         regions = find_regions(self.source)
         device = DeviceCode(regions)
         kernels = [region for region in regions if region.kind == "kernel"]
-        names = {name: entry for entry, name in enumerate(dict.fromkeys(region.name for region in kernels))}
+        names = dict.fromkeys(region.name for region in kernels)
         fibres = kernels_that_wait(self.source, regions)
         lockstep = any(
             token.text == "volatile" and self.tokens[max(i - 1, 0)].text not in ("asm", "__asm__", "__asm")
@@ -75,7 +75,7 @@ class _Rewriter:
         for region in regions:
             self._inject(region, shared_globals)
         for region in kernels:
-            self._wrap_kernel(region, region.name in fibres, names[region.name])
+            self._wrap_kernel(region, region.name in fibres)
         self._edit_launches()
         self._edit_device_tokens(device)
         edit_device_queries(self.tokens, self.edits)
@@ -128,7 +128,7 @@ class _Rewriter:
             self.edits.replace(self.tokens[i].start, self.tokens[i].end, "")
             self.edits.insert(self.tokens[end - 1].end, " __shared__")
 
-    def _wrap_kernel(self, region: Region, fibres: bool, entry: int) -> None:
+    def _wrap_kernel(self, region: Region, fibres: bool) -> None:
         function = region.function
         parameters, names, types = [], [], []
         for index, parameter in enumerate(function.parameters):
@@ -163,7 +163,7 @@ class _Rewriter:
             region.end,
             f" {define}{form}({listed}, {passed}) }}; {use}"
             f'DICE_CPU_LAUNCH("{function.name}", {"true" if fibres else "false"}, ({address}), ({bound}), '
-            f"{entry}, {passed}) }}",
+            f"{passed}) }}",
         )
 
     def _name_parameter(self, region: Region, parameter: Parameter, name: str) -> None:

@@ -15,6 +15,8 @@ from pathlib import Path
 
 import torch
 
+from dice.errors import HarnessError
+
 LIBRARY = "libdice_cpu.so"
 
 
@@ -29,27 +31,46 @@ class Order(enum.IntEnum):
     that they have not written."""
 
 
+class _Control(ctypes.Structure):
+    """The library's functions for its loader (csrc/cpu/runtime/control.h has the same layout)."""
+
+    _fields_ = [
+        ("set_ledger", ctypes.CFUNCTYPE(None, ctypes.c_void_p)),
+        ("enable", ctypes.CFUNCTYPE(None, ctypes.c_int)),
+        ("set_order", ctypes.CFUNCTYPE(None, ctypes.c_int, ctypes.c_uint64, ctypes.c_char_p)),
+        ("fault_text", ctypes.CFUNCTYPE(ctypes.c_char_p)),
+        ("reset_errors", ctypes.CFUNCTYPE(None)),
+        ("keep_arguments", ctypes.CFUNCTYPE(None, ctypes.c_size_t, ctypes.c_size_t)),
+        ("kept_piece", ctypes.CFUNCTYPE(ctypes.c_void_p, ctypes.c_size_t, ctypes.c_void_p, ctypes.c_void_p)),
+    ]
+
+
+_controls: dict[int, _Control] = {}
+"""By the library's handle: the library gives them once, to whoever asks first, which must not be a candidate."""
+
+
 class CpuRuntime:
     """Functions of the loaded library. Make it with `loaded` or `load`."""
 
     def __init__(self, library: ctypes.CDLL) -> None:
         self._library = library
         library.dice_cpu_error_name.restype = ctypes.c_char_p
-        library.dice_cpu_fault_text.restype = ctypes.c_char_p
-        library.dice_cpu_set_order.argtypes = [ctypes.c_int, ctypes.c_uint64, ctypes.c_char_p]
-        library.dice_cpu_set_order.restype = None
-        library.dice_cpu_keep_arguments.argtypes = [ctypes.c_size_t, ctypes.c_size_t]
-        library.dice_cpu_keep_arguments.restype = None
-        library.dice_cpu_kept.argtypes = [ctypes.c_size_t, *[ctypes.c_void_p] * 2]
-        library.dice_cpu_kept.restype = ctypes.c_void_p
+        if library._handle not in _controls:
+            library.dice_cpu_control.restype = ctypes.POINTER(_Control)
+            given = library.dice_cpu_control()
+            if not given:
+                raise HarnessError("Somebody else has taken the controls of the CPU back end's runtime.")
+            _controls[library._handle] = given.contents
+        self._control = _controls[library._handle]
 
     @classmethod
     def loaded(cls) -> CpuRuntime | None:
         """The library if something in this process has loaded it, else None."""
         try:
-            return cls(ctypes.CDLL(LIBRARY, mode=os.RTLD_NOLOAD | os.RTLD_NOW))
+            library = ctypes.CDLL(LIBRARY, mode=os.RTLD_NOLOAD | os.RTLD_NOW)
         except OSError:
             return None
+        return cls(library)
 
     @classmethod
     def load(cls, path: Path) -> CpuRuntime:
@@ -63,27 +84,35 @@ class CpuRuntime:
 
     def fault(self) -> str:
         """What the last failed kernel did and where; empty when none failed."""
-        return self._library.dice_cpu_fault_text().decode()
+        return self._control.fault_text().decode()
 
     def reset_errors(self) -> None:
         """Forget all errors, sticky ones too, as a new process would."""
-        self._library.dice_cpu_reset_errors()
+        self._control.reset_errors()
+
+    def set_ledger(self, address: int) -> None:
+        """Mark launches in the page of `dice.kernels.sandbox.launch_ledger` at this address; 0: nowhere."""
+        self._control.set_ledger(address or None)
+
+    def enable(self, on: bool) -> None:
+        """Let launches through, as at first, or make them do nothing and succeed."""
+        self._control.enable(int(on))
 
     def set_order(self, order: Order, seed: int = 1, kernel: str = "") -> None:
         """Order for kernels named `kernel`, ascending for all others; for all kernels when `kernel` is empty."""
-        self._library.dice_cpu_set_order(int(order), seed, kernel.encode())
+        self._control.set_order(int(order), seed, kernel.encode())
 
     def keep_arguments(self, piece_bytes: int, all_bytes: int) -> None:
         """From here on, copy what the arguments of launches lead to, before and after each: at most `piece_bytes` behind
         each pointer and `all_bytes` in all. With 0, stop."""
-        self._library.dice_cpu_keep_arguments(piece_bytes, all_bytes)
+        self._control.keep_arguments(piece_bytes, all_bytes)
 
     def kept_arguments(self) -> Iterator[tuple[int, torch.Tensor]]:
         """The copies, uint8, each with its moment: 2 i before launch i, 2 i + 1 after it. They are gone after the next
         `keep_arguments`."""
         moment, size = ctypes.c_size_t(), ctypes.c_size_t()
         index = 0
-        while data := self._library.dice_cpu_kept(index, ctypes.byref(moment), ctypes.byref(size)):
+        while data := self._control.kept_piece(index, ctypes.addressof(moment), ctypes.addressof(size)):
             index += 1
             if size.value:
                 piece = torch.frombuffer((ctypes.c_uint8 * size.value).from_address(data), dtype=torch.uint8)

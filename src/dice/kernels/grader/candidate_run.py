@@ -24,8 +24,9 @@ from dice.kernels.builder.launch_symbols import imported_functions
 from dice.kernels.builder.resource_usage import Multiprocessor
 from dice.kernels.checks.sensitive import C_FUNCTIONS
 from dice.kernels.cpu.race import Turn
-from dice.kernels.grader.facts import take_facts
+from dice.kernels.grader.facts import add_notes, take_facts
 from dice.kernels.grader.gpu_slot import GpuSlot
+from dice.kernels.grader.launches import Launches
 from dice.kernels.grader.record import Record
 from dice.kernels.grader.reference import Reference, Seeds, Trial
 from dice.kernels.records.evidence import ExtensionUse, Phase, RunEvidence
@@ -37,7 +38,7 @@ from dice.kernels.sandbox.channel import ChannelGarbage
 from dice.kernels.sandbox.cuda_runtime import CudaRuntime
 from dice.kernels.sandbox.fork_server import ForkServer
 from dice.kernels.sandbox.isolation import SandboxSpec
-from dice.kernels.sandbox.replies import Done, Forwarded, Imported, Launched, Made, Offer, Reply
+from dice.kernels.sandbox.replies import Done, Facts, Forwarded, Imported, Made, Offer, Reply
 from dice.kernels.sandbox.session import CandidateFailure, CandidateRaised, Session
 from dice.kernels.sandbox.shared_memory import sealed_copy
 
@@ -111,6 +112,11 @@ class CandidateRun:
         self.inputs_change = False
         """Whether the reference overwrites its inputs."""
         self._draws_on_gpu = True
+        self._again = False
+        """Whether this process is not the first, made for an experiment: what it builds and says is known."""
+        self._code = self._lent = ""
+        self._connections: int | None = None
+        self._launches: Launches | None = None
         self._session: Session | None = None
         self._objects: dict[str, int] = {}
         self._deadline = time.monotonic() + place.limits.total_timeout_s
@@ -140,15 +146,34 @@ class CandidateRun:
 
     def start(self, cuda_connections: int | None = None) -> None:
         """Fork and confine the candidate's process."""
+        self._connections = cuda_connections
         self.one_stream = cuda_connections is not None
         with self.record.phase("spawn"):
             memory = int(self.place.limits.memory_gib * 2**30)
             spec = self.place.spec.model_copy(update={"cuda_connections": cuda_connections})
             cuda = CudaRuntime() if self.place.device.type == "cuda" else None
             self._session = Session(self.place.fork_server, spec, memory, self.answer_build, cuda)
+            self._launches = Launches(self.evidence)
+        if self._again:
+            return
         self.record.isolation = [*self.session.isolation, "wall_clock_limits", "memory_watch"]
         if self.session.missing:
             self.record.notes.append("isolation layers that this machine refused: " + "; ".join(self.session.missing))
+
+    def revive(self) -> None:
+        """Another process with a new model, where an experiment has ended the last one. It adds nothing to the evidence.
+
+        Raises CandidateFailure.
+        """
+        if self._session is not None and self._session.alive:
+            return
+        stage, reached = self.record.stage, self.evidence.reached
+        self._again = True
+        self.end()
+        self.start(self._connections)
+        self.import_code(self._code, self._lent)
+        self.make_model(self.seeds.weights)
+        self.record.stage, self.evidence.reached = stage, reached
 
     def _note_compilers(self, result: BuildResult) -> None:
         """Add the layers that confined the compilers to those of the candidate."""
@@ -186,14 +211,17 @@ class CandidateRun:
     def import_code(self, code: str, lent: str = "") -> None:
         """Import the candidate's file, which may request builds. `lent`: a program whose names it finds."""
         limits, record = self.place.limits, self.record
+        self._code, self._lent = code, lent
         with record.phase("import"):
             try:
                 limit_s = self.left_s(limits.import_timeout_s)
                 where = {"device": self.place.device.type, "backend": self.place.backend}
-                reply = self.session.ask("import", Imported, limit_s, code=code, lent=lent, **where)
+                reply = self.session.ask(
+                    "import", Imported, limit_s, fds=[self.ledger.fd], code=code, lent=lent, **where
+                )
             except CandidateRaised as failure:
                 raise self._import_failure(failure) from None
-        take_facts(self.evidence, reply.facts)
+        self.take(reply.facts)
         if not reply.has_model:
             raise CandidateFailure("import_error", "defines no class ModelNew")
 
@@ -211,7 +239,7 @@ class CandidateRun:
                 reply = self.session.send_value("init", Made, init_inputs, limit_s, seed=seed, odd_norms=odd_norms)
             except CandidateRaised as failure:
                 raise self._build_failure(failure) or failure from None
-        take_facts(self.evidence, reply.facts)
+        self.take(reply.facts)
         return reply.state
 
     def make_model(self, seed: int) -> None:
@@ -260,6 +288,8 @@ class CandidateRun:
         slot = self.place.slot
         with slot.lent() if slot else contextlib.nullcontext():
             result = self.place.builder.build(request)
+        if self._again:
+            return {"result": result.model_dump()}, self._object(result)
         self.record.builds.append(result)
         self.requests.append(request)
         self._note_compilers(result)
@@ -325,14 +355,38 @@ class CandidateRun:
         with self.record.phase("send"):
             self.session.send_value(op, Done, inputs, self.left_s(self.place.limits.forward_timeout_s), slot=slot)
 
-    def forward(self, seed: int, watch: bool = False, keep: bool = False) -> Forwarded:
+    def forward(self, seed: int, watch: bool = False, keep: int = 0) -> Forwarded:
         """Call forward on the inputs of slot 0; the reply offers the outputs. `watch`, `keep`: see the runner's."""
         with self.record.phase("forward"):
-            return self.ask("forward", Forwarded, slot=0, seed=seed, watch=watch, keep=keep)
+            self.ledger.deal()
+            reply = self.ask("forward", Forwarded, slot=0, seed=seed, watch=watch, keep=keep)
+            self.ledger.learn(reply.facts)
+            self.ledger.read()
+        return reply
+
+    # ---- facts and launches ----
+
+    def take(self, facts: Facts) -> None:
+        """Add what the candidate's process reports to the evidence."""
+        if self._launches is not None:  # it may have ended
+            self._launches.learn(facts)
+        if not self._again:
+            take_facts(self.evidence, facts)
+
+    @property
+    def ledger(self) -> Launches:
+        """Where launches leave their marks."""
+        assert self._launches is not None
+        return self._launches
 
     def launches(self) -> dict[str, int] | None:
-        """Launches by kernel in the last forward, counted in the candidate's process; None where it could not count."""
-        return self.ask("launches", Launched).launches
+        """Launches by kernel in the last forward; None where some extension may launch without being counted."""
+        return self.ledger.last.launches if self.counts_launches else None
+
+    @property
+    def counts_launches(self) -> bool:
+        """Whether every extension's launches are marked."""
+        return all(build.launches != "unknown" for build in self.record.builds if build.status == "built")
 
     def fetch(self, offer: Offer, like: Any) -> Any:
         """Copy the values that the candidate offers. `like`: the right ones, or those of other inputs. Raises
@@ -355,8 +409,12 @@ class CandidateRun:
     def end(self) -> None:
         """End the candidate and wait until nothing is left of it."""
         session, self._session = self._session, None
+        if self._launches is not None:
+            self._launches.close()
+            self._launches = None
         while self._objects:
             os.close(self._objects.popitem()[1])
         if session is not None:
+            add_notes(self.evidence, session.noted)
             with self.record.phase("close"):
                 session.close()

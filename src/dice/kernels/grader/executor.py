@@ -86,7 +86,7 @@ class Executor:
         """The verdicts of one run, or of a second one where the first met a fault of the machine."""
         watch, retries = Stopwatch(), 0
         record = self._attempt(job, judging, lent, alone=False)
-        if record.status == "host_error" or (record.status == "out_of_memory" and record.on_gpu):
+        if record.status == "host_error" or record.gpu_was_full:
             # While others use the card, a full card is neither the candidate's nor the reference's fault.
             first, retries = record, 1
             record = self._attempt(job, judging, lent, alone=True)
@@ -227,7 +227,6 @@ def sandbox_spec(limits: Limits, backend: Backend, device_index: int | None, thr
         processes=limits.processes,
         # The CUDA driver maps far more than it uses; there the watch on resident memory has to do.
         data_bytes=int(limits.memory_gib * gib) if backend == "cpu" else None,
-        output_bytes=limits.output_mib << 20,
         cuda_visible_devices=visible,
         threads=threads,
     )

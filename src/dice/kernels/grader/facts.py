@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from dice.kernels.records.evidence import OutputFacts, RunEvidence
+from dice.kernels.records.evidence import Access, OpUse, OutputFacts, RunEvidence
 from dice.kernels.sandbox.replies import ExtensionReport, Facts
 
 
@@ -18,16 +18,29 @@ def merged(earlier: OutputFacts | None, later: OutputFacts) -> OutputFacts:
     )
 
 
+def together(earlier: dict[str, OpUse], later: dict[str, OpUse]) -> dict[str, OpUse]:
+    """Of two recorded calls the larger use of each operator: what one of them hid, the other may show."""
+    names = [*later, *(name for name in earlier if name not in later)]
+    uses = {name: [uses[name] for uses in (earlier, later) if name in uses] for name in names}
+    return {name: max(found, key=lambda use: (use.elements, use.count)) for name, found in uses.items()}
+
+
 def take_facts(evidence: RunEvidence, facts: Facts) -> None:
     """Add what the candidate's process reported to the evidence."""
     brought = facts.model_fields_set
     if facts.outputs is not None:
         evidence.outputs = merged(evidence.outputs, facts.outputs)
     if "operators" in brought:
-        evidence.candidate_ops = facts.operators
-    for name in brought - {"outputs", "operators", "extensions"}:
+        evidence.candidate_ops = together(evidence.candidate_ops or {}, facts.operators)
+    for name in brought - {"outputs", "operators", "extensions", "kernels"}:
         setattr(evidence, name, getattr(facts, name))
     _take_extensions(evidence, facts.extensions)
+
+
+def add_notes(evidence: RunEvidence, noted: Sequence[Access]) -> None:
+    """Add acts that were told when they happened, where the last report does not have them."""
+    known = {(each.event, each.detail, each.phase, each.line) for each in evidence.accesses}
+    evidence.accesses += [each for each in noted if (each.event, each.detail, each.phase, each.line) not in known]
 
 
 def _take_extensions(evidence: RunEvidence, reports: Sequence[ExtensionReport]) -> None:

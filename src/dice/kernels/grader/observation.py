@@ -1,8 +1,8 @@
 """After the trials: how a candidate with correct outputs computed them (`dice.kernels.records.evidence`).
 
-`observe` runs forward once more under the probes and takes the report of the candidate's process. `experiment` is for the
-strict protocol: it changes one thing at a time (content at the same address, single elements, weights) and checks whether
-the output changes with it.
+`observe` runs forward once more under the probes and takes the report of the candidate's process. `experiment_changes` is
+for the strict protocol: it changes one thing at a time (content at the same address, single elements, weights) and checks
+whether the output changes with it.
 """
 
 from __future__ import annotations
@@ -21,7 +21,6 @@ from dice.kernels.cpu.race import Turn
 from dice.kernels.cpu.runtime import Order
 from dice.kernels.grader.agreement import compare, expected_outputs
 from dice.kernels.grader.candidate_run import CandidateRun
-from dice.kernels.grader.facts import take_facts
 from dice.kernels.grader.reference import Trial, to_device
 from dice.kernels.grader.rounding import rounding
 from dice.kernels.records.evidence import ProbeName, ProbeResult
@@ -31,7 +30,7 @@ from dice.kernels.sandbox.session import CandidateRaised
 
 _MANY_CALLS = 200
 _MANY_SECONDS = {"cpu": 1.0, "cuda": 0.2}
-"""Time limit of these calls, in seconds. On a GPU less, because the outputs of timed calls are checked later."""
+"""Time limit of these calls, in seconds. On a GPU less, because the outputs of timed calls were checked before."""
 _SWAPS = 8
 _MARGIN = 16
 
@@ -49,6 +48,8 @@ def observe(run: CandidateRun) -> None:
         if poisons:
             run.take_turns(Turn(Order.POISONED))
         reply = run.forward(trial.forward_seed, watch=True)
+        evidence.launches, evidence.failed_launches = run.launches(), run.ledger.last.refused
+        evidence.threads.append(run.session.threads())
         if poisons:
             run.take_turns(Turn())
         first: Any = None
@@ -73,8 +74,8 @@ def observe(run: CandidateRun) -> None:
             )
             if run.names_narrow_types:
                 evidence.rounding = rounding(run, trial, first)
-        take_facts(run.evidence, reply.facts)
-        take_facts(run.evidence, run.ask("report", Report).facts)
+        run.take(reply.facts)
+        run.take(run.ask("report", Report).facts)
         evidence.child_processes = sorted(run.session.child_processes)
 
 
@@ -91,8 +92,8 @@ def count_poison(expected: Any, actual: Any) -> int:
     return count
 
 
-def experiment(run: CandidateRun) -> None:
-    """The strict protocol's experiments. Each adds a ProbeResult where it has a result."""
+def experiment_changes(run: CandidateRun) -> None:
+    """New content, the same content again, other elements, other weights: each adds a ProbeResult where it has a result."""
     with run.record.phase("experiments"):
         for probe in (_new_content, _same_content_again, _unsampled_elements, _fresh_weights):
             result = probe(run)

@@ -56,6 +56,8 @@ class Record:
     builds: list[BuildResult] = field(default_factory=list)
     evidence: RunEvidence | None = None
     findings: list[Finding] = field(default_factory=list)
+    failures: dict[Protocol, tuple[Status, str]] = field(default_factory=dict)
+    """How the run ended under one protocol alone, by an experiment of that protocol."""
     isolation: list[str] = field(default_factory=list)
     notes: list[str] = field(default_factory=list)
     phase_seconds: dict[str, float] = field(default_factory=dict)
@@ -68,6 +70,11 @@ class Record:
     def fail(self, status: Status, message: str) -> None:
         """Set how the run ended."""
         self.status, self.message = status, message[:MESSAGE_CHARACTERS]
+
+    @property
+    def gpu_was_full(self) -> bool:
+        """Whether it ended, under any protocol, because the card had no memory left."""
+        return self.on_gpu and "out_of_memory" in (self.status, *(status for status, _ in self.failures.values()))
 
     @contextlib.contextmanager
     def phase(self, name: str) -> Iterator[None]:
@@ -90,6 +97,8 @@ class Record:
             status, stage, message = comparison.status, "compare", comparison.message
             if self.race is not None:
                 status, message = "unsupported_on_cpu", f"{self.race.message}; {message}"
+        elif status == "correct" and protocol in self.failures:
+            (status, message), stage = self.failures[protocol], "forward"
         elif status == "correct":
             stage = "done"
         functional_status = status

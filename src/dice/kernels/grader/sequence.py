@@ -1,4 +1,4 @@
-"""One candidate's run, step by step: import, weights, trials, evidence, timing. The result is a record.
+"""One candidate's run, step by step: import, weights, trials, evidence, timing, experiments. The result is a record.
 
 The candidate always runs before the reference, on inputs made from a secret seed, in a process that never holds an
 expected value. `dice.kernels.grader.record` makes the verdicts.
@@ -13,9 +13,8 @@ import traceback
 from dice.kernels.checks import findings
 from dice.kernels.grader.candidate_run import CandidateRun, Place
 from dice.kernels.grader.explaining import explain
-from dice.kernels.grader.facts import take_facts
 from dice.kernels.grader.lending import definitions_of
-from dice.kernels.grader.observation import experiment, observe
+from dice.kernels.grader.observation import experiment_changes, observe
 from dice.kernels.grader.record import Record
 from dice.kernels.grader.reference import Reference, Seeds, kept_flags
 from dice.kernels.grader.speed import measure
@@ -23,6 +22,7 @@ from dice.kernels.grader.trials import look_for_races, try_inputs
 from dice.kernels.grader.usage import experiment_usage
 from dice.kernels.grader.without_kernels import experiment_without_kernels
 from dice.kernels.records.job import Job
+from dice.kernels.sandbox.replies import Done
 from dice.kernels.sandbox.session import CandidateFailure, CandidateRaised
 
 _CONCURRENT = re.compile(r"Stream(?:Create|FromPool|FromExternal|BeginCapture)|cuda\.[sS]tream|[gG]raph|[tT]hread\s*\(")
@@ -67,19 +67,15 @@ def run_candidate(place: Place, reference: Reference, job: Job, seeds: Seeds, le
                     explain(run)
                 if run.standing():
                     observe(run)
-                    if "strict" in place.judging.protocols:
-                        experiment(run)
-                        experiment_usage(run)
             if run.standing() and place.backend == "cuda" and place.judging.measure_time:
                 measure(run)
             if run.standing() and "strict" in place.judging.protocols:
-                with run.gpu():
-                    experiment_without_kernels(run)
+                _experiments(run)
             if run.standing():
                 run.enter("done", run.evidence.reached)
         except CandidateRaised as failure:
             record.on_gpu = failure.error.out_of_memory == "gpu"
-            take_facts(run.evidence, failure.facts)
+            run.take(failure.facts)
             unsupported = place.backend == "cpu" and failure.error.text.startswith(UNSUPPORTED)
             record.fail("unsupported_on_cpu" if unsupported else failure.status, failure.args[0])
         except CandidateFailure as failure:
@@ -90,6 +86,29 @@ def run_candidate(place: Place, reference: Reference, job: Job, seeds: Seeds, le
     with record.phase("checks"):
         _check(record, job, run)
     return record
+
+
+def _experiments(run: CandidateRun) -> None:
+    """The strict protocol's experiments; each finds a live process. What ends the candidate there says nothing against it
+    under another protocol, and where it is given values that the problem never draws, nothing at all."""
+    assert run.last is not None
+    reached = run.evidence.reached
+    for experiment in (experiment_changes, experiment_usage, experiment_without_kernels):
+        try:
+            with run.gpu():
+                run.revive()
+                if run.place.backend == "cuda":
+                    run.ask("forget", Done)  # the sets of the timed calls
+                    run.send("inputs", run.last.inputs)
+                experiment(run)
+        except CandidateFailure as failure:
+            run.end()
+            if experiment is not experiment_usage:
+                run.record.on_gpu = isinstance(failure, CandidateRaised) and failure.error.out_of_memory == "gpu"
+                run.record.failures["strict"] = failure.status, failure.args[0]
+                return
+        finally:
+            run.evidence.reached = reached  # a new model is no earlier stage
 
 
 def _check(record: Record, job: Job, run: CandidateRun) -> None:

@@ -24,6 +24,7 @@ import torch
 
 from dice.kernels import timing
 from dice.kernels.candidate.call_timer import CallTimer
+from dice.kernels.candidate.refill import refilled
 from dice.kernels.grader.agreement import compare
 from dice.kernels.grader.candidate_run import CandidateRun
 from dice.kernels.grader.hidden_launches import QueuedCalls, Sides, settled
@@ -41,6 +42,10 @@ MIN_CALLS = 10
 _EMPTY_CALLS = 20
 _CLOCKED_CALLS = 20
 _CHECKED_CALLS = 6
+_PARTS = 4
+"""Parts of the paper protocol's timed calls. The inputs get new values before each, and its last output is checked."""
+_LARGE_INPUTS = 256 << 20
+"""Above this size there are two parts."""
 _SERIES_TRIES = 3
 """Series that are requested before a difference between the two clocks counts: the host may stall between two calls."""
 _HOST_PAUSE_S, _HOST_CALLS = 0.2, 16
@@ -56,6 +61,7 @@ _BRIEF_CALLS = 1000
 WITH_LAUNCHES = (
     "strict: the {}'s times include launches: it waits for the GPU, uses several streams or launches for long"
 )
+NOT_FROZEN = "the candidate's processes could not be stopped while the reference was timed: {}"
 HOST_BOUND = "strict: bound by the host: {:.3g} ms per call against {:.3g} ms of the reference, whatever the GPU takes"
 
 
@@ -84,6 +90,8 @@ def measure(run: CandidateRun) -> None:
         if not run.record.comparisons[protocol].ok:
             continue
         sets = clock.provide_inputs(2 * judging.strict_rounds if protocol == "strict" else 1)
+        if protocol == "paper":
+            clock.provide_fresh_values()
         with run.gpu(alone=True), run.record.phase("timing"):
             if protocol == "paper":
                 clock.paper()
@@ -103,6 +111,8 @@ class _Stopwatch:
         self.sets: list[list[Any]] = []
         self.drawn: list[list[Any]] = []
         """The values of each set, where the problem overwrites its inputs."""
+        self.fresh: list[list[Any]] = []
+        """Further values for the first set."""
         self.clocked: _Series | None = None
         """The series whose whole time the grader measured as well."""
         self.empty_ms: list[float] = []
@@ -130,32 +140,50 @@ class _Stopwatch:
                     self.drawn.append(inputs)
         return len(self.sets)
 
+    def provide_fresh_values(self) -> None:
+        """Draw values for the parts of the paper protocol's calls, while others may use the GPU."""
+        run = self.run
+        if not run.inputs_change:
+            wanted = 1 if run.reference.input_bytes > _LARGE_INPUTS else _PARTS - 1
+            with run.gpu(), run.record.phase("timing_inputs"):
+                self.fresh = [run.draw_inputs(secrets.randbits(48)) for _ in range(wanted)]
+
+    def renew(self, inputs: list[Any]) -> None:
+        """New values in the memory of the first set, on both sides."""
+        self.run.send("refill", inputs, slot=0)
+        self.sets[0] = refilled(self.sets[0], inputs)
+
     def own_inputs(self, slot: int) -> list[Any]:
         """A set for the reference, with the values that were drawn."""
         return to_device(self.drawn[slot], self.device) if self.run.inputs_change else self.sets[slot]
 
     # ---- calls ----
 
-    def candidate_series(self, slot: int, calls: int) -> _Series:
+    def candidate_series(self, slot: int, calls: int, seed: int = 0) -> _Series:
         """Timed calls of the candidate, one after another as the paper times them. The grader times the whole series."""
         series = _Series()
+        self.run.ledger.deal()
         begun = time.perf_counter()
-        rows = self.run.ask("series", TimedSeries, slot=slot, calls=calls).times
+        rows = self.run.ask("series", TimedSeries, slot=slot, calls=calls, seed=seed).times
         series.host_ms = (time.perf_counter() - begun) * 1e3 / max(1, calls)
         if len(rows) != calls:
             raise CandidateFailure("runtime_error", "wrote into the verifier's channel: not the times of a series")
         for row in rows:
             series.add(row)
+        if calls and self.run.counts_launches:
+            evidence, launches = self.run.evidence, sum(self.run.ledger.read().launches.values())
+            earlier = evidence.timed_launches
+            evidence.timed_launches = launches if earlier is None else min(earlier, launches)
         return series
 
-    def clocked_series(self, calls: int) -> _Series:
+    def clocked_series(self, calls: int, seed: int = 0) -> _Series:
         """A series on slot 0 for which both clocks agree, if one of `_SERIES_TRIES` does."""
         empty_ms = statistics.median(self.empty_ms) / max(1, calls)
-        series = self.candidate_series(0, calls)
+        series = self.candidate_series(0, calls, seed)
         for _ in range(_SERIES_TRIES - 1):
             if not timing.disagree(statistics.fmean(series.in_process_ms), series.host_ms - empty_ms):
                 break
-            series = self.candidate_series(0, calls)
+            series = self.candidate_series(0, calls, seed)
         return series
 
     def candidate(self, slot: int, before: int, seed: int, fills: int) -> Times:
@@ -169,7 +197,7 @@ class _Stopwatch:
     def reference(self, model: Callable[..., Any], slot: int, before: int, seed: int, fills: int) -> Times:
         """The same for the reference."""
         inputs = self.own_inputs(slot)
-        with torch.no_grad():
+        with self.run.session.frozen(), torch.no_grad():
             model(*self.own_inputs(before))
             self.timer.prepare(self.flush_bytes)
             torch.manual_seed(seed)
@@ -177,7 +205,7 @@ class _Stopwatch:
 
     def reference_series(self, model: Callable[..., Any], slot: int, calls: int) -> list[float]:
         """Event times of the reference, one call after another."""
-        with torch.no_grad():
+        with self.run.session.frozen(), torch.no_grad():
             return [self.timer.time(lambda: model(*self.sets[slot]))[1].event_ms for _ in range(calls)]
 
     def warm_up(self, model: torch.nn.Module) -> int:
@@ -193,7 +221,7 @@ class _Stopwatch:
         slowest_s = max(middle - begun, time.perf_counter() - middle)
         while len(self.empty_ms) < _EMPTY_CALLS:
             begun = time.perf_counter()
-            self.run.ask("series", TimedSeries, slot=0, calls=0)
+            self.run.ask("series", TimedSeries, slot=0, calls=0, seed=0)
             self.empty_ms.append((time.perf_counter() - begun) * 1e3)
         return max(MIN_CALLS, int(BUDGET_S / max(slowest_s, 1e-6)))
 
@@ -204,17 +232,34 @@ class _Stopwatch:
     # ---- protocols ----
 
     def paper(self) -> None:
-        """The paper's protocol: warm-up, then independent series of candidate and reference on one input set."""
+        """The paper's protocol: warm-up, then series of candidate and reference on one input set, in parts. The inputs get
+        new values before each part, where they are, and the part's last output is checked."""
         run = self.run
         model = run.reference.model(run.weights_seed)
         wanted = run.place.judging.timing_trials
         calls = min(wanted, self.warm_up(model))
-        self.clocked = series = self.clocked_series(calls)
-        reference_ms = self.reference_series(model, 0, calls)
+        candidate_ms: list[float] = []
+        reference_ms: list[float] = []
+        draw = random.SystemRandom()
+        parts = timing.parts(calls, 1 + len(self.fresh), draw)
+        longest = parts.index(max(parts))
+        for index, part in enumerate(parts):
+            seed = draw.getrandbits(32)
+            if index:
+                self.renew(self.fresh[index - 1])
+            if index == longest:
+                self.clocked = series = self.clocked_series(part, seed)
+            else:
+                series = self.candidate_series(0, part, seed)
+            if not run.inputs_change:  # else the calls of a series have changed their inputs by now
+                self.check(model, 0, seed, "paper")
+            candidate_ms += series.event_ms
+            reference_ms += self.reference_series(model, 0, part)
+        self.fresh.clear()
         self.note_fewer("paper", wanted, calls)
-        run.record.runtime_ms["paper"] = timing.summary(series.event_ms)
+        run.record.runtime_ms["paper"] = timing.summary(candidate_ms)
         run.record.reference_ms["paper"] = timing.summary(reference_ms)
-        speedup = timing.ratio_of_means(series.event_ms, reference_ms)
+        speedup = timing.ratio_of_means(candidate_ms, reference_ms)
         if speedup is not None:
             run.record.speedup["paper"] = speedup
 
@@ -246,7 +291,7 @@ class _Stopwatch:
                     continue
                 times[turn].append(mine.time(partial(self.candidate, slot, before, seed)))
                 if call in checked and not run.inputs_change:  # else each side has changed its inputs by now
-                    self.check(model, slot, seed)
+                    self.check(model, slot, seed, "strict")
             for turn, (first, second) in times.items():
                 pairs[turn].append((first, second))
         self.note_fewer("strict", judging.strict_rounds, rounds)
@@ -279,7 +324,7 @@ class _Stopwatch:
         if judging.compile_baseline:
             self.compiled(model, sets, rounds, theirs.fills)
 
-    def check(self, model: torch.nn.Module, slot: int, seed: int) -> None:
+    def check(self, model: torch.nn.Module, slot: int, seed: int, protocol: Protocol) -> None:
         """Fetch the output of the call just timed and compare it with the reference's."""
         run = self.run
         offer = run.ask("offer_outputs", Offer)
@@ -288,7 +333,7 @@ class _Stopwatch:
             expected = model(*self.own_inputs(slot))
         actual = run.fetch(offer, expected)
         self.checked += 1
-        self.wrong += not compare(run, Trial(list(self.own_inputs(slot)), seed, expected), actual, "strict").ok
+        self.wrong += not compare(run, Trial(list(self.own_inputs(slot)), seed, expected), actual, protocol).ok
         self.output_bytes = max(self.output_bytes, values.lay_out(expected)[2])
 
     def compiled(self, model: torch.nn.Module, sets: int, rounds: int, fills: int) -> None:
@@ -313,6 +358,8 @@ def _steps(operators: dict[str, OpUse] | None, launches: dict[str, int] | None) 
 
 def take_clocks(run: CandidateRun, clock: _Stopwatch) -> None:
     """What several clocks say of the same calls, as evidence for the checks."""
+    if run.session.not_frozen:
+        run.record.notes.append(NOT_FROZEN.format(run.session.not_frozen))
     series = clock.clocked
     if series is None or not series.event_ms:
         return

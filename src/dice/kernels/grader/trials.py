@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import random
 from typing import Any
 
 import torch
@@ -12,7 +13,6 @@ from dice.kernels.compare import Comparison, compare_outputs
 from dice.kernels.cpu.race import Turn, prove_race
 from dice.kernels.grader.agreement import compare, expected_outputs
 from dice.kernels.grader.candidate_run import CandidateRun
-from dice.kernels.grader.facts import take_facts
 from dice.kernels.grader.observation import count_poison
 from dice.kernels.grader.record import worse
 from dice.kernels.grader.reference import Trial
@@ -25,13 +25,21 @@ from dice.kernels.sandbox.session import CandidateFailure
 def try_inputs(run: CandidateRun) -> None:
     """Compare outputs on the inputs of each seed. Stops when no protocol can be satisfied any more."""
     run.enter("forward", "forward")
+    if run.counts_launches:
+        run.evidence.launches_init = run.ledger.read().launches
+    # One trial is recorded unannounced, but neither the first nor the last, whose launches are compared.
+    trials = len(run.seeds.inputs)
+    recorded = random.SystemRandom().randrange(1, trials - 1) if trials > 2 else None
     for index, (seed, forward_seed) in enumerate(zip(run.seeds.inputs, run.seeds.forward, strict=True)):
         run.last = trial = inputs = actual = None  # they may be gigabytes: keep one trial at a time
         with run.record.phase("inputs"):
             inputs = run.draw_inputs(seed)
         run.send("inputs", inputs)
-        reply = run.forward(forward_seed)
-        take_facts(run.evidence, reply.facts)
+        reply = run.forward(forward_seed, watch=index == recorded)
+        run.take(reply.facts)
+        run.evidence.threads.append(run.session.threads())
+        if index != recorded and (launches := run.launches()) is not None:
+            run.evidence.unwatched_launches.append(sum(launches.values()))
         trial = Trial(inputs, forward_seed, expected_outputs(run, inputs, forward_seed))
         if _judge_outline(run, trial, reply):
             actual = run.fetch(reply, trial.expected)

@@ -1,6 +1,7 @@
 """Forward with the launch stubs switched off: what then is still there was not made by the candidate's kernels.
 
-It comes last for a candidate, which may crash in it.
+A candidate may end its process in it. Then another process runs it with the stubs on, and what it leads to its first
+launch is looked through instead.
 """
 
 from __future__ import annotations
@@ -17,7 +18,8 @@ from dice.kernels.grader.candidate_run import CandidateRun
 from dice.kernels.grader.reference import to_device
 from dice.kernels.likeness import Search, find_outputs
 from dice.kernels.likeness.search import larger
-from dice.kernels.records.evidence import Form, ProbeResult
+from dice.kernels.records.evidence import Form, ProbeOutcome, ProbeResult
+from dice.kernels.sandbox import values
 from dice.kernels.sandbox.replies import Done, Traces
 from dice.kernels.sandbox.session import CandidateFailure, CandidateRaised
 
@@ -39,7 +41,7 @@ _AS_WORDS: dict[Form, str] = {
 
 
 def experiment_without_kernels(run: CandidateRun) -> None:
-    """Forward with the launch stubs switched off, then on again. The candidate is not used afterwards.
+    """Forward with the launch stubs switched off, then on again.
 
     Uses other weights, because with a bias of zeros its kernel changes nothing. Uses new inputs, off before on, so that a
     buffer of the candidate cannot hold the answer already. Compares the two outputs closely, because zeros may be within
@@ -48,38 +50,55 @@ def experiment_without_kernels(run: CandidateRun) -> None:
     """
     if not run.evidence.launches or run.last is None:
         return
-    inputs, seed = run.draw_inputs(secrets.randbits(48)), secrets.randbits(48)
+    inputs, seed, weights = run.draw_inputs(secrets.randbits(48)), secrets.randbits(48), secrets.randbits(48)
     with run.record.phase("experiments"):
+        error, without = "", None
         try:
-            run.ask("jitter", Done, seed=secrets.randbits(48))
-            run.ask("launching", Done, on=False)
-            run.send("inputs", inputs)
-            without = _forward_without(run, seed)
-            run.ask("launching", Done, on=True)
-            run.send("inputs", inputs)
-            outputs = run.fetch(run.forward(seed, keep=True), run.last.expected)
-            shares = run.ask("answer_traces", Traces).shares
+            run.ask("jitter", Done, seed=weights)
+            without = _forward_without(run, inputs, seed)
+            outputs, shares = _forward_with(run, inputs, seed)
         except CandidateFailure as failure:
-            result = ProbeResult(name="without_launches", outcome="error", detail=failure.args[0][:200])
-            run.evidence.probes.append(result)
-            return
+            error = failure.args[0]
+            run.end()
+            run.revive()
+            run.ask("jitter", Done, seed=weights)
+            outputs, shares = _forward_with(run, inputs, seed)
         if _nearly_equal(outputs, run.last.expected) or any(_nearly_equal(outputs, x) for x in inputs):
             return
         if _empty(outputs):
             return
         right = without is not None and _nearly_equal(outputs, without)
-        run.evidence.probes.append(ProbeResult(name="without_launches", outcome="right" if right else "wrong"))
+        outcome: ProbeOutcome = "error" if error else "right" if right else "wrong"
+        run.evidence.probes.append(ProbeResult(name="without_launches", outcome=outcome, detail=error[:200]))
         run.evidence.probes.append(_traces(run, inputs, seed, larger(shares, find_outputs(outputs, _bytes(without)))))
 
 
-def _forward_without(run: CandidateRun, seed: int) -> Any:
+def _forward_with(run: CandidateRun, inputs: list[Any], seed: int) -> tuple[Any, dict[Form, float]]:
+    """The outputs with the stubs on, and how much of them stood in memory before, by form."""
+    assert run.last is not None
+    run.send("inputs", inputs)
+    outputs = run.fetch(run.forward(seed, keep=_answer_bytes(run)), run.last.expected)
+    return outputs, run.ask("answer_traces", Traces).shares
+
+
+def _answer_bytes(run: CandidateRun) -> int:
+    assert run.last is not None
+    return max(1, values.lay_out(run.last.expected)[2])
+
+
+def _forward_without(run: CandidateRun, inputs: list[Any], seed: int) -> Any:
     """The outputs with the stubs off; None where forward raises because its kernels did nothing. What it led them to is
     kept either way."""
     assert run.last is not None
+    run.ask("launching", Done, on=False)
+    run.send("inputs", inputs)
     try:
-        return run.fetch(run.forward(seed, keep=True), run.last.expected)
+        return run.fetch(run.forward(seed, keep=_answer_bytes(run)), run.last.expected)
     except CandidateRaised:
         return None
+    finally:
+        if run.session.alive:
+            run.ask("launching", Done, on=True)
 
 
 def _traces(run: CandidateRun, inputs: list[Any], seed: int, shares: dict[Form, float]) -> ProbeResult:

@@ -15,6 +15,7 @@ import math
 import multiprocessing
 import os
 import signal
+import tempfile
 import threading
 import time
 import traceback
@@ -40,9 +41,20 @@ MAX_STILLBORN = 3
 
 def start_importing() -> None:
     """Start multiprocessing's fork server, which imports torch in the background. Returns at once."""
+    check_temporary_folder(tempfile.gettempdir())
     os.environ.setdefault(HUGE_PAGES, "1")
     multiprocessing.set_forkserver_preload(PRELOAD)
     forkserver.ensure_running()
+
+
+def check_temporary_folder(folder: str) -> None:
+    """Raise DiceError where Python's own fork server could not make its socket: a socket's path has at most 107 bytes."""
+    most = 107 - len("/pymp-12345678/listener-12345678")
+    if (size := len(os.fsencode(folder))) > most:
+        raise DiceError(
+            f"The folder for temporary files has a path of {size} bytes, too long for a socket in it ({folder}). Set TMPDIR "
+            f"to one of at most {most} bytes."
+        )
 
 
 class Handler(Protocol):

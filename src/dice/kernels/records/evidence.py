@@ -5,8 +5,8 @@
 list) means "not observed" and is no finding by itself.
 
 Native code in the candidate's process can forge the facts of that process. So these facts may lead to a finding, but they
-do not clear a candidate: values, clocks and process lists come from the trusted side. The exceptions are the facts in
-`dice.kernels.checks.seen` that decide whether a name in the text means something.
+do not clear a candidate: values, clocks, launches and process lists come from the trusted side. The exceptions are the
+facts in `dice.kernels.checks.seen` that decide whether a name in the text means something.
 """
 
 from __future__ import annotations
@@ -166,11 +166,18 @@ class RunEvidence(_Fact):
     extensions: list[ExtensionUse] = []
     """In the order of the requests. Empty: the candidate requested none."""
     launches: dict[str, int] | None = None
-    """Launches by kernel during one forward; None when a loaded extension may launch without being counted."""
+    """Launches by kernel during the watched forward, as the grader reads them in its ledger
+    (`sandbox.launch_ledger`); None when a loaded extension may launch without being counted."""
     launches_init: dict[str, int] | None = None
     """The same during import and `__init__`."""
+    unwatched_launches: list[int] = []
+    """Launches of each forward before the watched one, in order. The last of them had the inputs of the watched one."""
+    timed_launches: int | None = None
+    """Launches of a whole series of timed calls, of the series with the fewest; None: none was timed."""
+    forged: str = ""
+    """How the ledger was written to by somebody else than a launch; empty where it was not."""
     failed_launches: dict[str, int] = {}
-    """Launches that the CUDA runtime refused, counted by our stubs."""
+    """Launches that the CUDA runtime refused, from the ledger too."""
 
     candidate_ops: dict[str, OpUse] | None = None
     """ATen operators of one candidate forward, by `probes.OpRecorder`."""
@@ -188,6 +195,8 @@ class RunEvidence(_Fact):
     """Text of the modules that the candidate wrote and imported, by path, as Python compiled it."""
     python_threads: list[str] = []
     """Names of Python threads other than the main one, alive after a forward."""
+    threads: list[int] = []
+    """Threads of its processes after each untimed forward in order, native ones included, as the grader counts them."""
     child_processes: list[str] = []
     """Command names of processes that the candidate started."""
 

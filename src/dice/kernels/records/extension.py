@@ -26,8 +26,8 @@ BuildStatus = Literal[
 ]
 
 LaunchCount = Literal["counted", "none", "unknown"]
-"""`counted`: the object exports `dice_launch_table`. `none`: it has no kernels and imports no function that launches one.
-`unknown`: it may launch kernels that nobody counts."""
+"""`counted`: its launches are marked in the grader's ledger. `none`: it has no kernels and imports no function that launches
+one. `unknown`: it may launch kernels that nobody counts."""
 SOURCE_CHARACTERS = 16 << 20
 """Of all sources of one extension together."""
 

@@ -44,8 +44,6 @@ class Limits:
     """Processes and threads of the candidate together; more than half as many processes are taken for a fork bomb."""
     file_gib: float = Field(default=2.0, gt=0)
     """Largest file, and the scratch folder as a whole."""
-    output_mib: int = Field(default=64, ge=1)
-    """Captured stdout and stderr; the rest is dropped."""
 
 
 @stage_config

@@ -20,6 +20,7 @@ from collections.abc import Callable
 from typing import Any, Protocol
 
 from dice.kernels.sandbox import linux
+from dice.kernels.sandbox.fork_server import short_path
 from dice.kernels.sandbox.isolation import Layers, enter_user_namespace
 
 
@@ -69,7 +70,8 @@ def serve_forks(load: Callable[[], Service]) -> None:
     service = load()  # imports torch for candidates: the point of this process
 
     listener = socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET)
-    listener.bind(f"{arguments.directory}/binding")
+    with short_path(arguments.directory) as folder:
+        listener.bind(f"{folder}/binding")
     listener.listen(64)
     # The jail hides the folder; a descriptor still reaches it.
     parent, name = os.path.split(arguments.directory)

@@ -25,7 +25,7 @@ import sys
 import tempfile
 import threading
 import time
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -34,6 +34,16 @@ from dice.errors import HarnessError
 from dice.kernels.sandbox import linux
 
 START_TIMEOUT_S = 120.0
+
+
+@contextlib.contextmanager
+def short_path(folder: str) -> Iterator[str]:
+    """Another path of the folder for the block: a socket's path may have 107 bytes, the folder's own may be longer."""
+    fd = os.open(folder, os.O_PATH | os.O_DIRECTORY | os.O_CLOEXEC)
+    try:
+        yield f"/proc/self/fd/{fd}"
+    finally:
+        os.close(fd)
 
 
 @dataclass(frozen=True)
@@ -137,7 +147,8 @@ class ForkServer:
     def _try_connect(self) -> bool:
         connection = socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET)
         try:
-            connection.connect(f"{self.directory}/socket")
+            with short_path(self.directory) as folder:
+                connection.connect(f"{folder}/socket")
         except OSError:
             connection.close()
             return False

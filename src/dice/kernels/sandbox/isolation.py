@@ -34,8 +34,6 @@ class SandboxSpec(BaseModel):
     open_files: int = 1024
     data_bytes: int | None
     """Private writable memory of one process (RLIMIT_DATA); None: unlimited."""
-    output_bytes: int
-    """Of stdout and stderr together, kept; the rest is read and dropped."""
     cuda_visible_devices: str
     cuda_connections: int | None = None
     """Hardware queues of the CUDA context; None: the driver's default of 8, whose making takes three times as long."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 import ctypes
 import errno
 import functools
+import mmap
 import os
 import platform
 import struct
@@ -134,6 +135,20 @@ def install_seccomp(program: bytes) -> None:
     buffer = ctypes.create_string_buffer(program, len(program))
     description = _Program(len(program) // 8, ctypes.cast(buffer, ctypes.c_char_p))
     _call("prctl", _PR_SET_SECCOMP, 2, ctypes.byref(description), 0, 0)
+
+
+def map_shared(fd: int, n_bytes: int) -> int:
+    """Map a file that other processes map too, for reading and writing; its address. No Python object stands for it."""
+    call = _libc().mmap
+    call.restype, call.argtypes = (
+        ctypes.c_void_p,
+        [ctypes.c_void_p, ctypes.c_size_t, *[ctypes.c_int] * 3, ctypes.c_long],
+    )
+    address = call(None, n_bytes, mmap.PROT_READ | mmap.PROT_WRITE, mmap.MAP_SHARED, fd, 0)
+    if address in (None, ctypes.c_void_p(-1).value):
+        number = ctypes.get_errno()
+        raise OSError(number, f"mmap: {os.strerror(number)}")
+    return address
 
 
 def perturb_malloc(on: bool) -> None:

@@ -24,7 +24,6 @@ def candidate_layers(server: ForkServer, gpu: str) -> tuple[list[str], list[str]
         file_bytes=mib,
         processes=16,
         data_bytes=1 << 30,
-        output_bytes=mib,
         cuda_visible_devices=gpu,
         threads=1,
     )

@@ -32,6 +32,57 @@ def descendants(pid: int) -> list[int]:
     return found
 
 
+def threads(pids: list[int]) -> int:
+    """Threads of the processes together."""
+    count = 0
+    for pid in pids:
+        with contextlib.suppress(OSError):
+            count += len(os.listdir(f"/proc/{pid}/task"))
+    return count
+
+
+def freeze(root: int) -> list[int]:
+    """Stop every process below `root`, and wait until none of them runs or can make another. Returns those to `thaw`.
+
+    Raises OSError where one may not be stopped, or is busy in the kernel for too long; then none stays stopped.
+    """
+    stopped: list[int] = []
+    deadline = time.monotonic() + _END_TIMEOUT_S
+    try:
+        while True:
+            below = descendants(root)
+            new = [pid for pid in below if pid not in stopped]
+            for pid in new:
+                stopped.append(pid)
+                with contextlib.suppress(ProcessLookupError):
+                    os.kill(pid, signal.SIGSTOP)
+            if not new and not any(_may_run(pid) for pid in below):
+                return stopped
+            if time.monotonic() > deadline:
+                raise TimeoutError(f"processes below {root} do not stop")
+            time.sleep(0)
+    except BaseException:
+        thaw(stopped)
+        raise
+
+
+def thaw(pids: list[int]) -> None:
+    """Let stopped processes go on."""
+    for pid in pids:
+        with contextlib.suppress(ProcessLookupError):
+            os.kill(pid, signal.SIGCONT)
+
+
+def _may_run(pid: int) -> bool:
+    """Whether a thread of the process is neither stopped nor gone."""
+    states = set()
+    with contextlib.suppress(OSError):
+        for thread in os.listdir(f"/proc/{pid}/task"):
+            with contextlib.suppress(OSError), open(f"/proc/{pid}/task/{thread}/stat", errors="replace") as stream:
+                states.add(stream.read().rpartition(")")[2].split()[0])
+    return bool(states - set("TtZX"))
+
+
 def memory_bytes(pids: list[int], limit: int) -> int:
     """Memory of the processes together, anonymous and shared: an upper bound up to `limit`, exact above.
 

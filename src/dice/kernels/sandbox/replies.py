@@ -6,7 +6,7 @@ failure (`ChannelGarbage`), whatever is odd about it. What fits may still be a l
 
 from __future__ import annotations
 
-from typing import Annotated, Any, TypeVar
+from typing import Annotated, Any, Literal, TypeVar
 
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, PrivateAttr, ValidationError
 
@@ -17,7 +17,7 @@ from dice.kernels.sandbox.channel import ChannelGarbage
 MOST_FACTS = 10_000
 """Of one kind; what a candidate does more often than that is known well enough."""
 Most = AfterValidator(lambda items: items[:MOST_FACTS])
-Launches = Annotated[dict[Words, Count], Field(max_length=MOST_FACTS)]
+Hash = Annotated[str, Field(pattern="^[0-9a-f]{16}$")]
 Milliseconds = Annotated[float, Field(ge=0, le=1e9)]
 
 
@@ -43,9 +43,8 @@ class Facts(_Said):
     changes: Annotated[list[Change], Most] = []
     accesses: Annotated[list[Access], Most] = []
     python_threads: Annotated[list[Words], Most] = []
-    launches: Launches | None = None
-    launches_init: Launches | None = None
-    failed_launches: Launches = {}
+    kernels: Annotated[dict[Hash, Words], Field(max_length=MOST_FACTS)] = {}
+    """Readable names of its extensions' kernels, by the hash that marks their launches."""
     extensions: list[ExtensionReport] = []
 
 
@@ -117,12 +116,6 @@ class Forwarded(Offer):
     facts: Facts
 
 
-class Launched(_Said):
-    """Launches of the last forward by kernel; None when the process cannot count."""
-
-    launches: Launches | None
-
-
 class Traces(_Said):
     """How much of the answer stood in memory while no kernel ran, by form (`dice.kernels.likeness`)."""
 
@@ -163,6 +156,13 @@ class Report(_Said):
     facts: Facts
 
 
+class Noted(_Said):
+    """Between other messages: an act of the candidate, when it happens first."""
+
+    op: Literal["noted"]
+    access: Access
+
+
 Reply = TypeVar("Reply", bound=_Said)
 
 
@@ -174,6 +174,18 @@ def read_reply(message: dict[str, Any], kind: type[Reply]) -> Reply | Failed:
     try:
         return (kind if succeeded else Failed).model_validate(message, strict=True)
     except ValidationError as error:
-        fault = error.errors()[0]
-        place = ".".join(map(str, fault["loc"]))[:80]
-        raise ChannelGarbage(f"{error.error_count()} faults in a reply, first {place}: {fault['msg'][:200]}") from error
+        raise _garbage(error) from error
+
+
+def read_note(message: dict[str, Any]) -> Access:
+    """The act in a message of `Noted`. Raises ChannelGarbage."""
+    try:
+        return Noted.model_validate(message, strict=True).access
+    except ValidationError as error:
+        raise _garbage(error) from error
+
+
+def _garbage(error: ValidationError) -> ChannelGarbage:
+    fault = error.errors()[0]
+    place = ".".join(map(str, fault["loc"]))[:80]
+    return ChannelGarbage(f"{error.error_count()} faults in a reply, first {place}: {fault['msg'][:200]}")

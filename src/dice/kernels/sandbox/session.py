@@ -15,20 +15,31 @@ import shutil
 import signal
 import socket
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
 from typing import Any
 
 import torch
 
 from dice.errors import HarnessError
+from dice.kernels.records.evidence import Access
 from dice.kernels.records.verdict import Status
 from dice.kernels.sandbox import process_tree, values
 from dice.kernels.sandbox.channel import ChannelClosed, ChannelGarbage, ChannelTimeout, channel_pair
 from dice.kernels.sandbox.cuda_runtime import CudaRuntime
 from dice.kernels.sandbox.fork_server import ForkServer
 from dice.kernels.sandbox.isolation import SandboxSpec
-from dice.kernels.sandbox.replies import CandidateError, Done, Facts, Failed, Offer, Reply, read_reply
+from dice.kernels.sandbox.replies import (
+    MOST_FACTS,
+    CandidateError,
+    Done,
+    Facts,
+    Failed,
+    Offer,
+    Reply,
+    read_note,
+    read_reply,
+)
 from dice.kernels.sandbox.shared_memory import SharedBuffer
 
 SETUP_TIMEOUT_S = 60.0
@@ -83,8 +94,10 @@ class Session:
         self._killed = False
         self._scratch: str | None = None
         self.build_s = 0.0
-        self.peak_bytes = 0
+        self.not_frozen = ""
         self.child_processes: set[str] = set()
+        self.noted: list[Access] = []
+        """Acts of the candidate that were told when they happened."""
         self._channel, theirs = channel_pair()
         self._status, status = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
         with theirs, status:
@@ -122,6 +135,9 @@ class Session:
             self._channel.send({"op": op, **arguments}, fds or [], deadline, self._watch)
             while True:
                 message, _ = self._channel.receive(deadline, self._watch)
+                if message.get("op") == "noted":
+                    self._take_note(message)
+                    continue
                 if message.get("op") != "build":
                     return self._checked(read_reply(message, kind))
                 begun = time.monotonic()
@@ -137,6 +153,10 @@ class Session:
             raise CandidateFailure("runtime_error", f"wrote into the verifier's channel: {error}") from None
         except ChannelClosed:
             raise self._why_it_ended() from None
+
+    def _take_note(self, message: dict[str, Any]) -> None:
+        if len(self.noted) < MOST_FACTS:
+            self.noted.append(read_note(message))
 
     @staticmethod
     def _checked(reply: Reply | Failed) -> Reply:
@@ -210,6 +230,29 @@ class Session:
 
     # ---- watching and ending ----
 
+    @contextlib.contextmanager
+    def frozen(self) -> Iterator[None]:
+        """No process of the candidate is scheduled in the block. Where one cannot be stopped, `not_frozen` says why."""
+        stopped: list[int] = []
+        if not self.not_frozen:
+            try:
+                stopped = process_tree.freeze(self._spawned.pid)
+            except OSError as error:
+                self.not_frozen = str(error)
+        try:
+            yield
+        finally:
+            process_tree.thaw(stopped)
+
+    def threads(self) -> int:
+        """Threads of all the candidate's processes."""
+        return process_tree.threads(process_tree.descendants(self._spawned.pid))
+
+    @property
+    def alive(self) -> bool:
+        """Whether the candidate has neither ended nor been killed."""
+        return not self._killed
+
     def _watch(self) -> None:
         now = time.monotonic()
         if now < self._next_watch:
@@ -225,7 +268,6 @@ class Session:
         # Only now: to weigh a hundred copies of a process that holds a CUDA context takes half a minute.
         values_bytes = sum(buffer.n_bytes for buffer in (self._input, self._output) if buffer is not None)
         used = process_tree.memory_bytes(below, self._memory_bytes + values_bytes) - values_bytes
-        self.peak_bytes = max(self.peak_bytes, used)
         if used > self._memory_bytes:
             self.kill()
             limit = self._memory_bytes / 2**30

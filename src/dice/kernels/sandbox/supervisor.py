@@ -30,6 +30,7 @@ from dice.kernels.sandbox.jail import enter_jail, runtime_paths
 from dice.kernels.sandbox.process_tree import end_descendants
 
 _TAIL_BYTES = 16_384
+"""Of stdout and stderr together: the candidate's last words. The rest is read and dropped."""
 
 Serve = Callable[[socket.socket, SandboxSpec, str], None]
 """Runs in the confined process: (the grader's channel, the sandbox, the scratch folder)."""
@@ -99,7 +100,7 @@ def supervise(spec: SandboxSpec, channel: int, status: int, layers: Layers, fold
         report += part
     os.close(ready_read)
     say(status, {**json.loads(report or b'{"broken": "died while giving up its rights"}'), "scratch": scratch})
-    _watch(pid, read_end, status, spec.output_bytes)
+    _watch(pid, read_end, status)
     if "pid_namespace" not in layers.names:
         end_descendants(uid if uid != os.geteuid() else None)
 
@@ -146,7 +147,7 @@ def _highest_descriptor() -> int:
     return max(int(name) for name in os.listdir("/proc/self/fd"))
 
 
-def _watch(pid: int, output: int, status: int, output_bytes: int) -> None:
+def _watch(pid: int, output: int, status: int) -> None:
     """Drain the candidate's output until it ends, then report; return at once when the grader hangs up."""
     pidfd = os.pidfd_open(pid)
     os.set_blocking(output, False)
@@ -154,7 +155,7 @@ def _watch(pid: int, output: int, status: int, output_bytes: int) -> None:
     poll.register(pidfd, select.POLLIN)
     poll.register(output, select.POLLIN)
     poll.register(status, 0)  # hang-ups are always reported
-    tail, total, kept = bytearray(), 0, min(output_bytes, _TAIL_BYTES)
+    tail = bytearray()
     while True:
         events = {fd for fd, _ in poll.poll(500)}
         if status in events:
@@ -164,16 +165,14 @@ def _watch(pid: int, output: int, status: int, output_bytes: int) -> None:
             if part is None:
                 poll.unregister(output)
             else:
-                total += len(part)
-                tail = (tail + part)[-kept:]
+                tail = (tail + part)[-_TAIL_BYTES:]
         if pidfd in events:
             break
         _reap_others(pid)
-    _, wait_status, usage = os.wait4(pid, 0)
-    tail = (tail + (_drain(output) or b""))[-kept:]
+    _, wait_status = os.waitpid(pid, 0)
+    tail = (tail + (_drain(output) or b""))[-_TAIL_BYTES:]
     end = {"signal": os.WTERMSIG(wait_status)} if os.WIFSIGNALED(wait_status) else {"exit": os.WEXITSTATUS(wait_status)}
-    words = {"tail": tail.decode(errors="replace"), "output_bytes": total}
-    say(status, {**end, **words, "cpu_s": usage.ru_utime + usage.ru_stime, "max_rss_kib": usage.ru_maxrss})
+    say(status, {**end, "tail": tail.decode(errors="replace")})
 
 
 def _drain(fd: int) -> bytes | None:
@@ -186,7 +185,7 @@ def _drain(fd: int) -> bytes | None:
 
 
 def _reap_others(pid: int) -> None:
-    """Collect orphans that were handed to process 1, but leave the candidate's own end to `wait4`."""
+    """Collect orphans that were handed to process 1, but leave the candidate's own end to `_watch`."""
     while True:
         try:
             ended = os.waitid(os.P_ALL, 0, os.WEXITED | os.WNOHANG | os.WNOWAIT)

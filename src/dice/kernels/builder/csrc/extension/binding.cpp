@@ -3,8 +3,10 @@
 #include <torch/extension.h>
 
 #include <new>
+#include <optional>
 #include <string>
 #include <typeinfo>
+#include <utility>
 #include <vector>
 
 #include "binding.h"
@@ -79,13 +81,23 @@ const Type& type_at(Code code) {
   return types.at(static_cast<std::size_t>(code));
 }
 
+bool without_gil = false;  // while a mode of Python's records operators, which a pool of threads may call for the function
+
+void run(const Function& function, void** arguments, void* result) {
+  std::optional<py::gil_scoped_release> released;
+  if (without_gil) {
+    released.emplace();
+  }
+  function.thunk(function.function, arguments, result);
+}
+
 void invoke(const Function& function, void** arguments, void* result) {
   if (!function.torch_errors) {
-    function.thunk(function.function, arguments, result);
+    run(function, arguments, result);
     return;
   }
   HANDLE_TH_ERRORS
-  function.thunk(function.function, arguments, result);
+  run(function, arguments, result);
   END_HANDLE_TH_ERRORS_PYBIND
 }
 
@@ -211,11 +223,27 @@ extern "C" __attribute__((visibility("default"))) void dice_name_next_module(con
   next_module_name = name;
 }
 
+namespace {
+
 // `callable` is told the name and the arguments of every call; None ends it. Called with the GIL.
-extern "C" __attribute__((visibility("default"))) void dice_watch_calls(PyObject* callable) {
+void watch_calls(PyObject* callable) {
   PyObject* before = watcher;
   watcher = callable == Py_None ? nullptr : Py_NewRef(callable);
   Py_XDECREF(before);
+}
+
+struct Control {
+  void (*watch_calls)(PyObject* callable);
+  bool* without_gil;
+};
+
+}  // namespace
+
+// Whoever asks first gets it: the loader, before it loads the first object.
+extern "C" __attribute__((visibility("default"))) const Control* dice_call_watching() {
+  static const Control control = {watch_calls, &without_gil};
+  static bool given = false;
+  return std::exchange(given, true) ? nullptr : &control;
 }
 
 extern "C" __attribute__((visibility("default"))) PyObject* dice_create_module(const char* name, const char* doc,

@@ -8,12 +8,14 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <atomic>
 #include <cstring>
 #include <deque>
 #include <mutex>
 #include <vector>
 
 #include "../include/dice_cpu/abi.h"
+#include "control.h"
 
 namespace {
 
@@ -95,17 +97,33 @@ void keep_piece(const char* address, bool follow) {
 
 }  // namespace
 
-extern "C" __attribute__((visibility("default"))) int dice_cpu_keeping = 0;
+namespace dice_cpu {
+
+static std::atomic<bool> keeping{false};
 
 // From here on arguments of launches are kept; with 0 bytes, no longer, and what there is goes.
-DICE_CPU_API void dice_cpu_keep_arguments(size_t piece_bytes, size_t all_bytes) {
+void keep_arguments(size_t piece_bytes, size_t all_bytes) {
     std::lock_guard lock(kept().mutex);
     kept().pieces.clear();
     kept().piece_bytes = piece_bytes;
     kept().bytes_left = all_bytes;
     kept().moment = 0;
-    dice_cpu_keeping = all_bytes != 0;
+    keeping = all_bytes != 0;
 }
+
+// Piece `i`, null behind the last: its moment and its size.
+const void* kept_piece(size_t i, size_t* moment, size_t* size) {
+    std::lock_guard lock(kept().mutex);
+    if (i >= kept().pieces.size()) return nullptr;
+    const Piece& piece = kept().pieces[i];
+    *moment = piece.moment;
+    *size = piece.bytes.size();
+    return piece.bytes.data();
+}
+
+}  // namespace dice_cpu
+
+DICE_CPU_API int dice_cpu_keeping() { return dice_cpu::keeping.load(std::memory_order_relaxed) ? 1 : 0; }
 
 // Begins the next moment: before a launch (`after` 0) or after it.
 DICE_CPU_API void dice_cpu_keep_moment(int after) {
@@ -119,14 +137,4 @@ DICE_CPU_API void dice_cpu_keep(const void* argument, size_t size) {
     if (kept().pieces.size() >= kMostPieces || size > kMostParameter) return;
     kept().pieces.push_back({kept().moment, nullptr, std::vector<char>(bytes, bytes + size)});
     follow_words(bytes, size, true);
-}
-
-// Piece `i`, null behind the last: its moment and its size.
-DICE_CPU_API const void* dice_cpu_kept(size_t i, size_t* moment, size_t* size) {
-    std::lock_guard lock(kept().mutex);
-    if (i >= kept().pieces.size()) return nullptr;
-    const Piece& piece = kept().pieces[i];
-    *moment = piece.moment;
-    *size = piece.bytes.size();
-    return piece.bytes.data();
 }

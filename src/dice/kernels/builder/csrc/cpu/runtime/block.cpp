@@ -83,7 +83,7 @@ void Worker::begin(const Grid& grid) {
 // A thread's copy of the variables is made when it first touches one, so they are looked for until the second block.
 void Worker::poison_shared() {
     if (++blocks_poisoned_ <= 2 && statics_ == nullptr) {
-        Statics found{reinterpret_cast<uintptr_t>(grid_->kernel->entry)};
+        Statics found{reinterpret_cast<uintptr_t>(grid_->kernel)};
         dl_iterate_phdr(Statics::look, &found);
         statics_ = found.start;
         statics_before_.assign(found.start, found.start + found.bytes);

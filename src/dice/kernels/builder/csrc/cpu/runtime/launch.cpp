@@ -15,7 +15,9 @@
 #include <vector>
 
 #include "../include/cuda_runtime_api.h"
+#include "../../extension/ledger.h"
 #include "block.h"
+#include "control.h"
 
 namespace dice_cpu {
 
@@ -40,6 +42,8 @@ struct State {
     uint64_t seed = 1;
     std::string order_kernel;
     std::string fault;
+    std::atomic<bool> enabled{true};  // else launches do nothing
+    dice_ledger::Page* ledger = nullptr;
 };
 
 State& state() {
@@ -195,21 +199,21 @@ void launch(const Kernel& kernel, RunThread run, void* closure) {
     const Configuration c = configurations.back();
     configurations.pop_back();
     if (Worker::current() != nullptr) dice_cpu_unsupported("a launch from device code");
-    if (*kernel.enabled == 0) return;
-    const auto count = [](uint64_t& counter) { __atomic_fetch_add(&counter, 1, __ATOMIC_RELAXED); };
+    if (!state().enabled) return;
+    const auto mark = [&kernel](bool refused) { dice_ledger::mark(state().ledger, kernel.name, refused); };
     if (state().sticky_error != 0) {
-        count(kernel.entry->failures);
+        mark(true);
         throw std::runtime_error("CUDA error: " + std::string(dice_cpu_error_text(state().sticky_error)) + " (by an earlier launch: " + state().fault + ")");
     }
     const int error = refusal(kernel, c);
     if (error != 0) {
         dice_cpu_set_error(error);
-        count(kernel.entry->failures);
+        mark(true);
         return;
     }
     if (uint64_t{c.grid.x} * c.block.x > 0x7FFFFFFFu - 4096) dice_cpu_unsupported("a grid of more than 2^31 threads in x");
     if (c.cooperative && uint64_t{c.grid.x} * c.grid.y * c.grid.z > kMaxCooperative) dice_cpu_unsupported("a cooperative launch of more than 256 blocks");
-    count(kernel.entry->launches);
+    mark(false);
     const bool ordered = state().order_kernel.empty() || state().order_kernel == kernel.name;
     Grid grid{&kernel, run, closure, c.grid, c.block, c.shared, c.cooperative, ordered ? state().order : Order::kAscending, state().seed, nullptr};
     try {
@@ -312,26 +316,32 @@ void dice_cpu_fault(int cuda_error, const char* what, const char* file, int line
 
 void dice_cpu_unsupported(const char* what) { throw std::runtime_error(std::string("unsupported_on_cpu: ") + what); }
 
-// Control, from Python through ctypes ---------------------------------------------------------------------------------
-
-// Cores that a grid may use; 0: OMP_NUM_THREADS, else those that this process may run on.
-
-// Order in which the threads, warps and blocks of a grid take turns: 0 ascending, 1 descending, 2 random, 3 ascending and
-// with NaN in shared memory whenever a block begins. It holds for kernels named `kernel`, or all when that is null or
-// empty. A program without a race, which writes shared memory before it reads it, computes the same in any order.
-DICE_CPU_API void dice_cpu_set_order(int order, uint64_t seed, const char* kernel) {
-    state().order = static_cast<Order>(order);
-    state().seed = seed;
-    state().order_kernel = kernel != nullptr ? kernel : "";
-}
-
-// The error of the last failed launch as text, "" without one.
-DICE_CPU_API const char* dice_cpu_fault_text() { return state().fault.c_str(); }
-
-// Forgets all errors, which a CUDA process could not: for a process that runs several candidates.
-DICE_CPU_API void dice_cpu_reset_errors() {
-    state().last_error = state().sticky_error = 0;
-    state().fault.clear();
-    configurations.clear();
+// Whoever asks first gets it: the loader, before it loads the first object.
+DICE_CPU_API const Control* dice_cpu_control() {
+    static const Control control = {
+        [](void* page) { state().ledger = static_cast<dice_ledger::Page*>(page); },
+        [](int on) { state().enabled = on != 0; },
+        // Order in which the threads, warps and blocks of a grid take turns: 0 ascending, 1 descending, 2 random, 3 ascending
+        // and with NaN in shared memory whenever a block begins. It holds for kernels named `kernel`, or all when that is
+        // null or empty. A program without a race, which writes shared memory before it reads it, computes the same in any
+        // order.
+        [](int order, uint64_t seed, const char* kernel) {
+            state().order = static_cast<Order>(order);
+            state().seed = seed;
+            state().order_kernel = kernel != nullptr ? kernel : "";
+        },
+        // The error of the last failed launch as text, "" without one.
+        []() { return state().fault.c_str(); },
+        // Forgets all errors, which a CUDA process could not: for a process that runs several candidates.
+        []() {
+            state().last_error = state().sticky_error = 0;
+            state().fault.clear();
+            configurations.clear();
+        },
+        keep_arguments,
+        kept_piece,
+    };
+    static std::atomic<bool> given{false};
+    return given.exchange(true) ? nullptr : &control;
 }
 }

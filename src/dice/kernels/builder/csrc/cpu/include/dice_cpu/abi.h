@@ -26,21 +26,11 @@ struct Thread {
     unsigned shared_bytes;
 };
 
-// One kernel of an object as readers of its launch table see it: the layout of csrc/extension/launch.cpp.
-struct LaunchEntry {
-    const char* name;
-    const void* host;
-    const void* handle;
-    uint64_t launches, failures;
-};
-
 struct Kernel {
     const char* name;
     const void* stub;      // address of the host stub, by which the CUDA API names the kernel; null when unknown
     unsigned max_threads;  // of __launch_bounds__, 1024 without
     bool fibres;
-    LaunchEntry* entry;
-    const int* enabled;    // 0: launches of this object do nothing
 };
 
 using RunBlock = void (*)(void* closure, Thread& thread);   // all threads of thread.block_index
@@ -67,8 +57,8 @@ DICE_CPU_API void dice_cpu_configure(dim3 grid, dim3 block, size_t shared_bytes,
 DICE_CPU_API void dice_cpu_launch(const dice_cpu::Kernel* kernel, void (*run)(void*, dice_cpu::Thread&), void* closure);
 DICE_CPU_API void dice_cpu_register(const void* stub, void (*call)(const void* stub, void** arguments));
 
-// While `dice_cpu_keeping` is set: copies of what the arguments of a launch lead to, before it and after it.
-extern "C" int dice_cpu_keeping;
+// While `dice_cpu_keeping` says so: copies of what the arguments of a launch lead to, before it and after it.
+DICE_CPU_API int dice_cpu_keeping();
 DICE_CPU_API void dice_cpu_keep_moment(int after);
 DICE_CPU_API void dice_cpu_keep(const void* argument, size_t size);
 

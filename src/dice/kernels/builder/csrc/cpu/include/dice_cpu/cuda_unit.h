@@ -31,4 +31,3 @@ struct RestrictPtrTraits {
 #define CUDA_KERNEL_ASSERT(...) DICE_CPU_ASSERT(__VA_ARGS__)
 #define CUDA_KERNEL_ASSERT_MSG(condition, ...) DICE_CPU_ASSERT(condition)
 #define gpu_assert(...) DICE_CPU_ASSERT(__VA_ARGS__)
-#define DICE_CPU_NO_LAUNCHES DICE_CPU_LAUNCH_TABLE(1, {""})

@@ -9,7 +9,7 @@
 //             DICE_CPU_RUN(float* x, int n) BODY
 //             DICE_CPU_LOOPS((float* x, int n), (x, n))     or DICE_CPU_FIBRES
 //         };
-//         DICE_CPU_LAUNCH("k", <fibres>, <self>, <bound>, <entry>, (x, n))
+//         DICE_CPU_LAUNCH("k", <fibres>, <self>, <bound>, (x, n))
 //     }
 //
 // so that everything that names the kernel - templates, overloads, function pointers, occupancy calls - still does.
@@ -30,7 +30,7 @@ inline void launch(const Kernel& kernel, Closure& closure) {
 
 template <class... A>
 inline void keep(int after, const A&... arguments) {
-    if (dice_cpu_keeping == 0) return;
+    if (dice_cpu_keeping() == 0) return;
     dice_cpu_keep_moment(after);
     (dice_cpu_keep((const void*)std::addressof(arguments), sizeof(A)), ...);
 }
@@ -96,9 +96,8 @@ const bool Registered<Body>::done = register_stub(Body::self());
 #define DICE_CPU_TRACK_NOTHING(x_, y_, z_)
 #define DICE_CPU_TRACK_INDEX(x_, y_, z_) dice_thread.thread_index = ::uint3{x_, y_, z_};
 
-#define DICE_CPU_LAUNCH(name, fibres, self, bound, entry, arguments)                                       \
-    static const dice_cpu::Kernel dice_kernel = {name, self, bound, fibres, &dice_cpu_entries[entry],      \
-                                                 &dice_cpu_enabled};                                       \
+#define DICE_CPU_LAUNCH(name, fibres, self, bound, arguments)                                              \
+    static const dice_cpu::Kernel dice_kernel = {name, self, bound, fibres};                               \
     dice_cpu::keep(0 DICE_CPU_AND_MORE arguments);                                                         \
     auto dice_closure = [&](dice_cpu::Thread& dice_thread) {                                               \
         dice_body::block(dice_thread DICE_CPU_AND_MORE arguments);                                         \
@@ -106,18 +105,12 @@ const bool Registered<Body>::done = register_stub(Body::self());
     dice_cpu::launch(dice_kernel, dice_closure);                                                           \
     dice_cpu::keep(1 DICE_CPU_AND_MORE arguments);
 
-// The launch table of an object, with what csrc/extension/launch.cpp exports; `count` entries follow in braces.
-#define DICE_CPU_LAUNCH_TABLE(count, ...)                                                                  \
-    static int dice_cpu_enabled = 1;                                                                       \
-    static dice_cpu::LaunchEntry dice_cpu_entries[count] = {__VA_ARGS__};                                  \
-    DICE_CPU_API dice_cpu::LaunchEntry* dice_launch_table(int* size) {                                     \
-        *size = count;                                                                                     \
-        return dice_cpu_entries;                                                                           \
-    }                                                                                                      \
-    DICE_CPU_API void dice_launch_reset() {                                                                \
-        for (auto& entry : dice_cpu_entries) entry.launches = entry.failures = 0;                          \
-    }                                                                                                      \
-    DICE_CPU_API void dice_launch_enable(int on) { dice_cpu_enabled = on; }
+// The names of an object's kernels, ended by a null pointer.
+#define DICE_CPU_KERNELS(...)                                                                              \
+    DICE_CPU_API const char* const* dice_cpu_kernels() {                                                   \
+        static const char* const names[] = {__VA_ARGS__ __VA_OPT__(, ) nullptr};                           \
+        return names;                                                                                      \
+    }
 
 #define DICE_CPU_ASSERT(...)                                                                               \
     ((__VA_ARGS__) ? (void)0 : dice_cpu_fault(710, "Assertion `" #__VA_ARGS__ "' failed", __FILE__, __LINE__))

@@ -1,0 +1,32 @@
+"""Poison in the memory that a GPU's allocator hands out next, so that outputs that nobody writes are not zero by luck."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import torch
+
+from dice.kernels.sandbox import values
+from dice.kernels.sandbox.cuda_runtime import CudaRuntime
+
+_SMALL_BLOCK, _LARGE_POISON = 1 << 20, 256 << 20
+
+
+class Poison:
+    """For one device."""
+
+    def __init__(self, cuda: CudaRuntime, device: torch.device) -> None:
+        self._cuda, self._device = cuda, device
+        self._free_bytes: int | None = None
+
+    def spread(self, inputs: Any) -> None:
+        """Fill what would be handed out next with NaN: a few small blocks, and one of at least twice the inputs' size."""
+        large = max(_LARGE_POISON, 2 * values.lay_out(list(inputs))[2])
+        if self._free_bytes is None or large > _LARGE_POISON:  # seldom: the driver answers when nobody makes a context
+            self._free_bytes = torch.cuda.mem_get_info(self._device)[0]
+        large = min(large, self._free_bytes // 4)
+        blocks = [torch.empty(_SMALL_BLOCK, dtype=torch.uint8, device=self._device) for _ in range(8)]
+        blocks.append(torch.empty(large, dtype=torch.uint8, device=self._device))
+        for block in blocks:  # not by a kernel of PyTorch's: loading one costs each candidate a turn with the driver
+            self._cuda.fill(block.data_ptr(), 0xFF, block.numel())
+        self._cuda.synchronize()
