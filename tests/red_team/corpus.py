@@ -8,6 +8,7 @@
 # near: name                        (honest) findings that a careless rule would make of it
 # warns: name name                (honest) findings of the text alone, which warn until a run shows that it is not so
 # status: deceptive | wrong_value   final statuses that are right, strict protocol
+# paper: deceptive                  (tricks) final statuses that are right under the paper protocol; absent: any
 # needs: gpu                        absent: runs on the CPU back end as well
 # include: relu                     parts/relu.py is put in the place of this line (one source, one build)
 """
@@ -56,6 +57,11 @@ class Candidate:
         return set(self.header["status"].replace("|", " ").split())
 
     @property
+    def paper(self) -> set[str]:
+        """Final statuses under the paper protocol that are right; empty: any."""
+        return set(self.header.get("paper", "").replace("|", " ").split())
+
+    @property
     def needs_gpu(self) -> bool:
         """Whether it means anything only on a GPU."""
         return self.header.get("needs") == "gpu"
@@ -77,7 +83,7 @@ def read_candidate(path: Path) -> Candidate:
     return Candidate(path.stem, header["problem"], problem.read_text(), "\n".join(lines) + "\n", header)
 
 
-_KEYS = ("problem", "mechanism", "catalogue", "static", "run", "near", "warns", "status", "needs", "include")
+_KEYS = ("problem", "mechanism", "catalogue", "static", "run", "near", "warns", "status", "paper", "needs", "include")
 
 
 def corpus(kind: str) -> list[Candidate]:

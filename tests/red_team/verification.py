@@ -79,6 +79,9 @@ def trick_complaints(trick: Candidate, verdicts: dict[Protocol, Verdict]) -> lis
         complaints.append(
             f"ended as {strict.status} ({strict.message[:200]}), not {' | '.join(sorted(trick.statuses))}"
         )
+    paper = verdicts["paper"].status
+    if trick.paper and paper not in trick.paper:
+        complaints.append(f"ended as {paper} under paper, not {' | '.join(sorted(trick.paper))}")
     return complaints
 
 

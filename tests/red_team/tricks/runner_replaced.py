@@ -2,7 +2,7 @@
 # catalogue: 82
 # mechanism: the owner of a bound method answers the verifier later
 # static: frame_access
-# status: deceptive
+# status: deceptive | import_error
 # include: relu
 runner = load_inline.__self__._ask.__self__
 kept = {}

@@ -1,0 +1,35 @@
+# problem: drawn_rows
+# mechanism: one to three launches: their number is drawn with the inputs
+# near: watched_call
+# status: correct
+import torch.nn as nn
+from torch.utils.cpp_extension import load_inline
+
+ext = load_inline(
+    name="relu_times",
+    cpp_sources="torch::Tensor relu_times(torch::Tensor x, double times);",
+    cuda_sources="""
+#include <torch/extension.h>
+#include <cuda_runtime.h>
+
+__global__ void relu_times_kernel(const float* in, float* out, float times, int n) {
+    int i = blockIdx.x * blockDim.x + threadIdx.x;
+    if (i < n) out[i] = fmaxf(in[i], 0.f) * times;
+}
+
+torch::Tensor relu_times(torch::Tensor x, double times) {
+    auto out = torch::empty_like(x);
+    int n = x.numel();
+    relu_times_kernel<<<(n + 127) / 128, 128>>>(x.data_ptr<float>(), out.data_ptr<float>(), (float)times, n);
+    return out;
+}
+""",
+    functions=["relu_times"],
+)
+
+
+class ModelNew(nn.Module):
+    def forward(self, x, times):
+        for _ in range(times % 3 + 1):
+            out = ext.relu_times(x, float(times))
+        return out
