@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import gc
 import inspect
 import time
@@ -93,3 +94,9 @@ def test_a_built_in_function_needs_its_signature_told() -> None:
     assert function(0.25) is None
     assert slept == [0.25]
     assert (function.__name__, function.__module__, function.__doc__) == ("sleep", "time", time.sleep.__doc__)
+
+
+def test_what_has_no_name_of_its_own_can_be_stood_in_for() -> None:
+    signature = inspect.Signature([inspect.Parameter("more", inspect.Parameter.VAR_POSITIONAL)])
+    assert stand_in(lambda *more: more, len, signature)(5, 6) == 2
+    assert stand_in(functools.partial(int), max, signature)(5, 6) == 6  # max of the tuple

@@ -48,7 +48,8 @@ def stand_in(original: Any, call: Callable[..., Any], signature: inspect.Signatu
         ],
         return_annotation=inspect.Signature.empty,
     )
-    text = f"def {original.__name__}{bare}:\n found = {_CALL!r}({', '.join(signature.parameters)})\n"
+    name = getattr(original, "__name__", "call")  # perhaps `<lambda>`: no name for a text
+    text = f"def made{bare}:\n found = {_CALL!r}({', '.join(signature.parameters)})\n"
     text += " if found[0]: return found[1]\n raise found[1]\n"
     made: dict[str, Any] = {}
     with warnings.catch_warnings():
@@ -56,16 +57,18 @@ def stand_in(original: Any, call: Callable[..., Any], signature: inspect.Signatu
         code = next(item for item in compile(text, "made", "exec").co_consts if hasattr(item, "co_code"))
     known = getattr(original, "__code__", None)
     code = code.replace(
-        co_consts=tuple(_builtin(original.__name__, call) if item == _CALL else item for item in code.co_consts),
+        co_consts=tuple(_builtin(name, call) if item == _CALL else item for item in code.co_consts),
         co_filename=known.co_filename if known else "<frozen importlib._bootstrap>",
         co_firstlineno=known.co_firstlineno if known else 1,
+        co_name=name,
+        co_qualname=getattr(original, "__qualname__", name),
     )
-    function = FunctionType(code, getattr(original, "__globals__", made), original.__name__)
+    function = FunctionType(code, getattr(original, "__globals__", made), name)
     function.__defaults__ = getattr(original, "__defaults__", None)
     function.__kwdefaults__ = getattr(original, "__kwdefaults__", None)
-    for name in ("__doc__", "__module__", "__qualname__", "__annotations__"):
-        if hasattr(original, name):
-            setattr(function, name, getattr(original, name))
+    for attribute in ("__doc__", "__module__", "__qualname__", "__annotations__"):
+        if hasattr(original, attribute):
+            setattr(function, attribute, getattr(original, attribute))
     return function
 
 
