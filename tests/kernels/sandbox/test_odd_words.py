@@ -59,10 +59,22 @@ time.sleep(0.4)
 """
 SLEEPER = f"import threading\nthreading.Thread(target=threading.Event().wait, name={LONE}, daemon=True).start()"
 
+NOTES = """
+import json, os, struct
+access = {"event": "x", "detail": "y", "phase": "import", "line": 1, "count": 1}
+note = json.dumps({"op": "noted", "access": access}).encode()
+while True:
+    try:
+        os.write(3, struct.pack(">I", len(note)) + note)
+    except BlockingIOError:
+        pass
+"""
+
 
 @pytest.mark.parametrize(
     ("code", "status", "said"),
     [
+        pytest.param(honest_with(import_=NOTES), "runtime_error", "over 10000 notes", id="notes"),
         pytest.param(honest_with(import_=f"raise RuntimeError({LONE})"), "import_error", r"\ud800", id="at import"),
         pytest.param(honest_with(forward=f"raise RuntimeError({LONE})"), "runtime_error", r"\ud800", id="in forward"),
         pytest.param(honest_with(forward="raise RuntimeError('x' * 10**7)"), "runtime_error", "xxx", id="long"),
