@@ -13,10 +13,10 @@ from execution import HONEST, PROBLEM, NoBuilder, honest_with, job
 from dice.errors import DiceError
 from dice.kernels.candidate.answer_traces import AnswerTraces
 from dice.kernels.grader.executor import Executor, Prebuilder
-from dice.kernels.grader.facts import merged
+from dice.kernels.grader.facts import busier, merged
 from dice.kernels.grader.observation import count_poison, fingerprint
 from dice.kernels.grader.reference import Reference, Seeds, to_device
-from dice.kernels.records.evidence import OutputFacts
+from dice.kernels.records.evidence import OpUse, OutputFacts
 from dice.kernels.records.job import Job, Judging, Limits
 from dice.kernels.records.verdict import Verdict
 from dice.kernels.sandbox.fork_server import ForkServer
@@ -505,3 +505,11 @@ def test_a_crash_in_an_experiment_is_no_failure_under_paper(
     assert strict.functional_status == strict_status, strict.message
     assert ("SIGABRT" in strict.message) == (strict_status != "correct")
     assert [verdict.host.isolation for verdict in (paper, strict)] == [paper.host.isolation] * 2
+
+
+def test_of_two_recorded_calls_the_busier_one_counts() -> None:
+    little, much = {"aten::add": OpUse(count=9, elements=10)}, {"aten::mm": OpUse(count=1, elements=20)}
+    assert busier(little, much) == busier(much, little) == much
+    assert busier({}, little) == little
+    again = {"aten::sub": OpUse(count=1, elements=20)}
+    assert busier(much, again) == again  # the announced one, which comes last

@@ -113,7 +113,7 @@ def _open(library: ctypes.CDLL) -> None:
         library.dice_cpu_kernels.restype = ctypes.POINTER(ctypes.c_char_p)
         names = library.dice_cpu_kernels()
         for name in itertools.takewhile(bool, (names[i] for i in itertools.count())):
-            _kernels[name_hash(name)] = _readable(name.decode("utf-8", "replace"))
+            _kernels[_hash(name)] = _readable(name.decode("utf-8", "replace"))
 
 
 def _lasting(path: str) -> str:
@@ -146,7 +146,7 @@ def kernels() -> dict[int, str]:
     found = dict(_kernels)
     for control in _controls:
         for entry in control.entries[: control.count[0]]:
-            found[name_hash(entry.name)] = _readable(entry.name.decode("utf-8", "replace"))
+            found[_hash(entry.name)] = _readable(entry.name.decode("utf-8", "replace"))
     return found
 
 
@@ -182,6 +182,9 @@ def without_interpreter_lock() -> Iterator[None]:
     finally:
         for binding in _bindings.values():
             binding.without_gil[0] = False
+
+
+_hash = functools.cache(name_hash)
 
 
 @functools.cache

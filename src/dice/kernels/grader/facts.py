@@ -18,11 +18,9 @@ def merged(earlier: OutputFacts | None, later: OutputFacts) -> OutputFacts:
     )
 
 
-def together(earlier: dict[str, OpUse], later: dict[str, OpUse]) -> dict[str, OpUse]:
-    """Of two recorded calls the larger use of each operator: what one of them hid, the other may show."""
-    names = [*later, *(name for name in earlier if name not in later)]
-    uses = {name: [uses[name] for uses in (earlier, later) if name in uses] for name in names}
-    return {name: max(found, key=lambda use: (use.elements, use.count)) for name, found in uses.items()}
+def busier(earlier: dict[str, OpUse], later: dict[str, OpUse]) -> dict[str, OpUse]:
+    """Of two recorded calls the one whose operators touched more elements: what one hid, the other may show."""
+    return max(later, earlier, key=lambda uses: sum(use.elements for use in uses.values()))
 
 
 def take_facts(evidence: RunEvidence, facts: Facts) -> None:
@@ -31,7 +29,7 @@ def take_facts(evidence: RunEvidence, facts: Facts) -> None:
     if facts.outputs is not None:
         evidence.outputs = merged(evidence.outputs, facts.outputs)
     if "operators" in brought:
-        evidence.candidate_ops = together(evidence.candidate_ops or {}, facts.operators)
+        evidence.candidate_ops = busier(evidence.candidate_ops or {}, facts.operators)
     for name in brought - {"outputs", "operators", "extensions", "kernels"}:
         setattr(evidence, name, getattr(facts, name))
     _take_extensions(evidence, facts.extensions)
