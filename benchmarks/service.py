@@ -44,7 +44,8 @@ def mini_candidates() -> Iterator[Candidate]:
     """Endless variants of the mini benchmark's solutions: another text for the compiler each, every eighth broken."""
     files = sorted(SOLUTIONS.glob("level*/*.py"))
     for number, file in enumerate(cycle(files)):
-        mark = f"__device__ int variant_{number} = {number};" if number % 8 != 7 else f"int variant_{number} = ;"
+        value = number if number % 8 != 7 else ""
+        mark = f"__device__ int variant_{number}() {{ return 0 + {value}; }}"
         code = re.sub(r"(?m)^(?=(?:template[^\n]*\n)?__global__)", mark + "\n", file.read_text(), count=1)
         yield Candidate(problem_id=f"{file.parent.name}/{file.stem}", code=code)
 

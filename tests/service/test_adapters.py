@@ -7,6 +7,7 @@ import asyncio
 import contextlib
 import functools
 import inspect
+from types import SimpleNamespace
 
 import pytest
 from service_start import PROBLEMS, http, service, transport, verdict
@@ -154,13 +155,58 @@ def test_the_first_protocol_decides():
     assert reward([verdict("deceptive"), verdict("correct", protocol="strict")]) == 0.0
 
 
+def test_trls_own_trainer(tmp_path, monkeypatch):
+    """The method of the real trainer that calls reward functions, where TRL is installed."""
+    grpo = pytest.importorskip("trl.trainer.grpo_trainer")
+
+    async def test():
+        function = trl.kernel_reward("http://service")
+        texts = [answer(code) for code in ("right", "wrong", "host_error always")]
+        trainer = SimpleNamespace(
+            accelerator=SimpleNamespace(device="cpu", is_main_process=True),
+            args=SimpleNamespace(report_to=[]),
+            state=SimpleNamespace(global_step=0),
+            reward_funcs=[function],
+            reward_processing_classes=[None],
+            reward_func_names=[function.__name__],
+            environments=None,
+            async_loop=asyncio.get_running_loop(),
+            _log_completion_extra=print,
+            _log_metric=print,
+        )
+        rows = [{"prompt": "p", "problem_id": "square"}] * 3
+        async with asked_by(trl.__name__, tmp_path, monkeypatch, retries=0):
+            calculate = functools.partial(grpo.GRPOTrainer._calculate_rewards, trainer)
+            found = await asyncio.to_thread(calculate, rows, ["p"] * 3, texts, [[1]] * 3)
+        assert found[:2, 0].tolist() == [1.0, 0.0]
+        assert found[2, 0].isnan()
+
+    run(test)
+
+
 def test_verifiers(tmp_path, monkeypatch):
-    """Its own loader and scorer, where it is installed."""
+    """Its own way from the task set to the reward, where it is installed."""
     vf = pytest.importorskip("verifiers.v1")
+    from verifiers.v1.utils.loaders import _plugin_class
+
     from dice.service.adapters import verifiers
 
-    config = verifiers.KernelConfig(problems="mini", backend="cpu")
-    tasks = list(verifiers.KernelTaskset(config))
+    module = SimpleNamespace(__name__="dice_kernels", __all__=["KernelTaskset"], KernelTaskset=verifiers.KernelTaskset)
+    taskset = _plugin_class(module, vf.Taskset, "taskset")
+    config = {"problems": "mini", "backend": "cpu", "task": {"url": "http://service"}}
+    tasks = list(taskset(verifiers.KernelConfig.model_validate(config)))
     assert len(tasks) == 72
     assert "class Model(" in tasks[0].data.prompt
-    assert vf.utils.loaders._plugin_class(verifiers, vf.Taskset, "taskset") is verifiers.KernelTaskset
+    assert tasks[0].config.url == "http://service"
+
+    async def test():
+        async with asked_by(verifiers.__name__, tmp_path, monkeypatch, retries=0):
+            [correct] = tasks[0].with_data(name="square").hooks("reward")
+            assert [await correct(SimpleNamespace(last_reply=answer(code))) for code in ("right", "wrong")] == [
+                1.0,
+                0.0,
+            ]
+            with pytest.raises(HarnessError):
+                await correct(SimpleNamespace(last_reply=answer("host_error always")))
+
+    run(test)
