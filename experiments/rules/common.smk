@@ -65,8 +65,7 @@ def image(kind):
 
 def present(paths):
     """Results, and those of a user's files that are there: a rule says what is missing when it runs, not when planned."""
-    ours = f"{STUDY.results}/"
-    return [path for path in paths if path.startswith(ours) or Path(path).exists()]
+    return [path for path in paths if PLAN.made(path) or Path(path).exists()]
 
 
 def archived(*parts):

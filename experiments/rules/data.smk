@@ -1,4 +1,25 @@
 # Problems, prompts, pairs, tokenizers.
+if STUDY.stand_ins is not None:
+
+    rule standins:
+        input:
+            code=code("standins"),
+        output:
+            PLAN.stand_ins,
+            hub=directory(PLAN.mirror),
+            benchmark=directory(PLAN.suite_source),
+        log:
+            PLAN.path("logs", "standins.log"),
+        container:
+            image("cpu")
+        params:
+            spec=canonical(PLAN.stand_ins_spec()),
+        message:
+            "make files of the form of the hub's, KernelBench's and the user's"
+        shell:
+            "dice standins --config {params.spec:q} > {log} 2>&1"
+
+
 rule mini:
     input:
         code=code("mini"),
@@ -22,7 +43,9 @@ rule mini:
 rule problems:
     input:
         code=code("problems"),
-        source=PLAN.benchmark if STUDY.suite.source == "mini" else [],
+        source=[
+            source for source in [PLAN.problems_spec()["source"]] if PLAN.made(source)
+        ],
     output:
         PLAN.problems,
     log:
@@ -104,7 +127,7 @@ rule synth:
 
 rule supplied_data:
     input:
-        lambda wildcards: present([STUDY.datasets[wildcards.dataset].path]),
+        lambda wildcards: present([PLAN.file(STUDY.datasets[wildcards.dataset].path)]),
     output:
         PLAN.path("data", "{dataset}.jsonl"),
     log:
@@ -114,7 +137,7 @@ rule supplied_data:
     container:
         image("cpu")
     params:
-        path=lambda wildcards: STUDY.datasets[wildcards.dataset].path,
+        path=lambda wildcards: PLAN.file(STUDY.datasets[wildcards.dataset].path),
     message:
         "copy the supplied pairs: {wildcards.dataset}"
     shell:

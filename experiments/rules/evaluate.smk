@@ -101,7 +101,9 @@ if PLAN.makes("verdicts"):
         params:
             spec=lambda wildcards: canonical(
                 PLAN.verify_spec(
-                    wildcards.unit, int(wildcards.seed), wildcards.get("shard")
+                    wildcards.unit,
+                    int(wildcards.seed),
+                    int(wildcards.shard) if SHARDED else None,
                 )
             ),
         message:

@@ -28,6 +28,8 @@ rule base:
 
 # No code among its inputs: the files of a commit are the same whatever fetched them.
 rule fetch:
+    input:
+        PLAN.mirror or [],
     output:
         directory(PLAN.path("models", "{unit}")),
     log:
@@ -51,10 +53,10 @@ rule fetch:
         """
 
 
-# One process for each GPU.
+PROCESSES = STUDY.processes or STUDY.gpus
 LAUNCHER = (
-    f"torchrun --standalone --nproc-per-node {STUDY.gpus} -m dice.cli"
-    if STUDY.gpus > 1
+    f"torchrun --standalone --nproc-per-node {PROCESSES} -m dice.cli"
+    if PROCESSES > 1
     else "dice"
 )
 

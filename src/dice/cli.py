@@ -25,6 +25,7 @@ STAGES = {
     "schedule": ("dice.data.schedule", "plan which problems each RL step takes"),
     "structural": ("dice.data.structural", "write attention and MLP blocks of language models as problems"),
     "fetch": ("dice.hub", "fetch a released checkpoint by commit"),
+    "standins": ("dice.standins.stage", "write what the scale rehearsal takes in the place of others' files"),
     "sft": ("dice.training.sft", "fine-tune a model on pairs"),
     "rl": ("dice.training.rl", "train on execution rewards: infilling, then end to end"),
     "generate": ("dice.evaluation.generate", "answer prompts with a model"),
@@ -56,6 +57,7 @@ EXTRAS = {
     "dice.schema": "data,train,workflow",
     "dice.servers": "api",
     "dice.service": "serve",
+    "dice.standins": "data",
     "dice.study": "workflow",
     "dice.training": "train",
 }

@@ -77,13 +77,17 @@ class FetchConfig:
     """What the repository is."""
     files: tuple[str, ...] = ()
     """Files to take, by name or pattern; none: all but other copies of the weights."""
+    mirror: str | None = None
+    """Folder that stands for the hub, with the files of each repository in `<owner>/<name>`; it knows no commits."""
 
 
-def fetch(config: FetchConfig) -> str:
-    """Fetch the files; returns the commit.
+def fetch(config: FetchConfig) -> str | None:
+    """Fetch the files; returns the commit, None of a mirror.
 
     Raises HubUnreachable, and DiceError for a commit that is not there, a disk that is too small and a damaged file."""
     watch = Stopwatch()
+    if config.mirror is not None:
+        return _copy(config, Path(config.mirror) / config.hub, watch)
     wanted = full_commit(config.hub, config.revision or "main", repo_type=config.kind)
     folder, patterns = Path(config.out), list(config.files) or None
     try:
@@ -123,6 +127,18 @@ def fetch(config: FetchConfig) -> str:
     return str(info.sha)
 
 
+def _copy(config: FetchConfig, repository: Path, watch: Stopwatch) -> None:
+    if not repository.is_dir():
+        raise DiceError(f"{repository}: the mirror has no such repository.")
+    folder = Path(config.out)
+    shutil.copytree(repository, folder, dirs_exist_ok=True, ignore=shutil.ignore_patterns(*IGNORED))
+    digests = {path.name: sha256_file(path) for path in sorted(folder.iterdir()) if path.is_file()}
+    if not any(name.endswith(".safetensors") for name in digests):
+        raise DiceError(f"{repository}: no safetensors in it, so there is nothing to load.")
+    extra = {"commit": None, "licence": None, "files": digests}
+    write_manifest(folder / "model", stage="fetch", spec=to_spec(config), watch=watch, extra=extra)
+
+
 def _announce(config: FetchConfig, info: Any, files: dict[str, Any]) -> str | None:
     """Print what is to be loaded; returns the licence that the repository names.
 
@@ -151,11 +167,12 @@ def _announce(config: FetchConfig, info: Any, files: dict[str, Any]) -> str | No
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Arguments of `dice fetch`."""
-    add_options(parser, FetchConfig, "hub", "revision", "kind", "files", "out")
+    add_options(parser, FetchConfig, "hub", "revision", "kind", "files", "mirror", "out")
 
 
 def run(args: argparse.Namespace) -> int:
     """Entry point of `dice fetch`."""
     config = config_from(args, FetchConfig)
-    print(f"{config.hub} at {fetch(config)} is in {config.out}")
+    commit = fetch(config)
+    print(f"{config.hub} {f'at {commit}' if commit else f'of {config.mirror}'} is in {config.out}")
     return 0

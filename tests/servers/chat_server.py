@@ -2,7 +2,7 @@
 
     python tests/servers/chat_server.py serve CHECKPOINT --served-model-name NAME --port 8000
 
-is the same as a program, with the command line of `vllm serve`.
+is the same as a program, with the command line of `vllm serve`; the scale `rehearsal` starts it for vLLM.
 """
 
 from __future__ import annotations
@@ -137,6 +137,7 @@ def serving(behave: Callable[[dict[str, Any], int], Reply] | None = None) -> Ite
 def main() -> None:
     """The command line of `vllm serve`, as far as it is used."""
     parser = argparse.ArgumentParser()
+    parser.add_argument("--version", action="version", version="a server of the tests")
     parser.add_argument("serve", choices=["serve"])
     parser.add_argument("checkpoint")
     parser.add_argument("--served-model-name", required=True)

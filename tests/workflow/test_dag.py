@@ -105,7 +105,7 @@ def test_published_solutions_are_planned_without_the_hub(checkout, tmp_path):
 @pytest.mark.parametrize(
     ("arguments", "sentence"),
     [
-        (("--config", "scale=tinny"), "scale 'tinny' is not one of nano, paper, released, smoke, tiny."),
+        (("--config", "scale=tinny"), "scale 'tinny' is not one of nano, paper, rehearsal, released, smoke, tiny."),
         (("--config", "sclae=tiny"), "--config sclae: not a setting of the study; it has .*"),
         (
             ("--workflow-profile", "profiles/nanno"),

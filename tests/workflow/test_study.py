@@ -25,7 +25,7 @@ from dice.study.workflow import check_command_line, images, is_dry_run, override
 
 ROOT = Path(__file__).resolve().parents[2]
 EXPERIMENTS = ROOT / "experiments"
-SCALES = ["nano", "paper", "released", "smoke", "tiny"]
+SCALES = ["nano", "paper", "rehearsal", "released", "smoke", "tiny"]
 
 
 def plan(scale: str, **overrides) -> Plan:
@@ -59,7 +59,9 @@ def test_a_misspelt_setting_of_a_stage_is_refused_by_the_schema():
 
 
 def test_a_misspelt_scale_is_one_sentence():
-    with pytest.raises(DiceError, match=r"^scale 'tinny' is not one of nano, paper, released, smoke, tiny\.$"):
+    with pytest.raises(
+        DiceError, match=r"^scale 'tinny' is not one of nano, paper, rehearsal, released, smoke, tiny\.$"
+    ):
         load_study(EXPERIMENTS / "config", "tinny")
 
 

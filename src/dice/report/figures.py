@@ -73,7 +73,7 @@ def overview_rows(config: FigureConfig) -> list[Row]:
                 rows.append(_row("left", name, kind, f"{correct:.2f}", fast, config.scale))
     for unit, path in config.histories.items():
         for _, step in read_objects(path):
-            value = step.get("reward", step.get("reward_mean"))
+            value = step["reward"]
             if value is not None:
                 rows.append(_row("right", unit, "measured", str(step["step"]), f"{value:.4f}", config.scale))
     return rows

@@ -150,6 +150,8 @@ class Study:
     """Where models run."""
     gpus: int = Field(default=0, ge=0)
     """GPUs of a training job; generation and verification take one where this is not 0."""
+    processes: int | None = Field(default=None, ge=1)
+    """Processes of a training job; None: one for each GPU."""
     threads: int = Field(default=2, ge=1)
     """CPU threads of a fine-tuning, generation or verification job. On a CPU, jobs of one side by side get more done."""
     seeds: tuple[Annotated[int, Field(ge=0)], ...] = Field(default=(0,), min_length=1)
@@ -158,6 +160,8 @@ class Study:
     """Verification jobs for each model and seed; no effect on verdicts."""
     suite: Suite = Suite()
     """The benchmark."""
+    stand_ins: Settings | None = None
+    """Settings of `dice standins`, which makes what the hub, KernelBench and the user's files would give; None: these."""
     datasets: dict[str, Dataset]
     """Data sets by name."""
     sizes: dict[str, Size]
@@ -178,6 +182,8 @@ class Study:
         default_factory=lambda: {"infilling": 20, "end_to_end": 100}
     )
     """Steps of an RL phase by task (paper, A.4.2)."""
+    new_tokens: dict[int, int] = Field(default_factory=dict)
+    """Longest answers (and steps) of models.yaml -> what this scale takes for them."""
     generate: Settings = Field(default_factory=dict)
     """Settings of `dice generate` at this scale."""
     verify: Settings = Field(default_factory=dict)

@@ -12,18 +12,15 @@ from dice.config import spec_hash
 from dice.errors import DiceError
 from dice.manifest import MODEL_MANIFEST
 from dice.study.config import Settings, merged
+from dice.study.files import Files
 from dice.study.registry import Family, TableRow
-from dice.study.units import RECORDED, RELEASED, SERVED, SUPPLIED, Units
+from dice.study.units import RECORDED, RELEASED, SERVED, SUPPLIED
 
 
-class Plan(Units):
+class Plan(Files):
     """Paths and specs of every stage at one scale."""
 
     # -- paths -------------------------------------------------------------------------------------------------------
-
-    def path(self, *parts: str) -> str:
-        """A path below the results."""
-        return "/".join((self.study.results, *parts))
 
     @property
     def benchmark(self) -> str:
@@ -88,7 +85,7 @@ class Plan(Units):
     def problems_spec(self) -> dict[str, Any]:
         """Config of `dice problems`; the mini benchmark is first written at its size."""
         suite = self.study.suite
-        source = self.benchmark if suite.source == "mini" else suite.source
+        source = self.benchmark if self.suite_source == "mini" else self.suite_source
         given = {"version": suite.version, "levels": suite.levels, "out": self.problems}
         return {"source": source, **given}
 
@@ -106,7 +103,7 @@ class Plan(Units):
         rule `kernelbench` fetches; None where prompts have another style."""
         if self.study.prompt.get("style") != "kernelbench":
             return None
-        source = self.study.suite.source
+        source = self.suite_source
         found = source if source not in ("mini", "huggingface") else self.path("data", "kernelbench")
         return self.study.prompt.get("kernelbench_checkout") or found
 
@@ -125,7 +122,7 @@ class Plan(Units):
         sources = [
             {
                 "format": source.format,
-                "path": self.pairs(source.path) if source.path in self.study.datasets else source.path,
+                "path": self.pairs(source.path) if source.path in self.study.datasets else self.file(source.path),
                 "rule": source.rule,
             }
             for source in dataset.sources
@@ -192,9 +189,9 @@ class Plan(Units):
 
     def fetch_spec(self, unit: str) -> dict[str, Any]:
         """Config of `dice fetch` without `out`: a released checkpoint, or a base that is on the hub, at its commit."""
-        models = self.registry.models
-        hub = models[unit.removeprefix(RELEASED)].hub if unit.startswith(RELEASED) else self.base(unit).hub
-        return {"hub": hub, "revision": next((entry.revision for entry in models.values() if entry.hub == hub), None)}
+        hub = self.repository(unit)
+        revision = next((entry.revision for entry in self.registry.models.values() if entry.hub == hub), None)
+        return {"hub": hub, "revision": revision} | ({"mirror": self.mirror} if self.mirror else {})
 
     def fetch_state(self, unit: str) -> str:
         """Undeclared folder of a download, keyed by what is downloaded."""
@@ -212,7 +209,17 @@ class Plan(Units):
             decoding = named[0].decoding if named else self.decoding_of(self.family(unit))
         given = {"model": self.model(unit), "prompts": self.prompts, "seed": seed}
         given["out"] = self.generations(unit, seed)
-        return merged(decoding, {"device": self.study.device}, self.study.generate, given)
+        return merged(self._shortened(decoding), {"device": self.study.device}, self.study.generate, given)
+
+    def _shortened(self, decoding: Settings) -> Settings:
+        """The decoding with the scale's lengths in the place of the paper's."""
+        lengths = self.study.new_tokens
+        return {
+            name: self._shortened(value)
+            if isinstance(value, dict)
+            else (lengths.get(value, value) if name in ("max_new_tokens", "steps") else value)
+            for name, value in decoding.items()
+        }
 
     def ask_spec(self, unit: str, seed: int) -> dict[str, Any]:
         """Config of `dice ask`, for a server or for recorded answers."""
@@ -220,7 +227,7 @@ class Plan(Units):
         entry = self.registry.models[model]
         given: dict[str, Any] = {"prompts": self.messages, "out": self.generations(unit, seed), "seed": seed}
         given["samples"] = self.study.generate.get("samples", 1)
-        if "max_new_tokens" in (known := merged(entry.decoding, self.study.generate)):
+        if "max_new_tokens" in (known := merged(self._shortened(entry.decoding), self.study.generate)):
             given["max_new_tokens"] = known["max_new_tokens"]
         if unit.startswith(RECORDED):
             return given | {"answers": self.recorded[unit], "models": list(entry.model_ids)}

@@ -11,7 +11,7 @@ from dice.errors import DiceError
 
 _PROFILE_FLAGS = ("--workflow-profile", "--profile")
 _KNOWN = (
-    *("scale", "results", "suite", "seeds", "shards", "gpus", "from_scratch"),
+    *("scale", "results", "suite", "seeds", "shards", "gpus", "processes", "backend", "device", "from_scratch"),
     *("start_from", "archive", "supplied", "hub_rows", "recorded", "servers", "local_rows", "vllm", "accept"),
 )
 """Keys that `--config` may override."""
