@@ -5,9 +5,9 @@ library, in an operator of the candidate's own, or by other operators than the r
 which forms of the answer are recognised.
 
 Two forwards are looked through. While no kernel runs: the tensors that extensions are given, what the arguments of
-launches point to (CPU back end), and all memory of PyTorch's allocator, freed or not (GPU). While kernels run (CPU back
-end): what the arguments of each launch point to right before it, up to the launch that leaves the answer itself. So a
-candidate that waits for its first kernel before it computes without them is seen as well.
+launches are and point to, and all memory of PyTorch's allocator, freed or not (GPU). While kernels run: what the
+arguments of each launch are and point to right before it, up to the launch that leaves the answer itself. So a candidate
+that waits for its first kernel before it computes without them is seen as well.
 """
 
 from __future__ import annotations
@@ -19,8 +19,8 @@ from typing import Any
 import torch
 from torch.utils._pytree import tree_leaves
 
+from dice.kernels.candidate import extension_loader
 from dice.kernels.candidate.probes import storage_address
-from dice.kernels.cpu.runtime import CpuRuntime
 from dice.kernels.likeness import Search, find_outputs
 from dice.kernels.likeness.search import larger, weighted
 from dice.kernels.records.evidence import Form
@@ -54,8 +54,7 @@ class AnswerTraces:
         self._launching, self._left = launching, MOST_BYTES
         self._ran_without |= not launching
         self._calls = 0
-        if (runtime := CpuRuntime.loaded()) is not None:
-            runtime.keep_arguments(self._most_piece, MOST_BYTES)
+        extension_loader.keep_arguments(self._most_piece, MOST_BYTES)
 
     def note(self, function: str, arguments: tuple[Any, ...]) -> None:
         """Keep copies of the tensors that this call of an extension is given, if no kernel has run before it."""
@@ -67,10 +66,9 @@ class AnswerTraces:
 
     def end(self) -> None:
         """After the forward: copy what its kernels would have read and written."""
-        if (runtime := CpuRuntime.loaded()) is not None:
-            for moment, piece in runtime.kept_arguments():
-                self._keep(piece, moment)
-            runtime.keep_arguments(0, 0)
+        for moment, piece in extension_loader.kept_arguments():
+            self._keep(piece, moment)
+        extension_loader.keep_arguments(0, 0)
         if self._on_gpu and not self._launching:
             for address, size in _blocks():
                 if self._least_piece <= size <= self._most_piece:

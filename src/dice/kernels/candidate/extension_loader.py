@@ -28,7 +28,9 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any
 
-from dice.kernels.cpu.runtime import CpuRuntime
+import torch
+
+from dice.kernels.cpu.runtime import KEPT_PIECE, CpuRuntime, kept_pieces
 from dice.kernels.records.extension import BuildResult
 from dice.kernels.records.object_facts import object_facts
 from dice.kernels.sandbox.launch_ledger import name_hash
@@ -47,6 +49,8 @@ class _Control(ctypes.Structure):
         ("count", ctypes.POINTER(ctypes.c_int)),
         ("enabled", ctypes.POINTER(ctypes.c_int)),
         ("page", ctypes.POINTER(ctypes.c_void_p)),
+        ("keep_arguments", ctypes.CFUNCTYPE(None, ctypes.c_size_t, ctypes.c_size_t)),
+        ("kept_piece", KEPT_PIECE),
     ]
 
 
@@ -125,9 +129,8 @@ def _lasting(path: str) -> str:
 
 
 def _library(path: str) -> ctypes.CDLL:
-    """A library of ours, loaded once and visible to all, so that objects need not know where it lies."""
-    import torch  # noqa: F401  # its libraries must be there first
-
+    """A library of ours, loaded once and visible to all, so that objects need not know where it lies. PyTorch's libraries
+    are there already."""
     library = ctypes.CDLL(path, mode=sys.getdlopenflags() | os.RTLD_GLOBAL)
     if path not in _bindings and hasattr(library, "dice_call_watching"):
         library.dice_call_watching.restype = ctypes.POINTER(_Binding)
@@ -156,6 +159,24 @@ def set_launches(*, enabled: bool) -> None:
         control.enabled[0] = int(enabled)
     if (runtime := CpuRuntime.loaded()) is not None:
         runtime.enable(enabled)
+
+
+def keep_arguments(piece_bytes: int, all_bytes: int) -> None:
+    """From here on, copy what the arguments of launches lead to, before and after each: at most `piece_bytes` behind each
+    pointer and `all_bytes` for each extension. With 0, stop."""
+    for control in _controls:
+        control.keep_arguments(piece_bytes, all_bytes)
+    if (runtime := CpuRuntime.loaded()) is not None:
+        runtime.keep_arguments(piece_bytes, all_bytes)
+
+
+def kept_arguments() -> list[tuple[int, torch.Tensor]]:
+    """The copies, uint8, each with its moment, which is even before a launch and odd after it, in the order of moments.
+    They are gone after the next `keep_arguments`."""
+    pieces = [piece for control in _controls for piece in kept_pieces(control.kept_piece)]
+    if (runtime := CpuRuntime.loaded()) is not None:
+        pieces += runtime.kept_arguments()
+    return sorted(pieces, key=lambda piece: piece[0])
 
 
 @contextlib.contextmanager

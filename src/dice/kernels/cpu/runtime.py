@@ -9,8 +9,9 @@ from __future__ import annotations
 
 import ctypes
 import enum
+import itertools
 import os
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import torch
@@ -31,6 +32,10 @@ class Order(enum.IntEnum):
     that they have not written."""
 
 
+KEPT_PIECE = ctypes.CFUNCTYPE(ctypes.c_void_p, ctypes.c_size_t, ctypes.c_void_p, ctypes.c_void_p)
+"""Piece i -> its bytes, null behind the last; its moment and its size are written to where the other two point."""
+
+
 class _Control(ctypes.Structure):
     """The library's functions for its loader (csrc/cpu/runtime/control.h has the same layout)."""
 
@@ -41,7 +46,7 @@ class _Control(ctypes.Structure):
         ("fault_text", ctypes.CFUNCTYPE(ctypes.c_char_p)),
         ("reset_errors", ctypes.CFUNCTYPE(None)),
         ("keep_arguments", ctypes.CFUNCTYPE(None, ctypes.c_size_t, ctypes.c_size_t)),
-        ("kept_piece", ctypes.CFUNCTYPE(ctypes.c_void_p, ctypes.c_size_t, ctypes.c_void_p, ctypes.c_void_p)),
+        ("kept_piece", KEPT_PIECE),
     ]
 
 
@@ -110,10 +115,14 @@ class CpuRuntime:
     def kept_arguments(self) -> Iterator[tuple[int, torch.Tensor]]:
         """The copies, uint8, each with its moment: 2 i before launch i, 2 i + 1 after it. They are gone after the next
         `keep_arguments`."""
-        moment, size = ctypes.c_size_t(), ctypes.c_size_t()
-        index = 0
-        while data := self._control.kept_piece(index, ctypes.addressof(moment), ctypes.addressof(size)):
-            index += 1
-            if size.value:
-                piece = torch.frombuffer((ctypes.c_uint8 * size.value).from_address(data), dtype=torch.uint8)
-                yield moment.value, piece
+        return kept_pieces(self._control.kept_piece)
+
+
+def kept_pieces(piece: Callable[[int, int, int], int | None]) -> Iterator[tuple[int, torch.Tensor]]:
+    """All pieces that a function of type KEPT_PIECE gives, uint8, each with its moment; they lie in the library's memory."""
+    moment, size = ctypes.c_uint64(), ctypes.c_size_t()
+    for i in itertools.count():
+        if not (data := piece(i, ctypes.addressof(moment), ctypes.addressof(size))):
+            return
+        if size.value:
+            yield moment.value, torch.frombuffer((ctypes.c_uint8 * size.value).from_address(data), dtype=torch.uint8)

@@ -144,6 +144,12 @@ class CandidateRun:
                 self.end()
                 raise
 
+    @contextlib.contextmanager
+    def gpu_lent(self) -> Iterator[None]:
+        """Let others use the GPU while this candidate leaves it idle."""
+        with self.place.slot.lent() if self.place.slot else contextlib.nullcontext():
+            yield
+
     def start(self, cuda_connections: int | None = None) -> None:
         """Fork and confine the candidate's process."""
         self._connections = cuda_connections
@@ -285,8 +291,7 @@ class CandidateRun:
         limit_s = self.place.limits.build_timeout_s
         if len(self.requests) >= MAX_EXTENSIONS or self.record.phase_seconds.get("build", 0.0) > limit_s:
             raise CandidateFailure("timeout", f"its builds took over {limit_s:g} s or are over {MAX_EXTENSIONS}")
-        slot = self.place.slot
-        with slot.lent() if slot else contextlib.nullcontext():
+        with self.gpu_lent():
             result = self.place.builder.build(request)
         if self._again:
             return {"result": result.model_dump()}, self._object(result)
@@ -343,7 +348,7 @@ class CandidateRun:
                     if DRAWN_ON_GPU not in self.record.notes:
                         self.record.notes.append(DRAWN_ON_GPU)
                     return inputs
-            with place.slot.lent():
+            with self.gpu_lent():
                 return reference.inputs(seed)
 
     def ask(self, op: str, kind: type[Reply], **arguments: Any) -> Reply:

@@ -78,7 +78,8 @@ def _forward_with(run: CandidateRun, inputs: list[Any], seed: int) -> tuple[Any,
     assert run.last is not None
     run.send("inputs", inputs)
     outputs = run.fetch(run.forward(seed, keep=_answer_bytes(run)), run.last.expected)
-    return outputs, run.ask("answer_traces", Traces).shares
+    with run.not_counted(), run.gpu_lent():  # a search on the CPU, for which a timing need not wait
+        return outputs, run.ask("answer_traces", Traces).shares
 
 
 def _answer_bytes(run: CandidateRun) -> int:

@@ -10,6 +10,7 @@
 #include <dlfcn.h>
 
 #include <algorithm>
+#include <atomic>
 #include <chrono>
 #include <cstddef>
 #include <cstdint>
@@ -31,6 +32,7 @@ struct Piece {
 };
 
 struct Kept {
+  std::atomic<bool> keeping{false};
   std::mutex mutex;
   std::deque<Piece> pieces;
   std::size_t piece_bytes = 0, bytes_left = 0;
@@ -105,9 +107,12 @@ inline void keep_piece(std::uint64_t moment, const char* address, bool follow) {
 inline void keep(const void* kernel, void** arguments, cudaStream_t stream, bool after) {
 #if CUDART_VERSION >= 12040  // from which on the runtime says how large a parameter is
   Kept& own = kept();
+  if (!own.keeping.load(std::memory_order_relaxed)) {
+    return;
+  }
   std::lock_guard<std::mutex> lock(own.mutex);
   cudaStreamCaptureStatus capture = cudaStreamCaptureStatusActive;
-  if (own.bytes_left == 0 || kernel == nullptr || arguments == nullptr || cudaPeekAtLastError() != cudaSuccess) {
+  if (kernel == nullptr || arguments == nullptr || cudaPeekAtLastError() != cudaSuccess) {
     return;
   }
   if (cudaStreamIsCapturing(stream, &capture) != cudaSuccess || capture != cudaStreamCaptureStatusNone) {
@@ -138,6 +143,7 @@ inline void keep_arguments(std::size_t piece_bytes, std::size_t all_bytes) {
   own.pieces.clear();
   own.piece_bytes = piece_bytes;
   own.bytes_left = all_bytes;
+  own.keeping = all_bytes != 0;
 }
 
 // Piece `i`, null behind the last: its moment and its size.

@@ -11,6 +11,7 @@
 
 #include <cuda_runtime_api.h>
 
+#include "arguments.h"
 #include "ledger.h"
 
 extern "C" {
@@ -43,6 +44,8 @@ struct dice_launch_control {
   const std::atomic<int>* count;
   std::atomic<int>* enabled;
   dice_ledger::Page** page;
+  void (*keep_arguments)(std::size_t piece_bytes, std::size_t all_bytes);
+  const void* (*kept_piece)(std::size_t i, std::uint64_t* moment, std::size_t* size);
 };
 }
 
@@ -66,14 +69,18 @@ dice_launch_entry* find(const void* host_or_handle) {
 }
 
 template <class Launch>
-cudaError_t counted(const void* kernel, Launch launch) {
+cudaError_t counted(const void* kernel, void** arguments, cudaStream_t stream, Launch launch) {
+  const dice_launch_entry* entry = find(kernel);
+  const void* host = entry == nullptr ? kernel : entry->host;
+  dice_arguments::keep(host, arguments, stream, false);
   if (enabled.load(std::memory_order_relaxed) == 0) {
     return cudaSuccess;
   }
   const cudaError_t error = launch();
-  if (dice_launch_entry* entry = find(kernel)) {
+  if (entry != nullptr) {
     dice_ledger::mark(page, entry->name, error != cudaSuccess);
   }
+  dice_arguments::keep(host, arguments, stream, true);
   return error;
 }
 
@@ -87,7 +94,8 @@ extern "C" {
 // Whoever asks first gets it: the loader, once the object is loaded. If code of the candidate was faster, no launch of this
 // object is ever marked.
 VISIBLE const dice_launch_control* dice_launch_open() {
-  static const dice_launch_control control = {entries, &entry_count, &enabled, &page};
+  static const dice_launch_control control = {entries, &entry_count, &enabled, &page,
+                                              dice_arguments::keep_arguments, dice_arguments::kept_piece};
   static std::atomic<bool> given{false};
   return given.exchange(true) ? nullptr : &control;
 }
@@ -128,19 +136,21 @@ HIDDEN void __wrap___cudaRegisterFunction(void** image, const char* host, char* 
 __attribute__((weak)) cudaError_t __real_cudaLaunchKernel(const void*, dim3, dim3, void**, std::size_t, cudaStream_t);
 HIDDEN cudaError_t __wrap_cudaLaunchKernel(const void* kernel, dim3 grid, dim3 block, void** arguments,
                                            std::size_t shared, cudaStream_t stream) {
-  return counted(kernel, [&] { return __real_cudaLaunchKernel(kernel, grid, block, arguments, shared, stream); });
+  return counted(kernel, arguments, stream,
+                 [&] { return __real_cudaLaunchKernel(kernel, grid, block, arguments, shared, stream); });
 }
 
 __attribute__((weak)) cudaError_t __real_cudaLaunchCooperativeKernel(const void*, dim3, dim3, void**, std::size_t, cudaStream_t);
 HIDDEN cudaError_t __wrap_cudaLaunchCooperativeKernel(const void* kernel, dim3 grid, dim3 block, void** arguments,
                                                       std::size_t shared, cudaStream_t stream) {
-  return counted(
-      kernel, [&] { return __real_cudaLaunchCooperativeKernel(kernel, grid, block, arguments, shared, stream); });
+  return counted(kernel, arguments, stream, [&] {
+    return __real_cudaLaunchCooperativeKernel(kernel, grid, block, arguments, shared, stream); });
 }
 
 __attribute__((weak)) cudaError_t __real_cudaLaunchKernelExC(const cudaLaunchConfig_t*, const void*, void**);
 HIDDEN cudaError_t __wrap_cudaLaunchKernelExC(const cudaLaunchConfig_t* config, const void* kernel, void** arguments) {
-  return counted(kernel, [&] { return __real_cudaLaunchKernelExC(config, kernel, arguments); });
+  return counted(kernel, arguments, config->stream,
+                 [&] { return __real_cudaLaunchKernelExC(config, kernel, arguments); });
 }
 
 // nvcc's host code asks for a handle once, in recent CUDA versions, and launches by it.
@@ -158,7 +168,8 @@ HIDDEN cudaError_t __wrap___cudaGetKernel(void** handle, const void* host) {
 __attribute__((weak)) cudaError_t __real___cudaLaunchKernel(void*, dim3, dim3, void**, std::size_t, cudaStream_t);
 HIDDEN cudaError_t __wrap___cudaLaunchKernel(void* handle, dim3 grid, dim3 block, void** arguments, std::size_t shared,
                                              cudaStream_t stream) {
-  return counted(handle, [&] { return __real___cudaLaunchKernel(handle, grid, block, arguments, shared, stream); });
+  return counted(handle, arguments, stream,
+                 [&] { return __real___cudaLaunchKernel(handle, grid, block, arguments, shared, stream); });
 }
 
 static void** image_handle;
