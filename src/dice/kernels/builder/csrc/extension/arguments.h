@@ -7,8 +7,6 @@
 // memory that is a segment of its allocator, so the neighbours of a tensor are copied with it.
 #pragma once
 
-#include <dlfcn.h>
-
 #include <algorithm>
 #include <atomic>
 #include <chrono>
@@ -43,25 +41,28 @@ inline Kept& kept() {
   return *one;
 }
 
+#if CUDART_VERSION >= 12050  // from which on the runtime says how large a parameter is, and finds the driver's functions
+
 // Bytes from `address` to the end of its allocation; 0 where it is none that a GPU reads.
 inline std::size_t extent(const char* address) {
+  using Range = int (*)(std::uintptr_t* base, std::size_t* size, std::uintptr_t address);
+  static const auto range = [] {
+    void* found = nullptr;
+    const auto error = cudaGetDriverEntryPointByVersion("cuMemGetAddressRange", &found, 12000, cudaEnableDefault, nullptr);
+    return error == cudaSuccess ? reinterpret_cast<Range>(found) : nullptr;
+  }();
   cudaPointerAttributes attributes;
-  if (cudaPointerGetAttributes(&attributes, address) != cudaSuccess) {
+  if (range == nullptr || cudaPointerGetAttributes(&attributes, address) != cudaSuccess) {
     cudaGetLastError();
     return 0;
   }
-  if (attributes.type == cudaMemoryTypeUnregistered) {
-    return 0;
-  }
-  using Range = int (*)(std::uintptr_t*, std::size_t*, std::uintptr_t);
-  static const auto range = [] {
-    void* driver = dlopen("libcuda.so.1", RTLD_NOW | RTLD_NOLOAD);
-    return reinterpret_cast<Range>(driver == nullptr ? nullptr : dlsym(driver, "cuMemGetAddressRange_v2"));
-  }();
+  const auto number = reinterpret_cast<std::uintptr_t>(attributes.devicePointer);
   std::uintptr_t base = 0;
   std::size_t size = 0;
-  const auto number = reinterpret_cast<std::uintptr_t>(attributes.devicePointer);
-  return range != nullptr && range(&base, &size, number) == 0 ? base + size - number : 0;
+  if (attributes.type == cudaMemoryTypeUnregistered || range(&base, &size, number) != 0) {
+    return 0;
+  }
+  return base + size - number;
 }
 
 inline void keep_piece(std::uint64_t moment, const char* address, bool follow);
@@ -105,7 +106,6 @@ inline void keep_piece(std::uint64_t moment, const char* address, bool follow) {
 // Copies what the arguments of a launch of `kernel` (its host stub) lead to. Nothing while a graph is captured, or when
 // an earlier call failed, which the one who made it is to see.
 inline void keep(const void* kernel, void** arguments, cudaStream_t stream, bool after) {
-#if CUDART_VERSION >= 12040  // from which on the runtime says how large a parameter is
   Kept& own = kept();
   if (!own.keeping.load(std::memory_order_relaxed)) {
     return;
@@ -133,8 +133,13 @@ inline void keep(const void* kernel, void** arguments, cudaStream_t stream, bool
     follow_words(moment, bytes, size, true);
   }
   cudaGetLastError();  // the index behind the last parameter
-#endif
 }
+
+#else
+
+inline void keep(const void*, void**, cudaStream_t, bool) {}
+
+#endif
 
 // From here on arguments of launches are kept; with 0 bytes, no longer, and what there is goes.
 inline void keep_arguments(std::size_t piece_bytes, std::size_t all_bytes) {
