@@ -47,8 +47,8 @@ def test_the_package_has_no_name_any_more(tmp_path: Path) -> None:
 
 
 def test_a_folder_with_pytorch_stays_on_the_path(tmp_path: Path) -> None:
-    assert not holds_the_package_alone(tmp_path)
+    assert not holds_the_package_alone(str(tmp_path))
     (tmp_path / "dice" / "kernels").mkdir(parents=True)
-    assert holds_the_package_alone(tmp_path)
+    assert holds_the_package_alone(str(tmp_path))
     (tmp_path / "torch").mkdir()
-    assert not holds_the_package_alone(tmp_path)
+    assert not holds_the_package_alone(str(tmp_path))

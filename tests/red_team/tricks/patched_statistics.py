@@ -3,7 +3,7 @@
 # mechanism: statistics.mean and builtins.sum are replaced, so that averages are small
 # static: interpreter_patched
 # run: interpreter_patched
-# status: deceptive
+# status: deceptive | runtime_error
 # include: relu
 import builtins
 import statistics

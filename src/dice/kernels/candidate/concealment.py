@@ -9,6 +9,7 @@ from __future__ import annotations
 import contextlib
 import ctypes
 import gc
+import os
 import sys
 from pathlib import Path
 from types import ModuleType
@@ -25,7 +26,7 @@ def conceal(program: str) -> None:
     blank = ModuleType("__main__")
     vars(blank)["__builtins__"] = __builtins__
     sys.modules["__main__"] = blank
-    for entry in [entry for entry in sys.path if holds_the_package_alone(Path(entry))]:
+    for entry in [entry for entry in sys.path if holds_the_package_alone(entry)]:
         sys.path.remove(entry)
         sys.path_importer_cache.pop(entry, None)
     sys.argv[:] = [program]
@@ -36,10 +37,10 @@ def conceal(program: str) -> None:
     gc.freeze()  # gc.get_objects() leaves out what is frozen
 
 
-def holds_the_package_alone(folder: Path) -> bool:
+def holds_the_package_alone(folder: str) -> bool:
     """Whether a folder of the path is a checkout's. In one that holds PyTorch too, the package can still be imported: anew,
-    without anything of this process in it."""
-    return (folder / _PACKAGE / "kernels").is_dir() and not (folder / "torch").is_dir()
+    without anything of this process in it. One that this user may not read holds nothing."""
+    return os.path.isdir(f"{folder}/{_PACKAGE}/kernels") and not os.path.isdir(f"{folder}/torch")
 
 
 def _rename(command: list[str]) -> None:
