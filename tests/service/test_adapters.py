@@ -158,12 +158,13 @@ def test_the_first_protocol_decides():
 def test_trls_own_trainer(tmp_path, monkeypatch):
     """The method of the real trainer that calls reward functions, where TRL is installed."""
     grpo = pytest.importorskip("trl.trainer.grpo_trainer")
+    accelerate = pytest.importorskip("accelerate")
 
     async def test():
         function = trl.kernel_reward("http://service")
         texts = [answer(code) for code in ("right", "wrong", "host_error always")]
         trainer = SimpleNamespace(
-            accelerator=SimpleNamespace(device="cpu", is_main_process=True),
+            accelerator=accelerate.Accelerator(cpu=True),
             args=SimpleNamespace(report_to=[]),
             state=SimpleNamespace(global_step=0),
             reward_funcs=[function],
