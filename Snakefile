@@ -53,6 +53,7 @@ rule all:
     default_target: True
     input:
         PLAN.tables,
+        strata_tables(PLAN),
         PLAN.figures,
         PLAN.path("check.csv"),
         PLAN.path("claims.csv"),
@@ -61,6 +62,7 @@ rule all:
 rule tables:
     input:
         PLAN.tables,
+        strata_tables(PLAN),
 
 
 rule figures:

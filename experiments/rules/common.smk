@@ -10,6 +10,13 @@ from dice.study.config import check_schema, load_study
 from dice.study.plan import Plan, canonical
 from dice.study.registry import load_registry
 from dice.study.resume import RunLock, jobs_prefix, parting_words, slurm_jobs
+from dice.study.strata import (
+    leaks_spec,
+    strata_inputs,
+    strata_path,
+    strata_spec,
+    strata_tables,
+)
 from dice.study.workflow import check_command_line, images, is_dry_run, overrides_of
 
 

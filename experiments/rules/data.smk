@@ -107,8 +107,10 @@ rule prompts:
 rule synth:
     input:
         code=code("synth"),
+        problems=PLAN.problems if STUDY.suite.source != "mini" else [],
     output:
-        PLAN.path("data", "{dataset}.jsonl"),
+        pairs=PLAN.path("data", "{dataset}.jsonl"),
+        leaks=PLAN.path("data", "{dataset}.jsonl.leaks.json"),
     log:
         PLAN.path("logs", "synth-{dataset}.log"),
     benchmark:
@@ -128,8 +130,11 @@ rule synth:
 rule supplied_data:
     input:
         lambda wildcards: present([PLAN.file(STUDY.datasets[wildcards.dataset].path)]),
+        problems=PLAN.problems,
+        code=code("leaks"),
     output:
-        PLAN.path("data", "{dataset}.jsonl"),
+        pairs=PLAN.path("data", "{dataset}.jsonl"),
+        leaks=PLAN.path("data", "{dataset}.jsonl.leaks.json"),
     log:
         PLAN.path("logs", "supplied-{dataset}.log"),
     wildcard_constraints:
@@ -138,13 +143,13 @@ rule supplied_data:
         image("cpu")
     params:
         path=lambda wildcards: PLAN.file(STUDY.datasets[wildcards.dataset].path),
+        spec=lambda wildcards: canonical(leaks_spec(PLAN, wildcards.dataset)),
     message:
-        "copy the supplied pairs: {wildcards.dataset}"
+        "take the supplied programs that are no exam problem: {wildcards.dataset}"
     shell:
         """
         test -f {params.path:q} || {{ echo "{params.path}: no such file; supply it (docs/guides/data.md says where it is published)." | tee {log} >&2; exit 2; }}
-        cp {params.path:q} {output:q}.part 2>{log}
-        mv {output:q}.part {output:q}
+        dice leaks --quiet --config {params.spec:q} > {log} 2>&1
         """
 
 
@@ -155,6 +160,7 @@ rule curate:
     output:
         pairs=PLAN.path("data", "{dataset}", "pairs.jsonl"),
         report=PLAN.path("data", "{dataset}", "report.json"),
+        leaks=PLAN.path("data", "{dataset}", "pairs.jsonl.leaks.json"),
     log:
         PLAN.path("logs", "curate-{dataset}.log"),
     benchmark:

@@ -23,6 +23,25 @@ rule table:
         "dice table --config {params.spec:q} > {log} 2>&1"
 
 
+rule strata:
+    input:
+        lambda wildcards: strata_inputs(PLAN, int(wildcards.table)),
+        code=code("strata"),
+    output:
+        csv=report(strata_path(PLAN, "{table}"), category="Tables"),
+        problems=PLAN.path("table{table}.strata.problems.csv"),
+    log:
+        PLAN.path("logs", "strata{table}.log"),
+    container:
+        image("cpu")
+    params:
+        spec=lambda wildcards: canonical(strata_spec(PLAN, int(wildcards.table))),
+    message:
+        "count the rows of table {wildcards.table} by stratum"
+    shell:
+        "dice strata --config {params.spec:q} > {log} 2>&1"
+
+
 rule figure:
     input:
         lambda wildcards: PLAN.figure_inputs(int(wildcards.figure)),

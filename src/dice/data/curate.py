@@ -7,6 +7,7 @@ source are in `dice.data.selection`. In the output folder:
 
 pairs.jsonl     the set of the chosen threshold
 dropped.jsonl   every pair that is not in it: id, source, reason, detail
+pairs.jsonl.leaks.json   counts of leaks by exam problem and rule, and the operators of the kept programs
 report.json     counts per source, reason and threshold, the histogram of Table 12, duplicates, leaks, skipped steps
 work/           candidates and verdicts; verification resumes from them after an interruption
 
@@ -29,7 +30,8 @@ from tqdm import tqdm
 from dice.config import add_options, config_from, stage_config, to_spec
 from dice.data.curation_report import Row, report_of, summary
 from dice.data.dedup import DedupConfig, Duplicate, Text, duplicates
-from dice.data.leakage import Leak, leak_index
+from dice.data.leakage import Leak, LeakIndex, leak_index
+from dice.data.leakage.report import LeakReport
 from dice.data.pair import OnBad, Pair
 from dice.data.selection import RULES, Drop, Rule, Statistic, answer_of, passes, preference, succeeds, with_best_try
 from dice.data.sources import FORMATS, read_source
@@ -112,6 +114,7 @@ class Outcome:
     kept: list[Pair]
     dropped: list[dict[str, str]]
     report: dict[str, Any]
+    leaks: LeakReport
 
 
 # ---- read --------------------------------------------------------------------------------------------------------
@@ -226,8 +229,7 @@ def _take_best_tries(rows: Sequence[Row], statistic: Statistic) -> None:
             row.pair = decided
 
 
-def _leaks(rows: Sequence[Row], problems: Sequence[Problem], policy: Policy, progress: bool) -> dict[str, Leak]:
-    index = leak_index(problems)
+def _leaks(rows: Sequence[Row], index: LeakIndex, policy: Policy, progress: bool) -> dict[str, Leak]:
     found: dict[str, Leak] = {}
     for row in tqdm(rows, desc="leakage", unit="pair", disable=not progress):
         leak = index.check(row.pair.pytorch_code)
@@ -262,7 +264,8 @@ def decide(rows: Sequence[Row], problems: Sequence[Problem], config: CurateConfi
     thresholds = sorted({*config.report_thresholds, config.threshold})
     for row in correct:  # what no threshold admits needs no comparison with anything
         row.drop = passes(row.pair, row.rule, thresholds[0], keep_unmeasured)
-    leaks = _leaks(_alive(rows), problems, config.leakage, progress) if problems else {}
+    index = leak_index(problems)
+    leaks = _leaks(_alive(rows), index, config.leakage, progress) if problems else {}
     repeated = _deduplicate(_alive(rows), config, progress)
     pool = _alive(rows)
     inside = {
@@ -290,7 +293,13 @@ def decide(rows: Sequence[Row], problems: Sequence[Problem], config: CurateConfi
         for row in rows
         if row.drop is not None
     ]
-    return Outcome([row.pair for row in _alive(rows)], dropped, report)
+    done = "dropped" if config.leakage == "drop" else "reported"
+    return Outcome(
+        [row.pair for row in _alive(rows)],
+        dropped,
+        report,
+        index.report("pairs.jsonl", done, config.benchmarks, leaks),
+    )
 
 
 # ---- stage -------------------------------------------------------------------------------------------------------
@@ -310,6 +319,7 @@ def curate(config: CurateConfig, out: str | Path, progress: bool = True) -> Outc
     outcome.report |= {"bad_rows": [str(row) for row in bad], "stale_verdicts": stale}
     write_jsonl(out / "pairs.jsonl", outcome.kept)
     write_jsonl(out / "dropped.jsonl", outcome.dropped)
+    outcome.leaks.write(out / "pairs.jsonl")
     with atomic_writer(out / "report.json") as stream:
         stream.write(json.dumps(outcome.report, indent=2) + "\n")
     files = [*(source.path for source in config.sources), *([config.verdicts] if config.verdicts else [])]

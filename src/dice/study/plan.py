@@ -113,8 +113,9 @@ class Plan(Files):
         return merged(self.study.prompt, {"kernelbench_checkout": self.kernelbench} if self.kernelbench else {})
 
     def synth_spec(self, name: str) -> dict[str, Any]:
-        """Config of `dice synth`."""
-        return merged(self.study.datasets[name].spec, {"out": self.pairs(name)})
+        """Config of `dice synth`; neither the suite's problems nor the mini benchmark's may be in a training set."""
+        exams = ["mini"] if self.study.suite.source == "mini" else ["mini", self.problems]
+        return merged({"benchmarks": exams}, self.study.datasets[name].spec, {"out": self.pairs(name)})
 
     def curate_spec(self, name: str) -> dict[str, Any]:
         """Config of `dice curate` without `out`; nothing of the benchmark may be in a training set."""

@@ -49,7 +49,7 @@ class HeldOut:
 
     def is_in(self, traced: Traced) -> bool:
         """Whether the program applies it."""
-        if self.dispatched & traced.operators:
+        if self.dispatched & traced.operators.keys():
             return True
         return any(contains(node, pattern) for pattern in self.patterns for node in postorder(traced.outputs))
 

@@ -15,15 +15,17 @@ The texts are compared first, since that is cheap; a program that cannot be run 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cache
+from pathlib import Path
 
 from dice.data.leakage.heldout import applied
 from dice.data.leakage.outputs import Exam, answered, exam_of
 from dice.data.leakage.program import Failed
+from dice.data.leakage.report import Counts, LeakReport
 from dice.data.leakage.texts import Leak, Named, TextIndex, text_index
-from dice.data.leakage.trace import trace
+from dice.data.leakage.trace import Traced, trace
 from dice.data.normal_form import sha256
 
 HELDOUT = "heldout/"
@@ -45,13 +47,10 @@ class LeakIndex:
     """Problem -> why its graph is not compared."""
     not_run: dict[str, str] = field(default_factory=dict)
     """Problem -> why its outputs are not compared."""
-    found: Counter[tuple[str, str]] = field(default_factory=Counter)
-    """(rule, problem) -> programs that `check` found to leak, repeated ones included."""
-    unjudged: Counter[str] = field(default_factory=Counter)
-    """Why a program could only be compared by its text -> programs."""
-    checked: int = 0
-    """Programs that were given to `check`."""
-    _known: dict[str, Leak | None] = field(default_factory=dict)
+    counts: Counts = field(default_factory=Counts)
+    """What `check` found so far, programs that are checked again included."""
+    _known: dict[str, tuple[Leak | None, tuple[str, ...]]] = field(default_factory=dict)
+    """Code -> leak, operators."""
 
     def check(self, pytorch_code: str) -> Leak | None:
         """The first sign that `pytorch_code` is one of the problems; None where there is none.
@@ -62,43 +61,46 @@ class LeakIndex:
         key = sha256(pytorch_code)
         if key not in self._known:
             self._known[key] = self._compared(pytorch_code)
-        leak = self._known[key]
-        self.checked += 1
-        if leak is not None:
-            self.found[leak.kind, leak.problem_id] += 1
+        leak, operators = self._known[key]
+        self.counts.checked += 1
+        if leak is None:
+            self.counts.operators.update(operators)
+        else:
+            self.counts.found.setdefault(leak.problem_id, Counter())[leak.kind] += 1
         return leak
 
     def leaks(self, pytorch_code: str) -> bool:
         """Whether `check` finds a sign."""
         return self.check(pytorch_code) is not None
 
-    def _compared(self, code: str) -> Leak | None:
+    def report(self, data: str | Path, done: str, benchmarks: Sequence[str], found: Mapping[str, Leak]) -> LeakReport:
+        """What was found in a data set; `found`: row id -> its leak."""
+        dropped = [{"id": name, **vars(leak)} for name, leak in found.items()]
+        problems = len(self.texts.ids)
+        name = Path(data).name
+        return LeakReport(name, done, list(benchmarks), problems, self.counts, dropped, self.not_traced, self.not_run)
+
+    def _compared(self, code: str) -> tuple[Leak | None, tuple[str, ...]]:
+        """The leak, and the operators that the program applies."""
         leak = self.texts.same(code)
         if leak is not None:
-            return leak
+            return leak, ()
         try:
             traced = trace(code)
+            return self._computes(code, traced) or self.texts.containment(code), tuple(traced.operators)
         except Failed as failed:
-            self.unjudged[str(failed)] += 1
-        else:
-            digest = traced.digest
-            if digest in self.graphs:
-                return Leak("graph", self.graphs[digest], "same operator graph but for sizes and hyper-parameters")
-            problem = self._answered(code)
-            if problem is not None:
-                return Leak("outputs", problem, "same outputs on the problem's own inputs")
-            names = applied(traced) if self.heldout else []
-            if names:
-                return Leak("heldout", HELDOUT + names[0], "applies " + ", ".join(names))
-        return self.texts.containment(code)
+            self.counts.unjudged[str(failed)] += 1
+            return self.texts.containment(code), ()
 
-    def _answered(self, code: str) -> str | None:
-        """The problem whose outputs the program gives."""
-        try:
-            return answered(code, self.exams)
-        except Failed as failed:
-            self.unjudged[str(failed)] += 1
-            return None
+    def _computes(self, code: str, traced: Traced) -> Leak | None:
+        digest = traced.digest
+        if digest in self.graphs:
+            return Leak("graph", self.graphs[digest], "same operator graph but for sizes and hyper-parameters")
+        problem = answered(code, traced, self.exams)
+        if problem is not None:
+            return Leak("outputs", problem, "same outputs on the problem's own inputs")
+        names = applied(traced) if self.heldout else []
+        return Leak("heldout", HELDOUT + names[0], "applies " + ", ".join(names)) if names else None
 
 
 def leak_index(problems: Iterable[Named], heldout: bool = True) -> LeakIndex:

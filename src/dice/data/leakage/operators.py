@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
 import torch
@@ -31,9 +31,15 @@ _DROPPED = frozenset(
 
 
 def kind(tensor: Any) -> str:
+    """Float, integer, boolean or complex."""
     if tensor.dtype == torch.bool:
         return "bool"
     return "float" if tensor.is_floating_point() else "complex" if tensor.is_complex() else "int"
+
+
+def kinds_of(values: Iterable[Any]) -> tuple[str, ...]:
+    """The kind of each value; the type of what is no tensor."""
+    return tuple(kind(value) if torch.is_tensor(value) else type(value).__name__ for value in values)
 
 
 def public_name(name: str, args: Any) -> str:

@@ -16,7 +16,9 @@ from typing import Any
 import torch
 from torch.utils._pytree import tree_map
 
+from dice.data.leakage.operators import kinds_of
 from dice.data.leakage.program import Failed, Program, contained, elements, run, shrunk
+from dice.data.leakage.trace import Traced
 
 LARGEST = 1 << 17
 """Input elements up to which an exam is run as it is; a larger one is run on smaller inputs, if it accepts them."""
@@ -27,17 +29,6 @@ TOLERANCE = 1e-5
 def wide(value: Any) -> Any:
     """Floating-point tensors of a nested value in fp64."""
     return tree_map(lambda leaf: leaf.double() if torch.is_tensor(leaf) and leaf.is_floating_point() else leaf, value)
-
-
-def kinds(values: Iterable[Any]) -> tuple[str, ...]:
-    """Float, integer or boolean tensor, or the type of what is no tensor."""
-    return tuple(_kind(value) for value in values)
-
-
-def _kind(value: Any) -> str:
-    if not torch.is_tensor(value):
-        return type(value).__name__
-    return "bool" if value.dtype == torch.bool else "float" if value.is_floating_point() else "int"
 
 
 @dataclass
@@ -53,7 +44,7 @@ class Exam:
     @cached_property
     def kinds(self) -> tuple[str, ...]:
         """Kinds of the inputs."""
-        return kinds(self.inputs)
+        return kinds_of(self.inputs)
 
     @cached_property
     def inputs_name(self) -> str:
@@ -89,7 +80,7 @@ def _run_wide(model: torch.nn.Module, inputs: list[Any]) -> list[Any]:
         return run(model.double(), inputs)
     except Failed:  # a program that names float32 itself
         narrow = tree_map(
-            lambda leaf: leaf.float() if torch.is_tensor(leaf) and _kind(leaf) == "float" else leaf, inputs
+            lambda leaf: leaf.float() if torch.is_tensor(leaf) and torch.is_floating_point(leaf) else leaf, inputs
         )
         return run(model.float(), narrow)
 
@@ -109,25 +100,26 @@ def _says_nothing(exam: Exam) -> bool:
 
 def _centred(value: Any) -> Any:
     """An input with negative and positive values."""
-    return (value - value.mean()) * 3 if torch.is_tensor(value) and _kind(value) == "float" else value
+    return (value - value.mean()) * 3 if torch.is_tensor(value) and value.is_floating_point() else value
 
 
 @contained()
-def answered(code: str, exams: Iterable[tuple[str, Exam]]) -> str | None:
-    """Id of the first of the problems whose outputs the program gives. Raises Failed where it cannot be made."""
-    program = _Candidate(code)
-    return next((name for name, exam in exams if program.answers(exam)), None)
+def answered(code: str, traced: Traced, exams: Iterable[tuple[str, Exam]]) -> str | None:
+    """Id of the first of the problems whose outputs the program gives. `traced`: what is known of it. Raises Failed."""
+    candidate = _Candidate(code, traced)
+    return next((name for name, exam in exams if candidate.answers(exam)), None)
 
 
 class _Candidate:
     """A program that may answer exams."""
 
-    def __init__(self, code: str) -> None:
+    def __init__(self, code: str, traced: Traced) -> None:
         self.program = Program(code)
         self.arguments = self.program.arguments()
-        self.kinds = kinds(self.program.inputs())
-        self.model = self.program.model(self.arguments)
-        self.has_state = any(True for _ in (*self.model.parameters(), *self.model.buffers()))
+        self.kinds = traced.kinds
+        self.has_state = traced.weights > 0
+        self.fits = traced.weights <= LARGEST
+        """Whether weights of its own sizes could be an exam's."""
         self.given: dict[str, list[Any] | None] = {}
         """Inputs -> outputs, of a program without weights and constructor arguments."""
 
@@ -148,7 +140,15 @@ class _Candidate:
         if exam.arguments and len(exam.arguments) == len(self.arguments):
             with contextlib.suppress(Failed):
                 yield self._weighted(self.program.model(exam.arguments), exam.weights)
-        yield self._weighted(self.program.model(self.arguments), exam.weights) if self.has_state else self.model
+        if not self.has_state:
+            yield self.model
+        elif self.fits:
+            yield self._weighted(self.program.model(self.arguments), exam.weights)
+
+    @cached_property
+    def model(self) -> torch.nn.Module:
+        """The model of a program without weights."""
+        return self.program.model(self.arguments)
 
     @staticmethod
     def _weighted(model: torch.nn.Module, weights: Sequence[torch.Tensor]) -> torch.nn.Module:
@@ -170,7 +170,7 @@ def _outputs(model: torch.nn.Module, exam: Exam) -> list[Any] | None:
 
 def same_outputs(found: Sequence[Any], expected: Sequence[Any]) -> bool:
     """Whether two lists of output leaves agree in kind, shape and value."""
-    if kinds(found) != kinds(expected):
+    if kinds_of(found) != kinds_of(expected):
         return False
     for one, other in zip(found, expected, strict=True):
         if not torch.is_tensor(one):

@@ -7,6 +7,7 @@ become values, also through views.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cache
@@ -21,7 +22,7 @@ from torch.utils._pytree import tree_leaves, tree_map
 
 from dice.data.leakage import expression as ex
 from dice.data.leakage.expression import HOLE, Node
-from dice.data.leakage.operators import expression, kind, order_of, public_name, several
+from dice.data.leakage.operators import expression, kind, kinds_of, order_of, public_name, several
 from dice.data.leakage.program import Failed, Program, blamed, contained, elements
 
 MOST_OPERATORS = 20_000
@@ -91,8 +92,12 @@ class Traced:
     outputs: list[Node]
     nodes: list[Node]
     """All values, in the order in which they were computed."""
-    operators: frozenset[str]
-    """Names of the operators that PyTorch dispatched, before they were taken apart; without views and constants."""
+    operators: Counter[str]
+    """Operators that PyTorch dispatched, before they were taken apart -> how often; without views and constants."""
+    kinds: tuple[str, ...]
+    """Kinds of the inputs."""
+    weights: int
+    """Elements of the parameters and buffers."""
 
     @property
     def digest(self) -> str:
@@ -115,7 +120,7 @@ class Recorder(TorchDispatchMode):
         self.views: dict[int, _View] = {}
         self.alive: list[Any] = []
         self.nodes: list[Node] = []
-        self.operators: set[str] = set()
+        self.operators: Counter[str] = Counter()
         self.depth = 0
 
     # ---- what tensors stand for --------------------------------------------------------------------------------------
@@ -163,7 +168,7 @@ class Recorder(TorchDispatchMode):
         if len(self.nodes) > MOST_OPERATORS:
             raise Failed(f"more than {MOST_OPERATORS} operators")
         if self.depth == 0 and name not in _FREE and func.namespace != "prim":
-            self.operators.add(public_name(name, args))
+            self.operators[public_name(name, args)] += 1
         made = _decompositions().get(func)
         if made is not None:
             self.depth += 1
@@ -284,4 +289,5 @@ def _traced(model: torch.nn.Module, inputs: list[Any]) -> Traced:
     nodes = [recorder.node(leaf) for leaf in tree_leaves(out) if torch.is_tensor(leaf)]
     if not nodes:
         raise Failed("forward returns no tensor")
-    return Traced(nodes, recorder.nodes, frozenset(recorder.operators))
+    weights = elements([*model.parameters(), *model.buffers()])
+    return Traced(nodes, recorder.nodes, recorder.operators, kinds_of(inputs), weights)

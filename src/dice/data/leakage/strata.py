@@ -1,0 +1,42 @@
+"""How new an exam problem is to a model: its traced operators against those of the training data."""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from dataclasses import dataclass
+from typing import Literal, get_args
+
+from dice.data.leakage.heldout import applied
+from dice.data.leakage.program import Failed
+from dice.data.leakage.trace import trace
+
+Stratum = Literal["same operator seen", "composition unseen", "operator never trained", "not traced"]
+STRATA: tuple[Stratum, ...] = get_args(Stratum)
+"""The problem is one operator, which training programs apply to other values; it is several such operators, together in no
+training program; it needs one that no training program applies; its operators are not known."""
+
+
+@dataclass(frozen=True)
+class Placed:
+    """One exam problem."""
+
+    stratum: Stratum
+    operators: tuple[str, ...] = ()
+    """PyTorch's operators in it, by name."""
+    untrained: tuple[str, ...] = ()
+    """Those that no training program applies, and the held-out ones (`heldout.yaml`)."""
+
+
+def place(code: str, trained: Collection[str]) -> Placed:
+    """The stratum of a problem for models whose training programs apply the operators `trained`."""
+    try:
+        traced = trace(code)
+    except Failed:
+        return Placed("not traced")
+    missing = sorted(traced.operators.keys() - set(trained))
+    untrained = tuple(dict.fromkeys([*applied(traced), *missing]))
+    single = traced.operators.total() == 1
+    stratum: Stratum = (
+        "operator never trained" if untrained else "same operator seen" if single else "composition unseen"
+    )
+    return Placed(stratum, tuple(sorted(traced.operators)), untrained)

@@ -1,0 +1,123 @@
+"""`dice strata`: Exec of a table's rows by how new the exam problems are to the models.
+
+Two CSV files. `out`: row, stratum, level (or `all`), problems, Exec in percent and its 95 % Wilson interval over problems.
+`<out>.problems.csv`: the stratum of each problem, its operators, and those that are in no training program. The operators
+of the training data stand in its reports of leaks (`*.leaks.json`).
+"""
+
+from __future__ import annotations
+
+import argparse
+import csv
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+
+from dice.config import add_options, config_from, stage_config, to_spec
+from dice.data.leakage.report import read_report
+from dice.data.leakage.strata import STRATA, Placed, place
+from dice.errors import DiceError
+from dice.evaluation.score import Score, read_score, wilson
+from dice.jsonl import atomic_writer, read_jsonl
+from dice.kernels.api import Problem
+from dice.manifest import Stopwatch, write_manifest
+
+Row = dict[str, str]
+
+
+@stage_config
+class ScoredRow:
+    """A row of the table."""
+
+    row: str
+    """Its name."""
+    score: str
+    """Its score.json."""
+    robust: bool = True
+    """With the robust check."""
+
+
+@stage_config
+class StrataConfig:
+    """Settings of `dice strata`."""
+
+    problems: str
+    """JSON lines of the exam's problems."""
+    leaks: tuple[str, ...]
+    """Reports of leaks of the data that the rows were trained on."""
+    rows: tuple[ScoredRow, ...] = ()
+    """Rows of the table that were measured."""
+    out: str
+    """CSV to write; the problems' CSV goes beside it."""
+
+
+def exec_by_stratum(name: str, score: Score, robust: bool, placed: Mapping[str, Placed]) -> Iterator[Row]:
+    """The rows of one model: each stratum over all levels, then by level. Raises DiceError for an unknown problem."""
+    shares: dict[tuple[str, str], list[float]] = {}
+    for level in score.levels:
+        counted = level.metrics["exec"]
+        if level.robust != robust or counted is None:
+            continue
+        for problem, share in counted.by_problem.items():
+            if problem not in placed:
+                raise DiceError(f"strata: {name} was scored on '{problem}', which is not among the problems.")
+            for part in ("all", str(level.level)):
+                shares.setdefault((placed[problem].stratum, part), []).append(share)
+    parts = ["all", *sorted({part for _, part in shares} - {"all"})]
+    for stratum in STRATA:
+        for part in parts:
+            found = shares.get((stratum, part))
+            if found:
+                ends = (sum(found) / len(found), *wilson(sum(found), len(found)))
+                texts = dict(zip(("exec", "exec_low", "exec_high"), (f"{100 * end:.1f}" for end in ends), strict=True))
+                yield {"row": name, "stratum": stratum, "level": part, "problems": str(len(found)), **texts}
+
+
+def make_strata(config: StrataConfig) -> list[Row]:
+    """Write both files and the manifest; returns the rows of the first. Raises DiceError."""
+    watch = Stopwatch()
+    trained = {name for path in config.leaks for name in read_report(path).counts.operators}
+    placed = {problem.id: place(problem.code, trained) for problem in read_jsonl(config.problems, Problem)}
+    found = [
+        row
+        for scored in config.rows
+        for row in exec_by_stratum(scored.row, read_score(scored.score), scored.robust, placed)
+    ]
+    _write(config.out, ("row", "stratum", "level", "problems", "exec", "exec_low", "exec_high"), found)
+    problems = [
+        {
+            "problem": name,
+            "stratum": one.stratum,
+            "operators": " ".join(one.operators),
+            "untrained": " ".join(one.untrained),
+        }
+        for name, one in placed.items()
+    ]
+    _write(problems_path(config.out), ("problem", "stratum", "operators", "untrained"), problems)
+    inputs = [config.problems, *config.leaks, *(scored.score for scored in config.rows)]
+    write_manifest(config.out, stage="strata", spec=to_spec(config), watch=watch, inputs=inputs)
+    return found
+
+
+def problems_path(out: str) -> str:
+    """Where the problems' strata lie."""
+    return str(Path(out).with_suffix(".problems.csv"))
+
+
+def _write(path: str, columns: Sequence[str], rows: Sequence[Row]) -> None:
+    with atomic_writer(path) as stream:
+        writer = csv.DictWriter(stream, columns, lineterminator="\n")
+        writer.writeheader()
+        writer.writerows(rows)
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Arguments of `dice strata`."""
+    add_options(parser, StrataConfig, "problems", "leaks", "out")
+
+
+def run(args: argparse.Namespace) -> int:
+    """Entry point of `dice strata`."""
+    for row in make_strata(config_from(args, StrataConfig)):
+        if row["level"] == "all":
+            print(f"{row['row']:24s} {row['stratum']:24s} {row['exec']:>5s} % of {row['problems']} problems")
+    return 0
