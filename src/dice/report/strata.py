@@ -93,7 +93,7 @@ def make_strata(config: StrataConfig) -> list[Row]:
         for name, one in placed.items()
     ]
     _write(problems_path(config.out), ("problem", "stratum", "operators", "untrained"), problems)
-    inputs = [config.problems, *config.leaks, *(scored.score for scored in config.rows)]
+    inputs: list[str | Path] = [config.problems, *config.leaks, *(scored.score for scored in config.rows)]
     write_manifest(config.out, stage="strata", spec=to_spec(config), watch=watch, inputs=inputs)
     return found
 
