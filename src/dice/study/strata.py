@@ -17,7 +17,7 @@ def leaks_spec(plan: Plan, dataset: str) -> dict[str, Any]:
         "benchmarks": [plan.problems],
         "source": dataset,
     }
-    return {**given, **found.spec}
+    return {**given, "benchmarks": [plan.problems], "source": dataset, **found.spec}
 
 
 def trained_on(plan: Plan, unit: str) -> list[str]:
