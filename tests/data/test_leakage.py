@@ -90,6 +90,10 @@ SAME = {
         program("y = torch.zeros_like(x); y[:, 1:] = x[:, 1:]; y"),
         program("F.pad(x[:, 1:], (1, 0))"),
     ),
+    "a view of scattered values": (
+        program("x.scatter(1, y, 1.0)[:, 1:]", ONE, "torch.arange(4)[:, None]"),
+        program("torch.scatter(x, dim=-1, index=y, value=1.0)[:, 1:]", ONE, "torch.arange(4)[:, None]"),
+    ),
     "a softmax by hand": (program("torch.exp(x) / torch.exp(x).sum(-1, keepdim=True)"), program("F.softmax(x, dim=-1)")),
     "a silu by hand": (program("x * torch.sigmoid(x)"), program("F.silu(x)", "torch.randn(2, 3, 5)")),
     "other hyper-parameters": (program("F.elu(x, alpha=0.3)"), program("F.elu(x, alpha=0.7)")),

@@ -73,6 +73,10 @@ _FREE = _SAME | _RESHAPES | frozenset(
 """Views, copies, constants and joins: not counted as operators, because each program has them."""
 
 
+_WRITTEN = "part written"
+"""A value of which a view was changed in place; no operator of PyTorch has this name."""
+
+
 @cache
 def _decompositions() -> dict[Any, Callable[..., Any]]:
     aten = torch.ops.aten
@@ -130,7 +134,7 @@ class Recorder(TorchDispatchMode):
         view = self.views.get(id(tensor))
         if view is not None:
             base, hole = self.node(view.base), view.of(HOLE)
-            if base.op == "scatter" and base.args[1].digest == hole.digest:  # type: ignore[union-attr]
+            if base.op == _WRITTEN and base.args[1].digest == hole.digest:  # type: ignore[union-attr]
                 return base.args[2]  # type: ignore[return-value]
             return view.of(base)
         if id(tensor) not in self.values:
@@ -149,7 +153,7 @@ class Recorder(TorchDispatchMode):
             self._keep(tensor, node)
             return
         hole = view.of(HOLE)
-        self.assign(view.base, node if hole is HOLE else Node("scatter", (self.node(view.base), hole, node)))
+        self.assign(view.base, node if hole is HOLE else Node(_WRITTEN, (self.node(view.base), hole, node)))
         self.nodes.append(node)
 
     def _seen_as(self, out: Any, base: Any, of: Callable[[Node], Node], aliases: bool) -> None:
@@ -286,7 +290,8 @@ def _traced(model: torch.nn.Module, inputs: list[Any]) -> Traced:
     recorder = Recorder()
     with blamed("forward"), sdpa_kernel(SDPBackend.MATH), recorder:
         out = model(*inputs)
-    nodes = [recorder.node(leaf) for leaf in tree_leaves(out) if torch.is_tensor(leaf)]
+    with blamed("the graph"):
+        nodes = [recorder.node(leaf) for leaf in tree_leaves(out) if torch.is_tensor(leaf)]
     if not nodes:
         raise Failed("forward returns no tensor")
     weights = elements([*model.parameters(), *model.buffers()])
