@@ -3,8 +3,14 @@
 from __future__ import annotations
 
 import copy
+import csv
 import json
+import os
+import shutil
+import subprocess
+import sys
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -152,3 +158,22 @@ def test_a_key_that_nothing_reads_would_be_found():
     unused = copy.deepcopy(values)
     unused["datasets"]["nobodys"] = {"stage": "file", "path": "data/nobodys.jsonl"}
     assert told(unused) == told(values)
+
+
+@pytest.mark.slow
+def test_the_whole_study_runs_on_two_cores(tmp_path):
+    """From nothing to every table and figure with DeepSpeed's engines in two processes: half an hour of two cores."""
+    pytest.importorskip("deepspeed")
+    root = EXPERIMENTS.parent
+    for name in ("experiments", "profiles", "paper", "docs/schema", "tests/servers"):
+        shutil.copytree(root / name, tmp_path / name)
+    shutil.copy(root / "Snakefile", tmp_path)
+    command = [sys.executable, "-m", "snakemake", "--cores", "2", "tables", "figures", "--config", "scale=rehearsal"]
+    path = f"{Path(sys.executable).parent}:{os.environ['PATH']}"
+    done = subprocess.run(command, cwd=tmp_path, env=os.environ | {"PATH": path}, capture_output=True, text=True)
+    assert done.returncode == 0, (done.stdout + done.stderr)[-3000:]
+    one = plan("rehearsal")
+    for number in (1, 2, 3, 5, 6, 7):
+        with (tmp_path / "results" / "rehearsal" / f"table{number}.csv").open() as stream:
+            measured = {row["row"] for row in csv.DictReader(stream) if row["status"] == "measured"}
+        assert measured >= {row.row for row in one.registry.tables[number].rows if one.evidence(row).unit}
