@@ -1,4 +1,5 @@
-# Answers of models behind servers, and recorded ones. What was answered stays below state/, so nothing is asked twice.
+# Answers of models behind servers, and recorded ones. What was answered stays below answers/,
+# which Snakemake does not know and so does not delete: nothing is asked, and paid, twice.
 rule messages:
     input:
         code=code("prompts"),

@@ -81,9 +81,16 @@ def _inputs(place: Path, manifest: Manifest) -> Iterator[tuple[str, str | None]]
         published = place / Path(path).name
         yield (str(published) if not Path(path).exists() and published.is_file() else path), digest
     named = [manifest.spec.get(name) for name in ("model", "tokenizer", "candidates", "problems")]
+    named.append(_served(manifest))
     for value in named:
         if isinstance(value, str) and value not in manifest.inputs and ("/" in value or Path(value).exists()):
             yield value, None
+
+
+def _served(manifest: Manifest) -> str | None:
+    """Folder of the checkpoint behind a local server; None where no such server answered."""
+    local = (manifest.spec.get("server") or {}).get("local") or {}
+    return local.get("checkpoint")
 
 
 def _contradiction(manifest: Manifest, recorded: str | None) -> str:
@@ -147,9 +154,10 @@ def chain(
         here = wrong or _is_below(manifest.spec.get("out") or place, results)
         for child, child_hash in _inputs(place, manifest):
             yield from chain(child, results, child_hash, depth + 1, seen, ran_here=here)
-        weights = manifest.extra.get("weights") if manifest.stage == "generate" else None
+        weights = manifest.extra.get("weights") if manifest.stage in ("generate", "ask") else None
         for name, digest in (weights or {}).items():
-            yield from chain(str(Path(manifest.spec["model"]) / name), results, digest, depth + 1, seen)
+            folder = _served(manifest) or manifest.spec["model"]
+            yield from chain(str(Path(folder) / name), results, digest, depth + 1, seen)
 
 
 def recount(score_path: str, level: int, metric: str, robust: bool) -> tuple[str, list[str]]:

@@ -85,7 +85,7 @@ def make_parser(*stages: str) -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(
         prog="dice",
         description="The reproduction of DICE (arXiv 2602.11715), one subcommand per stage.",
-        epilog="`pip install .` alone is the kernel verifier: verify and mini. The other stages need the extras data, "
+        epilog="`pip install .` alone is the kernel verifier: verify and mini. The other stages need the extras api, data, "
         "train or workflow, and say which.",
     )
     parser.add_argument("--version", action="version", version=f"dice {__version__}")

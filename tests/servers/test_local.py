@@ -12,6 +12,7 @@ from chat_server import __file__ as stand_in
 from test_ask import lines, prompts
 from waiting import is_gone, wait_for
 
+from dice.audit import chain
 from dice.config import parse_config
 from dice.errors import DiceError, HarnessError
 from dice.servers.ask import AskConfig, ask
@@ -50,12 +51,19 @@ def test_it_is_started_asked_and_stopped(tmp_path, monkeypatch):
     assert rest[:2] == ["--served-model-name", "Small-1B"]
     assert rest[-2:] == ["--dtype", "bfloat16"]
     assert is_gone(int(process))
+    links = {Path(link.path).name: link for link in chain(str(tmp_path / "generations.jsonl"), tmp_path)}
+    assert links["answers.jsonl"].state == links["model.safetensors"].state == "verified"
+    assert links["answers.jsonl"].stage == "ask"
     assert run(spec(tmp_path, vllm)) == rows
     assert len(lines(tmp_path / "started")) == 1, "nothing was missing"
     (tmp_path / "model" / "model.safetensors").write_bytes(b"other weights")
     run(spec(tmp_path, vllm))
     assert len(lines(tmp_path / "started")) == 2
     assert len(lines(tmp_path / "answers.jsonl")) == 6
+    with (tmp_path / "answers.jsonl").open("a") as stream:
+        stream.write("\n")
+    links = {Path(link.path).name: link for link in chain(str(tmp_path / "generations.jsonl"), tmp_path)}
+    assert links["answers.jsonl"].state == "changed"
 
 
 def test_it_does_not_outlive_a_killed_run(tmp_path):

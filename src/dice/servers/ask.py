@@ -89,15 +89,11 @@ def ask(config: AskConfig) -> list[Generation]:
             found, extra = _answered(config, config.server, questions)
     rows = [_row(question, found[question.key]) for question in questions]
     write_jsonl(config.out, rows)
-    write_manifest(
-        config.out,
-        stage="ask",
-        spec=to_spec(config),
-        watch=watch,
-        inputs=[config.prompts, config.answers],
-        seeds=[config.seed],
-        extra=_facts([found[question.key] for question in questions]) | extra,
-    )
+    facts = _facts([found[question.key] for question in questions]) | extra
+    same: dict[str, Any] = {"stage": "ask", "spec": to_spec(config), "watch": watch, "seeds": [config.seed]}
+    if config.server is not None:
+        write_manifest(config.answers, inputs=[config.prompts], extra=facts, **same)
+    write_manifest(config.out, inputs=[config.prompts, config.answers], extra=facts, **same)
     return rows
 
 

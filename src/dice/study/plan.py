@@ -236,7 +236,7 @@ class Plan(Files):
         if "base_url" not in server:
             local = {"checkpoint": self.served_model(unit), "command": self.study.vllm.split()}
             server = merged({"local": local}, server)
-        return given | {"server": server, "answers": self.path("state", "answers", unit, f"seed{seed}.jsonl")}
+        return given | {"server": server, "answers": self.path("answers", unit, f"seed{seed}.jsonl")}
 
     def served_model(self, unit: str) -> str:
         """Folder of the checkpoint that a local vLLM serves."""
