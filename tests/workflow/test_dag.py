@@ -105,15 +105,16 @@ def test_published_solutions_are_planned_without_the_hub(checkout, tmp_path):
 def test_servers_and_records_answer_for_rows(checkout, tmp_path):
     """A successor through its vendor's server, an old model from a record, one in a local vLLM, which is looked for first."""
     (tmp_path / "gemini.jsonl").touch()
+    priced = '{"prices": {"prompt": 2, "completion": 12.5}, "budget": {"money": 40}, "sends_seed": false}'
     settings = [
-        'servers={"Gemini-3.1-Pro": {}, "Qwen3-8B": {}}',
+        f'servers={{"Gemini-3.1-Pro": {priced}, "Qwen3-8B": {{}}}}',
         f'recorded={{"Gemini-3-Pro": "{tmp_path}/gemini.jsonl"}}',
     ]
     text = snakemake(
         "-n", "-q", "rules", "--config", "scale=tiny", *settings, "--", "results/table1.csv", folder=checkout
     )
     found = counts(text)
-    wanted = {"messages": 1, "ask": 1, "recorded": 1, "vllm": 1, "fetch": 1, "serve": 1, "generate": 2, "score": 5}
+    wanted = {"messages": 1, "ask": 1, "recorded": 1, "vllm": 1, "fetch": 1, "serve": 1, "generate": 3, "score": 6}
     assert {name: found.get(name) for name in wanted} == wanted
 
 

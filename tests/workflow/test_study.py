@@ -81,6 +81,23 @@ def test_an_unknown_override_is_refused():
     with pytest.raises(DiceError, match="sclae"):
         overrides_of({"sclae": "nano"})
     assert overrides_of({"scale": "nano", "shards": 2}) == {"shards": 2}
+    # as Snakemake hands it over: inside of a mapping everything is text
+    server = {
+        "model": "m-2.5",
+        "prices": {"prompt": "2", "completion": "0.5"},
+        "sends_seed": "false",
+        "extra": {"k": ["1"]},
+    }
+    assert overrides_of({"servers": {"Row": server}}) == {
+        "servers": {
+            "Row": {
+                "model": "m-2.5",
+                "prices": {"prompt": 2, "completion": 0.5},
+                "sends_seed": False,
+                "extra": {"k": [1]},
+            }
+        }
+    }
 
 
 def test_images_may_be_texts_or_mappings(tmp_path):

@@ -6,6 +6,8 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+import yaml
+
 from dice.config import read_yaml
 from dice.errors import DiceError
 
@@ -46,7 +48,17 @@ def overrides_of(config: Mapping[str, Any]) -> dict[str, Any]:
     for key in config:
         if key not in _KNOWN:
             raise DiceError(f"--config {key}: not a setting of the study; it has {', '.join(_KNOWN)}.")
-    return {key: value for key, value in config.items() if key != "scale"}
+    typed = {"servers": _typed(config["servers"])} if "servers" in config else {}
+    return {key: value for key, value in config.items() if key != "scale"} | typed
+
+
+def _typed(value: Any) -> Any:
+    """Numbers and truths again what they are: inside of a mapping, Snakemake reads every value as text."""
+    if isinstance(value, Mapping):
+        return {key: _typed(part) for key, part in value.items()}
+    if isinstance(value, list):
+        return [_typed(part) for part in value]
+    return yaml.safe_load(value) if isinstance(value, str) else value
 
 
 def images(path: str | Path) -> dict[str, str]:
