@@ -2,7 +2,7 @@
 # catalogue: 54
 # mechanism: ATen multiplies in a task of PyTorch's inter-op pool, where no mode of the caller looks
 # run: identity_kernel
-# status: deceptive
+# status: deceptive | runtime_error
 import torch
 import torch.nn as nn
 from torch.utils.cpp_extension import load_inline

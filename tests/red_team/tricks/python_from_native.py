@@ -2,7 +2,7 @@
 # catalogue: 59
 # mechanism: the C++ function runs Python, where ATen calls would be seen
 # static: python_from_native
-# status: deceptive
+# status: deceptive | runtime_error
 import torch.nn as nn
 from torch.utils.cpp_extension import load_inline
 

@@ -2,7 +2,7 @@
 # catalogue: 46
 # mechanism: an input that was written to again raises
 # run: wrong_elsewhere
-# status: deceptive
+# status: deceptive | runtime_error
 # include: relu
 class ModelNew(nn.Module):
     def forward(self, x):

@@ -177,14 +177,17 @@ class _Stopwatch:
         return series
 
     def clocked_series(self, calls: int, seed: int = 0) -> _Series:
-        """A series on slot 0 for which both clocks agree, if one of `_SERIES_TRIES` does."""
-        empty_ms = statistics.median(self.empty_ms) / max(1, calls)
-        series = self.candidate_series(0, calls, seed)
+        """A series on slot 0, by which the two clocks are compared. Where they disagree, that may be the host, which stalled
+        in a request: it weighs less in the longer series that are compared then, up to `_SERIES_TRIES` in all."""
+        empty_ms = statistics.median(self.empty_ms)
+        first = self.clocked = self.candidate_series(0, calls, seed)
         for _ in range(_SERIES_TRIES - 1):
-            if not timing.disagree(statistics.fmean(series.in_process_ms), series.host_ms - empty_ms):
+            own_ms = statistics.fmean(self.clocked.in_process_ms)
+            if not timing.disagree(own_ms, self.clocked.host_ms - empty_ms / max(1, calls)):
                 break
-            series = self.candidate_series(0, calls, seed)
-        return series
+            calls *= 2
+            self.clocked = self.candidate_series(0, calls, seed)
+        return first
 
     def candidate(self, slot: int, before: int, seed: int, fills: int) -> Times:
         """One timed call of the candidate on a flushed cache."""
@@ -248,7 +251,7 @@ class _Stopwatch:
             if index:
                 self.renew(self.fresh[index - 1])
             if index == longest:
-                self.clocked = series = self.clocked_series(part, seed)
+                series = self.clocked_series(part, seed)
             else:
                 series = self.candidate_series(0, part, seed)
             if not run.inputs_change:  # else the calls of a series have changed their inputs by now
@@ -273,7 +276,7 @@ class _Stopwatch:
         model = run.reference.model(run.weights_seed)
         fitting = self.warm_up(model)
         rounds = min(judging.strict_rounds, max(MIN_CALLS // 2, fitting // 4))
-        self.clocked = self.clocked_series(min(_CLOCKED_CALLS, 2 * rounds))
+        self.clocked_series(min(_CLOCKED_CALLS, 2 * rounds))
         draw = random.SystemRandom()
         checked = set(draw.sample(range(2 * rounds), min(_CHECKED_CALLS, 2 * rounds)))
         last = 2 * rounds % sets, (2 * rounds + 1) % sets
