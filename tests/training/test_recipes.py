@@ -12,6 +12,7 @@ from dice.config import load_config, parse_config, to_spec
 from dice.data.synthetic.generator import pairs
 from dice.data.synthetic.stage import SynthConfig
 from dice.errors import DiceError
+from dice.manifest import read_manifest, sha256_file
 from dice.model.transformer import ModelConfig
 from dice.study.config import load_study
 from dice.study.plan import Plan
@@ -58,7 +59,7 @@ def test_the_tiny_scale_trains_from_scratch_what_is_embedded():
     assert f"--rows {tokenizer['rows']} --vocab-size {tokenizer['vocab_size']} " in script
 
 
-@pytest.mark.parametrize("scale", ["nano"])
+@pytest.mark.parametrize("scale", ["tiny", "smoke", "nano"])
 def test_both_kinds_of_base_have_one_recipe(scale):
     """The same pairs, windows, steps and parameters: whatever differs between the rows is the kind of model."""
     one = plan(scale)
@@ -67,6 +68,25 @@ def test_both_kinds_of_base_have_one_recipe(scale):
         assert (diffusion.pop("objective"), autoregressive.pop("objective")) == ("block_diffusion", "autoregressive")
         assert diffusion == autoregressive
         assert one.training_spec(f"{size}-base")["pairs"] == one.training_spec(f"{size}-qwen3")["pairs"]
+
+
+def test_the_embedded_bases_were_trained_by_this_recipe_on_the_same_pairs():
+    """What their manifests say: the same settings but for the objective, the same files, as many steps and parameters."""
+    tiny, manifests = plan("tiny"), []
+    for name, unit in (("tiny", "8B-base"), ("tiny-ar", "8B-qwen3")):
+        manifest = read_manifest(BASE / name)
+        assert manifest is not None
+        wanted = recipe(tiny, unit)
+        assert {key: manifest.spec[key] for key in wanted if key in manifest.spec} == wanted | {"tensorboard": False}
+        manifests.append(manifest)
+        assert manifest.extra["steps"] == wanted["max_steps"]
+        assert manifest.extra["samples"] == tiny.synth_spec("corpus")["n"]
+    diffusion, autoregressive = manifests
+    pairs_of = [{path: digest for path, digest in one.inputs.items() if "history" not in path} for one in manifests]
+    assert pairs_of[0] == pairs_of[1]
+    assert len(pairs_of[0]) == 16
+    assert diffusion.extra["parameters"] == autoregressive.extra["parameters"]
+    assert sha256_file(BASE / "tiny" / "tokenizer.json") == sha256_file(BASE / "tiny-ar" / "tokenizer.json")
 
 
 @pytest.mark.parametrize("scale", ["tiny", "nano"])

@@ -224,6 +224,8 @@ def test_rows_are_compared_where_both_are_measured():
     assert ("table1", "DICE-8B") not in found
     tiny = plan("tiny")
     assert [pair["row"] for pair in tiny.check_spec()["pairs"] if pair["table"] == "table1"] == [
+        "Qwen3-8B",
+        "Qwen3-8B-sft",
         "SDAR-Chat-8B",
         "SDAR-Chat-8B-sft",
     ]

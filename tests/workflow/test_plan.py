@@ -26,12 +26,12 @@ def of_8b(one: Plan) -> dict[str, set[str]]:
 
 
 def test_a_given_checkpoint_is_copied_unless_all_is_made_from_scratch():
-    tuned = {f"8B-{name}" for name in ("sft", "sft_cudallm", "sft_concur")}
+    tuned = {f"8B-{name}" for name in ("sft", "sft_cudallm", "sft_concur", "qwen3_sft")}
     trained = {
         f"8B-{name}" for name in ("rl1", "dice", "rl_baseline", "rl_scheduling", "rl1_unscheduled", "rl_infilling")
     }
-    assert of_8b(plan("tiny")) == {"base": {"8B-base"}, "sft": tuned, "rl": trained}
-    assert of_8b(plan("tiny", from_scratch=True)) == {"sft": tuned | {"8B-base"}, "rl": trained}
+    assert of_8b(plan("tiny")) == {"base": {"8B-base", "8B-qwen3"}, "sft": tuned, "rl": trained}
+    assert of_8b(plan("tiny", from_scratch=True)) == {"sft": tuned | {"8B-base", "8B-qwen3"}, "rl": trained}
 
 
 def test_a_base_of_the_hub_is_fetched_as_released_models_are():

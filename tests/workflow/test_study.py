@@ -117,6 +117,8 @@ def test_tiny_measures_the_small_models_and_reports_the_rest():
     tiny = plan("tiny")
     evidence = {row.row: tiny.evidence(row) for row in tiny.registry.tables[1].rows}
     assert {row: found.unit for row, found in evidence.items() if found.unit} == {
+        "Qwen3-8B": "8B-qwen3",
+        "Qwen3-8B-sft": "8B-qwen3_sft",
         "SDAR-Chat-8B": "8B-base",
         "SDAR-Chat-8B-sft": "8B-sft",
         "DICE-8B": "8B-dice",
