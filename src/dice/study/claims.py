@@ -7,10 +7,13 @@ from typing import Any
 
 from dice.errors import DiceError
 from dice.study.plan import Plan
-from dice.study.registry import Claim, TableRow
+from dice.study.registry import Claim, ClaimContrast, TableRow
 from dice.study.units import RECORDED, SUPPLIED
 
-SIDES = ("more", "less")
+
+def sides(contrast: ClaimContrast) -> dict[str, tuple[str, ...]]:
+    """The rows that the claim says are higher, and those that they are compared with."""
+    return {"more": contrast.more, "less": contrast.less}
 
 
 def claims_spec(plan: Plan) -> dict[str, Any]:
@@ -23,7 +26,7 @@ def claims_spec(plan: Plan) -> dict[str, Any]:
             "statistic": claim.statistic,
             "at_most": claim.at_most,
             "contrasts": [
-                {side: [_row(plan, claim, row.format(size=size)) for row in getattr(contrast, side)] for side in SIDES}
+                {side: [_row(plan, claim, row.format(size=size)) for row in rows] for side, rows in sides(contrast).items()}
                 for size in claim.sizes
                 for contrast in claim.contrasts
             ],
@@ -57,6 +60,6 @@ def _row(plan: Plan, claim: Claim, name: str) -> dict[str, Any]:
 def claims_inputs(plan: Plan) -> list[str]:
     """Verdicts of the rows of all claims, and the models whose histories are counted."""
     contrasts = [contrast for claim in claims_spec(plan)["claims"] for contrast in claim["contrasts"]]
-    rows = [row for contrast in contrasts for side in SIDES for row in contrast[side]]
+    rows = [row for contrast in contrasts for side in contrast.values() for row in side]
     verdicts = [path for row in rows for path in row.get("verdicts", ())]
     return [*dict.fromkeys(verdicts + [str(Path(row["history"]).parent) for row in rows if row.get("history")])]
