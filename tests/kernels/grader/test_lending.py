@@ -8,7 +8,7 @@ import pytest
 from execution import NoBuilder, job
 
 from dice.kernels.checks import static_findings
-from dice.kernels.grader.executor import Executor
+from dice.kernels.grader.executor import Executor, Prebuilder
 from dice.kernels.grader.lending import definitions_of, lent_names, runs
 from dice.kernels.records.job import Judging
 from dice.kernels.records.verdict import Verdict
@@ -123,6 +123,18 @@ def test_who_borrows_nothing_is_run_once(executor: Executor) -> None:
     assert (strict.functional_status, paper.functional_status) == ("correct", "correct")
     assert (strict.lent_names, paper.lent_names) == (None, [])
     assert strict.phase_seconds == paper.phase_seconds
+
+
+def test_a_refused_build_is_final_where_no_other_run_could_end_otherwise(fork_server: ForkServer) -> None:
+    """Without the lent name this candidate asks for no build at all."""
+    build = "from torch.utils.cpp_extension import load_inline\nload_inline(name='x', cpp_sources='', functions=[])\n"
+    borrows = job(f"y = SCALE\n{build}{BORROWS}", REFERENCE)
+    paper = Judging(protocols=("paper",))
+    (verdict,) = Prebuilder(fork_server, NoBuilder(), "cpu", judging=paper).prebuild(borrows) or []
+    assert (verdict.status, verdict.lent_names) == ("compile_error", ["SCALE", "nn", "scaled"])
+    assert Prebuilder(fork_server, NoBuilder(), "cpu", judging=BOTH).prebuild(borrows) is None
+    owns = job(f"{build}{OWNS}", REFERENCE)
+    assert len(Prebuilder(fork_server, NoBuilder(), "cpu", judging=BOTH).prebuild(owns) or []) == 2
 
 
 def test_a_candidate_does_not_change_what_the_reference_sees(executor: Executor) -> None:
