@@ -149,7 +149,7 @@ rule supplied_data:
     shell:
         """
         test -f {params.path:q} || {{ echo "{params.path}: no such file; supply it (docs/guides/data.md says where it is published)." | tee {log} >&2; exit 2; }}
-        dice leaks --quiet --config {params.spec:q} > {log} 2>&1
+        dice leaks --quiet --config {params.spec:q} >{log} 2>&1
         """
 
 

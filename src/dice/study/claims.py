@@ -26,7 +26,10 @@ def claims_spec(plan: Plan) -> dict[str, Any]:
             "statistic": claim.statistic,
             "at_most": claim.at_most,
             "contrasts": [
-                {side: [_row(plan, claim, row.format(size=size)) for row in rows] for side, rows in sides(contrast).items()}
+                {
+                    side: [_row(plan, claim, row.format(size=size)) for row in rows]
+                    for side, rows in sides(contrast).items()
+                }
                 for size in claim.sizes
                 for contrast in claim.contrasts
             ],
