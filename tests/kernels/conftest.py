@@ -13,7 +13,7 @@ from waiting import PATIENCE_S
 
 from dice.kernels.builder.compiler import Meter, ToolJail, ToolLimits
 from dice.kernels.builder.device_image import BinaryTools
-from dice.kernels.builder.precompiled import CSRC
+from dice.kernels.builder.headers import CSRC
 from dice.kernels.builder.preprocessor import Preprocessor
 from dice.kernels.builder.toolchain import Toolchain
 from dice.kernels.builder.toolchain_probe import find_cuda_home

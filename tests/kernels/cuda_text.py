@@ -5,7 +5,7 @@ from __future__ import annotations
 import subprocess
 from pathlib import Path
 
-from dice.kernels.builder.precompiled import CSRC
+from dice.kernels.builder.headers import CSRC
 from dice.kernels.source.cuda_source import split_source
 
 __all__ = ["compile_host", "run_host", "split_source"]

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from dice.kernels.builder.precompiled import CSRC
+from dice.kernels.builder.headers import CSRC
 from dice.kernels.builder.toolchain_probe import find_cuda_home
 from dice.kernels.candidate import extension_loader
 from dice.kernels.sandbox.launch_ledger import PAGE_BYTES, LaunchLedger

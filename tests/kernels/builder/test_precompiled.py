@@ -7,15 +7,8 @@ from pathlib import Path
 import pytest
 
 from dice.kernels.builder.compiler import Meter, ToolJail, ToolLimits
-from dice.kernels.builder.precompiled import (
-    HeaderSpec,
-    NotPrepared,
-    Precompiled,
-    files_digest,
-    first_error,
-    slim_cuda_header,
-    wrap_flags,
-)
+from dice.kernels.builder.headers import HeaderSpec
+from dice.kernels.builder.precompiled import NotPrepared, Precompiled, first_error, wrap_flags
 from dice.kernels.builder.toolchain import Toolchain
 
 SPEC = HeaderSpec("small", "struct Small { int member; };\n", slim=False)
@@ -100,30 +93,6 @@ def test_a_header_that_does_not_compile_is_not_prepared(precompiled: Precompiled
         precompiled.header(HeaderSpec("broken", "#include <no_such_header.h>\n", slim=False))
 
 
-def test_a_header_is_another_when_what_it_is_made_of_is(tmp_path: Path) -> None:
-    (tmp_path / "own").mkdir()
-    (tmp_path / "own" / "a.h").write_text("int a;")
-    keys = [
-        SPEC.key,
-        HeaderSpec("small", "struct Other;\n", slim=False).key,
-        HeaderSpec("small", SPEC.text, slim=True).key,
-        HeaderSpec("small", SPEC.text, slim=False, kind="cuda").key,
-        SPEC.with_flags(["-O3"]).key,
-        HeaderSpec("small", SPEC.text, slim=False, includes=(tmp_path / "own",)).key,
-    ]
-    assert len(set(keys)) == len(keys)
-
-
-def test_the_digest_of_files_is_that_of_their_names_and_contents(tmp_path: Path) -> None:
-    digests = []
-    for i, (name, text) in enumerate([("a.h", "1"), ("a.h", "2"), ("b.h", "1")]):
-        folder = tmp_path / str(i) / "include"
-        folder.mkdir(parents=True)
-        (folder / name).write_text(text)
-        digests.append(files_digest(folder))
-    assert len(set(digests)) == 3
-
-
 @pytest.mark.parametrize(
     ("output", "expected"),
     [
@@ -135,12 +104,6 @@ def test_the_digest_of_files_is_that_of_their_names_and_contents(tmp_path: Path)
 )  # fmt: skip
 def test_the_first_error_of_a_compiler_stands_for_all(output: str, expected: str) -> None:
     assert first_error(output) == expected
-
-
-def test_a_header_that_candidates_often_include_has_a_slim_one_of_its_own() -> None:
-    assert slim_cuda_header(["vector", "torch/extension.h"]) == "slim_cuda"
-    names = [slim_cuda_header(["vector", extra]) for extra in ("ATen/cuda/CUDAContext.h", "c10/cuda/CUDAGuard.h")]
-    assert names == ["slim_cuda_0", "slim_cuda_1"]
 
 
 def test_launches_are_led_through_the_counter() -> None:

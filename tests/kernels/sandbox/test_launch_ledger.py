@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from dice.kernels.builder.precompiled import CSRC
+from dice.kernels.builder.headers import CSRC
 from dice.kernels.sandbox.launch_ledger import PAGE_BYTES, WORDS, LaunchLedger, mark_of, name_hash
 from dice.kernels.sandbox.linux import map_shared
 

@@ -34,8 +34,9 @@ from dice.kernels.builder.cache import BuildCache
 from dice.kernels.builder.compiler import Meter, ToolJail, ToolLimits
 from dice.kernels.builder.device_image import BinaryTools
 from dice.kernels.builder.flags import refusal
+from dice.kernels.builder.headers import CSRC, files_digest
 from dice.kernels.builder.outcome import Built, Certain, Declined, OutOfLimits
-from dice.kernels.builder.precompiled import CSRC, NotPrepared, Precompiled, PrepareReport, files_digest
+from dice.kernels.builder.precompiled import NotPrepared, Precompiled, PrepareReport
 from dice.kernels.builder.resource_usage import Multiprocessor, kernel_uses
 from dice.kernels.builder.split_build import SplitBuild
 from dice.kernels.builder.stock import build_stock

@@ -23,9 +23,10 @@ from dice.kernels.builder.compiler import Meter, ToolLimits, ToolRun, raise_out_
 from dice.kernels.builder.cpu_errors import check_rules, declared_by_torch, own_error, refuted_error
 from dice.kernels.builder.cpu_static_shared import check_static_shared
 from dice.kernels.builder.device_image import BinaryTools
+from dice.kernels.builder.headers import CSRC, HeaderSpec, files_digest
 from dice.kernels.builder.main_unit import MainUnit
 from dice.kernels.builder.outcome import Built, Certain, Declined
-from dice.kernels.builder.precompiled import CSRC, HeaderSpec, NotPrepared, Precompiled, files_digest
+from dice.kernels.builder.precompiled import NotPrepared, Precompiled
 from dice.kernels.builder.preprocessor import Preprocessor
 from dice.kernels.builder.request_sources import Sources, sources_of
 from dice.kernels.builder.unknown_flags import accepted_flags, check_standard

@@ -14,29 +14,34 @@ Other modules may add headers of their own: `precompiled.header(HeaderSpec(name,
 
 from __future__ import annotations
 
-import functools
-import hashlib
 import json
 import os
 import shutil
 import tempfile
 import time
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
-from typing import Literal
 
 from dice.errors import HarnessError
 from dice.jsonl import atomic_writer
 from dice.kernels.builder.compiler import Meter, ToolJail, ToolLimits, ToolRun
+from dice.kernels.builder.headers import (
+    CSRC,
+    HEADERS,
+    VOCABULARY_EXTRAS,
+    Header,
+    HeaderSpec,
+    files_digest,
+    source_digest,
+)
 from dice.kernels.builder.slim_headers import SlimRefused, cuda_host_headers, slim_headers
 from dice.kernels.builder.toolchain import Toolchain
 from dice.kernels.builder.vocabulary import Vocabulary, device_headers, read_vocabulary
 from dice.locks import file_lock
 
-CSRC = Path(__file__).parent / "csrc"
 _LIMITS = ToolLimits(timeout_s=900.0, memory_gib=24.0, file_gib=8.0, room_gib=2.0)
 _WRAPPED = (
     "__cudaRegisterFunction",
@@ -54,98 +59,6 @@ class NotPrepared(Exception):
 
 HIDE_ARCHIVES = "-Wl,--exclude-libs,ALL"
 """Where g++ takes its own library from an archive, that copy must serve nobody else: cuDNN called into it and crashed."""
-
-
-@dataclass(frozen=True)
-class HeaderSpec:
-    """A header to precompile.
-
-    text: what it includes. slim: search the slim headers before PyTorch's. kind: whose stock flags it takes
-    (`cuda` adds the toolkit's include folder). flags: further flags, part of its identity (`-O3`, ...).
-    includes: folders searched first, for headers of ours.
-    """
-
-    name: str
-    text: str
-    slim: bool = True
-    kind: Literal["cpp", "cuda"] = "cpp"
-    flags: tuple[str, ...] = ()
-    includes: tuple[Path, ...] = ()
-
-    def with_flags(self, flags: Sequence[str]) -> HeaderSpec:
-        """The same header for other flags."""
-        return HeaderSpec(self.name, self.text, self.slim, self.kind, tuple(flags), self.includes)
-
-    @property
-    def key(self) -> str:
-        """Folder name."""
-        data = json.dumps([self.text, self.slim, self.kind, self.flags, files_digest(*self.includes)])
-        data += _source_digest("slim_headers.py") if self.slim or self.kind == "cuda" else ""
-        return f"{self.name}-{hashlib.sha256(data.encode()).hexdigest()[:12]}"
-
-
-@dataclass(frozen=True)
-class Header:
-    """A precompiled header. A unit is compiled with `flags`, which already include it."""
-
-    flags: tuple[str, ...]
-
-
-# Headers that candidates often include, each precompiled behind slim_cuda: used only for sources that include it.
-CUDA_EXTRAS = ("ATen/cuda/CUDAContext.h", "c10/cuda/CUDAGuard.h", "c10/cuda/CUDACachingAllocator.h")
-# Headers whose names are known besides (vocabulary.py).
-VOCABULARY_EXTRAS = (
-    *CUDA_EXTRAS,
-    "ATen/cuda/CUDABlas.h",
-    "ATen/cuda/CUDAEvent.h",
-    "ATen/cuda/detail/KernelUtils.h",
-    "ATen/AccumulateType.h",
-    "ATen/cudnn/Handle.h",
-)
-_BUILD = (CSRC / "extension",)
-_CUDA = "#include <cuda.h>\n#include <cuda_runtime.h>\n"
-# Logging.h: the slim headers do not reach it, PyTorch's do; macros such as AT_CUDNN_CHECK use it.
-_SLIM_CUDA = (
-    f"#include <torch/types.h>\n{_CUDA}#include <torch/extension.h>\n#include <c10/util/Logging.h>\n"
-    '#include "binding.h"\n#include "host.h"\n'
-)
-HEADERS: dict[str, HeaderSpec] = {
-    spec.name: spec
-    for spec in (
-        # Host part of a .cu, main.cpp's table included; main.cpp alone; main.cpp with real pybind11.
-        HeaderSpec("slim_cuda", _SLIM_CUDA, kind="cuda", includes=_BUILD),
-        *(
-            HeaderSpec(
-                f"slim_cuda_{i}",
-                f"{_SLIM_CUDA}#include <{extra}>\n",
-                kind="cuda",
-                includes=_BUILD,
-            )
-            for i, extra in enumerate(CUDA_EXTRAS)
-        ),
-        HeaderSpec("slim_cpp", '#include <torch/extension.h>\n#include "binding.h"\n', includes=_BUILD),
-        HeaderSpec(
-            "slim_pybind",
-            "#include <torch/extension.h>\n#include <torch/csrc/utils/pybind.h>\n#include <torch/csrc/Exceptions.h>\n",
-        ),
-        # Untouched headers.
-        HeaderSpec(
-            "types_cuda",
-            f'#include <torch/types.h>\n{_CUDA}#include "host.h"\n',
-            slim=False,
-            kind="cuda",
-            includes=_BUILD,
-        ),
-        HeaderSpec("extension", "#include <torch/extension.h>\n", slim=False),
-        HeaderSpec(
-            "extension_cuda",
-            f'#include <torch/types.h>\n{_CUDA}#include <torch/extension.h>\n#include "host.h"\n',
-            slim=False,
-            kind="cuda",
-            includes=_BUILD,
-        ),
-    )
-}
 
 
 _FIRST_HEADER = "slim_cuda"
@@ -218,14 +131,14 @@ class Precompiled:
 
     def slim_folder(self) -> Path:
         """The slim headers. Raises NotPrepared."""
-        return self.artefact(f"slim-{_source_digest('slim_headers.py')}", self._make_slim)
+        return self.artefact(f"slim-{source_digest('slim_headers.py')}", self._make_slim)
 
     def support_library(self) -> Path:
         """`libdice_support.so`: the binding's runtime, and functions that the slim headers only declare."""
         digests = (
             files_digest(CSRC / "extension"),
-            _source_digest("slim_headers.py"),
-            _source_digest("precompiled.py"),
+            source_digest("slim_headers.py"),
+            source_digest("precompiled.py"),
         )
         return self.artefact("-".join(("support", *digests)), self._make_support) / "libdice_support.so"
 
@@ -236,7 +149,7 @@ class Precompiled:
     def vocabulary(self) -> Vocabulary:
         """What the units of the split routes lack (backend cuda). Raises NotPrepared."""
         if self._vocabulary is None:
-            folder = self.artefact(f"vocabulary-{_source_digest('vocabulary.py')}", self._make_vocabulary)
+            folder = self.artefact(f"vocabulary-{source_digest('vocabulary.py')}", self._make_vocabulary)
             self._vocabulary = Vocabulary.from_json(json.loads((folder / "words.json").read_text()))
         return self._vocabulary
 
@@ -279,7 +192,7 @@ class Precompiled:
 
     def cuda_folder(self) -> Path:
         """Headers of CUDA and PyTorch whose host code (`cudaMemcpyToSymbol<T>`, ...) does not wait for nvcc."""
-        return self.artefact(f"cuda-{_source_digest('slim_headers.py')}", self._make_cuda)
+        return self.artefact(f"cuda-{source_digest('slim_headers.py')}", self._make_cuda)
 
     def _header_flags(self, spec: HeaderSpec) -> tuple[str, ...]:
         flags = [word for folder in spec.includes for word in ("-I", str(folder))]
@@ -426,32 +339,11 @@ def _let_read(folder: Path) -> None:
         path.chmod(0o755 if path.is_dir() else 0o644)
 
 
-def _source_digest(module: str) -> str:
-    """Digest of one of our modules, for what it makes."""
-    return hashlib.sha256(Path(__file__).with_name(module).read_bytes()).hexdigest()[:12]
-
-
 def _write_files(folder: Path, files: Mapping[str, str]) -> None:
     for name, text in files.items():
         path = folder / name
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_text(text, encoding="utf-8")
-
-
-@functools.cache
-def files_digest(*folders: Path) -> str:
-    """Digest of the contents of all files in `folders`, which do not change while a process runs."""
-    digest = hashlib.sha256()
-    for folder in folders:
-        for path in sorted(path for path in folder.rglob("*") if path.is_file()):
-            digest.update(f"{folder.name}/{path.relative_to(folder)}\0".encode() + path.read_bytes())
-    return digest.hexdigest()[:12]
-
-
-def slim_cuda_header(included: Iterable[str]) -> str:
-    """Name of the slim header for a .cu that includes these files."""
-    files = set(included)
-    return next((f"slim_cuda_{i}" for i, extra in enumerate(CUDA_EXTRAS) if extra in files), "slim_cuda")
 
 
 def wrap_flags() -> list[str]:

@@ -20,11 +20,12 @@ from dice.kernels.builder.binding import BindingRefused
 from dice.kernels.builder.certainty import NARROWING, Judge
 from dice.kernels.builder.compiler import Meter, ToolLimits, ToolRun, raise_out_of_limits
 from dice.kernels.builder.device_build import DeviceBuild
+from dice.kernels.builder.headers import slim_cuda_header
 from dice.kernels.builder.host_unit import DEVICE_CALL, render_host
 from dice.kernels.builder.launch_symbols import uncounted_launches
 from dice.kernels.builder.main_unit import MainUnit
 from dice.kernels.builder.outcome import Built, Certain, Declined
-from dice.kernels.builder.precompiled import NotPrepared, Precompiled, first_error, slim_cuda_header
+from dice.kernels.builder.precompiled import NotPrepared, Precompiled, first_error
 from dice.kernels.builder.preprocessor import Preprocessor
 from dice.kernels.builder.request_sources import sources_of
 from dice.kernels.builder.unknown_flags import accepted_flags, check_standard
