@@ -15,14 +15,16 @@ NAMES = {
     "cuda": "cuda-bindings",
     "elftools": "pyelftools",
     "huggingface_hub": "huggingface-hub",
+    "prometheus_client": "prometheus-client",
     "snakemake_interface_logger_plugins": "snakemake-interface-logger-plugins",
     "yaml": "pyyaml",
 }
 """Names under which a package is installed, where it is imported by another."""
 NOT_NEEDED = {
-    "cpu": {"cuda-bindings", "deepspeed", "triton"},  # of GPUs
-    # no wheel; of the workflow and the figures, on the CPU
-    "cuda": {"deepspeed", "jsonschema", "matplotlib", "snakemake", "snakemake-interface-logger-plugins"},
+    # of GPUs; the package that an adapter serves
+    "cpu": {"cuda-bindings", "deepspeed", "triton", "verifiers"},
+    # no wheel; of the workflow and the figures, on the CPU; the package that an adapter serves
+    "cuda": {"deepspeed", "jsonschema", "matplotlib", "snakemake", "snakemake-interface-logger-plugins", "verifiers"},
 }
 IMAGES = yaml.safe_load((ROOT / "containers" / "images.yaml").read_text())["images"]
 
