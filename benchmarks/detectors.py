@@ -73,7 +73,7 @@ def main() -> int:
     print("| detector | " + " | ".join(columns) + " |\n|---" + "|---" * len(columns) + "|")
     for name, flags in detectors(options.kernelbench, options.kernelguard):
         begun = time.process_time()
-        cells = [sum(flags(one.code, one.problem_code) for one in part) for part in (tricks, honest)]
+        cells: list[float] = [sum(flags(one.code, one.problem_code) for one in part) for part in (tricks, honest)]
         cells.append(round(1000 * (time.process_time() - begun) / (len(tricks) + len(honest)), 1))
         cells += [sum(flags(code, "") for code in codes) for codes in unlabelled.values()]
         print(f"| {name} | " + " | ".join(map(str, cells)) + " |")
