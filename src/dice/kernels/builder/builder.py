@@ -30,8 +30,10 @@ from typing import Any
 from elftools.common.exceptions import ELFError
 
 from dice.errors import DiceError, HarnessError
+from dice.kernels.builder import cpu_toolchain
 from dice.kernels.builder.cache import BuildCache
 from dice.kernels.builder.compiler import Meter, ToolJail, ToolLimits
+from dice.kernels.builder.cpu_route import CpuBuild
 from dice.kernels.builder.device_image import BinaryTools
 from dice.kernels.builder.flags import refusal
 from dice.kernels.builder.headers import CSRC, files_digest
@@ -71,6 +73,7 @@ _DECIDING = (
     "builder/device_",
     "builder/flags",
     "builder/harmful_flags",
+    "builder/headers",
     "builder/host_",
     "builder/main_unit",
     "builder/precompiled",
@@ -145,10 +148,8 @@ class Builder:
         """
         report = self.precompiled.prepare(jobs, everything=everything)
         if self.backend == "cpu":
-            from dice.kernels.builder import cpu_route as cpu
-
             try:
-                cpu.prepare(self.precompiled, everything=everything)
+                cpu_toolchain.prepare(self.precompiled, everything=everything)
             except NotPrepared as failure:
                 report.failures["cpu"] = str(failure)
         return report
@@ -157,9 +158,7 @@ class Builder:
         """Folders that a candidate's sandbox must let it read, so that extensions can be loaded."""
         folders = [self.precompiled.support_library().parent]
         if self.backend == "cpu":
-            from dice.kernels.builder.cpu_route import runtime_library
-
-            folders.append(runtime_library(self.precompiled).parent)
+            folders.append(cpu_toolchain.runtime_library(self.precompiled).parent)
         return folders
 
     def kernel_uses(self, result: BuildResult, processor: Multiprocessor) -> list[KernelUse]:
@@ -269,12 +268,8 @@ class Builder:
 
     def _fast(self, job: _Job) -> Built:
         limits = ToolLimits(self.timeout_s, file_gib=_OBJECT_GIB)
-        if self.backend == "cpu":
-            from dice.kernels.builder.cpu_route import CpuBuild
-
-            arguments = (job.request, job.module, self.precompiled, job.work, job.meter, limits, job.deadline)
-            return CpuBuild(*arguments).run()
-        return SplitBuild(job.request, job.module, self.precompiled, job.work, job.meter, limits, job.deadline).run()
+        route = CpuBuild if self.backend == "cpu" else SplitBuild
+        return route(job.request, job.module, self.precompiled, job.work, job.meter, limits, job.deadline).run()
 
     def _stock(self, job: _Job, work: Path) -> Built:
         return build_stock(
@@ -325,9 +320,7 @@ def _own_code(backend: Backend) -> str:
     prefixes = (*_DECIDING, "cpu/", "builder/cpu_") if backend == "cpu" else _DECIDING
     digest = hashlib.sha256(files_digest(CSRC / "extension").encode())
     if backend == "cpu":
-        from dice.kernels.builder.cpu_route import machine_flags
-
-        digest.update(" ".join([files_digest(CSRC / "cpu"), *machine_flags()]).encode())
+        digest.update(" ".join([files_digest(CSRC / "cpu"), *cpu_toolchain.machine_flags()]).encode())
     for path in sorted(here.rglob("*.py")):
         if path.relative_to(here).as_posix().startswith(prefixes):
             digest.update(path.read_bytes())

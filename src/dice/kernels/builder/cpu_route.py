@@ -1,7 +1,6 @@
 """The CPU back end: a candidate's CUDA source as C++ units, and the library that runs them.
 
     built = CpuBuild(request, module, precompiled, work, meter, limits, deadline).run()
-    unsupported(compiler_output)    # what a failed compilation lacked of CUDA, or None: the candidate's own error
 
 A kernel keeps its meaning (csrc/cpu/include/dice_cpu/launch.h): threads of a block are loops, or fibres where they wait
 for each other; blocks are spread over cores. CUDA's headers are our own (csrc/cpu/include), cuBLAS and cuDNN calls go
@@ -10,41 +9,38 @@ to PyTorch's CPU operators. What is missing is reported by name, as `unsupported
 
 from __future__ import annotations
 
-import functools
-import platform
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import partial
 from pathlib import Path
 
 from dice.kernels.builder.binding import BindingRefused, table_from_module
-from dice.kernels.builder.compiler import Meter, ToolLimits, ToolRun, raise_out_of_limits
+from dice.kernels.builder.compiler import ToolRun, raise_out_of_limits
 from dice.kernels.builder.cpu_errors import check_rules, declared_by_torch, own_error, refuted_error
 from dice.kernels.builder.cpu_static_shared import check_static_shared
+from dice.kernels.builder.cpu_toolchain import cpu_header, runtime_library
+from dice.kernels.builder.cpu_unsupported import unsupported
 from dice.kernels.builder.device_image import BinaryTools
-from dice.kernels.builder.headers import CSRC, HeaderSpec, files_digest
 from dice.kernels.builder.main_unit import MainUnit
 from dice.kernels.builder.outcome import Built, Certain, Declined
-from dice.kernels.builder.precompiled import NotPrepared, Precompiled
-from dice.kernels.builder.preprocessor import Preprocessor
+from dice.kernels.builder.precompiled import NotPrepared
 from dice.kernels.builder.request_sources import Sources, sources_of
+from dice.kernels.builder.route import Route
 from dice.kernels.builder.unknown_flags import accepted_flags, check_standard
 from dice.kernels.cpu.host_rewrite import rewrite_host
 from dice.kernels.cpu.rewrite import rewrite_cuda
-from dice.kernels.cpu.runtime import LIBRARY
 from dice.kernels.cpu.unsupported import UnsupportedOnCpu
-from dice.kernels.records.extension import ExtensionRequest
 from dice.kernels.source.lexer import Refuted, SplitRefused, matching, tokenize
 from dice.kernels.source.macros import Preprocess
 
-CPU_CSRC = CSRC / "cpu"
 _HALF = re.compile(
     r"\b(half2?|__\w*half\w*|nv_half2?|__h\w+|h(exp|log|sqrt|rsqrt|rcp|sin|cos|floor|ceil|rint|tanh)\w*)\b"
 )
 _TOOLKIT = re.compile(r"/cuda(?:-[\d.]+)?(?:/|$)")
 """In the path of a folder with CUDA's own headers, in whose place ours stand."""
 _BFLOAT = re.compile(r"bfloat16|bf16|__nv_bfloat")
+_TORCH_NAMESPACES = ("at::cuda", "c10::cuda")
+_TORCH_CUDA_HEADER = re.compile(r"#\s*include\s*[<\"](?:ATen|c10|torch)/[^>\"]*(?:cuda|cudnn|CUDA)")
 _HALF_MACROS = (
     "__CUDA_NO_HALF_OPERATORS__",
     "__CUDA_NO_HALF_CONVERSIONS__",
@@ -53,53 +49,8 @@ _HALF_MACROS = (
 )
 
 
-@functools.cache
-def machine_flags() -> tuple[str, ...]:
-    """Instruction set for g++: with masked vector stores where this computer has them, else the compiler's default."""
-    if platform.machine() != "x86_64":
-        return ()
-    try:
-        text = Path("/proc/cpuinfo").read_text()
-    except OSError:
-        return ()
-    match = re.search(r"^flags\s*:(.*)$", text, re.MULTILINE)
-    flags = set(match.group(1).split()) if match else set()
-    return ("-march=x86-64-v3",) if flags >= {"avx2", "bmi1", "bmi2", "f16c", "fma", "movbe", "abm"} else ()
-
-
-# -fwrapv and -fno-strict-aliasing: as device code behaves. Symbols stay in the object: many are loaded into one process,
-# perhaps beside a real CUDA runtime.
-COMPILE_FLAGS = (
-    "-O2",
-    "-fno-trapping-math",
-    "-fno-math-errno",
-    "-fvect-cost-model=dynamic",
-    "-fwrapv",
-    "-fno-strict-aliasing",
-    "-fno-gnu-unique",
-    "-fvisibility=hidden",
-    "-w",
-)
 # GCC calls a function before every access to memory, volatile ones apart: the runtime makes lanes take turns there.
 LOCKSTEP_FLAGS = ("-fsanitize=thread", "--param", "tsan-distinguish-volatile=1", "-U__SANITIZE_THREAD__")
-
-
-_CUDA_HEADERS = "#include <c10/util/Logging.h>\n#include <cuda_runtime.h>\n"
-_HEADER_TEXTS = {
-    "slim_cpu": f'#include <torch/types.h>\n#include <torch/extension.h>\n#include "binding.h"\n{_CUDA_HEADERS}',
-    "full_cpu": f"#include <torch/types.h>\n#include <torch/extension.h>\n{_CUDA_HEADERS}",
-}
-
-
-def cpu_header(name: str = "slim_cpu") -> HeaderSpec:
-    """`slim_cpu`: PyTorch slim, the binding table, CUDA's built-ins; `full_cpu`: untouched PyTorch with pybind11."""
-    return HeaderSpec(
-        name,
-        _HEADER_TEXTS[name],
-        slim=name == "slim_cpu",
-        flags=(*COMPILE_FLAGS, *machine_flags()),
-        includes=(CPU_CSRC / "include", CSRC / "extension"),
-    )
 
 
 @dataclass(frozen=True)
@@ -133,29 +84,8 @@ def render_unit(
     return CpuUnit("\n".join(lines) + "\n", flags)
 
 
-class CpuBuild:
-    """One candidate's build in the folder `work`. `module`: the name compiled into the object."""
-
-    def __init__(
-        self,
-        request: ExtensionRequest,
-        module: str,
-        precompiled: Precompiled,
-        work: Path,
-        meter: Meter,
-        limits: ToolLimits,
-        deadline: float,
-    ) -> None:
-        self.request = request
-        self.module = module
-        self.precompiled = precompiled
-        self.work = work
-        self.meter = meter
-        self.limits = limits
-        self.deadline = deadline
-        self.preprocess = Preprocessor(meter, work, deadline)
-        self.binary_tools = BinaryTools(meter, work, limits, deadline)
-        self.fallbacks: list[str] = []
+class CpuBuild(Route):
+    """One candidate's build for the CPU."""
 
     def run(self) -> Built:
         """Build. Raises Declined (`unsupported_on_cpu: <what>`), Certain (the candidate's error) or OutOfLimits."""
@@ -263,7 +193,12 @@ class CpuBuild:
         full = self._render(full_main, sources.cuda_name, sources.cuda)
         out, table = self._compile(unit.text, table, "cuda.o", unit.flags, full.text)
         if not unit.flags:  # instrumented code keeps what is dropped otherwise
-            check_static_shared(self.work / out, sources.cuda, sources.cuda_name, self.binary_tools.readable)
+            check_static_shared(
+                self.work / out,
+                sources.cuda,
+                sources.cuda_name,
+                BinaryTools(self.meter, self.work, self.limits, self.deadline).readable,
+            )
         return out, table
 
     def _render(self, main: str, name: str, cuda: str) -> CpuUnit:
@@ -341,66 +276,3 @@ def _with_module_table(text: str, module: str) -> str:
     line = text.count("\n", 0, end) + 1
     table = table_from_module(text[start:end], module)
     return f'{text[:start]}\n{table}#line {line} "cuda.cu"\n{text[end:]}'
-
-
-def runtime_library(precompiled: Precompiled) -> Path:
-    """`libdice_cpu.so`, behind all CPU objects; compiled the first time (20 s of CPU). Raises NotPrepared."""
-    machine = [flag.removeprefix("-march=") for flag in machine_flags()]
-    name = "-".join(["cpu", files_digest(CPU_CSRC, CSRC / "extension"), *machine])
-    return precompiled.artefact(name, partial(_make_runtime, precompiled)) / LIBRARY
-
-
-def prepare(precompiled: Precompiled, *, everything: bool = False) -> None:
-    """Make what all CPU builds need, or `everything` that some need, once per machine. Raises NotPrepared."""
-    names = tuple(_HEADER_TEXTS) if everything else ("slim_cpu",)
-    tasks: list[Callable[[], object]] = [partial(runtime_library, precompiled)]
-    tasks += [partial(precompiled.header, cpu_header(name)) for name in names]
-    for outcome in precompiled.side_by_side(tasks, len(tasks)):  # each is a compiler's work, on one core
-        if isinstance(outcome, NotPrepared):
-            raise outcome
-
-
-def _make_runtime(precompiled: Precompiled, out: Path, meter: Meter) -> None:
-    tools = precompiled.toolchain
-    flags = [*tools.cxx_flags("cpp"), "-O2", "-fvisibility=hidden", "-fno-gnu-unique", *machine_flags()]
-    objects = {f"{source.stem}.o": source for source in sorted((CPU_CSRC / "runtime").glob("*.cpp"))}
-    compile_one = [tools.cxx, *flags, "-I", CPU_CSRC / "include", "-c"]
-    precompiled.compile_side_by_side(meter, [[*compile_one, objects[o], "-o", o] for o in objects], out)
-    link = [*tools.link_flags("cpp"), f"-Wl,-soname,{LIBRARY}", "-lpthread"]
-    precompiled.compile_own(meter, [tools.cxx, *objects, *link, "-o", LIBRARY], out)
-
-
-_STATED = re.compile(r"unsupported_on_cpu: ([^\n\"]+)")
-_MISSING_HEADER = re.compile(r"fatal error: ([\w./-]+): No such file")
-_TOOLKIT_HEADER = re.compile(
-    r"^(cub|thrust|cuda|cute|cutlass|nv|cooperative_groups)/|^(cu(fft|rand|sparse|solver|file|Complex)|npp|nvml|nvrtc|nvjpeg|"
-    r"mma|nccl|texture|surface|cuda_(pipeline|awbarrier|fp8|fp6|fp4|gl_interop))\w*\.h$|^(ATen|c10|torch)/.*(cuda|cudnn|CUDA)"
-)
-_UNKNOWN_NAME = re.compile(
-    r"error: ‘?'?(?:struct |class |enum )?([\w:]+)[’'](?: was not declared| has not been declared| does not name a type| is not a member)"  # noqa: E501
-)
-_MEMBER_OF = re.compile(r"error: ['‘](\w+)['’] (?:is not a member of|has not been declared in) ['‘]([\w:]+)['’]")
-_CUDA_NAME = re.compile(
-    r"^(cuda[A-Z]\w+|cu[A-Z]\w+|CU[a-z]\w+|CU_[A-Z]\w+|cublas\w+|CUBLAS\w+|cudnn\w+|CUDNN\w+|"
-    r"curand\w*|CURAND\w+|cusparse\w+|cusolver\w+|cufft\w+|nccl\w+|"
-    r"__nv_\w+|__viadd\w+|__vi(max|min|bmax|bmin)\w+|tex[123]D\w*|surf[123]D\w*|__cluster\w*|cub|thrust|nvcuda|wmma|cooperative_groups)$"
-)
-_TORCH_NAMESPACES = ("at::cuda", "c10::cuda")
-_TORCH_CUDA_HEADER = re.compile(r"#\s*include\s*[<\"](?:ATen|c10|torch)/[^>\"]*(?:cuda|cudnn|CUDA)")
-_CUDA_NAMESPACE = re.compile(r"^(at::cuda|c10::cuda|cub|thrust|nvcuda|cooperative_groups|cuda)(::|$)")
-
-
-def unsupported(output: str) -> str | None:
-    """What of CUDA a failed g++ run missed, by its messages; None when the error is the candidate's own."""
-    if match := _STATED.search(output):
-        return match.group(1).strip()
-    if (match := _MISSING_HEADER.search(output)) and _TOOLKIT_HEADER.search(match.group(1)):
-        return f"<{match.group(1)}>"
-    # A kernel whose parameter has an unknown type is first said to be a variable of type void.
-    complaints = (line for line in output.splitlines() if "error:" in line)
-    first = next((line for line in complaints if "declared void" not in line), "")
-    if (match := _MEMBER_OF.search(first)) and _CUDA_NAMESPACE.match(match.group(2)):
-        return f"{match.group(2)}::{match.group(1)}"
-    if (match := _UNKNOWN_NAME.search(first)) and _CUDA_NAME.match(match.group(1).split("::")[-1]):
-        return match.group(1)
-    return None

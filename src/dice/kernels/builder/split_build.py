@@ -18,18 +18,17 @@ from pathlib import Path
 
 from dice.kernels.builder.binding import BindingRefused
 from dice.kernels.builder.certainty import NARROWING, Judge
-from dice.kernels.builder.compiler import Meter, ToolLimits, ToolRun, raise_out_of_limits
+from dice.kernels.builder.compiler import ToolRun, raise_out_of_limits
 from dice.kernels.builder.device_build import DeviceBuild
 from dice.kernels.builder.headers import slim_cuda_header
 from dice.kernels.builder.host_unit import DEVICE_CALL, render_host
 from dice.kernels.builder.launch_symbols import uncounted_launches
 from dice.kernels.builder.main_unit import MainUnit
 from dice.kernels.builder.outcome import Built, Certain, Declined
-from dice.kernels.builder.precompiled import NotPrepared, Precompiled, first_error
-from dice.kernels.builder.preprocessor import Preprocessor
+from dice.kernels.builder.precompiled import NotPrepared, first_error
 from dice.kernels.builder.request_sources import sources_of
+from dice.kernels.builder.route import Route
 from dice.kernels.builder.unknown_flags import accepted_flags, check_standard
-from dice.kernels.records.extension import ExtensionRequest
 from dice.kernels.source.cuda_source import CudaSource, split_source
 from dice.kernels.source.diagnostics import errors, read_gcc
 from dice.kernels.source.host_rules import check_host_rules
@@ -39,29 +38,10 @@ _ROUTES = ("split", "split_pybind", "split_full_headers")
 _TABLE, _PYBIND, _FULL = range(3)
 
 
-class SplitBuild:
-    """One candidate's build in the folder `work`. `module`: the name compiled into the object."""
+class SplitBuild(Route):
+    """One candidate's build with host and device code apart."""
 
-    def __init__(
-        self,
-        request: ExtensionRequest,
-        module: str,
-        precompiled: Precompiled,
-        work: Path,
-        meter: Meter,
-        limits: ToolLimits,
-        deadline: float,
-    ) -> None:
-        self.request = request
-        self.module = module
-        self.precompiled = precompiled
-        self.work = work
-        self.meter = meter
-        self.limits = limits
-        self.deadline = deadline
-        self.preprocess = Preprocessor(meter, work, deadline)
-        self.fallbacks: list[str] = []
-        self.level = _TABLE
+    level = _TABLE
 
     def run(self) -> Built:
         """Build on the cheapest split route that works."""
