@@ -82,7 +82,7 @@ def test_a_profile_keeps_its_scale_beside_other_settings(checkout):
     """`--config` on the command line takes the place of a profile's `config`: the scale must not stand there."""
     settings = ["--workflow-profile", "profiles/nano", "--config", "seeds=[0,1]", "--", "results/nano/table1.csv"]
     found = counts(snakemake("-n", "-q", "rules", *settings, folder=checkout))
-    assert (found["generate"], found["score"]) == (3, 3), "greedy answers are made once, whatever the seeds"
+    assert (found["generate"], found["score"]) == (5, 5), "greedy answers are made once, whatever the seeds"
 
 
 def test_published_solutions_are_planned_without_the_hub(checkout, tmp_path):
@@ -114,7 +114,7 @@ def test_servers_and_records_answer_for_rows(checkout, tmp_path):
         "-n", "-q", "rules", "--config", "scale=tiny", *settings, "--", "results/table1.csv", folder=checkout
     )
     found = counts(text)
-    wanted = {"messages": 1, "ask": 1, "recorded": 1, "vllm": 1, "fetch": 1, "serve": 1, "generate": 3, "score": 6}
+    wanted = {"messages": 1, "ask": 1, "recorded": 1, "vllm": 1, "fetch": 1, "serve": 1, "generate": 4, "score": 7}
     assert {name: found.get(name) for name in wanted} == wanted
 
 
@@ -153,13 +153,13 @@ def test_lint_and_format():
 def test_start_from(checkout, start, first, absent):
     """The evidence of an earlier run is taken from its archive, and nothing before it is made."""
     archive = checkout / "archive"
-    for unit in ("8B-base", "8B-dice", "8B-qwen3"):
+    for unit in ("8B-base", "8B-sft", "8B-dice", "8B-qwen3", "8B-qwen3_sft"):
         for name in (f"verdicts/{unit}/seed0.jsonl", f"generations/{unit}/seed0.jsonl", f"models/{unit}/config.json"):
             (archive / name).parent.mkdir(parents=True)
             (archive / name).write_text("{}\n")
     settings = ["--config", f"start_from={start}", f"archive={archive}"]
     found = counts(snakemake("-n", "--quiet=rules", "results/table1.csv", *settings, folder=checkout))
-    assert found[first] == 3
+    assert found[first] == 5
     assert not absent & set(found)
 
 
