@@ -31,6 +31,7 @@ STAGES = {
     "rl": ("dice.training.rl", "train on execution rewards: infilling, then end to end"),
     "generate": ("dice.evaluation.generate", "answer prompts with a model"),
     "ask": ("dice.servers.ask", "answer prompts with a model behind a server, or take recorded answers"),
+    "reread": ("dice.evaluation.reread", "take the code of answers as the authors' script does"),
     "schema": ("dice.schema", "write the JSON Schemas of rows and configuration"),
     "synth": ("dice.data.synthetic.stage", "write synthetic pairs of PyTorch and CUDA programs"),
     "verify": ("dice.kernels.verify", "build, run, judge and time CUDA kernels"),

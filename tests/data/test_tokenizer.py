@@ -12,7 +12,6 @@ from hypothesis import strategies as st
 from dice.cli import main
 from dice.data.pair import Pair
 from dice.data.tokenizer import (
-    KNOWN_IDS,
     SMALL_SPECIALS,
     CodeTokenizer,
     SpecialIds,
@@ -146,10 +145,6 @@ def test_a_tokenizer_without_known_ids_or_files_is_refused(tmp_path):
     pytest.importorskip("transformers")
     with pytest.raises(DiceError, match="no tokenizer in local files"):
         load_tokenizer(tmp_path / "nowhere", family="sdar")
-
-
-def test_the_ids_of_sdar_are_those_of_its_release():
-    assert KNOWN_IDS["sdar"] == SpecialIds(mask=151669, pad=151643, ends=(151645, 151643))
 
 
 def test_vocab_and_merges_are_read_through_transformers(tmp_path):

@@ -6,8 +6,8 @@ import json
 
 import pytest
 
+from dice.decoding.autoregressive import AutoregressiveConfig
 from dice.decoding.checkpoint_sampling import checkpoint_sampling
-from dice.decoding.sampling import SamplingConfig
 from dice.errors import DiceError
 
 QWEN3 = {"do_sample": True, "temperature": 0.6, "top_k": 20, "top_p": 0.95, "eos_token_id": [151645, 151643]}
@@ -22,6 +22,8 @@ QWEN3 = {"do_sample": True, "temperature": 0.6, "top_k": 20, "top_p": 0.95, "eos
         {"do_sample": True},
         {"do_sample": True, "temperature": 0.8},
         {"do_sample": True, "top_k": 0, "top_p": 0.9},
+        QWEN3 | {"repetition_penalty": 1.05},
+        {"repetition_penalty": 1.1},
         QWEN3 | {"repetition_penalty": 1.0, "num_beams": 1, "min_p": None},
     ],
 )
@@ -29,7 +31,9 @@ def test_the_defaults_are_those_of_transformers(tmp_path, values):
     transformers = pytest.importorskip("transformers")
     (tmp_path / "generation_config.json").write_text(json.dumps(values))
     theirs = transformers.GenerationConfig.from_pretrained(tmp_path)
-    ours = checkpoint_sampling(tmp_path)
+    found = checkpoint_sampling(tmp_path)
+    assert found.repetition_penalty == (theirs.repetition_penalty or 1.0)
+    ours = found.sampling
     assert (not ours.greedy) == bool(theirs.do_sample)
     if theirs.do_sample:
         usual = {"temperature": 1.0, "top_k": 50, "top_p": 1.0}  # newer versions keep None until they generate
@@ -39,13 +43,12 @@ def test_the_defaults_are_those_of_transformers(tmp_path, values):
 
 
 def test_without_a_file_it_is_greedy(tmp_path):
-    assert checkpoint_sampling(tmp_path) == SamplingConfig()
+    assert checkpoint_sampling(tmp_path) == AutoregressiveConfig()
 
 
 @pytest.mark.parametrize(
     ("text", "sentence"),
     [
-        (json.dumps(QWEN3 | {"repetition_penalty": 1.05}), "repetition_penalty 1.05 is not supported"),
         (json.dumps(QWEN3 | {"min_p": 0.1}), "min_p 0.1 is not supported"),
         (json.dumps({"num_beams": 4}), "num_beams 4 is not supported"),
         ("{", "not valid JSON"),

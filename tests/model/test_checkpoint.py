@@ -112,7 +112,7 @@ def test_missing_shard_and_wrong_index(tmp_path):
 @pytest.mark.parametrize(
     ("change", "message"),
     [
-        ({"model_type": "llama"}, "model_type 'llama' is not supported"),
+        ({"model_type": "phi3"}, "model_type 'phi3' is not supported"),
         ({"rope_scaling": {"type": "yarn", "factor": 4}}, "scaled rotary"),
         ({"attention_bias": True}, "attention_bias"),
         ({"num_key_value_heads": 3}, "not a multiple"),

@@ -12,7 +12,7 @@ import statistics
 from collections.abc import Iterable, Iterator, Sequence
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 from pydantic import BaseModel, ConfigDict, ValidationError
 
@@ -21,6 +21,7 @@ from dice.data.pair import OnBad, from_published, read_pairs
 from dice.errors import DiceError
 from dice.jsonl import atomic_writer
 from dice.manifest import Stopwatch, write_manifest
+from dice.model.families import FAMILIES, Family, ModelType
 
 if TYPE_CHECKING:
     from tokenizers import Tokenizer
@@ -39,15 +40,6 @@ class SpecialIds(BaseModel):
     ends: tuple[int, ...]
     """Ids that end an answer."""
 
-
-KNOWN_IDS = {
-    "sdar": SpecialIds(mask=151669, pad=151643, ends=(151645, 151643)),
-    "qwen3": SpecialIds(mask=None, pad=151643, ends=(151645, 151643)),
-    "dream": SpecialIds(mask=151666, pad=151643, ends=(151645, 151643)),
-    "llada": SpecialIds(mask=126336, pad=126081, ends=(126348, 126081)),
-}
-"""Ids in the released tokenizers: JetLM/SDAR-*-Chat (DICE and TraDo share them), Qwen/Qwen3-*,
-Dream-org/Dream-v0-Instruct-7B (DiffuCoder shares them), GSAI-ML/LLaDA-8B-Instruct."""
 
 SMALL_SPECIALS = ("<|endoftext|>", "<|im_start|>", "<|im_end|>", "<|MASK|>", "<|pad|>")
 """Control tokens of the small tokenizer; an id is the position in this list."""
@@ -90,9 +82,10 @@ class CodeTokenizer:
         encoded = self.backend.encode_batch([_checked(text) for text in texts], add_special_tokens=False)
         return [encoding.ids for encoding in encoded]
 
-    def decode(self, ids: Sequence[int]) -> str:
-        """The text of `ids`, control tokens included. No id is replaced; the released engine turns some into "!"."""
-        return self.backend.decode(list(ids), skip_special_tokens=False)
+    def decode(self, ids: Sequence[int], *, control: bool = True) -> str:
+        """The text of `ids`, control tokens included, or (`control=False`) without them. No id is replaced; the released
+        engine turns some into "!"."""
+        return self.backend.decode(list(ids), skip_special_tokens=not control)
 
     @cached_property
     def _plain(self) -> Tokenizer:
@@ -109,11 +102,13 @@ def _checked(text: str) -> str:
     return text
 
 
-def load_tokenizer(path: str | Path, *, family: str | None = None, ids: SpecialIds | None = None) -> CodeTokenizer:
-    """A tokenizer from a folder, or by name from the Hugging Face cache; nothing is downloaded.
+def load_tokenizer(
+    path: str | Path, *, family: ModelType | None = None, ids: SpecialIds | None = None
+) -> CodeTokenizer:
+    """A tokenizer from a folder, or by name from the Hugging Face cache; nothing is downloaded, no code of theirs is run.
 
     The control tokens are `ids`; without it those of the folder's special_ids.json; without that file those of `family`
-    (a key of KNOWN_IDS). Raises DiceError.
+    (dice.model.families). Raises DiceError.
     """
     folder = Path(path)
     if ids is None and (folder / IDS_FILE).is_file():
@@ -121,10 +116,8 @@ def load_tokenizer(path: str | Path, *, family: str | None = None, ids: SpecialI
             ids = SpecialIds.model_validate_json((folder / IDS_FILE).read_text(encoding="utf-8"))
         except ValidationError as error:
             raise DiceError(f"{folder / IDS_FILE}: {error.errors()[0]['msg']}.") from error
-    if ids is None and family in KNOWN_IDS:
-        ids = KNOWN_IDS[family]
-    if ids is None:
-        raise DiceError(f"{path}: which tokens are mask, pad and end? Give ids, or one of {', '.join(KNOWN_IDS)}.")
+    if ids is None and family not in FAMILIES:
+        raise DiceError(f"{path}: which tokens are mask, pad and end? Give ids, or one of {', '.join(FAMILIES)}.")
     if (folder / TOKENIZER_FILE).is_file():
         from tokenizers import Tokenizer
 
@@ -132,18 +125,38 @@ def load_tokenizer(path: str | Path, *, family: str | None = None, ids: SpecialI
             backend = Tokenizer.from_file(str(folder / TOKENIZER_FILE))
         except Exception as error:  # the library raises Exception itself for a file that it cannot read
             raise DiceError(f"{folder / TOKENIZER_FILE}: not a tokenizer ({error}).") from error
-        return CodeTokenizer(backend, ids, folder)
-    return CodeTokenizer(_from_transformers(str(path)), ids, folder)
+    else:
+        backend = _from_transformers(str(path))
+    return CodeTokenizer(backend, ids or family_ids(FAMILIES[cast(ModelType, family)], folder, backend), folder)
+
+
+def family_ids(family: Family, folder: Path, backend: Tokenizer) -> SpecialIds:
+    """Control tokens of a family's checkpoint. Raises DiceError where neither the table nor the checkpoint has an end."""
+    ends = family.ends
+    for name in () if ends else ("generation_config.json", "config.json"):
+        if (folder / name).is_file():
+            found = json.loads((folder / name).read_text(encoding="utf-8")).get("eos_token_id")
+            ends = ends or tuple(found if isinstance(found, list) else [found] if found is not None else [])
+    if not ends:
+        raise DiceError(f"{folder}: neither generation_config.json nor config.json says which token ends an answer.")
+    strings = (backend.token_to_id(text) for text in family.end_strings)
+    ends += tuple(end for end in strings if end is not None)
+    return SpecialIds(mask=family.mask, pad=ends[0] if family.pad is None else family.pad, ends=ends)
 
 
 def _from_transformers(name: str) -> Tokenizer:
-    """Tokenizers without a tokenizer.json (SDAR's: vocab.json and merges.txt), and those in the hub's cache."""
+    """Tokenizers without a tokenizer.json, and those in the hub's cache.
+
+    vocab.json and merges.txt are Qwen2's byte-level BPE (SDAR, Dream); Dream's files name a class of its own for it, which
+    would be remote code.
+    """
     try:
-        from transformers import AutoTokenizer
+        from transformers import AutoTokenizer, Qwen2TokenizerFast  # type: ignore[attr-defined]
     except ImportError as error:
         raise DiceError(f"{name}: reading it needs 'transformers': pip install 'dice-repro[data]'.") from error
+    bpe = all((Path(name) / file).is_file() for file in ("vocab.json", "merges.txt"))
     try:
-        loaded = AutoTokenizer.from_pretrained(name, local_files_only=True, use_fast=True)
+        loaded = (Qwen2TokenizerFast if bpe else AutoTokenizer).from_pretrained(name, local_files_only=True)
     except (OSError, ValueError) as error:
         reason = " ".join(str(error).split())[:200]
         raise DiceError(f"{name}: no tokenizer in local files ({reason}); give a folder that holds one.") from error

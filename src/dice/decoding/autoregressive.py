@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import numpy as np
 import torch
+from pydantic import Field
 from torch import Tensor
 
 from dice.config import stage_config
@@ -21,6 +22,9 @@ class AutoregressiveConfig:
 
     sampling: SamplingConfig = SamplingConfig()
     """How a token is drawn."""
+    repetition_penalty: float = Field(default=1.0, gt=0)
+    """Divides the positive logits of tokens that prompt and answer have, and multiplies the negative ones, before
+    anything else (the confidence is counted after it); 1 does nothing. The plain engine has it."""
 
 
 class ChooseNext:

@@ -19,10 +19,10 @@ from pydantic import Field
 from torch import Tensor
 
 from dice.config import stage_config
+from dice.decoding.requests import check_no_mask
 from dice.decoding.rows import Rule, StepResult, StepRows
 from dice.decoding.sampling import Compat, SamplingConfig, draw, uniforms
 from dice.decoding.sequences import Sequences
-from dice.errors import DiceError
 
 
 @stage_config
@@ -39,14 +39,21 @@ class BlockDiffusionConfig:
     """Confidence above which `dynamic` accepts a token; 1 or more accepts none but the quota."""
     sampling: SamplingConfig = SamplingConfig()
     """How a token is drawn."""
+    ends: Literal["block", "budget"] = "block"
+    """`block`: the last block is filled whole, and a block's size is spread over its steps (SDAR). `budget`: the last block
+    ends with the budget, and a block's masks are spread over its steps (Stable-DiffCoder); the plain engine has it."""
     compat: Compat = "none"
     """`released`: confidence after the filters, and ties broken by torch.topk, as the authors' script does."""
 
     @property
     def quotas(self) -> tuple[int, ...]:
         """Tokens to accept at least in each forward of a block; they sum to the block."""
-        each, rest = divmod(self.block_size, self.denoising_steps)
-        return tuple(quota for step in range(self.denoising_steps) if (quota := each + (step < rest)) > 0)
+        return tuple(quota for quota in self.spread(self.block_size) if quota > 0)
+
+    def spread(self, masks: int) -> list[int]:
+        """`masks` over the forwards of a block, the remainder over the first ones."""
+        each, rest = divmod(masks, self.denoising_steps)
+        return [each + (step < rest) for step in range(self.denoising_steps)]
 
 
 class ChooseMasks:
@@ -103,18 +110,22 @@ class BlockDiffusion:
         self.block_size = config.block_size
         threshold = config.threshold if config.strategy == "dynamic" else None
         self.rule = Rule(config.block_size, config.quotas, threshold, mask_id)
-        self._quotas = np.array(config.quotas)
+        self._quotas = np.array([config.spread(masks) for masks in range(config.block_size + 1)])
+        """[masks of a block when it is entered, step]"""
         self._offsets = np.arange(config.block_size)
 
     def length_of(self, prompt: int, new: int) -> int:
         """Cache positions that a prompt and an answer need."""
+        if self.config.ends == "budget":
+            return prompt + new
         return -(-(prompt + new) // self.block_size) * self.block_size
 
     def open(self, sequences: Sequences, slot: int) -> int:
         """Fill the slot's answer with masks; returns how many prompt tokens to prefill (whole blocks)."""
         prompt = int(sequences.prompt_length[slot])
-        if self.mask_id in sequences.tokens[slot, :prompt]:
-            raise DiceError(f"a prompt holds the mask token {self.mask_id}, which stands for tokens to be decoded.")
+        check_no_mask(sequences.tokens[slot, :prompt], self.mask_id)
+        # what a partial last block holds behind the budget is no mask
+        sequences.tokens[slot, prompt:] = 0 if self.mask_id else 1
         sequences.tokens[slot, prompt : sequences.length[slot]] = self.mask_id
         start = prompt // self.block_size * self.block_size
         sequences.start[slot] = start
@@ -129,6 +140,10 @@ class BlockDiffusion:
         done_starts = sequences.start[done] - self.block_size
         positions = starts[:, None] + self._offsets
         steps = sequences.step[slots]
+        masks = np.full_like(starts, self.block_size)
+        if self.config.ends == "budget":
+            ends = np.minimum(starts + self.block_size, sequences.length[slots])
+            masks = ends - np.maximum(starts, sequences.prompt_length[slots])
         return StepRows(
             ids=sequences.tokens[slots[:, None], positions],
             starts=starts,
@@ -136,7 +151,8 @@ class BlockDiffusion:
             done_ids=sequences.tokens[done[:, None], done_starts[:, None] + self._offsets],
             done_starts=done_starts,
             done_slots=done,
-            quota=self._quotas[np.minimum(sequences.step_of_block[slots], len(self._quotas) - 1)],
+            quota=self._quotas[masks, np.minimum(sequences.step_of_block[slots], len(self.config.quotas) - 1)],
+            limits=sequences.length[slots],
             uniform=uniforms(sequences.seed[slots, None], positions, np.broadcast_to(steps[:, None], positions.shape)),
         )
 
@@ -162,7 +178,7 @@ class BlockDiffusion:
         positions = rows.starts[:, None] + self._offsets
         block = sequences.tokens[slots[:, None], positions]
         full = (block != self.mask_id).all(1)
-        answer = positions >= sequences.prompt_length[slots, None]
+        answer = (positions >= sequences.prompt_length[slots, None]) & (positions < sequences.length[slots, None])
         stopped = full & (np.isin(block, sequences.stop_ids) & answer).any(1)
         ended = full & (rows.starts + self.block_size >= sequences.length[slots])
         sequences.finish(slots[stopped | ended])

@@ -8,12 +8,12 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
+from dice.decoding.autoregressive import AutoregressiveConfig
 from dice.decoding.sampling import SamplingConfig
 from dice.errors import DiceError
 from dice.model.checkpoint import GENERATION_CONFIG
 
 _NEUTRAL = {
-    "repetition_penalty": 1.0,
     "encoder_repetition_penalty": 1.0,
     "typical_p": 1.0,
     "min_p": 0.0,
@@ -27,14 +27,14 @@ _NEUTRAL = {
 """Settings that change the answers and that the decoder lacks, with the value that changes nothing."""
 
 
-def checkpoint_sampling(folder: str | Path) -> SamplingConfig:
+def checkpoint_sampling(folder: str | Path) -> AutoregressiveConfig:
     """The sampling that the checkpoint asks for; greedy where it says nothing.
 
     Raises DiceError for a file that cannot be read, and for a setting that the decoder lacks.
     """
     path = Path(folder) / GENERATION_CONFIG
     if not path.is_file():
-        return SamplingConfig()
+        return AutoregressiveConfig()
     try:
         values = json.loads(path.read_text(encoding="utf-8"))
     except ValueError as error:
@@ -43,10 +43,10 @@ def checkpoint_sampling(folder: str | Path) -> SamplingConfig:
         raise DiceError(f"{path}: expected a JSON object.")
     for name, neutral in _NEUTRAL.items():
         if values.get(name) not in (None, neutral):
-            raise DiceError(
-                f"{path}: {name} {values[name]} is not supported; say how to sample in `autoregressive.sampling`."
-            )
+            raise DiceError(f"{path}: {name} {values[name]} is not supported; say how to sample in `autoregressive`.")
+    penalty = float(values.get("repetition_penalty") or 1.0)
     if not values.get("do_sample"):
-        return SamplingConfig()
+        return AutoregressiveConfig(repetition_penalty=penalty)
     temperature, top_p = (float(values.get(name) or 1.0) for name in ("temperature", "top_p"))
-    return SamplingConfig(temperature=temperature, top_p=top_p, top_k=int(values.get("top_k", 50) or 0))
+    sampling = SamplingConfig(temperature=temperature, top_p=top_p, top_k=int(values.get("top_k", 50) or 0))
+    return AutoregressiveConfig(sampling=sampling, repetition_penalty=penalty)

@@ -8,62 +8,34 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Literal
 
 import numpy as np
 
 from dice.decoding.autoregressive import Autoregressive, AutoregressiveConfig
 from dice.decoding.block_diffusion import BlockDiffusion, BlockDiffusionConfig
 from dice.decoding.memory import PREFILL_TOKENS
+from dice.decoding.requests import Completion, Request, Trace, check_mask, check_request
 from dice.decoding.rows import Forward, PlainForward, StepRows
 from dice.decoding.sequences import Sequences
 from dice.errors import DiceError, HarnessError
 from dice.model.cache import KVCache
-from dice.model.transformer import Transformer
+from dice.model.transformer import ModelConfig, Transformer
 
-FinishReason = Literal["stop", "length"]
 Engine = Literal["plain", "fast"]
 
 
-@dataclass(frozen=True)
-class Request:
-    """One answer to make."""
-
-    prompt: tuple[int, ...]
-    max_new_tokens: int
-    seed: int = 0
-    key: Any = None
-    """Returned with the completion; for the caller."""
-
-
-@dataclass(frozen=True)
-class Trace:
-    """All decoded positions to the end of the last block, those behind the end token included."""
-
-    ids: tuple[int, ...]
-    step_map: tuple[int, ...]
-    log_confidence: tuple[float, ...]
-
-
-@dataclass(frozen=True)
-class Completion:
-    """One finished answer."""
-
-    request: Request
-    ids: tuple[int, ...]
-    """Answer tokens, the end token included where there is one."""
-    step_map: tuple[int, ...]
-    """For each answer token the forward (from 1, prefill not counted) in which it was fixed."""
-    log_confidence: tuple[float, ...]
-    """Log-probability of each token, in the model's own distribution, when it was fixed."""
-    n_forwards: int
-    """Forwards that computed tokens of the sequence, prefill included."""
-    seconds: float
-    """From entering the batch to leaving it."""
-    finish_reason: FinishReason
-    trace: Trace
-    """What reinforcement learning replays; it begins with the answer."""
+def lacks_fast(model: ModelConfig, config: BlockDiffusionConfig | AutoregressiveConfig) -> str | None:
+    """What this model's decoding needs and the fast engine does not have; None: nothing."""
+    if not model.qk_norm:
+        return "heads without a norm"
+    if model.attention_bias:
+        return "bias of query, key and value"
+    if isinstance(config, AutoregressiveConfig) and config.repetition_penalty != 1:
+        return "repetition penalty"
+    if isinstance(config, BlockDiffusionConfig) and config.ends == "budget":
+        return "partial last block"
+    return None
 
 
 class Decoder:
@@ -91,19 +63,21 @@ class Decoder:
         else:
             self.algorithm = Autoregressive(config, mask_id)
         weight = model.lm_head.weight
-        if mask_id is not None and mask_id >= weight.shape[0]:
-            raise DiceError(f"the mask token {mask_id} is outside the model's vocabulary of {weight.shape[0]}.")
+        check_mask(mask_id, weight.shape[0])
         self.stop_ids = tuple(stop_ids)
         block = self.algorithm.block_size
         self.max_length = -(-max_length // block) * block
         cache = KVCache(model.config, max_batch, self.max_length, dtype=weight.dtype, device=weight.device)
         self.forward: Forward
         if engine == "fast":
+            if reason := lacks_fast(model.config, config):
+                raise DiceError(f"the fast engine has no {reason}; use engine 'plain'.")
             from dice.decoding.fast import FastForward
 
             self.forward = FastForward(model, cache, self.algorithm.choose, self.algorithm.rule, self.stop_ids)
         else:
-            self.forward = PlainForward(model, cache, self.algorithm.choose, block)
+            penalty = config.repetition_penalty if isinstance(config, AutoregressiveConfig) else 1.0
+            self.forward = PlainForward(model, cache, self.algorithm.choose, block, repetition_penalty=penalty)
         self.max_batch = max_batch
         self.vocab_size = int(weight.shape[0])
         self.steps = 0
@@ -111,18 +85,13 @@ class Decoder:
 
     def check(self, request: Request) -> None:
         """Raises DiceError for a request that cannot be decoded."""
-        if not request.prompt:
-            raise DiceError("an empty prompt cannot be decoded; give at least one token.")
-        if request.max_new_tokens < 1:
-            raise DiceError(f"max_new_tokens is {request.max_new_tokens}; it must be at least 1.")
+        check_request(request, self.vocab_size)
         needed = self.algorithm.length_of(len(request.prompt), request.max_new_tokens)
         if needed > self.max_length:
             raise DiceError(
                 f"a prompt of {len(request.prompt)} tokens and {request.max_new_tokens} new ones need {needed} "
                 f"positions, and the cache has {self.max_length}; raise max_length or shorten one of them."
             )
-        if not 0 <= min(request.prompt) <= max(request.prompt) < self.vocab_size:
-            raise DiceError(f"a prompt holds a token outside the model's vocabulary of {self.vocab_size}.")
 
     def run(self, requests: Iterable[Request]) -> Iterator[Completion]:
         """Yield completions as they finish. A request is taken from the iterable when a slot is free."""

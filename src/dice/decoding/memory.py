@@ -4,6 +4,7 @@ weights  every parameter
 cache    keys and values: 2 x layers x key-value heads x head_dim x positions x (slots + 1); each slot is as long as the
          longest prompt and answer that are decoded beside it
 working  the larger one of a step's logits with their copies while tokens are drawn, and a prefill's activations
+A canvas (LLaDA, Dream) has no cache; its working memory is the activations of every position of all answers at a time.
 
 A few long prompts would make all slots long. So they are decoded by themselves where that is fewer rounds in all.
 """
@@ -21,6 +22,8 @@ from dice.model.transformer import ModelConfig, Transformer
 
 PREFILL_TOKENS = 16384
 """Prompt tokens of one prefill forward: enough to fill a GPU, and few enough for its memory."""
+CANVAS_LOGITS = 256
+"""Masks of a canvas whose logits are in memory together."""
 GIB = 2**30
 
 
@@ -99,6 +102,12 @@ def working_bytes(
     return max(step, prefill)
 
 
+def canvas_bytes(config: ModelConfig, slots: int, length: int, itemsize: int) -> int:
+    """An upper bound of what a step of `slots` canvases of `length` positions needs beside the weights."""
+    draws = CANVAS_LOGITS * config.vocab_size * 4 * 14
+    return draws + _activations(config, slots * length, itemsize)
+
+
 def _activations(config: ModelConfig, tokens: int, itemsize: int) -> int:
     """A layer's activations, none of which outlives it but the stream: norms in fp32, heads, gate and up."""
     heads = (config.num_attention_heads + 2 * config.num_key_value_heads) * config.head_dim
@@ -117,24 +126,31 @@ def plan_memory(
     max_batch: int,
     fast: bool,
     available: int | None,
+    beyond: int = 0,
+    canvas: bool = False,
 ) -> MemoryPlan:
     """The batches for these requests (tokens of the prompt, and most new ones) and what they take.
 
+    beyond: positions of the cache behind an answer; canvas: no cache, and a step runs over all positions.
     available: bytes; None: as many slots as there are requests, up to `max_batch`. Raises DiceError, with the arithmetic,
     where not even one answer of the longest request fits.
     """
     weights = weight_bytes(config, itemsize)
-    lengths = [-(-(prompt + new) // block) * block for prompt, new in requests]
+    lengths = [-(-(prompt + new + beyond) // block) * block for prompt, new in requests]
     ordered = sorted(range(len(requests)), key=lambda place: -lengths[place])
 
     def needed(one: Batch) -> tuple[int, int]:
         prompt = max(requests[place][0] for place in one.requests)
         size = (config, one.slots, one.length)
+        if canvas:
+            return 0, canvas_bytes(*size, itemsize)
         working = working_bytes(*size, prompt, itemsize, block=block, sampling=sampling, fast=fast)
         return cache_bytes(*size, itemsize), working
 
     def batch(places: Sequence[int]) -> Batch:
-        one = Batch(tuple(sorted(places)), min(max_batch, len(places)), max(lengths[place] for place in places))
+        longest = max(lengths[place] for place in places)
+        most = max(1, PREFILL_TOKENS // longest) if canvas else max_batch  # more fill no GPU any better
+        one = Batch(tuple(sorted(places)), min(most, max_batch, len(places)), longest)
         while available is not None and one.slots > 1 and weights + sum(needed(one)) > available:
             one = replace(one, slots=one.slots - 1)
         return one

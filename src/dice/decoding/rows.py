@@ -37,6 +37,8 @@ class StepRows:
     """[n]: tokens to accept at least."""
     uniform: NDArray[np.float32]
     """[n, T]"""
+    limits: Ints | None = None
+    """[n]: positions from here on are seen by nobody; None: every row ends within its sequence."""
 
 
 @dataclass(frozen=True)
@@ -130,18 +132,30 @@ class Forward(Protocol):
 class PlainForward:
     """The readable transformer with the static cache, on any device."""
 
-    def __init__(self, model: Transformer, cache: KVCache, choose: Choose, block_size: int) -> None:
+    def __init__(
+        self, model: Transformer, cache: KVCache, choose: Choose, block_size: int, *, repetition_penalty: float = 1.0
+    ) -> None:
         self.model = model
         self.cache = cache
         self.choose = choose
         self.block_size = block_size
+        self.repetition_penalty = repetition_penalty
+        vocab = model.config.vocab_size if repetition_penalty != 1 else 0
+        self._seen = torch.zeros(cache.slots, vocab, dtype=torch.bool, device=cache.key.device)
+        """Tokens of each slot's prompt and answer."""
         self._rows: StepRows | None = None
 
     def clear(self) -> None:
         self._rows = None
 
     def enter(self, sequences: Sequences, slots: Ints) -> None:
-        """Nothing to do: the host sends everything with each step."""
+        """The host sends everything with each step, but for the tokens that the repetition penalty remembers."""
+        if self.repetition_penalty == 1:
+            return
+        for slot in slots.tolist():
+            self._seen[slot] = False
+            prompt = sequences.tokens[slot, : sequences.prompt_length[slot]]
+            self._seen[slot, torch.from_numpy(prompt).to(self._seen.device)] = True
 
     @torch.no_grad()
     def prefill(self, prompts: Sequence[tuple[int, Ints]]) -> None:
@@ -159,14 +173,25 @@ class PlainForward:
             np.concatenate((rows.ids, rows.done_ids)),
             np.concatenate((rows.starts, rows.done_starts)),
             np.concatenate((rows.slots, rows.done_slots)),
+            rows.limits if rows.limits is None else np.concatenate((rows.limits, rows.done_starts + rows.ids.shape[1])),
         )
         logits = self.model.logits(hidden[:n]).float()
+        if self.repetition_penalty != 1:
+            logits = self._penalised(logits, rows)
         device = logits.device
         inputs = (torch.from_numpy(part).to(device) for part in (rows.ids, rows.quota, rows.uniform))
         tokens, confidence, accepted = self.choose(logits, *inputs)
         return StepResult(tokens.cpu().numpy(), confidence.float().cpu().numpy(), accepted.cpu().numpy()), 0
 
-    def _hidden(self, ids: Ints, starts: Ints, slots: Ints) -> Tensor:
+    def _penalised(self, logits: Tensor, rows: StepRows) -> Tensor:
+        """Logits of tokens that were there before, divided by the penalty where positive, else multiplied (CTRL's rule,
+        arXiv 1909.05858, as in transformers)."""
+        slots, ids = (torch.from_numpy(part).to(logits.device) for part in (rows.slots, rows.ids))
+        self._seen[slots[:, None], ids] = True
+        weighed = torch.where(logits > 0, logits / self.repetition_penalty, logits * self.repetition_penalty)
+        return torch.where(self._seen[slots][:, None], weighed, logits)
+
+    def _hidden(self, ids: Ints, starts: Ints, slots: Ints, limits: Ints | None = None) -> Tensor:
         device = self.cache.key.device
         tokens = ids.shape[1]
         attend = CachedAttention(
@@ -176,5 +201,6 @@ class PlainForward:
             tokens=tokens,
             block_size=self.block_size,
             longest=int(starts.max()) + tokens,
+            limits=None if limits is None else torch.from_numpy(limits).to(device),
         )
         return self.model(torch.from_numpy(ids).to(device), attend.positions, attend)

@@ -11,6 +11,7 @@ script scores after them, which makes every confidence 1 when top_k is 1 (SDAR's
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Literal
 
 import numpy as np
@@ -41,19 +42,39 @@ class SamplingConfig:
         return self.temperature == 0 or self.top_k == 1
 
 
-def filter_logits(logits: Tensor, config: SamplingConfig) -> Tensor:
-    """Logits [..., vocab] after temperature, top-k and top-p; what is removed is -inf."""
-    if config.temperature not in (0.0, 1.0):
-        logits = logits / config.temperature
-    if 0 < config.top_k < logits.shape[-1]:
-        smallest = logits.topk(config.top_k, -1).values[..., -1:]
-        logits = logits.masked_fill(logits < smallest, float("-inf"))
-    if config.top_p < 1:
-        ordered, index = logits.sort(-1, descending=True)
-        mass = ordered.softmax(-1).cumsum(-1)
-        removed = (mass - ordered.softmax(-1)) > config.top_p  # the token that passes the threshold stays
-        logits = logits.masked_fill(removed.scatter(-1, index, removed), float("-inf"))
+Filter = Literal["temperature", "top_k", "top_p"]
+FILTERS: tuple[Filter, ...] = ("temperature", "top_k", "top_p")
+"""The order of transformers and of SDAR's script."""
+
+
+def filter_logits(logits: Tensor, config: SamplingConfig, order: Sequence[Filter] = FILTERS) -> Tensor:
+    """Logits [..., vocab] after temperature, top-k and top-p in this `order`; what is removed is -inf."""
+    for name in order:
+        logits = _FILTERS[name](logits, config)
     return logits
+
+
+def _tempered(logits: Tensor, config: SamplingConfig) -> Tensor:
+    return logits if config.temperature in (0.0, 1.0) else logits / config.temperature
+
+
+def _top_k(logits: Tensor, config: SamplingConfig) -> Tensor:
+    if not 0 < config.top_k < logits.shape[-1]:
+        return logits
+    smallest = logits.topk(config.top_k, -1).values[..., -1:]
+    return logits.masked_fill(logits < smallest, float("-inf"))
+
+
+def _top_p(logits: Tensor, config: SamplingConfig) -> Tensor:
+    if config.top_p >= 1:
+        return logits
+    ordered, index = logits.sort(-1, descending=True)
+    passed = ordered.softmax(-1).cumsum(-1) > config.top_p
+    removed = torch.cat((torch.zeros_like(passed[..., :1]), passed[..., :-1]), -1)  # the token that passes it stays
+    return logits.masked_fill(removed.scatter(-1, index, removed), float("-inf"))
+
+
+_FILTERS = {"temperature": _tempered, "top_k": _top_k, "top_p": _top_p}
 
 
 def draw(logits: Tensor, uniform: Tensor, config: SamplingConfig, compat: Compat = "none") -> tuple[Tensor, Tensor]:
@@ -61,20 +82,23 @@ def draw(logits: Tensor, uniform: Tensor, config: SamplingConfig, compat: Compat
 
     No synchronisation with the host, so it can be part of a CUDA graph.
     """
-    filtered = logits
     if config.greedy:
         token = logits.argmax(-1)
     else:
-        filtered = filter_logits(logits, config)
-        mass = filtered.softmax(-1).cumsum(-1)
-        target = uniform[..., None] * mass[..., -1:]
-        token = torch.searchsorted(mass, target, right=True)[..., 0].clamp_(max=logits.shape[-1] - 1)
+        token = invert(filter_logits(logits, config).softmax(-1), uniform)
     if compat == "released":
         scored = filter_logits(logits, config)
     else:
         scored = logits
     chosen = scored.gather(-1, token[..., None])[..., 0]
     return token, chosen - scored.logsumexp(-1)
+
+
+def invert(shares: Tensor, uniform: Tensor) -> Tensor:
+    """The token [...] at which the cumulative sum of `shares` [..., vocab] passes `uniform` [...] of their whole."""
+    mass = shares.cumsum(-1)
+    target = uniform[..., None] * mass[..., -1:]
+    return torch.searchsorted(mass, target, right=True)[..., 0].clamp_(max=shares.shape[-1] - 1)
 
 
 def uniforms(seeds: NDArray[np.uint64], positions: NDArray[np.int64], steps: NDArray[np.int64]) -> NDArray[np.float32]:
@@ -87,6 +111,11 @@ def uniforms(seeds: NDArray[np.uint64], positions: NDArray[np.int64], steps: NDA
             state = (state ^ (state >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
             state = state ^ (state >> np.uint64(31))
     return ((state >> np.uint64(40)).astype(np.float64) / 2.0**24).astype(np.float32)
+
+
+def uniforms_of(seed: int, positions: NDArray[np.int64], step: int) -> NDArray[np.float32]:
+    """`uniforms` of one sequence at positions [m] in one step. ~seed is a second stream."""
+    return uniforms(np.full(positions.shape, seed % 2**64, np.uint64), positions, np.full_like(positions, step))
 
 
 def uniforms_on_device(seeds: Tensor, positions: Tensor, steps: Tensor) -> Tensor:

@@ -15,20 +15,27 @@ from pydantic import Field
 from tqdm import tqdm
 
 from dice.config import add_options, config_from, spec_hash, stage_config, to_spec
+from dice.data.chat_template import checkpoint_chat
 from dice.data.tokenizer import CodeTokenizer, load_tokenizer
 from dice.decoding.autoregressive import AutoregressiveConfig
 from dice.decoding.block_diffusion import BlockDiffusionConfig
 from dice.decoding.checkpoint_sampling import checkpoint_sampling
-from dice.decoding.decoder import Completion, Decoder, Engine, Request
+from dice.decoding.decoder import Engine
+from dice.decoding.dream import DreamConfig
+from dice.decoding.llada import LladaConfig
 from dice.decoding.memory import GIB, MemoryPlan, plan_memory
+from dice.decoding.requests import Completion, Request
+from dice.decoding.samplers import Decoding, lacks_fast_engine, make_decoder, memory_layout
+from dice.decoding.window import WindowConfig
 from dice.errors import DiceError
-from dice.evaluation.generation import Generation, sample_seed
+from dice.evaluation.generation import Generation, sample_seed, split_thought
 from dice.evaluation.prompts.stage import PromptRow
 from dice.jsonl import Journal, read_jsonl, write_jsonl
 from dice.kernels.api import extract_code
 from dice.manifest import Stopwatch, sha256_file, write_manifest
 from dice.model.checkpoint import Dtype, load_model, read_config, stored_dtype, torch_dtype
-from dice.model.transformer import ModelConfig
+from dice.model.families import FAMILIES, ModelType, Sampler
+from dice.model.transformer import ModelConfig, compiled_pointwise
 
 
 @stage_config
@@ -39,6 +46,8 @@ class GenerateConfig:
     """Checkpoint folder (config.json and safetensors)."""
     prompts: str
     """prompts.jsonl of `dice prompts`."""
+    family: ModelType | None = None
+    """Family that the checkpoint must be of (`dice.model.families`); None: any."""
     out: str
     """generations.jsonl to write."""
     tokenizer: str | None = None
@@ -49,10 +58,18 @@ class GenerateConfig:
     """Every sample's seed follows from this, the problem and the sample's number."""
     max_new_tokens: int = Field(default=4096, ge=1)
     """Longest answer in tokens."""
+    chat: Literal["prompts", "checkpoint"] = "prompts"
+    """Chat markup: the prompts have it, or (`checkpoint`) they are plain messages and get that of the model's template."""
     block_diffusion: BlockDiffusionConfig = BlockDiffusionConfig()
-    """Decoding of a `sdar` model."""
+    """Decoding of SDAR and its kin. Which of the five fields counts, the model's family says (`dice.model.families`)."""
     autoregressive: AutoregressiveConfig | None = None
-    """Decoding of a `qwen3` model; None: as its generation_config.json says, greedy where it has none."""
+    """Decoding of a causal model; None: as its generation_config.json says, greedy where it has none."""
+    llada: LladaConfig = LladaConfig()
+    """Decoding of LLaDA."""
+    dream: DreamConfig = DreamConfig()
+    """Decoding of Dream and DiffuCoder."""
+    window: WindowConfig = WindowConfig()
+    """Decoding of WeDLM."""
     max_batch: int = Field(default=64, ge=1)
     """Most sequences in flight; fewer where memory allows no more. No effect on the answers but rounding."""
     memory_gib: float | None = Field(default=None, gt=0)
@@ -65,7 +82,10 @@ class GenerateConfig:
     """`fast`: CUDA graphs and Triton kernels; `auto` takes it for bfloat16 weights on a GPU. The manifest says which."""
 
 
-RESULT_FIELDS = ("samples", "seed", "max_new_tokens", "block_diffusion", "autoregressive", "dtype")
+RESULT_FIELDS = (
+    *("samples", "seed", "max_new_tokens", "chat", "dtype"),
+    *("block_diffusion", "autoregressive", "llada", "dream", "window"),
+)
 """Fields that change answers; with the model and the prompts they name the journal of an interrupted run."""
 
 
@@ -78,9 +98,11 @@ def generate(config: GenerateConfig) -> list[Generation]:
     if len({row.id for row in prompts}) < len(prompts):
         raise DiceError(f"{config.prompts}: a problem occurs twice; give one prompt for each.")
     geometry = read_config(config.model)
-    if config.autoregressive is None and geometry.model_type == "qwen3":
-        decoding = AutoregressiveConfig(sampling=checkpoint_sampling(config.model))
-        config = dataclasses.replace(config, autoregressive=decoding)
+    if config.family not in (None, geometry.model_type):
+        raise DiceError(f"{config.model}: it is of the family {geometry.model_type}, not {config.family}.")
+    family = FAMILIES[geometry.model_type]
+    if config.autoregressive is None and family.sampler == "autoregressive":
+        config = dataclasses.replace(config, autoregressive=checkpoint_sampling(config.model))
     tokenizer = load_tokenizer(config.tokenizer or config.model, family=geometry.model_type)
     weights = {path.name: sha256_file(path) for path in sorted(Path(config.model).glob("*.safetensors"))}
     spec = to_spec(config)
@@ -96,7 +118,11 @@ def generate(config: GenerateConfig) -> list[Generation]:
     engine: Engine | None = None
     memory: MemoryPlan | None = None
     if missing:
-        ids = tokenizer.encode_batch([row.prompt for row, _ in missing])
+        texts = {row.id: row.prompt for row in prompts}
+        if config.chat == "checkpoint":
+            chat = checkpoint_chat(config.tokenizer or config.model, tokenizer)
+            texts = {row: chat(text) for row, text in texts.items()}
+        ids = tokenizer.encode_batch([texts[row.id] for row, _ in missing])
         requests = [
             Request(tuple(tokens), config.max_new_tokens, sample_seed(config.seed, row.id, sample), (row, sample))
             for tokens, (row, sample) in zip(ids, missing, strict=True)
@@ -104,12 +130,20 @@ def generate(config: GenerateConfig) -> list[Generation]:
         device, engine = _place(config, geometry)
         memory = _memory(config, geometry, requests, device, engine)
         print(f"generate: {memory}", file=sys.stderr)
+        longest = max(len(request.prompt) for request in requests) + config.max_new_tokens
+        if longest > geometry.max_position_embeddings and family.sampler in ("llada", "dream"):
+            print(
+                f"generate: up to {longest:,} positions, and the model was trained with "
+                f"{geometry.max_position_embeddings:,}; the vendor's script says nothing and goes on, and so does this one.",
+                file=sys.stderr,
+            )
         with Journal(journal_path) as journal:
             for row in _rows(
                 _completions(config, geometry, tokenizer, requests, memory, device, engine),
                 tokenizer,
                 len(done),
                 len(wanted),
+                control=family.sampler != "llada" or config.llada.compat == "none",
             ):
                 journal.append(row)
                 done[row.problem_id, row.sample] = row
@@ -136,11 +170,11 @@ def generate(config: GenerateConfig) -> list[Generation]:
 
 def _place(config: GenerateConfig, geometry: ModelConfig) -> tuple[str, Engine]:
     """Device and engine. Raises DiceError for blocks that the model was not trained with, and without the GPU asked for."""
-    blocks = config.block_diffusion.block_size
-    if geometry.model_type == "sdar" and geometry.block_size not in (None, blocks):
+    decoding = _decoding(config, geometry)
+    if isinstance(decoding, BlockDiffusionConfig) and geometry.block_size not in (None, decoding.block_size):
         raise DiceError(
             f"{config.model}: the model was trained with blocks of {geometry.block_size}, and "
-            f"block_diffusion.block_size is {blocks}; make them equal."
+            f"block_diffusion.block_size is {decoding.block_size}; make them equal."
         )
     device = config.device
     if device == "auto":
@@ -148,12 +182,24 @@ def _place(config: GenerateConfig, geometry: ModelConfig) -> tuple[str, Engine]:
     elif device == "cuda" and not torch.cuda.is_available():
         raise DiceError("device is cuda, and PyTorch finds no GPU here.")
     sixteen = (torch_dtype(config.dtype) if config.dtype else stored_dtype(config.model)) == torch.bfloat16
+    lacks = lacks_fast_engine(geometry, decoding)
+    if config.engine == "fast" and lacks:
+        raise DiceError(f"{config.model}: the fast engine has no {lacks}; use engine 'plain'.")
     fast = config.engine == "fast" or (config.engine == "auto" and device == "cuda" and sixteen)
-    return device, "fast" if fast else "plain"
+    if fast and lacks:
+        print(f"generate: engine 'plain', because the fast one has no {lacks}.", file=sys.stderr)
+    return device, "fast" if fast and not lacks else "plain"
 
 
-def _decoding(config: GenerateConfig, geometry: ModelConfig) -> BlockDiffusionConfig | AutoregressiveConfig:
-    decoding = config.block_diffusion if geometry.model_type == "sdar" else config.autoregressive
+def _decoding(config: GenerateConfig, geometry: ModelConfig) -> Decoding:
+    by_sampler: dict[Sampler, Decoding | None] = {
+        "block_diffusion": config.block_diffusion,
+        "autoregressive": config.autoregressive,
+        "llada": config.llada,
+        "dream": config.dream,
+        "window": config.window,
+    }
+    decoding = by_sampler[FAMILIES[geometry.model_type].sampler]
     assert decoding is not None  # `generate` has read it from the checkpoint
     return decoding
 
@@ -170,7 +216,7 @@ def _memory(
     plan = plan_memory(
         geometry,
         [(len(request.prompt), request.max_new_tokens) for request in requests],
-        block=decoding.block_size if isinstance(decoding, BlockDiffusionConfig) else 1,
+        **memory_layout(decoding),
         itemsize=dtype.itemsize,
         sampling=decoding.sampling,
         max_batch=config.max_batch,
@@ -195,8 +241,10 @@ def _completions(
 ) -> Iterator[Completion]:
     """The answers, batch by batch, each with a cache of its own."""
     model = load_model(config.model, device=device, dtype=torch_dtype(config.dtype) if config.dtype else None).eval()
+    if device == "cuda" and FAMILIES[geometry.model_type].sampler in ("llada", "dream"):
+        model.use(compiled_pointwise())  # whole canvases: what stands between products is worth a kernel
     for batch in memory.batches:
-        decoder = Decoder(
+        decoder = make_decoder(
             model,
             _decoding(config, geometry),
             mask_id=tokenizer.ids.mask,
@@ -212,11 +260,14 @@ def _completions(
         del decoder  # its cache goes before the next one comes
 
 
-def _rows(completions: Iterator[Completion], tokenizer: CodeTokenizer, done: int, total: int) -> Iterator[Generation]:
+def _rows(
+    completions: Iterator[Completion], tokenizer: CodeTokenizer, done: int, total: int, *, control: bool
+) -> Iterator[Generation]:
+    """`control`: control tokens inside an answer are part of its text."""
     with tqdm(total=total, initial=done, unit="answer", desc="generate", smoothing=0.05) as bar:
         tokens = forwards = 0
         for completion in completions:
-            row = _row(completion, tokenizer)
+            row = _row(completion, tokenizer, control)
             tokens, forwards = tokens + len(completion.ids), forwards + completion.n_forwards
             speed = tokens / max(1e-9, bar.format_dict["elapsed"])
             bar.set_postfix_str(f"{speed:.0f} tokens/s, {tokens / forwards:.2f} tokens/forward", refresh=False)
@@ -224,16 +275,20 @@ def _rows(completions: Iterator[Completion], tokenizer: CodeTokenizer, done: int
             yield row
 
 
-def _row(completion: Completion, tokenizer: CodeTokenizer) -> Generation:
+def _row(completion: Completion, tokenizer: CodeTokenizer, control: bool) -> Generation:
     prompt, sample = completion.request.key
     ids = completion.ids[:-1] if completion.finish_reason == "stop" else completion.ids
-    text = tokenizer.decode(ids)
+    whole = tokenizer.decode(ids, control=control)
+    thought, text = split_thought(whole)
+    if not thought:  # nothing was told apart; an empty section of reasoning stays where it is
+        thought, text = None, whole
     return Generation(
         problem_id=prompt.id,
         sample=sample,
         seed=completion.request.seed,
         prompt_sha256=prompt.prompt_sha256,
         text=text,
+        thought=thought,
         code=extract_code(text).code if prompt.task == "end_to_end" else None,
         n_tokens=len(completion.ids),
         n_forwards=completion.n_forwards,

@@ -9,7 +9,7 @@ For clean tokens in blocks of one token this is causal attention. The rule is th
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cache
 from typing import Any
@@ -63,9 +63,9 @@ def block_causal_layout(length: int, block_size: int, device: torch.device | str
 
 
 class DenseAttention:
-    """Scaled dot products under an explicit boolean mask [tokens, keys] or [n, 1, tokens, keys]."""
+    """Scaled dot products under a boolean mask [tokens, keys] or [n, 1, tokens, keys]; None: every key is seen."""
 
-    def __init__(self, mask: Tensor) -> None:
+    def __init__(self, mask: Tensor | None) -> None:
         self.mask = mask
 
     def __call__(self, layer: int, query: Tensor, key: Tensor, value: Tensor) -> Tensor:
@@ -74,6 +74,18 @@ class DenseAttention:
         if group > 1:  # the fused CPU kernel needs equal heads; enable_gqa falls back to the slow one
             key, value = (part.repeat_interleave(group, dim=1) for part in (key, value))
         return F.scaled_dot_product_attention(query, key, value, attn_mask=self.mask)
+
+
+class PackedAttention:
+    """Every token sees all tokens of its own sequence. Sequences lie one behind the other: no padding, no mask."""
+
+    def __init__(self, lengths: Sequence[int]) -> None:
+        self.lengths = list(lengths)
+
+    def __call__(self, layer: int, query: Tensor, key: Tensor, value: Tensor) -> Tensor:
+        see = DenseAttention(None)
+        parts = zip(*(part.split(self.lengths, 2) for part in (query, key, value)), strict=True)
+        return torch.cat([see(layer, *part) for part in parts], 2)
 
 
 class SampleAttention:

@@ -48,13 +48,24 @@ class CachedAttention:
     """Attention of n rows of new tokens, each into one slot, block-causal by absolute position.
 
     slots, starts [n]: row i holds the tokens at positions starts[i] ... of slot slots[i]. `longest` is the largest
-    end of a row. A token sees every position of its slot up to the end of its own block, as far as it is written.
+    end of a row. A token sees every position of its slot up to the end of its own block, as far as it is written, and none
+    from its row's `limits` [n] on.
 
     Where the rows' slots lie close together, the cache is read where it lies, with the rows of a slot side by side;
     else each row gets a copy of its slot, which on a CPU takes longer than the attention itself.
     """
 
-    def __init__(self, cache: KVCache, slots: Tensor, starts: Tensor, *, tokens: int, block_size: int, longest: int):
+    def __init__(
+        self,
+        cache: KVCache,
+        slots: Tensor,
+        starts: Tensor,
+        *,
+        tokens: int,
+        block_size: int,
+        longest: int,
+        limits: Tensor | None = None,
+    ) -> None:
         if longest > cache.max_length:
             raise DiceError(f"a sequence of {longest} tokens does not fit a cache of {cache.max_length}.")
         self.cache = cache
@@ -63,6 +74,8 @@ class CachedAttention:
         self.longest = longest
         keys = torch.arange(longest, device=starts.device)
         ends = torch.minimum((self.positions // block_size + 1) * block_size, (starts + tokens)[:, None])
+        if limits is not None:
+            ends = torch.minimum(ends, limits[:, None])
         first, last = int(slots.min()), int(slots.max())
         width = int(torch.bincount(slots - first).max())
         self.span = slice(first, last + 1)

@@ -1,4 +1,6 @@
-"""Hugging Face checkpoints: config.json and safetensors, one file or sharded, of `qwen3` and `sdar` models.
+"""Hugging Face checkpoints: config.json and safetensors, one file or sharded, of the families in `dice.model.families`.
+
+Checkpoints of every family are read; those that are trained here, `sdar` and `qwen3`, are written too.
 
 The safetensors header is read here before any weight is: a file that was cut off, a tensor of the wrong shape or
 type, a missing or an unknown one is refused in one sentence that names the tensor.
@@ -9,6 +11,7 @@ from __future__ import annotations
 
 import dataclasses
 import json
+import re
 import shutil
 import struct
 import tempfile
@@ -19,6 +22,7 @@ import torch
 from torch import Tensor
 
 from dice.errors import DiceError
+from dice.model.families import FAMILIES, Family, family_name
 from dice.model.transformer import ModelConfig, Transformer
 
 CONFIG_FILE = "config.json"
@@ -43,30 +47,53 @@ def read_config(folder: str | Path) -> ModelConfig:
 
 
 def _config_from(raw: dict[str, Any], where: Path) -> ModelConfig:
-    if raw.get("model_type") not in ("qwen3", "sdar"):
-        raise DiceError(f"{where}: model_type {raw.get('model_type')!r} is not supported; expected 'qwen3' or 'sdar'.")
-    if raw.get("attention_bias"):
-        raise DiceError(f"{where}: attention_bias is set; Qwen3 and SDAR have none.")
-    if raw.get("use_sliding_window"):
-        raise DiceError(f"{where}: use_sliding_window is set; only full attention is supported.")
-    if raw.get("hidden_act", "silu") != "silu":
-        raise DiceError(f"{where}: hidden_act {raw['hidden_act']!r} is not supported; expected 'silu'.")
+    name = family_name(raw)
+    if name is None:
+        raise DiceError(
+            f"{where}: model_type {raw.get('model_type')!r} is not supported; the families are {', '.join(FAMILIES)}. "
+            "Serve another model by an OpenAI-compatible server."
+        )
+    family = FAMILIES[name]
+    for field, value in family.must_be.items():
+        if raw.get(field) not in (None, value):
+            raise DiceError(f"{where}: {field} is {raw[field]!r}; of the family {name} only {value!r} is supported.")
     rope = raw.get("rope_parameters") or raw.get("rope_scaling") or {}
     if rope.get("rope_type", rope.get("type", "default")) != "default":
-        raise DiceError(f"{where}: scaled rotary positions ({rope}) are not supported.")
-    values = {field.name: raw[field.name] for field in dataclasses.fields(ModelConfig) if field.name in raw}
+        raise DiceError(f"{where}: scaled rotary positions ({rope}) are not supported; serve the model by a server.")
+    known = raw | {ours: raw[theirs] for theirs, ours in family.config_names.items() if raw.get(theirs) is not None}
+    values = {f.name: known[f.name] for f in dataclasses.fields(ModelConfig) if f.name in known}
+    values["model_type"] = name
+    for switch in ("qk_norm", "attention_bias"):
+        decided = getattr(family, switch)
+        if decided is None and switch not in known:
+            raise DiceError(f"{where}: the field '{switch}' is missing; models of the family {name} differ in it.")
+        values[switch] = bool(known[switch]) if decided is None else decided
     if "rope_theta" in rope:
         values["rope_theta"] = rope["rope_theta"]
     if isinstance(values.get("eos_token_id"), list):
         values["eos_token_id"] = tuple(values["eos_token_id"])
     try:
-        if "head_dim" not in values:
+        if values.get("head_dim") is None:
             values["head_dim"] = values["hidden_size"] // values["num_attention_heads"]
+        if values.get("num_key_value_heads") is None:
+            values["num_key_value_heads"] = values["num_attention_heads"]
+        for needed in ("rope_theta", "rms_norm_eps"):  # what transformers takes without them depends on the family
+            if needed not in values:
+                raise KeyError(needed)
         return ModelConfig(**values)
     except KeyError as error:
         raise DiceError(f"{where}: the field {error} is missing.") from error
     except TypeError as error:
         raise DiceError(f"{where}: {error}.") from error
+
+
+def _our_name(name: str, family: Family) -> str:
+    """The state-dict name of a stored tensor; one that the family's table lacks keeps its name."""
+    number = re.search(r"\.(\d+)\.", name)
+    if number is None:
+        return family.weight_names.get(name, name)
+    ours = family.weight_names.get(name.replace(number[0], ".N.", 1))
+    return name if ours is None else ours.replace(".N.", number[0])
 
 
 def load_model(
@@ -93,11 +120,15 @@ def load_model(
         expected.pop("lm_head.weight")
     files = _weight_files(folder)
     stored = {file: _header(folder / file, names) for file, names in files.items()}
+    family = FAMILIES[config.model_type]
     found: dict[str, tuple[str, dict[str, Any]]] = {}
     for file, header in stored.items():
-        for name, entry in header.items():
+        for theirs, entry in header.items():
+            name = _our_name(theirs, family)
+            if name.endswith("rotary_emb.inv_freq"):  # older writers stored what rope_theta says
+                continue
             if name in found:
-                raise DiceError(f"{folder / file}: tensor '{name}' is also in {found[name][0]}.")
+                raise DiceError(f"{folder / file}: tensor '{theirs}' is also in {found[name][0]}.")
             found[name] = (file, entry)
     if config.tie_word_embeddings:
         found.pop("lm_head.weight", None)  # some writers repeat the tied head
@@ -113,7 +144,7 @@ def load_model(
             raise DiceError(
                 f"{folder / file}: tensor '{name}' has type {entry['dtype']}; expected {', '.join(DTYPES)}."
             )
-        if declared and str(DTYPES[entry["dtype"]]) != f"torch.{declared}":
+        if declared and family.keeps_declared_dtype and str(DTYPES[entry["dtype"]]) != f"torch.{declared}":
             raise DiceError(
                 f"{folder / file}: tensor '{name}' has type {entry['dtype']}, but {CONFIG_FILE} declares {declared}; "
                 "correct the one that is wrong."
@@ -128,9 +159,10 @@ def load_model(
     parameters = dict(model.named_parameters())
     for file in stored:
         with safe_open(folder / file, framework="pt", device=str(device)) as weights, torch.no_grad():
-            for name in stored[file]:
+            for theirs in stored[file]:
+                name = _our_name(theirs, family)
                 if name in expected:
-                    parameters[name].copy_(weights.get_tensor(name))
+                    parameters[name].copy_(weights.get_tensor(theirs))
     return model
 
 
@@ -261,10 +293,14 @@ def save_state(
 
 
 def config_to_json(config: ModelConfig, dtype: torch.dtype) -> dict[str, Any]:
-    """config.json as both older and newer transformers read it."""
+    """config.json as both older and newer transformers read it. Raises DiceError for a family that is not trained here."""
+    architecture = {"sdar": "SDARForCausalLM", "qwen3": "Qwen3ForCausalLM"}.get(config.model_type)
+    if architecture is None:
+        raise DiceError(f"a checkpoint of the family {config.model_type} is read, not written.")
     values = {name: value for name, value in dataclasses.asdict(config).items() if value is not None}
+    del values["qk_norm"]  # the family says it
     return values | {
-        "architectures": ["SDARForCausalLM" if config.model_type == "sdar" else "Qwen3ForCausalLM"],
+        "architectures": [architecture],
         "attention_bias": False,
         "hidden_act": "silu",
         "torch_dtype": str(dtype).removeprefix("torch."),

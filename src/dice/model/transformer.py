@@ -1,9 +1,11 @@
-"""The transformer of Qwen3 and SDAR: pre-norm, grouped queries, RMS-normed heads, rotary positions, SwiGLU.
+"""The transformer of all model families: pre-norm, grouped queries, rotary positions, SwiGLU.
 
-SDAR (arXiv 2510.06303) is Qwen3's geometry and state-dict names; the two differ only in what a token sees and in which
-token a position predicts. Neither is decided here: a caller passes an `Attention`, which receives the queries, keys and
-values of every layer (`dice.model.attention_masks` for training, `dice.model.cache` for decoding).
-Difference in fp32 to transformers' `modeling_qwen3.py`: rounding only (tests/model).
+The families (`dice.model.families`) differ in two switches, normed heads and a bias of query, key and value; in what a
+token sees; and in which token a position predicts. The last two are not decided here: a caller passes an `Attention`,
+which receives the queries, keys and values of every layer (`dice.model.attention_masks` for training,
+`dice.model.cache` for decoding).
+Difference in fp32 to transformers' Qwen3, Qwen2 and Llama and to the vendors' own modelling files: rounding only
+(tests/model).
 """
 
 from __future__ import annotations
@@ -11,7 +13,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cache
-from typing import Literal, Protocol
+from typing import Protocol
 
 import torch
 from torch import Tensor, nn
@@ -19,8 +21,7 @@ from torch.nn import functional as F
 from torch.utils.checkpoint import checkpoint
 
 from dice.errors import DiceError
-
-ModelType = Literal["qwen3", "sdar"]
+from dice.model.families import ModelType
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -35,7 +36,11 @@ class ModelConfig:
     num_key_value_heads: int
     head_dim: int
     model_type: ModelType = "sdar"
-    """`sdar`: block-causal, position i predicts token i. `qwen3`: causal, position i predicts token i + 1."""
+    """The family: an entry of `dice.model.families`, which says what tokens see and which token a position predicts."""
+    qk_norm: bool = True
+    """Queries and keys are RMS-normed, head by head."""
+    attention_bias: bool = False
+    """The projections of query, key and value have a bias; that of the output has none."""
     tie_word_embeddings: bool = False
     rope_theta: float = 1_000_000.0
     rms_norm_eps: float = 1e-6
@@ -130,6 +135,11 @@ class RMSNorm(nn.Module):
         return self.pointwise.rms_norm(x, self.weight, self.eps)
 
 
+def _no_norm(size: int, eps: float) -> nn.Module:
+    del size, eps
+    return nn.Identity()
+
+
 def rotary_angles(positions: Tensor, config: ModelConfig) -> tuple[Tensor, Tensor]:
     """cos and sin [..., head_dim] in fp32 of integer `positions` [...]."""
     pairs = torch.arange(0, config.head_dim, 2, device=positions.device, dtype=torch.float32)
@@ -148,12 +158,13 @@ class SelfAttention(nn.Module):
         self.layer = layer
         self.head_dim = config.head_dim
         queries, keys = (n * config.head_dim for n in (config.num_attention_heads, config.num_key_value_heads))
-        self.q_proj = nn.Linear(config.hidden_size, queries, bias=False)
-        self.k_proj = nn.Linear(config.hidden_size, keys, bias=False)
-        self.v_proj = nn.Linear(config.hidden_size, keys, bias=False)
+        self.q_proj = nn.Linear(config.hidden_size, queries, bias=config.attention_bias)
+        self.k_proj = nn.Linear(config.hidden_size, keys, bias=config.attention_bias)
+        self.v_proj = nn.Linear(config.hidden_size, keys, bias=config.attention_bias)
         self.o_proj = nn.Linear(queries, config.hidden_size, bias=False)
-        self.q_norm = RMSNorm(config.head_dim, config.rms_norm_eps)
-        self.k_norm = RMSNorm(config.head_dim, config.rms_norm_eps)
+        norm = RMSNorm if config.qk_norm else _no_norm
+        self.q_norm = norm(config.head_dim, config.rms_norm_eps)
+        self.k_norm = norm(config.head_dim, config.rms_norm_eps)
 
     def forward(self, x: Tensor, cos: Tensor, sin: Tensor, attend: Attention) -> Tensor:
         n, tokens, _ = x.shape
@@ -315,7 +326,7 @@ class Transformer(nn.Module):
         residual = std / (2 * self.config.num_hidden_layers) ** 0.5
         for name, parameter in self.named_parameters():
             if parameter.dim() < 2:
-                parameter.fill_(1.0)
+                parameter.fill_(0.0 if name.endswith("bias") else 1.0)
                 continue
             scale = residual if name.endswith(("o_proj.weight", "down_proj.weight")) else std
             values = torch.randn(parameter.shape, generator=generator) * scale

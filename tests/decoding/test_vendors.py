@@ -1,0 +1,169 @@
+"""Every family against its vendor: logits, and the tokens of the vendor's own loop (recorded: oracles/record.py).
+
+`released` cases are the vendor's loop as it is; in `ours` the mask token was forbidden and ties went to the left.
+"""
+
+from __future__ import annotations
+
+import json
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+from vendor_checkpoints import MASK, write_checkpoint
+
+from dice.config import parse_config
+from dice.decoding.block_diffusion import BlockDiffusionConfig
+from dice.decoding.canvas import CanvasDecoder
+from dice.decoding.dream import DreamConfig, DreamSchedule
+from dice.decoding.llada import LladaConfig, LladaSchedule
+from dice.decoding.requests import Completion, Request
+from dice.decoding.samplers import make_decoder
+from dice.decoding.window import WindowConfig
+from dice.errors import DiceError
+from dice.model.attention_masks import DenseAttention, PackedAttention, block_causal_layout
+from dice.model.checkpoint import load_model
+from dice.model.transformer import Transformer
+
+ORACLES = Path(__file__).parent / "oracles"
+CONFIGS = {
+    "llada": LladaConfig,
+    "dream": DreamConfig,
+    "stable_diffcoder": BlockDiffusionConfig,
+    "wedlm": WindowConfig,
+}
+FAMILIES = sorted(CONFIGS)
+
+
+@cache
+def oracle(name: str) -> dict[str, Any]:
+    return json.loads((ORACLES / f"{name}.json").read_text())
+
+
+@pytest.fixture(scope="module")
+def models(tmp_path_factory) -> dict[str, Transformer]:
+    folder = tmp_path_factory.mktemp("vendors")
+    return {name: load_model(write_checkpoint(folder / name, name)) for name in FAMILIES}
+
+
+def config_of(name: str, case: dict) -> Any:
+    values = dict(case["config"])
+    if name == "stable_diffcoder":
+        values["ends"] = "budget"
+    if name == "wedlm":
+        return parse_config(WindowConfig, values | {"compat": "none" if case["mode"] == "ours" else "released"}, "test")
+    return parse_config(CONFIGS[name], values | {"compat": "none" if case["mode"] == "ours" else "released"}, "test")
+
+
+def cut(tokens: list[int], ends: list[int]) -> list[int]:
+    """Up to the first end token, which stays."""
+    return tokens[: next((i + 1 for i, token in enumerate(tokens) if token in ends), len(tokens))]
+
+
+def answers(name: str, model: Transformer, cases: list[dict], **changes) -> list[Completion]:
+    """Ours, for cases of one configuration, together in one batch."""
+    longest = max(len(case["prompt"]) + case["new"] for case in cases) + 64
+    given = {"mask_id": MASK, "stop_ids": cases[0]["ends"], "max_batch": 3, "max_length": longest} | changes
+    decoder = make_decoder(model, config_of(name, cases[0]), **given)
+    requests = [Request(tuple(case["prompt"]), case["new"], case["seed"], i) for i, case in enumerate(cases)]
+    return sorted(decoder.run(requests), key=lambda completion: completion.request.key)
+
+
+@pytest.mark.parametrize("name", FAMILIES)
+@torch.no_grad()
+def test_logits_are_the_vendors(models, name):
+    ids = torch.tensor([oracle(name)["ids"]])
+    attend = {"llada": PackedAttention([21]), "dream": PackedAttention([21])}.get(name) or DenseAttention(
+        block_causal_layout(21, 4 if name == "stable_diffcoder" else 1).dense()
+    )
+    model = models[name]
+    logits = model.logits(model(ids, torch.arange(21), attend))[0]
+    torch.testing.assert_close(logits[[0, 10, 20], :6], torch.tensor(oracle(name)["logits"]), atol=1e-4, rtol=0)
+
+
+@pytest.mark.parametrize("name", FAMILIES)
+def test_tokens_are_the_vendors(models, name):
+    wrong = []
+    for case in oracle(name)["cases"]:
+        (found,) = answers(name, models[name], [case])
+        released_canvas = name == "llada" and case["mode"] == "released"  # the vendor's answer runs on behind its end
+        expected = case["tokens"] if released_canvas else cut(case["tokens"], case["ends"])
+        if list(found.ids) != expected:
+            wrong.append((case, list(found.ids)))
+    assert not wrong, f"{len(wrong)} of {len(oracle(name)['cases'])}, the first: {wrong[0]}"
+
+
+@pytest.mark.parametrize("name", FAMILIES)
+def test_a_batch_gives_what_each_answer_alone_gives(models, name):
+    """Prompts of all lengths together: nothing is padded in a way that a token sees."""
+    groups: dict[str, list[dict]] = {}
+    for case in oracle(name)["cases"]:
+        groups.setdefault(json.dumps([case["config"], case["mode"]]), []).append(case | {"ends": []})
+    alike = max(groups.values(), key=len)
+    prompts = [case["prompt"] for case in oracle(name)["cases"][:: max(1, len(oracle(name)["cases"]) // 7)]]
+    cases = [alike[0] | {"prompt": prompt, "seed": seed} for seed, prompt in enumerate(prompts)]
+    together = answers(name, models[name], cases)
+    assert len({len(prompt) for prompt in prompts}) > 2
+    for case, found in zip(cases, together, strict=True):
+        (alone,) = answers(name, models[name], [case])
+        assert (found.ids, found.step_map, found.n_forwards) == (alone.ids, alone.step_map, alone.n_forwards)
+
+
+@pytest.mark.parametrize(("name", "schedule"), [("llada", LladaSchedule), ("dream", DreamSchedule)])
+def test_the_early_stop_changes_no_token(models, name, schedule):
+    saved = 0
+    for case in oracle(name)["cases"]:
+        if case["mode"] == "released" and name == "llada":
+            continue
+        given = {"mask_id": MASK, "stop_ids": case["ends"], "max_batch": 1, "max_length": 64}
+        request = Request(tuple(case["prompt"]), case["new"], case["seed"])
+        early, whole = (
+            next(CanvasDecoder(models[name], schedule(config_of(name, case)), **given, early_stop=stop).run([request]))
+            for stop in (True, False)
+        )
+        assert list(whole.trace.ids) == case["tokens"]
+        assert (early.ids, early.step_map, early.finish_reason) == (whole.ids, whole.step_map, "stop")
+        assert early.n_forwards <= whole.n_forwards == max(whole.trace.step_map)
+        saved += whole.n_forwards - early.n_forwards
+    assert saved > 20
+
+
+def test_the_forwards_of_the_window_are_the_vendors_but_for_the_last(models):
+    """The vendor runs a forward more in which it only finds out that the answer has ended; the prompt's is not counted."""
+    for case in oracle("wedlm")["cases"]:
+        (found,) = answers("wedlm", models["wedlm"], [case])
+        assert found.n_forwards - 1 == case["forwards"] - 1
+
+
+@pytest.mark.parametrize("name", FAMILIES)
+def test_an_end_token_in_the_prompt_ends_nothing(models, name):
+    case = oracle(name)["cases"][0] | {"ends": []}
+    plain = answers(name, models[name], [case])[0]
+    unused = next(token for token in range(50) if token not in plain.ids and token not in case["prompt"])
+    ended = case | {"prompt": [*case["prompt"][:-1], unused]}
+    with_end = answers(name, models[name], [ended], stop_ids=(unused,))[0]
+    without = answers(name, models[name], [ended], stop_ids=())[0]
+    assert with_end.ids == without.ids[: len(with_end.ids)]
+    assert len(with_end.ids) == len(without.ids) or with_end.ids[-1] == unused
+
+
+@pytest.mark.parametrize("name", FAMILIES)
+def test_requests_that_cannot_be_decoded_are_refused(models, name):
+    given: dict[str, Any] = {"mask_id": MASK, "stop_ids": (), "max_batch": 1, "max_length": 60}
+    case = oracle(name)["cases"][0]
+    decoder = make_decoder(models[name], config_of(name, case), **given)
+    for request, sentence in (
+        (Request((1, MASK), 8), "mask token"),
+        (Request((), 8), "empty prompt"),
+        (Request((1,), 0), "at least 1"),
+        (Request((1, 104), 8), "vocabulary of 104"),
+        (Request(tuple(range(40)), 24), "positions"),
+    ):
+        with pytest.raises(DiceError, match=sentence):
+            list(decoder.run([request]))
+    with pytest.raises(DiceError, match="mask token"):
+        make_decoder(models[name], config_of(name, case), **given | {"mask_id": None})
+    with pytest.raises(DiceError, match="outside the model's vocabulary"):
+        make_decoder(models[name], config_of(name, case), **given | {"mask_id": 104})
