@@ -22,7 +22,6 @@ from dice.evaluation.prompts.kernelbench import kernelbench_prompts
 from dice.hub import FetchConfig, fetch
 from dice.kernels.api import extract_code
 from dice.model.checkpoint import load_model, read_config, stored_dtype
-from dice.model.families import FAMILIES
 from dice.servers.answers import read_answers
 from dice.standins.stage import StandInsConfig, write_stand_ins
 
