@@ -43,7 +43,9 @@ STAGES = {
     "figure": ("dice.report.figures", "write one figure of the paper"),
     "check": ("dice.report.check", "compare what was measured with what the paper reports"),
     "claims": ("dice.report.claims", "test the paper's claims on what was measured"),
-    "audit": ("dice.audit", "print the chain of evidence behind one cell of a table"),
+    "audit": ("dice.evidence.audit", "print the chain of evidence behind one cell of a table"),
+    "record": ("dice.evidence.record", "keep a finished study as a small folder that makes its tables again"),
+    "regenerate": ("dice.evidence.regenerate", "make the tables and figures of recorded studies again and compare"),
     "explorer": ("dice.report.explorer", "write the static site from cells to kernels"),
     "tex": ("dice.report.tex", "write the numbers and tables that the paper inputs"),
     "publish": ("dice.study.publish", "put a finished model where the study reads it, with the hashes of its files"),
@@ -55,6 +57,7 @@ STAGES = {
 EXTRAS = {
     "dice.data": "data",
     "dice.evaluation": "train",
+    "dice.evidence": "workflow",
     "dice.hub": "data",
     "dice.report": "workflow",
     "dice.schema": "data,train,workflow",

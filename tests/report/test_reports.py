@@ -10,9 +10,10 @@ from pathlib import Path
 
 import pytest
 
-from dice.audit import audit, chain
 from dice.errors import DiceError
 from dice.evaluation.score import ScoreConfig, score, wilson
+from dice.evidence.audit import audit
+from dice.evidence.chain import chain
 from dice.jsonl import write_jsonl
 from dice.kernels.problems.problem import Problem
 from dice.kernels.records.verdict import Host, Verdict

@@ -12,9 +12,9 @@ from chat_server import __file__ as stand_in
 from test_ask import lines, prompts
 from waiting import is_gone, wait_for
 
-from dice.audit import chain
 from dice.config import parse_config
 from dice.errors import DiceError, HarnessError
+from dice.evidence.chain import chain
 from dice.servers.ask import AskConfig, ask
 
 

@@ -6,9 +6,9 @@ import subprocess
 
 import pytest
 
-from dice.audit import folder_hashes, folder_state
 from dice.cli import main
 from dice.errors import DiceError
+from dice.evidence.chain import folder_hashes, folder_state
 from dice.manifest import sha256_file
 from dice.study.fingerprint import fingerprint
 from dice.study.publish import publish

@@ -16,6 +16,7 @@ from dice.kernels.problems.folder import level_folders, load_problem_folder, nam
 from dice.kernels.problems.mini import VERSION as MINI_VERSION
 from dice.kernels.problems.mini import load_mini
 from dice.kernels.problems.problem import Problem
+from dice.kernels.records.candidate_files import Candidate, read_candidates
 from dice.kernels.records.extract import extract_code
 from dice.kernels.records.failed import failed_verdicts
 from dice.kernels.records.job import Job, Judging, Limits
@@ -25,6 +26,7 @@ from dice.kernels.verify import VerifyConfig, load_problems, verify
 __all__ = [
     "MINI_VERSION",
     "Backend",
+    "Candidate",
     "Feed",
     "Finding",
     "Host",
@@ -51,6 +53,7 @@ __all__ = [
     "load_problems",
     "named_problem",
     "open_pool",
+    "read_candidates",
     "static_findings",
     "unique_problems",
     "verify",

@@ -1,0 +1,76 @@
+"""One answer beside its verdict: what a cell of a table is made of."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+from dice.errors import DiceError
+from dice.jsonl import read_jsonl
+from dice.kernels.api import Verdict, read_candidates
+from dice.manifest import Manifest, read_manifest
+
+
+@dataclass(frozen=True)
+class Answer:
+    """A verdict, and the text that it should be about."""
+
+    verdict: Verdict
+    code: str | None
+    """The kernel as it was extracted; None: the answer has none, or its file is not there."""
+    generations: str
+    """The file that the answer comes from."""
+
+    @property
+    def is_of_this_code(self) -> bool:
+        """Whether the verdict names the hash of this text."""
+        digest = hashlib.sha256((self.code or "").encode("utf-8", "surrogatepass")).hexdigest()
+        return digest == self.verdict.code_sha256
+
+
+def generations_of(verdicts: str, root: Path) -> str:
+    """The file of candidates that a file of verdicts is about. Raises DiceError where the manifests do not say."""
+    manifest = read_manifest(root / verdicts)
+    while manifest is not None and manifest.stage == "gather" and manifest.inputs:
+        manifest = read_manifest(root / next(iter(manifest.inputs)))
+    candidates = _candidates(manifest)
+    if candidates is None:
+        raise DiceError(f"{verdicts}: its manifest does not say which answers were judged.")
+    return candidates
+
+
+def _candidates(manifest: Manifest | None) -> str | None:
+    named = manifest.spec.get("candidates") if manifest else None
+    return named if isinstance(named, str) else None
+
+
+def read_answers(verdicts: str, root: Path, problem: str) -> Iterator[Answer]:
+    """The answers to a problem with their verdicts, of one file of verdicts. Raises DiceError."""
+    path = generations_of(verdicts, root)
+    codes = {(one.problem_id, one.sample): one.code for one in read_candidates(root / path)}
+    for verdict in read_jsonl(root / verdicts, Verdict):
+        if verdict.problem_id == problem:
+            yield Answer(verdict, codes.get((problem, verdict.sample)), path)
+
+
+def verdict_lines(verdict: Verdict) -> Iterator[str]:
+    """What the verdict says, a fact a line."""
+    before = (
+        "" if verdict.status == verdict.functional_status else f" (before the robust check {verdict.functional_status})"
+    )
+    yield f"status: {verdict.status}{before}, stage {verdict.stage}, protocol {verdict.protocol}, {verdict.backend}"
+    if verdict.message:
+        yield f"message: {verdict.message}"
+    if verdict.max_abs_error is not None:
+        yield f"largest error: {verdict.max_abs_error:.3g} absolute; {verdict.trials} trials"
+    for finding in verdict.deception:
+        yield f"finding: {finding.name} ({finding.rule}): {finding.evidence}"
+    if verdict.launches:
+        yield "launches: " + ", ".join(f"{name} {n}" for name, n in verdict.launches.items())
+    if verdict.runtime_ms is not None and verdict.reference_ms is not None:
+        yield f"time: {verdict.runtime_ms.median:.4f} ms, the reference's {verdict.reference_ms.median:.4f} ms"
+    if verdict.speedup is not None:
+        yield f"speed-up: {verdict.speedup.median:.3f}"
+    yield f"judged: {verdict.started} in {verdict.seconds:.1f} s, on {verdict.host.gpu or verdict.host.cpu}"

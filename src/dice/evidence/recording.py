@@ -1,0 +1,137 @@
+"""A recorded study: the small folder of what its tables and figures are made from, and of them themselves.
+
+`record.json` names each file of the study by the path that the manifests know, with its hash. A file below the study's
+results has the same place in the folder; one from elsewhere lies below `outside/`. JSON lines are compressed (`.xz`), but for
+histories. Weights and large data are left out: of them the hash is kept.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import lzma
+from pathlib import Path, PurePosixPath
+
+from pydantic import BaseModel, ConfigDict, ValidationError, field_validator
+
+from dice.errors import DiceError
+from dice.jsonl import atomic_writer
+from dice.manifest import sha256_file
+
+INDEX = "record.json"
+OUTSIDE = "outside"
+HISTORY = "history.jsonl"
+
+
+class Kept(BaseModel):
+    """A file of the study."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True, use_attribute_docstrings=True)
+    sha256: str
+    """Of its bytes before they are compressed."""
+    bytes: int
+    left_out: bool = False
+    """Only the hash is kept."""
+
+
+class Report(BaseModel):
+    """A table, a figure or another result that is made again from the rest."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True, use_attribute_docstrings=True)
+    out: str
+    """The result that has the manifest."""
+    files: tuple[str, ...] = ()
+    """Everything that its stage writes."""
+
+
+class Record(BaseModel):
+    """The index of a recorded study. Paths are those of the manifests, relative to where the study ran."""
+
+    model_config = ConfigDict(extra="forbid", use_attribute_docstrings=True)
+    schema_version: int = 1
+    results: str
+    """Folder of the study's results."""
+    drawn_with: str
+    """Version of matplotlib; another one may draw other bytes."""
+    reports: list[Report]
+    """In the order in which they are made."""
+    files: dict[str, Kept]
+
+    @field_validator("files")
+    @classmethod
+    def _inside(cls, files: dict[str, Kept]) -> dict[str, Kept]:
+        for path in files:
+            if PurePosixPath(path).is_absolute() or ".." in PurePosixPath(path).parts:
+                raise ValueError(f"'{path}' is not below the folder")
+        return files
+
+    def place(self, path: str) -> str:
+        """Where a file of the study lies in the folder."""
+        pure = PurePosixPath(path)
+        inside = pure.is_relative_to(self.results)
+        place = pure.relative_to(self.results) if inside else PurePosixPath(OUTSIDE) / pure
+        return f"{place}.xz" if is_compressed(path) else str(place)
+
+    def made(self) -> set[str]:
+        """Files that are made again."""
+        return {file for report in self.reports for file in report.files}
+
+
+def is_compressed(path: str) -> bool:
+    """Whether a file is stored compressed."""
+    return path.endswith(".jsonl") and not path.endswith(HISTORY)
+
+
+def is_recorded(folder: Path) -> bool:
+    """Whether the folder is a recorded study."""
+    return (folder / INDEX).is_file()
+
+
+def read_record(folder: Path) -> Record:
+    """The index of a recorded study. Raises DiceError."""
+    if not is_recorded(folder):
+        raise DiceError(f"{folder}: not a recorded study (no {INDEX}); `dice record` makes one.")
+    try:
+        return Record.model_validate_json((folder / INDEX).read_bytes())
+    except ValidationError as error:
+        raise DiceError(f"{folder / INDEX}: {error.errors()[0]['msg']}.") from error
+
+
+def write_record(folder: Path, record: Record) -> None:
+    """Write the index."""
+    with atomic_writer(folder / INDEX) as stream:
+        stream.write(record.model_dump_json(indent=1) + "\n")
+
+
+def store(record: Record, folder: Path, path: str, source: Path) -> None:
+    """Take the file `source` into the folder as the study's file `path`."""
+    data = source.read_bytes()
+    record.files[path] = Kept(sha256=hashlib.sha256(data).hexdigest(), bytes=len(data))
+    place = folder / record.place(path)
+    place.parent.mkdir(parents=True, exist_ok=True)
+    place.write_bytes(lzma.compress(data, preset=6 | lzma.PRESET_EXTREME) if is_compressed(path) else data)
+
+
+def unpack(record: Record, folder: Path, out: Path, leave: set[str] | None = None) -> list[str]:
+    """Write the study's files, but for those of `leave`, below `out`, each at its path.
+
+    Returns a sentence for each file of the folder that is gone or no longer what was recorded; it is written as far as it
+    can be read.
+    """
+    wrong = []
+    for path, kept in record.files.items():
+        if kept.left_out or path in (leave or set()):
+            continue
+        source, target = folder / record.place(path), out / path
+        if not source.is_file():
+            wrong.append(f"{source}: gone")
+            continue
+        try:
+            data = lzma.decompress(source.read_bytes()) if is_compressed(path) else source.read_bytes()
+        except (lzma.LZMAError, EOFError):
+            wrong.append(f"{source}: damaged")
+            continue
+        target.parent.mkdir(parents=True, exist_ok=True)
+        target.write_bytes(data)
+        if sha256_file(target) != kept.sha256:
+            wrong.append(f"{source}: changed since it was recorded")
+    return wrong
