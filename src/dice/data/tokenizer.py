@@ -87,6 +87,18 @@ class CodeTokenizer:
         engine turns some into "!"."""
         return self.backend.decode(list(ids), skip_special_tokens=not control)
 
+    def ends(self, ids: Sequence[int]) -> list[int]:
+        """For each id, the characters of `decode(ids)` up to its end: one that ends within a character counts up to there."""
+        from tokenizers.decoders import DecodeStream
+
+        stream, length, found = DecodeStream(skip_special_tokens=False), 0, []
+        for one in ids:
+            length += len(stream.step(self.backend, one) or "")
+            found.append(length)
+        if found:
+            found[-1] = len(self.decode(ids))  # a character that was cut off is written as a mark
+        return found
+
     @cached_property
     def _plain(self) -> Tokenizer:
         plain = type(self.backend).from_str(self.backend.to_str())

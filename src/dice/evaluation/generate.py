@@ -295,6 +295,7 @@ def _row(completion: Completion, tokenizer: CodeTokenizer, control: bool) -> Gen
         seconds=round(completion.seconds, 4),
         finish_reason=completion.finish_reason,
         order=list(completion.step_map),
+        ends=[*tokenizer.ends(ids), *[len(text)] * (len(completion.ids) - len(ids))],
     )
 
 

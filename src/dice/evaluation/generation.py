@@ -35,6 +35,8 @@ class Generation(BaseModel):
     """`refused`: the server gave no answer to this prompt (too long, filtered), and would not the next time."""
     order: list[int]
     """For each token, the forward (from 1, prefill not counted) in which it was fixed; empty: unknown."""
+    ends: list[int] = []
+    """For each token, the characters of `text` up to its end; the end token ends where the text does. Empty: unknown."""
 
 
 def sample_seed(seed: int, problem_id: str, sample: int) -> int:

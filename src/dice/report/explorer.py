@@ -1,40 +1,62 @@
-"""`dice explorer`: a static site from every cell to its verdicts, the kernel, its message and its denoising order.
+"""`dice explorer`: a static site from every cell of the tables to the answers behind it.
 
-Plain HTML without scripts: index.html (the tables), one page for each model, and one page for each answer. Templates are
-in pages/*.html.j2.
+    dice explorer --results results --out results/explorer
+
+index.html has the tables with their intervals; compare.html sets rows beside each other, problem by problem; a model has a
+page of its verdicts, and each of its problems one with the problem beside the answers, their verdicts, and their tokens in
+the order in which they were fixed. The pages work from the disk: one style sheet, one script, no network. Templates, script
+and style are in pages/.
 """
 
 from __future__ import annotations
 
 import argparse
+import itertools
+import re
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
+from pydantic import Field
 
 from dice.config import add_options, config_from, stage_config, to_spec
-from dice.jsonl import atomic_writer, read_objects
+from dice.errors import DiceError
+from dice.evaluation.score import read_score
+from dice.jsonl import atomic_writer, read_jsonl, read_objects
+from dice.kernels.api import Problem
 from dice.manifest import Stopwatch, write_manifest
+from dice.report.highlight import STYLE, highlighted
+from dice.report.pairs import PairEvidence, compared
 from dice.report.tables import Row, label, read_table
 
 PAGES = Path(__file__).parent / "pages"
+_UNIT_FILE = re.compile(r"(.+)\.json\.manifest\.json")
 
 
 @stage_config
 class ExplorerConfig:
     """What `dice explorer` shows."""
 
-    tables: tuple[str, ...]
-    """CSV files of tables."""
-    units: dict[str, tuple[int, ...]]
-    """Unit with verdicts -> its seeds."""
     results: str
-    """Folder with verdicts/ and generations/."""
+    """Folder with verdicts/, generations/ and scores/."""
+    tables: tuple[str, ...] = ()
+    """CSV files of tables; none: all in `results`."""
+    units: dict[str, tuple[int, ...]] = Field(default_factory=dict)
+    """Unit with verdicts -> its seeds; none: all that have verdicts in `results`."""
+    problems: str | None = None
+    """problems.jsonl of the benchmark; None: the one in `results`."""
     out: str
     """Folder to write."""
 
 
-def _table(path: str) -> dict[str, Any]:
+def problem_page(unit: str, problem: str) -> str:
+    """Path of the page about a unit's answers to a problem."""
+    return f"{unit}/{problem.replace('/', '-')}.html"
+
+
+def shown_table(path: str) -> dict[str, Any]:
     """What index.html shows of a table."""
     rows = read_table(path)
     metrics = [name.removesuffix("_reported") for name in rows[0] if name.endswith("_reported")]
@@ -42,66 +64,182 @@ def _table(path: str) -> dict[str, Any]:
 
 
 def _row(row: Row, metrics: list[str]) -> dict[str, Any]:
-    unit = Path(row.get("manifest", "")).name.removesuffix(".json.manifest.json")
-    return {
-        "name": label(row),
-        "unit": unit if row["status"] == "measured" else "",
-        "cells": [(row[metric], row[f"{metric}_reported"]) for metric in metrics],
-        "status": row["status"],
-    }
+    cells = []
+    for metric in metrics:
+        low, high = row.get(f"{metric}_low", ""), row.get(f"{metric}_high", "")
+        interval = f"{low}–{high}" if low not in ("", "n/a") else ""
+        level = re.match(r"l(\d+)_", metric)
+        reported = row[f"{metric}_reported"]
+        cells.append(
+            {"value": row[metric], "interval": interval, "reported": reported, "level": level[1] if level else ""}
+        )
+    unit = unit_of(row)
+    return {"name": label(row), "unit": unit, "cells": cells, "status": row["status"], "reason": row.get("reason", "")}
 
 
-def _answers(config: ExplorerConfig, unit: str, seed: int) -> list[dict[str, Any]]:
-    """The verdicts of one seed, each with its answer and its page."""
+def unit_of(row: Row) -> str:
+    """The unit whose score a row shows; empty for none."""
+    found = _UNIT_FILE.fullmatch(Path(row.get("manifest", "")).name)
+    return found[1] if found and row["status"] == "measured" else ""
+
+
+def read_answers(results: Path, unit: str, seed: int) -> list[dict[str, Any]]:
+    """The verdicts of one seed, each with the answer that it is about."""
     name = f"{unit}/seed{seed}.jsonl"
     generations = {
-        (row.get("problem_id"), row.get("sample", 0)): row
-        for _, row in read_objects(Path(config.results) / "generations" / name)
+        (row.get("problem_id"), row.get("sample", 0)): row for _, row in read_objects(results / "generations" / name)
     }
     answers = []
-    for _, verdict in read_objects(Path(config.results) / "verdicts" / name):
-        problem, sample = verdict["problem_id"], verdict["sample"]
-        generation = generations.get((problem, sample), {})
-        answers.append(
-            {
-                "page": f"{unit}/{seed}-{problem.replace('/', '-')}-{sample}-{verdict['protocol']}.html",
-                "title": f"{unit}: {problem}, sample {sample}",
-                "seed": seed,
-                "verdict": verdict,
-                "code": next((generation[key] for key in ("code", "text", "cuda_code") if generation.get(key)), ""),
-                "order": generation.get("order") or [],
-            }
-        )
+    for _, verdict in read_objects(results / "verdicts" / name):
+        row = generations.get((verdict["problem_id"], verdict["sample"]), {})
+        code = next((row[key] for key in ("code", "text", "cuda_code") if row.get(key)), "")
+        tokens = {name: row.get(name) or [] for name in ("order", "ends")} | {"text": row.get("text") or ""}
+        answers.append({"seed": seed, "verdict": verdict, "code": code, "tokens": tokens})
     return answers
 
 
+def by_problem(answers: Iterable[dict[str, Any]]) -> dict[str, list[dict[str, Any]]]:
+    """Problem -> its answers, equal ones once: each with the places (seed, sample) where it was given."""
+    found: dict[str, dict[tuple[str, str, str], dict[str, Any]]] = {}
+    for answer in answers:
+        verdict = answer["verdict"]
+        key = (answer["tokens"]["text"] or answer["code"], verdict["protocol"], verdict["status"])
+        same = found.setdefault(verdict["problem_id"], {}).setdefault(key, answer | {"places": []})
+        same["places"].append(f"seed {answer['seed']}, sample {verdict['sample']}")
+    return {problem: list(distinct.values()) for problem, distinct in found.items()}
+
+
+def outcomes(answers: Iterable[dict[str, Any]]) -> dict[str, dict[str, Any]]:
+    """Problem -> share of its answers that are correct, and the status that most of them have."""
+    statuses: dict[str, list[str]] = {}
+    for answer in answers:
+        statuses.setdefault(answer["verdict"]["problem_id"], []).append(answer["verdict"]["status"])
+    return {
+        problem: {"share": found.count("correct") / len(found), "status": Counter(found).most_common(1)[0][0]}
+        for problem, found in statuses.items()
+    }
+
+
+def pair_lines(results: Path, units: Sequence[str]) -> list[Row]:
+    """Exec of every two units by level: the difference with its paired interval."""
+    scores = {unit: results / "scores" / f"{unit}.json" for unit in units}
+    scored = [unit for unit, path in scores.items() if path.is_file()]
+    lines = []
+    for one, other in itertools.combinations(scored, 2):
+        first, second = read_score(scores[one]), read_score(scores[other])
+        if first.protocol == second.protocol:
+            evidence = PairEvidence(
+                table="", row=one, against=other, score=str(scores[one]), score_against=str(scores[other])
+            )
+            lines += [line for line in compared(evidence) if line["metric"] == "exec"]
+    return lines
+
+
+def found_units(results: Path) -> dict[str, tuple[int, ...]]:
+    """Units with verdicts in a results folder, and their seeds."""
+    seeds: dict[str, list[int]] = {}
+    for path in sorted((results / "verdicts").glob("*/seed*.jsonl")):
+        if match := re.fullmatch(r"seed(\d+)\.jsonl", path.name):
+            seeds.setdefault(path.parent.name, []).append(int(match[1]))
+    return {unit: tuple(sorted(found)) for unit, found in seeds.items()}
+
+
+def labels(tables: Iterable[str]) -> dict[str, str]:
+    """Unit -> the name of the first row that shows it."""
+    found: dict[str, str] = {}
+    for path in tables:
+        for row in read_table(path):
+            if unit := unit_of(row):
+                found.setdefault(unit, label(row))
+    return found
+
+
 def explore(config: ExplorerConfig) -> int:
-    """Write the site; returns its number of pages."""
-    watch, out, pages = Stopwatch(), Path(config.out), 0
-    templates = Environment(
-        loader=FileSystemLoader(PAGES), autoescape=True, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True
+    """Write the site; returns its number of pages. Raises DiceError where there is no verdict."""
+    watch, out, results = Stopwatch(), Path(config.out), Path(config.results)
+    tables = list(config.tables) or sorted(str(path) for path in results.glob("table*[0-9].csv"))
+    units = dict(config.units) or found_units(results)
+    if not units:
+        raise DiceError(f"{results}: no verdicts/<unit>/seed<k>.jsonl, so there is nothing to show.")
+    problems_path = config.problems or str(results / "data" / "problems.jsonl")
+    problems = {problem.id: problem for problem in read_jsonl(problems_path, Problem)}
+    site = _Site(out)
+    names, seen = labels(tables), {}
+    for unit, seeds in units.items():
+        answers = [answer for seed in seeds for answer in read_answers(results, unit, seed)]
+        seen[unit] = outcomes(answers)
+        site.unit(unit, names.get(unit, unit), answers, problems)
+    facts = {"units": {unit: names.get(unit, unit) for unit in units}, "root": ""}
+    site.write(
+        "index.html", "index.html.j2", title="DICE, reproduced", tables=[shown_table(t) for t in tables], **facts
     )
-
-    def write(name: str, template: str, **values: Any) -> None:
-        nonlocal pages
+    ids = [problem for problem in problems if any(problem in found for found in seen.values())]
+    pairs = pair_lines(results, list(units))
+    site.write("compare.html", "compare.html.j2", title="Rows compared", ids=ids, seen=seen, pairs=pairs, **facts)
+    for name in ("explorer.js", "explorer.css"):
+        style = f"\n{STYLE}\n" if name.endswith("css") else ""
         with atomic_writer(out / name) as stream:
-            stream.write(templates.get_template(template).render(values))
-        pages += 1
+            stream.write((PAGES / name).read_text(encoding="utf-8") + style)
+    read: list[str | Path] = [*tables, problems_path]
+    write_manifest(out / "index.html", stage="explorer", spec=to_spec(config), watch=watch, inputs=read)
+    return site.pages
 
-    for unit, seeds in config.units.items():
-        answers = [answer for seed in seeds for answer in _answers(config, unit, seed)]
-        for answer in answers:
-            write(answer["page"], "answer.html.j2", **answer)
-        write(f"{unit}.html", "unit.html.j2", title=unit, answers=answers)
-    write("index.html", "index.html.j2", title="DICE, reproduced", tables=[_table(path) for path in config.tables])
-    tables: list[str | Path] = list(config.tables)
-    write_manifest(out / "index.html", stage="explorer", spec=to_spec(config), watch=watch, inputs=tables)
-    return pages
+
+class _Site:
+    """The folder that is written."""
+
+    def __init__(self, out: Path) -> None:
+        self.out = out
+        self.pages = 0
+        self.templates = Environment(
+            loader=FileSystemLoader(PAGES),
+            autoescape=True,
+            undefined=StrictUndefined,
+            trim_blocks=True,
+            lstrip_blocks=True,
+        )
+        self.templates.globals |= {"highlighted": highlighted, "problem_page": problem_page}
+
+    def write(self, name: str, template: str, **values: Any) -> None:
+        """One page."""
+        with atomic_writer(self.out / name) as stream:
+            stream.write(self.templates.get_template(template).render(values))
+        self.pages += 1
+
+    def unit(self, unit: str, name: str, answers: list[dict[str, Any]], problems: Mapping[str, Problem]) -> None:
+        """The page of a unit, and one for each problem that it answered."""
+        grouped = by_problem(answers)
+        ids = list(grouped)
+        for place, problem in enumerate(ids):
+            self.write(
+                problem_page(unit, problem),
+                "problem.html.j2",
+                title=f"{problem}: {name}",
+                root="../",
+                unit=unit,
+                problem=problem,
+                reference=problems[problem].code if problem in problems else "",
+                answers=grouped[problem],
+                before=ids[place - 1] if place else "",
+                after=ids[place + 1] if place + 1 < len(ids) else "",
+            )
+        levels = {problem: problems[problem].level if problem in problems else 0 for problem in ids}
+        counts = Counter(answer["verdict"]["status"] for answer in answers).most_common()
+        self.write(
+            f"{unit}.html",
+            "unit.html.j2",
+            title=name,
+            root="",
+            unit=unit,
+            answers=answers,
+            levels=levels,
+            counts=counts,
+        )
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Arguments of `dice explorer`."""
-    add_options(parser, ExplorerConfig)
+    add_options(parser, ExplorerConfig, "results", "tables", "problems", "out")
 
 
 def run(args: argparse.Namespace) -> int:

@@ -436,7 +436,8 @@ class Plan(Files):
     def explorer_spec(self) -> dict[str, Any]:
         """Config of `dice explorer`."""
         units = {unit: self.seeds(unit) for unit in self.units}
-        return {"tables": self.tables, "units": units, "results": self.study.results, "out": self.path("explorer")}
+        given = {"tables": self.tables, "units": units, "problems": self.problems}
+        return {**given, "results": self.study.results, "out": self.path("explorer")}
 
     # -- costs -------------------------------------------------------------------------------------------------------
 

@@ -1,0 +1,204 @@
+"""A recorded study makes its own tables again, is audited down to a kernel, and shows every change."""
+
+from __future__ import annotations
+
+import hashlib
+import lzma
+import shutil
+from pathlib import Path
+
+import pytest
+from small_study import KERNEL, edited, edited_json, write_study
+
+from dice.cli import main
+from dice.errors import DiceError
+from dice.evidence.audit import audit
+from dice.evidence.record import record
+from dice.evidence.recording import read_record
+from dice.evidence.regenerate import regenerate
+
+FOLDER = Path("results/recorded/tiny")
+CELL = "DICE:l1_exec"
+
+
+@pytest.fixture(scope="module")
+def study(tmp_path_factory) -> Path:
+    """A study with its recorded folder."""
+    place = tmp_path_factory.mktemp("study")
+    with pytest.MonkeyPatch.context() as patch:
+        patch.chdir(place)
+        write_study()
+        record("results", FOLDER)
+    return place
+
+
+@pytest.fixture
+def clone(study, tmp_path, monkeypatch) -> Path:
+    """What a fresh clone has: the recorded folder alone."""
+    shutil.copytree(study / FOLDER, tmp_path / FOLDER)
+    monkeypatch.chdir(tmp_path)
+    return tmp_path
+
+
+def repack(path: Path, old: str, new: str) -> None:
+    """Another text in a compressed file."""
+    text = lzma.decompress(path.read_bytes()).decode()
+    assert old in text
+    path.write_bytes(lzma.compress(text.replace(old, new).encode()))
+
+
+def test_every_report_comes_out_again_byte_for_byte(study, clone, capsys):
+    assert main(["regenerate", "--out", "build"]) == 0
+    said = capsys.readouterr().out
+    made = [line.split()[1] for line in said.splitlines()[:-1]]
+    scores = ["results/scores/8B-base.json", "results/scores/8B-dice.json"]
+    kinds = {"figure1": ("csv", "pdf", "png"), "figure6": ("csv", "pdf", "png"), "table1": ("csv", "tex")}
+    reports = [f"results/{name}.{kind}" for name, found in kinds.items() for kind in found]
+    assert sorted(made) == sorted(scores + reports)
+    for path in made:
+        assert (clone / "build" / "tiny" / path).read_bytes() == (study / path).read_bytes()
+    assert said.splitlines()[-1] == f"{FOLDER}: 10 files made again in build/tiny, all the same."
+
+
+def test_the_folder_has_the_evidence_and_leaves_weights_and_data_out(study):
+    kept = read_record(study / FOLDER).files
+    out = {path for path, one in kept.items() if one.left_out}
+    weights = {f"results/{place}/8B-{unit}/model.safetensors" for place in ("models",) for unit in ("base", "dice")}
+    assert out == {"results/data/pairs.jsonl", *weights}
+    assert not list((study / FOLDER).rglob("*.safetensors"))
+    for path, one in kept.items():
+        assert one.sha256 == hashlib.sha256((study / path).read_bytes()).hexdigest()
+        assert one.bytes == (study / path).stat().st_size
+    assert (study / FOLDER / "outside" / "reported.csv").is_file()
+    assert (study / FOLDER / "models" / "8B-dice" / "history.jsonl").is_file()
+    generations = study / FOLDER / "generations" / "8B-dice" / "seed0.jsonl.xz"
+    assert lzma.decompress(generations.read_bytes()) == (study / "results/generations/8B-dice/seed0.jsonl").read_bytes()
+
+
+def test_recording_twice_gives_the_same_folder(study, tmp_path, monkeypatch):
+    monkeypatch.chdir(study)
+    record("results", tmp_path / "again")
+    files = {
+        file.relative_to(study / FOLDER): file.read_bytes() for file in (study / FOLDER).rglob("*") if file.is_file()
+    }
+    again = tmp_path / "again"
+    assert files == {file.relative_to(again): file.read_bytes() for file in again.rglob("*") if file.is_file()}
+
+
+def test_a_table_that_says_something_else_is_named(clone, capsys):
+    edited(FOLDER / "table1.csv", "50.0", "60.0")
+    edited_json(FOLDER / "record.json", files=changed_hash("results/table1.csv", FOLDER / "table1.csv"))
+    assert main(["regenerate", str(FOLDER), "--out", "build"]) == 1
+    said = capsys.readouterr().out
+    assert [line.split()[1] for line in said.splitlines() if line.startswith("DIFFERS")] == ["results/table1.csv"]
+    assert "1 differ" in said
+
+
+def changed_hash(path: str, file: Path) -> dict:
+    """The index after someone wrote the hash of a changed file into it."""
+    files = read_record(FOLDER).model_dump()["files"]
+    return files | {path: files[path] | {"sha256": hashlib.sha256(file.read_bytes()).hexdigest()}}
+
+
+def test_a_figure_by_another_matplotlib_says_so(clone):
+    record_file = FOLDER / "record.json"
+    files = read_record(FOLDER).model_dump()["files"]
+    files["results/figure6.png"]["sha256"] = "0" * 64
+    edited_json(record_file, files=files, drawn_with="3.0.0")
+    wrong = [one for one in regenerate(FOLDER, Path("build")) if not one.same]
+    assert [one.path for one in wrong] == ["results/figure6.png"]
+    assert wrong[0].note.startswith("drawn by matplotlib 3.0.0, here ")
+
+
+@pytest.mark.parametrize("path", ["verdicts/8B-dice/seed0.jsonl.xz", "generations/8B-dice/seed0.jsonl.xz"])
+def test_changed_evidence_is_refused_by_name(clone, path):
+    repack(FOLDER / path, "level1/2", "level1/3")
+    with pytest.raises(DiceError, match=f"{path}: changed since it was recorded"):
+        regenerate(FOLDER, Path("build"))
+    (FOLDER / path).write_bytes(b"no archive")
+    with pytest.raises(DiceError, match=f"{path}: damaged"):
+        regenerate(FOLDER, Path("build"))
+    (FOLDER / path).unlink()
+    with pytest.raises(DiceError, match=f"{path}: gone"):
+        regenerate(FOLDER, Path("build"))
+
+
+def test_a_path_that_leads_out_of_the_folder_is_refused(clone):
+    files = read_record(FOLDER).model_dump()["files"]
+    edited_json(FOLDER / "record.json", files=files | {"../../evil": {"sha256": "0", "bytes": 1}})
+    with pytest.raises(DiceError, match="is not below the folder"):
+        read_record(FOLDER)
+
+
+def test_an_audit_of_a_fresh_clone_goes_down_to_the_kernel(clone):
+    lines, good = audit(str(FOLDER / "table1.csv"), CELL, "level1/1_Add")
+    said = "\n".join(lines)
+    assert good, said
+    assert "counted again from the verdicts: 50.0 (the same)" in lines
+    assert lines.index("answers that count: 1") < lines.index("answers that do not: 1")
+    digest = hashlib.sha256(KERNEL.format(k="0.0f").encode()).hexdigest()
+    assert f"  level1/1_Add, seed 0, sample 0, code {digest[:16]}: correct" in lines
+    assert "        return x + 0" in said  # the problem
+    assert "__global__ void kernel(float* x) { x[0] = 0.0f; }" in said
+    assert "  the verdict is about this text: yes" in lines
+    states = {lines[k].strip(): line.split()[0] for k, line in enumerate(lines[1:]) if line.startswith("  ")}
+    assert states["results/models/8B-dice"] == states["results/models/8B-dice/model.safetensors"] == "recorded"
+    assert states["results/verdicts/8B-dice/seed0.jsonl"] == states["results/data/problems.jsonl"] == "verified"
+    assert states["results/data/pairs.jsonl"] == "recorded"
+
+
+def test_an_audit_sees_each_change_of_the_folder(clone):
+    """Another kernel under the same verdict; other weights than those that answered; a verdict turned around."""
+    place = FOLDER / "generations/8B-dice/seed0.jsonl.xz"
+    before = place.read_bytes()
+    repack(place, "x[0] = 0.0f", "x[0] = 9.0f")
+    lines, good = audit(str(FOLDER / "table1.csv"), CELL, "level1/1_Add")
+    assert not good
+    assert "  the verdict is about this text: NO" in lines
+    assert "  changed: results/generations/8B-dice/seed0.jsonl" in lines
+    place.write_bytes(before)
+    sums = FOLDER / "models/8B-dice/SHA256SUMS"
+    text = sums.read_text()
+    sums.write_text("0" * 64 + text[64:])
+    assert not audit(str(FOLDER / "table1.csv"), CELL)[1]
+    sums.write_text(text)
+    repack(FOLDER / "verdicts/8B-dice/seed0.jsonl.xz", '"wrong_value"', '"correct"')
+    lines, good = audit(str(FOLDER / "table1.csv"), CELL)
+    assert not good
+    assert any("NOT THE SAME" in line for line in lines)
+
+
+def test_an_audit_of_an_unknown_problem_is_one_sentence(clone):
+    with pytest.raises(DiceError, match="--problem level1/9: not one of"):
+        audit(str(FOLDER / "table1.csv"), CELL, "level1/9")
+
+
+def test_a_study_whose_tables_are_not_made_from_its_evidence_is_not_recorded(study, tmp_path, monkeypatch):
+    shutil.copytree(study / "results", tmp_path / "results", ignore=shutil.ignore_patterns("recorded"))
+    shutil.copy(study / "reported.csv", tmp_path)
+    monkeypatch.chdir(tmp_path)
+    edited(Path("results/table1.csv"), "50.0", "60.0")
+    with pytest.raises(DiceError, match=r"results/table1\.csv: made again from its inputs it is another file"):
+        record("results", Path("out"))
+    assert not Path("out").exists()
+
+
+def test_a_folder_over_the_limit_names_what_is_large(study, tmp_path, monkeypatch):
+    monkeypatch.chdir(study)
+    with pytest.raises(DiceError, match=r"the limit is 0\.01\. Largest: figure1\.png"):
+        record("results", tmp_path / "out", limit_mb=0.01)
+    assert not list(tmp_path.iterdir())
+
+
+def test_what_only_this_machine_has_is_not_recorded(tmp_path):
+    (tmp_path / "results").mkdir()
+    with pytest.raises(DiceError, match="no table or figure with its manifest"):
+        record(str(tmp_path / "results"), tmp_path / "out")
+
+
+def test_nothing_recorded_is_one_sentence(tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    assert main(["regenerate", "--out", "build"]) != 0
+    assert "no study is recorded" in capsys.readouterr().err
+    assert main(["regenerate", "other", "--out", "build"]) != 0
+    assert "other: not a recorded study" in capsys.readouterr().err
