@@ -51,6 +51,29 @@ def test_code_survives_a_round_trip(text):
     assert SMALL.decode(SMALL.encode_plain(text)) == text
 
 
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [("", []), ("a", [1]), ("é", [0, 1]), ("🚀b", [0, 0, 0, 1, 2]), ("世", [0, 0, 1])],
+)
+def test_a_token_within_a_character_ends_before_it(text, expected):
+    """Bytes that no merge joins, one token each."""
+    assert SMALL.ends(SMALL.encode_plain(text)) == expected
+
+
+def test_a_character_that_was_cut_off_counts_to_the_last_token():
+    ids = SMALL.encode_plain("a🚀")[:-1]
+    assert SMALL.ends(ids) == [1, 1, 1, len(SMALL.decode(ids))]
+
+
+@settings(max_examples=100, deadline=None)
+@given(st.lists(st.integers(0, SMALL.size - 1)))
+def test_whatever_the_ids_ends_grow_up_to_the_text(ids):
+    ends = SMALL.ends(ids)
+    assert ends == sorted(ends)
+    assert len(ends) == len(ids)
+    assert not ids or ends[-1] == len(SMALL.decode(ids))
+
+
 @settings(max_examples=200, deadline=None)
 @given(st.text(st.characters(exclude_categories=["Cs"])))
 def test_any_text_survives_a_round_trip(text):

@@ -59,7 +59,8 @@ def test_rows_are_complete_and_in_order(folder, tmp_path):
     assert list(read_jsonl(tmp_path / "g.jsonl", Generation)) == rows
     for row in rows:
         assert row.seed == sample_seed(0, row.problem_id, row.sample)
-        assert row.n_tokens == len(row.order) <= 9
+        assert row.n_tokens == len(row.order) == len(row.ends) <= 9
+        assert row.ends[-1] == len(row.text)
         assert max(row.order) < row.n_forwards
     assert rows[0].text != rows[1].text
     manifest = json.loads((tmp_path / "g.jsonl.manifest.json").read_text())

@@ -208,6 +208,13 @@ def test_a_real_run_from_nothing_to_every_table_and_figure(checkout):
     assert "(the same)" in done.stdout
     assert "changed" not in done.stdout
     assert "unverified:" not in done.stdout
+    recorded = "results/recorded/smoke"
+    record = ["record", "results/smoke", "--out", recorded]
+    again = ["regenerate", recorded, "--out", "build"]
+    explorer = ["explorer", "--results", f"build/smoke/{results.relative_to(checkout)}", "--out", "build/explorer"]
+    for words in (record, again, explorer, ["audit", f"{recorded}/table1.csv", "--cell", "DICE-8B:l1_exec"]):
+        done = subprocess.run([*audit[:3], *words], cwd=checkout, capture_output=True, text=True, check=False)
+        assert done.returncode == 0, done.stdout + done.stderr
     everything = [f"results/smoke/table{k}.csv" for k in measured] + [
         f"results/smoke/figure{k}.csv" for k in range(1, 7)
     ]

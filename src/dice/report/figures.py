@@ -239,6 +239,13 @@ def draw(config: FigureConfig, rows: list[Row]) -> Any:
     return figure
 
 
+def _close(figure: Any) -> None:
+    """Matplotlib keeps a figure until it is closed."""
+    import matplotlib.pyplot as plt
+
+    plt.close(figure)
+
+
 def make_figure(config: FigureConfig) -> list[Row]:
     """Run the stage: PDF, PNG, CSV, manifest."""
     watch = Stopwatch()
@@ -251,6 +258,7 @@ def make_figure(config: FigureConfig) -> list[Row]:
         figure.savefig(stream, format="pdf", metadata={"CreationDate": None})
     with atomic_writer(out.with_suffix(".png"), "wb") as stream:
         figure.savefig(stream, format="png")
+    _close(figure)
     with atomic_writer(out) as stream:
         stream.write(to_csv(rows))
     named = [config.generations, config.pairs]
