@@ -132,3 +132,26 @@ def test_rows_without_a_level_are_refused_where_the_order_needs_one(tmp_path, ca
     assert main(arguments) == 2
     assert "'odd' has no level" in capsys.readouterr().err
     assert main([*arguments, "--order", "uniform"]) == 0
+
+
+def test_replacements_by_hand():
+    levels = [1, 2, 3, 4, 5, 6]
+    paper = Schedule(levels, "paper", steps=3, per_step=2)
+    assert [paper.items(step) for step in (1, 2, 3)] == [[0, 1], [2, 3], [4, 5]]
+    assert paper.replacements(1) == [2, 3, 4, 5, 0, 1]
+    assert paper.replacements(2) == [4, 5, 1, 0, 2, 3]  # harder first, then the easier ones next to the window
+    assert paper.replacements(3) == [3, 2, 1, 0, 4, 5]
+    released = Schedule(levels, "released", steps=3, per_step=4)
+    assert released.items(2) == [4, 5, 0, 1]
+    assert released.replacements(2) == [2, 3, 4, 5, 0, 1]
+    uniform = Schedule(levels, "uniform", steps=3, per_step=2, seed=5)
+    orders = [uniform.replacements(step) for step in (1, 2, 3)]
+    for step, order in enumerate(orders, 1):
+        assert sorted(order) == list(range(6))
+        assert order[-2:] == uniform.items(step)
+        assert order == Schedule(levels, "uniform", steps=3, per_step=2, seed=5).replacements(step)
+    assert Schedule([1], "paper", steps=2, per_step=3).replacements(1) == [0]
+    assert (
+        Schedule(list(range(40)), "uniform", steps=3, per_step=2).replacements(1)[:-2]
+        != Schedule(list(range(40)), "uniform", steps=3, per_step=2).replacements(2)[:-2]
+    )

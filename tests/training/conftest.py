@@ -1,7 +1,11 @@
 """Tiny models are fastest on one thread; more only wait for each other."""
 
+import os
+from pathlib import Path
+
 import pytest
 import torch
+from rl_start import make_start
 
 
 @pytest.fixture(autouse=True, scope="session")
@@ -10,3 +14,18 @@ def one_thread():
     torch.set_num_threads(1)
     yield
     torch.set_num_threads(threads)
+
+
+@pytest.fixture(scope="session")
+def start(tmp_path_factory, one_thread) -> Path:
+    """A model that is right half of the time (rl_start)."""
+    return make_start(tmp_path_factory.mktemp("start"), steps=500)
+
+
+@pytest.fixture(scope="session")
+def builds(tmp_path_factory) -> Path:
+    """The build cache that the tests of the verifier fill."""
+    base = tmp_path_factory.getbasetemp()
+    folder = (base.parent if "PYTEST_XDIST_WORKER" in os.environ else base) / "builds"
+    folder.mkdir(exist_ok=True)
+    return folder

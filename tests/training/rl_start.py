@@ -12,6 +12,7 @@ from dice.data.pair import Pair
 from dice.data.tokenizer import save_tokenizer, train_tokenizer
 from dice.evaluation.prompts import PromptConfig, Task, make_answer, make_prompts
 from dice.jsonl import write_jsonl
+from dice.training.rl_history import read_rl_history
 from dice.training.sft import sft
 from dice.training.sft_config import SftConfig
 
@@ -105,3 +106,38 @@ def make_start(folder: Path, *, steps: int = 120) -> Path:
     }
     sft(parse_config(SftConfig, values, "start"))
     return folder
+
+
+CLOCKS = {"seconds", "rollout_s", "verify_s", "wait_s", "pool_s", "update_s", "wait_share"}
+"""Fields of a step that say how long something took."""
+
+
+def settings(start: Path, out: Path, builds: Path | None = None, **changes) -> dict:
+    """Settings of `dice rl` for a run of two steps from `start`."""
+    problems = [str(start / "problems.jsonl")]
+    values = {
+        "model": str(start / "sft" / "model"),
+        "out": str(out),
+        "phases": [
+            {"task": "infilling", "problems": problems, "steps": 1, "order": "paper"},
+            {"task": "end_to_end", "problems": problems, "steps": 1, "order": "paper"},
+        ],
+        "prompt": {"style": "compact"},
+        "rollout": {"problems_per_step": 2, "samples": 6, "max_new_tokens": 220, "max_batch": 12},
+        "reward": {
+            "backend": "cpu",
+            "judging": {"correctness_trials": 1, "measure_time": False, "seed": 3},
+            "machine": {"jobs": 2, "cache": str(builds) if builds else None},
+        },
+        "objective": {"updates_per_step": 2},
+        "optimizer": {"learning_rate": 1e-3},
+        "device": "cpu",
+        "save_every": 1,
+        "tensorboard": False,
+    }
+    return values | changes
+
+
+def curve(out: Path) -> list[dict]:
+    """The history without its clocks."""
+    return [row.model_dump(exclude=CLOCKS) for row in read_rl_history(out)]

@@ -7,12 +7,11 @@ import os
 import resource
 import subprocess
 import sys
-from pathlib import Path
 
 import pytest
 import torch
 from killed_at import kill_at
-from rl_start import PREFIX, SUFFIX, make_start
+from rl_start import PREFIX, SUFFIX, curve, settings
 
 from dice.cli import main
 from dice.config import parse_config
@@ -24,54 +23,9 @@ from dice.training.rl import RlRun, rl
 from dice.training.rl_config import RlConfig
 from dice.training.rl_history import AnswerRow, RlRow, read_rl_history
 
-CLOCKS = {"seconds", "rollout_s", "verify_s", "wait_s", "update_s", "wait_share"}
-
-
-@pytest.fixture(scope="module")
-def start(tmp_path_factory) -> Path:
-    return make_start(tmp_path_factory.mktemp("start"), steps=500)
-
-
-@pytest.fixture(scope="session")
-def builds(tmp_path_factory) -> Path:
-    """The build cache that the tests of the verifier fill."""
-    base = tmp_path_factory.getbasetemp()
-    folder = (base.parent if "PYTEST_XDIST_WORKER" in os.environ else base) / "builds"
-    folder.mkdir(exist_ok=True)
-    return folder
-
-
-def settings(start: Path, out: Path, builds: Path | None = None, **changes) -> dict:
-    problems = [str(start / "problems.jsonl")]
-    values = {
-        "model": str(start / "sft" / "model"),
-        "out": str(out),
-        "phases": [
-            {"task": "infilling", "problems": problems, "steps": 1, "order": "paper"},
-            {"task": "end_to_end", "problems": problems, "steps": 1, "order": "paper"},
-        ],
-        "prompt": {"style": "compact"},
-        "rollout": {"problems_per_step": 2, "samples": 6, "max_new_tokens": 220, "max_batch": 12},
-        "reward": {
-            "backend": "cpu",
-            "judging": {"correctness_trials": 1, "measure_time": False, "seed": 3},
-            "machine": {"jobs": 2, "cache": str(builds) if builds else None},
-        },
-        "objective": {"updates_per_step": 2},
-        "optimizer": {"learning_rate": 1e-3},
-        "device": "cpu",
-        "save_every": 1,
-        "tensorboard": False,
-    }
-    return values | changes
-
 
 def config(*args, **changes) -> RlConfig:
     return parse_config(RlConfig, settings(*args, **changes), "test")
-
-
-def curve(out: Path) -> list[dict]:
-    return [row.model_dump(exclude=CLOCKS) for row in read_rl_history(out)]
 
 
 def test_two_steps_with_real_kernels_and_a_pause_between(start, builds, tmp_path, capsys):
@@ -195,8 +149,8 @@ def test_variants_differ_by_their_phases_alone(start, tmp_path):
 
     def asked(*phases) -> list[tuple[str, str]]:
         run = RlRun(config(start, tmp_path, rollout=rollout, phases=list(phases)))
-        steps = range(1, run.config.steps + 1)
-        return [(run.place(step)[1].task, run.asked(step)[0].problem.id) for step in steps]
+        steps, asked = range(1, run.config.steps + 1), run.curriculum
+        return [(asked.place(step)[1].task, asked.problems(step)[0].id) for step in steps]
 
     middle = {"task": "infilling", "problems": problems, "steps": 2}
     whole = {"task": "end_to_end", "problems": problems, "steps": 2}
@@ -207,9 +161,9 @@ def test_variants_differ_by_their_phases_alone(start, tmp_path):
 
 
 def test_whole_file_infilling_is_a_switch(start, tmp_path):
-    kept = RlRun(config(start, tmp_path)).asked(1)[0].problem
+    kept = RlRun(config(start, tmp_path)).curriculum.problems(1)[0]
     released = {"whole_file_infilling": True}
-    moved = RlRun(config(start, tmp_path, released_behaviour=released)).asked(1)[0].problem
+    moved = RlRun(config(start, tmp_path, released_behaviour=released)).curriculum.problems(1)[0]
     assert kept.prefix == PREFIX
     assert moved.prefix is None
     assert moved.prompt != kept.prompt  # it asks for the whole file
@@ -222,6 +176,9 @@ def test_whole_file_infilling_is_a_switch(start, tmp_path):
         ({"rollout": {"max_prompt_tokens": 3}}, "no problem is left"),
         ({"rollout": {"decoding": {"block_size": 8}}}, "make them equal"),
         ({"phases": [{"problems": ["missing.jsonl"]}]}, "missing.jsonl"),
+        ({"rollout": {"draw_ahead": True}, "objective": {"old_log_probs": "recomputed"}}, "old_log_probs: sampler"),
+        ({"rollout": {"draw_ahead": True}, "released_behaviour": {"text_round_trip": True}}, "old_log_probs: sampler"),
+        ({"pool": {"lowest": 0.8, "highest": 0.2}}, "above pool.highest"),
         ({"engine": "zero2", "released_behaviour": {"weights_16bit": True}}, "engine: local"),
         ({"model": "nowhere"}, "nowhere"),
     ],

@@ -58,9 +58,9 @@ class Schedule:
         self._sorted = by_difficulty(levels, seed if order == "paper" else None)
         self._pass = functools.lru_cache(maxsize=4)(self._shuffled)
 
-    def _shuffled(self, epoch: int) -> list[int]:
+    def _shuffled(self, what: int | str) -> list[int]:
         positions = list(range(len(self.levels)))
-        random.Random(f"{self.seed}/{epoch}").shuffle(positions)
+        random.Random(f"{self.seed}/{what}").shuffle(positions)
         return positions
 
     def items(self, step: int) -> list[int]:
@@ -79,6 +79,24 @@ class Schedule:
             case _:
                 draws = range(first, first + self.per_step)
                 return [self._pass(draw // n)[draw % n] for draw in draws]
+
+    def replacements(self, step: int) -> list[int]:
+        """All positions, in the order in which they take the place of problems of `step` that taught nothing.
+
+        `paper`: the harder ones next to the step's window, then the easier ones next to it; `released`: those that follow,
+        modulo their number; `uniform`: a shuffle drawn for the step. The step's own problems come last.
+        """
+        taken = dict.fromkeys(self.items(step))
+        match self.order:
+            case "paper":
+                start = window_start(step, len(self.levels), self.steps, self.per_step)
+                others = self._sorted[start + self.per_step :] + self._sorted[:start][::-1]
+            case "released":
+                cut = step * self.per_step % len(self.levels)
+                others = self._sorted[cut:] + self._sorted[:cut]
+            case _:
+                others = self._shuffled(f"replacements/{step}")
+        return [item for item in others if item not in taken] + list(taken)
 
     def epoch(self, step: int) -> float:
         """Passes over the data before `step`: with 4,000 problems and 64 a step, one pass takes 62.5 steps."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import shutil
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -37,8 +38,19 @@ def latest_checkpoint(folder: Path, identity: str) -> Checkpoint | None:
     return Checkpoint(found[-1], meta["step"])
 
 
-def save_checkpoint(folder: Path, engine: TrainingEngine, step: int, identity: str, *, keep: int) -> None:
-    """Write `folder`/step-N through a temporary folder (every process its part), then drop all but `keep`."""
+def save_checkpoint(
+    folder: Path,
+    engine: TrainingEngine,
+    step: int,
+    identity: str,
+    *,
+    keep: int,
+    also: Callable[[Path], None] = lambda folder: None,
+) -> None:
+    """Write `folder`/step-N through a temporary folder (every process its part), then drop all but `keep`.
+
+    `also` writes what else this process keeps into the temporary folder.
+    """
     final = folder / f"step-{step:08d}"
     partial = folder / f".{final.name}.partial"
     if engine.rank == 0:
@@ -46,6 +58,7 @@ def save_checkpoint(folder: Path, engine: TrainingEngine, step: int, identity: s
         partial.mkdir(parents=True)
     _wait(engine)
     engine.save(partial)
+    also(partial)
     _wait(engine)
     if engine.rank == 0:
         (partial / _META).write_text(json.dumps({"step": step, "identity": identity}) + "\n", encoding="utf-8")

@@ -14,6 +14,7 @@ import dataclasses
 import os
 import shutil
 import time
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -22,25 +23,25 @@ import torch.distributed as dist
 from tqdm import tqdm
 
 from dice.config import add_options, config_from, spec_hash, to_spec
-from dice.data.schedule import Schedule
 from dice.data.tokenizer import load_tokenizer, save_tokenizer
 from dice.decoding.decoder import Decoder
 from dice.decoding.memory import check_cache
 from dice.errors import DiceError, HarnessError
-from dice.jsonl import write_jsonl
 from dice.manifest import Stopwatch, sha256_file, write_manifest
 from dice.model.checkpoint import load_model, read_config, save_state, torch_dtype
 from dice.model.transformer import Transformer, compiled_pointwise
+from dice.training.curriculum import Curriculum
 from dice.training.engine import TrainingEngine, make_engine, training_device
 from dice.training.history import History
 from dice.training.processes import process_group
-from dice.training.rl_config import RESUMABLE_CHANGES, Phase, RlConfig, check
+from dice.training.rl_batch import Batches
+from dice.training.rl_config import RESUMABLE_CHANGES, RlConfig, check
 from dice.training.rl_data import PhaseData, load_phase
 from dice.training.rl_history import RlRow
-from dice.training.rl_report import answer_fields, answer_row, progress_line
+from dice.training.rl_report import answer_fields, progress_line
 from dice.training.rl_store import resume, store, what_is_left
 from dice.training.rl_update import Updater, compare, learning_rate, trajectory_of
-from dice.training.rollout import Answer, Asked, Verifier, reward_of, roll_out
+from dice.training.rollout import Verifier
 from dice.training.tracerl_loss import PolicyObjective
 
 
@@ -81,16 +82,7 @@ class RlRun:
             )
             for phase in config.phases
         ]
-        self.schedules = [
-            Schedule(
-                [problem.level for problem in data.problems],
-                phase.order,
-                steps=phase.steps,
-                per_step=config.rollout.problems_per_step,
-                seed=config.seed,
-            )
-            for phase, data in zip(config.phases, self.phases, strict=True)
-        ]
+        self.curriculum = Curriculum(config, [data.problems for data in self.phases])
         if self.device.type == "cuda":
             torch.cuda.set_device(self.device)
         model = self._load(training=True)
@@ -137,14 +129,6 @@ class RlRun:
             dist.broadcast_object_list(found)
         return found[0]
 
-    def place(self, step: int) -> tuple[int, Phase, int]:
-        """(number of the phase, phase, step within it) of `step` (from 1)."""
-        for number, phase in enumerate(self.config.phases):
-            if step <= phase.steps:
-                return number, phase, step
-            step -= phase.steps
-        raise ValueError("a step beyond the last phase")
-
     def decoder(self) -> Decoder:
         """A decoder of the live weights; it is kept from step to step unless rollout.release is set."""
         if self._decoder is None:
@@ -171,62 +155,18 @@ class RlRun:
             )
         return self._decoder
 
-    def asked(self, step: int) -> list[Asked]:
-        """The answers that this process draws in `step`."""
-        number, _, inside = self.place(step)
-        items = self.schedules[number].items(inside)
-        return [
-            Asked(self.phases[number].problems[item], group, sample)
-            for group, item in enumerate(items)
-            if group % self.world == self.rank
-            for sample in range(self.config.rollout.samples)
-        ]
-
-    def step(self, step: int, verifier: Verifier, bar: tqdm | None = None) -> RlRow:
+    def step(self, step: int, batches: Batches) -> RlRow:
         """One RL step: answers, rewards, updates."""
         config = self.config
         began = time.perf_counter()
         if self.device.type == "cuda":
             torch.cuda.reset_peak_memory_stats(self.device)
-        asked = self.asked(step)
-        drawn = 0
-
-        def on_answer(answer: Answer) -> None:
-            nonlocal drawn
-            drawn += 1
-            if bar is not None and drawn % 16 == 0:
-                bar.set_postfix_str(f"answer {drawn} of {len(asked)}")
-
-        rollout = roll_out(
-            self.decoder(),
-            verifier,
-            asked,
-            step=step,
-            seed=config.seed,
-            new_tokens=config.rollout.max_new_tokens,
-            to_text=self.tokenizer.decode,
-            on_answer=on_answer,
-        )
+        batch = batches.take(step)
         if config.rollout.release:
             self._decoder = None
             if self.device.type == "cuda":
                 torch.cuda.empty_cache()
-        for answer in rollout.answers:
-            if answer.candidate.code is None:
-                answer.reward = 0.0
-            else:
-                answer.reward = reward_of(
-                    answer.verdict,
-                    config.reward,
-                    host_error_earns_zero=config.released_behaviour.host_error_earns_zero,
-                )
-        if config.save_rollouts:
-            path = Path(config.out) / "rollouts" / f"step-{step:06d}.{self.rank}.jsonl"
-            write_jsonl(path, [answer_row(step, answer) for answer in rollout.answers])
-        answers = self._all(rollout.answers)
-        groups: list[list[Answer]] = [[] for _ in range(config.rollout.problems_per_step)]
-        for answer in answers:
-            groups[answer.asked.group].append(answer)
+        groups = batch.groups
         compared = compare([[answer.reward for answer in group] for group in groups])
         trajectories = [
             trajectory_of(answer.completion, advantage, config.released_behaviour, self.tokenizer)
@@ -241,44 +181,39 @@ class RlRun:
         if self.device.type == "cuda":
             torch.cuda.synchronize(self.device)
         ended = time.perf_counter()
-        number, phase, inside = self.place(step)
-        schedule = self.schedules[number]
-        levels = [schedule.levels[item] for item in schedule.items(inside)]
+        _, phase, inside = self.curriculum.place(step)
+        pool = self.curriculum.pool(step)
+        levels = [group[0].asked.problem.level for group in groups]
         memory = torch.cuda.max_memory_allocated(self.device) / 2**30 if self.device.type == "cuda" else None
         return RlRow(
             step=step,
             phase=phase.name or phase.task,
             task=phase.task,
             step_in_phase=inside,
-            epoch=round(schedule.epoch(inside), 4),
+            epoch=round(self.curriculum.schedule(step).epoch(inside), 4),
             level_mean=round(sum(levels) / len(levels), 4),
-            host_errors=int(self.engine.total(torch.tensor(float(rollout.host_errors), device=self.device))),
+            redrawn=batch.redrawn,
+            pool=None if pool is None else len(pool),
+            host_errors=int(self.engine.total(torch.tensor(float(batch.host_errors), device=self.device))),
             learning_rate=learning_rate(config, 0, max(1, report.updates)),
             seconds=ended - began,
-            rollout_s=rollout.rollout_s,
-            verify_s=rollout.verify_s,
-            wait_s=rollout.wait_s,
+            rollout_s=batch.rollout_s,
+            verify_s=batch.verify_s,
+            wait_s=batch.wait_s,
+            pool_s=batch.pool_s,
             update_s=ended - before,
-            wait_share=rollout.wait_s / (ended - began),
+            wait_share=batch.wait_s / (ended - began),
             peak_memory_gib=None if memory is None else round(memory, 2),
-            **answer_fields(answers, compared, len(levels)),
+            **answer_fields(groups, compared),
             **dataclasses.asdict(report),
         )
-
-    def _all(self, mine: list[Answer]) -> list[Answer]:
-        """The answers of all processes, in the order of their groups."""
-        if self.world == 1:
-            return mine
-        found: list[list[Answer] | None] = [None] * self.world
-        dist.all_gather_object(found, mine)
-        together = [answer for part in found for answer in part or []]
-        return sorted(together, key=lambda answer: (answer.asked.group, answer.asked.sample))
 
     def train(self) -> dict[str, Any]:
         """Run the steps that are left, from the newest checkpoint on; returns the run's summary."""
         config = self.config
         watch, out = Stopwatch(), Path(config.out)
-        start = resume(out, self.engine, self.identity)
+        checkpoint = resume(out, self.engine, self.identity)
+        start = checkpoint.step if checkpoint else 0
         if start and self.sampler is not self.updater.objective.model:
             self.engine.copy_to(self.sampler)
         history = History(out, RlRow, step=start, tensorboard=config.tensorboard) if self.rank == 0 else None
@@ -291,13 +226,24 @@ class RlRun:
                 tqdm(total=config.steps, initial=start, desc="rl", unit="step", disable=self.rank != 0)
             )
             verifier = Verifier(config.reward, most_jobs=most, gpu=gpu, share=local_world)
+            batches = Batches(
+                config,
+                self.curriculum,
+                verifier,
+                self.decoder,
+                self.tokenizer.decode,
+                done=start,
+                tell=bar.set_postfix_str,
+            )
+            if checkpoint:
+                batches.resume(checkpoint.folder)
             for step in range(start + 1, config.steps + 1):
                 if self._out_of_time(time.perf_counter() - began + slowest):
                     break
                 if verifier.pool is None:
                     stack.enter_context(verifier)
                 try:
-                    last = self.step(step, verifier, bar)
+                    last = self.step(step, batches)
                     if history is not None:
                         history.append(last)
                 except OSError as error:
@@ -307,14 +253,14 @@ class RlRun:
                 done, slowest = step, max(slowest, last.seconds) if step > start + 1 else last.seconds
                 bar.update()
                 bar.set_postfix_str(progress_line(last))
-                number, phase, inside = self.place(step)
+                number, phase, inside = self.curriculum.place(step)
                 phase_ends = inside == phase.steps
                 if phase_ends and number + 1 < len(config.phases):
                     self.save_model(out / "phases" / f"{number + 1}-{phase.name or phase.task}")
                 if step % config.save_every == 0 or phase_ends:
-                    self.save(step)
+                    self.save(step, batches.save)
         if done > start and done % config.save_every and done != config.steps:
-            self.save(done)
+            self.save(done, batches.save)
         if history is not None:
             history.close()
         summary = self.summary(done, start, last)
@@ -336,9 +282,10 @@ class RlRun:
                 )
         return summary
 
-    def save(self, step: int) -> None:
+    def save(self, step: int, also: Callable[[Path], None] = lambda folder: None) -> None:
         """Write a checkpoint. Raises HarnessError when that fails; earlier checkpoints stay."""
-        store(Path(self.config.out), self.engine, step, self.identity, keep=self.config.keep_checkpoints)
+        out, keep = Path(self.config.out), self.config.keep_checkpoints
+        store(out, self.engine, step, self.identity, keep=keep, also=also)
 
     def save_model(self, folder: Path) -> None:
         """Write the policy as a checkpoint folder with its tokenizer."""

@@ -50,6 +50,12 @@ class RolloutConfig:
     """Problems of one step, over all processes."""
     samples: int = Field(default=16, ge=2)
     """Answers per problem: the group in which rewards are compared."""
+    redraws: int = Field(default=0, ge=0)
+    """Dynamic sampling (DAPO, arXiv 2503.14476): times a step that groups without a difference are drawn anew, each on
+    another problem, before the weights are updated; 0: they are dropped and the step goes on with fewer."""
+    draw_ahead: bool = False
+    """Draw the next step's answers while this step's are judged and learnt from: they come from weights one update older,
+    and the ratio's denominator is what the sampler wrote down."""
     max_new_tokens: int = Field(default=4096, ge=1)
     """Longest answer."""
     decoding: BlockDiffusionConfig = PAPER_DECODING
@@ -62,6 +68,23 @@ class RolloutConfig:
     """`fast`: CUDA graphs and Triton kernels; `auto`: fast for bfloat16 on a GPU."""
     release: bool = False
     """Free cache and CUDA graphs while weights are updated (large models)."""
+
+
+@stage_config
+class PoolConfig:
+    """The problems that are asked, chosen by their measured pass rate: where a policy is always right, or never, rewards
+    do not differ."""
+
+    answers: int = Field(default=0, ge=0)
+    """Answers of the present policy by which a problem's pass rate is measured; 0: all problems are asked, unmeasured."""
+    lowest: float = Field(default=0.083, ge=0, le=1)
+    """Lowest pass rate of a problem that is asked; below 1/12 most groups of eight are all wrong."""
+    highest: float = Field(default=0.917, ge=0, le=1)
+    """Highest pass rate of a problem that is asked."""
+    problems: int | None = Field(default=None, ge=1)
+    """Problems that are measured at a time, drawn from the phase's by the seed; None: all of them."""
+    refresh_every: int | None = Field(default=None, ge=1)
+    """Steps after which a pool is measured anew; None: one pool for the phase, measured before its first step."""
 
 
 @stage_config
@@ -156,6 +179,8 @@ class RlConfig:
     """How a problem becomes a prompt; the one that the model was fine-tuned with."""
     rollout: RolloutConfig = RolloutConfig()
     """How answers are drawn."""
+    pool: PoolConfig = PoolConfig()
+    """Which problems of a phase are asked."""
     reward: RewardConfig = RewardConfig()
     """How answers are rewarded."""
     objective: ObjectiveConfig = ObjectiveConfig()
@@ -209,6 +234,13 @@ def check(config: RlConfig) -> None:
     released = config.released_behaviour
     if config.engine != "local" and (released.reset_optimizer or released.weights_16bit):
         raise DiceError("released_behaviour.reset_optimizer and weights_16bit need engine: local.")
+    if config.rollout.draw_ahead and (config.objective.old_log_probs == "recomputed" or released.recomputes):
+        raise DiceError(
+            "rollout.draw_ahead needs objective.old_log_probs: sampler, and neither response_aligned_blocks nor "
+            "text_round_trip: the policy that drew the answers is gone when they are learnt from."
+        )
+    if config.pool.lowest > config.pool.highest:
+        raise DiceError(f"pool.lowest is {config.pool.lowest}, above pool.highest, {config.pool.highest}.")
     names = [phase.name or phase.task for phase in config.phases]
     if len(set(names)) < len(names):
         raise DiceError(f"two phases are called '{max(names, key=names.count)}'; give them names (phases: name).")

@@ -22,10 +22,18 @@ class RlRow(StepRow):
     level_mean: float
     """Mean difficulty of the step's problems."""
     problems: int
+    """Groups drawn, those of `redrawn` included."""
+    redrawn: int
+    """Groups drawn in the place of one without a difference (dynamic sampling)."""
+    pool: int | None
+    """Problems of the phase's pool that are in use; None: all are, unmeasured."""
     samples: int
     """Answers drawn."""
     reward: float | None
     """Mean over the answers that earned 0 or 1; None where none did."""
+    pass_at_8: float | None
+    """Chance that one of eight answers to a problem is right, mean over groups of at least eight known rewards, without
+    bias (dice.evaluation.pass_at_k); None where there is no such group."""
     left_out: int
     """Answers that earned neither (a host error after all retries, or no verdict)."""
     host_errors: int
@@ -46,6 +54,9 @@ class RlRow(StepRow):
     """Name of a finding -> answers."""
     distinct_share: float
     """Distinct texts among the candidates, over all candidates; low where groups have collapsed."""
+    entropy: float
+    """Mean of -log p over the tokens of all answers, p by the policy that drew them: an estimate of its entropy per token
+    (at temperature 1), and low where it has collapsed."""
     response_tokens: float
     """Mean length of an answer."""
     cut_off_share: float
@@ -60,21 +71,22 @@ class RlRow(StepRow):
     """Mean over updates, before clipping."""
     kl: float | None
     """Mean k3 from the reference, over targets."""
-    entropy: float | None
-    """Mean of -log p of the drawn tokens: an estimate of the policy's entropy per token."""
     clip_share: float | None
     """Targets whose ratio was clipped."""
     mismatch: float | None
-    """Mean |log ratio| in the first update, where trainer and sampler have the same weights: rounding only."""
+    """Mean |log ratio| in the first update. Trainer and sampler have the same weights there, so it is rounding only; with
+    `draw_ahead` it is how far the last update has gone."""
     targets: int
     """Tokens that carried loss, over all updates."""
     seconds: float
     rollout_s: float
-    """Decoding; verification runs at the same time."""
+    """Decoding; verification runs at the same time. With `draw_ahead`, of the next step's answers."""
     verify_s: float
     """From the first candidate submitted to the last verdict."""
     wait_s: float
-    """From the last answer to the last verdict, when nothing else is done."""
+    """Waiting for verdicts, when nothing else is done."""
+    pool_s: float
+    """Measuring the pool, its decoding and verdicts included; in none of the others."""
     update_s: float
     wait_share: float
     """wait_s / seconds."""
@@ -88,7 +100,7 @@ class AnswerRow(BaseModel):
     step: int
     problem_id: str
     group: int
-    """Place of the problem in the step."""
+    """Place of the problem in the step; those drawn anew come last."""
     sample: int
     seed: int
     text: str

@@ -113,7 +113,6 @@ class UpdateReport:
     loss: float | None = None
     grad_norm: float | None = None
     kl: float | None = None
-    entropy: float | None = None
     clip_share: float | None = None
     mismatch: float | None = None
     targets: int = 0
@@ -181,22 +180,21 @@ class Updater:
             self.objective.statistics.clear()
             norms.append(engine.step(learning_rate(config, number, len(updates))))
             losses.append(engine.total(loss))
-            sums.append(torch.stack(kept).sum(0) if kept else torch.zeros(5, device=engine.device))
+            sums.append(torch.stack(kept).sum(0) if kept else torch.zeros(4, device=engine.device))
         if released.weights_16bit:
             assert isinstance(engine, LocalEngine)
             engine.round_masters(torch.bfloat16)
         table = torch.stack(sums).double()
         if engine.world > 1:
             dist.all_reduce(table)
-        k3, clipped, surprise, _, count = table.sum(0).tolist()
+        k3, clipped, _, count = table.sum(0).tolist()
         return UpdateReport(
             updates=len(updates),
             loss=sum(losses) / len(losses),
             grad_norm=sum(norms) / len(norms),
             kl=k3 / max(1, count),
-            entropy=surprise / max(1, count),
             clip_share=clipped / max(1, count),
-            mismatch=float(table[0, 3] / table[0, 4].clamp(min=1)),
+            mismatch=float(table[0, 2] / table[0, 3].clamp(min=1)),
             targets=int(count),
         )
 

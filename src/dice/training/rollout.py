@@ -59,20 +59,9 @@ class Answer:
         return self.verdict is not None and any(f.fatal.get(self.verdict.protocol) for f in self.verdict.deception)
 
 
-@dataclass
-class Rollout:
-    """The answers of one step, in the order of the requests, and the time that they took."""
-
-    answers: list[Answer]
-    host_errors: int
-    rollout_s: float
-    verify_s: float
-    wait_s: float
-
-
-def answer_seed(seed: int, step: int, problem_id: str, group: int, sample: int) -> int:
-    """A seed in [0, 2**48), another one for every answer of a run."""
-    text = f"{seed}/{step}/{problem_id}/{group}/{sample}"
+def answer_seed(seed: int, purpose: int | str, problem_id: str, group: int, sample: int) -> int:
+    """A seed in [0, 2**48), another one for every answer of a run. `purpose`: the step, or what else it is drawn for."""
+    text = f"{seed}/{purpose}/{problem_id}/{group}/{sample}"
     return int.from_bytes(hashlib.sha256(text.encode()).digest()[:6], "big")
 
 
@@ -95,7 +84,7 @@ class VerdictStream(Protocol):
 
 
 class Verifier:
-    """The verifier's pool, open for a whole run. Use as a context manager; then `begin` once per step."""
+    """The verifier's pool, open for a whole run. Use as a context manager; then `begin` when the last answers are done."""
 
     def __init__(self, config: RewardConfig, *, most_jobs: int, gpu: int | None = None, share: int = 1) -> None:
         """`gpu`: this process's GPU where several processes share a machine; `share`: how many share it."""
@@ -109,6 +98,7 @@ class Verifier:
             machine = dataclasses.replace(machine, jobs=mine)
         self.config, self.machine, self._most_jobs = config, machine, most_jobs
         self._open = contextlib.ExitStack()
+        self._last: PendingVerdicts | None = None
         self.pool: VerdictStream | None = None
 
     def __enter__(self) -> Verifier:
@@ -116,6 +106,8 @@ class Verifier:
         return self
 
     def __exit__(self, *_: object) -> None:
+        if self._last is not None:
+            self._last.abandon()
         self._open.close()
 
     def restart(self) -> None:
@@ -133,14 +125,15 @@ class Verifier:
         self.pool = self._open.enter_context(opened)
 
     def begin(self) -> PendingVerdicts:
-        """Start the verification of one step's answers."""
+        """Start the verification of some answers."""
         assert self.pool is not None
-        return PendingVerdicts(self.pool, self.config)
+        self._last = PendingVerdicts(self.pool, self.config)
+        return self._last
 
 
 @dataclass
 class PendingVerdicts:
-    """The verdicts of one step: candidates go in while others are decoded, `finish` waits for the missing verdicts."""
+    """Verdicts on their way: candidates go in while others are decoded, `finish` waits for the missing verdicts."""
 
     pool: VerdictStream
     config: RewardConfig
@@ -161,6 +154,7 @@ class PendingVerdicts:
     def _collect(self) -> None:
         try:
             for verdicts in self.pool.stream(self._feed):
+                self.ended = time.perf_counter()
                 self._verdicts.put(verdicts)
             self._verdicts.put(None)
         except BaseException as error:  # noqa: BLE001  raised again where the verdicts are taken
@@ -215,58 +209,53 @@ class PendingVerdicts:
                 return
         for answer in answers:
             answer.verdict = verdict
-        self.ended = time.perf_counter()
+
+    def abandon(self) -> None:
+        """Drop what is still to be verified: nobody may be in the pool when it is closed."""
+        self._feed.stop()
+        self._thread.join()
 
     def finish(self) -> bool:
         """Wait for the missing verdicts. False: no verdict came for `silence_s`, and the rest stays without one."""
         while self._waiting:
             if not self.take(self.config.silence_s):
-                self._feed.stop()  # nobody may be in the pool when it is closed
-                self._thread.join()
+                self.abandon()
                 return False
         self._feed.close()
         self._thread.join()
         return True
 
 
-def roll_out(
+def draw(
     decoder: Decoder,
-    verifier: Verifier,
     asked: Sequence[Asked],
     *,
-    step: int,
+    purpose: int | str,
     seed: int,
     new_tokens: int,
     to_text: Callable[[Sequence[int]], str],
-    on_answer: Callable[[Answer], None] = lambda answer: None,
-) -> Rollout:
-    """Draw all answers and verify them. Raises HarnessError when the verifier cannot work at all."""
-    began = time.perf_counter()
+    on_answer: Callable[[Answer], object],
+) -> list[Answer]:
+    """Draw all answers, in the order of `asked`; `on_answer` gets each as soon as it is finished."""
     requests = [
         Request(
             one.problem.prompt,
             new_tokens,
-            answer_seed(seed, step, one.problem.id, one.group, one.sample),
+            answer_seed(seed, purpose, one.problem.id, one.group, one.sample),
             (number, one),
         )
         for number, one in enumerate(asked)
     ]
-    pending = verifier.begin()
     found: dict[int, Answer] = {}
     for completion in decoder.run(requests):
         number, one = completion.request.key
-        ids = completion.ids[:-1] if completion.finish_reason == "stop" else completion.ids
-        text = to_text(ids)
-        answer = found[number] = Answer(one, completion, text, one.problem.candidate(text))
-        pending.submit(answer)
-        on_answer(answer)
-    decoded = time.perf_counter()
-    if not pending.finish():
-        verifier.restart()
-    return Rollout(
-        answers=[found[number] for number in range(len(requests))],
-        host_errors=pending.host_errors,
-        rollout_s=decoded - began,
-        verify_s=(pending.ended or decoded) - (pending.began or decoded),
-        wait_s=time.perf_counter() - decoded,
-    )
+        found[number] = answer_of(one, completion, to_text)
+        on_answer(found[number])
+    return [found[number] for number in range(len(requests))]
+
+
+def answer_of(asked: Asked, completion: Completion, to_text: Callable[[Sequence[int]], str]) -> Answer:
+    """The answer that a completion is."""
+    ids = completion.ids[:-1] if completion.finish_reason == "stop" else completion.ids
+    text = to_text(ids)
+    return Answer(asked, completion, text, asked.problem.candidate(text))

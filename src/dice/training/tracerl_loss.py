@@ -218,8 +218,8 @@ def advantages(rewards: Sequence[float]) -> list[float]:
 class PolicyObjective(nn.Module):
     """Model and loss as one module, which an engine can wrap.
 
-    `statistics` has an entry [5] for each micro-batch since it was last cleared: sums over targets of k3, of clipped
-    ratios, of -log p and of |log ratio|, and the number of targets.
+    `statistics` has an entry [4] for each micro-batch since it was last cleared: sums over targets of k3, of clipped
+    ratios and of |log ratio|, and the number of targets.
     """
 
     def __init__(
@@ -244,5 +244,5 @@ class PolicyObjective(nn.Module):
         with torch.no_grad():
             apart = (new - batch.old).abs()
             count = torch.full((), float(len(new)), device=new.device)
-            self.statistics.append(torch.stack((k3.sum(), clipped.sum(), -new.sum(), apart.sum(), count)))
+            self.statistics.append(torch.stack((k3.sum(), clipped.sum(), apart.sum(), count)))
         return (loss * batch.rows.weights).sum() / normaliser
