@@ -138,7 +138,7 @@ class RlRun:
             )
             longest = max(len(problem.prompt) for data in self.phases for problem in data.problems)
             mine = -(-rollout.problems_per_step // self.world) * rollout.samples
-            slots = min(rollout.max_batch, mine)
+            slots = rollout.max_batch if self.config.pool.answers else min(rollout.max_batch, mine)
             if (
                 self.device.type == "cuda"
             ):  # not fewer slots in silence: rounding, and so what is drawn, depends on them
