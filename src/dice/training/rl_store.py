@@ -8,7 +8,7 @@ from pathlib import Path
 
 from pydantic import BaseModel, ConfigDict
 
-from dice.decoding.decoder import Completion, FinishReason, Request, Trace
+from dice.decoding.requests import Completion, FinishReason, Request, Trace
 from dice.errors import DiceError, HarnessError
 from dice.jsonl import read_jsonl, write_jsonl
 from dice.training.checkpoints import Checkpoint, latest_checkpoint, save_checkpoint
