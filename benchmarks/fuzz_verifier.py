@@ -257,7 +257,7 @@ class PlayedCandidate:
                 self._write(frame({"ok": True, **self._answer(request, fds)}, oddity))
                 for fd in fds:
                     os.close(fd)
-        except (ChannelClosed, ChannelGarbage, OSError):
+        except (ChannelClosed, ChannelGarbage, KeyError, OSError):  # KeyError: it was never sent what it is asked for
             pass
         finally:
             self._channel.close()
