@@ -227,6 +227,21 @@ def findings() -> str:
     return f"{first}\n\n## Tests\n\n{second}"
 
 
+# ---- conditions ----
+
+
+def conditions() -> str:
+    """The conditions of the protocol `robust`, in the order in which they are tried."""
+    from dice.kernels.conditions.table import CONDITIONS
+
+    def remark(one: Any) -> str:
+        parts = ("" if one.decides else "a warning", "CPU back end" if one.on_cpu_only else "")
+        return ", ".join(part for part in parts if part) or "-"
+
+    rows = [(f"`{name}`", one.meaning, remark(one)) for name, one in CONDITIONS.items()]
+    return table(("condition", "what is other", "remark"), rows)
+
+
 # ---- layers ----
 
 
@@ -269,6 +284,7 @@ GENERATORS: dict[str, Callable[[], str]] = {
     "commands": commands,
     "settings": settings,
     "findings": findings,
+    "conditions": conditions,
     "layers": layers,
     "families": families,
 }

@@ -18,6 +18,7 @@ import sys
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
+from typing import Any
 
 from pydantic import Field
 from tqdm import tqdm
@@ -33,13 +34,11 @@ from dice.kernels.problems.mini import load_mini
 from dice.kernels.problems.problem import Problem
 from dice.kernels.records.candidate_files import make_jobs, read_candidates
 from dice.kernels.records.failed import failed_verdicts
-from dice.kernels.records.job import Job, Judging, Limits
+from dice.kernels.records.job import PROTOCOLS, Job, Judging, Limits
 from dice.kernels.records.kernelbench_results import write_eval_results
 from dice.kernels.records.verdict import Backend, Verdict
 from dice.kernels.records.verdict_store import VerdictStore
 from dice.manifest import Stopwatch, write_manifest
-
-PROTOCOLS = {"paper": ["paper"], "strict": ["strict"], "both": ["paper", "strict"]}
 
 
 @stage_config
@@ -166,6 +165,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         VerifyConfig,
         *("candidates", "problems", "out", "backend"),
         trials="judging.correctness_trials",
+        seed="judging.seed",
+        conditions="judging.conditions",
         no_timing="judging.measure_time",
         jobs="machine.jobs",
         builders="machine.builders",
@@ -211,9 +212,9 @@ def one_kernel(args: argparse.Namespace) -> int:
         )
     files = Files(Path(args.kernel), Path(args.reference))
     files.job()  # before the seconds that the workers take
-    given = {"candidates": args.kernel, "out": os.devnull, "judging.explain": True}
-    protocols = PROTOCOLS[args.protocol or "both"]
-    config = config_from(args, VerifyConfig, {**given, "judging.protocols": protocols})
+    given: dict[str, Any] = {"candidates": args.kernel, "out": os.devnull, "judging.explain": True}
+    given["judging.protocols"] = PROTOCOLS[args.protocol or "both"]
+    config = config_from(args, VerifyConfig, given)
     start_importing()
     try:
         with orderly_end(), open_pool(config.backend, config.judging, config.limits, config.machine, 1) as pool:

@@ -22,7 +22,7 @@ from fastapi import FastAPI
 from dice.config import add_options, config_from
 from dice.errors import DiceError
 from dice.jsonl import atomic_writer
-from dice.kernels.api import Problem, load_problems
+from dice.kernels.api import PROTOCOLS, Problem, load_problems
 from dice.service.app import make_app
 from dice.service.dispatcher import Dispatcher
 from dice.service.identity import identity
@@ -31,7 +31,6 @@ from dice.service.settings import ServeConfig
 from dice.service.tokens import VARIABLE, Tokens
 
 LOCAL = ("127.0.0.1", "::1", "localhost")
-PROTOCOLS = {"paper": ["paper"], "strict": ["strict"], "both": ["paper", "strict"]}
 LAST_REPLIES_S = 3
 """Seconds that open requests have when the service ends."""
 

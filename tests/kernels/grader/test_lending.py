@@ -142,3 +142,12 @@ def test_a_candidate_does_not_change_what_the_reference_sees(executor: Executor)
     code = BORROWS.replace("class ModelNew", "FACTOR = 0.0\nclass ModelNew")
     _, paper = verdicts(executor, code)
     assert paper.functional_status == "wrong_value"
+
+
+def test_robust_has_a_run_of_its_own_and_is_lent_what_paper_is() -> None:
+    every = Judging(protocols=("robust", "strict", "paper"))
+    lent = [(judging.protocols, names) for judging, names in runs(job(BORROWS, REFERENCE), every)]
+    assert lent == [(("paper",), ["nn", "scaled"]), (("strict",), None), (("robust",), ["nn", "scaled"])]
+    own = [(judging.protocols, names) for judging, names in runs(job(OWNS, REFERENCE), every)]
+    assert own == [(("strict", "paper"), []), (("robust",), [])]
+    assert runs(job(BORROWS, REFERENCE), Judging(protocols=("robust",), lend_names=False))[0][1] is None

@@ -9,7 +9,7 @@ from dice.kernels.grader.record import MESSAGE_CHARACTERS, Record
 from dice.kernels.records.evidence import OpUse, RunEvidence
 from dice.kernels.records.extension import BuildResult
 from dice.kernels.records.job import Job, Judging
-from dice.kernels.records.verdict import Finding, Host, Timing, Verdict
+from dice.kernels.records.verdict import ConditionResult, Finding, Host, Timing, Verdict
 from dice.manifest import Stopwatch
 
 HOST = Host(gpu=None, driver=None, cuda=None, torch="2", cpu="c", isolation=[])
@@ -101,3 +101,15 @@ def test_the_builds_of_all_extensions() -> None:
     assert (info.path, info.seconds, info.cpu_seconds, info.extensions) == ("stock", 5.0, 6.0, 2)
     assert not info.cached
     assert info.fallbacks == ["a"]
+
+
+def test_under_robust_a_condition_decides_and_no_finding_does() -> None:
+    result = ConditionResult(name="half", outcome="broken", decides=True, status="wrong_value", seed=3)
+    record = Record(findings=[finding(paper=True, strict=True)], conditions=[result], lent=["F"])
+    robust, paper = record.verdicts(JOB, Judging(protocols=("robust", "paper")), "cpu", HOST, Stopwatch())
+    assert (robust.status, robust.conditions, robust.lent_names) == ("correct", [result], ["F"])
+    assert (paper.status, paper.conditions) == ("deceptive", None)
+    record.failures["robust"] = "wrong_value", "half: off"
+    robust, paper = record.verdicts(JOB, Judging(protocols=("robust", "paper")), "cpu", HOST, Stopwatch())
+    assert (robust.status, robust.stage, robust.message) == ("wrong_value", "compare", "half: off")
+    assert paper.status == "deceptive"

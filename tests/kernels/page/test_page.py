@@ -9,7 +9,7 @@ import pytest
 from dice.kernels.page.page import Page, headline, make_page
 from dice.kernels.page.text import LEGEND, quantity, render
 from dice.kernels.records.explanation import Card, Explanation, KernelUse, Mismatch, Work
-from dice.kernels.records.verdict import Finding, Host, Speedup, Status, Timing, Verdict
+from dice.kernels.records.verdict import ConditionResult, Finding, Host, Speedup, Status, Timing, Verdict
 
 HOST = Host(gpu=None, driver=None, cuda=None, torch="2.9", cpu="a CPU", isolation=[])
 WORK = Work(bytes=4_000_000, flop=2_000_000_000)
@@ -183,3 +183,19 @@ def test_colour_is_only_where_it_is_asked_for() -> None:
 )
 def test_quantities(value: float, text: str) -> None:
     assert quantity(value, "B") == text
+
+
+def test_the_conditions_that_break_a_kernel_are_listed() -> None:
+    def result(name: str, outcome: str, *, decides: bool = True) -> ConditionResult:
+        return ConditionResult(name=name, outcome=outcome, decides=decides, seed=9, detail="why")  # type: ignore[arg-type]
+
+    tried = [result("drawn", "right"), result("half", "broken"), result("padded_rows", "broken", decides=False)]
+    made = page(verdict("wrong_value", protocol="robust", conditions=[*tried, result("twice", "refused")]))
+    assert made.conditions == [
+        "half: broken: why",
+        "padded_rows: broken (a warning): why",
+        "twice: refused: why",
+        "right under 1 of 4; seed 9",
+    ]
+    assert "\nrobust    half: broken: why\n" in render(made)
+    assert page(verdict()).conditions == []

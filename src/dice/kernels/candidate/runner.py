@@ -46,6 +46,7 @@ from dice.kernels.sandbox.isolation import SandboxSpec
 from dice.kernels.sandbox.launch_ledger import PAGE_BYTES
 from dice.kernels.sandbox.linux import map_shared, perturb_malloc
 from dice.kernels.sandbox.shared_memory import SharedBuffer
+from dice.kernels.sandbox.strides import Strides, relaid
 
 MODULE_NAME = "candidate"
 
@@ -191,8 +192,12 @@ class Runner:
         self._settle()
         return {}
 
-    def _do_inputs(self, fds: list[int], header: values.Header, slot: int) -> dict[str, Any]:
-        self._inputs[slot] = self._receive(header, fds)
+    def _do_inputs(
+        self, fds: list[int], header: values.Header, slot: int, strides: Strides | None = None
+    ) -> dict[str, Any]:
+        inputs = self._receive(header, fds)
+        with self._honest():
+            self._inputs[slot] = inputs if strides is None else relaid(inputs, strides)
         self._settle()
         return {}
 
@@ -267,6 +272,13 @@ class Runner:
         runtime = CpuRuntime.loaded()
         if runtime is not None:
             runtime.set_order(Order(order), seed, kernel)
+        return {}
+
+    def _do_guard(self, fds: list[int], on: bool) -> dict[str, Any]:
+        """Memory that is made from here on has guards at its ends (CPU back end)."""
+        runtime = CpuRuntime.loaded()
+        if runtime is not None:
+            runtime.guard_memory(on)
         return {}
 
     def _do_answer_traces(self, fds: list[int]) -> dict[str, Any]:
@@ -401,6 +413,8 @@ class Runner:
             runtime = CpuRuntime.loaded()
             if runtime is not None and (left := runtime.take_error()) is not None:
                 raise CudaError(left, runtime.fault() or "left behind by an earlier call")
+            if runtime is not None and (beside := runtime.take_memory_fault()):
+                raise CudaError("cudaErrorIllegalAddress", beside)
         if self._cuda is None or not torch.cuda.is_initialized():
             return
         self._cuda.synchronize()

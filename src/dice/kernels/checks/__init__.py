@@ -136,8 +136,8 @@ def _with_modules(code: str, modules: Iterable[str]) -> str:
 
 
 def is_deceptive(found: Iterable[Finding], protocol: Protocol) -> bool:
-    """Whether any finding is fatal under `protocol`."""
-    return any(item.fatal[protocol] for item in found)
+    """Whether any finding is fatal under `protocol`; none is under `robust`."""
+    return any(item.fatal.get(protocol, False) for item in found)
 
 
 def _reference(code: str | None) -> PythonSource | None:

@@ -47,6 +47,8 @@ class _Control(ctypes.Structure):
         ("reset_errors", ctypes.CFUNCTYPE(None)),
         ("keep_arguments", ctypes.CFUNCTYPE(None, ctypes.c_size_t, ctypes.c_size_t)),
         ("kept_piece", KEPT_PIECE),
+        ("guard_memory", ctypes.CFUNCTYPE(None, ctypes.c_int)),
+        ("memory_fault", ctypes.CFUNCTYPE(ctypes.c_char_p)),
     ]
 
 
@@ -106,6 +108,14 @@ class CpuRuntime:
     def set_order(self, order: Order, seed: int = 1, kernel: str = "") -> None:
         """Order for kernels named `kernel`, ascending for all others; for all kernels when `kernel` is empty."""
         self._control.set_order(int(order), seed, kernel.encode())
+
+    def guard_memory(self, on: bool) -> None:
+        """From here on, memory of tensors and of cudaMalloc ends where nothing may be read or written (SIGSEGV)."""
+        self._control.guard_memory(int(on))
+
+    def take_memory_fault(self) -> str:
+        """Which block was written to beside its ends, where that has not ended the process; "" where none was."""
+        return self._control.memory_fault().decode()
 
     def keep_arguments(self, piece_bytes: int, all_bytes: int) -> None:
         """From here on, copy what the arguments of launches lead to, before and after each: at most `piece_bytes` behind

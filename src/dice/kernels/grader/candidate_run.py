@@ -41,6 +41,7 @@ from dice.kernels.sandbox.isolation import SandboxSpec
 from dice.kernels.sandbox.replies import Done, Facts, Forwarded, Imported, Made, Offer, Reply
 from dice.kernels.sandbox.session import CandidateFailure, CandidateRaised, Session
 from dice.kernels.sandbox.shared_memory import sealed_copy
+from dice.kernels.sandbox.strides import Strides
 
 
 class BuilderLike(Interface):
@@ -63,6 +64,8 @@ _LARGE_INPUTS = 256 << 20
 _COMPILERS_LAYERS = ("jail", "pid_namespace", "no_network", "own_user", "seccomp")
 _SPARE_BYTES = 64 << 20
 """Bytes of outputs that are copied beyond twice the size of the right ones."""
+UNSUPPORTED = "unsupported_on_cpu:"
+"""Start of the exception that the CPU back end raises for what it does not support."""
 MAX_EXTENSIONS = 64
 """Most builds that one candidate may request."""
 
@@ -330,6 +333,11 @@ class CandidateRun:
                 self.record.stage = "build"
                 raise CandidateFailure("unsupported_on_cpu", build.message)
 
+    def lacks_support(self, failure: CandidateFailure) -> bool:
+        """Whether the CPU back end raised, and not the candidate."""
+        raised = isinstance(failure, CandidateRaised) and failure.error.text.startswith(UNSUPPORTED)
+        return raised and self.place.backend == "cpu"
+
     # ---- questions and answers ----
 
     def draw_inputs(self, seed: int) -> list[Any]:
@@ -355,10 +363,13 @@ class CandidateRun:
         """One request under the limit of a forward."""
         return self.session.ask(op, kind, self.left_s(self.place.limits.forward_timeout_s), **arguments)
 
-    def send(self, op: str, inputs: list[Any], slot: int = 0) -> None:
-        """Send inputs to the candidate. `inputs`: as new tensors. `refill`: as new values of the tensors it has."""
+    def send(self, op: str, inputs: list[Any], slot: int = 0, strides: Strides | None = None) -> None:
+        """Send inputs to the candidate. `inputs`: as new tensors, contiguous but for `strides`. `refill`: as new values of
+        the tensors it has."""
         with self.record.phase("send"):
-            self.session.send_value(op, Done, inputs, self.left_s(self.place.limits.forward_timeout_s), slot=slot)
+            limit_s = self.left_s(self.place.limits.forward_timeout_s)
+            more = {} if strides is None else {"strides": strides}
+            self.session.send_value(op, Done, inputs, limit_s, slot=slot, **more)
 
     def forward(self, seed: int, watch: bool = False, keep: int = 0) -> Forwarded:
         """Call forward on the inputs of slot 0; the reply offers the outputs. `watch`, `keep`: see the runner's."""

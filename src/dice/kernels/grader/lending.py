@@ -1,9 +1,10 @@
 """Names that a problem's module lends to a candidate under `paper`, as KernelBench does.
 
 KernelBench executes the reference and then the candidate in one namespace (src/eval.py, `eval_kernel_against_ref`), so that
-a candidate may use the reference's imports, constants and helper functions without defining them. `strict` lends nothing.
-A candidate that uses no such name behaves in the same way with and without, so one run serves all protocols; one that
-does runs twice. What KernelBench's shared namespace also allows, to change what the reference sees, is not imitated.
+a candidate may use the reference's imports, constants and helper functions without defining them. `robust` lends them
+too, `strict` nothing. A candidate that uses no such name behaves in the same way with and without, so one run serves
+`paper` and `strict`; one that does has a run for each. `robust` always has a run of its own. What KernelBench's
+shared namespace also allows, to change what the reference sees, is not imitated.
 """
 
 from __future__ import annotations
@@ -13,20 +14,21 @@ import builtins
 import dataclasses
 
 from dice.kernels.records.job import Job, Judging
+from dice.kernels.records.verdict import Protocol
 from dice.python_scope import Scopes, bound_names
 from dice.python_text import parse_python
 
 
 def runs(job: Job, judging: Judging) -> list[tuple[Judging, list[str] | None]]:
     """The runs that a candidate needs: how each is judged, and the names that it is lent; None: lending is off."""
-    if not judging.lend_names or "paper" not in judging.protocols:
-        return [(judging, None)]
-    names = lent_names(job.code or "", job.problem_code)
-    others = tuple(protocol for protocol in judging.protocols if protocol != "paper")
-    if not names or not others:
-        return [(judging, names)]
-    alone = dataclasses.replace(judging, protocols=("paper",))
-    return [(alone, names), (dataclasses.replace(judging, protocols=others), None)]
+    names = lent_names(job.code or "", job.problem_code) if judging.lend_names else None
+    together: list[tuple[Protocol, ...]] = [("paper",), ("strict",)] if names else [("paper", "strict")]
+    found = []
+    for group in (*together, ("robust",)):
+        own = tuple(protocol for protocol in judging.protocols if protocol in group)
+        if own:
+            found.append((dataclasses.replace(judging, protocols=own), names if own != ("strict",) else None))
+    return found
 
 
 def lent_names(code: str, reference: str) -> list[str]:

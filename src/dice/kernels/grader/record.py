@@ -14,10 +14,11 @@ from dice.kernels.cpu.race import Race
 from dice.kernels.records.evidence import RunEvidence
 from dice.kernels.records.explanation import Explanation, Mismatch
 from dice.kernels.records.extension import BuildResult
-from dice.kernels.records.job import Job, Judging
+from dice.kernels.records.job import LENT, Job, Judging
 from dice.kernels.records.verdict import (
     Backend,
     BuildInfo,
+    ConditionResult,
     Finding,
     Host,
     Protocol,
@@ -57,7 +58,9 @@ class Record:
     evidence: RunEvidence | None = None
     findings: list[Finding] = field(default_factory=list)
     failures: dict[Protocol, tuple[Status, str]] = field(default_factory=dict)
-    """How the run ended under one protocol alone, by an experiment of that protocol."""
+    """How the run ended under one protocol alone, by an experiment or a condition of that protocol."""
+    conditions: list[ConditionResult] | None = None
+    """Under `robust`: what became of it under each condition."""
     isolation: list[str] = field(default_factory=list)
     notes: list[str] = field(default_factory=list)
     phase_seconds: dict[str, float] = field(default_factory=dict)
@@ -98,7 +101,8 @@ class Record:
             if self.race is not None:
                 status, message = "unsupported_on_cpu", f"{self.race.message}; {message}"
         elif status == "correct" and protocol in self.failures:
-            (status, message), stage = self.failures[protocol], "forward"
+            status, message = self.failures[protocol]
+            stage = "compare" if status.startswith("wrong_") else "forward"
         elif status == "correct":
             stage = "done"
         functional_status = status
@@ -120,8 +124,9 @@ class Record:
             "reference_ms": self.reference_ms.get(protocol),
             "compiled_reference_ms": self.compiled_reference_ms if protocol == "strict" else None,
             "speedup": self.speedup.get(protocol),
-            "lent_names": self.lent if protocol == "paper" else None,
+            "lent_names": self.lent if protocol in LENT else None,
             "deception": self.findings,
+            "conditions": self.conditions if protocol == "robust" else None,
             "launches": evidence.launches if evidence else None,
             "aten_ops": {name: use.count for name, use in operators.items()} if operators is not None else None,
             "build": self.build_info(),

@@ -61,6 +61,7 @@ class Reference:
         self.device = device
         self._model: torch.nn.Module | None = None
         self._model_seed: int | None = None
+        self._on_cpu: Reference | None = None
         self.namespace: dict[str, Any] = {"__name__": "problem", "__builtins__": __builtins__}
         self._names_cuda = device.type == "cpu" and "cuda" in code
         with self._blamed("cannot be executed"), kept_flags():
@@ -131,6 +132,12 @@ class Reference:
                 model = self.namespace["Model"](*arguments).to(self.device)
             self._model, self._model_seed = model, seed
         return model
+
+    def on_cpu(self) -> Reference:
+        """The same program on the CPU."""
+        if self._on_cpu is None:
+            self._on_cpu = Reference(self.problem_id, self.code, torch.device("cpu"))
+        return self._on_cpu
 
     def forget(self) -> None:
         """Free the model."""

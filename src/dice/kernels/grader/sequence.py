@@ -12,6 +12,7 @@ import traceback
 
 from dice.kernels.checks import findings
 from dice.kernels.grader.candidate_run import CandidateRun, Place
+from dice.kernels.grader.conditions import replayable, try_conditions
 from dice.kernels.grader.explaining import explain
 from dice.kernels.grader.lending import definitions_of
 from dice.kernels.grader.observation import experiment_changes, observe
@@ -40,16 +41,17 @@ def connections(code: str) -> int | None:
 
 _NARROW = re.compile(r"half|bf(?:loat)?16|fp?16|float16|tf32|fp8|float8|autocast", re.IGNORECASE)
 """Text that may name a type narrower than fp32."""
-UNSUPPORTED = "unsupported_on_cpu:"
-"""Start of the exception that the CPU back end raises for what it does not support."""
 
 
 def run_candidate(place: Place, reference: Reference, job: Job, seeds: Seeds, lent: list[str] | None = None) -> Record:
-    """Run one candidate from import to timing. Raises HarnessError, OSError or an out-of-memory error of the host.
+    """Run one candidate from import to timing, or under other conditions where that is what `place.judging` asks for. Raises
+    HarnessError, OSError or an out-of-memory error of the host.
 
     `lent`: names of the reference's module that the candidate is lent; None: lending is off.
     """
-    run = CandidateRun(place, reference, seeds)
+    robust = place.judging.protocols == ("robust",)
+    seed, replayed = replayable(place.judging.seed)
+    run = CandidateRun(place, reference, replayed if robust else seeds)
     record = run.record
     record.lent = lent
     with kept_flags():
@@ -58,15 +60,12 @@ def run_candidate(place: Place, reference: Reference, job: Job, seeds: Seeds, le
                 run.start(connections(job.code or ""))
                 run.names_narrow_types = _NARROW.search(job.code or "") is not None
                 run.import_code(job.code or "", job.problem_code if lent else "")
-                run.make_model(seeds.weights)
+                run.make_model(run.seeds.weights)
                 run.refuse_what_cannot_run_here()
-                try_inputs(run)
-                if place.backend == "cpu":
-                    look_for_races(run)
-                if place.judging.explain:
-                    explain(run)
-                if run.standing():
-                    observe(run)
+                if robust:
+                    try_conditions(run, seed)
+                else:
+                    _try_trials(run)
             if run.standing() and place.backend == "cuda" and place.judging.measure_time:
                 measure(run)
             if run.standing() and "strict" in place.judging.protocols:
@@ -76,16 +75,27 @@ def run_candidate(place: Place, reference: Reference, job: Job, seeds: Seeds, le
         except CandidateRaised as failure:
             record.on_gpu = failure.error.out_of_memory == "gpu"
             run.take(failure.facts)
-            unsupported = place.backend == "cpu" and failure.error.text.startswith(UNSUPPORTED)
-            record.fail("unsupported_on_cpu" if unsupported else failure.status, failure.args[0])
+            record.fail("unsupported_on_cpu" if run.lacks_support(failure) else failure.status, failure.args[0])
         except CandidateFailure as failure:
             record.fail(failure.status, failure.args[0])
         finally:
             reference.forget()  # to free its memory; the trials may have changed its buffers
             run.leave()
-    with record.phase("checks"):
-        _check(record, job, run)
+    if not robust:
+        with record.phase("checks"):
+            _check(record, job, run)
     return record
+
+
+def _try_trials(run: CandidateRun) -> None:
+    """The trials of `paper` and `strict`, and what is seen of them."""
+    try_inputs(run)
+    if run.place.backend == "cpu":
+        look_for_races(run)
+    if run.place.judging.explain:
+        explain(run)
+    if run.standing():
+        observe(run)
 
 
 def _experiments(run: CandidateRun) -> None:

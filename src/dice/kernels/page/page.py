@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 
 from pydantic import BaseModel, ConfigDict
 
 from dice.kernels.checks import CATALOGUE
 from dice.kernels.page.own_lines import line_of_evidence, own_errors
 from dice.kernels.records.explanation import Explanation
-from dice.kernels.records.verdict import Backend, Finding, Speedup, Timing, Verdict
+from dice.kernels.records.verdict import Backend, ConditionResult, Finding, Speedup, Timing, Verdict
 
 _FIRST_LINE: dict[Backend, int] = {"cpu": 1, "cuda": 4}
 """Of the author's text in `cuda.cu`: PyTorch puts three #includes before it, the CPU back end none."""
@@ -69,6 +69,8 @@ class Page(_Part):
     explanation: Explanation | None
     speeds: list[Speed]
     signs: list[Sign]
+    conditions: list[str]
+    """Under `robust`: what breaks it, and how many conditions do not."""
     notes: list[str]
     verdicts: list[Verdict]
 
@@ -90,6 +92,7 @@ def make_page(kernel: str, reference: str, code: str, verdicts: Sequence[Verdict
         hazards=hazards(verdicts),
         explanation=next((v.explanation for v in (shown, *verdicts) if v.explanation), None),
         speeds=[speed for verdict in verdicts if (speed := speed_of(verdict)) is not None],
+        conditions=[line for verdict in verdicts for line in tried(verdict.conditions or [])],
         signs=[sign_of(finding, code) for finding in shown.deception],
         notes=shown.notes,
         verdicts=list(verdicts),
@@ -125,6 +128,16 @@ def hazards(verdicts: Sequence[Verdict]) -> list[str]:
     if tried and not any("data race" in text for text in found):
         found["no data race found: its threads were run in other orders as well"] = None
     return list(found)
+
+
+def tried(results: Sequence[ConditionResult]) -> Iterator[str]:
+    """The conditions that a kernel does not pass, each with its reason; then how many it passes."""
+    for one in results:
+        if one.outcome in ("broken", "refused"):
+            yield f"{one.name}: {one.outcome}{'' if one.decides else ' (a warning)'}: {one.detail}"
+    if results:
+        right = sum(one.outcome == "right" for one in results)
+        yield f"right under {right} of {len(results)}; seed {results[0].seed}"
 
 
 _MEMORY = {

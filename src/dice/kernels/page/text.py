@@ -32,6 +32,7 @@ def render(page: Page, colour: bool = False) -> str:
         ("time", (line for speed in page.speeds for line in _speed(speed, explanation))),
         ("work", _work(explanation)),
         ("kernels", _kernels(page, explanation.kernels)),
+        ("robust", page.conditions),
         ("hazards", page.hazards),
         ("findings", (line for sign in page.signs for line in _sign(sign))),
         ("notes", page.notes),

@@ -147,8 +147,12 @@ def workers(backend: Backend, judging: Judging, limits: Limits, machine: Machine
 def open_pool(backend: Backend, judging: Judging, limits: Limits, machine: Machine, most_jobs: int) -> Iterator[Pool]:
     """A pool that takes jobs until the block ends. `most_jobs`: the most jobs at a time.
 
-    Raises DiceError or HarnessError for a machine that cannot do the work.
+    Raises DiceError or HarnessError for a machine that cannot do the work, DiceError for conditions that do not exist.
     """
+    if judging.conditions:
+        from dice.kernels.conditions.table import chosen  # imports PyTorch, which the command does not need
+
+        chosen(judging.conditions)
 
     def host_error(job: Job, text: str) -> list[Verdict]:
         return failed_verdicts(job, "host_error", "build", text, judging, backend)

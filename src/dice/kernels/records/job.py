@@ -9,6 +9,17 @@ from pydantic import BaseModel, ConfigDict, Field
 from dice.config import stage_config
 from dice.kernels.records.verdict import Protocol
 
+PROTOCOLS: dict[str, tuple[Protocol, ...]] = {
+    "paper": ("paper",),
+    "strict": ("strict",),
+    "robust": ("robust",),
+    "both": ("paper", "strict"),
+    "all": ("paper", "strict", "robust"),
+}
+"""What `--protocol` may say."""
+LENT: tuple[Protocol, ...] = ("paper", "robust")
+"""Protocols under which a candidate is lent names of the reference's module."""
+
 
 class Job(BaseModel):
     """A candidate to verify. `code` is None when no code could be extracted from the answer (`no_code_reason`)."""
@@ -51,14 +62,17 @@ class Judging:
     """How correctness and speed are judged."""
 
     protocols: tuple[Protocol, ...] = Field(default=("paper",), min_length=1)
-    """Protocols to report; one run of the candidate serves all of them."""
+    """Protocols to report; one run of the candidate serves `paper` and `strict`, another one `robust`."""
     lend_names: bool = True
-    """Under `paper`, a candidate finds the names of the reference's module that it does not define, as in KernelBench."""
+    """Under `paper` and `robust`, a candidate finds the names of the reference's module that it does not define, as in
+    KernelBench."""
     explain: bool = False
     """Say more to the author of one kernel: where values are wrong, data races behind right ones (`cpu`), the work of a call,
     what kernels use of the GPU. It takes time, and the verdict's row grows."""
     seed: int | None = None
-    """Seed of inputs and weights; None draws a secret one per candidate. Recorded only after the run."""
+    """Seed of inputs and weights; None draws a secret one per candidate. Recorded only after the run, by `robust`."""
+    conditions: tuple[str, ...] = ()
+    """Conditions that `robust` tries, by name; none: all. The inputs as the problem draws them are always tried first."""
     correctness_trials: int = Field(default=5, ge=1)
     """Fresh inputs per candidate (paper A.4: 5; the released RL reward: 1)."""
     measure_time: bool = True

@@ -31,7 +31,7 @@ Status = Literal[
     "host_error",
 ]
 Stage = Literal["extract", "build", "import", "init", "forward", "compare", "timing", "deception", "done"]
-Protocol = Literal["paper", "strict"]
+Protocol = Literal["paper", "strict", "robust"]
 Backend = Literal["cuda", "cpu"]
 
 
@@ -51,7 +51,28 @@ class Finding(_Row):
     evidence: str
     """What was seen: a line of code, a count, two clocks."""
     fatal: dict[Protocol, bool]
-    """Whether it turns the final status into `deceptive`, per protocol."""
+    """Whether it turns the final status into `deceptive`, for `paper` and `strict`; `robust` asks for no deception."""
+
+
+Outcome = Literal["right", "broken", "refused", "undefined", "not_accepted", "not_tried"]
+
+
+class ConditionResult(_Row):
+    """What became of a kernel under one condition of the `robust` protocol."""
+
+    name: str
+    """Name of the condition; the documentation lists all names."""
+    outcome: Outcome
+    """`right`, or `broken`. `refused`: the kernel said by an exception of its own that it takes no such input. `undefined`:
+    the reference defines no element of the result. `not_accepted`: the reference raises. `not_tried`: the kernel had ended
+    too many processes."""
+    decides: bool
+    """Whether a kernel that it breaks is not `correct`."""
+    status: Status | None = None
+    """How a kernel failed that it breaks."""
+    seed: int
+    """With it as `judging.seed`, and the name in `judging.conditions`, the same numbers are drawn again."""
+    detail: str = ""
 
 
 class Timing(_Row):
@@ -125,6 +146,8 @@ class Verdict(_Row):
     """Names of the reference's module that the candidate uses and that it was lent; null where none are lent: under
     `strict`, and where `judging.lend_names` is off."""
     deception: list[Finding] = []
+    conditions: list[ConditionResult] | None = None
+    """Each condition that the problem has, in the order of trial; null under other protocols than `robust`."""
     launches: dict[str, int] | None = None
     """Launches by kernel during one forward; null where they could not be counted."""
     aten_ops: dict[str, int] | None = None

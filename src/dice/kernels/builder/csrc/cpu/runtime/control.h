@@ -9,6 +9,8 @@ namespace dice_cpu {
 
 void keep_arguments(size_t piece_bytes, size_t all_bytes);
 const void* kept_piece(size_t i, size_t* moment, size_t* size);
+void guard_memory(int on);
+const char* memory_fault();
 
 struct Control {
     void (*set_ledger)(void* page);
@@ -18,6 +20,8 @@ struct Control {
     void (*reset_errors)();
     void (*keep_arguments)(size_t piece_bytes, size_t all_bytes);
     const void* (*kept_piece)(size_t i, size_t* moment, size_t* size);
+    void (*guard_memory)(int on);
+    const char* (*memory_fault)();
 };
 
 }  // namespace dice_cpu

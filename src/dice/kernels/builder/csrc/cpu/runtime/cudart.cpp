@@ -8,6 +8,7 @@
 #include <unordered_map>
 
 #include "../include/cuda_runtime_api.h"
+#include "guarded.h"
 
 namespace {
 
@@ -30,7 +31,11 @@ int dice_cpu_malloc(void** pointer, size_t bytes) {
     *pointer = nullptr;
     if (bytes == 0) return cudaSuccess;
     void* block = nullptr;
-    if (posix_memalign(&block, 256, bytes) != 0) return cudaErrorMemoryAllocation;
+    if (dice_cpu::guards_memory())
+        block = dice_cpu::guarded_new(bytes);
+    else if (posix_memalign(&block, 256, bytes) != 0)
+        block = nullptr;
+    if (block == nullptr) return cudaErrorMemoryAllocation;
     std::lock_guard lock(allocations().mutex);
     allocations().sizes[block] = bytes;
     *pointer = block;
@@ -43,7 +48,7 @@ int dice_cpu_free(void* pointer) {
         std::lock_guard lock(allocations().mutex);
         if (allocations().sizes.erase(pointer) == 0) return cudaErrorInvalidValue;
     }
-    std::free(pointer);
+    if (!dice_cpu::guarded_delete(pointer)) std::free(pointer);
     return cudaSuccess;
 }
 

@@ -340,6 +340,8 @@ DICE_CPU_API const Control* dice_cpu_control() {
         },
         keep_arguments,
         kept_piece,
+        guard_memory,
+        memory_fault,
     };
     static std::atomic<bool> given{false};
     return given.exchange(true) ? nullptr : &control;

@@ -1,0 +1,32 @@
+"""All conditions, in the order in which they are tried."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from dice.errors import DiceError
+from dice.kernels.conditions.condition import Condition
+from dice.kernels.conditions.layouts import LAYOUTS
+from dice.kernels.conditions.sizes import SIZES
+from dice.kernels.conditions.values import VALUES
+from dice.kernels.cpu.race import TURNS, Turn
+from dice.kernels.cpu.runtime import Order
+
+ORDERS = [
+    Condition(f"order_{number}", f"threads in another order ({turn.order.name.lower()})", turn=turn)
+    for number, turn in enumerate(TURNS, 1)
+]
+POISONED = Condition("poisoned_shared", "NaN in shared memory whenever a block begins", turn=Turn(Order.POISONED))
+GUARDED = Condition(
+    "guarded_memory", "no memory around any tensor: a read or write beside it ends the process", guarded=True
+)
+
+CONDITIONS = {condition.name: condition for condition in (*VALUES, *SIZES, *LAYOUTS, *ORDERS, POISONED, GUARDED)}
+
+
+def chosen(names: Sequence[str]) -> list[Condition]:
+    """The named conditions in the table's order, `drawn` before all; without names all of them. Raises DiceError."""
+    unknown = [name for name in names if name not in CONDITIONS]
+    if unknown:
+        raise DiceError(f"condition '{unknown[0]}': there is none of this name; there are {', '.join(CONDITIONS)}.")
+    return [one for name, one in CONDITIONS.items() if not names or name in names or name == "drawn"]

@@ -1,0 +1,280 @@
+"""The protocol `robust`: a candidate under every condition that the reference accepts (`dice.kernels.conditions`).
+
+A run of its own, without timing, checks or experiments: nothing of it reaches the verdicts of other protocols. All
+numbers come from one seed, which the verdict names, so a condition can be tried again alone. The candidate's process is
+sent inputs, weights and orders of threads as in any other run; no name of a condition reaches it.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import copy
+import re
+import secrets
+from collections.abc import Iterator
+from typing import Any
+
+import torch
+from torch.utils._pytree import tree_leaves, tree_map
+
+from dice.errors import DiceError
+from dice.kernels.candidate.other_values import varied
+from dice.kernels.compare import compare_outputs
+from dice.kernels.conditions.condition import Condition, Source, derived
+from dice.kernels.conditions.table import chosen
+from dice.kernels.cpu.race import Turn
+from dice.kernels.grader.agreement import expected_outputs
+from dice.kernels.grader.candidate_run import CandidateRun
+from dice.kernels.grader.reference import Seeds, to_device
+from dice.kernels.records.verdict import ConditionResult, Outcome, Status
+from dice.kernels.rounding_tolerance import Truth, disagreement, is_known, unit
+from dice.kernels.sandbox.replies import Done
+from dice.kernels.sandbox.session import CandidateFailure, CandidateRaised
+from dice.kernels.sandbox.strides import copied, strides_of
+
+_MOST_ENDED = 3
+"""Processes that a candidate may lose; what is left is not tried."""
+_INDEXES = re.compile(r"\.(?:long|int)\(|int(?:32|64)|embedding|gather|scatter|index|cross_entropy|nll")
+"""Text of a reference that may turn values into indices. On a GPU a bad index ends the process that asks, so the CPU is
+asked first."""
+
+
+def replayable(seed: int | None) -> tuple[int, Seeds]:
+    """The seed of a run under `robust`, and what follows from it. A candidate knows the weights' seed and can conclude
+    nothing from it."""
+    first = secrets.randbits(48) if seed is None else seed
+    return first, Seeds(derived(first, "weights"), (derived(first, "inputs 0"),), (derived(first, "forward"),))
+
+
+def try_conditions(run: CandidateRun, seed: int) -> None:
+    """Try the chosen conditions and record each (`record.conditions`); the first that breaks the candidate gives its
+    failure. A candidate that is wrong on the inputs that the problem draws is tried no further."""
+    run.enter("forward", "forward")
+    results = run.record.conditions = list[ConditionResult]()
+    ended = 0
+    for condition in chosen(run.place.judging.conditions):
+        if condition.on_cpu_only and (run.place.backend != "cpu" or not run.requests):
+            continue
+        if ended >= _MOST_ENDED:
+            results.append(_result(condition, seed, "not_tried", "it ended its process too often"))
+            continue
+        run.revive()
+        try:
+            if results and any(True for _ in run.reference.model(run.seeds.weights).buffers()):
+                run.make_model(run.seeds.weights)  # no condition finds what an earlier one left in it
+            result = _try(run, condition, seed)
+        except CandidateFailure as failure:
+            if condition.name == "drawn":
+                raise
+            ended += not run.session.alive or failure.status == "timeout"
+            if failure.status == "timeout":
+                run.end()
+            result = _failed(run, condition, seed, failure)
+        if result is None:
+            continue
+        results.append(result)
+        run.record.trials += result.outcome in ("right", "broken")
+        if condition.name == "drawn" and result.outcome != "right":
+            break
+    broken = next((one for one in results if one.outcome == "broken" and one.decides), None)
+    if broken is not None:
+        assert broken.status is not None
+        replay = f"judging.seed={seed}, judging.conditions=[{broken.name}]"
+        run.record.failures["robust"] = broken.status, f"{broken.name}: {broken.detail} (again with {replay})"
+
+
+def _result(
+    condition: Condition, seed: int, outcome: Outcome, detail: str = "", status: Status | None = None
+) -> ConditionResult:
+    return ConditionResult(
+        name=condition.name, outcome=outcome, decides=condition.decides, status=status, seed=seed, detail=detail[:600]
+    )
+
+
+def _failed(run: CandidateRun, condition: Condition, seed: int, failure: CandidateFailure) -> ConditionResult:
+    """What an exception or the end of the process means."""
+    message = failure.args[0]
+    if failure.status == "out_of_memory" or run.lacks_support(failure):
+        return _result(condition, seed, "not_tried", message)
+    own = isinstance(failure, CandidateRaised) and failure.status == "runtime_error" and not failure.error.exit
+    if own and condition.may_refuse and "CUDA error" not in message and "Cuda" not in message.split(":")[0]:
+        return _result(condition, seed, "refused", message)
+    return _result(condition, seed, "broken", message, failure.status)
+
+
+def _try(run: CandidateRun, condition: Condition, seed: int) -> ConditionResult | None:
+    """One condition; None where the problem has nothing that it changes. Raises CandidateFailure."""
+    forward_seed = derived(seed, f"forward {condition.name}")
+    with _weights(run, condition, seed) as ready, _guards(run, condition):
+        if not ready:
+            return None
+        source = Source(run.draw_inputs, lambda inputs: _accepts(run, inputs, forward_seed), seed, condition.name)
+        inputs = condition.inputs(source)
+        if inputs is None:
+            return None
+        truth = truth_of(run, inputs, forward_seed)
+        if truth is None and condition.name == "drawn":
+            expected_outputs(run, inputs, forward_seed)  # raises what is wrong with the problem
+        if truth is None:
+            return _result(condition, seed, "not_accepted")
+        with _turn(run, condition.turn):
+            run.send("inputs", inputs, strides=strides_of(inputs) if condition.keeps_strides else None)
+            reply = run.forward(forward_seed)
+            outline = compare_outputs(truth.expected, reply.outline.value, "paper")
+            if not outline.ok:
+                return _result(condition, seed, "broken", outline.message, outline.status)
+            actual = run.fetch(reply, truth.expected)
+    with run.record.phase("compare"):
+        found = disagreement(truth, actual)
+    if found.message and condition.weights == "varied":
+        # One that computes with its weights when it is made does not see those that it is given later, and is honest.
+        before = truth_of(run, inputs, forward_seed)
+        if before is not None and not disagreement(before, actual).message:
+            return _result(condition, seed, "undefined", "it computes with its weights when it is made")
+    if found.message:
+        return _result(condition, seed, "broken", f"{_shapes(inputs)}{found.message}", "wrong_value")
+    return _result(condition, seed, "right" if found.defined else "undefined")
+
+
+def _shapes(inputs: list[Any]) -> str:
+    shapes = [list(leaf.shape) for leaf in tree_leaves(inputs) if torch.is_tensor(leaf)]
+    return f"inputs {', '.join(map(str, shapes))}: "[:200] if shapes else ""
+
+
+@contextlib.contextmanager
+def _weights(run: CandidateRun, condition: Condition, seed: int) -> Iterator[bool]:
+    """The weights of a condition, in the candidate and in the reference; yields False where there are none to change. After
+    it the candidate has those of the trials again."""
+    if condition.weights == "same":
+        yield True
+        return
+    own = run.reference.model(run.seeds.weights).state_dict()
+    if not own:
+        yield False
+        return
+    try:
+        if condition.weights == "other_seed":
+            run.make_model(derived(seed, "other weights"))
+            yield True
+            return
+        before = {name: value.clone() for name, value in own.items()}
+        for number, (name, value) in enumerate(own.items()):
+            if value.is_floating_point():
+                own[name].copy_(varied(value, derived(seed, f"weight {number}")))
+        try:
+            yield run.construct_with(own)
+        finally:
+            for name, value in before.items():
+                own[name].copy_(value)
+    finally:
+        if run.session.alive:
+            run.make_model(run.seeds.weights)
+
+
+@contextlib.contextmanager
+def _guards(run: CandidateRun, condition: Condition) -> Iterator[None]:
+    """Guards around all memory that the candidate's model and calls make in the block."""
+    if not condition.guarded:
+        yield
+        return
+    run.ask("guard", Done, on=True)
+    try:
+        run.make_model(run.seeds.weights)
+        yield
+    finally:
+        if run.session.alive:
+            run.ask("guard", Done, on=False)
+            run.make_model(run.seeds.weights)
+
+
+@contextlib.contextmanager
+def _turn(run: CandidateRun, turn: Turn | None) -> Iterator[None]:
+    """An order of threads, for the block."""
+    if turn is None:
+        yield
+        return
+    run.take_turns(turn)
+    try:
+        yield
+    finally:
+        if run.session.alive:
+            run.take_turns(Turn())
+
+
+# ---- the reference ----
+
+
+def _accepts(run: CandidateRun, inputs: list[Any], seed: int) -> bool:
+    """Whether the reference runs with these inputs, in the layout that they have."""
+    if not _safe(run, inputs, seed):
+        return False
+    own = copied(inputs, run.place.device)
+    with run.record.phase("reference"):
+        try:
+            run.reference.run(copy.deepcopy(run.reference.model(run.weights_seed)), own, seed)
+        except (DiceError, torch.OutOfMemoryError):
+            return False
+    return True
+
+
+def _safe(run: CandidateRun, inputs: list[Any], seed: int) -> bool:
+    """Whether a GPU can be asked: a reference that may index by values is asked on the CPU before."""
+    if run.place.device.type == "cpu" or not _INDEXES.search(run.reference.code):
+        return True
+    on_cpu = run.reference.on_cpu()
+    try:
+        on_cpu.run(on_cpu.model(run.weights_seed), to_device(inputs, on_cpu.device), seed)
+    except DiceError:
+        return False
+    return True
+
+
+def truth_of(run: CandidateRun, inputs: list[Any], seed: int) -> Truth | None:
+    """What the reference gives, in its own dtypes, in fp64 and moved by a rounding; None where it raises."""
+    if not _safe(run, inputs, seed):
+        return None
+    model = run.reference.model(run.weights_seed)
+    with run.record.phase("reference"):
+        expected = _called(run, copy.deepcopy(model), inputs, seed)
+        if expected is None:
+            return None
+        wide = copy.deepcopy(model).double()
+        exact = _called(run, wide, _doubled(inputs), seed)
+        if exact is not None and is_known(expected[0], exact[0]):
+            moved = _called(run, wide, _doubled(_moved(wide, inputs)), seed)
+        else:
+            own, exact = copy.deepcopy(model), expected
+            moved = _called(run, own, _moved(own, inputs), seed)
+        return Truth(expected[0], exact[0], (moved or exact)[0])
+
+
+def _called(run: CandidateRun, model: torch.nn.Module, inputs: list[Any], seed: int) -> tuple[Any] | None:
+    """The outputs of one call on a copy of the inputs; None where it raises."""
+    try:
+        return (run.reference.run(model, to_device(inputs, run.place.device), seed),)
+    except DiceError:
+        return None
+
+
+def _doubled(inputs: list[Any]) -> list[Any]:
+    return tree_map(lambda leaf: leaf.double() if torch.is_tensor(leaf) and leaf.is_floating_point() else leaf, inputs)
+
+
+def _moved(model: torch.nn.Module, inputs: list[Any]) -> list[Any]:
+    """Move the model's state, and return inputs moved, by one rounding of the inputs' dtype, up or down by chance."""
+    draw = torch.Generator().manual_seed(0)
+    floats = [leaf for leaf in tree_leaves(inputs) if torch.is_tensor(leaf) and leaf.is_floating_point()]
+    coarsest = max((unit(leaf.dtype) for leaf in floats), default=unit(torch.float32))
+
+    def moved(value: Any) -> Any:
+        if not (torch.is_tensor(value) and value.is_floating_point()):
+            return value
+        step = max(coarsest, 2 * unit(value.dtype))
+        signs = torch.randint(2, value.shape, generator=draw).to(value.device) * 2 - 1
+        return value + value * (signs * step)
+
+    with torch.no_grad():
+        for value in model.state_dict().values():
+            if value.is_floating_point():
+                value.copy_(moved(value))
+    return tree_map(moved, inputs)

@@ -1,0 +1,128 @@
+"""How far an output may be from the reference's: as far as rounding alone takes the reference. Pure functions.
+
+The tolerance of the `robust` protocol. It is measured, not chosen by dtype: the reference's outputs are compared with its
+own in fp64, and with its outputs where inputs and weights differ by one rounding. An element may be off by `FACTOR`
+times the larger of the two (its own, or the median of its tensor), and by a floor for another order of summation. So a
+long sum, a difference of large numbers or a steep function each have the tolerance that they need, whatever their scale.
+
+Compared is what the reference defines: where it gives NaN, or fp32 and fp64 disagree on whether there is a number, any
+value is right. Inf is right where both give it. Of integers and booleans only those that do not change by rounding
+(an argmax between two equal numbers) are compared, exactly.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+
+FACTOR = 32.0
+"""Times the reference's own error: another right program rounds at other places."""
+_FLOORS = {
+    torch.float64: (1e-12, 1e-14),
+    torch.float32: (5e-5, 1e-6),
+    torch.float16: (4e-3, 1e-4),
+    torch.bfloat16: (3e-2, 1e-3),
+}
+"""Of each dtype: the share of the element, or of its tensor's rms where that is larger; and an absolute distance."""
+KNOWN = 2.0**-6
+"""Relative error of the reference above which its fp64 run is another computation: it draws numbers, say."""
+
+
+@dataclass(frozen=True)
+class Truth:
+    """What the reference gives for one call. All three have one structure.
+
+    expected: as it is. exact: in fp64, or `expected` where it cannot run so. moved: `exact` with inputs and weights moved by
+    one rounding.
+    """
+
+    expected: Any
+    exact: Any
+    moved: Any
+
+
+@dataclass(frozen=True)
+class Disagreement:
+    """The first tensor of an output that is wrong, and how. `defined`: elements that were compared in all tensors."""
+
+    message: str
+    defined: int
+
+
+def unit(dtype: torch.dtype) -> float:
+    """Largest relative error of one rounding to a floating-point type."""
+    return torch.finfo(dtype).eps / 2
+
+
+def disagreement(truth: Truth, actual: Any) -> Disagreement:
+    """Compare outputs of the reference's structure, shapes and dtypes (`compare_outputs` on their outlines) element by
+    element. An empty message: nothing is wrong."""
+    defined = 0
+    for where, expected, exact, moved, got in _parts(truth.expected, truth.exact, truth.moved, actual, "output"):
+        wrong, compared = _wrong(expected, exact, moved, got.to(expected.device))
+        defined += compared
+        if bool(wrong.any()):
+            return Disagreement(_message(where, expected, got, wrong), defined)
+    return Disagreement("", defined)
+
+
+def is_known(expected: Any, exact: Any) -> bool:
+    """Whether the run in fp64 is the same computation as the one in the reference's own dtypes."""
+    for _, mine, wide, _, _ in _parts(expected, exact, exact, exact, "output"):
+        if not mine.is_floating_point():
+            continue
+        a, b = mine.double(), wide.double()
+        both = a.isfinite() & b.isfinite()
+        error, scale = (a - b)[both].abs(), b[both].abs()
+        if error.numel() and float(error.median()) > KNOWN * float(scale.mean()) + _FLOORS[mine.dtype][1]:
+            return False
+    return True
+
+
+def _parts(expected: Any, exact: Any, moved: Any, got: Any, where: str) -> Iterator[tuple[str, Any, Any, Any, Any]]:
+    """Tensors and numbers at equal places, as tensors; complex ones as pairs."""
+    if isinstance(expected, torch.Tensor) or (isinstance(expected, int | float) and not isinstance(expected, bool)):
+        tensors = [torch.as_tensor(value) for value in (expected, exact, moved, got)]
+        if tensors[0].is_complex():
+            tensors = [torch.view_as_real(tensor.resolve_conj()) for tensor in tensors]
+        if len({tensor.shape for tensor in tensors}) == 1 and tensors[0].numel():
+            yield where, tensors[0], tensors[1], tensors[2], tensors[3]
+    elif isinstance(expected, list | tuple):
+        for index, parts in enumerate(zip(expected, exact, moved, got, strict=False)):
+            yield from _parts(*parts, f"{where}[{index}]")
+    elif isinstance(expected, dict):
+        for key in expected:
+            if all(key in other for other in (exact, moved, got)):
+                yield from _parts(expected[key], exact[key], moved[key], got[key], f"{where}[{key!r}]")
+
+
+def _wrong(
+    expected: torch.Tensor, exact: torch.Tensor, moved: torch.Tensor, got: torch.Tensor
+) -> tuple[torch.Tensor, int]:
+    """(True where an element is wrong, number of elements that were compared)."""
+    if not expected.is_floating_point():
+        firm = (expected == exact) & (expected == moved)
+        return firm & (got != expected), int(firm.sum())
+    share, least = _FLOORS.get(expected.dtype, _FLOORS[torch.bfloat16])
+    own, true, other, mine = (tensor.double() for tensor in (expected, exact, moved, got))
+    infinite = own.isinf() & (own == true)
+    defined = own.isfinite() & true.isfinite() & other.isfinite()
+    wrong = infinite & (mine != own)
+    if bool(defined.any()):
+        error, shift = (own - true).abs(), (other - true).abs()
+        usual = max(float(error[defined].median()), float(shift[defined].median()))
+        rms = float(true[defined].square().mean().sqrt())
+        allowed = FACTOR * torch.maximum(error, shift).clamp_min(usual) + share * true.abs().clamp_min(rms) + least
+        wrong |= defined & ~((mine - true).abs() <= allowed)
+    return wrong, int((defined | infinite).sum())
+
+
+def _message(where: str, expected: torch.Tensor, got: torch.Tensor, wrong: torch.Tensor) -> str:
+    flat = wrong.reshape(-1)
+    first, count = int(flat.to(torch.uint8).argmax()), int(flat.sum())
+    index = [int(place) for place in torch.unravel_index(torch.tensor(first), expected.shape)]
+    right, theirs = expected.reshape(-1)[first].item(), got.reshape(-1)[first].item()
+    return f"{where}: {count} of {flat.numel()} elements differ; first at {index}: expected {right}, got {theirs}"

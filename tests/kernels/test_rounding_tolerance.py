@@ -1,0 +1,128 @@
+"""What rounding alone explains, and what it does not. Truths are computed here by other means: exact fractions, fp64 sums."""
+
+from __future__ import annotations
+
+import math
+from fractions import Fraction
+from typing import Any
+
+import pytest
+import torch
+
+from dice.kernels.rounding_tolerance import Truth, disagreement, is_known
+
+
+def same(value: torch.Tensor) -> Truth:
+    """A reference that rounds nothing."""
+    return Truth(value, value.double() if value.is_floating_point() else value, value)
+
+
+def wrong(truth: Truth, actual: Any) -> bool:
+    return bool(disagreement(truth, actual).message)
+
+
+@pytest.mark.parametrize(
+    ("dtype", "passes", "fails"),
+    [
+        (torch.float64, 1e-13, 1e-10),
+        (torch.float32, 1e-6, 1e-3),
+        (torch.float16, 1e-3, 3e-2),
+        (torch.bfloat16, 1e-2, 0.2),
+    ],
+)
+@pytest.mark.parametrize("scale", [1.0, 100.0])
+def test_each_dtype_has_its_floor_at_every_scale(dtype: torch.dtype, passes: float, fails: float, scale: float) -> None:
+    value = (torch.arange(1, 65, dtype=torch.float64) / 64 * scale).to(dtype)
+    assert not wrong(same(value), (value.double() * (1 + passes)).to(dtype))
+    assert wrong(same(value), (value.double() * (1 + fails)).to(dtype))
+
+
+def test_small_outputs_are_not_within_reach_of_zero() -> None:
+    softmax = torch.full((10_000,), 1e-4)
+    assert torch.allclose(torch.zeros_like(softmax), softmax, atol=1e-2, rtol=1e-2)
+    assert wrong(same(softmax), torch.zeros_like(softmax))
+
+
+def test_a_sum_that_cancels_has_the_tolerance_of_its_terms() -> None:
+    """A serial fp32 sum against the exact one: far off in relation to the result, not to what rounding does."""
+    terms = torch.tensor([1e4 * math.sin(i * i) for i in range(4096)])
+    terms = torch.cat([terms, -terms.flip(0) + 1e-3])
+    serial = torch.tensor(0.0)
+    for term in terms:
+        serial = serial + term
+    exact = float(sum((Fraction(float(term)) for term in terms), Fraction(0)))
+    assert abs(float(serial) - exact) > 1e-4 * abs(exact)
+    signs = torch.where(torch.arange(len(terms)) % 3 == 0, 1.0, -1.0).double()
+    moved = (terms.double() * (1 + 2.0**-24 * signs)).sum()
+    truth = Truth(terms.sum(), torch.tensor(exact, dtype=torch.float64), moved)
+    assert not wrong(truth, serial)
+    assert wrong(truth, torch.tensor(exact + 1.0))
+
+
+def test_one_wrong_element_among_many_is_seen() -> None:
+    value = torch.linspace(-1, 1, 1001)
+    got = value.clone()
+    got[17] += 1e-3
+    found = disagreement(same(value), got)
+    assert "1 of 1001 elements differ; first at [17]" in found.message
+    assert found.defined == 1001
+
+
+@pytest.mark.parametrize(
+    ("expected", "got", "is_wrong"),
+    [
+        ([1.0, math.nan], [1.0, 5.0], False),  # nothing is defined there
+        ([1.0, math.nan], [math.nan, math.nan], True),
+        ([1.0, math.inf], [1.0, math.inf], False),
+        ([1.0, math.inf], [1.0, -math.inf], True),
+        ([1.0, math.inf], [1.0, math.nan], True),
+        ([1.0, math.inf], [1.0, 3e38], True),
+        ([1.0, 2.0], [1.0, math.inf], True),
+    ],
+)
+def test_nan_and_inf(expected: list[float], got: list[float], is_wrong: bool) -> None:
+    assert wrong(same(torch.tensor(expected)), torch.tensor(got)) is is_wrong
+
+
+def test_what_fp32_cannot_hold_is_left_open() -> None:
+    truth = Truth(torch.tensor([math.inf]), torch.tensor([1e39], dtype=torch.float64), torch.tensor([1e39]))
+    found = disagreement(truth, torch.tensor([3e38]))
+    assert (found.message, found.defined) == ("", 0)
+
+
+def test_integers_are_exact_unless_rounding_decides() -> None:
+    firm = torch.tensor([3, 4, 5])
+    assert not wrong(same(firm), firm.clone())
+    assert wrong(same(firm), torch.tensor([3, 4, 6]))
+    tie = Truth(firm, firm, torch.tensor([3, 9, 5]))
+    assert not wrong(tie, torch.tensor([3, 8, 5]))
+    assert wrong(tie, torch.tensor([8, 4, 5]))
+    flags = torch.tensor([True, False])
+    assert wrong(same(flags), ~flags)
+
+
+def test_a_jump_widens_the_tolerance_of_its_own_element_only() -> None:
+    floor = torch.tensor([0.0, 1.0, 2.0, 3.0, 4.0])
+    truth = Truth(floor, floor.double(), torch.tensor([0.0, 1.0, 1.0, 3.0, 4.0]))
+    assert not wrong(truth, torch.tensor([0.0, 1.0, 1.0, 3.0, 4.0]))
+    assert wrong(truth, torch.tensor([0.0, 1.0, 2.0, 2.0, 4.0]))
+
+
+def test_nested_outputs_and_numbers() -> None:
+    value = torch.ones(4)
+    nested = {"a": (value, 2.0), "b": [value, None], "c": value + 1j}
+    wide = {"a": (value.double(), 2.0), "b": [value.double(), None], "c": (value + 1j).to(torch.complex128)}
+    truth = Truth(nested, wide, wide)
+    assert disagreement(truth, nested).message == ""
+    assert "output['a'][1]" in disagreement(truth, {**nested, "a": (value, 2.1)}).message
+    assert "output['b'][0]" in disagreement(truth, {**nested, "b": [value * 1.01, None]}).message
+    assert "output['c']" in disagreement(truth, {**nested, "c": value + 1.01j}).message
+
+
+def test_another_computation_is_no_truth() -> None:
+    value = torch.linspace(1, 2, 100)
+    assert is_known(value, value.double() * (1 + 1e-6))
+    assert not is_known(value, value.double().flip(0))
+    jump = value.double()
+    jump[3] = 7
+    assert is_known(value, jump)  # one element decides nothing
