@@ -99,6 +99,7 @@ def test_integers_are_exact_unless_rounding_decides() -> None:
     assert wrong(tie, torch.tensor([8, 4, 5]))
     flags = torch.tensor([True, False])
     assert wrong(same(flags), ~flags)
+    assert disagreement(same(flags), ~flags, integers=False).message == ""
 
 
 def test_a_jump_widens_the_tolerance_of_its_own_element_only() -> None:

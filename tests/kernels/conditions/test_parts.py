@@ -142,6 +142,15 @@ def test_nothing_changes_where_the_reference_refuses_or_draws_sizes_itself() -> 
     assert made("one_more", lambda: [torch.randn(int(torch.randint(2, 999, ())), 8)]) is None
 
 
+def test_a_size_that_is_accepted_by_accident_is_not_free() -> None:
+    """Broadcasting takes 7 of 12 columns: six, and one. The length of 5 is free."""
+
+    def halves(x: torch.Tensor) -> torch.Tensor:
+        return x[:, :6] - x[:, 6:]
+
+    assert shapes(made("half", lambda: [torch.randn(5, 12)], halves)) == [(3, 12)]
+
+
 def test_a_table_is_not_cut_behind_the_ids_that_point_into_it() -> None:
     def draw() -> list[Any]:
         return [torch.randn(10, 4), torch.tensor([9, 3, 9, 1, 9])]

@@ -57,6 +57,8 @@ class Condition:
     weights: Weights = "same"
     keeps_strides: bool = False
     """Whether the inputs reach the kernel with the strides that they have here; else they are contiguous."""
+    integers: bool = True
+    """Whether integers and booleans of the output are compared."""
     turn: Turn | None = None
     """CPU back end: the order in which threads run; the condition does not exist elsewhere."""
     guarded: bool = False

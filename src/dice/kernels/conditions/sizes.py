@@ -1,7 +1,8 @@
 """Conditions on sizes: batches and lengths that the problem does not draw and the reference accepts.
 
 Which dimensions belong together is deduced: all of one size at one place in every input (a batch), or, where the reference
-refuses that, all of one size anywhere (rows and columns of a square mask). The reference is asked for each.
+refuses that, all of one size anywhere (rows and columns of a square mask). The reference is asked for each, and once
+more with a size beside the own one: a single size may be accepted by accident (`x[..., :96] - x[..., 96:]` takes 97).
 """
 
 from __future__ import annotations
@@ -16,7 +17,7 @@ from dice.kernels.conditions.condition import Condition, Source
 
 Slot = tuple[int, int]
 """(number of the tensor among the leaves, its dimension)."""
-_MOST_GROWTH = 1 << 24
+_MOST_GROWTH = 1 << 22
 """Elements of all inputs together that growing them may give."""
 
 
@@ -77,9 +78,14 @@ def _sized(new_size: Callable[[int], int], batch_only: bool = False) -> Callable
                 after = new_size(before)
                 if after < 1 or after == before or not _valid(result, slots, before, after):
                     continue
-                changed = resized(result, more, slots, after)
-                if source.accepts(tree_unflatten(list(changed), structure)):
-                    result, accepted = changed, True
+
+                def takes(size: int, slots: list[Slot] = slots, leaves: list[Any] = result) -> bool:
+                    return source.accepts(tree_unflatten(resized(leaves, more, slots, size), structure))
+
+                if takes(after) and any(
+                    takes(size) for size in (before + 1, before - 1, before + 2) if size > 1 and size != after
+                ):
+                    result, accepted = resized(result, more, slots, after), True
             found = found or accepted
         return tree_unflatten(result, structure) if found else None
 

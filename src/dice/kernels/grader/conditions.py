@@ -125,7 +125,7 @@ def _try(run: CandidateRun, condition: Condition, seed: int) -> ConditionResult 
                 return _result(condition, seed, "broken", outline.message, outline.status)
             actual = run.fetch(reply, truth.expected)
     with run.record.phase("compare"):
-        found = disagreement(truth, actual)
+        found = disagreement(truth, actual, condition.integers)
     if found.message and condition.weights == "varied":
         # One that computes with its weights when it is made does not see those that it is given later, and is honest.
         before = truth_of(run, inputs, forward_seed)
