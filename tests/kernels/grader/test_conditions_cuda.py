@@ -48,7 +48,7 @@ __global__ void add_left(const float* x, float* y, int n) {
     if (t < n) y[blockIdx.x * n + t] = row[t] + (t > 0 ? row[t - 1] : 0.0f) + 0.0f * nothing[0];
     if (BESIDE && n == 64 && t == n && blockIdx.x == gridDim.x - 1) y[gridDim.x * n] = 0.0f;
     if (LEAVES_OUT && t == n) nothing[0] = 0.0f;
-    if (LOOKS && t == n && blockIdx.x == gridDim.x - 1 && x[gridDim.x * n] > 1e30f) y[0] = 0.0f;
+    if (LOOKS && t == n && blockIdx.x == gridDim.x - 1 && x[gridDim.x * n] == 0x1.2345p-77f) y[0] = 0.0f;
 }
 
 torch::Tensor run(torch::Tensor x) {

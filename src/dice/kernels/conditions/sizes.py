@@ -63,33 +63,32 @@ def _sized(new_size: Callable[[int], int], batch_only: bool = False) -> Callable
     """Inputs with every dimension that the reference lets go changed."""
 
     def made(source: Source) -> list[Any] | None:
-        structure = tree_structure(source.inputs)
         more = tree_leaves(source.other(1))
-        result, found = tree_leaves(source.inputs), False
-        if [_shape(leaf) for leaf in result] != [_shape(leaf) for leaf in more]:
+        leaves, found = tree_leaves(source.inputs), False
+        if [_shape(leaf) for leaf in leaves] != [_shape(leaf) for leaf in more]:
             return None  # the problem itself draws sizes
-        for alternatives in _batches(result) if batch_only else groups(result):
+        for alternatives in _batches(leaves) if batch_only else groups(leaves):
             accepted = False
             for number, slots in enumerate(alternatives):
-                if accepted and number == len(alternatives) - 1 and len(alternatives) > 1:
+                if accepted and 0 < number == len(alternatives) - 1:
                     break  # all places together are for where none alone may change
                 index, dimension = slots[0]
-                before = result[index].shape[dimension]
+                before = leaves[index].shape[dimension]
                 after = new_size(before)
-                if after < 1 or after == before or not _valid(result, slots, before, after):
-                    continue
-
-                def takes(size: int, slots: list[Slot] = slots, leaves: list[Any] = result) -> bool:
-                    return source.accepts(tree_unflatten(resized(leaves, more, slots, size), structure))
-
-                if takes(after) and any(
-                    takes(size) for size in (before + 1, before - 1, before + 2) if size > 1 and size != after
-                ):
-                    result, accepted = resized(result, more, slots, after), True
+                if 1 <= after != before and _valid(leaves, slots, before, after):
+                    tried = [size for size in (before + 1, before - 1, before + 2) if size > 1 and size != after]
+                    first = resized(leaves, more, slots, after)
+                    others = (resized(leaves, more, slots, size) for size in tried)
+                    if _takes(source, first) and any(_takes(source, other) for other in others):
+                        leaves, accepted = first, True
             found = found or accepted
-        return tree_unflatten(result, structure) if found else None
+        return tree_unflatten(leaves, tree_structure(source.inputs)) if found else None
 
     return made
+
+
+def _takes(source: Source, leaves: list[Any]) -> bool:
+    return source.accepts(tree_unflatten(leaves, tree_structure(source.inputs)))
 
 
 def _shape(leaf: Any) -> Any:
