@@ -1,0 +1,134 @@
+"""`dice embed`: tables of recorded studies, written into Markdown pages.
+
+    dice embed README.md docs/measurements/small-models.md
+    dice embed --check README.md docs/measurements/small-models.md
+
+What stands between `<!-- recorded: results/recorded/tiny/table1.csv -->` and `<!-- end of recorded -->` is made from that
+CSV: of a table of models the measured rows with their intervals, of any other CSV all of it. With `--check` nothing is
+written, and the exit code is 1 where a page says something else. A place whose CSV is not recorded yet keeps its text, and
+the command says so.
+"""
+
+from __future__ import annotations
+
+import argparse
+import re
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from dice.errors import DiceError
+from dice.jsonl import atomic_writer
+from dice.manifest import read_manifest
+from dice.report.tables import NOT_AVAILABLE, Row, label, read_csv
+
+_PLACE = re.compile(r"(<!-- recorded: (\S+) -->\n)(.*?)(<!-- end of recorded -->)", re.DOTALL)
+_METRIC = re.compile(r"l(\d+)_(exec|fast1|fast2)")
+_NAMES = {"exec": "Exec", "fast1": "fast_1", "fast2": "fast_2"}
+
+
+@dataclass
+class Page:
+    """A page with what its places should say."""
+
+    text: str
+    wanted: str
+    places: int = 0
+    waiting: list[str] = field(default_factory=list)
+    """CSV files that are not recorded yet."""
+
+
+def markdown(header: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
+    """A table in Markdown."""
+    lines = [list(header), ["---"] * len(header), *(list(row) for row in rows)]
+    return "".join("| " + " | ".join(cell.replace("|", "\\|") for cell in line) + " |\n" for line in lines)
+
+
+def models_table(rows: Sequence[Row]) -> str:
+    """The measured rows of a table of models: each metric that was measured, with its interval."""
+    measured = [row for row in rows if row["status"] == "measured"]
+    metrics = [
+        name
+        for name in rows[0]
+        if _METRIC.fullmatch(name) and any(row[name] not in ("", NOT_AVAILABLE) for row in measured)
+    ]
+    levels = list(dict.fromkeys(name.partition("_")[0] for name in metrics))
+    counts = {tuple(row["n"].split("/")) for row in measured}
+    said = {level: f" ({n})" for level, n in zip(levels, next(iter(counts)), strict=True)} if len(counts) == 1 else {}
+    header = ["row"]
+    for name in metrics:
+        level, _, metric = name.partition("_")
+        header.append(f"level {level[1:]}{said.get(level, '')}: {_NAMES[metric]}")
+    return markdown(header, ([label(row), *(_cell(row, name) for name in metrics)] for row in measured))
+
+
+def _cell(row: Row, metric: str) -> str:
+    value, low, high = (row[f"{metric}{end}"] for end in ("", "_low", "_high"))
+    return f"{value} % [{low}, {high}]" if value not in ("", NOT_AVAILABLE) else value
+
+
+def block(csv: Path) -> str:
+    """What a page says about a recorded CSV: where it is from, and the table."""
+    rows = read_csv(csv)
+    if not rows:
+        raise DiceError(f"{csv}: has no rows.")
+    manifest = read_manifest(csv)
+    if manifest is None:
+        raise DiceError(f"{csv}: has no manifest, so a page cannot say when and where it was made.")
+    commit = (manifest.git_commit or "no commit")[:7]
+    made = f"`{csv}`, made on {manifest.started[:10]} at commit {commit}"
+    if {"status", "measured_on"} <= rows[0].keys():
+        measured = next((row for row in rows if row["status"] == "measured"), None)
+        if measured is None:
+            raise DiceError(f"{csv}: no row of it was measured.")
+        facts = f"scale {measured['scale']}, {measured['backend']} back end, protocol {measured['protocol']}"
+        return (
+            f"Percent with 95 % intervals; {facts}; in brackets the number of answers.\n{made}.\n\n{models_table(rows)}"
+        )
+    return f"{made[0].upper()}{made[1:]}.\n\n{markdown(list(rows[0]), (list(row.values()) for row in rows))}"
+
+
+def read_page(path: Path) -> Page:
+    """A page, and what it should say. Raises DiceError for a page without a place, or a place that does not end."""
+    if not path.is_file():
+        raise DiceError(f"{path}: no such page.")
+    page = Page(path.read_text(encoding="utf-8"), "")
+
+    def filled(found: re.Match[str]) -> str:
+        page.places += 1
+        csv = Path(found[2])
+        if not csv.is_file():
+            page.waiting.append(str(csv))
+            return found[0]
+        return f"{found[1]}\n{block(csv)}\n{found[4]}"
+
+    page.wanted = _PLACE.sub(filled, page.text)
+    if page.places == 0 or page.places != page.text.count("<!-- recorded:"):
+        raise DiceError(f"{path}: expected `<!-- recorded: CSV -->`, later `<!-- end of recorded -->`.")
+    return page
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Arguments of `dice embed`."""
+    parser.add_argument("pages", nargs="+", help="Markdown pages with places for recorded tables")
+    parser.add_argument(
+        "--check", action="store_true", help="write nothing; exit code 1 where a page says something else"
+    )
+
+
+def run(args: argparse.Namespace) -> int:
+    """Entry point of `dice embed`."""
+    differ = 0
+    for path in map(Path, args.pages):
+        page = read_page(path)
+        for csv in page.waiting:
+            print(f"{path}: {csv} is not recorded yet; its place keeps its text.")
+        same = page.text == page.wanted
+        if not same and not args.check:
+            with atomic_writer(path) as stream:
+                stream.write(page.wanted)
+        differ += not same
+        if len(page.waiting) < page.places or not same:
+            says = "says what is recorded" if same else "DIFFERS from what is recorded" if args.check else "written"
+            print(f"{path}: {says}.")
+    return 1 if args.check and differ else 0
