@@ -47,6 +47,7 @@ STAGES = {
     "record": ("dice.evidence.record", "keep a finished study as a small folder that makes its tables again"),
     "regenerate": ("dice.evidence.regenerate", "make the tables and figures of recorded studies again and compare"),
     "explorer": ("dice.report.explorer", "write the static site from cells to kernels"),
+    "crate": ("dice.evidence.crate", "write a recorded study as a Workflow Run RO-Crate"),
     "embed": ("dice.report.embed", "write tables of recorded studies into Markdown pages"),
     "tex": ("dice.report.tex", "write the numbers and tables that the paper inputs"),
     "publish": ("dice.study.publish", "put a finished model where the study reads it, with the hashes of its files"),

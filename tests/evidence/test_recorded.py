@@ -75,6 +75,16 @@ def test_the_folder_has_the_evidence_and_leaves_weights_and_data_out(study):
     assert lzma.decompress(generations.read_bytes()) == (study / "results/generations/8B-dice/seed0.jsonl").read_bytes()
 
 
+def test_training_data_come_along_where_they_are_asked_for(study, tmp_path, monkeypatch):
+    monkeypatch.chdir(study)
+    made = record("results", tmp_path / "out", with_data=True)
+    assert {path for path, one in made.files.items() if one.left_out} == {
+        f"results/models/8B-{unit}/model.safetensors" for unit in ("base", "dice")
+    }
+    pairs = lzma.decompress((tmp_path / "out" / "data" / "pairs.jsonl.xz").read_bytes())
+    assert pairs == (study / "results/data/pairs.jsonl").read_bytes()
+
+
 def test_recording_twice_gives_the_same_folder(study, tmp_path, monkeypatch):
     monkeypatch.chdir(study)
     record("results", tmp_path / "again")

@@ -5,8 +5,8 @@
 
 The manifests say what the reports (tables, figures, strata, claims, the comparison with the paper) were made from. What a
 report reads is taken whole: verdicts, problems, histories, counted data; so are the answers that were judged. Of what lies
-further down (weights, training data) the manifests and hashes are taken. The folder is kept only if the reports come out of
-it byte for byte (`dice regenerate`).
+further down (weights; training data without `--with-data`) the manifests and hashes are taken. The folder is kept only if
+the reports come out of it byte for byte (`dice regenerate`).
 """
 
 from __future__ import annotations
@@ -38,6 +38,8 @@ class Found:
     """Files to take; an ordered set."""
     absent: dict[str, None] = field(default_factory=dict)
     """Files of which the hash is enough; some may be gone."""
+    with_data: bool = False
+    """Take the training data whole, too."""
     seen: set[str] = field(default_factory=set)
 
     def visit(self, path: str, whole: bool = False) -> None:
@@ -47,7 +49,7 @@ class Found:
         place, manifest = Path(path), read_manifest(path)
         is_report = manifest is not None and manifest.stage in STAGES
         if place.is_file() and not is_report:
-            (self.whole if whole else self.absent)[path] = None
+            (self.whole if whole or (self.with_data and path.endswith(".jsonl")) else self.absent)[path] = None
         if path in self.seen:
             return
         self.seen.add(path)
@@ -69,9 +71,9 @@ class Found:
                 (self.whole if file.name in kept else self.absent)[str(file)] = None
 
 
-def find(results: str) -> Found:
+def find(results: str, with_data: bool = False) -> Found:
     """What the reports at the top of a results folder rest on. Raises DiceError where there is no report."""
-    found = Found()
+    found = Found(with_data=with_data)
     for manifest in sorted(Path(results).glob("*.manifest.json")):
         path = str(manifest).removesuffix(".manifest.json")
         read = read_manifest(path)
@@ -82,12 +84,12 @@ def find(results: str) -> Found:
     return found
 
 
-def record(results: str, out: Path, limit_mb: float = LIMIT_MB) -> Record:
+def record(results: str, out: Path, limit_mb: float = LIMIT_MB, with_data: bool = False) -> Record:
     """Make the folder `out`, whole or not at all. Raises DiceError where a report cannot be made again from it, or the
     folder would be larger than `limit_mb` (10^6 bytes)."""
     from matplotlib import __version__ as drawn_with
 
-    found = find(results)
+    found = find(results, with_data)
     part = out.with_name(f".{out.name}.part")
     shutil.rmtree(part, ignore_errors=True)
     part.mkdir(parents=True)
@@ -151,6 +153,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Arguments of `dice record`."""
     parser.add_argument("results", help="folder of a finished study, as its manifests name it")
     parser.add_argument("--out", required=True, help="folder to make or replace, such as results/recorded/tiny")
+    parser.add_argument("--with-data", action="store_true", help="take the training data whole, too")
     parser.add_argument(
         "--limit-mb", type=float, default=LIMIT_MB, help="refuse to make a larger one (default: %(default)s)"
     )
@@ -159,7 +162,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 def run(args: argparse.Namespace) -> int:
     """Entry point of `dice record`."""
     out = Path(args.out)
-    made = record(args.results, out, args.limit_mb)
+    made = record(args.results, out, args.limit_mb, args.with_data)
     kept = sum(not one.left_out for one in made.files.values())
     hashed = len(made.files) - kept
     print(
