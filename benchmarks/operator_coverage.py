@@ -21,8 +21,8 @@ from dice.data.leakage.program import Failed
 from dice.data.leakage.trace import Traced, trace
 from dice.data.pair import from_published, read_pairs
 from dice.data.synthetic.config import SyntheticConfig, with_changes
-from dice.data.synthetic.families import families
 from dice.data.synthetic.generator import generate
+from dice.data.synthetic.table import known
 from dice.errors import DiceError
 from dice.kernels.api import load_problems
 
@@ -35,18 +35,22 @@ def traced(code: str) -> Traced | None:
         return None
 
 
-def generators_operators(count: int, seed: int) -> set[str]:
-    """Operators of `count` programs, as many around each family (of small shapes; at the scale with every family)."""
-    config = parse_config(SyntheticConfig, {"scale": "nano", "shapes": "small"}, "here")
+def generators_operators(count: int, seed: int, table: bool) -> set[str]:
+    """Operators of `count` programs, as many around each family (of small shapes; at the scale with every family).
+
+    `table`: with the families of the table.
+    """
+    config = parse_config(SyntheticConfig, {"scale": "nano", "shapes": "small", "table": table}, "here")
     found: set[str] = set()
-    names = list(families())
+    families = known(table)
+    names = list(families)
     for number in tqdm(range(count), desc="generator", unit="program"):
         family = names[number % len(names)]
         own = with_changes(
             config,
             families=(family,),
-            heldout=families()[family].heldout,
-            level_weights=(1, 1, 0) if families()[family].make else (0, 0, 1),
+            heldout=families[family].heldout,
+            level_weights=(1, 1, 0) if families[family].make else (0, 0, 1),
         )
         graph = traced(generate(own, seed, number).pytorch_code)
         if graph is not None:
@@ -73,6 +77,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--benchmark", action="append", default=[], help="`mini`, or a folder of problem files")
     parser.add_argument("--programs", action="append", default=[], help="file of pairs or programs")
+    parser.add_argument("--table", action="store_true", help="with the families of the table")
     parser.add_argument("--n", type=int, default=2000, help="programs of the generator (default: 2000)")
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--limit", type=int, help="of a file, only every k-th program so that at most this many remain")
@@ -80,16 +85,18 @@ def main() -> None:
     args = parser.parse_args()
     if not args.benchmark and not args.programs:
         raise DiceError("operator_coverage: name a --benchmark or --programs.")
-    known = generators_operators(args.n, args.seed)
-    print(f"the generator has {len(known)} operators: {' '.join(sorted(known))}")
+    operators = generators_operators(args.n, args.seed, args.table)
+    print(f"the generator has {len(operators)} operators: {' '.join(sorted(operators))}")
     for place in args.benchmark:
         problems = load_problems(place, "cpu")
         for level in sorted({problem.level for problem in problems}):
-            report(f"{place} level {level}", [one.code for one in problems if one.level == level], known, args.shown)
+            report(
+                f"{place} level {level}", [one.code for one in problems if one.level == level], operators, args.shown
+            )
     for place in args.programs:
         rows, _ = read_pairs(place, on_bad="skip", require_cuda=False, convert=from_published("programs"))
         step = -(-len(rows) // args.limit) if args.limit else 1
-        report(place, [row.pytorch_code for row in tqdm(rows[::step], unit="program")], known, args.shown)
+        report(place, [row.pytorch_code for row in tqdm(rows[::step], unit="program")], operators, args.shown)
 
 
 if __name__ == "__main__":

@@ -270,14 +270,28 @@ def families() -> str:
     from dice.data.synthetic.families import families as every_family
 
     known = every_family()
-    groups = {family.group: [] for family in known.values()}
-    for family in known.values():
-        groups[family.group].append(family.name + ("\\*" if family.heldout else ""))
     trained = [family for family in known.values() if not family.heldout]
     tiny = [family for family in trained if family.tiny]
     count = f"{len(known)} families. For training, `nano` draws {len(trained)}; `tiny` has {len(tiny)}, those that fit."
+    return f"{count}\n\n{_by_group(known)}"
+
+
+def operators() -> str:
+    """The operators that the table adds to the first families, and what it holds out."""
+    from dice.data.synthetic.table import HELD, known
+
+    first, every = known(False), known(True)
+    added = {name: family for name, family in every.items() if name not in first}
+    count = f"{len(added)} operators beside the first {len(first)} families; {len(HELD)} of all are held out:"
+    return f"{count} {', '.join(sorted(HELD))}.\n\n{_by_group(added)}"
+
+
+def _by_group(known: dict[str, Any]) -> str:
+    groups = {family.group: [] for family in known.values()}
+    for family in known.values():
+        groups[family.group].append(family.name + ("\\*" if family.heldout else ""))
     rows = [(f"`{group}`", str(len(names)), ", ".join(names)) for group, names in groups.items()]
-    return f"{count}\n\n{table(('group', 'families', 'names'), rows)}"
+    return table(("group", "families", "names"), rows)
 
 
 GENERATORS: dict[str, Callable[[], str]] = {
@@ -287,6 +301,7 @@ GENERATORS: dict[str, Callable[[], str]] = {
     "conditions": conditions,
     "layers": layers,
     "families": families,
+    "operators": operators,
 }
 
 

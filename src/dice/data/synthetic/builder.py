@@ -9,6 +9,8 @@ from __future__ import annotations
 import itertools
 import math
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Literal
 
 from dice.data.synthetic.draw import Draw
 from dice.data.synthetic.graph import NORMAL, OTHER_NORMAL, Body, Init, Input, Map, Program, Scalar, Step, Value
@@ -29,16 +31,46 @@ def centred(mean: float, width: float) -> tuple[float, ...]:
     return tuple(mean + width * probe for probe in NORMAL)
 
 
-def effective(before: Sequence[float], after: Sequence[float]) -> bool:
-    """Whether an element-wise operator behaves well on the probes and changes them enough for a check to see."""
+def distinct(values: Sequence[float]) -> int:
+    """How many different values there are."""
+    return len({round(value / 0.04) for value in values})
+
+
+def effective(before: Sequence[float], after: Sequence[float], values: int = 5, changed: int = 3) -> bool:
+    """Whether an element-wise operator behaves well on the probes and changes them enough for a check to see.
+
+    `values`: how many different results it must have; `changed`: how many must differ from what they were.
+    """
     if not all(math.isfinite(value) and abs(value) < 60 for value in after):
         return False
-    if max(after) - min(after) < 0.4 or len({round(value / 0.04) for value in after}) < 5:
+    if max(after) - min(after) < 0.4 or distinct(after) < values:
         return False
-    if sum(abs(a - b) > 0.06 + 0.02 * abs(b) for a, b in zip(after, before, strict=True)) < 3:
+    if sum(abs(a - b) > 0.06 + 0.02 * abs(b) for a, b in zip(after, before, strict=True)) < changed:
         return False
     order = sorted(zip(before, after, strict=True))
     return all(abs(y1 - y0) <= 40 * (x1 - x0) + 20 for (x0, y0), (x1, y1) in itertools.pairwise(order))
+
+
+Check = Literal["varies", "steps", "any"]
+"""What is asked of an element-wise operator's results on the probes. `varies`: see `effective`; `steps`: finite, and not all
+the same; `any`: nothing."""
+
+
+@dataclass(frozen=True, slots=True)
+class Source:
+    """An input that suits an operator. `text`: as in Input; `low` and `high`: bounds of its elements."""
+
+    text: str
+    probes: tuple[float, ...] = NORMAL
+    low: float = -math.inf
+    high: float = math.inf
+    dtype: str = "float"
+
+    def input(self, b: Builder, shape: tuple[int, ...], *names: str) -> Value:
+        """The tensor of get_inputs()."""
+        value = b.input(shape, *names, text=self.text, probes=self.probes, dtype=self.dtype)
+        value.low, value.high = self.low, self.high
+        return value
 
 
 _DIMS: dict[int, tuple[tuple[str, ...], ...]] = {
@@ -83,6 +115,7 @@ class Builder:
         self.result_name = "x" if draw.tiny else draw.pick(("x", "x", "h", "input", "data"))
         self.named_dims = draw.chance(0.8 if varied else 0.6)
         self.dim_names = {rank: draw.pick(names) if varied else names[0] for rank, names in _DIMS.items()}
+        self.dim_names[5] = ("batch_size", "channels", "depth", "height", "width")
 
     def attempt(self, make: Callable[[Builder, Value], Value], x: Value) -> Value | None:
         """`make(self, x)`; None, with the program as before, when the operator is refused."""
@@ -217,6 +250,8 @@ class Builder:
         inputs: Sequence[Value],
         reference: Callable[..., float],
         exact: bool = False,
+        dtype: str = "float",
+        check: Check = "varies",
     ) -> Value:
         """Append an element-wise operator. Raises Refused when it would change these values too little or too much."""
         source = inputs[0]
@@ -226,9 +261,21 @@ class Builder:
             probes = tuple(reference(*values, *scalars) for values in zip(source.probes, *others, strict=True))
         except (ValueError, OverflowError, ZeroDivisionError) as error:
             raise Refused(family) from error
-        if not effective(source.probes, probes):
+        if not self.suits(source.probes, probes, check):
             raise Refused(family)
-        return self.step(family, code, body, inputs, None, probes, exact=exact and source.exact)
+        return self.step(family, code, body, inputs, None, probes, dtype, exact and source.exact)
+
+    def suits(self, before: Sequence[float], after: Sequence[float], check: Check) -> bool:
+        """Whether an element-wise operator with these results on the probes may be appended."""
+        if check == "any":
+            return True
+        if check == "steps":
+            return all(map(math.isfinite, after)) and len(set(after)) > 1
+        return (
+            effective(before, after, min(5, distinct(before)), 2)
+            if self.draw.config.table
+            else effective(before, after)
+        )
 
     def result_is_dead(self) -> bool:
         """Whether an input or a step does not reach the result."""

@@ -31,6 +31,9 @@ class SyntheticConfig:
     (under 600 tokens of a small BPE, 274 in the median)."""
     families: tuple[str, ...] | None = None
     """Names of the anchor families to draw from; None: all that the scale has."""
+    table: bool = False
+    """Draw from the table of PyTorch's operators (`dice.data.synthetic.table`) too, not from the first families alone. What
+    the embedded checkpoints have read was drawn without it."""
     flawed_share: float = 0.0
     """Share of pairs whose CUDA program has a known flaw (0 to 1)."""
     flaw_weights: dict[str, float] | None = dataclasses.field(default=None, hash=False)

@@ -28,6 +28,9 @@ class Value:
     probes: tuple[float, ...] = NORMAL
     exact: bool = False
     """No rounding happened to it, so a comparison with a threshold is safe."""
+    low: float = -math.inf
+    high: float = math.inf
+    """Bounds of its elements, as far as they are known."""
 
     @property
     def numel(self) -> int:
@@ -69,6 +72,8 @@ class Element:
     """One thread computes one output element. `lines` define {v} for output index {i}.
 
     `sizes`: C name to host expression in {x}, the operands' keys and earlier sizes. `alloc`: the same, for the output.
+    `over`: number of threads as host expression, where not one for each output element; then `at` is the output index
+    that a thread writes to, if `when` is true.
     `transposes`: (rows, columns) size keys when it is a plain matrix transpose, which has a tiled form.
     `conv`: for convolutions, the texts of the form with weights in shared memory.
     """
@@ -82,6 +87,9 @@ class Element:
     conv: ConvTile | None = None
     like: str = "x"
     """Key of the tensor whose type and device the output takes."""
+    over: str = ""
+    at: str = "{i}"
+    when: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -196,7 +204,7 @@ class Step:
 
 @dataclass(slots=True)
 class Input:
-    """One tensor of get_inputs(). `text` has {s} for its shape and {s1} for the shape of its statistics.
+    """One tensor of get_inputs(). `text` has {s} for its sizes, {t} for these as a tuple, {s1} for its statistics' sizes.
 
     `dims`: Python texts of the sizes. `statistics`: the shape with ones where rows are alike.
     """

@@ -11,8 +11,9 @@ from dice.data.synthetic.config import SyntheticConfig
 from dice.data.synthetic.cuda.grouping import Group, choose_style, grouped
 from dice.data.synthetic.cuda.writer import Answer, lower_program, write_answer
 from dice.data.synthetic.draw import Draw, Words, draw_words
-from dice.data.synthetic.families import Family, families
+from dice.data.synthetic.families import Family
 from dice.data.synthetic.graph import Program, Value
+from dice.data.synthetic.table import known
 from dice.data.synthetic.torch_writer import write_model
 from dice.errors import DiceError, HarnessError
 
@@ -43,7 +44,7 @@ class Sketch:
 @lru_cache(maxsize=64)
 def _pools(config: SyntheticConfig) -> dict[str, tuple[Family, ...]]:
     """Families that start programs of each level, and those that may follow in a chain."""
-    table = families()
+    table = known(config.table)
     for name in config.families or ():
         if name not in table:
             raise DiceError(f"families: no family is called '{name}' (known: {', '.join(sorted(table))}).")
@@ -63,6 +64,7 @@ def _pools(config: SyntheticConfig) -> dict[str, tuple[Family, ...]]:
         "architecture": tuple(family for family in chosen if not family.make),
         "maps": tuple(family for family in visible if family.group in ("pointwise", "binary")),
         "pointwise": tuple(family for family in visible if family.group == "pointwise"),
+        "casts": tuple(family for family in visible if family.name == "to_float"),
         "number": tuple(family for family in visible if family.name in _FOR_NUMBERS),
         "second": tuple(
             family
@@ -139,7 +141,7 @@ def _chain(b: Builder, pools: dict[str, tuple[Family, ...]]) -> Program:
         for _ in range(d.rng.randrange(0, length)):
             x = _map(b, pools, x, few_inputs=made_for_input)
     x = anchor.make(b, x)
-    if not anchor.weak and len(b.steps) < MAX_STEPS and d.chance(0.3) and not d.tiny:
+    if not anchor.weak and len(b.steps) < MAX_STEPS and d.chance(0.5 if d.config.table else 0.3) and not d.tiny:
         second = d.pick(pools["second"])
         if (
             second.make
@@ -150,7 +152,7 @@ def _chain(b: Builder, pools: dict[str, tuple[Family, ...]]) -> Program:
         ):
             b.axis = None
             x = b.attempt(second.make, x) or x
-    while len(b.steps) < length and x.dtype == "float":
+    while len(b.steps) < length and (x.dtype == "float" or d.config.table):
         before = len(b.steps)
         x = _map(b, pools, x, few_inputs=False)
         if len(b.steps) == before:
@@ -176,8 +178,10 @@ def _map(b: Builder, pools: dict[str, tuple[Family, ...]], x: Value, few_inputs:
     pool = pools["pointwise"] if few_inputs or b.draw.chance(0.6) else pools["maps"]
     if not x.shape:
         pool = pools["number"]
+    if x.dtype != "float":
+        pool = pools["casts"]
     used = {step.family for step in b.steps}
-    for _ in range(10):
+    for _ in range(10 if pool else 0):
         family = b.draw.pick(pool)
         if family.make is None or family.name in used or (x.shape and len(x.shape) not in family.ranks):
             continue

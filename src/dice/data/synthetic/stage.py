@@ -116,7 +116,7 @@ def synth(config: SynthConfig, progress: bool = True) -> Counter[str]:
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Arguments of `dice synth`."""
-    generator = {name: f"generator.{name}" for name in ("scale", "shapes", "flawed_share", "heldout")}
+    generator = {name: f"generator.{name}" for name in ("scale", "shapes", "table", "flawed_share", "heldout")}
     add_options(parser, SynthConfig, "n", "seed", "start", "out", **generator)
     parser.add_argument(
         "--benchmark",

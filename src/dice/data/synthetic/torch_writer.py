@@ -44,7 +44,8 @@ def given_text(name: str, value: object, dims: dict[str, int]) -> str:
 def input_text(item: Input) -> str:
     """The expression that makes one input."""
     statistics = [text if size != 1 else "1" for text, size in zip(item.dims, item.statistics, strict=False)]
-    return item.text.format(s=", ".join(item.dims), s1=", ".join(statistics))
+    comma = "," if len(item.dims) == 1 else ""
+    return item.text.format(s=", ".join(item.dims), s1=", ".join(statistics), t=f"({', '.join(item.dims)}{comma})")
 
 
 def constructor(program: Program, default: bool, words: Words) -> list[str]:

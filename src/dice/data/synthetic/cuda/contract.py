@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dice.data.synthetic.cuda.scope import Function, Scope, ceil_div, indent
-from dice.data.synthetic.draw import Words
 from dice.data.synthetic.graph import Contract, Map, Value
 
 CONTRACT_STYLES = ("naive", "grid_2d", "tiled", "tiled_coarse")
@@ -12,14 +11,13 @@ COARSE = 4
 """Outputs of one thread along M in the coarse form."""
 
 
-def lower_contract(anchor: Contract, after: list[Map], source: Value, style: str, words: Words, label: str) -> Function:
+def lower_contract(anchor: Contract, after: list[Map], source: Value, style: str, scope: Scope) -> Function:
     """A matrix product and the element-wise operators on its result."""
-    scope = Scope(words, label)
     a = scope.tensor(source)
     operands = {"b": anchor.b} | ({"bias": anchor.bias} if anchor.bias else {})
     keys = scope.keys(anchor.sizes, operands, {}, a)
     product = _Product(anchor, scope, keys, after)
-    alloc = f"torch::empty({{{', '.join(size.format(**keys) for size in anchor.alloc)}}}, {a}.options())"
+    alloc = f"torch::empty({{{', '.join(size.format(**keys) for size in anchor.alloc)}}}, {scope.options(a)})"
     if style in ("tiled", "tiled_coarse"):
         lines, blocks, threads = product.tiled(COARSE if style == "tiled_coarse" else 1)
     elif style == "grid_2d":

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from dice.data.synthetic.cuda.scope import Function, Scope, ceil_div, indent
-from dice.data.synthetic.draw import Words
 from dice.data.synthetic.graph import Element, Map, Value
 
 MAP_STYLES = ("naive", "grid_stride", "float4", "unrolled")
@@ -19,42 +18,42 @@ Body = Callable[[str], list[str]]
 """Statements that compute and store the output element of an index."""
 
 
-def lower_maps(maps: list[Map], source: Value, style: str, words: Words, label: str) -> Function:
+def lower_maps(maps: list[Map], source: Value, style: str, scope: Scope) -> Function:
     """A chain of element-wise operators on one tensor."""
-    scope = Scope(words, label)
     x = scope.tensor(source)
 
     def body(index: str) -> list[str]:
         return scope.store(maps, index, x, f"{x}[{index}]")
 
-    alloc = f"torch::empty_like({x})"
+    alloc = scope.empty_like(x)
     count = f"{x}.numel()"
     if style == "float4":
         return _vectorised(scope, maps, x, alloc, count)
     return _lower(scope, body, alloc, count, style)
 
 
-def lower_element(anchor: Element, maps: list[Map], source: Value, style: str, words: Words, label: str) -> Function:
+def lower_element(anchor: Element, maps: list[Map], source: Value, style: str, scope: Scope) -> Function:
     """An indexed operator and the element-wise operators that follow it."""
-    scope = Scope(words, label)
     keys = scope.keys(anchor.sizes, anchor.operands, anchor.scalars, scope.tensor(source))
-    alloc = (
-        f"torch::empty({{{', '.join(size.format(**keys) for size in anchor.alloc)}}}, {keys[anchor.like]}.options())"
-    )
+    alloc = f"torch::empty({{{', '.join(size.format(**keys) for size in anchor.alloc)}}}, {scope.options(keys[anchor.like])})"
     if style == "tiled" and anchor.transposes:
         return _transposed(scope, maps, keys, anchor.transposes, alloc)
     if style == "shared_weights" and anchor.conv:
         return _shared_weights(scope, anchor, maps, keys, alloc)
-    simple = not maps and len(anchor.lines) > 0 and anchor.lines[-1].startswith("float {v} = ")
+    words = scope.words
+    simple = not maps and not anchor.when and anchor.lines[-1].startswith("float {v} = ")
 
     def body(index: str) -> list[str]:
         lines = [line.format(**keys, i=index, v=words.value) for line in anchor.lines]
+        at = anchor.at.format(**keys, i=index)
         if simple:  # the last line only names the value: store it at once
             expression = lines.pop().partition(" = ")[2].removesuffix(";")
-            return [*lines, f"{words.out}[{index}] = {expression};"]
-        return [*lines, *scope.store(maps, index, words.out)]
+            return [*lines, f"{words.out}[{at}] = {expression};"]
+        stored = scope.store(maps, at, words.out)
+        when = anchor.when.format(**keys, i=index)
+        return [*lines, *([f"if ({when}) {{", *indent(stored), "}"] if when else stored)]
 
-    return _lower(scope, body, alloc, f"{words.out}.numel()", style)
+    return _lower(scope, body, alloc, anchor.over.format(**keys) or f"{words.out}.numel()", style)
 
 
 def _lower(scope: Scope, body: Body, alloc: str, count: str, style: str) -> Function:

@@ -6,7 +6,7 @@ from collections import Counter
 from dataclasses import dataclass, field
 
 from dice.data.synthetic.cuda import contract, element, rows, total
-from dice.data.synthetic.cuda.scope import Function
+from dice.data.synthetic.cuda.scope import Function, Scope
 from dice.data.synthetic.draw import Draw, Words
 from dice.data.synthetic.graph import Arg, Contract, Element, Map, Program, Rows, Scan, Step, Total, Value
 
@@ -78,7 +78,10 @@ def styles_of(group: Group, slow: bool) -> tuple[str, ...]:
     """Styles in which the group can be written; `slow`: the deliberately bad ones."""
     body = group.anchor.body if group.anchor else None
     if body is None:
-        return element.SLOW_STYLES if slow else element.MAP_STYLES
+        if slow:
+            return element.SLOW_STYLES
+        floats = group.source.dtype == group.out.dtype == "float"
+        return tuple(style for style in element.MAP_STYLES if floats or style != "float4")
     if isinstance(body, Element):
         if slow:  # one block would need minutes for a window
             return ("chunked",) if any("for (" in line for line in body.lines) else element.SLOW_STYLES
@@ -133,18 +136,19 @@ def lower(group: Group, style: str, words: Words, label: str) -> Function:
     before: list[Map] = [step.body for step in group.before if isinstance(step.body, Map)]
     after: list[Map] = [step.body for step in group.after if isinstance(step.body, Map)]
     body, source = group.anchor.body if group.anchor else None, group.source
+    scope = Scope(words, label, out_dtype=group.out.dtype)
     if body is None:
-        return element.lower_maps(before, source, style, words, label)
+        return element.lower_maps(before, source, style, scope)
     if isinstance(body, Element):
-        return element.lower_element(body, after, source, style, words, label)
+        return element.lower_element(body, after, source, style, scope)
     if isinstance(body, Contract):
-        return contract.lower_contract(body, after, source, style, words, label)
+        return contract.lower_contract(body, after, source, style, scope)
     if isinstance(body, Total):
-        return total.lower_total(body, before, after, source, style, words, label)
+        return total.lower_total(body, before, after, source, style, scope)
     if isinstance(body, Scan):
-        return rows.lower_scan(body, before, after, source, style, words, label)
+        return rows.lower_scan(body, before, after, source, style, scope)
     if isinstance(body, Arg):
-        return rows.lower_arg(body, source, style, words, label)
+        return rows.lower_arg(body, source, style, scope)
     if isinstance(body, Rows):
-        return rows.lower_rows(body, before, after, source, style, words, label)
+        return rows.lower_rows(body, before, after, source, style, scope)
     raise TypeError(f"no lowering for {type(body).__name__}")

@@ -153,12 +153,9 @@ def finish(scope: Scope, name: str, lines: list[str], alloc: str, team: Team, sh
     return scope.function(scope.kernel(name, lines), alloc, launch)
 
 
-def lower_rows(
-    anchor: Rows, before: list[Map], after: list[Map], source: Value, style: str, words: Words, label: str
-) -> Function:
+def lower_rows(anchor: Rows, before: list[Map], after: list[Map], source: Value, style: str, scope: Scope) -> Function:
     """A row-wise operator; `before` applies to every element that is read, `after` to every value that is written."""
-    scope = Scope(words, label)
-    x, w = scope.tensor(source), words
+    x, w = scope.tensor(source), scope.words
     keys = scope.keys(anchor.sizes, anchor.operands, anchor.scalars, x)
     keys |= {"row": w.row, "j": w.column, "v": w.value}
     text = "".join((anchor.value, *(f"{{{one.name}}}{one.term}{''.join(one.then)}" for one in anchor.passes)))
@@ -187,7 +184,7 @@ def lower_rows(
     keys["i"] = at
     index_line = [f"int {w.index} = {offset};"] if uses_index else []
     for number, one in enumerate(anchor.passes):
-        lines += _pass(one, keys, words, loop, index_line, load(at, number > 0), cached, x, at, not before)
+        lines += _pass(one, keys, w, loop, index_line, load(at, number > 0), cached, x, at, not before)
         lines += combine(scope, team, one.how, keys[one.name])
         lines += [line.format(**keys) for line in one.then]
     shared = f"{keys['R']} * sizeof(float)" if cached else ""
@@ -196,14 +193,14 @@ def lower_rows(
         value = anchor.value.format(**keys)
         store = scope.store(after, at, w.out) if after else [f"{w.out}[{at}] = {value};"]
         lines += [*indent([f"{w.value} = {value};", *store] if after else store), "}"]
-        return finish(scope, scope.kernel_name(), lines, f"torch::empty_like({x})", team, shared)
+        return finish(scope, scope.kernel_name(), lines, scope.empty_like(x), team, shared)
     value = anchor.value.format(**keys)
     if anchor.mode == "total":
         store = [f"atomicAdd({w.out}, ({value}) / {keys['rows']});"]
-        alloc = f"torch::zeros({{}}, {x}.options())"
+        alloc = f"torch::zeros({{}}, {scope.options(x)})"
     else:
         store = scope.store(after, w.row, w.out, value)
-        alloc = f"torch::empty({{{', '.join(size.format(**keys) for size in anchor.alloc)}}}, {x}.options())"
+        alloc = f"torch::empty({{{', '.join(size.format(**keys) for size in anchor.alloc)}}}, {scope.options(x)})"
     if not team.leader:
         lines += store
     elif len(store) == 1:
@@ -229,11 +226,9 @@ def _pass(
     return [start, f"{loop} {{", *indent([*index, *load, step]), "}"]
 
 
-def lower_arg(anchor: Arg, source: Value, style: str, words: Words, label: str) -> Function:
+def lower_arg(anchor: Arg, source: Value, style: str, scope: Scope) -> Function:
     """Index of the best element of each row; of equal ones the first."""
-    scope = Scope(words, label)
-    scope.out_type = "int64_t"
-    x, w = scope.tensor(source), words
+    x, w = scope.tensor(source), scope.words
     keys = scope.keys(anchor.sizes, {}, {}, x)
     team = team_of(style, scope, keys["rows"])
     start = start_of("max" if anchor.better == ">" else "min", w)
@@ -286,16 +281,13 @@ def lower_arg(anchor: Arg, source: Value, style: str, words: Words, label: str) 
     store = f"{w.out}[{w.row}] = at;"
     lines.append(f"if ({team.leader}) {store}" if team.leader else store)
     sizes = ", ".join(size.format(**keys) for size in anchor.alloc)
-    alloc = f"torch::empty({{{sizes}}}, {x}.options().dtype(torch::kLong))"
+    alloc = f"torch::empty({{{sizes}}}, {scope.options(x)})"
     return finish(scope, scope.kernel_name(), lines, alloc, team)
 
 
-def lower_scan(
-    anchor: Scan, before: list[Map], after: list[Map], source: Value, style: str, words: Words, label: str
-) -> Function:
+def lower_scan(anchor: Scan, before: list[Map], after: list[Map], source: Value, style: str, scope: Scope) -> Function:
     """Running reduction along rows: serial, by warp shuffles with a carry, or a whole row in shared memory."""
-    scope = Scope(words, label)
-    x, w = scope.tensor(source), words
+    x, w = scope.tensor(source), scope.words
     keys = scope.keys(anchor.sizes, {}, {}, x)
     j, v, row, length = w.column, w.value, w.row, keys["R"]
     start = start_of(anchor.how, w)
@@ -331,4 +323,4 @@ def lower_scan(
         lines += [f"    float t = {j} >= o ? buf[{j} - o] : {start};", "    __syncthreads();"]
         lines += [f"    {_COMBINE[anchor.how].format(a=f'buf[{j}]', b='t')}", "    __syncthreads();", "}"]
         lines += [f"{v} = buf[{j}];", f"if ({j} < {length}) {{", *indent(scope.store(after, w.index, x)), "}"]
-    return finish(scope, scope.kernel_name(), lines, f"torch::empty_like({x})", team, shared)
+    return finish(scope, scope.kernel_name(), lines, scope.empty_like(x), team, shared)

@@ -12,6 +12,7 @@ from dice.data.synthetic.graph import Map, Operand, Scalar, Value
 WIDTH = 110
 """Longer argument lists are written with one argument per line."""
 _DATA = {"float": "float", "int64": "int64_t", "bool": "bool"}
+_KINDS = {"float": "torch::kFloat32", "int64": "torch::kLong", "bool": "torch::kBool"}
 
 
 def literal(value: float) -> str:
@@ -64,7 +65,22 @@ class Scope:
     """Sizes that need the output tensor."""
     helpers: dict[str, str] = field(default_factory=dict)
     """Device functions by name."""
-    out_type: str = "float"
+    out_dtype: str = "float"
+
+    @property
+    def out_type(self) -> str:
+        """C++ type of the output's elements."""
+        return _DATA[self.out_dtype]
+
+    def options(self, tensor: str) -> str:
+        """Host text of the output's options, which are those of `tensor` but perhaps for the type."""
+        own = next(value.dtype for value, name in self.tensors.items() if name == tensor)
+        return f"{tensor}.options()" + ("" if own == self.out_dtype else f".dtype({_KINDS[self.out_dtype]})")
+
+    def empty_like(self, tensor: str) -> str:
+        """Host text of an output of the shape of `tensor`."""
+        options = self.options(tensor)
+        return f"torch::empty_like({tensor}" + (")" if options.endswith("()") else f", {options})")
 
     @property
     def thread(self) -> str:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from dice.data.synthetic.cuda.rows import Team, combine, team_of
 from dice.data.synthetic.cuda.scope import Function, Scope, indent
-from dice.data.synthetic.draw import Words
 from dice.data.synthetic.graph import Map, Total, Value
 
 TOTAL_STYLES = ("atomic", "two_kernels", "one_block")
@@ -14,11 +13,11 @@ PARTS = 1024
 
 
 def lower_total(
-    anchor: Total, before: list[Map], after: list[Map], source: Value, style: str, words: Words, label: str
+    anchor: Total, before: list[Map], after: list[Map], source: Value, style: str, scope: Scope
 ) -> Function:
     """Sum of a term over all elements, then a finishing expression."""
-    scope = Scope(words, label)
-    x, w, i, v = scope.tensor(source), words, words.index, words.value
+    w = scope.words
+    x, i, v = scope.tensor(source), w.index, w.value
     keys = {"v": v, "i": i}
     for key, operand in anchor.operands.items():
         keys[key] = scope.access(operand, i, x)
@@ -31,7 +30,7 @@ def lower_total(
         style = "two_kernels"
     if style == "one_thread":
         return _one_thread(
-            scope, body, total, n, anchor.finish.format(s=total, n=n), after, f"torch::empty({{}}, {x}.options())"
+            scope, body, total, n, anchor.finish.format(s=total, n=n), after, f"torch::empty({{}}, {scope.options(x)})"
         )
     if style == "single_warp":
         team = Team("warp", 32, [], "", "threadIdx.x == 0", "1")
@@ -50,10 +49,10 @@ def lower_total(
     finished = anchor.finish.format(s=total, n=n)
     stored = scope.store(after, "0", w.out, finished)
     blocks = f"({n} + {{{team.threads}}} - 1) / {{{team.threads}}}"
-    alloc = f"torch::empty({{}}, {x}.options())"
+    alloc = f"torch::empty({{}}, {scope.options(x)})"
     if style == "atomic":
         lines.append(f"if ({team.leader}) atomicAdd({w.out}, {finished});")
-        alloc = f"torch::zeros({{}}, {x}.options())"
+        alloc = f"torch::zeros({{}}, {scope.options(x)})"
         blocks = f"{blocks} < {PARTS} ? {blocks} : {PARTS}"
     elif style == "two_kernels":
         return _two_kernels(scope, team, lines, total, stored, buffer, n, alloc)

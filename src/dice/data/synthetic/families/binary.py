@@ -6,7 +6,7 @@ import math
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from dice.data.synthetic.builder import Builder, Refused
+from dice.data.synthetic.builder import Builder, Check, Refused, Source
 from dice.data.synthetic.families.registry import HELDOUT, Family
 from dice.data.synthetic.graph import OTHER_NORMAL, Map, Operand, Value
 
@@ -16,7 +16,11 @@ POSITIVE = (0.6, 0.75, 0.9, 1.0, 1.1, 1.2, 1.35, 1.5)
 
 @dataclass(frozen=True, slots=True)
 class Binary:
-    """One operator of {x} and {y}. `positive`: {y} is kept away from zero. `param`: {y} can be a parameter."""
+    """One operator of {x} and {y}. `positive`: {y} is kept away from zero. `param`: {y} can be a parameter.
+
+    `start` and `other`: inputs that suit it, where standard normal ones do not. `jumps`, `exact`, `dtype`, `check`: as in
+    `dice.data.synthetic.families.pointwise.Unary`; `takes`: the type that it can be applied to.
+    """
 
     cuda: str
     reference: Callable[..., float]
@@ -25,6 +29,13 @@ class Binary:
     param: bool = True
     scalars: tuple[tuple[str, str, float, float, float], ...] = ()
     tiny: bool = True
+    start: Source | None = None
+    other: Source | None = None
+    jumps: bool = False
+    exact: bool = False
+    dtype: str = "float"
+    takes: str = "float"
+    check: Check = "varies"
 
 
 TABLE: dict[str, Binary] = {
@@ -75,14 +86,17 @@ TABLE: dict[str, Binary] = {
 }
 
 
-def operand(b: Builder, x: Value, spec_positive: bool, param: bool, linear: bool) -> tuple[Value, Operand]:
+POSITIVE_SOURCE = Source("0.5 + torch.rand({s})", POSITIVE, 0.5, 1.5)
+_OTHER = Source("torch.randn({s})", OTHER_NORMAL)
+
+
+def operand(b: Builder, x: Value, source: Source, param: bool, linear: bool) -> tuple[Value, Operand]:
     """The second tensor of an operator on `x`: another input, a broadcast one, or a parameter.
 
     `linear`: with a single number for all elements, the result still varies as much as `x`.
     """
     rank, d = len(x.shape), b.draw
-    text = "0.5 + torch.rand({s})" if spec_positive else "torch.randn({s})"
-    probes = POSITIVE if spec_positive else OTHER_NORMAL
+    text, probes = source.text, source.probes
     kinds = ["same", "same"]
     if rank == 2:
         kinds += ["row"]
@@ -92,12 +106,10 @@ def operand(b: Builder, x: Value, spec_positive: bool, param: bool, linear: bool
         kinds += ["one_param"] if linear and not d.tiny else []
     kind = d.pick(kinds)
     if kind == "same":
-        value = b.input(x.shape, "y" if d.tiny else d.pick(("y", "y", "other", "rhs")), text=text, probes=probes)
+        value = source.input(b, x.shape, "y" if d.tiny else d.pick(("y", "y", "other", "rhs")))
         return value, Operand(value, "same")
     if kind == "row":
-        value = b.input(
-            (x.shape[0], 1), "y" if d.tiny else d.pick(("y", "factor", "per_row")), text=text, probes=probes
-        )
+        value = source.input(b, (x.shape[0], 1), "y" if d.tiny else d.pick(("y", "factor", "per_row")))
         return value, Operand(value, "row")
     if kind == "one_param":
         value = b.parameter((1,), "offset", text, probes)
@@ -115,17 +127,24 @@ def operand(b: Builder, x: Value, spec_positive: bool, param: bool, linear: bool
     return value, Operand(value, "channel")
 
 
-def binary(b: Builder, x: Value, name: str, other: tuple[Value, Operand] | None = None) -> Value:
-    """Append operator `name` of TABLE, with a new second operand unless `other` gives one."""
-    spec = TABLE[name]
+def binary(
+    b: Builder, x: Value, name: str, other: tuple[Value, Operand] | None = None, spec: Binary | None = None
+) -> Value:
+    """Append operator `name`, of TABLE unless `spec` gives it, with a new second operand unless `other` gives one."""
+    spec = spec or TABLE[name]
     if other is None and len(b.inputs) >= (2 if b.draw.tiny else 3):
         raise Refused(name)
-    y, how = other or operand(b, x, spec.positive, spec.param, name in ("add", "sub", "mul"))
+    low = spec.start.low if spec.start and spec.takes == "float" else -math.inf
+    if x.dtype != spec.takes or (spec.jumps and not x.exact) or x.low < low:
+        raise Refused(name)
+    source = spec.other or (POSITIVE_SOURCE if spec.positive else _OTHER)
+    y, how = other or operand(b, x, source, spec.param, name in ("add", "sub", "mul"))
     scalars = {
         key: b.scalar(argument, b.draw.number(low, high, step)) for key, argument, low, high, step in spec.scalars
     }
     code = b.draw.pick(spec.forms).format(x="{0}", y="{1}", **{key: scalar.code for key, scalar in scalars.items()})
-    return b.map(name, code, Map(spec.cuda, {"y": how}, scalars), [x, y], spec.reference)
+    body = Map(spec.cuda, {"y": how}, scalars)
+    return b.map(name, code, body, [x, y], spec.reference, spec.exact, spec.dtype, spec.check)
 
 
 def batch_norm(b: Builder, x: Value) -> Value:
@@ -190,15 +209,22 @@ def families() -> list[Family]:
     def image(b: Builder) -> Value:
         return b.input(b.draw.shape(b.draw.rank((2, 4))))
 
-    def entry(name: str, spec: Binary) -> Family:
-        def make(b: Builder, x: Value) -> Value:
-            return binary(b, x, name)
-
-        return Family(name, "binary", make, start, spec.tiny, name in HELDOUT, ranks=(1, 2, 3, 4))
-
     return [
-        *(entry(name, spec) for name, spec in TABLE.items()),
+        *(family(name, spec, name in HELDOUT) for name, spec in TABLE.items()),
         Family("batch_norm", "norm", batch_norm, image, ranks=(2, 4)),
         Family("masked_fill", "binary", masked_fill, start, ranks=(1, 2, 3, 4), tiny=True),
         Family("where_mask", "binary", where_mask, start, ranks=(1, 2, 3, 4)),
     ]
+
+
+def family(name: str, spec: Binary, heldout: bool) -> Family:
+    """One entry as a family."""
+
+    def start(b: Builder) -> Value:
+        shape = b.draw.shape(b.draw.rank((1, 2, 3, 4)))
+        return spec.start.input(b, shape) if spec.start else b.input(shape)
+
+    def make(b: Builder, x: Value) -> Value:
+        return binary(b, x, name, spec=spec)
+
+    return Family(name, "binary", make, start, spec.tiny, heldout, ranks=(1, 2, 3, 4))

@@ -85,9 +85,9 @@ TABLE: dict[str, Loss] = {
 }  # fmt: skip
 
 
-def loss(b: Builder, x: Value, name: str) -> Value:
-    """Append loss `name` of TABLE."""
-    spec, d = TABLE[name], b.draw
+def loss(b: Builder, x: Value, name: str, spec: Loss | None = None) -> Value:
+    """Append loss `name`, of TABLE unless `spec` gives it."""
+    spec, d = spec or TABLE[name], b.draw
     if len(b.inputs) > 1:
         raise Refused(name)
     if name == "mean_product":

@@ -6,7 +6,7 @@ import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 
-from dice.data.synthetic.builder import Builder, Refused, effective
+from dice.data.synthetic.builder import Builder, Check, Refused, Source
 from dice.data.synthetic.families.registry import HELDOUT, Family
 from dice.data.synthetic.graph import Map, Scalar, Value
 
@@ -16,7 +16,9 @@ class Unary:
     """One operator. Forms and `cuda` are templates in {x} or {v} and the scalars' keys.
 
     `scalars`: key to (argument name, low, high, step). `jumps`: not continuous, so only for exact inputs.
-    `exact`: no rounding, so a comparison may follow. `extra`: constants of `cuda` derived from the scalars.
+    `exact`: no rounding, so a comparison may follow. `domain`: where it is defined; `range`: bounds of its results.
+    `start`: an input that suits it, where a standard normal one does not. `dtype`: type of the results. `takes`: types
+    that it can be applied to. `check`: what is asked of the results on the probes (`dice.data.synthetic.builder.suits`).
     """
 
     cuda: str
@@ -27,6 +29,12 @@ class Unary:
     jumps: bool = False
     exact: bool = False
     tiny: bool = True
+    domain: tuple[float, float] = (-math.inf, math.inf)
+    range: tuple[float, float] = (-math.inf, math.inf)
+    start: Source | None = None
+    dtype: str = "float"
+    takes: tuple[str, ...] = ("float",)
+    check: Check = "varies"
 
 
 def _sigmoid(x: float) -> float:
@@ -48,6 +56,7 @@ TABLE: dict[str, Unary] = {
         ("torch.relu({x})", "F.relu({x})", "{x}.relu()", "torch.clamp({x}, min=0.0)"),
         "nn.ReLU()",
         exact=True,
+        range=(0.0, math.inf),
     ),
     "leaky_relu": Unary(
         "{v} > 0.0f ? {v} : {v} * {a}",
@@ -105,15 +114,28 @@ TABLE: dict[str, Unary] = {
         ("F.mish({x})", "{x} * torch.tanh(F.softplus({x}))"),
         "nn.Mish()",
     ),
-    "softplus": Unary("{v} > 20.0f ? {v} : log1pf(expf({v}))", _softplus, ("F.softplus({x})",), "nn.Softplus()"),
+    "softplus": Unary(
+        "{v} > 20.0f ? {v} : log1pf(expf({v}))",
+        _softplus,
+        ("F.softplus({x})",),
+        "nn.Softplus()",
+        range=(0.001, math.inf),
+    ),
     "softsign": Unary(
         "{v} / (1.0f + fabsf({v}))",
         lambda x: x / (1 + abs(x)),
         ("F.softsign({x})", "{x} / (1.0 + torch.abs({x}))"),
         "nn.Softsign()",
+        range=(-1.0, 1.0),
     ),
-    "tanh": Unary("tanhf({v})", math.tanh, ("torch.tanh({x})", "{x}.tanh()"), "nn.Tanh()"),
-    "sigmoid": Unary("1.0f / (1.0f + expf(-{v}))", _sigmoid, ("torch.sigmoid({x})", "{x}.sigmoid()"), "nn.Sigmoid()"),
+    "tanh": Unary("tanhf({v})", math.tanh, ("torch.tanh({x})", "{x}.tanh()"), "nn.Tanh()", range=(-1.0, 1.0)),
+    "sigmoid": Unary(
+        "1.0f / (1.0f + expf(-{v}))",
+        _sigmoid,
+        ("torch.sigmoid({x})", "{x}.sigmoid()"),
+        "nn.Sigmoid()",
+        range=(0.001, 1.0),
+    ),
     "hardswish": Unary(
         "{v} * fminf(fmaxf({v} + 3.0f, 0.0f), 6.0f) / 6.0f",
         lambda x: x * min(max(x + 3, 0), 6) / 6,
@@ -125,6 +147,7 @@ TABLE: dict[str, Unary] = {
         lambda x: min(max(x / 6 + 0.5, 0.0), 1.0),
         ("F.hardsigmoid({x})",),
         "nn.Hardsigmoid()",
+        range=(0.0, 1.0),
     ),
     "hardtanh": Unary(
         "fminf(fmaxf({v}, {a}), {b})",
@@ -140,6 +163,7 @@ TABLE: dict[str, Unary] = {
         ("F.relu6({x})",),
         "nn.ReLU6()",
         exact=True,
+        range=(0.0, 6.0),
     ),
     "clamp_min": Unary(
         "fmaxf({v}, {a})",
@@ -203,7 +227,7 @@ TABLE: dict[str, Unary] = {
         "",
         {"a": ("b", 0.5, 4.0, 0.25)},
     ),
-    "exp": Unary("expf({v})", math.exp, ("torch.exp({x})", "{x}.exp()")),
+    "exp": Unary("expf({v})", math.exp, ("torch.exp({x})", "{x}.exp()"), range=(0.001, math.inf)),
     "exp_neg_abs": Unary(
         "expf(-{a} * fabsf({v}))",
         lambda x, a: math.exp(-a * abs(x)),
@@ -212,7 +236,10 @@ TABLE: dict[str, Unary] = {
         {"a": ("decay", 0.3, 2.0, 0.1)},
     ),
     "gaussian": Unary(
-        "expf(-{v} * {v})", lambda x: math.exp(-x * x), ("torch.exp(-{x} * {x})", "torch.exp(-{x}.pow(2))")
+        "expf(-{v} * {v})",
+        lambda x: math.exp(-x * x),
+        ("torch.exp(-{x} * {x})", "torch.exp(-{x}.pow(2))"),
+        range=(0.0, 1.0),
     ),
     "log1p_abs": Unary(
         "log1pf(fabsf({v}))", lambda x: math.log1p(abs(x)), ("torch.log1p(torch.abs({x}))", "torch.log1p({x}.abs())")
@@ -224,15 +251,20 @@ TABLE: dict[str, Unary] = {
         "",
         {"a": ("offset", 0.1, 1.0, 0.1)},
     ),
-    "abs": Unary("fabsf({v})", math.fabs, ("torch.abs({x})", "{x}.abs()"), exact=True),
+    "abs": Unary("fabsf({v})", math.fabs, ("torch.abs({x})", "{x}.abs()"), exact=True, range=(0.0, math.inf)),
     "neg": Unary("-{v}", lambda x: -x, ("-{x}", "torch.neg({x})"), exact=True),
-    "square": Unary("{v} * {v}", lambda x: x * x, ("torch.square({x})", "{x} * {x}", "torch.pow({x}, 2)", "{x}**2")),
+    "square": Unary(
+        "{v} * {v}",
+        lambda x: x * x,
+        ("torch.square({x})", "{x} * {x}", "torch.pow({x}, 2)", "{x}**2"),
+        range=(0.0, math.inf),
+    ),
     "cube": Unary("{v} * {v} * {v}", lambda x: x**3, ("torch.pow({x}, 3)", "{x} * {x} * {x}", "{x}**3")),
-    "sin": Unary("sinf({v})", math.sin, ("torch.sin({x})", "{x}.sin()")),
-    "cos": Unary("cosf({v})", math.cos, ("torch.cos({x})", "{x}.cos()")),
+    "sin": Unary("sinf({v})", math.sin, ("torch.sin({x})", "{x}.sin()"), range=(-1.0, 1.0)),
+    "cos": Unary("cosf({v})", math.cos, ("torch.cos({x})", "{x}.cos()"), range=(-1.0, 1.0)),
     "atan": Unary("atanf({v})", math.atan, ("torch.atan({x})", "torch.arctan({x})")),
     "asinh": Unary("asinhf({v})", math.asinh, ("torch.asinh({x})",)),
-    "erf": Unary("erff({v})", math.erf, ("torch.erf({x})", "{x}.erf()")),
+    "erf": Unary("erff({v})", math.erf, ("torch.erf({x})", "{x}.erf()"), range=(-1.0, 1.0)),
     "inverse_quadratic": Unary(
         "1.0f / ({a} + {v} * {v})",
         lambda x, a: 1 / (a + x * x),
@@ -290,13 +322,17 @@ FOR_LARGE = ("scale", "divide", "affine", "neg", "log1p_abs", "sqrt_abs", "asinh
 LARGE = 150.0
 
 
-def unary(b: Builder, x: Value, name: str) -> Value:
-    """Append operator `name` of TABLE. Raises Refused where it would jump, blow up or do nothing."""
-    spec = TABLE[name]
-    if (spec.jumps and not x.exact) or (name not in FOR_LARGE and max(map(abs, x.probes)) > LARGE):
+def unary(b: Builder, x: Value, name: str, spec: Unary | None = None) -> Value:
+    """Append operator `name`, of TABLE unless `spec` gives it. Raises Refused where it would jump, blow up or do nothing."""
+    spec = spec or TABLE[name]
+    if x.dtype not in spec.takes or not spec.domain[0] <= x.low <= x.high <= spec.domain[1]:
+        raise Refused(name)
+    if spec.jumps and not x.exact:
+        raise Refused(name)
+    if name not in FOR_LARGE and spec.check == "varies" and max(map(abs, x.probes)) > LARGE:
         raise Refused(name)
     numbers = {key: b.draw.number(low, high, step) for key, (_, low, high, step) in spec.scalars.items()}
-    if not _suits(spec, x, list(numbers.values())):
+    if not _suits(b, spec, x, list(numbers.values())):
         raise Refused(name)
     scalars: dict[str, Scalar] = {}
     if spec.module and b.modules and not (b.draw.tiny and spec.scalars):
@@ -307,12 +343,14 @@ def unary(b: Builder, x: Value, name: str) -> Value:
     else:
         scalars = {key: b.scalar(argument, numbers[key]) for key, (argument, *_) in spec.scalars.items()}
         code = b.draw.pick(spec.forms).format(x="{0}", **{key: scalar.code for key, scalar in scalars.items()})
-    return b.map(name, code, Map(spec.cuda, {}, scalars), [x], spec.reference, exact=spec.exact)
+    out = b.map(name, code, Map(spec.cuda, {}, scalars), [x], spec.reference, spec.exact, spec.dtype, spec.check)
+    out.low, out.high = spec.range
+    return out
 
 
-def _suits(spec: Unary, x: Value, numbers: list[float]) -> bool:
+def _suits(b: Builder, spec: Unary, x: Value, numbers: list[float]) -> bool:
     try:
-        return effective(x.probes, [spec.reference(value, *numbers) for value in x.probes])
+        return b.suits(x.probes, [spec.reference(value, *numbers) for value in x.probes], spec.check)
     except (ValueError, OverflowError, ZeroDivisionError):
         return False
 
@@ -323,14 +361,17 @@ _ATTRIBUTES = {"gelu_tanh": "gelu", "hardtanh": "clip", "threshold": "cut"}
 
 def families() -> list[Family]:
     """The table as families; each starts from one plain tensor."""
+    return [family(name, spec, name in HELDOUT) for name, spec in TABLE.items()]
 
-    def entry(name: str, spec: Unary) -> Family:
-        def start(b: Builder) -> Value:
-            return b.input(b.draw.shape(b.draw.rank((1, 2, 3, 4))))
 
-        def make(b: Builder, x: Value) -> Value:
-            return unary(b, x, name)
+def family(name: str, spec: Unary, heldout: bool) -> Family:
+    """One entry as a family."""
 
-        return Family(name, "pointwise", make, start, spec.tiny, name in HELDOUT, ranks=(1, 2, 3, 4))
+    def start(b: Builder) -> Value:
+        shape = b.draw.shape(b.draw.rank((1, 2, 3, 4)))
+        return spec.start.input(b, shape) if spec.start else b.input(shape)
 
-    return [entry(name, spec) for name, spec in TABLE.items()]
+    def make(b: Builder, x: Value) -> Value:
+        return unary(b, x, name, spec)
+
+    return Family(name, "pointwise", make, start, spec.tiny, heldout, ranks=(1, 2, 3, 4))

@@ -6,7 +6,7 @@ import math
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from dice.data.synthetic.builder import Builder, Refused, centred, moments
+from dice.data.synthetic.builder import Builder, Refused, Source, centred, moments
 from dice.data.synthetic.families.layout import ROW_STATISTICS, axes_of, axis_text, layout, made_for, plain, reduced
 from dice.data.synthetic.families.registry import HELDOUT, Family
 from dice.data.synthetic.graph import NORMAL, Arg, Pass, Rows, Scan, Value
@@ -25,6 +25,11 @@ class Reduction:
     many_axes: bool = True
     longest: int = 100_000
     tiny: bool = True
+    start: Source | None = None
+    takes: tuple[str, ...] = ("float",)
+    dtype: str = "float"
+    jumps: bool = False
+    """The result is not continuous, so it takes exact inputs only."""
 
 
 def _sum_probes(x: Value, length: int) -> tuple[float, ...]:
@@ -142,9 +147,11 @@ REDUCTIONS: dict[str, Reduction] = {
 }
 
 
-def reduction(b: Builder, x: Value, name: str) -> Value:
-    """Append reduction `name`."""
-    spec = REDUCTIONS[name]
+def reduction(b: Builder, x: Value, name: str, spec: Reduction | None = None) -> Value:
+    """Append reduction `name`, of REDUCTIONS unless `spec` gives it."""
+    spec = spec or REDUCTIONS[name]
+    if x.dtype not in spec.takes or (spec.jumps and not x.exact):
+        raise Refused(name)
     axes = axes_of(b, len(x.shape))
     if not spec.many_axes:
         axes = axes[-1:]
@@ -158,7 +165,7 @@ def reduction(b: Builder, x: Value, name: str) -> Value:
     form = b.draw.pick(spec.forms)
     code = form.format(x="{0}", d=axis_text(b, axes, len(x.shape)), k=", keepdim=True" if keep else "")
     body = Rows(spec.passes, spec.value, "row", sizes, length, n_rows, alloc)
-    return b.step(name, code, body, [x], shape, spec.probes(x, length))
+    return b.step(name, code, body, [x], shape, spec.probes(x, length), spec.dtype, spec.jumps)
 
 
 _EXTREMES = ("max", "min", "value_range", "cummax")
@@ -222,23 +229,28 @@ def families() -> list[Family]:
     def near_one(b: Builder) -> Value:
         return made_for(b, "0.8 + 0.4 * torch.rand({s})", 100)
 
-    def reduction_of(name: str, spec: Reduction) -> Family:
-        def start(b: Builder) -> Value:
-            return plain(b) if spec.text == "torch.randn({s})" else made_for(b, spec.text, spec.longest)
-
-        def make(b: Builder, x: Value) -> Value:
-            return reduction(b, x, name)
-
-        return Family(name, "reduce", make, start, spec.tiny, name in HELDOUT, weak=spec.weak)
-
     def named(function: Callable[[Builder, Value, str], Value], name: str) -> Callable[[Builder, Value], Value]:
         return lambda b, x: function(b, x, name)
 
     return [
-        *(reduction_of(name, spec) for name, spec in REDUCTIONS.items()),
+        *(family(name, spec, name in HELDOUT) for name, spec in REDUCTIONS.items()),
         *(Family(name, "reduce", named(arg, name), plain, tiny=True, weak=True) for name in ("argmax", "argmin")),
         Family("cumsum", "scan", named(scan, "cumsum"), plain, tiny=True),
         Family("reverse_cumsum", "scan", named(scan, "reverse_cumsum"), plain, heldout=True),
         Family("cummax", "scan", named(scan, "cummax"), plain),
         Family("cumprod", "scan", named(scan, "cumprod"), near_one, weak=True),
     ]
+
+
+def family(name: str, spec: Reduction, heldout: bool) -> Family:
+    """One entry as a family."""
+
+    def start(b: Builder) -> Value:
+        if spec.start:
+            return spec.start.input(b, b.draw.shape(b.draw.rank((2, 3, 4))))
+        return plain(b) if spec.text == "torch.randn({s})" else made_for(b, spec.text, spec.longest)
+
+    def make(b: Builder, x: Value) -> Value:
+        return reduction(b, x, name, spec)
+
+    return Family(name, "reduce", make, start, spec.tiny, heldout, weak=spec.weak)

@@ -1,0 +1,139 @@
+"""The table of PyTorch's operators: each entry's program runs, its kernel is right, and the first families stay the same."""
+
+from __future__ import annotations
+
+import dataclasses
+import hashlib
+from collections.abc import Iterator
+
+import pytest
+import torch
+from synthetic_batch import batched
+from test_synthetic import degenerate, run_model
+
+from dice.data.leakage.heldout import applied
+from dice.data.leakage.trace import trace
+from dice.data.pair import Pair
+from dice.data.synthetic import NANO, TINY, SyntheticConfig, generate, pairs, with_changes
+from dice.data.synthetic.families import pointwise
+from dice.data.synthetic.table import HELD, known, scalar
+from dice.kernels.builder.builder import Builder
+from dice.kernels.fast_builds import fast_builds
+from dice.kernels.pool.workers import Machine, cache_folder
+
+TABLE = SyntheticConfig(table=True, shapes="small")
+ENTRIES = [name for name in known(True) if name not in known(False)]
+AT_ONCE = 60
+"""Operators of one extension."""
+
+# the pairs that the embedded bases have read were drawn by these settings: digests of 200 pairs of seed 2001
+DRAWN = {
+    "tiny": (TINY, "3b00160501d0fe77"),
+    "nano": (NANO, "6ae644afd5f0f415"),
+    "tiny corpus": (SyntheticConfig(scale="tiny", varied_programs=True), "8d6b2ae28587dd7f"),
+    "nano corpus": (
+        SyntheticConfig(level_weights=(5, 5, 0), max_answer_chars=2000, varied_programs=True),
+        "88df33a5036b2f3f",
+    ),
+    "held out": (SyntheticConfig(shapes="small", heldout=True), "253934aa990ce47b"),
+    "flawed": (SyntheticConfig(shapes="small", flawed_share=1.0), "830b5fe537f508a6"),
+}
+
+
+@pytest.mark.parametrize("name", DRAWN)
+def test_without_the_table_the_same_pairs_are_drawn_as_ever(name: str) -> None:
+    config, digest = DRAWN[name]
+    found = hashlib.sha256()
+    for pair in pairs(config, 2001, 200):
+        found.update(f"{pair.pytorch_code}\0{pair.cuda_code}\0".encode())
+    assert found.hexdigest()[:16] == digest
+
+
+def drawn(name: str, index: int = 0, **changes: object) -> Pair:
+    """A program around one entry, alone unless the levels say otherwise."""
+    changes = {"level_weights": (1, 0, 0), **changes}
+    config = with_changes(TABLE, families=(name,), heldout=known(True)[name].heldout, **changes)
+    return generate(config, 77, index)
+
+
+def wrong(made: list[Pair]) -> dict[str, str]:
+    """Which of the pairs' answers give other results than PyTorch, executed by the CPU back end; one build for all."""
+    whole = batched(made, "batch")
+    problem: dict = {}
+    answer: dict = {}
+    exec(compile(whole.pytorch_code, "problem", "exec"), problem)
+    with fast_builds(lambda: Builder(cache_folder(Machine()), "cpu", stock_fallback=False)):
+        exec(compile(whole.cuda_code, "answer", "exec"), answer)
+    torch.manual_seed(0)
+    reference = problem["Model"]()
+    torch.manual_seed(0)
+    candidate = answer["ModelNew"]()
+    found: dict[str, str] = {}
+    for number, pair in enumerate(made):
+        for seed in (1, 2):
+            torch.manual_seed(seed)
+            inputs = problem[f"get_inputs_{number}"]()
+            with torch.no_grad():
+                expected = reference.parts[number](*inputs)
+                try:
+                    actual = candidate.parts[number](*inputs)
+                    torch.testing.assert_close(actual, expected, atol=2e-3, rtol=2e-3, equal_nan=True)
+                except (AssertionError, RuntimeError, TypeError) as error:
+                    found[pair.origin["anchor"]] = str(error)
+    return found
+
+
+def test_every_entry_is_drawn_and_its_program_runs() -> None:
+    assert len(ENTRIES) > 150
+    for name in ENTRIES:
+        pair = drawn(name)
+        assert pair.origin["families"] == [name]
+        assert isinstance(run_model(pair, 1), torch.Tensor), name
+
+
+def assert_right(made: list[Pair]) -> None:
+    for start in range(0, len(made), AT_ONCE):
+        assert not wrong(made[start : start + AT_ONCE])
+
+
+def test_every_entry_is_right() -> None:
+    assert_right([drawn(name) for name in ENTRIES])
+
+
+def test_a_wrong_entry_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
+    right = scalar.UNARY["log2"]
+    mistaken = pointwise.family("log2", dataclasses.replace(right, cuda="logf({v})"), heldout=False)
+    monkeypatch.setitem(known(True), "log2", mistaken)
+    assert set(wrong([drawn("log10"), drawn("log2"), drawn("argsort")])) == {"log2"}
+
+
+def chains(count: int, seed: int) -> Iterator[Pair]:
+    return pairs(with_changes(TABLE, level_weights=(0, 1, 0), varied_programs=True), seed, count)
+
+
+def test_chains_run_and_notice_what_a_kernel_does() -> None:
+    bad = {pair.id: word for pair in chains(120, 17) if (word := degenerate(pair)) is not None}
+    assert len(bad) <= 2, bad
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("index", [1, 2])
+def test_every_entry_is_right_in_other_styles_and_chains(index: int) -> None:
+    assert_right([drawn(name, index) for name in ENTRIES])
+    assert_right(list(chains(120, index)))
+
+
+def test_held_out_entries_apply_a_held_out_operator_and_are_not_trained_on() -> None:
+    assert set(known(True)) >= HELD
+    for name in HELD - {"gru_gates"}:
+        assert applied(trace(drawn(name).pytorch_code)), name
+    for pair in chains(400, 5):
+        assert not HELD & {pair.origin["anchor"], *pair.origin["families"]}
+
+
+@pytest.mark.slow
+def test_no_other_entry_applies_a_held_out_operator() -> None:
+    for name, family in known(True).items():
+        if family.make and not family.heldout and name != "where_mask":  # which is drawn in chains only
+            for index in range(3):
+                assert not applied(trace(drawn(name, index).pytorch_code)), name
