@@ -17,12 +17,13 @@ from dice.data.pair import Pair
 from dice.data.synthetic import NANO, TINY, SyntheticConfig, generate, pairs, with_changes
 from dice.data.synthetic.families import pointwise
 from dice.data.synthetic.table import HELD, known, scalar
+from dice.errors import DiceError
 from dice.kernels.builder.builder import Builder
 from dice.kernels.fast_builds import fast_builds
 from dice.kernels.pool.workers import Machine, cache_folder
 
 TABLE = SyntheticConfig(table=True, shapes="small")
-ENTRIES = [name for name in known(True) if name not in known(False)]
+ENTRIES = [name for name in known(True) if name not in known(False) or name in scalar.SPELLINGS]
 AT_ONCE = 60
 """Operators of one extension."""
 
@@ -114,6 +115,15 @@ def chains(count: int, seed: int) -> Iterator[Pair]:
 def test_chains_run_and_notice_what_a_kernel_does() -> None:
     bad = {pair.id: word for pair in chains(120, 17) if (word := degenerate(pair)) is not None}
     assert len(bad) <= 2, bad
+
+
+def test_chains_are_as_deep_as_asked() -> None:
+    for depth in ((2, 2), (3, 4)):
+        config = with_changes(TABLE, level_weights=(0, 1, 0), depth=depth)
+        found = {len(pair.origin["families"]) for pair in pairs(config, 3, 100)}
+        assert found == set(range(depth[0], depth[1] + 1))
+    with pytest.raises(DiceError, match="at least 2"):
+        with_changes(TABLE, depth=(1, 3))
 
 
 @pytest.mark.slow

@@ -34,6 +34,8 @@ class SyntheticConfig:
     table: bool = False
     """Draw from the table of PyTorch's operators (`dice.data.synthetic.table`) too, not from the first families alone. What
     the embedded checkpoints have read was drawn without it."""
+    depth: tuple[int, int] | None = None
+    """Fewest and most operators of a program of level 2; None: two to five, at tiny scale about two."""
     flawed_share: float = 0.0
     """Share of pairs whose CUDA program has a known flaw (0 to 1)."""
     flaw_weights: dict[str, float] | None = dataclasses.field(default=None, hash=False)
@@ -45,6 +47,8 @@ class SyntheticConfig:
     def __post_init__(self) -> None:
         if not 0.0 <= self.flawed_share <= 1.0:
             raise DiceError(f"flawed_share: {self.flawed_share} is not a share between 0 and 1.")
+        if self.depth is not None and not 2 <= self.depth[0] <= self.depth[1]:
+            raise DiceError(f"depth: {self.depth} are not the fewest and most operators of a chain (at least 2).")
         if min((self.flaw_weights or {"": 0.0}).values()) < 0:
             raise DiceError(f"flaw_weights: {self.flaw_weights} has a negative weight.")
         if self.level_weights is not None and (min(self.level_weights) < 0 or sum(self.level_weights) <= 0):

@@ -134,14 +134,18 @@ def _chain(b: Builder, pools: dict[str, tuple[Family, ...]]) -> Program:
     d = b.draw
     anchor = _choose(d, pools["single"], _CHAIN_WEIGHTS)
     assert anchor.make is not None
-    length = d.pick((2, 2, 3)) if d.tiny else d.pick((2, 3, 3, 4, 4, 5))
+    fewest, most = d.config.depth or (2, MAX_STEPS)
+    if d.config.depth:
+        length = d.rng.randint(fewest, most)
+    else:
+        length = d.pick((2, 2, 3)) if d.tiny else d.pick((2, 3, 3, 4, 4, 5))
     x = anchor.start(b)
     made_for_input = anchor.group in ("pointwise", "binary", "loss") or anchor.weak or anchor.name == "embedding"
     if anchor.group in ("pointwise", "binary") or (not anchor.weak and d.chance(0.35)) or anchor.group == "reduce":
         for _ in range(d.rng.randrange(0, length)):
             x = _map(b, pools, x, few_inputs=made_for_input)
     x = anchor.make(b, x)
-    if not anchor.weak and len(b.steps) < MAX_STEPS and d.chance(0.5 if d.config.table else 0.3) and not d.tiny:
+    if not anchor.weak and len(b.steps) < most and d.chance(0.5 if d.config.table else 0.3) and not d.tiny:
         second = d.pick(pools["second"])
         if (
             second.make
@@ -157,7 +161,7 @@ def _chain(b: Builder, pools: dict[str, tuple[Family, ...]]) -> Program:
         x = _map(b, pools, x, few_inputs=False)
         if len(b.steps) == before:
             break
-    if len(b.steps) < 2 or b.result_is_dead():
+    if len(b.steps) < fewest or b.result_is_dead():
         raise Refused("chain")
     return b.program(2, anchor.name)
 

@@ -31,9 +31,6 @@ def known(table: bool) -> dict[str, Family]:
     first = first_families()
     if not table:
         return first
-    found = [dataclasses.replace(family, heldout=name in HELD) for name, family in first.items()]
-    found += [family for module in _MODULES for family in module.families(HELD)]
-    entries = {family.name: family for family in found}
-    if len(entries) != len(found):
-        raise ValueError("two families share a name")
-    return entries
+    entries = {name: dataclasses.replace(family, heldout=name in HELD) for name, family in first.items()}
+    added = {family.name: family for module in _MODULES for family in module.families(HELD)}
+    return entries | added

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
+from dataclasses import replace
 from functools import partial
 from statistics import NormalDist
 
@@ -224,6 +225,39 @@ BINARY: dict[str, Binary] = {
 }  # fmt: skip
 
 
+SPELLINGS: dict[str, tuple[str, ...]] = {
+    "relu": ("F.relu({x})",),
+    "sigmoid": ("F.sigmoid({x})",),
+    "tanh": ("F.tanh({x})",),
+    "silu": ("{x}.sigmoid() * {x}",),
+    "selu": ("F.selu({x}, inplace=False)",),
+    "neg": ("torch.negative({x})",),
+    "abs": ("torch.absolute({x})",),
+    "square": ("{x}.square()", "{x}.pow(2)", "torch.pow({x}, 2.0)"),
+    "scale": ("torch.multiply({x}, {a})", "{x}.mul({a})"),
+    "shift": ("{x}.add({a})", "torch.subtract({x}, -{a})"),
+    "divide": ("torch.divide({x}, {a})", "torch.true_divide({x}, {a})", "{x}.div({a})"),
+    "hardtanh": ("torch.clip({x}, min={a}, max={b})", "F.hardtanh({x}, min_val={a}, max_val={b})"),
+    "add": ("torch.add({y}, {x})", "{y} + {x}"),
+    "sub": ("torch.subtract({x}, {y})", "{x}.sub({y})"),
+    "mul": ("torch.multiply({x}, {y})", "{y} * {x}"),
+    "div": ("torch.divide({x}, {y})", "torch.true_divide({x}, {y})"),
+}
+"""Operators of the first families -> further spellings."""
+
+
+def _respelled() -> list[Family]:
+    """First families with the further spellings."""
+    made = []
+    for name, forms in SPELLINGS.items():
+        one, two = pointwise.TABLE.get(name), binary.TABLE.get(name)
+        if one:
+            made.append(pointwise.family(name, replace(one, forms=(*one.forms, *forms)), heldout=False))
+        elif two:
+            made.append(binary.family(name, replace(two, forms=(*two.forms, *forms)), heldout=False))
+    return made
+
+
 def prelu(b: Builder, x: Value) -> Value:
     """A leaky slope that is a parameter: one number, or one for each channel."""
     if x.dtype != "float":
@@ -262,7 +296,7 @@ def fused(b: Builder, x: Value, name: str) -> Value:
 
 
 def families(held: frozenset[str]) -> list[Family]:
-    """Both tables as families; those in `held` are held out."""
+    """Both tables as families, and first families with further spellings; those in `held` are held out."""
 
     def start(b: Builder) -> Value:
         return b.input(b.draw.shape(b.draw.rank((1, 2, 3, 4))))
@@ -271,6 +305,7 @@ def families(held: frozenset[str]) -> list[Family]:
         return Family(name, "binary", lambda b, x: fused(b, x, name), start, True, name in held, (1, 2, 3, 4))
 
     return [
+        *_respelled(),
         Family("prelu", "pointwise", prelu, start, True, "prelu" in held, (1, 2, 3, 4)),
         *map(of_three, _FUSED),
         *(pointwise.family(name, spec, name in held) for name, spec in UNARY.items()),
