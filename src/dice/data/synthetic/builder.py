@@ -32,8 +32,8 @@ def centred(mean: float, width: float) -> tuple[float, ...]:
 
 
 def distinct(values: Sequence[float]) -> int:
-    """How many different values there are."""
-    return len({round(value / 0.04) for value in values})
+    """How many different values there are; what is not finite does not count."""
+    return len({round(value / 0.04) for value in values if math.isfinite(value)})
 
 
 def effective(before: Sequence[float], after: Sequence[float], values: int = 5, changed: int = 3) -> bool:

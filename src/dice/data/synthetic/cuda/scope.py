@@ -173,7 +173,8 @@ class Scope:
     def apply(self, maps: Iterable[Map], index: str, like: str) -> list[str]:
         """Statements that run element-wise operators on the running value."""
         v = self.words.value
-        return [f"{v} = {self.map_expression(body, v, index, like)};" for body in maps]
+        texts = [self.map_expression(body, v, index, like) for body in maps]
+        return [f"{v} = {text};" for text in texts if text != v]
 
     def store(self, maps: Iterable[Map], index: str, like: str, first: str | None = None) -> list[str]:
         """Statements that run `maps` on the running value (`first`: expression that it starts from) and store it."""

@@ -7,7 +7,7 @@ import re
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from dice.data.synthetic.builder import Builder, Refused, Source
+from dice.data.synthetic.builder import Builder, Refused, Source, distinct
 from dice.data.synthetic.draw import Draw
 from dice.data.synthetic.families.registry import Family
 from dice.data.synthetic.graph import Element, Value
@@ -100,6 +100,8 @@ def index(b: Builder, x: Value, name: str, spec: Index) -> Value:
         y = Source(text, source.probes, source.low, source.high, source.dtype).input(b, shape_of(x.shape, numbers), "y")
         inputs.append(y)
         shapes["y"] = y.shape
+    if spec.when and distinct(x.probes) < 5:
+        raise Refused(name)  # the elements that it selects would often be the same ones
     sizes = {key: _filled(text, numbers) for key, text in (spec.sizes or {}).items()}
     out = tuple(_filled(text, numbers) for text in spec.out)
     shape = evaluated(out, sizes, shapes)
@@ -124,10 +126,11 @@ def family(name: str, spec: Index, held: frozenset[str], group: str = "move") ->
     """One entry as a family."""
 
     def start(b: Builder) -> Value:
+        shape = shape_of_rank(b.draw, b.draw.pick(spec.ranks))
         for _ in range(20):
-            shape = shape_of_rank(b.draw, b.draw.pick(spec.ranks))
             if spec.numbers(b.draw, shape) is not None:
                 break
+            shape = shape_of_rank(b.draw, b.draw.pick(spec.ranks))
         return spec.start.input(b, shape) if spec.start else b.input(shape)
 
     weak = spec.takes != "float" or spec.exact_only

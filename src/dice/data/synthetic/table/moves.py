@@ -141,6 +141,7 @@ INDEX: dict[str, Index] = {
         ("torch.diag({x})", "torch.diag_embed({x})"), ("{N}", "{N}"),
         ("float {v} = {i} / {N} == {i} % {N} ? {x}[{i} % {N}] : 0.0f;",), (1,), {"N": "{x}.size(0)"},
         lambda d, shape: {} if shape[0] < 300 else None, start=Source("torch.randn({s})"),
+        probes=(0.0, 0.0, 0.7, 0.0, -1.1, 0.0, 0.0, 1.9),
     ),
     "flatten": Index(
         ("torch.flatten({x}, 1)", "{x}.flatten(1)", "torch.flatten({x}, start_dim=1)", "{x}.view({x}.size(0), -1)"),

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 
-from dice.data.synthetic.builder import Builder, Refused, Source, centred, moments
+from dice.data.synthetic.builder import Builder, Refused, Source, centred, distinct, moments
 from dice.data.synthetic.draw import Draw
 from dice.data.synthetic.families import loss, reduction
 from dice.data.synthetic.families.layout import ROW_STATISTICS, axis_text, layout, made_for, plain
@@ -195,7 +195,8 @@ _SHIFTED = "torch.randn({s}) * (0.5 + 2.0 * torch.rand(1)) + torch.randn(1)"
 def whole(b: Builder, x: Value, name: str) -> Value:
     """Append a number of a whole tensor, computed as one long row."""
     passes, value, forms = _WHOLE[name]
-    if x.dtype != "float" or x.numel > 1 << 21:
+    extreme = name in ("max_all", "min_all")
+    if x.dtype != "float" or x.numel > 1 << 21 or (extreme and distinct(x.probes) < 7):
         raise Refused(name)
     body = Rows(passes, value, "row", {"rows": "1", "R": "{x}.numel()"}, x.numel, 1)
     return b.step(

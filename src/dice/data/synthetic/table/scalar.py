@@ -122,7 +122,7 @@ UNARY: dict[str, Unary] = {
     "floor": Jump("floorf({v})", math.floor, _both("floor")),
     "ceil": Jump("ceilf({v})", math.ceil, _both("ceil")),
     "round": Jump("rintf({v})", round, _both("round")),
-    "trunc": Jump("truncf({v})", math.trunc, (*_both("trunc"), "torch.fix({x})")),
+    "trunc": Jump("truncf({v})", lambda x: math.trunc(x), (*_both("trunc"), "torch.fix({x})")),
     "frac": Entry("{v} - truncf({v})", lambda x: x - math.trunc(x), _both("frac"), jumps=True),
     "sign": Jump(
         "{v} > 0.0f ? 1.0f : ({v} < 0.0f ? -1.0f : 0.0f)", lambda x: (x > 0) - (x < 0), (*_both("sign"), "torch.sgn({x})")
