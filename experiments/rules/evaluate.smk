@@ -4,7 +4,7 @@ if PLAN.makes("generations"):
     rule generate:
         input:
             model=PLAN.path("models", "{unit}"),
-            prompts=PLAN.prompts,
+            prompts=lambda wildcards: PLAN.prompts_of(wildcards.unit),
             code=code("generate"),
         output:
             PLAN.path("generations", "{unit}", "seed{seed}.jsonl"),
@@ -66,6 +66,31 @@ rule supplied:
         "copy the supplied candidates of {wildcards.unit}"
     shell:
         "cp {input:q} {output:q}.part 2> {log} && mv {output:q}.part {output:q}"
+
+
+rule reread:
+    input:
+        generations=lambda wildcards: PLAN.reread_spec(wildcards.unit, wildcards.seed)[
+            "generations"
+        ],
+        prompts=PLAN.messages,
+        code=code("reread"),
+    output:
+        PLAN.path("generations", "{unit}", "seed{seed}.jsonl"),
+    log:
+        PLAN.path("logs", "reread-{unit}-{seed}.log"),
+    wildcard_constraints:
+        unit=one_of(PLAN.rereads),
+    container:
+        image("cpu")
+    params:
+        spec=lambda wildcards: canonical(
+            PLAN.reread_spec(wildcards.unit, int(wildcards.seed))
+        ),
+    message:
+        "read the answers of {wildcards.unit} as the authors' script does, seed {wildcards.seed}"
+    shell:
+        "dice reread --config {params.spec:q} > {log} 2>&1"
 
 
 if PLAN.makes("verdicts"):

@@ -214,3 +214,24 @@ def test_answers_of_reinforcement_learning_fit_a_gpu_of_80_gb_beside_what_is_tra
     )
     assert shared + whole + cache + work < one.study.generate["memory_gib"] * GIB
     assert rollout.max_batch * one.study.gpus <= rollout.problems_per_step * rollout.samples
+
+
+def test_the_authors_reading_of_answers_is_a_row_of_its_own():
+    released = plan("released")
+    rows = {row["row"]: row for row in released.table_spec(3)["rows"]}
+    again = rows["Gemma-2-It-2B-released"]
+    assert again["paper"] == "Gemma-2-It-2B"
+    assert again["score"] == "results/released/scores/reread-served-Gemma-2-It-2B.json"
+    assert rows["Gemma-2-It-2B"]["score"] == "results/released/scores/served-Gemma-2-It-2B.json"
+    assert released.reread_spec("reread-served-Gemma-2-It-2B", 0) == {
+        "generations": released.generations("served-Gemma-2-It-2B", 0),
+        "out": released.generations("reread-served-Gemma-2-It-2B", 0),
+        "prompts": released.messages,
+    }
+    assert "prompts" not in released.reread_spec("reread-hub-Seed-Coder-Reasoning-8B", 0)
+    assert again["score"] in released.table_inputs(3)
+    assert set(released.rereads) == {
+        *("reread-hub-Seed-Coder-Reasoning-8B", "reread-served-Phi-4-Mini-Reasoning-4B", "reread-served-Gemma-2-It-2B"),
+    }
+    assert plan("tiny").rereads == {}
+    assert "Gemma-2-It-2B-released" not in {row["row"] for row in plan("tiny").table_spec(3)["rows"]}

@@ -13,9 +13,12 @@ import pytest
 import yaml
 from jsonschema import Draft202012Validator
 
+from dice.config import parse_config
 from dice.errors import DiceError
+from dice.evaluation.generate import GenerateConfig
 from dice.kernels.problems.problem import Problem
 from dice.kernels.records.verdict import Verdict
+from dice.model.families import FAMILIES
 from dice.study.code import code_of, stage_code
 from dice.study.config import load_study, merged, scales, study_schema
 from dice.study.fingerprint import fingerprint
@@ -386,3 +389,63 @@ def test_a_profile_named_by_an_abbreviated_flag_is_checked():
 )
 def test_a_dry_run_is_recognised(words, dry):
     assert is_dry_run(["snakemake", *words.split()]) is dry
+
+
+def test_every_model_whose_weights_are_published_is_measured_at_released():
+    """By our own engine or a local vLLM, once WeDLM's terms are confirmed; prompts have the checkpoint's own markup."""
+    released = plan("released", accept=["tencent/WeDLM-8B-Instruct"])
+    units = {
+        row.model: released.evidence(row).unit
+        for number in (1, 2, 3)
+        for row in released.registry.tables[number].rows
+        if row.model is not None
+    }
+    assert {
+        model for model, unit in units.items() if unit is None and not released.registry.models[model].withdrawn
+    } == {
+        *("CUDA-L1", "Gemini-3.1-Pro", "Mercury-2.5"),
+    }
+    served = {unit.removeprefix("served-") for unit in units.values() if unit and unit.startswith("served-")}
+    assert served == {
+        *(
+            "Kevin-32B",
+            "Llama-3.2-Instruct-3B",
+            "Phi-4-Mini-Reasoning-4B",
+            "Gemma-2-It-2B",
+            "Deepseek-Coder-Instruct-1.3B",
+        ),
+    }
+    for unit in filter(None, units.values()):
+        if not unit.startswith("hub-"):
+            continue
+        spec = released.generate_spec(unit, 0)
+        config = parse_config(GenerateConfig, spec, unit)
+        entry = released.registry.models[unit.removeprefix("hub-")]
+        assert config.family == entry.family
+        ours = entry.family in ("sdar", "qwen3")
+        assert (config.chat, config.prompts) == (
+            ("prompts", released.prompts) if ours else ("checkpoint", released.messages)
+        ), unit
+        sampler = FAMILIES[entry.family].sampler
+        unread = {"block_diffusion", "autoregressive", "llada", "dream", "window"} - {sampler}
+        assert not unread & set(entry.decoding), "settings of another sampler would be silently ignored"
+
+
+def test_decoding_is_that_of_the_paper():
+    models = plan("released").registry.models
+    temperatures = {"Dream-v0-Instruct-7B": 0.2, "Dream-Coder-v0-Instruct-7B": 0.1, "DiffuCoder-Instruct-7B": 0.3}
+    for name, temperature in temperatures.items():
+        decoding = models[name].decoding
+        assert decoding["dream"]["sampling"]["temperature"] == temperature
+        assert (decoding["max_new_tokens"], decoding["dream"]["steps"]) == (1024, 1024)
+    for name, length in (("LLaDA-Instruct-8B", 1024), ("LLaDA-1.5-8B", 1024), ("LLaDA-Instruct-8B-4096", 4096)):
+        decoding = models[name].decoding
+        assert (decoding["max_new_tokens"], decoding["llada"]["steps"], decoding["llada"]["block_size"]) == (
+            length,
+            length,
+            32,
+        )
+    released = plan("released", accept=["tencent/WeDLM-8B-Instruct"])
+    drawn = {*temperatures, "WeDLM-8B", "Qwen2.5-Coder-Instruct-7B", "Seed-Coder-Reasoning-8B", "Qwen3-8B"}
+    fixed = {"LLaDA-Instruct-8B", "Stable-DiffCoder-8B", "Deepseek-Coder-Instruct-v1.5-7B", "SDAR-Chat-8B", "DICE-8B"}
+    assert {name for name in drawn | fixed if released.is_greedy(f"hub-{name}")} == fixed

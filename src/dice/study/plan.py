@@ -11,10 +11,11 @@ from typing import Any
 from dice.config import spec_hash
 from dice.errors import DiceError
 from dice.manifest import MODEL_MANIFEST
+from dice.model.families import FAMILIES
 from dice.study.config import Settings, merged
 from dice.study.files import Files
 from dice.study.registry import Family, TableRow
-from dice.study.units import RECORDED, RELEASED, SERVED, SUPPLIED
+from dice.study.units import RECORDED, RELEASED, REREAD, SERVED, SUPPLIED
 
 
 class Plan(Files):
@@ -208,8 +209,12 @@ class Plan(Files):
         else:
             named = [entry for entry in self.registry.models.values() if entry.trained == unit]
             decoding = named[0].decoding if named else self.decoding_of(self.family(unit))
-        given = {"model": self.model(unit), "prompts": self.prompts, "seed": seed}
+        given = {"model": self.model(unit), "prompts": self.prompts_of(unit), "seed": seed}
         given["out"] = self.generations(unit, seed)
+        if unit.startswith(RELEASED):
+            given["family"] = self.family(unit)
+        if self.prompts_of(unit) == self.messages:
+            given["chat"] = "checkpoint"
         return merged(self._shortened(decoding), {"device": self.study.device}, self.study.generate, given)
 
     def _shortened(self, decoding: Settings) -> Settings:
@@ -242,6 +247,12 @@ class Plan(Files):
         """Folder of the checkpoint that a local vLLM serves."""
         return self.model(f"{RELEASED}{unit.removeprefix(SERVED)}")
 
+    def prompts_of(self, unit: str) -> str:
+        """The prompts that the unit answers: with our chat markup, or without, where the checkpoint has its own."""
+        family = self.family(unit)
+        own = unit.startswith(RELEASED) and family in FAMILIES and FAMILIES[family].chat == "checkpoint"
+        return self.messages if own else self.prompts
+
     def decoding_of(self, family: Family) -> Settings:
         """Decoding of the paper's own models of a family (A.4.4), for variants without an entry."""
         return next((e.decoding for e in self.registry.models.values() if e.family == family and e.trained), {})
@@ -250,11 +261,10 @@ class Plan(Files):
         """Whether every seed gives the unit's answers; a checkpoint of the hub that says itself how to be sampled may not."""
         if unit.startswith(SERVED):
             return self.server(unit.removeprefix(SERVED)).get("temperature") == 0
-        spec = self.generate_spec(unit, self.study.seeds[0])
-        if self.family(unit) == "sdar":
-            sampling = spec.get("block_diffusion", {}).get("sampling", {})
-        elif "autoregressive" in spec:
-            sampling = spec["autoregressive"].get("sampling", {})
+        spec, family = self.generate_spec(unit, self.study.seeds[0]), self.family(unit)
+        sampler = FAMILIES[family].sampler if family in FAMILIES else "autoregressive"
+        if sampler in spec or sampler != "autoregressive":
+            sampling = spec.get(sampler, {}).get("sampling", {})
         else:
             return not unit.startswith(RELEASED) and (
                 self.study.from_scratch or self.base(self.lineage(unit)[-1]).hub is None
@@ -263,8 +273,14 @@ class Plan(Files):
 
     def seeds(self, unit: str) -> list[int]:
         """Seeds of the unit's answers: one where all give the same."""
+        unit = unit.removeprefix(REREAD)
         seeds = super().seeds(unit)
         return seeds[:1] if unit.startswith((SUPPLIED, RECORDED)) or self.is_greedy(unit) else seeds
+
+    def reread_spec(self, unit: str, seed: int) -> dict[str, Any]:
+        """Config of `dice reread`."""
+        given = {"generations": self.generations(unit.removeprefix(REREAD), seed), "out": self.generations(unit, seed)}
+        return given | ({"prompts": self.messages} if self.rereads[unit] == "own_prompt" else {})
 
     def verify_spec(self, unit: str, seed: int, shard: int | None = None) -> dict[str, Any]:
         """Config of `dice verify`, for one of the study's shards or for all answers."""
@@ -340,6 +356,9 @@ class Plan(Files):
             rows.append(given)
             if row.unchecked and score is not None:
                 rows.append(given | {"row": f"{row.row}-unchecked", "robust": False, "paper": row.row})
+            if row.released and found.unit is not None:
+                score = self.score(f"{REREAD}{found.unit}")
+                rows.append(given | {"row": f"{row.row}-released", "score": score, "paper": row.row})
         stages = [
             {
                 "stage": stage,
@@ -471,7 +490,7 @@ class Plan(Files):
                 share = float(self.size_and_recipe(unit)[0].removesuffix("B")) / 8.0
                 found[rule][unit] = (hours * share, (2 + 12 * kept[rule]) * billions)
         for unit in self.units:
-            found["generate"][unit] = (costs.generate, 0.0)
+            found["generate"][unit] = (0.0 if unit.startswith(REREAD) else costs.generate, 0.0)
             found["verify"][unit] = (costs.verify / self.study.shards, 0.0)
         return found | {"serve": found["generate"]}
 

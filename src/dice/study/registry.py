@@ -9,9 +9,10 @@ from pydantic import Field
 
 from dice.config import parse_config, read_yaml, stage_config
 from dice.errors import DiceError
+from dice.model.families import ModelType
 from dice.study.config import Settings
 
-Family = Literal["sdar", "qwen3", "canvas", "wedlm", "stable_diffcoder", "autoregressive", "api", "solutions"]
+Family = ModelType | Literal["autoregressive", "api", "solutions"]
 
 
 @stage_config
@@ -60,6 +61,9 @@ class TableRow:
     """With the robust check."""
     unchecked: bool = False
     """Where it is measured: once more without the robust check, in a row NAME-unchecked behind it."""
+    released: Literal["first_block", "own_prompt"] | None = None
+    """Where it is measured: once more with the code that the authors' script takes (`dice reread`), in a row NAME-released
+    behind it. `own_prompt`: the script searches the prompt too."""
     unit: str | None = None
     """Unit by name, for the variants of an ablation that have no entry of their own."""
     against: str | None = None

@@ -2,7 +2,8 @@
 
 `8B-dice` is the recipe `dice` at the size `8B`, `8B-base` and `8B-qwen3` are the models that training starts from,
 `hub-Qwen3-8B` is a released checkpoint, `served-Gemma-2-It-2B` a model behind a server, `recorded-Gemini-3-Pro` a user's
-file of recorded answers, `supplied-CUDA-L1` one of candidates. Everything here is a pure function of the configuration.
+file of recorded answers, `supplied-CUDA-L1` one of candidates, `reread-hub-Qwen3-8B` the answers of `hub-Qwen3-8B` read once
+more. Everything here is a pure function of the configuration.
 """
 
 from __future__ import annotations
@@ -12,10 +13,11 @@ from dataclasses import dataclass
 from typing import Literal
 
 from dice.errors import DiceError
+from dice.model.families import FAMILIES
 from dice.study.config import Base, Recipe, Settings, Size, StartFrom, Study, merged
 from dice.study.registry import Family, Registry, TableRow
 
-DECODED: tuple[Family, ...] = ("sdar", "qwen3")
+DECODED: tuple[Family, ...] = tuple(FAMILIES)
 """Families whose checkpoints `dice generate` loads and decodes."""
 ModelRule = Literal["base", "fetch", "sft", "rl", "archived_model"]
 """Rules that make a checkpoint."""
@@ -25,6 +27,8 @@ RECORDED = "recorded-"
 """Before the row whose answers were recorded."""
 SERVED = "served-"
 """Before the entry of models.yaml that answers through a server."""
+REREAD = "reread-"
+"""Before the unit whose answers are read as the authors' script does."""
 RELEASED = "hub-"
 """Before the entry of models.yaml whose checkpoint is on the hub."""
 
@@ -110,6 +114,7 @@ class Units:
 
     def family(self, unit: str) -> Family:
         """How the unit decodes."""
+        unit = unit.removeprefix(REREAD)
         if unit.startswith((RELEASED, SERVED)):
             return self.registry.models[unit.removeprefix(RELEASED).removeprefix(SERVED)].family
         return "qwen3" if self.lineage(unit)[-1].endswith("-qwen3") else "sdar"
@@ -152,8 +157,17 @@ class Units:
 
     def table_units(self, number: int) -> list[str]:
         """Units that a table's rows rest on, each once."""
-        units = [self.evidence(row).unit for row in self.registry.tables[number].rows]
-        return list(dict.fromkeys(unit for unit in units if unit is not None))
+        rows = self.registry.tables[number].rows
+        found = [(row, unit) for row in rows if (unit := self.evidence(row).unit) is not None]
+        rereads = [f"{REREAD}{unit}" for row, unit in found if row.released]
+        return list(dict.fromkeys([*(unit for _, unit in found), *rereads]))
+
+    @property
+    def rereads(self) -> dict[str, Literal["first_block", "own_prompt"]]:
+        """Unit -> how the authors' script reads the answers of the unit behind the prefix."""
+        rows = [row for table in self.registry.tables.values() for row in table.rows]
+        found = [(self.evidence(row).unit, row.released) for row in rows]
+        return {f"{REREAD}{unit}": how for unit, how in found if unit is not None and how is not None}
 
     def makes(self, evidence: StartFrom) -> bool:
         """Whether this run makes its own `checkpoints`, `generations` or `verdicts`; otherwise the archive has them."""
