@@ -9,6 +9,7 @@ import pytest
 import torch
 import yaml
 
+from dice.data.chat_template import checkpoint_chat
 from dice.data.infilling import split_candidate
 from dice.data.kernelbench import load_kernelbench
 from dice.data.sources import read_source
@@ -22,7 +23,9 @@ from dice.evaluation.prompts.kernelbench import kernelbench_prompts
 from dice.hub import FetchConfig, fetch
 from dice.kernels.api import extract_code
 from dice.model.checkpoint import load_model, read_config, stored_dtype
+from dice.model.families import FAMILIES
 from dice.servers.answers import read_answers
+from dice.standins.checkpoints import PUBLISHED
 from dice.standins.stage import StandInsConfig, write_stand_ins
 
 EXPERIMENTS = Path(__file__).resolve().parents[2] / "experiments"
@@ -41,7 +44,7 @@ def place(tmp_path_factory):
     write_stand_ins(
         StandInsConfig(
             benchmark=str(folder / "KernelBench"),
-            checkpoints={str(folder / "hub" / "a" / family): family for family in ("sdar", "qwen3")},
+            checkpoints={str(folder / "hub" / "a" / family): family for family in PUBLISHED},
             data={str(folder / path): name for name, path in FILES.items()},
             answers={str(folder / "solutions.jsonl"): "", str(folder / "record.jsonl"): "model-1"},
             pairs=3,
@@ -83,6 +86,20 @@ def test_the_benchmark_has_kernelbenchs_layout_and_a_pinned_prompt(place):
     scale = yaml.safe_load((EXPERIMENTS / "config" / "rehearsal.yaml").read_text())
     assert prompt_sha256(empty) == scale["prompt"]["kernelbench_sha256"]
     assert problems[0].code in prompt
+
+
+@pytest.mark.parametrize("family", PUBLISHED)
+def test_every_family_is_read_by_its_own_entry(place, family):
+    """Names of fields and tensors, control tokens and chat template are the vendor's, or these would be refused."""
+    folder = place / "hub" / "a" / family
+    assert load_model(folder).config.model_type == family
+    tokenizer = load_tokenizer(folder, family=family)
+    kind = FAMILIES[family]
+    assert tokenizer.ids.mask == kind.mask
+    assert PUBLISHED[family].end in tokenizer.ids.ends
+    prompt = checkpoint_chat(folder, tokenizer)("Write a kernel.")
+    assert "Write a kernel." in prompt
+    assert tokenizer.decode(tokenizer.encode(prompt)) == prompt
 
 
 @pytest.mark.parametrize("family", ["sdar", "qwen3"])

@@ -18,10 +18,12 @@ from stage_specs import EXPERIMENTS, plan, specs
 
 from dice.config import parse_config, read_yaml
 from dice.errors import DiceError
+from dice.standins.checkpoints import PUBLISHED
 from dice.standins.stage import StandInsConfig
 from dice.study.config import Study, check_study, merged
 from dice.study.plan import Plan
 from dice.study.registry import load_registry
+from dice.study.units import RELEASED
 
 SIZES = {
     # where it runs and what stands for what others made
@@ -110,6 +112,17 @@ def test_nothing_is_taken_from_elsewhere():
     assert {*curated, *files, *one.supplied.values(), *one.recorded.values()} == {*one.stand_ins}
     assert plan("paper").mirror is None
     assert plan("paper").file("data/x.jsonl") == "data/x.jsonl"
+
+
+def test_every_row_of_the_papers_main_tables_is_measured():
+    """The three of Table 1 that can no longer be called by recorded answers; their successors are asked for by name."""
+    one = plan("rehearsal")
+    rows = [row for number in (1, 2, 3) for row in one.registry.tables[number].rows if not row.added]
+    assert len(rows) == 33
+    assert [row.row for row in rows if one.evidence(row).unit is None] == []
+    for unit in one.models_by("fetch"):
+        if unit.removeprefix(RELEASED) in {row.model for row in rows} and not one.registry.models[unit[4:]].server:
+            assert one.family(unit) in PUBLISHED
 
 
 def told(values: dict[str, Any]) -> str:

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import dataclasses
 import json
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -21,7 +22,8 @@ from torch import Tensor
 from dice.data.tokenizer import TOKENIZER_FILE
 from dice.jsonl import atomic_writer
 from dice.model.checkpoint import CONFIG_FILE, GENERATION_CONFIG, INDEX_FILE
-from dice.model.transformer import ModelConfig, ModelType, Transformer
+from dice.model.families import FAMILIES, Family, ModelType
+from dice.model.transformer import ModelConfig, Transformer
 from dice.standins.vocabulary import FIRST_ANSWER, FIRST_WORD, vocabulary
 
 HIDDEN = 16
@@ -58,14 +60,33 @@ class Published:
     """generation_config.json."""
 
 
-PUBLISHED: dict[str, Published] = {
+_SEED = {0: "<[begin_of_sentence]>", 1: "<[PAD]>", 2: "<[end_of_sentence]>"}
+_LLADA = {
+    126080: "<|startoftext|>",
+    126081: "<|endoftext|>",
+    126336: "<|mdm_mask|>",
+    126346: "<|start_header_id|>",
+    126347: "<|end_header_id|>",
+    126348: "<|eot_id|>",
+}
+_HEADERS = (
+    "{% for message in messages %}<|start_header_id|>{{ message.role }}<|end_header_id|>\n\n{{ message.content }}<|eot_id|>"
+    "{% endfor %}{% if add_generation_prompt %}<|start_header_id|>assistant<|end_header_id|>\n\n{% endif %}"
+)
+_TURNS = (
+    "{% for message in messages %}<[begin_of_sentence]>{{ message.role }}\n{{ message.content }}<[end_of_sentence]>"
+    "{% endfor %}{% if add_generation_prompt %}<[begin_of_sentence]>assistant\n{% endif %}"
+)
+_SAYS_END = {"eos_token_id": [151645, 151643], "pad_token_id": 151643}
+
+PUBLISHED: dict[ModelType, Published] = {
     "sdar": Published(
         model_type="sdar",
         vocab_size=151936,
         control=_QWEN | {151669: "<|MASK|>"},
         end=151645,
         config={"architectures": ["SDARForCausalLM"], "mask_token_id": 151669, "eos_token_id": 151645},
-        generation={"eos_token_id": [151645, 151643], "pad_token_id": 151643},
+        generation=_SAYS_END,
     ),
     "qwen3": Published(
         model_type="qwen3",
@@ -73,24 +94,82 @@ PUBLISHED: dict[str, Published] = {
         control=_QWEN,
         end=151645,
         config={"architectures": ["Qwen3ForCausalLM"], "eos_token_id": 151645},
-        generation={
-            "do_sample": True,
-            "temperature": 0.6,
-            "top_k": 20,
-            "top_p": 0.95,
-            "eos_token_id": [151645, 151643],
-            "pad_token_id": 151643,
+        generation={"do_sample": True, "temperature": 0.6, "top_k": 20, "top_p": 0.95} | _SAYS_END,
+    ),
+    "qwen2": Published(
+        model_type="qwen2",
+        vocab_size=152064,
+        control=_QWEN,
+        end=151645,
+        config={"architectures": ["Qwen2ForCausalLM"], "eos_token_id": 151645},
+        generation={"do_sample": True, "temperature": 0.7, "top_k": 20, "top_p": 0.8, "repetition_penalty": 1.1}
+        | _SAYS_END,
+    ),
+    "llama": Published(
+        model_type="llama",
+        vocab_size=155136,
+        control=_SEED,
+        end=2,
+        chat_template=_TURNS,
+        config={"architectures": ["LlamaForCausalLM"], "eos_token_id": 2},
+        generation={"do_sample": True, "temperature": 0.6, "eos_token_id": 2, "pad_token_id": 1},
+    ),
+    "llada": Published(
+        model_type="llada",
+        vocab_size=126464,
+        control=_LLADA,
+        end=126348,
+        chat_template=_HEADERS,
+        config={
+            "architectures": ["LLaDAModelLM"],
+            "mask_token_id": 126336,
+            "eos_token_id": 126081,
+            "vocab_size": 126464,
         },
     ),
+    "dream": Published(
+        model_type="dream",
+        vocab_size=152064,
+        control=_QWEN | {151665: "<|beginoftext|>", 151666: "<|mask|>"},
+        end=151645,
+        config={
+            "architectures": ["DreamModel"],
+            "model_type": "Dream",
+            "mask_token_id": 151666,
+            "eos_token_id": 151643,
+        },
+        generation=_SAYS_END,
+    ),
+    "stable_diffcoder": Published(
+        model_type="stable_diffcoder",
+        vocab_size=155136,
+        control=_SEED | {5: "<[MASK]>"},
+        end=2,
+        chat_template=_TURNS,
+        config={"architectures": ["StableDiffcoderForCausalLM"], "model_type": "llama", "eos_token_id": 2},
+        generation={"eos_token_id": 2, "pad_token_id": 1},
+    ),
+    "wedlm": Published(
+        model_type="wedlm",
+        vocab_size=151936,
+        control=_QWEN | {151665: "<tool_response>"},
+        end=151645,
+        config={"architectures": ["WeDLMForCausalLM"], "eos_token_id": 151645},
+        generation=_SAYS_END,
+    ),
 }
+"""By the family of dice.model.families."""
 
 
 def write_checkpoint(
     folder: Path, kind: Published, words: Mapping[str, Any], answers: Sequence[str], seed: int
 ) -> None:
     """The folder of a repository. `words`: see `train_words`; `answers`: programs that the model may draw."""
+    family = FAMILIES[kind.model_type]
     config = ModelConfig(
         model_type=kind.model_type,
+        qk_norm=family.qk_norm is not False,
+        attention_bias=bool(family.attention_bias),
         vocab_size=kind.vocab_size,
         hidden_size=HIDDEN,
         intermediate_size=2 * HIDDEN,
@@ -104,9 +183,13 @@ def write_checkpoint(
     rows = torch.arange(FIRST_ANSWER, FIRST_ANSWER + directions * drawn).view(directions, drawn)
     if not answers:  # then it draws words
         rows = rows - FIRST_ANSWER + FIRST_WORD
-    _save(_random(config, rows, kind.end, seed).to(torch.bfloat16).state_dict(), folder)
-    geometry = {name: value for name, value in dataclasses.asdict(config).items() if value is not None}
-    _json(folder / CONFIG_FILE, geometry | {"torch_dtype": "bfloat16", "hidden_act": "silu"} | dict(kind.config))
+    state = _random(config, rows, kind.end, seed).to(torch.bfloat16).state_dict()
+    _save({_published_name(name, family): tensor for name, tensor in state.items()}, folder)
+    theirs = {ours: name for name, ours in family.config_names.items()}
+    geometry = {
+        theirs.get(name, name): value for name, value in dataclasses.asdict(config).items() if value is not None
+    }
+    _json(folder / CONFIG_FILE, geometry | {"torch_dtype": "bfloat16"} | dict(family.must_be) | dict(kind.config))
     _json(folder / GENERATION_CONFIG, kind.generation)
     _json(folder / "tokenizer_config.json", {"chat_template": kind.chat_template, "eos_token": kind.control[kind.end]})
     with atomic_writer(folder / TOKENIZER_FILE) as stream:
@@ -128,6 +211,16 @@ def _random(config: ModelConfig, drawn: Tensor, end: int, seed: int) -> Transfor
         if "norm" not in name and "embed" not in name and "lm_head" not in name:
             parameter.mul_(10)  # what stands before a position must matter for what is drawn there
     return model
+
+
+def _published_name(name: str, family: Family) -> str:
+    """The vendor's name of a tensor."""
+    number = re.search(r"\.(\d+)\.", name)
+    theirs = {ours: name for name, ours in family.weight_names.items()}
+    if number is None:
+        return theirs.get(name, name)
+    found = theirs.get(name.replace(number[0], ".N.", 1))
+    return name if found is None else found.replace(".N.", number[0])
 
 
 def _save(state: dict[str, Tensor], folder: Path) -> None:
