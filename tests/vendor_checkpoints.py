@@ -93,6 +93,14 @@ CONFIGS: dict[str, dict[str, Any]] = {
         "attention_bias": False,
         "use_sliding_window": False,
     },
+    "sdar": _QWEN2
+    | {
+        "architectures": ["SDARForCausalLM"],
+        "model_type": "sdar",
+        "head_dim": 16,
+        "attention_bias": False,
+        "use_sliding_window": False,
+    },
     "wedlm_7b": _QWEN2
     | {"architectures": ["WeDLMForCausalLM"], "model_type": "wedlm", "qk_norm": False, "attention_bias": True},
 }
@@ -123,7 +131,7 @@ def shapes(config: dict[str, Any]) -> dict[str, tuple[int, ...]]:
     }
     if config["model_type"] == "Dream" or config.get("attention_bias"):
         layer |= {f"self_attn.{name}_proj.bias": (size,) for name, size in (("q", queries), ("k", keys), ("v", keys))}
-    if config.get("qk_norm"):
+    if config["model_type"] == "sdar" or config.get("qk_norm"):
         layer |= {f"self_attn.{name}_norm.weight": (head_dim,) for name in "qk"}
     top = {
         "model.embed_tokens.weight": (VOCAB, HIDDEN),

@@ -32,6 +32,7 @@ CONFIGS = {
     "llada": LladaConfig,
     "dream": DreamConfig,
     "stable_diffcoder": BlockDiffusionConfig,
+    "sdar": BlockDiffusionConfig,
     "wedlm": WindowConfig,
 }
 FAMILIES = sorted(CONFIGS)
@@ -76,7 +77,7 @@ def answers(name: str, model: Transformer, cases: list[dict], **changes) -> list
 def test_logits_are_the_vendors(models, name):
     ids = torch.tensor([oracle(name)["ids"]])
     attend = {"llada": PackedAttention([21]), "dream": PackedAttention([21])}.get(name) or DenseAttention(
-        block_causal_layout(21, 4 if name == "stable_diffcoder" else 1).dense()
+        block_causal_layout(21, 4 if name in ("stable_diffcoder", "sdar") else 1).dense()
     )
     model = models[name]
     logits = model.logits(model(ids, torch.arange(21), attend))[0]

@@ -2,9 +2,10 @@
 
     PYTHONPATH=<transformers 4.57.6>:src:tests:tests/decoding/oracles python -m record <folder of checkouts>
 
-The folder has dLLM-RL (Gen-Verse/dLLM-RL at 10b4fd1: LLaDA's and Dream's modelling files, Dream's loop), LLaDA
-(ML-GSAI/LLaDA at b7e6c35: generate.py), WeDLM (Tencent/WeDLM at 0216110) and Stable-DiffCoder (the hub's
-modeling_stable_diffcoder.py of March 2026). Newer versions of transformers run none of them; the tests need neither.
+The folder has dLLM-RL (Gen-Verse/dLLM-RL at 10b4fd1: LLaDA's, Dream's and SDAR's modelling files, Dream's loop), LLaDA
+(ML-GSAI/LLaDA at b7e6c35: generate.py), DICE (deadlykitten4/DICE at 1abe887: SDAR's loop), WeDLM (Tencent/WeDLM at 0216110)
+and Stable-DiffCoder (the hub's modeling_stable_diffcoder.py of March 2026). Newer versions of transformers run none of them,
+and SDAR's takes 4.52.4; the tests need neither.
 """
 
 from __future__ import annotations
@@ -26,6 +27,7 @@ SOURCES = {
     "llada": "ML-GSAI/LLaDA b7e6c35, Gen-Verse/dLLM-RL 10b4fd1",
     "dream": "Gen-Verse/dLLM-RL 10b4fd1",
     "stable_diffcoder": "ByteDance-Seed/Stable-DiffCoder-8B-Instruct, March 2026",
+    "sdar": "deadlykitten4/DICE 1abe887, Gen-Verse/dLLM-RL 10b4fd1",
     "wedlm": "Tencent/WeDLM 0216110",
 }
 
@@ -83,6 +85,19 @@ def cases(name: str) -> list[dict[str, Any]]:
             grid.append(
                 {"new": 24, "length": length, "config": {"block_size": block, "denoising_steps": steps}, "mode": mode}
             )
+    elif name == "sdar":
+        # (block, steps, prompt): what is left of a prompt opens a block only where a step fills one mask
+        shapes = ((4, 4, 4), (4, 4, 5), (4, 4, 7), (4, 2, 8), (4, 3, 4), (8, 8, 3), (8, 3, 8))
+        greedy, plain = ({"temperature": 1.0, "top_k": top_k, "top_p": 1.0} for top_k in (1, 0))
+        some = {"temperature": 0.7, "top_k": 9, "top_p": 0.8}
+        # scores before the filters are ours alone, so that they are the vendor's only where nothing is filtered
+        drawn = (*((sampling, "released") for sampling in (greedy, some, plain)), (plain, "ours"))
+        for (block, steps, length), (sampling, mode) in itertools.product(shapes, drawn):
+            for strategy, threshold in (("static", 0.9), ("dynamic", 0.9), ("dynamic", 0.3)):
+                if strategy == "static" or block == steps:
+                    config = {"block_size": block, "denoising_steps": steps, "strategy": strategy}
+                    config |= {"threshold": threshold, "sampling": sampling}
+                    grid.append({"new": 22, "length": length, "config": config, "mode": mode})
     else:
         for sampling, threshold, window in itertools.product(
             (

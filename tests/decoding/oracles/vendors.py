@@ -12,6 +12,7 @@ import sys
 import types
 from contextlib import contextmanager
 from pathlib import Path
+from typing import Any
 from unittest import mock
 
 import numpy as np
@@ -75,6 +76,16 @@ def load(root: Path, name: str):
         from transformers import LlamaConfig
 
         model = module.StableDiffcoderForCausalLM(LlamaConfig(**values, attn_implementation="eager"))
+    elif name == "sdar":
+        import transformers  # before the stand-ins: it looks for the packages that are there
+
+        assert transformers.PreTrainedModel
+        packages = ("flash_attn", "flash_attn.ops", "flash_attn.ops.triton", "flash_attn.ops.triton.layer_norm")
+        sys.modules |= {package: types.ModuleType(package) for package in packages}
+        norm: Any = sys.modules[packages[-1]]
+        norm.rms_norm_fn = lambda x, weight, bias, eps: torch.nn.functional.rms_norm(x, weight.shape, weight, eps)
+        module = importlib.import_module("models.sdar.modeling_sdar")
+        model = module.SDARForCausalLM(module.SDARConfig(**values, fuse_cross_entropy=False))
     else:
         module = importlib.import_module("hf_compat.modeling_wedlm")
         model = module.WeDLMForCausalLM(module.WeDLMConfig(**values, attn_implementation="eager"))
@@ -90,6 +101,9 @@ def full_logits(name: str, model, ids: list[int]) -> torch.Tensor:
         return model(x).logits[0]
     if name == "dream":
         return model(x, "full", None).logits[0]
+    if name == "sdar":
+        block = torch.arange(len(ids)) // 4
+        return model(x, attention_mask=(block[None] <= block[:, None])[None, None], use_cache=False).logits[0]
     if name == "stable_diffcoder":
         mask = model._make_block_causal_mask(len(ids), 4, "cpu", dtype=torch.float32)
         return model(x, attention_mask=mask, use_cache=False).logits[0]
@@ -191,6 +205,40 @@ def stable_diffcoder(root: Path, model, case: dict, ours: bool) -> list[int]:
             threshold=None, eos_id=case["ends"][0] if case["ends"] else None,
         )  # fmt: skip
     return out[0, len(prompt) :].tolist()
+
+
+def sdar(root: Path, model, case: dict, ours: bool) -> list[int]:
+    """The loop of SDAR's generate.py as DICE's script has it. It would write over a prompt where a step's quota is more
+    than the masks that are left, and the mask token is forbidden in both modes, since ours never chooses it."""
+    sys.path.insert(0, str(root / "DICE" / "evaluation" / "scripts"))
+    module = importlib.import_module("sdar_utils")
+    how, prompt, seed = case["config"], case["prompt"], case["seed"]
+    state = types.SimpleNamespace(step=-1, start=0)
+
+    class Model:
+        device = "cpu"
+
+        def eval(self):
+            return self
+
+        def __call__(self, ids, *, position_ids, store_kv, **given):
+            out = model(ids, position_ids=position_ids, store_kv=store_kv, **given)
+            if not store_kv:
+                state.step, state.start = state.step + 1, int(position_ids[0, 0])
+            out.logits = forbid(out.logits, True)
+            return out
+
+    def token(shares, num_samples):
+        return drawn(shares, numbers(seed, state.start + np.arange(len(shares)), state.step))[:, None]
+
+    with ties(ours), mock.patch("torch.multinomial", token):
+        out = module.block_diffusion_generate(
+            Model(), {"input_ids": torch.tensor([prompt])}, MASK, gen_length=case["new"],
+            block_length=how["block_size"], denoising_steps=how["denoising_steps"], **how["sampling"],
+            remasking_strategy=f"low_confidence_{how['strategy']}", confidence_threshold=how["threshold"],
+            stopping_criteria_idx=case["ends"],
+        )  # fmt: skip
+    return out[0, len(prompt) :][: case["new"]].tolist()
 
 
 def _on_cpu(root: Path, name: str) -> types.ModuleType:
