@@ -320,6 +320,7 @@ class Plan(Files):
 
     def settings(self, unit: str) -> dict[str, int]:
         """Column of a table -> the setting with which the unit's answers are made; nothing for a user's file."""
+        unit = unit.removeprefix(REREAD)
         if unit.startswith((SUPPLIED, RECORDED)):
             return {}
         if unit.startswith(SERVED):
