@@ -79,7 +79,7 @@ _TURNS = (
 )
 _SAYS_END = {"eos_token_id": [151645, 151643], "pad_token_id": 151643}
 
-PUBLISHED: dict[ModelType, Published] = {
+PUBLISHED: dict[str, Published] = {
     "sdar": Published(
         model_type="sdar",
         vocab_size=151936,

@@ -165,9 +165,11 @@ class Units:
     @property
     def rereads(self) -> dict[str, Literal["first_block", "own_prompt"]]:
         """Unit -> how the authors' script reads the answers of the unit behind the prefix."""
-        rows = [row for table in self.registry.tables.values() for row in table.rows]
-        found = [(self.evidence(row).unit, row.released) for row in rows]
-        return {f"{REREAD}{unit}": how for unit, how in found if unit is not None and how is not None}
+        found: dict[str, Literal["first_block", "own_prompt"]] = {}
+        for row in (row for table in self.registry.tables.values() for row in table.rows):
+            if row.released is not None and (unit := self.evidence(row).unit) is not None:
+                found[f"{REREAD}{unit}"] = row.released
+        return found
 
     def makes(self, evidence: StartFrom) -> bool:
         """Whether this run makes its own `checkpoints`, `generations` or `verdicts`; otherwise the archive has them."""
