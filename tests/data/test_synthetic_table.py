@@ -115,6 +115,8 @@ def chains(count: int, seed: int) -> Iterator[Pair]:
 def test_chains_run_and_notice_what_a_kernel_does() -> None:
     bad = {pair.id: word for pair in chains(120, 17) if (word := degenerate(pair)) is not None}
     assert len(bad) <= 2, bad
+    for pair in chains(300, 2):  # truth values and whole numbers among them
+        assert isinstance(run_model(pair, 1), torch.Tensor)
 
 
 def test_chains_are_as_deep_as_asked() -> None:

@@ -64,6 +64,7 @@ def _pools(config: SyntheticConfig) -> dict[str, tuple[Family, ...]]:
         "architecture": tuple(family for family in chosen if not family.make),
         "maps": tuple(family for family in visible if family.group in ("pointwise", "binary")),
         "pointwise": tuple(family for family in visible if family.group == "pointwise"),
+        "truths": tuple(family for family in visible if family.name in ("any", "all", "count_nonzero")),
         "casts": tuple(family for family in visible if family.name == "to_float"),
         "number": tuple(family for family in visible if family.name in _FOR_NUMBERS),
         "second": tuple(
@@ -144,9 +145,13 @@ def _chain(b: Builder, pools: dict[str, tuple[Family, ...]]) -> Program:
     if anchor.group in ("pointwise", "binary") or (not anchor.weak and d.chance(0.35)) or anchor.group == "reduce":
         for _ in range(d.rng.randrange(0, length)):
             x = _map(b, pools, x, few_inputs=made_for_input)
+    if b.steps and x.dtype != "float":
+        x = _map(b, pools, x, few_inputs=True)
+        if x.dtype != "float":
+            raise Refused("chain")
     x = anchor.make(b, x)
     if not anchor.weak and len(b.steps) < most and d.chance(0.5 if d.config.table else 0.3) and not d.tiny:
-        second = d.pick(pools["second"])
+        second = d.pick(pools["second"] if x.dtype == "float" else pools["truths"])
         if (
             second.make
             and second.name != anchor.name

@@ -160,7 +160,7 @@ def reduction(b: Builder, x: Value, name: str, spec: Reduction | None = None) ->
         raise Refused(name)
     if name in _EXTREMES and _saturated(x):
         raise Refused(name)
-    keep = b.draw.chance(0.25) and not b.draw.tiny
+    keep = b.draw.chance(0.25) and not b.draw.tiny and "{k}" in spec.forms[0]
     shape, alloc = reduced(x.shape, axes, keep)
     form = b.draw.pick(spec.forms)
     code = form.format(x="{0}", d=axis_text(b, axes, len(x.shape)), k=", keepdim=True" if keep else "")
