@@ -166,7 +166,7 @@ def _chain(b: Builder, pools: dict[str, tuple[Family, ...]]) -> Program:
         x = _map(b, pools, x, few_inputs=False)
         if len(b.steps) == before:
             break
-    if len(b.steps) < fewest or b.result_is_dead():
+    if not fewest <= len(b.steps) <= most or b.result_is_dead():
         raise Refused("chain")
     return b.program(2, anchor.name)
 
