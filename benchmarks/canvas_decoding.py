@@ -1,6 +1,6 @@
 """Decoding speed of the models that fill a canvas: LLaDA-8B's and Dream-7B's geometry, random weights, bf16, one GPU.
 
-    python benchmarks/canvas_decoding.py [--batches 1 4] [--steps 32] [--out canvas.jsonl]
+    python benchmarks/canvas_decoding.py [--batches 1 4] [--steps 32] [--eager] [--out canvas.jsonl]
 
 Prompts of 892 tokens and 1,024 new ones, greedy. The answer takes `--steps` steps where the vendors take one a token; a
 step's cost is the same. Each line stands beside its limit: the products of one step (all positions through the layers,
@@ -25,7 +25,7 @@ from dice.decoding.llada import LladaConfig, LladaSchedule
 from dice.decoding.requests import Request
 from dice.jsonl import Journal
 from dice.model.families import FAMILIES
-from dice.model.transformer import ModelConfig
+from dice.model.transformer import ModelConfig, compiled_pointwise
 
 NEW_TOKENS = 1024
 GEOMETRIES = {
@@ -62,11 +62,13 @@ def step_operations(config: ModelConfig, batch: int, masks: float) -> float:
     return batch * (2 * config.matmul_parameters * length + attention + 2 * config.head_parameters * masks)
 
 
-def measure(family: str, batch: int, steps: int, rate: float) -> dict[str, float | str]:
+def measure(family: str, batch: int, steps: int, rate: float, eager: bool) -> dict[str, float | str]:
     """One row: seconds a step, and the share of the matrix rate."""
     config = GEOMETRIES[family]
     schedule = LladaSchedule(LladaConfig(steps=steps)) if family == "llada" else DreamSchedule(DreamConfig(steps=steps))
     model = random_model(config)
+    if not eager:
+        model.use(compiled_pointwise())  # as `dice generate` does
     decoder = CanvasDecoder(
         model,
         schedule,
@@ -80,7 +82,7 @@ def measure(family: str, batch: int, steps: int, rate: float) -> dict[str, float
         Request(tuple(torch.randint(0, 50_000, (PROMPT,), generator=generator).tolist()), NEW_TOKENS, seed)
         for seed in range(batch)
     ]
-    list(decoder.run([Request(one.prompt, NEW_TOKENS, one.seed) for one in requests[:1]]))  # compiles nothing, warms up
+    list(decoder.run([Request(one.prompt, NEW_TOKENS, one.seed) for one in requests[:1]]))  # warms up
     decoder.steps = 0
     torch.cuda.synchronize()
     begun = time.perf_counter()
@@ -95,6 +97,7 @@ def measure(family: str, batch: int, steps: int, rate: float) -> dict[str, float
     return {
         "family": family,
         "batch": batch,
+        "eager": eager,
         "steps": decoder.steps,
         "step_s": seconds,
         "operations": operations,
@@ -110,13 +113,14 @@ def main() -> int:
     parser.add_argument("--families", nargs="+", default=list(GEOMETRIES), choices=list(GEOMETRIES))
     parser.add_argument("--batches", type=int, nargs="+", default=[1, 4])
     parser.add_argument("--steps", type=int, default=32)
+    parser.add_argument("--eager", action="store_true", help="PyTorch's own operations between the products")
     parser.add_argument("--out", type=Path, default=Path("canvas.jsonl"))
     options = parser.parse_args()
     rate = machine()["rate"]
     with Journal(options.out) as journal:
         for family in options.families:
             for batch in options.batches:
-                row = {**measure(family, batch, options.steps, rate), "rate": rate}
+                row = {**measure(family, batch, options.steps, rate, options.eager), "rate": rate}
                 journal.append(row)
                 print(json.dumps(row), flush=True)
                 torch.cuda.empty_cache()
