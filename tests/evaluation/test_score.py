@@ -11,7 +11,7 @@ import pytest
 from dice.errors import DiceError, HarnessError
 from dice.evaluation.failures import GROUP_OF, failure_class
 from dice.evaluation.gather import GatherConfig, gather
-from dice.evaluation.score import ScoreConfig, count, is_hit, rate, score, wilson
+from dice.evaluation.score import ScoreConfig, count, is_hit, pass_rate, rate, score, wilson
 from dice.jsonl import write_jsonl
 from dice.kernels.api import VerifyConfig, verify
 from dice.kernels.problems.problem import Problem
@@ -212,3 +212,43 @@ def test_no_answer_counts_twice(tmp_path):
     for verdicts, sentence in ((["one", "one"], "is named twice"), (["twice"], "two verdicts of level1/1_A, sample 0")):
         with pytest.raises(DiceError, match=sentence):
             score(ScoreConfig(verdicts=tuple(str(tmp_path / f"{name}.jsonl") for name in verdicts), **settings))
+
+
+def test_pass_at_k_by_hand():
+    """One problem right always, one never, one in one of eight answers, over two seeds of four answers."""
+    right = {"level1/1_A": 8, "level1/2_B": 0, "level1/3_C": 1}
+    answers = [
+        verdict(name, "correct" if number < hits else "deceptive", "correct" if number < hits + 1 else "deceptive")
+        for name, hits in right.items()
+        for number in range(8)
+    ]
+    seeds = [answers[::2], answers[1::2]]
+    robust, plain = count(seeds, dict.fromkeys(right, 1))
+    assert robust.pass_at.keys() == {1, 8}  # not 64: nothing has so many answers
+    assert robust.pass_at[1].value == pytest.approx((1 + 0 + 1 / 8) / 3)
+    assert robust.pass_at[8].value == pytest.approx(2 / 3)
+    assert plain.pass_at[8].value == pytest.approx(1.0)
+    exec_rate = robust.metrics["exec"]
+    assert exec_rate is not None
+    assert robust.pass_at[1].value == pytest.approx(exec_rate.value)
+    one = [verdict(name) for name in right]
+    assert count([one], dict.fromkeys(right, 1))[0].pass_at.keys() == {1}
+    assert count([[*answers, verdict("level1/4_D")]], dict.fromkeys([*right, "level1/4_D"], 1))[0].pass_at.keys() == {1}
+
+
+def test_the_interval_of_pass_at_k_counts_problems():
+    sure = [(f"p{n}", n % 2 == 0) for n in range(20) for _ in range(8)]  # a problem's answers agree
+    found = pass_rate(sure, 8)
+    assert found is not None
+    assert found.independent == 20
+    assert (found.low, found.high) == wilson(10, 20)
+    mixed = [(f"p{n}", k < 4) for n in range(20) for k in range(8)]  # each problem half of the time: 160 coins
+    coins = pass_rate(mixed, 1)
+    assert coins is not None
+    assert (coins.value, coins.independent) == (0.5, 160)
+    assert (coins.low, coins.high) == wilson(80, 160)
+    never = pass_rate([(f"p{n}", False) for n in range(20) for _ in range(8)], 8)
+    assert never is not None
+    assert (never.value, never.independent, never.low) == (0.0, 20, 0.0)
+    assert never.high == wilson(0, 20)[1]
+    assert pass_rate(sure[:-1], 8) is None

@@ -2,7 +2,8 @@
 
 Exec is the share of problems with a correct answer, fast_p the share whose answer is correct and more than p times as
 fast as PyTorch (KernelBench, arXiv 2502.10517; strict `>`). One answer per problem and seed; seeds are pooled for the
-Wilson interval, and each seed's own rate is kept. On the CPU back end fast_p is null: nothing was timed.
+Wilson interval, and each seed's own rate is kept. Where problems have several answers, pass@k is estimated from all of
+them. On the CPU back end fast_p is null: nothing was timed.
 """
 
 from __future__ import annotations
@@ -19,12 +20,14 @@ from pydantic import BaseModel, ConfigDict, Field
 
 from dice.config import add_options, config_from, stage_config, to_spec
 from dice.errors import DiceError, HarnessError
+from dice.evaluation.pass_at_k import pass_at_k
 from dice.jsonl import atomic_writer, read_jsonl
 from dice.kernels.api import Backend, Problem, Protocol, Verdict
 from dice.manifest import Stopwatch, write_manifest
 
 Metric = Literal["exec", "fast1", "fast2"]
 THRESHOLDS: dict[Metric, float] = {"fast1": 1.0, "fast2": 2.0}
+PASS_AT = (1, 8, 64)
 Z95 = 1.959963984540054
 
 
@@ -47,6 +50,18 @@ class Rate(BaseModel):
     """Share of each problem's answers that count: what two models are compared by."""
 
 
+class PassRate(BaseModel):
+    """pass@k: the chance that one of k answers to a problem counts, mean over problems; all in 0..1."""
+
+    model_config = ConfigDict(extra="forbid")
+    value: float
+    independent: float
+    """Problems that the interval counts as independent."""
+    low: float
+    """Lower end of the 95 % Wilson interval over `independent` problems."""
+    high: float
+
+
 class LevelScore(BaseModel):
     """One level under one reading of the status."""
 
@@ -56,6 +71,8 @@ class LevelScore(BaseModel):
     """With the robust check (paper, Table 8): deceptive answers do not count."""
     metrics: dict[Metric, Rate | None]
     """None: not measured (the CPU back end has no speed)."""
+    pass_at: dict[int, PassRate] = {}
+    """k -> pass@k of Exec, for each k of 1, 8 and 64 for which every problem has as many answers."""
     statuses: dict[str, int]
 
 
@@ -143,6 +160,25 @@ def effective_answers(outcomes: Sequence[Outcome]) -> float:
     return min(float(n), max(float(len(problems)), share * (1 - share) / variance))
 
 
+def pass_rate(outcomes: Sequence[Outcome], k: int) -> PassRate | None:
+    """pass@k without bias (dice.evaluation.pass_at_k); None where a problem has fewer than k answers.
+
+    A problem is a cluster: the interval is Wilson's with the effective number of problems, p (1 - p) over the variance of
+    the mean, at least the number of problems and at most that of disjoint groups of k answers.
+    """
+    answers = clusters(outcomes).values()
+    if not answers or min(map(len, answers)) < k:
+        return None
+    rates = [pass_at_k(len(hits), sum(hits), k) for hits in answers]
+    value, most = statistics.fmean(rates), max(len(rates), len(outcomes) // k)
+    variance = sum((rate - value) ** 2 for rate in rates) / len(rates) ** 2
+    independent = float(len(rates))
+    if 0.0 < value < 1.0:
+        independent = min(most, max(independent, value * (1 - value) / variance)) if variance else float(most)
+    low, high = wilson(value * independent, independent)
+    return PassRate(value=value, independent=independent, low=low, high=high)
+
+
 def is_hit(verdict: Verdict, metric: Metric, robust: bool) -> bool:
     """Whether one answer counts. Speed under `strict` counts only when the interval's lower end passes (if there is one)."""
     status = verdict.status if robust else verdict.functional_status
@@ -170,8 +206,18 @@ def count(verdicts_by_seed: Sequence[Sequence[Verdict]], levels: dict[str, int])
             for metric in ("exec", "fast1", "fast2"):
                 hits = [[(v.problem_id, is_hit(v, metric, robust)) for v in seed] for seed in seeds]
                 metrics[metric] = rate(hits) if metric == "exec" or timed else None
+            answered = [(v.problem_id, is_hit(v, "exec", robust)) for v in everything]
+            passed = {k: found for k in PASS_AT if (found := pass_rate(answered, k)) is not None}
             statuses = Counter(v.status if robust else v.functional_status for v in everything)
-            rows.append(LevelScore(level=level, robust=robust, metrics=metrics, statuses=dict(statuses.most_common())))
+            rows.append(
+                LevelScore(
+                    level=level,
+                    robust=robust,
+                    metrics=metrics,
+                    pass_at=passed,
+                    statuses=dict(statuses.most_common()),
+                )
+            )
     return rows
 
 
@@ -255,8 +301,13 @@ def run(args: argparse.Namespace) -> int:
     for row in result.levels:
         executed = row.metrics["exec"]
         if row.robust and executed is not None:
+            passed = [
+                f", pass@{k} {100 * found.value:.1f} % ({100 * found.low:.1f} to {100 * found.high:.1f})"
+                for k, found in row.pass_at.items()
+                if k > 1
+            ]
             print(
                 f"level {row.level}: Exec {100 * executed.value:.1f} % "
-                f"({100 * executed.low:.1f} to {100 * executed.high:.1f}) of {executed.n}"
+                f"({100 * executed.low:.1f} to {100 * executed.high:.1f}) of {executed.n}{''.join(passed)}"
             )
     return 0
