@@ -23,7 +23,7 @@ include: "experiments/rules/report.smk"
 
 wildcard_constraints:
     dataset="[a-z0-9_]+",
-    unit="[\\w.-]+",
+    unit="[\\w.@-]+",
     seed="\\d+",
     shard="\\d+",
     table=one_of(map(str, PLAN.registry.tables)),

@@ -7,6 +7,7 @@ from dice.errors import DiceError
 from dice.study.claims import claims_inputs, claims_spec
 from dice.study.code import stage_code
 from dice.study.config import check_schema, load_study
+from dice.study.exams import examined, exams_inputs, exams_spec
 from dice.study.plan import Plan, canonical
 from dice.study.registry import load_registry
 from dice.study.resume import RunLock, jobs_prefix, parting_words, slurm_jobs
@@ -17,6 +18,7 @@ from dice.study.strata import (
     strata_spec,
     strata_tables,
 )
+from dice.study.units import asked
 from dice.study.workflow import check_command_line, images, is_dry_run, overrides_of
 
 

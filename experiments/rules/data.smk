@@ -33,7 +33,7 @@ rule mini:
     container:
         image("cpu")
     params:
-        size="gpu" if STUDY.suite.version.endswith("gpu") else "cpu",
+        size="gpu" if PLAN.mini_version.endswith("gpu") else "cpu",
     message:
         "write the mini benchmark, size {params.size}"
     shell:
@@ -56,6 +56,26 @@ rule problems:
         spec=canonical(PLAN.problems_spec()),
     message:
         "load the problems of the benchmark"
+    shell:
+        "dice problems --config {params.spec:q} > {log} 2>&1"
+
+
+rule exam_problems:
+    input:
+        lambda wildcards: present([PLAN.problems_spec(wildcards.exam)["source"]]),
+        code=code("problems"),
+    output:
+        PLAN.path("data", "exams", "{exam}", "problems.jsonl"),
+    log:
+        PLAN.path("logs", "problems-{exam}.log"),
+    wildcard_constraints:
+        exam=one_of(STUDY.exams),
+    container:
+        image("cpu")
+    params:
+        spec=lambda wildcards: canonical(PLAN.problems_spec(wildcards.exam)),
+    message:
+        "load the problems of the exam {wildcards.exam}"
     shell:
         "dice problems --config {params.spec:q} > {log} 2>&1"
 
@@ -104,8 +124,30 @@ rule prompts:
         "dice prompts --config {params.spec:q} > {log} 2>&1"
 
 
+rule exam_prompts:
+    input:
+        code=code("prompts"),
+        problems=PLAN.path("data", "exams", "{exam}", "problems.jsonl"),
+        kernelbench=present([PLAN.kernelbench]) if PLAN.kernelbench else [],
+    output:
+        PLAN.path("data", "exams", "{exam}", "prompts.jsonl"),
+    log:
+        PLAN.path("logs", "prompts-{exam}.log"),
+    wildcard_constraints:
+        exam=one_of(STUDY.exams),
+    container:
+        image("cpu")
+    params:
+        spec=lambda wildcards: canonical(PLAN.prompts_spec(wildcards.exam)),
+    message:
+        "write a prompt for each problem of the exam {wildcards.exam}"
+    shell:
+        "dice prompts --config {params.spec:q} > {log} 2>&1"
+
+
 rule synth:
     input:
+        lambda wildcards: PLAN.kept_out(wildcards.dataset),
         code=code("synth"),
         problems=PLAN.problems if STUDY.suite.source != "mini" else [],
     output:
@@ -130,6 +172,7 @@ rule synth:
 rule supplied_data:
     input:
         lambda wildcards: present([PLAN.file(STUDY.datasets[wildcards.dataset].path)]),
+        lambda wildcards: PLAN.kept_out(wildcards.dataset),
         problems=PLAN.problems,
         code=code("leaks"),
     output:

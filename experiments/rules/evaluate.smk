@@ -3,7 +3,7 @@ if PLAN.makes("generations"):
 
     rule generate:
         input:
-            model=PLAN.path("models", "{unit}"),
+            model=lambda wildcards: PLAN.model(asked(wildcards.unit)[0]),
             prompts=lambda wildcards: PLAN.prompts_of(wildcards.unit),
             code=code("generate"),
         output:
@@ -13,7 +13,7 @@ if PLAN.makes("generations"):
         benchmark:
             PLAN.path("benchmarks", "generate-{unit}-{seed}.tsv")
         wildcard_constraints:
-            unit=one_of(PLAN.models),
+            unit=one_of([*PLAN.models, *examined(PLAN)]),
         container:
             image("cuda" if STUDY.gpus else "cpu")
         threads: STUDY.threads
@@ -38,7 +38,7 @@ else:
         log:
             PLAN.path("logs", "archived-generations-{unit}-{seed}.log"),
         wildcard_constraints:
-            unit=one_of(PLAN.answering),
+            unit=one_of([*PLAN.answering, *examined(PLAN)]),
         container:
             image("cpu")
         message:
@@ -100,7 +100,7 @@ if PLAN.makes("verdicts"):
     rule verify:
         input:
             candidates=PLAN.path("generations", "{unit}", "seed{seed}.jsonl"),
-            problems=PLAN.problems,
+            problems=lambda wildcards: PLAN.problems_of(asked(wildcards.unit)[1]),
             code=code("verify"),
         output:
             (
@@ -183,7 +183,7 @@ else:
 rule score:
     input:
         verdicts=lambda wildcards: PLAN.verdicts(wildcards.unit),
-        problems=PLAN.problems,
+        problems=lambda wildcards: PLAN.problems_of(asked(wildcards.unit)[1]),
         code=code("score"),
     output:
         PLAN.path("scores", "{unit}.json"),

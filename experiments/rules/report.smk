@@ -23,6 +23,24 @@ rule table:
         "dice table --config {params.spec:q} > {log} 2>&1"
 
 
+rule exams:
+    input:
+        exams_inputs(PLAN),
+        code=code("exams"),
+    output:
+        report(PLAN.path("exams.csv"), category="Tables"),
+    log:
+        PLAN.path("logs", "exams.log"),
+    container:
+        image("cpu")
+    params:
+        spec=canonical(exams_spec(PLAN)),
+    message:
+        "write what each model gets in each benchmark"
+    shell:
+        "dice exams --config {params.spec:q} > {log} 2>&1"
+
+
 rule strata:
     input:
         lambda wildcards: strata_inputs(PLAN, int(wildcards.table)),

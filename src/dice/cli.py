@@ -39,6 +39,7 @@ STAGES = {
     "gather": ("dice.evaluation.gather", "join the verdicts of several verification jobs"),
     "score": ("dice.evaluation.score", "count verdicts: Exec and fast_p with intervals"),
     "table": ("dice.report.tables", "write one table of the paper: measured beside reported"),
+    "exams": ("dice.report.exams", "write what each model gets in each benchmark: Exec and pass@k"),
     "strata": ("dice.report.strata", "count a table's rows by how new the problems are to the models"),
     "figure": ("dice.report.figures", "write one figure of the paper"),
     "check": ("dice.report.check", "compare what was measured with what the paper reports"),

@@ -19,6 +19,7 @@ from typing import Any
 
 from dice.config import add_options, config_from, stage_config, to_spec
 from dice.data.pair import OnBad
+from dice.data.pair_problems import problems_of_pairs
 from dice.errors import DiceError
 from dice.hub import HubUnreachable, full_commit
 from dice.jsonl import BadRow, RowError, atomic_writer, write_jsonl
@@ -201,9 +202,10 @@ class ProblemsConfig:
     out: str
     """problems.jsonl to write."""
     source: str = HUB
-    """`huggingface`, a checkout of KernelBench, a folder with the hub's parquet files, or any folder of problems."""
+    """`huggingface`, a checkout of KernelBench, a folder with the hub's parquet files, any folder of problems, or a file of
+    pairs or of the authors' programs."""
     version: str = PAPER_VERSION
-    """`kernelbench-v0`, `-v0.1` or `-v0.2-dev`; for a folder that is not KernelBench's, the name to give it."""
+    """`kernelbench-v0`, `-v0.1` or `-v0.2-dev`; for what is not KernelBench's, the name to give it."""
     levels: tuple[int, ...] = (1, 2, 3)
     """Levels to take."""
     revision: str | None = None
@@ -220,6 +222,9 @@ def write_problems(config: ProblemsConfig) -> list[Problem]:
         problems = load_kernelbench(
             config.source, config.version, config.levels, revision=config.revision, skipped=skipped
         )
+    elif Path(config.source).is_file():
+        found = problems_of_pairs(config.source, version=config.version, levels=config.levels)
+        problems = unique_problems(found, skipped)
     else:
         problems = load_problem_folder(config.source, version=config.version, levels=config.levels, skipped=skipped)
     published = published_versions(problems)

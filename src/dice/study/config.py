@@ -28,11 +28,14 @@ class Suite:
     """The benchmark."""
 
     source: str = "mini"
-    """`mini`, `huggingface`, or a folder of problems (a checkout of KernelBench)."""
+    """`mini`, `huggingface`, a folder of problems (a checkout of KernelBench), or a data set of the study, whose programs
+    are the problems."""
     version: str = "mini-2-cpu"
     """Named version; `mini-2-cpu` and `mini-2-gpu` are the two sizes of the mini benchmark."""
     levels: tuple[int, ...] = Field(default=(1, 2, 3), min_length=1)
     """Levels to evaluate."""
+    generate: Settings = Field(default_factory=dict)
+    """Settings of `dice generate` for it, over the scale's: `samples` and a temperature where pass@k is wanted."""
 
 
 @stage_config
@@ -159,7 +162,10 @@ class Study:
     shards: int = Field(default=1, ge=1)
     """Verification jobs for each model and seed; no effect on verdicts."""
     suite: Suite = Suite()
-    """The benchmark."""
+    """The benchmark that the tables are about."""
+    exams: dict[Annotated[str, Field(pattern=r"^[a-z0-9_]+$")], Suite] = Field(default_factory=dict)
+    """More benchmarks by name, which the models made here are asked as well (`exams.csv`); none of their problems is
+    trained on."""
     stand_ins: Settings | None = None
     """Settings of `dice standins`, which makes what the hub, KernelBench and the user's files would give; None: these."""
     datasets: dict[str, Dataset]
@@ -260,8 +266,22 @@ def check_study(study: Study) -> None:
             raise DiceError(f"datasets.{name}: a data set of stage 'file' needs a path.")
     if len(set(study.seeds)) < len(study.seeds):
         raise DiceError(f"seeds: {list(study.seeds)} names a seed twice; its answers would count twice.")
-    if study.suite.source == "mini" and study.suite.version not in MINI_VERSIONS:
-        raise DiceError(f"suite.version: mini has no '{study.suite.version}', but {' and '.join(MINI_VERSIONS)}.")
+    for place, suite in {"suite": study.suite, **{f"exams.{name}": exam for name, exam in study.exams.items()}}.items():
+        if suite.source == "mini" and suite.version not in MINI_VERSIONS:
+            raise DiceError(f"{place}.version: mini has no '{suite.version}', but {' and '.join(MINI_VERSIONS)}.")
+    versions = [study.suite.version, *(exam.version for exam in study.exams.values())]
+    if len(set(versions)) < len(versions):
+        twice = next(version for version in versions if versions.count(version) > 1)
+        raise DiceError(f"exams: two benchmarks have the version '{twice}'; rows are told apart by it.")
+    if (sizes := {suite.version for suite in (study.suite, *study.exams.values()) if suite.source == "mini"}) and (
+        len(sizes) > 1
+    ):
+        raise DiceError(f"exams: mini is asked in two sizes, {' and '.join(sorted(sizes))}; take one.")
+    used = {recipe.dataset for recipe in study.recipes.values()}
+    used |= {source.path for dataset in study.datasets.values() for source in dataset.sources}
+    for name, exam in study.exams.items():
+        if exam.source in used:
+            raise DiceError(f"exams.{name}.source: models are trained on the data set '{exam.source}'; draw another.")
     if study.start_from == "scratch":
         return
     if study.archive is None:
@@ -319,6 +339,7 @@ def study_schema() -> dict[str, Any]:
         (schema["properties"], ("tokenizer", "prompt", "sft", "rl", "generate", "verify")),
         (definitions["Size"]["properties"], ("sft", "rl")),
         (definitions["Base"]["properties"], ("sft",)),
+        (definitions["Suite"]["properties"], ("generate",)),
     ):
         for field in fields:
             if f"settings_{field}" in definitions:

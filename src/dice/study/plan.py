@@ -12,10 +12,10 @@ from dice.config import spec_hash
 from dice.errors import DiceError
 from dice.manifest import MODEL_MANIFEST
 from dice.model.families import FAMILIES
-from dice.study.config import Settings, merged
+from dice.study.config import Settings, Suite, merged
 from dice.study.files import Files
 from dice.study.registry import Family, TableRow
-from dice.study.units import RECORDED, RELEASED, REREAD, SERVED, SUPPLIED
+from dice.study.units import RECORDED, RELEASED, REREAD, SERVED, SUPPLIED, asked
 
 
 class Plan(Files):
@@ -42,6 +42,24 @@ class Plan(Files):
     def messages(self) -> str:
         """File of the prompts without chat markup, which servers add themselves."""
         return self.path("data", "messages.jsonl")
+
+    def suite_of(self, exam: str | None) -> Suite:
+        """A benchmark; None: the one that the tables are about."""
+        return self.study.suite if exam is None else self.study.exams[exam]
+
+    def problems_of(self, exam: str | None) -> str:
+        """File of a benchmark's problems."""
+        return self.problems if exam is None else self.path("data", "exams", exam, "problems.jsonl")
+
+    def exam_prompts(self, exam: str | None) -> str:
+        """File of their prompts."""
+        return self.prompts if exam is None else self.path("data", "exams", exam, "prompts.jsonl")
+
+    @property
+    def mini_version(self) -> str:
+        """The version of mini that is asked."""
+        suites = (self.study.suite, *self.study.exams.values())
+        return next((suite.version for suite in suites if suite.source == "mini"), self.study.suite.version)
 
     def model(self, unit: str) -> str:
         """Folder of the unit's checkpoint."""
@@ -83,16 +101,25 @@ class Plan(Files):
         """Data sets that the stage makes: `synth`, `curate`, or `file` for the user's."""
         return [name for name, dataset in self.study.datasets.items() if dataset.stage == stage]
 
-    def problems_spec(self) -> dict[str, Any]:
+    def problems_spec(self, exam: str | None = None) -> dict[str, Any]:
         """Config of `dice problems`; the mini benchmark is first written at its size."""
-        suite = self.study.suite
-        source = self.benchmark if self.suite_source == "mini" else self.suite_source
-        given = {"version": suite.version, "levels": suite.levels, "out": self.problems}
-        return {"source": source, **given}
+        suite = self.suite_of(exam)
+        source = self.suite_source if exam is None else suite.source
+        if source == "mini":
+            source = self.benchmark
+        elif source in self.study.datasets:
+            source = self.pairs(source)
+        return {"source": source, "version": suite.version, "levels": suite.levels, "out": self.problems_of(exam)}
 
-    def prompts_spec(self) -> dict[str, Any]:
+    def prompts_spec(self, exam: str | None = None) -> dict[str, Any]:
         """Config of `dice prompts`."""
-        return {"tasks": self.problems, "out": self.prompts, "prompt": self.prompt}
+        return {"tasks": self.problems_of(exam), "out": self.exam_prompts(exam), "prompt": self.prompt}
+
+    def kept_out(self, name: str) -> list[str]:
+        """Files of the exams' problems that may not be in a data set; an exam's own data set is held to the suite alone."""
+        if any(exam.source == name for exam in self.study.exams.values()):
+            return []
+        return [self.problems_of(exam) for exam in self.study.exams]
 
     def messages_spec(self) -> dict[str, Any]:
         """Config of `dice prompts` for servers."""
@@ -114,9 +141,11 @@ class Plan(Files):
         return merged(self.study.prompt, {"kernelbench_checkout": self.kernelbench} if self.kernelbench else {})
 
     def synth_spec(self, name: str) -> dict[str, Any]:
-        """Config of `dice synth`; neither the suite's problems nor the mini benchmark's may be in a training set."""
+        """Config of `dice synth`; no problem of the suite, of mini or of the exams may be in a training set."""
         exams = ["mini"] if self.study.suite.source == "mini" else ["mini", self.problems]
-        return merged({"benchmarks": exams}, self.study.datasets[name].spec, {"out": self.pairs(name)})
+        return merged(
+            {"benchmarks": exams + self.kept_out(name)}, self.study.datasets[name].spec, {"out": self.pairs(name)}
+        )
 
     def curate_spec(self, name: str) -> dict[str, Any]:
         """Config of `dice curate` without `out`; nothing of the benchmark may be in a training set."""
@@ -129,7 +158,7 @@ class Plan(Files):
             }
             for source in dataset.sources
         ]
-        given = {"backend": self.study.backend, "sources": sources, "benchmarks": [self.problems]}
+        given = {"backend": self.study.backend, "sources": sources, "benchmarks": [self.problems, *self.kept_out(name)]}
         return merged(given, dataset.spec)
 
     def curate_inputs(self, name: str) -> list[str]:
@@ -204,18 +233,20 @@ class Plan(Files):
     def generate_spec(self, unit: str, seed: int) -> dict[str, Any]:
         """Config of `dice generate`."""
         decoding: Settings = {}
-        if unit.startswith(RELEASED):
-            decoding = self.registry.models[unit.removeprefix(RELEASED)].decoding
+        name, exam = asked(unit)
+        if name.startswith(RELEASED):
+            decoding = self.registry.models[name.removeprefix(RELEASED)].decoding
         else:
-            named = [entry for entry in self.registry.models.values() if entry.trained == unit]
-            decoding = named[0].decoding if named else self.decoding_of(self.family(unit))
-        given = {"model": self.model(unit), "prompts": self.prompts_of(unit), "seed": seed}
+            named = [entry for entry in self.registry.models.values() if entry.trained == name]
+            decoding = named[0].decoding if named else self.decoding_of(self.family(name))
+        given = {"model": self.model(name), "prompts": self.prompts_of(unit), "seed": seed}
         given["out"] = self.generations(unit, seed)
-        if unit.startswith(RELEASED):
-            given["family"] = self.family(unit)
+        if name.startswith(RELEASED):
+            given["family"] = self.family(name)
         if self.prompts_of(unit) == self.messages:
             given["chat"] = "checkpoint"
-        return merged(self._shortened(decoding), {"device": self.study.device}, self.study.generate, given)
+        own = self.suite_of(exam).generate
+        return merged(self._shortened(decoding), {"device": self.study.device}, self.study.generate, own, given)
 
     def _shortened(self, decoding: Settings) -> Settings:
         """The decoding with the scale's lengths in the place of the paper's."""
@@ -249,9 +280,10 @@ class Plan(Files):
 
     def prompts_of(self, unit: str) -> str:
         """The prompts that the unit answers: with our chat markup, or without, where the checkpoint has its own."""
+        unit, exam = asked(unit)
         family = self.family(unit)
         own = unit.startswith(RELEASED) and family in FAMILIES and FAMILIES[family].chat == "checkpoint"
-        return self.messages if own else self.prompts
+        return self.messages if own else self.exam_prompts(exam)
 
     def decoding_of(self, family: Family) -> Settings:
         """Decoding of the paper's own models of a family (A.4.4), for variants without an entry."""
@@ -261,7 +293,9 @@ class Plan(Files):
         """Whether every seed gives the unit's answers; a checkpoint of the hub that says itself how to be sampled may not."""
         if unit.startswith(SERVED):
             return self.server(unit.removeprefix(SERVED)).get("temperature") == 0
-        spec, family = self.generate_spec(unit, self.study.seeds[0]), self.family(unit)
+        spec = self.generate_spec(unit, self.study.seeds[0])
+        unit, _ = asked(unit)
+        family = self.family(unit)
         sampler = FAMILIES[family].sampler if family in FAMILIES else "autoregressive"
         if sampler in spec or sampler != "autoregressive":
             sampling = spec.get(sampler, {}).get("sampling", {})
@@ -284,7 +318,8 @@ class Plan(Files):
 
     def verify_spec(self, unit: str, seed: int, shard: int | None = None) -> dict[str, Any]:
         """Config of `dice verify`, for one of the study's shards or for all answers."""
-        given: dict[str, Any] = {"candidates": self.generations(unit, seed), "problems": self.problems}
+        problems = self.problems_of(asked(unit)[1])
+        given: dict[str, Any] = {"candidates": self.generations(unit, seed), "problems": problems}
         given["out"] = self.path("verdicts", unit, f"seed{seed}.jsonl")
         if shard is not None:
             given |= {"shard": shard, "shards": self.study.shards}
@@ -293,7 +328,8 @@ class Plan(Files):
 
     def score_spec(self, unit: str) -> dict[str, Any]:
         """Config of `dice score`."""
-        return {"verdicts": self.verdicts(unit), "problems": self.problems, "out": self.score(unit)}
+        problems = self.problems_of(asked(unit)[1])
+        return {"verdicts": self.verdicts(unit), "problems": problems, "out": self.score(unit)}
 
     # -- reports -----------------------------------------------------------------------------------------------------
 

@@ -14,10 +14,10 @@ def leaks_spec(plan: Plan, dataset: str) -> dict[str, Any]:
     given = {
         "data": plan.file(found.path or ""),
         "out": plan.pairs(dataset),
-        "benchmarks": [plan.problems],
+        "benchmarks": [plan.problems, *plan.kept_out(dataset)],
         "source": dataset,
     }
-    return {**given, "benchmarks": [plan.problems], "source": dataset, **found.spec}
+    return {**given, **found.spec}
 
 
 def trained_on(plan: Plan, unit: str) -> list[str]:

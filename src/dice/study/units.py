@@ -32,7 +32,16 @@ REREAD = "reread-"
 RELEASED = "hub-"
 """Before the entry of models.yaml whose checkpoint is on the hub."""
 
+AT = "@"
+"""Between a unit and the exam that it is asked: `8B-dice@composites`."""
+
 _UNIT = re.compile(r"(?P<size>[\d.]+B)-(?P<recipe>\w+)")
+
+
+def asked(name: str) -> tuple[str, str | None]:
+    """`8B-dice@composites` -> (`8B-dice`, `composites`); without an exam it is the study's suite, None."""
+    unit, at, exam = name.partition(AT)
+    return unit, exam if at else None
 
 
 @dataclass(frozen=True)

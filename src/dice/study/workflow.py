@@ -13,7 +13,19 @@ from dice.errors import DiceError
 
 _PROFILE_FLAGS = ("--workflow-profile", "--profile")
 _KNOWN = (
-    *("scale", "results", "suite", "seeds", "shards", "gpus", "processes", "backend", "device", "from_scratch"),
+    *(
+        "scale",
+        "results",
+        "suite",
+        "exams",
+        "seeds",
+        "shards",
+        "gpus",
+        "processes",
+        "backend",
+        "device",
+        "from_scratch",
+    ),
     *("start_from", "archive", "supplied", "hub_rows", "recorded", "servers", "local_rows", "vllm", "accept"),
 )
 """Keys that `--config` may override."""
@@ -48,7 +60,7 @@ def overrides_of(config: Mapping[str, Any]) -> dict[str, Any]:
     for key in config:
         if key not in _KNOWN:
             raise DiceError(f"--config {key}: not a setting of the study; it has {', '.join(_KNOWN)}.")
-    typed = {"servers": _typed(config["servers"])} if "servers" in config else {}
+    typed = {key: _typed(config[key]) for key in ("servers", "exams") if key in config}
     return {key: value for key, value in config.items() if key != "scale"} | typed
 
 

@@ -1,0 +1,95 @@
+"""`dice exams`: what each model gets in each benchmark, a row for each level: Exec and pass@k in percent, with intervals.
+
+The CSV has `unit`, `measured_model`, `measured_params`, `measured_on` (the benchmark), `level`, `n` (answers), `problems`,
+then Exec and pass@1, pass@8, pass@64 with the ends of their 95 % intervals, `scale`, `backend`, `protocol` and `manifest`.
+A pass@k for which a benchmark has too few answers is empty. All with the robust check.
+"""
+
+from __future__ import annotations
+
+import argparse
+from pathlib import Path
+
+from pydantic import Field
+
+from dice.config import add_options, config_from, stage_config, to_spec
+from dice.evaluation.score import PASS_AT, PassRate, Rate, read_score
+from dice.jsonl import atomic_writer
+from dice.manifest import Stopwatch, manifest_path, write_manifest
+from dice.report.tables import MeasuredModel, Row, percent, to_csv
+
+
+@stage_config
+class ExamScore:
+    """One model in one benchmark."""
+
+    unit: str
+    """The model."""
+    measured: MeasuredModel = MeasuredModel()
+    """What it is."""
+    benchmark: str
+    """Version of the benchmark."""
+    score: str
+    """score.json of its answers."""
+
+
+@stage_config
+class ExamsConfig:
+    """What `dice exams` reads and writes."""
+
+    rows: tuple[ExamScore, ...] = Field(min_length=1)
+    """Models and benchmarks, in their order."""
+    scale: str
+    """Name of the scale."""
+    out: str
+    """CSV to write."""
+
+
+def exam_rows(config: ExamsConfig) -> list[Row]:
+    """A row for each model, benchmark and level."""
+    rows: list[Row] = []
+    for one in config.rows:
+        score = read_score(one.score)
+        for level in (level for level in score.levels if level.robust):
+            executed = level.metrics["exec"]
+            assert executed is not None  # only speed may not be measured
+            row: Row = {"unit": one.unit, "measured_model": one.measured.model, "measured_params": one.measured.params}
+            row |= {"measured_on": one.benchmark, "level": str(level.level), "n": str(executed.n)}
+            row |= {"problems": str(len(executed.by_problem))} | _cells("exec", executed)
+            for k in PASS_AT:
+                row |= _cells(f"pass_at_{k}", level.pass_at.get(k))
+            row |= {"scale": config.scale, "backend": score.backend, "protocol": score.protocol}
+            rows.append(row | {"manifest": str(manifest_path(one.score))})
+    return rows
+
+
+def _cells(name: str, rate: Rate | PassRate | None) -> Row:
+    ends = ("", "", "") if rate is None else tuple(map(percent, (rate.value, rate.low, rate.high)))
+    return dict(zip((name, f"{name}_low", f"{name}_high"), ends, strict=True))
+
+
+def exams(config: ExamsConfig) -> list[Row]:
+    """Run the stage: CSV and manifest."""
+    watch = Stopwatch()
+    rows = exam_rows(config)
+    with atomic_writer(config.out) as stream:
+        stream.write(to_csv(rows))
+    inputs: list[str | Path] = [one.score for one in config.rows]
+    write_manifest(config.out, stage="exams", spec=to_spec(config), watch=watch, inputs=inputs)
+    return rows
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Arguments of `dice exams`."""
+    add_options(parser, ExamsConfig, "out")
+
+
+def run(args: argparse.Namespace) -> int:
+    """Entry point of `dice exams`."""
+    for row in exams(config_from(args, ExamsConfig)):
+        passed = "".join(f", pass@{k} {row[f'pass_at_{k}']}" for k in PASS_AT[1:] if row[f"pass_at_{k}"])
+        print(
+            f"{row['unit']} on {row['measured_on']}, level {row['level']}: Exec {row['exec']} "
+            f"({row['exec_low']} to {row['exec_high']}) of {row['n']}{passed}"
+        )
+    return 0

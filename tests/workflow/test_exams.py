@@ -1,0 +1,140 @@
+"""Several benchmarks: who is asked what, what is kept out of training, and the table of all of them."""
+
+from __future__ import annotations
+
+import pytest
+from stage_specs import plan, specs
+
+from dice.config import parse_config
+from dice.data.kernelbench import ProblemsConfig, write_problems
+from dice.data.pair import Pair
+from dice.errors import DiceError
+from dice.evaluation.generate import GenerateConfig
+from dice.evaluation.score import LevelScore, PassRate, Score, rate
+from dice.jsonl import read_jsonl, write_jsonl
+from dice.kernels.api import Problem
+from dice.report.exams import ExamsConfig, exams
+from dice.report.tables import read_csv
+from dice.study.config import check_schema
+from dice.study.exams import examined, exams_inputs, exams_spec
+from dice.study.strata import leaks_spec
+
+EXAM = {"source": "composites", "version": "composites-9001", "levels": [2]}
+DRAWN = {"sampling": {"top_k": 0, "temperature": 1.0}}
+SAMPLED = EXAM | {"generate": {"samples": 8, "block_diffusion": DRAWN, "autoregressive": DRAWN}}
+PROBLEMS = "results/data/exams/composites/problems.jsonl"
+
+
+def test_the_models_of_the_tables_are_asked_each_exam():
+    one = plan("tiny", exams={"composites": SAMPLED}, seeds=(0, 1))
+    check_schema(one.study, "docs/schema/study.schema.json")
+    assert "8B-dice@composites" in examined(one)
+    assert {unit.partition("@")[0] for unit in examined(one)} == set(one.units) & set(one.models)
+    assert examined(plan("tiny")) == []
+    spec = one.generate_spec("8B-dice@composites", 1)
+    assert spec["model"] == one.generate_spec("8B-dice", 1)["model"] == "results/models/8B-dice"
+    assert spec["prompts"] == "results/data/exams/composites/prompts.jsonl"
+    assert spec["out"] == "results/generations/8B-dice@composites/seed1.jsonl"
+    config = parse_config(GenerateConfig, spec, "test")
+    assert config.samples == 8
+    assert parse_config(GenerateConfig, one.generate_spec("8B-dice", 1), "test").samples == 1
+    assert parse_config(GenerateConfig, one.generate_spec("8B-qwen3@composites", 1), "test").samples == 8
+    assert not one.is_greedy("8B-qwen3@composites")
+    # greedy answers to the suite are made once, sampled ones to the exam for every seed
+    assert (one.seeds("8B-dice"), one.seeds("8B-dice@composites")) == ([0], [0, 1])
+    assert one.verify_spec("8B-dice@composites", 0)["problems"] == PROBLEMS
+    score = one.score_spec("8B-dice@composites")
+    assert (score["problems"], score["out"]) == (PROBLEMS, "results/scores/8B-dice@composites.json")
+    assert score["verdicts"] == [f"results/verdicts/8B-dice@composites/seed{seed}.jsonl" for seed in (0, 1)]
+    assert one.problems_spec("composites") == EXAM | {
+        "source": "results/data/composites.jsonl",
+        "levels": (2,),
+        "out": PROBLEMS,
+    }
+
+
+def test_no_training_set_may_have_an_exam_problem():
+    one = plan("tiny", exams={"composites": EXAM})
+    for name in set(one.datasets("synth")) - {"composites"}:
+        assert one.synth_spec(name)["benchmarks"] == ["mini", PROBLEMS]
+    assert one.synth_spec("composites")["benchmarks"] == ["mini"]  # its own problems come from it
+    nano = plan("nano", exams={"composites": EXAM | {"source": "somewhere"}})
+    kept_out = "results/nano/data/exams/composites/problems.jsonl"
+    assert nano.curate_spec("cuke")["benchmarks"] == [nano.problems, kept_out]
+    paper = plan("paper", exams={"mini": {"source": "mini", "version": "mini-2-gpu"}})
+    exam = f"{paper.study.results}/data/exams/mini/problems.jsonl"
+    assert leaks_spec(paper, paper.datasets("file")[0])["benchmarks"] == [paper.problems, exam]
+    assert paper.mini_version == "mini-2-gpu"
+    # without exams nothing is told otherwise than before
+    assert all(not plan("tiny").kept_out(name) for name in plan("tiny").study.datasets)
+    assert [spec for _, spec in specs(plan("tiny"))] == [spec for _, spec in specs(plan("tiny", exams={}))]
+
+
+@pytest.mark.parametrize(
+    ("exams", "text"),
+    [
+        ({"a": EXAM | {"source": "cuke"}}, "trained on the data set 'cuke'"),
+        ({"a": EXAM, "b": EXAM}, "two benchmarks have the version 'composites-9001'"),
+        ({"a": {"source": "mini", "version": "mini-2-gpu"}}, "two sizes"),
+        ({"a": {"source": "mini", "version": "mini-9"}}, r"exams\.a\.version: mini has no 'mini-9'"),
+        ({"A b": EXAM}, "exams"),
+    ],
+)
+def test_exams_that_cannot_be_are_refused(exams, text):
+    with pytest.raises(DiceError, match=text):
+        plan("tiny", exams=exams)
+
+
+def test_a_file_of_programs_is_a_benchmark(tmp_path):
+    code = "class Model:\n    pass\ndef get_inputs():\n    pass\ndef get_init_inputs():\n    pass\n"
+    pairs = [
+        Pair(id="made/9001-0", pytorch_code=code, cuda_code="x", source="test", level=1),
+        Pair(id="made/9001-1", pytorch_code=code, cuda_code="x", source="test", level=2),
+        Pair(id="made/9001-2", pytorch_code=code + "# 2\n", cuda_code="x", source="test", level=2),
+    ]
+    write_jsonl(tmp_path / "ours.jsonl", pairs)
+    published = [{"idx": f"{n}", "level": n, "pytorch_code": code, "cuda_code": "", "raw_answer": ""} for n in (1, 2)]
+    write_jsonl(tmp_path / "theirs.jsonl", published)
+
+    def problems(name: str, levels: tuple[int, ...]) -> list[Problem]:
+        out = str(tmp_path / "problems.jsonl")
+        write_problems(ProblemsConfig(source=str(tmp_path / name), version="made-1", levels=levels, out=out))
+        return list(read_jsonl(out, Problem))
+
+    found = problems("ours.jsonl", (2,))
+    assert [(p.id, p.version) for p in found] == [
+        ("level2/2_made_9001_1", "made-1"),
+        ("level2/3_made_9001_2", "made-1"),
+    ]
+    assert found[1].code == code + "# 2\n"
+    assert [p.id for p in problems("theirs.jsonl", (1, 2, 3))] == ["level1/1_1", "level2/2_2"]
+
+
+def test_the_table_has_a_row_for_each_model_benchmark_and_level(tmp_path):
+    one = plan("tiny", exams={"composites": EXAM}, results=str(tmp_path))
+    spec = exams_spec(one)
+    assert exams_inputs(one) == [row["score"] for row in spec["rows"]]
+    answers = rate([[("p1", True), ("p1", False), ("p2", False), ("p2", False)]])
+    passed = {1: PassRate(value=0.25, independent=2, low=0.1, high=0.5)}
+    for path in exams_inputs(one):
+        levels = [
+            LevelScore(level=2, robust=robust, metrics={"exec": answers}, pass_at=passed, statuses={})
+            for robust in (True, False)
+        ]
+        kept = Score(
+            backend="cpu", protocol="paper", seeds=1, problems=2, levels=levels, failures={}, gpus=[]
+        ).model_dump_json()
+        (tmp_path / "scores").mkdir(exist_ok=True)
+        with open(path, "w") as stream:
+            stream.write(kept)
+    exams(parse_config(ExamsConfig, spec, "test"))
+    rows = read_csv(tmp_path / "exams.csv")
+    units = [unit for unit in one.units if unit in set(one.models)]
+    assert [(row["unit"], row["measured_on"]) for row in rows] == [
+        (unit, benchmark) for unit in units for benchmark in ("mini-2-cpu", "composites-9001")
+    ]
+    for row in rows:
+        assert (row["exec"], row["n"], row["problems"], row["level"]) == ("25.0", "4", "2", "2")
+        assert (row["pass_at_1"], row["pass_at_1_low"], row["pass_at_1_high"]) == ("25.0", "10.0", "50.0")
+        assert row["pass_at_8"] == row["pass_at_64_low"] == ""
+        assert row["measured_model"].startswith("stand-in 8B-")
