@@ -22,7 +22,7 @@ def problems_of_pairs(
     pairs, _ = read_pairs(path, require_cuda=False, convert=from_published("unknown"))
     for number, (pair, label) in enumerate(zip(pairs, difficulties(pairs), strict=True), 1):
         level = pair.level or label.level
-        if level not in levels:
+        if level is None or level not in levels:
             continue
         name = re.sub(r"\W+", "_", pair.id)
         try:
