@@ -12,7 +12,10 @@ from dice.jsonl import write_jsonl
 from dice.kernels.problems.problem import Problem
 from dice.kernels.records.verdict import Finding, Host, Speedup, Timing, Verdict
 from dice.manifest import Stopwatch, sha256_file, write_manifest
+from dice.report.check import CheckConfig, check
+from dice.report.claims import ClaimEvidence, ClaimRow, ClaimsConfig, Contrast, make_claims
 from dice.report.figures import FigureConfig, make_figure
+from dice.report.pairs import PairEvidence
 from dice.report.tables import MeasuredModel, RowEvidence, TableConfig, make_table
 from dice.study.publish import publish
 
@@ -82,7 +85,7 @@ def write_evidence(results: str) -> None:
 
 
 def write_study(results: str = "results") -> None:
-    """The whole study below the working folder: evidence, scores, table 1, figures 1 and 6."""
+    """The whole study below the working folder: evidence, scores, table 1, figures 1 and 6, the comparison, a claim."""
     write_evidence(results)
     for unit in STATUSES:
         given = {"problems": f"{results}/data/problems.jsonl", "out": f"{results}/scores/{unit}.json"}
@@ -109,6 +112,16 @@ def write_study(results: str = "results") -> None:
                      out=f"{results}/figure6.csv", **common)
     )  # fmt: skip
     make_figure(FigureConfig(number=1, kind="overview", histories=histories, out=f"{results}/figure1.csv", **common))
+    pair = PairEvidence(
+        table="table1", row="DICE", against="SDAR", score=f"{results}/scores/8B-dice.json",
+        score_against=f"{results}/scores/8B-base.json",
+    )  # fmt: skip
+    check(CheckConfig(tables=(f"{results}/table1.csv",), pairs=(pair,), out=f"{results}/check.csv"))
+    more, less = (
+        ClaimRow(name=unit, verdicts=(f"{results}/verdicts/{unit}/seed0.jsonl",)) for unit in ("8B-dice", "8B-base")
+    )
+    claim = ClaimEvidence(name="c", text="T", where="W", contrasts=(Contrast(more=(more,), less=(less,)),))
+    make_claims(ClaimsConfig(claims=(claim,), scale="tiny", benchmark="mini-2-cpu", out=f"{results}/claims.csv"))
 
 
 def edited(path: Path, old: str, new: str) -> None:

@@ -52,12 +52,13 @@ def test_every_report_comes_out_again_byte_for_byte(study, clone, capsys):
     said = capsys.readouterr().out
     made = [line.split()[1] for line in said.splitlines()[:-1]]
     scores = ["results/scores/8B-base.json", "results/scores/8B-dice.json"]
-    kinds = {"figure1": ("csv", "pdf", "png"), "figure6": ("csv", "pdf", "png"), "table1": ("csv", "tex")}
+    kinds = {"check": ("csv", "md"), "claims": ("csv", "pdf", "png"), "pairs": ("csv",)}
+    kinds |= {"figure1": ("csv", "pdf", "png"), "figure6": ("csv", "pdf", "png"), "table1": ("csv", "tex")}
     reports = [f"results/{name}.{kind}" for name, found in kinds.items() for kind in found]
     assert sorted(made) == sorted(scores + reports)
     for path in made:
         assert (clone / "build" / "tiny" / path).read_bytes() == (study / path).read_bytes()
-    assert said.splitlines()[-1] == f"{FOLDER}: 10 files made again in build/tiny, all the same."
+    assert said.splitlines()[-1] == f"{FOLDER}: 16 files made again in build/tiny, all the same."
 
 
 def test_the_folder_has_the_evidence_and_leaves_weights_and_data_out(study):
