@@ -82,6 +82,13 @@ def test_scores_of_dream_are_those_of_the_filtered_distribution(algorithm):
     assert score[1] < score[0] - 0.3
 
 
+def test_dream_filters_by_top_p_before_top_k():
+    """0.4 + 0.3 passes one half, so two tokens stay; two tokens alone, of 0.57 and 0.43, would leave one."""
+    schedule = DreamSchedule(DreamConfig(sampling=SamplingConfig(temperature=1.0, top_p=0.5, top_k=2)))
+    _, score = schedule.choose(torch.tensor([[0.4, 0.3, 0.2, 0.1]]).log(), 0, np.arange(1), 1)
+    assert score[0] == pytest.approx(4 / 7 * np.log(4 / 7) + 3 / 7 * np.log(3 / 7))
+
+
 @pytest.mark.parametrize(
     ("new", "config", "sentence"),
     [(30, {}, "no multiple of llada.block_size 32"), (64, {"steps": 33}, "no multiple of the answer's 2 blocks")],

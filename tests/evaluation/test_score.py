@@ -68,6 +68,7 @@ def test_fast_is_strict_and_needs_correctness():
 def test_strict_protocol_counts_the_lower_end():
     assert not is_hit(verdict(speedup=1.2, low=0.9, protocol="strict"), "fast1", True)
     assert is_hit(verdict(speedup=1.2, low=1.1, protocol="strict"), "fast1", True)
+    assert is_hit(verdict(speedup=1.2, low=0.9, protocol="paper"), "fast1", True), "the paper counts the median"
 
 
 def test_robust_check_drops_deceptive_answers_only():
