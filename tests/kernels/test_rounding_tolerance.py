@@ -96,10 +96,12 @@ def test_integers_are_exact_unless_rounding_decides() -> None:
     assert wrong(same(firm), torch.tensor([3, 4, 6]))
     tie = Truth(firm, firm, torch.tensor([3, 9, 5]))
     assert not wrong(tie, torch.tensor([3, 8, 5]))
-    assert wrong(tie, torch.tensor([8, 4, 5]))
+    assert not wrong(tie, torch.tensor([8, 4, 9]))  # ties that did not change by luck
+    many = Truth(firm.repeat(3), firm.repeat(3), torch.cat([torch.tensor([3, 9, 5]), firm, firm]))
+    assert wrong(many, torch.tensor([8, 8, 8]).repeat(3))
     flags = torch.tensor([True, False])
     assert wrong(same(flags), ~flags)
-    assert disagreement(same(flags), ~flags, integers=False).message == ""
+    assert disagreement(same(flags), ~flags, lambda dtype: dtype.is_floating_point).message == ""
 
 
 def test_a_jump_widens_the_tolerance_of_its_own_element_only() -> None:

@@ -57,8 +57,10 @@ class Condition:
     weights: Weights = "same"
     keeps_strides: bool = False
     """Whether the inputs reach the kernel with the strides that they have here; else they are contiguous."""
-    integers: bool = True
-    """Whether integers and booleans of the output are compared."""
+    compares: Callable[[torch.dtype], bool] = lambda dtype: True
+    """Which tensors of the output: where values tie, which index is first is open."""
+    contained: bool = False
+    """Whether only those elements are compared that are the same without the change: the others are a choice of PyTorch's."""
     turn: Turn | None = None
     """CPU back end: the order in which threads run; the condition does not exist elsewhere."""
     guarded: bool = False

@@ -116,6 +116,14 @@ def _drawn(source: Source) -> list[Any] | None:
     return source.other(1) if has(source.inputs, lambda tensor: True) else None
 
 
+def _floats(dtype: torch.dtype) -> bool:
+    return dtype.is_floating_point
+
+
+def _no_indices(dtype: torch.dtype) -> bool:
+    return dtype.is_floating_point or dtype is torch.bool
+
+
 VALUES = [
     Condition("drawn", "inputs and weights as the problem draws them", lambda source: source.inputs),
     Condition("other_weights", "weights of another seed in a second model", _drawn, weights="other_seed"),
@@ -124,12 +132,19 @@ VALUES = [
     Condition("large", "floating-point inputs times 1e3", _reals(lambda x, _: x * 1e3)),
     Condition("negative", "no floating-point input above 0", _reals(lambda x, _: -x.abs())),
     Condition("positive", "no floating-point input below 0", _reals(lambda x, _: x.abs())),
-    Condition("zeros", "all floating-point inputs 0", _reals(lambda x, _: torch.zeros_like(x))),
+    Condition("zeros", "all floating-point inputs 0", _reals(lambda x, _: torch.zeros_like(x)), compares=_no_indices),
     Condition("constant", "all floating-point inputs 0.5", _reals(lambda x, _: torch.full_like(x, 0.5))),
-    Condition("denormal", "floating-point inputs of about 1e-40", _reals(lambda x, _: x * _DENORMAL)),
+    Condition(
+        "denormal", "floating-point inputs of about 1e-40", _reals(lambda x, _: x * _DENORMAL), compares=_no_indices
+    ),
     Condition("spread", "floating-point inputs times 1e-3 to 1e3, drawn for each element", _reals(_spread)),
-    # Which element is the largest beside a NaN is a choice of PyTorch's.
-    Condition("one_nan", "one NaN in each floating-point input", _reals(_with_one(math.nan)), integers=False),
+    Condition(
+        "one_nan",
+        "one NaN in each floating-point input; compared is what it does not change",
+        _reals(_with_one(math.nan)),
+        compares=_floats,
+        contained=True,
+    ),
     Condition(
         "infinities", "one Inf and one -Inf in each floating-point input", _reals(_with_one(math.inf, -math.inf))
     ),

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import contextlib
 import copy
+import dataclasses
 import re
 import secrets
 from collections.abc import Iterator
@@ -117,6 +118,8 @@ def _try(run: CandidateRun, condition: Condition, seed: int) -> ConditionResult 
             expected_outputs(run, inputs, forward_seed)  # raises what is wrong with the problem
         if truth is None:
             return _result(condition, seed, "not_accepted")
+        if condition.contained and (plain := truth_of(run, source.inputs, forward_seed)) is not None:
+            truth = dataclasses.replace(truth, moved=plain.exact)
         with _turn(run, condition.turn):
             run.send("inputs", inputs, strides=strides_of(inputs) if condition.keeps_strides else None)
             reply = run.forward(forward_seed)
@@ -125,7 +128,7 @@ def _try(run: CandidateRun, condition: Condition, seed: int) -> ConditionResult 
                 return _result(condition, seed, "broken", outline.message, outline.status)
             actual = run.fetch(reply, truth.expected)
     with run.record.phase("compare"):
-        found = disagreement(truth, actual, condition.integers)
+        found = disagreement(truth, actual, condition.compares)
     if found.message and condition.weights == "varied":
         # One that computes with its weights when it is made does not see those that it is given later, and is honest.
         before = truth_of(run, inputs, forward_seed)
