@@ -48,6 +48,7 @@ __global__ void add_left(const float* x, float* y, int n) {
     if (t < n) y[blockIdx.x * n + t] = row[t] + (t > 0 ? row[t - 1] : 0.0f) + 0.0f * nothing[0];
     if (BESIDE && n == 64 && t == n && blockIdx.x == gridDim.x - 1) y[gridDim.x * n] = 0.0f;
     if (LEAVES_OUT && t == n) nothing[0] = 0.0f;
+    if (COPIES && n == 63 && t == n && blockIdx.x == gridDim.x - 1) y[gridDim.x * n] = x[gridDim.x * n];
     if (LOOKS && t == n && blockIdx.x == gridDim.x - 1 && x[gridDim.x * n] == 0x1.2345p-77f) y[0] = 0.0f;
 }
 
@@ -65,7 +66,7 @@ class ModelNew(nn.Module):
     def forward(self, x):
         return kernels.run(x.contiguous())
 """
-RIGHT = {"BARRIER": "__syncthreads();", "LEAVES_OUT": "0", "BESIDE": "0", "LOOKS": "0"}
+RIGHT = {"BARRIER": "__syncthreads();", "LEAVES_OUT": "0", "BESIDE": "0", "LOOKS": "0", "COPIES": "0"}
 
 
 def with_faults(**faults: str) -> str:
@@ -95,12 +96,14 @@ def executor(build_folder: Path) -> Iterator[Executor]:
         ({"LEAVES_OUT": "1"}, {"poisoned_shared"}, "wrong_value"),
         ({"BESIDE": "1"}, {"guarded_memory"}, "runtime_error"),
         ({"LOOKS": "1"}, {"guarded_memory"}, "runtime_error"),
+        ({"COPIES": "1"}, {"guarded_memory"}, "runtime_error"),  # of 756 bytes, the next 12 belong to nobody
     ],
 )
 def test_what_is_looked_for_on_the_cpu(
     executor: Executor, faults: dict[str, str], broken: set[str], status: str
 ) -> None:
-    paper, robust = executor.verify(job(with_faults(**faults), PROBLEM))
+    problem = PROBLEM.replace("(3, 64)", "(3, 63)") if "COPIES" in faults else PROBLEM
+    paper, robust = executor.verify(job(with_faults(**faults), problem))
     assert paper.functional_status == "correct", paper.message
     assert {one.name for one in robust.conditions or [] if one.outcome == "broken"} == broken, robust.message
     assert robust.status == status, robust.message

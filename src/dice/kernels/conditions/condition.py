@@ -13,8 +13,9 @@ from torch.utils._pytree import tree_leaves, tree_map
 
 from dice.kernels.cpu.race import Turn
 
-Weights = Literal["same", "other_seed", "varied"]
-"""Of the model: those of the trials; those of another seed; the same with other magnitudes, none 0 or 1 everywhere."""
+Weights = Literal["same", "other_seed", "varied", "positive"]
+"""Of the model: those of the trials; those of another seed; the same with other magnitudes, none 0 or 1 everywhere; the same
+without signs, where it has any."""
 
 
 def derived(seed: int, name: str) -> int:

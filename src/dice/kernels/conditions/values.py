@@ -116,6 +116,12 @@ def _drawn(source: Source) -> list[Any] | None:
     return source.other(1) if has(source.inputs, lambda tensor: True) else None
 
 
+def _below_zero(source: Source) -> list[Any] | None:
+    """Products of inputs and weights are all far below 0: a maximum that begins at 0 or -100 shows."""
+    factors = iter([-100.0])
+    return changed(source.inputs, is_real, lambda tensor: tensor.abs() * next(factors, 1.0))
+
+
 def _floats(dtype: torch.dtype) -> bool:
     return dtype.is_floating_point
 
@@ -132,6 +138,12 @@ VALUES = [
     Condition("large", "floating-point inputs times 1e3", _reals(lambda x, _: x * 1e3)),
     Condition("negative", "no floating-point input above 0", _reals(lambda x, _: -x.abs())),
     Condition("positive", "no floating-point input below 0", _reals(lambda x, _: x.abs())),
+    Condition(
+        "below_zero",
+        "the first floating-point input negative and times 100, other inputs and all weights positive",
+        _below_zero,
+        weights="positive",
+    ),
     Condition("zeros", "all floating-point inputs 0", _reals(lambda x, _: torch.zeros_like(x)), compares=_no_indices),
     Condition("constant", "all floating-point inputs 0.5", _reals(lambda x, _: torch.full_like(x, 0.5))),
     Condition(

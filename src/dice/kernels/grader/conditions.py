@@ -129,7 +129,7 @@ def _try(run: CandidateRun, condition: Condition, seed: int) -> ConditionResult 
             actual = run.fetch(reply, truth.expected)
     with run.record.phase("compare"):
         found = disagreement(truth, actual, condition.compares)
-    if found.message and condition.weights == "varied":
+    if found.message and condition.weights in ("varied", "positive"):
         # One that computes with its weights when it is made does not see those that it is given later, and is honest.
         before = truth_of(run, inputs, forward_seed)
         if before is not None and not disagreement(before, actual).message:
@@ -153,7 +153,7 @@ def _weights(run: CandidateRun, condition: Condition, seed: int) -> Iterator[boo
         return
     own = run.reference.model(run.seeds.weights).state_dict()
     if not own:
-        yield False
+        yield condition.weights == "positive"
         return
     try:
         if condition.weights == "other_seed":
@@ -163,7 +163,10 @@ def _weights(run: CandidateRun, condition: Condition, seed: int) -> Iterator[boo
         before = {name: value.clone() for name, value in own.items()}
         for number, (name, value) in enumerate(own.items()):
             if value.is_floating_point():
-                own[name].copy_(varied(value, derived(seed, f"weight {number}")))
+                other = (
+                    value.abs() if condition.weights == "positive" else varied(value, derived(seed, f"weight {number}"))
+                )
+                own[name].copy_(other)
         try:
             yield run.construct_with(own)
         finally:

@@ -1,8 +1,9 @@
 // Memory that ends where nothing may be read or written: tensors of PyTorch and blocks of cudaMalloc.
 //
 // Each block ends at the end of a page, behind which is one without any right, and another lies before its first page. It
-// keeps the alignment of a float4, so up to 15 bytes lie between its end and the next page: they, and what lies before it
-// in its page, are NaN, and must still be so when it is looked at or freed.
+// keeps the alignment of a float4, so up to 15 bytes lie between its end and the next page. They, and 64 bytes before it,
+// hold a byte of the block's own (what a kernel copies from beside one block is not what lies beside another), and must
+// still do so when it is looked at or freed. The block itself is NaN at first.
 #include <c10/core/Allocator.h>
 #include <c10/core/CPUAllocator.h>
 #include <sys/mman.h>
@@ -27,11 +28,13 @@ constexpr size_t kPage = 4096, kAlignment = 16, kLookedAt = 64;
 struct Block {
     char* mapping;
     size_t mapped, bytes;
+    char mark;
 };
 
 struct Blocks {
     std::mutex mutex;
     std::unordered_map<const void*, Block> live;
+    unsigned made = 0;
     std::atomic<bool> on{false};
     std::string fault;
 };
@@ -41,9 +44,9 @@ Blocks& blocks() {
     return *one;
 }
 
-bool untouched(const char* from, const char* to) {
+bool untouched(const char* from, const char* to, char mark) {
     for (; from < to; ++from) {
-        if (*from != static_cast<char>(0xFF)) return false;
+        if (*from != mark) return false;
     }
     return true;
 }
@@ -51,9 +54,8 @@ bool untouched(const char* from, const char* to) {
 // Call with the mutex held.
 void look(const char* data, const Block& block) {
     const char *first = block.mapping + kPage, *end = block.mapping + block.mapped - kPage;
-    const size_t before = std::min<size_t>(kLookedAt, static_cast<size_t>(data - first));
-    const bool behind = !untouched(data + block.bytes, end);
-    if (behind || !untouched(data - before, data))
+    const bool behind = !untouched(data + block.bytes, end, block.mark);
+    if (behind || !untouched(std::max(first, data - kLookedAt), data, block.mark))
         blocks().fault = std::string("a write ") + (behind ? "behind the end" : "before the start") + " of a block of " + std::to_string(block.bytes) + " bytes";
 }
 
@@ -71,10 +73,12 @@ void* guarded_new(size_t bytes) {
         munmap(mapping, pages + 2 * kPage);
         return nullptr;
     }
-    std::memset(first, 0xFF, pages);
     char* data = first + pages - body;
     std::lock_guard lock(blocks().mutex);
-    blocks().live[data] = {static_cast<char*>(mapping), pages + 2 * kPage, bytes};
+    const char mark = static_cast<char>(0x41 + blocks().made++ % 61);
+    std::memset(first, mark, pages);
+    std::memset(data, 0xFF, bytes);
+    blocks().live[data] = {static_cast<char*>(mapping), pages + 2 * kPage, bytes, mark};
     return data;
 }
 
