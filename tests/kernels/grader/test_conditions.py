@@ -54,7 +54,10 @@ def instead(old: str, new: str) -> str:
     return RIGHT.replace(old, new)
 
 
-REMEMBERED = "(CACHE.setdefault(0, self.linear.weight) if bool((self.norm.weight == 1).all()) else self.linear.weight)"
+REMEMBERED = (
+    "(CACHE.setdefault(0, self.linear.weight)"
+    " if bool((self.norm.weight == 1).all() and (self.linear.weight < 0).any()) else self.linear.weight)"
+)
 BROKEN = {
     "other_weights": instead(
         "self.linear(x)", f"torch.nn.functional.linear(x, {REMEMBERED}, self.linear.bias)"
