@@ -24,7 +24,15 @@ NOT_NEEDED = {
     # of GPUs; the package that an adapter serves
     "cpu": {"cuda-bindings", "deepspeed", "triton", "verifiers"},
     # no wheel; of the workflow and the figures, on the CPU; the package that an adapter serves
-    "cuda": {"deepspeed", "jsonschema", "matplotlib", "snakemake", "snakemake-interface-logger-plugins", "verifiers"},
+    "cuda": {
+        "deepspeed",
+        "jsonschema",
+        "matplotlib",
+        "rocrate",
+        "snakemake",
+        "snakemake-interface-logger-plugins",
+        "verifiers",
+    },
 }
 IMAGES = yaml.safe_load((ROOT / "containers" / "images.yaml").read_text())["images"]
 

@@ -12,7 +12,7 @@ from pathlib import Path
 from dice.kernels.builder.compiler import Meter
 from dice.kernels.builder.headers import CSRC, HeaderSpec, files_digest
 from dice.kernels.builder.precompiled import NotPrepared, Precompiled
-from dice.kernels.cpu.runtime import LIBRARY
+from dice.kernels.cpu import LIBRARY
 
 CPU_CSRC = CSRC / "cpu"
 

@@ -17,8 +17,7 @@ from pathlib import Path
 import torch
 
 from dice.errors import HarnessError
-
-LIBRARY = "libdice_cpu.so"
+from dice.kernels.cpu import LIBRARY
 
 
 class Order(enum.IntEnum):
