@@ -221,3 +221,35 @@ def test_a_seed_replays_and_none_is_secret() -> None:
     first, again = replayable(None), replayable(None)
     assert first[0] != again[0]
     assert replayable(first[0]) == first
+
+
+TOPK = """
+import torch
+import torch.nn as nn
+
+
+class Model(nn.Module):
+    def forward(self, x):
+        return torch.topk(x, 3, dim=1)[1].float() * 2.0
+
+
+def get_inputs():
+    return [torch.randn(6, 40)]
+
+
+def get_init_inputs():
+    return []
+"""
+
+
+def test_which_of_equal_values_comes_first_is_open(executor: Executor) -> None:
+    """A right order of its own among equals, told as floating-point numbers."""
+    other = TOPK.replace("class Model", "class ModelNew").replace(
+        "torch.topk(x, 3, dim=1)[1]",
+        "(x.shape[1] - 1 - torch.sort(x.flip(1), dim=1, descending=True, stable=True)[1][:, :3])",
+    )
+    robust, found = verdicts(executor, other, TOPK)
+    assert robust.status == "correct", robust.message
+    assert {name for name, one in found.items() if one.outcome == "undefined"} >= {"zeros", "constant", "one_nan"}
+    wrong, _ = verdicts(executor, other.replace("* 2.0", "* 2.0 + bool((x < 0).all())"), TOPK)
+    assert wrong.status == "wrong_value"

@@ -117,6 +117,8 @@ SIZES = [
     Condition("one_more", "every free size one larger", _sized(lambda n: n + 1), may_refuse=True),
     Condition("one_less", "every free size one smaller", _sized(lambda n: n - 1 if n > 2 else n), may_refuse=True),
     Condition("half", "every free size an odd number near its half", _sized(lambda n: n // 2 | 1), may_refuse=True),
-    Condition("twice", "every free size twice as large and one more", _sized(lambda n: 2 * n + 1), may_refuse=True),
+    Condition(
+        "twice", "every free size twice as large and one more", _sized(lambda n: 2 * n + 1), may_refuse=True, ties=True
+    ),
     Condition("batch_of_one", "a batch of one", _sized(lambda n: 1, batch_only=True), may_refuse=True),
 ]

@@ -144,10 +144,20 @@ VALUES = [
         _below_zero,
         weights="positive",
     ),
-    Condition("zeros", "all floating-point inputs 0", _reals(lambda x, _: torch.zeros_like(x)), compares=_no_indices),
-    Condition("constant", "all floating-point inputs 0.5", _reals(lambda x, _: torch.full_like(x, 0.5))),
     Condition(
-        "denormal", "floating-point inputs of about 1e-40", _reals(lambda x, _: x * _DENORMAL), compares=_no_indices
+        "zeros",
+        "all floating-point inputs 0",
+        _reals(lambda x, _: torch.zeros_like(x)),
+        compares=_no_indices,
+        ties=True,
+    ),
+    Condition("constant", "all floating-point inputs 0.5", _reals(lambda x, _: torch.full_like(x, 0.5)), ties=True),
+    Condition(
+        "denormal",
+        "floating-point inputs of about 1e-40",
+        _reals(lambda x, _: x * _DENORMAL),
+        compares=_no_indices,
+        ties=True,
     ),
     Condition("spread", "floating-point inputs times 1e-3 to 1e3, drawn for each element", _reals(_spread)),
     Condition(
@@ -156,13 +166,14 @@ VALUES = [
         _reals(_with_one(math.nan)),
         compares=_floats,
         contained=True,
+        ties=True,
     ),
     Condition(
         "infinities", "one Inf and one -Inf in each floating-point input", _reals(_with_one(math.inf, -math.inf))
     ),
-    Condition("skewed_ids", "few ids nearly everywhere", _ids(_zipf)),
-    Condition("one_id", "one id everywhere", _ids(_same)),
-    Condition("first_and_last_id", "the smallest and the largest id alone", _ids(_edges)),
+    Condition("skewed_ids", "few ids nearly everywhere", _ids(_zipf), ties=True),
+    Condition("one_id", "one id everywhere", _ids(_same), ties=True),
+    Condition("first_and_last_id", "the smallest and the largest id alone", _ids(_edges), ties=True),
     Condition("mask_on", "masks true everywhere", _masks(True)),
     Condition("mask_off", "masks false everywhere", _masks(False)),
 ]

@@ -35,6 +35,8 @@ from dice.kernels.sandbox.strides import copied, strides_of
 
 _MOST_ENDED = 3
 """Processes that a candidate may lose; what is left is not tried."""
+_ORDERS = re.compile(r"\b(?:arg)?sort\(|\b(?:topk|msort|kthvalue|(?:nan)?median|mode|argm(?:ax|in)|cumm(?:ax|in))\(")
+"""Text of a reference that puts values in order. The places of equal ones it may turn into numbers of any type."""
 _INDEXES = re.compile(r"\.(?:long|int)\(|int(?:32|64)|embedding|gather|scatter|index|cross_entropy|nll")
 """Text of a reference that may turn values into indices. On a GPU a bad index ends the process that asks, so the CPU is
 asked first."""
@@ -106,6 +108,8 @@ def _failed(run: CandidateRun, condition: Condition, seed: int, failure: Candida
 def _try(run: CandidateRun, condition: Condition, seed: int) -> ConditionResult | None:
     """One condition; None where the problem has nothing that it changes. Raises CandidateFailure."""
     forward_seed = derived(seed, f"forward {condition.name}")
+    if condition.ties and _ORDERS.search(run.reference.code):
+        return _result(condition, seed, "undefined", "which of equal values comes first is open")
     with _weights(run, condition, seed) as ready, _guards(run, condition):
         if not ready:
             return None
