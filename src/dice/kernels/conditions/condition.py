@@ -63,7 +63,7 @@ class Condition:
     contained: bool = False
     """Whether only those elements are compared that are the same without the change: the others are a choice of PyTorch's."""
     ties: bool = False
-    """Whether it makes (or repeats) equal values, or NaN: which of them comes first is open where the reference puts values in order."""
+    """Whether it makes values equal, or NaN: which comes first is open where the reference puts values in order."""
     turn: Turn | None = None
     """CPU back end: the order in which threads run; the condition does not exist elsewhere."""
     guarded: bool = False
