@@ -129,6 +129,7 @@ def test_kill_9(checkout, unbroken):
     assert "jobs still work" not in goes_on(checkout, unbroken)
 
 
+@pytest.mark.slow
 def test_jobs_that_outlive_their_run_are_waited_for(checkout, unbroken):
     checkout.interrupted(lambda process: process.kill())
     second = checkout.start()
@@ -157,6 +158,7 @@ def test_a_dry_run_leaves_no_lock(checkout):
     assert not checkout.has("results")
 
 
+@pytest.mark.slow
 def test_full_disk(checkout, unbroken):
     text = checkout.run(code=1, max_file_bytes=len(unbroken) - 1)
     assert "make room" in text

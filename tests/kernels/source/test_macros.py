@@ -60,7 +60,11 @@ def test_expansion(expand: Expand, text: str, expanded: str) -> None:
         ("#define A(x) x\nA(", "cannot be expanded"),
         ("#if 1\n", "cannot be expanded"),
         ("#error no\n", "cannot be expanded"),
-        ("".join(f"#define A{n + 1} {f'A{n} ' * 16}\n" for n in range(8)) + "A8", "grow too large"),
+        pytest.param(
+            "".join(f"#define A{n + 1} {f'A{n} ' * 16}\n" for n in range(8)) + "A8",
+            "grow too large",
+            marks=pytest.mark.slow,  # it takes its 30 seconds
+        ),
     ],
 )
 def test_what_is_not_expanded(expand: Expand, text: str, reason: str) -> None:
