@@ -19,13 +19,12 @@ from dice.kernels.problems.problem import Problem
 from dice.kernels.records.candidate_files import Candidate, read_candidates
 from dice.kernels.records.extract import extract_code
 from dice.kernels.records.failed import failed_verdicts
-from dice.kernels.records.job import PROTOCOLS, Job, Judging, Limits
+from dice.kernels.records.job import Job, Judging, Limits
 from dice.kernels.records.verdict import Backend, Finding, Host, Protocol, Speedup, Stage, Status, Verdict
-from dice.kernels.verify import VerifyConfig, load_problems, verify
+from dice.kernels.verify import VerifyConfig, add_judging_options, judged_protocols, load_problems, verify
 
 __all__ = [
     "MINI_VERSION",
-    "PROTOCOLS",
     "Backend",
     "Candidate",
     "Feed",
@@ -43,11 +42,13 @@ __all__ = [
     "Status",
     "Verdict",
     "VerifyConfig",
+    "add_judging_options",
     "cores",
     "extract_code",
     "failed_verdicts",
     "findings",
     "is_deceptive",
+    "judged_protocols",
     "level_folders",
     "load_mini",
     "load_problem_folder",

@@ -158,15 +158,15 @@ def summary_lines(verdicts: Sequence[Verdict]) -> list[str]:
     return lines
 
 
-def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Arguments of `dice verify`."""
+def add_judging_options(parser: argparse.ArgumentParser, config: type, *names: str, **named: str) -> None:
+    """Options of a command whose `config` has `judging` and `machine`: fields `names`, options `named` (name to field), and
+    those of how candidates are judged. `judged_protocols` reads `--protocol`."""
     add_options(
         parser,
-        VerifyConfig,
-        *("candidates", "problems", "out", "backend"),
+        config,
+        *names,
         trials="judging.correctness_trials",
-        seed="judging.seed",
-        conditions="judging.conditions",
+        **named,
         no_timing="judging.measure_time",
         jobs="machine.jobs",
         builders="machine.builders",
@@ -174,6 +174,22 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         require_isolation="machine.require_isolation",
     )
     parser.add_argument("--protocol", choices=list(PROTOCOLS), help="protocols to report (default: paper)")
+
+
+def judged_protocols(args: argparse.Namespace) -> dict[str, Any]:
+    """The setting that `--protocol` stands for, for `config_from`; None: what the config says."""
+    return {"judging.protocols": PROTOCOLS.get(args.protocol)}
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Arguments of `dice verify`."""
+    add_judging_options(
+        parser,
+        VerifyConfig,
+        *("candidates", "problems", "out", "backend"),
+        seed="judging.seed",
+        conditions="judging.conditions",
+    )
     parser.add_argument(
         "--gpus", dest="machine.gpus", metavar="LIST", type=_parts, help="GPU indices, e.g. 0,1 (default: all)"
     )
@@ -235,7 +251,7 @@ def run(args: argparse.Namespace) -> int:
         raise DiceError(
             "--reference, --json and --watch are for one kernel: dice verify kernel.py --reference model.py."
         )
-    config = config_from(args, VerifyConfig, {"judging.protocols": PROTOCOLS.get(args.protocol)})
+    config = config_from(args, VerifyConfig, judged_protocols(args))
     with orderly_end():
         verdicts = verify(config, progress=not args.quiet)
     print("\n".join(summary_lines(verdicts)))

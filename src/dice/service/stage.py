@@ -19,10 +19,10 @@ from pathlib import Path
 import uvicorn
 from fastapi import FastAPI
 
-from dice.config import add_options, config_from
+from dice.config import config_from
 from dice.errors import DiceError
 from dice.jsonl import atomic_writer
-from dice.kernels.api import PROTOCOLS, Problem, load_problems
+from dice.kernels.api import Problem, add_judging_options, judged_protocols, load_problems
 from dice.service.app import make_app
 from dice.service.dispatcher import Dispatcher
 from dice.service.identity import identity
@@ -110,22 +110,11 @@ def serve(config: ServeConfig, tokens: Tokens) -> None:
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Arguments of `dice serve`."""
-    add_options(
-        parser,
-        ServeConfig,
-        *("state", "host", "port", "problems", "client_problems", "backend"),
-        trials="judging.correctness_trials",
-        no_timing="judging.measure_time",
-        jobs="machine.jobs",
-        builders="machine.builders",
-        cache="machine.cache",
-        require_isolation="machine.require_isolation",
-    )
-    parser.add_argument("--protocol", choices=list(PROTOCOLS), help="protocols to report (default: paper)")
+    add_judging_options(parser, ServeConfig, "state", "host", "port", "problems", "client_problems", "backend")
 
 
 def run(args: argparse.Namespace) -> int:
     """Entry point of `dice serve`."""
-    config = config_from(args, ServeConfig, {"judging.protocols": PROTOCOLS.get(args.protocol)})
+    config = config_from(args, ServeConfig, judged_protocols(args))
     serve(config, Tokens(os.environ.get(VARIABLE, "")))
     return 0
