@@ -1,7 +1,7 @@
 """Does the protocol `robust` find what `paper` lets pass? Mutants of right kernels, made by rules over their CUDA text.
 
     python benchmarks/robust_mutants.py make --work DIR [--seed 1] [--each 4] [--synthetic 60] [--pairs FILE ...]
-    python benchmarks/robust_mutants.py judge --work DIR [--most 100] [--limit-s 600]
+    python benchmarks/robust_mutants.py judge --work DIR [--most 100] [--jobs 1] [--limit-s 600]
     python benchmarks/robust_mutants.py report --work DIR
 
 make    DIR/right.jsonl and DIR/mutants.jsonl: the mini benchmark's solutions, synthetic pairs and the given files of pairs,
@@ -41,8 +41,6 @@ _FLAGS = (
     "1",
     "--trials",
     "3",
-    "--jobs",
-    "1",
 )
 _GLOBAL = re.compile(r"__(?:global|device)__")
 
@@ -193,13 +191,15 @@ def make(work: Path, seed: int, each: int, synthetic: int, files: list[str]) -> 
     print(f"{len(rows)} right kernels, {len(broken)} mutants: {dict(counts.most_common())}")
 
 
-def judge(work: Path, most: int, limit_s: float) -> None:
+def judge(work: Path, most: int, limit_s: float, jobs: int) -> None:
     """Verdicts of the first `most` of each file."""
     for name in ("right", "mutants"):
         lines = (work / f"{name}.jsonl").read_text().splitlines()[:most]
         chosen = work / f"{name}_{most}.jsonl"
         chosen.write_text("".join(line + "\n" for line in lines))
-        wall_s, found = verify(chosen, work / f"{name}_{most}.verdicts.jsonl", *_FLAGS, limit_s=limit_s)
+        wall_s, found = verify(
+            chosen, work / f"{name}_{most}.verdicts.jsonl", *_FLAGS, "--jobs", str(jobs), limit_s=limit_s
+        )
         print(f"{name}: {len(found)} verdicts in {wall_s:.0f} s")
 
 
@@ -251,12 +251,13 @@ def main() -> None:
     parser.add_argument("--each", type=int, default=4, help="mutants of each kernel")
     parser.add_argument("--synthetic", type=int, default=60, help="synthetic pairs")
     parser.add_argument("--most", type=int, default=100, help="candidates of each file that are judged")
+    parser.add_argument("--jobs", type=int, default=1, help="candidates that are judged side by side")
     parser.add_argument("--limit-s", type=float, default=600.0, help="seconds for each file")
     args = parser.parse_args()
     if args.step == "make":
         make(args.work, args.seed, args.each, args.synthetic, args.pairs)
     elif args.step == "judge":
-        judge(args.work, args.most, args.limit_s)
+        judge(args.work, args.most, args.limit_s, args.jobs)
     else:
         report(args.work, args.most)
 

@@ -166,6 +166,19 @@ def test_a_near_miss_is_another_program(name):
     assert leak_of(other, one) is None
 
 
+@pytest.mark.parametrize("sizes", [("4096", "262144"), ("64", "64", "128", "128", "128")])
+def test_a_problem_of_gigabytes_is_run_on_small_inputs(sizes):
+    """Its own inputs are never drawn: they would take gigabytes."""
+    large = f"torch.rand({', '.join(sizes)})"
+    small = f"torch.rand({', '.join('3' for _ in sizes)})"
+    exam = program("torch.softmax(x, dim=1)", large)
+    by_hand = "e = torch.exp(x); e / e.sum(1, keepdim=True)"
+    leak = leak_of(program(by_hand, small), exam)
+    assert leak is not None
+    assert leak.kind == "outputs"
+    assert leak_of(program(by_hand.replace("sum(1", "sum(0"), small), exam) is None
+
+
 def executed(code):
     space = {}
     exec(compile(code, "<program>", "exec"), space)

@@ -26,7 +26,7 @@ from dice.report.claims import (
 from dice.study.claims import claims_inputs, claims_spec
 from dice.study.config import load_study
 from dice.study.plan import Plan
-from dice.study.registry import load_registry
+from dice.study.registry import TableRow, load_registry
 
 EXPERIMENTS = Path(__file__).resolve().parents[2] / "experiments"
 HOST = Host(gpu=None, driver=None, cuda=None, torch="2", cpu="test", isolation=[])
@@ -263,8 +263,10 @@ def rows_of(one: Plan) -> dict[str, dict]:
 def test_a_claim_rests_on_what_a_scale_has():
     paper, tiny, released = rows_of(plan("paper")), rows_of(plan("tiny")), rows_of(plan("released"))
     assert paper.keys() == tiny.keys() == released.keys(), "the same claims at every scale"
-    trained = {name for name in paper if "cudaLLM" not in name}
+    trained = {name for name in paper if "cudaLLM" not in name and "longer" not in name}
     assert all(paper[name].get("verdicts") or paper[name].get("history") for name in trained), "the paper scale has all"
+    assert paper["8B-sft_longer"].get("verdicts") is None, "published programs come without answers to learn from"
+    assert plan("nano").evidence(TableRow(row="control", unit="8B-sft_longer")).unit == "8B-sft_longer"
     assert tiny["8B-dice"]["verdicts"] == ["results/verdicts/8B-dice/seed0.jsonl"]
     assert (tiny["4B-dice"].get("verdicts"), tiny["4B-dice"]["reason"]) == (
         None,

@@ -17,11 +17,15 @@ import torch
 from torch.utils._pytree import tree_map
 
 from dice.data.leakage.operators import kinds_of
-from dice.data.leakage.program import Failed, Program, contained, elements, run, shrunk
+from dice.data.leakage.program import Failed, Program, contained, elements, run, shrunk, without_data
 from dice.data.leakage.trace import Traced
 
 LARGEST = 1 << 17
 """Input elements up to which an exam is run as it is; a larger one is run on smaller inputs, if it accepts them."""
+SHRUNK = 1 << 14
+"""Input elements of such an exam at most: every training program with inputs of its kinds is run on them."""
+LONGEST_SIZES = (48, 24, 12, 6)
+"""Sizes of a large exam are halved until they are at most the first of these that makes its inputs small."""
 TOLERANCE = 1e-5
 """Largest difference of equal outputs, relative to the largest output."""
 
@@ -56,13 +60,8 @@ class Exam:
 @contained()
 def exam_of(code: str) -> Exam:
     """The problem's inputs, weights and outputs. Raises Failed where it cannot be run, or its outputs say nothing."""
-    program = Program(code)
+    program = Program(_small_enough(code))
     inputs = program.inputs()
-    if elements(inputs) > LARGEST:
-        program = Program(shrunk(code))
-        inputs = program.inputs()
-        if elements(inputs) > LARGEST:
-            raise Failed(f"more than {LARGEST} input elements")
     arguments = program.arguments()
     model = program.model(arguments)
     weights = [one.detach().clone() for one in (*model.parameters(), *model.buffers())]
@@ -73,6 +72,25 @@ def exam_of(code: str) -> Exam:
         if _says_nothing(exam):
             raise Failed("its outputs are constant or one of its inputs")
     return exam
+
+
+def _small_enough(code: str) -> str:
+    """The program itself, or with the largest of LONGEST_SIZES that makes its inputs small. Raises Failed."""
+    if _input_elements(code) <= LARGEST:
+        return code
+    for longest in LONGEST_SIZES:
+        smaller = shrunk(code, longest)
+        if _input_elements(smaller) <= SHRUNK:
+            return smaller
+    raise Failed(f"more than {SHRUNK} input elements with sizes of {LONGEST_SIZES[-1]}")
+
+
+def _input_elements(code: str) -> int:
+    """Elements of the program's inputs; counted on tensors without data where that works, because inputs of gigabytes take
+    seconds to draw."""
+    with contextlib.suppress(Failed), without_data():
+        return elements(Program(code).inputs())
+    return elements(Program(code).inputs())
 
 
 def _run_wide(model: torch.nn.Module, inputs: list[Any]) -> list[Any]:

@@ -16,17 +16,26 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import torch
+from torch._subclasses.fake_tensor import FakeTensorMode
 from torch.utils._pytree import tree_leaves, tree_map
 
 TIME_LIMIT_S = 120
 """No comparison of a program takes a tenth of it; only an endless loop does."""
-LONGEST_SIZE = 48
-"""Sizes of a large exam are halved until they are at most this."""
 _SEED = 1
 
 
 class Failed(Exception):
-    """The program cannot be executed; says why."""
+    """The program cannot be executed; says why. `error` is what it raised, put into words only when somebody asks: most
+    failures are of programs that do not fit an exam, and PyTorch takes a millisecond for the text of an error."""
+
+    def __init__(self, what: str, error: BaseException | None = None) -> None:
+        super().__init__(what)
+        self.what, self.error = what, error
+
+    def __str__(self) -> str:
+        if self.error is None:
+            return self.what
+        return f"{self.what}: {type(self.error).__name__}: {' '.join(str(self.error).split())[:200]}"
 
 
 @contextlib.contextmanager
@@ -37,7 +46,7 @@ def blamed(what: str) -> Iterator[None]:
     except (KeyboardInterrupt, Failed):
         raise
     except BaseException as error:  # noqa: BLE001  SystemExit of a program is a fault like any other
-        raise Failed(f"{what}: {type(error).__name__}: {' '.join(str(error).split())[:200]}") from None
+        raise Failed(what, error) from None
 
 
 @contextlib.contextmanager
@@ -112,19 +121,24 @@ def run(model: torch.nn.Module, inputs: list[Any]) -> list[Any]:
         return tree_leaves(model(*copies))
 
 
+def without_data() -> FakeTensorMode:
+    """Programs in this context make tensors that have shapes and dtypes and no data."""
+    return FakeTensorMode(allow_non_fake_inputs=True)
+
+
 def elements(inputs: list[Any]) -> int:
     """Elements of all tensors in `inputs`."""
     return sum(leaf.numel() for leaf in tree_leaves(inputs) if torch.is_tensor(leaf))
 
 
-def shrunk(code: str) -> str:
-    """The program with smaller inputs: each size outside of its classes is halved until it is at most LONGEST_SIZE."""
+def shrunk(code: str, longest: int) -> str:
+    """The program with smaller inputs: each size outside of its classes is halved until it is at most `longest`."""
     tree = ast.parse(code)
     for statement in tree.body:
         if isinstance(statement, ast.ClassDef):
             continue
         for node in ast.walk(statement):
             if isinstance(node, ast.Constant) and type(node.value) is int:
-                while node.value > LONGEST_SIZE:
+                while node.value > longest:
                     node.value = (node.value + 1) // 2
     return ast.unparse(tree)

@@ -15,7 +15,6 @@ from typing import Any
 
 import torch
 from torch._decomp import core_aten_decompositions, get_decompositions
-from torch._subclasses.fake_tensor import FakeTensorMode
 from torch.nn.attention import SDPBackend, sdpa_kernel
 from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils._pytree import tree_leaves, tree_map
@@ -23,7 +22,7 @@ from torch.utils._pytree import tree_leaves, tree_map
 from dice.data.leakage import expression as ex
 from dice.data.leakage.expression import HOLE, Node
 from dice.data.leakage.operators import expression, kind, kinds_of, order_of, public_name, several
-from dice.data.leakage.program import Failed, Program, blamed, contained, elements
+from dice.data.leakage.program import Failed, Program, blamed, contained, elements, without_data
 
 MOST_OPERATORS = 20_000
 """A longer program is no exam problem; it is not traced to its end."""
@@ -269,7 +268,7 @@ def trace(code: str) -> Traced:
 
     A program of at most MOST_ELEMENTS runs, which is faster; a larger one is traced on tensors without data.
     """
-    with _without_data():
+    with without_data():
         program = Program(code)
         inputs = program.inputs()
         model = program.model(program.arguments())
@@ -279,10 +278,6 @@ def trace(code: str) -> Traced:
     program = Program(code)
     inputs = program.inputs()
     return _traced(program.model(program.arguments()), inputs)
-
-
-def _without_data() -> FakeTensorMode:
-    return FakeTensorMode(allow_non_fake_inputs=True)
 
 
 def _traced(model: torch.nn.Module, inputs: list[Any]) -> Traced:
