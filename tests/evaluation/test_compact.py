@@ -128,11 +128,17 @@ def test_a_constant_does_not_replace_the_parameter_of_its_name():
         ("torch.arange(30)", "1d 32 int64"),
         ("(torch.randn(3, n) > 0) * 2.0", "2d 4 x 64"),
         ("torch.randn(*shape)", "torch.randn(*shape)"),
+        ("torch.rand(8, 3, height, width)", "4d 8 x 4 x 256 x 256"),
+        ("torch.rand(8, depth, rows)", "3d 8 x 16 x 32"),
+        ("torch.rand(8, *frame)", "3d 8 x 16 x 64"),
+        ("torch.rand(8, unknown, 32)", "torch.rand(8, unknown, 32)"),
+        ("torch.linspace(-1.0, 1.0, 30)", "1d 32"),
         ("2.5", "2.5"),
     ],
 )
 def test_inputs_are_shown_by_rank_size_and_kind(made, shown):
-    code = "import torch\nn = 64\nclass Model:\n    def forward(self, t):\n        return t\n\ndef get_inputs():\n"
+    sizes = "n = 64\nheight = width = 224\ndepth, rows = 16, 32\nframe = (depth, n)\n"
+    code = f"import torch\n{sizes}class Model:\n    def forward(self, t):\n        return t\n\ndef get_inputs():\n"
     assert compact_program(f"{code}    return [{made}]\n").splitlines()[-1] == f"# x: {shown}"
 
 

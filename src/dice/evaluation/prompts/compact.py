@@ -77,6 +77,8 @@ _FACTORIES = {
     "tensor", "zeros",
 }  # fmt: skip
 _INTEGERS = {"randint", "randperm", "arange"}
+_COUNTED = {"arange", "linspace", "randperm"}
+"""Factories whose last whole number is the length."""
 _ARGUMENTS = ("x", "y", "z", "w")
 _ROW = ast.List | ast.Tuple
 
@@ -204,10 +206,10 @@ def _described(made: ast.expr) -> str:
     if isinstance(made, ast.Call) and isinstance(made.func, ast.Name):
         name = made.func.id.removeprefix("torch.")
         keywords = {item.arg: item.value for item in made.keywords}
-        sizes = [item for item in made.args if isinstance(item, ast.Constant) and isinstance(item.value, int)]
-        whole = next((item.elts for item in (*made.args, keywords.get("size")) if isinstance(item, _ROW)), sizes)
-        if name in ("arange", "randperm"):
-            whole = sizes[-1:]
+        given = [one for item in made.args for one in _unpacked(item)]
+        whole = next((item.elts for item in (*given, keywords.get("size")) if isinstance(item, _ROW)), given)
+        if name in _COUNTED:
+            whole = [item for item in given if isinstance(item, ast.Constant) and isinstance(item.value, int)][-1:]
         dims = [item.value for item in whole if isinstance(item, ast.Constant) and isinstance(item.value, int)]
         if dims and len(dims) == len(whole):
             dtype = keywords.get("dtype")
@@ -215,6 +217,11 @@ def _described(made: ast.expr) -> str:
             rounded = " x ".join(str(1 << round(math.log2(max(1, dim)))) for dim in dims)
             return f"{len(dims)}d {rounded} {kind}".rstrip()
     return ast.unparse(made)
+
+
+def _unpacked(item: ast.expr) -> list[ast.expr]:
+    """The elements of `*(2, 3)`; another argument as it is."""
+    return item.value.elts if isinstance(item, ast.Starred) and isinstance(item.value, _ROW) else [item]
 
 
 class _Shortener(ast.NodeTransformer):
@@ -305,10 +312,14 @@ class _Constants(ast.NodeTransformer):
     def __init__(self, body: Iterable[ast.stmt]) -> None:
         self.values: dict[str, ast.expr] = {}
         for node in body:
-            if isinstance(node, ast.Assign) and len(node.targets) == 1 and isinstance(node.targets[0], ast.Name):
-                value = self.visit(node.value)
-                if _is_literal(value):
-                    self.values[node.targets[0].id] = value
+            if not isinstance(node, ast.Assign):
+                continue
+            value = self.visit(node.value)
+            for target in node.targets:
+                pairs = [(target, value)]
+                if isinstance(target, _ROW) and isinstance(value, _ROW) and len(target.elts) == len(value.elts):
+                    pairs = list(zip(target.elts, value.elts, strict=True))
+                self.values |= {one.id: it for one, it in pairs if isinstance(one, ast.Name) and _is_literal(it)}
 
     def visit_Name(self, node: ast.Name) -> ast.AST:
         return self.values.get(node.id, node) if isinstance(node.ctx, ast.Load) else node
