@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import contextlib
+import ctypes
 import os
+import signal
 from collections.abc import Iterator
 from datetime import timedelta
 from typing import Literal
@@ -17,10 +19,27 @@ PATIENCE = timedelta(hours=2)
 """How long a process waits for the others, which in reinforcement learning may still wait for verdicts."""
 
 
+_PR_SET_PDEATHSIG = 1
+
+
+def end_with_torchrun() -> None:
+    """Have Linux kill this process when torchrun ends, however it does.
+
+    torchrun starts its processes in sessions of their own and without its open files: neither `kill -9` of the run's process
+    group reaches them nor does the jobs' lock (`dice.study.resume`) know of them, and one that lives on would train in the
+    same folder as the run that resumes.
+    """
+    if ctypes.CDLL(None, use_errno=True).prctl(_PR_SET_PDEATHSIG, int(signal.SIGKILL), 0, 0, 0):
+        raise OSError(ctypes.get_errno(), "prctl(PR_SET_PDEATHSIG)")
+
+
 @contextlib.contextmanager
 def process_group(engine: EngineName, device: Literal["auto", "cpu", "cuda"]) -> Iterator[None]:
     """A torch.distributed group where there are several processes or DeepSpeed needs one; else nothing."""
-    if int(os.environ.get("WORLD_SIZE", "1")) == 1 and engine == "local":
+    several = int(os.environ.get("WORLD_SIZE", "1")) > 1
+    if several:
+        end_with_torchrun()
+    elif engine == "local":
         yield
         return
     if not dist.is_initialized():
