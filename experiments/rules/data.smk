@@ -217,10 +217,14 @@ rule curate:
     params:
         spec=lambda wildcards: canonical(PLAN.curate_spec(wildcards.dataset)),
         out=PLAN.path("data", "{dataset}"),
+        state=lambda wildcards: PLAN.curate_state(wildcards.dataset),
     message:
         "verify and select pairs: {wildcards.dataset}"
     shell:
-        "dice lease --gpus {resources.gpu} -- dice curate --quiet --config {params.spec:q} --out {params.out:q} > {log} 2>&1"
+        """
+        work={params.state}-$(dice fingerprint {input:q})
+        dice lease --gpus {resources.gpu} -- dice curate --quiet --config {params.spec:q} --out {params.out:q} --work "$work" >{log} 2>&1
+        """
 
 
 rule infill:

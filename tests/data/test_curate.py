@@ -7,13 +7,14 @@ import pyarrow.parquet as pq
 import pytest
 
 from dice.cli import main
+from dice.config import spec_hash, to_spec
 from dice.data.curate import CurateConfig, Source, curate
 from dice.data.pair import Pair
 from dice.data.selection import RANGES
 from dice.data.structural import problems
 from dice.errors import DiceError
 from dice.jsonl import read_jsonl, read_objects, write_jsonl
-from dice.kernels.problems.problem import Problem
+from dice.kernels.api import Judging, Problem, VerifyConfig
 
 HOST = {"gpu": "G", "driver": None, "cuda": None, "torch": "2", "cpu": "c", "isolation": []}
 
@@ -141,7 +142,7 @@ def test_the_three_published_sizes_come_out(published, tmp_path):
     assert all(abs(shares[name] - value) <= 0.45 for name, value in paper.items())
 
 
-def small(tmp_path, programs, verdicts, **change):
+def small(tmp_path, programs, verdicts, work=None, **change):
     """A cudaLLM source of a few programs, curated without running anything."""
     write_cudallm(tmp_path / "cudallm.parquet", programs)
     write_jsonl(tmp_path / "verdicts.jsonl", verdicts)
@@ -151,7 +152,27 @@ def small(tmp_path, programs, verdicts, **change):
         "benchmarks": (),
         "execute": False,
     }
-    return curate(CurateConfig(**{**settings, **change}), tmp_path / "out", progress=False)
+    return curate(CurateConfig(**{**settings, **change}), tmp_path / "out", progress=False, work=work)
+
+
+def journal(path, code, backend="cuda", **verdict_of):
+    """What an interrupted verification of one pair leaves, under the settings of `backend`."""
+    spec = to_spec(VerifyConfig(candidates="", out="", backend=backend, judging=Judging(protocols=("paper",))))
+    settings = spec_hash({key: spec[key] for key in ("backend", "judging", "limits")})
+    write_jsonl(path, [{"settings": settings}, verdict("cudallm/0", code, **verdict_of)])
+
+
+def test_an_interrupted_verification_resumes_where_it_is_told_to_and_refuses_other_settings(tmp_path):
+    code = cuda(1)
+    settings = {"execute": True, "verdicts": None}
+    begun = tmp_path / "elsewhere" / "try-0.verdicts.jsonl.partial"
+    journal(begun, code, speedup=3.0)
+    outcome = small(tmp_path, [(pytorch(1), code)], [], work=begun.parent, **settings)
+    assert [pair.measured["speedup"] for pair in outcome.kept] == [3.0]
+    assert not (tmp_path / "out" / "work").exists()
+    journal(tmp_path / "out" / "work" / begun.name, code, backend="cpu")
+    with pytest.raises(DiceError, match=r"try-0\.verdicts\.jsonl\.partial: was begun with other settings"):
+        small(tmp_path, [(pytorch(1), code)], [], **settings)
 
 
 def reasons(outcome):

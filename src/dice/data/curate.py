@@ -9,9 +9,10 @@ pairs.jsonl     the set of the chosen threshold
 dropped.jsonl   every pair that is not in it: id, source, reason, detail
 pairs.jsonl.leaks.json   counts of leaks by exam problem and rule, and the operators of the kept programs
 report.json     counts per source, reason and threshold, the histogram of Table 12, duplicates, leaks, skipped steps
-work/           candidates and verdicts; verification resumes from them after an interruption
+work/           candidates and verdicts, or the folder that `--work` names; an interrupted verification resumes there
 
 Only verification takes long, and it resumes from its own journal; all else is computed again. Every file is written whole.
+Verdicts of other settings are refused; the workflow names a folder for each state of settings, inputs and code.
 """
 
 from __future__ import annotations
@@ -305,8 +306,8 @@ def decide(rows: Sequence[Row], problems: Sequence[Problem], config: CurateConfi
 # ---- stage -------------------------------------------------------------------------------------------------------
 
 
-def curate(config: CurateConfig, out: str | Path, progress: bool = True) -> Outcome:
-    """Make the set in the folder `out`.
+def curate(config: CurateConfig, out: str | Path, progress: bool = True, work: str | Path | None = None) -> Outcome:
+    """Make the set in the folder `out`; verification resumes in `work`, None: `out`/work.
 
     Raises DiceError for sources, verdicts or benchmarks that cannot be used, HarnessError for a machine that cannot
     verify.
@@ -314,7 +315,7 @@ def curate(config: CurateConfig, out: str | Path, progress: bool = True) -> Outc
     watch, out = Stopwatch(), Path(out)
     rows, bad = read_rows(config)
     problems = [problem for name in config.benchmarks for problem in load_problems(name, config.backend)]
-    stale = verify_rows(rows, config, out / "work", progress)
+    stale = verify_rows(rows, config, out / "work" if work is None else Path(work), progress)
     outcome = decide(rows, problems, config, progress)
     outcome.report |= {"bad_rows": [str(row) for row in bad], "stale_verdicts": stale}
     write_jsonl(out / "pairs.jsonl", outcome.kept)
@@ -349,12 +350,13 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add_options(parser, CurateConfig, "threshold", "verdicts", "backend", "protocol", "on_bad", no_execute="execute")
     parser.add_argument("--quiet", action="store_true", help="no progress bars")
     parser.add_argument("--out", required=True, help="folder to write into")
+    parser.add_argument("--work", metavar="DIR", help="where an interrupted verification resumes (default: OUT/work)")
 
 
 def run(args: argparse.Namespace) -> int:
     """Entry point of `dice curate`; source options replace the config's sources."""
     sources = [{"format": name, "path": path} for name in RULES for path in getattr(args, name)]
     config = config_from(args, CurateConfig, {"sources": sources or None})
-    outcome = curate(config, args.out, progress=not args.quiet)
+    outcome = curate(config, args.out, progress=not args.quiet, work=args.work)
     print("\n".join(summary(outcome.report)))
     return 0

@@ -166,6 +166,10 @@ class Plan(Files):
         spec = self.curate_spec(name)
         return [*spec["benchmarks"], *(source["path"] for source in spec["sources"])]
 
+    def curate_state(self, name: str) -> str:
+        """Undeclared folder where an interrupted verification of pairs resumes, keyed by what it does."""
+        return self.path("state", f"{name}-{spec_hash(self.curate_spec(name))[:12]}")
+
     def infill_spec(self, name: str) -> dict[str, Any]:
         """Config of `dice infill`."""
         return {"pairs": self.pairs(name), "out": self.path("data", f"{name}.infilling.jsonl")}

@@ -55,7 +55,10 @@ class VerdictStore:
         Journal(self.partial).close()  # cuts a torn last line
         rows = list(read_objects(self.partial))
         if rows and rows[0][1] != {"settings": self.identity}:
-            raise DiceError(f"{self.partial}: was begun with other settings; finish that run, or delete the file.")
+            raise DiceError(
+                f"{self.partial}: was begun with other settings, or by a version of dice that has others; delete the file to "
+                "begin anew."
+            )
         return [valid_row(value, Verdict, f"{self.partial}:{number}") for number, value in rows[1:]]
 
     def missing(self, jobs: Sequence[Job]) -> list[Job]:
