@@ -105,6 +105,7 @@ def test_faults_are_told_apart(executor: Executor, change: tuple[str, str], stat
     for verdict in verdicts(executor, code):
         assert verdict.functional_status == status, verdict.message
         assert words in verdict.message
+        assert verdict.trials == status.startswith("wrong"), "none follows a trial after which no protocol can hold"
 
 
 def test_the_line_that_failed_is_named(executor: Executor) -> None:
