@@ -45,6 +45,9 @@ def begin_run():
         RUN.begin(queued)
     except DiceError as error:
         sys.exit(f"snakemake: {error}")
+    if not workflow.non_local_exec:
+        # Its limit of new jobs a second has Snakemake look at all ready jobs and their inputs each second.
+        workflow.scheduler.job_rate_limiter = None
     seconds = PLAN.job_seconds()
     logger.info(f"scale {STUDY.scale}", extra={"job_seconds": seconds})
 

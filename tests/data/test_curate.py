@@ -143,12 +143,13 @@ def test_the_three_published_sizes_come_out(published, tmp_path):
 
 
 def small(tmp_path, programs, verdicts, work=None, **change):
-    """A cudaLLM source of a few programs, curated without running anything."""
+    """A cudaLLM source of a few programs, curated with these verdicts, and without running anything."""
     write_cudallm(tmp_path / "cudallm.parquet", programs)
-    write_jsonl(tmp_path / "verdicts.jsonl", verdicts)
+    if verdicts is not None:
+        write_jsonl(tmp_path / "verdicts.jsonl", verdicts)
     settings = {
         "sources": (Source(format="cudallm", path=str(tmp_path / "cudallm.parquet")),),
-        "verdicts": str(tmp_path / "verdicts.jsonl"),
+        "verdicts": None if verdicts is None else str(tmp_path / "verdicts.jsonl"),
         "benchmarks": (),
         "execute": False,
     }
@@ -164,15 +165,14 @@ def journal(path, code, backend="cuda", **verdict_of):
 
 def test_an_interrupted_verification_resumes_where_it_is_told_to_and_refuses_other_settings(tmp_path):
     code = cuda(1)
-    settings = {"execute": True, "verdicts": None}
     begun = tmp_path / "elsewhere" / "try-0.verdicts.jsonl.partial"
     journal(begun, code, speedup=3.0)
-    outcome = small(tmp_path, [(pytorch(1), code)], [], work=begun.parent, **settings)
-    assert [pair.measured["speedup"] for pair in outcome.kept] == [3.0]
+    outcome = small(tmp_path, [(pytorch(1), code)], None, work=begun.parent, execute=True)
+    assert [pair.measured.speedup for pair in outcome.kept] == [3.0]
     assert not (tmp_path / "out" / "work").exists()
     journal(tmp_path / "out" / "work" / begun.name, code, backend="cpu")
     with pytest.raises(DiceError, match=r"try-0\.verdicts\.jsonl\.partial: was begun with other settings"):
-        small(tmp_path, [(pytorch(1), code)], [], **settings)
+        small(tmp_path, [(pytorch(1), code)], None, execute=True)
 
 
 def reasons(outcome):

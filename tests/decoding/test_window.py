@@ -13,6 +13,7 @@ from dice.decoding.sampling import SamplingConfig
 from dice.decoding.window import WindowConfig, WindowDecoder
 
 MASK, NEVER = 3, -200.0
+GREEDY = SamplingConfig()
 
 
 def decoder_of(shares: list[float], config: WindowConfig, stop_ids: tuple[int, ...] = ()) -> WindowDecoder:
@@ -26,8 +27,10 @@ def decoder_of(shares: list[float], config: WindowConfig, stop_ids: tuple[int, .
     return WindowDecoder(model, config, mask_id=MASK, stop_ids=stop_ids, max_batch=1, max_length=600)
 
 
-def answer(shares: list[float], new: int, seed: int = 0, stop_ids: tuple[int, ...] = (), **config) -> Completion:
-    decoder = decoder_of(shares, WindowConfig(**config), stop_ids)
+def answer(
+    shares: list[float], new: int, config: WindowConfig, seed: int = 0, stop_ids: tuple[int, ...] = ()
+) -> Completion:
+    decoder = decoder_of(shares, config, stop_ids)
     return next(decoder.run([Request((0,), new, seed)]))
 
 
@@ -42,40 +45,43 @@ def answer(shares: list[float], new: int, seed: int = 0, stop_ids: tuple[int, ..
     ],
 )
 def test_tokens_are_filtered_by_top_k_then_top_p_then_temperature(sampling, drawn):
-    found = answer([0.5, 0.3, 0.2], 200, sampling=SamplingConfig(**sampling), threshold=5.0).ids
+    found = answer([0.5, 0.3, 0.2], 200, WindowConfig(sampling=SamplingConfig(**sampling), threshold=5.0)).ids
     assert set(found) == drawn
     assert found.count(1) == pytest.approx(200 / len(drawn) if len(drawn) > 1 else 0, abs=25)
 
 
 def test_a_mask_at_the_threshold_is_not_below_it():
     """The model is sure: the entropy is 0, which is below any threshold but 0."""
-    given = {"position_penalty": 0.0, "sampling": SamplingConfig()}
-    assert answer([1.0, 0.0, 0.0], 6, threshold=0.0, **given).step_map == (1, 2, 3, 4, 5, 6)
-    assert answer([1.0, 0.0, 0.0], 6, threshold=1e-3, **given).step_map == (1,) * 6
+    at, above = (WindowConfig(threshold=t, position_penalty=0.0, sampling=GREEDY) for t in (0.0, 1e-3))
+    assert answer([1.0, 0.0, 0.0], 6, at).step_map == (1, 2, 3, 4, 5, 6)
+    assert answer([1.0, 0.0, 0.0], 6, above).step_map == (1,) * 6
 
 
 def test_the_penalty_grows_by_the_distance_to_the_first_mask():
     """Entropy 0: masks whose distance times 0.25 is below 0.6 are filled, three in each forward."""
-    found = answer([1.0, 0.0, 0.0], 9, threshold=0.6, position_penalty=0.25, sampling=SamplingConfig())
-    assert found.step_map == (1, 1, 1, 2, 2, 2, 3, 3, 3)
+    config = WindowConfig(threshold=0.6, position_penalty=0.25, sampling=GREEDY)
+    assert answer([1.0, 0.0, 0.0], 9, config).step_map == (1, 1, 1, 2, 2, 2, 3, 3, 3)
 
 
 def test_entropy_is_in_nats_and_without_a_threshold_the_leftmost_of_equals_is_filled():
-    shares, given = [0.5, 0.5, 0.0], {"position_penalty": 0.0}
-    assert answer(shares, 4, threshold=math.log(2) + 1e-3, **given).step_map == (1,) * 4
-    assert answer(shares, 4, threshold=math.log(2) - 1e-3, **given).step_map == (1, 2, 3, 4)
-    assert answer(shares, 4, threshold=None, **given).step_map == (1, 2, 3, 4)
+    for threshold, steps in (
+        (math.log(2) + 1e-3, (1, 1, 1, 1)),
+        (math.log(2) - 1e-3, (1, 2, 3, 4)),
+        (None, (1, 2, 3, 4)),
+    ):
+        config = WindowConfig(threshold=threshold, position_penalty=0.0)
+        assert answer([0.5, 0.5, 0.0], 4, config).step_map == steps
 
 
 def test_an_end_token_behind_the_budget_ends_nothing():
     """One forward fills a window of 16; the answers of shorter budgets are its beginnings, whatever follows."""
-    drawn = {"sampling": SamplingConfig(temperature=1.0), "threshold": 5.0}
+    config = WindowConfig(sampling=SamplingConfig(temperature=1.0), threshold=5.0)
     beyond = 0
     for seed in range(8):
-        whole = answer([0.6, 0.4, 0.0], 16, seed, **drawn).ids
+        whole = answer([0.6, 0.4, 0.0], 16, config, seed).ids
         first = whole.index(1)
         for budget in (1, 2, 3, 5):
-            found = answer([0.6, 0.4, 0.0], budget, seed, stop_ids=(1,), **drawn)
+            found = answer([0.6, 0.4, 0.0], budget, config, seed, stop_ids=(1,))
             assert found.ids == whole[: min(budget, first + 1)]
             assert found.finish_reason == ("stop" if first < budget else "length")
             beyond += first >= budget
