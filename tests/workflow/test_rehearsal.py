@@ -18,6 +18,7 @@ from stage_specs import EXPERIMENTS, plan, specs
 
 from dice.config import parse_config, read_yaml
 from dice.errors import DiceError
+from dice.report.tables import TableConfig
 from dice.standins.checkpoints import PUBLISHED
 from dice.standins.stage import StandInsConfig
 from dice.study.config import Study, check_study, merged
@@ -123,6 +124,20 @@ def test_every_row_of_the_papers_main_tables_is_measured():
     for unit in one.models_by("fetch"):
         if unit.removeprefix(RELEASED) in {row.model for row in rows} and one.registry.models[unit[4:]].server is None:
             assert one.family(unit) in PUBLISHED
+
+
+def test_no_stand_in_is_called_what_it_stands_for():
+    """Random weights have no number of the paper's beside them, nor a size."""
+    one = plan("rehearsal")
+    for number in one.registry.tables:
+        spec = one.table_spec(number)
+        assert not parse_config(TableConfig, spec, "table").comparable
+        said = [row["measured"] for row in (*spec["rows"], *spec["stages"]) if row["measured"]]
+        assert {text.partition(" ")[0] for text in (spec["benchmark"], *(row["model"] for row in said))} == {"stand-in"}
+        assert not any("params" in row for row in said)
+    paper = plan("paper", accept=one.study.accept).table_spec(1)
+    assert paper["benchmark"] == "kernelbench-v0.1"
+    assert not any("stand-in" in row["measured"].get("model", "") for row in paper["rows"])
 
 
 def told(values: dict[str, Any]) -> str:

@@ -36,7 +36,7 @@ def claims_spec(plan: Plan) -> dict[str, Any]:
         }
         for name, claim in plan.registry.claims.items()
     ]
-    facts = {"scale": plan.study.scale, "benchmark": plan.study.suite.version}
+    facts = {"scale": plan.study.scale, "benchmark": plan.measured_on}
     return {"claims": claims, **facts, "out": plan.path("claims.csv")}
 
 

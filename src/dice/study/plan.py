@@ -369,6 +369,10 @@ class Plan(Files):
 
     def measured(self, unit: str) -> dict[str, str]:
         """What the unit is, for the rows that it is measured in: its model and its parameters."""
+        found = self._published(unit)
+        return found if self.study.stand_ins is None else {"model": f"stand-in {found['model']}"}
+
+    def _published(self, unit: str) -> dict[str, str]:
         size = re.search(r"([\d.]+B)(-|$)", unit)
         params = size[1] if size else ""
         if unit.startswith((SUPPLIED, RECORDED)):
@@ -379,6 +383,12 @@ class Plan(Files):
         if (small := self.size(unit).parameters) is None:
             return {"model": unit, "params": params}
         return {"model": f"stand-in {unit}", "params": small}
+
+    @property
+    def measured_on(self) -> str:
+        """The benchmark of the tables; beside that of the paper, and no other, its numbers may stand."""
+        version = self.study.suite.version
+        return version if self.study.stand_ins is None else f"stand-in {version}"
 
     def table_spec(self, number: int) -> dict[str, Any]:
         """Config of `dice table`."""
@@ -419,7 +429,7 @@ class Plan(Files):
             "speedups": self.histogram(number),
             "reason": f"the scale {self.study.scale} times no training pairs" if table.kind == "histogram" else "",
             "scale": self.study.scale,
-            "benchmark": self.study.suite.version,
+            "benchmark": self.measured_on,
             "out": self.path(f"table{number}.csv"),
         }
 
