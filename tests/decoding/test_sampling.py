@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+
 import numpy as np
 import pytest
 import torch
@@ -23,6 +25,30 @@ def test_filters_equal_transformers(temperature, top_k, top_p):
     found = filter_logits(logits, SamplingConfig(temperature=temperature, top_k=top_k, top_p=top_p))
     assert torch.equal(found.isinf(), expected.isinf())
     torch.testing.assert_close(found.softmax(-1), expected.softmax(-1))
+
+
+@pytest.mark.parametrize("order", [("top_p", "top_k"), ("top_k", "top_p")])
+def test_filters_keep_what_a_sorted_list_says(order):
+    """By hand over 40 tokens, ties at the last place that top-k keeps among them."""
+    logits = torch.randn(200, 40, generator=torch.Generator().manual_seed(1)).mul(2).round(decimals=1)
+    kept_k = logits >= logits.sort(-1, descending=True).values[:, 4:5]
+    for top_p in (0.3, 0.6, 0.9, 0.999):
+        found = filter_logits(logits, SamplingConfig(temperature=1.0, top_k=5, top_p=top_p), order).isfinite()
+        for row, kept in enumerate(found):
+            pool = kept_k[row].nonzero()[:, 0].tolist() if order[0] == "top_k" else range(40)
+            shares = {token: math.exp(logits[row, token]) for token in pool}
+            mass = {
+                token: sum(s for s in shares.values() if s > shares[token]) / sum(shares.values()) for token in pool
+            }
+            surely = {
+                t
+                for t in pool
+                if kept_k[row, t] and mass[t] < top_p - 1e-6 and list(shares.values()).count(shares[t]) == 1
+            }
+            never = set(range(40)) - {t for t in pool if kept_k[row, t] and mass[t] < top_p + 1e-6}
+            assert surely <= set(kept.nonzero()[:, 0].tolist())
+            assert not never & set(kept.nonzero()[:, 0].tolist())
+            assert kept.any()
 
 
 def test_frequencies_follow_the_distribution():

@@ -86,3 +86,10 @@ def test_an_end_token_behind_the_budget_ends_nothing():
             assert found.finish_reason == ("stop" if first < budget else "length")
             beyond += first >= budget
     assert beyond > 8
+
+
+def test_the_defaults_are_the_vendors():
+    """SamplingParams of the vendor's engine, and the temperature of its example."""
+    config = WindowConfig()
+    assert (config.window, config.threshold, config.position_penalty) == (16, 0.4, 0.02)
+    assert config.sampling == SamplingConfig(temperature=0.2)

@@ -68,10 +68,13 @@ def _top_k(logits: Tensor, config: SamplingConfig) -> Tensor:
 def _top_p(logits: Tensor, config: SamplingConfig) -> Tensor:
     if config.top_p >= 1:
         return logits
-    ordered, index = logits.sort(-1, descending=True)
-    passed = ordered.softmax(-1).cumsum(-1) > config.top_p
-    removed = torch.cat((torch.zeros_like(passed[..., :1]), passed[..., :-1]), -1)  # the token that passes it stays
-    return logits.masked_fill(removed.scatter(-1, index, removed), float("-inf"))
+    # Both filters keep a beginning of the tokens in their order. With a top-k, before or after, no more are looked at: a
+    # whole vocabulary takes long to sort.
+    ordered, index = logits.topk(min(config.top_k or logits.shape[-1], logits.shape[-1]), -1)
+    passed = (ordered - logits.logsumexp(-1, keepdim=True)).exp().cumsum(-1) > config.top_p
+    before = torch.cat((torch.zeros_like(passed[..., :1]), passed[..., :-1]), -1)  # the token that passes it stays
+    removed = passed[..., -1:].expand_as(logits).scatter(-1, index, before)
+    return logits.masked_fill(removed, float("-inf"))
 
 
 _FILTERS = {"temperature": _tempered, "top_k": _top_k, "top_p": _top_p}
