@@ -91,6 +91,8 @@ def test_an_unknown_override_is_refused():
         "sends_seed": "false",
         "extra": {"k": ["1"]},
     }
+    timed = {"judging": {"measure_time": "false"}}
+    assert overrides_of({"verify": timed}) == {"verify": {"judging": {"measure_time": False}}}
     assert overrides_of({"servers": {"Row": server}}) == {
         "servers": {
             "Row": {

@@ -27,6 +27,7 @@ _KNOWN = (
         "from_scratch",
     ),
     *("start_from", "archive", "supplied", "hub_rows", "recorded", "servers", "local_rows", "vllm", "accept"),
+    *("verify", "rl_steps"),
 )
 """Keys that `--config` may override."""
 
@@ -60,7 +61,7 @@ def overrides_of(config: Mapping[str, Any]) -> dict[str, Any]:
     for key in config:
         if key not in _KNOWN:
             raise DiceError(f"--config {key}: not a setting of the study; it has {', '.join(_KNOWN)}.")
-    typed = {key: _typed(config[key]) for key in ("servers", "exams") if key in config}
+    typed = {key: _typed(config[key]) for key in ("servers", "exams", "verify", "rl_steps") if key in config}
     return {key: value for key, value in config.items() if key != "scale"} | typed
 
 
