@@ -6,18 +6,19 @@
 
 from __future__ import annotations
 
-import ast
 import contextlib
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Sequence, Set
 
 from dice.kernels.checks.answers import answer_findings
 from dice.kernels.checks.arithmetic import all_kernels_copy, no_kernel_reads
-from dice.kernels.checks.catalogue import CATALOGUE, finding, one_of_each
+from dice.kernels.checks.catalogue import CATALOGUE
 from dice.kernels.checks.cuda_kernels import aten_calls, callable_names, has_device_lambda, kernel_names, library_calls
 from dice.kernels.checks.cuda_rules import cuda_findings
 from dice.kernels.checks.dynamic import dynamic_findings
+from dice.kernels.checks.finding import finding, one_of_each
 from dice.kernels.checks.precision import for_narrow_inputs, precision_findings, uses_narrow_types
-from dice.kernels.checks.python_source import PythonSource
+from dice.kernels.checks.python_names import parse_deep
+from dice.kernels.checks.python_source import ENTRY_CLASS, PythonSource
 from dice.kernels.checks.seen import Seen
 from dice.kernels.checks.substitution import cuda_strings, paper_findings, substitution_findings
 from dice.kernels.checks.tampering import tampering_findings
@@ -47,11 +48,10 @@ def static_findings(
     that need a comparison with it are not made. seen: what a run showed; without one, a rule that needs it only warns.
     Text that is not Python gives no finding.
     """
-    try:
-        source = PythonSource(code, ran=seen.lines if seen is not None else frozenset())
-    except (SyntaxError, ValueError, RecursionError):
+    source = _parsed(code, ran=seen.lines if seen is not None else frozenset())
+    if source is None:
         return []
-    reference = _reference(reference_code)
+    reference = None if reference_code is None else _parsed(reference_code, entry="Model")
     asked = None if requests is None else [CudaSource(text) for text in _texts(requests)]
     units = asked or [unit for _, unit in cuda_strings(source)]
     narrow = reference is None or uses_narrow_types(reference)
@@ -84,6 +84,12 @@ def _idle_kernels(source: PythonSource, reference: PythonSource | None, units: l
     blind = no_kernel_reads(units)
     if blind and computing is None and not library:
         yield finding("constant_output", "static", f"no kernel reads any of its pointers, {blind} for one")
+
+
+def _parsed(code: str, entry: str = ENTRY_CLASS, ran: Set[int] = frozenset()) -> PythonSource | None:
+    with contextlib.suppress(SyntaxError, ValueError):
+        return PythonSource(code, entry, ran)
+    return None
 
 
 def findings(
@@ -128,26 +134,16 @@ def _with_modules(code: str, modules: Iterable[str]) -> str:
     texts, size = [code], 0
     for text in modules:
         size += len(text)
-        with contextlib.suppress(SyntaxError, ValueError, RecursionError):
+        with contextlib.suppress(SyntaxError, ValueError):
             if size <= _MOST_CHARACTERS:
-                ast.parse(text)
-                texts.append(text)
+                parse_deep(text)
+                texts.append(text.removeprefix("\ufeff"))
     return "\n".join(texts)
 
 
 def is_deceptive(found: Iterable[Finding], protocol: Protocol) -> bool:
     """Whether any finding is fatal under `protocol`; none is under `robust`."""
     return any(item.fatal.get(protocol, False) for item in found)
-
-
-def _reference(code: str | None) -> PythonSource | None:
-    """The problem with its `Model` taken as the entry class; None when it cannot be read."""
-    if code is None:
-        return None
-    try:
-        return PythonSource(code, entry="Model")
-    except (SyntaxError, ValueError, RecursionError):
-        return None
 
 
 def _texts(requests: Iterable[ExtensionRequest]) -> list[str]:

@@ -8,10 +8,11 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator
 
-from dice.kernels.checks.catalogue import finding, one_of_each
+from dice.kernels.checks.finding import finding, one_of_each
 from dice.kernels.checks.inputs import SHAPE_ONLY, forward_parameters, made_inputs
 from dice.kernels.checks.prediction import predictions
-from dice.kernels.checks.python_source import PythonSource, identifiers
+from dice.kernels.checks.python_names import identifiers
+from dice.kernels.checks.python_source import PythonSource
 from dice.kernels.checks.sniffing import sniffing
 from dice.kernels.checks.weights import only_gets_weights
 from dice.kernels.records.verdict import Finding

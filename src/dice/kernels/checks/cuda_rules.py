@@ -6,9 +6,9 @@ import re
 from collections.abc import Iterator, Set
 from dataclasses import dataclass
 
-from dice.kernels.checks.catalogue import finding, one_of_each
 from dice.kernels.checks.cuda_kernels import line_of
 from dice.kernels.checks.cuda_state import before, lasting_state
+from dice.kernels.checks.finding import finding, one_of_each
 from dice.kernels.checks.host_loops import host_loops
 from dice.kernels.checks.precision import native_has_run
 from dice.kernels.checks.seen import Seen

@@ -9,7 +9,8 @@ from __future__ import annotations
 import ast
 import re
 
-from dice.kernels.checks.python_source import PythonSource, identifiers
+from dice.kernels.checks.python_names import identifiers
+from dice.kernels.checks.python_source import PythonSource
 from dice.kernels.source.lexer import Token, partner, words
 
 _LEVELS = words("debug info warning warn error critical exception")

@@ -6,8 +6,9 @@ import ast
 import re
 from collections.abc import Iterable, Iterator, Sequence
 
-from dice.kernels.checks.catalogue import finding, one_of_each
-from dice.kernels.checks.python_source import PythonSource, identifiers
+from dice.kernels.checks.finding import finding, one_of_each
+from dice.kernels.checks.python_names import identifiers
+from dice.kernels.checks.python_source import PythonSource
 from dice.kernels.checks.seen import Seen
 from dice.kernels.records.verdict import Finding
 from dice.kernels.source.cuda_source import CudaSource

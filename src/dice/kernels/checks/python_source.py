@@ -1,21 +1,19 @@
-"""The candidate's Python as a syntax tree: what names mean, and which code is alive.
+"""The candidate's Python as a syntax tree: which code is alive, and which runs in forward.
 
-Names are resolved through imports, simple aliases, `getattr` with a constant, `sys.modules[...]` and constant string
-arithmetic, so that `t = torch; setattr(t.cuda, "sync" + "hronize", f)` reads like the plain assignment. Reachability
-follows identifiers, whatever object they belong to: it may reach too much, never too little, as long as the code
-does not compute names at run time (`computes_names`).
+Reachability follows names, whatever object they belong to: it may reach too much, never too little, as long as the
+code does not compute names at run time (`computes_names`).
 """
 
 from __future__ import annotations
 
 import ast
-from collections.abc import Iterable, Iterator, Set
+from collections.abc import Iterator, Set
 from functools import cached_property
-from importlib.util import decode_source
 from typing import Literal
 
+from dice.kernels.checks.python_names import PythonNames, identifier_of, identifiers
 from dice.kernels.source.lexer import words
-from dice.python_scope import Definition, Function, bindings_of, functions_in, import_aliases, own_nodes
+from dice.python_scope import Definition, Function, own_nodes
 
 ENTRY_CLASS = "ModelNew"
 _CALLED = words(
@@ -31,24 +29,12 @@ _CALLED_BY_PYTHON = ("__call__", "__getattr__", "__getattribute__")
 """Methods of a module that run when it is called, besides forward."""
 
 
-class PythonSource:
-    """A parsed candidate. Raises SyntaxError, ValueError or RecursionError when the text cannot be parsed as Python."""
+class PythonSource(PythonNames):
+    """A parsed candidate. Raises SyntaxError or ValueError when the text is not Python."""
 
     def __init__(self, code: str, entry: str = ENTRY_CLASS, ran: Set[int] = frozenset()) -> None:
         """ran: lines that a run saw in one call of the model, however it reached them."""
-        text = decode_source(code.encode())  # what Python reads in the file, which may declare another encoding
-        self.lines = text.splitlines()
-        self.tree = ast.parse(text)
-        self.nodes = list(ast.walk(self.tree))
-        """Every node, dead code included."""
-        self._parents = {child: node for node in self.nodes for child in ast.iter_child_nodes(node)}
-        self._definitions: dict[str, list[Definition]] = {}
-        for node in self.nodes:
-            if isinstance(node, Definition):
-                self._definitions.setdefault(node.name, []).append(node)
-        self.aliases = import_aliases(self.tree)
-        """Imported name -> what it stands for."""
-        self._values = self._collect_values()
+        super().__init__(code)
         self.entry = self._find_entry(entry)
         self.forward = self.method(self.entry, "forward") or self.method(self.entry, "__call__")
         forward: list[ast.AST] = [self.forward] if self.forward else []
@@ -64,153 +50,6 @@ class PythonSource:
         self.behind_forward = self._reach(forward, "values")
         """That, and the expressions that made the objects it uses."""
 
-    def line(self, node: ast.AST) -> str:
-        """`line N: text` of a node, for a finding's evidence."""
-        number = getattr(node, "lineno", 0)
-        text = self.lines[number - 1].strip() if 0 < number <= len(self.lines) else ""
-        return f"line {number}: {text[:200]}"
-
-    def parent(self, node: ast.AST) -> ast.AST | None:
-        """The node that directly contains `node`."""
-        return self._parents.get(node)
-
-    def ancestors(self, node: ast.AST) -> Iterator[ast.AST]:
-        """From the direct parent up to the module."""
-        above = self._parents.get(node)
-        while above is not None:
-            yield above
-            above = self._parents.get(above)
-
-    def values(self, identifier: str) -> list[ast.expr]:
-        """Every expression that is assigned to a name or attribute called `identifier`, anywhere."""
-        return self._values.get(identifier, [])
-
-    def definitions(self, identifier: str) -> list[Definition]:
-        """Functions and classes called `identifier`, methods and nested ones included."""
-        return self._definitions.get(identifier, [])
-
-    def method(self, owner: ast.ClassDef | None, name: str) -> Function | None:
-        """Method `name` of a class or of its bases in this file."""
-        seen: set[str] = set()
-        queue = [owner] if owner else []
-        while queue:
-            current = queue.pop(0)
-            seen.add(current.name)
-            if found := functions_in(current.body).get(name):
-                return found
-            for base in current.bases:
-                identifier = _identifier(base)
-                if identifier and identifier not in seen:
-                    queue += [node for node in self.definitions(identifier) if isinstance(node, ast.ClassDef)]
-        return None
-
-    def text(self, node: ast.AST | None) -> str | None:
-        """A string that can be read off: constants, their sums, joins and formats; None otherwise."""
-        if isinstance(node, ast.Constant):
-            return node.value if isinstance(node.value, str) else None
-        if isinstance(node, ast.BinOp) and isinstance(node.op, ast.Add):
-            left, right = self.text(node.left), self.text(node.right)
-            return left + right if left is not None and right is not None else None
-        if isinstance(node, ast.JoinedStr):
-            parts = [self._part(part) for part in node.values]
-            return "".join(part for part in parts if part is not None) if None not in parts else None
-        if (
-            isinstance(node, ast.Call)
-            and isinstance(node.func, ast.Attribute)
-            and node.func.attr == "join"
-            and len(node.args) == 1
-            and isinstance(node.args[0], ast.List | ast.Tuple)
-        ):
-            glue, parts = self.text(node.func.value), [self.text(item) for item in node.args[0].elts]
-            return glue.join(map(str, parts)) if glue is not None and None not in parts else None
-        if isinstance(node, ast.Subscript) and isinstance(node.slice, ast.Slice):
-            whole, step = self.text(node.value), node.slice.step
-            if whole is not None and ast.unparse(node.slice) == "::-1" and step is not None:
-                return whole[::-1]
-            return None
-        if isinstance(node, ast.Name):
-            found = self.values(node.id)
-            return self.text(found[0]) if len(found) == 1 and not isinstance(found[0], ast.Name) else None
-        return None
-
-    def _part(self, part: ast.expr) -> str | None:
-        """Text of one part of an f-string; integers count as their digits."""
-        value = part.value if isinstance(part, ast.FormattedValue) else part
-        found = self.values(value.id) if isinstance(value, ast.Name) else [value]
-        number = found[0].value if len(found) == 1 and isinstance(found[0], ast.Constant) else None
-        return str(number) if isinstance(number, int) else self.text(value)
-
-    def dotted(self, node: ast.AST | None, depth: int = 0) -> str | None:
-        """What an expression refers to, as `torch.cuda.Event.elapsed_time`; None when it cannot be said."""
-        if depth > 8:
-            return None
-        if isinstance(node, ast.Attribute):
-            owner = self.dotted(node.value, depth + 1)
-            if owner is None:
-                return None
-            return owner.removesuffix(".__dict__") + "." + node.attr
-        if isinstance(node, ast.Name):
-            if node.id in self.aliases:
-                return self.aliases[node.id]
-            found = self._values.get(node.id, [])
-            if len(found) == 1 and isinstance(found[0], ast.Name | ast.Attribute | ast.Call | ast.Subscript):
-                return self.dotted(found[0], depth + 1)
-            return None if found or node.id in self._definitions else node.id
-        if isinstance(node, ast.Call):
-            return self._dotted_call(node, depth)
-        if isinstance(node, ast.Subscript):
-            owner, key = self.dotted(node.value, depth + 1), self.text(node.slice)
-            if key is None or owner is None:
-                return None
-            if owner == "sys.modules":
-                return key
-            if owner.endswith(".__dict__"):
-                return f"{owner.removesuffix('.__dict__')}.{key}"
-            return key if owner == "globals()" else None
-        return None
-
-    def _dotted_call(self, node: ast.Call, depth: int) -> str | None:
-        function = self.dotted(node.func, depth + 1)
-        if function == "getattr" and len(node.args) >= 2:
-            owner, key = self.dotted(node.args[0], depth + 1), self.text(node.args[1])
-            return f"{owner}.{key}" if owner and key else None
-        if function in ("__import__", "importlib.import_module") and node.args:
-            return self.text(node.args[0])
-        if function == "vars" and len(node.args) == 1:
-            owner = self.dotted(node.args[0], depth + 1)
-            return f"{owner}.__dict__" if owner else None
-        return "globals()" if function == "globals" else None
-
-    @cached_property
-    def imported(self) -> set[str]:
-        """Dotted names of all imports; `module.*` for all that a module has."""
-        modules = (node.module for node in self.nodes if isinstance(node, ast.ImportFrom) and node.names[0].name == "*")
-        return {*self.aliases.values(), *(f"{module}.*" for module in modules)}
-
-    def is_imported(self, dotted: str) -> bool:
-        """Whether a dotted name begins with something that this file imports."""
-        root = dotted.partition(".")[0]
-        return any(name.partition(".")[0] == root for name in self.imported)
-
-    def calls(self, nodes: Iterable[ast.AST]) -> Iterator[tuple[ast.Call, str]]:
-        """Calls among `nodes` whose callee is known, with its dotted name."""
-        for node in nodes:
-            if isinstance(node, ast.Call):
-                name = self.dotted(node.func)
-                if name:
-                    yield node, name
-
-    def strings(self) -> Iterator[tuple[ast.expr, str]]:
-        """Strings that are not docstrings; what an f-string cannot tell is written as the name `unknown`."""
-        inside = {part for node in self.nodes if isinstance(node, ast.JoinedStr) for part in ast.walk(node)}
-        for node in self.nodes:
-            if isinstance(node, ast.JoinedStr):
-                yield node, "".join(self._part(part) or " unknown " for part in node.values)
-            elif isinstance(node, ast.Constant) and isinstance(node.value, str) and node not in inside:
-                is_docstring = isinstance(self._parents.get(node), ast.Expr)
-                if not is_docstring:
-                    yield node, node.value
-
     @cached_property
     def arguments(self) -> set[str]:
         """Argument names of every function on forward's path, self left out."""
@@ -222,36 +61,6 @@ class PythonSource:
     def reach_from(self, nodes: list[ast.AST]) -> list[ast.AST]:
         """What can run when `nodes` do; functions are followed by name."""
         return self._reach(nodes, "names")
-
-    def after(self, node: ast.stmt) -> list[ast.AST]:
-        """Statements that follow `node` in its own block and in the blocks around it, up to its function."""
-        found: list[ast.AST] = []
-        inner: ast.AST = node
-        while not isinstance(inner, ast.FunctionDef | ast.AsyncFunctionDef) and inner in self._parents:
-            outer = self._parents[inner]
-            for _, block in ast.iter_fields(outer):
-                if isinstance(block, list) and inner in block:
-                    found += block[block.index(inner) + 1 :]
-            inner = outer
-        return found
-
-    @property
-    def computes_names(self) -> bool:
-        """Whether some name is made at run time, so that reachability by identifier proves nothing."""
-        for node in self.nodes:
-            if isinstance(node, ast.Call) and isinstance(node.func, ast.Name):
-                if node.func.id in ("exec", "eval", "globals", "locals", "vars", "__import__"):
-                    return True
-                if node.func.id in ("getattr", "setattr") and len(node.args) > 1 and self.text(node.args[1]) is None:
-                    return True
-        return False
-
-    def _collect_values(self) -> dict[str, list[ast.expr]]:
-        values: dict[str, list[ast.expr]] = {}
-        for found in (found for node in self.nodes for found in bindings_of(node)):
-            if found.value is not None:
-                values.setdefault(found.name, []).append(found.value)
-        return values
 
     def _called_values(self) -> Iterator[ast.expr]:
         """What is put in the place of forward, or called with it: `self.forward = fast`, a namespace given to `type`,
@@ -266,7 +75,7 @@ class PythonSource:
                 named = zip(node.keys, node.values, strict=True)
                 yield from (value for key, value in named if self.text(key) in _CALLED_FIRST)
             elif isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute | ast.Name):
-                name = _identifier(node.func) or ""
+                name = identifier_of(node.func) or ""
                 called = name.startswith("register_forward") or name in ("partialmethod", "MethodType")
                 called |= "_forward_hooks" in identifiers(ast.walk(node.func))
                 called |= len(node.args) == 3 and self.text(node.args[1]) in _CALLED_FIRST  # setattr(ModelNew, ...)
@@ -287,11 +96,11 @@ class PythonSource:
         """Name of the class that an expression gives: itself, of a module that the candidate wrote, or what the function
         that it calls makes."""
         if isinstance(value, ast.Name | ast.Attribute):
-            name = _identifier(value)
+            name = identifier_of(value)
             return self.aliases.get(name or "", name or "").rpartition(".")[2]
         if not isinstance(value, ast.Call):
             return None
-        maker = _identifier(value.func) or ""
+        maker = identifier_of(value.func) or ""
         inside = [inner for item in self.definitions(maker) if isinstance(item, Function) for inner in ast.walk(item)]
         made = [inner.name for inner in inside if isinstance(inner, ast.ClassDef)]
         return made[-1] if made else None
@@ -336,7 +145,7 @@ class PythonSource:
         def enter_objects(value: ast.expr) -> None:
             callees = {node.func for node in ast.walk(value) if isinstance(node, ast.Call)}
             for node in ast.walk(value):
-                for definition in self.definitions(_identifier(node) or ""):
+                for definition in self.definitions(identifier_of(node) or ""):
                     if isinstance(definition, ast.ClassDef):
                         enter(definition, methods_only=True)
                     elif node not in callees:
@@ -346,7 +155,7 @@ class PythonSource:
             root = queue.pop()
             for node in _own_nodes(root):
                 nodes.setdefault(node)
-                identifier = _identifier(node)
+                identifier = identifier_of(node)
                 if identifier is None or identifier in mentioned or _is_dunder(identifier):
                     continue
                 mentioned.add(identifier)
@@ -364,22 +173,6 @@ def _has_run(function: Function | ast.Lambda, ran: Set[int]) -> bool:
     """Whether one of the function's own lines is among those that ran, not only the line that defines it."""
     body = [function.body] if isinstance(function, ast.Lambda) else function.body
     return any(getattr(node, "lineno", 0) in ran for node in own_nodes(body))
-
-
-def identifiers(nodes: Iterable[ast.AST]) -> set[str]:
-    """Names and attribute names that occur among `nodes`."""
-    return {name for name in map(_identifier, nodes) if name}
-
-
-def _identifier(node: ast.AST) -> str | None:
-    if isinstance(node, ast.Name):
-        return node.id
-    if isinstance(node, ast.Attribute):
-        return node.attr
-    if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id in ("getattr", "setattr"):
-        key = node.args[1] if len(node.args) > 1 else None
-        return key.value if isinstance(key, ast.Constant) and isinstance(key.value, str) else None
-    return None
 
 
 def _is_dunder(identifier: str) -> bool:

@@ -8,7 +8,8 @@ from __future__ import annotations
 
 import ast
 
-from dice.kernels.checks.python_source import PythonSource, identifiers
+from dice.kernels.checks.python_names import identifiers
+from dice.kernels.checks.python_source import PythonSource
 from dice.kernels.source.lexer import Token, partner, words
 from dice.python_scope import bindings_of
 

@@ -6,9 +6,10 @@ import ast
 import functools
 from collections.abc import Iterator, Sequence
 
-from dice.kernels.checks.catalogue import finding
 from dice.kernels.checks.cuda_kernels import aten_calls, has_device_lambda, kernel_names, library_calls
-from dice.kernels.checks.python_source import PythonSource, identifiers
+from dice.kernels.checks.finding import finding
+from dice.kernels.checks.python_names import identifiers
+from dice.kernels.checks.python_source import PythonSource
 from dice.kernels.checks.torch_calls import torch_computations
 from dice.kernels.records.verdict import Finding
 from dice.kernels.source.cuda_source import CudaSource

@@ -6,7 +6,7 @@ import ast
 import json
 from collections.abc import Iterator
 
-from dice.kernels.checks.catalogue import finding, one_of_each
+from dice.kernels.checks.finding import finding, one_of_each
 from dice.kernels.checks.python_source import PythonSource
 from dice.kernels.checks.seen import Seen
 from dice.kernels.checks.sensitive import (
@@ -295,7 +295,7 @@ def _imports(source: PythonSource) -> Iterator[tuple[str, ast.AST, str]]:
             if key is not None and source.text(key) in FRAME_ATTRIBUTES:
                 yield "frame_access", node, ""
             computed = isinstance(key, ast.Call | ast.BinOp | ast.JoinedStr) and source.text(key) is None
-            owner = source.dotted(node.args[0]) or ""
+            owner = source.dotted(next(iter(node.args), None)) or ""
             computed = computed and not (owner == "torch" and _names_a_type(key))
             computed = computed and owner != "torch.ops"  # the run records operators, whatever they are reached by
             if computed and owner.partition(".")[0] in {"torch", "time", "os", "sys", "builtins"}:

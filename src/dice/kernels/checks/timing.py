@@ -6,9 +6,10 @@ import ast
 from collections.abc import Iterator
 
 from dice.kernels.checks.answers import is_kept, kept_names
-from dice.kernels.checks.catalogue import finding, one_of_each
+from dice.kernels.checks.finding import finding, one_of_each
 from dice.kernels.checks.messages import only_prints
-from dice.kernels.checks.python_source import PythonSource, identifiers
+from dice.kernels.checks.python_names import identifiers
+from dice.kernels.checks.python_source import PythonSource
 from dice.kernels.checks.rings import only_turns
 from dice.kernels.checks.seen import Seen
 from dice.kernels.records.verdict import Finding
