@@ -36,4 +36,14 @@ def test_only_an_imported_launch_makes_launches_unknown(tmp_path, source, expect
 def test_imports_are_what_nm_lists(tmp_path):
     path = made(tmp_path, "int puts(const char*); int other(void); int run(void) { return puts(0) + other(); }")
     listed = subprocess.run(["nm", "-D", "-u", str(path)], capture_output=True, text=True, check=True).stdout
-    assert {name.split("@")[0] for name in listed.split() if len(name) > 1} == set(imported_functions(path))
+    assert {name.split("@")[0] for name in listed.split() if len(name) > 1} == set(imported_functions(path) or ())
+
+
+@pytest.mark.parametrize(
+    "damage", [lambda data: data[:40], lambda data: b"", lambda data: data[:40] + b"\xff" * 8 + data[48:]]
+)
+def test_an_object_that_cannot_be_read_may_launch(tmp_path, damage):
+    path = made(tmp_path, "int f() { return 1; }")
+    path.write_bytes(damage(path.read_bytes()))
+    assert imported_functions(path) is None
+    assert uncounted_launches(path) == "unknown"

@@ -54,7 +54,13 @@ def drawn(body: str, input_bytes: int, seed: int | None, slot: Slot | None) -> t
     reference.__dict__["input_bytes"] = input_bytes
     limits = SimpleNamespace(total_timeout_s=60.0)
     place: Any = SimpleNamespace(
-        slot=slot, device=META, judging=Judging(seed=seed), limits=limits, backend="cuda", builder=None
+        slot=slot,
+        gpu_lent=slot.lent if slot else contextlib.nullcontext,
+        device=META,
+        judging=Judging(seed=seed),
+        limits=limits,
+        backend="cuda",
+        builder=None,
     )
     run = CandidateRun(place, reference, Seeds.draw(seed, 1))
     return [run.draw_inputs(n)[0] for n in range(2)], run.record.notes

@@ -6,93 +6,37 @@
 from __future__ import annotations
 
 import contextlib
-import os
 import time
 from collections.abc import Iterator
-from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
-from typing import Protocol as Interface
 
 import torch
-from elftools.common.exceptions import ELFError
-from pydantic import ValidationError
 from torch.utils._pytree import tree_leaves
 
-from dice.errors import DiceError, HarnessError
-from dice.kernels.builder.launch_symbols import imported_functions
-from dice.kernels.builder.resource_usage import Multiprocessor
-from dice.kernels.checks.sensitive import C_FUNCTIONS
+from dice.errors import DiceError
 from dice.kernels.cpu.race import Turn
+from dice.kernels.grader.builds import Builds
 from dice.kernels.grader.facts import add_notes, take_facts
-from dice.kernels.grader.gpu_slot import GpuSlot
 from dice.kernels.grader.launches import Launches
+from dice.kernels.grader.place import Place
 from dice.kernels.grader.record import Record
 from dice.kernels.grader.reference import Reference, Seeds, Trial
-from dice.kernels.records.evidence import ExtensionUse, Phase, RunEvidence
-from dice.kernels.records.explanation import KernelUse
-from dice.kernels.records.extension import BuildResult, ExtensionRequest
-from dice.kernels.records.job import Judging, Limits
-from dice.kernels.records.verdict import Backend, Stage
-from dice.kernels.sandbox.channel import ChannelGarbage
+from dice.kernels.records.evidence import Phase, RunEvidence
+from dice.kernels.records.verdict import Stage
 from dice.kernels.sandbox.cuda_runtime import CudaRuntime
-from dice.kernels.sandbox.fork_server import ForkServer
-from dice.kernels.sandbox.isolation import SandboxSpec
 from dice.kernels.sandbox.replies import Done, Facts, Forwarded, Imported, Made, Offer, Reply
 from dice.kernels.sandbox.session import CandidateFailure, CandidateRaised, Session
-from dice.kernels.sandbox.shared_memory import sealed_copy
 from dice.kernels.sandbox.strides import Strides
-
-
-class BuilderLike(Interface):
-    """The part of `dice.kernels.builder.builder.Builder` that a run needs."""
-
-    def build(self, request: ExtensionRequest) -> BuildResult:
-        """Build one extension; never raises for a bad source."""
-        ...
-
-    def kernel_uses(self, result: BuildResult, processor: Multiprocessor) -> list[KernelUse]:
-        """What the kernels of a built object use of a GPU."""
-        ...
-
 
 BY_SEED = "weights by seed: its parameters differ from the reference's in name or shape"
 
 DRAWN_ON_GPU = "inputs drawn on the GPU: they are large"
 _LARGE_INPUTS = 256 << 20
 """Above this size drawing on the CPU takes over 0.1 s, so the GPU is released for timings meanwhile."""
-_COMPILERS_LAYERS = ("jail", "pid_namespace", "no_network", "own_user", "seccomp")
 _SPARE_BYTES = 64 << 20
 """Bytes of outputs that are copied beyond twice the size of the right ones."""
 UNSUPPORTED = "unsupported_on_cpu:"
 """Start of the exception that the CPU back end raises for what it does not support."""
-MAX_EXTENSIONS = 64
-"""Most builds that one candidate may request."""
-
-
-@dataclass(frozen=True)
-class Place:
-    """Where and how a candidate is run."""
-
-    fork_server: ForkServer
-    builder: BuilderLike
-    backend: Backend
-    device: torch.device
-    slot: GpuSlot | None
-    spec: SandboxSpec
-    limits: Limits
-    judging: Judging
-
-
-def _imports(result: BuildResult) -> list[str] | None:
-    """The C functions that a built object calls, of those that the checks know."""
-    if result.path is None:
-        return None
-    try:
-        names = imported_functions(Path(result.path))
-    except (ELFError, OSError):
-        return None
-    return sorted(C_FUNCTIONS & set(names)) if names else None  # an object without a symbol table hides them
 
 
 class CandidateRun:
@@ -103,7 +47,7 @@ class CandidateRun:
         self.record = Record()
         self.evidence = RunEvidence(backend=place.backend, reached="import")
         self.record.evidence = self.evidence
-        self.requests: list[ExtensionRequest] = []
+        self.builds = Builds(place, self.record, self.evidence)
         self.weights_seed = seeds.weights
         self.last: Trial | None = None
         self.last_print: Any = None
@@ -121,7 +65,6 @@ class CandidateRun:
         self._connections: int | None = None
         self._launches: Launches | None = None
         self._session: Session | None = None
-        self._objects: dict[str, int] = {}
         self._deadline = time.monotonic() + place.limits.total_timeout_s
 
     @property
@@ -147,12 +90,6 @@ class CandidateRun:
                 self.end()
                 raise
 
-    @contextlib.contextmanager
-    def gpu_lent(self) -> Iterator[None]:
-        """Let others use the GPU while this candidate leaves it idle."""
-        with self.place.slot.lent() if self.place.slot else contextlib.nullcontext():
-            yield
-
     def start(self, cuda_connections: int | None = None) -> None:
         """Fork and confine the candidate's process."""
         self._connections = cuda_connections
@@ -160,8 +97,9 @@ class CandidateRun:
         with self.record.phase("spawn"):
             memory = int(self.place.limits.memory_gib * 2**30)
             spec = self.place.spec.model_copy(update={"cuda_connections": cuda_connections})
+            self.builds.begin(self._again)
             cuda = CudaRuntime() if self.place.device.type == "cuda" else None
-            self._session = Session(self.place.fork_server, spec, memory, self.answer_build, cuda)
+            self._session = Session(self.place.fork_server, spec, memory, self.builds.answer, cuda)
             self._launches = Launches(self.evidence)
         if self._again:
             return
@@ -183,14 +121,6 @@ class CandidateRun:
         self.import_code(self._code, self._lent)
         self.make_model(self.seeds.weights)
         self.record.stage, self.evidence.reached = stage, reached
-
-    def _note_compilers(self, result: BuildResult) -> None:
-        """Add the layers that confined the compilers to those of the candidate."""
-        layers = [f"compilers_{name}" for name in result.isolation if name in _COMPILERS_LAYERS]
-        self.record.isolation += [name for name in layers if name not in self.record.isolation]
-        note = "isolation layers that the compilers lacked: " + "; ".join(result.missing)
-        if result.missing and note not in self.record.notes:
-            self.record.notes.append(note)
 
     def left_s(self, timeout_s: float) -> float:
         """The smaller of `timeout_s` and the rest of the candidate's total time, without builds and waiting."""
@@ -247,7 +177,7 @@ class CandidateRun:
                 limit_s = self.left_s(self.place.limits.import_timeout_s)
                 reply = self.session.send_value("init", Made, init_inputs, limit_s, seed=seed, odd_norms=odd_norms)
             except CandidateRaised as failure:
-                raise self._build_failure(failure) or failure from None
+                raise self.builds.failure_behind(failure) or failure from None
         self.take(reply.facts)
         return reply.state
 
@@ -269,69 +199,10 @@ class CandidateRun:
         return True
 
     def _import_failure(self, failure: CandidateRaised) -> CandidateFailure:
-        built = self._build_failure(failure)
+        built = self.builds.failure_behind(failure)
         if built is not None or failure.status != "runtime_error" or failure.error.exit:
             return built or failure
         return CandidateRaised("import_error", failure.error, failure.facts)
-
-    def _build_failure(self, failure: CandidateRaised) -> CandidateFailure | None:
-        """The failure for a refused build, when its error ended the candidate; else None."""
-        built = next((build for build in self.record.builds if build.key == failure.error.build_key), None)
-        if built is None or built.status == "built":
-            return None
-        self.record.stage = "build"
-        return CandidateFailure(built.status, built.message or failure.args[0])
-
-    # ---- builds ----
-
-    def answer_build(self, message: dict[str, Any]) -> tuple[dict[str, Any], int | None]:
-        """Build an extension for the candidate. Others may use the GPU meanwhile."""
-        begun = time.monotonic()
-        try:
-            request = ExtensionRequest.model_validate(message.get("request"))
-        except ValidationError as error:
-            raise ChannelGarbage(f"a build request with {error.error_count()} faults") from error
-        limit_s = self.place.limits.build_timeout_s
-        if len(self.requests) >= MAX_EXTENSIONS or self.record.phase_seconds.get("build", 0.0) > limit_s:
-            raise CandidateFailure("timeout", f"its builds took over {limit_s:g} s or are over {MAX_EXTENSIONS}")
-        with self.gpu_lent():
-            result = self.place.builder.build(request)
-        if self._again:
-            return {"result": result.model_dump()}, self._object(result)
-        self.record.builds.append(result)
-        self.requests.append(request)
-        self._note_compilers(result)
-        phase = self.evidence.reached
-        self.evidence.extensions.append(
-            ExtensionUse(
-                name=request.name,
-                status=result.status,
-                loaded=False,
-                phase=phase,
-                message=result.message[:500],
-                imports=_imports(result),
-            )
-        )
-        self.record.spent("build", time.monotonic() - begun)
-        if result.status == "host_error":
-            raise HarnessError(f"The builder failed: {result.message[:500]}")
-        return {"result": result.model_dump()}, self._object(result)
-
-    def _object(self, result: BuildResult) -> int | None:
-        """Descriptor of a copy of the built object. The cache's own could be reopened for writing where the candidate runs
-        as the same user. One copy for each object: the dynamic loader knows by it what it has loaded already."""
-        if result.path is None:
-            return None
-        if result.key not in self._objects:
-            self._objects[result.key] = sealed_copy(result.path, result.object_sha256)
-        return os.dup(self._objects[result.key])
-
-    def refuse_what_cannot_run_here(self) -> None:
-        """A build that the CPU back end does not support is final, also where the candidate goes on without it."""
-        for build in self.record.builds:
-            if build.status == "unsupported_on_cpu":
-                self.record.stage = "build"
-                raise CandidateFailure("unsupported_on_cpu", build.message)
 
     def lacks_support(self, failure: CandidateFailure) -> bool:
         """Whether the CPU back end raised, and not the candidate."""
@@ -341,8 +212,8 @@ class CandidateRun:
     # ---- questions and answers ----
 
     def draw_inputs(self, seed: int) -> list[Any]:
-        """The inputs of one call. Large inputs are drawn on the GPU where their seed is secret, because then nobody needs
-        the same numbers again. Otherwise, and where `get_inputs` needs the CPU, others may use the GPU meanwhile."""
+        """The inputs of one call. Large inputs are drawn on the GPU where their seed is secret, because then the
+        same numbers are never needed again. Otherwise, and where `get_inputs` needs the CPU, the GPU is lent meanwhile."""
         place, reference = self.place, self.reference
         with self.not_counted():
             if place.slot is None or reference.input_bytes <= _LARGE_INPUTS:
@@ -356,7 +227,7 @@ class CandidateRun:
                     if DRAWN_ON_GPU not in self.record.notes:
                         self.record.notes.append(DRAWN_ON_GPU)
                     return inputs
-            with self.gpu_lent():
+            with self.place.gpu_lent():
                 return reference.inputs(seed)
 
     def ask(self, op: str, kind: type[Reply], **arguments: Any) -> Reply:
@@ -428,8 +299,7 @@ class CandidateRun:
         if self._launches is not None:
             self._launches.close()
             self._launches = None
-        while self._objects:
-            os.close(self._objects.popitem()[1])
+        self.builds.close()
         if session is not None:
             add_notes(self.evidence, session.noted)
             with self.record.phase("close"):

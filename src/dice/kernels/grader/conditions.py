@@ -34,7 +34,7 @@ from dice.kernels.sandbox.session import CandidateFailure, CandidateRaised
 from dice.kernels.sandbox.strides import copied, strides_of
 
 _MOST_ENDED = 3
-"""Processes that a candidate may lose; what is left is not tried."""
+"""Processes that a candidate may lose; after that, the remaining conditions are not tried."""
 _ORDERS = re.compile(r"\b(?:arg)?sort\(|\b(?:topk|msort|kthvalue|(?:nan)?median|mode|argm(?:ax|in)|cumm(?:ax|in))\(")
 """Text of a reference that puts values in order. The places of equal ones it may turn into numbers of any type."""
 _INDEXES = re.compile(r"\.(?:long|int)\(|int(?:32|64)|embedding|gather|scatter|index|cross_entropy|nll")
@@ -56,7 +56,7 @@ def try_conditions(run: CandidateRun, seed: int) -> None:
     results = run.record.conditions = list[ConditionResult]()
     ended = 0
     for condition in chosen(run.place.judging.conditions):
-        if condition.on_cpu_only and (run.place.backend != "cpu" or not run.requests):
+        if condition.on_cpu_only and (run.place.backend != "cpu" or not run.builds.requests):
             continue
         if ended >= _MOST_ENDED:
             results.append(_result(condition, seed, "not_tried", "it ended its process too often"))

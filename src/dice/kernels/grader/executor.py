@@ -15,10 +15,10 @@ from collections.abc import Iterator
 import torch
 
 from dice.errors import DiceError, HarnessError
-from dice.kernels.grader.candidate_run import BuilderLike, Place
 from dice.kernels.grader.gpu_memory import GpuMemory
 from dice.kernels.grader.gpu_slot import GpuSlot
 from dice.kernels.grader.lending import runs
+from dice.kernels.grader.place import BuilderLike, Place
 from dice.kernels.grader.record import Record
 from dice.kernels.grader.reference import Reference, Seeds
 from dice.kernels.grader.sequence import prebuild_candidate, run_candidate

@@ -11,11 +11,12 @@ import re
 import traceback
 
 from dice.kernels.checks import findings
-from dice.kernels.grader.candidate_run import CandidateRun, Place
+from dice.kernels.grader.candidate_run import CandidateRun
 from dice.kernels.grader.conditions import replayable, try_conditions
 from dice.kernels.grader.explaining import explain
 from dice.kernels.grader.lending import definitions_of
 from dice.kernels.grader.observation import experiment_changes, observe
+from dice.kernels.grader.place import Place
 from dice.kernels.grader.record import Record
 from dice.kernels.grader.reference import Reference, Seeds, kept_flags
 from dice.kernels.grader.speed import measure
@@ -61,7 +62,7 @@ def run_candidate(place: Place, reference: Reference, job: Job, seeds: Seeds, le
                 run.names_narrow_types = _NARROW.search(job.code or "") is not None
                 run.import_code(job.code or "", job.problem_code if lent else "")
                 run.make_model(run.seeds.weights)
-                run.refuse_what_cannot_run_here()
+                run.builds.refuse_unsupported()
                 if robust:
                     try_conditions(run, seed)
                 else:
@@ -123,12 +124,12 @@ def _experiments(run: CandidateRun) -> None:
 
 def _check(record: Record, job: Job, run: CandidateRun) -> None:
     """Find what is wrong with the candidate's text and with what was seen. A text that the checks cannot read is the
-    candidate's failure: nobody can say that it is honest."""
+    candidate's failure: it may hide anything."""
     try:
         code = job.code or ""
         if record.lent:
             code = f"{code}\n{definitions_of(record.lent, job.problem_code)}"
-        record.findings = findings(code, job.problem_code, run.requests, record.evidence)
+        record.findings = findings(code, job.problem_code, run.builds.requests, record.evidence)
     except Exception as error:  # noqa: BLE001 - any text may come here, and none may end the batch
         place = traceback.extract_tb(error.__traceback__)[-1]
         if record.status == "correct":
@@ -148,7 +149,7 @@ def prebuild_candidate(place: Place, job: Job, lent: list[str] | None = None) ->
     try:
         run.start()
         run.import_code(job.code or "", job.problem_code if lent else "")
-        if not run.requests:
+        if not run.builds.requests:
             run.construct(run.seeds.weights)
         return None
     except CandidateFailure as failure:

@@ -1,7 +1,7 @@
-"""Forward with the launch stubs switched off: what then is still there was not made by the candidate's kernels.
+"""Forward with the launch stubs switched off: an answer that is still there was not made by the candidate's kernels.
 
-A candidate may end its process in it. Then another process runs it with the stubs on, and what it leads to its first
-launch is looked through instead.
+A candidate may end its process when its kernels do nothing. Then another process runs it with the stubs on, and the memory
+that the arguments of its first launch point to is searched instead.
 """
 
 from __future__ import annotations
@@ -78,7 +78,7 @@ def _forward_with(run: CandidateRun, inputs: list[Any], seed: int) -> tuple[Any,
     assert run.last is not None
     run.send("inputs", inputs)
     outputs = run.fetch(run.forward(seed, keep=_answer_bytes(run)), run.last.expected)
-    with run.not_counted(), run.gpu_lent():  # a search on the CPU, for which a timing need not wait
+    with run.not_counted(), run.place.gpu_lent():  # a search on the CPU, for which a timing need not wait
         return outputs, run.ask("answer_traces", Traces).shares
 
 
@@ -88,8 +88,8 @@ def _answer_bytes(run: CandidateRun) -> int:
 
 
 def _forward_without(run: CandidateRun, inputs: list[Any], seed: int) -> Any:
-    """The outputs with the stubs off; None where forward raises because its kernels did nothing. What it led them to is
-    kept either way."""
+    """The outputs with the stubs off; None where forward raises because its kernels did nothing. Copies of what it passed to
+    them are kept either way."""
     assert run.last is not None
     run.ask("launching", Done, on=False)
     run.send("inputs", inputs)
@@ -171,7 +171,8 @@ def _bytes(outputs: Any) -> list[torch.Tensor]:
 def _empty(outputs: Any) -> bool:
     """Whether no floating-point element is finite."""
     floats = [leaf for leaf in tree_leaves(outputs) if torch.is_tensor(leaf) and leaf.is_floating_point()]
-    return bool(floats) and not any(bool(leaf.isfinite().any()) for leaf in floats)
+    pieces = (piece for leaf in floats for (piece,) in chunks(leaf))
+    return bool(floats) and not any(bool(piece.double().isfinite().any()) for piece in pieces)  # not defined for fp8
 
 
 def _nearly_equal(left: Any, right: Any) -> bool:
@@ -181,6 +182,8 @@ def _nearly_equal(left: Any, right: Any) -> bool:
     if [leaf.shape for leaf in mine] != [leaf.shape for leaf in theirs]:
         return False
     for a, b in zip(mine, theirs, strict=True):
+        if a.dtype is torch.complex32:  # not defined for it
+            a = a.to(torch.complex64)
         if not a.is_floating_point() or not a.numel():
             if not torch.equal(a, b.to(a.device, a.dtype)):
                 return False
