@@ -11,7 +11,7 @@ from types import ModuleType
 import pytest
 import torch
 
-from dice.kernels.candidate.probes import CallCounter, OpRecorder, compare, output_facts, python_threads, snapshot
+from dice.kernels.candidate.probes import CallCounter, OpRecorder, Snapshot, compare, output_facts, python_threads
 
 
 def names(before) -> set[str]:
@@ -19,7 +19,7 @@ def names(before) -> set[str]:
 
 
 def test_nothing_changed_is_nothing_reported() -> None:
-    before = snapshot()
+    before = Snapshot()
     torch.nn.Linear(3, 3)(torch.randn(2, 3)).relu()
     assert names(before) == set()
 
@@ -36,14 +36,14 @@ def test_nothing_changed_is_nothing_reported() -> None:
     ],
 )
 def test_replaced_functions_are_named(monkeypatch, target, name, value, expected) -> None:
-    before = snapshot()
+    before = Snapshot()
     monkeypatch.setattr(target, name, value)
     assert expected in names(before)
 
 
 def test_a_swapped_code_object_is_a_change() -> None:
     function = torch.nn.functional.relu
-    before, code = snapshot(), function.__code__
+    before, code = Snapshot(), function.__code__
     try:
         function.__code__ = torch.nn.functional.relu6.__code__
         assert names(before) == {"torch.nn.functional.relu"}
@@ -52,7 +52,7 @@ def test_a_swapped_code_object_is_a_change() -> None:
 
 
 def test_flags_modules_and_environment(monkeypatch) -> None:
-    before = snapshot()
+    before = Snapshot()
     monkeypatch.setitem(sys.modules, "statistics", ModuleType("statistics"))
     monkeypatch.setenv("LD_PRELOAD", "/tmp/x.so")
     torch.set_float32_matmul_precision("medium")

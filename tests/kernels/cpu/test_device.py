@@ -7,12 +7,12 @@ from collections.abc import Iterator
 import pytest
 import torch
 
-from dice.kernels.cpu.device import CudaOnCpu, install, on_cpu
+from dice.kernels.cpu.device import CudaOnCpu, on_cpu
 
 
 @pytest.fixture
 def device() -> Iterator[CudaOnCpu]:
-    made = install()
+    made = CudaOnCpu()
     yield made
     made.uninstall()
 
@@ -74,7 +74,7 @@ def test_the_cuda_module(device: CudaOnCpu) -> None:
 def test_everything_is_put_back() -> None:
     owners = (torch, torch.cuda, torch.version, torch.backends.cudnn, torch.Tensor, torch.cuda.nvtx)
     before = [dict(vars(owner)) for owner in owners]
-    install().uninstall()
+    CudaOnCpu().uninstall()
     for owner, names in zip(owners, before, strict=True):
         assert vars(owner).keys() == names.keys()
         assert all(vars(owner)[name] is value for name, value in names.items())

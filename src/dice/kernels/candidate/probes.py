@@ -4,7 +4,7 @@
 probes. Order of use:
 
     trail = AuditTrail(candidate_path, scratch); trail.install()      # audit_events.py; before the candidate's code
-    before = snapshot()                                               # after the executor's own patches
+    before = Snapshot()                                               # after the executor's own patches
     with trail.phase("import"): ...                                   # then "init", "forward"
     changes = compare(before, "import"); ...                          # again after init and forward
     with OpRecorder() as ops, ExceptionTrace(candidate_path) as hidden: outputs = model(*inputs)
@@ -103,7 +103,10 @@ def _describe(value: object) -> str:
 
 
 class Snapshot:
-    """State of the process before the candidate's code; keeps references, so an id is never reused."""
+    """The guarded functions, flags, modules, hooks and environment of this process, taken in about 2 ms.
+
+    It keeps references, so an id is never reused.
+    """
 
     def __init__(self) -> None:
         self.callables: dict[str, dict[str, tuple[object, CodeType | None]]] = {
@@ -121,11 +124,6 @@ class Snapshot:
         self.flags = _precision_flags()
         self.hooks = _hooks()
         self.environment = dict(os.environ)
-
-
-def snapshot() -> Snapshot:
-    """Remember the guarded functions, flags, modules, hooks and environment (about 2 ms)."""
-    return Snapshot()
 
 
 def compare(before: Snapshot, phase: Phase) -> list[Change]:

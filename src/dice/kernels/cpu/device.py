@@ -1,10 +1,10 @@
 """PyTorch in this process, as if this computer were a GPU: `cuda` means the CPU.
 
 Candidates and problems move tensors with `.cuda()`, ask `x.is_cuda`, pass `device="cuda"` and call
-`torch.cuda.synchronize()`. After `install()` all of that works without a GPU: tensors stay where they are and say that
+`torch.cuda.synchronize()`. After `CudaOnCpu()` all of that works without a GPU: tensors stay where they are and say that
 they are on `cuda:0`.
 
-    device = install()         # in the candidate's process, before its code is imported; in the grader where needed
+    device = CudaOnCpu()       # in the candidate's process, before its code is imported; in the grader where needed
     with device.honest():      # tensors say where they really are: for the verifier's own code in that process
         ...
     device.uninstall()
@@ -333,7 +333,7 @@ def _generator(original: Any) -> Any:
 
 
 class CudaOnCpu:
-    """The installed replacement; make it with `install`."""
+    """Makes `cuda` mean the CPU in this process (the rewriting of devices: in this thread), until `uninstall`."""
 
     def __init__(self) -> None:
         self._saved: list[tuple[Any, str, Any]] = []
@@ -360,8 +360,3 @@ class CudaOnCpu:
 
 
 _ABSENT = object()
-
-
-def install() -> CudaOnCpu:
-    """Make `cuda` mean the CPU in this process (the rewriting of devices: in this thread)."""
-    return CudaOnCpu()

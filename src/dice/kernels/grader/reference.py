@@ -20,7 +20,7 @@ from torch._subclasses.fake_tensor import FakeTensorMode
 from torch.utils._pytree import tree_leaves, tree_map, tree_structure, tree_unflatten
 
 from dice.errors import DiceError
-from dice.kernels.cpu.device import install
+from dice.kernels.cpu.device import CudaOnCpu
 from dice.kernels.sandbox.values import UnsupportedValue, lay_out
 
 
@@ -73,7 +73,7 @@ class Reference:
     @contextlib.contextmanager
     def _blamed(self, what: str) -> Iterator[None]:
         """Errors in the block are the problem's. On the CPU back end, `cuda` means the CPU in it."""
-        pretence = install() if self._names_cuda else None
+        pretence = CudaOnCpu() if self._names_cuda else None
         try:
             yield
         except (DiceError, torch.OutOfMemoryError, MemoryError):
