@@ -132,6 +132,12 @@ def test_scalars_and_zero_dim_tensors_are_interchangeable_under_paper_only():
     assert status(2.0, torch.tensor(2.0), "strict") == "wrong_dtype"
 
 
+@pytest.mark.parametrize("actual", [NAN, INF, 2**200])
+def test_a_number_that_the_type_does_not_hold_is_wrong(actual):
+    assert status(torch.tensor(3), actual, "paper") == "wrong_value"
+    assert status(3, actual, "paper") == "wrong_value"
+
+
 @pytest.mark.parametrize("protocol", ["paper", "strict"])
 def test_layout_does_not_matter(protocol):
     x = torch.randn(6, 4)

@@ -129,3 +129,19 @@ def test_another_computation_is_no_truth() -> None:
     jump = value.double()
     jump[3] = 7
     assert is_known(value, jump)  # one element decides nothing
+
+
+def test_a_number_may_come_as_a_tensor_and_may_be_any_number() -> None:
+    assert not wrong(same_number(2.5), torch.tensor([2.5]))
+    assert wrong(same_number(2.5), torch.tensor([3.5]))
+    assert wrong(same_number(7), 2**200)
+
+
+def same_number(value: float) -> Truth:
+    return Truth(value, value, value)
+
+
+def test_a_narrow_type_has_the_floor_of_bfloat16() -> None:
+    value = torch.tensor([1.0, 2.0]).to(torch.float8_e5m2)
+    assert is_known(value, value.double())
+    assert not is_known(value, value.double() + 1)

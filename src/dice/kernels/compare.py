@@ -103,7 +103,11 @@ def _failures(expected: Any, actual: Any, protocol: Protocol, where: str, errors
     if isinstance(expected, torch.Tensor):
         if not isinstance(actual, torch.Tensor):
             if protocol == "paper" and expected.ndim == 0 and isinstance(actual, (bool, int, float)):
-                actual = torch.tensor(actual, dtype=expected.dtype)
+                try:
+                    actual = torch.tensor(actual, dtype=expected.dtype)
+                except (RuntimeError, ValueError, OverflowError):  # NaN, or a number that the type does not hold
+                    yield "wrong_value", f"{where}: expected {expected.item()}, got {actual}"
+                    return
             else:
                 yield "wrong_shape", f"{where}: expected a tensor, got {type(actual).__name__}"
                 return

@@ -26,7 +26,8 @@ _FLOORS = {
     torch.float16: (4e-3, 1e-4),
     torch.bfloat16: (3e-2, 1e-3),
 }
-"""Of each dtype: the share of the element, or of its tensor's rms where that is larger; and an absolute distance."""
+"""Of each dtype: the share of the element, or of its tensor's rms where that is larger; and an absolute distance. Narrower
+types have bfloat16's."""
 KNOWN = 2.0**-6
 """Relative error of the reference above which its fp64 run is another computation: it draws numbers, say."""
 
@@ -81,7 +82,7 @@ def is_known(expected: Any, exact: Any) -> bool:
         a, b = mine.double(), wide.double()
         both = a.isfinite() & b.isfinite()
         error, scale = (a - b)[both].abs(), b[both].abs()
-        if error.numel() and float(error.median()) > KNOWN * float(scale.mean()) + _FLOORS[mine.dtype][1]:
+        if error.numel() and float(error.median()) > KNOWN * float(scale.mean()) + _floors(mine.dtype)[1]:
             return False
     return True
 
@@ -89,7 +90,7 @@ def is_known(expected: Any, exact: Any) -> bool:
 def _parts(expected: Any, exact: Any, moved: Any, got: Any, where: str) -> Iterator[tuple[str, Any, Any, Any, Any]]:
     """Tensors and numbers at equal places, as tensors; complex ones as pairs."""
     if isinstance(expected, torch.Tensor) or (isinstance(expected, int | float) and not isinstance(expected, bool)):
-        tensors = [torch.as_tensor(value) for value in (expected, exact, moved, got)]
+        tensors = [_as_tensor(value, like=expected) for value in (expected, exact, moved, got)]
         if tensors[0].is_complex():
             tensors = [torch.view_as_real(tensor.resolve_conj()) for tensor in tensors]
         if len({tensor.shape for tensor in tensors}) == 1 and tensors[0].numel():
@@ -103,6 +104,18 @@ def _parts(expected: Any, exact: Any, moved: Any, got: Any, where: str) -> Itera
                 yield from _parts(expected[key], exact[key], moved[key], got[key], f"{where}[{key!r}]")
 
 
+def _as_tensor(value: Any, like: Any) -> torch.Tensor:
+    """A tensor of one element stands for a number where `like` is one; an integer of over 64 bits becomes a float."""
+    if isinstance(value, int) and not -(2**63) <= value < 2**63:
+        return torch.tensor(float(value), dtype=torch.float64)
+    tensor = torch.as_tensor(value)
+    return tensor if isinstance(like, torch.Tensor) or tensor.numel() != 1 else tensor.reshape(())
+
+
+def _floors(dtype: torch.dtype) -> tuple[float, float]:
+    return _FLOORS.get(dtype, _FLOORS[torch.bfloat16])
+
+
 def _wrong(
     expected: torch.Tensor, exact: torch.Tensor, moved: torch.Tensor, got: torch.Tensor
 ) -> tuple[torch.Tensor, int]:
@@ -114,7 +127,7 @@ def _wrong(
         if int(wrong.sum()) <= 2 * int((~firm).sum()):
             wrong = torch.zeros_like(wrong)
         return wrong, int(firm.sum())
-    share, least = _FLOORS.get(expected.dtype, _FLOORS[torch.bfloat16])
+    share, least = _floors(expected.dtype)
     own, true, other, mine = (tensor.double() for tensor in (expected, exact, moved, got))
     infinite = own.isinf() & (own == true)
     defined = own.isfinite() & true.isfinite() & other.isfinite()

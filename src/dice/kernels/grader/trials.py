@@ -98,7 +98,11 @@ def look_for_races(run: CandidateRun) -> None:
     def forward(turn: Turn) -> Any:
         run.take_turns(turn)
         run.send("inputs", trial.inputs)
-        return run.fetch(run.forward(trial.forward_seed), trial.expected)
+        reply = run.forward(trial.forward_seed)
+        found = compare_outputs(trial.expected, reply.outline.value, "paper")
+        if found.status in ("wrong_shape", "wrong_dtype"):  # it may be of a type that cannot be compared
+            raise CandidateFailure(found.status, found.message)
+        return run.fetch(reply, trial.expected)
 
     def same(left: Any, right: Any) -> bool:
         return compare_outputs(left, right, "paper").ok
