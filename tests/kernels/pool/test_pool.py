@@ -103,6 +103,18 @@ def test_jobs_may_come_while_others_are_worked_on(tmp_path):
     assert set(seen[:3]) == {0, 1, 2}
 
 
+def test_a_job_pays_for_no_earlier_one(tmp_path):
+    """In a stream that goes on for long, a new job gets the place in memory, and so the id, of one that is done."""
+    feed = Feed()
+    with Pool(plans(tmp_path, builders=0, executors=1), host_error) as pool:
+        feed.put(job(0, "bug_once"))
+        seen = []
+        for group in pool.stream(feed):
+            seen += [v.status for v in group]
+            feed.put(job(len(seen), "bug_once")) if len(seen) < 30 else feed.close()
+    assert seen == ["correct"] * 30
+
+
 def test_a_feed_that_is_stopped_ends_the_stream_at_once(tmp_path):
     feed = Feed()
 
@@ -119,6 +131,7 @@ def test_a_feed_that_is_stopped_ends_the_stream_at_once(tmp_path):
         later.start()
         assert list(stream) == []  # or it would wait for a job that has an hour
         later.join()
+        assert [v.sample for group in pool.run([job(2, "ok")]) for v in group] == [2], "the only worker is free again"
 
 
 def test_a_temporary_folder_with_too_long_a_path_is_told_in_one_sentence():

@@ -53,13 +53,15 @@ def test_no_driver_is_no_gpu(monkeypatch, tmp_path):
         chosen_gpus("cuda", Machine())
 
 
+def shared(machine, fork_server):
+    return workers._Shared("cpu", Judging(), Limits(), machine, fork_server, fork_server)
+
+
 @pytest.mark.parametrize(("jobs", "n_jobs", "threads"), [(None, 99, 1), (4, 99, 6), (4, 2, 12), (1, 99, 16)])
 def test_executors_on_the_cpu_share_its_cores(monkeypatch, jobs, n_jobs, threads):
     monkeypatch.setattr(workers, "cores", lambda: 24)
     with contextlib.closing(candidate_server()) as fork_server:
-        plans = list(
-            workers._plans("cpu", Judging(), Limits(), Machine(jobs=jobs), n_jobs, [], fork_server, fork_server)
-        )
+        plans = list(workers._plans(shared(Machine(jobs=jobs), fork_server), n_jobs, []))
     assert [plan.role for plan in plans] == ["execute"]
     make = plans[0].make_handler
     assert isinstance(make, functools.partial)
@@ -70,8 +72,6 @@ def test_executors_on_the_cpu_share_its_cores(monkeypatch, jobs, n_jobs, threads
 def test_threads_of_a_candidate_may_be_fixed_whatever_the_machine(monkeypatch):
     monkeypatch.setattr(workers, "cores", lambda: 24)
     with contextlib.closing(candidate_server()) as fork_server:
-        (plan,) = workers._plans(
-            "cpu", Judging(), Limits(), Machine(jobs=2, threads=1), 99, [], fork_server, fork_server
-        )
+        (plan,) = workers._plans(shared(Machine(jobs=2, threads=1), fork_server), 99, [])
     assert isinstance(plan.make_handler, functools.partial)
     assert plan.make_handler.keywords["threads"] == 1

@@ -191,6 +191,9 @@ class Pool:
 
     def stream(self, feed: Feed) -> Iterator[list[Verdict]]:
         """As `run`, for jobs that arrive over time. Ends when the feed is closed and all jobs are done."""
+        for worker in [*self._workers]:
+            if worker.job is not None:  # of a stream that was left early: nobody waits for its verdicts
+                self._replace(worker)
         has_builders = any(plan.role == "build" and plan.count for plan in self.plans)
         queues: dict[Role, deque[Job]] = {"build": deque(), "execute": deque()}
         attempts: dict[int, int] = {}
@@ -223,35 +226,30 @@ class Pool:
             for worker in touched.values():
                 message = self._receive(worker)
                 if message is None:
-                    job = self._replace(worker)
+                    job, kind = self._replace(worker), "died"
+                    payload: Any = f"the {worker.plan.role} worker died {MAX_ATTEMPTS} times on this job"
                     if job is None:
                         continue
+                else:
+                    kind, payload = message
+                    if kind == "ready":
+                        worker.ready = True
+                        continue
+                    job, worker.job = worker.job, None
+                    if kind == "failed_to_start":
+                        raise payload
+                    assert job is not None
+                if kind in ("died", "harness"):
                     attempts[id(job)] = attempts.get(id(job), 0) + 1
                     if attempts[id(job)] < MAX_ATTEMPTS:
-                        queues[worker.plan.role].appendleft(job)
-                    else:
-                        left -= 1
-                        yield self.host_error(
-                            job, f"the {worker.plan.role} worker died {MAX_ATTEMPTS} times on this job"
-                        )
-                    continue
-                kind, payload = message
-                if kind == "ready":
-                    worker.ready = True
-                    continue
-                job, worker.job = worker.job, None
-                if kind == "failed_to_start":
-                    raise payload
-                assert job is not None
-                if kind == "harness":
-                    attempts[id(job)] = attempts.get(id(job), 0) + 1
-                    if attempts[id(job)] < MAX_ATTEMPTS:
-                        queues[worker.plan.role].append(job)
+                        again = queues[worker.plan.role]
+                        again.appendleft(job) if kind == "died" else again.append(job)
                         continue
                     payload = self.host_error(job, payload)
                 elif payload is None:
                     queues["execute"].append(job)
                     continue
+                attempts.pop(id(job), None)  # a later job may get the same id
                 left -= 1
                 yield payload
 
@@ -273,7 +271,7 @@ class Pool:
                 worker.process.join(timeout=5)
                 code = worker.process.exitcode
                 raise HarnessError(
-                    f"the {worker.plan.role} workers die while starting (last exit code {code}; their own words are above). "
+                    f"the {worker.plan.role} workers die while starting (last exit code {code}; what they printed is above). "
                     "A script that starts them does so below `if __name__ == '__main__':`."
                 )
         worker.process.kill()

@@ -135,12 +135,13 @@ def workers(backend: Backend, judging: Judging, limits: Limits, machine: Machine
         layers, lacking = candidate_layers(fork_server, ",".join(map(str, gpus)))
         missing = [*lacking, *missing]
         check_isolation(missing, machine.require_isolation)
-        if (
-            len(builder.toolchain.arches) == 1
-        ):  # so that the workers need not ask the driver again, which answers one at a time
+        if len(builder.toolchain.arches) == 1:  # the workers need not ask the driver again, which answers one at a time
             machine = dataclasses.replace(machine, arch=builder.toolchain.arches[0])
-        plans = _plans(backend, judging, limits, machine, n_jobs, gpus, fork_server, compilers)
-        yield Prepared(list(plans), {"candidates": layers, "compilers": compilers_layers, "missing": missing})
+        shared = _Shared(backend, judging, limits, machine, fork_server, compilers)
+        yield Prepared(
+            list(_plans(shared, n_jobs, gpus)),
+            {"candidates": layers, "compilers": compilers_layers, "missing": missing},
+        )
 
 
 @contextlib.contextmanager
@@ -165,57 +166,53 @@ def open_pool(backend: Backend, judging: Judging, limits: Limits, machine: Machi
         yield pool
 
 
-def _plans(
-    backend: Backend,
-    judging: Judging,
-    limits: Limits,
-    machine: Machine,
-    n_jobs: int,
-    gpus: list[int],
-    fork_server: ForkServer,
-    compilers: ForkServer,
-) -> Iterator[WorkerPlan]:
-    common = {"backend": backend, "judging": judging, "limits": limits, "machine": machine}
-    common |= {"fork_server": fork_server, "compilers": compilers}
+@dataclasses.dataclass(frozen=True)
+class _Shared:
+    """What all workers of a pool are given."""
+
+    backend: Backend
+    judging: Judging
+    limits: Limits
+    machine: Machine
+    fork_server: ForkServer
+    compilers: ForkServer
+
+    def builder(self) -> Builder:
+        """A worker's own."""
+        return make_builder(self.backend, self.limits, self.machine, self.compilers)
+
+
+def _plans(shared: _Shared, n_jobs: int, gpus: list[int]) -> Iterator[WorkerPlan]:
+    limits, machine = shared.limits, shared.machine
     timeout_s = limits.total_timeout_s + limits.build_timeout_s + STUCK_SLACK_S
-    default = cores() if backend == "cuda" else 0
+    default = cores() if shared.backend == "cuda" else 0
     builders = min(default if machine.builders is None else machine.builders, n_jobs)
     if builders:
-        yield WorkerPlan("build", builders, functools.partial(BuildHandler, **common), timeout_s)
-    if backend == "cpu":
+        yield WorkerPlan("build", builders, functools.partial(BuildHandler, shared=shared), timeout_s)
+    if shared.backend == "cpu":
         count = min(machine.jobs or cores(), n_jobs)
-        handler = functools.partial(
-            ExecuteHandler, gpu=0, threads=machine.threads or min(MOST_THREADS, max(1, cores() // count)), **common
-        )
+        threads = machine.threads or min(MOST_THREADS, max(1, cores() // count))
+        handler = functools.partial(ExecuteHandler, shared=shared, gpu=0, threads=threads)
         yield WorkerPlan("execute", count, handler, 2 * timeout_s)
         return
     for gpu in gpus:
         count = min(machine.jobs or EXECUTORS_PER_GPU, n_jobs)
-        yield WorkerPlan("execute", count, functools.partial(ExecuteHandler, gpu=gpu, **common), 2 * timeout_s)
+        yield WorkerPlan("execute", count, functools.partial(ExecuteHandler, shared=shared, gpu=gpu), 2 * timeout_s)
 
 
 class BuildHandler:
     """Imports candidates without a GPU: fills the build cache and settles candidates that cannot be built."""
 
-    def __init__(
-        self,
-        index: int,
-        *,
-        backend: Backend,
-        judging: Judging,
-        limits: Limits,
-        machine: Machine,
-        fork_server: ForkServer,
-        compilers: ForkServer,
-    ) -> None:
+    def __init__(self, index: int, *, shared: _Shared) -> None:
         from dice.kernels.grader.executor import (
-            Prebuilder,  # imports torch, which takes seconds and which the command itself does not need
-        )
+            Prebuilder,
+        )  # imports torch: seconds that the command itself need not wait
 
         del index
         os.nice(5)  # executors and their candidates get the cores first
-        builder = make_builder(backend, limits, machine, compilers)
-        self._prebuilder = Prebuilder(fork_server, builder, backend, limits, judging)
+        self._prebuilder = Prebuilder(
+            shared.fork_server, shared.builder(), shared.backend, shared.limits, shared.judging
+        )
 
     def handle(self, job: Job) -> list[Verdict] | None:
         """None: the candidate goes on to an executor."""
@@ -228,26 +225,16 @@ class BuildHandler:
 class ExecuteHandler:
     """Verifies candidates on one GPU, or on the CPU."""
 
-    def __init__(
-        self,
-        index: int,
-        *,
-        gpu: int,
-        threads: int = 1,
-        backend: Backend,
-        judging: Judging,
-        limits: Limits,
-        machine: Machine,
-        fork_server: ForkServer,
-        compilers: ForkServer,
-    ) -> None:
+    def __init__(self, index: int, *, shared: _Shared, gpu: int, threads: int = 1) -> None:
         from dice.kernels.grader.executor import Executor
 
         del index
-        builder = make_builder(backend, limits, machine, compilers)
+        builder = shared.builder()
         # The same as for candidates of one stream (grader.sequence.connections): quick to start, and timed in the same way.
         os.environ.setdefault("CUDA_DEVICE_MAX_CONNECTIONS", "1")
-        self._executor = Executor(fork_server, builder, backend, gpu, limits, judging, threads)
+        self._executor = Executor(
+            shared.fork_server, builder, shared.backend, gpu, shared.limits, shared.judging, threads
+        )
 
     def handle(self, job: Job) -> list[Verdict]:
         """The candidate's final verdicts."""
