@@ -22,7 +22,6 @@ NOT_IMPORTED = {
     "dice.kernels.grader.trials": RUN,
     "dice.kernels.sandbox.fork_process": RUN,
     "dice.kernels.sandbox.probe": RUN,
-    "dice.kernels.sandbox.session": RUN,
     "dice.kernels.sandbox.supervisor": RUN,
     "dice.kernels.sandbox.tool_supervisor": RUN,
 }

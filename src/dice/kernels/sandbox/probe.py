@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import select
@@ -29,18 +30,19 @@ def candidate_layers(server: ForkServer, gpu: str) -> tuple[list[str], list[str]
     )
     channel, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_STREAM)
     status, reports = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
-    with channel, status:
-        with theirs, reports:
-            spawned = server.spawn(spec.model_dump(), (theirs.fileno(), reports.fileno()))
-        status.settimeout(_TIMEOUT_S)
-        try:
-            ready = json.loads(status.recv(1 << 18) or b"{}")
-        except OSError as error:
-            raise HarnessError(f"The sandbox could not be set up ({error}).") from error
-    poll = select.poll()  # the hang-up has told it to end
-    poll.register(spawned.pidfd, select.POLLIN)
-    poll.poll(_TIMEOUT_S * 1000)
-    os.close(spawned.pidfd)
+    with contextlib.ExitStack() as end:
+        with channel, status:
+            with theirs, reports:
+                spawned = server.spawn(spec.model_dump(), (theirs.fileno(), reports.fileno()))
+            end.callback(os.close, spawned.pidfd)
+            status.settimeout(_TIMEOUT_S)
+            try:
+                ready = json.loads(status.recv(1 << 18) or b"{}")
+            except OSError as error:
+                raise HarnessError(f"The sandbox could not be set up ({error}).") from error
+        poll = select.poll()  # the hang-up has told it to end
+        poll.register(spawned.pidfd, select.POLLIN)
+        poll.poll(_TIMEOUT_S * 1000)
     if "isolation" not in ready:
         raise HarnessError(f"The sandbox could not be set up: {str(ready.get('broken', 'no answer'))[-500:]}")
     if "scratch_quota" not in ready["isolation"]:

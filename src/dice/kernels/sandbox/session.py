@@ -97,17 +97,20 @@ class Session:
         self.not_frozen = ""
         self.child_processes: set[str] = set()
         self.noted: list[Access] = []
-        """Acts of the candidate that were told when they happened."""
+        """What the candidate did that was reported when it happened (`records.evidence.Access`)."""
         self._channel, theirs = channel_pair()
         self._status, status = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
         with theirs, status:
             self._spawned = fork_server.spawn(spec.model_dump(), (theirs.fileno(), status.fileno()))
-        self.isolation, self.missing = self._await_ready()
+        try:
+            self.isolation, self.missing = self._await_ready()
+        except HarnessError:
+            self.close()
+            raise
 
     def _await_ready(self) -> tuple[list[str], list[str]]:
         ready = self._read_status(SETUP_TIMEOUT_S) or {}
         if "isolation" not in ready:
-            self.kill()
             raise HarnessError(f"The sandbox could not be set up: {str(ready.get('broken', 'no answer'))[-500:]}")
         if "scratch_quota" not in ready["isolation"]:
             self._scratch = ready["scratch"]
@@ -173,10 +176,14 @@ class Session:
             raise ChannelGarbage("asked for a build where none is offered")
         with ThreadPoolExecutor(1) as pool:
             future: Future[tuple[dict[str, Any], int | None]] = pool.submit(self._answer_build, message)
-            while not future.done():
-                with contextlib.suppress(TimeoutError):
-                    future.exception(timeout=0.1)
-                self._watch()
+            try:
+                while not future.done():
+                    with contextlib.suppress(TimeoutError):
+                        future.exception(timeout=0.1)
+                    self._watch()
+            except CandidateFailure:
+                future.add_done_callback(_close_object)
+                raise
             reply, fd = future.result()
         try:
             self._channel.send(reply, [] if fd is None else [fd], time.monotonic() + 60, self._watch)
@@ -266,7 +273,7 @@ class Session:
             self.kill()  # a fork bomb: left to its time limit, it would take the cores from neighbours for so long
             most = f"processes and threads together may be {self._processes}"
             raise CandidateFailure("runtime_error", f"{len(below)} processes at one time; {most}")
-        # Only now: to weigh a hundred copies of a process that holds a CUDA context takes half a minute.
+        # Only now: to read the memory of a hundred processes that hold a CUDA context takes half a minute.
         values_bytes = sum(buffer.n_bytes for buffer in (self._input, self._output) if buffer is not None)
         used = process_tree.memory_bytes(below, self._memory_bytes + values_bytes) - values_bytes
         if used > self._memory_bytes:
@@ -275,7 +282,7 @@ class Session:
             raise CandidateFailure("out_of_memory", f"used {used / 2**30:.1f} GiB of memory, limit {limit:.1f} GiB")
 
     def _why_it_ended(self) -> CandidateFailure:
-        """The candidate hung up: read its process 1's last words. Raises HarnessError when process 1 was killed."""
+        """Why the candidate hung up, as its process 1 reports it. Raises HarnessError when process 1 was killed."""
         end = self._read_status(2.0)
         alive = not self._gone(0)
         self.kill()
@@ -322,6 +329,12 @@ class Session:
             shutil.rmtree(self._scratch, ignore_errors=True)
         if not gone:
             raise HarnessError(f"The candidate's process {self._spawned.pid} cannot be ended (stuck in a driver?).")
+
+
+def _close_object(build: Future[tuple[dict[str, Any], int | None]]) -> None:
+    """Close the descriptor of an object that was built for a candidate which has ended meanwhile."""
+    if build.exception() is None and (fd := build.result()[1]) is not None:
+        os.close(fd)
 
 
 def _signal_name(number: int) -> str:
