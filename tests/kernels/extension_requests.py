@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from typing import Any
 
-from dice.kernels.candidate.extension_call import request_from_load_inline
+from dice.kernels.candidate.extension_call import load_inline
 from dice.kernels.records.extension import ExtensionRequest, SourceFile
 
 
 def inline(cpp: str = "", cuda: str | None = "", **arguments: Any) -> ExtensionRequest:
     """`load_inline(name="e", ...)`; `cuda=None` for an extension of C++ alone."""
     cuda_sources = None if cuda is None else [cuda]
-    return request_from_load_inline(**{"name": "e", "cpp_sources": cpp, "cuda_sources": cuda_sources} | arguments)
+    return load_inline(**{"name": "e", "cpp_sources": cpp, "cuda_sources": cuda_sources} | arguments)
 
 
 def files(sources: dict[str, str], headers: dict[str, str] | None = None, **arguments: Any) -> ExtensionRequest:

@@ -24,7 +24,7 @@ import torch.utils.cpp_extension as stock
 
 from dice.errors import DiceError
 from dice.kernels.builder.builder import Builder
-from dice.kernels.candidate.extension_call import request_from_load, request_from_load_inline
+from dice.kernels.candidate import extension_call
 from dice.kernels.candidate.extension_loader import load_extension
 from dice.kernels.pool.workers import Machine, cache_folder
 from dice.kernels.records.extension import ExtensionRequest
@@ -82,8 +82,8 @@ def fast_builds(make: Callable[[], Builder] = default_builder) -> Iterator[None]
     """Within the block, PyTorch's `load_inline` and `load` take the fast build. `make`: its builder."""
     fast = _Fast(make)
     before = stock.load_inline, stock.load
-    stock.load_inline = fast.function(stock.load_inline, request_from_load_inline)
-    stock.load = fast.function(stock.load, request_from_load)
+    stock.load_inline = fast.function(stock.load_inline, extension_call.load_inline)
+    stock.load = fast.function(stock.load, extension_call.load)
     try:
         yield
     finally:

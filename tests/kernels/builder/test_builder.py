@@ -21,7 +21,7 @@ from dice.kernels.builder.compiler import Meter, ToolLimits
 from dice.kernels.builder.precompiled import HIDE_ARCHIVES, NotPrepared
 from dice.kernels.builder.stock import build_stock
 from dice.kernels.builder.toolchain_probe import find_cuda_home
-from dice.kernels.candidate.extension_call import request_from_load_inline
+from dice.kernels.candidate.extension_call import load_inline
 from dice.kernels.candidate.extension_loader import build_exception, load_extension
 from dice.kernels.records.extension import BuildResult
 
@@ -54,7 +54,7 @@ void raises(int64_t kind) {
 
 
 def build(builder: Builder, arguments: dict[str, Any]) -> BuildResult:
-    return builder.build(request_from_load_inline(name="sample", **arguments))
+    return builder.build(load_inline(name="sample", **arguments))
 
 
 @pytest.fixture(scope="module")
@@ -107,7 +107,7 @@ def outcome(function: Callable[..., Any], arguments: tuple[Any, ...]) -> tuple[s
 def stock_module(cpu: Builder, tmp_path_factory: pytest.TempPathFactory) -> ModuleType:
     """CPP as PyTorch builds it."""
     work = tmp_path_factory.mktemp("stock")
-    request = request_from_load_inline(name="sample", **CPP)
+    request = load_inline(name="sample", **CPP)
     built = build_stock(request, "sample_stock", cpu.toolchain, work, Meter(cpu.jail), ToolLimits(600.0), 1e12, None)
     path = cpu.cache.put(
         "stock", BuildResult(status="built", key="stock", route="stock"), built.path, _facts("sample_stock")
@@ -167,9 +167,7 @@ def test_what_would_act_on_the_machine_is_refused_unbuilt(cpu: Builder, more: di
 
 def test_the_key_follows_the_sources_and_not_the_name(cpu: Builder) -> None:
     def key(name: str, **arguments: Any) -> str:
-        return cpu.key(
-            request_from_load_inline(name=name, **({"cpp_sources": "int f();", "functions": ["f"]} | arguments))
-        )
+        return cpu.key(load_inline(name=name, **({"cpp_sources": "int f();", "functions": ["f"]} | arguments)))
 
     assert key("a") == key("b")
     assert key("a") != key("a", cpp_sources="int f(); ")
@@ -300,7 +298,7 @@ def test_what_only_the_reading_for_the_host_refuses_is_left_to_stock(cuda: Build
 def audited(build_folder: Path) -> Builder:
     """A builder that compares every result with stock's."""
     builder = Builder(build_folder / "audited", "cuda", arch="9.0", audit_share=1.0)
-    if not builder.toolchain.torch_has_cuda:
+    if builder.toolchain.facts["torch_cuda"] is None:
         pytest.skip("stock needs a PyTorch with CUDA")
     return builder
 

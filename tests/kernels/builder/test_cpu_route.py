@@ -17,7 +17,7 @@ from execution import job
 from extension_samples import BUILT, REFUSED
 
 from dice.kernels.builder.builder import Builder
-from dice.kernels.candidate.extension_call import request_from_load_inline
+from dice.kernels.candidate.extension_call import load_inline
 from dice.kernels.candidate.extension_loader import kernels, load_extension
 from dice.kernels.candidate.process import candidate_server
 from dice.kernels.cpu.race import Turn, prove_race
@@ -39,7 +39,7 @@ def builder(build_folder: Path) -> Builder:
 
 
 def build(builder: Builder, arguments: dict[str, Any], **more: Any) -> BuildResult:
-    return builder.build(request_from_load_inline(name="sample", **arguments), **more)
+    return builder.build(load_inline(name="sample", **arguments), **more)
 
 
 @pytest.fixture(scope="session")

@@ -9,7 +9,7 @@ import pytest
 
 from dice.kernels.builder.builder import Builder
 from dice.kernels.builder.toolchain_probe import find_cuda_home
-from dice.kernels.candidate.extension_call import request_from_load_inline
+from dice.kernels.candidate.extension_call import load_inline
 
 NVCC = Path(find_cuda_home() or "", "bin", "nvcc")
 HEAD = "__global__ void k(char* out, int i) { __shared__ "
@@ -85,7 +85,7 @@ def builder(build_folder: Path) -> Builder:
 
 def verdict(builder: Builder, source: str) -> tuple[str, str]:
     source = f"#include <torch/extension.h>\n{source}\nint run(int x) {{ return x; }}\n"
-    request = request_from_load_inline("sample", "int run(int x);", source, functions=["run"])
+    request = load_inline("sample", "int run(int x);", source, functions=["run"])
     result = builder.build(request)
     return result.status, result.message
 

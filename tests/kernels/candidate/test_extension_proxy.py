@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 import torch.utils.cpp_extension
 
-from dice.kernels.candidate.extension_call import request_from_load_inline
+from dice.kernels.candidate.extension_call import load_inline
 from dice.kernels.candidate.extension_proxy import BUILD_KEY, ExtensionProxy
 from dice.kernels.records.extension import BuildResult, LaunchCount
 from dice.kernels.records.object_facts import append_facts
@@ -64,7 +64,7 @@ def closed(fd: int) -> bool:
 def test_a_module_comes_back_and_its_calls_are_counted(grader: Grader, launches: LaunchCount, counted: bool) -> None:
     grader.result = grader.result.model_copy(update={"launches": launches})
     proxy = ExtensionProxy(grader)
-    module = proxy.load(request_from_load_inline("mine", "int f();", functions=["f"]))
+    module = proxy.load(load_inline("mine", "int f();", functions=["f"]))
     assert module.__name__ == "mine"
     (asked,) = grader.asked
     assert (asked["op"], asked["request"]["name"], asked["request"]["cpp_sources"]) == ("build", "mine", ["int f();"])
@@ -82,7 +82,7 @@ def test_a_refused_build_raises_and_names_itself(grader: Grader) -> None:
     grader.result = BuildResult(status="compile_error", key="the key", route="split", message="cuda.cu(1): error")
     proxy = ExtensionProxy(grader)
     with pytest.raises(RuntimeError, match=r"Error building extension 'mine': cuda.cu\(1\): error") as refused:
-        proxy.load(request_from_load_inline("mine", "int f();"))
+        proxy.load(load_inline("mine", "int f();"))
     assert getattr(refused.value, BUILD_KEY) == "the key"
     assert proxy.uses() == [{"loaded": False, "calls_forward": None}]
 
@@ -91,7 +91,7 @@ def test_an_object_that_cannot_be_imported_is_not_loaded(grader: Grader) -> None
     append_facts(grader.path, {"libraries": [], "table": False, "module": "another"})
     proxy = ExtensionProxy(grader)
     with pytest.raises(ImportError):
-        proxy.load(request_from_load_inline("mine", "int f();"))
+        proxy.load(load_inline("mine", "int f();"))
     assert proxy.uses() == [{"loaded": False, "calls_forward": None}]
     assert all(closed(fd) for fd in grader.given)
 

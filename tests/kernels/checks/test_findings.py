@@ -58,7 +58,7 @@ REQUEST = ExtensionRequest(kind="load_inline", name="e", cuda_sources=(KERNEL,),
 
 def run(**changes) -> RunEvidence:
     """A clean run of CODE, with changes."""
-    loaded = ExtensionUse(name="e", status="built", loaded=True, kernels=["relu_kernel"], calls_forward=1)
+    loaded = ExtensionUse(name="e", status="built", loaded=True, calls_forward=1)
     facts = {
         "backend": "cuda",
         "reached": "timing",
@@ -98,7 +98,7 @@ def test_the_paper_drops_rules_one_to_three_only() -> None:
 
 
 FAILED = ExtensionUse(name="e", status="compile_error", loaded=False, message="error: x is undefined")
-UNCOUNTED = ExtensionUse(name="e", status="built", loaded=True, kernels=None, calls_forward=0)
+UNCOUNTED = ExtensionUse(name="e", status="built", loaded=True, calls_forward=0)
 SIDE_CLOCKS = Clocks(event_ms=0.1, synced_ms=1.2, launch_overhead_ms=0.01, drain_ms=1.0)
 SLOW_HOST = Clocks(event_ms=0.1, synced_ms=1.2, launch_overhead_ms=0.01, drain_ms=0.001)
 SPIKES = [1.0 if index % 8 == 0 else 0.01 for index in range(64)]
@@ -336,7 +336,7 @@ def test_libraries_are_no_kernels_and_no_crime() -> None:
     found = findings(code, REFERENCE, [only_library], run(launches={}))
     assert [item.name for item in found] == ["library_only"]
     assert not is_deceptive(found, "strict")
-    uncalled = ExtensionUse(name="e", status="built", loaded=True, kernels=[], calls_forward=0)
+    uncalled = ExtensionUse(name="e", status="built", loaded=True, calls_forward=0)
     unused = findings(code, REFERENCE, [only_library], run(launches={}, extensions=[uncalled]))
     assert "kernel_never_launched" in {item.name for item in unused}
 
@@ -375,7 +375,7 @@ def warned(code: str) -> dict[str, bool]:
 
 
 def built(imports: list[str] | None) -> list[ExtensionUse]:
-    return [ExtensionUse(name="e", status="built", loaded=True, kernels=["relu_kernel"], imports=imports)]
+    return [ExtensionUse(name="e", status="built", loaded=True, imports=imports)]
 
 
 @pytest.mark.parametrize(

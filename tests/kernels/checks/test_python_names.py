@@ -65,7 +65,8 @@ def test_text_that_doubles_in_each_line_takes_neither_time_nor_memory(first: str
 def test_what_a_callee_refers_to(code: str, dotted: str | None) -> None:
     names = PythonNames(code)
     statement = names.tree.body[-1]
-    assert isinstance(statement, ast.Expr) and isinstance(statement.value, ast.Call)
+    assert isinstance(statement, ast.Expr)
+    assert isinstance(statement.value, ast.Call)
     assert names.dotted(statement.value.func) == dotted
 
 

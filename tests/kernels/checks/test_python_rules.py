@@ -253,7 +253,7 @@ def test_every_sensitive_name_leads_to_a_finding_of_the_catalogue() -> None:
 
 
 def run(**changes: object) -> RunEvidence:
-    extension = ExtensionUse(name="e", status="built", loaded=True, kernels=["k"], calls_forward=1)
+    extension = ExtensionUse(name="e", status="built", loaded=True, calls_forward=1)
     clean = RunEvidence(
         backend="cuda",
         reached="timing",

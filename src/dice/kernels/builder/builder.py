@@ -6,7 +6,7 @@
     module = load_extension(result.path, request.name)          # in the candidate's process (extension_loader.py)
 
 Routes, cheapest first: the cache; `split` (slim headers, binding table); `split_pybind` (real pybind11);
-`split_full_headers`; `stock` (PyTorch's own load_inline in a process of its own). A cheaper route is left with a recorded
+`split_full_headers`; `stock` (PyTorch's own load_inline in a separate process). A cheaper route is left with a recorded
 reason, and its failure is the verdict only where stock's is certain (certainty.py). With `audit_share`, a random share
 of the results is compared with the stock build (stock_comparison.py).
 
@@ -43,9 +43,10 @@ from dice.kernels.builder.resource_usage import Multiprocessor, kernel_uses
 from dice.kernels.builder.split_build import SplitBuild
 from dice.kernels.builder.stock import build_stock
 from dice.kernels.builder.stock_comparison import Audit, compare_with_stock
-from dice.kernels.builder.toolchain import Backend, Toolchain
+from dice.kernels.builder.toolchain import Toolchain
 from dice.kernels.records.explanation import KernelUse
 from dice.kernels.records.extension import BuildResult, BuildStatus, ExtensionRequest
+from dice.kernels.records.verdict import Backend
 from dice.kernels.sandbox.fork_server import ForkServer
 from dice.kernels.source.lexer import SplitRefused
 

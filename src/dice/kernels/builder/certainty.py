@@ -50,7 +50,7 @@ _PYTHON_BINDINGS = ("PYBIND11_MODULE", "TORCH_LIBRARY", "TORCH_LIBRARY_IMPL", "T
 def toolkit_has(header: str, cuda_home: Path) -> bool:
     """Whether nvcc finds a header that g++ does not: it searches more of the toolkit's folders.
 
-    The name is the candidate's, so nothing is said of files outside of these folders.
+    The candidate chose the name, so the answer never tells of files outside of these folders.
     """
     if header.startswith("/") or ".." in header.split("/"):
         return False

@@ -23,6 +23,7 @@ from typing import Any
 from dice.errors import HarnessError
 from dice.kernels.builder.outcome import OutOfLimits
 from dice.kernels.builder.process import compiler_server
+from dice.kernels.builder.toolchain import SEARCH_PATHS
 from dice.kernels.sandbox.fork_server import ForkServer, Spawned
 from dice.kernels.sandbox.process_tree import kernel_kills
 from dice.kernels.source.lexer import SplitRefused
@@ -36,19 +37,7 @@ _OUT_OF_MEMORY = (
     "std::bad_alloc",
     "cannot allocate memory",
 )
-_ENVIRONMENT = (
-    "PATH",
-    "LD_LIBRARY_PATH",
-    "CPATH",
-    "C_INCLUDE_PATH",
-    "CPLUS_INCLUDE_PATH",
-    "LIBRARY_PATH",
-    "COMPILER_PATH",
-    "GCC_EXEC_PREFIX",
-    "CUDA_HOME",
-    "CUDA_PATH",
-    "SOURCE_DATE_EPOCH",
-)
+_ENVIRONMENT = ("PATH", *SEARCH_PATHS, "GCC_EXEC_PREFIX", "CUDA_HOME", "CUDA_PATH", "SOURCE_DATE_EPOCH")
 """What decides how a compiler works. The rest may hold secrets, and a compiler can read its own environment."""
 _END_TIMEOUT_S = 10.0
 _NOT_STARTED = (126, 127)
@@ -151,7 +140,7 @@ class ToolJail:
         spawned, stream, output = self._spawn()
         try:
             stream.settimeout(_END_TIMEOUT_S)
-            with contextlib.suppress(OSError):  # whoever hangs up has nothing to report
+            with contextlib.suppress(OSError):  # the supervisor hung up: there is nothing to report
                 stream.sendall(json.dumps(job).encode())
                 stream.shutdown(socket.SHUT_WR)
             text, timed_out = _read(output, started + limits.timeout_s)

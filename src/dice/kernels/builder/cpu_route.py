@@ -23,7 +23,7 @@ from dice.kernels.builder.cpu_unsupported import unsupported
 from dice.kernels.builder.device_image import BinaryTools
 from dice.kernels.builder.main_unit import MainUnit
 from dice.kernels.builder.outcome import Built, Certain, Declined
-from dice.kernels.builder.precompiled import NotPrepared
+from dice.kernels.builder.precompiled import NotPrepared, first_error
 from dice.kernels.builder.request_sources import Sources, sources_of
 from dice.kernels.builder.route import Route
 from dice.kernels.builder.unknown_flags import accepted_flags, check_standard
@@ -214,7 +214,7 @@ class CpuBuild(Route):
             if done.ok:
                 return out, True
             self._give_up_if_unsupported(done, full)
-            self.fallbacks.append(f"cpu: {_first_error(done.output)}")
+            self.fallbacks.append(f"cpu: {first_error(done.output)}")
         done = self._run(full, "full_cpu", out, [*flags, *include, "-Wfatal-errors"])
         if not done.ok:
             self._give_up_if_unsupported(done, full)
@@ -259,10 +259,6 @@ class CpuBuild(Route):
         if not done.ok:
             raise Certain(done.output, "the linker, on the same objects")
         return self.work / "extension.so"
-
-
-def _first_error(output: str) -> str:
-    return next((line.strip()[:300] for line in output.splitlines() if "error" in line), "no message")
 
 
 def _with_module_table(text: str, module: str) -> str:

@@ -132,11 +132,11 @@ class DeviceBuild:
 
     def _embed(self, images: Sequence[str], symbols: Sequence[Symbol]) -> str:
         folder = self.precompiled.toolchain.nvcc.rsplit("/", 1)[0]
+        (self.work / "image.s").write_text(image_assembly("image.fatbin", symbols))
         for command in (
             [f"{folder}/fatbinary", "-64", "--create=image.fatbin", *images],
             ["as", "image.s", "-o", "image.o"],
         ):
-            (self.work / "image.s").write_text(image_assembly("image.fatbin", symbols))
             done = self._tool(command)
             if not done.ok:
                 raise SplitRefused(f"{command[0]} failed: {done.output.strip()[:300]}")

@@ -47,7 +47,6 @@ _C10 = {
     "ATen/AccumulateType.h": "acc_type acc_type_device",
     "ATen/NumericUtils.h": "_isnan",
 }
-_KNOWN_TORCH = frozenset(word for words in _C10.values() for word in words.split())
 _TORCH_MACRO = re.compile(r"(C10|AT|TORCH|CUDA_KERNEL)_[A-Z0-9_]+$")
 
 

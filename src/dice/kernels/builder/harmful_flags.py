@@ -2,7 +2,7 @@
 
 A candidate's text may include any file that its compiler sees, and compilers run in a jail with nothing of worth in it.
 What is left is to load code into a compiler, to call other programs, to write files, and to change how the object is
-linked, so that launches are no longer counted. A flag of a form that nobody here knows is refused as well.
+linked, so that launches are no longer counted. A flag of an unknown form is refused as well.
 """
 
 from __future__ import annotations
@@ -60,7 +60,7 @@ HARMFUL = (
 """What is refused whatever its value."""
 
 _WITH_ANY_VALUE = re.compile(r"-[DU]|-(?:I|L|isystem|iquote|idirafter)|-f(?:file|debug|macro|profile)-prefix-map=")
-"""Definitions, search folders and names in messages: they lead to nothing that the source could not do itself."""
+"""Definitions, search folders and names in messages: the source itself could do all that they do."""
 _KNOWN_FORM = re.compile(
     r"-[fmgWO][\w+=.,:-]*(?: \w[\w-]*)?$|-[A-Za-z]$|-l:?[\w.+-]+$|--?[a-z][\w-]*(?:[= ][\w.,+:=-]*)?$"
 )

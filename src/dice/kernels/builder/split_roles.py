@@ -63,7 +63,7 @@ class Roles:
         return frozenset(self._closure(words))
 
     def _closure(self, words: set[str]) -> set[str]:
-        """The words, and those of all that they lead to: macros, types, constants, host-device functions, aliases."""
+        """The words, and those of the macros, types, constants, host-device functions and aliases that they need."""
         passing: dict[str, list[Item]] = {}
         for item in self.split.of_kind("macro", "type", "constant", "host_device_function", "using"):
             passing.setdefault(item.name, []).append(item)

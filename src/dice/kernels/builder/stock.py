@@ -1,4 +1,4 @@
-"""The stock build: PyTorch's own `load_inline` or `load`, in a folder of its own, without the import of the result.
+"""The stock build: PyTorch's own `load_inline` or `load`, in a separate folder, without the import of the result.
 
 As a program (`python -m dice.kernels.builder.stock REQUEST.json OUT.json`) it has PyTorch's function write its sources and
 its ninja file into the current folder, and reports the folder or how PyTorch refused. That reads nothing but the request.

@@ -29,8 +29,10 @@ from typing import Any, Literal
 from dice.errors import DiceError, HarnessError
 from dice.jsonl import atomic_writer
 from dice.kernels.builder.toolchain_probe import EXTENSION_NAME, find_cuda_home
+from dice.kernels.records.verdict import Backend
 
-Backend = Literal["cuda", "cpu"]
+SEARCH_PATHS = ("LD_LIBRARY_PATH", "CPATH", "C_INCLUDE_PATH", "CPLUS_INCLUDE_PATH", "LIBRARY_PATH", "COMPILER_PATH")
+"""Environment variables that name folders in which compilers and linkers look."""
 _ENVIRONMENT = ("CUDA_HOME", "CUDA_PATH", "CXX", "CC", "PYTORCH_NVCC", "CPATH", "CPLUS_INCLUDE_PATH", "LIBRARY_PATH")
 
 
@@ -87,24 +89,19 @@ class Toolchain:
         """Folder of the torch package."""
         return Path(self.facts["torch_root"])
 
-    @property
-    def torch_has_cuda(self) -> bool:
-        """Whether this PyTorch can link CUDA extensions."""
-        return self.facts["torch_cuda"] is not None
-
     def cxx_flags(self, kind: Literal["cpp", "cuda"]) -> list[str]:
         """Flags of stock's g++ command for main.cpp; `cuda`: when the extension has CUDA sources too."""
         return [flag for flag in shlex.split(self.facts[kind]["cflags"]) if EXTENSION_NAME not in flag]
 
     @cached_property
     def nvcc_flags(self) -> list[str]:
-        """Flags of stock's nvcc command, without architecture and -std (see `device_std`)."""
+        """Flags of stock's nvcc command, without architecture and -std."""
         flags = shlex.split(self.facts["cuda"]["cuda_cflags"])
         return [f for f in flags if EXTENSION_NAME not in f and "arch" not in f and not f.startswith("-std=")]
 
     @cached_property
     def half_macros(self) -> list[str]:
-        """Macros that PyTorch gives nvcc for host and device: `__CUDA_NO_HALF_OPERATORS__` and its kin."""
+        """Macros that PyTorch gives nvcc for host and device: `__CUDA_NO_HALF_OPERATORS__` and the like."""
         return [f.removeprefix("-D") for f in self.nvcc_flags if f.startswith("-D__CUDA_NO_")]
 
     @cached_property
@@ -139,14 +136,7 @@ class Toolchain:
         found += [Path(place) for program in programs if (place := shutil.which(program))]
         if self.backend == "cuda":
             found.append(self.cuda_home)
-        for name in (
-            "LD_LIBRARY_PATH",
-            "CPATH",
-            "C_INCLUDE_PATH",
-            "CPLUS_INCLUDE_PATH",
-            "LIBRARY_PATH",
-            "COMPILER_PATH",
-        ):
+        for name in SEARCH_PATHS:
             found += [Path(folder) for folder in os.environ.get(name, "").split(":") if folder]
         found += [Path(folder) for folder in _search_folders(self.cxx)]
         return sorted({path.absolute() for path in found if path.exists()})

@@ -1,4 +1,4 @@
-"""Asks the installed PyTorch how it would build an extension. A process of its own, since it imports torch.
+"""Asks the installed PyTorch how it would build an extension. A separate process, since it imports torch.
 
 `python -m dice.kernels.builder.toolchain_probe cuda|cpu` prints one JSON object: the variables of the ninja files that
 `torch.utils.cpp_extension.load_inline` writes, with the extension named `DICE_EXTENSION_NAME`. Nothing is compiled.

@@ -22,20 +22,7 @@ _INCLUDE = re.compile(r"^[ \t]*#[ \t]*include[ \t]*[<\"]([^>\"\n]+)[>\"]", re.MU
 _SYSTEM = ("/usr", "/opt", "/lib")
 
 
-def request_from_load_inline(*args: Any, **kwargs: Any) -> ExtensionRequest:
-    """Arguments of load_inline. Raises TypeError, ValueError or AttributeError as load_inline does."""
-    return load_inline(*args, **kwargs)
-
-
-def request_from_load(*args: Any, **kwargs: Any) -> ExtensionRequest:
-    """Arguments of load; reads the sources, and the files beside them that they include.
-
-    Names become relative to the folder that holds them all. Raises OSError for a missing source, and what load raises.
-    """
-    return load(*args, **kwargs)
-
-
-def load_inline(  # the name appears in the TypeErrors of a wrong call
+def load_inline(  # named as PyTorch's: the name is in the TypeErrors of a wrong call
     name: Any,
     cpp_sources: Any,
     cuda_sources: Any = None,
@@ -56,7 +43,7 @@ def load_inline(  # the name appears in the TypeErrors of a wrong call
     use_pch: Any = False,
     no_implicit_headers: Any = False,
 ) -> ExtensionRequest:
-    """PyTorch's signature, returning the request. See `request_from_load_inline`."""
+    """The request of such a call. Raises TypeError, ValueError or AttributeError as PyTorch's does."""
     os.path.join("", name)
     _refuse_sycl(sycl_sources, with_sycl)
     cpp = _sources(cpp_sources)
@@ -68,12 +55,11 @@ def load_inline(  # the name appears in the TypeErrors of a wrong call
         cpp_sources=cpp,
         cuda_sources=cuda,
         functions=pairs,
-        with_cuda=None if with_cuda is None else bool(with_cuda),
         is_python_module=bool(is_python_module),
         with_pytorch_error_handling=bool(with_pytorch_error_handling),
         no_implicit_headers=bool(no_implicit_headers),
         extra_include_paths=tuple(os.path.abspath(path) for path in _flags(extra_include_paths)),
-        **_all_flags(extra_cflags, extra_cuda_cflags, extra_ldflags),
+        **_options(with_cuda, extra_cflags, extra_cuda_cflags, extra_ldflags),
     )
 
 
@@ -93,7 +79,10 @@ def load(
     is_standalone: Any = False,
     keep_intermediates: Any = True,
 ) -> ExtensionRequest:
-    """PyTorch's signature, returning the request. See `request_from_load`."""
+    """The request of such a call, with the text of its sources and of the files below their folder that they include.
+
+    Names become relative to the folder that holds them all. Raises OSError for a missing source, and what PyTorch's raises.
+    """
     os.path.join("", name)
     _refuse_sycl(None, with_sycl)
     if is_python_module and is_standalone:
@@ -109,11 +98,10 @@ def load(
         name=str(name),
         files=tuple(SourceFile(name=os.path.relpath(path, root), text=text) for path, text in texts.items()),
         headers=tuple(SourceFile(name=os.path.relpath(path, root), text=text) for path, text in headers.items()),
-        with_cuda=None if with_cuda is None else bool(with_cuda),
         is_python_module=bool(is_python_module),
         is_standalone=bool(is_standalone),
         extra_include_paths=tuple(os.path.relpath(f, root) if f in own_folders else f for f in folders),
-        **_all_flags(extra_cflags, extra_cuda_cflags, extra_ldflags),
+        **_options(with_cuda, extra_cflags, extra_cuda_cflags, extra_ldflags),
     )
 
 
@@ -139,10 +127,11 @@ def _flags(value: Iterable[str] | None) -> tuple[str, ...]:
     return tuple(flag.strip() for flag in value or [])
 
 
-def _all_flags(cflags: Any, cuda_cflags: Any, ldflags: Any) -> dict[str, Any]:
+def _options(with_cuda: Any, cflags: Any, cuda_cflags: Any, ldflags: Any) -> dict[str, Any]:
     if ldflags:
         ldflags.append  # noqa: B018  # PyTorch appends its libraries: a tuple or a string raises AttributeError
     return {
+        "with_cuda": None if with_cuda is None else bool(with_cuda),
         "extra_cflags": _flags(cflags),
         "extra_cuda_cflags": _flags(cuda_cflags),
         "extra_ldflags": _flags(ldflags),

@@ -63,8 +63,6 @@ class ExtensionUse(_Fact):
     """When the candidate requested it."""
     message: str = ""
     """First lines of the diagnostics when it was not built."""
-    kernels: list[str] | None = None
-    """Kernels it defines, from its launch table; None when the route has no table."""
     calls_forward: int | None = None
     """Calls of its Python-visible functions during one forward."""
     imports: list[str] | None = None

@@ -19,7 +19,7 @@ import traceback
 from collections.abc import Callable
 from typing import Any, Protocol
 
-from dice.kernels.sandbox import linux
+from dice.kernels.sandbox import linux, process_tree
 from dice.kernels.sandbox.fork_server import short_path
 from dice.kernels.sandbox.isolation import Layers, enter_user_namespace
 
@@ -45,7 +45,7 @@ class Service(Protocol):
 
 
 def say(status: int, message: dict[str, Any]) -> None:
-    """Write one message to whoever asked; one that is gone is no error, its hang-up ends this process."""
+    """Write one message to the client. A client that is gone is no error: its hang-up ends this process."""
     try:
         os.write(status, json.dumps(message).encode())
     except OSError:
@@ -127,15 +127,7 @@ def _serve(listener: socket.socket, life: int, service: Service, layers: Layers)
                 del connections[fd]
             for received in fds:
                 os.close(received)
-        _reap()
-
-
-def _reap() -> None:
-    try:
-        while os.waitpid(-1, os.WNOHANG)[0]:
-            pass
-    except ChildProcessError:
-        pass
+        process_tree.reap()
 
 
 def _answer(
@@ -170,7 +162,7 @@ def _answer(
         return
     pidfd = os.pidfd_open(pid)
     if not _reply(connection, {}, [pidfd]):
-        signal.pidfd_send_signal(pidfd, signal.SIGKILL)  # whoever asked is gone
+        signal.pidfd_send_signal(pidfd, signal.SIGKILL)  # the client is gone
     os.close(pidfd)
 
 

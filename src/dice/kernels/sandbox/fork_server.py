@@ -32,6 +32,7 @@ from typing import Any
 
 from dice.errors import HarnessError
 from dice.kernels.sandbox import linux
+from dice.kernels.sandbox.isolation import FOR_CUDA
 
 START_TIMEOUT_S = 120.0
 
@@ -120,7 +121,7 @@ class ForkServer:
         self._visible = (*self._visible, *map(str, visible))
 
     def start(self) -> None:
-        """Start the process unless it has begun, and wait until it answers. Raises HarnessError with its last words."""
+        """Start the process unless it has begun, and wait until it answers. Raises HarnessError with what it printed last."""
         with open(f"{self.directory}/lock", "w") as lock:
             fcntl.flock(lock, fcntl.LOCK_EX)  # no filelock: every candidate's process would load it with this module
             if self._try_connect():
@@ -229,7 +230,7 @@ def _pid_of(pidfd: int) -> int:
 
 
 def _server_environment() -> dict[str, str]:
-    kept = ("CUDA_", "NVIDIA_", "NCCL_", "NVSHMEM_", "TORCH_SYMM_MEM_", "LD_LIBRARY_PATH", "PATH", "PYTHONPATH")
+    kept = (*FOR_CUDA, "PATH", "PYTHONPATH")
     environment = {name: value for name, value in os.environ.items() if name.startswith(kept)}
     # Thread pools made at import would not survive the fork, and a process with threads cannot make a user namespace.
     environment |= {"LANG": "C.UTF-8", "OPENBLAS_NUM_THREADS": "1", "MKL_NUM_THREADS": "1", linux.HUGE_PAGES: "1"}

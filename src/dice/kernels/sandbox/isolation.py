@@ -194,7 +194,7 @@ def own_uid(unique: int) -> int:
 
 
 def confine(layers: Layers, spec: SandboxSpec, scratch: str, uid: int) -> None:
-    """Give up every right: limits, user, capabilities, system calls. The last act before the candidate's code."""
+    """Give up every right: limits, user, capabilities, system calls. The last step before the candidate's code."""
     os.chdir(f"{scratch}/home")
     os.environ.clear()
     os.environ.update(environment(spec, scratch))
@@ -241,12 +241,13 @@ def _become(uid: int) -> None:
     os.setresuid(uid, uid, uid)
 
 
-_KEPT = ("CUDA_", "NVIDIA_", "NCCL_", "NVSHMEM_", "TORCH_SYMM_MEM_", "LD_LIBRARY_PATH", "TORCH_CUDA_ARCH_LIST")
+FOR_CUDA = ("CUDA_", "NVIDIA_", "NCCL_", "NVSHMEM_", "TORCH_SYMM_MEM_", "LD_LIBRARY_PATH")
+"""Beginnings of the environment variables that CUDA reads."""
 
 
 def environment(spec: SandboxSpec, scratch: str) -> dict[str, str]:
     """The candidate's whole environment: fixed values, and what CUDA needs from the machine. No secrets."""
-    kept = {name: value for name, value in os.environ.items() if name.startswith(_KEPT)}
+    kept = {name: value for name, value in os.environ.items() if name.startswith(FOR_CUDA)}
     queues = {} if spec.cuda_connections is None else {"CUDA_DEVICE_MAX_CONNECTIONS": str(spec.cuda_connections)}
     return {
         **kept,

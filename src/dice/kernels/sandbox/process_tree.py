@@ -135,12 +135,19 @@ def end_descendants(uid: int | None) -> None:
                 os.kill(child, signal.SIGKILL)
             except OSError:
                 continue
-        try:
-            while os.waitpid(-1, os.WNOHANG)[0]:
-                pass
-        except ChildProcessError:
+        if not reap():
             return
         time.sleep(0.005)
+
+
+def reap() -> bool:
+    """Collect the children that have ended. Returns whether others are still there."""
+    try:
+        while os.waitpid(-1, os.WNOHANG)[0]:
+            pass
+    except ChildProcessError:
+        return False
+    return True
 
 
 def kernel_kills() -> int:

@@ -11,7 +11,6 @@ _EDG_WHOLE = re.compile(r"^(?:catastrophic )?error(?: #[\w-]+)?: (.*)$", re.MULT
 _PTXAS = re.compile(
     r"^ptxas(?: [^:\n]*)?\s*:? *(?:fatal|error)\s*: (.*)$|^ptxas .*?; (?:error|fatal)\s*: (.*)$", re.MULTILINE
 )
-_QUOTED = re.compile(r"[‘'\"`]([^’'\"`]+)[’'\"`]")
 
 
 @dataclass(frozen=True)
@@ -23,29 +22,6 @@ class Diagnostic:
     line: int
     error: bool
     text: str
-
-    @property
-    def undeclared(self) -> str | None:
-        """The name that the compiler does not know, if that is what it says."""
-        for pattern in _UNDECLARED:
-            if match := pattern.search(self.text):
-                return match.group(1)
-        return None
-
-    @property
-    def names(self) -> list[str]:
-        """Everything in quotes."""
-        return _QUOTED.findall(self.text)
-
-
-_UNDECLARED = (
-    re.compile(r"identifier \"(\w+)\" is undefined"),
-    re.compile(r"[‘'](\w+)[’'] was not declared in this scope"),
-    re.compile(r"[‘'](\w+)[’'] does not name a type"),
-    re.compile(r"[‘'](\w+)[’'] has not been declared"),
-    re.compile(r"[‘'](\w+)[’'] is not a member of"),
-    re.compile(r"has no member (?:named )?[‘'\"](\w+)[’'\"]"),
-)
 
 
 def read_gcc(output: str) -> list[Diagnostic]:

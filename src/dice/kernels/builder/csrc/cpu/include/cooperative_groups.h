@@ -180,7 +180,7 @@ public:
     static constexpr unsigned num_threads() { return Size; }
     static constexpr unsigned size() { return Size; }
     unsigned thread_rank() const { return dice_cpu_thread()->lane % Size; }
-    static unsigned meta_group_rank() { return std::is_void_v<Parent> || true ? dice_cpu_thread()->linear / Size : 0; }
+    static unsigned meta_group_rank() { return dice_cpu_thread()->linear / Size; }
     static unsigned meta_group_size() { return (thread_block::num_threads() + Size - 1) / Size; }
 };
 

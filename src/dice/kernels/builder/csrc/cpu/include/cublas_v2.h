@@ -55,7 +55,7 @@ DICE_CPU_API int dice_cpu_geam(const dice_cpu::Matrix* a, const dice_cpu::Matrix
 // Only one triangle of c is written: lower when `lower`.
 DICE_CPU_API int dice_cpu_syrk(const dice_cpu::Matrix* a, const dice_cpu::Matrix* b, const dice_cpu::Matrix* c, int lower,
                                const void* alpha, const void* beta, int scalar);
-DICE_CPU_API int dice_cpu_triangular(const dice_cpu::Matrix* a, const dice_cpu::Matrix* b, int left, int upper, int unit, int solve,
+DICE_CPU_API int dice_cpu_triangular(const dice_cpu::Matrix* a, const dice_cpu::Matrix* b, int left, int upper, int unit,
                                      const void* alpha, int scalar);
 DICE_CPU_API int dice_cpu_symmetric(const dice_cpu::Matrix* a, const dice_cpu::Matrix* b, const dice_cpu::Matrix* c, int left, int lower,
                                     const void* alpha, const void* beta, int scalar);
@@ -264,7 +264,7 @@ DICE_CPU_INLINE cublasStatus_t cublasGemmBatchedEx(cublasHandle_t handle, cublas
         const int order = side == CUBLAS_SIDE_LEFT ? m : n;                                                                                       \
         const dice_cpu::Matrix ma = dice_cpu::operand(op, a, type, order, order, lda), mb = dice_cpu::stored(b, type, m, n, ldb);                 \
         const bool upper = (fill == CUBLAS_FILL_MODE_UPPER) == (op == CUBLAS_OP_N);                                                               \
-        return dice_cpu::blas(dice_cpu_triangular(&ma, &mb, side == CUBLAS_SIDE_LEFT, upper, diagonal == CUBLAS_DIAG_UNIT, 1, alpha, type));      \
+        return dice_cpu::blas(dice_cpu_triangular(&ma, &mb, side == CUBLAS_SIDE_LEFT, upper, diagonal == CUBLAS_DIAG_UNIT, alpha, type));      \
     }
 DICE_CPU_LEVEL_1_2(S, s, float)
 DICE_CPU_LEVEL_1_2(D, d, double)

@@ -124,7 +124,6 @@ DICE_CPU_API const char* dice_cpu_error_name(int error);
 DICE_CPU_API const char* dice_cpu_error_text(int error);
 DICE_CPU_API int dice_cpu_malloc(void** pointer, size_t bytes);
 DICE_CPU_API int dice_cpu_free(void* pointer);
-DICE_CPU_API int dice_cpu_owns(const void* pointer);
 DICE_CPU_API int dice_cpu_properties(cudaDeviceProp* properties);
 DICE_CPU_API int dice_cpu_attribute(int attribute);
 DICE_CPU_API int dice_cpu_set_shared_limit(const void* stub, int bytes);

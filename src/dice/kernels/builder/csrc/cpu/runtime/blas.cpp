@@ -108,7 +108,7 @@ int dice_cpu_syrk(const Matrix* a, const Matrix* b, const Matrix* c, int lower, 
     });
 }
 
-int dice_cpu_triangular(const Matrix* a, const Matrix* b, int left, int upper, int unit, int, const void* alpha, int scalar_kind) {
+int dice_cpu_triangular(const Matrix* a, const Matrix* b, int left, int upper, int unit, const void* alpha, int scalar_kind) {
     return guarded([&] {
         const at::Tensor out = view(*b, 1)[0];
         out.copy_(at::linalg_solve_triangular(view(*a, 1)[0], out * scalar(alpha, scalar_kind), upper != 0, left != 0, unit != 0));

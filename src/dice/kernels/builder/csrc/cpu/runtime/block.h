@@ -76,7 +76,6 @@ public:
     uint64_t warp_operation(int operation, uint32_t mask, uint64_t value, int argument, int width, WarpFunction function, const void* site);
     void yield();
     void grid_sync();
-    const Grid& grid() const { return *grid_; }
     std::string place() const;
 
 private:
@@ -100,7 +99,6 @@ private:
     void* scheduler_sp_ = nullptr;
     std::vector<Fibre> fibres_;
     std::vector<Warp> warps_;
-    std::vector<int> predicates_;
     int barrier_operation_ = 0, barrier_result_ = 0, barrier_true_ = 0;
     unsigned at_barrier_ = 0, alive_ = 0, at_grid_barrier_ = 0;
     uint64_t random_state_ = 1;

@@ -52,11 +52,6 @@ int dice_cpu_free(void* pointer) {
     return cudaSuccess;
 }
 
-int dice_cpu_owns(const void* pointer) {
-    std::lock_guard lock(allocations().mutex);
-    return allocations().sizes.count(pointer) != 0;
-}
-
 // An H100's figures where sources compute launch shapes from them; the name says what it is.
 int dice_cpu_properties(cudaDeviceProp* p) {
     std::memset(p, 0, sizeof *p);

@@ -33,7 +33,6 @@ struct Kernel {
     bool fibres;
 };
 
-using RunBlock = void (*)(void* closure, Thread& thread);   // all threads of thread.block_index
 using RunThread = void (*)(void* closure, Thread& thread);  // one thread
 
 enum WarpOperation : int {

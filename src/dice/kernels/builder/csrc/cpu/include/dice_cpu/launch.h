@@ -60,7 +60,6 @@ const bool Registered<Body>::done = register_stub(Body::self());
 
 }  // namespace dice_cpu
 
-#define DICE_CPU_STRIP(...) __VA_ARGS__
 #define DICE_CPU_AND_MORE(...) __VA_OPT__(, ) __VA_ARGS__
 
 #define DICE_CPU_RUN(...)                                                                                  \

@@ -4,7 +4,7 @@
 #include <cstddef>
 #include <cstdint>
 
-#define DICE_CPU_VECTOR(name, scalar, align1, align2, align4)              \
+#define DICE_CPU_VECTOR(name, scalar, align2, align4)                      \
     struct name##1 { scalar x; };                                          \
     struct alignas(align2) name##2 { scalar x, y; };                       \
     struct name##3 { scalar x, y, z; };                                    \
@@ -14,18 +14,18 @@
     static inline constexpr name##3 make_##name##3(scalar x, scalar y, scalar z) { return {x, y, z}; } \
     static inline constexpr name##4 make_##name##4(scalar x, scalar y, scalar z, scalar w) { return {x, y, z, w}; }
 
-DICE_CPU_VECTOR(char, signed char, 1, 2, 4)
-DICE_CPU_VECTOR(uchar, unsigned char, 1, 2, 4)
-DICE_CPU_VECTOR(short, short, 2, 4, 8)
-DICE_CPU_VECTOR(ushort, unsigned short, 2, 4, 8)
-DICE_CPU_VECTOR(int, int, 4, 8, 16)
-DICE_CPU_VECTOR(uint, unsigned int, 4, 8, 16)
-DICE_CPU_VECTOR(long, long, 8, 16, 16)
-DICE_CPU_VECTOR(ulong, unsigned long, 8, 16, 16)
-DICE_CPU_VECTOR(longlong, long long, 8, 16, 16)
-DICE_CPU_VECTOR(ulonglong, unsigned long long, 8, 16, 16)
-DICE_CPU_VECTOR(float, float, 4, 8, 16)
-DICE_CPU_VECTOR(double, double, 8, 16, 16)
+DICE_CPU_VECTOR(char, signed char, 2, 4)
+DICE_CPU_VECTOR(uchar, unsigned char, 2, 4)
+DICE_CPU_VECTOR(short, short, 4, 8)
+DICE_CPU_VECTOR(ushort, unsigned short, 4, 8)
+DICE_CPU_VECTOR(int, int, 8, 16)
+DICE_CPU_VECTOR(uint, unsigned int, 8, 16)
+DICE_CPU_VECTOR(long, long, 16, 16)
+DICE_CPU_VECTOR(ulong, unsigned long, 16, 16)
+DICE_CPU_VECTOR(longlong, long long, 16, 16)
+DICE_CPU_VECTOR(ulonglong, unsigned long long, 16, 16)
+DICE_CPU_VECTOR(float, float, 8, 16)
+DICE_CPU_VECTOR(double, double, 16, 16)
 #undef DICE_CPU_VECTOR
 
 struct dim3 {
