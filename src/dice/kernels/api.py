@@ -1,10 +1,12 @@
-"""The verifier's face: all that code outside `dice.kernels` imports of it.
+"""The verifier's public interface: all that code outside `dice.kernels` imports of it.
 
-verdicts = verify(VerifyConfig(candidates="runs/mine", problems="KernelBench/KernelBench", out="verdicts.jsonl"))
+Many candidates at once, or as they come:
 
-with open_pool("cuda", Judging(), Limits(), Machine(), most_jobs=64) as pool:      # candidates that come one by one
-    for verdicts in pool.run(jobs):                                               # one verdict per protocol
-        ...
+    verdicts = verify(VerifyConfig(candidates="runs/mine", problems="KernelBench/KernelBench", out="verdicts.jsonl"))
+
+    with open_pool("cuda", Judging(), Limits(), Machine(), most_jobs=64) as pool:      # candidates that come one by one
+        for verdicts in pool.run(jobs):                                               # one verdict per protocol
+            ...
 """
 
 from __future__ import annotations

@@ -76,7 +76,7 @@ def test_unknown_places_and_problems(tmp_path):
     path = rows(tmp_path, {"problem_id": "level2/1", "code": "x"})
     with pytest.raises(DiceError, match="level2/1 is not among the 1 problems"):
         make_jobs(read_candidates(path), [PROBLEM])
-    with pytest.raises(DiceError, match="brings no problem of its own"):
+    with pytest.raises(DiceError, match="has no problem in its file"):
         make_jobs(read_candidates(path), None)
     twice = rows(tmp_path, {"problem_id": "level1/19", "code": "x"}, {"problem_id": "level1/19_ReLU", "code": "x"})
     with pytest.raises(DiceError, match="given twice"):

@@ -1,4 +1,4 @@
-"""What forward leads its kernels to before they have run, and whether the answer is there.
+"""Memory that the arguments of kernels point to before they have run, and whether the answer is in it.
 
 If it is, it was made without the kernels, even if no operator count shows it: by NumPy, by a loop over numbers, by a
 library, in an operator of the candidate's own, or by other operators than the reference's. `dice.kernels.likeness` says
@@ -33,7 +33,7 @@ _BY_KERNELS = 0.5
 
 
 class AnswerTraces:
-    """Copies of memory that one forward without kernels, and one with them, lead to.
+    """Copies of memory that arguments of kernels point to, in one forward without kernels and in one with them.
 
     answer_bytes: size of the outputs that are expected. on_gpu: whether PyTorch's allocator of a GPU is looked through.
     """

@@ -58,7 +58,7 @@ _DIRECT_CALLER = frozenset(
 )
 """Audit events that the standard library raises for harmless reasons: they count only when called directly."""
 _FRAMES = ("tb_frame",)
-"""Attributes that lead to frames, of those that Python tells of."""
+"""Attributes that give frames, among those for which Python raises audit events."""
 _MOST_DETAILS = 64
 """Most details of one kind of action on one line: a loop over all files must not fill the verdict."""
 _MOST_MODULES = 64
@@ -83,7 +83,7 @@ class AuditTrail:
         private_tmp = os.path.exists(f"{scratch}/tmp") and os.path.samefile("/tmp", f"{scratch}/tmp")
         self._own_folders = (own, "/tmp") if private_tmp else (own,)
         self.tell: Callable[[Access], None] | None = None
-        """Told of each kind of act when it happens first, which nobody can take back then."""
+        """Called with each access when it first happens; what it reports then cannot be taken back."""
         self._phase: Phase | None = None
         self._last_phase: Phase | None = None
         self._busy = False
@@ -93,8 +93,8 @@ class AuditTrail:
         self._details: dict[tuple[str, str, int], int] = {}
 
     def install(self) -> None:
-        """Start listening; nothing is recorded outside `phase`. Python tells nobody of `time.sleep` (before 3.13), nor of
-        the import of a module that is there already, so functions that do take their places."""
+        """Start listening; nothing is recorded outside `phase`. `time.sleep` raises no audit event before Python 3.13, nor
+        does the import of a module that is there already, so functions that do take their places."""
         sys.addaudithook(self._hear)
         pause, load = time.sleep, importlib._bootstrap._gcd_import  # type: ignore[attr-defined]
 
@@ -120,11 +120,11 @@ class AuditTrail:
             self._phase, self._last_phase = None, name
 
     def accesses(self) -> list[Access]:
-        """What was recorded, in order of first appearance; at most 65 entries for one kind of act on one line."""
+        """What was recorded, in order of first appearance; at most 65 entries for one kind of event on one line."""
         return [_access(key, count) for key, count in self._seen.items()]
 
     def _hear(self, event: str, args: tuple[Any, ...], depth: int = 1) -> None:
-        """An audit event; `depth`: how many calls lie between this one and whoever caused it."""
+        """An audit event; `depth`: how many calls lie between this one and its cause."""
         phase = self._phase
         if event == "time.sleep" and threading.current_thread() is not threading.main_thread():
             phase = phase or self._last_phase  # of a thread that was begun in it

@@ -162,7 +162,7 @@ def set_launches(*, enabled: bool) -> None:
 
 
 def keep_arguments(piece_bytes: int, all_bytes: int) -> None:
-    """From here on, copy what the arguments of launches lead to, before and after each: at most `piece_bytes` behind each
+    """From here on, copy what arguments of launches point to, before and after each launch: at most `piece_bytes` behind each
     pointer and `all_bytes` for each extension. With 0, stop."""
     for control in _controls:
         control.keep_arguments(piece_bytes, all_bytes)

@@ -1,4 +1,4 @@
-"""Poison in the memory that a GPU's allocator hands out next, so that outputs that nobody writes are not zero by luck."""
+"""Poison in the memory that a GPU's allocator hands out next: outputs that were never written are not zero by luck."""
 
 from __future__ import annotations
 
@@ -22,7 +22,9 @@ class Poison:
     def spread(self, inputs: Any) -> None:
         """Fill what would be handed out next with NaN: a few small blocks, and one of at least twice the inputs' size."""
         large = max(_LARGE_POISON, 2 * values.lay_out(list(inputs))[2])
-        if self._free_bytes is None or large > _LARGE_POISON:  # seldom: the driver answers when nobody makes a context
+        if (
+            self._free_bytes is None or large > _LARGE_POISON
+        ):  # rarely: the driver may be making another's context
             self._free_bytes = torch.cuda.mem_get_info(self._device)[0]
         large = min(large, self._free_bytes // 4)
         blocks = [torch.empty(_SMALL_BLOCK, dtype=torch.uint8, device=self._device) for _ in range(8)]

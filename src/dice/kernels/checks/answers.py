@@ -84,7 +84,7 @@ def _about_input(source: PythonSource, node: ast.AST, depth: int = 0) -> bool:
 
 def _caches(source: PythonSource) -> Iterator[tuple[str, ast.AST, str]]:
     tainted: set[str] = set()
-    for _ in range(3):  # a key is seldom made in more than three steps
+    for _ in range(3):  # keys are rarely made in more than three steps
         for node in source.in_forward:
             target = node.targets[0] if isinstance(node, ast.Assign) else None
             if isinstance(node, ast.Assign) and isinstance(target, ast.Name) and not _launches(node.value):

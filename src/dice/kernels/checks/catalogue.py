@@ -65,7 +65,7 @@ CATALOGUE: dict[str, Trick] = {
     "watched_call": Trick(
         "More kernels are launched in a watched call than in another one on the same inputs.",
         "dynamic",
-        "launches of the watched call and of the trial before it, which nothing announces to the candidate as recorded",
+        "launches of the watched call and of the trial before it, without a sign for the candidate that it is recorded",
     ),
     "work_done_by_pytorch": Trick(
         "Kernels run, and PyTorch still does all of the reference's work beside them.",
@@ -92,7 +92,7 @@ CATALOGUE: dict[str, Trick] = {
         "Every kernel only copies, where the reference computes.",
         "both",
         "every kernel only stores `out[e] = in[e]` (casts, `* 1`, `+ 0` looked through), while the reference "
-        "computes; or, with the launch stubs off, memory that the kernels are led to holds the answer or most of it "
+        "computes; or, with the launch stubs off, memory that the kernels' arguments point to holds the answer or most of it "
         "(scaled, transposed, padded, in parts, in any order, as logarithms or differences, as a sum), which no step "
         "of the reference's holds",
         "paper_4",
@@ -312,7 +312,7 @@ CATALOGUE: dict[str, Trick] = {
         "both",
         "exec, eval, computed attribute names, code objects, `__subclasses__`, loading modules by path; names "
         "pasted by the preprocessor; audit events; a module imported by a computed name warns, and condemns "
-        "unless the run imported one that no rule is about",
+        "unless the run imported one that no rule forbids",
     ),
     "python_from_native": Trick(
         "C++ code calls back into Python.",

@@ -132,7 +132,7 @@ class PythonNames:
         return str(number) if isinstance(number, int) else self.text(value)
 
     def dotted(self, node: ast.AST | None, depth: int = 0) -> str | None:
-        """What an expression refers to, as `torch.cuda.Event.elapsed_time`; None when it cannot be said."""
+        """What an expression refers to, as `torch.cuda.Event.elapsed_time`; None when it is not known."""
         if depth > 8:
             return None
         if isinstance(node, ast.Attribute):

@@ -54,7 +54,7 @@ def _imports_by_name(source: PythonSource, node: ast.AST) -> bool:
 
 
 def _imported_harmless(node: ast.AST, seen: Seen | None) -> bool:
-    """Whether a call imported something in the run, and nothing but libraries that no rule is about."""
+    """Whether a call imported something in the run, and nothing but libraries that no rule forbids."""
     if seen is None or not isinstance(node, ast.Call):
         return False
     names = {name for line, name in seen.imported if node.lineno <= line <= (node.end_lineno or node.lineno)}
@@ -297,7 +297,7 @@ def _imports(source: PythonSource) -> Iterator[tuple[str, ast.AST, str]]:
             computed = isinstance(key, ast.Call | ast.BinOp | ast.JoinedStr) and source.text(key) is None
             owner = source.dotted(next(iter(node.args), None)) or ""
             computed = computed and not (owner == "torch" and _names_a_type(key))
-            computed = computed and owner != "torch.ops"  # the run records operators, whatever they are reached by
+            computed = computed and owner != "torch.ops"  # the run records operators, however they are reached
             if computed and owner.partition(".")[0] in {"torch", "time", "os", "sys", "builtins"}:
                 yield "dynamic_code", node, ""
         for name in names:

@@ -38,7 +38,7 @@ def timing_findings(source: PythonSource, seen: Seen | None = None) -> list[Find
 
 
 def _is_sleep(source: PythonSource, node: ast.AST) -> bool:
-    """Whether it is a call that is heard whenever it is made (`dice.kernels.candidate.audit_events`)."""
+    """Whether it is a call that the run records whenever it happens (`dice.kernels.candidate.audit_events`)."""
     return isinstance(node, ast.Call) and source.dotted(node.func) == "time.sleep"
 
 

@@ -24,7 +24,7 @@ def constants(source: CudaSource) -> dict[str, int]:
     written = [*((name, value) for name, value in macros if value is not None), *_CONSTANT.findall(text)]
     found: dict[str, int] = {}
     ambiguous: set[str] = set()
-    for _ in range(3):  # a constant is seldom made of others in more than two steps
+    for _ in range(3):  # constants that are made of others rarely need more than two steps
         for name, value in written:
             number = evaluated(value, found)
             if number is not None and found.setdefault(name, number) != number:

@@ -18,7 +18,7 @@ ORDERS = [
 ]
 POISONED = Condition("poisoned_shared", "NaN in shared memory whenever a block begins", turn=Turn(Order.POISONED))
 GUARDED = Condition(
-    "guarded_memory", "no memory around any tensor: a read or write beside it ends the process", guarded=True
+    "guarded_memory", "no memory around any tensor: a read or write outside of it ends the process", guarded=True
 )
 
 CONDITIONS = {condition.name: condition for condition in (*VALUES, *SIZES, *LAYOUTS, *ORDERS, POISONED, GUARDED)}

@@ -47,7 +47,7 @@ def _spread(tensor: torch.Tensor, draw: torch.Generator) -> torch.Tensor:
 
 
 def _with_one(*specials: float) -> Callable[[torch.Tensor, torch.Generator], torch.Tensor]:
-    """The tensor with each special number at one place of its own, where it has eight elements for each."""
+    """The tensor with each special number at one place; only where it has eight elements for each."""
 
     def change(tensor: torch.Tensor, draw: torch.Generator) -> torch.Tensor:
         if tensor.numel() < 8 * len(specials):

@@ -1,7 +1,7 @@
 """CUDA C++ text to C++ text for g++: the same program, its kernels made into functions that loop over threads.
 
 The text keeps its lines and, but for the places edited, every character. Edited are: bodies of kernels (wrapped, see
-csrc/cpu/include/dice_cpu/launch.h), launches, `extern __shared__` arrays, `threadIdx` and its kin outside kernels,
+csrc/cpu/include/dice_cpu/launch.h), launches, `extern __shared__` arrays, `threadIdx` and the like outside kernels,
 `assert` in device code, inline PTX, and in host code whatever asks where a tensor is (host_rewrite.py).
 """
 

@@ -1,8 +1,10 @@
 """The CPU back end's runtime library as loaded into this process, by ctypes: errors, the order of execution.
 
-runtime = CpuRuntime.loaded()        # None while no CPU extension has been loaded
-runtime.take_error()                 # "cudaErrorAssert", as CudaRuntime says it; None without an error
-runtime.set_order(Order.DESCENDING, kernel="scan_kernel")
+Used so:
+
+    runtime = CpuRuntime.loaded()        # None while no CPU extension has been loaded
+    runtime.take_error()                 # "cudaErrorAssert", as CudaRuntime says it; None without an error
+    runtime.set_order(Order.DESCENDING, kernel="scan_kernel")
 """
 
 from __future__ import annotations
@@ -52,7 +54,7 @@ class _Control(ctypes.Structure):
 
 
 _controls: dict[int, _Control] = {}
-"""By the library's handle: the library gives them once, to whoever asks first, which must not be a candidate."""
+"""By the library's handle: the library gives them once, to the first caller, which must not be a candidate."""
 
 
 class CpuRuntime:
@@ -113,11 +115,11 @@ class CpuRuntime:
         self._control.guard_memory(int(on))
 
     def take_memory_fault(self) -> str:
-        """Which block was written to beside its ends, where that has not ended the process; "" where none was."""
+        """Which block was written to outside of its ends without ending the process; "" where none was."""
         return self._control.memory_fault().decode()
 
     def keep_arguments(self, piece_bytes: int, all_bytes: int) -> None:
-        """From here on, copy what the arguments of launches lead to, before and after each: at most `piece_bytes` behind
+        """From here on, copy what arguments of launches point to, before and after each launch: at most `piece_bytes` behind
         each pointer and `all_bytes` in all. With 0, stop."""
         self._control.keep_arguments(piece_bytes, all_bytes)
 

@@ -36,7 +36,7 @@ def take_facts(evidence: RunEvidence, facts: Facts) -> None:
 
 
 def add_notes(evidence: RunEvidence, noted: Sequence[Access]) -> None:
-    """Add acts that were told when they happened, where the last report does not have them."""
+    """Add what was reported when it happened and is missing in the last report."""
     known = {(each.event, each.detail, each.phase, each.line) for each in evidence.accesses}
     evidence.accesses += [each for each in noted if (each.event, each.detail, each.phase, each.line) not in known]
 

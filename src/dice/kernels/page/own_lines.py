@@ -54,7 +54,7 @@ def strings_of(code: str) -> list[_String]:
 
 
 def own_line(code: str, file: str, line: int, echo: str = "") -> int | None:
-    """The line of `code` for line `line` of `file`, whose text is `echo`, if that is known; None when it cannot be said."""
+    """The line of `code` for line `line` of `file`, whose text is `echo`, or None when it is not known."""
     strings = strings_of(code)
     wanted = echo.strip()
     if wanted:

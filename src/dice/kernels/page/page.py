@@ -108,7 +108,7 @@ def headline(verdicts: Sequence[Verdict]) -> str:
 
 
 def hazards(verdicts: Sequence[Verdict]) -> list[str]:
-    """What a sanitizer would say, from messages, notes and findings; nothing is said of what was not looked for."""
+    """What a sanitizer would say, from messages, notes and findings; only of what was looked for."""
     found: dict[str, None] = {}
     for verdict in verdicts:
         races = [note for note in verdict.notes if note.startswith("data race")]
@@ -124,8 +124,8 @@ def hazards(verdicts: Sequence[Verdict]) -> list[str]:
         for finding in verdict.deception:
             if finding.source == "dynamic" and finding.name in _MEMORY:
                 found[f"{_MEMORY[finding.name]}: {finding.evidence}"] = None
-    tried = any(verdict.explanation is not None and verdict.explanation.orders_tried for verdict in verdicts)
-    if tried and not any("data race" in text for text in found):
+    orders_tried = any(verdict.explanation is not None and verdict.explanation.orders_tried for verdict in verdicts)
+    if orders_tried and not any("data race" in text for text in found):
         found["no data race found: its threads were run in other orders as well"] = None
     return list(found)
 

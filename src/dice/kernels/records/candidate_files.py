@@ -139,7 +139,7 @@ def make_jobs(candidates: Iterable[Candidate], problems: Iterable[Problem] | Non
     for candidate in candidates:
         if problems is None:
             if candidate.problem_code is None:
-                raise DiceError(f"{candidate.where}: brings no problem of its own; name the problems with --problems.")
+                raise DiceError(f"{candidate.where}: has no problem in its file; name the problems with --problems.")
             problem_id, code = candidate.problem_id, candidate.problem_code
         else:
             problem = by_id.get(candidate.problem_id)

@@ -1,4 +1,4 @@
-"""A root of its own for a process: what it needs of this machine's files, read-only, and nothing else.
+"""A root file system for one process: the files of this machine that it needs, read-only, and nothing else.
 
 What is shown: the system's folders, those that the caller names, a few devices. Sources for the design: bubblewrap's and
 nsjail's. Every function raises OSError where the machine forbids it.
@@ -59,7 +59,7 @@ def in_order(paths: Iterable[str]) -> list[str]:
 
 
 def enter_jail(base: str, visible: Iterable[str]) -> None:
-    """Make a root of its own for this process and its children, with GPUs: `visible` and the system's folders read-only.
+    """Give this process and its children their own root file system, with GPUs: `visible` and the system's folders read-only.
 
     What is not visible does not exist there: no results, no caches, no home folders, no other user's files. `base`: an
     empty folder. Raises OSError.

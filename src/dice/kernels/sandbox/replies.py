@@ -157,7 +157,7 @@ class Report(_Said):
 
 
 class Noted(_Said):
-    """Between other messages: an act of the candidate, when it happens first."""
+    """Between other messages: something that the candidate did for the first time."""
 
     op: Literal["noted"]
     access: Access
@@ -178,7 +178,7 @@ def read_reply(message: dict[str, Any], kind: type[Reply]) -> Reply | Failed:
 
 
 def read_note(message: dict[str, Any]) -> Access:
-    """The act in a message of `Noted`. Raises ChannelGarbage."""
+    """The access that a message of `Noted` reports. Raises ChannelGarbage."""
     try:
         return Noted.model_validate(message, strict=True).access
     except ValidationError as error:

@@ -13,7 +13,7 @@ Strides = list[list[int] | None]
 
 
 def laid(tensor: torch.Tensor, strides: Sequence[int]) -> torch.Tensor:
-    """A copy with these strides, in memory of its own. What lies between its elements is NaN where it can be."""
+    """A copy with these strides, in new memory. The gaps between its elements are NaN where the dtype has it."""
     span = 1 + sum((size - 1) * stride for size, stride in zip(tensor.shape, strides, strict=True))
     filler = float("nan") if tensor.is_floating_point() else 0
     memory = torch.full((span,), filler, dtype=tensor.dtype, device=tensor.device)

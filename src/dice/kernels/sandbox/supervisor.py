@@ -30,7 +30,7 @@ from dice.kernels.sandbox.jail import enter_jail, runtime_paths
 from dice.kernels.sandbox.process_tree import end_descendants
 
 _TAIL_BYTES = 16_384
-"""Of stdout and stderr together: the candidate's last words. The rest is read and dropped."""
+"""Kept of stdout and stderr together, from their end: it says why a candidate died."""
 
 Serve = Callable[[socket.socket, SandboxSpec, str], None]
 """Runs in the confined process: (the grader's channel, the sandbox, the scratch folder)."""

@@ -1,8 +1,8 @@
 """Process 1 of a compiler's namespaces: shows it one folder of this machine besides the toolchain, runs it, reports.
 
 What a compiler reads may be a candidate's text, and there are many ways to say `#include` or `.incbin`. So a compiler is
-confined as a candidate is: no network, a root with the toolchain alone, read-only, a user of its own without rights. The
-folder in which it works is its own and lies where it lies outside, so that paths in commands and messages mean the same.
+confined as a candidate is: no network, a read-only root file system with the toolchain alone, a separate user without
+rights. The folder in which it works has the same path inside and outside, so that commands and messages mean the same.
 """
 
 from __future__ import annotations
@@ -150,7 +150,7 @@ def _become_tool(job: dict[str, Any], output: int, told: int, layers: Layers, ui
 
 
 def _wait(pid: int, stream: int) -> tuple[int, Any] | None:
-    """The program's exit code (negative: the signal) and usage; None when whoever asked has hung up first."""
+    """The program's exit code (negative: the signal) and usage; None when the client has hung up first."""
     pidfd = os.pidfd_open(pid)
     poll = select.poll()
     poll.register(pidfd, select.POLLIN)

@@ -1,11 +1,13 @@
 """One text of CUDA C++, read once for everybody: the build, the CPU back end and the checks.
 
-source = CudaSource(text)        # any text; never raises
-source.functions                 # definitions wherever they stand, lambdas included; source.kernels: `__global__`
-source.launches                  # k<<<grid, block>>>(x), with offsets
-source.items                     # everything at namespace scope, in order
-source.check()                   # raises SplitRefused where the reading is not certain
-split_source(text)               # for a build: certain, with the macros expanded that would change the reading
+What a text gives:
+
+    source = CudaSource(text)        # any text; never raises
+    source.functions                 # definitions wherever they stand, lambdas included; source.kernels: `__global__`
+    source.launches                  # k<<<grid, block>>>(x), with offsets
+    source.items                     # everything at namespace scope, in order
+    source.check()                   # raises SplitRefused where the reading is not certain
+    split_source(text)               # for a build: certain, with the macros expanded that would change the reading
 """
 
 from __future__ import annotations
