@@ -22,9 +22,7 @@ class Poison:
     def spread(self, inputs: Any) -> None:
         """Fill what would be handed out next with NaN: a few small blocks, and one of at least twice the inputs' size."""
         large = max(_LARGE_POISON, 2 * values.lay_out(list(inputs))[2])
-        if (
-            self._free_bytes is None or large > _LARGE_POISON
-        ):  # rarely: the driver may be making another's context
+        if self._free_bytes is None or large > _LARGE_POISON:  # rarely: the driver may be making another's context
             self._free_bytes = torch.cuda.mem_get_info(self._device)[0]
         large = min(large, self._free_bytes // 4)
         blocks = [torch.empty(_SMALL_BLOCK, dtype=torch.uint8, device=self._device) for _ in range(8)]
