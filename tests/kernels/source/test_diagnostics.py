@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from dice.kernels.source.diagnostics import errors, read_gcc, read_nvcc
+from dice.kernels.source.diagnostics import Diagnostic, errors, read_gcc, read_nvcc
 
 NVCC = """\
 In file included from a.h:3
@@ -75,3 +75,8 @@ def test_a_missing_header_and_a_warning(tmp_path: Path) -> None:
     said = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=False).stderr
     (warning,) = read_gcc(said)
     assert (warning.line, warning.error, errors([warning])) == (1, False, [])
+    assert warning.names == ["unused"]
+
+
+def test_names_are_what_stands_in_quotes() -> None:
+    assert Diagnostic("g++", "a", 1, True, "‘f’ and 'g' with \"h i\" but not j").names == ["f", "g", "h i"]

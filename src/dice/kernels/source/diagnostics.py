@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 
+_QUOTED = re.compile(r"[‘'\"`]([^’'\"`]+)[’'\"`]")
 _GCC = re.compile(r"^([^\s:][^:\n]*):(\d+)(?::(\d+))?: (fatal error|error|warning): (.*)$", re.MULTILINE)
 _EDG = re.compile(r"^([^\s(][^(\n]*)\((\d+)\): (catastrophic error|error|warning)(?: #[\w-]+)?: (.*)$", re.MULTILINE)
 _EDG_WHOLE = re.compile(r"^(?:catastrophic )?error(?: #[\w-]+)?: (.*)$", re.MULTILINE)
@@ -22,6 +23,11 @@ class Diagnostic:
     line: int
     error: bool
     text: str
+
+    @property
+    def names(self) -> list[str]:
+        """Everything in quotes."""
+        return _QUOTED.findall(self.text)
 
 
 def read_gcc(output: str) -> list[Diagnostic]:
