@@ -20,7 +20,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from dice.kernels.candidate.extension_call import request_from_load, request_from_load_inline
+from dice.kernels.candidate.extension_call import load, load_inline
 from dice.kernels.records.extension import ExtensionRequest
 
 
@@ -62,7 +62,7 @@ def read_calls(code: str) -> list[ExtensionRequest]:
             with contextlib.suppress(ValueError, TypeError):
                 arguments = [_literal(value, values) for value in node.args]
                 named = {k.arg: _literal(k.value, values) for k in node.keywords if k.arg}
-                found.append(request_from_load_inline(*arguments, **named))
+                found.append(load_inline(*arguments, **named))
     return found
 
 
@@ -127,7 +127,7 @@ def _child(path: str, out: str) -> None:
         return call
 
     patched: Any = extension
-    patched.load_inline, patched.load = recorder(request_from_load_inline), recorder(request_from_load)
+    patched.load_inline, patched.load = recorder(load_inline), recorder(load)
     pretended: Any = torch.cuda
     pretended.is_available = lambda: True
     pretended.get_device_capability = lambda *_: (9, 0)
