@@ -19,7 +19,6 @@ NOT_IMPORTED = {
     "dice.kernels.candidate.poison": RUN,
     "dice.kernels.candidate.runner": RUN,
     "dice.kernels.grader.agreement": RUN,
-    "dice.kernels.grader.trials": RUN,
     "dice.kernels.sandbox.fork_process": RUN,
     "dice.kernels.sandbox.probe": RUN,
     "dice.kernels.sandbox.supervisor": RUN,
