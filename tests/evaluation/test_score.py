@@ -78,6 +78,7 @@ def test_robust_check_drops_deceptive_answers_only():
     assert robust.robust
     assert robust.metrics["exec"].value == 0.5
     assert plain.metrics["exec"].value == 1.0
+    assert (robust.statuses, plain.statuses) == ({"deceptive": 1, "correct": 1}, {"correct": 2})
 
 
 def test_cpu_has_no_speed():
@@ -106,6 +107,19 @@ def test_the_same_answers_under_three_seeds_tell_no_more_than_under_one():
 @pytest.mark.parametrize("hit", [0, 1])
 def test_where_all_agree_each_problem_counts_once(hit):
     assert rate([answers(*[hit] * 8)] * 3).independent == 8
+
+
+def test_answers_that_partly_agree_count_as_some():
+    """Three problems, of whose four answers 4, 2 and 1 are right: p = 7/12, and the sum of squares about 4 p is 42/9. So
+    p (1 - p) = 35/144 over (42/9)/144 makes 7.5 of 12 answers; over k = 1 the mean of the problems' shares has the same."""
+    answers = [
+        (f"level1/{name}", number < hits) for name, hits in (("A", 4), ("B", 2), ("C", 1)) for number in range(4)
+    ]
+    found, passed = rate([answers[::2], answers[1::2]]), pass_rate(answers, 1)
+    assert (found.independent, found.value) == pytest.approx((7.5, 7 / 12))
+    assert (found.low, found.high) == pytest.approx(wilson(7.5 * 7 / 12, 7.5))
+    assert passed is not None
+    assert (passed.independent, passed.low, passed.high) == pytest.approx((7.5, found.low, found.high))
 
 
 def test_the_seeds_rates_stand_beside():
@@ -252,4 +266,7 @@ def test_the_interval_of_pass_at_k_counts_problems():
     assert never is not None
     assert (never.value, never.independent, never.low) == (0.0, 20, 0.0)
     assert never.high == wilson(0, 20)[1]
+    always = pass_rate([(f"p{n}", True) for n in range(20) for _ in range(8)], 1)
+    assert always is not None
+    assert (always.value, always.independent, always.low, always.high) == (1.0, 20, wilson(20, 20)[0], 1.0)
     assert pass_rate(sure[:-1], 8) is None
