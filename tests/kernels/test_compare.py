@@ -138,6 +138,33 @@ def test_a_number_that_the_type_does_not_hold_is_wrong(actual):
     assert status(3, actual, "paper") == "wrong_value"
 
 
+@pytest.mark.parametrize(
+    ("expected", "actual", "paper", "strict"),
+    [
+        (100, 101, "correct", "wrong_value"),
+        (100, 103, "wrong_value", "wrong_value"),
+        (3.0, torch.tensor(9.0), "wrong_value", "wrong_dtype"),
+        (3.0, torch.empty((), device="meta"), "correct", "wrong_dtype"),  # of an outline, only what it is
+        (2, 2.0, "correct", "wrong_dtype"),
+        (True, 1, "correct", "wrong_dtype"),
+        (2**53, 2**53 + 1, "correct", "wrong_value"),  # one number in float64
+        (2**62, 2**62 + 1, "correct", "wrong_value"),
+        (2**70, 2**70 + 1, "wrong_value", "wrong_value"),
+        (-(2**70), -(2**70), "correct", "correct"),
+        (3, 10**400, "wrong_value", "wrong_value"),
+        (3.0, -(10**400), "wrong_value", "wrong_dtype"),
+        (torch.tensor([2**53]), torch.tensor([2**53 + 1]), "correct", "wrong_value"),
+        # the tolerance is relative to the candidate's 98.995 under paper: 0.01 + 0.98995 is less than the error of 1.005
+        (torch.tensor([100.0]), torch.tensor([98.995]), "wrong_value", "wrong_value"),
+        (torch.tensor([100.0]), torch.tensor([101.015]), "correct", "wrong_value"),
+    ],
+)
+def test_numbers_and_the_edges_of_tolerances(expected, actual, paper, strict):
+    found = {protocol: compare_outputs(expected, actual, protocol) for protocol in ("paper", "strict")}
+    assert {name: one.status for name, one in found.items()} == {"paper": paper, "strict": strict}
+    assert not any(one.as_noise for one in found.values())
+
+
 @pytest.mark.parametrize("protocol", ["paper", "strict"])
 def test_layout_does_not_matter(protocol):
     x = torch.randn(6, 4)

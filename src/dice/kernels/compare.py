@@ -154,17 +154,24 @@ def _number_failures(
     if protocol == "strict" and type(actual) is not type(expected):
         yield "wrong_dtype", f"{where}: expected {type(expected).__name__}, got {type(actual).__name__}"
         return
-    dtype = torch.float64 if isinstance(expected, float) else torch.int64
-    if dtype is torch.int64 and not -(2**63) <= int(expected) < 2**63:
+    # float64 does not hold all integers of strict, which are exact, nor any of Python's
+    if isinstance(expected, int) and abs(expected) >= (2**53 if protocol == "strict" else 2**63):
         if actual != expected:
             yield "wrong_value", f"{where}: expected {expected}, got {actual}"
         return
     left = torch.tensor(expected, dtype=torch.float64)
-    right = torch.tensor(float(actual), dtype=torch.float64)
+    right = torch.tensor(_as_float(actual), dtype=torch.float64)
     tolerance = PAPER_TOLERANCE if protocol == "paper" else (1e-4 if isinstance(expected, float) else 0.0)
     bad, _ = _value_failure(left, right, tolerance, tolerance, protocol, errors)
     if bad:
         yield "wrong_value", f"{where}: expected {expected}, got {actual}"
+
+
+def _as_float(number: bool | int | float) -> float:
+    try:
+        return float(number)
+    except OverflowError:  # an integer of more than 1,024 bits
+        return math.inf if number > 0 else -math.inf
 
 
 def _tensor_failures(
