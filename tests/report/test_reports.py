@@ -187,6 +187,8 @@ def test_what_was_measured_on_another_benchmark_has_no_number_of_the_paper_besid
     shown = capsys.readouterr().out
     assert name in shown
     assert "[" not in shown.splitlines()[1]
+    assert f"  50.0 {measured['l1_exec_low']}-{measured['l1_exec_high']}  " in shown.splitlines()[1]
+    assert "1.0-" not in shown.splitlines()[2], "what was not measured has no interval"
     assert "[1.0]" in shown.splitlines()[2]
     text = (place / "table1.tex").read_text()
     assert name in text

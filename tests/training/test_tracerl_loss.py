@@ -133,7 +133,7 @@ def test_loss_and_gradients_equal_the_literal_formula(normaliser):
     twin = copy.deepcopy(policy)
     longest = max(len(one.response) for one in trajectories)
     total = step_normaliser(trajectories, normaliser, 4, "position")
-    losses = torch.zeros(())
+    losses, statistics = torch.zeros(()), torch.zeros(4)
     for one in trajectories:
         new, anchor = literal(twin, one, 4), {k: v.detach() for k, v in literal(reference, one, 4).items()}
         for place, value in new.items():
@@ -142,6 +142,8 @@ def test_loss_and_gradients_equal_the_literal_formula(normaliser):
             k3 = (anchor[place] - value).exp() - 1 - (anchor[place] - value)
             share = {"tokens": 1.0, "responses": 1 / one.answer, "released": 1 / longest}[normaliser]
             losses = losses + share * (0.05 * k3 - surrogate)
+            clipped = (surrogate < ratio * one.advantage).float()
+            statistics += torch.stack((k3, clipped, ratio.log().abs(), torch.ones(()))).detach()
     (losses / total).backward()
     found = 0.0
     module = objective(policy, beta=0.05)
@@ -156,8 +158,8 @@ def test_loss_and_gradients_equal_the_literal_formula(normaliser):
     for (name, mine), theirs in zip(policy.named_parameters(), twin.parameters(), strict=True):
         assert mine.grad is not None, name
         torch.testing.assert_close(mine.grad, theirs.grad, atol=2e-5, rtol=2e-3, msg=name)
-    sums = torch.stack(module.statistics)
-    assert int(sums[:, 3].sum()) == sum(one.answer for one in trajectories)
+    assert 0 < statistics[1] < statistics[3] == sum(one.answer for one in trajectories)
+    torch.testing.assert_close(torch.stack(module.statistics).sum(0), statistics, atol=1e-3, rtol=1e-3)
 
 
 def test_policy_loss_by_hand():
@@ -186,3 +188,20 @@ def test_blocks_and_rounds_by_hand():
     assert blocks_of(5, 9, 4, "response").tolist() == [0, 1, 1, 1, 1, 2, 2, 2, 2]
     order, block = np.array([3, 3, 1, 9, 7, 7]), np.array([0, 0, 0, 1, 1, 1])
     assert rounds_of(order, block).tolist() == [1, 1, 0, 1, 0, 0]
+
+
+def test_what_a_step_is_divided_by():
+    """Blocks of 4. The first answer begins in the middle of one and ends before its last token, which has round 2: rounds
+    0 1 | 0 0 1, or 0 1 2 2 | 0 where its own start begins a block. The second takes one round."""
+
+    def made(prompt: int, step_map: list[int], answer: int) -> Trajectory:
+        n = len(step_map)
+        return Trajectory(np.zeros(prompt), np.zeros(n), np.array(step_map), np.zeros(n, np.float32), answer, 0.0)
+
+    two = [made(2, [1, 2, 3, 3, 4, 5], 5), made(4, [1, 1, 1, 1], 4)]
+    assert step_normaliser(two, "tokens", 4, "position") == 5 + 4
+    assert step_normaliser(two, "responses", 4, "position") == 2
+    assert step_normaliser(two, "released", 4, "position") == 2 + 1
+    assert step_normaliser(two, "released", 4, "response") == 3 + 1
+    for normaliser in ("tokens", "responses", "released"):
+        assert step_normaliser([], normaliser, 4, "position") == 1, "a step without a signal divides nothing by 0"
