@@ -89,6 +89,16 @@ def test_loss_and_gradients_equal_the_formula(block, per, multiple, chunk, check
     assert (Objective(model)(rows, int(pack.labelled.sum())) - expected).abs() > 1e-2
 
 
+def test_rows_on_another_device_are_the_same():
+    pack = make_pack()
+    rows = diffusion_rows(pack, draw_noise(pack, np.random.default_rng(0)), block_size=4, mask_id=MASK)
+    moved = rows.to("cpu")
+    for name in ("ids", "positions", "at", "targets", "weights"):
+        assert torch.equal(getattr(moved, name), getattr(rows, name)), name
+    assert torch.equal(moved.layout.dense(), rows.layout.dense())
+    assert rows.to("meta").ids.is_meta
+
+
 def test_prompt_rows_of_the_noised_copy_are_left_out():
     pack = make_pack(((101, 3),))
     noise = draw_noise(pack, np.random.default_rng(0))
