@@ -51,6 +51,16 @@ def test_filters_keep_what_a_sorted_list_says(order):
             assert kept.any()
 
 
+def test_what_is_not_asked_for_changes_nothing():
+    """Also not by rounding: the shares of a vocabulary of 150,000 sum up to more than 1."""
+    logits = torch.randn(1, 150_000, generator=torch.Generator().manual_seed(0))
+    assert torch.equal(filter_logits(logits, SamplingConfig(temperature=1.0)), logits)
+    greedy = [
+        SamplingConfig(temperature=t, top_k=k).greedy for t, k in ((0.0, 0), (0.0, 5), (1.0, 1), (1.0, 2), (0.1, 0))
+    ]
+    assert greedy == [True, True, True, False, False]
+
+
 def test_frequencies_follow_the_distribution():
     logits = torch.tensor([0.0, 1.0, float("-inf"), 2.0, -1.0])
     n = 20000
