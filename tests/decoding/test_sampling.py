@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 import torch
 
-from dice.decoding.sampling import SamplingConfig, draw, filter_logits, uniforms, uniforms_on_device
+from dice.decoding.sampling import SamplingConfig, draw, filter_logits, uniforms, uniforms_of, uniforms_on_device
 
 
 @pytest.mark.parametrize(
@@ -87,6 +87,13 @@ def test_uniforms_are_uniform_and_differ_in_every_argument():
     assert numbers.min() >= 0
     assert numbers.max() < 1
     assert np.abs(np.histogram(numbers, 10, (0, 1))[0] - 800).max() < 120
+
+
+def test_a_seed_is_all_of_its_bits():
+    places = np.arange(64)
+    numbers = [uniforms_of(seed, places, 1).tolist() for seed in (5, 5 + 2**7, 5 + 2**63, ~5, 5 + 2**64)]
+    assert len(set(map(tuple, numbers))) == 4
+    assert numbers[0] == numbers[4] == uniforms(np.full(64, 5, np.uint64), places, np.full(64, 1)).tolist()
 
 
 def test_the_device_draws_the_numbers_of_the_host():
