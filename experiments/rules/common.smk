@@ -3,13 +3,24 @@ import re
 
 from snakemake.logging import logger
 
+from dice.config import canonical
 from dice.errors import DiceError
 from dice.study.claims import claims_inputs, claims_spec
 from dice.study.code import stage_code
 from dice.study.config import check_schema, load_study
+from dice.study.costs import hours, hub_facts, job_costs, job_seconds
 from dice.study.exams import examined, exams_inputs, exams_spec
-from dice.study.plan import Plan, canonical
+from dice.study.plan import Plan
 from dice.study.registry import load_registry
+from dice.study.reports import (
+    check_inputs,
+    check_spec,
+    explorer_spec,
+    figure_inputs,
+    figure_spec,
+    table_inputs,
+    table_spec,
+)
 from dice.study.resume import RunLock, jobs_prefix, parting_words, slurm_jobs
 from dice.study.strata import (
     leaks_spec,
@@ -48,8 +59,7 @@ def begin_run():
     if not workflow.non_local_exec:
         # Its limit of new jobs a second has Snakemake look at all ready jobs and their inputs each second.
         workflow.scheduler.job_rate_limiter = None
-    seconds = PLAN.job_seconds()
-    logger.info(f"scale {STUDY.scale}", extra={"job_seconds": seconds})
+    logger.info(f"scale {STUDY.scale}", extra={"job_seconds": job_seconds(PLAN)})
 
 
 def code(stage):
@@ -92,9 +102,9 @@ RUN = RunLock(STUDY.results, logger.warning)
 shell.prefix(jobs_prefix(STUDY.results))
 
 if is_dry_run(sys.argv) and STUDY.gpus:
-    hours = PLAN.hours(PLAN.units)
-    parts = ", ".join(f"{stage} {value:.1f}" for stage, value in hours.items())
+    GPU_HOURS = hours(PLAN, PLAN.units)
+    parts = ", ".join(f"{stage} {value:.1f}" for stage, value in GPU_HOURS.items())
     logger.info(
-        f"scale {STUDY.scale}, all tables, estimated GPU-hours: {sum(hours.values()):.1f} ({parts})",
-        extra={"job_costs": PLAN.job_costs(), "hub_facts": PLAN.hub_facts()},
+        f"scale {STUDY.scale}, all tables, estimated GPU-hours: {sum(GPU_HOURS.values()):.1f} ({parts})",
+        extra={"job_costs": job_costs(PLAN), "hub_facts": hub_facts(PLAN)},
     )

@@ -1,7 +1,7 @@
 # Tables and what is made of them.
 rule table:
     input:
-        lambda wildcards: PLAN.table_inputs(int(wildcards.table)),
+        lambda wildcards: table_inputs(PLAN, int(wildcards.table)),
         reported="experiments/reported/table{table}.csv",
         code=code("table"),
     output:
@@ -16,7 +16,7 @@ rule table:
     container:
         image("cpu")
     params:
-        spec=lambda wildcards: canonical(PLAN.table_spec(int(wildcards.table))),
+        spec=lambda wildcards: canonical(table_spec(PLAN, int(wildcards.table))),
     message:
         "write table {wildcards.table}"
     shell:
@@ -62,7 +62,7 @@ rule strata:
 
 rule figure:
     input:
-        lambda wildcards: PLAN.figure_inputs(int(wildcards.figure)),
+        lambda wildcards: figure_inputs(PLAN, int(wildcards.figure)),
         code=code("figure"),
     output:
         csv=PLAN.path("figure{figure}.csv"),
@@ -77,7 +77,7 @@ rule figure:
     container:
         image("cpu")
     params:
-        spec=lambda wildcards: canonical(PLAN.figure_spec(int(wildcards.figure))),
+        spec=lambda wildcards: canonical(figure_spec(PLAN, int(wildcards.figure))),
     message:
         "draw figure {wildcards.figure}"
     shell:
@@ -86,7 +86,7 @@ rule figure:
 
 rule check:
     input:
-        PLAN.check_inputs(),
+        check_inputs(PLAN),
         code=code("check"),
     output:
         csv=report(PLAN.path("check.csv"), category="Check"),
@@ -97,7 +97,7 @@ rule check:
     container:
         image("cpu")
     params:
-        spec=canonical(PLAN.check_spec()),
+        spec=canonical(check_spec(PLAN)),
     message:
         "compare what was measured with the paper"
     shell:
@@ -135,7 +135,7 @@ rule explorer:
     container:
         image("cpu")
     params:
-        spec=canonical(PLAN.explorer_spec()),
+        spec=canonical(explorer_spec(PLAN)),
     message:
         "write the pages from cells to kernels"
     shell:

@@ -160,10 +160,14 @@ def to_spec(config: Any) -> dict[str, Any]:
     return TypeAdapter(type(config)).dump_python(config, mode="json")
 
 
+def canonical(spec: dict[str, Any]) -> str:
+    """The JSON text of a spec: one text for one meaning."""
+    return json.dumps(spec, sort_keys=True, separators=(",", ":"), ensure_ascii=False)
+
+
 def spec_hash(spec: dict[str, Any]) -> str:
     """sha256 of the canonical JSON of `spec`: the identity of a stage's work."""
-    text = json.dumps(spec, sort_keys=True, separators=(",", ":"), ensure_ascii=False)
-    return hashlib.sha256(text.encode()).hexdigest()
+    return hashlib.sha256(canonical(spec).encode()).hexdigest()
 
 
 def schema_of(config_type: type) -> dict[str, Any]:

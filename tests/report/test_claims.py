@@ -7,6 +7,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from plans import EXPERIMENTS, plan
 
 from dice.errors import DiceError
 from dice.jsonl import write_jsonl
@@ -28,7 +29,6 @@ from dice.study.config import load_study
 from dice.study.plan import Plan
 from dice.study.registry import TableRow, load_registry
 
-EXPERIMENTS = Path(__file__).resolve().parents[2] / "experiments"
 HOST = Host(gpu=None, driver=None, cuda=None, torch="2", cpu="test", isolation=[])
 FEW = 400
 """Draws of the bootstrap in simulations."""
@@ -244,10 +244,6 @@ def test_rows_that_cannot_be_compared_are_refused(tmp_path):
         make_claims(config(tmp_path, claim("c", [whole], [whole], statistic="fast1")))
     with pytest.raises(DiceError, match="no verdicts under the protocol strict"):
         make_claims(config(tmp_path, claim("c", [whole], [whole]), protocol="strict"))
-
-
-def plan(scale: str, **overrides) -> Plan:
-    return Plan(load_study(EXPERIMENTS / "config", scale, overrides), load_registry(EXPERIMENTS))
 
 
 def rows_of(one: Plan) -> dict[str, dict]:

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from pathlib import Path
 
 import pytest
+from plans import EXPERIMENTS, plan
 
 from dice.config import load_config, parse_config, to_spec
 from dice.data.synthetic.generator import pairs
@@ -14,18 +14,11 @@ from dice.data.synthetic.stage import SynthConfig
 from dice.errors import DiceError
 from dice.manifest import read_manifest, sha256_file
 from dice.model.transformer import ModelConfig
-from dice.study.config import load_study
 from dice.study.plan import Plan
-from dice.study.registry import load_registry
 from dice.training.sft_config import SftConfig
 
-EXPERIMENTS = Path(__file__).resolve().parents[2] / "experiments"
 BASE = EXPERIMENTS / "base"
 WITHOUT_KERNELS = ("no_kernel", "never_built", "never_launched", "torch_does_the_work", "kernel_output_unused")
-
-
-def plan(scale: str) -> Plan:
-    return Plan(load_study(EXPERIMENTS / "config", scale), load_registry(EXPERIMENTS))
 
 
 def recipe(one: Plan, unit: str) -> dict:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from pathlib import Path
 from typing import Any
 
 from dice.data.curate import CurateConfig
@@ -24,18 +23,11 @@ from dice.report.tables import TableConfig
 from dice.servers.ask import AskConfig
 from dice.standins.stage import StandInsConfig
 from dice.study.claims import claims_spec
-from dice.study.config import load_study
 from dice.study.plan import Plan
-from dice.study.registry import load_registry
+from dice.study.reports import check_spec, explorer_spec, figure_spec, table_spec
 from dice.study.units import RECORDED, SERVED
 from dice.training.rl_config import RlConfig
 from dice.training.sft_config import SftConfig
-
-EXPERIMENTS = Path(__file__).resolve().parents[2] / "experiments"
-
-
-def plan(scale: str, **overrides: Any) -> Plan:
-    return Plan(load_study(EXPERIMENTS / "config", scale, overrides), load_registry(EXPERIMENTS))
 
 
 def specs(one: Plan) -> Iterator[tuple[type, dict[str, Any]]]:
@@ -66,9 +58,9 @@ def specs(one: Plan) -> Iterator[tuple[type, dict[str, Any]]]:
             yield VerifyConfig, one.verify_spec(unit, 0, shard)
         yield ScoreConfig, one.score_spec(unit)
     for number in one.registry.tables:
-        yield TableConfig, one.table_spec(number)
+        yield TableConfig, table_spec(one, number)
     for number in one.registry.figures:
-        yield FigureConfig, one.figure_spec(number)
-    yield CheckConfig, one.check_spec()
+        yield FigureConfig, figure_spec(one, number)
+    yield CheckConfig, check_spec(one)
     yield ClaimsConfig, claims_spec(one)
-    yield ExplorerConfig, one.explorer_spec()
+    yield ExplorerConfig, explorer_spec(one)

@@ -15,22 +15,16 @@ from pathlib import Path
 
 import pytest
 import yaml
+from plans import EXPERIMENTS, plan
 
-from dice.config import parse_config
+from dice.config import canonical, parse_config
 from dice.manifest import sha256_file
-from dice.study.config import load_study, scales
-from dice.study.plan import Plan, canonical
-from dice.study.registry import load_registry
+from dice.study.config import scales
 from dice.training.rl_config import RlConfig
 from dice.training.sft_config import SftConfig
 
 ROOT = Path(__file__).resolve().parents[2]
-EXPERIMENTS = ROOT / "experiments"
 HALF_S = 0.02
-
-
-def plan(scale: str, **overrides) -> Plan:
-    return Plan(load_study(EXPERIMENTS / "config", scale, overrides), load_registry(EXPERIMENTS))
 
 
 @pytest.mark.parametrize("scale", scales(EXPERIMENTS / "config"))

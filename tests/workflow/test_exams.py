@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import pytest
-from stage_specs import plan, specs
+from plans import plan
+from stage_specs import specs
 
 from dice.config import parse_config
 from dice.data.kernelbench import ProblemsConfig, write_problems

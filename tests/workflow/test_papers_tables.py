@@ -6,9 +6,9 @@ import csv
 import hashlib
 import re
 import shutil
-from pathlib import Path
 
 import pytest
+from plans import EXPERIMENTS, plan
 
 from dice.config import parse_config
 from dice.decoding.block_diffusion import BlockDiffusionConfig
@@ -17,15 +17,8 @@ from dice.decoding.llada import LladaConfig
 from dice.decoding.window import WindowConfig
 from dice.errors import DiceError
 from dice.model.families import FAMILIES
-from dice.study.config import load_study
-from dice.study.plan import Plan
 from dice.study.registry import load_registry
-
-EXPERIMENTS = Path(__file__).resolve().parents[2] / "experiments"
-
-
-def plan(scale: str, **overrides) -> Plan:
-    return Plan(load_study(EXPERIMENTS / "config", scale, overrides), load_registry(EXPERIMENTS))
+from dice.study.reports import check_inputs, check_spec, figure_spec, sizes, table_inputs, table_spec
 
 
 def reported(number: int) -> list[dict[str, str]]:
@@ -149,9 +142,9 @@ def test_released_checkpoints_fill_the_rows_that_nothing_is_trained_for():
         evidence = {row.row: released.evidence(row) for row in released.registry.tables[number].rows}
         assert {row: found.unit for row, found in evidence.items() if found.unit} == rows
         assert {found.reason for found in evidence.values() if not found.unit} == {"not part of the scale released"}
-    assert released.figure_spec(2)["generations"] == "results/released/generations/hub-DICE-8B/seed0.jsonl"
-    assert set(released.figure_spec(6)["scores"]) == {"hub-DICE-1.7B", "hub-DICE-4B", "hub-DICE-8B"}
-    assert released.figure_spec(1)["histories"] == {}
+    assert figure_spec(released, 2)["generations"] == "results/released/generations/hub-DICE-8B/seed0.jsonl"
+    assert set(figure_spec(released, 6)["scores"]) == {"hub-DICE-1.7B", "hub-DICE-4B", "hub-DICE-8B"}
+    assert figure_spec(released, 1)["histories"] == {}
     tiny = plan("tiny", hub_rows=True)
     assert tiny.evidence(tiny.registry.tables[6].rows[0]).unit == "8B-base", (
         "what is trained comes before what was released"
@@ -161,14 +154,14 @@ def test_released_checkpoints_fill_the_rows_that_nothing_is_trained_for():
 
 def test_data_are_counted_where_the_run_has_them():
     tiny = plan("tiny")
-    dice = next(row for row in tiny.table_spec(11)["rows"] if row["row"] == "DICE-4096")
+    dice = next(row for row in table_spec(tiny, 11)["rows"] if row["row"] == "DICE-4096")
     infilling, whole = "results/data/rl_infilling.infilling.jsonl", "results/data/rl_end_to_end.jsonl"
     assert dice["sizes"] == {"sft_samples": ["results/data/cuke.jsonl"], "rl_samples": [whole, infilling]}
     assert dice["settings"] == {"max_new_tokens": 640}
-    assert {whole, infilling} < set(tiny.table_inputs(11))
-    assert not any("data/" in path for path in tiny.table_inputs(1)), "a table without these columns reads no data"
-    assert plan("tiny", start_from="verdicts", archive="old").sizes("8B-dice", ("rl_samples",)) == {}
-    row = next(row for row in plan("released").table_spec(11)["rows"] if row["row"] == "DICE-4096")
+    assert {whole, infilling} < set(table_inputs(tiny, 11))
+    assert not any("data/" in path for path in table_inputs(tiny, 1)), "a table without these columns reads no data"
+    assert sizes(plan("tiny", start_from="verdicts", archive="old"), "8B-dice", ("rl_samples",)) == {}
+    row = next(row for row in table_spec(plan("released"), 11)["rows"] if row["row"] == "DICE-4096")
     assert (row["sizes"], row["settings"]) == ({}, {"max_new_tokens": 4096})
 
 
@@ -229,7 +222,7 @@ def test_prompts_are_kernelbenchs_text(scale):
 
 def test_rows_are_compared_where_both_are_measured():
     """The paper's claims: each strategy against the step before it, DICE against the RL baseline."""
-    found = {(pair["table"], pair["row"]): pair["against"] for pair in plan("paper").check_spec()["pairs"]}
+    found = {(pair["table"], pair["row"]): pair["against"] for pair in check_spec(plan("paper"))["pairs"]}
     assert {row: against for (table, row), against in found.items() if table == "table6" and row.startswith("8B")} == {
         "8B-sft": "8B-base",
         "8B-sft+rl_baseline": "8B-sft",
@@ -239,13 +232,13 @@ def test_rows_are_compared_where_both_are_measured():
     }
     assert ("table1", "DICE-8B") not in found
     tiny = plan("tiny")
-    assert [pair["row"] for pair in tiny.check_spec()["pairs"] if pair["table"] == "table1"] == [
+    assert [pair["row"] for pair in check_spec(tiny)["pairs"] if pair["table"] == "table1"] == [
         "Qwen3-8B",
         "Qwen3-8B-sft",
         "SDAR-Chat-8B",
         "SDAR-Chat-8B-sft",
     ]
-    assert {"results/scores/8B-sft.json", "results/table1.csv"} < set(tiny.check_inputs())
+    assert {"results/scores/8B-sft.json", "results/table1.csv"} < set(check_inputs(tiny))
 
 
 def test_a_row_to_compare_with_that_is_not_there_is_refused(tmp_path):

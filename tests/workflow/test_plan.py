@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 import pytest
-from stage_specs import EXPERIMENTS, plan, specs
+from plans import EXPERIMENTS, plan
+from stage_specs import specs
 
 from dice.config import parse_config, to_spec
 from dice.decoding.memory import GIB, weight_bytes, working_bytes
 from dice.errors import DiceError
 from dice.model.transformer import ModelConfig
 from dice.study.config import check_schema, scales
+from dice.study.costs import hub_facts, job_costs, job_seconds
 from dice.study.plan import Plan
 from dice.study.registry import TableRow, load_registry
+from dice.study.reports import table_inputs, table_spec
 from dice.study.units import ModelRule
 from dice.training.rl_config import RolloutConfig
 
@@ -113,10 +116,10 @@ def test_terms_are_confirmed_by_name(tmp_path):
 
 
 def test_the_plan_has_the_licence_and_the_weights_of_each_released_model():
-    facts = plan("released").hub_facts()
+    facts = hub_facts(plan("released"))
     assert facts["Gemma-2-It-2B"] == (pytest.approx(3.725, abs=1e-3), "Gemma terms, gated, unchecked")
     assert facts["LLaDA-1.5-8B"][0] == pytest.approx(14.9, abs=0.01)
-    assert plan("released").job_costs()["serve"]["served-Gemma-2-It-2B"] == (1.0, 0.0)
+    assert job_costs(plan("released"))["serve"]["served-Gemma-2-It-2B"] == (1.0, 0.0)
 
 
 def test_what_a_served_row_asks():
@@ -139,9 +142,9 @@ def test_what_a_served_row_asks():
 
 def test_a_successor_is_a_row_of_its_own():
     """It is in the table once it is asked for; under the paper's name only the paper's model counts."""
-    assert "Gemini-3.1-Pro" not in [row["row"] for row in plan("tiny").table_spec(1)["rows"]]
+    assert "Gemini-3.1-Pro" not in [row["row"] for row in table_spec(plan("tiny"), 1)["rows"]]
     one = plan("tiny", servers={"Gemini-3.1-Pro": {}}, recorded={"Gemini-3-Pro": "g.jsonl"})
-    rows = {row["row"]: row for row in one.table_spec(1)["rows"]}
+    rows = {row["row"]: row for row in table_spec(one, 1)["rows"]}
     assert rows["Gemini-3.1-Pro"]["added"]
     assert not rows["Gemini-3-Pro"]["added"]
     assert one.ask_spec("served-Gemini-3.1-Pro", 0)["server"]["key"] == "GEMINI_API_KEY"
@@ -168,7 +171,7 @@ def test_a_verification_job_is_worth_its_start(scale):
 
 def test_expected_seconds_are_those_of_a_job():
     """GPU-hours of a training run over its GPUs, hours of verification over the shards."""
-    paper = plan("paper").job_seconds()
+    paper = job_seconds(plan("paper"))
     assert paper["sft"] == pytest.approx(22.4 / 8 * 3600)
     assert paper["verify"] == pytest.approx(0.7 / 4 * 3600)
     assert "synth" not in paper
@@ -218,7 +221,7 @@ def test_answers_of_reinforcement_learning_fit_a_gpu_of_80_gb_beside_what_is_tra
 
 def test_the_authors_reading_of_answers_is_a_row_of_its_own():
     released = plan("released")
-    rows = {row["row"]: row for row in released.table_spec(3)["rows"]}
+    rows = {row["row"]: row for row in table_spec(released, 3)["rows"]}
     again = rows["Gemma-2-It-2B-released"]
     assert again["paper"] == "Gemma-2-It-2B"
     assert again["score"] == "results/released/scores/reread-served-Gemma-2-It-2B.json"
@@ -229,9 +232,9 @@ def test_the_authors_reading_of_answers_is_a_row_of_its_own():
         "prompts": released.messages,
     }
     assert "prompts" not in released.reread_spec("reread-hub-Seed-Coder-Reasoning-8B", 0)
-    assert again["score"] in released.table_inputs(3)
+    assert again["score"] in table_inputs(released, 3)
     assert set(released.rereads) == {
         *("reread-hub-Seed-Coder-Reasoning-8B", "reread-served-Phi-4-Mini-Reasoning-4B", "reread-served-Gemma-2-It-2B"),
     }
     assert plan("tiny").rereads == {}
-    assert "Gemma-2-It-2B-released" not in {row["row"] for row in plan("tiny").table_spec(3)["rows"]}
+    assert "Gemma-2-It-2B-released" not in {row["row"] for row in table_spec(plan("tiny"), 3)["rows"]}

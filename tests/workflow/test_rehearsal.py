@@ -14,7 +14,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from stage_specs import EXPERIMENTS, plan, specs
+from plans import EXPERIMENTS, plan
+from stage_specs import specs
 
 from dice.config import parse_config, read_yaml
 from dice.errors import DiceError
@@ -24,6 +25,7 @@ from dice.standins.stage import StandInsConfig
 from dice.study.config import Study, check_study, merged
 from dice.study.plan import Plan
 from dice.study.registry import load_registry
+from dice.study.reports import settings
 from dice.study.units import RELEASED
 
 SIZES = {
@@ -83,8 +85,8 @@ def test_a_size_of_the_list_is_smaller_than_at_the_paper():
         for one, other in zip(little.get("phases", ()), large.get("phases", ()), strict=True):
             assert one["steps"] < other["steps"]
     for unit in small.units:
-        if "max_new_tokens" in small.settings(unit):
-            assert small.settings(unit)["max_new_tokens"] < paper.settings(unit)["max_new_tokens"]
+        if "max_new_tokens" in settings(small, unit):
+            assert settings(small, unit)["max_new_tokens"] < settings(paper, unit)["max_new_tokens"]
 
 
 def test_the_same_models_are_fetched_trained_and_asked():

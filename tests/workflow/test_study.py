@@ -12,6 +12,7 @@ from pathlib import Path
 import pytest
 import yaml
 from jsonschema import Draft202012Validator
+from plans import EXPERIMENTS, plan
 
 from dice.config import parse_config
 from dice.errors import DiceError
@@ -21,18 +22,15 @@ from dice.kernels.records.verdict import Verdict
 from dice.model.families import FAMILIES
 from dice.study.code import code_of, stage_code
 from dice.study.config import load_study, merged, scales, study_schema
+from dice.study.costs import hours, job_costs
 from dice.study.fingerprint import fingerprint
 from dice.study.plan import Plan
 from dice.study.registry import load_registry
+from dice.study.reports import table_spec
 from dice.study.workflow import check_command_line, images, is_dry_run, overrides_of
 
 ROOT = Path(__file__).resolve().parents[2]
-EXPERIMENTS = ROOT / "experiments"
 SCALES = ["nano", "paper", "rehearsal", "released", "smoke", "tiny"]
-
-
-def plan(scale: str, **overrides) -> Plan:
-    return Plan(load_study(EXPERIMENTS / "config", scale, overrides), load_registry(EXPERIMENTS))
 
 
 def test_the_scales_are_known():
@@ -134,7 +132,7 @@ def test_tiny_measures_the_small_models_and_reports_the_rest():
 def test_a_size_that_is_left_out_says_why_in_each_of_its_rows():
     tiny = plan("tiny")
     for number in (2, 3, 4, 6, 7):
-        rows = {row["row"]: row for row in tiny.table_spec(number)["rows"]}
+        rows = {row["row"]: row for row in table_spec(tiny, number)["rows"]}
         ours = [
             name for name in rows if name.startswith(("SDAR", "DICE", "threshold", "4B", "1.7B")) and "8B" not in name
         ]
@@ -146,19 +144,19 @@ def test_a_size_that_is_left_out_says_why_in_each_of_its_rows():
 def test_a_row_says_which_model_it_is():
     """Stand-ins by unit and parameters, the hub's by repository; rows of our own only where they are measured."""
     tiny, paper, released = plan("tiny"), plan("paper"), plan("released")
-    rows = {row["row"]: row for row in tiny.table_spec(1)["rows"]}
+    rows = {row["row"]: row for row in table_spec(tiny, 1)["rows"]}
     assert rows["DICE-8B"]["measured"] == {"model": "stand-in 8B-dice", "params": "2.9M"}
     assert rows["Kevin-32B"]["measured"] == {}
     assert rows["SDAR-Chat-8B-sft"]["added"] is True
-    assert tiny.table_spec(1)["benchmark"] == "mini-2-cpu"
-    assert tiny.table_spec(9)["stages"][0]["measured"] == {"model": "stand-in 8B-sft", "params": "2.9M"}
-    rows = {row["row"]: row for row in released.table_spec(1)["rows"]}
+    assert table_spec(tiny, 1)["benchmark"] == "mini-2-cpu"
+    assert table_spec(tiny, 9)["stages"][0]["measured"] == {"model": "stand-in 8B-sft", "params": "2.9M"}
+    rows = {row["row"]: row for row in table_spec(released, 1)["rows"]}
     assert rows["DICE-8B"]["measured"] == {"model": "DeadlyKitt3n/DICE-8B", "params": "8B"}
     assert "SDAR-Chat-8B-sft" not in rows
-    rows = {row["row"]: row for row in paper.table_spec(3)["rows"]}
+    rows = {row["row"]: row for row in table_spec(paper, 3)["rows"]}
     assert rows["DICE-1.7B"]["measured"] == {"model": "1.7B-dice", "params": "1.7B"}
-    assert paper.table_spec(1)["benchmark"] == released.table_spec(1)["benchmark"] == "kernelbench-v0.1"
-    supplied = plan("released", supplied={"CUDA-L1": "solutions.jsonl"}).table_spec(1)["rows"]
+    assert table_spec(paper, 1)["benchmark"] == table_spec(released, 1)["benchmark"] == "kernelbench-v0.1"
+    supplied = table_spec(plan("released", supplied={"CUDA-L1": "solutions.jsonl"}), 1)["rows"]
     assert {row["row"]: row for row in supplied}["CUDA-L1"]["measured"] == {"model": "supplied answers"}
 
 
@@ -166,9 +164,9 @@ def test_supplied_solutions_become_a_unit():
     supplied = plan("released", supplied={"CUDA-L1": "solutions.jsonl"})
     row = next(row for row in supplied.registry.tables[1].rows if row.row == "CUDA-L1")
     assert supplied.evidence(row).unit == "supplied-CUDA-L1"
-    rows = [(item["row"], item["robust"]) for item in supplied.table_spec(1)["rows"]]
+    rows = [(item["row"], item["robust"]) for item in table_spec(supplied, 1)["rows"]]
     assert rows[2:5] == [("CUDA-L1", True), ("CUDA-L1-unchecked", False), ("Kevin-32B", True)]
-    assert "CUDA-L1-unchecked" not in {item["row"] for item in plan("tiny").table_spec(1)["rows"]}
+    assert "CUDA-L1-unchecked" not in {item["row"] for item in table_spec(plan("tiny"), 1)["rows"]}
 
 
 def test_every_checkpoint_says_which_commit_it_is_or_that_none_is_known():
@@ -256,20 +254,20 @@ def test_start_from_needs_an_archive():
 
 def test_hours_follow_the_papers_costs():
     paper = plan("paper")
-    hours = paper.hours(["8B-dice"])
-    assert (hours["sft"], hours["rl"]) == (22.4, 120.0 + 960.0)
-    assert (hours["generate"], hours["verify"]) == (4.0, pytest.approx(0.7)), "greedy: one seed of three"
+    found = hours(paper, ["8B-dice"])
+    assert (found["sft"], found["rl"]) == (22.4, 120.0 + 960.0)
+    assert (found["generate"], found["verify"]) == (4.0, pytest.approx(0.7)), "greedy: one seed of three"
 
 
 def test_gigabytes_are_those_of_the_checkpoints_and_of_what_training_keeps():
     """SDAR-8B: 16 GB of 16-bit weights; weights and AdamW's two moments in fp32 are six times as much."""
-    costs = plan("paper").job_costs()
+    costs = job_costs(plan("paper"))
     assert costs["fetch"]["8B-base"] == (0.0, 16.0)
     assert costs["fetch"]["hub-cudaLLM-8B-4096"] == (0.0, 16.0)
     assert costs["sft"]["8B-sft"] == (22.4, 16 + 96)
     assert costs["rl"]["8B-rl1"] == (120.0, 16 + 2 * 96)
     assert costs["verify"]["8B-dice"] == (pytest.approx(0.7 / 4), 0.0)
-    assert not any(gigabytes for unit in plan("nano").job_costs()["rl"].values() for gigabytes in unit[1:])
+    assert not any(gigabytes for unit in job_costs(plan("nano"))["rl"].values() for gigabytes in unit[1:])
 
 
 def test_merge_is_deep_and_replaces_lists():

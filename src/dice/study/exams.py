@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from dice.study.plan import Plan
+from dice.study.reports import measured
 from dice.study.units import AT
 
 
@@ -25,7 +26,7 @@ def exams_spec(plan: Plan) -> dict[str, Any]:
     for unit in _candidates(plan):
         for exam in (None, *plan.study.exams):
             name = unit if exam is None else f"{unit}{AT}{exam}"
-            facts = {"unit": unit, "measured": plan.measured(unit), "benchmark": plan.suite_of(exam).version}
+            facts = {"unit": unit, "measured": measured(plan, unit), "benchmark": plan.suite_of(exam).version}
             rows.append(facts | {"score": plan.score(name)})
     return {"rows": rows, "scale": plan.study.scale, "out": plan.path("exams.csv")}
 

@@ -1,25 +1,20 @@
-"""Where each result of a scale lies, and what each stage is told: paths and specs, pure functions of the configuration."""
+"""Where each result of a scale lies, and what the stages up to the scores are told: pure functions of the configuration."""
 
 from __future__ import annotations
 
-import json
-import re
-from collections.abc import Sequence
-from pathlib import Path
 from typing import Any
 
 from dice.config import spec_hash
 from dice.errors import DiceError
-from dice.manifest import MODEL_MANIFEST
 from dice.model.families import FAMILIES
 from dice.study.config import Settings, Suite, merged
 from dice.study.files import Files
-from dice.study.registry import Family, TableRow
+from dice.study.registry import Family
 from dice.study.units import RECORDED, RELEASED, REREAD, SERVED, SUPPLIED, asked
 
 
 class Plan(Files):
-    """Paths and specs of every stage at one scale."""
+    """Paths at one scale, and the specs of its stages up to the scores; those of the reports: `dice.study.reports`."""
 
     # -- paths -------------------------------------------------------------------------------------------------------
 
@@ -60,6 +55,12 @@ class Plan(Files):
         """The version of mini that is asked."""
         suites = (self.study.suite, *self.study.exams.values())
         return next((suite.version for suite in suites if suite.source == "mini"), self.study.suite.version)
+
+    @property
+    def measured_on(self) -> str:
+        """The benchmark of the tables; beside that of the paper, and no other, its numbers may stand."""
+        version = self.study.suite.version
+        return version if self.study.stand_ins is None else f"stand-in {version}"
 
     def model(self, unit: str) -> str:
         """Folder of the unit's checkpoint."""
@@ -335,164 +336,6 @@ class Plan(Files):
         problems = self.problems_of(asked(unit)[1])
         return {"verdicts": self.verdicts(unit), "problems": problems, "out": self.score(unit)}
 
-    # -- reports -----------------------------------------------------------------------------------------------------
-
-    def histogram(self, number: int) -> str | None:
-        """For a histogram: the report of curation, None where nothing is timed at this scale."""
-        name = self.registry.tables[number].dataset
-        if name is None or name not in self.study.datasets or self.study.datasets[name].stage != "curate":
-            return None
-        if self.study.backend == "cpu":
-            return None
-        return self.path("data", name, "report.json")
-
-    def sizes(self, unit: str, columns: Sequence[str]) -> dict[str, list[str]]:
-        """Column of a table -> files of the data that the unit was trained on, for a unit that this run trains."""
-        if not (self.is_trained(unit) and self.makes("checkpoints")):
-            return {}
-        recipes = [recipe for ancestor in self.lineage(unit) if (recipe := self.recipe(ancestor))]
-        stages = {"dataset_size": "sft", "sft_samples": "sft", "rl_samples": "rl"}
-        return {
-            column: [self.dataset(recipe.dataset) for recipe in recipes if recipe.stage == stages[column]]
-            for column in columns
-            if column in stages
-        }
-
-    def settings(self, unit: str) -> dict[str, int]:
-        """Column of a table -> the setting with which the unit's answers are made; nothing for a user's file."""
-        unit = unit.removeprefix(REREAD)
-        if unit.startswith((SUPPLIED, RECORDED)):
-            return {}
-        if unit.startswith(SERVED):
-            return {"max_new_tokens": self.ask_spec(unit, self.study.seeds[0])["max_new_tokens"]}
-        return {"max_new_tokens": self.generate_spec(unit, self.study.seeds[0])["max_new_tokens"]}
-
-    def measured(self, unit: str) -> dict[str, str]:
-        """What the unit is, for the rows that it is measured in: its model and its parameters."""
-        found = self._published(unit)
-        return found if self.study.stand_ins is None else {"model": f"stand-in {found['model']}"}
-
-    def _published(self, unit: str) -> dict[str, str]:
-        size = re.search(r"([\d.]+B)(-|$)", unit)
-        params = size[1] if size else ""
-        if unit.startswith((SUPPLIED, RECORDED)):
-            return {"model": f"{unit.partition('-')[0]} answers"}
-        if unit.startswith((RELEASED, SERVED)):
-            name = unit.partition("-")[2]
-            return {"model": self.registry.models[name].hub or name, "params": params}
-        if (small := self.size(unit).parameters) is None:
-            return {"model": unit, "params": params}
-        return {"model": f"stand-in {unit}", "params": small}
-
-    @property
-    def measured_on(self) -> str:
-        """The benchmark of the tables; beside that of the paper, and no other, its numbers may stand."""
-        version = self.study.suite.version
-        return version if self.study.stand_ins is None else f"stand-in {version}"
-
-    def table_spec(self, number: int) -> dict[str, Any]:
-        """Config of `dice table`."""
-        table = self.registry.tables[number]
-        rows = []
-        for row in table.rows:
-            found = self.evidence(row)
-            if row.added and found.unit is None:
-                continue
-            score = self.score(found.unit) if found.unit else None
-            given: dict[str, Any] = {"row": row.row, "score": score, "reason": found.reason, "robust": row.robust}
-            given |= {"withdrawn": found.withdrawn, "added": row.added}
-            given["measured"] = self.measured(found.unit) if found.unit else {}
-            if found.unit and table.numbers:
-                given |= {"sizes": self.sizes(found.unit, table.numbers), "settings": self.settings(found.unit)}
-            rows.append(given)
-            if row.unchecked and score is not None:
-                rows.append(given | {"row": f"{row.row}-unchecked", "robust": False, "paper": row.row})
-            if row.released and found.unit is not None:
-                score = self.score(f"{REREAD}{found.unit}")
-                rows.append(given | {"row": f"{row.row}-released", "score": score, "paper": row.row})
-        stages = [
-            {
-                "stage": stage,
-                "manifest": f"{self.model(unit)}/{MODEL_MANIFEST}" if unit else None,
-                "measured": self.measured(unit) if unit else {},
-            }
-            for stage, unit in self.cost_units(number).items()
-        ]
-        return {
-            "number": number,
-            "title": table.title,
-            "kind": table.kind,
-            "reported": f"experiments/reported/table{number}.csv",
-            "rows": rows,
-            "numbers": list(table.numbers),
-            "stages": stages,
-            "speedups": self.histogram(number),
-            "reason": f"the scale {self.study.scale} times no training pairs" if table.kind == "histogram" else "",
-            "scale": self.study.scale,
-            "benchmark": self.measured_on,
-            "out": self.path(f"table{number}.csv"),
-        }
-
-    def figure_spec(self, number: int) -> dict[str, Any]:
-        """Config of `dice figure`; units that this scale does not have are left out."""
-        figure = self.registry.figures[number]
-        found = (self.evidence(TableRow(row=unit, unit=unit)).unit for unit in figure.units)
-        units = [unit for unit in found if unit is not None]
-        spec: dict[str, Any] = {
-            "number": number,
-            "title": figure.title,
-            "kind": figure.kind,
-            "scale": self.study.scale,
-            "tables": [self.path(f"table{table}.csv") for table in figure.tables],
-            "out": self.path(f"figure{number}.csv"),
-        }
-        if figure.kind == "overview":
-            spec["histories"] = {u: f"{self.model(u)}/history.jsonl" for u in units if self.is_trained(u)}
-        elif figure.kind == "failures":
-            spec["scores"] = {unit: self.score(unit) for unit in units}
-        elif figure.kind == "decoding_order" and units:
-            spec["generations"] = self.generations(units[0], self.study.seeds[0])
-        elif figure.kind == "components" and "rl_infilling" in self.study.datasets:
-            spec["pairs"] = self.dataset("rl_infilling")
-        elif figure.kind == "pipeline":
-            named = {"CuKe pairs": "cuke", "infilling problems": "rl_infilling", "end-to-end problems": "rl_end_to_end"}
-            spec["files"] = {box: self.dataset(name) for box, name in named.items() if name in self.study.datasets}
-            spec["files"]["benchmark problems"] = self.problems
-        return spec
-
-    def table_inputs(self, number: int) -> list[str]:
-        """What a table is made from: scores of its rows, counted data and models, the report of curation."""
-        models = [self.model(unit) for unit in self.cost_units(number).values() if unit]
-        report = [path for path in [self.histogram(number)] if path]
-        columns, units = self.registry.tables[number].numbers, self.table_units(number)
-        data = [path for unit in units for files in self.sizes(unit, columns).values() for path in files]
-        return [*map(self.score, units), *dict.fromkeys(data), *models, *report]
-
-    def figure_inputs(self, number: int) -> list[str]:
-        """Files that a figure is drawn from; a history stands for the model's folder that holds it."""
-        spec = self.figure_spec(number)
-        inputs = [*spec["tables"], *spec.get("scores", {}).values(), *spec.get("files", {}).values()]
-        inputs += [str(Path(path).parent) for path in spec.get("histories", {}).values()]
-        return inputs + [spec[name] for name in ("generations", "pairs") if name in spec]
-
-    def check_spec(self) -> dict[str, Any]:
-        """Config of `dice check`."""
-        pairs = []
-        for number, table in self.registry.tables.items():
-            units = {row.row: self.evidence(row).unit for row in table.rows}
-            for row in table.rows:
-                against = row.against or table.against
-                one, other = units[row.row], units.get(against or "")
-                if against is not None and one and other and one != other:
-                    scores = {"score": self.score(one), "score_against": self.score(other)}
-                    pairs.append({"table": f"table{number}", "row": row.row, "against": against, **scores})
-        return {"tables": self.tables, "pairs": pairs, "out": self.path("check.csv")}
-
-    def check_inputs(self) -> list[str]:
-        """Tables, and the scores that are compared."""
-        pairs = self.check_spec()["pairs"]
-        return [*self.tables, *dict.fromkeys(pair[name] for pair in pairs for name in ("score", "score_against"))]
-
     @property
     def tables(self) -> list[str]:
         """All tables."""
@@ -503,81 +346,7 @@ class Plan(Files):
         """All figures."""
         return [self.path(f"figure{number}.csv") for number in self.registry.figures]
 
-    def explorer_spec(self) -> dict[str, Any]:
-        """Config of `dice explorer`."""
-        units = {unit: self.seeds(unit) for unit in self.units}
-        given = {"tables": self.tables, "units": units, "problems": self.problems}
-        return {**given, "results": self.study.results, "out": self.path("explorer")}
-
-    # -- costs -------------------------------------------------------------------------------------------------------
-
     @property
     def job_gpus(self) -> int:
         """GPUs of a job that is not training."""
         return min(1, self.study.gpus)
-
-    def job_costs(self) -> dict[str, dict[str, tuple[float, float]]]:
-        """Rule -> unit -> (GPU-hours, gigabytes on disk) that one of its jobs is to be expected to take.
-
-        Gigabytes: 2 a billion parameters for a checkpoint of the hub's size, and 12 (weights and AdamW's state in fp32) for
-        each state that training keeps. Models that are made here are small and count as nothing.
-        """
-        costs, kept = self.study.costs, {"sft": 1, "rl": 2}
-        found: dict[str, dict[str, tuple[float, float]]] = {
-            name: {} for name in ("fetch", "sft", "rl", "generate", "verify")
-        }
-        for unit in self.models:
-            rule, recipe, released = self.model_rule(unit), None, unit.startswith(RELEASED)
-            size = re.search(r"([\d.]+)B", unit)
-            billions = float(size[1]) if size else 0.0
-            if not released:
-                recipe = self.recipe(unit)
-                billions *= self.base(self.lineage(unit)[-1]).hub is not None
-            if rule == "fetch":
-                found["fetch"][unit] = (0.0, 2 * billions)
-            elif rule in kept and recipe is not None:
-                name = "rl_infilling" if recipe.task == "infilling" else recipe.stage
-                hours = {"sft": costs.sft, "rl": costs.rl, "rl_infilling": costs.rl_infilling}[name]
-                share = float(self.size_and_recipe(unit)[0].removesuffix("B")) / 8.0
-                found[rule][unit] = (hours * share, (2 + 12 * kept[rule]) * billions)
-        for unit in self.units:
-            found["generate"][unit] = (0.0 if unit.startswith(REREAD) else costs.generate, 0.0)
-            found["verify"][unit] = (costs.verify / self.study.shards, 0.0)
-        return found | {"serve": found["generate"]}
-
-    def hub_facts(self) -> dict[str, tuple[float, str]]:
-        """Released model -> (GiB of a GPU that its weights alone take in 16 bits, licence)."""
-        facts: dict[str, tuple[float, str]] = {}
-        for name, entry in self.registry.models.items():
-            size = re.search(r"([\d.]+)B", name)
-            if entry.hub is not None and size is not None:
-                weights = 2e9 * float(size[1]) / 2**30
-                facts[name] = (weights, self.registry.hub[entry.hub].licence)
-        return facts
-
-    def hours(self, units: list[str]) -> dict[str, float]:
-        """GPU-hours that are to be expected, by stage, for the units and what they are trained from."""
-        costs = self.job_costs()
-        trained = {ancestor for unit in units if self.is_trained(unit) for ancestor in self.lineage(unit)}
-        total = {rule: sum(costs[rule][unit][0] for unit in trained & costs[rule].keys()) for rule in ("sft", "rl")}
-        answered = [unit for unit in units for _ in self.seeds(unit)]
-        total["generate"] = sum(costs["generate"][unit][0] for unit in answered)
-        total["verify"] = sum(costs["verify"][unit][0] for unit in answered) * self.study.shards
-        return {name: round(value, 1) for name, value in total.items()}
-
-    def job_seconds(self) -> dict[str, float]:
-        """Rule -> seconds that one of its jobs is expected to take, for the rules whose cost is known."""
-        costs, gpus = self.study.costs, max(1, self.study.gpus)
-        hours = {
-            "synth": costs.synth,
-            "sft": costs.sft / gpus,
-            "rl": (costs.rl_infilling + costs.rl) / 2 / gpus,
-            "generate": costs.generate,
-            "verify": costs.verify / self.study.shards,
-        }
-        return {rule: 3600 * value for rule, value in hours.items() if value}
-
-
-def canonical(spec: dict[str, Any]) -> str:
-    """The JSON text that stands in a rule's params: one text for one meaning."""
-    return json.dumps(spec, sort_keys=True, separators=(",", ":"), ensure_ascii=False)

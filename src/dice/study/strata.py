@@ -6,6 +6,7 @@ from typing import Any
 
 from dice.data.leakage.report import SUFFIX
 from dice.study.plan import Plan
+from dice.study.reports import table_spec
 
 
 def leaks_spec(plan: Plan, dataset: str) -> dict[str, Any]:
@@ -38,7 +39,7 @@ def strata_spec(plan: Plan, number: int) -> dict[str, Any]:
     sets = dict.fromkeys(name for unit in units for name in trained_on(plan, unit))
     rows = [
         {"row": row["row"], "score": row["score"], "robust": row["robust"]}
-        for row in plan.table_spec(number)["rows"]
+        for row in table_spec(plan, number)["rows"]
         if row["score"]
     ]
     return {
