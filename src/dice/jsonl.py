@@ -59,6 +59,12 @@ def atomic_writer(path: str | Path, mode: str = "w") -> Iterator[IO[Any]]:
         raise
 
 
+def write_text(path: str | Path, text: str) -> None:
+    """Write a text file atomically."""
+    with atomic_writer(path) as stream:
+        stream.write(text)
+
+
 def valid_text(text: str) -> str:
     """`text` with its lone surrogates, which no file can hold, written as escapes: `\\ud800`.
 

@@ -21,7 +21,7 @@ from pydantic import BaseModel, ValidationError
 from dice import __version__
 from dice.config import spec_hash
 from dice.errors import DiceError
-from dice.jsonl import atomic_writer
+from dice.jsonl import write_text
 
 SCHEMA_VERSION = 1
 MODEL_MANIFEST = "model.manifest.json"
@@ -64,6 +64,11 @@ def sha256_file(path: str | Path) -> str:
     """Hex sha256 of a file's bytes."""
     with open(path, "rb") as stream:
         return hashlib.file_digest(stream, "sha256").hexdigest()
+
+
+def weights_sha256(folder: str | Path) -> dict[str, str]:
+    """File name -> hex sha256, of each file of weights in a checkpoint's folder, in the order of their names."""
+    return {path.name: sha256_file(path) for path in sorted(Path(folder).glob("*.safetensors"))}
 
 
 def _output_of(*command: str) -> str | None:
@@ -191,6 +196,5 @@ def write_manifest(
         wall_s=round(watch.wall_s, 3),
         extra=extra or {},
     )
-    with atomic_writer(manifest_path(output)) as stream:
-        stream.write(manifest.model_dump_json(indent=2) + "\n")
+    write_text(manifest_path(output), manifest.model_dump_json(indent=2) + "\n")
     return manifest

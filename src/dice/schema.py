@@ -14,7 +14,7 @@ from typing import Any
 from pydantic import TypeAdapter
 
 from dice.errors import DiceError
-from dice.jsonl import atomic_writer
+from dice.jsonl import write_text
 from dice.study.config import study_schema
 
 ROWS = {
@@ -51,8 +51,7 @@ def run(args: argparse.Namespace) -> int:
         path = folder / f"{name}.schema.json"
         text = json.dumps(schema, indent=2, sort_keys=True) + "\n"
         if not args.check:
-            with atomic_writer(path) as stream:
-                stream.write(text)
+            write_text(path, text)
         elif not path.exists() or path.read_text(encoding="utf-8") != text:
             raise DiceError(f"{path}: differs from the code; run `dice schema` and commit the result.")
     return 0

@@ -11,7 +11,7 @@ from dice.cli import main
 from dice.errors import DiceError
 from dice.manifest import Stopwatch, write_manifest
 from dice.report.embed import read_page
-from dice.report.tables import Row, to_csv
+from dice.report.tables import Row, write_csv
 
 ROOT = Path(__file__).resolve().parents[2]
 PAGES = ("README.md", "docs/measurements/small-models.md")
@@ -33,7 +33,7 @@ def folder(tmp_path, monkeypatch) -> Path:
     exec_1 = {"l1_exec": "40.6", "l1_exec_low": "25.5", "l1_exec_high": "57.7", "l1_exec_reported": "47.0"}
     exec_2 = {"l2_exec": "0.0", "l2_exec_low": "0.0", "l2_exec_high": "12.9", "l2_fast1": "n/a", "l1_fast1": "n/a"}
     rows = [row("A", "reported", "", l1_exec_reported="99.0"), row("D|8B", "measured", "32/26", **exec_1, **exec_2)]
-    (tmp_path / "table1.csv").write_text(to_csv(rows))
+    write_csv(tmp_path / "table1.csv", rows)
     write_manifest("table1.csv", stage="table", spec={}, watch=Stopwatch())
     (tmp_path / "page.md").write_text(PLACE)
     return tmp_path

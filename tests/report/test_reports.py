@@ -30,7 +30,7 @@ from dice.report.tables import (
     make_table,
     print_table,
     read_csv,
-    to_csv,
+    write_csv,
 )
 from dice.report.tex import TexConfig, write_tex
 from dice.study.publish import publish
@@ -367,7 +367,7 @@ def test_check_writes_every_cell(place):
     assert "| table1 | 0 | 0 | 0 | 2 | 2 |" in (place / "check.md").read_text()
     assert {cell["power_5_points"] for cell in cells} == {""}
     compared = [row | {"scale": "paper"} for row in read_csv(place / "table1.csv")]
-    (place / "table1.csv").write_text(to_csv(compared))
+    write_csv(place / "table1.csv", compared)
     told = check(CheckConfig(tables=(str(place / "table1.csv"),), out=str(place / "check.csv")))
     assert [(cell["result"], bool(cell["power_5_points"])) for cell in told][:2] == [
         ("cannot be told", True),

@@ -37,7 +37,7 @@ from dice.data.pair import OnBad, Pair
 from dice.data.selection import RULES, Drop, Rule, Statistic, answer_of, passes, preference, succeeds, with_best_try
 from dice.data.sources import FORMATS, read_source
 from dice.errors import DiceError, HarnessError
-from dice.jsonl import BadRow, atomic_writer, read_jsonl, write_jsonl
+from dice.jsonl import BadRow, read_jsonl, write_jsonl, write_text
 from dice.kernels.api import (
     Backend,
     Job,
@@ -321,8 +321,7 @@ def curate(config: CurateConfig, out: str | Path, progress: bool = True, work: s
     write_jsonl(out / "pairs.jsonl", outcome.kept)
     write_jsonl(out / "dropped.jsonl", outcome.dropped)
     outcome.leaks.write(out / "pairs.jsonl")
-    with atomic_writer(out / "report.json") as stream:
-        stream.write(json.dumps(outcome.report, indent=2) + "\n")
+    write_text(out / "report.json", json.dumps(outcome.report, indent=2) + "\n")
     files = [*(source.path for source in config.sources), *([config.verdicts] if config.verdicts else [])]
     write_manifest(
         out / "pairs.jsonl",

@@ -25,7 +25,7 @@ from dice.config import add_options, config_from, stage_config, to_spec
 from dice.data.middle import cut_middle
 from dice.data.pair import OnBad, Pair, from_published, read_pairs
 from dice.data.source_string import FoundBy, InfillingRefused, find_source
-from dice.jsonl import BadRow, atomic_writer, write_jsonl
+from dice.jsonl import BadRow, write_jsonl, write_text
 from dice.manifest import Stopwatch, write_manifest
 from dice.python_text import parse_python
 
@@ -172,8 +172,7 @@ def infill(config: InfillConfig) -> InfillReport:
     pairs, bad_rows = read_pairs(config.pairs, on_bad=config.on_bad, convert=from_published(config.source))
     done, report = split_pairs(pairs, bad_rows)
     write_jsonl(config.out, done)
-    with atomic_writer(config.out + ".report.json") as stream:
-        stream.write(report.model_dump_json(indent=2) + "\n")
+    write_text(config.out + ".report.json", report.model_dump_json(indent=2) + "\n")
     extra = report.model_dump(exclude={"refused", "bad_rows"})
     write_manifest(config.out, stage="infill", spec=to_spec(config), watch=watch, inputs=[config.pairs], extra=extra)
     return report

@@ -22,7 +22,7 @@ from dice.data.pair import OnBad
 from dice.data.pair_problems import problems_of_pairs
 from dice.errors import DiceError
 from dice.hub import HubUnreachable, full_commit
-from dice.jsonl import BadRow, RowError, atomic_writer, write_jsonl
+from dice.jsonl import BadRow, RowError, write_jsonl, write_text
 from dice.kernels.api import Problem, level_folders, load_problem_folder, named_problem, unique_problems
 from dice.manifest import Stopwatch, write_manifest
 
@@ -230,8 +230,7 @@ def write_problems(config: ProblemsConfig) -> list[Problem]:
     published = published_versions(problems)
     write_jsonl(config.out, problems)
     if skipped:
-        with atomic_writer(config.out + ".bad_rows.txt") as stream:
-            stream.writelines(f"{row}\n" for row in skipped)
+        write_text(config.out + ".bad_rows.txt", "".join(f"{row}\n" for row in skipped))
     extra = {
         "problems": dict(Counter(f"level{problem.level}" for problem in problems)),
         "content": {f"level{level}": names or ["none of the named versions"] for level, names in published.items()},

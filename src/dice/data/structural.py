@@ -26,7 +26,7 @@ from dice.data.difficulty import level_of
 from dice.data.language_models import LANGUAGE_MODELS, LanguageModel
 from dice.data.operators import operators_of_source
 from dice.errors import DiceError
-from dice.jsonl import atomic_writer, write_jsonl
+from dice.jsonl import write_jsonl, write_text
 from dice.kernels.api import Problem
 from dice.manifest import Stopwatch, write_manifest
 
@@ -371,8 +371,7 @@ def run(args: argparse.Namespace) -> int:
     found = problems(config.n, config.scale)
     if args.folder:
         for problem in found:
-            with atomic_writer(Path(args.folder) / f"{problem.number}_{problem.name}.py") as stream:
-                stream.write(problem.code)
+            write_text(Path(args.folder) / f"{problem.number}_{problem.name}.py", problem.code)
     write_jsonl(args.out, found)
     write_manifest(args.out, stage="structural", spec=to_spec(config), watch=watch, extra={"problems": len(found)})
     print(f"{len(found)} problems: {args.out}")

@@ -19,7 +19,7 @@ from pydantic import BaseModel, ConfigDict, ValidationError
 from dice.config import add_options, config_from, stage_config, to_spec
 from dice.data.pair import OnBad, from_published, read_pairs
 from dice.errors import DiceError
-from dice.jsonl import atomic_writer
+from dice.jsonl import write_text
 from dice.manifest import Stopwatch, write_manifest
 from dice.model.families import FAMILIES, Family, ModelType
 
@@ -227,8 +227,7 @@ def save_tokenizer(tokenizer: CodeTokenizer, folder: str | Path) -> None:
         ("tokenizer_config.json", json.dumps(settings, indent=2)),
         (TOKENIZER_FILE, tokenizer.backend.to_str(pretty=True)),
     ):
-        with atomic_writer(folder / name) as stream:
-            stream.write(text + "\n")
+        write_text(folder / name, text + "\n")
 
 
 @stage_config

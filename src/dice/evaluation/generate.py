@@ -32,7 +32,7 @@ from dice.evaluation.generation import Generation, sample_seed, split_thought
 from dice.evaluation.prompts.stage import PromptRow
 from dice.jsonl import Journal, read_jsonl, write_jsonl
 from dice.kernels.api import extract_code
-from dice.manifest import Stopwatch, sha256_file, write_manifest
+from dice.manifest import Stopwatch, sha256_file, weights_sha256, write_manifest
 from dice.model.checkpoint import Dtype, load_model, read_config, stored_dtype, torch_dtype
 from dice.model.families import FAMILIES, ModelType, Sampler
 from dice.model.transformer import ModelConfig, compiled_pointwise
@@ -104,7 +104,7 @@ def generate(config: GenerateConfig) -> list[Generation]:
     if config.autoregressive is None and family.sampler == "autoregressive":
         config = dataclasses.replace(config, autoregressive=checkpoint_sampling(config.model))
     tokenizer = load_tokenizer(config.tokenizer or config.model, family=geometry.model_type)
-    weights = {path.name: sha256_file(path) for path in sorted(Path(config.model).glob("*.safetensors"))}
+    weights = weights_sha256(config.model)
     spec = to_spec(config)
     work = {name: spec[name] for name in RESULT_FIELDS} | {"weights": weights, "prompts": sha256_file(config.prompts)}
     out = Path(config.out)

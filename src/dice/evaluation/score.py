@@ -20,12 +20,14 @@ from pydantic import BaseModel, ConfigDict, Field
 
 from dice.config import add_options, config_from, stage_config, to_spec
 from dice.errors import DiceError, HarnessError
+from dice.evaluation.failures import failure_class
 from dice.evaluation.pass_at_k import pass_at_k
-from dice.jsonl import atomic_writer, read_jsonl
+from dice.jsonl import read_jsonl, write_text
 from dice.kernels.api import Backend, Problem, Protocol, Verdict
 from dice.manifest import Stopwatch, write_manifest
 
 Metric = Literal["exec", "fast1", "fast2"]
+METRICS: tuple[Metric, ...] = ("exec", "fast1", "fast2")
 THRESHOLDS: dict[Metric, float] = {"fast1": 1.0, "fast2": 2.0}
 PASS_AT = (1, 8, 64)
 Z95 = 1.959963984540054
@@ -203,7 +205,7 @@ def count(verdicts_by_seed: Sequence[Sequence[Verdict]], levels: dict[str, int])
         timed = all(verdict.backend == "cuda" for verdict in everything)
         for robust in (True, False):
             metrics: dict[Metric, Rate | None] = {}
-            for metric in ("exec", "fast1", "fast2"):
+            for metric in METRICS:
                 hits = [[(v.problem_id, is_hit(v, metric, robust)) for v in seed] for seed in seeds]
                 metrics[metric] = rate(hits) if metric == "exec" or timed else None
             answered = [(v.problem_id, is_hit(v, "exec", robust)) for v in everything]
@@ -242,8 +244,6 @@ def _repeated(values: Iterable[Hashable]) -> Any:
 
 def score(config: ScoreConfig) -> Score:
     """Run the stage. Raises DiceError where a verdict is missing, HarnessError where one is a host error."""
-    from dice.evaluation.failures import failure_class
-
     watch = Stopwatch()
     problems = {problem.id: problem for problem in read_jsonl(config.problems, Problem)}
     levels = {name: problem.level for name, problem in problems.items()}
@@ -278,8 +278,7 @@ def score(config: ScoreConfig) -> Score:
         failures=dict(Counter(failure_class(verdict) for verdict in everything).most_common()),
         gpus=sorted({verdict.host.gpu for verdict in everything if verdict.host.gpu}),
     )
-    with atomic_writer(config.out) as stream:
-        stream.write(result.model_dump_json(indent=2) + "\n")
+    write_text(config.out, result.model_dump_json(indent=2) + "\n")
     inputs: list[str | Path] = [config.problems, *config.verdicts]
     write_manifest(config.out, stage="score", spec=to_spec(config), watch=watch, inputs=inputs)
     return result

@@ -20,13 +20,14 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from dice.errors import DiceError
+from dice.evaluation.score import METRICS, count, is_hit
 from dice.evidence.answers import read_answers, verdict_lines
 from dice.evidence.chain import BROKEN, SURE, Link, Place, chain
 from dice.evidence.recording import is_recorded, read_record, unpack
 from dice.jsonl import read_jsonl
 from dice.kernels.api import Problem, Verdict
 from dice.manifest import read_manifest
-from dice.report.tables import METRICS, percent, read_table
+from dice.report.tables import percent, read_table
 
 
 @dataclass(frozen=True)
@@ -67,8 +68,6 @@ def recount(
 ) -> tuple[str, list[str], list[str]]:
     """The cell counted again from the verdicts that the score names, and a line for each answer: those that count, and the
     others. Raises DiceError where they cannot be read."""
-    from dice.evaluation.score import count, is_hit
-
     root = root or Path()
     manifest = read_manifest(root / score_path)
     if manifest is None:

@@ -14,7 +14,7 @@ from pathlib import Path, PurePosixPath
 from pydantic import BaseModel, ConfigDict, ValidationError, field_validator
 
 from dice.errors import DiceError
-from dice.jsonl import atomic_writer
+from dice.jsonl import write_text
 from dice.manifest import sha256_file
 
 INDEX = "record.json"
@@ -98,8 +98,7 @@ def read_record(folder: Path) -> Record:
 
 def write_record(folder: Path, record: Record) -> None:
     """Write the index."""
-    with atomic_writer(folder / INDEX) as stream:
-        stream.write(record.model_dump_json(indent=1) + "\n")
+    write_text(folder / INDEX, record.model_dump_json(indent=1) + "\n")
 
 
 def store(record: Record, folder: Path, path: str, source: Path) -> None:

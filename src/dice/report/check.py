@@ -23,10 +23,10 @@ from statistics import fmean
 
 from dice.config import add_options, config_from, stage_config, to_spec
 from dice.evaluation.score import Z95, wilson
-from dice.jsonl import atomic_writer
+from dice.jsonl import write_text
 from dice.manifest import Stopwatch, write_manifest
 from dice.report.pairs import COLUMNS, PairEvidence, compared
-from dice.report.tables import NOT_AVAILABLE, Row, percent, read_table, to_csv
+from dice.report.tables import NOT_AVAILABLE, Row, percent, read_table, write_csv
 
 COMPARABLE_SCALES = ("released", "paper")
 RELEVANT = 0.05
@@ -118,12 +118,9 @@ def check(config: CheckConfig) -> list[Row]:
                     | {"reason": row.get("reason", "")}
                 )
     pairs = [line for pair in config.pairs for line in compared(pair)]
-    with atomic_writer(Path(config.out).with_name("pairs.csv")) as stream:
-        stream.write(to_csv(pairs) if pairs else ",".join(COLUMNS) + "\n")
-    with atomic_writer(Path(config.out).with_suffix(".md")) as stream:
-        stream.write(summary(cells, pairs))
-    with atomic_writer(config.out) as stream:
-        stream.write(to_csv(cells))
+    write_csv(Path(config.out).with_name("pairs.csv"), pairs, COLUMNS)
+    write_text(Path(config.out).with_suffix(".md"), summary(cells, pairs))
+    write_csv(config.out, cells)
     scores = dict.fromkeys(score for pair in config.pairs for score in (pair.score, pair.score_against))
     write_manifest(config.out, stage="check", spec=to_spec(config), watch=watch, inputs=[*config.tables, *scores])
     return cells

@@ -28,11 +28,11 @@ from pydantic import Field
 from dice.config import add_options, config_from, stage_config, to_spec
 from dice.errors import DiceError
 from dice.evaluation.score import Metric, is_hit
-from dice.jsonl import atomic_writer, read_jsonl, read_objects
+from dice.jsonl import read_jsonl, read_objects
 from dice.kernels.api import Protocol, Verdict
 from dice.manifest import Stopwatch, write_manifest
 from dice.report.claims_figure import draw_claims
-from dice.report.tables import Row, to_csv
+from dice.report.tables import Row, write_csv
 
 Statistic = Literal["exec", "fast1", "fast2", "cost"]
 DRAWS = 10_000
@@ -216,8 +216,7 @@ def make_claims(config: ClaimsConfig) -> list[Row]:
         lines += [said | line | where for line in found]
     out = Path(config.out)
     draw_claims(lines, out)
-    with atomic_writer(out) as stream:
-        stream.write(to_csv(lines))
+    write_csv(out, lines)
     rows = [row for claim in config.claims for contrast in claim.contrasts for row in (*contrast.more, *contrast.less)]
     read = dict.fromkeys(path for row in rows for path in (*row.verdicts, *filter(None, [row.history])))
     write_manifest(out, stage="claims", spec=to_spec(config), watch=watch, inputs=[*read], seeds=[0])

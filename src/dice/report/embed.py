@@ -18,7 +18,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from dice.errors import DiceError
-from dice.jsonl import atomic_writer
+from dice.jsonl import write_text
 from dice.manifest import read_manifest
 from dice.report.tables import NOT_AVAILABLE, Row, label, read_csv
 
@@ -125,8 +125,7 @@ def run(args: argparse.Namespace) -> int:
             print(f"{path}: {csv} is not recorded yet; its place keeps its text.")
         same = page.text == page.wanted
         if not same and not args.check:
-            with atomic_writer(path) as stream:
-                stream.write(page.wanted)
+            write_text(path, page.wanted)
         differ += not same
         if len(page.waiting) < page.places or not same:
             says = "says what is recorded" if same else "DIFFERS from what is recorded" if args.check else "written"

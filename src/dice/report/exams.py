@@ -14,9 +14,8 @@ from pydantic import Field
 
 from dice.config import add_options, config_from, stage_config, to_spec
 from dice.evaluation.score import PASS_AT, PassRate, Rate, read_score
-from dice.jsonl import atomic_writer
 from dice.manifest import Stopwatch, manifest_path, write_manifest
-from dice.report.tables import MeasuredModel, Row, percent, to_csv
+from dice.report.tables import MeasuredModel, Row, percent, write_csv
 
 
 @stage_config
@@ -72,8 +71,7 @@ def exams(config: ExamsConfig) -> list[Row]:
     """Run the stage: CSV and manifest."""
     watch = Stopwatch()
     rows = exam_rows(config)
-    with atomic_writer(config.out) as stream:
-        stream.write(to_csv(rows))
+    write_csv(config.out, rows)
     inputs: list[str | Path] = [one.score for one in config.rows]
     write_manifest(config.out, stage="exams", spec=to_spec(config), watch=watch, inputs=inputs)
     return rows

@@ -24,7 +24,7 @@ from pydantic import Field
 from dice.config import add_options, config_from, stage_config, to_spec
 from dice.errors import DiceError
 from dice.evaluation.score import read_score
-from dice.jsonl import atomic_writer, read_jsonl, read_objects
+from dice.jsonl import read_jsonl, read_objects, write_text
 from dice.kernels.api import Problem
 from dice.manifest import Stopwatch, write_manifest
 from dice.report.highlight import STYLE, highlighted
@@ -178,8 +178,7 @@ def explore(config: ExplorerConfig) -> int:
     site.write("compare.html", "compare.html.j2", title="Rows compared", ids=ids, seen=seen, pairs=pairs, **facts)
     for name in ("explorer.js", "explorer.css"):
         style = f"\n{STYLE}\n" if name.endswith("css") else ""
-        with atomic_writer(out / name) as stream:
-            stream.write((PAGES / name).read_text(encoding="utf-8") + style)
+        write_text(out / name, (PAGES / name).read_text(encoding="utf-8") + style)
     read: list[str | Path] = [*tables, problems_path]
     write_manifest(out / "index.html", stage="explorer", spec=to_spec(config), watch=watch, inputs=read)
     return site.pages
@@ -202,8 +201,7 @@ class _Site:
 
     def write(self, name: str, template: str, **values: Any) -> None:
         """One page."""
-        with atomic_writer(self.out / name) as stream:
-            stream.write(self.templates.get_template(template).render(values))
+        write_text(self.out / name, self.templates.get_template(template).render(values))
         self.pages += 1
 
     def unit(self, unit: str, name: str, answers: list[dict[str, Any]], problems: Mapping[str, Problem]) -> None:

@@ -19,7 +19,7 @@ from dice.errors import DiceError
 from dice.evaluation.score import read_score
 from dice.jsonl import atomic_writer, read_objects
 from dice.manifest import Stopwatch, read_manifest, write_manifest
-from dice.report.tables import NOT_AVAILABLE, Row, label, read_csv, to_csv
+from dice.report.tables import NOT_AVAILABLE, Row, label, read_csv, write_csv
 
 STYLE: dict[str, Any] = {
     "font.family": "serif", "font.size": 8, "axes.spines.top": False, "axes.spines.right": False, "axes.linewidth": 0.6,
@@ -259,8 +259,7 @@ def make_figure(config: FigureConfig) -> list[Row]:
     with atomic_writer(out.with_suffix(".png"), "wb") as stream:
         figure.savefig(stream, format="png")
     _close(figure)
-    with atomic_writer(out) as stream:
-        stream.write(to_csv(rows))
+    write_csv(out, rows)
     named = [config.generations, config.pairs]
     inputs: list[str | Path] = [*config.tables, *config.scores.values(), *config.histories.values()]
     inputs += [*config.files.values(), *(path for path in named if path)]

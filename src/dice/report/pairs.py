@@ -11,10 +11,9 @@ import statistics
 
 from dice.config import stage_config
 from dice.errors import DiceError
-from dice.evaluation.score import Metric, Rate, read_score
+from dice.evaluation.score import METRICS, Rate, read_score
 from dice.report.tables import Row, percent
 
-METRICS: tuple[Metric, ...] = ("exec", "fast1", "fast2")
 COLUMNS = (
     *("table", "row", "against", "level", "metric", "problems", "measured", "measured_against"),
     *("difference", "low", "high", "better_on", "worse_on", "result"),

@@ -8,8 +8,7 @@ of the training data stand in its reports of leaks (`*.leaks.json`).
 from __future__ import annotations
 
 import argparse
-import csv
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 
 from dice.config import add_options, config_from, stage_config, to_spec
@@ -17,11 +16,10 @@ from dice.data.leakage.report import read_report
 from dice.data.leakage.strata import STRATA, Placed, place
 from dice.errors import DiceError
 from dice.evaluation.score import Score, read_score, wilson
-from dice.jsonl import atomic_writer, read_jsonl
+from dice.jsonl import read_jsonl
 from dice.kernels.api import Problem
 from dice.manifest import Stopwatch, write_manifest
-
-Row = dict[str, str]
+from dice.report.tables import Row, percent, write_csv
 
 
 @stage_config
@@ -68,7 +66,7 @@ def exec_by_stratum(name: str, score: Score, robust: bool, placed: Mapping[str, 
             found = shares.get((stratum, part))
             if found:
                 ends = (sum(found) / len(found), *wilson(sum(found), len(found)))
-                texts = dict(zip(("exec", "exec_low", "exec_high"), (f"{100 * end:.1f}" for end in ends), strict=True))
+                texts = dict(zip(("exec", "exec_low", "exec_high"), map(percent, ends), strict=True))
                 yield {"row": name, "stratum": stratum, "level": part, "problems": str(len(found)), **texts}
 
 
@@ -82,7 +80,7 @@ def make_strata(config: StrataConfig) -> list[Row]:
         for scored in config.rows
         for row in exec_by_stratum(scored.row, read_score(scored.score), scored.robust, placed)
     ]
-    _write(config.out, ("row", "stratum", "level", "problems", "exec", "exec_low", "exec_high"), found)
+    write_csv(config.out, found, ("row", "stratum", "level", "problems", "exec", "exec_low", "exec_high"))
     problems = [
         {
             "problem": name,
@@ -92,7 +90,7 @@ def make_strata(config: StrataConfig) -> list[Row]:
         }
         for name, one in placed.items()
     ]
-    _write(problems_path(config.out), ("problem", "stratum", "operators", "untrained"), problems)
+    write_csv(problems_path(config.out), problems, ("problem", "stratum", "operators", "untrained"))
     inputs: list[str | Path] = [config.problems, *config.leaks, *(scored.score for scored in config.rows)]
     write_manifest(config.out, stage="strata", spec=to_spec(config), watch=watch, inputs=inputs)
     return found
@@ -101,13 +99,6 @@ def make_strata(config: StrataConfig) -> list[Row]:
 def problems_path(out: str) -> str:
     """Where the problems' strata lie."""
     return str(Path(out).with_suffix(".problems.csv"))
-
-
-def _write(path: str, columns: Sequence[str], rows: Sequence[Row]) -> None:
-    with atomic_writer(path) as stream:
-        writer = csv.DictWriter(stream, columns, lineterminator="\n")
-        writer.writeheader()
-        writer.writerows(rows)
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:

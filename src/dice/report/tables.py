@@ -14,7 +14,6 @@ from __future__ import annotations
 
 import argparse
 import csv
-import io
 import json
 import statistics
 from collections.abc import Sequence
@@ -27,12 +26,11 @@ from dice.config import add_options, config_from, stage_config, to_spec
 from dice.data.kernelbench import PAPER_VERSION
 from dice.data.pair import rows_with_lines
 from dice.errors import DiceError
-from dice.evaluation.score import Metric, Score, read_score
-from dice.jsonl import atomic_writer
+from dice.evaluation.score import METRICS, Score, read_score
+from dice.jsonl import atomic_writer, write_text
 from dice.manifest import Stopwatch, manifest_path, write_manifest
 from dice.report.latex import table_tex
 
-METRICS: tuple[Metric, ...] = ("exec", "fast1", "fast2")
 NOT_AVAILABLE = "n/a"
 
 
@@ -308,13 +306,12 @@ def histogram_rows(config: TableConfig, reported: list[Row]) -> list[Row]:
     return rows
 
 
-def to_csv(rows: list[Row]) -> str:
-    """CSV text; all rows have the same columns."""
-    stream = io.StringIO()
-    writer = csv.DictWriter(stream, fieldnames=list(rows[0]), lineterminator="\n")
-    writer.writeheader()
-    writer.writerows(rows)
-    return stream.getvalue()
+def write_csv(path: str | Path, rows: Sequence[Row], columns: Sequence[str] = ()) -> None:
+    """Write a CSV file. All rows have the same columns; `columns` names them where there may be no row."""
+    with atomic_writer(path) as stream:
+        writer = csv.DictWriter(stream, fieldnames=columns or list(rows[0]), lineterminator="\n")
+        writer.writeheader()
+        writer.writerows(rows)
 
 
 def make_table(config: TableConfig) -> list[Row]:
@@ -324,10 +321,8 @@ def make_table(config: TableConfig) -> list[Row]:
     make = {"suite": suite_rows, "cost": cost_rows, "histogram": histogram_rows}[config.kind]
     rows = make(config, reported)
     tex = Path(config.out).with_suffix(".tex")
-    with atomic_writer(tex) as stream:
-        stream.write(table_tex(config.number, config.title, [row | {"row": label(row)} for row in rows]))
-    with atomic_writer(config.out) as stream:
-        stream.write(to_csv(rows))
+    write_text(tex, table_tex(config.number, config.title, [row | {"row": label(row)} for row in rows]))
+    write_csv(config.out, rows)
     scores = [row.score for row in config.rows if row.score] + [s.manifest for s in config.stages if s.manifest]
     inputs: list[str | Path] = [config.reported, *dict.fromkeys(scores)]
     counted = (path for row in config.rows for files in row.sizes.values() for path in files)

@@ -11,7 +11,7 @@ import argparse
 from pathlib import Path
 
 from dice.config import add_options, config_from, stage_config, to_spec
-from dice.jsonl import atomic_writer
+from dice.jsonl import write_text
 from dice.manifest import Stopwatch, write_manifest
 from dice.report.figures import caption_of
 from dice.report.latex import escape
@@ -63,10 +63,8 @@ def write_tex(config: TexConfig) -> int:
             rf"\caption{{{escape(caption_of(path))}}}\label{{fig:{number}}}",
             r"\end{figure}",
         ]
-    with atomic_writer(out.with_name("generated.tex")) as stream:
-        stream.write("\n".join(inputs) + "\n")
-    with atomic_writer(out) as stream:
-        stream.write("\n".join(["% made by `dice tex`", r"\makeatletter", *lines, r"\makeatother"]) + "\n")
+    write_text(out.with_name("generated.tex"), "\n".join(inputs) + "\n")
+    write_text(out, "\n".join(["% made by `dice tex`", r"\makeatletter", *lines, r"\makeatother"]) + "\n")
     read: list[str | Path] = [*config.tables, *config.figures]
     write_manifest(out, stage="tex", spec=to_spec(config), watch=watch, inputs=read)
     return len(lines)

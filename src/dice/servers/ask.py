@@ -28,7 +28,7 @@ from dice.evaluation.prompts.stage import PromptRow
 from dice.jsonl import Journal, read_jsonl, write_jsonl
 from dice.kernels.api import extract_code
 from dice.locks import file_lock
-from dice.manifest import Stopwatch, sha256_file, write_manifest
+from dice.manifest import Stopwatch, weights_sha256, write_manifest
 from dice.servers.answers import Answer, Question, check_model, read_answers, recorded
 from dice.servers.config import ServerConfig
 from dice.servers.ledger import Ledger
@@ -101,9 +101,7 @@ def _answered(
     config: AskConfig, server: ServerConfig, questions: list[Question]
 ) -> tuple[dict[tuple[str, int], Answer], dict[str, Any]]:
     """Every question's answer, from the file or from the server, and facts for the manifest."""
-    weights = None
-    if server.local is not None:
-        weights = {path.name: sha256_file(path) for path in sorted(Path(server.local.checkpoint).glob("*.safetensors"))}
+    weights = weights_sha256(server.local.checkpoint) if server.local else None
     asked: list[Asked] = []
     for question in questions:
         body = question.body(server, config.max_new_tokens)

@@ -21,7 +21,7 @@ from fastapi import FastAPI
 
 from dice.config import config_from
 from dice.errors import DiceError
-from dice.jsonl import atomic_writer
+from dice.jsonl import write_text
 from dice.kernels.api import Problem, add_judging_options, judged_protocols, load_problems
 from dice.service.app import make_app
 from dice.service.dispatcher import Dispatcher
@@ -101,8 +101,7 @@ def serve(config: ServeConfig, tokens: Tokens) -> None:
         service = Service(config, journal, tokens)
         with listen(config) as listening:
             url = address(config, listening.getsockname()[1])
-            with atomic_writer(Path(config.state) / "url") as stream:
-                stream.write(url + "\n")
+            write_text(Path(config.state) / "url", url + "\n")
             waiting = f"; {len(journal.open)} jobs of before wait" if journal.open else ""
             print(f"dice serve: {url}, API page {url}/docs{waiting}", flush=True)
             service.run(listening)

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from dice.evaluation.prompts import Task, render_prompt
-from dice.jsonl import atomic_writer
+from dice.jsonl import write_text
 from dice.standins.programs import Judged
 
 _PROGRAM = "PROGRAM_OF_THE_TASK = 1"
@@ -51,5 +51,4 @@ def checkout(problems: Sequence[Judged]) -> Mapping[str, str]:
 def write_benchmark(folder: Path, problems: Sequence[Judged]) -> None:
     """Write the folder."""
     for name, text in checkout(problems).items():
-        with atomic_writer(folder / name) as stream:
-            stream.write(text)
+        write_text(folder / name, text)

@@ -20,7 +20,7 @@ from safetensors.torch import save_file
 from torch import Tensor
 
 from dice.data.tokenizer import TOKENIZER_FILE
-from dice.jsonl import atomic_writer
+from dice.jsonl import write_text
 from dice.model.checkpoint import CONFIG_FILE, GENERATION_CONFIG, INDEX_FILE
 from dice.model.families import FAMILIES, Family, ModelType
 from dice.model.transformer import ModelConfig, Transformer
@@ -192,8 +192,7 @@ def write_checkpoint(
     _json(folder / CONFIG_FILE, geometry | {"torch_dtype": "bfloat16"} | dict(family.must_be) | dict(kind.config))
     _json(folder / GENERATION_CONFIG, kind.generation)
     _json(folder / "tokenizer_config.json", {"chat_template": kind.chat_template, "eos_token": kind.control[kind.end]})
-    with atomic_writer(folder / TOKENIZER_FILE) as stream:
-        stream.write(vocabulary(words, answers, directions, kind.control).to_str())
+    write_text(folder / TOKENIZER_FILE, vocabulary(words, answers, directions, kind.control).to_str())
 
 
 @torch.no_grad()
@@ -237,5 +236,4 @@ def _save(state: dict[str, Tensor], folder: Path) -> None:
 
 
 def _json(path: Path, values: Mapping[str, Any]) -> None:
-    with atomic_writer(path) as stream:
-        stream.write(json.dumps(values, indent=2) + "\n")
+    write_text(path, json.dumps(values, indent=2) + "\n")

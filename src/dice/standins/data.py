@@ -10,7 +10,7 @@ from typing import Any
 from dice.data.infilling import split_candidate
 from dice.data.pair import Pair
 from dice.evaluation.prompts import Task, render_prompt
-from dice.jsonl import atomic_writer, write_jsonl
+from dice.jsonl import atomic_writer, write_jsonl, write_text
 from dice.standins.programs import Judged
 
 Rows = list[dict[str, Any]]
@@ -102,8 +102,7 @@ def write_data(path: Path, name: str, pairs: Sequence[Pair]) -> None:
                 with pyarrow.ipc.new_stream(stream, table.schema) as writer:
                     writer.write_table(table)
     elif name in ("infilling", "end_to_end"):
-        with atomic_writer(path) as stream:
-            stream.write(json.dumps(rows, indent=2))
+        write_text(path, json.dumps(rows, indent=2))
     else:
         write_jsonl(path, rows)
 

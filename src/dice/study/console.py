@@ -20,15 +20,9 @@ from dice.study.progress import Progress, in_words
 from dice.study.units import RELEASED, SERVED
 
 _CHATTER = (
-    *("Building DAG of jobs", "Using shell:", "Singularity containers: ignored", "Select jobs to execute"),
-    *(
-        "Execute ",
-        "Removing temporary output",
-        "Group jobs: inactive",
-        "Assuming unrestricted shared filesystem",
-        "Reasons:",
-    ),
-)
+    "Building DAG of jobs", "Using shell:", "Singularity containers: ignored", "Select jobs to execute", "Execute ",
+    "Removing temporary output", "Group jobs: inactive", "Assuming unrestricted shared filesystem", "Reasons:",
+)  # fmt: skip
 """Beginnings of Snakemake's lines that tell a user nothing."""
 _FOLLOWS = "Input files updated by another job"
 """The reason of every job behind another one."""

@@ -13,22 +13,10 @@ from dice.errors import DiceError
 
 _PROFILE_FLAGS = ("--workflow-profile", "--profile")
 _KNOWN = (
-    *(
-        "scale",
-        "results",
-        "suite",
-        "exams",
-        "seeds",
-        "shards",
-        "gpus",
-        "processes",
-        "backend",
-        "device",
-        "from_scratch",
-    ),
-    *("start_from", "archive", "supplied", "hub_rows", "recorded", "servers", "local_rows", "vllm", "accept"),
-    *("verify", "rl_steps"),
-)
+    "scale", "results", "suite", "exams", "seeds", "shards", "gpus", "processes", "backend", "device", "from_scratch",
+    "start_from", "archive", "supplied", "hub_rows", "recorded", "servers", "local_rows", "vllm", "accept", "verify",
+    "rl_steps",
+)  # fmt: skip
 """Keys that `--config` may override."""
 
 

@@ -19,10 +19,9 @@ from dice.model.transformer import Transformer
 from dice.training.local_engine import LocalEngine
 from dice.training.losses import Objective, TrainingRows
 from dice.training.optimizer import OptimizerConfig
+from dice.training.processes import EngineName
 from dice.training.tracerl_loss import PolicyObjective, PolicyRows
 from dice.training.zero_engine import ZeroEngine
-
-EngineName = Literal["local", "zero2", "zero3"]
 
 
 class TrainingEngine(Protocol):

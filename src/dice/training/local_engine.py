@@ -13,6 +13,7 @@ from dice.errors import DiceError
 from dice.model.transformer import Transformer
 from dice.training.losses import Objective, TrainingRows
 from dice.training.optimizer import OptimizerConfig, parameter_groups
+from dice.training.processes import rank_and_world
 from dice.training.tracerl_loss import PolicyObjective, PolicyRows
 
 
@@ -22,7 +23,7 @@ class LocalEngine:
     def __init__(self, objective: Objective | PolicyObjective, config: OptimizerConfig) -> None:
         self.objective = objective
         self.config = config
-        self.rank, self.world = (dist.get_rank(), dist.get_world_size()) if dist.is_initialized() else (0, 1)
+        self.rank, self.world = rank_and_world()
         named = dict(objective.model.named_parameters())  # tied weights occur once
         self._names = list(named)
         self._parameters = list(named.values())

@@ -13,12 +13,10 @@ from typing import Literal
 import torch
 import torch.distributed as dist
 
-from dice.training.engine import EngineName
-
+EngineName = Literal["local", "zero2", "zero3"]
+"""How gradients become weights: `dice.training.engine`."""
 PATIENCE = timedelta(hours=2)
 """How long a process waits for the others, which in reinforcement learning may still wait for verdicts."""
-
-
 _PR_SET_PDEATHSIG = 1
 
 
@@ -31,6 +29,11 @@ def end_with_torchrun() -> None:
     """
     if ctypes.CDLL(None, use_errno=True).prctl(_PR_SET_PDEATHSIG, int(signal.SIGKILL), 0, 0, 0):
         raise OSError(ctypes.get_errno(), "prctl(PR_SET_PDEATHSIG)")
+
+
+def rank_and_world() -> tuple[int, int]:
+    """This process's number, and how many there are."""
+    return (dist.get_rank(), dist.get_world_size()) if dist.is_initialized() else (0, 1)
 
 
 @contextlib.contextmanager

@@ -27,13 +27,13 @@ from dice.data.tokenizer import load_tokenizer, save_tokenizer
 from dice.decoding.decoder import Decoder
 from dice.decoding.memory import check_cache
 from dice.errors import DiceError, HarnessError
-from dice.manifest import Stopwatch, sha256_file, write_manifest
+from dice.manifest import Stopwatch, sha256_file, weights_sha256, write_manifest
 from dice.model.checkpoint import load_model, read_config, save_state, torch_dtype
 from dice.model.transformer import Transformer, compiled_pointwise
 from dice.training.curriculum import Curriculum
 from dice.training.engine import TrainingEngine, make_engine, training_device
 from dice.training.history import History
-from dice.training.processes import process_group
+from dice.training.processes import process_group, rank_and_world
 from dice.training.rl_batch import Batches
 from dice.training.rl_config import RESUMABLE_CHANGES, RlConfig, check
 from dice.training.rl_data import PhaseData, load_phase
@@ -51,7 +51,7 @@ class RlRun:
     def __init__(self, config: RlConfig) -> None:
         check(config)
         self.config = config
-        self.rank, self.world = (dist.get_rank(), dist.get_world_size()) if dist.is_initialized() else (0, 1)
+        self.rank, self.world = rank_and_world()
         self.device = training_device(config.device)
         self.dtype = torch_dtype(config.dtype or ("bfloat16" if self.device.type == "cuda" else "float32"))
         self.geometry = read_config(config.model)
@@ -122,7 +122,7 @@ class RlRun:
             spec = {name: value for name, value in to_spec(self.config).items() if name not in RESUMABLE_CHANGES}
             for name in ("machine", "url"):  # where it is verified changes no verdict
                 spec["reward"].pop(name)
-            weights = [sha256_file(path) for path in sorted(Path(self.config.model).glob("*.safetensors"))]
+            weights = [*weights_sha256(self.config.model).values()]
             data = [sha256_file(path) for phase in self.config.phases for path in phase.problems]
             found = [spec_hash(spec | {"weights": weights, "data": data})]
         if self.world > 1:

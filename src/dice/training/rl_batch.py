@@ -17,6 +17,7 @@ import torch.distributed as dist
 from dice.decoding.decoder import Decoder, Request
 from dice.jsonl import write_jsonl
 from dice.training.curriculum import Curriculum
+from dice.training.processes import rank_and_world
 from dice.training.rl_config import RlConfig
 from dice.training.rl_data import RlProblem
 from dice.training.rl_pool import PoolRow, chosen, read_pool, write_pool
@@ -77,7 +78,7 @@ class Batches:
         """`decoder`: of the weights as they are. `done`: steps behind the run; `tell` gets progress in words."""
         self.config, self.curriculum, self.verifier = config, curriculum, verifier
         self._decoder, self._to_text, self._tell = decoder, to_text, tell
-        self.rank, self.world = (dist.get_rank(), dist.get_world_size()) if dist.is_initialized() else (0, 1)
+        self.rank, self.world = rank_and_world()
         self._behind = done
         """Steps whose pools were measured before this process began."""
         self._ahead: _Drawn | None = None

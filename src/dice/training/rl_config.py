@@ -15,9 +15,9 @@ from dice.errors import DiceError
 from dice.evaluation.prompts import PromptConfig, PromptTask
 from dice.kernels.api import Backend, Judging, Limits, Machine
 from dice.model.checkpoint import Dtype
-from dice.training.engine import EngineName
 from dice.training.losses import AttentionName
 from dice.training.optimizer import OptimizerConfig
+from dice.training.processes import EngineName
 from dice.training.tracerl_loss import Normaliser
 
 PAPER_DECODING = BlockDiffusionConfig(strategy="dynamic", threshold=0.9, sampling=SamplingConfig(temperature=1.0))

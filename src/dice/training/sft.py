@@ -22,7 +22,6 @@ from typing import Any
 
 import numpy as np
 import torch
-import torch.distributed as dist
 from torch import Tensor
 from tqdm import tqdm
 
@@ -46,7 +45,7 @@ from dice.training.losses import (
     step_flops,
 )
 from dice.training.packing import GPU_ROWS, Pack, Sample, encode_pairs, pack_samples
-from dice.training.processes import process_group
+from dice.training.processes import process_group, rank_and_world
 from dice.training.sft_config import RESUMABLE_CHANGES, SftConfig, learning_rate
 
 AHEAD = 2
@@ -105,8 +104,9 @@ class Trainer:
         self.config = config
         self.device = training_device(config.device)
         self.dtype = torch_dtype(config.dtype or ("bfloat16" if self.device.type == "cuda" else "float32"))
-        if config.packs_per_step % _world():
-            raise DiceError(f"packs_per_step {config.packs_per_step} is no multiple of the {_world()} processes.")
+        _, world = rank_and_world()
+        if config.packs_per_step % world:
+            raise DiceError(f"packs_per_step {config.packs_per_step} is no multiple of the {world} processes.")
         geometry, self.tokenizer = _geometry_and_tokenizer(config)
         self.geometry = geometry
         pairs = _read(config)
@@ -134,7 +134,7 @@ class Trainer:
             config.engine,
             Objective(model, config.head_chunk, config.attention),
             config.optimizer,
-            micro_batches=config.packs_per_step // _world(),
+            micro_batches=config.packs_per_step // world,
             zero_options=config.zero_options,
         )
         name = torch.cuda.get_device_name(self.device) if self.device.type == "cuda" else ""
@@ -316,10 +316,6 @@ class Trainer:
             "engine": self.config.engine,
             "last": last.model_dump() if last is not None else None,
         }
-
-
-def _world() -> int:
-    return dist.get_world_size() if dist.is_initialized() else 1
 
 
 def _read(config: SftConfig) -> list[Pair]:

@@ -11,10 +11,10 @@ from dice.config import stage_config
 from dice.data.pair import OnBad
 from dice.evaluation.prompts import PromptConfig
 from dice.model.checkpoint import Dtype
-from dice.training.engine import EngineName
 from dice.training.losses import AttentionName, NoisePer
 from dice.training.optimizer import OptimizerConfig
 from dice.training.packing import OnLong, TrainingTask
+from dice.training.processes import EngineName
 
 
 @stage_config

@@ -18,6 +18,7 @@ from dice.errors import DiceError
 from dice.model.transformer import Transformer
 from dice.training.losses import Objective, TrainingRows
 from dice.training.optimizer import OptimizerConfig, parameter_groups
+from dice.training.processes import rank_and_world
 from dice.training.tracerl_loss import PolicyObjective, PolicyRows
 
 TAG = "zero"
@@ -93,7 +94,7 @@ class ZeroEngine:
                 config, stage=stage, micro_batches=self._micro_batches, dtype=objective.model.dtype, options=options
             ),
         )
-        self.rank, self.world = dist.get_rank(), dist.get_world_size()
+        self.rank, self.world = rank_and_world()
         self.device = torch.device(self._engine.device)
 
     def backward(self, rows: TrainingRows | PolicyRows, normaliser: float, last: bool = False) -> Tensor:

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from dice.errors import DiceError
-from dice.jsonl import atomic_writer
+from dice.jsonl import write_text
 
 SUFFIX = ".leaks.json"
 
@@ -67,8 +67,7 @@ class LeakReport:
 
     def write(self, data: str | Path) -> None:
         """Write the file beside `data`."""
-        with atomic_writer(f"{data}{SUFFIX}") as stream:
-            stream.write(json.dumps(vars(self), default=vars, indent=2, sort_keys=True) + "\n")
+        write_text(f"{data}{SUFFIX}", json.dumps(vars(self), default=vars, indent=2, sort_keys=True) + "\n")
 
 
 def read_report(path: str | Path) -> LeakReport:
