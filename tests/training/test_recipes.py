@@ -11,7 +11,6 @@ from plans import EXPERIMENTS, plan
 from dice.config import load_config, parse_config, to_spec
 from dice.data.synthetic.generator import pairs
 from dice.data.synthetic.stage import SynthConfig
-from dice.errors import DiceError
 from dice.manifest import read_manifest, sha256_file
 from dice.model.transformer import ModelConfig
 from dice.study.plan import Plan
@@ -25,17 +24,6 @@ def recipe(one: Plan, unit: str) -> dict:
     """Every setting of a base's training; where its files are does not count."""
     config = to_spec(parse_config(SftConfig, one.training_spec(unit) | {"out": "x"}, unit))
     return {name: value for name, value in config.items() if name not in ("pairs", "out", "tokenizer", "device")}
-
-
-@pytest.mark.parametrize(("scale", "vocabulary", "least", "most"), [("tiny", 1024, 1e6, 4e6), ("nano", 2048, 2e7, 3e7)])
-def test_recipes_of_the_base_models(scale, vocabulary, least, most):
-    given = {"pairs": ["p.jsonl"], "out": "run"}
-    config = load_config(SftConfig, BASE / f"{scale}.yaml", [], given)
-    geometry = ModelConfig(vocab_size=vocabulary, **config.geometry.__dict__)
-    assert least < geometry.matmul_parameters + geometry.head_parameters < most
-    assert load_config(SynthConfig, BASE / f"{scale}-corpus.yaml", [], {"out": "p.jsonl"}).generator.scale == scale
-    with pytest.raises(DiceError, match="windoww"):
-        load_config(SftConfig, BASE / f"{scale}.yaml", ["windoww=3"], given)
 
 
 def test_the_tiny_scale_trains_from_scratch_what_is_embedded():

@@ -1,7 +1,7 @@
 """`dice leaks`: which programs of a file are exam problems, and the file without them; or print reports of leaks.
 
     dice leaks --data end_to_end.json --benchmark KernelBench --out programs.jsonl
-    dice leaks --show results/tiny/data
+    dice leaks --show results/data
 
 The rows are those of `dice.data.pair` (our pairs, and the authors' published files); what is kept is written as pairs. For
 files that are trained on as they are; `dice synth` and `dice curate` check what they write themselves.
