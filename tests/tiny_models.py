@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
 import pytest
 import torch
 
+from dice.model.checkpoint import save_state
 from dice.model.transformer import ModelConfig, Transformer
 
 
@@ -32,6 +34,14 @@ def make_model(config: ModelConfig, seed: int = 0) -> Transformer:
             noise = torch.randn(parameter.shape, generator=generator)
             parameter.copy_(1 + 0.3 * noise if parameter.dim() == 1 else 0.15 * noise)
     return model.eval()
+
+
+def save_model(model: Transformer, folder: Path, **options) -> None:
+    """The model as a checkpoint's folder; `options`: of `save_state`."""
+    state = model.state_dict()
+    if model.config.tie_word_embeddings:
+        state.pop("lm_head.weight")
+    save_state(state, model.config, folder, **options)
 
 
 def oracle_of(model: Transformer):

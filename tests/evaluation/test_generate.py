@@ -6,7 +6,7 @@ import json
 from pathlib import Path
 
 import pytest
-from tiny_models import make_config, make_model
+from tiny_models import make_config, make_model, save_model
 
 from dice.config import parse_config
 from dice.data.tokenizer import save_tokenizer, train_tokenizer
@@ -16,7 +16,6 @@ from dice.evaluation.generate import GenerateConfig, Generation, generate, sampl
 from dice.evaluation.prompts import prompt_sha256
 from dice.evaluation.prompts.stage import PromptRow
 from dice.jsonl import read_jsonl, write_jsonl
-from dice.model.checkpoint import save_model
 
 
 @pytest.fixture(scope="module")

@@ -119,7 +119,6 @@ def test_the_template_is_rendered_as_transformers_does(tmp_path):
     chat = checkpoint_chat(tmp_path, tokenizer)
     assert chat(" hello ") == "<bos>[user]hello<end>[answer]"
     assert tokenizer.encode(chat("x"))[0] == 103, "the string of a control token becomes the token"
-    assert checkpoint_chat(tmp_path, tokenizer, header=False)("x") == "<bos>[user]x<end>"
     with pytest.raises(DiceError, match="holds '<end>', a control token"):
         chat("a <end> b")
     (tmp_path / "chat_template.jinja").write_text("only {{ messages[0].content }}")  # newer files have it apart

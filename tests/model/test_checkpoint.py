@@ -7,11 +7,11 @@ import json
 import pytest
 import torch
 from safetensors.torch import load_file, save_file
-from tiny_models import make_config, make_model, oracle_of
+from tiny_models import make_config, make_model, oracle_of, save_model
 
 from dice.errors import DiceError
 from dice.model.attention_masks import DenseAttention, block_causal_layout
-from dice.model.checkpoint import load_model, read_config, save_model
+from dice.model.checkpoint import load_model, read_config
 
 
 @torch.no_grad()

@@ -7,14 +7,14 @@ import json
 import pytest
 import torch
 from safetensors.torch import load_file, save_file
-from tiny_models import make_config, make_model
+from tiny_models import make_config, make_model, save_model
 from vendor_checkpoints import CONFIGS, write_checkpoint
 
 from dice.decoding.checkpoint_sampling import checkpoint_sampling
 from dice.decoding.decoder import Decoder, Request
 from dice.errors import DiceError
 from dice.model.attention_masks import DenseAttention, PackedAttention, block_causal_layout
-from dice.model.checkpoint import load_model, read_config, save_model
+from dice.model.checkpoint import load_model, read_config
 from dice.model.families import FAMILIES, family_name
 
 IDS = torch.arange(1, 14)[None]

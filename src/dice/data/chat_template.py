@@ -14,8 +14,8 @@ SETTINGS_FILE = "tokenizer_config.json"
 _SPECIALS = ("bos_token", "eos_token", "pad_token", "unk_token", "sep_token", "cls_token", "mask_token")
 
 
-def checkpoint_chat(folder: str | Path, tokenizer: CodeTokenizer, *, header: bool = True) -> Callable[[str], str]:
-    """A function from a message to the text of the prompt: one user turn, and with `header` that of the answer.
+def checkpoint_chat(folder: str | Path, tokenizer: CodeTokenizer) -> Callable[[str], str]:
+    """A function from a message to the text of the prompt: one user turn, and the header of the answer.
 
     Its options, such as Qwen3's thinking, keep the template's own defaults. Raises DiceError for a checkpoint without a
     template; the function does for a message that holds a control token, which would end the turn.
@@ -43,7 +43,7 @@ def checkpoint_chat(folder: str | Path, tokenizer: CodeTokenizer, *, header: boo
             if token in message:
                 raise DiceError(f"the prompt's text holds '{token}', a control token of {folder}.")
         turns = [{"role": "user", "content": message}]
-        text = renderer.apply_chat_template(turns, tokenize=False, add_generation_prompt=header)
+        text = renderer.apply_chat_template(turns, tokenize=False, add_generation_prompt=True)
         assert isinstance(text, str)
         return text
 

@@ -97,13 +97,14 @@ class Score(BaseModel):
         return next((row for row in self.levels if row.level == level and row.robust == robust), None)
 
 
-def wilson(hits: float, n: float, z: float = Z95) -> tuple[float, float]:
+def wilson(hits: float, n: float) -> tuple[float, float]:
     """Wilson's score interval of a share (E. B. Wilson 1927), both ends in 0..1; n must be positive.
 
     `hits` and `n` need not be whole: an effective sample size is not.
     """
-    centre = (hits + z * z / 2) / (n + z * z)
-    half = z * math.sqrt(hits * (n - hits) / n + z * z / 4) / (n + z * z)
+    z2 = Z95 * Z95
+    centre = (hits + z2 / 2) / (n + z2)
+    half = Z95 * math.sqrt(hits * (n - hits) / n + z2 / 4) / (n + z2)
     # exact at the ends, where rounding would leave -1e-17
     return (0.0 if hits == 0 else max(0.0, centre - half)), (1.0 if hits == n else min(1.0, centre + half))
 

@@ -231,19 +231,6 @@ def _read_json(path: Path) -> dict[str, Any]:
     return value
 
 
-def save_model(
-    model: Transformer, folder: str | Path, *, dtype: torch.dtype | None = None, max_shard_bytes: int = 5_000_000_000
-) -> None:
-    """Write config.json and safetensors to `folder`, which appears complete or not at all.
-
-    Files of an older checkpoint there that this one does not replace (a tokenizer) are kept.
-    """
-    state = model.state_dict()
-    if model.config.tie_word_embeddings:
-        state.pop("lm_head.weight")
-    save_state(state, model.config, folder, dtype=dtype, max_shard_bytes=max_shard_bytes)
-
-
 def save_state(
     state: dict[str, Tensor],
     config: ModelConfig,
@@ -252,7 +239,11 @@ def save_state(
     dtype: torch.dtype | None = None,
     max_shard_bytes: int = 5_000_000_000,
 ) -> None:
-    """`save_model` for weights that are not in a module (those that an engine gathered)."""
+    """Write config.json and safetensors to `folder`, which appears complete or not at all.
+
+    `state`: tensors by name, without the head where it is tied. Files of an older checkpoint there that this one does not
+    replace (a tokenizer) are kept.
+    """
     from safetensors.torch import save_file
 
     folder = Path(folder)

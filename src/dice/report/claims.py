@@ -140,13 +140,11 @@ def effect_of_rates(
     return effect, float(low), float(high)
 
 
-def effect_of_costs(
-    more: Sequence[Floats], less: Sequence[Floats], draws: int = DRAWS, seed: int = 0
-) -> tuple[float, float, float]:
+def effect_of_costs(more: Sequence[Floats], less: Sequence[Floats]) -> tuple[float, float, float]:
     """(effect, low, high) of runs, each [steps] seconds: the sum of `more` over that of `less`, minus 1."""
-    rng = np.random.default_rng(seed)
-    sums = [[rng.choice(run, size=(draws, len(run))).sum(axis=1) for run in runs] for runs in (more, less)]
-    resampled = sum(sums[0], np.zeros(draws)) / sum(sums[1], np.zeros(draws)) - 1
+    rng = np.random.default_rng(0)
+    sums = [[rng.choice(run, size=(DRAWS, len(run))).sum(axis=1) for run in runs] for runs in (more, less)]
+    resampled = sum(sums[0], np.zeros(DRAWS)) / sum(sums[1], np.zeros(DRAWS)) - 1
     low, high = np.quantile(resampled, (0.025, 0.975))
     return sum(run.sum() for run in more) / sum(run.sum() for run in less) - 1, float(low), float(high)
 

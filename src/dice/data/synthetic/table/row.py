@@ -36,9 +36,9 @@ def _about_norm(x: Value, length: int) -> tuple[float, ...]:
     return centred(size, 0.3 * size)
 
 
-def _test(term: str, value: str, name: str, start: Source, how: str = "sum") -> Reduction:
+def _test(term: str, value: str, name: str, start: Source) -> Reduction:
     forms = (f"torch.{name}({{x}}, dim={{d}}{{k}})", f"{{x}}.bool().{name}(dim={{d}}{{k}})")
-    passes = (Pass("sum", how, term),)
+    passes = (Pass("sum", "sum", term),)
     return Reduction(
         passes,
         value,
@@ -159,7 +159,6 @@ ORDERS: dict[str, Index] = {
         sizes={"W": "{x}.size(1)"}, numbers=lambda d, shape: {} if shape[1] > 4 else None, blurs=True,
     ),
 }  # fmt: skip
-_SCALED_SHARE = "torch.rand({s}) * (0.2 + 0.7 * torch.rand(1)) + 0.05"
 LOSSES: dict[str, Loss] = {
     "dist": Loss("({v} - {y}) * ({v} - {y})", ("torch.dist({x}, {y})", "torch.dist({x}, {y}, p=2)"), finish="sqrtf({s})"),
     "squared_error_sum": Loss(

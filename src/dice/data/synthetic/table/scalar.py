@@ -65,8 +65,6 @@ def _compared(name: str, sign: str) -> Unary:
     return Test(cuda, compare, forms, scalars=scalars, start=COUNTS if equal else None)
 
 
-_NUMBER = ("float", "bool", "int64")
-
 UNARY: dict[str, Unary] = {
     "log": Entry("logf({v})", math.log, _both("log"), domain=(1e-3, INF), start=POSITIVE),
     "log2": Entry("log2f({v})", math.log2, _both("log2"), domain=(1e-3, INF), start=POSITIVE),
