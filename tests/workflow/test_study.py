@@ -2,11 +2,8 @@
 
 from __future__ import annotations
 
-import inspect
 import json
 import shutil
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
@@ -17,13 +14,9 @@ from plans import EXPERIMENTS, plan
 from dice.config import parse_config
 from dice.errors import DiceError
 from dice.evaluation.generate import GenerateConfig
-from dice.kernels.problems.problem import Problem
-from dice.kernels.records.verdict import Verdict
 from dice.model.families import FAMILIES
-from dice.study.code import code_of, stage_code
 from dice.study.config import load_study, merged, scales, study_schema
 from dice.study.costs import hours, job_costs
-from dice.study.fingerprint import fingerprint
 from dice.study.plan import Plan
 from dice.study.registry import load_registry
 from dice.study.reports import table_spec
@@ -231,22 +224,6 @@ def test_a_changed_recipe_has_another_state():
     assert plan("tiny").state("8B-sft") != plan("tiny", sft={"max_steps": 7}).state("8B-sft")
 
 
-def test_the_fingerprint_follows_contents_and_not_times(tmp_path):
-    model = tmp_path / "model"
-    model.mkdir()
-    (model / "weights").write_text("1")
-    (model / "model.manifest.json").write_text("today")
-    (tmp_path / "data").write_text("x")
-    paths = [str(model), str(tmp_path / "data")]
-    first = fingerprint(paths)
-    (model / "model.manifest.json").write_text("tomorrow")
-    assert fingerprint(paths[::-1]) == first
-    (model / "weights").write_text("2")
-    assert fingerprint(paths) != first
-    with pytest.raises(DiceError, match="no such"):
-        fingerprint([str(tmp_path / "none")])
-
-
 def test_start_from_needs_an_archive():
     with pytest.raises(DiceError, match="archive"):
         plan("tiny", start_from="verdicts")
@@ -272,87 +249,6 @@ def test_gigabytes_are_those_of_the_checkpoints_and_of_what_training_keeps():
 
 def test_merge_is_deep_and_replaces_lists():
     assert merged({"a": {"b": 1, "c": [1, 2]}}, {"a": {"c": [3]}}) == {"a": {"b": 1, "c": [3]}}
-
-
-def test_code_is_the_import_closure(tmp_path):
-    package = tmp_path / "dice"
-    (package / "sub").mkdir(parents=True)
-    for name, text in {
-        "__init__.py": "",
-        "a.py": "from dice.sub import b\nfrom typing import TYPE_CHECKING\nif TYPE_CHECKING:\n    import dice.unused\n",
-        "sub/__init__.py": "",
-        "sub/b.py": "def f():\n    from dice import lazy\n",
-        "lazy.py": "",
-        "unused.py": "",
-        "other.py": "import dice.a\n",
-    }.items():
-        (package / name).write_text(text)
-    files = [str(Path(path).relative_to(package)) for path in code_of("dice.a", package)]
-    assert files == ["__init__.py", "a.py", "lazy.py", "sub/__init__.py", "sub/b.py"]
-
-
-def test_stages_depend_on_what_they_import():
-    def names(stage):
-        return {str(Path(path).relative_to(ROOT / "src" / "dice")) for path in stage_code(stage)}
-
-    assert "kernels/sandbox/isolation.py" in names("verify")
-    assert "kernels/builder/csrc/extension/launch.cpp" in names("verify")
-    assert "kernels/sandbox/isolation.py" not in names("score")
-    assert "evaluation/score.py" not in names("verify")
-    assert "training/losses.py" in names("sft")
-    assert "training/losses.py" not in names("table")
-
-
-def loaded_by(module):
-    script = (
-        f"import sys, {module}\n"
-        "print('\\n'.join(m.__file__ for n, m in sys.modules.items() if n.split('.')[0] == 'dice'))"
-    )
-    return set(
-        subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True).stdout.split()
-    )
-
-
-def test_the_closure_holds_what_python_really_loads():
-    """Against the interpreter: every dice module that importing the stage loads is in the closure.
-
-    The verifier's face loads all of the verifier; a stage depends on what it takes from there alone.
-    """
-    closure = set(stage_code("score"))
-    assert loaded_by("dice.evaluation.score") - loaded_by("dice.kernels.api") <= closure
-    assert {inspect.getfile(Verdict), inspect.getfile(Problem)} <= closure
-
-
-def test_who_takes_a_name_from_a_face_depends_on_where_it_comes_from(tmp_path):
-    package = tmp_path / "dice"
-    (package / "k").mkdir(parents=True)
-    for name, text in {
-        "__init__.py": "",
-        "a.py": "from dice.k.api import f\n",
-        "b.py": "from dice.k import api\n",
-        "k/__init__.py": "",
-        "k/api.py": '"""The face."""\nfrom dice.k.one import f\nfrom dice.k.two import g as h\n__all__ = ["f", "h"]\n',
-        "k/one.py": "",
-        "k/two.py": "",
-    }.items():
-        (package / name).write_text(text)
-
-    def names(module):
-        return [str(Path(path).relative_to(package)) for path in code_of(module, package)]
-
-    assert names("dice.a") == ["__init__.py", "a.py", "k/__init__.py", "k/one.py"]
-    assert names("dice.b") == ["__init__.py", "b.py", "k/__init__.py", "k/api.py", "k/one.py", "k/two.py"]
-
-
-def test_a_module_that_does_anything_is_no_face(tmp_path):
-    package = tmp_path / "dice"
-    package.mkdir()
-    (package / "__init__.py").write_text("")
-    (package / "a.py").write_text("from dice.api import f\n")
-    (package / "api.py").write_text("from dice.one import f\nx = 1\n")
-    (package / "one.py").write_text("")
-    files = [Path(path).name for path in code_of("dice.a", package)]
-    assert files == ["__init__.py", "a.py", "api.py", "one.py"]
 
 
 @pytest.mark.parametrize(
