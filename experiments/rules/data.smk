@@ -60,7 +60,7 @@ rule problems:
         "dice problems --config {params.spec:q} > {log} 2>&1"
 
 
-rule exam_problems:
+use rule problems as exam_problems with:
     input:
         lambda wildcards: present([PLAN.problems_spec(wildcards.exam)["source"]]),
         code=code("problems"),
@@ -70,14 +70,10 @@ rule exam_problems:
         PLAN.path("logs", "problems-{exam}.log"),
     wildcard_constraints:
         exam=one_of(STUDY.exams),
-    container:
-        image("cpu")
     params:
         spec=lambda wildcards: canonical(PLAN.problems_spec(wildcards.exam)),
     message:
         "load the problems of the exam {wildcards.exam}"
-    shell:
-        "dice problems --config {params.spec:q} > {log} 2>&1"
 
 
 # Only what makes KernelBench's prompts, at the commit of the paper's version. No code among its inputs, as for `fetch`.
@@ -124,7 +120,7 @@ rule prompts:
         "dice prompts --config {params.spec:q} > {log} 2>&1"
 
 
-rule exam_prompts:
+use rule prompts as exam_prompts with:
     input:
         code=code("prompts"),
         problems=PLAN.path("data", "exams", "{exam}", "problems.jsonl"),
@@ -135,14 +131,10 @@ rule exam_prompts:
         PLAN.path("logs", "prompts-{exam}.log"),
     wildcard_constraints:
         exam=one_of(STUDY.exams),
-    container:
-        image("cpu")
     params:
         spec=lambda wildcards: canonical(PLAN.prompts_spec(wildcards.exam)),
     message:
         "write a prompt for each problem of the exam {wildcards.exam}"
-    shell:
-        "dice prompts --config {params.spec:q} > {log} 2>&1"
 
 
 rule synth:

@@ -1,22 +1,14 @@
 # Answers of models behind servers, and recorded ones. What was answered stays below answers/,
 # which Snakemake does not know and so does not delete: nothing is asked, and paid, twice.
-rule messages:
-    input:
-        code=code("prompts"),
-        problems=PLAN.problems,
-        kernelbench=present([PLAN.kernelbench]) if PLAN.kernelbench else [],
+use rule prompts as messages with:
     output:
         PLAN.messages,
     log:
         PLAN.path("logs", "messages.log"),
-    container:
-        image("cpu")
     params:
         spec=canonical(PLAN.messages_spec()),
     message:
         "write a prompt without chat markup for each problem"
-    shell:
-        "dice prompts --config {params.spec:q} > {log} 2>&1"
 
 
 rule recorded:
