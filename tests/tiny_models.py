@@ -8,8 +8,18 @@ from typing import Any
 import pytest
 import torch
 
+from dice.model.attention_masks import DenseAttention, block_causal_layout
 from dice.model.checkpoint import save_state
 from dice.model.transformer import ModelConfig, Transformer
+
+
+@pytest.fixture(autouse=True, scope="session")
+def one_thread():
+    """Tiny models are fastest on one thread; more only wait for each other. For the conftest of a folder."""
+    threads = torch.get_num_threads()
+    torch.set_num_threads(1)
+    yield
+    torch.set_num_threads(threads)
 
 
 def make_config(heads: int = 4, kv_heads: int = 2, head_dim: int = 16, **changes) -> ModelConfig:
@@ -42,6 +52,13 @@ def save_model(model: Transformer, folder: Path, **options) -> None:
     if model.config.tie_word_embeddings:
         state.pop("lm_head.weight")
     save_state(state, model.config, folder, **options)
+
+
+@torch.no_grad()
+def causal_logits(model: Transformer, ids: torch.Tensor) -> torch.Tensor:
+    """Scores of every position, each of which sees itself and what came before."""
+    attend = DenseAttention(block_causal_layout(ids.shape[1], 1).dense())
+    return model.logits(model(ids, torch.arange(ids.shape[1]), attend))
 
 
 def oracle_of(model: Transformer):

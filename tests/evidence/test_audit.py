@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 
 import pytest
 from scored import table
+from small_study import edited_json
 
 from dice.errors import DiceError
 from dice.evidence.audit import audit
@@ -16,10 +16,6 @@ from dice.report.check import CheckConfig, check
 from dice.study.publish import publish
 
 BASE = Path(__file__).resolve().parents[2] / "experiments" / "base" / "tiny"
-
-
-def edited(path: Path, **changes) -> None:
-    path.write_text(json.dumps(json.loads(path.read_text()) | changes))
 
 
 def test_audit_counts_again_and_finds_a_changed_file(place):
@@ -55,7 +51,7 @@ def test_audit_says_what_it_cannot_verify(place, file, change, state):
     if change is None:
         (place / file).unlink()
     elif isinstance(change, dict):
-        edited(place / file, **change)
+        edited_json(place / file, **change)
     else:
         (place / file).write_text(change)
     lines, good = audit(str(place / "table1.csv"), "DICE-8B:l1_exec")
@@ -94,7 +90,7 @@ def test_audit_of_a_given_checkpoint_finds_no_fault_and_names_what_did_not_come_
     folder, *data = chain(str(model), tmp_path)
     assert folder.state == "verified"
     assert {link.state for link in data} == {"elsewhere"}
-    edited(model / "model.manifest.json", wall_s=1.0)
+    edited_json(model / "model.manifest.json", wall_s=1.0)
     assert next(chain(str(model), tmp_path)).state == "changed"
 
 

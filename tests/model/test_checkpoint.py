@@ -7,17 +7,10 @@ import json
 import pytest
 import torch
 from safetensors.torch import load_file, save_file
-from tiny_models import make_config, make_model, oracle_of, save_model
+from tiny_models import causal_logits, make_config, make_model, oracle_of, save_model
 
 from dice.errors import DiceError
-from dice.model.attention_masks import DenseAttention, block_causal_layout
 from dice.model.checkpoint import load_model, read_config
-
-
-@torch.no_grad()
-def _logits(model, ids):
-    attend = DenseAttention(block_causal_layout(ids.shape[1], 1).dense())
-    return model.logits(model(ids, torch.arange(ids.shape[1]), attend))
 
 
 @pytest.mark.parametrize("tied", [False, True])
@@ -29,7 +22,7 @@ def test_loads_what_transformers_saves(tmp_path, tied, shard):
     oracle.save_pretrained(tmp_path, max_shard_size=shard)
     assert (len(list(tmp_path.glob("*.safetensors"))) > 1) == (shard == "40KB")
     ids = torch.arange(11)[None]
-    torch.testing.assert_close(_logits(load_model(tmp_path), ids), oracle(ids).logits, atol=1e-4, rtol=0)
+    torch.testing.assert_close(causal_logits(load_model(tmp_path), ids), oracle(ids).logits, atol=1e-4, rtol=0)
 
 
 @pytest.mark.parametrize("tied", [False, True])
@@ -41,7 +34,7 @@ def test_transformers_loads_what_we_save(tmp_path, tied, shard_bytes):
     save_model(model, tmp_path / "m", max_shard_bytes=shard_bytes)
     oracle = transformers.Qwen3ForCausalLM.from_pretrained(tmp_path / "m").eval()
     ids = torch.arange(11)[None]
-    torch.testing.assert_close(_logits(model, ids), oracle(ids).logits, atol=1e-4, rtol=0)
+    torch.testing.assert_close(causal_logits(model, ids), oracle(ids).logits, atol=1e-4, rtol=0)
     again = load_model(tmp_path / "m")
     assert all(torch.equal(a, b) for a, b in zip(model.parameters(), again.parameters(), strict=True))
 

@@ -7,23 +7,17 @@ import json
 import pytest
 import torch
 from safetensors.torch import load_file, save_file
-from tiny_models import make_config, make_model, save_model
+from tiny_models import causal_logits, make_config, make_model, save_model
 from vendor_checkpoints import CONFIGS, write_checkpoint
 
 from dice.decoding.checkpoint_sampling import checkpoint_sampling
 from dice.decoding.decoder import Decoder, Request
 from dice.errors import DiceError
-from dice.model.attention_masks import DenseAttention, PackedAttention, block_causal_layout
+from dice.model.attention_masks import DenseAttention, PackedAttention
 from dice.model.checkpoint import load_model, read_config
 from dice.model.families import FAMILIES, family_name
 
 IDS = torch.arange(1, 14)[None]
-
-
-@torch.no_grad()
-def logits_of(model, ids=IDS):
-    attend = DenseAttention(block_causal_layout(ids.shape[1], 1).dense())
-    return model.logits(model(ids, torch.arange(ids.shape[1]), attend))
 
 
 def stock(name: str, folder, *, tied: bool = False, **changes):
@@ -51,7 +45,7 @@ def test_the_causal_families_are_transformers_own(tmp_path, name, tied):
     oracle = stock(name, tmp_path, tied=tied)
     model = load_model(tmp_path)
     assert model.config.model_type == name
-    torch.testing.assert_close(logits_of(model), oracle(IDS).logits, atol=1e-4, rtol=0)
+    torch.testing.assert_close(causal_logits(model, IDS), oracle(IDS).logits, atol=1e-4, rtol=0)
 
 
 @pytest.mark.parametrize("penalty", [1.0, 1.3, 0.8])
@@ -92,7 +86,7 @@ def test_the_penalty_changes_tokens(tmp_path):
 def test_every_tensor_of_a_vendor_counts(tmp_path, name):
     """Two tensors of one shape swapped are another model; so is another eps or theta."""
     folder = write_checkpoint(tmp_path / "m", name)
-    before = logits_of(load_model(folder))
+    before = causal_logits(load_model(folder), IDS)
     swaps = [("gate_proj", "up_proj"), ("input_layernorm", "post_attention_layernorm")]
     if name == "llada":
         swaps = [("ff_proj", "up_proj"), ("attn_norm", "ff_norm"), ("q_proj", "attn_out")]
@@ -103,12 +97,12 @@ def test_every_tensor_of_a_vendor_counts(tmp_path, name):
     for one, other in swaps:
         names = {key: key.replace(one, "X").replace(other, one).replace("X", other) for key in tensors}
         save_file({names[key]: value for key, value in tensors.items()}, folder / "model.safetensors")
-        assert (logits_of(load_model(folder)) - before).abs().max() > 1e-2, one
+        assert (causal_logits(load_model(folder), IDS) - before).abs().max() > 1e-2, one
     save_file(tensors, folder / "model.safetensors")
-    assert torch.equal(logits_of(load_model(folder)), before)
+    assert torch.equal(causal_logits(load_model(folder), IDS), before)
     for change in ({"rms_norm_eps": 1e-1}, {"rope_theta": 50.0}):
         (folder / "config.json").write_text(json.dumps(CONFIGS[name] | change))
-        assert (logits_of(load_model(folder)) - before).abs().max() > 1e-3, change
+        assert (causal_logits(load_model(folder), IDS) - before).abs().max() > 1e-3, change
     tensors.pop(next(key for key in tensors if "k_proj" in key))
     (folder / "config.json").write_text(json.dumps(CONFIGS[name]))
     save_file(tensors, folder / "model.safetensors")
@@ -139,12 +133,12 @@ def test_what_a_family_has_no_code_for_is_refused(tmp_path, name, changes, sente
 
 def test_what_vendors_files_leave_open(tmp_path):
     """Another type than declared, key-value heads that are not told, a table of frequencies that older writers stored."""
-    before = logits_of(load_model(write_checkpoint(tmp_path / "a", "llada")))
+    before = causal_logits(load_model(write_checkpoint(tmp_path / "a", "llada")), IDS)
     folder = write_checkpoint(tmp_path / "b", "llada", torch_dtype="bfloat16", n_kv_heads=None)
     shard = folder / "model-00001-of-00002.safetensors"
     frequencies = {"model.transformer.blocks.0.rotary_emb.inv_freq": torch.ones(3)}
     save_file(load_file(shard) | frequencies, shard)
-    assert torch.equal(logits_of(load_model(folder)), before)
+    assert torch.equal(causal_logits(load_model(folder), IDS), before)
 
 
 def test_a_scaled_rotary_embedding_of_llama_is_refused(tmp_path):

@@ -1,19 +1,11 @@
-"""Tiny models are fastest on one thread; more only wait for each other."""
+"""A start model, and builds; tiny models run on one thread."""
 
 import os
 from pathlib import Path
 
 import pytest
-import torch
 from rl_start import make_start
-
-
-@pytest.fixture(autouse=True, scope="session")
-def one_thread():
-    threads = torch.get_num_threads()
-    torch.set_num_threads(1)
-    yield
-    torch.set_num_threads(threads)
+from tiny_models import one_thread as one_thread
 
 
 @pytest.fixture(scope="session")

@@ -186,6 +186,11 @@ class Builder:
         self.inputs.append(Input(value, text, texts, statistics))
         return value
 
+    def any_input(self, source: Source | None) -> Value:
+        """An input of any shape; None: of no special kind."""
+        shape = self.draw.shape(self.draw.rank((1, 2, 3, 4)))
+        return source.input(self, shape) if source else self.input(shape)
+
     def _dim(self, name: str, size: int) -> str:
         """Python text of a size: a module-level name that means this size, or the number."""
         if not self.named_dims or size == 1 or self.dims.setdefault(name, size) != size:

@@ -221,8 +221,7 @@ def family(name: str, spec: Binary, heldout: bool) -> Family:
     """One entry as a family."""
 
     def start(b: Builder) -> Value:
-        shape = b.draw.shape(b.draw.rank((1, 2, 3, 4)))
-        return spec.start.input(b, shape) if spec.start else b.input(shape)
+        return b.any_input(spec.start)
 
     def make(b: Builder, x: Value) -> Value:
         return binary(b, x, name, spec=spec)

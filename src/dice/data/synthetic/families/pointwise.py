@@ -368,8 +368,7 @@ def family(name: str, spec: Unary, heldout: bool) -> Family:
     """One entry as a family."""
 
     def start(b: Builder) -> Value:
-        shape = b.draw.shape(b.draw.rank((1, 2, 3, 4)))
-        return spec.start.input(b, shape) if spec.start else b.input(shape)
+        return b.any_input(spec.start)
 
     def make(b: Builder, x: Value) -> Value:
         return unary(b, x, name, spec)
