@@ -25,7 +25,7 @@ from dice.standins.stage import StandInsConfig
 from dice.study.config import Study, check_study, merged
 from dice.study.plan import Plan
 from dice.study.registry import load_registry
-from dice.study.reports import settings
+from dice.study.reports import settings, table_spec
 from dice.study.units import RELEASED
 
 SIZES = {
@@ -132,12 +132,12 @@ def test_no_stand_in_is_called_what_it_stands_for():
     """Random weights have no number of the paper's beside them, nor a size."""
     one = plan("rehearsal")
     for number in one.registry.tables:
-        spec = one.table_spec(number)
+        spec = table_spec(one, number)
         assert not parse_config(TableConfig, spec, "table").comparable
         said = [row["measured"] for row in (*spec["rows"], *spec["stages"]) if row["measured"]]
         assert {text.partition(" ")[0] for text in (spec["benchmark"], *(row["model"] for row in said))} == {"stand-in"}
         assert not any("params" in row for row in said)
-    paper = plan("paper", accept=one.study.accept).table_spec(1)
+    paper = table_spec(plan("paper", accept=one.study.accept), 1)
     assert paper["benchmark"] == "kernelbench-v0.1"
     assert not any("stand-in" in row["measured"].get("model", "") for row in paper["rows"])
 
