@@ -112,7 +112,7 @@ def test_each_row_rests_on_what_the_paper_says_of_it():
         (6, lambda paper: f"{paper['params']}-{strategies[paper['strategy']]}"),
         (7, lambda paper: f"{paper['params']}-{recipe[paper['model'], paper['sft']]}"),
     ):
-        units = {row.row: row.unit for row in registry.tables[number].rows}
+        units = {row.row: row.unit for row in registry.tables[number].rows if not row.added}
         assert units == {row["row"]: unit_of(row) for row in reported(number)}
     assert set(registry.tables[9].stages) == {row["stage"] for row in reported(9)}
 
