@@ -35,8 +35,7 @@ docs: setup
 	$(BIN)/sphinx-build -W --keep-going -q docs build/docs
 
 test: check
-	$(BIN)/python -m pytest -q -m "not gpu and not slow" -n 2
-	$(BIN)/python -m pytest -q -m slow tests/workflow/test_dag.py
+	$(BIN)/python -m pytest -q -m "not gpu and (not slow or first)" -n 2
 
 # The workflow for real, from nothing to table 1 and table 7, at a recipe of minutes.
 smoke: setup

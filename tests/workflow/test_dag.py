@@ -194,6 +194,7 @@ def test_each_job_is_a_line_and_editing_a_module_reruns_exactly_what_depends_on_
 
 
 @pytest.mark.slow
+@pytest.mark.first
 def test_a_real_run_from_nothing_to_every_table_and_figure(checkout):
     """Data, base, fine-tuning, RL, answers, verdicts, all tables and figures; then nothing is left to do."""
     settings = ["--config", "scale=smoke"]
