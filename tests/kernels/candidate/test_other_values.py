@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import pytest
 import torch
 from torch import nn
 
-from dice.kernels.candidate.other_values import odd_weights_of_norms, varied
+from dice.kernels.candidate.other_values import balanced, odd_weights_of_norms, varied
 from dice.kernels.grader.usage import is_constant
 
 
@@ -44,3 +45,28 @@ def test_norms_begin_with_other_weights_in_the_block_only() -> None:
         assert all(
             torch.equal(a, b) for a, b in zip(left.state_dict().values(), right.state_dict().values(), strict=True)
         )
+
+
+@pytest.mark.parametrize("value", [torch.ones(4, 9), torch.zeros(35), torch.full((36,), -2.0), torch.ones(7).double()])
+def test_balanced_values_keep_what_may_stand_for_all(value: torch.Tensor) -> None:
+    other = balanced(value, 1)
+    assert other.shape == value.shape
+    assert other.dtype == value.dtype
+    assert not torch.equal(other, value)
+    flat = other.reshape(-1)
+    assert flat[0] == flat[-1] == value.reshape(-1)[0]
+    assert float(other.sum()) == pytest.approx(float(value.sum()), abs=1e-4)
+    assert torch.equal(other.sign(), value.sign()) or not value.any()
+    assert not torch.equal(other, balanced(value, 2))
+
+
+@pytest.mark.parametrize("kind", [torch.bool, torch.int64])
+def test_a_balanced_mask_keeps_its_ends(kind: torch.dtype) -> None:
+    mask = balanced(torch.ones(1000, dtype=kind), 1)
+    assert mask[0] == mask[-1] == 1
+    assert 0 < int((mask == 0).sum()) < 998
+    assert set(mask.tolist()) == {0, 1}
+
+
+def test_few_elements_cannot_be_balanced() -> None:
+    assert torch.equal(balanced(torch.ones(3), 1), torch.ones(3))

@@ -175,6 +175,16 @@ NOISE = [1.0 if index in (3, 4, 20, 61) else 0.01 for index in range(64)]
             {"probes": [ProbeResult(name="constant_inputs", outcome="right")]},
         ),
         (
+            "assumed_constant",
+            {"probes": [ProbeResult(name="constant_inputs", outcome="idle", detail="tensor 1")]},
+            {"probes": [ProbeResult(name="constant_inputs", outcome="error")]},
+        ),
+        (
+            "watched_call",
+            {"probes": [ProbeResult(name="same_pointer_new_content", outcome="idle")]},
+            {"probes": [ProbeResult(name="same_pointer_new_content", outcome="right")]},
+        ),
+        (
             "wrong_elsewhere",
             {"probes": [ProbeResult(name="fresh_weights", outcome="wrong")]},
             {"probes": [ProbeResult(name="fresh_weights", outcome="error")]},

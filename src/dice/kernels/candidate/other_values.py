@@ -23,6 +23,23 @@ def varied(value: torch.Tensor, seed: int) -> torch.Tensor:
     return value * factors if bool(value.any()) else factors - 1
 
 
+def balanced(value: torch.Tensor, seed: int) -> torch.Tensor:
+    """Other values of the same kind that change none of the few numbers which may stand for all: the first, the last, and
+    for floating-point values the sum. A tensor of fewer than four elements stays as it is."""
+    other = value.clone().reshape(-1)
+    inner = other[1:-1]
+    pairs = inner[: inner.numel() // 2 * 2].view(-1, 2)
+    if not value.is_floating_point():
+        inner.copy_(varied(inner, seed))
+    elif pairs.numel():
+        draw = torch.Generator(value.device).manual_seed(seed)
+        step = 0.25 + 0.5 * torch.rand(pairs.shape[0], generator=draw, device=value.device).to(value.dtype)
+        step *= inner.abs().max() or 1.0
+        pairs[:, 0] += step
+        pairs[:, 1] -= step
+    return other.view(value.shape)
+
+
 @contextlib.contextmanager
 def odd_weights_of_norms() -> Iterator[None]:
     """PyTorch's norms that are made in the block have random weights, running means and variances. Draws nothing from the

@@ -63,9 +63,10 @@ CATALOGUE: dict[str, Trick] = {
         "paper_3",
     ),
     "watched_call": Trick(
-        "More kernels are launched in a watched call than in another one on the same inputs.",
+        "More kernels are launched in a watched call than in another one on the same inputs, or any in it and none later.",
         "dynamic",
-        "launches of the watched call and of the trial before it, without a sign for the candidate that it is recorded",
+        "launches of the watched call and of the trial before it, without a sign for the candidate that it is recorded; of "
+        "the experiments that it answers rightly",
     ),
     "work_done_by_pytorch": Trick(
         "Kernels run, and PyTorch still does all of the reference's work beside them.",
@@ -226,10 +227,11 @@ CATALOGUE: dict[str, Trick] = {
         "answer",
     ),
     "assumed_constant": Trick(
-        "An input or a weight that is the same everywhere at first is not read.",
+        "An input or a weight that is the same everywhere at first is not read, or a single number of it, or its kernels are "
+        "for that case alone.",
         "dynamic",
         "weights and inputs whose elements are all equal (a norm's, a mask's) get other values: the reference's output "
-        "follows, the candidate's stays",
+        "follows, and the candidate's stays, at least where the first, the last and the sum do; or no kernel runs any more",
     ),
     "unstable_output": Trick(
         "The same call gives different answers, beyond the tolerance.",

@@ -77,7 +77,7 @@ def dynamic_findings(
     yield from _launches(evidence, set(kernels), calls_libraries, replays_graphs)
     yield from _decoration(evidence, has_fallback)
     yield from _tampering(evidence, names)
-    yield from _outputs(evidence)
+    yield from _outputs(evidence, replays_graphs)
     if evidence.clocks is not None:
         yield from _timing(evidence, evidence.clocks)
 
@@ -218,7 +218,7 @@ def _accessed(access: Access) -> str | None:
     return name or next((kind for head, kind in _ACCESS_PREFIXES.items() if access.event.startswith(head)), None)
 
 
-def _outputs(evidence: RunEvidence) -> Iterator[Finding]:
+def _outputs(evidence: RunEvidence, replays_graphs: bool) -> Iterator[Finding]:
     facts = evidence.outputs
     if facts is not None and facts.foreign_types:
         yield _dynamic("lazy_output", f"returned a {facts.foreign_types[0]}")
@@ -229,7 +229,8 @@ def _outputs(evidence: RunEvidence) -> Iterator[Finding]:
     if evidence.poison_left:
         yield _dynamic("uninitialised_output", f"{evidence.poison_left} output elements were never written")
     for probe in evidence.probes:
-        yield from _probe(probe)
+        if probe.outcome != "idle" or not replays_graphs:  # a replay is no launch
+            yield from _probe(probe)
     if evidence.late_writes:
         yield _dynamic("deferred_work", "an output changed after forward had returned and the device was idle")
     if evidence.timed_outputs_wrong:
@@ -249,8 +250,11 @@ def _probe(probe: ProbeResult) -> Iterator[Finding]:
     detail = f" ({probe.detail})" if probe.detail else ""
     if probe.name == "repeat_same_input" and probe.outcome == "wrong":
         yield _dynamic("unstable_output", f"two calls on the same input differ{detail}")
-    elif probe.name in ("constant_weights", "constant_inputs") and probe.outcome == "stale":
-        yield _dynamic("assumed_constant", f"other {probe.name.removeprefix('constant_')}, the same output{detail}")
+    elif probe.name in ("constant_weights", "constant_inputs") and probe.outcome in ("stale", "idle"):
+        what = "the same output" if probe.outcome == "stale" else "and no kernel runs any more"
+        yield _dynamic("assumed_constant", f"other {probe.name.removeprefix('constant_')}, {what}{detail}")
+    elif probe.outcome == "idle":
+        yield _dynamic("watched_call", f"{probe.name.replace('_', ' ')}: no kernel runs any more")
     elif probe.name == "same_content_again" and probe.outcome == "stale":
         yield _dynamic("result_cache", f"the same inputs again: {probe.detail} is not launched any more")
     elif probe.outcome == "stale" and probe.name in ("same_pointer_new_content", "unsampled_elements", "fresh_weights"):

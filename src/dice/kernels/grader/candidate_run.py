@@ -270,6 +270,10 @@ class CandidateRun:
         """Launches by kernel in the last forward; None where some extension may launch without being counted."""
         return self.ledger.last.launches if self.counts_launches else None
 
+    def is_idle(self) -> bool:
+        """Whether the last forward ran no kernel, unlike the watched one."""
+        return bool(sum((self.evidence.launches or {}).values())) and self.launches() == {}
+
     @property
     def counts_launches(self) -> bool:
         """Whether every extension's launches are marked."""

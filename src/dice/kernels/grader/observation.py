@@ -183,11 +183,12 @@ def _follows(run: CandidateRun, name: ProbeName, inputs: list[Any], op: str) -> 
     except CandidateRaised as failure:
         return _error(name, failure)
     run.last = Trial(inputs, seed, expected)
+    idle = run.is_idle()
     unchanged = run.last_print == (print_ := fingerprint(actual))
     run.last_print = print_
     judged = compare(run, run.last, actual, protocol)
     if judged.ok:
-        return ProbeResult(name=name, outcome="right")
+        return ProbeResult(name=name, outcome="idle" if idle else "right")
     if compare_outputs(earlier.expected, expected, protocol).ok:
         return None
     stale = unchanged or compare(run, earlier, actual, protocol).ok

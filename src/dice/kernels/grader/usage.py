@@ -2,28 +2,32 @@
 
 In the trials such a tensor changes nothing, so a kernel that leaves it out passes them. Here it gets other values, for the
 reference and for the candidate alike. A candidate is caught where the reference's output changes and its own does not. It
-is not blamed for an output that changes in another way: the problem itself never draws such values.
+is not blamed for an output that changes in another way: the problem itself never draws such values. But then it gets other
+values once more, with the first, the last and the sum as they were: one that takes a single number for all of them stays
+where it was. And it is caught where it is right and runs no kernel any more: its kernels are for the constant alone.
 """
 
 from __future__ import annotations
 
 import contextlib
-import itertools
 import secrets
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import torch
-from torch.utils._pytree import tree_leaves, tree_map
+from torch.utils._pytree import tree_flatten, tree_leaves, tree_unflatten
 
 from dice.errors import DiceError
-from dice.kernels.candidate.other_values import varied
+from dice.kernels.candidate.other_values import balanced, varied
 from dice.kernels.compare import compare_outputs
 from dice.kernels.grader.candidate_run import CandidateRun
 from dice.kernels.grader.reference import to_device
 from dice.kernels.records.evidence import ProbeOutcome, ProbeResult
 from dice.kernels.sandbox.replies import Offer
 from dice.kernels.sandbox.session import CandidateRaised
+
+Other = Callable[[torch.Tensor, int], torch.Tensor]
+"""Makes other values of a tensor, after a seed."""
 
 
 def experiment_usage(run: CandidateRun) -> None:
@@ -40,8 +44,9 @@ def experiment_usage(run: CandidateRun) -> None:
         for name, value in reference.state_dict().items():
             if value.is_floating_point() and is_constant(value):
                 kinds.setdefault(name.rpartition(".")[2], []).append(name)
-        touched = [_change_weights(run, reference, names) for names in kinds.values()]
-        if any(touched):
+        for names in kinds.values():
+            _change_weights(run, reference, names)
+        if kinds:
             run.make_model(run.weights_seed)
         other = tree_leaves(run.draw_inputs(secrets.randbits(48)))
         for index, pair in enumerate(zip(tree_leaves(run.last.inputs), other, strict=False)):
@@ -77,26 +82,35 @@ def _changed(model: torch.nn.Module, values: dict[str, Any]) -> Iterator[dict[st
             state[name].copy_(value)
 
 
-def _change_weights(run: CandidateRun, reference: torch.nn.Module, names: list[str]) -> bool:
-    """Returns whether the candidate has another model now."""
-    assert run.last is not None
-    own = reference.state_dict()
-    other = {name: varied(own[name], secrets.randbits(48)) for name in names}
-    with _changed(reference, other) as state:
-        expected = _expected(run, reference, run.last.inputs)
-        if expected is None:
-            return False
-        try:
-            if not run.construct_with(state):
-                return True
-            outcome = _outcome(run, run.last.inputs, expected)
-        except CandidateRaised:
-            return True  # values that no trial has: a failure says nothing
+def _change_weights(run: CandidateRun, reference: torch.nn.Module, names: list[str]) -> None:
+    """The candidate may have another model afterwards."""
+
+    def called(other: Other) -> ProbeOutcome | None:
+        assert run.last is not None
+        own = reference.state_dict()
+        with _changed(reference, {name: other(own[name], secrets.randbits(48)) for name in names}) as state:
+            expected = _expected(run, reference, run.last.inputs)
+            if expected is None or not run.construct_with(state):
+                return None
+            return _outcome(run, run.last.inputs, expected)
+
+    outcome = _tried(called)
     if outcome == "stale" and _folds_when_made(run, reference):
         outcome = "right"
-    detail = ", ".join(names)[:160]
-    run.evidence.probes.append(ProbeResult(name="constant_weights", outcome=outcome, detail=detail))
-    return True
+    if outcome is not None:
+        detail = ", ".join(names)[:160]
+        run.evidence.probes.append(ProbeResult(name="constant_weights", outcome=outcome, detail=detail))
+
+
+def _tried(called: Callable[[Other], ProbeOutcome | None]) -> ProbeOutcome | None:
+    """The outcome of `called` with any other values, or with balanced ones if those tell more; None without a result. What
+    raises has none: no trial has such values."""
+    with contextlib.suppress(CandidateRaised):
+        first = called(varied)
+        if first != "wrong":
+            return first
+        return "stale" if called(balanced) == "stale" else first
+    return None
 
 
 def _folds_when_made(run: CandidateRun, reference: torch.nn.Module) -> bool:
@@ -117,16 +131,16 @@ def _folds_when_made(run: CandidateRun, reference: torch.nn.Module) -> bool:
 
 
 def _change_input(run: CandidateRun, reference: torch.nn.Module, index: int) -> None:
-    assert run.last is not None
-    places = itertools.count()
-    inputs = tree_map(
-        lambda leaf: varied(leaf, secrets.randbits(48)) if next(places) == index else leaf, run.last.inputs
-    )
-    expected = _expected(run, reference, inputs)
-    if expected is None:
-        return
-    with contextlib.suppress(CandidateRaised):
-        outcome = _outcome(run, inputs, expected)
+    def called(other: Other) -> ProbeOutcome | None:
+        assert run.last is not None
+        leaves, structure = tree_flatten(run.last.inputs)
+        leaves[index] = other(leaves[index], secrets.randbits(48))
+        inputs = tree_unflatten(leaves, structure)
+        expected = _expected(run, reference, inputs)
+        return None if expected is None else _outcome(run, inputs, expected)
+
+    outcome = _tried(called)
+    if outcome is not None:
         run.evidence.probes.append(ProbeResult(name="constant_inputs", outcome=outcome, detail=f"tensor {index}"))
 
 
@@ -141,12 +155,12 @@ def _expected(run: CandidateRun, model: torch.nn.Module, inputs: list[Any]) -> A
 
 
 def _outcome(run: CandidateRun, inputs: list[Any], expected: Any) -> ProbeOutcome:
-    """Call the candidate: did it follow, stay what it was, or neither?"""
+    """Call the candidate: did it follow, with kernels or without, stay what it was, or neither?"""
     assert run.last is not None
     run.send("inputs", inputs)
     actual = run.fetch(run.forward(run.last.forward_seed), expected)
     if compare_outputs(expected, actual, "paper").ok:
-        return "right"
+        return "idle" if run.is_idle() else "right"
     return "stale" if compare_outputs(run.last.expected, actual, "paper").ok else "wrong"
 
 

@@ -36,7 +36,7 @@ ProbeName = Literal[
     "constant_weights",
     "constant_inputs",
 ]
-ProbeOutcome = Literal["right", "stale", "wrong", "error"]
+ProbeOutcome = Literal["right", "idle", "stale", "wrong", "error"]
 Form = Literal["equal", "scaled", "rearranged", "transformed", "combined"]
 """In which form an answer stands in memory (`dice.kernels.likeness`)."""
 
@@ -124,14 +124,15 @@ class ProbeResult(_Fact):
         the two outputs differ beyond tolerance.
     without_launches: the launch stubs of the extensions do nothing; `right` when the output is still right.
     constant_weights, constant_inputs: tensors that are the same everywhere get other values; `stale` when the output
-        stays what it was although the reference's follows.
+        stays what it was although the reference's follows, also where it did so only for values that leave the first,
+        the last and the sum what they were.
     answer_traces: memory that the kernels would have read or written in that call; `right` when the answer is in it.
     """
 
     name: ProbeName
     outcome: ProbeOutcome
-    """right: agrees with the reference for the new state. stale: equals the output for the *old* state although the
-    reference differs. wrong: neither. error: the call failed."""
+    """right: agrees with the reference for the new state. idle: it does, and no kernel ran, unlike in the watched call.
+    stale: equals the output for the *old* state although the reference differs. wrong: neither. error: the call failed."""
     detail: str = ""
 
 
