@@ -314,6 +314,26 @@ def test_partial_replacement_is_no_decoration() -> None:
     assert found(**kept) == set()
 
 
+def test_nearly_all_of_one_product_is_its_work_and_all_products_but_one_are_not() -> None:
+    product = OpUse(count=1, elements=1000, least=1000)
+    most = OpUse(count=2, elements=900, least=400)
+    assert found(reference_ops={"aten::mm": product}, candidate_ops={"aten::mm": most}) == {"work_done_by_pytorch"}
+    half = OpUse(count=1, elements=500, least=500)
+    assert found(reference_ops={"aten::mm": product}, candidate_ops={"aten::mm": half}) == set()
+    four = {"aten::mm": OpUse(count=4, elements=1000, least=200)}
+    assert found(reference_ops=four, candidate_ops={"aten::mm": OpUse(count=3, elements=800, least=200)}) == set()
+    unknown = {"aten::mm": OpUse(count=4, elements=1000)}
+    assert found(reference_ops=unknown, candidate_ops={"aten::mm": OpUse(count=3, elements=750)}) == set()
+
+
+def test_a_softmax_between_two_products_of_pytorch_is_a_part_of_attention() -> None:
+    reference = {"aten::_scaled_dot_product_flash_attention_for_cpu": OpUse(count=1, elements=400, least=400)}
+    products = {"aten::bmm": OpUse(count=2, elements=900, least=450)}
+    assert found(reference_ops=reference, candidate_ops=products) == set()
+    all_of_it = {**products, "aten::_softmax": OpUse(count=1, elements=300)}
+    assert found(reference_ops=reference, candidate_ops=all_of_it) == {"work_done_by_pytorch"}
+
+
 def test_one_of_the_steps_of_an_operator_is_not_all_of_its_work() -> None:
     reference = {"aten::silu": OpUse(count=1, elements=200)}
     factor = {"aten::mul": OpUse(count=1, elements=300)}

@@ -175,8 +175,10 @@ class OpRecorder(TorchDispatchMode):
         name = func._schema.name
         use = self.ops.setdefault(name, OpUse(count=0, elements=0))
         out = _elements(result)
+        touched = _elements((args, kwargs)) + out
+        use.least = _least(use.least, touched) if use.count else touched
         use.count += 1
-        use.elements += _elements((args, kwargs)) + out
+        use.elements += touched
         if _adds_bias(name, args):
             use.bias += out
         return result
@@ -234,7 +236,7 @@ def output_facts(outputs: Any) -> OutputFacts:
 
 # Bound once, at the base class: neither a subclass nor a patched attribute is used.
 _TRUE_TYPE = type
-_sum = sum
+_sum, _least = sum, min
 _layout = torch.Tensor.layout.__get__  # type: ignore[attr-defined]
 
 

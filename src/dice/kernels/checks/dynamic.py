@@ -8,13 +8,15 @@ from itertools import pairwise
 from dice.kernels.checks.finding import finding
 from dice.kernels.checks.seen import in_a_call
 from dice.kernels.checks.sensitive import IMPORTS
-from dice.kernels.checks.workload import work_of
+from dice.kernels.checks.workload import least_contraction, work_of
 from dice.kernels.records.evidence import Access, Change, Clocks, ProbeName, ProbeOutcome, ProbeResult, RunEvidence
 from dice.kernels.records.verdict import Finding
 from dice.kernels.timing import CLOCK_SLACK_MS, disagree
 
 _REMAINS = 0.98
 """Share of the reference's work done by PyTorch above which the candidate's kernels count as decoration."""
+_MOST_OF_A_PRODUCT = 0.8
+"""The same for products whose rest is less than any product of the reference: then none of them was replaced as a whole."""
 _FLOOR_MARGIN = 0.8
 """A time below this share of the physical minimum is impossible."""
 
@@ -150,7 +152,12 @@ def _decoration(evidence: RunEvidence, has_fallback: bool) -> Iterator[Finding]:
     traces = next((probe for probe in evidence.probes if probe.name == "answer_traces"), None)
     if ran and theirs and traces is not None and traces.outcome == "right":
         yield _dynamic("identity_kernel", f"before a kernel made it, memory holds {traces.detail}")
-    remains = bool(theirs) and all(mine.get(kind, 0) >= _REMAINS * amount for kind, amount in theirs.items())
+    least = least_contraction(evidence.reference_ops)
+    remains = bool(theirs) and all(
+        mine.get(kind, 0) >= _REMAINS * amount
+        or (kind == "contraction" and amount - mine.get(kind, 0) < min(least, (1 - _MOST_OF_A_PRODUCT) * amount))
+        for kind, amount in theirs.items()
+    )
     if ran and remains:
         kept = ", ".join(f"{kind} {mine[kind]:.3g} of {amount:.3g} elements" for kind, amount in theirs.items())
         yield _dynamic("work_done_by_pytorch", f"PyTorch still does: {kept}")

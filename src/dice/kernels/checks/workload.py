@@ -1,7 +1,8 @@
 """The work of a set of ATen operators by kind, to compare a candidate with the reference.
 
 Views, allocations, copies and fills are no work. Operators that do several kinds of work at once (softmax, norms,
-losses, `addmm` with its bias) count under each kind, so that a candidate gets credit for a part that it computes itself.
+losses, `addmm` with its bias, attention) count under each kind, so that a candidate gets credit for a part that it computes
+itself.
 """
 
 from __future__ import annotations
@@ -82,6 +83,17 @@ def is_work(name: str) -> bool:
     return bool(names & known) or name.startswith(("linalg_", "_fft", "fft_"))
 
 
+def least_contraction(ops: dict[str, OpUse]) -> float:
+    """Elements of the smallest product, convolution or attention among the operators; 0 without one."""
+    found = [use.least or use.elements / use.count for name, use in ops.items() if _is_contraction(name) and use.count]
+    return min(found, default=0.0)
+
+
+def _is_contraction(qualified: str) -> bool:
+    namespace, _, name = qualified.removesuffix("_").rpartition("::")
+    return namespace in _NAMESPACES and name.removesuffix("_backward") in _CONTRACTION
+
+
 def work_of(ops: dict[str, OpUse]) -> dict[str, float]:
     """Number of processed elements by kind: contraction, reduction, elementwise, movement, and single operators."""
     work: dict[str, float] = {}
@@ -98,6 +110,8 @@ def work_of(ops: dict[str, OpUse]) -> dict[str, float]:
         if name in _CONTRACTION:
             add("contraction", use.elements)
             add("elementwise", 2 * use.bias)
+            if "attention" in name:
+                add("reduction", use.count)  # its softmax, which a kernel may compute between two products of PyTorch's
         elif name in _REDUCTION:
             add("reduction", use.elements)
         elif name in _COMPOSITE:

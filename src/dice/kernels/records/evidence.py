@@ -76,6 +76,8 @@ class OpUse(_Fact):
     count: Count
     elements: Count
     """Number of elements of all tensor arguments and results, summed over the calls."""
+    least: Count = 0
+    """Those of the call that had the fewest; 0: unknown."""
     bias: Count = 0
     """Number of result elements of calls that also added a bias (`addmm`, `convolution` with a bias)."""
 
