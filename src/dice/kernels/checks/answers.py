@@ -1,6 +1,7 @@
 """Answers that are not computed, as far as the candidate's Python shows it.
 
-Caches keyed by address or fingerprint, and outputs that read no input; with what `prediction` and `sniffing` find.
+Caches keyed by address or fingerprint, and outputs that read no input; with what `prediction`, `sniffing` and
+`circumstances` find.
 """
 
 from __future__ import annotations
@@ -8,6 +9,7 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator
 
+from dice.kernels.checks.circumstances import circumstances
 from dice.kernels.checks.finding import finding, one_of_each
 from dice.kernels.checks.inputs import SHAPE_ONLY, forward_parameters, made_inputs
 from dice.kernels.checks.prediction import predictions
@@ -45,6 +47,7 @@ def _all(source: PythonSource, reference: PythonSource | None) -> Iterator[tuple
     yield from _unwritten_output(source)
     yield from predictions(source, reference)
     yield from sniffing(source, reference)
+    yield from circumstances(source, reference)
 
 
 def _is_fingerprint(source: PythonSource, node: ast.AST, tainted: set[str]) -> bool:

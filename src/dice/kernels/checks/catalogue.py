@@ -361,7 +361,8 @@ CATALOGUE: dict[str, Trick] = {
         "both",
         "`sys.argv`, environment variables named after evaluation, `sys.modules` membership, "
         "/proc/self/cmdline, parent process, PyTorch's dispatch modes, operators called past the dispatcher, "
-        "the module's own name",
+        "the module's own name; a branch of forward on a clock, threads, callers or an input's version, where one way "
+        "launches kernels or computes with PyTorch and the other does not",
     ),
     "harness_import": Trick(
         "The verifier, a benchmark harness or the main module is imported.",
