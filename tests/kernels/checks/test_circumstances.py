@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from dice.kernels.checks import static_findings
+from dice.kernels.checks.circumstances import circumstance_findings
+from dice.kernels.checks.python_source import PythonSource
 
 CANDIDATE = """
 import datetime, os, random, resource, socket, sys, threading, time
@@ -15,6 +16,17 @@ from torch.utils.cpp_extension import load_inline
 
 ext = load_inline(name="e", cuda_sources="__global__ void relu_kernel(float* x) {{ x[0] = 0; }}", functions=["relu"])
 _born = now()
+
+
+class Often:
+    asked = 0
+
+    def __bool__(self):
+        Often.asked += 1
+        return Often.asked > 500
+
+
+often, seen = Often(), []
 
 
 def late():
@@ -42,9 +54,9 @@ def get_inputs():
 """
 
 
-def sniffs(body: str, reference: str = REFERENCE) -> bool:
+def findings_of(body: str, reference: str = REFERENCE) -> set[str]:
     code = CANDIDATE.format(body=body.strip().replace("\n", "\n        "))
-    return "environment_sniffing" in {item.name for item in static_findings(code, None, reference)}
+    return {item.name for item in circumstance_findings(PythonSource(code), PythonSource(reference, entry="Model"))}
 
 
 @pytest.mark.parametrize(
@@ -60,11 +72,12 @@ def sniffs(body: str, reference: str = REFERENCE) -> bool:
         "out = self.last\nwhile resource.getrusage(0).ru_utime < 9:\n    out = ext.relu(x)\n    break\nreturn out",
         "if 'node' in socket.gethostname():\n    pass\nelse:\n    return torch.relu(x)\nreturn ext.relu(x)",
         "use = torch.get_num_threads() == 1\nuse = use and datetime.datetime.now().day < 9\nreturn ext.relu(x) if use else x",
+        "match random.randrange(99):\n    case 7:\n        return torch.relu(x)\nreturn ext.relu(x)",
         "if late():\n    return torch.relu(x)\nreturn ext.relu(x)",
     ],
 )
 def test_kernels_for_some_circumstances_only(body: str) -> None:
-    assert sniffs(body)
+    assert findings_of(body) == {"environment_sniffing"}
 
 
 @pytest.mark.parametrize(
@@ -81,7 +94,7 @@ def test_kernels_for_some_circumstances_only(body: str) -> None:
     ],
 )
 def test_questions_that_decide_nothing(body: str) -> None:
-    assert not sniffs(body)
+    assert not findings_of(body)
 
 
 def test_a_reference_that_asks_as_well() -> None:
@@ -90,5 +103,32 @@ def test_a_reference_that_asks_as_well() -> None:
         "        import random\n        if random.random() < 0.5:\n            return x\n        return torch",
     )
     body = "if random.random() < 0.5:\n    return x\nreturn ext.relu(x)"
-    assert sniffs(body)
-    assert not sniffs(body, asks)
+    assert findings_of(body) == {"environment_sniffing"}
+    assert not findings_of(body, asks)
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        "self.name += 'x'\nreturn x if self.name.endswith('x' * 900) else ext.relu(x)",
+        "return torch.relu(x) if often else ext.relu(x)",
+        "seen.append(1)\nif seen[500:]:\n    return x\nreturn ext.relu(x)",
+        "self.left.pop()\nif self.left:\n    self.last = ext.relu(x)\n    return self.last\nreturn self.last",
+        "full = next(self.phases)\nreturn ext.relu(x) if full else self.last",
+    ],
+)
+def test_a_choice_by_what_forward_advances(body: str) -> None:
+    assert findings_of(body) == {"call_counting"}
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        "self.slot += 1\nif self.slot == 3:\n    self.slot = 0\nreturn ext.relu(x)",
+        "seen.append(tuple(x.shape))\nif len(seen) % 100 == 0:\n    print(seen[-1])\nreturn ext.relu(x)",
+        "if x.shape not in self.spaces:\n    self.spaces.update({x.shape: torch.empty(9)})\nreturn ext.relu(x)",
+        "self.slot += 1\nout = self.even if self.slot % 2 else self.odd\next.relu(x, out)\nreturn out",
+    ],
+)
+def test_a_ring_a_log_and_a_workspace(body: str) -> None:
+    assert not findings_of(body)

@@ -12,6 +12,7 @@ from collections.abc import Iterable, Sequence, Set
 from dice.kernels.checks.answers import answer_findings
 from dice.kernels.checks.arithmetic import all_kernels_copy, no_kernel_reads
 from dice.kernels.checks.catalogue import CATALOGUE
+from dice.kernels.checks.circumstances import circumstance_findings
 from dice.kernels.checks.cuda_kernels import aten_calls, callable_names, has_device_lambda, kernel_names, library_calls
 from dice.kernels.checks.cuda_rules import cuda_findings
 from dice.kernels.checks.dynamic import dynamic_findings
@@ -62,6 +63,7 @@ def static_findings(
         *tampering_findings(source, seen),
         *timing_findings(source, seen),
         *answer_findings(source, reference),
+        *circumstance_findings(source, reference),
         *(() if reference is None else precision_findings(source, reference, seen)),
         *(item for unit in units for item in cuda_findings(unit, seen, problem_is_narrow=narrow, spared=spared)),
         *_idle_kernels(source, reference, units),

@@ -1,7 +1,6 @@
 """Answers that are not computed, as far as the candidate's Python shows it.
 
-Caches keyed by address or fingerprint, and outputs that read no input; with what `prediction`, `sniffing` and
-`circumstances` find.
+Caches keyed by address or fingerprint, and outputs that read no input; with what `prediction` and `sniffing` find.
 """
 
 from __future__ import annotations
@@ -9,7 +8,6 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator
 
-from dice.kernels.checks.circumstances import circumstances
 from dice.kernels.checks.finding import finding, one_of_each
 from dice.kernels.checks.inputs import SHAPE_ONLY, forward_parameters, made_inputs
 from dice.kernels.checks.prediction import predictions
@@ -47,7 +45,6 @@ def _all(source: PythonSource, reference: PythonSource | None) -> Iterator[tuple
     yield from _unwritten_output(source)
     yield from predictions(source, reference)
     yield from sniffing(source, reference)
-    yield from circumstances(source, reference)
 
 
 def _is_fingerprint(source: PythonSource, node: ast.AST, tainted: set[str]) -> bool:
@@ -149,7 +146,7 @@ def kept_names(source: PythonSource) -> set[str]:
     kept: set[str] = set()
     for node in source.tree.body:
         if isinstance(node, ast.Assign):
-            kept |= {target.id for target in node.targets if isinstance(target, ast.Name)}
+            kept |= {part.id for target in node.targets for part in ast.walk(target) if isinstance(part, ast.Name)}
         elif isinstance(node, ast.AnnAssign) and isinstance(node.target, ast.Name):
             kept.add(node.target.id)
     return kept

@@ -1,5 +1,5 @@
 """Branches of forward on what tells about the process and the machine instead of the inputs: a clock, the callers' files, the
-number of threads, the version of an input.
+number of threads, the version of an input; and on state that forward itself advances, however it counts.
 
 A kernel may ask such things, for a log or to choose a block size. It hides something where the answer decides whether its
 kernels run, or whether PyTorch computes: no run shows the branch that was not taken.
@@ -8,19 +8,22 @@ kernels run, or whether PyTorch computes: no run shows the branch that was not t
 from __future__ import annotations
 
 import ast
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 
+from dice.kernels.checks.answers import is_kept, kept_names
+from dice.kernels.checks.catalogue import finding, one_of_each
 from dice.kernels.checks.inputs import forward_parameters
 from dice.kernels.checks.python_source import PythonSource, identifiers
 from dice.kernels.checks.substitution import extension_names
 from dice.kernels.checks.torch_calls import torch_computations
+from dice.kernels.records.verdict import Finding
 from dice.kernels.source.lexer import words
 
 _MODULES = words(
     "time datetime os sys platform socket resource threading _thread multiprocessing inspect traceback warnings getpass pwd "
-    "random secrets uuid tempfile gc psutil faulthandler"
+    "random secrets uuid tempfile gc psutil faulthandler pathlib importlib pkgutil"
 )
-_HARMLESS = ("os.environ", "os.getenv", "os.path.", "os.fspath", "sys.getsizeof")
+_HARMLESS = ("importlib.import_module", "os.environ", "os.getenv", "os.path.", "os.fspath", "sys.getsizeof")
 """A program's own settings."""
 _OF_PYTORCH = (
     "torch.get_num_threads",
@@ -36,25 +39,69 @@ _OF_PYTORCH = (
 )
 _HISTORY = words("_version _base")
 """Attributes of an input that tell what was done with it before."""
+_GROWING = words("append extend add insert update pop popleft popitem remove clear discard rotate")
+"""Methods that change a container."""
 _FAR = 6
 
 
-def circumstances(source: PythonSource, reference: PythonSource | None) -> Iterator[tuple[str, ast.AST, str]]:
-    """`environment_sniffing` for each choice in forward between kernels and none, by the process's circumstances, unless the
+def circumstance_findings(source: PythonSource, reference: PythonSource | None) -> list[Finding]:
+    """`environment_sniffing` and `call_counting`, with the first choice in forward between kernels and none, unless the
     reference makes such choices, too."""
-    if reference is not None and next(_asked(reference), None) is not None:
-        return
-    for node, ways in _asked(source):
-        if len({_work(source, way) for way in ways if not _raises(way)}) > 1:
-            yield "environment_sniffing", node, ""
+    return one_of_each(finding(name, "static", source.line(node)) for name, node in _choices_of_work(source, reference))
 
 
-def _asked(source: PythonSource) -> Iterator[tuple[ast.AST, list[list[ast.AST]]]]:
-    inputs = set(forward_parameters(source))
+def _choices_of_work(source: PythonSource, reference: PythonSource | None) -> Iterator[tuple[str, ast.AST]]:
+    for name, tells in (("environment_sniffing", _circumstance), ("call_counting", _count)):
+        if reference is not None and next(_asked(reference, tells(reference)), None) is not None:
+            continue
+        for node, ways in _asked(source, tells(source)):
+            if len({_work(source, way) for way in ways if not _raises(way)}) > 1:
+                yield name, node
+
+
+Tells = Callable[[ast.AST], bool]
+
+
+def _asked(source: PythonSource, tells: Tells) -> Iterator[tuple[ast.AST, list[list[ast.AST]]]]:
     for node in source.in_forward:
         for condition, ways in _choices(source, node):
-            if _asks(source, condition, inputs):
+            if _asks(source, condition, tells):
                 yield node, ways
+
+
+def _circumstance(source: PythonSource) -> Tells:
+    """Whether a node asks for a circumstance."""
+    inputs = set(forward_parameters(source))
+
+    def tells(node: ast.AST) -> bool:
+        if isinstance(node, ast.Attribute):
+            return node.attr in _HISTORY and bool(identifiers([node.value]) & inputs)
+        return isinstance(node, ast.Call) and _is_circumstance(source, source.dotted(node.func) or "")
+
+    return tells
+
+
+def _count(source: PythonSource) -> Tells:
+    """Whether a node reads what outlives a call and what forward changes by a step: a number, a string, a container."""
+    kept = kept_names(source) | {
+        name for node in source.in_forward if isinstance(node, ast.Global | ast.Nonlocal) for name in node.names
+    }
+    advanced: set[str] = set()
+    for node in source.in_forward:
+        if isinstance(node, ast.AugAssign):
+            advanced |= _lasting(node.target, kept)
+        elif isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.func.attr in _GROWING:
+            advanced |= _lasting(node.func.value, kept)
+        elif isinstance(node, ast.Call) and ast.unparse(node.func) == "next" and node.args:
+            advanced |= _lasting(node.args[0], kept)
+    return lambda node: isinstance(node, ast.Name | ast.Attribute) and bool(identifiers([node]) & advanced)
+
+
+def _lasting(node: ast.expr, kept: set[str]) -> set[str]:
+    """The name of something that outlives a call, if the expression is one."""
+    while isinstance(node, ast.Subscript):
+        node = node.value
+    return identifiers([node]) if is_kept(node, kept) else set()
 
 
 def _raises(way: Sequence[ast.AST]) -> bool:
@@ -66,6 +113,11 @@ def _choices(source: PythonSource, node: ast.AST) -> Iterator[tuple[ast.expr, li
     if isinstance(node, ast.If):
         behind: list[ast.AST] = [*source.after(node)]
         yield node.test, [_until_left(node.body, behind), _until_left(node.orelse, behind)]
+    elif isinstance(node, ast.Match):
+        yield (
+            node.subject,
+            [*(_until_left(case.body, [*source.after(node)]) for case in node.cases), [*source.after(node)]],
+        )
     elif isinstance(node, ast.While):
         yield node.test, [[*node.body], []]
     elif isinstance(node, ast.IfExp):
@@ -83,17 +135,15 @@ def _until_left(block: Sequence[ast.stmt], behind: list[ast.AST]) -> list[ast.AS
     return [*block] if leaves else [*block, *behind]
 
 
-def _asks(source: PythonSource, condition: ast.expr, inputs: set[str]) -> bool:
-    """Whether a condition is made from a circumstance, also through variables and functions. How an extension was built is
-    none."""
+def _asks(source: PythonSource, condition: ast.expr, tells: Tells) -> bool:
+    """Whether a condition is made from what tells, also through variables and functions. How an extension was built does
+    not."""
     pending: list[tuple[ast.AST, int]] = [(condition, 0)]
     seen = set(extension_names(source))
     while pending:
         value, depth = pending.pop()
         for node in ast.walk(value):
-            if isinstance(node, ast.Attribute) and node.attr in _HISTORY and identifiers([node.value]) & inputs:
-                return True
-            if isinstance(node, ast.Call) and _is_circumstance(source, source.dotted(node.func) or ""):
+            if tells(node):
                 return True
             if isinstance(node, ast.Name | ast.Attribute) and depth < _FAR:
                 name = node.id if isinstance(node, ast.Name) else node.attr
@@ -104,7 +154,22 @@ def _asks(source: PythonSource, condition: ast.expr, inputs: set[str]) -> bool:
 
 
 def _functions(source: PythonSource, name: str) -> list[ast.AST]:
-    return [item for item in source.definitions(name) if not isinstance(item, ast.ClassDef)]
+    """What runs when a name is called, or when an object of its class is asked whether it is true."""
+    found: list[ast.AST] = []
+    for item in source.definitions(name):
+        found += [item] if not isinstance(item, ast.ClassDef) else [part for part in item.body if _is_asked(part)]
+    return found
+
+
+def _is_asked(part: ast.stmt) -> bool:
+    return isinstance(part, ast.FunctionDef) and part.name in (
+        "__bool__",
+        "__len__",
+        "__eq__",
+        "__lt__",
+        "__gt__",
+        "__index__",
+    )
 
 
 def _is_circumstance(source: PythonSource, name: str) -> bool:
