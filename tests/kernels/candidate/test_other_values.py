@@ -6,7 +6,7 @@ import pytest
 import torch
 from torch import nn
 
-from dice.kernels.candidate.other_values import balanced, odd_weights_of_norms, varied
+from dice.kernels.candidate.other_values import balanced, bounded, odd_weights_of_norms, varied
 from dice.kernels.grader.usage import is_constant
 
 
@@ -58,6 +58,15 @@ def test_balanced_values_keep_what_may_stand_for_all(value: torch.Tensor) -> Non
     assert float(other.sum()) == pytest.approx(float(value.sum()), abs=1e-4)
     assert torch.equal(other.sign(), value.sign()) or not value.any()
     assert not torch.equal(other, balanced(value, 2))
+
+
+@pytest.mark.parametrize("value", [torch.ones(4, 9), torch.zeros(35), torch.full((36,), -2.0)])
+def test_bounded_values_keep_the_ends_and_the_largest(value: torch.Tensor) -> None:
+    other = bounded(value, 1)
+    flat, largest = other.reshape(-1), value.reshape(-1)[0]
+    assert flat[0] == flat[-1] == other.max() == largest
+    assert bool((flat[1:-1] < largest).all())
+    assert bool((other > 0).all()) or not bool((value > 0).all())
 
 
 @pytest.mark.parametrize("kind", [torch.bool, torch.int64])

@@ -40,6 +40,16 @@ def balanced(value: torch.Tensor, seed: int) -> torch.Tensor:
     return other.view(value.shape)
 
 
+def bounded(value: torch.Tensor, seed: int) -> torch.Tensor:
+    """The same, with the largest instead of the sum."""
+    other = value.clone().reshape(-1)
+    if value.is_floating_point() and other.numel() > 2:
+        draw = torch.Generator(value.device).manual_seed(seed)
+        share = 0.25 + 0.5 * torch.rand(other.numel() - 2, generator=draw, device=value.device).to(value.dtype)
+        other[1:-1] -= share * (other.abs().max() or 1.0)
+    return other.view(value.shape)
+
+
 @contextlib.contextmanager
 def odd_weights_of_norms() -> Iterator[None]:
     """PyTorch's norms that are made in the block have random weights, running means and variances. Draws nothing from the

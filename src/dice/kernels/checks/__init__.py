@@ -17,6 +17,7 @@ from dice.kernels.checks.cuda_kernels import aten_calls, callable_names, has_dev
 from dice.kernels.checks.cuda_rules import cuda_findings
 from dice.kernels.checks.dynamic import dynamic_findings
 from dice.kernels.checks.finding import finding, one_of_each
+from dice.kernels.checks.host_arrays import host_array_findings
 from dice.kernels.checks.precision import for_narrow_inputs, precision_findings, uses_narrow_types
 from dice.kernels.checks.python_names import parse_deep
 from dice.kernels.checks.python_source import ENTRY_CLASS, PythonSource
@@ -64,6 +65,7 @@ def static_findings(
         *timing_findings(source, seen),
         *answer_findings(source, reference),
         *circumstance_findings(source, reference),
+        *host_array_findings(source, reference, seen),
         *(() if reference is None else precision_findings(source, reference, seen)),
         *(item for unit in units for item in cuda_findings(unit, seen, problem_is_narrow=narrow, spared=spared)),
         *_idle_kernels(source, reference, units),

@@ -79,7 +79,8 @@ CATALOGUE: dict[str, Trick] = {
         "The host computes what the reference computes on the device.",
         "static",
         "C++ on the host reads floating values of a tensor in a loop of more than 64 rounds or of an unknown "
-        "number of them, or gives them to an algorithm of `std`",
+        "number of them, or gives them to an algorithm of `std`; NumPy computes with a floating input of more than 64 "
+        "elements, in a line of forward that ran",
         "paper_4",
     ),
     "kernel_output_unused": Trick(
@@ -231,7 +232,8 @@ CATALOGUE: dict[str, Trick] = {
         "for that case alone.",
         "dynamic",
         "weights and inputs whose elements are all equal (a norm's, a mask's) get other values: the reference's output "
-        "follows, and the candidate's stays, at least where the first, the last and the sum do; or no kernel runs any more",
+        "follows, and the candidate's stays, at least where the first, the last and the sum or the largest do; or no kernel "
+        "runs any more",
     ),
     "unstable_output": Trick(
         "The same call gives different answers, beyond the tolerance.",

@@ -3,8 +3,9 @@
 In the trials such a tensor changes nothing, so a kernel that leaves it out passes them. Here it gets other values, for the
 reference and for the candidate alike. A candidate is caught where the reference's output changes and its own does not. It
 is not blamed for an output that changes in another way: the problem itself never draws such values. But then it gets other
-values once more, with the first, the last and the sum as they were: one that takes a single number for all of them stays
-where it was. And it is caught where it is right and runs no kernel any more: its kernels are for the constant alone.
+values once more, with the first, the last and the sum or the largest as they were: one that takes a single number for all
+of them stays where it was. And it is caught where it is right and runs no kernel any more: its kernels are for the constant
+alone.
 """
 
 from __future__ import annotations
@@ -18,7 +19,7 @@ import torch
 from torch.utils._pytree import tree_flatten, tree_leaves, tree_unflatten
 
 from dice.errors import DiceError
-from dice.kernels.candidate.other_values import balanced, varied
+from dice.kernels.candidate.other_values import balanced, bounded, varied
 from dice.kernels.compare import compare_outputs
 from dice.kernels.grader.candidate_run import CandidateRun
 from dice.kernels.grader.reference import to_device
@@ -103,13 +104,13 @@ def _change_weights(run: CandidateRun, reference: torch.nn.Module, names: list[s
 
 
 def _tried(called: Callable[[Other], ProbeOutcome | None]) -> ProbeOutcome | None:
-    """The outcome of `called` with any other values, or with balanced ones if those tell more; None without a result. What
-    raises has none: no trial has such values."""
+    """The outcome of `called` with any other values, or with balanced or bounded ones if those tell more; None without a
+    result. What raises has none: no trial has such values."""
     with contextlib.suppress(CandidateRaised):
         first = called(varied)
         if first != "wrong":
             return first
-        return "stale" if called(balanced) == "stale" else first
+        return "stale" if any(called(other) == "stale" for other in (balanced, bounded)) else first
     return None
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass, replace
 
 import torch
@@ -132,6 +133,16 @@ class Places:
         spread = _spread(values)
         return replace(self, values=values, spread=spread, tolerance=torch.full_like(values, spread * close), probes=())
 
+    def is_broadcast(self, values: torch.Tensor) -> bool:
+        """Whether values at the places depend on one coordinate only, as a bias for each column or channel does."""
+        extents = [extent for extent in self.shape if extent > 1]
+        if len(extents) < 2:
+            return False
+        return any(
+            _is_even(values, at, extent)
+            for at, extent in zip(torch.unravel_index(self.index, extents), extents, strict=True)
+        )
+
     def held(self, values: torch.Tensor, rounding: float = 0.0) -> torch.Tensor | None:
         """Where `values`, read at the places, are the answer's; None where no more are than by chance.
 
@@ -169,6 +180,14 @@ class Places:
         if int(fits.sum()) < _LEAST_FIT * x.numel():
             return None
         return Line(float(slope), float(shift), fits)
+
+
+def _is_even(values: torch.Tensor, groups: torch.Tensor, count: int) -> bool:
+    """Whether all values of a group are the same; groups of one value say nothing."""
+    low, high = (torch.full((count,), sign * math.inf, dtype=values.dtype, device=values.device) for sign in (1, -1))
+    low.scatter_reduce_(0, groups, values, "amin")
+    high.scatter_reduce_(0, groups, values, "amax")
+    return len(values) > 2 * count and bool((low[groups] == high[groups]).all())
 
 
 def exactness(dtype: torch.dtype) -> float:

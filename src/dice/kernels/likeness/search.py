@@ -21,6 +21,8 @@ _MOST_COLUMNS = 24
 _PLACES_A_TERM = 8
 """Places for each of them, or a sum would fit by chance."""
 _LARGEST_TERM = 1e30
+_LEAST_TERM = 1e-3
+"""Size of a term, relative to the answer's, below which it is not needed."""
 _NO_SUM_NEEDED = 0.5
 """Share from which on no sum is looked for: the answer is there in a simpler form."""
 _MANY = 1024
@@ -161,11 +163,16 @@ class Search:
         return {form: share for form, share in shares.items() if share > _LEAST_SHARE}
 
     def _combined(self, places: Places) -> float:
-        """Share of the places where the sum of the columns that fits best is the answer."""
+        """Share of the places where the sum of the columns that fits best is the answer, if at least two of them are more
+        than a bias: PyTorch's product and a bias that a kernel adds are no shares of an answer."""
         if len(self._columns) < 2 or places.labels:
             return 0.0
         matrix = torch.stack([*self._columns, torch.ones_like(places.values)], dim=1)
         matrix = (matrix / matrix.norm(dim=0)).cpu()
         values = places.values.cpu()
-        rest = (matrix @ torch.linalg.lstsq(matrix, values, driver="gelsd").solution - values).abs()
+        terms = torch.linalg.lstsq(matrix, values, driver="gelsd").solution
+        used = terms[:-1].abs() > _LEAST_TERM * values.norm()
+        if sum(not places.is_broadcast(self._columns[i]) for i in used.nonzero().reshape(-1).tolist()) < 2:
+            return 0.0
+        rest = (matrix @ terms - values).abs()
         return float((rest <= places.tolerance.cpu()).double().mean())

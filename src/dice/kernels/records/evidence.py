@@ -127,7 +127,7 @@ class ProbeResult(_Fact):
     without_launches: the launch stubs of the extensions do nothing; `right` when the output is still right.
     constant_weights, constant_inputs: tensors that are the same everywhere get other values; `stale` when the output
         stays what it was although the reference's follows, also where it did so only for values that leave the first,
-        the last and the sum what they were.
+        the last and the sum or the largest what they were.
     answer_traces: memory that the kernels would have read or written in that call; `right` when the answer is in it.
     """
 
