@@ -11,7 +11,7 @@ import ast
 from collections.abc import Callable, Iterator, Sequence
 
 from dice.kernels.checks.answers import is_kept, kept_names
-from dice.kernels.checks.catalogue import finding, one_of_each
+from dice.kernels.checks.finding import finding, one_of_each
 from dice.kernels.checks.inputs import forward_parameters
 from dice.kernels.checks.python_source import PythonSource, identifiers
 from dice.kernels.checks.substitution import extension_names

@@ -6,6 +6,7 @@ import re
 from collections.abc import Iterator, Set
 from dataclasses import dataclass
 
+from dice.kernels.checks.cuda_circumstances import cuda_circumstances
 from dice.kernels.checks.cuda_kernels import line_of
 from dice.kernels.checks.cuda_state import before, lasting_state
 from dice.kernels.checks.finding import finding, one_of_each
@@ -147,6 +148,7 @@ def _all(source: CudaSource, problem_is_narrow: bool, spared: Set[str]) -> Itera
     yield from _failed_launches(source)
     yield from _beneath_the_dispatcher(tokens)
     yield from (("host_computation", token, "") for token in host_loops(source))
+    yield from (("environment_sniffing", token, "") for token in cuda_circumstances(source))
     yield from (("side_stream", token, "") for token in unjoined_streams(source))
     yield from lasting_state(source)
     if not problem_is_narrow:

@@ -10,7 +10,7 @@ import ast
 import math
 from collections.abc import Iterator
 
-from dice.kernels.checks.catalogue import finding, one_of_each
+from dice.kernels.checks.finding import finding, one_of_each
 from dice.kernels.checks.inputs import SHAPE_ONLY, count_inputs, forward_parameters, made_inputs
 from dice.kernels.checks.python_source import PythonSource
 from dice.kernels.checks.seen import Seen
