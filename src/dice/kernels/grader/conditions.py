@@ -26,6 +26,7 @@ from dice.kernels.conditions.table import chosen
 from dice.kernels.cpu.race import Turn
 from dice.kernels.grader.agreement import expected_outputs
 from dice.kernels.grader.candidate_run import CandidateRun
+from dice.kernels.grader.equal_values import choice_is_told
 from dice.kernels.grader.reference import Seeds, to_device
 from dice.kernels.records.verdict import ConditionResult, Outcome, Status
 from dice.kernels.rounding_tolerance import Truth, disagreement, is_known, unit
@@ -37,6 +38,7 @@ _MOST_ENDED = 3
 """Processes that a candidate may lose; after that, the remaining conditions are not tried."""
 _ORDERS = re.compile(r"\b(?:arg)?sort\(|\b(?:topk|msort|kthvalue|(?:nan)?median|mode|argm(?:ax|in)|cumm(?:ax|in))\(")
 """Text of a reference that puts values in order. The places of equal ones it may turn into numbers of any type."""
+_OPEN = "which of equal values comes first is open"
 _INDEXES = re.compile(r"\.(?:long|int)\(|int(?:32|64)|embedding|gather|scatter|index|cross_entropy|nll")
 """Text of a reference that may turn values into indices. On a GPU a bad index ends the process that asks, so the CPU is
 asked first."""
@@ -109,7 +111,7 @@ def _try(run: CandidateRun, condition: Condition, seed: int) -> ConditionResult 
     """One condition; None where the problem has nothing that it changes. Raises CandidateFailure."""
     forward_seed = derived(seed, f"forward {condition.name}")
     if condition.ties and _ORDERS.search(run.reference.code):
-        return _result(condition, seed, "undefined", "which of equal values comes first is open")
+        return _result(condition, seed, "undefined", _OPEN)
     with _weights(run, condition, seed) as ready, _guards(run, condition):
         if not ready:
             return None
@@ -122,6 +124,8 @@ def _try(run: CandidateRun, condition: Condition, seed: int) -> ConditionResult 
             expected_outputs(run, inputs, forward_seed)  # raises what is wrong with the problem
         if truth is None:
             return _result(condition, seed, "not_accepted")
+        if condition.ties and _tells_the_choice(run, inputs, forward_seed):
+            return _result(condition, seed, "undefined", _OPEN)
         if condition.contained and (plain := truth_of(run, source.inputs, forward_seed)) is not None:
             truth = dataclasses.replace(truth, moved=plain.exact)
         with _turn(run, condition.turn):
@@ -141,6 +145,10 @@ def _try(run: CandidateRun, condition: Condition, seed: int) -> ConditionResult 
     if found.message:
         return _result(condition, seed, "broken", f"{_shapes(inputs)}{found.message}", "wrong_value")
     return _result(condition, seed, "right" if found.defined else "undefined")
+
+
+def _tells_the_choice(run: CandidateRun, inputs: list[Any], forward_seed: int) -> bool:
+    return choice_is_told(lambda: expected_outputs(run, inputs, forward_seed))
 
 
 def _shapes(inputs: list[Any]) -> str:
