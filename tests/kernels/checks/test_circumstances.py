@@ -63,6 +63,7 @@ def findings_of(body: str, reference: str = REFERENCE) -> set[str]:
     "body",
     [
         "if now() - _born > 9:\n    return self.last\nreturn ext.relu(x)",
+        "self.end = self.end or now() + 9\nreturn ext.relu(x) if now() < self.end else torch.relu(x)",
         "return ext.relu(x) if time.time() < 2e9 else torch.relu(x)",
         "busy = threading.active_count() > 2\nif busy:\n    return ext.relu(x)\nreturn x.clamp(min=0)",
         "if x._version > 1:\n    return self.last\nself.last = ext.relu(x)\nreturn self.last",
@@ -88,6 +89,7 @@ def test_kernels_for_some_circumstances_only(body: str) -> None:
         "return ext.relu(x) if now() - _born < 1 else ext.relu(x.clone())",
         "if os.environ.get('OWN_SETTING'):\n    x = torch.relu(x)\nreturn ext.relu(x)",
         "if x.is_cuda and x.dtype == torch.float32:\n    return ext.relu(x)\nreturn torch.relu(x)",
+        "t = now()\na = ext.relu(x)\nu = now() - t\nt = now()\nreturn a if u < 2 * (now() - t) else torch.relu(x)",
         "if sys.version_info < (3, 9):\n    return torch.relu(x)\nreturn ext.relu(x)",
         "me = threading.get_ident()\nif me != self.last:\n    self.last = me\nreturn ext.relu(x)",
         "begun = now()\nout = ext.relu(x)\nif now() - begun > 1:\n    self.last = None\nreturn out",

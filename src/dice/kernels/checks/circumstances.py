@@ -142,7 +142,7 @@ def _asks(source: PythonSource, condition: ast.expr, tells: Tells) -> bool:
     seen = set(extension_names(source))
     while pending:
         value, depth = pending.pop()
-        for node in ast.walk(value):
+        for node in _parts(source, value):
             if tells(node):
                 return True
             if isinstance(node, ast.Name | ast.Attribute) and depth < _FAR:
@@ -151,6 +151,32 @@ def _asks(source: PythonSource, condition: ast.expr, tells: Tells) -> bool:
                 pending += [(found, depth + 1) for found in made if name not in seen]
                 seen.add(name)
     return False
+
+
+def _parts(source: PythonSource, value: ast.AST) -> Iterator[ast.AST]:
+    """The expression and what it contains, but for comparisons of durations: whoever measures which way is faster asks for
+    no circumstance."""
+    if isinstance(value, ast.Compare) and all(_is_duration(source, side) for side in [value.left, *value.comparators]):
+        return
+    yield value
+    for part in ast.iter_child_nodes(value):
+        yield from _parts(source, part)
+
+
+def _is_duration(source: PythonSource, value: ast.expr, depth: int = 0) -> bool:
+    """Whether it is a difference of two readings, or made of such: `min(end - begun, other)`."""
+    if depth > _FAR:
+        return False
+    if isinstance(value, ast.BinOp) and isinstance(value.op, ast.Sub):
+        return all(not isinstance(side, ast.Constant) for side in (value.left, value.right))
+    if isinstance(value, ast.BinOp) and isinstance(value.op, ast.Mult | ast.Div):
+        sides = (value.left, value.right)
+        return any(_is_duration(source, side, depth + 1) for side in sides)
+    if isinstance(value, ast.Call) and isinstance(value.func, ast.Name) and value.func.id in ("min", "max", "sum"):
+        return all(_is_duration(source, item, depth + 1) for item in value.args)
+    name = value.attr if isinstance(value, ast.Attribute) else value.id if isinstance(value, ast.Name) else ""
+    found = [item for item in source.values(name) if not isinstance(item, ast.Constant)]
+    return bool(found) and all(_is_duration(source, item, depth + 1) for item in found)
 
 
 def _functions(source: PythonSource, name: str) -> list[ast.AST]:
