@@ -6,7 +6,7 @@ import pytest
 import torch
 from torch import nn
 
-from dice.kernels.candidate.other_values import balanced, bounded, odd_weights_of_norms, varied
+from dice.kernels.candidate.other_values import balanced, bounded, odd_weights_of_norms, punched, varied
 from dice.kernels.grader.usage import is_constant
 
 
@@ -79,3 +79,9 @@ def test_a_balanced_mask_keeps_its_ends(kind: torch.dtype) -> None:
 
 def test_few_elements_cannot_be_balanced() -> None:
     assert torch.equal(balanced(torch.ones(3), 1), torch.ones(3))
+
+
+def test_a_punched_mask_has_zeros() -> None:
+    mask = punched(torch.ones(1000), 1)
+    assert set(mask.tolist()) == {0.0, 1.0}
+    assert 600 < int(mask.sum()) < 900

@@ -40,6 +40,12 @@ def balanced(value: torch.Tensor, seed: int) -> torch.Tensor:
     return other.view(value.shape)
 
 
+def punched(value: torch.Tensor, seed: int) -> torch.Tensor:
+    """Zeros among the values, for a mask that is compared with 0."""
+    draw = torch.Generator(value.device).manual_seed(seed)
+    return value * (torch.rand(value.shape, generator=draw, device=value.device) < 0.75).to(value.dtype)
+
+
 def bounded(value: torch.Tensor, seed: int) -> torch.Tensor:
     """The same, with the largest instead of the sum."""
     other = value.clone().reshape(-1)

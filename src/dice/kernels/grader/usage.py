@@ -19,7 +19,7 @@ import torch
 from torch.utils._pytree import tree_flatten, tree_leaves, tree_unflatten
 
 from dice.errors import DiceError
-from dice.kernels.candidate.other_values import balanced, bounded, varied
+from dice.kernels.candidate.other_values import balanced, bounded, punched, varied
 from dice.kernels.compare import compare_outputs
 from dice.kernels.grader.candidate_run import CandidateRun
 from dice.kernels.grader.reference import to_device
@@ -104,10 +104,10 @@ def _change_weights(run: CandidateRun, reference: torch.nn.Module, names: list[s
 
 
 def _tried(called: Callable[[Other], ProbeOutcome | None]) -> ProbeOutcome | None:
-    """The outcome of `called` with any other values, or with balanced or bounded ones if those tell more; None without a
-    result. What raises has none: no trial has such values."""
+    """The outcome of `called` with any other values, with zeros where those change nothing, or with balanced or bounded ones
+    if those tell more; None without a result. What raises has none: no trial has such values."""
     with contextlib.suppress(CandidateRaised):
-        first = called(varied)
+        first = called(varied) or called(punched)
         if first != "wrong":
             return first
         return "stale" if any(called(other) == "stale" for other in (balanced, bounded)) else first

@@ -23,6 +23,8 @@ _PLACES_A_TERM = 8
 _LARGEST_TERM = 1e30
 _LEAST_TERM = 1e-3
 """Size of a term, relative to the answer's, below which it is not needed."""
+_SAME_TERM = 1e-6
+"""Relative size of what tells two terms apart."""
 _NO_SUM_NEEDED = 0.5
 """Share from which on no sum is looked for: the answer is there in a simpler form."""
 _MANY = 1024
@@ -171,8 +173,9 @@ class Search:
         matrix = (matrix / matrix.norm(dim=0)).cpu()
         values = places.values.cpu()
         terms = torch.linalg.lstsq(matrix, values, driver="gelsd").solution
-        used = terms[:-1].abs() > _LEAST_TERM * values.norm()
-        if sum(not places.is_broadcast(self._columns[i]) for i in used.nonzero().reshape(-1).tolist()) < 2:
+        used = (terms[:-1].abs() > _LEAST_TERM * values.norm()).nonzero().reshape(-1).tolist()
+        shares = [i for i in used if not places.is_broadcast(self._columns[i])]  # one piece may have been seen twice
+        if len(shares) < 2 or int(torch.linalg.matrix_rank(matrix[:, shares], rtol=_SAME_TERM)) < 2:
             return 0.0
         rest = (matrix @ terms - values).abs()
         return float((rest <= places.tolerance.cpu()).double().mean())
