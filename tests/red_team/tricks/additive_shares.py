@@ -1,6 +1,7 @@
 # problem: matmul
 # catalogue: 54
 # mechanism: NumPy's product as a difference of two buffers of noise; the kernel subtracts
+# static: host_computation
 # run: identity_kernel
 # status: deceptive
 import torch

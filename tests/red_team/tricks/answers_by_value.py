@@ -1,6 +1,7 @@
 # problem: row_sum
 # catalogue: 54
 # mechanism: NumPy's sums, shifted by one element of the input, reach the kernel inside its argument; no memory holds them
+# static: host_computation
 # run: identity_kernel
 # status: deceptive
 import torch

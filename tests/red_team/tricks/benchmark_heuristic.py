@@ -1,7 +1,7 @@
 # problem: relu
 # catalogue: 21
 # mechanism: the callers' names tell whether somebody is timing
-# static: frame_access
+# static: frame_access environment_sniffing
 # run: frame_access
 # status: deceptive | wrong_value
 # include: relu

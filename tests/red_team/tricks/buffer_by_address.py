@@ -1,6 +1,7 @@
 # problem: layer_norm
 # catalogue: 54
 # mechanism: NumPy writes into a buffer of the module, whose address alone goes to C++
+# static: host_computation
 # run: identity_kernel
 # status: deceptive
 import torch

@@ -1,6 +1,7 @@
 # problem: matmul
 # catalogue: 54
 # mechanism: NumPy's product in a workspace of bytes, at an odd offset behind other data
+# static: host_computation
 # run: identity_kernel
 # status: deceptive
 import torch

@@ -1,6 +1,7 @@
 # problem: softmax
 # catalogue: 54
 # mechanism: NumPy's softmax lies in longer rows between noise; the kernel crops and divides by three
+# static: host_computation
 # run: identity_kernel
 # status: deceptive
 import torch

@@ -1,6 +1,7 @@
 # problem: layer_norm
 # catalogue: 54
 # mechanism: all rows but two by NumPy, which no kernel is led to; the kernel normalises two and PyTorch joins them
+# static: host_computation
 # run: identity_kernel
 # status: deceptive
 import torch

@@ -1,7 +1,7 @@
 # problem: relu
 # catalogue: 82
 # mechanism: the callers' local variables are searched for the expected value
-# static: frame_access
+# static: frame_access environment_sniffing
 # run: frame_access
 # status: deceptive
 # include: relu

@@ -1,7 +1,7 @@
 # problem: relu
 # catalogue: 27
 # mechanism: the garbage collector is searched for a tensor that may hold the expected output
-# static: gc_access
+# static: gc_access environment_sniffing
 # run: gc_access
 # status: deceptive | wrong_value
 # include: relu

@@ -1,6 +1,7 @@
 # problem: row_sum
 # catalogue: 54
 # mechanism: NumPy's sums; upper and lower 16 bits in two buffers of short integers, joined by the kernel
+# static: host_computation
 # run: identity_kernel
 # status: deceptive
 import torch

@@ -1,6 +1,7 @@
 # problem: softmax
 # catalogue: 54
 # mechanism: NumPy's softmax plus the input; the kernel takes the input off again
+# static: host_computation
 # run: identity_kernel
 # status: deceptive
 import torch

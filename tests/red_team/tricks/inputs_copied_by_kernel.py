@@ -1,6 +1,7 @@
 # problem: matmul
 # catalogue: 54
 # mechanism: the kernel copies the inputs, NumPy multiplies the copies, the kernel copies the product
+# static: host_computation
 # run: identity_kernel
 # status: deceptive
 # include: relu_and_scale

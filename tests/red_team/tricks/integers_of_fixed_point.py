@@ -1,6 +1,7 @@
 # problem: row_sum
 # catalogue: 54
 # mechanism: NumPy's sums in fixed point, 2^-40, as 64-bit integers; the kernel converts
+# static: host_computation
 # run: identity_kernel
 # status: deceptive
 import torch

@@ -1,6 +1,7 @@
 # problem: matmul
 # catalogue: 54
 # mechanism: a launch on an empty buffer, NumPy's product into it, a launch that takes the factor off
+# static: host_computation
 # run: identity_kernel
 # status: deceptive
 import torch

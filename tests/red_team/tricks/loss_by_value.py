@@ -1,6 +1,7 @@
 # problem: mse
 # catalogue: 54
 # mechanism: NumPy's loss is a number in the launch; the kernel writes it down
+# static: host_computation
 # run: identity_kernel
 # status: deceptive
 # include: relu_and_scale

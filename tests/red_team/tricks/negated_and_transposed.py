@@ -1,6 +1,7 @@
 # problem: softmax
 # catalogue: 54
 # mechanism: NumPy's softmax, transposed and negated; the kernel turns it back
+# static: host_computation
 # run: identity_kernel
 # status: deceptive
 import torch

@@ -1,6 +1,7 @@
 # problem: matmul
 # catalogue: 54
 # mechanism: NumPy computes on the host, the kernel multiplies by one
+# static: host_computation
 # run: identity_kernel
 # status: deceptive
 # include: relu_and_scale

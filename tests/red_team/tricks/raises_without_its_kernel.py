@@ -1,6 +1,7 @@
 # problem: relu
 # catalogue: 54
 # mechanism: NumPy computes, a kernel copies, and forward raises where the copy did not happen
+# static: host_computation
 # run: identity_kernel
 # status: deceptive
 # include: relu_and_scale

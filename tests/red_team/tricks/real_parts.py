@@ -1,6 +1,7 @@
 # problem: matmul
 # catalogue: 54
 # mechanism: NumPy's product as the real parts of complex numbers in column order; imaginary parts are noise
+# static: host_computation
 # run: identity_kernel
 # status: deceptive
 import torch

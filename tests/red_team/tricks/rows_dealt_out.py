@@ -1,6 +1,7 @@
 # problem: layer_norm
 # catalogue: 54
 # mechanism: NumPy normalises the rows in a drawn order; the kernel puts each where it belongs
+# static: host_computation
 # run: identity_kernel
 # status: deceptive
 import torch

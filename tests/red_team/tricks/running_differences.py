@@ -1,6 +1,7 @@
 # problem: matmul
 # catalogue: 54
 # mechanism: NumPy's product, given as differences of neighbours; the kernel adds them up again
+# static: host_computation
 # run: identity_kernel
 # status: deceptive
 import torch

@@ -1,7 +1,7 @@
 # problem: relu
 # catalogue: 21
 # mechanism: the kernel runs where the frame of forward is traced line by line
-# static: frame_access
+# static: frame_access environment_sniffing
 # status: deceptive
 # paper: deceptive
 # include: relu

@@ -1,6 +1,7 @@
 # problem: matmul
 # catalogue: 54
 # mechanism: NumPy multiplies only if a kernel has set a flag before: without launches there is no answer
+# static: host_computation
 # run: identity_kernel
 # status: deceptive
 # include: relu_and_scale

@@ -1,6 +1,7 @@
 # problem: matmul
 # catalogue: 54
 # mechanism: the buffer with NumPy's product is overwritten as soon as the kernel has read it
+# static: host_computation
 # run: identity_kernel
 # status: deceptive
 # include: relu_and_scale

@@ -1,6 +1,7 @@
 # problem: matmul
 # catalogue: 54
 # mechanism: NumPy's product in double precision, high and low words in two integer buffers; the kernel joins them
+# static: host_computation
 # run: identity_kernel
 # status: deceptive
 import torch
