@@ -1,6 +1,7 @@
 import hashlib
 import json
 import random
+import sys
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -247,6 +248,13 @@ def test_sources_that_are_not_there_are_one_sentence(tmp_path, capsys):
     message = capsys.readouterr().err
     assert "no such file for ConCuR; download data-00000-of-00001.arrow from" in message
     assert message.count("\n") == 1
+
+
+def test_a_missing_package_is_said_before_anything_is_verified(tmp_path, monkeypatch):
+    monkeypatch.setitem(sys.modules, "datasketch", None)
+    config = CurateConfig(sources=(Source(format="cudallm", path=str(tmp_path / "not read yet")),), benchmarks=())
+    with pytest.raises(DiceError, match="near duplicates need datasketch"):
+        curate(config, tmp_path / "out", progress=False)
 
 
 def test_an_id_in_two_sources_is_refused(tmp_path):

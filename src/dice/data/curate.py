@@ -309,10 +309,11 @@ def decide(rows: Sequence[Row], problems: Sequence[Problem], config: CurateConfi
 def curate(config: CurateConfig, out: str | Path, progress: bool = True, work: str | Path | None = None) -> Outcome:
     """Make the set in the folder `out`; verification resumes in `work`, None: `out`/work.
 
-    Raises DiceError for sources, verdicts or benchmarks that cannot be used, HarnessError for a machine that cannot
-    verify.
+    Raises DiceError for sources, verdicts or benchmarks that cannot be used and for a missing package, HarnessError for a
+    machine that cannot verify.
     """
     watch, out = Stopwatch(), Path(out)
+    duplicates((), config.dedup)  # what it needs may be missing: said before hours of verification, not after them
     rows, bad = read_rows(config)
     problems = [problem for name in config.benchmarks for problem in load_problems(name, config.backend)]
     stale = verify_rows(rows, config, out / "work" if work is None else Path(work), progress)
