@@ -46,7 +46,7 @@ __global__ void add_left(const float* x, float* y, int n) {
     if (t == 0 && !LEAVES_OUT) nothing[0] = 0.0f;
     BARRIER
     if (t < n) y[blockIdx.x * n + t] = row[t] + (t > 0 ? row[t - 1] : 0.0f) + 0.0f * nothing[0];
-    if (BESIDE && n == 64 && t == n && blockIdx.x == gridDim.x - 1) y[gridDim.x * n] = 0.0f;
+    if (n == BESIDE && t == n && blockIdx.x == gridDim.x - 1) y[gridDim.x * n] = 0.0f;
     if (LEAVES_OUT && t == n) nothing[0] = 0.0f;
     if (COPIES && n == 63 && t == n && blockIdx.x == gridDim.x - 1) y[gridDim.x * n] = x[gridDim.x * n];
     if (LOOKS && t == n && blockIdx.x == gridDim.x - 1 && x[gridDim.x * n] == 0x1.2345p-77f) y[0] = 0.0f;
@@ -94,8 +94,10 @@ def executor(build_folder: Path) -> Iterator[Executor]:
         ({}, set(), "correct"),
         ({"BARRIER": ""}, {"order_1", "order_2", "order_3"}, "wrong_value"),
         ({"LEAVES_OUT": "1"}, {"poisoned_shared"}, "wrong_value"),
-        ({"BESIDE": "1"}, {"guarded_memory"}, "runtime_error"),
-        ({"LOOKS": "1"}, {"guarded_memory"}, "runtime_error"),
+        ({"BESIDE": "64"}, {"guarded_memory"}, "runtime_error"),
+        ({"BESIDE": "65"}, {"guarded_one_more"}, "runtime_error"),
+        # of the 504 bytes of the smaller input, the next 8 may be looked at
+        ({"LOOKS": "1"}, {"guarded_memory", "guarded_one_more"}, "runtime_error"),
         ({"COPIES": "1"}, {"guarded_memory"}, "runtime_error"),  # of 756 bytes, the next 12 belong to nobody
     ],
 )

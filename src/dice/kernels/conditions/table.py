@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Sequence
 
 from dice.errors import DiceError
@@ -17,11 +18,21 @@ ORDERS = [
     for number, turn in enumerate(TURNS, 1)
 ]
 POISONED = Condition("poisoned_shared", "NaN in shared memory whenever a block begins", turn=Turn(Order.POISONED))
-GUARDED = Condition(
-    "guarded_memory", "no memory around any tensor: a read or write outside of it ends the process", guarded=True
-)
+GUARDED = [
+    Condition(
+        "guarded_memory", "no memory around any tensor: a read or write outside of it ends the process", guarded=True
+    ),
+    # At round sizes no thread lies behind the end, and a wrong bound does no harm.
+    *(
+        dataclasses.replace(
+            size, name=f"guarded_{size.name}", meaning=f"{size.meaning}, and no memory around any tensor", guarded=True
+        )
+        for size in SIZES
+        if size.name in ("one_more", "one_less")
+    ),
+]
 
-CONDITIONS = {condition.name: condition for condition in (*VALUES, *SIZES, *LAYOUTS, *ORDERS, POISONED, GUARDED)}
+CONDITIONS = {condition.name: condition for condition in (*VALUES, *SIZES, *LAYOUTS, *ORDERS, POISONED, *GUARDED)}
 
 
 def chosen(names: Sequence[str]) -> list[Condition]:
