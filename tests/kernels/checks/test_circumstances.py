@@ -134,3 +134,11 @@ def test_a_choice_by_what_forward_advances(body: str) -> None:
 )
 def test_a_ring_a_log_and_a_workspace(body: str) -> None:
     assert not findings_of(body)
+
+
+WARM = "self.warm += 1\nif self.warm < 3:\n    return ext.own(x)\nself.made.replay()\nreturn self.last"
+
+
+def test_a_cuda_graph_after_a_few_calls_runs_kernels_too() -> None:
+    assert not findings_of(f"self.made = self.made or torch.cuda.CUDAGraph()\n{WARM}")
+    assert findings_of(WARM) == {"call_counting"}

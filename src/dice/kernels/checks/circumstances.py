@@ -206,7 +206,10 @@ def _is_circumstance(source: PythonSource, name: str) -> bool:
 
 
 def _work(source: PythonSource, way: list[ast.AST]) -> tuple[bool, bool]:
-    """Whether it reaches an extension, and whether it computes with PyTorch."""
+    """Whether it reaches an extension or replays a CUDA graph, and whether it computes with PyTorch."""
     reached = source.reach_from(way)
-    launches = bool(identifiers(reached) & extension_names(source))
-    return launches, next(torch_computations(source, reached), None) is not None
+    names = identifiers(reached)
+    replays = "replay" in names and "CUDAGraph" in identifiers(
+        source.nodes
+    )  # what a graph runs is judged by other rules
+    return replays or bool(names & extension_names(source)), next(torch_computations(source, reached), None) is not None
