@@ -4,7 +4,7 @@ VENV ?= .venv
 BIN := $(VENV)/bin
 export PATH := $(abspath $(BIN)):$(PATH)
 
-.PHONY: table1 recorded smoke test test-all check docs format setup
+.PHONY: table1 recorded smoke test test-all check lint types docs format setup
 
 setup: $(VENV)/.ready
 
@@ -23,17 +23,25 @@ table1: setup
 recorded: setup
 	$(BIN)/dice regenerate --out build/recorded
 
-check: setup docs
+# Two at a time, because the documentation and the types take a minute of one core each.
+check: setup
+	@$(MAKE) --no-print-directory -j2 --output-sync docs types lint
+
+lint: setup
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/snakefmt --check Snakefile experiments/rules/*.smk
 	$(BIN)/lint-imports
+
+types: setup
 	$(BIN)/pyright --pythonpath $(BIN)/python
 
 # The documentation as a site, build/docs/index.html: every broken link or page without a place is an error.
 docs: setup
 	$(BIN)/sphinx-build -W --keep-going -q docs build/docs
 
+# One thread a process: two tests run side by side, and each starts processes of its own.
+test: export OMP_NUM_THREADS = 1
 test: check
 	$(BIN)/python -m pytest -q -m "not gpu and (not slow or first)" -n 2
 
