@@ -32,6 +32,7 @@ def workflow_code() -> str:
     )
 
 
+@pytest.mark.slow  # pyright over a copy of the whole package
 def test_every_setting_is_read(tmp_path):
     unread = unread_settings(ROOT / "src" / "dice", tmp_path, {"workflow.py": workflow_code()})
     assert unread - AS_A_WHOLE == IN_A_MANIFEST

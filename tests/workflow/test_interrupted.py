@@ -116,6 +116,7 @@ def everyone(number: signal.Signals) -> Callable[[subprocess.Popen], None]:
     return lambda process: os.killpg(process.pid, number)
 
 
+@pytest.mark.slow
 def test_ctrl_c(checkout, unbroken):
     checkout.interrupted(everyone(signal.SIGINT))
     goes_on(checkout, unbroken)

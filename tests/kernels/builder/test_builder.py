@@ -130,6 +130,7 @@ def outcomes(module: ModuleType) -> list[tuple[str, str]]:
     return [outcome(getattr(module, name), arguments) for name, arguments in CALLS]
 
 
+@pytest.mark.slow  # a minute of pybind11's templates; every build of the other tests uses our bindings
 def test_bindings_behave_as_pybind11s(cpu: Builder) -> None:
     result = build(cpu, CPP)
     assert result.status == "built", result.message
