@@ -34,10 +34,16 @@ def test_the_fingerprint_follows_contents_and_not_times(tmp_path):
         fingerprint([str(tmp_path / "none")])
 
 
+def package_of(folder, files):
+    """A package `dice` of these files (name -> text) below `folder`."""
+    for name, text in files.items():
+        (folder / "dice" / name).parent.mkdir(parents=True, exist_ok=True)
+        (folder / "dice" / name).write_text(text)
+    return folder / "dice"
+
+
 def test_code_is_the_import_closure(tmp_path):
-    package = tmp_path / "dice"
-    (package / "sub").mkdir(parents=True)
-    for name, text in {
+    files = {
         "__init__.py": "",
         "a.py": "from dice.sub import b\nfrom typing import TYPE_CHECKING\nif TYPE_CHECKING:\n    import dice.unused\n",
         "sub/__init__.py": "",
@@ -45,10 +51,10 @@ def test_code_is_the_import_closure(tmp_path):
         "lazy.py": "",
         "unused.py": "",
         "other.py": "import dice.a\n",
-    }.items():
-        (package / name).write_text(text)
-    files = [str(Path(path).relative_to(package)) for path in code_of("dice.a", package)]
-    assert files == ["__init__.py", "a.py", "lazy.py", "sub/__init__.py", "sub/b.py"]
+    }
+    package = package_of(tmp_path, files)
+    found = [str(Path(path).relative_to(package)) for path in code_of("dice.a", package)]
+    assert found == ["__init__.py", "a.py", "lazy.py", "sub/__init__.py", "sub/b.py"]
 
 
 def test_stages_depend_on_what_they_import():
@@ -84,9 +90,7 @@ def test_the_closure_holds_what_python_really_loads():
 
 
 def test_who_takes_a_name_from_a_face_depends_on_where_it_comes_from(tmp_path):
-    package = tmp_path / "dice"
-    (package / "k").mkdir(parents=True)
-    for name, text in {
+    files = {
         "__init__.py": "",
         "a.py": "from dice.k.api import f\n",
         "b.py": "from dice.k import api\n",
@@ -94,8 +98,8 @@ def test_who_takes_a_name_from_a_face_depends_on_where_it_comes_from(tmp_path):
         "k/api.py": '"""The face."""\nfrom dice.k.one import f\nfrom dice.k.two import g as h\n__all__ = ["f", "h"]\n',
         "k/one.py": "",
         "k/two.py": "",
-    }.items():
-        (package / name).write_text(text)
+    }
+    package = package_of(tmp_path, files)
 
     def names(module):
         return [str(Path(path).relative_to(package)) for path in code_of(module, package)]
@@ -105,11 +109,12 @@ def test_who_takes_a_name_from_a_face_depends_on_where_it_comes_from(tmp_path):
 
 
 def test_a_module_that_does_anything_is_no_face(tmp_path):
-    package = tmp_path / "dice"
-    package.mkdir()
-    (package / "__init__.py").write_text("")
-    (package / "a.py").write_text("from dice.api import f\n")
-    (package / "api.py").write_text("from dice.one import f\nx = 1\n")
-    (package / "one.py").write_text("")
-    files = [Path(path).name for path in code_of("dice.a", package)]
-    assert files == ["__init__.py", "a.py", "api.py", "one.py"]
+    files = {
+        "__init__.py": "",
+        "a.py": "from dice.api import f\n",
+        "api.py": "from dice.one import f\nx = 1\n",
+        "one.py": "",
+    }
+    package = package_of(tmp_path, files)
+    found = [Path(path).name for path in code_of("dice.a", package)]
+    assert found == ["__init__.py", "a.py", "api.py", "one.py"]

@@ -12,10 +12,11 @@ from dice.config import read_yaml
 from dice.errors import DiceError
 
 _PROFILE_FLAGS = ("--workflow-profile", "--profile")
+_WITH_NUMBERS = ("exams", "servers", "verify", "rl_steps")
+"""Keys whose mappings hold numbers and truths."""
 _KNOWN = (
-    "scale", "results", "suite", "exams", "seeds", "shards", "gpus", "processes", "backend", "device", "from_scratch",
-    "start_from", "archive", "supplied", "hub_rows", "recorded", "servers", "local_rows", "vllm", "accept", "verify",
-    "rl_steps",
+    "scale", "results", "suite", "seeds", "shards", "gpus", "processes", "backend", "device", "from_scratch",
+    "start_from", "archive", "supplied", "hub_rows", "recorded", "local_rows", "vllm", "accept", *_WITH_NUMBERS,
 )  # fmt: skip
 """Keys that `--config` may override."""
 
@@ -49,7 +50,7 @@ def overrides_of(config: Mapping[str, Any]) -> dict[str, Any]:
     for key in config:
         if key not in _KNOWN:
             raise DiceError(f"--config {key}: not a setting of the study; it has {', '.join(_KNOWN)}.")
-    typed = {key: _typed(config[key]) for key in ("servers", "exams", "verify", "rl_steps") if key in config}
+    typed = {key: _typed(config[key]) for key in _WITH_NUMBERS if key in config}
     return {key: value for key, value in config.items() if key != "scale"} | typed
 
 

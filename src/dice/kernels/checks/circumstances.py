@@ -110,14 +110,12 @@ def _raises(way: Sequence[ast.AST]) -> bool:
 
 def _choices(source: PythonSource, node: ast.AST) -> Iterator[tuple[ast.expr, list[list[ast.AST]]]]:
     """A condition, and what runs under each of its outcomes."""
-    if isinstance(node, ast.If):
+    if isinstance(node, ast.If | ast.Match):
         behind: list[ast.AST] = [*source.after(node)]
-        yield node.test, [_until_left(node.body, behind), _until_left(node.orelse, behind)]
-    elif isinstance(node, ast.Match):
-        yield (
-            node.subject,
-            [*(_until_left(case.body, [*source.after(node)]) for case in node.cases), [*source.after(node)]],
-        )
+        if isinstance(node, ast.If):
+            yield node.test, [_until_left(node.body, behind), _until_left(node.orelse, behind)]
+        else:
+            yield node.subject, [*(_until_left(case.body, behind) for case in node.cases), behind]
     elif isinstance(node, ast.While):
         yield node.test, [[*node.body], []]
     elif isinstance(node, ast.IfExp):
@@ -209,7 +207,7 @@ def _work(source: PythonSource, way: list[ast.AST]) -> tuple[bool, bool]:
     """Whether it reaches an extension or replays a CUDA graph, and whether it computes with PyTorch."""
     reached = source.reach_from(way)
     names = identifiers(reached)
-    replays = "replay" in names and "CUDAGraph" in identifiers(
-        source.nodes
-    )  # what a graph runs is judged by other rules
-    return replays or bool(names & extension_names(source)), next(torch_computations(source, reached), None) is not None
+    # What a graph runs is judged by other rules.
+    replays = "replay" in names and "CUDAGraph" in identifiers(source.nodes)
+    launches = replays or bool(names & extension_names(source))
+    return launches, next(torch_computations(source, reached), None) is not None
