@@ -126,6 +126,43 @@ def test_what_a_killed_builder_left_half_written_goes_and_what_one_is_writing_st
     assert {path.name for path in parent.iterdir()} == {KEY, ".writing"}
 
 
+def header_in(cache: BuildCache, name: str, seconds: float) -> Path:
+    """A precompiled header of 2,000 bytes, last used `seconds` ago, in the form that `Precompiled` gives it."""
+    folder = cache.folder / "toolchains" / "0123" / "headers" / name
+    folder.mkdir(parents=True)
+    (folder / "header.h.gch").write_bytes(bytes(2000))
+    folder.with_name(f"{name}.lock").touch()
+    set_age(folder, seconds)
+    return folder
+
+
+def test_headers_that_nobody_used_for_long_count_and_go(tmp_path: Path) -> None:
+    cache = BuildCache(tmp_path / "cache", max_gib=2500 / (1 << 30), keep_s=10.0, keep_headers_s=100.0)
+    put_object(cache, tmp_path, content=bytes(2000))
+    left = cache.folder / "toolchains" / "0123" / "headers" / ".killed"
+    left.mkdir(parents=True)
+    set_age(left, 50.0)
+    old, fresh = header_in(cache, "old", 101.0), header_in(cache, "fresh", 60.0)
+    age(cache, KEY, 11.0)
+    assert cache.evict() == 2
+    assert not old.exists()
+    assert old.with_name("old.lock").exists()
+    assert fresh.exists()
+    assert not left.exists()
+    assert cache.get(KEY) is None
+
+
+def test_a_full_store_is_seen_by_a_process_that_builds_once(tmp_path: Path) -> None:
+    full = BuildCache(tmp_path / "cache", max_gib=0.0, keep_s=100.0)
+    put_object(full, tmp_path)
+    age(full, KEY, 101.0)
+    full.put(OTHER, refused(OTHER), None, {})
+    assert full.entry_folder(KEY).exists()  # some process looked a moment ago
+    set_age(full.folder / "scanned", 121.0)
+    BuildCache(tmp_path / "cache", max_gib=0.0, keep_s=100.0).put(OTHER, refused(OTHER), None, {})
+    assert full.get(KEY) is None
+
+
 def test_one_at_a_time_builds_a_key_and_another_key_does_not_wait(cache: BuildCache) -> None:
     with cache.building(KEY, timeout_s=1.0):
         with cache.building(OTHER, timeout_s=1.0):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 
 import pytest
@@ -76,6 +77,14 @@ def test_a_unit_starts_from_its_header(precompiled: Precompiled, tmp_path: Path)
     assert compiles(precompiled, tmp_path, "int f(Small s) { return s.member; }") == ""
     assert "no member named" in compiles(precompiled, tmp_path, "int f(Small s) { return s.other; }")
     assert (tmp_path / "unit.cpp").read_text().startswith("int f")  # the header is not part of its lines
+
+
+def test_a_use_shows_in_the_folders_time(precompiled: Precompiled) -> None:
+    precompiled.header(SPEC)
+    [folder] = (path for path in (precompiled.folder / "headers").iterdir() if path.is_dir())
+    os.utime(folder, (1.0, 1.0))
+    precompiled.header(SPEC)
+    assert folder.stat().st_mtime > 1.0
 
 
 def test_a_header_for_other_flags_says_that_it_does_not_fit(precompiled: Precompiled, tmp_path: Path) -> None:

@@ -3,6 +3,8 @@
     objects/ab/abcdef.../result.json    the BuildResult, with the object's sha256: what does not match is built anew
     objects/ab/abcdef.../extension.so   unless the result is a compile error; behind its ELF image, what the loader needs
     locks/abcdef....lock                held while someone builds this key
+    toolchains/.../headers/...          precompiled headers (precompiled.py): up to a gigabyte for each toolchain
+    scanned                             its modification time: when a process last looked whether all this fits
 
 An entry appears by one rename, so it is complete or absent. Its modification time is its last use.
 """
@@ -30,13 +32,16 @@ _SCAN_INTERVAL_S = 120.0
 
 
 class BuildCache:
-    """The store under `folder`; at most `max_gib`, entries used in the last `keep_s` seconds are never evicted."""
+    """The store under `folder`, at most `max_gib`.
 
-    def __init__(self, folder: Path, max_gib: float, keep_s: float = 3600.0) -> None:
+    What was used in the last `keep_s` seconds is never evicted, nor a precompiled header used in `keep_headers_s`.
+    """
+
+    def __init__(self, folder: Path, max_gib: float, keep_s: float = 3600.0, keep_headers_s: float = 86400.0) -> None:
         self.folder = folder
         self.max_bytes = int(max_gib * (1 << 30))
         self.keep_s = keep_s
-        self._next_scan = time.monotonic() + _SCAN_INTERVAL_S
+        self.keep_headers_s = keep_headers_s
         for name in ("objects", "locks"):
             try:
                 (folder / name).mkdir(parents=True, exist_ok=True)
@@ -88,9 +93,7 @@ class BuildCache:
                 shutil.rmtree(temporary, ignore_errors=True)
         except OSError as error:
             raise HarnessError(f"{folder}: the build cache cannot be written ({error.strerror}).") from error
-        if time.monotonic() > self._next_scan:
-            self._next_scan = time.monotonic() + _SCAN_INTERVAL_S
-            self.evict()
+        self._evict_now_and_then()
         return result
 
     @contextlib.contextmanager
@@ -103,22 +106,36 @@ class BuildCache:
             finally:
                 path.unlink(missing_ok=True)
 
+    def _evict_now_and_then(self) -> None:
+        """Evict, unless some process did so lately: a short run has to clean up too."""
+        scanned = self.folder / "scanned"
+        with contextlib.suppress(OSError):
+            if time.time() - scanned.stat().st_mtime < _SCAN_INTERVAL_S:
+                return
+        scanned.touch()
+        self.evict()
+
     def evict(self) -> int:
         """Remove least recently used entries until the store fits its limit; returns how many were removed."""
-        entries: list[tuple[float, int, Path]] = []
-        for folder in self.folder.glob("objects/??/*"):
-            if folder.name.startswith("."):
+        for pattern in ("objects/??/.*", "toolchains/*/headers/.*"):
+            for folder in self.folder.glob(pattern):
                 self._remove_stale(folder)
-                continue
+        now = time.time()
+        found = [(folder, now - self.keep_s) for folder in self.folder.glob("objects/??/[!.]*")]
+        headers = [lock.with_suffix("") for lock in self.folder.glob("toolchains/*/headers/*.lock")]
+        found += [(folder, now - self.keep_headers_s) for folder in headers if folder.is_dir()]
+        entries: list[tuple[float, float, int, Path]] = []
+        for folder, newest in found:
             with contextlib.suppress(OSError):
-                size = sum(path.stat().st_size for path in folder.iterdir())
-                entries.append((folder.stat().st_mtime, size, folder))
-        total = sum(size for _, size, _ in entries)
-        newest = time.time() - self.keep_s
+                size = sum(path.stat().st_size for path in folder.rglob("*") if path.is_file())
+                entries.append((folder.stat().st_mtime, newest, size, folder))
+        total = sum(size for _, _, size, _ in entries)
         removed = 0
-        for used, size, folder in sorted(entries):
-            if total <= self.max_bytes or used > newest:
+        for used, newest, size, folder in sorted(entries):
+            if total <= self.max_bytes:
                 break
+            if used > newest:
+                continue
             with contextlib.suppress(FileNotFoundError):
                 _remove(folder)
                 removed += 1

@@ -14,6 +14,7 @@ Other modules may add headers of their own: `precompiled.header(HeaderSpec(name,
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import shutil
@@ -83,7 +84,6 @@ class Precompiled:
         self.report = PrepareReport()
         self.waited_s = 0.0
         """Wall time that this process spent on making artefacts: no candidate's fault."""
-        self._known: dict[str, Header] = {}
         self._vocabulary: Vocabulary | None = None
 
     def prepare(self, jobs: int | None = None, *, everything: bool = False) -> PrepareReport:
@@ -123,11 +123,8 @@ class Precompiled:
         spec = HEADERS[name] if isinstance(name, str) else name
         if flags:
             spec = spec.with_flags((*spec.flags, *flags))
-        if spec.key not in self._known:
-            folder = self.artefact(f"headers/{spec.key}", lambda out, meter: self._make_header(spec, out, meter))
-            used = ("-include", str(folder / "header.h"))
-            self._known[spec.key] = Header((*self._header_flags(spec), *used))
-        return self._known[spec.key]
+        folder = self.artefact(f"headers/{spec.key}", lambda out, meter: self._make_header(spec, out, meter))
+        return Header((*self._header_flags(spec), "-include", str(folder / "header.h")))
 
     def slim_folder(self) -> Path:
         """The slim headers. Raises NotPrepared."""
@@ -207,6 +204,8 @@ class Precompiled:
         path = self.folder / name
         failed = path.with_name(path.name + ".failed")
         if path.is_dir():
+            with contextlib.suppress(OSError):  # a cache that others made is used as it is
+                os.utime(path)  # the cache evicts what was not used for long
             return path
         started = time.monotonic()
         with file_lock(path.with_name(path.name + ".lock"), timeout_s=1800.0, gives_up=lambda: self.jail.ended):
