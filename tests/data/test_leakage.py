@@ -4,7 +4,7 @@ compared with the mini benchmark by running both on the benchmark's inputs here,
 import pytest
 import torch
 
-from dice.data.leakage import leak_index
+from dice.data.leakage.index import leak_index
 from dice.data.synthetic.config import TINY
 from dice.data.synthetic.generator import generate
 from dice.kernels.api import Problem, load_mini

@@ -7,8 +7,8 @@ import pytest
 import yaml
 
 from dice.cli import main
-from dice.data.leakage import leak_index
 from dice.data.leakage.heldout import PLACE
+from dice.data.leakage.index import leak_index
 from dice.data.leakage.report import Counts, read_report
 from dice.data.leakage.strata import place
 from dice.data.pair import read_pairs

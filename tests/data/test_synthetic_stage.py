@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from dice.cli import main
-from dice.data.leakage import leak_index
+from dice.data.leakage.index import leak_index
 from dice.data.pair import read_pairs
 from dice.data.synthetic import NANO, pairs
 from dice.kernels.problems.folder import load_problem_folder

@@ -69,6 +69,14 @@ def test_stages_depend_on_what_they_import():
     assert "training/losses.py" not in names("table")
 
 
+def test_planning_imports_no_torch():
+    """What the Snakefile imports: planning would take twice as long."""
+    modules = [f"dice.study.{path.stem}" for path in (ROOT / "src" / "dice" / "study").glob("[a-z]*.py")]
+    script = f"import sys, {', '.join(modules)}\nprint(*{{'torch', 'dice.study.strata'}} & sys.modules.keys())"
+    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)
+    assert done.stdout.split() == ["dice.study.strata"]
+
+
 def loaded_by(module):
     script = (
         f"import sys, {module}\n"

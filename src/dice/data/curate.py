@@ -31,8 +31,9 @@ from tqdm import tqdm
 from dice.config import add_options, config_from, stage_config, to_spec
 from dice.data.curation_report import Row, report_of, summary
 from dice.data.dedup import DedupConfig, Duplicate, Text, duplicates
-from dice.data.leakage import Leak, LeakIndex, leak_index
+from dice.data.leakage.index import LeakIndex, leak_index
 from dice.data.leakage.report import LeakReport
+from dice.data.leakage.texts import Leak
 from dice.data.pair import OnBad, Pair
 from dice.data.selection import RULES, Drop, Rule, Statistic, answer_of, passes, preference, succeeds, with_best_try
 from dice.data.sources import FORMATS, read_source

@@ -9,11 +9,14 @@ from __future__ import annotations
 
 import ast
 import functools
+from collections.abc import Iterable, Iterator
 from pathlib import Path
+from typing import NamedTuple
 
 PACKAGE = Path(__file__).resolve().parents[1]
 
 
+@functools.cache
 def _file_of(module: str, package: Path) -> Path | None:
     """Path of `dice.a.b`, as a module or as a package; None when there is no such file."""
     place = package.joinpath(*module.split(".")[1:])
@@ -23,35 +26,65 @@ def _file_of(module: str, package: Path) -> Path | None:
     return None
 
 
-class _Imports(ast.NodeVisitor):
-    """Names that a file imports; what only a type checker imports is left out."""
+class _Read(NamedTuple):
+    """What this module wants of a file; syntax trees of all files at once would cost Python's garbage collector seconds."""
 
-    def __init__(self) -> None:
-        self.names: dict[str, set[str]] = {}
-        """Module -> the names taken from it; none where the module itself is imported."""
+    taken: dict[str, set[str]]
+    """Module -> the names that the file takes from it; none where it imports the module itself."""
+    handed_on: dict[str, str]
+    """Name -> the module it comes from, for a file of nothing but imports and `__all__`; empty for any other."""
 
-    def visit_Import(self, node: ast.Import) -> None:
-        for alias in node.names:
-            self.names.setdefault(alias.name, set())
 
-    def visit_ImportFrom(self, node: ast.ImportFrom) -> None:
-        if node.level == 0 and node.module:
-            self.names.setdefault(node.module, set()).update(alias.name for alias in node.names)
+def _statements(body: Iterable[ast.AST]) -> Iterator[ast.AST]:
+    """Statements and those inside them, but for what only a type checker reads. No expression imports anything."""
+    waiting = list(body)
+    while waiting:
+        node = waiting.pop()
+        yield node
+        if not (isinstance(node, ast.If) and isinstance(node.test, ast.Name) and node.test.id == "TYPE_CHECKING"):
+            for part in ("body", "orelse", "finalbody", "handlers", "cases"):
+                waiting.extend(getattr(node, part, ()))
 
-    def visit_If(self, node: ast.If) -> None:
-        if not (isinstance(node.test, ast.Name) and node.test.id == "TYPE_CHECKING"):
-            self.generic_visit(node)
+
+def _assigned(node: ast.AST, name: str) -> ast.expr | None:
+    """The value of a statement `name = value`; None for any other."""
+    if isinstance(node, ast.Assign) and [ast.unparse(target) for target in node.targets] == [name]:
+        return node.value
+    return None
+
+
+def _handed_on(body: Iterable[ast.AST]) -> dict[str, str]:
+    origins: dict[str, str] = {}
+    for node in body:
+        if isinstance(node, ast.ImportFrom) and node.module:
+            origins.update({alias.asname or alias.name: node.module for alias in node.names})
+        elif not (isinstance(node, ast.Expr) or _assigned(node, "__all__")):
+            return {}
+    return origins
+
+
+@functools.cache
+def _read(file: Path) -> _Read:
+    body = ast.parse(file.read_text(encoding="utf-8")).body
+    taken: dict[str, set[str]] = {}
+    for node in _statements(body):
+        if isinstance(node, ast.Import):
+            for alias in node.names:
+                taken.setdefault(alias.name, set())
+        elif isinstance(node, ast.ImportFrom) and node.level == 0 and node.module:
+            taken.setdefault(node.module, set()).update(alias.name for alias in node.names)
+    return _Read(taken, _handed_on(body))
 
 
 @functools.cache
 def _imports(file: Path, package: Path) -> frozenset[str]:
-    visitor = _Imports()
-    visitor.visit(ast.parse(file.read_text(encoding="utf-8")))
+    """Modules that a file imports, those looked through that only hand on names."""
     found: set[str] = set()
-    for module, names in visitor.names.items():
+    for module, names in _read(file).taken.items():
         if module.split(".")[0] != "dice":
             continue
-        origins = _handed_on(module, package)
+        source = _file_of(module, package)
+        origins = _read(source).handed_on if source else {}
         if origins and names:
             found.update(origins.get(name, module) for name in names)
         else:
@@ -59,30 +92,15 @@ def _imports(file: Path, package: Path) -> frozenset[str]:
     return frozenset(found)
 
 
-@functools.cache
-def _handed_on(module: str, package: Path) -> dict[str, str]:
-    """Name -> the module it comes from, for a module of nothing but imports and `__all__`; empty for any other."""
-    file = _file_of(module, package)
-    if file is None:
-        return {}
-    origins: dict[str, str] = {}
-    for node in ast.parse(file.read_text(encoding="utf-8")).body:
-        if isinstance(node, ast.ImportFrom) and node.module:
-            origins.update({alias.asname or alias.name: node.module for alias in node.names})
-        elif not (isinstance(node, ast.Expr) or ast.unparse(node).startswith("__all__ = ")):
-            return {}
-    return origins
-
-
 def stage_module(stage: str) -> str:
     """The module of `dice <stage>`, read from the table in dice.cli."""
-    tree = ast.parse((PACKAGE / "cli.py").read_text(encoding="utf-8"))
-    for node in tree.body:
-        if isinstance(node, ast.Assign) and [ast.unparse(target) for target in node.targets] == ["STAGES"]:
-            return ast.literal_eval(node.value)[stage][0]
+    for node in ast.parse((PACKAGE / "cli.py").read_text(encoding="utf-8")).body:
+        if value := _assigned(node, "STAGES"):
+            return ast.literal_eval(value)[stage][0]
     raise KeyError(stage)
 
 
+@functools.cache
 def _data_files(file: Path) -> list[Path]:
     """C++ sources and templates beside a module whose text speaks of them (`csrc`, `.j2`)."""
     text = file.read_text(encoding="utf-8")

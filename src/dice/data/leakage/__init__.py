@@ -1,6 +1,4 @@
-"""Is a training program one of an exam's problems (`leak_index`)? Rules and reports: docs/guides/leakage.md."""
+"""Is a training program one of an exam's problems (`index.leak_index`)? Rules and reports: docs/guides/leakage.md.
 
-from dice.data.leakage.index import LeakIndex, leak_index
-from dice.data.leakage.texts import Leak
-
-__all__ = ["Leak", "LeakIndex", "leak_index"]
+Nothing is handed on here: planning takes a name from `report`, and `index` imports torch.
+"""

@@ -18,7 +18,7 @@ from functools import cache
 from tqdm import tqdm
 
 from dice.config import add_options, config_from, stage_config, to_spec
-from dice.data.leakage import LeakIndex, leak_index
+from dice.data.leakage.index import LeakIndex, leak_index
 from dice.data.leakage.report import Counts
 from dice.data.pair import Pair
 from dice.data.synthetic.config import SyntheticConfig
