@@ -3,8 +3,9 @@
 #   snakemake --cores all results/table1.csv          the tiny scale: two CPU cores, no GPU
 #   snakemake --workflow-profile profiles/nano tables  one GPU; likewise released and paper
 #
-# Every rule calls one `dice <stage>` with its whole configuration as canonical JSON and names the source files that the
-# stage can reach as inputs, so a rerun happens exactly when something that matters has changed (docs/guides/workflow.md).
+# Every rule calls one `dice <stage>` with its whole configuration as canonical JSON. A digest of the source files that the
+# stage can reach is a parameter too, so a rerun happens exactly when something that matters has changed
+# (docs/guides/workflow.md).
 import sys
 from pathlib import Path
 

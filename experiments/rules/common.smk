@@ -6,7 +6,7 @@ from snakemake.logging import logger
 from dice.config import canonical
 from dice.errors import DiceError
 from dice.study.claims import claims_inputs, claims_spec
-from dice.study.code import stage_code
+from dice.study.code import code_digest
 from dice.study.config import check_schema, load_study
 from dice.study.costs import hours, hub_facts, job_costs, job_seconds
 from dice.study.exams import examined, exams_inputs, exams_spec
@@ -60,16 +60,6 @@ def begin_run():
         # Its limit of new jobs a second has Snakemake look at all ready jobs and their inputs each second.
         workflow.scheduler.job_rate_limiter = None
     logger.info(f"scale {STUDY.scale}", extra={"job_seconds": job_seconds(PLAN)})
-
-
-def code(stage):
-    """Source files of `dice <stage>`, as input of its rule; relative, so that a moved checkout reruns nothing."""
-    here = Path.cwd()
-    paths = map(Path, stage_code(stage))
-    return [
-        str(path.relative_to(here) if path.is_relative_to(here) else path)
-        for path in paths
-    ]
 
 
 def one_of(names):

@@ -2,8 +2,6 @@
 if STUDY.stand_ins is not None:
 
     rule standins:
-        input:
-            code=code("standins"),
         output:
             PLAN.stand_ins,
             hub=directory(PLAN.mirror),
@@ -13,6 +11,7 @@ if STUDY.stand_ins is not None:
         container:
             image("cpu")
         params:
+            code=code_digest("standins"),
             spec=canonical(PLAN.stand_ins_spec()),
         message:
             "make files of the form of the hub's, KernelBench's and the user's"
@@ -22,7 +21,6 @@ if STUDY.stand_ins is not None:
 
 rule mini:
     input:
-        code=code("mini"),
         benchmark=sorted(
             str(path) for path in Path("experiments/benchmarks/mini").rglob("*.*")
         ),
@@ -33,6 +31,7 @@ rule mini:
     container:
         image("cpu")
     params:
+        code=code_digest("mini"),
         size="gpu" if PLAN.mini_version.endswith("gpu") else "cpu",
     message:
         "write the mini benchmark, size {params.size}"
@@ -42,7 +41,6 @@ rule mini:
 
 rule problems:
     input:
-        code=code("problems"),
         source=[
             source for source in [PLAN.problems_spec()["source"]] if PLAN.made(source)
         ],
@@ -53,6 +51,7 @@ rule problems:
     container:
         image("cpu")
     params:
+        code=code_digest("problems"),
         spec=canonical(PLAN.problems_spec()),
     message:
         "load the problems of the benchmark"
@@ -63,7 +62,6 @@ rule problems:
 use rule problems as exam_problems with:
     input:
         lambda wildcards: present([PLAN.problems_spec(wildcards.exam)["source"]]),
-        code=code("problems"),
     output:
         PLAN.path("data", "exams", "{exam}", "problems.jsonl"),
     log:
@@ -71,12 +69,13 @@ use rule problems as exam_problems with:
     wildcard_constraints:
         exam=one_of(STUDY.exams),
     params:
+        code=code_digest("problems"),
         spec=lambda wildcards: canonical(PLAN.problems_spec(wildcards.exam)),
     message:
         "load the problems of the exam {wildcards.exam}"
 
 
-# Only what makes KernelBench's prompts, at the commit of the paper's version. No code among its inputs, as for `fetch`.
+# Only what makes KernelBench's prompts, at the commit of the paper's version. No digest of code, as for `fetch`.
 rule kernelbench:
     output:
         directory(PLAN.path("data", "kernelbench")),
@@ -103,7 +102,6 @@ rule kernelbench:
 
 rule prompts:
     input:
-        code=code("prompts"),
         problems=PLAN.problems,
         kernelbench=present([PLAN.kernelbench]) if PLAN.kernelbench else [],
     output:
@@ -113,6 +111,7 @@ rule prompts:
     container:
         image("cpu")
     params:
+        code=code_digest("prompts"),
         spec=canonical(PLAN.prompts_spec()),
     message:
         "write a prompt for each problem"
@@ -122,7 +121,6 @@ rule prompts:
 
 use rule prompts as exam_prompts with:
     input:
-        code=code("prompts"),
         problems=PLAN.path("data", "exams", "{exam}", "problems.jsonl"),
         kernelbench=present([PLAN.kernelbench]) if PLAN.kernelbench else [],
     output:
@@ -132,6 +130,7 @@ use rule prompts as exam_prompts with:
     wildcard_constraints:
         exam=one_of(STUDY.exams),
     params:
+        code=code_digest("prompts"),
         spec=lambda wildcards: canonical(PLAN.prompts_spec(wildcards.exam)),
     message:
         "write a prompt for each problem of the exam {wildcards.exam}"
@@ -140,7 +139,6 @@ use rule prompts as exam_prompts with:
 rule synth:
     input:
         lambda wildcards: PLAN.kept_out(wildcards.dataset),
-        code=code("synth"),
         problems=PLAN.problems if STUDY.suite.source != "mini" else [],
     output:
         pairs=PLAN.path("data", "{dataset}.jsonl"),
@@ -154,6 +152,7 @@ rule synth:
     container:
         image("cpu")
     params:
+        code=code_digest("synth"),
         spec=lambda wildcards: canonical(PLAN.synth_spec(wildcards.dataset)),
     message:
         "generate synthetic pairs: {wildcards.dataset}"
@@ -166,7 +165,6 @@ rule supplied_data:
         lambda wildcards: present([PLAN.file(STUDY.datasets[wildcards.dataset].path)]),
         lambda wildcards: PLAN.kept_out(wildcards.dataset),
         problems=PLAN.problems,
-        code=code("leaks"),
     output:
         pairs=PLAN.path("data", "{dataset}.jsonl"),
         leaks=PLAN.path("data", "{dataset}.jsonl.leaks.json"),
@@ -177,6 +175,7 @@ rule supplied_data:
     container:
         image("cpu")
     params:
+        code=code_digest("leaks"),
         path=lambda wildcards: PLAN.file(STUDY.datasets[wildcards.dataset].path),
         spec=lambda wildcards: canonical(leaks_spec(PLAN, wildcards.dataset)),
     message:
@@ -191,7 +190,6 @@ rule supplied_data:
 rule curate:
     input:
         lambda wildcards: present(PLAN.curate_inputs(wildcards.dataset)),
-        code=code("curate"),
     output:
         pairs=PLAN.path("data", "{dataset}", "pairs.jsonl"),
         report=PLAN.path("data", "{dataset}", "report.json"),
@@ -207,6 +205,7 @@ rule curate:
     resources:
         gpu=PLAN.job_gpus,
     params:
+        code=code_digest("curate"),
         spec=lambda wildcards: canonical(PLAN.curate_spec(wildcards.dataset)),
         out=PLAN.path("data", "{dataset}"),
         state=lambda wildcards: PLAN.curate_state(wildcards.dataset),
@@ -214,7 +213,7 @@ rule curate:
         "verify and select pairs: {wildcards.dataset}"
     shell:
         """
-        work={params.state}-$(dice fingerprint {input:q})
+        work={params.state}-{params.code}-$(dice fingerprint {input:q})
         dice lease --gpus {resources.gpu} -- dice curate --quiet --config {params.spec:q} --out {params.out:q} --work "$work" >{log} 2>&1
         """
 
@@ -222,7 +221,6 @@ rule curate:
 rule infill:
     input:
         pairs=lambda wildcards: PLAN.pairs(wildcards.dataset),
-        code=code("infill"),
     output:
         PLAN.path("data", "{dataset}.infilling.jsonl"),
     log:
@@ -230,6 +228,7 @@ rule infill:
     container:
         image("cpu")
     params:
+        code=code_digest("infill"),
         spec=lambda wildcards: canonical(PLAN.infill_spec(wildcards.dataset)),
     message:
         "split pairs into prefix, middle and suffix: {wildcards.dataset}"
@@ -240,7 +239,6 @@ rule infill:
 rule tokenizer:
     input:
         pairs=lambda wildcards: PLAN.dataset(wildcards.dataset),
-        code=code("tokenizer"),
     output:
         directory(PLAN.path("data", "{dataset}.tokenizer")),
     log:
@@ -248,6 +246,7 @@ rule tokenizer:
     container:
         image("cpu")
     params:
+        code=code_digest("tokenizer"),
         spec=lambda wildcards: canonical(PLAN.tokenizer_spec(wildcards.dataset)),
     message:
         "train a tokenizer on {wildcards.dataset}"

@@ -5,7 +5,6 @@ if PLAN.makes("generations"):
         input:
             model=lambda wildcards: PLAN.model(asked(wildcards.unit)[0]),
             prompts=lambda wildcards: PLAN.prompts_of(wildcards.unit),
-            code=code("generate"),
         output:
             PLAN.path("generations", "{unit}", "seed{seed}.jsonl"),
         log:
@@ -20,6 +19,7 @@ if PLAN.makes("generations"):
         resources:
             gpu=PLAN.job_gpus,
         params:
+            code=code_digest("generate"),
             spec=lambda wildcards: canonical(
                 PLAN.generate_spec(wildcards.unit, int(wildcards.seed))
             ),
@@ -74,7 +74,6 @@ rule reread:
             "generations"
         ],
         prompts=PLAN.messages,
-        code=code("reread"),
     output:
         PLAN.path("generations", "{unit}", "seed{seed}.jsonl"),
     log:
@@ -84,6 +83,7 @@ rule reread:
     container:
         image("cpu")
     params:
+        code=code_digest("reread"),
         spec=lambda wildcards: canonical(
             PLAN.reread_spec(wildcards.unit, int(wildcards.seed))
         ),
@@ -101,7 +101,6 @@ if PLAN.makes("verdicts"):
         input:
             candidates=PLAN.path("generations", "{unit}", "seed{seed}.jsonl"),
             problems=lambda wildcards: PLAN.problems_of(asked(wildcards.unit)[1]),
-            code=code("verify"),
         output:
             (
                 temp(PLAN.path("verdicts", "{unit}", "seed{seed}.shard{shard}.jsonl"))
@@ -124,6 +123,7 @@ if PLAN.makes("verdicts"):
         resources:
             gpu=PLAN.job_gpus,
         params:
+            code=code_digest("verify"),
             spec=lambda wildcards: canonical(
                 PLAN.verify_spec(
                     wildcards.unit,
@@ -147,13 +147,14 @@ if PLAN.makes("verdicts"):
                     ),
                     shard=range(STUDY.shards),
                 ),
-                code=code("gather"),
             output:
                 PLAN.path("verdicts", "{unit}", "seed{seed}.jsonl"),
             log:
                 PLAN.path("logs", "gather-{unit}-{seed}.log"),
             container:
                 image("cpu")
+            params:
+                code=code_digest("gather"),
             message:
                 "join the verdicts of {wildcards.unit}, seed {wildcards.seed}"
             shell:
@@ -184,7 +185,6 @@ rule score:
     input:
         verdicts=lambda wildcards: PLAN.verdicts(wildcards.unit),
         problems=lambda wildcards: PLAN.problems_of(asked(wildcards.unit)[1]),
-        code=code("score"),
     output:
         PLAN.path("scores", "{unit}.json"),
     log:
@@ -192,6 +192,7 @@ rule score:
     container:
         image("cpu")
     params:
+        code=code_digest("score"),
         spec=lambda wildcards: canonical(PLAN.score_spec(wildcards.unit)),
     message:
         "count the verdicts of {wildcards.unit}"

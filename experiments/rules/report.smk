@@ -3,7 +3,6 @@ rule table:
     input:
         lambda wildcards: table_inputs(PLAN, int(wildcards.table)),
         reported="experiments/reported/table{table}.csv",
-        code=code("table"),
     output:
         csv=report(
             PLAN.path("table{table}.csv"),
@@ -16,6 +15,7 @@ rule table:
     container:
         image("cpu")
     params:
+        code=code_digest("table"),
         spec=lambda wildcards: canonical(table_spec(PLAN, int(wildcards.table))),
     message:
         "write table {wildcards.table}"
@@ -26,7 +26,6 @@ rule table:
 rule exams:
     input:
         exams_inputs(PLAN),
-        code=code("exams"),
     output:
         report(PLAN.path("exams.csv"), category="Tables"),
     log:
@@ -34,6 +33,7 @@ rule exams:
     container:
         image("cpu")
     params:
+        code=code_digest("exams"),
         spec=canonical(exams_spec(PLAN)),
     message:
         "write what each model gets in each benchmark"
@@ -44,7 +44,6 @@ rule exams:
 rule strata:
     input:
         lambda wildcards: strata_inputs(PLAN, int(wildcards.table)),
-        code=code("strata"),
     output:
         csv=report(strata_path(PLAN, "{table}"), category="Tables"),
         problems=PLAN.path("table{table}.strata.problems.csv"),
@@ -53,6 +52,7 @@ rule strata:
     container:
         image("cpu")
     params:
+        code=code_digest("strata"),
         spec=lambda wildcards: canonical(strata_spec(PLAN, int(wildcards.table))),
     message:
         "count the rows of table {wildcards.table} by stratum"
@@ -63,7 +63,6 @@ rule strata:
 rule figure:
     input:
         lambda wildcards: figure_inputs(PLAN, int(wildcards.figure)),
-        code=code("figure"),
     output:
         csv=PLAN.path("figure{figure}.csv"),
         pdf=PLAN.path("figure{figure}.pdf"),
@@ -77,6 +76,7 @@ rule figure:
     container:
         image("cpu")
     params:
+        code=code_digest("figure"),
         spec=lambda wildcards: canonical(figure_spec(PLAN, int(wildcards.figure))),
     message:
         "draw figure {wildcards.figure}"
@@ -87,7 +87,6 @@ rule figure:
 rule check:
     input:
         check_inputs(PLAN),
-        code=code("check"),
     output:
         csv=report(PLAN.path("check.csv"), category="Check"),
         pairs=report(PLAN.path("pairs.csv"), category="Check"),
@@ -97,6 +96,7 @@ rule check:
     container:
         image("cpu")
     params:
+        code=code_digest("check"),
         spec=canonical(check_spec(PLAN)),
     message:
         "compare what was measured with the paper"
@@ -107,7 +107,6 @@ rule check:
 rule claims:
     input:
         claims_inputs(PLAN),
-        code=code("claims"),
     output:
         csv=report(PLAN.path("claims.csv"), category="Check"),
         pdf=PLAN.path("claims.pdf"),
@@ -117,6 +116,7 @@ rule claims:
     container:
         image("cpu")
     params:
+        code=code_digest("claims"),
         spec=canonical(claims_spec(PLAN)),
     message:
         "test the paper's claims"
@@ -127,7 +127,6 @@ rule claims:
 rule explorer:
     input:
         tables=PLAN.tables,
-        code=code("explorer"),
     output:
         PLAN.path("explorer", "index.html"),
     log:
@@ -135,6 +134,7 @@ rule explorer:
     container:
         image("cpu")
     params:
+        code=code_digest("explorer"),
         spec=canonical(explorer_spec(PLAN)),
     message:
         "write the pages from cells to kernels"
@@ -146,7 +146,6 @@ rule tex:
     input:
         tables=PLAN.tables,
         figures=PLAN.figures,
-        code=code("tex"),
     output:
         numbers=PLAN.path("paper", "numbers.tex"),
         inputs=PLAN.path("paper", "generated.tex"),
@@ -154,6 +153,8 @@ rule tex:
         PLAN.path("logs", "tex.log"),
     container:
         image("cpu")
+    params:
+        code=code_digest("tex"),
     message:
         "write the numbers of the paper's text"
     shell:

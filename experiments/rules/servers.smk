@@ -6,6 +6,7 @@ use rule prompts as messages with:
     log:
         PLAN.path("logs", "messages.log"),
     params:
+        code=code_digest("prompts"),
         spec=canonical(PLAN.messages_spec()),
     message:
         "write a prompt without chat markup for each problem"
@@ -15,7 +16,6 @@ rule recorded:
     input:
         lambda wildcards: present([PLAN.recorded[wildcards.unit]]),
         prompts=PLAN.messages,
-        code=code("ask"),
     output:
         PLAN.path("generations", "{unit}", "seed{seed}.jsonl"),
     log:
@@ -25,6 +25,7 @@ rule recorded:
     container:
         image("cpu")
     params:
+        code=code_digest("ask"),
         spec=lambda wildcards: canonical(
             PLAN.ask_spec(wildcards.unit, int(wildcards.seed))
         ),
@@ -39,7 +40,6 @@ if PLAN.makes("generations"):
     rule ask:
         input:
             prompts=PLAN.messages,
-            code=code("ask"),
         output:
             PLAN.path("generations", "{unit}", "seed{seed}.jsonl"),
         log:
@@ -51,6 +51,7 @@ if PLAN.makes("generations"):
         container:
             image("cpu")
         params:
+            code=code_digest("ask"),
             spec=lambda wildcards: canonical(
                 PLAN.ask_spec(wildcards.unit, int(wildcards.seed))
             ),
@@ -83,7 +84,6 @@ if PLAN.makes("generations"):
             model=lambda wildcards: PLAN.served_model(wildcards.unit),
             prompts=PLAN.messages,
             vllm=PLAN.path("data", "vllm.version"),
-            code=code("ask"),
         output:
             PLAN.path("generations", "{unit}", "seed{seed}.jsonl"),
         log:
@@ -98,6 +98,7 @@ if PLAN.makes("generations"):
         resources:
             gpu=PLAN.job_gpus,
         params:
+            code=code_digest("ask"),
             spec=lambda wildcards: canonical(
                 PLAN.ask_spec(wildcards.unit, int(wildcards.seed))
             ),

@@ -26,7 +26,7 @@ rule base:
         """
 
 
-# No code among its inputs: the files of a commit are the same whatever fetched them.
+# No digest of code: the files of a commit are the same whatever fetched them.
 rule fetch:
     input:
         PLAN.mirror or [],
@@ -64,7 +64,6 @@ LAUNCHER = (
 rule sft:
     input:
         lambda wildcards: PLAN.training_inputs(wildcards.unit),
-        code=code("sft"),
     output:
         directory(PLAN.path("models", "{unit}")),
     log:
@@ -79,6 +78,7 @@ rule sft:
     resources:
         gpu=STUDY.gpus,
     params:
+        code=code_digest("sft"),
         spec=lambda wildcards: canonical(PLAN.training_spec(wildcards.unit)),
         launcher=LAUNCHER,
         state=lambda wildcards: PLAN.state(wildcards.unit),
@@ -86,7 +86,7 @@ rule sft:
         "train {wildcards.unit} on pairs"
     shell:
         """
-        state={params.state}-$(dice fingerprint {input:q})
+        state={params.state}-{params.code}-$(dice fingerprint {input:q})
         dice lease --gpus {resources.gpu} -- {params.launcher} sft --config {params.spec:q} --out "$state" >{log} 2>&1
         dice publish --out {output:q} "$state/model" "$state/history.jsonl" "$state/model.manifest.json" >>{log} 2>&1
         """
@@ -95,7 +95,6 @@ rule sft:
 rule rl:
     input:
         lambda wildcards: PLAN.training_inputs(wildcards.unit),
-        code=code("rl"),
     output:
         directory(PLAN.path("models", "{unit}")),
     log:
@@ -110,6 +109,7 @@ rule rl:
     resources:
         gpu=STUDY.gpus,
     params:
+        code=code_digest("rl"),
         spec=lambda wildcards: canonical(PLAN.training_spec(wildcards.unit)),
         launcher=LAUNCHER,
         state=lambda wildcards: PLAN.state(wildcards.unit),
@@ -117,7 +117,7 @@ rule rl:
         "train {wildcards.unit} on the rewards of verified kernels"
     shell:
         """
-        state={params.state}-$(dice fingerprint {input:q})
+        state={params.state}-{params.code}-$(dice fingerprint {input:q})
         dice lease --gpus {resources.gpu} -- {params.launcher} rl --config {params.spec:q} --out "$state" >{log} 2>&1
         dice publish --out {output:q} "$state/model" "$state/history.jsonl" "$state/model.manifest.json" >>{log} 2>&1
         """

@@ -77,6 +77,14 @@ def test_planning_imports_no_torch():
     assert done.stdout.split() == ["dice.study.strata"]
 
 
+def test_a_state_is_named_by_the_code_too():
+    """So that no run resumes in what other code began."""
+    rules = "".join(path.read_text() for path in (ROOT / "experiments" / "rules").glob("*.smk"))
+    assert rules.count("$(dice fingerprint") == rules.count(
+        "={params.state}-{params.code}-$(dice fingerprint {input:q})"
+    )
+
+
 def loaded_by(module):
     script = (
         f"import sys, {module}\n"

@@ -11,6 +11,8 @@ from pathlib import Path
 
 import pytest
 
+from dice.study.code import code_digest
+
 ROOT = Path(__file__).resolve().parents[2]
 BIN = Path(sys.executable).parent
 
@@ -174,7 +176,10 @@ def test_each_job_is_a_line_and_editing_a_module_reruns_exactly_what_depends_on_
     monkeypatch.setenv("PYTHONPATH", str(checkout / "src"))
     targets = [f"results/smoke/data/{name}" for name in ("prompts.jsonl", "rl_end_to_end.jsonl")]
     settings = ["--config", "scale=smoke"]
-    plan = snakemake("-n", *targets, *settings, folder=checkout)
+    plan = snakemake("-n", "-p", *targets, "results/smoke/models/8B-base", *settings, folder=checkout)
+    assert re.search(
+        r"state=results/smoke/state/8B-base-\w{12}-" + code_digest("sft") + r"-\$\(dice fingerprint ", plan
+    )
     assert re.search(
         r"^problems: load the problems of the benchmark  \[Missing output files: .*problems.jsonl\]$", plan, re.M
     )

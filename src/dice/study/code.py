@@ -1,17 +1,21 @@
 """Which source files a stage depends on: the closure of its module's imports inside this package.
 
-Snakemake reruns a rule when one of its inputs changes, and knows nothing of what a command imports. A rule therefore
-names these files as inputs, and editing a module reruns exactly the stages that can reach it. A module that only hands on
-names of others (`dice.kernels.api`) is looked through: who takes a name from it depends on where that name comes from.
+Snakemake reruns a rule when one of its parameters changes, and knows nothing of what a command imports. A rule therefore
+has a digest of these files as a parameter, and editing a module reruns exactly the stages that can reach it. (As inputs
+they would do the same, but Snakemake looks at each input of each job.) A module that only hands on names of others
+(`dice.kernels.api`) is looked through: who takes a name from it depends on where that name comes from.
 """
 
 from __future__ import annotations
 
 import ast
 import functools
+import hashlib
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import NamedTuple
+
+from dice.manifest import sha256_file
 
 PACKAGE = Path(__file__).resolve().parents[1]
 
@@ -130,3 +134,10 @@ def code_of(module: str, package: Path = PACKAGE) -> tuple[str, ...]:
 def stage_code(stage: str) -> tuple[str, ...]:
     """Files that `dice <stage>` depends on."""
     return code_of(stage_module(stage))
+
+
+@functools.cache
+def code_digest(stage: str) -> str:
+    """Twelve hexadecimal digits of those files: of their names inside the package and their contents, not of their times."""
+    lines = [f"{Path(file).relative_to(PACKAGE)} {sha256_file(Path(file))}" for file in stage_code(stage)]
+    return hashlib.sha256("\n".join(lines).encode()).hexdigest()[:12]
