@@ -1,11 +1,11 @@
-"""The infilling split: byte-exact on every form, or refused with a reason; and the cut of a model's response."""
+"""The infilling split: byte-exact on every form, or refused with a reason."""
 
-import ast
 import json
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from infilling_forms import AUTHORS, CALL, DECL, FORMS, HEAD, KERNEL, LITERAL
 
 from dice.cli import main
 from dice.data.infilling import assemble, split_candidate
@@ -14,193 +14,6 @@ from dice.data.pair import Pair
 from dice.data.source_string import InfillingRefused, has_kernel
 from dice.jsonl import read_jsonl, write_jsonl
 from dice.manifest import manifest_path
-
-KERNEL = "__global__ void k(float* x) { x[threadIdx.x] *= 2.f; }\ntorch::Tensor f(torch::Tensor x) { return x; }\n"
-HEAD = "import torch\nfrom torch.utils.cpp_extension import load_inline\n\n"
-TAIL = """
-
-class ModelNew(torch.nn.Module):
-    def forward(self, x):
-        return ext.f(x)
-"""
-CALL = 'ext = load_inline(name="ext", cpp_sources=decl, cuda_sources={}, functions=["f"])' + TAIL
-DECL = 'decl = "torch::Tensor f(torch::Tensor x);"\n'
-LITERAL = f'"""\n{KERNEL}"""'
-
-AUTHORS = f"{HEAD}source = {LITERAL}\n\n{DECL}{CALL.format('source')}"
-
-
-def in_class(body, use):
-    return (
-        f"{HEAD}class ModelNew(torch.nn.Module):\n{body}\n    def forward(self, x):\n"
-        f'        ext = load_inline(name="ext", cpp_sources="", cuda_sources={use}, functions=["f"])\n'
-        f"        return ext.f(x)\n"
-    )
-
-
-FORMS = {
-    "as the authors write it": (AUTHORS, f"source = {LITERAL}", "source"),
-    "another name, annotated": (
-        HEAD + DECL + f"cuda_src: str = r'''{KERNEL}'''  # the kernel\n" + CALL.format("cuda_src"),
-        f"cuda_src: str = r'''{KERNEL}'''",
-        "cuda_src",
-    ),
-    "literal in the call": (HEAD + DECL + CALL.format(LITERAL), LITERAL, None),
-    "positional arguments": (
-        HEAD + f'src = {LITERAL}\next = load_inline("ext", "", src, ["f"])' + TAIL,
-        f"src = {LITERAL}",
-        "src",
-    ),
-    "pieces inside the call's parentheses": (
-        HEAD + DECL + CALL.format('(\n    "__global__ void k() {}"  # one\n    "void f() {}"\n)'),
-        '"__global__ void k() {}"  # one\n    "void f() {}"',
-        None,
-    ),
-    "list of one": (HEAD + DECL + f"src = {LITERAL}\n" + CALL.format("[src]"), f"src = {LITERAL}", "src"),
-    "list of which one holds the kernel": (
-        HEAD + DECL + f'host = "void g() {{}}"\nsrc = {LITERAL}\n' + CALL.format("[host, src]"),
-        f"src = {LITERAL}",
-        "src",
-    ),
-    "assigned list": (
-        HEAD + DECL + f"srcs = [{LITERAL}]\n" + CALL.format("srcs"),
-        f"srcs = [{LITERAL}]",
-        "srcs",
-    ),
-    "one source given as cpp and cuda": (
-        HEAD + f'src = {LITERAL}\next = load_inline(name="e", cpp_sources=[src], cuda_sources=[src])' + TAIL,
-        f"src = {LITERAL}",
-        "src",
-    ),
-    "CUDA passed as C++": (
-        HEAD + f'src = {LITERAL}\next = load_inline(name="e", cpp_sources=src, functions=["f"])' + TAIL,
-        f"src = {LITERAL}",
-        "src",
-    ),
-    "f-string": (
-        HEAD + DECL + f'B = 256\nsrc = f"""{KERNEL.replace("{", "{{").replace("}", "}}")}// {{B:>4}} {{B * 2}}"""\n'
-        "" + CALL.format("src"),
-        f'src = f"""{KERNEL.replace("{", "{{").replace("}", "}}")}// {{B:>4}} {{B * 2}}"""',
-        "src",
-    ),
-    "formatted template": (
-        HEAD + DECL + f'template = """{KERNEL}// %d"""\nsrc = template % 256\n' + CALL.format("src"),
-        f'template = """{KERNEL}// %d"""',
-        "template",
-    ),
-    "format call": (
-        HEAD + DECL + 'src = """__global__ void k() {{}} // {n}""".format(n=4)\n' + CALL.format("src"),
-        'src = """__global__ void k() {{}} // {n}""".format(n=4)',
-        "src",
-    ),
-    "concatenation of which one part holds the kernel": (
-        HEAD + DECL + f'head = "#include <cuda.h>\\n"\nbody = {LITERAL}\n' + CALL.format("head + body"),
-        f"body = {LITERAL}",
-        "body",
-    ),
-    "concatenation in the assignment": (
-        HEAD + DECL + f'head = "#include <cuda.h>\\n"\nsrc = head + {LITERAL}\n' + CALL.format("src"),
-        f"src = head + {LITERAL}",
-        "src",
-    ),
-    "attribute of the instance": (
-        in_class(f"    def __init__(self):\n        super().__init__()\n        self.src = {LITERAL}\n", "self.src"),
-        f"self.src = {LITERAL}",
-        "self.src",
-    ),
-    "attribute of the class": (in_class(f"    src = {LITERAL}\n", "self.src"), f"src = {LITERAL}", "src"),
-    "local of a function": (
-        HEAD
-        + f'def build():\n    src = {LITERAL}\n    return load_inline("e", "", src, ["f"])\n\next = build()'
-        + TAIL,
-        f"src = {LITERAL}",
-        "src",
-    ),
-    "returned by a function": (
-        HEAD + DECL + f"def text():\n    return {LITERAL}\n\n" + CALL.format("text()"),
-        LITERAL,
-        None,
-    ),
-    "passed through a helper": (
-        HEAD + f'def build(code, name="e"):\n    return load_inline(name, "", cuda_sources=code)\n\n'
-        f"src = {LITERAL}\next = build(src)" + TAIL,
-        f"src = {LITERAL}",
-        "src",
-    ),
-    "element of a dictionary": (
-        HEAD + f'srcs = {{"cpp": "void f();", "cuda": {LITERAL}}}\n'
-        'ext = load_inline("e", srcs["cpp"], srcs["cuda"])' + TAIL,
-        LITERAL,
-        None,
-    ),
-    "packed keyword arguments": (
-        HEAD + f'src = {LITERAL}\noptions = dict(name="e", cpp_sources="", cuda_sources=src)\n'
-        "ext = load_inline(**options)" + TAIL,
-        f"src = {LITERAL}",
-        "src",
-    ),
-    "two names on one line": (
-        HEAD + DECL + f"a = 1; src = {LITERAL}; b = 2\n" + CALL.format("src"),
-        f"src = {LITERAL}",
-        "src",
-    ),
-    "two extensions from one source": (
-        HEAD + f'src = {LITERAL}\ntry:\n    ext = load_inline("e", "", src)\nexcept RuntimeError:\n'
-        '    ext = load_inline("e", "", src, with_cuda=True)\n' + TAIL,
-        f"src = {LITERAL}",
-        "src",
-    ),
-    "own pybind module": (
-        HEAD + f'src = """{KERNEL}PYBIND11_MODULE(TORCH_EXTENSION_NAME, m) {{ m.def("f", &f); }}"""\n'
-        'ext = load_inline("e", [], [src])' + TAIL,
-        f'src = """{KERNEL}PYBIND11_MODULE(TORCH_EXTENSION_NAME, m) {{ m.def("f", &f); }}"""',
-        "src",
-    ),
-    "file written for load": (
-        "import torch\nfrom torch.utils.cpp_extension import load\n"
-        f'src = {LITERAL}\nwith open("k.cu", "w") as file:\n    file.write(src)\next = load("e", ["k.cu"])' + TAIL,
-        f"src = {LITERAL}",
-        "src",
-    ),
-    "imported under another name": (
-        f'from torch.utils.cpp_extension import load_inline as build\nsrc = {LITERAL}\next = build("e", "", src)',
-        f"src = {LITERAL}",
-        "src",
-    ),
-    "another compiler": (
-        f"import cupy, torch\nsrc = {LITERAL}\next = cupy.RawModule(code=src)" + TAIL,
-        f"src = {LITERAL}",
-        "src",
-    ),
-    "library calls and no kernel": (
-        HEAD + DECL + 'src = """\nvoid f() { cublasSgemm(); }\n"""\n' + CALL.format("src"),
-        'src = """\nvoid f() { cublasSgemm(); }\n"""',
-        "src",
-    ),
-    "literal given to a function of the candidate's own": (
-        HEAD + DECL + f"def clean(text):\n    return text.lower()\n\nsrc = clean({LITERAL})\n" + CALL.format("src"),
-        LITERAL,
-        None,
-    ),
-    "literal in a condition": (
-        HEAD + DECL + f'src = {LITERAL} if torch.cuda.is_available() else ""\n' + CALL.format("src"),
-        LITERAL,
-        None,
-    ),
-    "name and attribute in an f-string": (
-        HEAD
-        + DECL
-        + 'B = {"x": 8}\nsrc = f"""__global__ void k(); {B[\'x\']} {torch.__name__.x}"""\n'
-        + CALL.format("src"),
-        'src = f"""__global__ void k(); {B[\'x\']} {torch.__name__.x}"""',
-        "src",
-    ),
-    "a name that is not imported elsewhere in the file": (
-        AUTHORS + "\ndef unused():\n    return math.pi\n",
-        f"source = {LITERAL}",
-        "source",
-    ),
-}
 
 
 @pytest.mark.parametrize("form", FORMS)
@@ -251,91 +64,6 @@ def test_kernels_in_comments_do_not_count():
     assert not has_kernel("// __global__ void k();\n/* __global__\n void k(); */ int f();")
 
 
-# -- responses --
-
-SPLIT = split_candidate(AUTHORS)
-ANSWER = 'source = """\n__global__ void better() {}\n"""'
-ACCEPTED = {
-    "the middle": ANSWER,
-    "fenced": f"```python\n{ANSWER}\n```",
-    "after prose": f"Here's the kernel, don't panic:\n\n```\n{ANSWER}\n```\nIt's fast.",
-    "after reasoning with a draft": f"<think>\nsource = 'draft'\n</think>\n{ANSWER}",
-    "the whole file": SPLIT.prefix + ANSWER + SPLIT.suffix,
-    "a file with another scaffold": f"import os\nos._exit(0)\n{ANSWER}\nclass ModelNew: pass\n",
-    "followed by a cut-off suffix": f'{ANSWER}\n\ncpp_src = """ torch::Ten',
-    "followed by a second assignment": f"{ANSWER}\nsource = 'other'\n",
-    "statements on its line": f"{ANSWER}; import os; os._exit(0)",
-}
-
-
-@pytest.mark.parametrize("form", ACCEPTED)
-def test_a_response_is_cut_to_the_middle(form):
-    response = ACCEPTED[form]
-    found = extract_middle(SPLIT.prefix, SPLIT.suffix, response)
-    assert found.middle == ANSWER
-    assert found.before + found.middle + found.after == response
-    whole = assemble(SPLIT.prefix, found.middle, SPLIT.suffix)
-    assert split_candidate(whole).middle == ANSWER
-    assert "_exit" not in whole
-
-
-@pytest.mark.parametrize(
-    ("response", "reason"),
-    [
-        ("", "no_middle"),
-        ("I cannot write this kernel.", "no_middle"),
-        ("__global__ void k() {}", "no_middle"),
-        ("cuda_source = '''__global__ void k() {}'''", "no_middle"),
-        ("if source == 'x': pass", "no_middle"),
-        (f"<think>\n{ANSWER}", "no_middle"),
-        ('source = """\n__global__ void k() {', "unfinished"),
-        ("source = (", "unfinished"),
-        ("source = __import__('os').system('id') or '''x'''", "not_a_string"),
-        ("source = open('/etc/passwd').read()", "not_a_string"),
-        ("source = f'''{open(1)}'''", "not_a_string"),
-        ("source = (lambda: '''x''')()", "not_a_string"),
-        ("source = decl", "not_a_string"),
-        ("source = 5", "not_a_string"),
-        ("source = source = [c for c in 'abc']", "not_a_string"),
-        ("source = 'x' if decl else 'y'", "not_a_string"),
-        ("source = (evil := 'x')", "not_a_string"),
-    ],
-)
-def test_a_response_that_leaves_the_middle_is_refused(response, reason):
-    with pytest.raises(InfillingRefused) as caught:
-        extract_middle(SPLIT.prefix, SPLIT.suffix, response)
-    assert caught.value.reason == reason
-
-
-@pytest.mark.parametrize(
-    "response",
-    [
-        '"__global__ void b() {}"',
-        '```python\nr"""__global__ void b() {}"""\n```',
-        "cuda_sources='''__global__ b''',\n x=1",
-    ],
-)
-def test_a_response_for_a_hole_inside_a_call(response):
-    code, _, _ = FORMS["literal in the call"]
-    split = split_candidate(code)
-    found = extract_middle(split.prefix, split.suffix, response)
-    assert "__global__" in ast.literal_eval(found.middle)
-    assert split_candidate(assemble(split.prefix, found.middle, split.suffix)).middle == found.middle
-    with pytest.raises(InfillingRefused):
-        extract_middle(split.prefix, split.suffix, "sorry, no string here")
-
-
-def test_reasoning_tags_inside_a_candidate_are_text():
-    code = AUTHORS.replace("*= 2.f", "*= 2.f /* <think> </think> */")
-    assert "</think>" in split_candidate(code).middle
-
-
-def test_an_indented_middle_is_cut_without_its_indentation():
-    split = split_candidate(FORMS["attribute of the instance"][0])
-    found = extract_middle(split.prefix, split.suffix, "        self.src = '''__global__ void b() {}'''\n")
-    compile(assemble(split.prefix, found.middle, split.suffix), "candidate", "exec")
-
-
 # -- any text at all --
 
 LINES = st.lists(
@@ -366,18 +94,6 @@ def test_split_is_exact_for_any_text(comments, text, literal, name, newline, bom
     assert again.middle == middle
 
 
-@settings(max_examples=300, deadline=None)
-@given(st.text() | st.text(alphabet="source=\"'\\\n\r\t ()[]{}f#;,x1"))
-def test_any_response_is_cut_or_refused(text):
-    for split in (SPLIT, split_candidate(FORMS["literal in the call"][0])):
-        try:
-            found = extract_middle(split.prefix, split.suffix, text)
-        except InfillingRefused:
-            continue
-        assert found.before + found.middle + found.after == text
-        ast.parse(assemble(split.prefix, found.middle, split.suffix))
-
-
 @settings(max_examples=200, deadline=None)
 @given(st.text() | st.text(alphabet="load_inline(cuda_sources=x)\n 'global__"))
 def test_any_candidate_is_split_or_refused(text):
@@ -389,6 +105,8 @@ def test_any_candidate_is_split_or_refused(text):
 
 
 # -- the stage --
+
+SPLIT = split_candidate(AUTHORS)
 
 
 def test_the_stage_splits_reports_and_keeps_given_splits(tmp_path):

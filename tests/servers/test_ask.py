@@ -1,4 +1,4 @@
-"""`dice ask` with a real client and a real server of the tests: retries, budgets, kills, keys, recorded answers."""
+"""`dice ask` with a real client and a real server of the tests: retries, budgets, kills, keys."""
 
 from __future__ import annotations
 
@@ -11,47 +11,15 @@ from pathlib import Path
 
 import anyio
 import pytest
+from asking import FENCE, KEY, PRICES, VARIABLE, asked, number_of, prompts, spec
 from chat_server import Reply, completion, serving
 from waiting import wait_for
 
 from dice.config import parse_config
 from dice.errors import DiceError, HarnessError
 from dice.evaluation.generation import Generation, sample_seed, split_thought
-from dice.evaluation.prompts import prompt_sha256
-from dice.evaluation.prompts.stage import PromptRow
-from dice.jsonl import read_jsonl, write_jsonl
-from dice.servers.ask import AskConfig, ask
-
-KEY = "sk-planted-4f1c9b7e"
-VARIABLE = "DICE_TEST_KEY"
-PRICES = {"prompt": 2.0, "completion": 10.0}
-
-
-def prompts(folder: Path, number: int) -> list[PromptRow]:
-    """Prompts of 4 words, each with its number, in the folder's prompts.jsonl."""
-    texts = [f"write kernel number {n}" for n in range(number)]
-    rows = [
-        PromptRow(id=f"level1/{n}_p", task="end_to_end", prompt_sha256=prompt_sha256(text), prompt=text)
-        for n, text in enumerate(texts)
-    ]
-    write_jsonl(folder / "prompts.jsonl", rows)
-    return rows
-
-
-def number_of(body: dict) -> int:
-    return int(body["messages"][0]["content"].split()[-1])
-
-
-def spec(folder: Path, url: str | None, changes: dict | None = None, **server) -> dict:
-    values = {"prompts": "prompts.jsonl", "answers": "answers.jsonl", "out": "generations.jsonl"}
-    values = {name: str(folder / file) for name, file in values.items()} | {"max_new_tokens": 100}
-    if url is not None:
-        values["server"] = {"base_url": url, "model": "m-1", "key": VARIABLE} | server
-    return values | (changes or {})
-
-
-def asked(folder: Path, url: str | None, changes: dict | None = None, **server) -> list[Generation]:
-    return ask(parse_config(AskConfig, spec(folder, url, changes, **server), "test"))
+from dice.jsonl import read_jsonl
+from dice.servers.ask import AskConfig
 
 
 @pytest.fixture(autouse=True)
@@ -305,9 +273,6 @@ def test_a_server_that_repeats_the_key_does_not_get_it_written(tmp_path):
     assert not [path for path in tmp_path.iterdir() if KEY in path.read_text()]
 
 
-FENCE = "```python\nclass ModelNew: ...\n```"
-
-
 @pytest.mark.parametrize(
     ("changes", "thought", "text", "finish"),
     [
@@ -364,48 +329,6 @@ def test_another_model_is_no_answer_but_is_not_paid_twice(tmp_path):
             with pytest.raises(DiceError, match="is of 'm-2', and this row is of m-1; give another model a row"):
                 asked(tmp_path, server.url, {"models": ["m-1"]}, concurrency=1)
         assert sum(server.attempts.values()) == 1
-
-
-def record(number: int, **changes) -> dict:
-    return {"problem_id": f"level1/{number}_p", "model": "old-1", "date": "2026-01-05", "text": FENCE} | changes
-
-
-def test_recorded_answers_are_a_row_without_a_server(tmp_path):
-    rows = prompts(tmp_path, 2)
-    known = {"prompt_sha256": rows[1].prompt_sha256, "thought": "so", "date": "2026-01-06T10:00:00Z"}
-    write_jsonl(tmp_path / "answers.jsonl", [record(1, **known), record(0, completion_tokens=9), record(77)])
-    before = (tmp_path / "answers.jsonl").read_bytes()
-    first, second = asked(tmp_path, None, {"models": ["old-1"]})
-    assert (first.problem_id, first.code, first.n_tokens) == ("level1/0_p", "class ModelNew: ...\n", 9)
-    assert (second.thought, second.text) == ("so", FENCE)
-    assert (tmp_path / "answers.jsonl").read_bytes() == before
-    manifest = json.loads((tmp_path / "generations.jsonl.manifest.json").read_text())
-    assert manifest["extra"]["models"] == ["old-1"]
-    assert manifest["extra"]["first"].startswith("2026-01-05")
-    assert manifest["extra"]["last"].startswith("2026-01-06")
-    assert manifest["extra"]["prompts_unknown"] == 1
-    assert str(tmp_path / "answers.jsonl") in manifest["inputs"]
-
-
-@pytest.mark.parametrize(
-    ("rows", "sentence"),
-    [
-        ([record(0)], "1 of 2 answers are missing, the first is sample 0 of level1/1_p"),
-        ([record(0), record(1, model="new-2")], "is of 'new-2', and this row is of old-1"),
-        ([record(0), record(1), record(1)], "is there twice"),
-        ([record(0), record(1, prompt_sha256="0" * 64)], "answers another prompt"),
-        ([record(0), record(1, date="last week")], "field 'date'"),
-        ([{key: value for key, value in record(0).items() if key != "model"}], "field 'model'"),
-        (None, "no such file; give the recorded answers"),
-    ],
-)
-def test_records_that_are_refused(tmp_path, rows, sentence):
-    prompts(tmp_path, 2)
-    if rows is not None:
-        write_jsonl(tmp_path / "answers.jsonl", rows)
-    with pytest.raises(DiceError, match=sentence):
-        asked(tmp_path, None, {"models": ["old-1"]})
-    assert not (tmp_path / "generations.jsonl").exists()
 
 
 def test_two_runs_do_not_pay_for_the_same(tmp_path):

@@ -6,6 +6,7 @@ stage that a test may hold up half-way, after it has spoilt its output.
 
 from __future__ import annotations
 
+import contextlib
 import os
 import resource
 import shutil
@@ -17,7 +18,11 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
+from plans import plan
 from waiting import PATIENCE_S, wait_for
+
+from dice.cli import main
+from dice.config import canonical
 
 ROOT = Path(__file__).resolve().parents[2]
 BIN = Path(sys.executable).parent
@@ -96,10 +101,13 @@ def checkout(tmp_path) -> Checkout:
 
 @pytest.fixture(scope="module")
 def unbroken(tmp_path_factory) -> bytes:
-    """The problems of a run that nothing interrupted."""
-    checkout = copied(tmp_path_factory.mktemp("unbroken"))
-    checkout.run()
-    return (checkout.folder / PROBLEMS).read_bytes()
+    """The problems where nothing interrupts the commands that make them."""
+    folder = tmp_path_factory.mktemp("unbroken")
+    smoke = plan("smoke")
+    with contextlib.chdir(folder):
+        assert main(["mini", "--size", "cpu", "--out", smoke.benchmark]) == 0
+        assert main(["problems", "--config", canonical(smoke.problems_spec())]) == 0
+    return (folder / PROBLEMS).read_bytes()
 
 
 def goes_on(checkout: Checkout, unbroken: bytes) -> str:
@@ -152,11 +160,6 @@ def test_a_second_run_is_refused_and_a_plan_is_not(checkout):
     (checkout.folder / "hold").unlink()
     text, _ = first.communicate(timeout=PATIENCE_S)
     assert first.returncode == 0, text[-3000:]
-
-
-def test_a_dry_run_leaves_no_lock(checkout):
-    checkout.run("-n")
-    assert not checkout.has("results")
 
 
 @pytest.mark.slow

@@ -1,0 +1,44 @@
+"""What the tests of `dice ask` ask: prompts with a number, and the stage's settings."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from dice.config import parse_config
+from dice.evaluation.generation import Generation
+from dice.evaluation.prompts import prompt_sha256
+from dice.evaluation.prompts.stage import PromptRow
+from dice.jsonl import write_jsonl
+from dice.servers.ask import AskConfig, ask
+
+KEY = "sk-planted-4f1c9b7e"
+VARIABLE = "DICE_TEST_KEY"
+FENCE = "```python\nclass ModelNew: ...\n```"
+PRICES = {"prompt": 2.0, "completion": 10.0}
+
+
+def prompts(folder: Path, number: int) -> list[PromptRow]:
+    """Prompts of 4 words, each with its number, in the folder's prompts.jsonl."""
+    texts = [f"write kernel number {n}" for n in range(number)]
+    rows = [
+        PromptRow(id=f"level1/{n}_p", task="end_to_end", prompt_sha256=prompt_sha256(text), prompt=text)
+        for n, text in enumerate(texts)
+    ]
+    write_jsonl(folder / "prompts.jsonl", rows)
+    return rows
+
+
+def number_of(body: dict) -> int:
+    return int(body["messages"][0]["content"].split()[-1])
+
+
+def spec(folder: Path, url: str | None, changes: dict | None = None, **server) -> dict:
+    values = {"prompts": "prompts.jsonl", "answers": "answers.jsonl", "out": "generations.jsonl"}
+    values = {name: str(folder / file) for name, file in values.items()} | {"max_new_tokens": 100}
+    if url is not None:
+        values["server"] = {"base_url": url, "model": "m-1", "key": VARIABLE} | server
+    return values | (changes or {})
+
+
+def asked(folder: Path, url: str | None, changes: dict | None = None, **server) -> list[Generation]:
+    return ask(parse_config(AskConfig, spec(folder, url, changes, **server), "test"))
