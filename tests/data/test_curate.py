@@ -11,7 +11,7 @@ from dice.cli import main
 from dice.config import spec_hash, to_spec
 from dice.data.curate import CurateConfig, Source, curate
 from dice.data.pair import Pair
-from dice.data.selection import RANGES
+from dice.data.selection import RANGES, Rule
 from dice.data.structural import problems
 from dice.errors import DiceError
 from dice.jsonl import read_jsonl, read_objects, write_jsonl
@@ -157,9 +157,10 @@ def small(tmp_path, programs, verdicts, work=None, **change):
     return curate(CurateConfig(**{**settings, **change}), tmp_path / "out", progress=False, work=work)
 
 
-def journal(path, code, backend: Backend = "cuda", **verdict_of):
+def journal(path, code, backend: Backend = "cuda", timed=True, **verdict_of):
     """What an interrupted verification of one pair leaves, under the settings of `backend`."""
-    spec = to_spec(VerifyConfig(candidates="", out="", backend=backend, judging=Judging(protocols=("paper",))))
+    judging = Judging(protocols=("paper",), measure_time=timed)
+    spec = to_spec(VerifyConfig(candidates="", out="", backend=backend, judging=judging))
     settings = spec_hash({key: spec[key] for key in ("backend", "judging", "limits")})
     write_jsonl(path, [{"settings": settings}, verdict("cudallm/0", code, **verdict_of)])
 
@@ -174,6 +175,19 @@ def test_an_interrupted_verification_resumes_where_it_is_told_to_and_refuses_oth
     journal(tmp_path / "out" / "work" / begun.name, code, backend="cpu")
     with pytest.raises(DiceError, match=r"try-0\.verdicts\.jsonl\.partial: was begun with other settings"):
         small(tmp_path, [(pytorch(1), code)], None, execute=True)
+
+
+def test_only_pairs_that_a_threshold_asks_for_are_timed(tmp_path):
+    rule, code = Rule(threshold=None), cuda(1)
+    untimed = (Source(format="cudallm", path=str(tmp_path / "cudallm.parquet"), rule=rule),)
+    begun = tmp_path / "out" / "work" / "try-0.untimed.verdicts.jsonl.partial"
+    journal(begun, code, timed=False)
+    outcome = small(tmp_path, [(pytorch(1), code)], None, sources=untimed, execute=True)
+    assert [pair.id for pair in outcome.kept] == ["cudallm/0"]
+    begun.with_name("try-0.untimed.verdicts.jsonl").unlink()
+    journal(begun, code, timed=True)
+    with pytest.raises(DiceError, match="was begun with other settings"):
+        small(tmp_path, [(pytorch(1), code)], None, sources=untimed, execute=True)
 
 
 def reasons(outcome):

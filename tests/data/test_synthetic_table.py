@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import hashlib
+import re
 from collections.abc import Iterator
 
 import pytest
@@ -14,7 +15,7 @@ from test_synthetic import degenerate, run_model
 from dice.data.leakage.heldout import applied
 from dice.data.leakage.trace import trace
 from dice.data.pair import Pair
-from dice.data.synthetic import NANO, TINY, SyntheticConfig, generate, pairs, with_changes
+from dice.data.synthetic import NANO, TINY, SyntheticConfig, generate, pairs, sketch, with_changes
 from dice.data.synthetic.families import pointwise
 from dice.data.synthetic.table import HELD, known, scalar
 from dice.errors import DiceError
@@ -105,7 +106,11 @@ def test_a_wrong_entry_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
     right = scalar.UNARY["log2"]
     mistaken = pointwise.family("log2", dataclasses.replace(right, cuda="logf({v})"), heldout=False)
     monkeypatch.setitem(known(True), "log2", mistaken)
-    assert set(wrong([drawn("log10"), drawn("log2"), drawn("argsort")])) == {"log2"}
+    sketch._pools.cache_clear()
+    try:
+        assert set(wrong([drawn("log10"), drawn("log2"), drawn("argsort")])) == {"log2"}
+    finally:
+        sketch._pools.cache_clear()  # it holds the mistaken entry
 
 
 def chains(count: int, seed: int) -> Iterator[Pair]:
@@ -129,10 +134,28 @@ def test_chains_are_as_deep_as_asked() -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("index", [1, 2])
+@pytest.mark.parametrize("index", [1, 3])
 def test_every_entry_is_right_in_other_styles_and_chains(index: int) -> None:
     assert_right([drawn(name, index) for name in ENTRIES])
     assert_right(list(chains(120, index)))
+
+
+PLAIN = SyntheticConfig(table=True, shapes="small", plain=True, varied_programs=True)
+
+
+def test_plain_answers_have_one_author_and_every_family() -> None:
+    drawn = list(pairs(with_changes(PLAIN, level_weights=(1, 0, 0)), 5, 600))
+    assert {pair.origin["families"][0] for pair in drawn} > {"transposed_convolution3d", "batch_norm_layer", "cumprod"}
+    for pair in drawn:
+        assert "blockIdx.x * 64" in pair.cuda_code or "blockDim" in pair.cuda_code
+        assert "class ModelNew(nn.Module):\n    def __init__(self, *args):" in pair.cuda_code
+        assert re.search(r"^    def forward\(self, (x|x, y|x, y, z|x, y, z, w)\):$", pair.cuda_code, re.MULTILINE)
+
+
+@pytest.mark.slow
+def test_plain_answers_are_right() -> None:
+    assert_right(list(pairs(with_changes(PLAIN, level_weights=(1, 0, 0)), 78, 400)))
+    assert_right(list(pairs(with_changes(PLAIN, level_weights=(0, 1, 0), depth=(2, 4)), 5, 120)))
 
 
 def test_held_out_entries_apply_a_held_out_operator_and_are_not_trained_on() -> None:

@@ -194,15 +194,30 @@ def verify_rows(rows: Sequence[Row], config: CurateConfig, work: Path, progress:
 
 
 def _verify_round(todo: Sequence[Row], attempt: int, config: CurateConfig, work: Path, progress: bool) -> None:
-    candidates, out = work / f"try-{attempt}.candidates.jsonl", work / f"try-{attempt}.verdicts.jsonl"
+    """One verdict for each row. A rule without a threshold asks for no time: a GPU times one pair after the other."""
+    timed = [row for row in todo if row.rule.threshold is not None]
+    untimed = [row for row in todo if row.rule.threshold is None]
+    for rows, name, measure in (
+        (timed, f"try-{attempt}", config.judging.measure_time),
+        (untimed, f"try-{attempt}.untimed", False),
+    ):
+        if rows:
+            judging = Judging(**{**to_spec(config.judging), "protocols": (config.protocol,), "measure_time": measure})
+            _verify_part(rows, attempt, judging, config, work / name, progress)
+
+
+def _verify_part(
+    todo: Sequence[Row], attempt: int, judging: Judging, config: CurateConfig, work: Path, progress: bool
+) -> None:
+    candidates, out = f"{work}.candidates.jsonl", f"{work}.verdicts.jsonl"
     fields = {"problem_id", "problem_code", "sample", "code"}
     write_jsonl(candidates, (_job(row, attempt).model_dump(include=fields) for row in todo))
     found = verify(
         VerifyConfig(
-            candidates=str(candidates),
-            out=str(out),
+            candidates=candidates,
+            out=out,
             backend=config.backend,
-            judging=Judging(**{**to_spec(config.judging), "protocols": (config.protocol,)}),
+            judging=judging,
             limits=config.limits,
             machine=config.machine,
         ),

@@ -112,7 +112,7 @@ class Builder:
         varied = draw.config.varied_programs
         self.uses_arguments = not draw.tiny and draw.chance(0.6)
         self.modules = draw.chance(0.4)
-        self.result_name = "x" if draw.tiny else draw.pick(("x", "x", "h", "input", "data"))
+        self.result_name = "x" if draw.plain else draw.pick(("x", "x", "h", "input", "data"))
         self.named_dims = draw.chance(0.8 if varied else 0.6)
         self.dim_names = {rank: draw.pick(names) if varied else names[0] for rank, names in _DIMS.items()}
         self.dim_names[5] = ("batch_size", "channels", "depth", "height", "width")
@@ -178,8 +178,8 @@ class Builder:
     ) -> Value:
         """A tensor of get_inputs(); `dims`: names of its dimensions, for authors who give them at module level."""
         preferred = names or (self.draw.pick(("x", "x", "x", "input", "inputs", "inp", "data", "tensor")),)
-        if self.draw.tiny and not names:
-            preferred = ("x",)
+        if self.draw.plain and (not self.draw.tiny or not names):
+            preferred = ()
         value = Value(shape, self.input_name(*preferred), "", dtype, probes, True)
         named = dims or self.dim_names[len(shape)]
         texts = tuple(self._dim(name, size) for name, size in zip(named, shape, strict=True))

@@ -19,6 +19,8 @@ class SyntheticConfig:
     scale: Scale = "nano"
     """`nano`: every family, style and wording. `tiny`: the families that fit tiny models, one plain style, short
     answers."""
+    plain: bool = False
+    """Write all answers in the plain style of the tiny scale, whatever the families."""
     shapes: Shapes = "auto"
     """Elements of a program's main tensor. `large`: about 2e5 to 1e7, for timing on a GPU; `small`: about 256 to 6,000, for
     execution on a CPU; `auto`: small at tiny scale, large otherwise."""
@@ -53,6 +55,11 @@ class SyntheticConfig:
             raise DiceError(f"flaw_weights: {self.flaw_weights} has a negative weight.")
         if self.level_weights is not None and (min(self.level_weights) < 0 or sum(self.level_weights) <= 0):
             raise DiceError(f"level_weights: {self.level_weights} are not weights (none negative, some positive).")
+
+    @property
+    def plain_style(self) -> bool:
+        """Whether all answers have one author with one style."""
+        return self.plain or self.scale == "tiny"
 
     @property
     def small(self) -> bool:

@@ -47,6 +47,7 @@ class Draw:
         self.config = config
         self.small = config.small
         self.tiny = config.scale == "tiny"
+        self.plain = config.plain_style
         self.pick = self.rng.choice
         self.random = self.rng.random
 
@@ -167,8 +168,8 @@ _RESERVED = {
 
 
 def draw_words(d: Draw) -> Words:
-    """Draw the author's habits; at tiny scale they are the plain style."""
-    if d.tiny:
+    """Draw the author's habits, unless all have the plain style."""
+    if d.plain:
         return Words(kernel="kernel{}", function="run{}")
     pick, chance = d.pick, d.chance
     block_name, grid_name = pick(

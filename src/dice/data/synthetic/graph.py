@@ -136,6 +136,8 @@ class Rows:
     alloc: tuple[str, ...] = ()
     operands: dict[str, Value] = field(default_factory=dict)
     scalars: dict[str, Scalar] = field(default_factory=dict)
+    at: str = ""
+    """Index of element {j} of {row} where rows are not laid out as above."""
     row_lines: tuple[str, ...] = ()
     """Statements at the start of a row (e.g. its label)."""
 

@@ -97,9 +97,9 @@ def sketch(config: SyntheticConfig, seed: int, index: int, slow: bool | None = N
             program = _program(draw)
         except Refused:
             continue
-        fused = draw.tiny or draw.chance(_FUSED_SHARE)
+        fused = draw.plain or draw.chance(_FUSED_SHARE)
         words = draw_words(draw)
-        is_slow = (not draw.tiny and draw.chance(_SLOW_SHARE)) if slow is None else slow
+        is_slow = (not draw.plain and draw.chance(_SLOW_SHARE)) if slow is None else slow
         groups = grouped(program, fused)
         styles = [choose_style(group, draw, is_slow) for group in groups]
         return Sketch(draw, program, groups, styles, words, fused, is_slow, attempt)

@@ -2,9 +2,9 @@
 
 Comments, docstrings, annotations, imports and empty constructors are left out. A value that is read once, a number that
 the constructor gets and a layer without weights stand where they are used. Functions and the arguments of `forward` get
-their usual names, and `get_inputs` becomes the ranks of the inputs and their sizes in powers of two. Otherwise a comment
-or a prime number would confuse a small model that has seen few programs and few numbers; its kernel must still be right
-for the exact sizes. Nothing is executed.
+their usual names, and `get_inputs` becomes the ranks of the inputs and their sizes in powers of two (8192 where larger).
+Otherwise a comment or a prime number would confuse a small model that has seen few programs and few numbers; its kernel
+must still be right for the exact sizes. Nothing is executed.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ import ast
 import functools
 import math
 import operator
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Mapping
 from types import MappingProxyType
 from typing import Any, TypeGuard
@@ -79,6 +79,8 @@ _FACTORIES = {
 _INTEGERS = {"randint", "randperm", "arange"}
 _COUNTED = {"arange", "linspace", "randperm"}
 """Factories whose last whole number is the length."""
+_LARGEST = 8192
+"""Sizes above are shown as this: no kernel depends on them, and exams have larger ones than small models have read."""
 _ARGUMENTS = ("x", "y", "z", "w")
 _ROW = ast.List | ast.Tuple
 
@@ -214,7 +216,7 @@ def _described(made: ast.expr) -> str:
         if dims and len(dims) == len(whole):
             dtype = keywords.get("dtype")
             kind = ast.unparse(dtype).removeprefix("torch.") if dtype else "int64" if name in _INTEGERS else ""
-            rounded = " x ".join(str(1 << round(math.log2(max(1, dim)))) for dim in dims)
+            rounded = " x ".join(str(min(1 << round(math.log2(max(1, dim))), _LARGEST)) for dim in dims)
             return f"{len(dims)}d {rounded} {kind}".rstrip()
     return ast.unparse(made)
 
@@ -368,22 +370,19 @@ def _returned(function: Function | None) -> list[tuple[ast.expr, list[ast.stmt]]
 
 def _factory(item: ast.expr, body: list[ast.stmt]) -> ast.expr:
     """The first call in `item` that makes a tensor, found through the function's names; `item` where there is none."""
-    made = {
-        node.targets[0].id: node.value
-        for node in body
-        if isinstance(node, ast.Assign) and len(node.targets) == 1 and isinstance(node.targets[0], ast.Name)
-    }
+    made: dict[str, list[ast.expr]] = defaultdict(list)
+    for node in body:
+        if isinstance(node, ast.Assign) and len(node.targets) == 1 and isinstance(node.targets[0], ast.Name):
+            made[node.targets[0].id].append(node.value)
     waiting: list[ast.AST] = [item]
-    followed: set[str] = set()
     while waiting:
         node = waiting.pop(0)
         if isinstance(node, ast.Call) and isinstance(node.func, ast.Name):
             module, _, name = node.func.id.rpartition(".")
             if module == "torch" and name in _FACTORIES:
                 return node
-        if isinstance(node, ast.Name) and node.id in made and node.id not in followed:
-            followed.add(node.id)
-            waiting.insert(0, made[node.id])
+        if isinstance(node, ast.Name) and made[node.id]:
+            waiting.insert(0, made[node.id].pop())  # the last value first: it is made of earlier ones
         else:
             waiting[:0] = list(ast.iter_child_nodes(node))
     return item

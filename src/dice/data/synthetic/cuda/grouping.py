@@ -121,13 +121,15 @@ PLAIN = {
     Scan: "thread",
     Arg: "thread",
 }
-"""Styles of the tiny scale."""
+"""The plain style, for small shapes."""
+PLAIN_LARGE = {**PLAIN, Total: "atomic", Rows: "warp"}
+"""The same for any shape: a single thread would take seconds for a long row, and lose what it adds."""
 
 
 def choose_style(group: Group, d: Draw, slow: bool) -> str:
     """A style that suits the group's shape."""
-    if d.tiny and not slow:
-        return PLAIN[type(group.anchor.body) if group.anchor else Map]
+    if d.plain and not slow:
+        return (PLAIN if d.tiny else PLAIN_LARGE)[type(group.anchor.body) if group.anchor else Map]
     return d.pick(styles_of(group, slow))
 
 

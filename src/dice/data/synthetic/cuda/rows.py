@@ -174,12 +174,14 @@ def lower_rows(anchor: Rows, before: list[Map], after: list[Map], source: Value,
         lines.append("extern __shared__ float cache[];")
     if style == "shared":
         lines.append(f"__shared__ float buf[{team.threads}];")
-    lines.append(f"int base = {_base(w.row, keys)};")
+    if not anchor.at:
+        lines.append(f"int base = {_base(w.row, keys)};")
     lines += [line.format(**keys) for line in anchor.row_lines]
     loop = team.loop.format(j=w.column, R=keys["R"])
     uses_index = any("{i}" in text for text in (anchor.value, *(one.term for one in anchor.passes)))
     uses_index = uses_index or any(operand.access != "one" for one in before for operand in one.operands.values())
-    offset = _offset(keys, w.column)
+    uses_index = uses_index or bool(anchor.at)
+    offset = anchor.at.format(**keys) if anchor.at else _offset(keys, w.column)
     at = w.index if uses_index else offset
     keys["i"] = at
     index_line = [f"int {w.index} = {offset};"] if uses_index else []

@@ -39,7 +39,7 @@ def lower_program(groups: list[Group], styles: list[str], words: Words, d: Draw)
     functions: dict[str, Function] = {}
     calls: list[tuple[Function, Group]] = []
     for group, style in zip(groups, styles, strict=True):
-        base = label = "" if d.tiny else words.fused.format(group.label) if len(group.steps) > 1 else group.label
+        base = label = "" if d.plain else words.fused.format(group.label) if len(group.steps) > 1 else group.label
         number = 2
         function = lower(group, style, words, label)
         while label in functions and not _same(function, functions[label]):

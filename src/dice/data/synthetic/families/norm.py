@@ -18,7 +18,8 @@ _MEAN_VAR = (
 )
 
 
-def _mean_var(eps: float) -> tuple[Pass, ...]:
+def mean_var(eps: float) -> tuple[Pass, ...]:
+    """Two passes that give {mean} and {scale}, one over the spread."""
     first, second = _MEAN_VAR
     return (first, Pass("var", "sum", second.term, (second.then[0].replace("EPS", f"{eps!r}f"),)))
 
@@ -85,7 +86,7 @@ def layer_norm(b: Builder, x: Value, name: str = "layer_norm") -> Value:
         shape = f"({length},)" if not b.uses_arguments else f"{weight.code}.shape"
         code = f"F.layer_norm({{0}}, {shape}, {weight.code}, {bias.code}, eps={eps!r})"
     value = "({v} - {mean}) * {scale} * {w}[{j}] + {c}[{j}]"
-    body = Rows(_mean_var(eps), value, "element", sizes, length, n_rows, operands={"w": weight, "c": bias})
+    body = Rows(mean_var(eps), value, "element", sizes, length, n_rows, operands={"w": weight, "c": bias})
     return b.step(name, code, body, [x])
 
 
@@ -129,7 +130,7 @@ def standardize(b: Builder, x: Value, name: str = "standardize") -> Value:
     dim, eps = axis_text(b, axes, len(x.shape)), b.draw.pick((1e-5, 1e-6, 1e-3))
     mean = f"{{0}}.mean(dim={dim}, keepdim=True)"
     code = f"({{0}} - {mean}) / torch.sqrt({{0}}.var(dim={dim}, keepdim=True, unbiased=False) + {eps!r})"
-    body = Rows(_mean_var(eps), "({v} - {mean}) * {scale}", "element", sizes, length, n_rows)
+    body = Rows(mean_var(eps), "({v} - {mean}) * {scale}", "element", sizes, length, n_rows)
     return b.step(name, code, body, [x])
 
 
@@ -197,7 +198,7 @@ def group_norm(b: Builder, x: Value, name: str = "group_norm") -> Value:
         lines, at = (f"int ch = {{row}} % {groups} * ({{R}} / {{hw}});",), "ch + {j} / {hw}"
     value = f"({{v}} - {{mean}}) * {{scale}} * {{w}}[{at}] + {{c}}[{at}]"
     operands = {"w": weight, "c": bias}
-    body = Rows(_mean_var(eps), value, "element", sizes, length, x.numel // length, operands=operands, row_lines=lines)
+    body = Rows(mean_var(eps), value, "element", sizes, length, x.numel // length, operands=operands, row_lines=lines)
     return b.step(name, code, body, [x])
 
 

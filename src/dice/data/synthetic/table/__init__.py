@@ -11,7 +11,7 @@ from functools import cache
 
 from dice.data.synthetic.families import Family
 from dice.data.synthetic.families import families as first_families
-from dice.data.synthetic.table import moves, row, scalar, window
+from dice.data.synthetic.table import moves, norm, product, row, scalar, window
 
 HELD = frozenset(
     [
@@ -22,7 +22,7 @@ HELD = frozenset(
     ]
 )  # fmt: skip
 """Families that apply an operator of `dice/data/leakage/heldout.yaml`: by its name, or as a part of what they compute."""
-_MODULES = (scalar, moves, row, window)
+_MODULES = (scalar, moves, row, window, norm, product)
 
 
 @cache

@@ -29,7 +29,7 @@ class Window:
 
     rank: int
     what: Literal["convolution", "transposed", "max", "avg", "adaptive_max", "adaptive_avg"]
-    strides: tuple[int, ...] = (1, 1, 2)
+    strides: tuple[int, ...] = (1, 1, 1, 2, 2, 3, 4)
     padded: bool = True
     dilations: tuple[int, ...] = (1,)
     groups: Literal["one", "some", "all"] = "one"
@@ -37,14 +37,17 @@ class Window:
 
 WINDOWS: dict[str, Window] = {
     **{f"convolution{rank}d": Window(rank, "convolution") for rank in (1, 2, 3)},
-    **{f"dilated_convolution{rank}d": Window(rank, "convolution", dilations=(2, 3)) for rank in (1, 2)},
+    **{f"dilated_convolution{rank}d": Window(rank, "convolution", dilations=(2, 3, 4)) for rank in (1, 2)},
     **{f"grouped_convolution{rank}d": Window(rank, "convolution", groups="some") for rank in (1, 2, 3)},
     **{f"depthwise_convolution{rank}d": Window(rank, "convolution", groups="all") for rank in (1, 2)},
-    **{f"transposed_convolution{rank}d": Window(rank, "transposed", (1, 2, 2, 3)) for rank in (1, 2, 3)},
-    **{f"dilated_transposed_convolution{rank}d": Window(rank, "transposed", dilations=(2,)) for rank in (1, 2)},
+    **{f"transposed_convolution{rank}d": Window(rank, "transposed", (1, 1, 2, 2, 3, 5)) for rank in (1, 2, 3)},
+    **{
+        f"dilated_transposed_convolution{rank}d": Window(rank, "transposed", (1, 1, 2, 3, 5), dilations=(2, 3))
+        for rank in (1, 2)
+    },
     **{f"grouped_transposed_convolution{rank}d": Window(rank, "transposed", (1, 2), groups="some") for rank in (2, 3)},
     **{f"max_pooling{rank}d": Window(rank, "max", (1, 2, 2, 3)) for rank in (1, 2, 3)},
-    **{f"dilated_max_pooling{rank}d": Window(rank, "max", (1, 2), dilations=(2,)) for rank in (1, 2, 3)},
+    **{f"dilated_max_pooling{rank}d": Window(rank, "max", (1, 2), dilations=(2, 3)) for rank in (1, 2, 3)},
     **{f"avg_pooling{rank}d": Window(rank, "avg", (1, 2, 2, 3)) for rank in (1, 2, 3)},
     **{f"adaptive_max_pooling{rank}d": Window(rank, "adaptive_max") for rank in (1, 2, 3)},
     **{f"adaptive_avg_pooling{rank}d": Window(rank, "adaptive_avg") for rank in (1, 2, 3)},
@@ -63,33 +66,48 @@ class _Drawn:
     """Output padding of a transposed convolution."""
 
 
-def _text(numbers: Numbers) -> str:
-    return repr(numbers[0] if len(set(numbers)) == 1 else numbers)
-
-
 def _draw(d: Draw, spec: Window) -> _Drawn:
     """Mostly the same along all dimensions."""
 
     def each(pool: tuple[int, ...]) -> Numbers:
         one = d.pick(pool)
-        return tuple(d.pick(pool) if d.chance(0.15) else one for _ in range(spec.rank))
+        return tuple(d.pick(pool) if d.chance(0.2) else one for _ in range(spec.rank))
 
-    kernel = each((2, 3, 3, 3, 5) if spec.rank < 3 else (2, 3, 3))
+    kernel = each((2, 3, 3, 3, 3, 4, 5, 5, 7, 9, 11) if spec.rank < 3 else (2, 3, 3, 3, 5))
     stride, dilation = each(spec.strides), each(spec.dilations)
-    most = [k // 2 for k in kernel]  # PyTorch's pools take no more
-    padding = tuple(most) if spec.padded and d.chance(0.5) else (0,) * spec.rank
+    padding = (0,) * spec.rank
+    if spec.padded and d.chance(0.5):  # PyTorch's pools take no more than half a kernel
+        share = d.pick((0.5, 1.0, 1.0))
+        padding = tuple(max(1, round(share * (k // 2))) for k in kernel)
     extra = tuple(1 if s > 1 and spec.what == "transposed" and d.chance(0.3) else 0 for s in stride)
     return _Drawn(kernel, stride, padding, dilation, extra)
 
 
-def _options(drawn: _Drawn, default_stride: Numbers) -> str:
-    """Arguments after the kernel's size that are not what PyTorch takes anyway."""
-    given = [("stride", drawn.stride, default_stride), ("padding", drawn.padding, (0,) * len(drawn.padding))]
-    given += [
-        ("output_padding", drawn.extra, (0,) * len(drawn.extra)),
-        ("dilation", drawn.dilation, (1,) * len(drawn.dilation)),
-    ]
-    return "".join(f", {name}={_text(value)}" for name, value, usual in given if value != usual)
+def _numbers(d: Draw, numbers: Numbers) -> str:
+    """A number where all are the same, by most authors."""
+    return repr(numbers[0] if len(set(numbers)) == 1 and d.chance(0.8) else numbers)
+
+
+def _given(d: Draw, options: list[tuple[str, Numbers, Numbers]], kernel: Numbers) -> str:
+    """The kernel's size and `options` (name, value, default) as arguments; some authors write defaults down too."""
+    whole = d.chance(0.3)
+    size = ("kernel_size=" if d.chance(0.3) else "") + _numbers(d, kernel)
+    return size + "".join(
+        f", {name}={_numbers(d, value)}"
+        for name, value, usual in options
+        if value != usual or (whole and d.chance(0.8))
+    )
+
+
+def _options(drawn: _Drawn, what: str) -> list[tuple[str, Numbers, Numbers]]:
+    """Arguments behind the kernel's size: name, value, what PyTorch takes without them."""
+    ones = (1,) * len(drawn.kernel)
+    zeros = (0,) * len(drawn.kernel)
+    found = [("stride", drawn.stride, drawn.kernel if what in ("max", "avg") else ones)]
+    found.append(("padding", drawn.padding, zeros))
+    if what == "transposed":
+        found.append(("output_padding", drawn.extra, zeros))
+    return found if what == "avg" else [*found, ("dilation", drawn.dilation, ones)]
 
 
 def _places(rank: int, channels: str) -> list[str]:
@@ -122,26 +140,18 @@ def _taps(spec: Window, drawn: _Drawn, statement: str) -> list[str]:
     for depth, axis in enumerate(AXES[spec.rank]):
         k, s, p, dilation = (values[depth] for values in (drawn.kernel, drawn.stride, drawn.padding, drawn.dilation))
         lines.append(f"for (int k{axis} = 0; k{axis} < {k}; ++k{axis})")
-        tap = f"k{axis} * {dilation}" if dilation > 1 else f"k{axis}"
-        size = f"{{{axis.upper()}}}"
+        place, size = f"i{axis}", f"{{{axis.upper()}}}"
         if spec.what == "transposed":
-            moved = f"o{axis} + {p} - {tap}" if p else f"o{axis} - {tap}"
-            skip = f"i{axis} < 0 || i{axis} >= {size}"
-            if s > 1:
-                tests += [
-                    f"int t{axis} = {moved};",
-                    f"if (t{axis} < 0 || t{axis} % {s}) continue;",
-                    f"int i{axis} = t{axis} / {s};",
-                ]
-                skip = f"i{axis} >= {size}"
-            else:
-                tests.append(f"int i{axis} = {moved};")
-            tests.append(f"if ({skip}) continue;")
+            tests += [
+                f"int {place} = o{axis} + {p} - k{axis} * {dilation};",
+                f"if ({place} < 0 || {place} % {s} || {place} / {s} >= {size}) continue;",
+                f"{place} /= {s};",
+            ]
         else:
-            start = f"o{axis} * {s} + {tap}" if s > 1 else f"o{axis} + {tap}"
-            tests.append(f"int i{axis} = {start} - {p};" if p else f"int i{axis} = {start};")
-            if p:
-                tests.append(f"if (i{axis} < 0 || i{axis} >= {size}) continue;")
+            tests += [
+                f"int {place} = o{axis} * {s} + k{axis} * {dilation} - {p};",
+                f"if ({place} < 0 || {place} >= {size}) continue;",
+            ]
     loops = ["    " * depth + line for depth, line in enumerate(lines)]
     loops[-1] += " {{"
     inner = "    " * len(loops)
@@ -163,14 +173,11 @@ def _slid(drawn: _Drawn, transposed: bool) -> list[str]:
     for k, s, p, dilation, extra in zip(
         drawn.kernel, drawn.stride, drawn.padding, drawn.dilation, drawn.extra, strict=True
     ):
-        reach = dilation * (k - 1)
+        # the numbers as the program has them: what is worked out beforehand is hard to follow, and to learn
         if transposed:
-            change = reach + 1 + extra - 2 * p
-            texts.append(f"(SIZE - 1) * {s} + {change}" if change >= 0 else f"(SIZE - 1) * {s} - {-change}")
+            texts.append(f"(SIZE - 1) * {s} - 2 * {p} + {dilation} * ({k} - 1) + {extra} + 1")
         else:
-            change = 2 * p - reach - 1
-            moved = f"SIZE + {change}" if change >= 0 else f"SIZE - {-change}"
-            texts.append(f"({moved}) / {s} + 1")
+            texts.append(f"(SIZE + 2 * {p} - {dilation} * ({k} - 1) - 1) / {s} + 1")
     return texts
 
 
@@ -211,10 +218,17 @@ def _pool(
     lines = [*_places(spec.rank, ""), f"float {{v}} = {start};", *_taps(spec, drawn, step)]
     taps = math.prod(drawn.kernel)
     lines += [f"{{v}} /= {float(taps)!r}f;"] if kind == "Avg" else []
-    given = f"{_text(drawn.kernel)}{_options(drawn, drawn.kernel)}"
+    given = _given(b.draw, _options(drawn, spec.what), drawn.kernel)
     code = f"F.{kind.lower()}_pool{spec.rank}d({{0}}, {given})"
     if b.draw.chance(0.6):
-        code = b.module("pool", f"nn.{kind}Pool{spec.rank}d({given})", stateful=False) + "({0})"
+        code = (
+            b.module(
+                b.draw.pick(("pool", "pool", f"{kind.lower()}pool")),
+                f"nn.{kind}Pool{spec.rank}d({given})",
+                stateful=False,
+            )
+            + "({0})"
+        )
     width = 1 / math.sqrt(taps) if kind == "Avg" else 0.7
     probes = tuple(width * probe + (0.0 if kind == "Avg" else 1.0) for probe in x.probes)
     body = Element(tuple(lines), _sizes(spec.rank, named), _alloc(spec.rank, "{x}.size(1)"))
@@ -243,7 +257,7 @@ def _adaptive(b: Builder, x: Value, name: str, spec: Window) -> Value:
         lines.append(
             "{v} /= " + " * ".join(f"({axis}1 - {axis}0)" for axis in AXES[spec.rank]).join(("(float)(", ");"))
         )
-    given = _text(outs)
+    given = _numbers(b.draw, outs)
     code = f"F.adaptive_{kind.lower()}_pool{spec.rank}d({{0}}, {given})"
     if b.draw.chance(0.6):
         code = b.module("pool", f"nn.Adaptive{kind}Pool{spec.rank}d({given})", stateful=False) + "({0})"
@@ -268,11 +282,13 @@ def _convolution(
     taps = math.prod(drawn.kernel) * (channels // groups)
     if math.prod(outs) * x.shape[0] * out_channels * taps > (1e6 if d.small else 5e9) or channels > 512:
         raise Refused(name)
-    bias, given = d.chance(0.7), _options(drawn, (1,) * spec.rank)
-    given += f", groups={b.argument('groups', groups)}" if groups > 1 else ""
+    bias, given = d.chance(0.5), _given(d, _options(drawn, spec.what), drawn.kernel)
+    given += f", groups={b.argument('groups', groups)}" if groups > 1 or d.chance(0.2) else ""
+    given += ("" if d.chance(0.8) else ", bias=True") if bias else ", bias=False"
     title = f"Conv{'Transpose' if transposed else ''}{spec.rank}d"
-    shape = f"{b.argument('in_channels', channels)}, {b.argument('out_channels', out_channels)}, {_text(drawn.kernel)}"
-    layer = b.module("conv", f"nn.{title}({shape}{given}{'' if bias else ', bias=False'})")
+    shape = f"{b.argument('in_channels', channels)}, {b.argument('out_channels', out_channels)}"
+    names = ("conv", "deconv", f"conv_transpose{spec.rank}d") if transposed else ("conv", "conv1", f"conv{spec.rank}d")
+    layer = b.module(d.pick(names), f"nn.{title}({shape}, {given})")
     rows = (channels, out_channels // groups) if transposed else (out_channels, channels // groups)
     operands = {"w": Value((*rows, *drawn.kernel), "weight", f"{layer}.weight")}
     operands |= {"c": Value((out_channels,), "bias", f"{layer}.bias")} if bias else {}
