@@ -6,8 +6,9 @@ A candidate is played by a thread of this process, at the other end of a real ch
 says odd things in their place, drawn by Hypothesis: broken frames, JSON of any shape, replies with something replaced at
 any depth (lone surrogates, 10**400, NaN, deep nesting, absurd shapes, wrong types). The executor is the real one; each
 verdict is written and read back. Then odd build requests go the same way to a real builder with its jail, whose compiler
-repeats the source as its error message; and some to one with the real compiler. Demanded: no exception, no `host_error`;
-the exit code is 1 otherwise.
+repeats the source as its error message; and some to one with the real compiler. Demanded: no exception, no `host_error`,
+as many open descriptors as before; the exit code is 1 otherwise. Texts of candidates and files of verdicts:
+`fuzz_texts.py`.
 """
 
 from __future__ import annotations
@@ -16,6 +17,7 @@ import argparse
 import contextlib
 import copy
 import inspect
+import itertools
 import json
 import os
 import signal
@@ -84,7 +86,18 @@ _ODD_TEXT = [
     "import",
 ]
 _ODD_NUMBERS = [0, -1, 1, 2**31, 2**53, 2**63, 2**64, 2**70, -(2**70), 10**400, 10**4299, 0.5, -0.0, 1e308, 5e-324]
-RAW = {"<nan>": "NaN", "<inf>": "-Infinity", "<over>": "1e999", "<digits>": "9" * 5000, "<lone>": '"\\ud800"'}
+RAW = {
+    "<nan>": "NaN",
+    "<inf>": "-Infinity",
+    "<over>": "1e999",
+    "<digits>": "9" * 5000,
+    "<lone>": '"\\ud800"',
+    "<deep>": "[" * 100 + "]" * 100,
+    "<deeper>": '{"a":' * 5000 + "0" + "}" * 5000,
+    "<many>": "[" + "0," * 20_000 + "0]",
+    "<names>": "{" + ",".join(f'"{n}":{n}' for n in range(2000)) + "}",
+    "<twice>": '1,"ok":false,"ok":1,"header":{},"facts":{}',
+}
 """What `json.dumps` does not write, by the texts that stand for it."""
 
 odd_texts = (
@@ -155,6 +168,14 @@ odd_frames = (
 )
 """Bytes in the place of a message; none at all is a hang-up."""
 
+cuts = st.lists(st.integers(0, 5000), min_size=1, max_size=4)
+"""Places in a frame, from its start."""
+notes = st.fixed_dictionaries(
+    {"op": st.sampled_from(["build", "noted", "forward", ""]) | odd_texts},
+    optional={"request": odd_json, "access": odd_json, "ok": odd_json, "facts": odd_json},
+)
+"""Messages that nobody asked for."""
+
 Oddity = tuple[str, Any, int]
 oddities: st.SearchStrategy[Oddity] = st.one_of(
     st.tuples(st.just("frame"), odd_frames, st.just(0)),
@@ -165,6 +186,12 @@ oddities: st.SearchStrategy[Oddity] = st.one_of(
     st.tuples(st.just("drop"), st.none(), st.integers(0, 1000)),
     st.tuples(st.just("header"), headers(), st.just(0)),
     st.tuples(st.just("failure"), st.tuples(odd_json, odd_json), st.integers(0, 1000)),
+    st.tuples(st.just("before"), notes | odd_json, st.just(0)),
+    st.tuples(st.just("after"), notes | odd_json, st.just(0)),
+    st.tuples(st.just("bytes"), st.binary(max_size=4), st.integers(0, 5000)),
+    st.tuples(st.just("cut"), st.none(), st.integers(0, 5000)),
+    st.tuples(st.just("pieces"), cuts, st.just(0)),
+    st.tuples(st.just("descriptors"), st.integers(1, 60), st.just(0)),
 )
 scripts = st.lists(st.tuples(st.integers(0, 30), oddities), min_size=1, max_size=6)
 """Which of a candidate's replies are odd, and how."""
@@ -194,6 +221,19 @@ def frame(reply: dict[str, Any], oddity: Oddity | None) -> bytes:
         return value
     if kind == "message":
         return written(value)
+    if kind == "before":
+        return written(value) + written(reply)
+    if kind == "after":
+        return written(reply) + written(value)
+    if kind in ("pieces", "descriptors"):
+        return written(reply)  # `PlayedCandidate` writes it so
+    if kind == "bytes":
+        data = written(reply)
+        at = 4 + number % (len(data) - 4)
+        return (data[:at] + value + data[at + len(value) :])[: len(data)]
+    if kind == "cut":
+        data = written(reply)
+        return data[: number % len(data)]
     reply = copy.deepcopy(reply)
     if kind == "failure":
         error = {"type": "E", "text": "t", "place": "", "exit": False, "out_of_memory": None}
@@ -242,7 +282,7 @@ class PlayedCandidate:
 
     def run(self) -> None:
         """Answer until somebody hangs up."""
-        turn = 0
+        turn, fds = 0, list[int]()
         try:
             while True:
                 request, fds = self._channel.receive()
@@ -254,20 +294,35 @@ class PlayedCandidate:
                 oddity = self._script.get(turn)
                 self.said += oddity is not None
                 turn += 1
-                self._write(frame({"ok": True, **self._answer(request, fds)}, oddity))
-                for fd in fds:
-                    os.close(fd)
+                self._write(frame({"ok": True, **self._answer(request, fds)}, oddity), oddity)
+                while fds:
+                    os.close(fds.pop())
         except (ChannelClosed, ChannelGarbage, KeyError, OSError):  # KeyError: it was never sent what it is asked for
             pass
         finally:
+            while fds:
+                os.close(fds.pop())
             self._channel.close()
 
-    def _write(self, data: bytes) -> None:
+    def _write(self, data: bytes, oddity: Oddity | None = None) -> None:
         if not data:
             raise ChannelClosed
+        kind, value, _ = oddity or ("", None, 0)
+        places = sorted(
+            {0, len(data), *(place for place in value if place < len(data))} if kind == "pieces" else {0, len(data)}
+        )
+        sent = os.dup(self._socket.fileno()) if kind == "descriptors" else -1
         self._socket.setblocking(True)
-        self._socket.sendall(data)
+        for start, end in itertools.pairwise(places):
+            if kind == "descriptors":
+                socket.send_fds(self._socket, [data[start : start + 1]], [sent] * value)
+                start += 1
+            self._socket.sendall(data[start:end])
         self._socket.setblocking(False)
+        if kind == "descriptors":
+            os.close(sent)
+        if kind == "cut":
+            raise ChannelClosed
 
     def _answer(self, request: dict[str, Any], fds: list[int]) -> dict[str, Any]:
         operation = request["op"]
@@ -367,7 +422,7 @@ class Fuzz:
     def __init__(self, builder: Any = None) -> None:
         self.server = PlayedServer()
         judging = Judging(protocols=("paper", "strict"), correctness_trials=1, seed=1)
-        limits = Limits(import_timeout_s=5, forward_timeout_s=5)
+        limits = Limits(import_timeout_s=1, forward_timeout_s=1)  # for those that announce more than they say
         self.builder = Counted(builder or Refusing())
         self._executor = Executor(self.server, self.builder, "cpu", limits=limits, judging=judging)
         self.statuses: Counter[str] = Counter()
@@ -452,7 +507,11 @@ requests = st.one_of(
             "is_standalone": st.booleans(),
         },
     ),
-    st.builds(lambda field, part: {**good_request, field: part}, st.sampled_from(sorted(good_request)), odd_json),
+    st.builds(
+        lambda field, part: {**good_request, field: part},
+        st.sampled_from(sorted(ExtensionRequest.model_fields)),
+        odd_json,
+    ),
     odd_json,
 )
 """Build requests, from nearly right to not at all."""
@@ -534,11 +593,16 @@ def fuzz(what: str, wanted: int, first_seed: int, scripts_of: Any, asked_for: An
 
         odd_words()
 
+    under_test.verify([], [])
+    descriptors = len(os.listdir("/proc/self/fd"))
+
     def count() -> int:
         return under_test.builder.statuses.total() if builder else under_test.server.said
 
     for done in chunks(count, wanted, first_seed, say):
         print(f"\r{done} {what}, {time.monotonic() - begun:.0f} s", end="", file=sys.stderr, flush=True)
+        more = len(os.listdir("/proc/self/fd")) - descriptors
+        assert more <= 0, f"{more} descriptors were left open"
     seconds = time.monotonic() - begun
     print(f"\n{count()} {what} in {seconds:.0f} s, no exception, no host_error")
     print(
