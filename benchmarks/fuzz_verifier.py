@@ -71,7 +71,7 @@ def get_inputs():
 def get_init_inputs():
     return [8]
 """
-_ODD_TEXT = [
+ODD_TEXTS = [
     "\ud800",
     "a\udfffb",
     "\x00",
@@ -85,7 +85,7 @@ _ODD_TEXT = [
     "tensor",
     "import",
 ]
-_ODD_NUMBERS = [0, -1, 1, 2**31, 2**53, 2**63, 2**64, 2**70, -(2**70), 10**400, 10**4299, 0.5, -0.0, 1e308, 5e-324]
+ODD_NUMBERS = [0, -1, 1, 2**31, 2**53, 2**63, 2**64, 2**70, -(2**70), 10**400, 10**4299, 0.5, -0.0, 1e308, 5e-324]
 RAW = {
     "<nan>": "NaN",
     "<inf>": "-Infinity",
@@ -101,14 +101,14 @@ RAW = {
 """What `json.dumps` does not write, by the texts that stand for it."""
 
 odd_texts = (
-    st.sampled_from(_ODD_TEXT)
+    st.sampled_from(ODD_TEXTS)
     | st.text(st.characters(), max_size=30)
     | st.builds(lambda mark, count: mark * count, st.sampled_from(["x", "é", "0xff", "a/"]), st.integers(1, 6000))
 )
 scalars = (
     st.none()
     | st.booleans()
-    | st.sampled_from(_ODD_NUMBERS)
+    | st.sampled_from(ODD_NUMBERS)
     | st.integers()
     | st.floats()
     | odd_texts

@@ -127,9 +127,15 @@ def test_one_service_at_a_time(tmp_path):
         pass
 
 
-@pytest.mark.parametrize("row", ['{"event": "sold", "id": "x"}', '{"event": "left", "id": 3}', "{"])
+@pytest.mark.parametrize("row", ['{"event": "sold", "id": "x"}', '{"event": "left", "id": 3}', "{", '{"event": {}}', '{"event": [1]}'])
 def test_a_row_that_is_no_event_is_named(tmp_path, row):
     with job_journal(tmp_path, "i", 100) as journal:
         journal.path.write_text(json.dumps({"identity": "i"}) + "\n" + row + "\n")
     with pytest.raises(DiceError, match=r"jobs\.jsonl:2"), job_journal(tmp_path, "i", 100):
         pass
+
+
+def test_a_verdict_with_half_a_character_is_given_out(tmp_path):
+    with job_journal(tmp_path, "i", 100) as journal:
+        journal.add(accepted("x"), Finished(id="x", verdicts=[verdict(message="\ud800")]))
+        assert journal.verdicts("x") == [verdict(message="\ud800")]

@@ -92,7 +92,8 @@ class JobJournal:
         rows = list(read_objects(self.path))
         for number, value in rows[1:]:
             where = f"{self.path}:{number}"
-            kind = _ROWS.get(value.get("event", ""))
+            event = value.get("event")
+            kind = _ROWS.get(event) if isinstance(event, str) else None
             if kind is None:
                 raise DiceError(f"{where}: no event that this version knows; choose another folder for --state.")
             self._apply(valid_row(value, kind, where))
@@ -152,7 +153,7 @@ class JobJournal:
     def verdicts(self, id: str) -> list[Verdict] | None:
         """The verdicts of a finished job; None for any other."""
         line = self._done.get(id)
-        return None if line is None else Finished.model_validate_json(line).verdicts
+        return None if line is None else Finished.model_validate(json.loads(line)).verdicts
 
     def close(self) -> None:
         """Close the file."""

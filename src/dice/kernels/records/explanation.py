@@ -6,7 +6,7 @@ from pydantic import BaseModel, ConfigDict
 
 
 class _Part(BaseModel):
-    model_config = ConfigDict(extra="forbid", use_attribute_docstrings=True)
+    model_config = ConfigDict(extra="forbid", use_attribute_docstrings=True, allow_inf_nan=False)
 
 
 class Mismatch(_Part):

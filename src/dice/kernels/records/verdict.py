@@ -36,7 +36,7 @@ Backend = Literal["cuda", "cpu"]
 
 
 class _Row(BaseModel):
-    model_config = ConfigDict(extra="forbid", use_attribute_docstrings=True)
+    model_config = ConfigDict(extra="forbid", use_attribute_docstrings=True, allow_inf_nan=False)  # as JSON has it
 
 
 class Finding(_Row):
