@@ -1,7 +1,7 @@
 """The service under load and kills: N candidates over HTTP from M connections, with K kills, none lost or doubled.
 
     python benchmarks/service.py --candidates 1024 --connections 64 --kills 3 --backend cuda
-    python benchmarks/service.py --candidates 24 --connections 4 --kills 2 --backend cpu --no-timing
+    python benchmarks/service.py --candidates 1024 --builds 64 --connections 64 --kills 3 --backend cpu --trials 1
 
 Starts `dice serve` on the mini benchmark with an empty build cache, and asks it from M clients, each with connections
 of its own and an equal share of the candidates. These are the tests' solutions of the mini benchmark, over and over;
@@ -18,6 +18,7 @@ statuses, and what was killed when.
 from __future__ import annotations
 
 import argparse
+import itertools
 import json
 import os
 import re
@@ -30,7 +31,7 @@ import threading
 import time
 from collections import Counter
 from collections.abc import Iterator
-from itertools import cycle, islice
+from itertools import islice
 from pathlib import Path
 
 from dice.jsonl import read_objects
@@ -40,14 +41,15 @@ from dice.service.schema import Candidate
 SOLUTIONS = Path(__file__).parents[1] / "tests" / "kernels" / "problems" / "mini" / "solutions"
 
 
-def mini_candidates() -> Iterator[Candidate]:
-    """Endless variants of the mini benchmark's solutions: another text for the compiler each, every eighth broken."""
+def mini_candidates(builds: int) -> Iterator[Candidate]:
+    """Endless variants of the mini benchmark's solutions: `builds` texts for the compiler, every eighth of them broken."""
     files = sorted(SOLUTIONS.glob("level*/*.py"))
-    for number, file in enumerate(cycle(files)):
-        value = number if number % 8 != 7 else ""
-        mark = f"__device__ int variant_{number}() {{ return 0 + {value}; }}"
+    for number in itertools.count():
+        variant = number % builds
+        file, value = files[variant % len(files)], variant if variant % 8 != 7 else ""
+        mark = f"__device__ int variant_{variant}() {{ return 0 + {value}; }}"
         code = re.sub(r"(?m)^(?=(?:template[^\n]*\n)?__global__)", mark + "\n", file.read_text(), count=1)
-        yield Candidate(problem_id=f"{file.parent.name}/{file.stem}", code=code)
+        yield Candidate(problem_id=f"{file.parent.name}/{file.stem}", code=f"{code}\n# {number}\n")
 
 
 class Service:
@@ -99,6 +101,7 @@ def main() -> None:
     """Run the load and print what came of it."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--candidates", type=int, default=1024)
+    parser.add_argument("--builds", type=int, help="different texts for the compiler; default: as many as candidates")
     parser.add_argument("--connections", type=int, default=64)
     parser.add_argument("--kills", type=int, default=3)
     parser.add_argument("--backend", default="cuda", choices=["cuda", "cpu"])
@@ -108,7 +111,11 @@ def main() -> None:
     parser.add_argument("--trials", default="5", help="correctness trials")
     parser.add_argument("--timeout-s", type=float, default=900.0, help="after this, what has no verdict is lost")
     asked = parser.parse_args()
-    every = (Candidate.model_validate(row) for _, row in read_objects(asked.file)) if asked.file else mini_candidates()
+    every = (
+        (Candidate.model_validate(row) for _, row in read_objects(asked.file))
+        if asked.file
+        else mini_candidates(asked.builds or asked.candidates)
+    )
     candidates = list(islice(every, asked.candidates))
     folder = Path(tempfile.mkdtemp(prefix="dice-service-"))
     options = ["--problems", "mini", "--backend", asked.backend, "--trials", asked.trials]

@@ -31,7 +31,7 @@ import time
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from pathlib import Path
-from statistics import fmean, linear_regression, median
+from statistics import fmean, linear_regression
 
 from hostile import LIMITS, PROBLEM, SETTLE_S, attacks, code
 from service import Service
@@ -45,8 +45,8 @@ WARM_UP = 0.2
 """Share of the time that is not compared: caches and allocators fill."""
 COUNTS = ("processes", "threads", "descriptors", "temporary_files", "mounts", "shared_segments")
 SIZES = ("memory_mib", "service_mib", "temporary_mib", "state_mib")
-GROWTH_AN_HOUR = 0.05
-"""Of a size: more than this share of it, and more than SLACK_MIB, is growth."""
+GROWTH = 0.05
+"""Of a size, along the line through its values: more than this share of it, and more than SLACK_MIB, is growth."""
 SLACK_MIB = 16.0
 KEPT = 50
 """Verdicts that the service keeps: it forgets from the first minutes on."""
@@ -144,20 +144,21 @@ def sample(service: Service, marker: str, temporary: Path) -> Sample:
 
 
 def growth(rows: Sequence[Sample]) -> dict[str, str]:
-    """What grew, and how, in rows with the times `at_s`: counts from the first third to the last, sizes by their slope."""
+    """What grew, and how, in rows with the times `at_s`: the least of a count from the first third to the last,
+    a size along a line."""
     rows = [row for row in rows if row["at_s"] >= WARM_UP * rows[-1]["at_s"]]
     third = max(1, len(rows) // 3)
     found = {}
     for name in COUNTS:
-        before, after = (median(row[name] for row in part) for part in (rows[:third], rows[-third:]))
+        before, after = (min(row[name] for row in part) for part in (rows[:third], rows[-third:]))
         if after > before:
-            found[name] = f"{before:g} in the first third, {after:g} in the last"
+            found[name] = f"at least {before:g} in the first third, {after:g} in the last"
     for name in SIZES:
         values = [row[name] for row in rows]
-        an_hour = 3600 * linear_regression([row["at_s"] for row in rows], values).slope if len(rows) > 1 else 0.0
-        last_hours = min(1.0, (rows[-1]["at_s"] - rows[0]["at_s"]) / 3600)
-        if an_hour * last_hours > max(GROWTH_AN_HOUR * fmean(values), SLACK_MIB):
-            found[name] = f"{an_hour:+.1f} MiB an hour at {fmean(values):.0f} MiB"
+        slope = linear_regression([row["at_s"] for row in rows], values).slope if len(rows) > 1 else 0.0
+        more = slope * (rows[-1]["at_s"] - rows[0]["at_s"])
+        if more > max(GROWTH * fmean(values), SLACK_MIB):
+            found[name] = f"by {more:.1f} MiB at {fmean(values):.0f} MiB"
     return found
 
 

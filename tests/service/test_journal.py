@@ -127,7 +127,9 @@ def test_one_service_at_a_time(tmp_path):
         pass
 
 
-@pytest.mark.parametrize("row", ['{"event": "sold", "id": "x"}', '{"event": "left", "id": 3}', "{", '{"event": {}}', '{"event": [1]}'])
+@pytest.mark.parametrize(
+    "row", ['{"event": "sold", "id": "x"}', '{"event": "left", "id": 3}', "{", '{"event": {}}', '{"event": [1]}']
+)
 def test_a_row_that_is_no_event_is_named(tmp_path, row):
     with job_journal(tmp_path, "i", 100) as journal:
         journal.path.write_text(json.dumps({"identity": "i"}) + "\n" + row + "\n")
