@@ -308,19 +308,14 @@ class PlayedCandidate:
         if not data:
             raise ChannelClosed
         kind, value, _ = oddity or ("", None, 0)
-        places = sorted(
-            {0, len(data), *(place for place in value if place < len(data))} if kind == "pieces" else {0, len(data)}
-        )
-        sent = os.dup(self._socket.fileno()) if kind == "descriptors" else -1
+        inside = [place for place in value if 0 < place < len(data)] if kind == "pieces" else []
         self._socket.setblocking(True)
-        for start, end in itertools.pairwise(places):
-            if kind == "descriptors":
-                socket.send_fds(self._socket, [data[start : start + 1]], [sent] * value)
-                start += 1
+        if kind == "descriptors":
+            socket.send_fds(self._socket, [data[:1]], [self._socket.fileno()] * value)
+            data = data[1:]
+        for start, end in itertools.pairwise(sorted({0, *inside, len(data)})):
             self._socket.sendall(data[start:end])
         self._socket.setblocking(False)
-        if kind == "descriptors":
-            os.close(sent)
         if kind == "cut":
             raise ChannelClosed
 

@@ -14,7 +14,8 @@ from build_cost import report  # pyright: ignore[reportMissingImports]
 
 def fast(cpu_seconds: float, ok: bool) -> dict[str, Any]:
     status = "built" if ok else "compile_error"
-    return {"ok": ok, "left": False, "status": status, "route": "split", "cpu_seconds": cpu_seconds, "message": ""}
+    cost = {"cpu_seconds": cpu_seconds, "seconds": 2 * cpu_seconds}
+    return {"ok": ok, "left": False, "status": status, "route": "split", "message": "", **cost}
 
 
 def test_a_ratio_is_of_two_builds_in_one_place(capsys: pytest.CaptureFixture[str]) -> None:
@@ -28,6 +29,7 @@ def test_a_ratio_is_of_two_builds_in_one_place(capsys: pytest.CaptureFixture[str
     said = capsys.readouterr().out
     assert " 80.00   80.00   80.00\n  built without stock: 1 of 1" in said
     assert "refused at a tenth of stock's cost or less: 1 of 2\n    dearer: dear: 4.00 of stock's 30.0" in said
+    assert "1 of 3 within 2 s" in said
     assert "verdicts that differ: 0 of 3" in said
 
 

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 sys.path.insert(0, str(Path(__file__).parents[2] / "benchmarks"))
-from soak import COUNTS, SIZES, growth
+from soak import COUNTS, SIZES, growth  # pyright: ignore[reportMissingImports]
 
 HOUR = [dict.fromkeys((*COUNTS, *SIZES), 100.0) | {"at_s": 60.0 * minute} for minute in range(61)]
 
