@@ -120,8 +120,9 @@ def write_study(results: str = "results") -> None:
     more, less = (
         ClaimRow(name=unit, verdicts=(f"{results}/verdicts/{unit}/seed0.jsonl",)) for unit in ("8B-dice", "8B-base")
     )
-    claim = ClaimEvidence(name="c", text="T", where="W", contrasts=(Contrast(more=(more,), less=(less,)),))
-    make_claims(ClaimsConfig(claims=(claim,), scale="tiny", benchmark="mini-2-cpu", out=f"{results}/claims.csv"))
+    contrast = Contrast(more=(more,), less=(less,))
+    claim = ClaimEvidence(name="c", text="T", where="W", benchmark="mini-2-cpu", contrasts=(contrast,))
+    make_claims(ClaimsConfig(claims=(claim,), scale="tiny", out=f"{results}/claims.csv"))
 
 
 def edited(path: Path, old: str, new: str) -> None:

@@ -160,12 +160,12 @@ def claim(name: str, more: list[ClaimRow], less: list[ClaimRow], **changes) -> C
         text=f"{name} holds",
         where="Table 1",
         contrasts=(Contrast(more=tuple(more), less=tuple(less)),),
-        **changes,
+        **{"benchmark": "mini-2-cpu", **changes},
     )
 
 
 def config(place: Path, *claims: ClaimEvidence, **changes) -> ClaimsConfig:
-    return ClaimsConfig(claims=claims, scale="tiny", benchmark="mini-2-cpu", out=str(place / "claims.csv"), **changes)
+    return ClaimsConfig(claims=claims, scale="tiny", out=str(place / "claims.csv"), **changes)
 
 
 def test_every_contrast_is_a_row_with_effect_interval_and_verdict(tmp_path):
@@ -207,10 +207,20 @@ def test_every_contrast_is_a_row_with_effect_interval_and_verdict(tmp_path):
     assert lines[5]["reason"] == "absent: not part of the scale tiny"
     assert lines[5]["measured"] == "0 of 1"
     assert 0 < float(lines[0]["low"]) < 60 < float(lines[0]["high"]) < 100
-    assert summary(lines)[1].startswith("contradicted  worse holds (Table 1; 1 of 1")
+    assert summary(lines)[1] == "contradicted  worse holds (Table 1; mini-2-cpu: 1 of 1 contrasts measured)"
     assert (tmp_path / "claims.pdf").read_bytes().startswith(b"%PDF")
     assert (tmp_path / "claims.png").read_bytes().startswith(b"\x89PNG")
     assert good.verdicts[0] in (tmp_path / "claims.csv.manifest.json").read_text()
+
+
+def test_a_claim_is_judged_in_each_benchmark_by_itself(tmp_path):
+    few, many = (ClaimRow(name=f"{n}", verdicts=(answered(tmp_path / f"{n}.jsonl", n),)) for n in (2, 20))
+    fits = claim("c", [many], [few])
+    fails = claim("c", [few], [many], benchmark="composites-1")
+    lines = make_claims(config(tmp_path, fits, fails))
+    said = {line["benchmark"]: line["claim_verdict"] for line in lines}
+    assert said == {"mini-2-cpu": "shown", "composites-1": "contradicted"}
+    assert len(summary(lines)) == 2
 
 
 def test_the_same_verdicts_give_the_same_bytes(tmp_path):
@@ -274,6 +284,20 @@ def test_a_claim_rests_on_what_a_scale_has():
     assert (paper["8B-qwen3"]["greedy"], len(paper["8B-qwen3"]["verdicts"])) == (False, 3)
     assert (tiny["8B-base:unchecked"]["robust"], tiny["8B-base"]["robust"]) == (False, True)
     assert tiny["cost 8B-rl1"]["history"] == "results/models/8B-rl1/history.jsonl"
+
+
+def test_each_exam_of_a_study_has_the_claims_but_those_about_costs():
+    spec = claims_spec(plan("nano"))["claims"]
+    by_benchmark = {
+        name: [one for one in spec if one["benchmark"] == name] for name in ("mini-2-gpu", "composites-9014")
+    }
+    whole, exam = by_benchmark.values()
+    assert len(whole) + len(exam) == len(spec)
+    assert {one["name"] for one in whole} - {one["name"] for one in exam} == {"cost_of_two_stages"}
+    rows = {row["name"]: row for one in exam for contrast in one["contrasts"] for row in contrast["more"]}
+    assert rows["8B-dice"]["verdicts"] == ["results/nano/verdicts/8B-dice@composites/seed0.jsonl"]
+    assert rows["DICE-8B"].get("verdicts") == rows["8B-dice"]["verdicts"]
+    assert "results/nano/verdicts/8B-dice@composites/seed0.jsonl" in claims_inputs(plan("nano"))
 
 
 def test_what_the_claims_read_is_made_before_them():

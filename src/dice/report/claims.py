@@ -11,7 +11,8 @@ contradicted   it lies on the other side
 not shown      neither; or a row was sampled with fewer than `MIN_SEEDS` seeds
 not measured   a row has no answers at this scale
 
-A claim is shown when all of its measured contrasts are, and contradicted when one of them is.
+A claim is shown when all of its measured contrasts are, and contradicted when one of them is; in each benchmark of the study
+by itself.
 """
 
 from __future__ import annotations
@@ -80,6 +81,8 @@ class ClaimEvidence:
     """Where the paper makes it."""
     statistic: Statistic = "exec"
     """What is compared: a rate over all problems of the benchmark, or seconds of training."""
+    benchmark: str
+    """Version of the benchmark whose problems were asked."""
     at_most: float | None = None
     """The claim says that the effect is below this; None: that it is above 0."""
     contrasts: tuple[Contrast, ...] = Field(min_length=1)
@@ -96,8 +99,6 @@ class ClaimsConfig:
     """Which of the protocols in the files is counted."""
     scale: str
     """Name of the scale."""
-    benchmark: str
-    """Version of the benchmark."""
     out: str
     """CSV to write, a row for each contrast; the figure goes beside it as PDF and PNG."""
 
@@ -210,7 +211,7 @@ def make_claims(config: ClaimsConfig) -> list[Row]:
         measured = sum(line["verdict"] != "not measured" for line in found)
         said = {"claim": claim.name, "text": claim.text, "where": claim.where, "claim_verdict": whole}
         said |= {"measured": f"{measured} of {len(found)}", "statistic": claim.statistic}
-        where = {"scale": config.scale, "benchmark": config.benchmark}
+        where = {"scale": config.scale, "benchmark": claim.benchmark}
         lines += [said | line | where for line in found]
     out = Path(config.out)
     draw_claims(lines, out)
@@ -222,10 +223,11 @@ def make_claims(config: ClaimsConfig) -> list[Row]:
 
 
 def summary(lines: Sequence[Row]) -> list[str]:
-    """A line for each claim."""
-    claims: dict[str, Any] = {line["claim"]: line for line in lines}
+    """A line for each claim and benchmark."""
+    claims: dict[tuple[str, str], Any] = {(line["claim"], line["benchmark"]): line for line in lines}
     return [
-        f"{line['claim_verdict']:<13} {line['text']} ({line['where']}; {line['measured']} contrasts measured)"
+        f"{line['claim_verdict']:<13} {line['text']} "
+        f"({line['where']}; {line['benchmark']}: {line['measured']} contrasts measured)"
         for line in claims.values()
     ]
 

@@ -29,7 +29,9 @@ def draw_claims(lines: Sequence[Row], out: Path) -> None:
         axis.hlines(-place, low, high, color=colour)
         axis.plot([effect], [-place], marker=marker, markersize=4, color=colour)
     axis.axvline(0, color="#888888", linewidth=0.6)
-    axis.set_yticks([-place for place in range(len(shown))], [_name(line) for line in shown], fontsize=6)
+    benchmarks = {line["benchmark"] for line in shown}
+    names = [_name(line) + (f" ({line['benchmark']})" if len(benchmarks) > 1 else "") for line in shown]
+    axis.set_yticks([-place for place in range(len(shown))], names, fontsize=6)
     for verdict, (colour, marker) in LOOKS.items():
         axis.plot([], [], marker=marker, markersize=4, color=colour, label=verdict)
     axis.legend(fontsize=6)

@@ -6,9 +6,10 @@ from pathlib import Path
 from typing import Any
 
 from dice.errors import DiceError
+from dice.study.exams import candidates
 from dice.study.plan import Plan
 from dice.study.registry import Claim, ClaimContrast, TableRow
-from dice.study.units import RECORDED, SUPPLIED
+from dice.study.units import AT, RECORDED, SUPPLIED
 
 
 def sides(contrast: ClaimContrast) -> dict[str, tuple[str, ...]]:
@@ -17,7 +18,10 @@ def sides(contrast: ClaimContrast) -> dict[str, tuple[str, ...]]:
 
 
 def claims_spec(plan: Plan) -> dict[str, Any]:
-    """Config of `dice claims`. Raises DiceError for a row that is neither a model nor a unit."""
+    """Config of `dice claims`: each claim in each benchmark of the study, a cost once.
+
+    Raises DiceError for a row that is neither a model nor a unit.
+    """
     claims = [
         {
             "name": name,
@@ -25,23 +29,25 @@ def claims_spec(plan: Plan) -> dict[str, Any]:
             "where": claim.where,
             "statistic": claim.statistic,
             "at_most": claim.at_most,
+            "benchmark": plan.suite_of(exam).version if exam else plan.measured_on,
             "contrasts": [
                 {
-                    side: [_row(plan, claim, row.format(size=size)) for row in rows]
+                    side: [_row(plan, claim, row.format(size=size), exam) for row in rows]
                     for side, rows in sides(contrast).items()
                 }
                 for size in claim.sizes
                 for contrast in claim.contrasts
             ],
         }
+        for exam in (None, *plan.study.exams)
         for name, claim in plan.registry.claims.items()
+        if exam is None or claim.statistic != "cost"
     ]
-    facts = {"scale": plan.study.scale, "benchmark": plan.measured_on}
-    return {"claims": claims, **facts, "out": plan.path("claims.csv")}
+    return {"claims": claims, "scale": plan.study.scale, "out": plan.path("claims.csv")}
 
 
-def _row(plan: Plan, claim: Claim, name: str) -> dict[str, Any]:
-    """What a row of a claim rests on: what stands for it at this scale, as in the tables."""
+def _row(plan: Plan, claim: Claim, name: str, exam: str | None) -> dict[str, Any]:
+    """What a row of a claim rests on: what stands for it at this scale, as in the tables. `exam`: None for the suite."""
     row, _, reading = name.partition(":")
     model = row if row in plan.registry.models else None
     if reading not in ("", "unchecked") or (model is None and not plan.is_unit(row)):
@@ -56,8 +62,11 @@ def _row(plan: Plan, claim: Claim, name: str) -> dict[str, Any]:
         return given | {"history": f"{plan.model(found.unit)}/history.jsonl" if trained else None, "reason": reason}
     if claim.statistic != "exec" and plan.study.backend == "cpu":
         return given | {"reason": "the CPU back end measures no speed"}
+    if exam is not None and found.unit not in candidates(plan):
+        return given | {"reason": f"not asked the problems of {exam}"}
+    unit = found.unit if exam is None else f"{found.unit}{AT}{exam}"
     given_file = found.unit.startswith((SUPPLIED, RECORDED))
-    return given | {"verdicts": plan.verdicts(found.unit), "greedy": given_file or plan.is_greedy(found.unit)}
+    return given | {"verdicts": plan.verdicts(unit), "greedy": given_file or plan.is_greedy(unit)}
 
 
 def claims_inputs(plan: Plan) -> list[str]:

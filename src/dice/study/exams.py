@@ -11,10 +11,10 @@ from dice.study.units import AT
 
 def examined(plan: Plan) -> list[str]:
     """Units with the exam that they are asked, for each exam."""
-    return [f"{unit}{AT}{exam}" for exam in plan.study.exams for unit in _candidates(plan)]
+    return [f"{unit}{AT}{exam}" for exam in plan.study.exams for unit in candidates(plan)]
 
 
-def _candidates(plan: Plan) -> list[str]:
+def candidates(plan: Plan) -> list[str]:
     """Units of the tables whose checkpoints we decode, with prompts in our own markup."""
     models = set(plan.models)
     return [unit for unit in plan.units if unit in models and plan.prompts_of(unit) == plan.prompts]
@@ -23,7 +23,7 @@ def _candidates(plan: Plan) -> list[str]:
 def exams_spec(plan: Plan) -> dict[str, Any]:
     """Config of `dice exams`."""
     rows = []
-    for unit in _candidates(plan):
+    for unit in candidates(plan):
         for exam in (None, *plan.study.exams):
             name = unit if exam is None else f"{unit}{AT}{exam}"
             facts = {"unit": unit, "measured": measured(plan, unit), "benchmark": plan.suite_of(exam).version}
