@@ -15,6 +15,7 @@ import torch
 from vendor_checkpoints import MASK, write_checkpoint
 
 from dice.config import parse_config
+from dice.decoding import canvas
 from dice.decoding.block_diffusion import BlockDiffusionConfig
 from dice.decoding.canvas import CanvasDecoder
 from dice.decoding.dream import DreamConfig, DreamSchedule
@@ -129,6 +130,36 @@ def test_the_early_stop_changes_no_token(models, name, schedule):
         assert early.n_forwards <= whole.n_forwards == max(whole.trace.step_map)
         saved += whole.n_forwards - early.n_forwards
     assert saved > 20
+
+
+@pytest.mark.parametrize(("name", "shift"), [("llada", 0), ("dream", 1)])
+@torch.no_grad()
+def test_a_canvas_says_how_sure_the_model_was(models, name, shift):
+    """log p of each token, by a forward over the canvas as it was before its step; Dream reads the position before."""
+    case = next(case for case in oracle(name)["cases"] if case["mode"] == "ours")
+    (found,) = answers(name, models[name], [case | {"ends": []}])
+    prompt, ids, steps = torch.tensor(case["prompt"]), torch.tensor(found.ids), torch.tensor(found.step_map)
+    places = torch.arange(len(prompt), len(prompt) + len(ids))
+    expected = torch.zeros(len(ids))
+    for step in range(1, found.n_forwards + 1):
+        seen = torch.cat((prompt, ids.where(steps < step, torch.tensor(MASK))))
+        hidden = models[name](seen[None], torch.arange(len(seen))[None], PackedAttention([len(seen)]))
+        logits = models[name].logits(hidden)[0, places - shift]
+        logits[:, MASK] = float("-inf")
+        known = logits.log_softmax(-1).gather(1, ids[:, None])[:, 0]
+        expected[steps == step] = known[steps == step]
+    torch.testing.assert_close(torch.tensor(found.log_confidence), expected, atol=1e-5, rtol=0)
+
+
+@pytest.mark.parametrize("name", ["llada", "dream"])
+def test_a_canvas_that_is_chosen_in_parts_is_the_same(models, name, monkeypatch):
+    """Logits of few masks at a time, and a canvas that is just as long as was planned."""
+    case = next(case for case in oracle(name)["cases"] if case["mode"] == "ours" and case["config"] != {})
+    (whole,) = answers(name, models[name], [case])
+    monkeypatch.setattr(canvas, "CANVAS_LOGITS", 3)
+    (parts,) = answers(name, models[name], [case], max_length=len(case["prompt"]) + case["new"])
+    assert (parts.ids, parts.step_map, parts.n_forwards) == (whole.ids, whole.step_map, whole.n_forwards)
+    assert parts.log_confidence == pytest.approx(whole.log_confidence, abs=1e-5)
 
 
 def test_the_forwards_of_the_window_are_the_vendors_but_for_the_last(models):
