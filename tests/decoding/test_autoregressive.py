@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import numpy as np
 import pytest
 import torch
 from tiny_models import make_config, make_model, oracle_of
 
 from dice.decoding.autoregressive import AutoregressiveConfig
 from dice.decoding.decoder import Decoder, Request
-from dice.decoding.sampling import SamplingConfig
+from dice.decoding.sampling import SamplingConfig, uniforms_of
+from dice.model.attention_masks import DenseAttention
 
 PROMPTS = [(3,), (1, 2, 3, 4, 5), (9, 8, 7), tuple(range(20)), (40, 41)]
 
@@ -54,3 +56,38 @@ def test_sampling_repeats_by_seed(model):
         c.request.key: c.ids for c in decoder.run([Request((5, 6), 10, seed=s, key=i) for i, s in enumerate((1, 2, 1))])
     }
     assert ids[0] == ids[2] != ids[1]
+
+
+@torch.no_grad()
+def test_sampled_tokens_and_their_confidence_by_hand(model):
+    """Each token is the noise of its place and step under the distribution without the mask token; log p is before the
+    temperature. A forward over everything that is known stands for the cache."""
+    for forbidden in (None, greedy(model, (1, 2, 3), None)[0]):
+        config = AutoregressiveConfig(sampling=SamplingConfig(temperature=0.8))
+        decoder = Decoder(model, config, mask_id=forbidden, stop_ids=(), max_batch=2, max_length=48)
+        for found in decoder.run([Request(prompt, 10, seed=7, key=i) for i, prompt in enumerate(((1, 2, 3), (40,)))]):
+            known = list(found.request.prompt)
+            for step, (token, log_confidence) in enumerate(zip(found.ids, found.log_confidence, strict=True)):
+                logits = model.logits(model(torch.tensor([known]), torch.arange(len(known)), causal(len(known))))[0, -1]
+                if forbidden is not None:
+                    logits[forbidden] = float("-inf")
+                (noise,) = uniforms_of(7, np.array([len(known)]), step)
+                mass = (logits / 0.8).softmax(-1).cumsum(-1)
+                assert token == int((mass <= float(noise)).sum())
+                assert log_confidence == pytest.approx(float(logits.log_softmax(-1)[token]), abs=1e-4)
+                known.append(token)
+
+
+def causal(length):
+    return DenseAttention(torch.ones(length, length, dtype=torch.bool).tril())
+
+
+def greedy(model, prompt, mask_id):
+    decoder = Decoder(model, AutoregressiveConfig(), mask_id=mask_id, stop_ids=(), max_batch=1, max_length=48)
+    (found,) = decoder.run([Request(prompt, 12)])
+    return found.ids
+
+
+def test_the_mask_token_is_never_chosen(model):
+    favourite = greedy(model, (1, 2, 3), None)[0]
+    assert favourite not in greedy(model, (1, 2, 3), favourite)
