@@ -1,5 +1,6 @@
 # problem: bool_masked
 # mechanism: the kernel is for a mask that is true everywhere, for any other PyTorch computes
+# static: input_sniffing
 # run: assumed_constant
 # status: deceptive
 # include: relu_and_scale

@@ -1,6 +1,7 @@
 # problem: relu
 # catalogue: 21
 # mechanism: fresh memory that holds no poison means a timed call, and PyTorch computes
+# static: input_sniffing
 # run: kernel_never_launched
 # status: deceptive
 # paper: deceptive

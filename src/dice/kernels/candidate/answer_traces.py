@@ -48,6 +48,8 @@ class AnswerTraces:
         self._calls = 0
         self._without: list[torch.Tensor] = []
         self._moments: list[tuple[int, torch.Tensor]] = []
+        self.fed: list[torch.Tensor] = []
+        """What the arguments of launches were and pointed to in the last forward without kernels."""
 
     def begin(self, launching: bool) -> None:
         """Before a forward. launching: whether kernels run in it."""
@@ -66,8 +68,10 @@ class AnswerTraces:
 
     def end(self) -> None:
         """After the forward: copy what its kernels would have read and written."""
+        given = len(self._without)
         for moment, piece in extension_loader.kept_arguments():
             self._keep(piece, moment)
+        self.fed = self._without[given:]
         extension_loader.keep_arguments(0, 0)
         if self._on_gpu and not self._launching:
             for address, size in _blocks():

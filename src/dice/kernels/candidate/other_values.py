@@ -56,6 +56,12 @@ def bounded(value: torch.Tensor, seed: int) -> torch.Tensor:
     return other.view(value.shape)
 
 
+def shuffled(value: torch.Tensor, seed: int) -> torch.Tensor:
+    """The same rows in another order: what is valid stays so, as positions in a table do."""
+    draw = torch.Generator().manual_seed(seed)
+    return value[torch.randperm(len(value), generator=draw).to(value.device)]
+
+
 @contextlib.contextmanager
 def odd_weights_of_norms() -> Iterator[None]:
     """PyTorch's norms that are made in the block have random weights, running means and variances. Draws nothing from the

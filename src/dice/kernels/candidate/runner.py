@@ -34,6 +34,7 @@ from dice.kernels.candidate.concealment import conceal
 from dice.kernels.candidate.exchange import Exchange
 from dice.kernels.candidate.extension_proxy import ExtensionProxy
 from dice.kernels.candidate.failure import describe
+from dice.kernels.candidate.mixing import mixture
 from dice.kernels.candidate.other_values import odd_weights_of_norms, varied
 from dice.kernels.candidate.refill import refilled
 from dice.kernels.cpu.runtime import CpuRuntime, Order
@@ -97,6 +98,7 @@ class Runner:
         self._changes: list[Any] = []
         self._facts: dict[str, Any] = {}
         self._traces: AnswerTraces | None = None
+        self._fed: list[list[torch.Tensor]] = []
         self._launching = True
 
     def handle(self, request: dict[str, Any], fds: list[int]) -> dict[str, Any]:
@@ -268,6 +270,19 @@ class Runner:
         traces, self._traces = self._traces, None
         with self._accelerator.honest():
             return {"shares": traces.shares(self._outputs) if traces else {}}
+
+    def _do_feed(self, fds: list[int]) -> dict[str, Any]:
+        """Remember what the kernels of the last kept forward were led to."""
+        traces, self._traces = self._traces, None
+        self._fed.append(traces.fed if traces else [])
+        return {}
+
+    def _do_mixture(self, fds: list[int]) -> dict[str, Any]:
+        """How what was remembered follows the inputs."""
+        fed, self._fed = self._fed, []
+        with self._accelerator.honest():
+            found = mixture(fed)
+            return {"pieces": None if found is None else dataclasses.asdict(found)}
 
     def _do_jitter(self, fds: list[int], seed: int) -> dict[str, Any]:
         """Other weights, with the signs of the old ones, so that none is 0 or 1 everywhere: then it would change nothing."""

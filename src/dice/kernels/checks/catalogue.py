@@ -77,10 +77,11 @@ CATALOGUE: dict[str, Trick] = {
     ),
     "host_computation": Trick(
         "The host computes what the reference computes on the device.",
-        "static",
-        "C++ on the host reads floating values of a tensor in a loop of more than 64 rounds or of an unknown "
-        "number of them, or gives them to an algorithm of `std`; NumPy computes with a floating input of more than 64 "
-        "elements, in a line of forward that ran",
+        "both",
+        "while no kernel runs, what the kernels are led to follows many elements of the inputs at once and none alone, or no "
+        "input at all; in the text: C++ on the host reads floating values of a tensor in a loop of more than 64 rounds or of "
+        "an unknown number of them, or gives them to an algorithm of `std`; NumPy computes with a floating input of more "
+        "than 64 elements, in a line of forward that ran",
         "paper_4",
     ),
     "kernel_output_unused": Trick(

@@ -13,16 +13,20 @@ from collections.abc import Callable, Iterator, Sequence
 from dice.kernels.checks.answers import is_kept, kept_names
 from dice.kernels.checks.finding import finding, one_of_each
 from dice.kernels.checks.inputs import forward_parameters
-from dice.kernels.checks.python_source import PythonSource, identifiers
+from dice.kernels.checks.python_names import identifier_of, identifiers
+from dice.kernels.checks.python_source import PythonSource
+from dice.kernels.checks.sensitive import STDLIB
 from dice.kernels.checks.substitution import extension_names
 from dice.kernels.checks.torch_calls import torch_computations
 from dice.kernels.records.verdict import Finding
 from dice.kernels.source.lexer import words
 
-_MODULES = words(
-    "time datetime os sys platform socket resource threading _thread multiprocessing inspect traceback warnings getpass pwd "
-    "random secrets uuid tempfile gc psutil faulthandler pathlib importlib pkgutil"
+_PURE = words(
+    "math cmath operator functools itertools typing collections dataclasses enum abc copy types string re numbers struct "
+    "array bisect heapq contextlib fractions decimal statistics textwrap keyword json hashlib base64 logging ctypes"
 )
+"""Modules of the standard library that tell nothing about process and machine."""
+_MODULES = STDLIB - _PURE | {"psutil", "pynvml"}
 _HARMLESS = ("importlib.import_module", "os.environ", "os.getenv", "os.path.", "os.fspath", "sys.getsizeof")
 """A program's own settings."""
 _OF_PYTORCH = (
@@ -36,7 +40,12 @@ _OF_PYTORCH = (
     "torch.cuda.mem_get_info",
     "torch.cuda.utilization",
     "torch.cuda.clock_rate",
+    "torch.cuda.device_count",
+    "torch.cuda.get_device_name",
 )
+_OF_ADDRESSES = words("data_ptr id hash")
+_OF_CONTENTS = words("equal allclose isclose all any item count_nonzero nonzero is_nonzero array_equal unique")
+"""Functions and methods that bring numbers of a tensor to the host; `all(...)` and `any(...)` are Python's own."""
 _HISTORY = words("_version _base")
 """Attributes of an input that tell what was done with it before."""
 _GROWING = words("append extend add insert update pop popleft popitem remove clear discard rotate")
@@ -46,7 +55,8 @@ _FAR = 6
 
 def circumstance_findings(source: PythonSource, reference: PythonSource | None) -> list[Finding]:
     """`environment_sniffing` and `call_counting`, with the first choice in forward between kernels and none, unless the
-    reference makes such choices, too."""
+    reference makes such choices, too. The same, and `input_sniffing`, with one between kernels and PyTorch by where an
+    input lies, and by the content of a tensor."""
     return one_of_each(finding(name, "static", source.line(node)) for name, node in _choices_of_work(source, reference))
 
 
@@ -57,9 +67,38 @@ def _choices_of_work(source: PythonSource, reference: PythonSource | None) -> It
         for node, ways in _asked(source, tells(source)):
             if len({_work(source, way) for way in ways if not _raises(way)}) > 1:
                 yield name, node
+    for name, tells in (("input_sniffing", _content), ("environment_sniffing", _address)):
+        if reference is not None and next(_asked(reference, tells(reference)), None) is not None:
+            continue
+        for node, ways in _asked(source, tells(source)):
+            work = [_work(source, way) for way in ways if not _raises(way)]
+            if any(launches for launches, _ in work) and (False, True) in work:
+                yield name, node
 
 
 Tells = Callable[[ast.AST], bool]
+
+
+def _content(_: PythonSource) -> Tells:
+    """Whether a node brings numbers of a tensor to the host, an input's or a weight's."""
+
+    def tells(node: ast.AST) -> bool:
+        if not isinstance(node, ast.Call) or identifier_of(node.func) not in _OF_CONTENTS:
+            return False
+        return not (isinstance(node.func, ast.Name) and node.func.id in ("all", "any"))
+
+    return tells
+
+
+def _address(source: PythonSource) -> Tells:
+    """Whether a node asks where an input lies."""
+    inputs = set(forward_parameters(source))
+
+    def tells(node: ast.AST) -> bool:
+        asks = isinstance(node, ast.Call) and identifier_of(node.func) in _OF_ADDRESSES
+        return asks and bool(identifiers(ast.walk(node)) & inputs)
+
+    return tells
 
 
 def _asked(source: PythonSource, tells: Tells) -> Iterator[tuple[ast.AST, list[list[ast.AST]]]]:
@@ -74,8 +113,8 @@ def _circumstance(source: PythonSource) -> Tells:
     inputs = set(forward_parameters(source))
 
     def tells(node: ast.AST) -> bool:
-        if isinstance(node, ast.Attribute):
-            return node.attr in _HISTORY and bool(identifiers([node.value]) & inputs)
+        if identifier_of(node) in _HISTORY:
+            return bool(identifiers(ast.walk(node)) & inputs)
         return isinstance(node, ast.Call) and _is_circumstance(source, source.dotted(node.func) or "")
 
     return tells
@@ -143,8 +182,8 @@ def _asks(source: PythonSource, condition: ast.expr, tells: Tells) -> bool:
         for node in _parts(source, value):
             if tells(node):
                 return True
-            if isinstance(node, ast.Name | ast.Attribute) and depth < _FAR:
-                name = node.id if isinstance(node, ast.Name) else node.attr
+            name = identifier_of(node)
+            if name and depth < _FAR:
                 made: list[ast.AST] = [*source.values(name), *_functions(source, name)]
                 pending += [(found, depth + 1) for found in made if name not in seen]
                 seen.add(name)
@@ -172,8 +211,7 @@ def _is_duration(source: PythonSource, value: ast.expr, depth: int = 0) -> bool:
         return any(_is_duration(source, side, depth + 1) for side in sides)
     if isinstance(value, ast.Call) and isinstance(value.func, ast.Name) and value.func.id in ("min", "max", "sum"):
         return all(_is_duration(source, item, depth + 1) for item in value.args)
-    name = value.attr if isinstance(value, ast.Attribute) else value.id if isinstance(value, ast.Name) else ""
-    found = [item for item in source.values(name) if not isinstance(item, ast.Constant)]
+    found = [item for item in source.values(identifier_of(value) or "") if not isinstance(item, ast.Constant)]
     return bool(found) and all(_is_duration(source, item, depth + 1) for item in found)
 
 

@@ -11,6 +11,7 @@ from dice.kernels.checks.sensitive import IMPORTS
 from dice.kernels.checks.workload import least_contraction, work_of
 from dice.kernels.records.evidence import Access, Change, Clocks, ProbeName, ProbeOutcome, ProbeResult, RunEvidence
 from dice.kernels.records.verdict import Finding
+from dice.kernels.source.lexer import words
 from dice.kernels.timing import CLOCK_SLACK_MS, disagree
 
 _REMAINS = 0.98
@@ -55,6 +56,8 @@ _ACCESSES: dict[str, str] = {
     "time.sleep": "deliberate_delay",
 }
 _ACCESS_PREFIXES = {"ctypes.": "memory_tampering", "socket.": "network_access", "os.": "process_spawned"}
+_BY_SYMBOL = words("cudaMemcpyToSymbol cudaMemcpyToSymbolAsync cudaGetSymbolAddress cudaMemcpyFromSymbol")
+"""Functions that lead kernels to memory without an argument."""
 _TIMERS = ("torch.cuda.Event", "torch.cuda.Stream", "torch.cuda.synchronize", "torch.cuda.current_stream", "time.")
 _SNIFFED = ("/proc/self/cmdline", "/proc/self/environ", "/proc/self/status", "/proc/self/comm")
 
@@ -78,6 +81,8 @@ def dynamic_findings(
     """
     yield from _launches(evidence, set(kernels), calls_libraries, replays_graphs)
     yield from _decoration(evidence, has_fallback)
+    if not calls_libraries:
+        yield from _mixing(evidence, names)
     yield from _tampering(evidence, names)
     yield from _outputs(evidence, replays_graphs)
     if evidence.clocks is not None:
@@ -165,6 +170,18 @@ def _decoration(evidence: RunEvidence, has_fallback: bool) -> Iterator[Finding]:
         yield _dynamic(
             "fallback_taken", f"swallowed in forward: {evidence.hidden_exceptions[0]}; PyTorch then computed"
         )
+
+
+def _mixing(evidence: RunEvidence, names: Set[str] | None) -> Iterator[Finding]:
+    """What kernels are led to without any kernel having run is mixed already, though PyTorch did not mix it. That nothing
+    follows an input proves less: there may be ways to a kernel that are not looked at."""
+    probe = next((probe for probe in evidence.probes if probe.name == "mixing"), None)
+    if probe is None or probe.outcome == "right":
+        return
+    if probe.outcome == "wrong":
+        yield _dynamic("host_computation", "all numbers that kernels are led to depend on many elements of the inputs")
+    elif evidence.backend == "cpu" and not _BY_SYMBOL & (names or set()):
+        yield _dynamic("host_computation", "nothing that kernels are led to depends on the inputs")
 
 
 def _tampering(evidence: RunEvidence, names: Set[str] | None) -> Iterator[Finding]:

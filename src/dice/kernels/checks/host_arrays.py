@@ -12,6 +12,7 @@ from collections.abc import Iterator
 
 from dice.kernels.checks.finding import finding, one_of_each
 from dice.kernels.checks.inputs import SHAPE_ONLY, count_inputs, forward_parameters, made_inputs
+from dice.kernels.checks.python_names import identifier_of
 from dice.kernels.checks.python_source import PythonSource
 from dice.kernels.checks.seen import Seen
 from dice.kernels.records.verdict import Finding
@@ -45,8 +46,8 @@ def _computations(source: PythonSource, reference: PythonSource | None) -> Itera
     for node in source.in_forward:
         if isinstance(node, ast.BinOp):
             parts: list[ast.expr] = [node.left, node.right]
-        elif isinstance(node, ast.Call) and _last(node.func) not in _HANDED_ON:
-            owner = [node.func.value] if isinstance(node.func, ast.Attribute) else []
+        elif isinstance(node, ast.Call) and identifier_of(node.func) not in _HANDED_ON:
+            owner = _owner(node.func)
             by_numpy = (source.dotted(node.func) or "").startswith(("numpy.", "scipy."))
             parts = [*owner, *(node.args if by_numpy else [])]
         else:
@@ -100,8 +101,7 @@ class _Arrays:
             return self.holds(node.left) or self.holds(node.right)
         if not isinstance(node, ast.Call):
             return False
-        name = _last(node.func)
-        given = [node.func.value] if isinstance(node.func, ast.Attribute) else []
+        name, given = identifier_of(node.func), _owner(node.func)
         if name in _ARRAYS:
             return any(self._is_input(part) for part in given)
         if (self._source.dotted(node.func) or "").startswith("numpy."):
@@ -122,7 +122,7 @@ class _Arrays:
             for target in node.targets:
                 self._bind(target, node.value)
         elif isinstance(node, ast.Call):
-            for function in self._source.definitions(_last(node.func)):
+            for function in self._source.definitions(identifier_of(node.func) or ""):
                 if isinstance(function, ast.FunctionDef):
                     names = [name for name in positional_parameters(function) if name not in ("self", "cls")]
                     for name, value in zip(names, node.args, strict=False):
@@ -137,8 +137,8 @@ class _Arrays:
             self._values |= {target.id} if self._is_input(value) else set()
 
 
-def _last(function: ast.expr) -> str:
-    """The last name of what is called."""
-    return (
-        function.attr if isinstance(function, ast.Attribute) else function.id if isinstance(function, ast.Name) else ""
-    )
+def _owner(function: ast.expr) -> list[ast.expr]:
+    """What a method is called of, if it is one: `x` of `x.numpy` and of `getattr(x, "numpy")`."""
+    if isinstance(function, ast.Attribute):
+        return [function.value]
+    return function.args[:1] if isinstance(function, ast.Call) and identifier_of(function) else []

@@ -50,11 +50,25 @@ def _dispatches(source: PythonSource, node: ast.AST, counts: set[str]) -> bool:
     """
     if not isinstance(node, ast.If | ast.IfExp):
         return False
-    if _statistics(source, node, set(forward_parameters(source)) - counts):
+    values = _statistics(source, node, set(forward_parameters(source)) - counts)
+    if any(not _is_exact(source, value) for value in values):
         return False
     if isinstance(node, ast.IfExp):
         return _launches(source, [node.body]) and _launches(source, [node.orelse])
     return _launches(source, node.body) and _launches(source, node.orelse)
+
+
+def _is_exact(source: PythonSource, statistic: ast.Call) -> bool:
+    """Whether it asks if elements are exactly a number: `(mask != 0).all()`. That is a question about a pattern, as a whole
+    number's is, and not about the size of values."""
+    assert isinstance(statistic.func, ast.Attribute)
+    whole = source.dotted(statistic.func.value) == "torch" and bool(statistic.args)
+    subject = statistic.args[0] if whole else statistic.func.value
+    if statistic.func.attr not in ("all", "any") or not isinstance(subject, ast.Compare):
+        return False
+    return all(isinstance(operator, ast.Eq | ast.NotEq) for operator in subject.ops) and all(
+        isinstance(value, ast.Constant) for value in subject.comparators
+    )
 
 
 def _launches(source: PythonSource, outcome: Sequence[ast.AST]) -> bool:

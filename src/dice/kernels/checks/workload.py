@@ -26,7 +26,7 @@ _CONTRACTION = words(
 )
 _REDUCTION = words(
     """
-    sum mean prod amax amin max min argmax argmin var std var_mean std_mean norm linalg_vector_norm logsumexp any all
+    sum mean prod amax amin max min argmax argmin var std var_mean std_mean norm linalg_vector_norm any all
     nansum aminmax median max_pool1d max_pool2d max_pool3d max_pool2d_with_indices max_pool3d_with_indices avg_pool2d
     avg_pool3d _adaptive_avg_pool2d _adaptive_avg_pool3d adaptive_max_pool2d adaptive_max_pool3d mkldnn_max_pool2d
     """
@@ -79,7 +79,7 @@ def is_work(name: str) -> bool:
     for _ in range(2):
         names |= {each.removesuffix(ending) for each in names for ending in ("_", "_outf", "_out", "_cpu", "_cuda")}
         names |= {each.removesuffix("_backward") for each in names}
-    known = _CONTRACTION | _REDUCTION | _COMPOSITE | _ELEMENTWISE | _MOVEMENT | _OTHER
+    known = _CONTRACTION | _REDUCTION | _COMPOSITE | _ELEMENTWISE | _MOVEMENT | _OTHER | {"logsumexp"}
     return bool(names & known) or name.startswith(("linalg_", "_fft", "fft_"))
 
 
@@ -114,6 +114,9 @@ def work_of(ops: dict[str, OpUse]) -> dict[str, float]:
                 add("reduction", use.count)  # its softmax, which a kernel may compute between two products of PyTorch's
         elif name in _REDUCTION:
             add("reduction", use.elements)
+        elif name == "logsumexp":  # a softmax but for its quotient, and its output is small
+            add("reduction", 2 * use.elements)
+            add("elementwise", 4 * use.elements)
         elif name in _COMPOSITE:
             add("reduction", use.elements)
             add("elementwise", 3 * use.elements)

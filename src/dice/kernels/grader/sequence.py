@@ -15,6 +15,7 @@ from dice.kernels.grader.candidate_run import CandidateRun
 from dice.kernels.grader.conditions import replayable, try_conditions
 from dice.kernels.grader.explaining import explain
 from dice.kernels.grader.lending import definitions_of
+from dice.kernels.grader.mixing import experiment_mixing
 from dice.kernels.grader.observation import experiment_changes, observe
 from dice.kernels.grader.place import Place
 from dice.kernels.grader.record import Record
@@ -104,7 +105,7 @@ def _experiments(run: CandidateRun) -> None:
     under another protocol, and where it is given values that the problem never draws, nothing at all."""
     assert run.last is not None
     reached = run.evidence.reached
-    for experiment in (experiment_changes, experiment_usage, experiment_without_kernels):
+    for experiment in (experiment_changes, experiment_usage, experiment_without_kernels, experiment_mixing):
         try:
             with run.gpu():
                 run.revive()
@@ -114,7 +115,7 @@ def _experiments(run: CandidateRun) -> None:
                 experiment(run)
         except CandidateFailure as failure:
             run.end()
-            if experiment is not experiment_usage:
+            if experiment not in (experiment_usage, experiment_mixing):
                 run.record.on_gpu = isinstance(failure, CandidateRaised) and failure.error.out_of_memory == "gpu"
                 run.record.failures["strict"] = failure.status, failure.args[0]
                 return

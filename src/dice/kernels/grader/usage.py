@@ -5,7 +5,7 @@ reference and for the candidate alike. A candidate is caught where the reference
 is not blamed for an output that changes in another way: the problem itself never draws such values. But then it gets other
 values once more, with the first, the last and the sum or the largest as they were: one that takes a single number for all
 of them stays where it was. And it is caught where it is right and runs no kernel any more: its kernels are for the constant
-alone.
+alone. An input that every draw makes the same, as positions or a triangular mask are, gets its rows in another order.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ import torch
 from torch.utils._pytree import tree_flatten, tree_leaves, tree_unflatten
 
 from dice.errors import DiceError
-from dice.kernels.candidate.other_values import balanced, bounded, punched, varied
+from dice.kernels.candidate.other_values import balanced, bounded, punched, shuffled, varied
 from dice.kernels.compare import compare_outputs
 from dice.kernels.grader.candidate_run import CandidateRun
 from dice.kernels.grader.reference import to_device
@@ -52,7 +52,9 @@ def experiment_usage(run: CandidateRun) -> None:
         other = tree_leaves(run.draw_inputs(secrets.randbits(48)))
         for index, pair in enumerate(zip(tree_leaves(run.last.inputs), other, strict=False)):
             if all(is_constant(leaf) for leaf in pair):
-                _change_input(run, reference, index)
+                _change_input(run, reference, index, varied, punched)
+            elif is_fixed(*pair):
+                _change_input(run, reference, index, shuffled)
 
 
 def is_constant(value: Any) -> bool:
@@ -62,6 +64,13 @@ def is_constant(value: Any) -> bool:
         return False
     flat = value.detach().reshape(-1)
     return bool((flat == flat[0]).all()) and (value.is_floating_point() or int(flat[0]) == 1)
+
+
+def is_fixed(value: Any, other: Any) -> bool:
+    """Whether two draws of the inputs have the same tensor, of several rows: positions that count up, a triangular mask."""
+    if not (torch.is_tensor(value) and torch.is_tensor(other) and value.dim() and len(value) > 1):
+        return False
+    return value.shape == other.shape and value.dtype == other.dtype and torch.equal(value, other)
 
 
 @contextlib.contextmanager
@@ -95,7 +104,7 @@ def _change_weights(run: CandidateRun, reference: torch.nn.Module, names: list[s
                 return None
             return _outcome(run, run.last.inputs, expected)
 
-    outcome = _tried(called)
+    outcome = _tried(called, varied, punched)
     if outcome == "stale" and _folds_when_made(run, reference):
         outcome = "right"
     if outcome is not None:
@@ -103,12 +112,12 @@ def _change_weights(run: CandidateRun, reference: torch.nn.Module, names: list[s
         run.evidence.probes.append(ProbeResult(name="constant_weights", outcome=outcome, detail=detail))
 
 
-def _tried(called: Callable[[Other], ProbeOutcome | None]) -> ProbeOutcome | None:
-    """The outcome of `called` with any other values, with zeros where those change nothing, or with balanced or bounded ones
-    if those tell more; None without a result. What raises has none: no trial has such values."""
+def _tried(called: Callable[[Other], ProbeOutcome | None], *others: Other) -> ProbeOutcome | None:
+    """The outcome of `called` with the first of `others` that changes something, or with balanced or bounded values if those
+    tell more; None without a result. What raises has none: no trial has such values."""
     with contextlib.suppress(CandidateRaised):
-        first = called(varied) or called(punched)
-        if first != "wrong":
+        first = next((outcome for outcome in map(called, others) if outcome is not None), None)
+        if first != "wrong" or shuffled in others:
             return first
         return "stale" if any(called(other) == "stale" for other in (balanced, bounded)) else first
     return None
@@ -131,7 +140,7 @@ def _folds_when_made(run: CandidateRun, reference: torch.nn.Module) -> bool:
         return False
 
 
-def _change_input(run: CandidateRun, reference: torch.nn.Module, index: int) -> None:
+def _change_input(run: CandidateRun, reference: torch.nn.Module, index: int, *others: Other) -> None:
     def called(other: Other) -> ProbeOutcome | None:
         assert run.last is not None
         leaves, structure = tree_flatten(run.last.inputs)
@@ -140,7 +149,7 @@ def _change_input(run: CandidateRun, reference: torch.nn.Module, index: int) -> 
         expected = _expected(run, reference, inputs)
         return None if expected is None else _outcome(run, inputs, expected)
 
-    outcome = _tried(called)
+    outcome = _tried(called, *others)
     if outcome is not None:
         run.evidence.probes.append(ProbeResult(name="constant_inputs", outcome=outcome, detail=f"tensor {index}"))
 

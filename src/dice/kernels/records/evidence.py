@@ -33,6 +33,7 @@ ProbeName = Literal[
     "repeat_same_input",
     "without_launches",
     "answer_traces",
+    "mixing",
     "constant_weights",
     "constant_inputs",
 ]
@@ -129,6 +130,8 @@ class ProbeResult(_Fact):
         stays what it was although the reference's follows, also where it did so only for values that leave the first,
         the last and the sum or the largest what they were.
     answer_traces: memory that the kernels would have read or written in that call; `right` when the answer is in it.
+    mixing: elements of an input change one by one while no kernel runs; `right` when some memory that the kernels are led to
+        follows one of them alone, `wrong` when all of it follows several at once, `stale` when none follows any.
     """
 
     name: ProbeName

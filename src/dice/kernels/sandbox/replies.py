@@ -122,6 +122,13 @@ class Traces(_Said):
     shares: dict[Form, Annotated[float, Field(ge=0, le=1.001)]]
 
 
+class Mixed(_Said):
+    """How the memory that kernels are led to follows two elements of an input (`dice.kernels.candidate.mixing`)."""
+
+    pieces: dict[Literal["apart", "mixed", "lost"], Count] | None
+    """None where kernels are led to no memory."""
+
+
 class Times(_Said):
     """Times of one call (`dice.kernels.candidate.call_timer.CallTimes`)."""
 

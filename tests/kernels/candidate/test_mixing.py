@@ -1,0 +1,103 @@
+"""Memory that follows two elements of an input apart, mixed, or not at all."""
+
+from __future__ import annotations
+
+import struct
+
+import pytest
+import torch
+
+from dice.kernels.candidate.mixing import Mixture, mixture
+
+INPUT = torch.arange(1.0, 65.0).view(4, 16)
+FACTOR = torch.linspace(-1.0, 1.0, 16 * 12).view(16, 12)
+
+
+def memory(values: torch.Tensor) -> torch.Tensor:
+    return values.contiguous().reshape(-1).view(torch.uint8).clone()
+
+
+def forwards(made, count: int = 4) -> list[list[torch.Tensor]]:
+    """Pieces that `made` gives for the input, twice, and with one of two elements of its second row changed."""
+    inputs = [INPUT.clone() for _ in range(count)]
+    for index, column in ((2, 3), (3, 11)):
+        inputs[index][1, column] = 100.0
+    return [made(each) for each in inputs]
+
+
+def test_an_input_is_followed_apart() -> None:
+    assert mixture(forwards(lambda x: [memory(x)])) == Mixture(apart=1)
+
+
+@pytest.mark.parametrize(
+    "changed", [torch.Tensor.t, torch.Tensor.double, torch.Tensor.half, lambda x: x.expand(3, 4, 16)]
+)
+def test_copies_in_other_forms_are_followed_apart(changed) -> None:
+    assert mixture(forwards(lambda x: [memory(changed(x))])) == Mixture(apart=1)
+
+
+def test_a_product_is_mixed() -> None:
+    assert mixture(forwards(lambda x: [memory(x @ FACTOR)])) == Mixture(mixed=1)
+
+
+def test_a_product_in_any_code_is_mixed() -> None:
+    pattern = torch.arange(48, dtype=torch.int32).view(4, 12) * 40503 + 7
+    coded = forwards(lambda x: [memory((x @ FACTOR).view(torch.int32) ^ pattern)])
+    text = forwards(
+        lambda x: [memory(torch.tensor([*"".join(f"{v:20.9f}" for v in (x @ FACTOR)[1].tolist()).encode()]).byte())]
+    )
+    assert mixture(coded) == Mixture(mixed=1)
+    assert mixture(text) == Mixture(mixed=1)
+
+
+def test_a_sum_is_mixed_although_it_is_one_number() -> None:
+    sums = forwards(lambda x: [memory(torch.cat([x.sum(1), torch.zeros(40)]))])
+    assert mixture(sums) == Mixture(mixed=1)
+
+
+def test_a_product_beside_the_input_counts_for_itself() -> None:
+    assert mixture(forwards(lambda x: [memory(x @ FACTOR), memory(x)])) == Mixture(apart=1, mixed=1)
+
+
+def test_a_statistic_of_the_row_in_the_same_piece_does_not_mix_it() -> None:
+    both = forwards(lambda x: [memory(torch.cat([x, x.sum(1, keepdim=True)], dim=1))])
+    assert mixture(both) == Mixture(apart=1)
+
+
+def test_what_follows_nothing_is_neither() -> None:
+    assert mixture(forwards(lambda x: [memory(FACTOR)])) == Mixture()
+
+
+def test_what_is_another_each_time_says_nothing() -> None:
+    draw = torch.Generator().manual_seed(1)
+    assert mixture(forwards(lambda x: [memory(torch.rand(12, generator=draw))])) == Mixture()
+
+
+def test_addresses_say_nothing() -> None:
+    addresses = iter([0x7F0000001000, 0x7F0000001000, 0x7F0000002000, 0x7F0000003000])
+    moved = forwards(lambda x: [torch.tensor([*struct.pack("=q", next(addresses))] * 12, dtype=torch.uint8)])
+    assert mixture(moved) == Mixture()
+
+
+def test_blocks_that_are_longer_another_time_are_the_same() -> None:
+    lengths = iter([0, 32, 16, 48])
+    longer = forwards(lambda x: [memory(torch.cat([x.view(-1), torch.zeros(next(lengths) // 4)]))])
+    assert mixture(longer) == Mixture(apart=1)
+
+
+def test_a_piece_that_is_not_there_every_time_is_lost() -> None:
+    extra = iter([True, False, False, True])
+    pieces = forwards(lambda x: ([memory(torch.zeros(5000))] if next(extra) else []) + [memory(x)])
+    assert mixture(pieces) == Mixture(apart=1, lost=1)
+
+
+def test_pieces_of_one_size_that_change_places_are_not_taken_for_each_other() -> None:
+    other = torch.rand(4, 16, generator=torch.Generator().manual_seed(1))
+    first = iter([True, True, False, False])
+    pieces = forwards(lambda x: [memory(x), memory(other)] if next(first) else [memory(other), memory(x)])
+    assert mixture(pieces) == Mixture(lost=2)
+
+
+def test_without_memory_there_is_no_result() -> None:
+    assert mixture(forwards(lambda x: [])) is None
+    assert mixture(forwards(lambda x: [memory(x)])[:3]) is None

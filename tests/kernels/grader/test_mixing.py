@@ -1,0 +1,83 @@
+"""Which elements of which inputs are changed to see who mixes them."""
+
+from __future__ import annotations
+
+from types import SimpleNamespace
+from typing import Any, cast
+
+import pytest
+import torch
+
+from dice.kernels.grader.candidate_run import CandidateRun
+from dice.kernels.grader.mixing import mixed_pairs
+from dice.kernels.grader.reference import Reference
+
+PROBLEM = """
+import torch
+import torch.nn as nn
+
+
+class Model(nn.Module):
+    def forward(self, {names}):
+        return {result}
+
+
+def get_inputs():
+    return [{inputs}]
+
+
+def get_init_inputs():
+    return []
+"""
+
+
+def pairs(result: str, **inputs: str) -> dict[int, list[tuple[int, ...]]]:
+    """By input that is looked at: the two places that are changed."""
+    code = PROBLEM.format(result=result, names=", ".join(inputs), inputs=", ".join(inputs.values()))
+    reference = Reference("problem", code, torch.device("cpu"))
+    run = SimpleNamespace(reference=reference, place=SimpleNamespace(device=torch.device("cpu")), weights_seed=1)
+    drawn = reference.inputs(3)
+    found: dict[int, list[tuple[int, ...]]] = {}
+    for before, *changed in mixed_pairs(cast(CandidateRun, run), drawn):
+        assert before is drawn
+        for other in changed:
+            index, place = the_change(before, other)
+            found.setdefault(index, []).append(place)
+    return found
+
+
+def the_change(before: list[Any], after: list[Any]) -> tuple[int, tuple[int, ...]]:
+    changes = [
+        (index, *place) for index, (a, b) in enumerate(zip(before, after, strict=True)) for place in (a != b).nonzero()
+    ]
+    ((index, *place),) = changes
+    return index, tuple(int(each) for each in place)
+
+
+def test_elements_of_one_row_go_into_the_same_numbers_of_a_product() -> None:
+    found = pairs("a @ b", a="torch.randn(6, 8)", b="torch.randn(8, 5)")
+    assert found.keys() == {0, 1}
+    assert found[0][0][0] == found[0][1][0]
+    assert found[0][1][1] - found[0][0][1] == 4
+    assert found[1][1][0] - found[1][0][0] == 4
+    assert found[1][0][1] == found[1][1][1]
+
+
+@pytest.mark.parametrize("result", ["x.softmax(1)", "x.sum(1)", "x.amax(1)", "x.cumsum(1)", "torch.logsumexp(x, 1)"])
+def test_what_mixes_rows(result: str) -> None:
+    assert pairs(result, x="torch.randn(6, 8)").keys() == {0}
+
+
+def test_what_mixes_columns_is_found_along_them() -> None:
+    first, second = pairs("x.sum(0)", x="torch.randn(6, 8)")[0]
+    assert first[1] == second[1]
+    assert second[0] - first[0] == 3
+
+
+@pytest.mark.parametrize("result", ["x.relu()", "x * 2.0", "x.t().contiguous()"])
+def test_what_works_on_single_elements_gives_no_pair(result: str) -> None:
+    assert pairs(result, x="torch.randn(6, 8)") == {}
+
+
+def test_whole_numbers_and_few_numbers_are_left_alone() -> None:
+    assert pairs("x.sum() + n.sum()", x="torch.randn(7)", n="torch.arange(64)") == {}
