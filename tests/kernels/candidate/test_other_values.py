@@ -6,7 +6,7 @@ import pytest
 import torch
 from torch import nn
 
-from dice.kernels.candidate.other_values import balanced, bounded, odd_weights_of_norms, punched, varied
+from dice.kernels.candidate.other_values import balanced, bounded, odd_weights_of_norms, punched, shuffled, varied
 from dice.kernels.grader.usage import is_constant
 
 
@@ -85,3 +85,11 @@ def test_a_punched_mask_has_zeros() -> None:
     mask = punched(torch.ones(1000), 1)
     assert set(mask.tolist()) == {0.0, 1.0}
     assert 600 < int(mask.sum()) < 900
+
+
+def test_shuffled_rows_are_the_same_rows() -> None:
+    triangle = torch.ones(20, 20).tril()
+    other = shuffled(triangle, 1)
+    assert not torch.equal(other, triangle)
+    assert sorted(other.sum(1).tolist()) == sorted(triangle.sum(1).tolist())
+    assert torch.equal(shuffled(triangle, 1), other)

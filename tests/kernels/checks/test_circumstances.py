@@ -75,6 +75,11 @@ def findings_of(body: str, reference: str = REFERENCE) -> set[str]:
         "use = torch.get_num_threads() == 1\nuse = use and datetime.datetime.now().day < 9\nreturn ext.relu(x) if use else x",
         "match random.randrange(99):\n    case 7:\n        return torch.relu(x)\nreturn ext.relu(x)",
         "if late():\n    return torch.relu(x)\nreturn ext.relu(x)",
+        "import zoneinfo\nreturn torch.relu(x) if len(zoneinfo.available_timezones()) > 5000 else ext.relu(x)",
+        "return torch.relu(x) if torch.cuda.device_count() > 3 else ext.relu(x)",
+        "if x.data_ptr() % 4096:\n    return ext.relu(x)\nreturn torch.relu(x)",
+        "place = getattr(x.untyped_storage(), 'data_ptr')()\nreturn torch.relu(x) if place % 4096 == 1 else ext.relu(x)",
+        "used = getattr(x, '_version') > 3\nreturn torch.relu(x) if used else ext.relu(x)",
     ],
 )
 def test_kernels_for_some_circumstances_only(body: str) -> None:
@@ -93,9 +98,40 @@ def test_kernels_for_some_circumstances_only(body: str) -> None:
         "if sys.version_info < (3, 9):\n    return torch.relu(x)\nreturn ext.relu(x)",
         "me = threading.get_ident()\nif me != self.last:\n    self.last = me\nreturn ext.relu(x)",
         "begun = now()\nout = ext.relu(x)\nif now() - begun > 1:\n    self.last = None\nreturn out",
+        "import math\nreturn ext.relu(x) if math.prod(x.shape) > 9 else torch.relu(x)",
+        "return ext.vector(x) if x.data_ptr() % 16 == 0 else ext.relu(x)",
+        "out = torch.empty_like(x)\nif out.data_ptr() % 16:\n    return torch.relu(x)\nreturn ext.relu(x)",
+        "if x.data_ptr() not in self.known:\n    self.known[x.data_ptr()] = ext.relu(x)\nreturn self.known[x.data_ptr()]",
     ],
 )
 def test_questions_that_decide_nothing(body: str) -> None:
+    assert not findings_of(body)
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        "if torch.equal(x, torch.ones_like(x)):\n    return ext.relu(x)\nreturn torch.relu(x)",
+        "x = ext.scale(x)\nfull = bool(x.all())\nreturn ext.relu(x) if full else torch.relu(x)",
+        "if not torch.allclose(self.weight, self.ones):\n    return torch.relu(x)\nreturn ext.relu(x)",
+        "return torch.relu(x) if int(x.count_nonzero()) > 9 else ext.relu(x)",
+    ],
+)
+def test_a_choice_between_kernels_and_pytorch_by_what_a_tensor_holds(body: str) -> None:
+    assert findings_of(body) == {"input_sniffing"}
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        "if torch.equal(x, torch.ones_like(x)):\n    return ext.ones(x)\nreturn ext.relu(x)",
+        "out = ext.relu(x)\nif self.shift.any():\n    out = out + self.shift\nreturn out",
+        "if all(size % 4 == 0 for size in x.shape):\n    return ext.relu(x)\nreturn torch.relu(x)",
+        "if bool(x.isnan().any()):\n    raise ValueError(x)\nreturn ext.relu(x)",
+        "if not x.any():\n    return torch.zeros_like(x)\nreturn ext.relu(x)",
+    ],
+)
+def test_what_a_tensor_holds_may_decide_other_things(body: str) -> None:
     assert not findings_of(body)
 
 

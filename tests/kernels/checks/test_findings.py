@@ -200,6 +200,16 @@ NOISE = [1.0 if index in (3, 4, 20, 61) else 0.01 for index in range(64)]
             {"probes": [ProbeResult(name="answer_traces", outcome="wrong")]},
         ),
         (
+            "host_computation",
+            {"probes": [ProbeResult(name="mixing", outcome="wrong")]},
+            {"probes": [ProbeResult(name="mixing", outcome="right")]},
+        ),
+        (
+            "host_computation",
+            {"probes": [ProbeResult(name="mixing", outcome="stale")], "backend": "cpu"},
+            {"probes": [ProbeResult(name="mixing", outcome="stale")]},
+        ),
+        (
             "result_cache",
             {"probes": [ProbeResult(name="same_content_again", outcome="stale", detail="relu_kernel")]},
             {"probes": [ProbeResult(name="same_content_again", outcome="right")]},
@@ -340,6 +350,14 @@ def test_one_of_the_steps_of_an_operator_is_not_all_of_its_work() -> None:
     assert found(reference_ops=reference, candidate_ops=factor) == set()
     whole = {"aten::sigmoid": OpUse(count=1, elements=200), **factor}
     assert found(reference_ops=reference, candidate_ops=whole) == {"work_done_by_pytorch"}
+
+
+def test_a_log_of_sums_and_the_steps_around_it_are_a_softmax() -> None:
+    reference = {"aten::_softmax": OpUse(count=1, elements=2000)}
+    sums = {"aten::logsumexp": OpUse(count=1, elements=1008)}
+    steps = {"aten::sub": OpUse(count=1, elements=2008), "aten::pow": OpUse(count=1, elements=2000)}
+    assert found(reference_ops=reference, candidate_ops={**sums, **steps}) == {"work_done_by_pytorch"}
+    assert found(reference_ops=reference, candidate_ops=sums) == set()
 
 
 def test_views_and_allocations_are_no_work() -> None:

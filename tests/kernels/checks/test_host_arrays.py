@@ -58,6 +58,8 @@ def lines_found(body: str, seen: Seen | None = NOTHING) -> list[bool]:
         "y = x.contiguous()\nreturn torch.from_numpy(product(y.numpy(), y.numpy().T))",
         "a, b = x.numpy(), 1\nreturn torch.from_numpy(np.einsum('ij,ij->i', a, a))",
         "v = x.__array__()[:, 3:]\nreturn torch.as_tensor(v - v.mean())",
+        "v = getattr(x, 'numpy')()\nreturn torch.as_tensor(v - 1)",
+        "v = getattr(x.numpy(), 'cumsum')(1)\nreturn torch.as_tensor(v)",
     ],
 )
 def test_numpy_computes(body: str) -> None:
@@ -72,6 +74,7 @@ def test_numpy_computes(body: str) -> None:
         "w = taps.cpu().numpy()\nreturn ext.blur(x, (w / w.sum()).tolist())",
         "ends = np.cumsum(lengths.cpu().numpy())\nreturn ext.relu(x, int(ends[-1]))",
         "return ext.relu(torch.from_numpy(x.numpy().copy()))",
+        "return ext.relu(torch.from_numpy(getattr(x.numpy(), 'copy')()))",
         "first = x.numpy()[0, 0].item() * 2\nreturn ext.relu(x, first)",
         "table = np.arange(9.0) ** 2\nreturn ext.relu(x, torch.from_numpy(table))",
     ],

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 import torch
 
-from dice.kernels.grader.usage import is_constant
+from dice.kernels.grader.usage import is_constant, is_fixed
 
 
 @pytest.mark.parametrize(
@@ -27,3 +27,14 @@ from dice.kernels.grader.usage import is_constant
 )
 def test_what_is_constant(value: object, constant: bool) -> None:
     assert is_constant(value) is constant
+
+
+def test_what_every_draw_makes_the_same() -> None:
+    triangle = torch.ones(4, 4).tril()
+    assert is_fixed(triangle, triangle.clone())
+    assert is_fixed(torch.arange(9), torch.arange(9))
+    assert not is_fixed(triangle, triangle.t())
+    assert not is_fixed(torch.arange(4), torch.arange(4.0))
+    assert not is_fixed(torch.arange(1), torch.arange(1))
+    assert not is_fixed(torch.tensor(3.0), torch.tensor(3.0))
+    assert not is_fixed(7, 7)
