@@ -116,7 +116,9 @@ def _tried(called: Callable[[Other], ProbeOutcome | None], *others: Other) -> Pr
     """The outcome of `called` with the first of `others` that changes something, or with balanced or bounded values if those
     tell more; None without a result. What raises has none: no trial has such values."""
     with contextlib.suppress(CandidateRaised):
-        first = next((outcome for outcome in map(called, others) if outcome is not None), None)
+        first: ProbeOutcome | None = None
+        for other in others:
+            first = first or called(other)
         if first != "wrong" or shuffled in others:
             return first
         return "stale" if any(called(other) == "stale" for other in (balanced, bounded)) else first
