@@ -12,6 +12,7 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 
 import pytest
+from waiting import PATIENCE_S
 
 COMMIT = "b968826" + "d" * 33
 DATA = {"data/rows.arrow": b"rows" * 100, "README.md": b"about"}
@@ -82,7 +83,7 @@ def fetch(tmp_path):
             env={**os.environ, "HF_ENDPOINT": f"http://127.0.0.1:{server.server_address[1]}", "HF_HUB_OFFLINE": "0"}
             | {"HF_HOME": str(tmp_path / "cache"), "HF_HUB_DISABLE_PROGRESS_BARS": "1"},
             check=False,
-            timeout=60,
+            timeout=PATIENCE_S,
         )
 
     yield run

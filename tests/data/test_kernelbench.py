@@ -8,6 +8,7 @@ import threading
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
 import pytest
+from waiting import PATIENCE_S
 
 from dice.data.kernelbench import (
     VERSIONS,
@@ -259,7 +260,7 @@ def test_the_pinned_revision_is_resolved_in_the_hubs_history():
             text=True,
             env={**os.environ, "HF_ENDPOINT": f"http://127.0.0.1:{server.server_address[1]}", "HF_HUB_OFFLINE": "0"},
             check=False,
-            timeout=60,
+            timeout=PATIENCE_S,
         )
     finally:
         server.shutdown()

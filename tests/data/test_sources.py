@@ -6,6 +6,7 @@ import sys
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+from waiting import PATIENCE_S
 
 from dice.data.sources import FORMATS, boxed_level, label_of, read_source
 from dice.errors import DiceError
@@ -185,7 +186,9 @@ def test_a_file_that_is_not_there_is_one_sentence_that_says_what_to_do(tmp_path,
 def test_a_hub_that_cannot_be_reached_is_one_sentence(tmp_path):
     code = "from dice.data.sources import read_source; read_source('concur', 'hub')"
     environment = {**os.environ, "HF_HUB_OFFLINE": "1", "HF_HOME": str(tmp_path)}
-    done = subprocess.run([sys.executable, "-c", code], env=environment, capture_output=True, text=True, timeout=120)
+    done = subprocess.run(
+        [sys.executable, "-c", code], env=environment, capture_output=True, text=True, timeout=PATIENCE_S
+    )
     last = done.stderr.strip().splitlines()[-1]
     assert last.startswith("dice.errors.DiceError: ConCuR: the Hugging Face hub cannot be reached")
     assert "data-00000-of-00001.arrow from https://huggingface.co/datasets/lkongam/ConCuR" in last

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import os
 import time
 from collections.abc import Iterator
 from pathlib import Path
@@ -18,7 +17,6 @@ from dice.kernels.builder.preprocessor import Preprocessor
 from dice.kernels.builder.toolchain import Toolchain
 from dice.kernels.builder.toolchain_probe import find_cuda_home
 from dice.kernels.candidate.process import candidate_server
-from dice.kernels.pool.workers import Machine, cache_folder
 from dice.kernels.sandbox.fork_server import ForkServer
 from dice.kernels.source.macros import Preprocess
 
@@ -28,20 +26,6 @@ def fork_server() -> Iterator[ForkServer]:
     """One fork_server for all tests of a session: starting it costs an import of torch."""
     with candidate_server() as handle:
         yield handle
-
-
-@pytest.fixture(scope="session")
-def build_folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """One build cache for all tests of a run, whichever process they are in. What compilers start from is the machine's:
-    precompiled headers cost a minute, and are the same."""
-    base = tmp_path_factory.getbasetemp()
-    folder = (base.parent if "PYTEST_XDIST_WORKER" in os.environ else base) / "builds"
-    folder.mkdir(exist_ok=True)
-    usual = cache_folder(Machine()) / "toolchains"
-    usual.mkdir(parents=True, exist_ok=True)
-    with contextlib.suppress(FileExistsError):
-        (folder / "toolchains").symlink_to(usual)
-    return folder
 
 
 @pytest.fixture(scope="session")

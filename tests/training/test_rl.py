@@ -28,10 +28,10 @@ def config(*args, **changes) -> RlConfig:
     return parse_config(RlConfig, settings(*args, **changes), "test")
 
 
-def test_two_steps_with_real_kernels_and_a_pause_between(start, builds, tmp_path, capsys):
+def test_two_steps_with_real_kernels_and_a_pause_between(start, build_folder, tmp_path, capsys):
     """Infilling, then end to end; stopped after the first step and taken up again; the same as in one go."""
     one, two = tmp_path / "one", tmp_path / "two"
-    values = settings(start, one, builds, tensorboard=True)
+    values = settings(start, one, build_folder, tensorboard=True)
     (tmp_path / "rl.yaml").write_text(json.dumps(values))
     command = ["rl", "--config", str(tmp_path / "rl.yaml")]
     assert main(command) == 0
@@ -69,9 +69,9 @@ def test_two_steps_with_real_kernels_and_a_pause_between(start, builds, tmp_path
 
 
 @pytest.mark.gpu
-def test_two_steps_on_a_gpu(start, builds, tmp_path):
+def test_two_steps_on_a_gpu(start, build_folder, tmp_path):
     """CUDA graphs decode with the weights that are trained: trainer and sampler agree after an update as before."""
-    values = settings(start, tmp_path, builds, device="cuda")
+    values = settings(start, tmp_path, build_folder, device="cuda")
     values["reward"] |= {"backend": "cuda"}
     values["objective"] |= {"kl_reference": "start_model"}
     assert rl(parse_config(RlConfig, values, "test"))["steps_done"] == 2
@@ -82,12 +82,12 @@ def test_two_steps_on_a_gpu(start, builds, tmp_path):
 
 
 @pytest.mark.slow
-def test_kill_9_anywhere_resumes_to_the_same_curve(start, builds, tmp_path):
+def test_kill_9_anywhere_resumes_to_the_same_curve(start, build_folder, tmp_path):
     problems = [str(start / "problems.jsonl")]
     phases = [{"task": "infilling", "problems": problems, "steps": 2}, {"problems": problems, "steps": 2}]
     command = [sys.executable, "-m", "dice.cli", "rl", "--config"]
     for name in ("unbroken", "broken"):
-        values = settings(start, tmp_path / name, builds, phases=phases, optimizer={"learning_rate": 3e-3})
+        values = settings(start, tmp_path / name, build_folder, phases=phases, optimizer={"learning_rate": 3e-3})
         (tmp_path / f"{name}.yaml").write_text(json.dumps(values))
     environment = os.environ | {"OMP_NUM_THREADS": "1"}
     subprocess.run([*command, tmp_path / "unbroken.yaml"], check=True, env=environment)

@@ -146,11 +146,11 @@ def test_the_history_does_not_depend_on_the_verifiers_speed_or_on_pauses(start, 
 
 
 @pytest.mark.slow
-def test_kill_9_between_a_draw_and_its_verdicts(start, builds, problems, tmp_path):
+def test_kill_9_between_a_draw_and_its_verdicts(start, build_folder, problems, tmp_path):
     """Real kernels; killed while the answers of step 3, which step 2 drew, are on their way to the verifier."""
     phases = [{"task": "infilling", "problems": [problems], "steps": 3, "order": "uniform"}]
     for name in ("unbroken", "broken"):
-        values = settings(start, tmp_path / name, builds, phases=phases, **ALL)
+        values = settings(start, tmp_path / name, build_folder, phases=phases, **ALL)
         (tmp_path / f"{name}.yaml").write_text(json.dumps(values))
     rl(parse_config(RlConfig, json.loads((tmp_path / "unbroken.yaml").read_text()), "test"))
     kill_at("dice.training.rl_update:Updater.update", 2, ["rl", "--config", tmp_path / "broken.yaml"])

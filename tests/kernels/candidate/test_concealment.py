@@ -7,6 +7,8 @@ import subprocess
 import sys
 from pathlib import Path
 
+from waiting import PATIENCE_S
+
 import dice
 from dice.kernels.candidate.concealment import holds_the_package_alone
 
@@ -34,7 +36,12 @@ def test_the_package_has_no_name_any_more(tmp_path: Path) -> None:
     script.write_text(SCRIPT)
     environment = {"PYTHONPATH": str(Path(dice.__file__ or "").parents[1]), "PATH": "/usr/bin:/bin"}
     done = subprocess.run(
-        [sys.executable, "-P", str(script)], capture_output=True, text=True, env=environment, timeout=60, check=False
+        [sys.executable, "-P", str(script)],
+        capture_output=True,
+        text=True,
+        env=environment,
+        timeout=PATIENCE_S,
+        check=False,
     )
     assert done.returncode == 0, done.stderr
     found = json.loads(done.stdout)

@@ -18,7 +18,7 @@ from hypothesis import given, seed
 from dice.jsonl import to_line
 from dice.kernels.grader.executor import Executor
 from dice.kernels.records.extension import ExtensionRequest
-from dice.kernels.records.job import Judging, Limits
+from dice.kernels.records.job import Judging
 from dice.kernels.records.verdict import Verdict
 from dice.kernels.records.verdict_store import VerdictStore
 from dice.kernels.sandbox.fork_server import ForkServer
@@ -29,13 +29,12 @@ from dice.kernels.sandbox.values import lay_out
 sys.path.insert(0, str(Path(__file__).parents[3] / "benchmarks"))
 from fuzz_verifier import Fuzz, asked, quiet, scripts
 
-LIMITS = Limits(import_timeout_s=10, forward_timeout_s=10)
 BOTH = Judging(protocols=("paper", "strict"), correctness_trials=1)
 
 
 @pytest.fixture(scope="module")
 def executor(fork_server: ForkServer) -> Iterator[Executor]:
-    with Executor(fork_server, NoBuilder(), "cpu", limits=LIMITS, judging=BOTH) as value:
+    with Executor(fork_server, NoBuilder(), "cpu", judging=BOTH) as value:
         yield value
 
 
