@@ -134,7 +134,8 @@ def test_a_damaged_row_is_named_with_its_place(tmp_path: Path) -> None:
     with pytest.raises(DiceError, match=r"out\.partial:3: field 'protocol'"):
         VerdictStore(tmp_path / "out", "a", 2)
     store.partial.write_text("\n".join([lines[0], lines[1].replace('"seconds":0.0', '"seconds":1e999')]) + "\n")
-    with pytest.raises(DiceError, match=r"out\.partial:2: field 'seconds': .*finite"):  # which could not be written again
+    # Infinity, which could not be written again.
+    with pytest.raises(DiceError, match=r"out\.partial:2: field 'seconds': .*finite"):
         VerdictStore(tmp_path / "out", "a", 2)
     store.partial.write_text("")
     assert VerdictStore(tmp_path / "out", "a", 2).missing([job("a")]) == [job("a")]
