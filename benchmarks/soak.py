@@ -105,7 +105,7 @@ def cpu_s(pids: Sequence[str]) -> float:
 
 
 def memory_mib(pid: str, word: str) -> float:
-    """`Rss`, or `Pss` (memory that processes share is divided among them)."""
+    """`Rss`, or `Pss_Anon` (memory of no file; what forks share is divided among them)."""
     lines = Path(f"/proc/{pid}/smaps_rollup").read_text().splitlines()
     return next(int(line.split()[1]) for line in lines if line.startswith(word + ":")) / 1024
 
@@ -125,7 +125,7 @@ def sample(service: Service, marker: str, temporary: Path) -> Sample:
         try:
             tree["threads"] += len(os.listdir(f"/proc/{pid}/task"))
             tree["descriptors"] += len(os.listdir(f"/proc/{pid}/fd"))
-            tree["memory_mib"] += memory_mib(pid, "Pss")
+            tree["memory_mib"] += memory_mib(pid, "Pss_Anon")
             tree["processes"] += 1
         except (OSError, StopIteration):
             continue  # it has just ended
