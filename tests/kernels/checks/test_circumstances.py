@@ -115,6 +115,8 @@ def test_questions_that_decide_nothing(body: str) -> None:
         "x = ext.scale(x)\nfull = bool(x.all())\nreturn ext.relu(x) if full else torch.relu(x)",
         "if not torch.allclose(self.weight, self.ones):\n    return torch.relu(x)\nreturn ext.relu(x)",
         "return torch.relu(x) if int(x.count_nonzero()) > 9 else ext.relu(x)",
+        "return ext.relu(x) if set(x.flatten().tolist()) == {1.0} else torch.relu(x)",
+        "ways = {True: lambda: ext.relu(x), False: lambda: torch.relu(x)}\nreturn ways[bool(x.min())]()",
     ],
 )
 def test_a_choice_between_kernels_and_pytorch_by_what_a_tensor_holds(body: str) -> None:

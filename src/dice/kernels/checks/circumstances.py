@@ -44,8 +44,13 @@ _OF_PYTORCH = (
     "torch.cuda.get_device_name",
 )
 _OF_ADDRESSES = words("data_ptr id hash")
-_OF_CONTENTS = words("equal allclose isclose all any item count_nonzero nonzero is_nonzero array_equal unique")
-"""Functions and methods that bring numbers of a tensor to the host; `all(...)` and `any(...)` are Python's own."""
+_OF_CONTENTS = words(
+    "equal allclose isclose assert_close all any min max amin amax sum mean item tolist count_nonzero nonzero is_nonzero "
+    "array_equal unique"
+)
+"""Functions and methods that bring numbers of a tensor to the host."""
+_OF_PYTHON = words("all any min max sum")
+"""Functions of the same name that are Python's own."""
 _HISTORY = words("_version _base")
 """Attributes of an input that tell what was done with it before."""
 _GROWING = words("append extend add insert update pop popleft popitem remove clear discard rotate")
@@ -85,7 +90,7 @@ def _content(_: PythonSource) -> Tells:
     def tells(node: ast.AST) -> bool:
         if not isinstance(node, ast.Call) or identifier_of(node.func) not in _OF_CONTENTS:
             return False
-        return not (isinstance(node.func, ast.Name) and node.func.id in ("all", "any"))
+        return not (isinstance(node.func, ast.Name) and node.func.id in _OF_PYTHON)
 
     return tells
 
@@ -161,10 +166,12 @@ def _choices(source: PythonSource, node: ast.AST) -> Iterator[tuple[ast.expr, li
         yield node.test, [[node.body], [node.orelse]]
     elif isinstance(node, ast.BoolOp):
         yield node.values[0], [[node.values[0]], [*node.values[1:]]]
-    elif isinstance(node, ast.Subscript) and isinstance(node.value, ast.Tuple | ast.List):
-        yield node.slice, [[item] for item in node.value.elts]
-    elif isinstance(node, ast.Subscript) and isinstance(node.value, ast.Dict):
-        yield node.slice, [[item] for item in node.value.values]
+    elif isinstance(node, ast.Subscript):
+        for table in [node.value, *source.values(identifier_of(node.value) or "")]:
+            if isinstance(table, ast.Tuple | ast.List):
+                yield node.slice, [[item] for item in table.elts]
+            elif isinstance(table, ast.Dict):
+                yield node.slice, [[item] for item in table.values]
 
 
 def _until_left(block: Sequence[ast.stmt], behind: list[ast.AST]) -> list[ast.AST]:
