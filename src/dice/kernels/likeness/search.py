@@ -172,7 +172,10 @@ class Search:
         matrix = torch.stack([*self._columns, torch.ones_like(places.values)], dim=1)
         matrix = (matrix / matrix.norm(dim=0)).cpu()
         values = places.values.cpu()
-        terms = torch.linalg.lstsq(matrix, values, driver="gelsd").solution
+        try:
+            terms = torch.linalg.lstsq(matrix, values, driver="gelsd").solution
+        except RuntimeError:  # LAPACK found no solution: says nothing about the candidate
+            return 0.0
         used = (terms[:-1].abs() > _LEAST_TERM * values.norm()).nonzero().reshape(-1).tolist()
         shares = [i for i in used if not places.is_broadcast(self._columns[i])]  # one piece may have been seen twice
         if len(shares) < 2 or int(torch.linalg.matrix_rank(matrix[:, shares], rtol=_SAME_TERM)) < 2:
