@@ -65,7 +65,19 @@ def test_elements_of_one_row_go_into_the_same_numbers_of_a_product() -> None:
 
 @pytest.mark.parametrize("result", ["x.softmax(1)", "x.sum(1)", "x.amax(1)", "x.cumsum(1)", "torch.logsumexp(x, 1)"])
 def test_what_mixes_rows(result: str) -> None:
-    assert pairs(result, x="torch.randn(6, 8)").keys() == {0}
+    assert pairs(result, x="torch.cat([torch.randn(5, 8), torch.full((1, 8), 9.0)])").keys() == {0}
+
+
+@pytest.mark.parametrize(("result", "mixes"), [("rows", set()), ("rows.sum(1)", {0})])
+def test_numbers_stay_in_the_range_that_the_reference_takes(result: str, mixes: set[int]) -> None:
+    rows = "nn.functional.embedding(torch.floor(x).long(), torch.arange(30.0).view(10, 3))"
+    for _ in range(5):
+        assert pairs(result.replace("rows", rows), x="torch.rand(4, 8) * 10").keys() == mixes
+
+
+def test_an_input_that_the_reference_does_not_take_is_no_fault() -> None:
+    refused = "x.sum(1) if torch.equal(x, torch.arange(48.0).view(6, 8)) else x.view(7, -1)"
+    assert pairs(refused, x="torch.arange(48.0).view(6, 8)") == {}
 
 
 def test_what_mixes_columns_is_found_along_them() -> None:

@@ -18,6 +18,7 @@ from typing import Any
 import torch
 from torch.utils._pytree import tree_flatten, tree_leaves, tree_unflatten
 
+from dice.errors import DiceError
 from dice.kernels.checks.workload import work_of
 from dice.kernels.grader.candidate_run import CandidateRun
 from dice.kernels.grader.reference import to_device
@@ -69,7 +70,8 @@ def mixed_pairs(run: CandidateRun, inputs: list[Any]) -> Iterator[list[list[Any]
 
     def with_other(index: int, place: tuple[int, ...]) -> list[Any]:
         leaf = leaves[index].clone()
-        leaf[place] = leaf.max() + 1
+        largest = leaf.max()  # a number that the input has: another one may be no index, or no probability
+        leaf[place] = leaf.min() if leaf[place] == largest else largest
         return tree_unflatten([*leaves[:index], leaf, *leaves[index + 1 :]], structure)
 
     before = outputs(inputs)
@@ -77,7 +79,11 @@ def mixed_pairs(run: CandidateRun, inputs: list[Any]) -> Iterator[list[list[Any]
     for index in [i for i in chosen if leaves[i].numel() >= _FEWEST][:_MOST_INPUTS]:
         for pair in _pairs(leaves[index].shape):
             first, second = (with_other(index, place) for place in pair)
-            if _meet(before, outputs(first), outputs(second)):
+            try:
+                met = _meet(before, outputs(first), outputs(second))
+            except DiceError:  # numbers that the reference does not take beside each other
+                break
+            if met:
                 yield [inputs, first, second]
                 break
 
