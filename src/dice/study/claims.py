@@ -9,7 +9,7 @@ from dice.errors import DiceError
 from dice.study.exams import candidates
 from dice.study.plan import Plan
 from dice.study.registry import Claim, ClaimContrast, TableRow
-from dice.study.units import AT, RECORDED, SUPPLIED
+from dice.study.units import RECORDED, SUPPLIED, asking
 
 
 def sides(contrast: ClaimContrast) -> dict[str, tuple[str, ...]]:
@@ -22,6 +22,7 @@ def claims_spec(plan: Plan) -> dict[str, Any]:
 
     Raises DiceError for a row that is neither a model nor a unit.
     """
+    examined = candidates(plan)
     claims = [
         {
             "name": name,
@@ -32,7 +33,7 @@ def claims_spec(plan: Plan) -> dict[str, Any]:
             "benchmark": plan.suite_of(exam).version if exam else plan.measured_on,
             "contrasts": [
                 {
-                    side: [_row(plan, claim, row.format(size=size), exam) for row in rows]
+                    side: [_row(plan, claim, row.format(size=size), exam, examined) for row in rows]
                     for side, rows in sides(contrast).items()
                 }
                 for size in claim.sizes
@@ -46,8 +47,11 @@ def claims_spec(plan: Plan) -> dict[str, Any]:
     return {"claims": claims, "scale": plan.study.scale, "out": plan.path("claims.csv")}
 
 
-def _row(plan: Plan, claim: Claim, name: str, exam: str | None) -> dict[str, Any]:
-    """What a row of a claim rests on: what stands for it at this scale, as in the tables. `exam`: None for the suite."""
+def _row(plan: Plan, claim: Claim, name: str, exam: str | None, examined: list[str]) -> dict[str, Any]:
+    """What a row of a claim rests on: what stands for it at this scale, as in the tables.
+
+    exam: None for the suite. examined: units that are asked the exams.
+    """
     row, _, reading = name.partition(":")
     model = row if row in plan.registry.models else None
     if reading not in ("", "unchecked") or (model is None and not plan.is_unit(row)):
@@ -62,9 +66,9 @@ def _row(plan: Plan, claim: Claim, name: str, exam: str | None) -> dict[str, Any
         return given | {"history": f"{plan.model(found.unit)}/history.jsonl" if trained else None, "reason": reason}
     if claim.statistic != "exec" and plan.study.backend == "cpu":
         return given | {"reason": "the CPU back end measures no speed"}
-    if exam is not None and found.unit not in candidates(plan):
+    if exam is not None and found.unit not in examined:
         return given | {"reason": f"not asked the problems of {exam}"}
-    unit = found.unit if exam is None else f"{found.unit}{AT}{exam}"
+    unit = asking(found.unit, exam)
     given_file = found.unit.startswith((SUPPLIED, RECORDED))
     return given | {"verdicts": plan.verdicts(unit), "greedy": given_file or plan.is_greedy(unit)}
 

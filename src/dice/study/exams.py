@@ -6,12 +6,12 @@ from typing import Any
 
 from dice.study.plan import Plan
 from dice.study.reports import measured
-from dice.study.units import AT
+from dice.study.units import asking
 
 
 def examined(plan: Plan) -> list[str]:
     """Units with the exam that they are asked, for each exam."""
-    return [f"{unit}{AT}{exam}" for exam in plan.study.exams for unit in candidates(plan)]
+    return [asking(unit, exam) for exam in plan.study.exams for unit in candidates(plan)]
 
 
 def candidates(plan: Plan) -> list[str]:
@@ -25,9 +25,8 @@ def exams_spec(plan: Plan) -> dict[str, Any]:
     rows = []
     for unit in candidates(plan):
         for exam in (None, *plan.study.exams):
-            name = unit if exam is None else f"{unit}{AT}{exam}"
             facts = {"unit": unit, "measured": measured(plan, unit), "benchmark": plan.suite_of(exam).version}
-            rows.append(facts | {"score": plan.score(name)})
+            rows.append(facts | {"score": plan.score(asking(unit, exam))})
     return {"rows": rows, "scale": plan.study.scale, "out": plan.path("exams.csv")}
 
 

@@ -38,6 +38,11 @@ AT = "@"
 _UNIT = re.compile(r"(?P<size>[\d.]+B)-(?P<recipe>\w+)")
 
 
+def asking(unit: str, exam: str | None) -> str:
+    """(`8B-dice`, `composites`) -> `8B-dice@composites`; the unit itself for the study's suite, None."""
+    return unit if exam is None else f"{unit}{AT}{exam}"
+
+
 def asked(name: str) -> tuple[str, str | None]:
     """`8B-dice@composites` -> (`8B-dice`, `composites`); without an exam it is the study's suite, None."""
     unit, at, exam = name.partition(AT)

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import contextlib
 import secrets
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 import torch
@@ -52,9 +52,9 @@ def experiment_usage(run: CandidateRun) -> None:
         other = tree_leaves(run.draw_inputs(secrets.randbits(48)))
         for index, pair in enumerate(zip(tree_leaves(run.last.inputs), other, strict=False)):
             if all(is_constant(leaf) for leaf in pair):
-                _change_input(run, reference, index, varied, punched)
+                _change_input(run, reference, index, (varied, punched), (balanced, bounded))
             elif is_fixed(*pair):
-                _change_input(run, reference, index, shuffled)
+                _change_input(run, reference, index, (shuffled,), ())
 
 
 def is_constant(value: Any) -> bool:
@@ -104,7 +104,7 @@ def _change_weights(run: CandidateRun, reference: torch.nn.Module, names: list[s
                 return None
             return _outcome(run, run.last.inputs, expected)
 
-    outcome = _tried(called, varied, punched)
+    outcome = _tried(called, (varied, punched), (balanced, bounded))
     if outcome == "stale" and _folds_when_made(run, reference):
         outcome = "right"
     if outcome is not None:
@@ -112,16 +112,18 @@ def _change_weights(run: CandidateRun, reference: torch.nn.Module, names: list[s
         run.evidence.probes.append(ProbeResult(name="constant_weights", outcome=outcome, detail=detail))
 
 
-def _tried(called: Callable[[Other], ProbeOutcome | None], *others: Other) -> ProbeOutcome | None:
-    """The outcome of `called` with the first of `others` that changes something, or with balanced or bounded values if those
-    tell more; None without a result. What raises has none: no trial has such values."""
+def _tried(
+    called: Callable[[Other], ProbeOutcome | None], others: Sequence[Other], finer: Sequence[Other]
+) -> ProbeOutcome | None:
+    """The outcome of `called` with the first of `others` that changes something, or with one of `finer` if it tells more;
+    None without a result. What raises has none: no trial has such values."""
     with contextlib.suppress(CandidateRaised):
         first: ProbeOutcome | None = None
         for other in others:
             first = first or called(other)
-        if first != "wrong" or shuffled in others:
-            return first
-        return "stale" if any(called(other) == "stale" for other in (balanced, bounded)) else first
+        if first == "wrong" and any(called(other) == "stale" for other in finer):
+            return "stale"
+        return first
     return None
 
 
@@ -142,7 +144,9 @@ def _folds_when_made(run: CandidateRun, reference: torch.nn.Module) -> bool:
         return False
 
 
-def _change_input(run: CandidateRun, reference: torch.nn.Module, index: int, *others: Other) -> None:
+def _change_input(
+    run: CandidateRun, reference: torch.nn.Module, index: int, others: Sequence[Other], finer: Sequence[Other]
+) -> None:
     def called(other: Other) -> ProbeOutcome | None:
         assert run.last is not None
         leaves, structure = tree_flatten(run.last.inputs)
@@ -151,7 +155,7 @@ def _change_input(run: CandidateRun, reference: torch.nn.Module, index: int, *ot
         expected = _expected(run, reference, inputs)
         return None if expected is None else _outcome(run, inputs, expected)
 
-    outcome = _tried(called, *others)
+    outcome = _tried(called, others, finer)
     if outcome is not None:
         run.evidence.probes.append(ProbeResult(name="constant_inputs", outcome=outcome, detail=f"tensor {index}"))
 

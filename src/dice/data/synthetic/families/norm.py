@@ -60,11 +60,14 @@ def affine(b: Builder, size: int, argument: str, bias: bool = True) -> tuple[Val
     return weight, b.parameter((size,), "bias", sizes=sizes) if bias else None
 
 
-def module_affine(b: Builder, base: str, made: str, shape: tuple[int, ...]) -> tuple[str, Value, Value]:
-    """An nn module with weight and bias that are initialised away from one and zero."""
+def module_affine(
+    b: Builder, base: str, made: str, shape: tuple[int, ...], initialised: bool = True
+) -> tuple[str, Value, Value]:
+    """An nn module with weight and bias, which are away from one and zero where `initialised`."""
     name = b.module(base, made)
-    b.init.append(Init(f"nn.init.uniform_({name}.weight, 0.5, 1.5)"))
-    b.init.append(Init(f"nn.init.normal_({name}.bias)"))
+    if initialised:
+        b.init.append(Init(f"nn.init.uniform_({name}.weight, 0.5, 1.5)"))
+        b.init.append(Init(f"nn.init.normal_({name}.bias)"))
     return name, Value(shape, "weight", f"{name}.weight"), Value(shape, "bias", f"{name}.bias")
 
 

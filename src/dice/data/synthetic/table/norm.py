@@ -72,11 +72,7 @@ def batch_norm(b: Builder, x: Value, name: str) -> Value:
         raise Refused(name)
     made, eps = _layer(b, x, "BatchNorm")
     attribute = b.draw.pick(("bn", "norm", "batch_norm"))
-    if b.draw.chance(0.5):
-        layer, weight, bias = module_affine(b, attribute, f"{made})", (channels,))
-    else:
-        layer = b.module(attribute, f"{made})")
-        weight, bias = (Value((channels,), part, f"{layer}.{part}") for part in ("weight", "bias"))
+    layer, weight, bias = module_affine(b, attribute, f"{made})", (channels,), initialised=b.draw.chance(0.5))
     sizes = {"channels": "{x}.size(1)", "R": "{x}.numel() / {channels}", "rows": "{channels}"}
     at = "{j} * {channels} + {row}"
     if len(x.shape) > 2:
@@ -110,8 +106,8 @@ def layer_norm(b: Builder, x: Value, name: str) -> Value:
     shape = tuple(x.shape[axis] for axis in axes)
     keyword = "normalized_shape=" if b.draw.chance(0.3) else ""
     given = b.argument("normalized_shape", shape if n_axes > 1 else shape[0])
-    layer = b.module(b.draw.pick(("ln", "norm", "layer_norm")), f"nn.LayerNorm({keyword}{given})")
-    weight, bias = (Value(shape, part, f"{layer}.{part}") for part in ("weight", "bias"))
+    attribute = b.draw.pick(("ln", "norm", "layer_norm"))
+    layer, weight, bias = module_affine(b, attribute, f"nn.LayerNorm({keyword}{given})", shape, initialised=False)
     value = "({v} - {mean}) * {scale} * {w}[{j}] + {c}[{j}]"
     body = Rows(mean_var(1e-5), value, "element", sizes, length, n_rows, operands={"w": weight, "c": bias})
     return b.step(name, f"{layer}({{0}})", body, [x])
