@@ -113,12 +113,13 @@ def layer_norm(b: Builder, x: Value, name: str) -> Value:
     return b.step(name, f"{layer}({{0}})", body, [x])
 
 
-LAYERS: dict[str, tuple[Callable[[Builder, Value, str], Value], tuple[int, ...]]] = {
-    "batch_norm_layer": (batch_norm, (2, 3, 4, 5)),
-    "instance_norm_layer": (instance_norm, (3, 4, 5)),
-    "layer_norm_layer": (layer_norm, (2, 3, 4)),
+Make = Callable[[Builder, Value, str], Value]
+LAYERS: dict[str, tuple[Make, tuple[int, ...], tuple[int, ...]]] = {
+    "batch_norm_layer": (batch_norm, (2, 3, 4, 5), (1,)),
+    "instance_norm_layer": (instance_norm, (3, 4, 5), (0, 1)),
+    "layer_norm_layer": (layer_norm, (2, 3, 4), (0,)),
 }
-"""Name -> what appends it, ranks of its input."""
+"""Name -> what appends it, ranks of its input, the dimensions along which its statistics vary."""
 
 
 def families(held: frozenset[str]) -> list[Family]:
@@ -127,13 +128,10 @@ def families(held: frozenset[str]) -> list[Family]:
     def rows(b: Builder) -> Value:
         return made_for(b, ROW_STATISTICS)
 
-    def layer(name: str, make: Callable[[Builder, Value, str], Value], ranks: tuple[int, ...]) -> Family:
+    def layer(name: str, make: Make, ranks: tuple[int, ...], varying: tuple[int, ...]) -> Family:
         def start(b: Builder) -> Value:
             shape = shape_of_rank(b.draw, b.draw.pick(ranks))
-            ones = (1,) * (len(shape) - 2)
-            first = 1 if name.startswith("batch") else shape[0]
-            last = ones if not name.startswith("layer") else (1,) * (len(shape) - 1)
-            statistics = (first, *last) if name.startswith("layer") else (first, shape[1], *last)
+            statistics = tuple(size if axis in varying else 1 for axis, size in enumerate(shape))
             return b.input(shape, text=ROW_STATISTICS, statistics=statistics)
 
         return Family(name, "norm", lambda b, x: make(b, x, name), start, False, name in held, ranks)
