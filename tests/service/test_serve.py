@@ -60,11 +60,13 @@ def test_kills_lose_nothing_and_double_nothing(tmp_path):
     options = ["--state", str(state), "--problems", "mini", "--trials", "1", "--jobs", "2"]
     wanted = candidates()
     found: list[tuple[int, str]] = []
+    said: list[str] = []
 
     def ask(url: str) -> None:
         with Client(url, TOKEN) as client:
             for number, verdicts in client.verify_all(wanted.values()):
                 found.append((number, verdicts[0].status))
+                said.append(verdicts[0].message)
 
     with server(*options, env=env) as (process, url):
         asking = threading.Thread(target=ask, args=(url,))
@@ -83,7 +85,9 @@ def test_kills_lose_nothing_and_double_nothing(tmp_path):
         text = httpx2.get(f"{url}/metrics", headers={"Authorization": f"Bearer {TOKEN}"}).text
         process.terminate()
         assert process.wait() == -signal.SIGTERM
-    assert [expected(list(wanted)[number]) for number, _ in sorted(found)] == [status for _, status in sorted(found)]
+    assert [expected(list(wanted)[number]) for number, _ in sorted(found)] == [
+        status for _, status in sorted(found)
+    ], said
     assert len(found) == len(wanted)
     counted = sum(
         float(line.rpartition(" ")[2]) for line in text.splitlines() if line.startswith("dice_verdicts_total{")

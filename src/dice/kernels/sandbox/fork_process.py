@@ -23,6 +23,9 @@ from dice.kernels.sandbox import linux, process_tree
 from dice.kernels.sandbox.fork_server import short_path
 from dice.kernels.sandbox.isolation import Layers, enter_user_namespace
 
+END_TIMEOUT_MS = 2000
+"""A process that ends closes its pipes a moment before it has ended."""
+
 
 class Service(Protocol):
     """What a fork server does for each request."""
@@ -60,6 +63,7 @@ def serve_forks(load: Callable[[], Service]) -> None:
     parser = argparse.ArgumentParser(description="Forks on request; started by ForkServer.")
     parser.add_argument("--directory", required=True)
     parser.add_argument("--life", type=int, required=True)
+    parser.add_argument("--owner", type=int, required=True)
     arguments = parser.parse_args()
 
     layers = Layers()
@@ -84,7 +88,19 @@ def serve_forks(load: Callable[[], Service]) -> None:
     os.rename(f"{name}/binding", f"{name}/socket", src_dir_fd=above, dst_dir_fd=above)
     _serve(listener, arguments.life, service, layers)
     service.release()
-    shutil.rmtree(name, ignore_errors=True, dir_fd=above)  # all holders are gone, perhaps killed
+    if _has_ended(arguments.owner):  # perhaps killed; else other holders may start the next server in this folder
+        shutil.rmtree(name, ignore_errors=True, dir_fd=above)
+
+
+def _has_ended(pid: int) -> bool:
+    """Whether a process that may just be ending has ended."""
+    try:
+        pidfd = os.pidfd_open(pid)
+    except ProcessLookupError:
+        return True
+    poll = select.poll()
+    poll.register(pidfd, select.POLLIN)
+    return bool(poll.poll(END_TIMEOUT_MS))
 
 
 def _may_come_back() -> bool:

@@ -3,12 +3,12 @@
 `import torch` costs seconds; a fork costs milliseconds. Any number of processes, also those that were forked later, ask
 a server for forks over a Unix socket. It ends when the last process that holds the handle's pipe ends, and its forks end
 with it. A handle may be pickled: the copy finds the same server by its folder, and starts a new one there when that has
-died.
+died. The folder stays as long as the handle's maker lives: the server of a copy may end before it.
 
 What runs in the forks is not known here: `entry` is a module whose main function calls `serve_forks`
 (`dice.kernels.candidate.process`, `dice.kernels.builder.process`).
 
-    python -P -m ENTRY --directory DIR --life FD     (started by `ForkServer.start`)
+    python -P -m ENTRY --directory DIR --life FD --owner PID     (started by `ForkServer.start`)
 """
 
 from __future__ import annotations
@@ -78,12 +78,11 @@ class ForkServer:
         self.closed = threading.Event()
 
     def __getstate__(self) -> dict[str, Any]:
-        return {"_entry": self._entry, "_visible": self._visible, "directory": self.directory}
+        return {"_entry": self._entry, "_visible": self._visible, "directory": self.directory, "_owner": self._owner}
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         self.__dict__ |= {
             **state,
-            "_owner": -1,
             "_process": None,
             "_begun": None,
             "_launcher": -1,
@@ -104,7 +103,7 @@ class ForkServer:
             self._begun = subprocess.Popen(
                 [
                     *(sys.executable, "-P", "-m", self._entry),
-                    *("--directory", self.directory, "--life", str(life_read)),
+                    *("--directory", self.directory, "--life", str(life_read), "--owner", str(self._owner)),
                 ],
                 stdin=subprocess.PIPE,
                 stdout=log,
