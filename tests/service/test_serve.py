@@ -85,9 +85,8 @@ def test_kills_lose_nothing_and_double_nothing(tmp_path):
         text = httpx2.get(f"{url}/metrics", headers={"Authorization": f"Bearer {TOKEN}"}).text
         process.terminate()
         assert process.wait() == -signal.SIGTERM
-    assert [expected(list(wanted)[number]) for number, _ in sorted(found)] == [
-        status for _, status in sorted(found)
-    ], said
+    statuses = [status for _, status in sorted(found)]
+    assert statuses == [expected(list(wanted)[number]) for number, _ in sorted(found)], said
     assert len(found) == len(wanted)
     counted = sum(
         float(line.rpartition(" ")[2]) for line in text.splitlines() if line.startswith("dice_verdicts_total{")
