@@ -36,6 +36,16 @@ def test_copies_in_other_forms_are_followed_apart(changed) -> None:
     assert mixture(forwards(lambda x: [memory(changed(x))])) == Mixture(apart=1)
 
 
+def test_two_pieces_that_follow_an_element_each_are_apart_together() -> None:
+    assert mixture(forwards(lambda x: [memory(x[:, :8]), memory(x[:, 8:])])) == Mixture(apart=1)
+
+
+def test_a_piece_that_follows_one_of_the_elements_says_nothing() -> None:
+    coarse = forwards(lambda x: [memory(torch.cat([(x @ FACTOR)[1].round() * (x[1, 3] == 100), torch.zeros(40)]))])
+    assert mixture(forwards(lambda x: [memory(x[:, :8])])) == Mixture(sided=1)
+    assert mixture(coarse) == Mixture(sided=1)
+
+
 def test_a_product_is_mixed() -> None:
     assert mixture(forwards(lambda x: [memory(x @ FACTOR)])) == Mixture(mixed=1)
 

@@ -30,9 +30,11 @@ class Mixture:
     """Pieces of memory by how they follow two elements of an input."""
 
     apart: int = 0
-    """Pieces of which some part follows one of the elements and not the other."""
+    """Pieces of which one part follows the first element alone and another one the second, also of two pieces together."""
     mixed: int = 0
     """Pieces that follow both elements in the same places."""
+    sided: int = 0
+    """Pieces that follow one of the elements, where nothing follows the other: a number may be too coarse for a change."""
     lost: int = 0
     """Pieces of the first forward that another one has not, or has with other content altogether."""
 
@@ -46,7 +48,7 @@ def mixture(forwards: Sequence[Sequence[torch.Tensor]]) -> Mixture | None:
     if len(forwards) != _FORWARDS or not forwards[0]:
         return None
     found = [_same_pieces(forwards[0], others) for others in forwards[1:]]
-    apart = mixed = lost = 0
+    alone, mixed, lost = [0, 0], 0, 0
     for pieces in zip(forwards[0], *found, strict=True):
         present = [piece for piece in pieces if piece is not None]
         if len(present) < _FORWARDS:
@@ -61,9 +63,10 @@ def mixture(forwards: Sequence[Sequence[torch.Tensor]]) -> Mixture | None:
         fewer, both = min(int(by_first.sum()), int(by_second.sum())), int((by_first & by_second).sum())
         if fewer and (both == fewer or (fewer >= _MANY and 2 * both >= fewer)):
             mixed += 1
-        elif bool(by_first.any()) or bool(by_second.any()):
-            apart += 1
-    return Mixture(apart, mixed, lost)
+        else:
+            alone[0] += bool((by_first & ~by_second).any())
+            alone[1] += bool((by_second & ~by_first).any())
+    return Mixture(min(alone), mixed, 0 if min(alone) else max(alone), lost)
 
 
 def _same_pieces(pieces: Sequence[torch.Tensor], others: Sequence[torch.Tensor]) -> list[torch.Tensor | None]:

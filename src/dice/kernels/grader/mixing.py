@@ -31,6 +31,8 @@ _FEWEST = 8
 _MOST_BYTES = 256 << 20
 """Of all inputs."""
 _MOST_INPUTS = 4
+_DRAWS = 3
+"""Inputs that are drawn until there is a result."""
 _TRIES = 3
 
 
@@ -46,16 +48,25 @@ def experiment_mixing(run: CandidateRun) -> None:
     with run.record.phase("experiments"):
         try:
             run.ask("launching", Done, on=False)
-            for changed in mixed_pairs(run, run.draw_inputs(secrets.randbits(48))):
-                found = _follows(run, changed)
-                outcome = "wrong" if outcome == "wrong" and found == "stale" else found
-                if outcome in (None, "right"):
+            for _ in range(_DRAWS):
+                outcome = _outcome(run)
+                if outcome is not None:
                     break
         finally:
             if run.session.alive:
                 run.ask("launching", Done, on=True)
     if outcome is not None:
         run.evidence.probes.append(ProbeResult(name="mixing", outcome=outcome))
+
+
+def _outcome(run: CandidateRun) -> ProbeOutcome | None:
+    outcome: ProbeOutcome | None = None
+    for changed in mixed_pairs(run, run.draw_inputs(secrets.randbits(48))):
+        found = _follows(run, changed)
+        outcome = "wrong" if outcome == "wrong" and found == "stale" else found
+        if outcome in (None, "right"):
+            break
+    return outcome
 
 
 def mixed_pairs(run: CandidateRun, inputs: list[Any]) -> Iterator[list[list[Any]]]:
@@ -121,10 +132,12 @@ def _follows(run: CandidateRun, changed: list[list[Any]]) -> ProbeOutcome | None
         pieces = run.ask("mixture", Mixed).pieces
         if pieces is None:
             return None
-        if pieces["mixed"] and not pieces["apart"]:
-            return "wrong"
         if pieces["apart"]:
             outcome = "right"
+        elif pieces["sided"]:
+            return None
+        elif pieces["mixed"]:
+            return "wrong"
         elif not pieces["lost"]:
             outcome = outcome or "stale"
     return outcome

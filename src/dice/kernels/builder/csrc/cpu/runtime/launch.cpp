@@ -199,6 +199,7 @@ void launch(const Kernel& kernel, RunThread run, void* closure) {
     const Configuration c = configurations.back();
     configurations.pop_back();
     if (Worker::current() != nullptr) dice_cpu_unsupported("a launch from device code");
+    if (dice_cpu_keeping() != 0) dice_cpu_keep(&c, offsetof(Configuration, cooperative));  // sizes can carry numbers too
     if (!state().enabled) return;
     const auto mark = [&kernel](bool refused) { dice_ledger::mark(state().ledger, kernel.name, refused); };
     if (state().sticky_error != 0) {
