@@ -1,4 +1,4 @@
-"""The audit trail in a fresh process: an audit hook can never be removed."""
+"""The audit trail, each time in a fork of its own of a process that has PyTorch: an audit hook can never be removed."""
 
 from __future__ import annotations
 
@@ -6,37 +6,70 @@ import json
 import runpy
 import subprocess
 import sys
+from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from dice.kernels.candidate.audit_events import ExceptionTrace
 
-RUN = """
-import json, sys, runpy
-from pathlib import Path
+Report = Callable[..., dict[str, Any]]
+Heard = Callable[..., list[list[Any]]]
+
+# Reads one line of JSON per candidate; answers with the exit status of the fork that ran it.
+SERVER = """
+import json, os, runpy, sys
 from dice.kernels.candidate.audit_events import AuditTrail, ExceptionTrace
-code, scratch = sys.argv[1:]
-trail = AuditTrail(code, scratch)
-trail.install()
-with trail.phase("import"), ExceptionTrace(code) as trace:
-    runpy.run_path(code)
-print(json.dumps([[a.event, a.line] for a in trail.accesses()] + [["hidden", text] for text in trace.hidden]))
+for line in sys.stdin:
+    code, scratch, after, out = json.loads(line)
+    if child := os.fork():
+        print(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]), flush=True)
+        continue
+    os.dup2(os.open(os.devnull, os.O_RDONLY), 0)
+    os.dup2(2, 1)
+    trail = AuditTrail(code, scratch)
+    trail.install()
+    with trail.phase("import"), ExceptionTrace(code) as trace:
+        runpy.run_path(code)
+    exec(after)
+    heard = [[a.event, a.line] for a in trail.accesses()] + [["hidden", text] for text in trace.hidden]
+    with open(out, "w") as file:
+        json.dump({"heard": heard, "modules": trail.modules}, file)
+    os._exit(0)
 """
 
 
-def heard(tmp_path: Path, code: str) -> list[list]:
-    scratch = tmp_path / "scratch"
-    scratch.mkdir()
-    candidate = tmp_path / "candidate.py"
-    candidate.write_text(code.replace("SCRATCH", str(scratch)))
-    done = subprocess.run(
-        [sys.executable, "-c", RUN, str(candidate), str(scratch)], capture_output=True, text=True, check=True
-    )
-    return json.loads(done.stdout.splitlines()[-1])
+@pytest.fixture(scope="module")
+def server() -> Iterator[subprocess.Popen[str]]:
+    words = [sys.executable, "-c", SERVER]
+    with subprocess.Popen(words, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as process:
+        yield process
 
 
-def test_honest_code_leaves_no_trail(tmp_path: Path) -> None:
+@pytest.fixture
+def report(server: subprocess.Popen[str], tmp_path: Path) -> Report:
+    """Runs `code` as a candidate, then `after` in the same process; returns what was heard, and the modules' texts."""
+
+    def run(code: str, after: str = "") -> dict[str, Any]:
+        scratch, candidate, out = (tmp_path / name for name in ("scratch", "candidate.py", "report.json"))
+        scratch.mkdir()
+        candidate.write_text(code.replace("SCRATCH", str(scratch)))
+        assert server.stdin is not None
+        assert server.stdout is not None
+        print(json.dumps([str(candidate), str(scratch), after, str(out)]), file=server.stdin, flush=True)
+        assert server.stdout.readline() == "0\n"
+        return json.loads(out.read_text())
+
+    return run
+
+
+@pytest.fixture
+def heard(report: Report) -> Heard:
+    return lambda *args: report(*args)["heard"]
+
+
+def test_honest_code_leaves_no_trail(heard: Heard) -> None:
     code = """
 import collections, dataclasses, functools, inspect, logging, math, tempfile, os
 import torch
@@ -61,10 +94,10 @@ with os.fdopen(handle, "w") as file:
 with tempfile.NamedTemporaryFile("w", dir="SCRATCH") as file:
     file.write("x")
 """
-    assert heard(tmp_path, code) == []
+    assert heard(code) == []
 
 
-def test_byte_code_of_a_helper_is_in_the_scratch_folder(tmp_path: Path) -> None:
+def test_byte_code_of_a_helper_is_in_the_scratch_folder(tmp_path: Path, heard: Heard) -> None:
     code = """
 import sys
 with open("SCRATCH/helper.py", "w") as file:
@@ -74,7 +107,7 @@ sys.dont_write_bytecode = False
 import helper
 assert helper.x == 1
 """
-    assert heard(tmp_path, code) == []
+    assert heard(code) == []
     assert list(tmp_path.glob("scratch/__pycache__/helper*.pyc"))
 
 
@@ -102,11 +135,11 @@ assert helper.x == 1
         ("exec('import gc\\ngc.get_objects()')", "gc.get_objects"),
     ],
 )
-def test_acts_are_heard(tmp_path: Path, line: str, event: str) -> None:
-    assert event in [name for name, _ in heard(tmp_path, f"\n{line}\n")]
+def test_acts_are_heard(heard: Heard, line: str, event: str) -> None:
+    assert event in [name for name, _ in heard(f"\n{line}\n")]
 
 
-def test_a_loop_over_many_files_is_cut_short_and_hides_no_other_act(tmp_path: Path) -> None:
+def test_a_loop_over_many_files_is_cut_short_and_hides_no_other_act(heard: Heard) -> None:
     code = """
 import os
 for number in range(1000):
@@ -117,7 +150,7 @@ for number in range(1000):
             pass
 os.system("true")
 """
-    trail = heard(tmp_path, code)
+    trail = heard(code)
     reads = [line for event, line in trail if event == "open:r"]
     assert len(reads) == 65  # 64 of their own and one for the rest
     assert set(reads) == {6}
@@ -132,12 +165,12 @@ def test_the_lines_that_ran(tmp_path: Path) -> None:
     assert trace.lines == {1, 2, 4, 5}
 
 
-def test_swallowed_and_leaving_exceptions(tmp_path: Path) -> None:
+def test_swallowed_and_leaving_exceptions(heard: Heard) -> None:
     code = "def f():\n    raise ValueError('inner')\ntry:\n    f()\nexcept ValueError:\n    x = 1\n"
-    assert heard(tmp_path, code) == [["hidden", "ValueError: inner (line 2)"]]
+    assert heard(code) == [["hidden", "ValueError: inner (line 2)"]]
 
 
-def test_the_text_of_modules_that_it_writes_is_kept(tmp_path: Path) -> None:
+def test_the_text_of_modules_that_it_writes_is_kept(tmp_path: Path, report: Report) -> None:
     code = """
 import sys
 with open("SCRATCH/helper.py", "w") as file:
@@ -147,16 +180,10 @@ import helper
 open("SCRATCH/helper.py", "w").write("")
 import colorsys
 """
-    report = RUN + "print(json.dumps(trail.modules))"
-    (tmp_path / "scratch").mkdir()
-    candidate = tmp_path / "candidate.py"
-    candidate.write_text(code.replace("SCRATCH", str(tmp_path / "scratch")))
-    words = [sys.executable, "-c", report, str(candidate), str(tmp_path / "scratch")]
-    done = subprocess.run(words, capture_output=True, text=True, check=True)
-    assert json.loads(done.stdout.splitlines()[-1]) == {str(tmp_path / "scratch/helper.py"): "x = 1  # helped"}
+    assert report(code)["modules"] == {str(tmp_path / "scratch/helper.py"): "x = 1  # helped"}
 
 
-def test_a_sleep_is_heard_in_a_thread_that_outlives_the_call(tmp_path: Path) -> None:
+def test_a_sleep_is_heard_in_a_thread_that_outlives_the_call(heard: Heard) -> None:
     code = """
 import threading, time
 later = threading.Event()
@@ -167,8 +194,4 @@ threading.later, threading.resting = later, threading.Thread(target=rest)
 threading.resting.start()
 """
     after = "import threading, time\ntime.sleep(0)\nthreading.later.set()\nthreading.resting.join()\n"
-    candidate = tmp_path / "candidate.py"
-    candidate.write_text(code)
-    words = [sys.executable, "-c", RUN.replace("print(", after + "print("), str(candidate), str(tmp_path / "scratch")]
-    done = subprocess.run(words, capture_output=True, text=True, check=True)
-    assert json.loads(done.stdout.splitlines()[-1]) == [["time.sleep", 6]]
+    assert heard(code, after) == [["time.sleep", 6]]
