@@ -29,6 +29,12 @@ struct Piece {
   std::vector<char> bytes;
 };
 
+// Sizes of a launch, which can carry numbers like any argument.
+struct Sizes {
+  dim3 grid, block;
+  std::size_t shared;
+};
+
 struct Kept {
   std::atomic<bool> keeping{false};
   std::mutex mutex;
@@ -103,9 +109,9 @@ inline void keep_piece(std::uint64_t moment, const char* address, bool follow) {
   }
 }
 
-// Copies what the arguments of a launch of `kernel` (its host stub) lead to. Nothing while a graph is captured, or when
-// an earlier call failed, which the one who made it is to see.
-inline void keep(const void* kernel, void** arguments, cudaStream_t stream, bool after) {
+// Copies the sizes of a launch of `kernel` (its host stub), and what its arguments lead to. Nothing while a graph is
+// captured, or when an earlier call failed, which the one who made it is to see.
+inline void keep(const void* kernel, const Sizes& sizes, void** arguments, cudaStream_t stream, bool after) {
   Kept& own = kept();
   if (!own.keeping.load(std::memory_order_relaxed)) {
     return;
@@ -124,6 +130,10 @@ inline void keep(const void* kernel, void** arguments, cudaStream_t stream, bool
   const auto now = std::chrono::steady_clock::now().time_since_epoch();
   const auto time = static_cast<std::uint64_t>(std::chrono::duration_cast<std::chrono::nanoseconds>(now).count());
   const std::uint64_t moment = (time & ~std::uint64_t{1}) | (after ? 1 : 0);
+  if (own.pieces.size() < kMostPieces && !after) {
+    const char* bytes = reinterpret_cast<const char*>(&sizes);
+    own.pieces.push_back({moment, nullptr, std::vector<char>(bytes, bytes + sizeof sizes)});
+  }
   std::size_t offset = 0, size = 0;
   for (std::size_t i = 0; i < kMostParameters && cudaFuncGetParamInfo(kernel, i, &offset, &size) == cudaSuccess; ++i) {
     const char* bytes = static_cast<const char*>(arguments[i]);
@@ -137,7 +147,7 @@ inline void keep(const void* kernel, void** arguments, cudaStream_t stream, bool
 
 #else
 
-inline void keep(const void*, void**, cudaStream_t, bool) {}
+inline void keep(const void*, const Sizes&, void**, cudaStream_t, bool) {}
 
 #endif
 

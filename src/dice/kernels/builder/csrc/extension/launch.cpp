@@ -69,10 +69,11 @@ dice_launch_entry* find(const void* host_or_handle) {
 }
 
 template <class Launch>
-cudaError_t counted(const void* kernel, void** arguments, cudaStream_t stream, Launch launch) {
+cudaError_t counted(const void* kernel, const dice_arguments::Sizes& sizes, void** arguments, cudaStream_t stream,
+                    Launch launch) {
   const dice_launch_entry* entry = find(kernel);
   const void* host = entry == nullptr ? kernel : entry->host;
-  dice_arguments::keep(host, arguments, stream, false);
+  dice_arguments::keep(host, sizes, arguments, stream, false);
   if (enabled.load(std::memory_order_relaxed) == 0) {
     return cudaSuccess;
   }
@@ -80,7 +81,7 @@ cudaError_t counted(const void* kernel, void** arguments, cudaStream_t stream, L
   if (entry != nullptr) {
     dice_ledger::mark(page, entry->name, error != cudaSuccess);
   }
-  dice_arguments::keep(host, arguments, stream, true);
+  dice_arguments::keep(host, sizes, arguments, stream, true);
   return error;
 }
 
@@ -136,20 +137,20 @@ HIDDEN void __wrap___cudaRegisterFunction(void** image, const char* host, char* 
 __attribute__((weak)) cudaError_t __real_cudaLaunchKernel(const void*, dim3, dim3, void**, std::size_t, cudaStream_t);
 HIDDEN cudaError_t __wrap_cudaLaunchKernel(const void* kernel, dim3 grid, dim3 block, void** arguments,
                                            std::size_t shared, cudaStream_t stream) {
-  return counted(kernel, arguments, stream,
+  return counted(kernel, {grid, block, shared}, arguments, stream,
                  [&] { return __real_cudaLaunchKernel(kernel, grid, block, arguments, shared, stream); });
 }
 
 __attribute__((weak)) cudaError_t __real_cudaLaunchCooperativeKernel(const void*, dim3, dim3, void**, std::size_t, cudaStream_t);
 HIDDEN cudaError_t __wrap_cudaLaunchCooperativeKernel(const void* kernel, dim3 grid, dim3 block, void** arguments,
                                                       std::size_t shared, cudaStream_t stream) {
-  return counted(kernel, arguments, stream, [&] {
+  return counted(kernel, {grid, block, shared}, arguments, stream, [&] {
     return __real_cudaLaunchCooperativeKernel(kernel, grid, block, arguments, shared, stream); });
 }
 
 __attribute__((weak)) cudaError_t __real_cudaLaunchKernelExC(const cudaLaunchConfig_t*, const void*, void**);
 HIDDEN cudaError_t __wrap_cudaLaunchKernelExC(const cudaLaunchConfig_t* config, const void* kernel, void** arguments) {
-  return counted(kernel, arguments, config->stream,
+  return counted(kernel, {config->gridDim, config->blockDim, config->dynamicSmemBytes}, arguments, config->stream,
                  [&] { return __real_cudaLaunchKernelExC(config, kernel, arguments); });
 }
 
@@ -168,7 +169,7 @@ HIDDEN cudaError_t __wrap___cudaGetKernel(void** handle, const void* host) {
 __attribute__((weak)) cudaError_t __real___cudaLaunchKernel(void*, dim3, dim3, void**, std::size_t, cudaStream_t);
 HIDDEN cudaError_t __wrap___cudaLaunchKernel(void* handle, dim3 grid, dim3 block, void** arguments, std::size_t shared,
                                              cudaStream_t stream) {
-  return counted(handle, arguments, stream,
+  return counted(handle, {grid, block, shared}, arguments, stream,
                  [&] { return __real___cudaLaunchKernel(handle, grid, block, arguments, shared, stream); });
 }
 
