@@ -74,6 +74,18 @@ def test_the_fingerprint_changes_with_whatever_comes_from_outside(
     assert replace(cpu_toolchain).fingerprint == cpu_toolchain.fingerprint
 
 
+def test_back_ends_share_what_comes_from_the_host_compiler_and_pytorch_alone(
+    cpu_toolchain: Toolchain, cuda_toolchain: Toolchain
+) -> None:
+    shared = cpu_toolchain.host_fingerprint
+    assert cuda_toolchain.host_fingerprint == shared
+    assert cuda_toolchain.cxx_flags("cpp") == cpu_toolchain.cxx_flags("cpp")
+    assert replace(cpu_toolchain, versions={"cxx": "another g++"}).host_fingerprint != shared
+    facts = cpu_toolchain.facts
+    for change in ({"torch_version": "another"}, {"cpp": facts["cpp"] | {"cflags": "-O3"}}):
+        assert replace(cpu_toolchain, facts=facts | change).host_fingerprint != shared
+
+
 def test_the_answer_of_pytorch_is_kept(cpu_toolchain: Toolchain, build_folder: Path) -> None:
     again = Toolchain.find("cpu", None, build_folder)
     assert again == cpu_toolchain

@@ -134,10 +134,12 @@ class Builder:
         self.cache = BuildCache(self.folder, max_cache_gib)
         self.toolchain = Toolchain.find(backend, arch if backend == "cuda" else None, self.folder)
         made = self.folder / "toolchains" / self.toolchain.fingerprint
-        made.mkdir(parents=True, exist_ok=True)
         self.jail = ToolJail(compilers)
-        self.jail.show([*self.toolchain.folders(), made, CSRC])
         self.precompiled = Precompiled(self.toolchain, made, self.jail)
+        shared = self.precompiled.host_folder
+        for folder in (made, shared):
+            folder.mkdir(parents=True, exist_ok=True)
+        self.jail.show([*self.toolchain.folders(), made, shared, CSRC])
         self.audit = Audit(share=audit_share)
         self._random = random.Random()
         self._code = _own_code(backend)

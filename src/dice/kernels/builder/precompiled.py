@@ -80,6 +80,8 @@ class Precompiled:
     def __init__(self, toolchain: Toolchain, folder: Path, jail: ToolJail) -> None:
         self.toolchain = toolchain
         self.folder = folder
+        self.host_folder = folder.with_name(f"host-{toolchain.host_fingerprint}")
+        """For what is the same with either back end."""
         self.jail = jail
         self.report = PrepareReport()
         self.waited_s = 0.0
@@ -137,7 +139,9 @@ class Precompiled:
             source_digest("slim_headers.py"),
             source_digest("precompiled.py"),
         )
-        return self.artefact("-".join(("support", *digests)), self._make_support) / "libdice_support.so"
+        objects = self.artefact("-".join(("objects", *digests)), self._make_support_objects, self.host_folder)
+        name = "-".join(("support", *digests))
+        return self.artefact(name, partial(self._make_support, objects)) / "libdice_support.so"
 
     def launch_object(self) -> Path:
         """Object file with the launch counter and the registration of device images (csrc/extension/launch.cpp)."""
@@ -199,9 +203,9 @@ class Precompiled:
             flags += ["-isystem", str(self.slim_folder())]
         return (*flags, *self.toolchain.cxx_flags(spec.kind), *spec.flags)
 
-    def artefact(self, name: str, make: Callable[[Path, Meter], None]) -> Path:
+    def artefact(self, name: str, make: Callable[[Path, Meter], None], folder: Path | None = None) -> Path:
         """`folder/name`, made by `make(temporary folder, meter)` when missing. A failure is kept in `name.failed`."""
-        path = self.folder / name
+        path = (folder or self.folder) / name
         failed = path.with_name(path.name + ".failed")
         if path.is_dir():
             with contextlib.suppress(OSError):  # a cache that others made is used as it is
@@ -209,13 +213,12 @@ class Precompiled:
             return path
         started = time.monotonic()
         with file_lock(path.with_name(path.name + ".lock"), timeout_s=1800.0, gives_up=lambda: self.jail.ended):
-            self._make(path, failed, make)
+            self._make(name, path, failed, make)
         self.waited_s += time.monotonic() - started
         return path
 
-    def _make(self, path: Path, failed: Path, make: Callable[[Path, Meter], None]) -> None:
+    def _make(self, name: str, path: Path, failed: Path, make: Callable[[Path, Meter], None]) -> None:
         """Make the artefact unless it is there or known to fail. Called under its lock."""
-        name = str(path.relative_to(self.folder))
         if path.is_dir():
             return
         if failed.exists():
@@ -305,16 +308,19 @@ class Precompiled:
         (out / "words.ii").unlink()
         (out / "words.json").write_text(json.dumps(words.to_json()))
 
-    def _make_support(self, out: Path, meter: Meter) -> None:
+    def _make_support_objects(self, out: Path, meter: Meter) -> None:
         tools = self.toolchain
         flags = [*tools.cxx_flags("cpp"), "-O1", "-I", str(CSRC / "extension"), "-DTORCH_EXTENSION_NAME=dice_support"]
         functions = self.slim_folder() / "support_functions.cpp"
         sources = {"binding.o": CSRC / "extension" / "binding.cpp", "functions.o": functions}
         self.compile_side_by_side(meter, [[tools.cxx, *flags, "-c", sources[o], "-o", o] for o in sources], out)
+
+    def _make_support(self, objects: Path, out: Path, meter: Meter) -> None:
+        tools = self.toolchain
         link = tools.link_flags("cuda" if tools.backend == "cuda" else "cpp")
         soname = "-Wl,-soname,libdice_support.so"
-        command = [tools.cxx, "binding.o", "functions.o", "-Wl,--no-as-needed", *link, soname, HIDE_ARCHIVES]
-        self.compile_own(meter, [*command, "-o", "libdice_support.so"], out)
+        command = [tools.cxx, objects / "binding.o", objects / "functions.o", "-Wl,--no-as-needed", *link, soname]
+        self.compile_own(meter, [*command, HIDE_ARCHIVES, "-o", "libdice_support.so"], out)
 
     def _make_launch(self, out: Path, meter: Meter) -> None:
         flags = ["-O2", "-fPIC", "-std=c++17", *self.toolchain.include_flags]

@@ -144,9 +144,17 @@ class Toolchain:
     @cached_property
     def fingerprint(self) -> str:
         """Hex digest of what comes from outside: compilers, PyTorch, Python, flags. Our own files have their own keys."""
-        digest = hashlib.sha256()
-        digest.update(json.dumps([self.backend, self.arches, self.facts, self.versions], sort_keys=True).encode())
-        return digest.hexdigest()[:20]
+        return _digest([self.backend, self.arches, self.facts, self.versions])
+
+    @cached_property
+    def host_fingerprint(self) -> str:
+        """The same of g++, PyTorch and Python alone: both back ends share what has no other source."""
+        facts = {name: fact for name, fact in self.facts.items() if name not in ("cuda", "cuda_home")}
+        return _digest([facts, self.versions["cxx"]])
+
+
+def _digest(parts: list[Any]) -> str:
+    return hashlib.sha256(json.dumps(parts, sort_keys=True).encode()).hexdigest()[:20]
 
 
 def _search_folders(cxx: str) -> list[str]:
