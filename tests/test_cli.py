@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import json
 import re
 import subprocess
@@ -64,6 +65,24 @@ def test_an_interrupt_while_a_stage_is_imported_is_one_sentence(monkeypatch, cap
     monkeypatch.setattr("dice.cli.importlib.import_module", interrupted)
     assert main(["mini"]) == 130
     assert "interrupted" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(("argv", "collects"), [(None, [False, True]), (["mini"], [True, True])])
+def test_the_collector_rests_during_the_imports_of_a_process_of_our_own(monkeypatch, argv, collects):
+    found = []
+
+    class Stage:
+        def add_arguments(self, parser):
+            found.append(gc.isenabled())
+
+        def run(self, args):
+            found.append(gc.isenabled())
+            return 0
+
+    monkeypatch.setattr("sys.argv", ["dice", "mini"])
+    monkeypatch.setattr("dice.cli.importlib.import_module", lambda name: Stage())
+    assert main(argv) == 0
+    assert found == collects
 
 
 BLOCK = """

@@ -7,7 +7,9 @@ so `dice --help` needs no torch. A DiceError becomes one sentence on stderr and 
 from __future__ import annotations
 
 import argparse
+import atexit
 import errno
+import gc
 import importlib
 import os
 import sys
@@ -80,6 +82,9 @@ NO_SUCH_PLACE = (errno.EEXIST, errno.ENOTDIR, errno.EISDIR, errno.EACCES, errno.
 
 def main(argv: list[str] | None = None) -> int:
     """Entry point of the console script; returns the exit code."""
+    if argv is None:  # The process is ours. In what its imports make there is no garbage: to look for some, while they
+        gc.disable()  # run and again when the process ends, took a second or more of each command with PyTorch.
+        atexit.register(gc.freeze)
     try:
         return _run(argv)
     except KeyboardInterrupt:  # at any moment, the imports of a stage included
@@ -111,6 +116,7 @@ def _run(argv: list[str] | None) -> int:
     named = next((word for word in arguments if not word.startswith("-")), "")
     try:
         args = make_parser(named).parse_args(arguments)
+        gc.enable()
         return args.run(args)
     except ModuleNotFoundError as error:
         if error.name is None or error.name.split(".")[0] == "dice":
