@@ -36,7 +36,7 @@ from recorded_requests import candidates, record
 from tqdm import tqdm
 
 from dice.kernels.builder.builder import Builder
-from dice.kernels.builder.compiler import Meter, ToolLimits
+from dice.kernels.builder.compiler import Meter, ToolLimits, Workbench
 from dice.kernels.builder.outcome import Certain, OutOfLimits
 from dice.kernels.builder.stock import build_stock
 from dice.kernels.records.extension import ExtensionRequest
@@ -120,9 +120,8 @@ def build_as_stock(name: str, request: dict[str, Any], cache: Path, arch: str | 
     meter, started = Meter(_builder.jail), time.monotonic()
     row: dict[str, Any] = {"name": name, "ok": True, "message": "", "fast_cpu_seconds": beside["cpu_seconds"]}
     try:
-        limits = ToolLimits(_TIMEOUT_S)
-        arguments = (work / "stock", meter, limits, started + _TIMEOUT_S, None)
-        build_stock(ExtensionRequest.model_validate(request), "sample", _builder.toolchain, *arguments)
+        bench = Workbench(work / "stock", meter, ToolLimits(_TIMEOUT_S), started + _TIMEOUT_S)
+        build_stock(ExtensionRequest.model_validate(request), "sample", _builder.toolchain, bench, None)
     except (Certain, OutOfLimits) as failure:
         row |= {"ok": False, "message": failure.message[-2000:], "timeout": isinstance(failure, OutOfLimits)}
     finally:

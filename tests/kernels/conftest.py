@@ -10,10 +10,9 @@ from pathlib import Path
 import pytest
 from waiting import PATIENCE_S
 
-from dice.kernels.builder.compiler import Meter, ToolJail, ToolLimits
-from dice.kernels.builder.device_image import BinaryTools
+from dice.kernels.builder.compiler import Meter, ToolJail, ToolLimits, Workbench
 from dice.kernels.builder.headers import CSRC
-from dice.kernels.builder.preprocessor import Preprocessor
+from dice.kernels.builder.preprocessor import expanded
 from dice.kernels.builder.toolchain import Toolchain
 from dice.kernels.builder.toolchain_probe import find_cuda_home
 from dice.kernels.candidate.process import candidate_server
@@ -51,13 +50,17 @@ def jail(cpu_toolchain: Toolchain) -> Iterator[ToolJail]:
 
 
 @pytest.fixture
-def binary_tools(jail: ToolJail, tmp_path: Path) -> BinaryTools:
-    """nm and c++filt on what lies in the folder of the test."""
-    return BinaryTools(Meter(jail), tmp_path, ToolLimits(), time.monotonic() + PATIENCE_S)
+def bench(jail: ToolJail, tmp_path: Path) -> Workbench:
+    """Compilers and binutils in the folder of the test."""
+    return workbench(jail, tmp_path)
 
 
 @pytest.fixture(scope="session")
 def preprocess(jail: ToolJail, tmp_path_factory: pytest.TempPathFactory) -> Preprocess:
     """The preprocessor of builds."""
     work = tmp_path_factory.mktemp("preprocess")
-    return lambda text: Preprocessor(Meter(jail), work, time.monotonic() + PATIENCE_S)(text)
+    return lambda text: expanded(workbench(jail, work), text)
+
+
+def workbench(jail: ToolJail, folder: Path) -> Workbench:
+    return Workbench(folder, Meter(jail), ToolLimits(), time.monotonic() + PATIENCE_S)

@@ -6,6 +6,7 @@ The CUDA tests need nvcc but no GPU: nothing is launched.
 from __future__ import annotations
 
 import json
+import math
 import subprocess
 from collections.abc import Callable
 from pathlib import Path
@@ -17,7 +18,7 @@ import torch
 from extension_samples import BUILT, REFUSED
 
 from dice.kernels.builder.builder import Builder
-from dice.kernels.builder.compiler import Meter, ToolLimits
+from dice.kernels.builder.compiler import Meter, ToolLimits, Workbench
 from dice.kernels.builder.precompiled import HIDE_ARCHIVES, NotPrepared
 from dice.kernels.builder.stock import build_stock
 from dice.kernels.builder.toolchain_probe import find_cuda_home
@@ -108,7 +109,8 @@ def stock_module(cpu: Builder, tmp_path_factory: pytest.TempPathFactory) -> Modu
     """CPP as PyTorch builds it."""
     work = tmp_path_factory.mktemp("stock")
     request = load_inline(name="sample", **CPP)
-    built = build_stock(request, "sample_stock", cpu.toolchain, work, Meter(cpu.jail), ToolLimits(600.0), 1e12, None)
+    bench = Workbench(work, Meter(cpu.jail), ToolLimits(600.0), math.inf)
+    built = build_stock(request, "sample_stock", cpu.toolchain, bench, None)
     path = cpu.cache.put(
         "stock", BuildResult(status="built", key="stock", route="stock"), built.path, _facts("sample_stock")
     )
@@ -192,9 +194,8 @@ def test_a_library_taken_from_an_archive_serves_nobody_else(cpu: Builder, tmp_pa
         subprocess.run(command, cwd=tmp_path, check=True)
         assert (stream_insertion in exported(tmp_path / "a.so")) == visible
         assert "_Z5hellol" in exported(tmp_path / "a.so")
-    linked = cpu.precompiled.link(
-        ["a.o"], "b.so", tmp_path, Meter(cpu.jail), ToolLimits(60.0), deadline=None, flags=["-static-libstdc++"]
-    )
+    bench = Workbench(tmp_path, Meter(cpu.jail), ToolLimits(60.0), math.inf)
+    linked = cpu.precompiled.link(bench, ["a.o"], "b.so", flags=["-static-libstdc++"])
     assert linked.ok, linked.output
     assert stream_insertion not in exported(tmp_path / "b.so")
     assert stream_insertion not in exported(cpu.precompiled.support_library())

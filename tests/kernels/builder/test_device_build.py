@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-import math
 import subprocess
-from pathlib import Path
 
 import pytest
 from cuda_text import compile_host, split_source
 from extension_requests import inline
 
-from dice.kernels.builder.compiler import Meter, ToolJail, ToolLimits
+from dice.kernels.builder.compiler import Workbench
 from dice.kernels.builder.device_build import DeviceBuild
 from dice.kernels.builder.flags import BuildFlags
 from dice.kernels.builder.host_unit import render_host
@@ -35,23 +33,23 @@ class Undecided:
 
 
 @pytest.fixture
-def build(cuda_toolchain: Toolchain, jail: ToolJail, tmp_path: Path) -> DeviceBuild:
-    precompiled = Precompiled(cuda_toolchain, tmp_path / "precompiled", jail)
-    return DeviceBuild(precompiled, Undecided(), tmp_path, Meter(jail), ToolLimits(), math.inf)  # type: ignore[arg-type]
+def build(cuda_toolchain: Toolchain, bench: Workbench) -> DeviceBuild:
+    precompiled = Precompiled(cuda_toolchain, bench.folder / "precompiled", bench.meter.jail)
+    return DeviceBuild(precompiled, Undecided(), bench)  # type: ignore[arg-type]
 
 
 def run(build: DeviceBuild, source: str, flags: BuildFlags | None = None, host: str | None = None) -> str:
     split = split_source(source)
-    assert compile_host(host or render_host(split, "cuda.cu"), build.work, "-c").returncode == 0
-    return build.run(split, sources_of(inline(cuda=source)), build.work / "unit", flags or BuildFlags())
+    assert compile_host(host or render_host(split, "cuda.cu"), build.bench.folder, "-c").returncode == 0
+    return build.run(split, sources_of(inline(cuda=source)), build.bench.folder / "unit", flags or BuildFlags())
 
 
 def test_the_image_holds_each_kernel_that_the_host_launches(build: DeviceBuild) -> None:
     listed = subprocess.run(
-        ["strings", "-a", build.work / run(build, SOURCE)], capture_output=True, text=True, check=True
+        ["strings", "-a", build.bench.folder / run(build, SOURCE)], capture_output=True, text=True, check=True
     ).stdout
     assert {"_Z1kPf", "_Z1tIfEvPT_", "_Z1tIdEvPT_", "weights"} <= set(listed.split())
-    assert b"\x7fELF" in (build.work / "image.fatbin").read_bytes()
+    assert b"\x7fELF" in (build.bench.folder / "image.fatbin").read_bytes()
 
 
 def test_a_kernel_that_the_image_lacks_is_no_build(build: DeviceBuild) -> None:

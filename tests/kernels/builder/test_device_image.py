@@ -9,7 +9,8 @@ from pathlib import Path
 import pytest
 
 from dice.errors import HarnessError
-from dice.kernels.builder.device_image import BinaryTools, Symbol, host_symbols, image_assembly, image_symbols
+from dice.kernels.builder.compiler import Workbench
+from dice.kernels.builder.device_image import Symbol, host_symbols, image_assembly, image_symbols, readable_names
 from dice.kernels.source.lexer import SplitRefused
 
 HOST = """
@@ -33,43 +34,43 @@ def compiled(text: str, folder: Path, *flags: str) -> Path:
     return folder / "host.o"
 
 
-def test_stubs_and_shadows_are_found_by_their_sections(binary_tools: BinaryTools, tmp_path: Path) -> None:
-    found = host_symbols(binary_tools, compiled(HOST, tmp_path), frozenset({"a::templated"}))
+def test_stubs_and_shadows_are_found_by_their_sections(bench: Workbench, tmp_path: Path) -> None:
+    found = host_symbols(bench, compiled(HOST, tmp_path), frozenset({"a::templated"}))
     symbols = {symbol.name: symbol for symbol in found}
     assert symbols["_Z5plaini"] == Symbol("_Z5plaini", "kernel", symbols["_Z5plaini"].size, weak=False)
     assert symbols["linked"].kind == "kernel"
     assert (symbols["weights"].kind, symbols["weights"].size) == ("constant", 32)
     assert (symbols["counter"].kind, symbols["counter"].size) == ("device", 8)
     templates = sorted(name for name, symbol in symbols.items() if symbol.weak)
-    assert binary_tools.readable(templates) == ["void a::templated<float>(float*)", "void a::templated<int>(int*)"]
+    assert readable_names(bench, templates) == ["void a::templated<float>(float*)", "void a::templated<int>(int*)"]
     assert len(symbols) == 6  # neither ordinary functions and variables, nor templates that are no kernels
 
 
-def test_names_are_read_as_a_person_would(binary_tools: BinaryTools) -> None:
-    assert binary_tools.readable([]) == []
-    assert binary_tools.readable(["_Z1kPfi", "plain"]) == ["k(float*, int)", "plain"]
+def test_names_are_read_as_a_person_would(bench: Workbench) -> None:
+    assert readable_names(bench, []) == []
+    assert readable_names(bench, ["_Z1kPfi", "plain"]) == ["k(float*, int)", "plain"]
 
 
-def test_an_image_lists_what_it_defines(binary_tools: BinaryTools, tmp_path: Path) -> None:
+def test_an_image_lists_what_it_defines(bench: Workbench, tmp_path: Path) -> None:
     image = compiled(
         'extern "C" void k() {}\nextern int elsewhere;\nint w = 3; int f() { return elsewhere; }', tmp_path
     )
-    assert {"k", "w"} <= image_symbols(binary_tools, image)
-    assert "elsewhere" not in image_symbols(binary_tools, image)
+    assert {"k", "w"} <= image_symbols(bench, image)
+    assert "elsewhere" not in image_symbols(bench, image)
 
 
-def test_a_file_that_is_no_object_is_left_to_stock(binary_tools: BinaryTools, tmp_path: Path) -> None:
+def test_a_file_that_is_no_object_is_left_to_stock(bench: Workbench, tmp_path: Path) -> None:
     (tmp_path / "x.o").write_text("no object")
     with pytest.raises(SplitRefused, match="nm failed"):
-        image_symbols(binary_tools, tmp_path / "x.o")
+        image_symbols(bench, tmp_path / "x.o")
 
 
 def test_a_tool_that_is_not_there_is_a_fault_of_the_machine(
-    binary_tools: BinaryTools, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    bench: Workbench, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("PATH", str(tmp_path))
     with pytest.raises(HarnessError, match="install binutils"):
-        image_symbols(binary_tools, tmp_path / "x.o")
+        image_symbols(bench, tmp_path / "x.o")
 
 
 READER = """

@@ -9,7 +9,8 @@ from pathlib import Path
 import pytest
 from cuda_text import split_source
 
-from dice.kernels.builder.device_image import BinaryTools, image_symbols
+from dice.kernels.builder.compiler import Workbench
+from dice.kernels.builder.device_image import image_symbols
 from dice.kernels.builder.device_unit import explicit_instantiation, render_device
 from dice.kernels.builder.toolchain import Toolchain
 from dice.kernels.source.lexer import SplitRefused
@@ -19,14 +20,14 @@ def device(source: str, *instantiations: str, first_line: int = 1) -> str:
     return render_device(split_source(source), "cuda.cu", first_line, instantiations)
 
 
-def defined(unit: str, tools: Toolchain, binary_tools: BinaryTools) -> set[str]:
+def defined(unit: str, tools: Toolchain, bench: Workbench) -> set[str]:
     """Names of kernels and variables that nvcc makes of a device unit under PyTorch's flags."""
-    folder = binary_tools.work
+    folder = bench.folder
     (folder / "device.cu").write_text(unit)
     command = [tools.nvcc, *tools.nvcc_flags, tools.standard, "-arch=sm_90", "-cubin", "device.cu"]
     done = subprocess.run(command, cwd=folder, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
-    return image_symbols(binary_tools, folder / "device.cubin")
+    return image_symbols(bench, folder / "device.cubin")
 
 
 SOURCE = """
@@ -56,28 +57,26 @@ def test_host_code_is_left_out() -> None:
         assert text in unit
 
 
-def test_nvcc_compiles_it_without_pytorchs_headers(
-    cuda_toolchain: Toolchain, binary_tools: BinaryTools, tmp_path: Path
-) -> None:
+def test_nvcc_compiles_it_without_pytorchs_headers(cuda_toolchain: Toolchain, bench: Workbench, tmp_path: Path) -> None:
     unit = device(SOURCE, explicit_instantiation("void t<float, 4>(float*)"))
-    names = defined(unit, cuda_toolchain, binary_tools)
+    names = defined(unit, cuda_toolchain, bench)
     assert {"_Z1kPKfP4Pairi", "_Z1tIfLi4EEvPT_", "weights"} <= names
 
 
 def test_a_static_kernel_can_be_registered_by_its_name(
-    cuda_toolchain: Toolchain, binary_tools: BinaryTools, tmp_path: Path
+    cuda_toolchain: Toolchain, bench: Workbench, tmp_path: Path
 ) -> None:
-    defined(device("static __global__ void k(int n) { }"), cuda_toolchain, binary_tools)
+    defined(device("static __global__ void k(int n) { }"), cuda_toolchain, bench)
     exported = subprocess.run(
-        ["nm", "-g", "device.cubin"], cwd=binary_tools.work, capture_output=True, text=True, check=True
+        ["nm", "-g", "device.cubin"], cwd=bench.folder, capture_output=True, text=True, check=True
     )
     assert " T _Z1ki\n" in exported.stdout
 
 
 def test_names_in_anonymous_namespaces_are_those_of_the_host(
-    cuda_toolchain: Toolchain, binary_tools: BinaryTools, tmp_path: Path
+    cuda_toolchain: Toolchain, bench: Workbench, tmp_path: Path
 ) -> None:
-    names = defined(device("namespace { __global__ void k(int n) { } }"), cuda_toolchain, binary_tools)
+    names = defined(device("namespace { __global__ void k(int n) { } }"), cuda_toolchain, bench)
     assert "_ZN12dice_unnamed1kEi" in names
 
 
@@ -94,15 +93,13 @@ def test_names_in_anonymous_namespaces_are_those_of_the_host(
         'printf("%g", x[0]); assert(x[0] > 0);',
     ],
 )
-def test_what_pytorchs_headers_bring_along_is_there(
-    cuda_toolchain: Toolchain, binary_tools: BinaryTools, body: str
-) -> None:
+def test_what_pytorchs_headers_bring_along_is_there(cuda_toolchain: Toolchain, bench: Workbench, body: str) -> None:
     source = f"#include <torch/extension.h>\n__global__ void k(float* x) {{ {body} }}"
-    assert "_Z1kPf" in defined(device(source), cuda_toolchain, binary_tools)
+    assert "_Z1kPf" in defined(device(source), cuda_toolchain, bench)
 
 
 def test_errors_are_reported_where_the_candidate_wrote_them(
-    cuda_toolchain: Toolchain, binary_tools: BinaryTools, tmp_path: Path
+    cuda_toolchain: Toolchain, bench: Workbench, tmp_path: Path
 ) -> None:
     unit = device("#include <torch/extension.h>\n\nint host;\n__global__ void k() { wrong(); }\n", first_line=4)
     (tmp_path / "device.cu").write_text(unit)
@@ -138,7 +135,7 @@ def test_an_argument_without_a_name_cannot_be_instantiated(demangled: str) -> No
 
 
 def test_functions_as_template_arguments_are_instantiated_for_real(
-    cuda_toolchain: Toolchain, binary_tools: BinaryTools, tmp_path: Path
+    cuda_toolchain: Toolchain, bench: Workbench, tmp_path: Path
 ) -> None:
     """By the name that c++filt gives the host's stub."""
     source = """
@@ -146,7 +143,7 @@ def test_functions_as_template_arguments_are_instantiated_for_real(
     template <float (*F)(float)> __global__ void k(float* x) { x[0] = F(x[0]); }
     """
     unit = device(source, explicit_instantiation("void k<&(op(float))>(float*)"))
-    assert "_Z1kIXadL_Z2opfEEEvPf" in defined(unit, cuda_toolchain, binary_tools)
+    assert "_Z1kIXadL_Z2opfEEEvPf" in defined(unit, cuda_toolchain, bench)
 
 
 @pytest.mark.parametrize(

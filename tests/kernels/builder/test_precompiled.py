@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import math
 import os
 from pathlib import Path
 
 import pytest
 
-from dice.kernels.builder.compiler import Meter, ToolJail, ToolLimits
+from dice.kernels.builder.compiler import Meter, ToolJail, ToolLimits, Workbench
 from dice.kernels.builder.headers import HeaderSpec
 from dice.kernels.builder.precompiled import NotPrepared, Precompiled, first_error, wrap_flags
 from dice.kernels.builder.toolchain import Toolchain
@@ -61,15 +62,8 @@ def test_an_error_of_ours_is_not_remembered(precompiled: Precompiled) -> None:
 
 
 def compiles(precompiled: Precompiled, work: Path, text: str, *more: str, spec: HeaderSpec = SPEC) -> str:
-    done = precompiled.compile_host(
-        text,
-        precompiled.header(spec),
-        "unit.o",
-        work,
-        Meter(precompiled.jail),
-        ToolLimits(60.0),
-        flags=["-fsyntax-only", *more],
-    )
+    bench = Workbench(work, Meter(precompiled.jail), ToolLimits(60.0), math.inf)
+    done = precompiled.compile_host(bench, text, precompiled.header(spec), "unit.o", ["-fsyntax-only", *more])
     return "" if done.ok else done.output
 
 

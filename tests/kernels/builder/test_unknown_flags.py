@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-import math
 from dataclasses import replace
-from pathlib import Path
 
 import pytest
 from extension_requests import inline
 
-from dice.kernels.builder.compiler import Meter, ToolJail, ToolLimits
+from dice.kernels.builder.compiler import Workbench
 from dice.kernels.builder.flags import BuildFlags
 from dice.kernels.builder.outcome import Certain
 from dice.kernels.builder.toolchain import Toolchain
@@ -17,49 +15,47 @@ from dice.kernels.builder.unknown_flags import accepted_flags, check_standard
 from dice.kernels.source.lexer import SplitRefused
 
 
-def accepted(jail: ToolJail, toolchain: Toolchain, folder: Path, *words: str, cuda: str | None = None) -> BuildFlags:
+def accepted(bench: Workbench, toolchain: Toolchain, *words: str, cuda: str | None = None) -> BuildFlags:
     flags = list(words)
     request = inline(extra_cflags=flags) if cuda is None else inline(cuda=cuda, extra_cuda_cflags=flags)
-    return accepted_flags(request, toolchain, folder, Meter(jail), ToolLimits(), math.inf)
+    return accepted_flags(request, toolchain, bench)
 
 
-def test_flags_that_the_routes_know_reach_no_compiler(jail: ToolJail, cpu_toolchain: Toolchain, tmp_path: Path) -> None:
+def test_flags_that_the_routes_know_reach_no_compiler(bench: Workbench, cpu_toolchain: Toolchain) -> None:
     tools = without_compilers(cpu_toolchain)
-    assert accepted(jail, tools, tmp_path, "-O3").main == ["-O3"]
+    assert accepted(bench, tools, "-O3").main == ["-O3"]
 
 
-def test_a_flag_that_gxx_does_not_know_is_final(jail: ToolJail, cpu_toolchain: Toolchain, tmp_path: Path) -> None:
+def test_a_flag_that_gxx_does_not_know_is_final(bench: Workbench, cpu_toolchain: Toolchain) -> None:
     with pytest.raises(Certain) as failure:
-        accepted(jail, cpu_toolchain, tmp_path, "-fno-such-thing-anywhere")
+        accepted(bench, cpu_toolchain, "-fno-such-thing-anywhere")
     assert "-fno-such-thing-anywhere" in failure.value.message
 
 
 def test_a_flag_that_gxx_knows_and_the_routes_do_not_is_left_to_stock(
-    jail: ToolJail, cpu_toolchain: Toolchain, tmp_path: Path
+    bench: Workbench, cpu_toolchain: Toolchain
 ) -> None:
     with pytest.raises(SplitRefused, match="-fno-rtti"):
-        accepted(jail, cpu_toolchain, tmp_path, "-fno-rtti")
+        accepted(bench, cpu_toolchain, "-fno-rtti")
 
 
 @pytest.mark.parametrize(
     ("word", "kind"), [("--no-such-flag", Certain), ("--device-debug", SplitRefused)], ids=["unknown", "known"]
 )
 def test_nvcc_is_asked_about_its_flags(
-    jail: ToolJail, cuda_toolchain: Toolchain, tmp_path: Path, word: str, kind: type[Exception]
+    bench: Workbench, cuda_toolchain: Toolchain, word: str, kind: type[Exception]
 ) -> None:
     with pytest.raises(kind):
-        accepted(jail, cuda_toolchain, tmp_path, word, cuda="int x;")
+        accepted(bench, cuda_toolchain, word, cuda="int x;")
 
 
-def test_a_standard_that_pytorchs_headers_refuse_is_final(
-    jail: ToolJail, cpu_toolchain: Toolchain, tmp_path: Path
-) -> None:
+def test_a_standard_that_pytorchs_headers_refuse_is_final(bench: Workbench, cpu_toolchain: Toolchain) -> None:
     with pytest.raises(Certain, match="headers under -std=c\\+\\+14"):
-        check_standard("-std=c++14", cpu_toolchain, tmp_path, Meter(jail), ToolLimits(), math.inf)
+        check_standard("-std=c++14", cpu_toolchain, bench)
 
 
-def test_newer_standards_are_not_tried(jail: ToolJail, cpu_toolchain: Toolchain, tmp_path: Path) -> None:
-    check_standard("-std=c++20", without_compilers(cpu_toolchain), tmp_path, Meter(jail), ToolLimits(), math.inf)
+def test_newer_standards_are_not_tried(bench: Workbench, cpu_toolchain: Toolchain) -> None:
+    check_standard("-std=c++20", without_compilers(cpu_toolchain), bench)
 
 
 def without_compilers(toolchain: Toolchain) -> Toolchain:

@@ -32,9 +32,8 @@ from elftools.common.exceptions import ELFError
 from dice.errors import DiceError, HarnessError
 from dice.kernels.builder import cpu_toolchain
 from dice.kernels.builder.cache import BuildCache
-from dice.kernels.builder.compiler import Meter, ToolJail, ToolLimits
+from dice.kernels.builder.compiler import Meter, ToolJail, ToolLimits, Workbench
 from dice.kernels.builder.cpu_route import CpuBuild
-from dice.kernels.builder.device_image import BinaryTools
 from dice.kernels.builder.flags import refusal
 from dice.kernels.builder.headers import CSRC, files_digest
 from dice.kernels.builder.outcome import Built, Certain, Declined, OutOfLimits
@@ -67,26 +66,6 @@ _IN_THE_WAY = (errno.EISDIR, errno.ENOTDIR, errno.EEXIST, errno.ENOTEMPTY)
 _NAME_MATTERS = re.compile(
     r"TORCH_EXTENSION_NAME(?!\s*,\s*\w+\s*\))|TORCH_LIBRARY|PYBIND11_MODULE\s*\(\s*(?!TORCH_EXTENSION_NAME)"
 )
-_DECIDING = (
-    "source/",
-    "builder/binding",
-    "builder/certainty",
-    "builder/device_",
-    "builder/flags",
-    "builder/harmful_flags",
-    "builder/headers",
-    "builder/host_",
-    "builder/main_unit",
-    "builder/precompiled",
-    "builder/preprocessor",
-    "builder/unknown_flags",
-    "builder/request_sources",
-    "builder/slim_headers",
-    "builder/split_",
-    "builder/stock",
-    "builder/vocabulary",
-)
-"""Modules whose change makes cached results doubtful, by the beginnings of their paths."""
 
 
 @dataclass(frozen=True)
@@ -96,9 +75,7 @@ class _Job:
     request: ExtensionRequest
     key: str
     module: str
-    work: Path
-    meter: Meter
-    deadline: float
+    bench: Workbench
 
 
 class Builder:
@@ -171,9 +148,9 @@ class Builder:
             return []
         with tempfile.TemporaryDirectory(dir=self.jail.folder) as folder:
             shutil.copyfile(result.path, Path(folder, "object.so"))
-            tools = BinaryTools(Meter(self.jail), Path(folder), ToolLimits(60.0), time.monotonic() + 60.0)
+            bench = Workbench(Path(folder), Meter(self.jail), ToolLimits(60.0), time.monotonic() + 60.0)
             try:
-                return kernel_uses(tools, Path("object.so"), str(cuobjdump), processor)
+                return kernel_uses(bench, Path("object.so"), str(cuobjdump), processor)
             except (SplitRefused, OutOfLimits):
                 return []
 
@@ -203,19 +180,17 @@ class Builder:
     def _build(self, request: ExtensionRequest, key: str, started: float) -> BuildResult:
         work = Path(tempfile.mkdtemp(prefix="build-", dir=self.jail.folder))
         module = request.name if _name_matters(request) else f"dice_{key[:16]}"
-        job = _Job(request, key, module, work, Meter(self.jail), started + self.timeout_s)
+        job = _Job(request, key, module, self._bench(work, started + self.timeout_s))
         try:
             waited_s = self.precompiled.waited_s
             result, built = self._routes(job)
             if result.status == "timeout" and self.precompiled.waited_s > waited_s:
                 # The time went into a header that is made once per machine.
-                job = replace(
-                    job, work=work / "again", meter=Meter(self.jail), deadline=time.monotonic() + self.timeout_s
-                )
-                job.work.mkdir()
+                (work / "again").mkdir()
+                job = replace(job, bench=self._bench(work / "again", time.monotonic() + self.timeout_s))
                 result, built = self._routes(job)
             result.seconds = time.monotonic() - started
-            result.cpu_seconds = job.meter.cpu_seconds
+            result.cpu_seconds = job.bench.meter.cpu_seconds
             result.isolation, result.missing = self.jail.isolation, self.jail.missing
             if self.audit.share and self._random.random() < self.audit.share:
                 self._compare(job, result, built)
@@ -231,6 +206,9 @@ class Builder:
         finally:
             shutil.rmtree(work, ignore_errors=True)
 
+    def _bench(self, folder: Path, deadline: float) -> Workbench:
+        return Workbench(folder, Meter(self.jail), ToolLimits(self.timeout_s, file_gib=_OBJECT_GIB), deadline)
+
     def _routes(self, job: _Job) -> tuple[BuildResult, Built | None]:
         """Try the routes in order."""
         fallbacks: list[str] = []
@@ -242,7 +220,7 @@ class Builder:
                 if not self.stock_fallback or self.backend == "cpu":
                     status: BuildStatus = "unsupported_on_cpu" if self.backend == "cpu" else "compile_error"
                     return self._failed(job, "split", status, declined.reason, fallbacks), None
-                built = self._stock(job, job.work / "stock")
+                built = self._stock(job, replace(job.bench, folder=job.bench.folder / "stock"))
         except Certain as failure:
             route = "stock" if failure.rule == "stock" else "split"
             return self._failed(job, route, "compile_error", failure.message, fallbacks), None
@@ -270,35 +248,25 @@ class Builder:
             raise Declined(reason) from error
 
     def _fast(self, job: _Job) -> Built:
-        limits = ToolLimits(self.timeout_s, file_gib=_OBJECT_GIB)
         route = CpuBuild if self.backend == "cpu" else SplitBuild
-        return route(job.request, job.module, self.precompiled, job.work, job.meter, limits, job.deadline).run()
+        return route(job.request, job.module, self.precompiled, job.bench).run()
 
-    def _stock(self, job: _Job, work: Path) -> Built:
-        return build_stock(
-            job.request,
-            job.module,
-            self.toolchain,
-            work,
-            job.meter,
-            ToolLimits(self.timeout_s, file_gib=_OBJECT_GIB),
-            job.deadline,
-            self.precompiled if self.backend == "cuda" else None,
-        )
+    def _stock(self, job: _Job, bench: Workbench) -> Built:
+        counting = self.precompiled if self.backend == "cuda" else None
+        return build_stock(job.request, job.module, self.toolchain, bench, counting)
 
     def _compare(self, job: _Job, result: BuildResult, built: Built | None) -> None:
         """Build by stock as well, beside the clock of the candidate's build, and record whether the two agree."""
         if result.route == "stock" or result.status not in ("built", "compile_error"):
             return
-        meter = Meter(self.jail)
-        audited = _Job(job.request, job.key, job.module, job.work, meter, time.monotonic() + 2 * self.timeout_s)
+        bench = self._bench(job.bench.folder / "audit", time.monotonic() + 2 * self.timeout_s)
         try:
-            other: Built | None = self._stock(audited, job.work / "audit")
+            other: Built | None = self._stock(job, bench)
         except Certain:
             other = None
         except (OutOfLimits, NotPrepared):
             return
-        self.audit.add(compare_with_stock(job.key, result, built, other, meter.cpu_seconds))
+        self.audit.add(compare_with_stock(job.key, result, built, other, bench.meter.cpu_seconds))
 
     @staticmethod
     def _failed(job: _Job, route: str, status: BuildStatus, message: str, fallbacks: list[str]) -> BuildResult:
@@ -318,13 +286,13 @@ def _name_matters(request: ExtensionRequest) -> bool:
 
 
 def _own_code(backend: Backend) -> str:
-    """Digest of what of our own decides what an object contains."""
-    here = Path(__file__).parents[1]
-    prefixes = (*_DECIDING, "cpu/", "builder/cpu_") if backend == "cpu" else _DECIDING
+    """Digest of our own code that decides what an object contains."""
     digest = hashlib.sha256(files_digest(CSRC / "extension").encode())
+    folders = ["builder", "source"]
     if backend == "cpu":
+        folders.append("cpu")
         digest.update(" ".join([files_digest(CSRC / "cpu"), *cpu_toolchain.machine_flags()]).encode())
-    for path in sorted(here.rglob("*.py")):
-        if path.relative_to(here).as_posix().startswith(prefixes):
+    for folder in folders:
+        for path in sorted(Path(__file__).parents[1].joinpath(folder).glob("*.py")):
             digest.update(path.read_bytes())
     return digest.hexdigest()

@@ -17,7 +17,7 @@ from collections.abc import Callable, Sequence, Set
 from dataclasses import dataclass
 from pathlib import Path
 
-from dice.kernels.builder.compiler import Meter, ToolLimits, raise_out_of_limits
+from dice.kernels.builder.compiler import Workbench
 from dice.kernels.builder.precompiled import Precompiled
 from dice.kernels.builder.split_roles import Roles
 from dice.kernels.source.cuda_source import CudaSource
@@ -63,10 +63,7 @@ class Judge:
     """Judges failures of one candidate. `source` names the .cu in `#line`s; its first line there is `first_line`."""
 
     precompiled: Precompiled
-    work: Path
-    meter: Meter
-    limits: ToolLimits
-    deadline: float
+    bench: Workbench
     source: str = "cuda.cu"
     first_line: int = 1
 
@@ -133,16 +130,12 @@ class Judge:
         Raises NotPrepared and OutOfLimits.
         """
         done = self.precompiled.compile_host(
+            self.bench,
             text + STOP,
             self.precompiled.header(header, standard),
             f"{name}.o",
-            self.work,
-            self.meter,
-            self.limits,
-            deadline=self.deadline,
-            flags=[*more, "-fsyntax-only", "-fmax-errors=50"],
+            [*more, "-fsyntax-only", "-fmax-errors=50"],
         )
-        raise_out_of_limits(done)
         found = errors(read_gcc(done.output))
         if any("precompiled header does not fit" in d.text for d in found):
             return [], done.output

@@ -15,7 +15,7 @@ import signal
 import socket
 import tempfile
 import time
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -118,13 +118,10 @@ class ToolJail:
                 self.run(["true"], Path(folder), ToolLimits(60.0))
         return self.isolation, self.missing
 
-    def run(
-        self, command: Sequence[str | Path], folder: Path, limits: ToolLimits, env: Mapping[str, str] | None = None
-    ) -> ToolRun:
+    def run(self, command: Sequence[str | Path], folder: Path, limits: ToolLimits) -> ToolRun:
         """Run `command` in `folder`, the one place that it may write to, and end it with all it started.
 
-        `env`: in addition to the toolchain's own variables. Raises HarnessError when it cannot be started or was ended
-        from outside.
+        Raises HarnessError when it cannot be started or was ended from outside.
         """
         words = [str(word) for word in command]
         place = os.path.realpath(folder)
@@ -133,7 +130,7 @@ class ToolJail:
         job = {
             "command": words,
             "folder": place,
-            "environment": {**kept, "LC_ALL": "C", "TMPDIR": place, "HOME": place, **(env or {})},
+            "environment": {**kept, "LC_ALL": "C", "TMPDIR": place, "HOME": place},
             "limits": {"cpu": cpu_s, "as": int(limits.memory_gib * 2**30), "fsize": int(limits.file_gib * 2**30)},
         }
         started = time.monotonic()
@@ -222,9 +219,7 @@ class Meter:
         command: Sequence[str | Path],
         cwd: Path,
         limits: ToolLimits,
-        *,
-        deadline: float | None = None,
-        env: Mapping[str, str] | None = None,
+        deadline: float = math.inf,
     ) -> ToolRun:
         """Run `command` in `cwd` (`ToolJail.run`), no longer than until `deadline` (time.monotonic).
 
@@ -232,12 +227,12 @@ class Meter:
         What the program prints decides nothing of that: a candidate's text can have a compiler print anything.
         """
         kills = kernel_kills()
-        done = self._once(command, cwd, limits, deadline, env)
+        done = self._once(command, cwd, limits, deadline)
         if done.ok or done.timed_out:
             return done
         if kernel_kills() > kills:  # perhaps this tool's process: what befell it once may not befall it again
             kills = kernel_kills()
-            done = self._once(command, cwd, limits, deadline, env)
+            done = self._once(command, cwd, limits, deadline)
             done = replace(done, starved=not done.ok and kernel_kills() > kills)
         if not done.ok and _is_full(cwd, limits.room_gib):
             raise HarnessError(f"{command[0]} failed, and {cwd} has less than {limits.room_gib:g} GiB free: free some.")
@@ -245,30 +240,9 @@ class Meter:
             raise HarnessError(f"{command[0]} was killed from outside, probably by the machine's memory limit.")
         return done
 
-    def capture(self, command: Sequence[str | Path], cwd: Path, out: str, limits: ToolLimits, deadline: float) -> str:
-        """What `command` prints, by way of the file `out` in `cwd`. Raises SplitRefused when it fails: what it reads is a
-        candidate's; HarnessError when it is not there."""
-        shell = ["/bin/sh", "-c", 'out="$1"; shift; exec "$@" > "$out"', "sh", out, *command]
-        done = self.run(shell, cwd, limits, deadline=deadline)
-        raise_out_of_limits(done)
-        if done.returncode in _NOT_STARTED:
-            raise HarnessError(f"{command[0]} cannot be started; install binutils.")
-        if not done.ok:
-            raise SplitRefused(f"{command[0]} failed: {done.output.strip()[:300]}")
-        return (cwd / out).read_text(encoding="utf-8", errors="replace")
-
-    def _once(
-        self,
-        command: Sequence[str | Path],
-        cwd: Path,
-        limits: ToolLimits,
-        deadline: float | None,
-        env: Mapping[str, str] | None,
-    ) -> ToolRun:
-        if deadline is not None:
-            left_s = min(limits.timeout_s, max(0.0, deadline - time.monotonic()))
-            limits = replace(limits, timeout_s=left_s)
-        done = self.jail.run(command, cwd, limits, env)
+    def _once(self, command: Sequence[str | Path], cwd: Path, limits: ToolLimits, deadline: float) -> ToolRun:
+        left_s = min(limits.timeout_s, max(0.0, deadline - time.monotonic()))
+        done = self.jail.run(command, cwd, replace(limits, timeout_s=left_s))
         self.cpu_seconds += done.cpu_seconds
         return done
 
@@ -278,9 +252,30 @@ def _is_full(folder: Path, room_gib: float) -> bool:
     return room.f_bavail * room.f_frsize < room_gib * 2**30 or (room.f_files > 0 and room.f_favail == 0)
 
 
-def raise_out_of_limits(done: ToolRun) -> None:
-    """Raise OutOfLimits when a compiler ran out of time or memory."""
-    if done.timed_out:
-        raise OutOfLimits("timeout", f"the compiler was stopped after {done.seconds:.0f} s")
-    if done.out_of_memory:
-        raise OutOfLimits("out_of_memory", "the compiler ran out of memory")
+@dataclass(frozen=True)
+class Workbench:
+    """A folder with a candidate's files, and the compilers that work in it until `deadline` (time.monotonic)."""
+
+    folder: Path
+    meter: Meter
+    limits: ToolLimits
+    deadline: float
+
+    def run(self, command: Sequence[str | Path]) -> ToolRun:
+        """Run `command` in the folder. Raises OutOfLimits, and HarnessError as `Meter.run`."""
+        done = self.meter.run(command, self.folder, self.limits, self.deadline)
+        if done.timed_out:
+            raise OutOfLimits("timeout", f"the compiler was stopped after {done.seconds:.0f} s")
+        if done.out_of_memory:
+            raise OutOfLimits("out_of_memory", "the compiler ran out of memory")
+        return done
+
+    def capture(self, command: Sequence[str | Path], out: str) -> str:
+        """What `command` prints, by way of the file `out` in the folder. Raises SplitRefused when it fails: what it reads
+        is a candidate's; HarnessError when it is not there; OutOfLimits."""
+        done = self.run(["/bin/sh", "-c", 'out="$1"; shift; exec "$@" > "$out"', "sh", out, *command])
+        if done.returncode in _NOT_STARTED:
+            raise HarnessError(f"{command[0]} cannot be started; install binutils.")
+        if not done.ok:
+            raise SplitRefused(f"{command[0]} failed: {done.output.strip()[:300]}")
+        return (self.folder / out).read_text(encoding="utf-8", errors="replace")

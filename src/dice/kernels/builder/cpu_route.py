@@ -1,6 +1,6 @@
 """The CPU back end: a candidate's CUDA source as C++ units, and the library that runs them.
 
-    built = CpuBuild(request, module, precompiled, work, meter, limits, deadline).run()
+    built = CpuBuild(request, module, precompiled, bench).run()
 
 A kernel keeps its meaning (csrc/cpu/include/dice_cpu/launch.h): threads of a block are loops, or fibres where they wait
 for each other; blocks are spread over cores. CUDA's headers are our own (csrc/cpu/include), cuBLAS and cuDNN calls go
@@ -12,21 +12,22 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 
 from dice.kernels.builder.binding import BindingRefused, table_from_module
-from dice.kernels.builder.compiler import ToolRun, raise_out_of_limits
+from dice.kernels.builder.compiler import ToolRun
 from dice.kernels.builder.cpu_errors import check_rules, declared_by_torch, own_error, refuted_error
 from dice.kernels.builder.cpu_static_shared import check_static_shared
 from dice.kernels.builder.cpu_toolchain import cpu_header, runtime_library
 from dice.kernels.builder.cpu_unsupported import unsupported
-from dice.kernels.builder.device_image import BinaryTools
+from dice.kernels.builder.device_image import readable_names
 from dice.kernels.builder.main_unit import MainUnit
 from dice.kernels.builder.outcome import Built, Certain, Declined
 from dice.kernels.builder.precompiled import NotPrepared, first_error
 from dice.kernels.builder.request_sources import Sources, sources_of
 from dice.kernels.builder.route import Route
-from dice.kernels.builder.unknown_flags import accepted_flags, check_standard
+from dice.kernels.builder.unknown_flags import accepted_flags
 from dice.kernels.cpu.host_rewrite import rewrite_host
 from dice.kernels.cpu.rewrite import rewrite_cuda
 from dice.kernels.cpu.unsupported import UnsupportedOnCpu
@@ -91,12 +92,10 @@ class CpuBuild(Route):
         """Build. Raises Declined (`unsupported_on_cpu: <what>`), Certain (the candidate's error) or OutOfLimits."""
         sources = None
         try:
-            tools = self.precompiled.toolchain
-            self.flags = accepted_flags(self.request, tools, self.work, self.meter, self.limits, self.deadline)
+            self.flags = accepted_flags(self.request, self.precompiled.toolchain, self.bench)
             sources = sources_of(self.request, self.preprocess)
-            self._write_headers(sources)
-            for standard in {flag for flag in (*self.flags.main, *self.flags.host) if flag.startswith("-std=")}:
-                check_standard(standard, tools, self.work, self.meter, self.limits, self.deadline)
+            self.write_headers(sources.headers, rewrite_host)
+            self.check_standards(self.flags)
             if sources.cuda is not None:
                 check_rules(sources.cuda, sources.cuda_name, self.preprocess)
             objects, table = self._objects(sources)
@@ -129,12 +128,6 @@ class CpuBuild(Route):
             return self._run(text, "full_cpu", "check.o", ["-fsyntax-only", "-fmax-errors=50"])
 
         return own_error(sources.cuda, sources.cuda_name, check)
-
-    def _write_headers(self, sources: Sources) -> None:
-        for file in sources.headers:
-            path = self.work / file.name
-            path.parent.mkdir(parents=True, exist_ok=True)
-            path.write_text(rewrite_host(file.text), encoding="utf-8")
 
     def _objects(self, sources: Sources) -> tuple[list[str | Path], bool]:
         """Objects of all units, and whether the bindings are a table."""
@@ -193,12 +186,8 @@ class CpuBuild(Route):
         full = self._render(full_main, sources.cuda_name, sources.cuda)
         out, table = self._compile(unit.text, table, "cuda.o", unit.flags, full.text)
         if not unit.flags:  # instrumented code keeps what is dropped otherwise
-            check_static_shared(
-                self.work / out,
-                sources.cuda,
-                sources.cuda_name,
-                BinaryTools(self.meter, self.work, self.limits, self.deadline).readable,
-            )
+            readable = partial(readable_names, self.bench)
+            check_static_shared(self.bench.folder / out, sources.cuda, sources.cuda_name, readable)
         return out, table
 
     def _render(self, main: str, name: str, cuda: str) -> CpuUnit:
@@ -208,7 +197,7 @@ class CpuBuild(Route):
         """Object of `text` with the slim header if it has a table, else of `full`, which says the same with pybind11."""
         ours = (folder for folder in self.flags.folders if not _TOOLKIT.search(folder))
         folders = (*self.request.extra_include_paths, *ours)
-        include = [word for path in folders for word in ("-I", str(self.work / path))]
+        include = [word for path in folders for word in ("-I", str(self.bench.folder / path))]
         if table:
             done = self._run(text, "slim_cpu", out, [*flags, *include, "-fmax-errors=5"])
             if done.ok:
@@ -224,18 +213,8 @@ class CpuBuild(Route):
     def _run(self, text: str, header: str, out: str, flags: Sequence[str]) -> ToolRun:
         own = self.precompiled.toolchain.standard
         standards = [flag for flag in self.flags.host if flag.startswith("-std=") and flag != own]
-        done = self.precompiled.compile_host(
-            text,
-            self.precompiled.header(cpu_header(header), standards),
-            out,
-            self.work,
-            self.meter,
-            self.limits,
-            deadline=self.deadline,
-            flags=[*flags, "-I", str(self.work)],
-        )
-        raise_out_of_limits(done)
-        return done
+        precompiled = self.precompiled.header(cpu_header(header), standards)
+        return self.precompiled.compile_host(self.bench, text, precompiled, out, [*flags, "-I", str(self.bench.folder)])
 
     def _give_up_if_unsupported(self, done: ToolRun, text: str) -> None:
         """Raises UnsupportedOnCpu, or Certain where PyTorch's headers would not help either."""
@@ -244,7 +223,7 @@ class CpuBuild(Route):
             return
         scope, _, name = what.rpartition("::")
         if scope in _TORCH_NAMESPACES:
-            own_headers = any(self.work.rglob("*.h")) or any(self.work.rglob("*.cuh"))
+            own_headers = any(self.bench.folder.rglob("*.h")) or any(self.bench.folder.rglob("*.cuh"))
             if not own_headers and not _TORCH_CUDA_HEADER.search(text):
                 raise Certain(done.output, "a name of a header that the source does not include")
             if not declared_by_torch(name, self.precompiled.toolchain.torch_root / "include"):
@@ -252,13 +231,10 @@ class CpuBuild(Route):
         raise UnsupportedOnCpu(what)
 
     def _link(self, objects: Sequence[str | Path]) -> Path:
-        done = self.precompiled.link(
-            objects, "extension.so", self.work, self.meter, self.limits, deadline=self.deadline
-        )
-        raise_out_of_limits(done)
+        done = self.precompiled.link(self.bench, objects, "extension.so")
         if not done.ok:
             raise Certain(done.output, "the linker, on the same objects")
-        return self.work / "extension.so"
+        return self.bench.folder / "extension.so"
 
 
 def _with_module_table(text: str, module: str) -> str:

@@ -9,8 +9,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from dice.kernels.builder.certainty import Judge
-from dice.kernels.builder.compiler import Meter, ToolLimits, ToolRun, raise_out_of_limits
-from dice.kernels.builder.device_image import BinaryTools, Symbol, host_symbols, image_assembly, image_symbols
+from dice.kernels.builder.compiler import ToolRun, Workbench
+from dice.kernels.builder.device_image import Symbol, host_symbols, image_assembly, image_symbols, readable_names
 from dice.kernels.builder.device_unit import explicit_instantiation, render_device
 from dice.kernels.builder.flags import BuildFlags
 from dice.kernels.builder.host_unit import scoped_name
@@ -27,14 +27,11 @@ class _Refused(SplitRefused):
 
 @dataclass
 class DeviceBuild:
-    """Compiles the device side of one candidate in `work`."""
+    """Compiles the device side of one candidate."""
 
     precompiled: Precompiled
     judge: Judge
-    work: Path
-    meter: Meter
-    limits: ToolLimits
-    deadline: float
+    bench: Workbench
 
     def run(self, split: CudaSource, sources: Sources, host_object: Path, flags: BuildFlags) -> str:
         """Compile the device code that `host_object` launches; returns the object that embeds and lists it.
@@ -46,11 +43,9 @@ class DeviceBuild:
             for item in split.of_kind("kernel")
             if item.function is not None and item.function.is_template
         )
-        symbols = host_symbols(self._binary_tools(), host_object, templates)
-        readable = self._binary_tools().readable(
-            symbol.name for symbol in symbols if symbol.kind == "kernel" and symbol.weak
-        )
-        instantiations = [explicit_instantiation(name) for name in readable]
+        symbols = host_symbols(self.bench, host_object, templates)
+        instances = (symbol.name for symbol in symbols if symbol.kind == "kernel" and symbol.weak)
+        instantiations = [explicit_instantiation(name) for name in readable_names(self.bench, instances)]
         if flags.architectures and not self._same_architecture(flags.architectures):
             raise SplitRefused("architecture flags")
         try:
@@ -73,10 +68,10 @@ class DeviceBuild:
     ) -> tuple[list[str], set[str]]:
         """fatbinary's arguments for the cubin of each architecture, and the symbols that all cubins define."""
         place = sources.cuda_name, sources.cuda_first_line
-        (self.work / "device.cu").write_text(render_device(split, *place, instantiations, headers))
+        (self.bench.folder / "device.cu").write_text(render_device(split, *place, instantiations, headers))
         if _differs_for_the_host(split):
             # Without the instantiations: what it reads for the host, nvcc does not instantiate.
-            (self.work / "plain.cu").write_text(render_device(split, *place, [], headers))
+            (self.bench.folder / "plain.cu").write_text(render_device(split, *place, [], headers))
             self._check_as_host(split, flags, bool(headers))
         tools = self.precompiled.toolchain
         command = [tools.nvcc, *tools.nvcc_flags, *self._standard(flags), *flags.device]
@@ -84,8 +79,8 @@ class DeviceBuild:
         for arch in tools.arches:
             number = arch.replace(".", "")
             mode = [f"-gencode=arch=compute_{number},code=sm_{number}", "-cubin", "device.cu"]
-            self._judge(self._tool([*command, *mode, "-o", f"device_{number}.cubin"]), split, bool(headers))
-            defined.append(image_symbols(self._binary_tools(), self.work / f"device_{number}.cubin"))
+            self._judge(self.bench.run([*command, *mode, "-o", f"device_{number}.cubin"]), split, bool(headers))
+            defined.append(image_symbols(self.bench, self.bench.folder / f"device_{number}.cubin"))
             images.append(f"--image3=kind=elf,sm={number},file=device_{number}.cubin")
         return images, set.intersection(*defined)
 
@@ -105,7 +100,7 @@ class DeviceBuild:
         tools = self.precompiled.toolchain
         number = tools.arches[-1].replace(".", "")
         command = [tools.nvcc, *tools.nvcc_flags, *self._standard(flags), *flags.device, f"-arch=sm_{number}"]
-        dry = self._tool([*command, "--dryrun", "-c", "plain.cu", "-o", "plain.o"])
+        dry = self.bench.run([*command, "--dryrun", "-c", "plain.cu", "-o", "plain.o"])
         steps = [shlex.split(line[3:]) for line in dry.output.splitlines() if line.startswith("#$ ")]
         front_end = next((i for i, words in enumerate(steps) if words and words[0].endswith("cudafe++")), None)
         if not dry.ok or front_end is None:
@@ -115,14 +110,13 @@ class DeviceBuild:
         for words in (steps[front_end - 1], steps[front_end]):
             words = [self._local(word) for word in words]
             program = f"{folder}/cudafe++" if words[0].endswith("cudafe++") else words[0]
-            self._judge(self._tool([program, *words[1:]]), split, all_headers)
+            self._judge(self.bench.run([program, *words[1:]]), split, all_headers)
 
     def _local(self, word: str) -> str:
         """nvcc's temporary files, in the work folder."""
         return re.sub(r"^.*/(?=tmpxft)", "", word)
 
     def _judge(self, done: ToolRun, split: CudaSource, all_headers: bool) -> None:
-        raise_out_of_limits(done)
         if done.ok:
             return
         rule = self.judge.device(done.output, split, all_headers)
@@ -132,21 +126,15 @@ class DeviceBuild:
 
     def _embed(self, images: Sequence[str], symbols: Sequence[Symbol]) -> str:
         folder = self.precompiled.toolchain.nvcc.rsplit("/", 1)[0]
-        (self.work / "image.s").write_text(image_assembly("image.fatbin", symbols))
+        (self.bench.folder / "image.s").write_text(image_assembly("image.fatbin", symbols))
         for command in (
             [f"{folder}/fatbinary", "-64", "--create=image.fatbin", *images],
             ["as", "image.s", "-o", "image.o"],
         ):
-            done = self._tool(command)
+            done = self.bench.run(command)
             if not done.ok:
                 raise SplitRefused(f"{command[0]} failed: {done.output.strip()[:300]}")
         return "image.o"
-
-    def _binary_tools(self) -> BinaryTools:
-        return BinaryTools(self.meter, self.work, self.limits, self.deadline)
-
-    def _tool(self, command: Sequence[str | Path]) -> ToolRun:
-        return self.meter.run(command, self.work, self.limits, deadline=self.deadline)
 
 
 def _differs_for_the_host(split: CudaSource) -> bool:

@@ -7,7 +7,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
 
-from dice.kernels.builder.compiler import Meter, ToolLimits
+from dice.kernels.builder.compiler import Workbench
 
 _FUNCTION_NAME = re.compile(r"(?:void )?((?:\w+::)*\w+)")
 _SECTIONS = {".text.dice_kernel": "kernel", ".dice_constant": "constant", ".dice_device": "device"}
@@ -23,58 +23,48 @@ class Symbol:
     weak: bool
 
 
-@dataclass(frozen=True)
-class BinaryTools:
-    """Programs of binutils on the objects in the folder `work`, jailed as compilers are: those objects are a candidate's."""
-
-    meter: Meter
-    work: Path
-    limits: ToolLimits
-    deadline: float
-
-    def symbols(self, object_file: Path) -> list[tuple[str, str, int, str]]:
-        """(name, class, size, section) of each defined symbol."""
-        command = ["nm", "-f", "sysv", "--defined-only", object_file]
-        rows = []
-        for line in self.meter.capture(command, self.work, "dice_symbols", self.limits, self.deadline).splitlines():
-            cells = [cell.strip() for cell in line.split("|")]
-            if len(cells) == 7:
-                name, _, kind, _, size, _, section = cells
-                rows.append((name, kind, int(size or "0", 16), section))
-        return rows
-
-    def readable(self, names: Iterable[str]) -> list[str]:
-        """Mangled names as C++ would write them."""
-        names = list(names)
-        if not names:
-            return []
-        (self.work / "dice_names").write_text("\n".join(names) + "\n", encoding="utf-8")
-        command = ["/bin/sh", "-c", "exec c++filt < dice_names"]
-        return self.meter.capture(command, self.work, "dice_readable", self.limits, self.deadline).splitlines()
+def _symbols(bench: Workbench, object_file: Path) -> list[tuple[str, str, int, str]]:
+    """(name, class, size, section) of each defined symbol."""
+    rows = []
+    for line in bench.capture(["nm", "-f", "sysv", "--defined-only", object_file], "dice_symbols").splitlines():
+        cells = [cell.strip() for cell in line.split("|")]
+        if len(cells) == 7:
+            name, _, kind, _, size, _, section = cells
+            rows.append((name, kind, int(size or "0", 16), section))
+    return rows
 
 
-def host_symbols(tools: BinaryTools, object_file: Path, kernel_templates: frozenset[str]) -> list[Symbol]:
+def readable_names(bench: Workbench, names: Iterable[str]) -> list[str]:
+    """Mangled names as C++ would write them."""
+    names = list(names)
+    if not names:
+        return []
+    (bench.folder / "dice_names").write_text("\n".join(names) + "\n", encoding="utf-8")
+    return bench.capture(["/bin/sh", "-c", "exec c++filt < dice_names"], "dice_readable").splitlines()
+
+
+def host_symbols(bench: Workbench, object_file: Path, kernel_templates: frozenset[str]) -> list[Symbol]:
     """Kernel stubs and shadows of device variables in a host object (sections of csrc/extension/host.h).
 
     Instances of templates lie in sections of their own; they are known by their qualified names, `kernel_templates`.
     """
     symbols: list[Symbol] = []
     weak: list[tuple[str, int]] = []
-    for name, kind, size, section in tools.symbols(object_file):
+    for name, kind, size, section in _symbols(bench, object_file):
         if section in _SECTIONS and kind != "n":
             symbols.append(Symbol(name, _SECTIONS[section], size, weak=False))
         elif kind == "W" and section.startswith(".text"):
             weak.append((name, size))
-    for (name, size), readable in zip(weak, tools.readable(name for name, _ in weak), strict=True):
+    for (name, size), readable in zip(weak, readable_names(bench, (name for name, _ in weak)), strict=True):
         match = _FUNCTION_NAME.match(readable)
         if match and match.group(1) in kernel_templates:
             symbols.append(Symbol(name, "kernel", size, weak=True))
     return symbols
 
 
-def image_symbols(tools: BinaryTools, cubin: Path) -> set[str]:
+def image_symbols(bench: Workbench, cubin: Path) -> set[str]:
     """Names of kernels and variables that a cubin defines."""
-    return {name for name, _, _, _ in tools.symbols(cubin)}
+    return {name for name, _, _, _ in _symbols(bench, cubin)}
 
 
 def image_assembly(fatbin: str, symbols: Iterable[Symbol]) -> str:

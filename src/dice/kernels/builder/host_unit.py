@@ -8,7 +8,6 @@ behind a `#line` that says where it stands in the source that stock would compil
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
 
 from dice.kernels.builder.binding import table_from_module
 from dice.kernels.builder.split_roles import Roles, without_device_members
@@ -25,18 +24,12 @@ DEVICE_CALL = "calling a __device__ function from a __host__ function"
 _PYBIND_ALIAS = re.compile(r"namespace\s+\w+\s*=\s*(?:::)?pybind11\s*;")
 
 
-def cuda_launch(launch: Launch) -> str:
+def _cuda_launch(launch: Launch) -> str:
     """What nvcc's front end makes of a launch."""
     return f"((__cudaPushCallConfiguration({launch.configuration})) ? (void)0 : {launch.callee}({launch.arguments}))"
 
 
-def render_host(
-    split: CudaSource,
-    source: str,
-    first_line: int = 1,
-    module: str | None = None,
-    render: Callable[[Launch], str] = cuda_launch,
-) -> str:
+def render_host(split: CudaSource, source: str, first_line: int = 1, module: str | None = None) -> str:
     """The host unit of `split`; `source` and `first_line` are for `#line`.
 
     With `module`, a PYBIND11_MODULE becomes a binding table of that name (BindingRefused where it cannot); without, it
@@ -52,7 +45,7 @@ def render_host(
             elif module is not None and item.kind == "using" and _PYBIND_ALIAS.fullmatch(item.text):
                 continue
             else:
-                pieces.append(_located(item, _host_text(split, item, render), source, first_line))
+                pieces.append(_located(item, _host_text(split, item), source, first_line))
     return "\n".join(pieces) + "\n"
 
 
@@ -62,7 +55,7 @@ def _located(item: Item, text: str, source: str, first_line: int) -> str:
     return f'#line {item.line + first_line - 1} "{source}"\n{text}'
 
 
-def _host_text(split: CudaSource, item: Item, render: Callable[[Launch], str]) -> str:
+def _host_text(split: CudaSource, item: Item) -> str:
     if item.kind == "kernel":
         return kernel_stub(item)
     if item.kind == "device_function":
@@ -77,7 +70,7 @@ def _host_text(split: CudaSource, item: Item, render: Callable[[Launch], str]) -
     if item.kind == "type":
         return without_device_members(split, item) if "__device__" in item.text else item.text
     if item.kind in ("host_function", "macro", "macro_call", "host_variable", "host_device_function"):
-        return split.with_launches(render, item.start, item.end)
+        return split.with_launches(_cuda_launch, item.start, item.end)
     return item.text
 
 
@@ -147,8 +140,6 @@ def _named(type_text: str, name: str) -> str:
         return f"{type_text[: match.end()]}{name}{type_text[match.end() :]}"
     if "[" in type_text:
         return type_text.replace("[", f" {name}[", 1)
-    if type_text.rstrip().endswith("..."):
-        return f"{type_text} {name}"
     return f"{type_text} {name}"
 
 

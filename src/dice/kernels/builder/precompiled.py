@@ -2,8 +2,8 @@
 
     precompiled = Precompiled(toolchain, folder)         # folder: in the build cache, one per fingerprint
     header = precompiled.header("slim_cuda")             # built under a file lock the first time, by one process
-    precompiled.compile_host(text, header, "unit.o", work, meter, ...)     # g++ on one unit that starts from it
-    precompiled.link([...], "unit.so", work, meter, ...)                   # as stock links, minus what is not needed
+    precompiled.compile_host(bench, text, header, "unit.o")     # g++ on one unit that starts from it
+    precompiled.link(bench, [...], "unit.so")                   # as stock links, minus what is not needed
 
 A unit that starts from a header gets `header.flags` and may not change them; macros such as TORCH_EXTENSION_NAME are
 defined in its text. When a header cannot be made (a PyTorch whose headers have another shape), `NotPrepared` says why,
@@ -28,7 +28,7 @@ from pathlib import Path
 
 from dice.errors import HarnessError
 from dice.jsonl import atomic_writer
-from dice.kernels.builder.compiler import Meter, ToolJail, ToolLimits, ToolRun
+from dice.kernels.builder.compiler import Meter, ToolJail, ToolLimits, ToolRun, Workbench
 from dice.kernels.builder.headers import (
     CSRC,
     HEADERS,
@@ -156,40 +156,35 @@ class Precompiled:
 
     def compile_host(
         self,
+        bench: Workbench,
         text: str,
         header: Header,
         out: str,
-        work: Path,
-        meter: Meter,
-        limits: ToolLimits,
-        *,
-        deadline: float | None = None,
         flags: Sequence[str | Path] = (),
     ) -> ToolRun:
-        """Compile the unit `text` in `work` to `work/out`. `-fsyntax-only` in `flags` leaves no object."""
-        source = work / Path(out).with_suffix(".cpp")
+        """Compile the unit `text` to the file `out`; `-fsyntax-only` in `flags` leaves none. Raises OutOfLimits."""
+        source = bench.folder / Path(out).with_suffix(".cpp")
         source.write_text(text, encoding="utf-8")
-        command = [self.toolchain.cxx, *header.flags, *flags, "-c", source.name, "-o", out]
-        return meter.run(command, work, limits, deadline=deadline)
+        return bench.run([self.toolchain.cxx, *header.flags, *flags, "-c", source.name, "-o", out])
 
     def link(
         self,
+        bench: Workbench,
         objects: Sequence[str | Path],
         out: str,
-        work: Path,
-        meter: Meter,
-        limits: ToolLimits,
         *,
-        deadline: float | None = None,
         counts_launches: bool = False,
         flags: Sequence[str] = (),
     ) -> ToolRun:
-        """Link a shared object in `work`. PyTorch's libraries come in through the support library's own needs."""
+        """Link the shared object `out`; PyTorch's libraries come in through the support library's own needs.
+
+        Raises OutOfLimits.
+        """
         command: list[str | Path] = [self.toolchain.cxx, "-shared", *objects]
         if counts_launches:
             command += [self.launch_object(), *wrap_flags()]
         command += [self.support_library(), "-Wl,--allow-shlib-undefined", HIDE_ARCHIVES, *flags, "-o", out]
-        return meter.run(command, work, limits, deadline=deadline)
+        return bench.run(command)
 
     def cuda_folder(self) -> Path:
         """Headers of CUDA and PyTorch whose host code (`cudaMemcpyToSymbol<T>`, ...) does not wait for nvcc."""

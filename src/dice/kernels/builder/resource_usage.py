@@ -9,7 +9,8 @@ import re
 from dataclasses import dataclass
 from pathlib import Path
 
-from dice.kernels.builder.device_image import BinaryTools
+from dice.kernels.builder.compiler import Workbench
+from dice.kernels.builder.device_image import readable_names
 from dice.kernels.records.explanation import KernelUse
 
 BLOCK_SIZES = (64, 128, 256, 512, 1024)
@@ -35,12 +36,10 @@ def blocks_at_once(capability: tuple[int, int]) -> int:
     return {(7, 5): 16, (8, 6): 16, (8, 7): 16, (8, 9): 24, (12, 0): 24, (12, 1): 24}.get(capability, 32)
 
 
-def kernel_uses(tools: BinaryTools, shared_object: Path, cuobjdump: str, processor: Multiprocessor) -> list[KernelUse]:
-    """The kernels of a shared object in the folder of `tools`, by name. Raises what `BinaryTools` raises."""
-    command = [cuobjdump, "--dump-resource-usage", shared_object]
-    said = tools.meter.capture(command, tools.work, "dice_usage", tools.limits, tools.deadline)
-    found = read_usage(said, processor)
-    names = tools.readable(use.kernel for use in found)
+def kernel_uses(bench: Workbench, shared_object: Path, cuobjdump: str, processor: Multiprocessor) -> list[KernelUse]:
+    """The kernels of a shared object in the folder of `bench`, by name. Raises what `Workbench.capture` raises."""
+    found = read_usage(bench.capture([cuobjdump, "--dump-resource-usage", shared_object], "dice_usage"), processor)
+    names = readable_names(bench, (use.kernel for use in found))
     return [use.model_copy(update={"kernel": name}) for use, name in zip(found, names, strict=True)]
 
 

@@ -2,31 +2,43 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
-from pathlib import Path
+from functools import partial
 
-from dice.kernels.builder.compiler import Meter, ToolLimits
+from dice.kernels.builder.compiler import Workbench
+from dice.kernels.builder.flags import BuildFlags
 from dice.kernels.builder.precompiled import Precompiled
-from dice.kernels.builder.preprocessor import Preprocessor
-from dice.kernels.records.extension import ExtensionRequest
+from dice.kernels.builder.preprocessor import expanded
+from dice.kernels.builder.unknown_flags import check_standard
+from dice.kernels.records.extension import ExtensionRequest, SourceFile
+from dice.kernels.source.macros import Preprocess
 
 
 @dataclass
 class Route:
-    """One candidate's build in the folder `work`. `module`: the name compiled into the object."""
+    """One candidate's build. `module`: the name compiled into the object."""
 
     request: ExtensionRequest
     module: str
     precompiled: Precompiled
-    work: Path
-    meter: Meter
-    limits: ToolLimits
-    deadline: float
-    """Of `time.monotonic()`."""
+    bench: Workbench
     fallbacks: list[str] = field(default_factory=list)
     """Why each way that was tried first did not do."""
 
     @property
-    def preprocess(self) -> Preprocessor:
+    def preprocess(self) -> Preprocess:
         """The compiler's preprocessor, for texts of this build."""
-        return Preprocessor(self.meter, self.work, self.deadline)
+        return partial(expanded, self.bench)
+
+    def write_headers(self, headers: Iterable[SourceFile], render: Callable[[str], str] = str) -> None:
+        """Put the candidate's own headers into the folder, each as `render` makes it."""
+        for file in headers:
+            path = self.bench.folder / file.name
+            path.parent.mkdir(parents=True, exist_ok=True)
+            path.write_text(render(file.text), encoding="utf-8")
+
+    def check_standards(self, flags: BuildFlags) -> None:
+        """Raise Certain when PyTorch's headers do not compile under a C++ standard of the flags."""
+        for standard in {flag for flag in (*flags.main, *flags.host) if flag.startswith("-std=")}:
+            check_standard(standard, self.precompiled.toolchain, self.bench)

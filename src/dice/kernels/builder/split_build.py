@@ -18,7 +18,7 @@ from pathlib import Path
 
 from dice.kernels.builder.binding import BindingRefused
 from dice.kernels.builder.certainty import NARROWING, Judge
-from dice.kernels.builder.compiler import ToolRun, raise_out_of_limits
+from dice.kernels.builder.compiler import ToolRun
 from dice.kernels.builder.device_build import DeviceBuild
 from dice.kernels.builder.headers import slim_cuda_header
 from dice.kernels.builder.host_unit import DEVICE_CALL, render_host
@@ -28,7 +28,7 @@ from dice.kernels.builder.outcome import Built, Certain, Declined
 from dice.kernels.builder.precompiled import NotPrepared, first_error
 from dice.kernels.builder.request_sources import sources_of
 from dice.kernels.builder.route import Route
-from dice.kernels.builder.unknown_flags import accepted_flags, check_standard
+from dice.kernels.builder.unknown_flags import accepted_flags
 from dice.kernels.source.cuda_source import CudaSource, split_source
 from dice.kernels.source.diagnostics import errors, read_gcc
 from dice.kernels.source.host_rules import check_host_rules
@@ -48,17 +48,17 @@ class SplitBuild(Route):
         try:
             self.sources = sources_of(self.request, self.preprocess)
             tools = self.precompiled.toolchain
-            self.flags = accepted_flags(self.request, tools, self.work, self.meter, self.limits, self.deadline)
+            self.flags = accepted_flags(self.request, tools, self.bench)
             place = self.sources.cuda_name, self.sources.cuda_first_line
-            self.judge = Judge(self.precompiled, self.work, self.meter, self.limits, self.deadline, *place)
+            self.judge = Judge(self.precompiled, self.bench, *place)
             return self._run()
         except (SplitRefused, NotPrepared) as refused:
             reason = refused.reason if isinstance(refused, SplitRefused) else str(refused)
             raise Declined(f"{_ROUTES[self.level]}: {reason}", tuple(self.fallbacks)) from refused
 
     def _run(self) -> Built:
-        self._write_headers()
-        self._check_standards()
+        self.write_headers(self.sources.headers)
+        self.check_standards(self.flags)
         split = self._split()
         objects: list[str | Path] = []
         if split is None:
@@ -66,8 +66,8 @@ class SplitBuild(Route):
         else:
             combined = self._combined(split)
             objects += [combined] if combined else [*self._mains(), self._host(split)]
-            device = DeviceBuild(self.precompiled, self.judge, self.work, self.meter, self.limits, self.deadline)
-            objects.append(device.run(split, self.sources, Path(self.work, objects[-1]), self.flags))
+            device = DeviceBuild(self.precompiled, self.judge, self.bench)
+            objects.append(device.run(split, self.sources, Path(self.bench.folder, objects[-1]), self.flags))
         path = self._link(objects, split is not None)
         return Built(
             path,
@@ -76,17 +76,6 @@ class SplitBuild(Route):
             facts={"module": self.module, "table": self.level == _TABLE},
             fallbacks=tuple(self.fallbacks),
         )
-
-    def _write_headers(self) -> None:
-        for file in self.sources.headers:
-            path = self.work / file.name
-            path.parent.mkdir(parents=True, exist_ok=True)
-            path.write_text(file.text, encoding="utf-8")
-
-    def _check_standards(self) -> None:
-        tools = self.precompiled.toolchain
-        for standard in {*self._standards(self.flags.main), *self._standards(self.flags.host)}:
-            check_standard(standard, tools, self.work, self.meter, self.limits, self.deadline)
 
     def _split(self) -> CudaSource | None:
         text = self.sources.cuda
@@ -223,10 +212,7 @@ class SplitBuild(Route):
     ) -> ToolRun:
         """g++ on one unit. Raises OutOfLimits, and Certain when host code calls a device function."""
         precompiled = self.precompiled.header(header, flags)
-        done = self.precompiled.compile_host(
-            text, precompiled, out, self.work, self.meter, self.limits, deadline=self.deadline, flags=more
-        )
-        raise_out_of_limits(done)
+        done = self.precompiled.compile_host(self.bench, text, precompiled, out, more)
         if not done.ok and DEVICE_CALL in done.output:
             raise Certain(done.output, "a rule of CUDA")
         return done
@@ -244,22 +230,12 @@ class SplitBuild(Route):
         if flags:
             stock = self.precompiled.toolchain.link_flags("cuda" if self.sources.cuda is not None else "cpp")
             flags += [flag for flag in stock if flag.startswith("-L")]
-        done = self.precompiled.link(
-            objects,
-            "extension.so",
-            self.work,
-            self.meter,
-            self.limits,
-            deadline=self.deadline,
-            counts_launches=counts_launches,
-            flags=flags,
-        )
-        raise_out_of_limits(done)
+        done = self.precompiled.link(self.bench, objects, "extension.so", counts_launches=counts_launches, flags=flags)
         if not done.ok:
             if "cannot find -l" in done.output or "multiple definition of" in done.output:
                 raise Certain(done.output, "the linker, on the same objects")
             raise SplitRefused(f"link: {first_error(done.output)}")
-        return self.work / "extension.so"
+        return self.bench.folder / "extension.so"
 
     def _fall(self, level: int, reason: str) -> None:
         self.fallbacks.append(f"{_ROUTES[self.level]}: {reason}")
@@ -267,7 +243,7 @@ class SplitBuild(Route):
 
     def _include_flags(self) -> list[str]:
         """-I for the request's include folders (relative: in the scratch folder) and the folder of the sources."""
-        folders = [*(str(self.work / path) for path in self.request.extra_include_paths), *self.flags.folders]
+        folders = [*(str(self.bench.folder / path) for path in self.request.extra_include_paths), *self.flags.folders]
         return [flag for folder in folders for flag in ("-I", folder)]
 
     def _cuda_include(self) -> list[str]:

@@ -18,9 +18,9 @@ from pathlib import Path
 from typing import Any
 
 from dice.errors import HarnessError
-from dice.kernels.builder.compiler import Meter, ToolLimits, raise_out_of_limits
+from dice.kernels.builder.compiler import Workbench
 from dice.kernels.builder.launch_symbols import uncounted_launches
-from dice.kernels.builder.outcome import Built, Certain, OutOfLimits
+from dice.kernels.builder.outcome import Built, Certain
 from dice.kernels.builder.precompiled import Precompiled, wrap_flags
 from dice.kernels.builder.toolchain import Toolchain
 from dice.kernels.records.extension import ExtensionRequest, LaunchCount
@@ -34,38 +34,32 @@ def build_stock(
     request: ExtensionRequest,
     module: str,
     toolchain: Toolchain,
-    work: Path,
-    meter: Meter,
-    limits: ToolLimits,
-    deadline: float,
+    bench: Workbench,
     precompiled: Precompiled | None,
 ) -> Built:
-    """Build `request` as PyTorch does, in `work`; the module is named `module`.
+    """Build `request` as PyTorch does, in the folder of `bench`; the module is named `module`.
 
     With `precompiled`, the objects are linked once more with the launch counter. Raises Certain with PyTorch's message
     when the build fails, OutOfLimits, or HarnessError when PyTorch cannot build here at all.
     """
-    work.mkdir(parents=True, exist_ok=True)
-    scratch = work / "sources"
+    bench.folder.mkdir(parents=True, exist_ok=True)
+    scratch = bench.folder / "sources"
     for file in (*request.files, *request.headers):
         path = scratch / file.name
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_text(file.text, encoding="utf-8")
-    plan = _planned(request.model_copy(update={"name": module}), toolchain, work)
+    plan = _planned(request.model_copy(update={"name": module}), toolchain, bench.folder)
     if plan["error"] is not None:
         if plan["error"].startswith(_HOST_FAULTS):
             raise HarnessError(f"PyTorch cannot build extensions here: {plan['error'][:200]}")
         raise Certain(strip_prefix(plan["error"]), "stock")
     path = Path(plan["path"])
-    done = meter.run(["ninja", "-C", path.parent, "-v", "-j", "2"], work, limits, deadline=deadline)
-    if done.timed_out:
-        raise OutOfLimits("timeout", f"the build took longer than {limits.timeout_s:.0f} s")
-    raise_out_of_limits(done)
+    done = bench.run(["ninja", "-C", path.parent, "-v", "-j", "2"])
     if not done.ok:
         raise Certain(re.sub(r"^ninja: Entering directory .*\n", "", done.output), "stock")
     if not path.exists():
         raise HarnessError("the stock build reported success but left no shared object.")
-    counted = _relink(path, toolchain, work, meter, limits, deadline, precompiled) if precompiled else None
+    counted = _relink(path, bench, precompiled) if precompiled else None
     launches: LaunchCount = "counted" if counted is not None else "unknown"
     if not list(path.parent.glob("*.cuda.o")):
         launches = uncounted_launches(path)
@@ -96,15 +90,7 @@ def strip_prefix(message: str) -> str:
     return re.sub(r"^Error building extension '[^']*':?\s*", "", message)
 
 
-def _relink(
-    path: Path,
-    toolchain: Toolchain,
-    work: Path,
-    meter: Meter,
-    limits: ToolLimits,
-    deadline: float,
-    precompiled: Precompiled,
-) -> Path | None:
+def _relink(path: Path, bench: Workbench, precompiled: Precompiled) -> Path | None:
     """The same objects linked once more, with the launch counter; None when there is no device code or it fails."""
     folder = path.parent
     variables = dict(
@@ -113,11 +99,10 @@ def _relink(
     objects = sorted(folder.glob("*.o"))
     if not any(name.name.endswith(".cuda.o") for name in objects):
         return None
-    out = work / "counted.so"
+    out = bench.folder / "counted.so"
     flags = shlex.split(variables["ldflags"])
     command = [*shlex.split(variables["cxx"]), *objects, precompiled.launch_object(), *wrap_flags(), *flags, "-o", out]
-    done = meter.run(command, work, limits, deadline=deadline)
-    return out if done.ok else None
+    return out if bench.run(command).ok else None
 
 
 def _main(request_file: str, plan_file: str) -> None:

@@ -4,9 +4,8 @@ that PyTorch's own headers refuse (`-std=c++14`)."""
 from __future__ import annotations
 
 import re
-from pathlib import Path
 
-from dice.kernels.builder.compiler import Meter, ToolLimits, raise_out_of_limits
+from dice.kernels.builder.compiler import Workbench
 from dice.kernels.builder.flags import BuildFlags, read_flags, shell_words
 from dice.kernels.builder.outcome import Certain
 from dice.kernels.builder.request_sources import sources_of
@@ -17,9 +16,7 @@ from dice.kernels.source.lexer import SplitRefused
 _OLD_STANDARDS = frozenset({"98", "03", "0x", "11", "1y", "14"})
 
 
-def accepted_flags(
-    request: ExtensionRequest, toolchain: Toolchain, work: Path, meter: Meter, limits: ToolLimits, deadline: float
-) -> BuildFlags:
+def accepted_flags(request: ExtensionRequest, toolchain: Toolchain, bench: Workbench) -> BuildFlags:
     """The flags, sorted by who gets them (`read_flags`).
 
     Raises Certain when g++, or nvcc where the toolchain has it, does not know a flag; SplitRefused when only stock takes
@@ -28,15 +25,13 @@ def accepted_flags(
     try:
         return read_flags(request)
     except SplitRefused:
-        _check_known(request, toolchain, work, meter, limits, deadline)
+        _check_known(request, toolchain, bench)
         raise
 
 
-def _check_known(
-    request: ExtensionRequest, toolchain: Toolchain, work: Path, meter: Meter, limits: ToolLimits, deadline: float
-) -> None:
+def _check_known(request: ExtensionRequest, toolchain: Toolchain, bench: Workbench) -> None:
     sources = sources_of(request)
-    (work / "flags.cu").write_text("")
+    (bench.folder / "flags.cu").write_text("")
     commands = []
     if sources.mains:
         commands.append([toolchain.cxx, "-x", "c++", "-fsyntax-only", *shell_words(request.extra_cflags), "flags.cu"])
@@ -44,21 +39,17 @@ def _check_known(
         words = shell_words(request.extra_cuda_cflags)
         commands.append([toolchain.nvcc, *toolchain.nvcc_flags, *words, "--dryrun", "-c", "flags.cu", "-o", "flags.o"])
     for command in commands:
-        done = meter.run(command, work, limits, deadline=deadline)
-        raise_out_of_limits(done)
+        done = bench.run(command)
         if not done.ok and re.search(r"nvcc fatal|unrecognized command-line option", done.output):
             raise Certain(done.output, "flags that the compilers refuse")
 
 
-def check_standard(
-    standard: str, toolchain: Toolchain, work: Path, meter: Meter, limits: ToolLimits, deadline: float
-) -> None:
+def check_standard(standard: str, toolchain: Toolchain, bench: Workbench) -> None:
     """Raise Certain when PyTorch's own header does not compile under `standard`, a -std flag."""
     if standard.removeprefix("-std=").removeprefix("c++").removeprefix("gnu++") not in _OLD_STANDARDS:
         return
-    (work / "standard.cpp").write_text("#include <torch/types.h>\n")
+    (bench.folder / "standard.cpp").write_text("#include <torch/types.h>\n")
     flags = [*toolchain.cxx_flags("cpp"), standard, "-Wfatal-errors", "-fsyntax-only"]
-    done = meter.run([toolchain.cxx, *flags, "standard.cpp"], work, limits, deadline=deadline)
-    raise_out_of_limits(done)
+    done = bench.run([toolchain.cxx, *flags, "standard.cpp"])
     if not done.ok:
         raise Certain(done.output, f"PyTorch's headers under {standard}")
