@@ -494,7 +494,9 @@ if not hasattr(self, "seen"):  # later, its own earlier outputs are alive
 
 
 def _single_trial(executor: Executor) -> Executor:
-    return Executor(executor._fork_server, NoBuilder(), "cpu", limits=LIMITS, judging=Judging(correctness_trials=1))
+    return Executor(
+        executor._place.fork_server, NoBuilder(), "cpu", limits=LIMITS, judging=Judging(correctness_trials=1)
+    )
 
 
 DELETED = "import shutil, os\nos.chdir('/')\nshutil.rmtree('/scratch', ignore_errors=True)\n"

@@ -9,6 +9,7 @@ candidates that cannot be built.
 from __future__ import annotations
 
 import contextlib
+import dataclasses
 import os
 from collections.abc import Iterator
 
@@ -49,13 +50,9 @@ class Executor:
         judging: Judging | None = None,
         threads: int = 1,
     ) -> None:
-        self._limits, self._judging = limits or Limits(), judging or Judging()
-        self._builder, self._fork_server = builder, fork_server
-        self._backend: Backend = backend
+        limits, device, slot = limits or Limits(), torch.device("cpu"), None
         self._reference: Reference | None = None
-        self._slot: GpuSlot | None = None
         self._memory: GpuMemory | None = None
-        self._device = torch.device("cpu")
         self._kept_bytes = 0
         self._host = this_host()
         torch.set_num_threads(threads)
@@ -64,23 +61,25 @@ class Executor:
                 raise DiceError(
                     "The cuda back end needs an NVIDIA GPU and a PyTorch built for CUDA; use --backend cpu."
                 )
-            self._device = torch.device("cuda", device_index)
-            torch.cuda.set_device(self._device)
-            properties = torch.cuda.get_device_properties(self._device)
+            device = torch.device("cuda", device_index)
+            torch.cuda.set_device(device)
+            properties = torch.cuda.get_device_properties(device)
             self._host = self._host.model_copy(update={"gpu": properties.name, "driver": gpu_driver()})
             self._kept_bytes = properties.total_memory // KEPT_SHARE
             key = str(getattr(properties, "uuid", device_index))
-            self._slot = GpuSlot(key)
+            slot = GpuSlot(key)
             self._memory = GpuMemory(key, properties.total_memory)
-        self._spec = sandbox_spec(self._limits, backend, device_index if backend == "cuda" else None, threads)
+        spec = sandbox_spec(limits, backend, device_index if backend == "cuda" else None, threads)
+        self._place = Place(fork_server, builder, backend, device, slot, spec, limits, judging or Judging())
 
     def verify(self, job: Job) -> list[Verdict]:
         """One verdict per protocol. Raises DiceError only for a problem file that is no problem."""
         if job.code is None:
             record = Record(status="no_code", stage="extract", message=job.no_code_reason)
-            return record.verdicts(job, self._judging, self._backend, self._host, Stopwatch())
-        found = [verdict for judging, lent in runs(job, self._judging) for verdict in self._verify(job, judging, lent)]
-        return sorted(found, key=lambda verdict: self._judging.protocols.index(verdict.protocol))
+            return record.verdicts(job, self._place.judging, self._place.backend, self._host, Stopwatch())
+        asked = self._place.judging
+        found = [verdict for judging, lent in runs(job, asked) for verdict in self._verify(job, judging, lent)]
+        return sorted(found, key=lambda verdict: asked.protocols.index(verdict.protocol))
 
     def _verify(self, job: Job, judging: Judging, lent: list[str] | None) -> list[Verdict]:
         """The verdicts of one run, or of a second one where the first met a fault of the machine."""
@@ -91,20 +90,11 @@ class Executor:
             first, retries = record, 1
             record = self._attempt(job, judging, lent, alone=True)
             record.notes.append(f"tried again, alone: the first try ended with {first.status} ({first.message[:200]})")
-        return record.verdicts(job, judging, self._backend, self._host, watch, retries)
+        return record.verdicts(job, judging, self._place.backend, self._host, watch, retries)
 
     def _attempt(self, job: Job, judging: Judging, lent: list[str] | None, alone: bool) -> Record:
         seeds = Seeds.draw(judging.seed, judging.correctness_trials)
-        place = Place(
-            fork_server=self._fork_server,
-            builder=self._builder,
-            backend=self._backend,
-            device=self._device,
-            slot=self._slot,
-            spec=self._spec,
-            limits=self._limits,
-            judging=judging,
-        )
+        place = dataclasses.replace(self._place, judging=judging)
         try:
             reference = self._reference_for(job)
             watch = Stopwatch()
@@ -119,7 +109,8 @@ class Executor:
     @contextlib.contextmanager
     def _room(self, reference: Reference, alone: bool) -> Iterator[None]:
         """Hold the estimated GPU memory of a candidate for this problem, or all memory."""
-        if self._memory is None or self._slot is None:
+        slot = self._place.slot
+        if self._memory is None or slot is None:
             yield
             return
         with self._memory.whole() if alone else self._memory.room_for(reference.input_bytes):
@@ -128,22 +119,22 @@ class Executor:
             finally:
                 # A little is kept, because each return waits for the driver.
                 if torch.cuda.memory_reserved() > self._kept_bytes:
-                    with self._slot.shared():  # never beside a timing
+                    with slot.shared():  # never beside a timing
                         torch.cuda.empty_cache()
 
     def _reference_for(self, job: Job) -> Reference:
         if self._reference is None or self._reference.code != job.problem_code:
             self._reference = None
-            self._reference = Reference(job.problem_id, job.problem_code, self._device)
+            self._reference = Reference(job.problem_id, job.problem_code, self._place.device)
         return self._reference
 
     def close(self) -> None:
         """Release the reference, the lock files and the device memory."""
         self._reference = None
-        for lock in (self._slot, self._memory):
+        for lock in (self._place.slot, self._memory):
             if lock is not None:
                 lock.close()
-        self._slot = self._memory = None
+        self._place, self._memory = dataclasses.replace(self._place, slot=None), None
 
     def __enter__(self) -> Executor:
         return self
@@ -166,17 +157,11 @@ class Prebuilder:
         limits: Limits | None = None,
         judging: Judging | None = None,
     ) -> None:
-        self._limits, self._judging = limits or Limits(), judging
-        self._place = Place(
-            fork_server=fork_server,
-            builder=builder,
-            backend=backend,
-            device=torch.device("cpu"),
-            slot=None,
-            spec=sandbox_spec(self._limits, backend, None, threads=1),
-            limits=self._limits,
-            judging=judging or Judging(),
-        )
+        limits = limits or Limits()
+        spec = sandbox_spec(limits, backend, None, threads=1)
+        device = torch.device("cpu")
+        self._place = Place(fork_server, builder, backend, device, None, spec, limits, judging or Judging())
+        self._is_final = judging is not None
         self._host = this_host()
 
     def prebuild(self, job: Job) -> list[Verdict] | None:
@@ -187,12 +172,12 @@ class Prebuilder:
         watch = Stopwatch()
         if job.code is None or "cpp_extension" not in job.code:
             return None
-        (judging, lent), *others = runs(job, self._judging or Judging())
+        (judging, lent), *others = runs(job, self._place.judging)
         try:
             record = prebuild_candidate(self._place, job, lent)
         except (HarnessError, DiceError, OSError):
             return None
-        if record is None or self._judging is None or others:  # other runs may end otherwise
+        if record is None or not self._is_final or others:  # other runs may end otherwise
             return None
         return record.verdicts(job, judging, self._place.backend, self._host, watch)
 

@@ -204,9 +204,7 @@ class BuildHandler:
     """Imports candidates without a GPU: fills the build cache and settles candidates that cannot be built."""
 
     def __init__(self, index: int, *, shared: _Shared) -> None:
-        from dice.kernels.grader.executor import (
-            Prebuilder,
-        )  # imports torch: seconds that the command itself need not wait
+        from dice.kernels.grader.executor import Prebuilder  # imports torch, which the command does not need
 
         del index
         os.nice(5)  # executors and their candidates get the cores first
