@@ -37,7 +37,7 @@ from tqdm import tqdm
 
 from dice.kernels.builder.builder import Builder
 from dice.kernels.builder.compiler import Meter, ToolLimits, Workbench
-from dice.kernels.builder.outcome import Certain, OutOfLimits
+from dice.kernels.builder.outcome import FinalRefusal, OutOfLimits
 from dice.kernels.builder.stock import build_stock
 from dice.kernels.records.extension import ExtensionRequest
 
@@ -122,7 +122,7 @@ def build_as_stock(name: str, request: dict[str, Any], cache: Path, arch: str | 
     try:
         bench = Workbench(work / "stock", meter, ToolLimits(_TIMEOUT_S), started + _TIMEOUT_S)
         build_stock(ExtensionRequest.model_validate(request), "sample", _builder.toolchain, bench, None)
-    except (Certain, OutOfLimits) as failure:
+    except (FinalRefusal, OutOfLimits) as failure:
         row |= {"ok": False, "message": failure.message[-2000:], "timeout": isinstance(failure, OutOfLimits)}
     finally:
         shutil.rmtree(work, ignore_errors=True)

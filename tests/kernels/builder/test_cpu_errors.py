@@ -10,7 +10,7 @@ import pytest
 
 from dice.kernels.builder.compiler import ToolRun
 from dice.kernels.builder.cpu_errors import check_rules, declared_by_torch, own_error
-from dice.kernels.builder.outcome import Certain
+from dice.kernels.builder.outcome import FinalRefusal
 
 
 @pytest.fixture
@@ -60,7 +60,7 @@ def test_what_headers_could_explain_is_not(text: str, check: Callable[[str], Too
 
 
 def test_a_broken_rule_of_cuda() -> None:
-    with pytest.raises(Certain) as broken:
+    with pytest.raises(FinalRefusal) as broken:
         check_rules("\n__global__ int k() { }", "cuda.cu")
     assert broken.value.message == "cuda.cu(2): error: a __global__ function must have a void return type"
     assert broken.value.rule == "a rule of CUDA"

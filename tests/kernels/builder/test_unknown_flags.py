@@ -9,7 +9,7 @@ from extension_requests import inline
 
 from dice.kernels.builder.compiler import Workbench
 from dice.kernels.builder.flags import BuildFlags
-from dice.kernels.builder.outcome import Certain
+from dice.kernels.builder.outcome import FinalRefusal
 from dice.kernels.builder.toolchain import Toolchain
 from dice.kernels.builder.unknown_flags import accepted_flags, check_standard
 from dice.kernels.source.lexer import SplitRefused
@@ -27,7 +27,7 @@ def test_flags_that_the_routes_know_reach_no_compiler(bench: Workbench, cpu_tool
 
 
 def test_a_flag_that_gxx_does_not_know_is_final(bench: Workbench, cpu_toolchain: Toolchain) -> None:
-    with pytest.raises(Certain) as failure:
+    with pytest.raises(FinalRefusal) as failure:
         accepted(bench, cpu_toolchain, "-fno-such-thing-anywhere")
     assert "-fno-such-thing-anywhere" in failure.value.message
 
@@ -40,7 +40,7 @@ def test_a_flag_that_gxx_knows_and_the_routes_do_not_is_left_to_stock(
 
 
 @pytest.mark.parametrize(
-    ("word", "kind"), [("--no-such-flag", Certain), ("--device-debug", SplitRefused)], ids=["unknown", "known"]
+    ("word", "kind"), [("--no-such-flag", FinalRefusal), ("--device-debug", SplitRefused)], ids=["unknown", "known"]
 )
 def test_nvcc_is_asked_about_its_flags(
     bench: Workbench, cuda_toolchain: Toolchain, word: str, kind: type[Exception]
@@ -50,7 +50,7 @@ def test_nvcc_is_asked_about_its_flags(
 
 
 def test_a_standard_that_pytorchs_headers_refuse_is_final(bench: Workbench, cpu_toolchain: Toolchain) -> None:
-    with pytest.raises(Certain, match="headers under -std=c\\+\\+14"):
+    with pytest.raises(FinalRefusal, match="headers under -std=c\\+\\+14"):
         check_standard("-std=c++14", cpu_toolchain, bench)
 
 

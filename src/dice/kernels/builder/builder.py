@@ -7,7 +7,7 @@
 
 Routes, cheapest first: the cache; `split` (slim headers, binding table); `split_pybind` (real pybind11);
 `split_full_headers`; `stock` (PyTorch's own load_inline in a separate process). A cheaper route is left with a recorded
-reason, and its failure is the verdict only where stock's is certain (certainty.py). With `audit_share`, a random share
+reason, and its failure is the verdict only where stock's is certain (final_refusal.py). With `audit_share`, a random share
 of the results is compared with the stock build (stock_comparison.py).
 
 Nothing of the candidate runs here: compilers run in a jail with the toolchain and a folder of their own (compiler.py);
@@ -36,7 +36,7 @@ from dice.kernels.builder.compiler import Meter, ToolJail, ToolLimits, Workbench
 from dice.kernels.builder.cpu_route import CpuBuild
 from dice.kernels.builder.flags import refusal
 from dice.kernels.builder.headers import CSRC, files_digest
-from dice.kernels.builder.outcome import Built, Certain, Declined, OutOfLimits
+from dice.kernels.builder.outcome import Built, Declined, FinalRefusal, OutOfLimits
 from dice.kernels.builder.precompiled import NotPrepared, Precompiled, PrepareReport
 from dice.kernels.builder.resource_usage import Multiprocessor, kernel_uses
 from dice.kernels.builder.split_build import SplitBuild
@@ -221,7 +221,7 @@ class Builder:
                     status: BuildStatus = "unsupported_on_cpu" if self.backend == "cpu" else "compile_error"
                     return self._failed(job, "split", status, declined.reason, fallbacks), None
                 built = self._stock(job, replace(job.bench, folder=job.bench.folder / "stock"))
-        except Certain as failure:
+        except FinalRefusal as failure:
             route = "stock" if failure.rule == "stock" else "split"
             return self._failed(job, route, "compile_error", failure.message, fallbacks), None
         except OutOfLimits as failure:
@@ -262,7 +262,7 @@ class Builder:
         bench = self._bench(job.bench.folder / "audit", time.monotonic() + 2 * self.timeout_s)
         try:
             other: Built | None = self._stock(job, bench)
-        except Certain:
+        except FinalRefusal:
             other = None
         except (OutOfLimits, NotPrepared):
             return

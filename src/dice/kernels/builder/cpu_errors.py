@@ -13,9 +13,9 @@ import re
 from collections.abc import Callable
 from pathlib import Path
 
-from dice.kernels.builder.certainty import STOP, is_syntax, plain_unit, without_stop
 from dice.kernels.builder.compiler import ToolRun
-from dice.kernels.builder.outcome import Certain
+from dice.kernels.builder.final_refusal import STOP, is_syntax, plain_unit, without_stop
+from dice.kernels.builder.outcome import FinalRefusal
 from dice.kernels.source.cuda_source import split_source
 from dice.kernels.source.diagnostics import errors, read_gcc
 from dice.kernels.source.host_rules import check_host_rules
@@ -27,8 +27,10 @@ _HEADERS = (".h", ".hpp", ".cuh")
 
 
 def check_rules(text: str, name: str, preprocess: Preprocess | None = None) -> None:
-    """Raise Certain when the .cu breaks a rule of CUDA that needs no compiler to see. `name`: of the file. `preprocess`: as
-    for `split_source`."""
+    """Raise FinalRefusal when the .cu breaks a rule of CUDA that needs no compiler to see.
+
+    `name`: of the file. `preprocess`: as for `split_source`.
+    """
     try:
         check_host_rules(split_source(text, preprocess))
     except Refuted as refuted:
@@ -37,12 +39,12 @@ def check_rules(text: str, name: str, preprocess: Preprocess | None = None) -> N
         return  # what the split cannot take says nothing here
 
 
-def refuted_error(refuted: Refuted, name: str) -> Certain:
+def refuted_error(refuted: Refuted, name: str) -> FinalRefusal:
     """A broken rule of CUDA as a compiler would word it."""
-    return Certain(f"{name}({refuted.line}): error: {refuted.reason}", "a rule of CUDA")
+    return FinalRefusal(f"{name}({refuted.line}): error: {refuted.reason}", "a rule of CUDA")
 
 
-def own_error(text: str, name: str, check: Callable[[str], ToolRun]) -> Certain | None:
+def own_error(text: str, name: str, check: Callable[[str], ToolRun]) -> FinalRefusal | None:
     """The candidate's own error in a .cu that could not be translated; None when that is not certain.
 
     check: runs g++ on a unit, without making an object, for all errors.
@@ -57,7 +59,7 @@ def own_error(text: str, name: str, check: Callable[[str], ToolRun]) -> Certain 
     own = found and found[0].file == name and is_syntax(found[0]) and not foreign
     if own or any(error.file == "stop" and "at end of input" in error.text for error in found):
         said = without_stop(done.output).strip() or f"{name}: error: the text ends inside a bracket"
-        return Certain(said, "not C++ in any reading")
+        return FinalRefusal(said, "not C++ in any reading")
     return None
 
 

@@ -23,7 +23,7 @@ from dice.kernels.builder.cpu_toolchain import cpu_header, runtime_library
 from dice.kernels.builder.cpu_unsupported import unsupported
 from dice.kernels.builder.device_image import readable_names
 from dice.kernels.builder.main_unit import MainUnit
-from dice.kernels.builder.outcome import Built, Certain, Declined
+from dice.kernels.builder.outcome import Built, Declined, FinalRefusal
 from dice.kernels.builder.precompiled import NotPrepared, first_error
 from dice.kernels.builder.request_sources import Sources, sources_of
 from dice.kernels.builder.route import Route
@@ -89,7 +89,7 @@ class CpuBuild(Route):
     """One candidate's build for the CPU."""
 
     def run(self) -> Built:
-        """Build. Raises Declined (`unsupported_on_cpu: <what>`), Certain (the candidate's error) or OutOfLimits."""
+        """Build. Raises Declined (`unsupported_on_cpu: <what>`), FinalRefusal (the candidate's error) or OutOfLimits."""
         sources = None
         try:
             self.flags = accepted_flags(self.request, self.precompiled.toolchain, self.bench)
@@ -115,7 +115,7 @@ class CpuBuild(Route):
         except NotPrepared as failure:
             raise Declined(f"unsupported_on_cpu: this machine ({failure})", tuple(self.fallbacks)) from failure
 
-    def _own_error(self, sources: Sources, refused: Exception) -> Certain | None:
+    def _own_error(self, sources: Sources, refused: Exception) -> FinalRefusal | None:
         """The candidate's own error behind a source that this back end does not take; None when that is not certain."""
         if sources.cuda is None:
             return None
@@ -207,7 +207,7 @@ class CpuBuild(Route):
         done = self._run(full, "full_cpu", out, [*flags, *include, "-Wfatal-errors"])
         if not done.ok:
             self._give_up_if_unsupported(done, full)
-            raise Certain(done.output, "g++, with PyTorch's own headers")
+            raise FinalRefusal(done.output, "g++, with PyTorch's own headers")
         return out, False
 
     def _run(self, text: str, header: str, out: str, flags: Sequence[str]) -> ToolRun:
@@ -217,7 +217,7 @@ class CpuBuild(Route):
         return self.precompiled.compile_host(self.bench, text, precompiled, out, [*flags, "-I", str(self.bench.folder)])
 
     def _give_up_if_unsupported(self, done: ToolRun, text: str) -> None:
-        """Raises UnsupportedOnCpu, or Certain where PyTorch's headers would not help either."""
+        """Raises UnsupportedOnCpu, or FinalRefusal where PyTorch's headers would not help either."""
         what = unsupported(done.output)
         if what is None:
             return
@@ -225,15 +225,15 @@ class CpuBuild(Route):
         if scope in _TORCH_NAMESPACES:
             own_headers = any(self.bench.folder.rglob("*.h")) or any(self.bench.folder.rglob("*.cuh"))
             if not own_headers and not _TORCH_CUDA_HEADER.search(text):
-                raise Certain(done.output, "a name of a header that the source does not include")
+                raise FinalRefusal(done.output, "a name of a header that the source does not include")
             if not declared_by_torch(name, self.precompiled.toolchain.torch_root / "include"):
-                raise Certain(done.output, "a name that no header of PyTorch's declares")
+                raise FinalRefusal(done.output, "a name that no header of PyTorch's declares")
         raise UnsupportedOnCpu(what)
 
     def _link(self, objects: Sequence[str | Path]) -> Path:
         done = self.precompiled.link(self.bench, objects, "extension.so")
         if not done.ok:
-            raise Certain(done.output, "the linker, on the same objects")
+            raise FinalRefusal(done.output, "the linker, on the same objects")
         return self.bench.folder / "extension.so"
 
 

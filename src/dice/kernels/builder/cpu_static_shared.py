@@ -1,6 +1,6 @@
 """Static `__shared__` memory: ptxas refuses a kernel with more than 48 KiB of it, g++ would build it.
 
-    check_static_shared(work / "cuda.o", source, "cuda.cu")     # raises Certain: the candidate's own error
+    check_static_shared(work / "cuda.o", source, "cuda.cu")     # raises FinalRefusal: the candidate's own error
 
 The object is asked, not the text, so sizes that depend on a template parameter or a macro are right, and what the compiler
 drops (arrays that nobody reads, dead branches, device functions that no kernel calls) does not count, as with nvcc. Static
@@ -23,7 +23,7 @@ from elftools.elf.elffile import ELFFile
 from elftools.elf.relocation import RelocationSection
 from elftools.elf.sections import SymbolTableSection
 
-from dice.kernels.builder.outcome import Certain
+from dice.kernels.builder.outcome import FinalRefusal
 from dice.kernels.source.lexer import SplitRefused, Token, matching, tokenize
 
 STATIC_SHARED_BYTES = 49152
@@ -40,7 +40,7 @@ _OTHER_SIZES = re.compile(r"\bTempStorage\b|\bcurandState|\b__CUDA_ARCH__\b")
 def check_static_shared(
     object_file: Path, source: str, name: str, demangle: Callable[[Iterable[str]], list[str]]
 ) -> None:
-    """Raise Certain when a kernel of the object certainly has more static shared memory than CUDA allows.
+    """Raise FinalRefusal when a kernel of the object certainly has more static shared memory than CUDA allows.
 
     source: the CUDA source, its own headers included; name: of its file, for the message. demangle: makes mangled names
     readable.
@@ -63,7 +63,7 @@ def check_static_shared(
         if _is_too_much(counted):
             match = _KERNEL.search(demangle([kernel])[0])
             message = f"kernel {match.group(1) if match else kernel} has {sum(counted)} bytes of static shared memory"
-            raise Certain(f"{name}: error: {message}, {STATIC_SHARED_BYTES} are the most", "a rule of CUDA")
+            raise FinalRefusal(f"{name}: error: {message}, {STATIC_SHARED_BYTES} are the most", "a rule of CUDA")
 
 
 def _is_too_much(sizes: Iterable[int]) -> bool:

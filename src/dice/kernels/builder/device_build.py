@@ -8,13 +8,12 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from dice.kernels.builder.certainty import Judge
 from dice.kernels.builder.compiler import ToolRun, Workbench
 from dice.kernels.builder.device_image import Symbol, host_symbols, image_assembly, image_symbols, readable_names
 from dice.kernels.builder.device_unit import explicit_instantiation, render_device
+from dice.kernels.builder.final_refusal import FinalRefusals
 from dice.kernels.builder.flags import BuildFlags
 from dice.kernels.builder.host_unit import scoped_name
-from dice.kernels.builder.outcome import Certain
 from dice.kernels.builder.precompiled import Precompiled, first_error
 from dice.kernels.builder.request_sources import Sources
 from dice.kernels.source.cuda_source import CudaSource
@@ -30,13 +29,13 @@ class DeviceBuild:
     """Compiles the device side of one candidate."""
 
     precompiled: Precompiled
-    judge: Judge
+    final: FinalRefusals
     bench: Workbench
 
     def run(self, split: CudaSource, sources: Sources, host_object: Path, flags: BuildFlags) -> str:
         """Compile the device code that `host_object` launches; returns the object that embeds and lists it.
 
-        Raises SplitRefused, Certain or OutOfLimits.
+        Raises SplitRefused, FinalRefusal or OutOfLimits.
         """
         templates = frozenset(
             scoped_name(item)
@@ -79,7 +78,7 @@ class DeviceBuild:
         for arch in tools.arches:
             number = arch.replace(".", "")
             mode = [f"-gencode=arch=compute_{number},code=sm_{number}", "-cubin", "device.cu"]
-            self._judge(self.bench.run([*command, *mode, "-o", f"device_{number}.cubin"]), split, bool(headers))
+            self._demand(self.bench.run([*command, *mode, "-o", f"device_{number}.cubin"]), split, bool(headers))
             defined.append(image_symbols(self.bench, self.bench.folder / f"device_{number}.cubin"))
             images.append(f"--image3=kind=elf,sm={number},file=device_{number}.cubin")
         return images, set.intersection(*defined)
@@ -104,24 +103,22 @@ class DeviceBuild:
         steps = [shlex.split(line[3:]) for line in dry.output.splitlines() if line.startswith("#$ ")]
         front_end = next((i for i, words in enumerate(steps) if words and words[0].endswith("cudafe++")), None)
         if not dry.ok or front_end is None:
-            self._judge(dry, split, all_headers)
+            self._demand(dry, split, all_headers)
             raise SplitRefused("nvcc's front end cannot be called by itself")
         folder = tools.nvcc.rsplit("/", 1)[0]
         for words in (steps[front_end - 1], steps[front_end]):
             words = [self._local(word) for word in words]
             program = f"{folder}/cudafe++" if words[0].endswith("cudafe++") else words[0]
-            self._judge(self.bench.run([program, *words[1:]]), split, all_headers)
+            self._demand(self.bench.run([program, *words[1:]]), split, all_headers)
 
     def _local(self, word: str) -> str:
         """nvcc's temporary files, in the work folder."""
         return re.sub(r"^.*/(?=tmpxft)", "", word)
 
-    def _judge(self, done: ToolRun, split: CudaSource, all_headers: bool) -> None:
+    def _demand(self, done: ToolRun, split: CudaSource, all_headers: bool) -> None:
         if done.ok:
             return
-        rule = self.judge.device(done.output, split, all_headers)
-        if rule is not None:
-            raise Certain(done.output, rule)
+        self.final.check_device(done.output, split, all_headers)
         raise _Refused(f"device code: {first_error(done.output)}")
 
     def _embed(self, images: Sequence[str], symbols: Sequence[Symbol]) -> str:

@@ -29,7 +29,7 @@ class Declined(Exception):
         self.fallbacks = fallbacks
 
 
-class Certain(Exception):
+class FinalRefusal(Exception):
     """Stock fails on this source too. `message`: the compiler's diagnostics; `rule`: why that is certain."""
 
     def __init__(self, message: str, rule: str) -> None:

@@ -39,6 +39,6 @@ class Route:
             path.write_text(render(file.text), encoding="utf-8")
 
     def check_standards(self, flags: BuildFlags) -> None:
-        """Raise Certain when PyTorch's headers do not compile under a C++ standard of the flags."""
+        """Raise FinalRefusal when PyTorch's headers do not compile under a C++ standard of the flags."""
         for standard in {flag for flag in (*flags.main, *flags.host) if flag.startswith("-std=")}:
             check_standard(standard, self.precompiled.toolchain, self.bench)

@@ -8,7 +8,7 @@ with cheaper headers first, so one difficult part does not make the others dear:
     host side of .cu  slim headers  ->  untouched headers
     device side       nvcc without PyTorch's headers
 
-`SplitBuild.run` returns a Built, or raises Declined (left to stock), Certain (stock would refuse it too) or OutOfLimits.
+`SplitBuild.run` returns a Built, or raises Declined (left to stock), FinalRefusal (stock would refuse it too) or OutOfLimits.
 """
 
 from __future__ import annotations
@@ -17,14 +17,14 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from dice.kernels.builder.binding import BindingRefused
-from dice.kernels.builder.certainty import NARROWING, Judge
 from dice.kernels.builder.compiler import ToolRun
 from dice.kernels.builder.device_build import DeviceBuild
+from dice.kernels.builder.final_refusal import NARROWING, FinalRefusals
 from dice.kernels.builder.headers import slim_cuda_header
 from dice.kernels.builder.host_unit import DEVICE_CALL, render_host
 from dice.kernels.builder.launch_symbols import uncounted_launches
 from dice.kernels.builder.main_unit import MainUnit
-from dice.kernels.builder.outcome import Built, Certain, Declined
+from dice.kernels.builder.outcome import Built, Declined, FinalRefusal
 from dice.kernels.builder.precompiled import NotPrepared, first_error
 from dice.kernels.builder.request_sources import sources_of
 from dice.kernels.builder.route import Route
@@ -50,7 +50,7 @@ class SplitBuild(Route):
             tools = self.precompiled.toolchain
             self.flags = accepted_flags(self.request, tools, self.bench)
             place = self.sources.cuda_name, self.sources.cuda_first_line
-            self.judge = Judge(self.precompiled, self.bench, *place)
+            self.final = FinalRefusals(self.precompiled, self.bench, *place)
             return self._run()
         except (SplitRefused, NotPrepared) as refused:
             reason = refused.reason if isinstance(refused, SplitRefused) else str(refused)
@@ -66,7 +66,7 @@ class SplitBuild(Route):
         else:
             combined = self._combined(split)
             objects += [combined] if combined else [*self._mains(), self._host(split)]
-            device = DeviceBuild(self.precompiled, self.judge, self.bench)
+            device = DeviceBuild(self.precompiled, self.final, self.bench)
             objects.append(device.run(split, self.sources, Path(self.bench.folder, objects[-1]), self.flags))
         path = self._link(objects, split is not None)
         return Built(
@@ -88,14 +88,12 @@ class SplitBuild(Route):
         except Refuted as refuted:
             line = refuted.line + self.sources.cuda_first_line - 1
             message = f"{self.sources.cuda_name}({line}): error: {refuted.reason}"
-            raise Certain(message, "a rule of CUDA") from refuted
+            raise FinalRefusal(message, "a rule of CUDA") from refuted
         except SplitRefused:
             # main.cpp's verdict is cheaper than a stock build, and so is a plain syntax error.
             for main in self.sources.mains:
                 self._check_main(main)
-            message = self.judge.unsplittable(text)
-            if message is not None:
-                raise Certain(message, "not C++ in any reading") from None
+            self.final.check_unsplit(text)
             raise
 
     def _mains(self) -> list[str]:
@@ -121,7 +119,7 @@ class SplitBuild(Route):
         if not found or found[0].file != self.sources.cuda_name:
             self._check_main(main)
         if found and found[0].file == self.sources.cuda_name:
-            self._check_host(self._host_text(split, table=False), split)
+            self._check_host(split)
         self._fall(self.level, f"one unit: {first_error(done.output)}")
         return None
 
@@ -149,16 +147,14 @@ class SplitBuild(Route):
             self._fall(_FULL, first_error(done.output))
         done = self._compile(text, "extension", out, flags, include)
         if not done.ok:
-            raise Certain(done.output, "main.cpp, exactly as stock compiles it")
+            raise FinalRefusal(done.output, "main.cpp, exactly as stock compiles it")
         return out
 
     def _check_main(self, main: MainUnit) -> None:
-        """Raise Certain when the exact main.cpp does not compile. Cheap: stops before the headers' templates."""
+        """Raise FinalRefusal when the exact main.cpp does not compile."""
         macros = "".join(f"{line}\n" for line in self.flags.main_macros)
         include = [*self._include_flags(), *self._cuda_include()]
-        message = self.judge.exact_main(macros + main.exact(self.module), self._standards(self.flags.main), include)
-        if message is not None:
-            raise Certain(message, "main.cpp, exactly as stock compiles it")
+        self.final.check_main(macros + main.exact(self.module), self._standards(self.flags.main), include)
 
     def _host_text(self, split: CudaSource, table: bool = True) -> str:
         lines = [f"#define TORCH_EXTENSION_NAME {self.module}"]
@@ -187,7 +183,7 @@ class SplitBuild(Route):
                 reason = first_error(done.output)
             except BindingRefused as refused:
                 reason = refused.reason
-            self._check_host(self._host_text(split, table=False), split)
+            self._check_host(split)
             self._fall(_FULL, reason)
         text = self._host_text(split, table=False)
         for header in ("types_cuda", "extension_cuda"):
@@ -196,25 +192,19 @@ class SplitBuild(Route):
                 return "host.o"
         raise SplitRefused(f"host code: {first_error(done.output)}")
 
-    def _check_host(self, text: str, split: CudaSource) -> None:
-        """Raise Certain, or SplitRefused when unsure, if the host side does not compile with the untouched headers either."""
-        include = self._include_flags()
-        judged = self.judge.host(text, split, self._standards(self.flags.host), include)
-        if judged is None:
-            return
-        message, is_certain = judged
-        if is_certain:
-            raise Certain(message, "host code with the untouched headers")
-        raise SplitRefused(f"host code: {first_error(message)}")
+    def _check_host(self, split: CudaSource) -> None:
+        """Raise FinalRefusal or SplitRefused when the host side does not compile with the untouched headers either."""
+        text = self._host_text(split, table=False)
+        self.final.check_host(text, split, self._standards(self.flags.host), self._include_flags())
 
     def _compile(
         self, text: str, header: str, out: str, flags: Sequence[str], more: Sequence[str | Path] = ()
     ) -> ToolRun:
-        """g++ on one unit. Raises OutOfLimits, and Certain when host code calls a device function."""
+        """g++ on one unit. Raises OutOfLimits, and FinalRefusal when host code calls a device function."""
         precompiled = self.precompiled.header(header, flags)
         done = self.precompiled.compile_host(self.bench, text, precompiled, out, more)
         if not done.ok and DEVICE_CALL in done.output:
-            raise Certain(done.output, "a rule of CUDA")
+            raise FinalRefusal(done.output, "a rule of CUDA")
         return done
 
     def _compile_host(self, text: str, header: str, out: str) -> ToolRun:
@@ -233,7 +223,7 @@ class SplitBuild(Route):
         done = self.precompiled.link(self.bench, objects, "extension.so", counts_launches=counts_launches, flags=flags)
         if not done.ok:
             if "cannot find -l" in done.output or "multiple definition of" in done.output:
-                raise Certain(done.output, "the linker, on the same objects")
+                raise FinalRefusal(done.output, "the linker, on the same objects")
             raise SplitRefused(f"link: {first_error(done.output)}")
         return self.bench.folder / "extension.so"
 

@@ -20,7 +20,7 @@ from typing import Any
 from dice.errors import HarnessError
 from dice.kernels.builder.compiler import Workbench
 from dice.kernels.builder.launch_symbols import uncounted_launches
-from dice.kernels.builder.outcome import Built, Certain
+from dice.kernels.builder.outcome import Built, FinalRefusal
 from dice.kernels.builder.precompiled import Precompiled, wrap_flags
 from dice.kernels.builder.toolchain import Toolchain
 from dice.kernels.records.extension import ExtensionRequest, LaunchCount
@@ -39,7 +39,7 @@ def build_stock(
 ) -> Built:
     """Build `request` as PyTorch does, in the folder of `bench`; the module is named `module`.
 
-    With `precompiled`, the objects are linked once more with the launch counter. Raises Certain with PyTorch's message
+    With `precompiled`, the objects are linked once more with the launch counter. Raises FinalRefusal with PyTorch's message
     when the build fails, OutOfLimits, or HarnessError when PyTorch cannot build here at all.
     """
     bench.folder.mkdir(parents=True, exist_ok=True)
@@ -52,11 +52,11 @@ def build_stock(
     if plan["error"] is not None:
         if plan["error"].startswith(_HOST_FAULTS):
             raise HarnessError(f"PyTorch cannot build extensions here: {plan['error'][:200]}")
-        raise Certain(strip_prefix(plan["error"]), "stock")
+        raise FinalRefusal(strip_prefix(plan["error"]), "stock")
     path = Path(plan["path"])
     done = bench.run(["ninja", "-C", path.parent, "-v", "-j", "2"])
     if not done.ok:
-        raise Certain(re.sub(r"^ninja: Entering directory .*\n", "", done.output), "stock")
+        raise FinalRefusal(re.sub(r"^ninja: Entering directory .*\n", "", done.output), "stock")
     if not path.exists():
         raise HarnessError("the stock build reported success but left no shared object.")
     counted = _relink(path, bench, precompiled) if precompiled else None

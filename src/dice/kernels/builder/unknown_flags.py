@@ -7,7 +7,7 @@ import re
 
 from dice.kernels.builder.compiler import Workbench
 from dice.kernels.builder.flags import BuildFlags, read_flags, shell_words
-from dice.kernels.builder.outcome import Certain
+from dice.kernels.builder.outcome import FinalRefusal
 from dice.kernels.builder.request_sources import sources_of
 from dice.kernels.builder.toolchain import Toolchain
 from dice.kernels.records.extension import ExtensionRequest
@@ -19,7 +19,7 @@ _OLD_STANDARDS = frozenset({"98", "03", "0x", "11", "1y", "14"})
 def accepted_flags(request: ExtensionRequest, toolchain: Toolchain, bench: Workbench) -> BuildFlags:
     """The flags, sorted by who gets them (`read_flags`).
 
-    Raises Certain when g++, or nvcc where the toolchain has it, does not know a flag; SplitRefused when only stock takes
+    Raises FinalRefusal when g++, or nvcc where the toolchain has it, does not know a flag; SplitRefused when only stock takes
     the flags.
     """
     try:
@@ -41,15 +41,15 @@ def _check_known(request: ExtensionRequest, toolchain: Toolchain, bench: Workben
     for command in commands:
         done = bench.run(command)
         if not done.ok and re.search(r"nvcc fatal|unrecognized command-line option", done.output):
-            raise Certain(done.output, "flags that the compilers refuse")
+            raise FinalRefusal(done.output, "flags that the compilers refuse")
 
 
 def check_standard(standard: str, toolchain: Toolchain, bench: Workbench) -> None:
-    """Raise Certain when PyTorch's own header does not compile under `standard`, a -std flag."""
+    """Raise FinalRefusal when PyTorch's own header does not compile under `standard`, a -std flag."""
     if standard.removeprefix("-std=").removeprefix("c++").removeprefix("gnu++") not in _OLD_STANDARDS:
         return
     (bench.folder / "standard.cpp").write_text("#include <torch/types.h>\n")
     flags = [*toolchain.cxx_flags("cpp"), standard, "-Wfatal-errors", "-fsyntax-only"]
     done = bench.run([toolchain.cxx, *flags, "standard.cpp"])
     if not done.ok:
-        raise Certain(done.output, f"PyTorch's headers under {standard}")
+        raise FinalRefusal(done.output, f"PyTorch's headers under {standard}")

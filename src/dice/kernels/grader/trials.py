@@ -41,17 +41,17 @@ def try_inputs(run: CandidateRun) -> None:
         if index != recorded and (launches := run.launches()) is not None:
             run.evidence.unwatched_launches.append(sum(launches.values()))
         trial = Trial(inputs, forward_seed, expected_outputs(run, inputs, forward_seed))
-        if _judge_outline(run, trial, reply):
+        if _compare_outline(run, trial, reply):
             actual = run.fetch(reply, trial.expected)
             with run.record.phase("compare"):
-                _judge(run, trial, actual)
+                _compare(run, trial, actual)
         run.record.trials = index + 1
         run.last = trial
         if not run.standing():
             return
 
 
-def _judge_outline(run: CandidateRun, trial: Trial, offer: Offer) -> bool:
+def _compare_outline(run: CandidateRun, trial: Trial, offer: Offer) -> bool:
     """Compare structure, shapes and dtypes, before gigabytes of the wrong ones are copied; True where some protocol is
     still satisfied. Raises CandidateFailure for outputs on another device."""
     theirs = {leaf.device.type for leaf in tree_leaves(trial.expected) if torch.is_tensor(leaf)}
@@ -65,7 +65,7 @@ def _judge_outline(run: CandidateRun, trial: Trial, offer: Offer) -> bool:
     return bool(_unbroken(run))
 
 
-def _judge(run: CandidateRun, trial: Trial, actual: Any) -> None:
+def _compare(run: CandidateRun, trial: Trial, actual: Any) -> None:
     """Compare under each protocol that is still satisfied."""
     for protocol in _unbroken(run):
         found = compare(run, trial, actual, protocol)

@@ -74,7 +74,7 @@ class _Found:
         self._covered = torch.zeros_like(places.values, dtype=torch.bool)
         self._lines: list[Line] = []
 
-    def judge(self, reading: Reading, index: torch.Tensor) -> None:
+    def compare(self, reading: Reading, index: torch.Tensor) -> None:
         """Compare the answer with what stands at `index`."""
         if self._sample is not None:  # most ways are wrong, which a few places show
             values = read(reading.memory, index[::16])
@@ -130,7 +130,7 @@ class Search:
         self._seen.add(mark)
         for reading in readings(piece, self._answer):
             for index in layouts(reading, self._own.places):
-                self._own.judge(reading, index)
+                self._own.compare(reading, index)
             if not reading.shifted and may_be_rearranged(self._answer, reading.memory):
                 self._rearranged = self._rearranged or self._values.is_like(Distribution(reading.memory))
             if not reading.shifted and reading.memory.dtype in (torch.float32, torch.float64) and not reading.rounding:
@@ -142,7 +142,7 @@ class Search:
             return
         for transformed in self._transformed:
             for index in orders(places):
-                transformed.judge(reading, index)
+                transformed.compare(reading, index)
         most = min(_MOST_COLUMNS, len(places.values) // _PLACES_A_TERM - 1)
         if size < 2 * n and len(self._columns) < most:
             values = read(reading.memory, places.index)

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from dice.kernels.builder.certainty import is_final, left_out, plain_unit, toolkit_has
+from dice.kernels.builder.final_refusal import is_final, left_out, plain_unit, toolkit_has
 from dice.kernels.builder.split_roles import Roles
 from dice.kernels.source.cuda_source import split_source
 from dice.kernels.source.diagnostics import Diagnostic

@@ -18,11 +18,13 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from dice.kernels.builder.compiler import Workbench
-from dice.kernels.builder.precompiled import Precompiled
+from dice.kernels.builder.outcome import FinalRefusal
+from dice.kernels.builder.precompiled import Precompiled, first_error
 from dice.kernels.builder.split_roles import Roles
 from dice.kernels.source.cuda_source import CudaSource
 from dice.kernels.source.diagnostics import Diagnostic, errors, read_gcc, read_nvcc
 from dice.kernels.source.items import Item
+from dice.kernels.source.lexer import SplitRefused
 
 STOP = (
     '\n#line 1 "stop"\ntemplate <int N> struct DiceStop { static constexpr int value = DiceStop<N + 1>::value; };\n'
@@ -59,76 +61,76 @@ def toolkit_has(header: str, cuda_home: Path) -> bool:
 
 
 @dataclass
-class Judge:
-    """Judges failures of one candidate. `source` names the .cu in `#line`s; its first line there is `first_line`."""
+class FinalRefusals:
+    """Which failures of one candidate's units are final: each check raises FinalRefusal for one that is.
+
+    `source` names the .cu in `#line`s; its first line there is `first_line`. A check that compiles may also raise
+    NotPrepared and OutOfLimits.
+    """
 
     precompiled: Precompiled
     bench: Workbench
     source: str = "cuda.cu"
     first_line: int = 1
 
-    def exact_main(self, text: str, standard: Sequence[str], more: Sequence[str | Path]) -> str | None:
-        """The diagnostics if main.cpp (its exact stock text) certainly fails; None when it may compile."""
+    def check_main(self, text: str, standard: Sequence[str], more: Sequence[str | Path]) -> None:
+        """Compile main.cpp, its exact stock text, up to the headers' templates."""
         found, output = self._errors(text, "extension", "exact_main", standard, more)
-        return output if any(d.file != "stop" for d in found) else None
+        if any(d.file != "stop" for d in found):
+            raise FinalRefusal(output, "main.cpp, exactly as stock compiles it")
 
-    def host(
-        self, unit: str, split: CudaSource, standard: Sequence[str], more: Sequence[str | Path]
-    ) -> tuple[str, bool] | None:
-        """(diagnostics, whether final) of the host unit with the untouched headers; None when it may compile."""
+    def check_host(self, unit: str, split: CudaSource, standard: Sequence[str], more: Sequence[str | Path]) -> None:
+        """Compile the host unit with the untouched headers. Raises SplitRefused for an error that is not final."""
         found, output = self._errors(unit, "extension_cuda", "host_check", standard, more)
         found = [d for d in found if d.file != "stop"]
         if not found:
-            return None
+            return
         missing = _MISSING_FILE.search(found[0].text)
-        if NARROWING in found[0].text or (missing and toolkit_has(missing[1], self.precompiled.toolchain.cuda_home)):
-            return output, False
+        in_toolkit = missing is not None and toolkit_has(missing[1], self.precompiled.toolchain.cuda_home)
         own = left_out(split, Roles(split).on_host)
-        lacks = self.precompiled.vocabulary().host_lacks
-        return output, own is not None and self._final(found[0], split.text, lacks | own)
+        if own is not None and NARROWING not in found[0].text and not in_toolkit:
+            self._check(found[0], split.text, self.precompiled.vocabulary().host_lacks | own, output, "host code")
+        raise SplitRefused(f"host code: {first_error(output)}")
 
-    def device(self, output: str, split: CudaSource, all_headers: bool) -> str | None:
-        """The rule by which a failure of the device unit is final, or None.
-
-        output: what nvcc said. all_headers: of a unit with all of `Vocabulary.device_headers`.
-        """
+    def check_device(self, output: str, split: CudaSource, all_headers: bool) -> None:
+        """Read what nvcc said of a device unit that it refuses. all_headers: it has `Vocabulary.device_headers`."""
         found = errors(read_nvcc(output)) or errors(read_gcc(output))
         if not found:
-            return "flags that nvcc refuses" if "nvcc fatal" in output else None
+            if "nvcc fatal" in output:
+                raise FinalRefusal(output, "flags that nvcc refuses")
+            return
         if found[0].tool == "ptxas":
-            return "refused by ptxas"
+            raise FinalRefusal(output, "ptxas")
         vocabulary = self.precompiled.vocabulary()
         own = left_out(split, Roles(split).on_device)
-        if own is None or not _included(split.text, _TORCH_HEADER) <= vocabulary.headers:
-            return None
-        lacks = own | (vocabulary.device_lacks if all_headers else vocabulary.bare_lacks)
-        return "an error in device code alone" if self._final(found[0], split.text, lacks) else None
+        if own is not None and _included(split.text, _TORCH_HEADER) <= vocabulary.headers:
+            lacks = own | (vocabulary.device_lacks if all_headers else vocabulary.bare_lacks)
+            self._check(found[0], split.text, lacks, output, "device code")
 
-    def unsplittable(self, text: str) -> str | None:
-        """The error of syntax if a .cu that cannot be split is certainly not C++, launches apart; None when it may be."""
+    def check_unsplit(self, text: str) -> None:
+        """Compile a .cu that cannot be split as plain C++, launches made calls, for an error of syntax."""
         vocabulary = self.precompiled.vocabulary()
         unit = plain_unit(text, self.source, self.first_line)
         if unit is None or _WHICH_COMPILER.search(text) or not _included(text) <= vocabulary.headers:
-            return None
+            return
         found, _ = self._errors(unit, "extension_cuda", "unsplittable")
         # The first error of syntax decides: an unknown type on an earlier line would have been one of its own.
         first = next((d for d in found if is_syntax(d)), None)
-        lacks = vocabulary.host_lacks - set(_WORD.findall(_BUILT_IN_VARIABLES))
-        if first is None or (first.file != "stop" and not self._final(first, text, lacks)):
-            return None
-        line = self.first_line + text.count("\n") if first.file == "stop" else first.line
-        return f"{self.source}({line}): error: {first.text}"
+        rule = "not C++ in any reading"
+        if first is not None and first.file == "stop":
+            raise FinalRefusal(f"{self.source}({self.first_line + text.count(chr(10))}): error: {first.text}", rule)
+        if first is not None:
+            lacks = vocabulary.host_lacks - set(_WORD.findall(_BUILT_IN_VARIABLES))
+            self._check(first, text, lacks, f"{self.source}({first.line}): error: {first.text}", rule)
 
-    def _final(self, error: Diagnostic, text: str, lacks: frozenset[str]) -> bool:
-        return error.file == self.source and is_final(error, text, error.line - self.first_line, lacks)
+    def _check(self, error: Diagnostic, text: str, lacks: frozenset[str], message: str, rule: str) -> None:
+        if error.file == self.source and is_final(error, text, error.line - self.first_line, lacks):
+            raise FinalRefusal(message, rule)
 
     def _errors(
         self, text: str, header: str, name: str, standard: Sequence[str] = (), more: Sequence[str | Path] = ()
     ) -> tuple[list[Diagnostic], str]:
-        """Errors and output of g++ with the header up to the end of `text`; behind that, in "stop", only of syntax.
-
-        Raises NotPrepared and OutOfLimits.
-        """
+        """Errors and output of g++ with the header up to the end of `text`; behind that, in "stop", only of syntax."""
         done = self.precompiled.compile_host(
             self.bench,
             text + STOP,
