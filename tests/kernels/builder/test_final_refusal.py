@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-
 import pytest
 
-from dice.kernels.builder.final_refusal import is_final, left_out, plain_unit, toolkit_has
+from dice.kernels.builder.final_refusal import is_final, left_out, plain_unit
 from dice.kernels.builder.split_roles import Roles
 from dice.kernels.source.cuda_source import split_source
 from dice.kernels.source.diagnostics import Diagnostic
@@ -98,15 +96,3 @@ def test_own_code_that_a_unit_leaves_out_is_lacking_there() -> None:
 def test_left_out_names_that_cannot_be_told_make_nothing_final(line: str) -> None:
     split = split_source(f"{HEAD}{line}\n{BODY}")
     assert left_out(split, Roles(split).on_device) is None
-
-
-def test_a_header_is_looked_for_in_the_toolkit_alone(tmp_path: Path) -> None:
-    folder = tmp_path / "cuda" / "targets" / "any" / "include" / "cccl"
-    (folder / "cuda").mkdir(parents=True)
-    for file in (folder / "cuda" / "atomic", tmp_path / "cuda" / "targets" / "any" / "include" / "secret.h"):
-        file.touch()
-    cuda = tmp_path / "cuda"
-    assert toolkit_has("cuda/atomic", cuda)
-    assert not toolkit_has("cuda/none", cuda)
-    for outside in ("../secret.h", "cuda/../../secret.h", str(folder / "cuda" / "atomic")):
-        assert not toolkit_has(outside, cuda)

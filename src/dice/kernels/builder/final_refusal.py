@@ -44,20 +44,8 @@ _MACRO = re.compile(r"^[ \t]*#[ \t]*define[ \t]+(\w+)((?:[^\n]*\\\n)*[^\n]*)", r
 _INCLUDE = re.compile(r"[ \t]*#[ \t]*include")
 _INCLUDED = re.compile(r"^[ \t]*#[ \t]*include[ \t]*[<\"]([^>\"\n]+)[>\"]", re.MULTILINE)
 _TORCH_HEADER = re.compile(r"(torch|ATen|c10)/")
-_MISSING_FILE = re.compile(r"([\w./+-]+): No such file or directory")
 _WHICH_COMPILER = re.compile(r"\b__(CUDACC|NVCC|CUDA_ARCH|CUDABE)\w*")
 _PYTHON_BINDINGS = ("PYBIND11_MODULE", "TORCH_LIBRARY", "TORCH_LIBRARY_IMPL", "TORCH_LIBRARY_FRAGMENT")
-
-
-def toolkit_has(header: str, cuda_home: Path) -> bool:
-    """Whether nvcc finds a header that g++ does not: it searches more of the toolkit's folders.
-
-    The candidate chose the name, so the answer never tells of files outside of these folders.
-    """
-    if header.startswith("/") or ".." in header.split("/"):
-        return False
-    folders = (cuda_home / "include/cccl", *cuda_home.glob("targets/*/include/cccl"))
-    return any((folder / header).exists() for folder in folders)
 
 
 @dataclass
@@ -85,10 +73,8 @@ class FinalRefusals:
         found = [d for d in found if d.file != "stop"]
         if not found:
             return
-        missing = _MISSING_FILE.search(found[0].text)
-        in_toolkit = missing is not None and toolkit_has(missing[1], self.precompiled.toolchain.cuda_home)
         own = left_out(split, Roles(split).on_host)
-        if own is not None and NARROWING not in found[0].text and not in_toolkit:
+        if own is not None and NARROWING not in found[0].text:
             self._check(found[0], split.text, self.precompiled.vocabulary().host_lacks | own, output, "host code")
         raise SplitRefused(f"host code: {first_error(output)}")
 

@@ -50,15 +50,6 @@ class Header:
 
 # Headers that candidates often include, each precompiled behind slim_cuda: used only for sources that include it.
 CUDA_EXTRAS = ("ATen/cuda/CUDAContext.h", "c10/cuda/CUDAGuard.h", "c10/cuda/CUDACachingAllocator.h")
-# Headers whose names are known besides (vocabulary.py).
-VOCABULARY_EXTRAS = (
-    *CUDA_EXTRAS,
-    "ATen/cuda/CUDABlas.h",
-    "ATen/cuda/CUDAEvent.h",
-    "ATen/cuda/detail/KernelUtils.h",
-    "ATen/AccumulateType.h",
-    "ATen/cudnn/Handle.h",
-)
 _BUILD = (CSRC / "extension",)
 _CUDA = "#include <cuda.h>\n#include <cuda_runtime.h>\n"
 # Logging.h: the slim headers do not reach it, PyTorch's do; macros such as AT_CUDNN_CHECK use it.

@@ -31,8 +31,8 @@ from dice.jsonl import atomic_writer
 from dice.kernels.builder.compiler import Meter, ToolJail, ToolLimits, ToolRun, Workbench
 from dice.kernels.builder.headers import (
     CSRC,
+    CUDA_EXTRAS,
     HEADERS,
-    VOCABULARY_EXTRAS,
     Header,
     HeaderSpec,
     files_digest,
@@ -278,8 +278,8 @@ class Precompiled:
     def _make_vocabulary(self, out: Path, meter: Meter) -> None:
         tools = self.toolchain
         stock = HEADERS["extension_cuda"].text
-        # A header whose own needs are not installed (cuDNN's, say) is left out.
-        for name in VOCABULARY_EXTRAS:
+        # A header whose own needs are not installed is left out.
+        for name in CUDA_EXTRAS:
             (out / "try.cpp").write_text(f"#include <{name}>\n")
             if meter.run([tools.cxx, *tools.cxx_flags("cuda"), "-M", "try.cpp", "-o", "try.d"], out, _LIMITS).ok:
                 stock += f"#include <{name}>\n"

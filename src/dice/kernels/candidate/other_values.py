@@ -47,7 +47,7 @@ def punched(value: torch.Tensor, seed: int) -> torch.Tensor:
 
 
 def bounded(value: torch.Tensor, seed: int) -> torch.Tensor:
-    """The same, with the largest instead of the sum."""
+    """As `balanced`, with the largest value kept instead of the sum."""
     other = value.clone().reshape(-1)
     if value.is_floating_point() and other.numel() > 2:
         draw = torch.Generator(value.device).manual_seed(seed)

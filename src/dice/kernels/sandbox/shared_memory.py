@@ -22,7 +22,7 @@ _LARGE_BYTES = 256 << 20
 _TOUCHING_THREADS = 8
 _COPIED_BYTES = 1 << 30
 
-_SEALS = fcntl.F_SEAL_SHRINK | fcntl.F_SEAL_GROW | fcntl.F_SEAL_SEAL if hasattr(fcntl, "F_SEAL_SEAL") else 0
+_SEALS = fcntl.F_SEAL_SHRINK | fcntl.F_SEAL_GROW | fcntl.F_SEAL_SEAL
 
 
 def sealed_copy(path: str | Path, sha256: str | None) -> int:
