@@ -17,7 +17,7 @@ from waiting import PATIENCE_S, wait_for
 
 from dice.errors import HarnessError
 from dice.kernels.builder import compiler
-from dice.kernels.builder.compiler import Meter, ToolJail, ToolLimits, ToolRun, raise_out_of_limits
+from dice.kernels.builder.compiler import Meter, ToolJail, ToolLimits, ToolRun
 from dice.kernels.builder.outcome import OutOfLimits
 
 
@@ -77,7 +77,7 @@ def test_a_tool_that_takes_too_long_is_ended_with_all_that_it_started(shell: She
     assert done.timed_out
     assert not done.ok
     with pytest.raises(OutOfLimits) as refused:
-        raise_out_of_limits(done)
+        done.within_limits()
     assert refused.value.status == "timeout"
     wait_for(lambda: not sleeping(mark), "its child ends")
 
@@ -127,10 +127,10 @@ def test_memory_is_bounded_and_told_from_other_failures(jail: ToolJail, tmp_path
 def test_what_compilers_say_when_their_memory_ends(words: str) -> None:
     done = ToolRun(1, words, 1.0, 1.0)
     with pytest.raises(OutOfLimits) as refused:
-        raise_out_of_limits(done)
+        done.within_limits()
     assert refused.value.status == "out_of_memory"
-    raise_out_of_limits(ToolRun(0, words, 1.0, 1.0))  # a source may say it too
-    raise_out_of_limits(ToolRun(1, "error: expected ';'", 1.0, 1.0))
+    assert ToolRun(0, words, 1.0, 1.0).within_limits().ok  # a source may say it too
+    assert not ToolRun(1, "error: expected ';'", 1.0, 1.0).within_limits().ok
 
 
 @pytest.mark.parametrize("signal", ["KILL", "TERM"])
@@ -195,7 +195,7 @@ def test_what_the_kernel_kills_twice_needs_too_much_memory(shell: Shell, monkeyp
     killing(monkeypatch, 5, 6, 6, 7)
     done = shell("kill -KILL $$")
     with pytest.raises(OutOfLimits) as refused:
-        raise_out_of_limits(done)
+        done.within_limits()
     assert refused.value.status == "out_of_memory"
 
 

@@ -202,14 +202,6 @@ def test_names_of_kernels_are_those_of_the_device_side(tmp_path: Path) -> None:
         assert f" T {name}\n" in table
 
 
-def test_another_launch_may_be_rendered() -> None:
-    text = host(
-        KERNEL + "void run() { k<<<1, 2>>>(0, 1, 2); }",
-        render=lambda launch: f"go({launch.callee}, {launch.arguments})",
-    )
-    assert "go(k, 0, 1, 2);" in text
-
-
 def test_a_module_becomes_a_table_when_its_name_is_given() -> None:
     module = 'PYBIND11_MODULE(TORCH_EXTENSION_NAME, m) { m.def("f", &f); }'
     source = f"int f(int x) {{ return x; }}\nnamespace py = pybind11;\n{module}"

@@ -80,6 +80,14 @@ class ToolRun:
         lower = self.output.lower()
         return not self.ok and (self.starved or any(phrase in lower for phrase in _OUT_OF_MEMORY))
 
+    def within_limits(self) -> ToolRun:
+        """Itself. Raises OutOfLimits when the compiler ran out of time or memory."""
+        if self.timed_out:
+            raise OutOfLimits("timeout", f"the compiler was stopped after {self.seconds:.0f} s")
+        if self.out_of_memory:
+            raise OutOfLimits("out_of_memory", "the compiler ran out of memory")
+        return self
+
 
 class ToolJail:
     """Runs compilers, jailed; usable from any thread. `server`: one that is shared with other processes, else one is
@@ -263,12 +271,7 @@ class Workbench:
 
     def run(self, command: Sequence[str | Path]) -> ToolRun:
         """Run `command` in the folder. Raises OutOfLimits, and HarnessError as `Meter.run`."""
-        done = self.meter.run(command, self.folder, self.limits, self.deadline)
-        if done.timed_out:
-            raise OutOfLimits("timeout", f"the compiler was stopped after {done.seconds:.0f} s")
-        if done.out_of_memory:
-            raise OutOfLimits("out_of_memory", "the compiler ran out of memory")
-        return done
+        return self.meter.run(command, self.folder, self.limits, self.deadline).within_limits()
 
     def capture(self, command: Sequence[str | Path], out: str) -> str:
         """What `command` prints, by way of the file `out` in the folder. Raises SplitRefused when it fails: what it reads
