@@ -83,7 +83,9 @@ class Stage:
     order: Literal["up", "down"] | None = None
     """Which way."""
     seed: int | None = None
-    """Seed."""
+    """Seed; None: a secret one."""
+    parts: tuple[str, ...] = ()
+    """Parts; none: all."""
     timed: bool = True
     """Measure time."""
     heldout: bool = False
@@ -96,7 +98,7 @@ def stage_parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser()
     parser.add_argument("--quiet", action="store_true")
     names = {"no_timing": "timed", "rate": "outer.inner.lr", "most_steps": "outer.steps"}
-    add_options(parser, Stage, "out", "sizes", "order", "seed", "heldout", **names)
+    add_options(parser, Stage, "out", "sizes", "order", "seed", "parts", "heldout", **names)
     return parser
 
 
@@ -147,12 +149,14 @@ def test_a_bad_option_is_one_sentence(words, needle):
 
 def test_help_is_the_fields_own():
     text = " ".join(stage_parser().format_help().split())
-    assert "--out OUT File to write. --sizes" in text
+    assert "--out OUT File to write. (required) --sizes" in text
     assert "Sizes to take, at least 5% of them. (default: 1 2)" in text
-    assert "--order {up,down} Which way. --seed" in text
+    assert "--order {up,down} Which way. --seed SEED Seed; without it: a secret one. --parts" in text
+    assert "Parts; none: all. --heldout" in text
     assert "--no-timing Turns this off: Measure time." in text
     assert "--most-steps MOST_STEPS Number of steps. (default: 3)" in text
     assert "Stage" in text
+    assert "--set KEY=VALUE set one field, `--set group.field=value`; can be given several times" in text
 
 
 def test_an_option_of_no_field_is_refused_where_it_is_declared():

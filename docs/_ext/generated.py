@@ -63,7 +63,7 @@ def _command(stage: str, parser: argparse.ArgumentParser) -> str:
         if not isinstance(action, argparse._HelpAction)
     ]
     usage = parser.format_usage().removeprefix("usage: ")
-    text = f"## dice {stage}\n\n{summary.capitalize()} (`{module_name}`).{settings}\n\n```text\n{usage}```"
+    text = f"## dice {stage}\n\n{summary[0].upper()}{summary[1:]} (`{module_name}`).{settings}\n\n```text\n{usage}```"
     return f"{text}\n\n{table(('argument', 'meaning'), rows)}" if rows else text
 
 
@@ -71,7 +71,8 @@ def _help(action: argparse.Action) -> str:
     """The argument's help as argparse prints it, with its choices and whether it must be given."""
     text = (action.help or "") % {**vars(action), "prog": "dice"}
     choices = ", ".join(f"`{choice}`" for choice in action.choices or ())
-    return "; ".join(part for part in (text, choices, "required" if action.required else "") if part)
+    required = "required" if action.required and action.nargs != "*" else ""
+    return "; ".join(part for part in (text, choices, required) if part)
 
 
 # ---- settings ----
@@ -144,7 +145,7 @@ def _settings_of(config: Any) -> str:
             f"`{name}`",
             "; ".join([type_name(field.annotation), *_bounds(field)]),
             _default(field),
-            field.description or "",
+            _in_yaml(field.description or ""),
         )
         for name, field in config.__pydantic_fields__.items()
     ]
@@ -173,7 +174,13 @@ def type_name(kind: Any) -> str:
     return _WORDS.get(kind) or f"`{kind.__name__}`"
 
 
-_WORDS = {type(None): "nothing", Any: "any", str: "text", int: "integer", float: "number", bool: "yes or no"}
+def _in_yaml(text: str) -> str:
+    """A field's docstring with Python's constants as a configuration file has them."""
+    return re.sub(r"\b(None|True|False)\b", lambda word: _CONSTANTS[word.group()], text)
+
+
+_CONSTANTS = {"None": "`null`", "True": "`true`", "False": "`false`"}
+_WORDS = {type(None): "`null`", Any: "any", str: "text", int: "integer", float: "number", bool: "`true` or `false`"}
 
 
 def _bounds(field: Any) -> list[str]:

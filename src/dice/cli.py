@@ -18,15 +18,19 @@ from dice import __version__
 from dice.errors import DiceError, HarnessError
 
 STAGES = {
+    "verify": ("dice.kernels.verify", "build, run, judge and time CUDA kernels"),
+    "serve": ("dice.service.stage", "verify for others over HTTP"),
+    "mini": ("dice.kernels.problems.mini", "write the mini benchmark as a folder of problem files"),
     "problems": ("dice.data.kernelbench", "load a benchmark's problems into JSON lines"),
-    "prompts": ("dice.evaluation.prompts.stage", "write the prompts of problems or pairs"),
-    "infill": ("dice.data.infilling", "split pairs into prefix, middle and suffix"),
-    "tokenizer": ("dice.data.tokenizer", "train a small byte-level BPE on pairs"),
+    "synth": ("dice.data.synthetic.stage", "write synthetic pairs of PyTorch and CUDA programs"),
+    "structural": ("dice.data.structural", "write attention and MLP blocks of language models as problems"),
     "curate": ("dice.data.curate", "make the training set from its sources"),
     "difficulty": ("dice.data.difficulty", "label programs by difficulty"),
-    "schedule": ("dice.data.schedule", "plan which problems each RL step takes"),
     "leaks": ("dice.data.leakage.stage", "find exam problems in data, leave them out, print the reports"),
-    "structural": ("dice.data.structural", "write attention and MLP blocks of language models as problems"),
+    "infill": ("dice.data.infilling", "split pairs into prefix, middle and suffix"),
+    "schedule": ("dice.data.schedule", "plan which problems each RL step takes"),
+    "tokenizer": ("dice.data.tokenizer", "train a small byte-level BPE on pairs"),
+    "prompts": ("dice.evaluation.prompts.stage", "write the prompts of problems or pairs"),
     "fetch": ("dice.hub", "fetch a released checkpoint by commit"),
     "standins": ("dice.standins.stage", "write what the scale rehearsal takes in the place of others' files"),
     "sft": ("dice.training.sft", "fine-tune a model on pairs"),
@@ -34,10 +38,6 @@ STAGES = {
     "generate": ("dice.evaluation.generate", "answer prompts with a model"),
     "ask": ("dice.servers.ask", "answer prompts with a model behind a server, or take recorded answers"),
     "reread": ("dice.evaluation.reread", "take the code of answers as the authors' script does"),
-    "schema": ("dice.schema", "write the JSON Schemas of rows and configuration"),
-    "synth": ("dice.data.synthetic.stage", "write synthetic pairs of PyTorch and CUDA programs"),
-    "verify": ("dice.kernels.verify", "build, run, judge and time CUDA kernels"),
-    "serve": ("dice.service.stage", "verify for others over HTTP"),
     "gather": ("dice.evaluation.gather", "join the verdicts of several verification jobs"),
     "score": ("dice.evaluation.score", "count verdicts: Exec and fast_p with intervals"),
     "table": ("dice.report.tables", "write one table of the paper: measured beside reported"),
@@ -46,17 +46,17 @@ STAGES = {
     "figure": ("dice.report.figures", "write one figure of the paper"),
     "check": ("dice.report.check", "compare what was measured with what the paper reports"),
     "claims": ("dice.report.claims", "test the paper's claims on what was measured"),
+    "explorer": ("dice.report.explorer", "write the static site from cells to kernels"),
+    "tex": ("dice.report.tex", "write the numbers and tables that the paper inputs"),
     "audit": ("dice.evidence.audit", "print the chain of evidence behind one cell of a table"),
     "record": ("dice.evidence.record", "keep a finished study as a small folder that makes its tables again"),
     "regenerate": ("dice.evidence.regenerate", "make the tables and figures of recorded studies again and compare"),
-    "explorer": ("dice.report.explorer", "write the static site from cells to kernels"),
     "crate": ("dice.evidence.crate", "write a recorded study as a Workflow Run RO-Crate"),
     "embed": ("dice.report.embed", "write tables of recorded studies into Markdown pages"),
-    "tex": ("dice.report.tex", "write the numbers and tables that the paper inputs"),
     "publish": ("dice.study.publish", "put a finished model where the study reads it, with the hashes of its files"),
     "fingerprint": ("dice.study.fingerprint", "print a digest of files and folders"),
     "lease": ("dice.gpus", "run a command on GPUs that nobody else holds"),
-    "mini": ("dice.kernels.problems.mini", "write the mini benchmark as a folder of problem files"),
+    "schema": ("dice.schema", "write the JSON Schemas of rows and configuration"),
 }
 
 EXTRAS = {
@@ -98,7 +98,7 @@ def make_parser(*stages: str) -> argparse.ArgumentParser:
         prog="dice",
         description="The reproduction of DICE (arXiv 2602.11715), one subcommand per stage.",
         epilog="`pip install .` alone is the kernel verifier: verify and mini. The other stages need the extras api, data, "
-        "train or workflow, and say which.",
+        "serve, train or workflow, and say which.",
     )
     parser.add_argument("--version", action="version", version=f"dice {__version__}")
     subparsers = parser.add_subparsers(dest="stage", metavar="STAGE", required=True)

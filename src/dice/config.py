@@ -105,17 +105,21 @@ def _assign(values: dict[str, Any], key: str, value: Any) -> None:
     node[last] = value
 
 
+_SET_HELP = "set one field, `--set group.field=value`; can be given several times"
+
+
 def add_options(parser: argparse.ArgumentParser, config_type: type, /, *fields: str, **renamed: str) -> None:
     """Add `--config`, `--set` and an option for each of `fields`; `renamed` maps an option's name to a dotted field.
 
-    Help, choices and the default that is shown are the field's own. An option of a boolean field takes no value and
-    turns the field's default over; one of a tuple takes one value or more. Values are checked by `config_from`.
+    Help, choices and the default that is shown are the field's own; of a field that may be None, `None:` becomes
+    `without it:`. An option of a boolean field takes no value and turns the field's default over; one of a tuple takes
+    one value or more. Values are checked by `config_from`.
     """
     for name, path in {**{field: field for field in fields}, **renamed}.items():
         field = _field(config_type, path)
         if field is None:
             raise TypeError(f"{config_type.__name__} has no field '{path}'.")
-        help_text = " ".join((field.description or "").split())
+        help_text = " ".join((field.description or "").split()).replace("None:", "without it:")
         kinds = (field.annotation, *get_args(field.annotation))
         keywords: dict[str, Any] = {"dest": path, "default": None}
         if bool in kinds:
@@ -126,14 +130,16 @@ def add_options(parser: argparse.ArgumentParser, config_type: type, /, *fields: 
             several = any(get_origin(kind) is tuple for kind in kinds)
             keywords |= {"choices": choices, "nargs": "+" if several else None}
             keywords |= {} if choices else {"metavar": name.upper()}
-            if not field.is_required() and field.default is not None:
+            if field.is_required():
+                help_text = f"{help_text} (required)"
+            elif field.default not in (None, ()):
                 shown = " ".join(map(str, field.default)) if several else field.default
                 help_text = f"{help_text} (default: {shown})"
         parser.add_argument(f"--{name.replace('_', '-')}", help=help_text.replace("%", "%%"), **keywords)
     parser.add_argument(
         "--config", help=f"YAML file with any field of {config_type.__name__}, or the JSON object itself"
     )
-    parser.add_argument("--set", action="append", default=[], metavar="KEY=VALUE", help="override one field")
+    parser.add_argument("--set", action="append", default=[], metavar="KEY=VALUE", help=_SET_HELP)
 
 
 def config_from(

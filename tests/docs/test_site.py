@@ -88,6 +88,23 @@ def test_every_command_and_argument_is_described() -> None:
         assert [option for option in options_of(stage) if f"`{option}`" not in section] == ["-h", "--help"], stage
 
 
+def test_commands_keep_their_capitals_and_say_what_is_required() -> None:
+    text = generated.commands()
+    assert "\nVerify for others over HTTP (" in text
+    assert "| `--verdicts` | Verdicts of the model, one file for each seed. (required) |" in text
+    assert "| `recorded` | recorded studies (default: those in results/recorded) |" in text
+    assert "| `--out` | folder to write; each study gets one below it, which is replaced; required |" in text
+    assert "| `--tables` | CSV files of tables; none: all in `results`. |" in text
+    assert "None" not in text
+
+
+def test_settings_speak_of_what_stands_in_a_file() -> None:
+    text = generated.settings()
+    assert not re.search(r"\b(None|True|False)\b", text)
+    assert "| `seed` | integer or `null` | `null` | Seed of inputs and weights; `null`: a secret one for each candidate." in text
+    assert "| `explain` | `true` or `false` | `false` | Say more" in text
+
+
 def test_every_setting_is_described() -> None:
     text = generated.settings()
     for config in generated.roots().values():

@@ -35,7 +35,7 @@ class Rule:
     verify: bool = True
     """Run the CUDA programs and keep the correct ones. False: keep all without running them."""
     threshold: Literal["set"] | float | None = "set"
-    """Required speed-up: at least the set's threshold (`set`), more than a number, or None for no requirement."""
+    """Required speed-up: at least the set's threshold (`set`), more than a number; None: no requirement."""
     attempts: int = 1
     """Most tries of one pair; one that succeeds is enough."""
     near_duplicates: bool = True

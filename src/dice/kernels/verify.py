@@ -46,11 +46,11 @@ class VerifyConfig:
     """One run of the verifier."""
 
     candidates: str
-    """KernelBench run folder, or JSON lines (see dice.kernels.records.candidate_files)."""
+    """KernelBench run folder, or JSON lines with `problem_id` and `text` (a whole answer) or `code`."""
     out: str
     """JSON lines of verdicts to write."""
     problems: str | None = None
-    """Folder of problem files, JSON lines of problems, or `mini`; None when each candidate brings its own problem."""
+    """Folder of problem files, JSON lines of problems, or `mini`; None: each candidate brings its own problem."""
     shards: int = Field(default=1, ge=1)
     """Jobs that share the candidates: this one takes every `shards`-th, and `dice gather` joins their verdicts."""
     shard: int = Field(default=0, ge=0)

@@ -70,7 +70,7 @@ class Judging:
     """Say more to the author of one kernel: where values are wrong, data races behind right ones (`cpu`), the work of a call,
     what kernels use of the GPU. It takes time, and the verdict's row grows."""
     seed: int | None = None
-    """Seed of inputs and weights; None draws a secret one per candidate. Recorded only after the run, by `robust`."""
+    """Seed of inputs and weights; None: a secret one for each candidate. Only `robust` records its seed, after the run."""
     conditions: tuple[str, ...] = ()
     """Conditions that `robust` tries, by name; none: all. The inputs as the problem draws them are always tried first."""
     correctness_trials: int = Field(default=5, ge=1)
