@@ -51,7 +51,7 @@ def test_each_switch_on_the_page_is_a_setting():
         "`think: none`",
         "Figure 1 is said to show speed",
         "`nano` Table 12 counts both stand-ins",
-        "`rl_steps`): 20 and 40 at `nano`",
+        "the steps of its scale (`rl_steps`). Only at `paper`",
     ],
 )
 def test_what_an_audit_missed_is_on_the_page(words):
