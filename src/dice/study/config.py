@@ -142,7 +142,7 @@ class Study:
     results: str
     """Folder of all outputs."""
     start_from: StartFrom = "scratch"
-    """Where evidence begins; everything before is taken from `archive`."""
+    """Where the study begins; everything before is taken from `archive`."""
     archive: str | None = None
     """Results folder of an earlier run (models/, generations/, verdicts/)."""
     from_scratch: bool = False
@@ -156,7 +156,8 @@ class Study:
     processes: int | None = Field(default=None, ge=1)
     """Processes of a training job; None: one for each GPU."""
     threads: int = Field(default=2, ge=1)
-    """CPU threads of a fine-tuning, generation or verification job. On a CPU, jobs of one side by side get more done."""
+    """CPU threads of a fine-tuning, generation or verification job. On a CPU, several jobs with one thread get more
+    done than one with several."""
     seeds: tuple[Annotated[int, Field(ge=0)], ...] = Field(default=(0,), min_length=1)
     """Seeds of generation; verdicts of all seeds are pooled and their spread is reported."""
     shards: int = Field(default=1, ge=1)
@@ -167,7 +168,8 @@ class Study:
     """More benchmarks by name, which the models made here are asked as well (`exams.csv`); none of their problems is
     trained on."""
     stand_ins: Settings | None = None
-    """Settings of `dice standins`, which makes what the hub, KernelBench and the user's files would give; None: these."""
+    """Settings of `dice standins`, which writes files in the place of the hub's, KernelBench's and the user's; None: those
+    are taken."""
     datasets: dict[str, Dataset]
     """Data sets by name."""
     sizes: dict[str, Size]

@@ -136,7 +136,7 @@ class Claim:
 
 @stage_config
 class Registry:
-    """The four files together."""
+    """The files of experiments/ together."""
 
     models: dict[str, ModelEntry]
     """By name."""
@@ -151,7 +151,7 @@ class Registry:
 
 
 def load_registry(folder: str | Path) -> Registry:
-    """Read the four files of experiments/. Raises DiceError in one sentence."""
+    """Read the files of experiments/. Raises DiceError in one sentence."""
     names = ("models", "hub", "tables", "figures", "claims")
     values = {name: read_yaml(Path(folder) / f"{name}.yaml") for name in names}
     registry = parse_config(Registry, values, str(folder))

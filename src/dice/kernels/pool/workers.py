@@ -40,7 +40,7 @@ class Machine:
     jobs: int | None = Field(default=None, ge=1)
     """Executors per GPU, or in all on the CPU back end; None: 10 per GPU, or one per core."""
     threads: int | None = Field(default=None, ge=1, le=MOST_THREADS)
-    """Threads of a candidate on the CPU back end; None: the cores for which there is no executor. With more than one, the
+    """Threads of a candidate on the CPU back end; None: the cores divided by the executors. With more than one, the
     blocks of a grid run at the same time, and sums by atomics round in another order each time."""
     builders: int | None = Field(default=None, ge=0)
     """CPU build workers; None: one per core with `cuda`, none with `cpu`, where the executors build."""
