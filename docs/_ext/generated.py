@@ -93,7 +93,10 @@ def roots() -> dict[str, type]:
     from dice.study.config import Study
     from dice.study.registry import Registry
 
-    found: dict[str, type] = {"Scales (`experiments/config`)": Study, "Models, tables, figures and claims (`experiments`)": Registry}
+    found: dict[str, type] = {
+        "Scales (`experiments/config`)": Study,
+        "Models, tables, figures and claims (`experiments`)": Registry,
+    }
     for stage in STAGES:
         config = config_of(stage)
         if config is not None:

@@ -101,7 +101,10 @@ def test_commands_keep_their_capitals_and_say_what_is_required() -> None:
 def test_settings_speak_of_what_stands_in_a_file() -> None:
     text = generated.settings()
     assert not re.search(r"\b(None|True|False)\b", text)
-    assert "| `seed` | integer or `null` | `null` | Seed of inputs and weights; `null`: a secret one for each candidate." in text
+    assert (
+        "| `seed` | integer or `null` | `null` | Seed of inputs and weights; `null`: a secret one for each candidate."
+        in text
+    )
     assert "| `explain` | `true` or `false` | `false` | Say more" in text
 
 
