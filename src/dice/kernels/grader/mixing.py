@@ -13,7 +13,7 @@ from __future__ import annotations
 import contextlib
 import secrets
 from collections.abc import Iterator
-from typing import Any
+from typing import Any, Literal
 
 import torch
 from torch.utils._pytree import tree_flatten, tree_leaves, tree_unflatten
@@ -32,8 +32,10 @@ _MOST_BYTES = 256 << 20
 """Of all inputs."""
 _MOST_INPUTS = 4
 _DRAWS = 3
-"""Inputs that are drawn until there is a result."""
+"""Inputs that are drawn until what is found is clear."""
 _TRIES = 3
+
+_Outcome = ProbeOutcome | Literal["unclear"] | None
 
 
 def experiment_mixing(run: CandidateRun) -> None:
@@ -44,27 +46,28 @@ def experiment_mixing(run: CandidateRun) -> None:
         return
     if set(work_of(run.evidence.candidate_ops or {})) - {"elementwise", "movement"}:
         return
-    outcome: ProbeOutcome | None = None
+    outcome: _Outcome = None
     with run.record.phase("experiments"):
         try:
             run.ask("launching", Done, on=False)
             for _ in range(_DRAWS):
                 outcome = _outcome(run)
-                if outcome is not None:
+                if outcome != "unclear":
                     break
         finally:
             if run.session.alive:
                 run.ask("launching", Done, on=True)
-    if outcome is not None:
+    if outcome not in (None, "unclear"):
         run.evidence.probes.append(ProbeResult(name="mixing", outcome=outcome))
 
 
-def _outcome(run: CandidateRun) -> ProbeOutcome | None:
-    outcome: ProbeOutcome | None = None
+def _outcome(run: CandidateRun) -> _Outcome:
+    """With inputs drawn anew; None where there is nothing to ask, and other inputs would not change that."""
+    outcome: _Outcome = None
     for changed in mixed_pairs(run, run.draw_inputs(secrets.randbits(48))):
         found = _follows(run, changed)
         outcome = "wrong" if outcome == "wrong" and found == "stale" else found
-        if outcome in (None, "right"):
+        if outcome not in ("wrong", "stale"):
             break
     return outcome
 
@@ -118,10 +121,10 @@ def _meet(before: list[torch.Tensor], first: list[torch.Tensor], second: list[to
     )
 
 
-def _follows(run: CandidateRun, changed: list[list[Any]]) -> ProbeOutcome | None:
+def _follows(run: CandidateRun, changed: list[list[Any]]) -> _Outcome:
     """How the memory that kernels are led to follows the two elements. Looked at several times: pieces may be confused, but
     not so that an element that stands there by itself seems to be mixed."""
-    outcome: ProbeOutcome | None = None
+    outcome: _Outcome = "unclear"
     for _ in range(_TRIES):
         seed = secrets.randbits(48)
         for inputs in (changed[0], *changed):
@@ -135,9 +138,9 @@ def _follows(run: CandidateRun, changed: list[list[Any]]) -> ProbeOutcome | None
         if pieces["apart"]:
             outcome = "right"
         elif pieces["sided"]:
-            return None
+            return "unclear"
         elif pieces["mixed"]:
             return "wrong"
         elif not pieces["lost"]:
-            outcome = outcome or "stale"
+            outcome = "stale" if outcome == "unclear" else outcome
     return outcome
