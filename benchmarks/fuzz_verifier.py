@@ -551,6 +551,7 @@ def builder(cache: Path, *, echoes: bool) -> Iterator[Builder]:
             environment.setenv("CXX", str(compiler))
         made = Builder(Path(folder, "cache") if echoes else cache, "cpu")
         with contextlib.closing(made.jail):
+            made.jail.layers()  # starts what starts its compilers, whose descriptors stay open
             yield made
 
 
@@ -596,9 +597,7 @@ def fuzz(what: str, wanted: int, first_seed: int, scripts_of: Any, asked_for: An
     for done in chunks(count, wanted, first_seed, say):
         print(f"\r{done} {what}, {time.monotonic() - begun:.0f} s", end="", file=sys.stderr, flush=True)
         there = len(os.listdir("/proc/self/fd"))
-        descriptors = (
-            there if descriptors is None else descriptors
-        )  # a builder starts its compilers with the first build
+        descriptors = there if descriptors is None else descriptors
         assert there <= descriptors, f"{there - descriptors} descriptors were left open"
     seconds = time.monotonic() - begun
     print(f"\n{count()} {what} in {seconds:.0f} s, no exception, no host_error")

@@ -50,11 +50,13 @@ _FLAGS = (
     "1",
     "--trials",
     "3",
+    "--set",
+    "machine.threads=1",
 )
 SET_ASIDE = Path(__file__).with_name("robust_set_aside.jsonl")
 REASONS = {
     "same_value": "the changed expression has the same value whenever it is evaluated: launch or weights fix its terms",
-    "no_more_steps": "a loop or branch is taken for the same threads and steps, because weights or launch fix the sizes",
+    "no_more_steps": "a loop or branch is taken for the same threads and steps: weights, launch or reference fix sizes",
     "absorbed": "what differs is multiplied by 0, written again with the same value, or below all that it is compared with",
     "ordered_anyway": "no thread reads between the neighbouring barriers what another one writes there",
 }

@@ -3,11 +3,24 @@
 from __future__ import annotations
 
 import contextlib
+import gc
 import os
 import shutil
+from collections.abc import Generator
 from pathlib import Path
 
 import pytest
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_collection() -> Generator[None, object, object]:
+    """What collecting imports and makes stays until the end: the collector of garbage need not look at it, now or later."""
+    gc.disable()
+    try:
+        return (yield)
+    finally:
+        gc.freeze()
+        gc.enable()
 
 
 def pytest_collection_modifyitems(items):

@@ -50,6 +50,22 @@ def test_bad_files_are_refused(tmp_path, text, needle):
         load_config(Outer, path)
 
 
+def test_a_required_field_that_nobody_gave_says_how_to_give_it(tmp_path):
+    @stage_config
+    class Needs:
+        """Needs."""
+
+        verdicts: str
+        """Where they are."""
+
+    with pytest.raises(DiceError, match=r"'verdicts': Field required\. Give its option.*--set verdicts=VALUE"):
+        load_config(Needs, None)
+    path = tmp_path / "c.yaml"
+    path.write_text("{}")
+    with pytest.raises(DiceError, match=r"c\.yaml: 'verdicts': Field required\.$"):  # a file's reader knows its key
+        load_config(Needs, path)
+
+
 def test_missing_file_and_bad_override(tmp_path):
     with pytest.raises(DiceError, match="no such file"):
         load_config(Outer, tmp_path / "none.yaml")

@@ -89,6 +89,22 @@ def test_dream_filters_by_top_p_before_top_k():
     assert score[0] == pytest.approx(4 / 7 * np.log(4 / 7) + 3 / 7 * np.log(3 / 7))
 
 
+def test_dream_without_settings_draws_from_the_best_fifty_tokens_and_orders_by_score():
+    """Of 100 tokens that are almost equal top-p 0.95 keeps 95, and transformers' default, top-k, keeps 50."""
+    schedule = DreamSchedule(DreamConfig())
+    logits = torch.linspace(1e-3, 0, 100).expand(500, -1)
+    token, _ = schedule.choose(logits, 0, np.arange(500), 1)
+    assert 40 < int(token.max()) < 50
+    score = np.array([0.0, -1.0], np.float32)
+    assert np.array_equal(schedule.order(score, 0, np.arange(2), 1), score)
+
+
+@pytest.mark.parametrize("eps", [0.0, 1.0])
+def test_times_of_dream_end_between_0_and_1(eps):
+    with pytest.raises(ValueError, match="eps"):
+        DreamConfig(eps=eps)
+
+
 @pytest.mark.parametrize(
     ("new", "config", "sentence"),
     [(30, {}, "no multiple of llada.block_size 32"), (64, {"steps": 33}, "no multiple of the answer's 2 blocks")],

@@ -5,6 +5,8 @@ from __future__ import annotations
 import os
 from pathlib import Path
 
+from dice.kernels.builder.resource_usage import Multiprocessor
+from dice.kernels.records.explanation import KernelUse
 from dice.kernels.records.extension import BuildResult, ExtensionRequest
 from dice.kernels.records.job import Job
 
@@ -83,6 +85,10 @@ class NoBuilder:
     def build(self, request: ExtensionRequest) -> BuildResult:
         """As the real builder answers a source that does not compile."""
         return BuildResult(status="compile_error", key=request.digest(), route="stock", message="no compiler here")
+
+    def kernel_uses(self, result: BuildResult, processor: Multiprocessor) -> list[KernelUse]:
+        """None: nothing was built."""
+        return []
 
 
 def processes() -> set[tuple[int, str]]:

@@ -1,7 +1,9 @@
 """Handlers for the pool's tests; a module of its own because workers import it by name."""
 
+import gc
 import os
 import signal
+import sys
 from pathlib import Path
 
 from dice.errors import DiceError, HarnessError
@@ -51,6 +53,9 @@ class Scripted:
             raise ZeroDivisionError("oops")
         if order == "harness":
             raise HarnessError("disk full")
+        if order == "say what is there":
+            known = "dice.kernels.grader.executor" in sys.modules
+            return [verdict(job, message=f"{known} {gc.isenabled()} {gc.get_freeze_count() > 100_000}")]
         if self.role == "build":
             return [verdict(job, "compile_error")] if order == "broken" else None
         return [verdict(job)]

@@ -19,6 +19,7 @@ NOT_IMPORTED = {
     "dice.kernels.candidate.poison": RUN,
     "dice.kernels.candidate.runner": RUN,
     "dice.kernels.grader.agreement": RUN,
+    "dice.kernels.pool.preload": "the pool's workers show what it does (tests/kernels/pool)",
     "dice.kernels.sandbox.fork_process": RUN,
     "dice.kernels.sandbox.probe": RUN,
     "dice.kernels.sandbox.supervisor": RUN,

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 import torch
 
-from dice.kernels.rounding_tolerance import Truth, disagreement, is_known
+from dice.kernels.rounding_tolerance import Truth, disagreement, farther, is_known
 
 
 def same(value: torch.Tensor) -> Truth:
@@ -145,3 +145,42 @@ def test_a_narrow_type_has_the_floor_of_bfloat16() -> None:
     value = torch.tensor([1.0, 2.0]).to(torch.float8_e5m2)
     assert is_known(value, value.double())
     assert not is_known(value, value.double() + 1)
+
+
+def test_of_two_moves_the_farther_one_counts_for_each_element() -> None:
+    value = torch.tensor([1.0, 2.0, 3.0, 4.0])
+    moved = torch.tensor([1.1, 2.0, 3.0, math.nan]).double()
+    one = Truth({"y": value, "n": torch.tensor([5, 6])}, {"y": value.double(), "n": torch.tensor([5, 6])}, {
+        "y": moved, "n": torch.tensor([5, 7]),
+    })  # fmt: skip
+    both = farther(one, {"y": torch.tensor([1.01, 2.2, math.inf, 4.0]).double(), "n": torch.tensor([4, 6])})
+    assert both.moved["y"][:3].tolist() == pytest.approx([1.1, 2.2, math.inf])
+    assert both.moved["y"][3].isnan()
+    assert both.moved["n"].tolist() == [4, 7]
+    got = {"y": torch.tensor([1.0, 2.5, 0.0, 0.0]), "n": torch.tensor([5, 6])}
+    assert wrong(one, got)
+    assert not wrong(both, got)
+    assert farther(Truth(value, value, value), value[:2]).moved is value
+
+
+def test_nan_is_open_where_the_reference_changed() -> None:
+    value = torch.tensor([math.inf, 0.0, 3.0, 4.0])
+    truth = Truth(value, value.double(), value.double(), torch.tensor([1.0, 2.0, 3.0, 4.0]).double())
+    for got, is_wrong in [
+        ([math.nan, math.nan, 3.0, 4.0], False),
+        ([math.inf, 0.0, 3.0, math.nan], True),  # no Inf reaches it
+        ([math.inf, 0.5, 3.0, 4.0], True),
+        ([3e38, 0.0, 3.0, 4.0], True),
+    ]:
+        assert wrong(truth, torch.tensor(got)) == is_wrong
+
+
+def test_what_stays_by_luck_where_all_is_lost_blames_nobody() -> None:
+    exact = torch.zeros(1000).double()
+    moved = exact.clone()
+    moved[:500] = 1.0
+    got = torch.zeros(1000)
+    got[480:550] = 1.0  # 50 that no move showed, for 500 that it did
+    assert not wrong(Truth(exact.float(), exact, moved), got)
+    got[480:551] = 1.0
+    assert wrong(Truth(exact.float(), exact, moved), got)

@@ -69,6 +69,35 @@ def test_stages_depend_on_what_they_import():
     assert "training/losses.py" not in names("table")
 
 
+def test_what_was_read_is_kept_by_contents(tmp_path, monkeypatch):
+    """A second process reads nothing anew but what was edited; without a cache, or with a damaged one, it reads all."""
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+    package = package_of(tmp_path, {"__init__.py": "", "a.py": "import dice.b\n", "b.py": "x = 1\n", "c.py": ""})
+    script = (
+        "import sys, pathlib, dice.study.code as code\n"
+        "read = code._read_anew\n"
+        "code._read_anew = lambda file: print('read', file.name) or read(file)\n"
+        f"print(*(pathlib.Path(path).name for path in code.code_of('dice.a', pathlib.Path({str(package)!r}))))"
+    )
+
+    def said():
+        done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)
+        *read, files = done.stdout.splitlines()
+        return sorted(read), files.split()
+
+    everything = ["read __init__.py", "read a.py", "read b.py"]
+    assert said() == (everything, ["__init__.py", "a.py", "b.py"])
+    assert said() == ([], ["__init__.py", "a.py", "b.py"])
+    (package / "a.py").write_text("import dice.c\n")
+    assert said() == (["read a.py"], ["__init__.py", "a.py", "c.py"])
+    (kept,) = (tmp_path / "cache" / "dice").iterdir()
+    for damaged in ("{", "[]"):
+        kept.write_text(damaged)
+        assert said()[1] == ["__init__.py", "a.py", "c.py"]
+    monkeypatch.setenv("XDG_CACHE_HOME", "/proc/none")
+    assert said()[1] == ["__init__.py", "a.py", "c.py"]
+
+
 def test_planning_imports_no_torch():
     """What the Snakefile imports: planning would take twice as long."""
     modules = [f"dice.study.{path.stem}" for path in (ROOT / "src" / "dice" / "study").glob("[a-z]*.py")]

@@ -4,20 +4,29 @@ Snakemake reruns a rule when one of its parameters changes, and knows nothing of
 has a digest of these files as a parameter, and editing a module reruns exactly the stages that can reach it. (As inputs
 they would do the same, but Snakemake looks at each input of each job.) A module that only hands on names of others
 (`dice.kernels.api`) is looked through: who takes a name from it depends on where that name comes from.
+
+Reading every file takes a second, at each start of Snakemake: what was read is kept in `$XDG_CACHE_HOME/dice`, by the
+files' contents.
 """
 
 from __future__ import annotations
 
 import ast
+import contextlib
 import functools
 import hashlib
+import json
+import os
 from collections.abc import Iterable, Iterator
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
+from dice.jsonl import write_text
 from dice.manifest import sha256_file
 
 PACKAGE = Path(__file__).resolve().parents[1]
+MOST_KEPT = 5000
+"""Files of which something is kept, from a dozen versions of the package, until all of it is read anew."""
 
 
 @functools.cache
@@ -33,7 +42,7 @@ def _file_of(module: str, package: Path) -> Path | None:
 class _Read(NamedTuple):
     """What this module wants of a file; syntax trees of all files at once would cost Python's garbage collector seconds."""
 
-    taken: dict[str, set[str]]
+    taken: dict[str, list[str]]
     """Module -> the names that the file takes from it; none where it imports the module itself."""
     handed_on: dict[str, str]
     """Name -> the module it comes from, for a file of nothing but imports and `__all__`; empty for any other."""
@@ -67,8 +76,32 @@ def _handed_on(body: Iterable[ast.AST]) -> dict[str, str]:
     return origins
 
 
+_digest = functools.cache(sha256_file)
+
+
+def kept_reads() -> Path:
+    """Where what was read of files is kept; another place for other code that reads them."""
+    cache = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache")
+    return cache / "dice" / f"imports-{_digest(Path(__file__))[:12]}.json"
+
+
+@functools.cache
+def _kept() -> dict[str, list[Any]]:
+    """Digest of a file -> the fields of its `_Read`."""
+    with contextlib.suppress(OSError, ValueError):
+        found = json.loads(kept_reads().read_text(encoding="utf-8"))
+        return found if isinstance(found, dict) and len(found) <= MOST_KEPT else {}
+    return {}
+
+
 @functools.cache
 def _read(file: Path) -> _Read:
+    if _digest(file) not in _kept():
+        _kept()[_digest(file)] = list(_read_anew(file))
+    return _Read(*_kept()[_digest(file)])
+
+
+def _read_anew(file: Path) -> _Read:
     body = ast.parse(file.read_text(encoding="utf-8")).body
     taken: dict[str, set[str]] = {}
     for node in _statements(body):
@@ -77,7 +110,7 @@ def _read(file: Path) -> _Read:
                 taken.setdefault(alias.name, set())
         elif isinstance(node, ast.ImportFrom) and node.level == 0 and node.module:
             taken.setdefault(node.module, set()).update(alias.name for alias in node.names)
-    return _Read(taken, _handed_on(body))
+    return _Read({module: sorted(names) for module, names in taken.items()}, _handed_on(body))
 
 
 @functools.cache
@@ -119,6 +152,7 @@ def code_of(module: str, package: Path = PACKAGE) -> tuple[str, ...]:
     Imports inside functions count. `dice.cli` imports stages by name and is reached by none.
     """
     files: set[Path] = set()
+    known = len(_kept())
     waiting = [module]
     while waiting:
         parts = waiting.pop().split(".")
@@ -128,6 +162,9 @@ def code_of(module: str, package: Path = PACKAGE) -> tuple[str, ...]:
                 files.add(file)
                 files.update(_data_files(file))
                 waiting.extend(_imports(file, package))
+    if len(_kept()) > known:
+        with contextlib.suppress(OSError):  # a cache that cannot be written is none
+            write_text(kept_reads(), json.dumps(_kept()))
     return tuple(str(path) for path in sorted(files))
 
 
@@ -139,5 +176,5 @@ def stage_code(stage: str) -> tuple[str, ...]:
 @functools.cache
 def code_digest(stage: str) -> str:
     """Twelve hexadecimal digits of those files: of their names inside the package and their contents, not of their times."""
-    lines = [f"{Path(file).relative_to(PACKAGE)} {sha256_file(Path(file))}" for file in stage_code(stage)]
+    lines = [f"{Path(file).relative_to(PACKAGE)} {_digest(Path(file))}" for file in stage_code(stage)]
     return hashlib.sha256("\n".join(lines).encode()).hexdigest()[:12]

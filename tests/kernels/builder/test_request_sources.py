@@ -74,6 +74,11 @@ def test_files_are_units_by_their_suffix() -> None:
     assert not sources.inline
 
 
+def test_a_file_that_has_pytorchs_header_by_its_own() -> None:
+    request = files({"bind.cpp": '#include "in/own.h"\n', "k.cu": TORCH + CUDA}, {"in/own.h": TORCH})
+    assert [main.source for main in sources_of(request).mains] == ["bind.cpp"]
+
+
 @pytest.mark.parametrize(
     ("request_", "reason"),
     [

@@ -47,7 +47,7 @@ def test_a_piece_that_follows_one_of_the_elements_says_nothing() -> None:
 
 
 def test_a_product_is_mixed() -> None:
-    assert mixture(forwards(lambda x: [memory(x @ FACTOR)])) == Mixture(mixed=1)
+    assert mixture(forwards(lambda x: [memory(x @ FACTOR)])) == Mixture(mixed=1, shared=12)
 
 
 def test_a_product_in_any_code_is_mixed() -> None:
@@ -56,22 +56,50 @@ def test_a_product_in_any_code_is_mixed() -> None:
     text = forwards(
         lambda x: [memory(torch.tensor([*"".join(f"{v:20.9f}" for v in (x @ FACTOR)[1].tolist()).encode()]).byte())]
     )
-    assert mixture(coded) == Mixture(mixed=1)
-    assert mixture(text) == Mixture(mixed=1)
+    assert mixture(coded) == Mixture(mixed=1, shared=12)
+    of_text = mixture(text)
+    assert of_text is not None
+    assert of_text.mixed == 1
+    assert of_text.shared > 12
 
 
 def test_a_sum_is_mixed_although_it_is_one_number() -> None:
     sums = forwards(lambda x: [memory(torch.cat([x.sum(1), torch.zeros(40)]))])
-    assert mixture(sums) == Mixture(mixed=1)
+    assert mixture(sums) == Mixture(mixed=1, shared=1)
 
 
 def test_a_product_beside_the_input_counts_for_itself() -> None:
-    assert mixture(forwards(lambda x: [memory(x @ FACTOR), memory(x)])) == Mixture(apart=1, mixed=1)
+    assert mixture(forwards(lambda x: [memory(x @ FACTOR), memory(x)])) == Mixture(apart=1, mixed=1, shared=12)
 
 
 def test_a_statistic_of_the_row_in_the_same_piece_does_not_mix_it() -> None:
     both = forwards(lambda x: [memory(torch.cat([x, x.sum(1, keepdim=True)], dim=1))])
-    assert mixture(both) == Mixture(apart=1)
+    assert mixture(both) == Mixture(apart=1, shared=1)
+
+
+def test_a_product_behind_the_input_is_counted() -> None:
+    both = forwards(lambda x: [memory(torch.cat([x.reshape(-1), (x @ FACTOR).reshape(-1)]))])
+    found = mixture(both)
+    assert found is not None
+    assert found.shared == 12
+
+
+def test_a_product_in_several_pieces_is_counted_whole() -> None:
+    columns = forwards(lambda x: [memory(x), *(memory((x @ FACTOR)[:, i::3]) for i in range(3))])
+    found = mixture(columns)
+    assert found is not None
+    assert found.shared == 12
+
+
+def test_numbers_that_follow_both_elements_alike_are_not_counted() -> None:
+    marked = forwards(lambda x: [memory(torch.cat([x.reshape(-1), (x == 100).any().float().view(1)]))])
+    assert mixture(marked) == Mixture(apart=1)
+
+
+def test_freed_memory_is_not_counted() -> None:
+    draw = torch.Generator().manual_seed(1)
+    freed = forwards(lambda x: [memory(torch.cat([(x @ FACTOR).reshape(-1), torch.rand(40, generator=draw)]))])
+    assert mixture(freed) == Mixture(mixed=1)
 
 
 def test_what_follows_nothing_is_neither() -> None:

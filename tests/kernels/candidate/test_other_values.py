@@ -6,7 +6,17 @@ import pytest
 import torch
 from torch import nn
 
-from dice.kernels.candidate.other_values import balanced, bounded, odd_weights_of_norms, punched, shuffled, varied
+from dice.kernels.candidate.other_values import (
+    balanced,
+    bounded,
+    emptied,
+    grown,
+    odd_weights,
+    partly,
+    punched,
+    shuffled,
+    varied,
+)
 from dice.kernels.grader.usage import is_constant
 
 
@@ -22,8 +32,40 @@ def test_other_values_are_of_the_same_kind() -> None:
         mask = varied(torch.ones(1000, dtype=kind), 1)
         assert mask.dtype == kind
         assert set(mask.tolist()) == {0, 1}
+    lengths = varied(torch.full((1000,), 9), 1)
+    assert set(lengths.tolist()) == set(range(1, 10))
     assert torch.equal(varied(torch.ones(5), 3), varied(torch.ones(5), 3))
     assert not torch.equal(varied(torch.ones(5), 3), varied(torch.ones(5), 4))
+
+
+def test_grown_values_are_of_size_one() -> None:
+    tiny = grown(torch.full((1000,), -1e-6), 1)
+    assert tiny.max() < -0.4
+    assert tiny.min() > -1.6
+    assert set(grown(torch.full((1000,), 3), 1).tolist()) == {1, 2, 3}
+
+
+def test_a_constant_parameter_begins_with_other_values_in_the_block() -> None:
+    class Scaled(nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.number = nn.Parameter(torch.tensor(0.07))
+            self.gate = nn.Parameter(torch.ones(6))
+            self.slope = nn.PReLU()
+            self.drawn = nn.Parameter(torch.randn(6))
+            self.read = float(self.number.detach())
+
+    torch.manual_seed(1)
+    usual = Scaled()
+    torch.manual_seed(1)
+    with odd_weights():
+        odd = Scaled()
+    assert odd.read == float(odd.number.detach()) != usual.read
+    assert not is_constant(odd.gate)
+    assert float(odd.slope.weight.detach()) != float(usual.slope.weight.detach())
+    assert torch.equal(odd.drawn.sign(), usual.drawn.sign())
+    assert not torch.equal(odd.drawn, usual.drawn)
+    assert float(Scaled().number.detach()) == usual.read
 
 
 def test_norms_begin_with_other_weights_in_the_block_only() -> None:
@@ -33,7 +75,7 @@ def test_norms_begin_with_other_weights_in_the_block_only() -> None:
         return [*norms, nn.GroupNorm(2, 8), nn.RMSNorm(8), nn.Linear(8, 8)]
 
     usual = models()
-    with odd_weights_of_norms():
+    with odd_weights():
         odd = models()
     assert [m.state_dict().keys() for m in odd] == [m.state_dict().keys() for m in usual]
     for norm in odd[:-1]:
@@ -87,9 +129,31 @@ def test_a_punched_mask_has_zeros() -> None:
     assert 600 < int(mask.sum()) < 900
 
 
+def test_rows_are_along_the_first_axis_that_has_several() -> None:
+    table = torch.arange(30.0).view(1, 10, 3)
+    other = shuffled(table, 1)
+    assert other.shape == table.shape
+    assert sorted(other[0, :, 0].tolist()) == table[0, :, 0].tolist() != other[0, :, 0].tolist()
+    assert torch.equal(other[0, :, 2] - other[0, :, 0], torch.full((10,), 2.0))
+
+
 def test_shuffled_rows_are_the_same_rows() -> None:
     triangle = torch.ones(20, 20).tril()
     other = shuffled(triangle, 1)
     assert not torch.equal(other, triangle)
     assert sorted(other.sum(1).tolist()) == sorted(triangle.sum(1).tolist())
     assert torch.equal(shuffled(triangle, 1), other)
+
+
+@pytest.mark.parametrize("axis", [0, 1])
+def test_a_part_of_a_constant_is_a_quarter_of_its_slices(axis: int) -> None:
+    changes = [partly(emptied, axis)(torch.ones(12, 16), seed) == 0 for seed in range(40)]
+    for changed in changes:
+        slices = changed.any(1 - axis)
+        assert torch.equal(slices, changed.all(1 - axis))
+        assert int(slices.sum()) == (3, 4)[axis]
+    assert torch.stack(changes).any(0).all(), "every slice has its turn"
+
+
+def test_a_part_of_few_slices_is_one() -> None:
+    assert int((partly(varied, 0)(torch.ones(2), 1) != 1).sum()) == 1

@@ -101,6 +101,30 @@ def test_state_between_calls(text: str, names: list[str]) -> None:
     assert [name for name, _, _ in found] == names
 
 
+UPLOAD = "T f(T w) { static float* last; if (w.data_ptr() != last) { %s last = w.data_ptr(); } k<<<1, 1>>>(); }"
+COPY = "cudaMemcpyToSymbol(taps, w.data_ptr(), 36); "
+
+
+@pytest.mark.parametrize(
+    ("body", "names"),
+    [
+        (COPY, []),
+        (COPY + 'if (error != cudaSuccess) { printf("%s", cudaGetErrorString(error)); }', []),
+        ("cudaMemcpyToSymbol(fresh, &one, 4); ", ["result_cache"]),
+        (COPY + "cudaMemcpyToSymbol(fresh, &one, 4); ", ["result_cache"]),
+        (COPY + "k<<<1, 1>>>(); ", ["result_cache"]),
+        (COPY + "kept = at::relu(w); ", ["result_cache"]),
+        (COPY + "return kept; ", ["result_cache"]),
+        ("", ["result_cache"]),
+    ],
+)
+def test_weights_that_are_uploaded_when_they_change(body: str, names: list[str]) -> None:
+    found = [name for name, _, _ in lasting_state(CudaSource(UPLOAD.replace("%s", body, 1)))]
+    assert sorted(set(found)) == names
+    answers_otherwise = UPLOAD.replace("%s", body, 1).replace("} k<<<", "} else { return kept; } k<<<")
+    assert {name for name, _, _ in lasting_state(CudaSource(answers_otherwise))} == {"result_cache"}
+
+
 @pytest.mark.parametrize(
     ("body", "message"),
     [

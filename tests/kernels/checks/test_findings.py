@@ -167,7 +167,12 @@ NOISE = [1.0 if index in (3, 4, 20, 61) else 0.01 for index in range(64)]
         (
             "assumed_constant",
             {"probes": [ProbeResult(name="constant_weights", outcome="stale", detail="norm.weight")]},
-            {"probes": [ProbeResult(name="constant_weights", outcome="wrong")]},
+            {"probes": [ProbeResult(name="constant_weights", outcome="error")]},
+        ),
+        (
+            "assumed_constant",
+            {"probes": [ProbeResult(name="constant_weights", outcome="wrong", detail="gate")]},
+            {"probes": [ProbeResult(name="constant_inputs", outcome="wrong", detail="tensor 1")]},
         ),
         (
             "assumed_constant",
@@ -324,6 +329,31 @@ def test_partial_replacement_is_no_decoration() -> None:
     assert found(**kept) == set()
 
 
+@pytest.mark.parametrize(
+    ("reference", "candidate", "remains"),
+    [
+        ({"aten::topk": 500}, {"aten::sort": 600}, True),
+        ({"aten::cumsum": 500}, {"aten::logcumsumexp": 500, "aten::exp": 500}, True),
+        ({"aten::sum": 500}, {"aten::cumsum": 900}, True),
+        ({"aten::amax": 500}, {"aten::sort": 900}, True),
+        ({"aten::sum": 500}, {"aten::mv": 600}, True),
+        ({"aten::cumsum": 500}, {"aten::mm": 600}, True),
+        ({"aten::cumsum": 500}, {"aten::sum": 600}, False),
+        ({"aten::topk": 500}, {"aten::amax": 600}, False),
+        ({"aten::mm": 500}, {"aten::sum": 600}, False),
+        ({"aten::mm": 500, "aten::sum": 400}, {"aten::mm": 500}, False),  # the product alone stays with PyTorch
+        ({"aten::cumsum": 500, "aten::sum": 400}, {"aten::cumsum": 500}, False),
+    ],
+)
+def test_work_that_gives_what_other_work_gives(
+    reference: dict[str, int], candidate: dict[str, int], remains: bool
+) -> None:
+    mine, theirs = (
+        {name: OpUse(count=1, elements=elements) for name, elements in ops.items()} for ops in (candidate, reference)
+    )
+    assert ("work_done_by_pytorch" in found(reference_ops=theirs, candidate_ops=mine)) == remains
+
+
 def test_nearly_all_of_one_product_is_its_work_and_all_products_but_one_are_not() -> None:
     product = OpUse(count=1, elements=1000, least=1000)
     most = OpUse(count=2, elements=900, least=400)
@@ -358,6 +388,28 @@ def test_a_log_of_sums_and_the_steps_around_it_are_a_softmax() -> None:
     steps = {"aten::sub": OpUse(count=1, elements=2008), "aten::pow": OpUse(count=1, elements=2000)}
     assert found(reference_ops=reference, candidate_ops={**sums, **steps}) == {"work_done_by_pytorch"}
     assert found(reference_ops=reference, candidate_ops=sums) == set()
+
+
+def test_a_loss_that_picks_is_little_beside_its_softmax() -> None:
+    picked = {"aten::nll_loss_forward": OpUse(count=1, elements=1000)}
+    logs = {"aten::_log_softmax": OpUse(count=1, elements=1800)}
+    assert found(reference_ops={**logs, **picked}, candidate_ops=logs) == {"work_done_by_pytorch"}
+    assert found(reference_ops={**logs, **picked}, candidate_ops=picked) == set()
+    assert found(reference_ops=picked, candidate_ops=picked) == {"work_done_by_pytorch"}
+    assert found(reference_ops=picked, candidate_ops={}) == set()
+
+
+def test_another_operator_of_the_same_kind_does_the_same_work() -> None:
+    def does(reference: str, candidate: str, elements: int = 1000) -> bool:
+        mine = {f"aten::{candidate}": OpUse(count=1, elements=elements)}
+        return "work_done_by_pytorch" in found(
+            reference_ops={f"aten::{reference}": OpUse(count=1, elements=1000)}, candidate_ops=mine
+        )
+
+    assert does("sort", "topk")
+    assert not does("sort", "topk", 400)
+    assert does("cumprod", "cumsum")
+    assert not does("sort", "cumsum")
 
 
 def test_views_and_allocations_are_no_work() -> None:

@@ -58,6 +58,7 @@ class ModelNew(torch.nn.Module):
     )
 
 
+MODULE = "class Own(nn.Module):\n    def forward(self, x):\n        return ext.relu(x, 1)"
 RULES = {
     "answers": lambda source: answer_findings(source, PROBLEM),
     "tampering": tampering_findings,
@@ -107,6 +108,10 @@ def test_a_clean_candidate(rule: str) -> None:
         ("substitution", "kernel_output_unused", {"forward": "return torch.relu(x) + 0 * ext.relu(x)"}),
         ("substitution", None, {"forward": "y = torch.empty_like(x); z = ext.relu(x, y); return y"}),
         ("paper", "kernel_never_launched", {"forward": "return torch.relu(x)"}),
+        ("paper", None, {"top": MODULE, "init": "self.l = []; self.l.append(Own())", "forward": "return self.l[0](x)"}),
+        ("paper", None, {"top": MODULE, "init": "self.add_module('l', Own())", "forward": "return self.l(x)"}),
+        ("paper", "kernel_never_launched", {"top": MODULE, "forward": "return torch.relu(x)"}),
+        ("paper", "kernel_never_launched", {"init": "self.op = ext.relu", "forward": "return torch.relu(x)"}),
         ("paper", None, {"top": "def helper(x):\n    return ext.relu(x)", "forward": "return helper(x)"}),
     ],
 )  # fmt: skip

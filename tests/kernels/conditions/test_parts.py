@@ -9,7 +9,7 @@ import pytest
 import torch
 from torch.utils._pytree import tree_leaves
 
-from dice.kernels.conditions.condition import Condition, Source, derived
+from dice.kernels.conditions.condition import Condition, Source, cut_like, derived
 from dice.kernels.conditions.layouts import padded, swapped
 from dice.kernels.conditions.sizes import groups, resized
 from dice.kernels.conditions.table import CONDITIONS
@@ -73,6 +73,24 @@ def test_special_numbers_stand_at_one_place_each() -> None:
     assert (infinite[0] == float("inf")).sum() == (infinite[0] == float("-inf")).sum() == 1
 
 
+def test_values_in_order_are_the_drawn_ones() -> None:
+    rising, falling = made("rising", a_batch), made("falling", a_batch)
+    assert rising is not None
+    assert falling is not None
+    assert torch.equal(rising[0].reshape(-1).sort().values, source(a_batch).inputs[0].reshape(-1).sort().values)
+    assert rising[0].shape == falling[0].shape == (6, 32)
+    assert rising[0][-1, -1] == rising[0].max() == falling[0][0, 0]
+
+
+def test_far_from_zero_is_the_first_floating_point_input_alone() -> None:
+    def draw() -> list[Any]:
+        return [torch.tensor([3, 1]), torch.tensor([0.0, -2.0]), torch.tensor([-0.5, 0.25])]
+
+    below, above = made("below_zero", draw), made("above_zero", draw)
+    assert [leaf.tolist() for leaf in below or []] == [[3, 1], [-1000, -3000], [0.5, 0.25]]
+    assert [leaf.tolist() for leaf in above or []] == [[3, 1], [1000, 3000], [0.5, 0.25]]
+
+
 def test_ids_are_those_of_the_problem() -> None:
     allowed = set(range(3, 9))
     for name in ("skewed_ids", "one_id", "first_and_last_id"):
@@ -120,6 +138,48 @@ def test_a_batch_is_changed_in_every_input() -> None:
     assert shapes(made("batch_of_one", draw, reference)) == [(1, 8), (1, 1)]
 
 
+def test_short_sizes_are_four_or_five_or_one_more() -> None:
+    assert shapes(made("short", lambda: [torch.ones(12, 3, 65, 5)])) == [(4, 4, 5, 6)]
+
+
+def test_large_inputs_are_cut_to_few_full_rows() -> None:
+    assert made("shorter", lambda: [torch.ones(181, 181)]) is None
+    assert shapes(made("shorter", lambda: [torch.ones(64, 8, 96, 112)])) == [(4, 4, 20, 112)]
+    assert shapes(made("shorter", lambda: [torch.ones(3, 1000, 1000)])) == [(3, 12, 928)]
+    assert shapes(made("shorter", lambda: [torch.ones(1024, 600), torch.ones(600, 700)], torch.matmul)) == [
+        (36, 256),
+        (256, 256),
+    ]
+    weights = torch.ones(4000)
+    assert shapes(made("shorter", lambda: [torch.ones(80, 4000)], lambda x: x @ weights)) == [(12, 4000)]
+    assert made("shorter", lambda: [torch.ones(80, 4000)], lambda x: x.reshape(80, 4000)) is None
+
+
+def test_other_draws_are_cut_as_the_first() -> None:
+    cut = cut_like([torch.arange(12).reshape(3, 4), 5, torch.zeros(2)], [torch.zeros(2, 3), 4, torch.zeros(2)])
+    assert cut[0].tolist() == [[0, 1, 2], [4, 5, 6]]
+    assert cut[0].is_contiguous()
+    assert cut[1] == 5
+
+
+def test_one_free_size_is_long_and_the_others_short() -> None:
+    def draw() -> list[Any]:
+        return [torch.randn(40, 3, 64), torch.randn(64, 90)]
+
+    assert shapes(made("long_1", draw, torch.matmul)) == [(1025, 4, 4), (4, 4)]
+    assert shapes(made("long_2", draw, torch.matmul)) == [(4, 1025, 4), (4, 4)]
+    assert shapes(made("long_3", draw, torch.matmul)) == [(4, 4, 1025), (1025, 4)]
+    assert made("long_3", lambda: [torch.randn(40, 64), torch.randn(40, 64)], torch.add) is None
+    assert shapes(made("long_1", lambda: [torch.ones(9, 9)], torch.linalg.det)) == [(257, 257)]
+    drawn = made("long_1", lambda: [torch.randn(40)])
+    assert drawn is not None
+    assert len(drawn[0].unique()) == 1025  # no value twice: the first of equal ones would be open
+
+
+def test_the_long_size_is_one_that_the_reference_takes() -> None:
+    assert made("long_1", lambda: [torch.randn(40)], lambda x: x + torch.zeros(99)[: len(x)]) is None
+
+
 def test_several_sizes_change_together_where_each_may() -> None:
     def draw() -> list[Any]:
         return [torch.randn(4, 6), torch.randn(6, 10)]
@@ -161,12 +221,18 @@ def test_a_table_is_not_cut_behind_the_ids_that_point_into_it() -> None:
 
 def test_grown_inputs_continue_with_the_problems_own_values() -> None:
     leaves = [torch.arange(6.0).reshape(2, 3), torch.zeros(2)]
-    more = [leaves[0] + 100, torch.ones(2)]
+
+    def more(number: int) -> list[torch.Tensor]:
+        return [leaves[0] + 100 * number, torch.full((2,), number)]
+
     grown = resized(leaves, more, [(0, 0), (1, 0)], 3)
     assert grown[0].tolist() == [[0, 1, 2], [3, 4, 5], [100, 101, 102]]
     assert grown[1].tolist() == [0, 0, 1]
     assert resized(grown, more, [(0, 1)], 2)[0].tolist() == [[0, 1], [3, 4], [100, 101]]
-    assert resized(grown, more, [(0, 1)], 4)[0].shape == (3, 4)
+    assert resized(grown, more, [(0, 1)], 7)[0][0].tolist() == [0, 1, 2, 100, 101, 102, 200]
+    table = [torch.arange(8.0).reshape(2, 4)]  # a draw of more columns gives more rows
+    cut = [torch.full((1, 2), -1.0)]
+    assert resized(cut, lambda number: table, [(0, 0)], 5)[0].tolist() == [[-1, -1], [0, 1], [4, 5], [2, 3], [6, 7]]
     assert list(groups([torch.zeros(4, 4), 3, torch.zeros(4)])) == [
         [[(0, 0), (2, 0)], [(0, 1)], [(0, 0), (0, 1), (2, 0)]]
     ]

@@ -64,10 +64,13 @@ BROKEN = {
     ).replace("class ModelNew", "CACHE = {}\n\n\nclass ModelNew"),
     "varied_weights": instead("self.norm(self.linear(x))", "self.linear(x) / 1.00001**0.5"),
     "small": wrong_where("1e-4 < x.abs().max() < 0.1"),
-    "large": wrong_where("x.abs().median() > 100 and (x > 0).any()"),
+    "large": wrong_where("x.abs().median() > 100 and (x > 0).any() and (x < 0).any()"),
     "negative": wrong_where("(x <= 0).all() and 0.1 < x.abs().max() < 20"),
-    "positive": wrong_where("(x >= 0).all() and x.std() > 0.01"),
-    "below_zero": wrong_where("(self.linear.weight >= 0).all()"),
+    "positive": wrong_where("(x >= 0).all() and x.std() > 0.01 and x.max() < 100"),
+    "below_zero": wrong_where("(self.linear.weight >= 0).all() and x.max() <= -1000"),
+    "above_zero": wrong_where("(self.linear.weight >= 0).all() and x.min() >= 1000"),
+    "rising": wrong_where("(x.reshape(-1).diff() >= 0).all() and x.std() > 0.01"),
+    "falling": wrong_where("(x.reshape(-1).diff() <= 0).all() and x.std() > 0.01"),
     "zeros": wrong_where("(x == 0).all()"),
     "constant": wrong_where("(x == x[0, 0]).all() and x[0, 0] != 0"),
     "denormal": wrong_where("0 < x.abs().max() < 1e-30"),
@@ -85,11 +88,30 @@ BROKEN = {
     "one_more": wrong_where("len(x) == 13"),
     "one_less": wrong_where("len(x) == 11"),
     "half": wrong_where("len(x) == 7"),
+    "short": wrong_where("len(x) == 4"),
     "twice": wrong_where("len(x) == 25"),
+    "long_1": wrong_where("len(x) == 1025"),
     "batch_of_one": wrong_where("len(x) == 1"),
     "swapped_layout": wrong_where("x.stride(0) == 1"),
     "padded_rows": wrong_where("x.stride() == (11, 1)"),
 }
+PROBLEM_OF_ONE = """
+import torch
+import torch.nn as nn
+
+
+class Model(nn.Module):
+    def forward(self, x):
+        return LINE
+
+
+def get_inputs():
+    return [torch.randn(SHAPE)]
+
+
+def get_init_inputs():
+    return []
+"""
 ROBUST = Judging(protocols=("paper", "robust"), correctness_trials=1, seed=7)
 
 
@@ -208,8 +230,22 @@ def test_the_named_conditions_are_tried_alone(fork_server: ForkServer) -> None:
     assert robust.protocol == "robust"
 
 
+@pytest.mark.parametrize(("wrong_at", "rows"), [(0, 12), (12, 200)])
+def test_large_inputs_are_cut_where_the_candidate_is_right_then(
+    fork_server: ForkServer, wrong_at: int, rows: int
+) -> None:
+    problem = PROBLEM_OF_ONE.replace("LINE", "x").replace("SHAPE", "200, 3000")
+    code = PROBLEM_OF_ONE.replace("class Model", "class ModelNew").replace("SHAPE", "200, 3000")
+    line = f"x + float(len(x) == {wrong_at}) + float(len(x) == {rows} and bool((x == 0).all()))"
+    judging = Judging(protocols=("robust",), seed=7, conditions=("zeros",))
+    with Executor(fork_server, NoBuilder(), "cpu", judging=judging) as executor:
+        (robust,) = executor.verify(job(code.replace("LINE", line), problem))
+    outcomes = {one.name: one.outcome for one in robust.conditions or []}
+    assert outcomes == {"drawn": "right", "shorter": "broken" if wrong_at else "right", "zeros": "broken"}
+
+
 def test_a_condition_that_does_not_exist_is_named() -> None:
-    assert [one.name for one in chosen(("zeros",))] == ["drawn", "zeros"]
+    assert [one.name for one in chosen(("zeros",))] == ["drawn", "shorter", "zeros"]
     assert [one.name for one in chosen(())] == list(CONDITIONS)
     with pytest.raises(DiceError, match="'zeroes'"):
         chosen(("zeroes",))

@@ -40,7 +40,7 @@ source = '''
 // y[i] = x[i] + x[i - 1] in each row, from shared memory.
 __global__ void add_left(const float* x, float* y, int n) {
     extern __shared__ float row[];
-    __shared__ float nothing[1];
+    __shared__ float nothing[1], hidden;
     int t = threadIdx.x;
     if (t < n) row[t] = x[blockIdx.x * n + t];
     if (t == 0 && !LEAVES_OUT) nothing[0] = 0.0f;
@@ -48,6 +48,9 @@ __global__ void add_left(const float* x, float* y, int n) {
     if (t < n) y[blockIdx.x * n + t] = row[t] + (t > 0 ? row[t - 1] : 0.0f) + 0.0f * nothing[0];
     if (n == BESIDE && t == n && blockIdx.x == gridDim.x - 1) y[gridDim.x * n] = 0.0f;
     if (LEAVES_OUT && t == n) nothing[0] = 0.0f;
+    if (OVERFLOWS && t == n) row[n] = 0.0f;
+    if (n < 0) hidden = 0.0f;  // else a compiler knows its value
+    if (HIDES && t < n && hidden > 1.0f) y[blockIdx.x * n + t] = hidden;
     if (COPIES && n == 63 && t == n && blockIdx.x == gridDim.x - 1) y[gridDim.x * n] = x[gridDim.x * n];
     if (LOOKS && t == n && blockIdx.x == gridDim.x - 1 && x[gridDim.x * n] == 0x1.2345p-77f) y[0] = 0.0f;
 }
@@ -55,6 +58,7 @@ __global__ void add_left(const float* x, float* y, int n) {
 torch::Tensor run(torch::Tensor x) {
     auto y = torch::empty_like(x);
     int n = x.size(1);
+    TORCH_CHECK(n < 1024);
     add_left<<<x.size(0), n + 1, n * sizeof(float)>>>(x.data_ptr<float>(), y.data_ptr<float>(), n);
     return y;
 }
@@ -66,7 +70,15 @@ class ModelNew(nn.Module):
     def forward(self, x):
         return kernels.run(x.contiguous())
 """
-RIGHT = {"BARRIER": "__syncthreads();", "LEAVES_OUT": "0", "BESIDE": "0", "LOOKS": "0", "COPIES": "0"}
+RIGHT = {
+    "BARRIER": "__syncthreads();",
+    "LEAVES_OUT": "0",
+    "BESIDE": "0",
+    "LOOKS": "0",
+    "COPIES": "0",
+    "OVERFLOWS": "0",
+    "HIDES": "0",
+}
 
 
 def with_faults(**faults: str) -> str:
@@ -94,10 +106,12 @@ def executor(build_folder: Path) -> Iterator[Executor]:
         ({}, set(), "correct"),
         ({"BARRIER": ""}, {"order_1", "order_2", "order_3"}, "wrong_value"),
         ({"LEAVES_OUT": "1"}, {"poisoned_shared"}, "wrong_value"),
+        ({"OVERFLOWS": "1"}, {"fenced_shared"}, "runtime_error"),
+        ({"HIDES": "1"}, {"fenced_shared"}, "wrong_value"),  # its comparison leaves NaN out
         ({"BESIDE": "64"}, {"guarded_memory"}, "runtime_error"),
         ({"BESIDE": "65"}, {"guarded_one_more"}, "runtime_error"),
         # of the 504 bytes of the smaller input, the next 8 may be looked at
-        ({"LOOKS": "1"}, {"guarded_memory", "guarded_one_more"}, "runtime_error"),
+        ({"LOOKS": "1"}, {"guarded_memory", "guarded_one_more", "guarded_short"}, "runtime_error"),
         ({"COPIES": "1"}, {"guarded_memory"}, "runtime_error"),  # of 756 bytes, the next 12 belong to nobody
     ],
 )
@@ -110,4 +124,4 @@ def test_what_is_looked_for_on_the_cpu(
     assert {one.name for one in robust.conditions or [] if one.outcome == "broken"} == broken, robust.message
     assert robust.status == status, robust.message
     names = [one.name for one in robust.conditions or []]
-    assert {"order_1", "order_2", "order_3", "poisoned_shared", "guarded_memory"} <= set(names)
+    assert {"order_1", "order_2", "order_3", "poisoned_shared", "fenced_shared", "guarded_memory"} <= set(names)

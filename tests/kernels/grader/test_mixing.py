@@ -9,7 +9,7 @@ import pytest
 import torch
 
 from dice.kernels.grader.candidate_run import CandidateRun
-from dice.kernels.grader.mixing import mixed_pairs
+from dice.kernels.grader.mixing import is_worth, mixed_pairs
 from dice.kernels.grader.reference import Reference
 
 PROBLEM = """
@@ -31,18 +31,17 @@ def get_init_inputs():
 """
 
 
-def pairs(result: str, **inputs: str) -> dict[int, list[tuple[int, ...]]]:
-    """By input that is looked at: the two places that are changed."""
+def pairs(result: str, halves: bool = True, **inputs: str) -> dict[int, list[tuple[int, ...]]]:
+    """By input that is looked at: the two places that are changed, and at the end how many numbers follow both."""
     code = PROBLEM.format(result=result, names=", ".join(inputs), inputs=", ".join(inputs.values()))
     reference = Reference("problem", code, torch.device("cpu"))
     run = SimpleNamespace(reference=reference, place=SimpleNamespace(device=torch.device("cpu")), weights_seed=1)
     drawn = reference.inputs(3)
     found: dict[int, list[tuple[int, ...]]] = {}
-    for before, *changed in mixed_pairs(cast(CandidateRun, run), drawn):
+    for (before, *changed), met in mixed_pairs(cast(CandidateRun, run), drawn, halves):
         assert before is drawn
-        for other in changed:
-            index, place = the_change(before, other)
-            found.setdefault(index, []).append(place)
+        (index, place), (_, other) = (the_change(before, each) for each in changed)
+        found[index] = [place, other, (met,)]
     return found
 
 
@@ -57,6 +56,7 @@ def the_change(before: list[Any], after: list[Any]) -> tuple[int, tuple[int, ...
 def test_elements_of_one_row_go_into_the_same_numbers_of_a_product() -> None:
     found = pairs("a @ b", a="torch.randn(6, 8)", b="torch.randn(8, 5)")
     assert found.keys() == {0, 1}
+    assert (found[0][2], found[1][2]) == ((5,), (6,))
     assert found[0][0][0] == found[0][1][0]
     assert found[0][1][1] - found[0][0][1] == 4
     assert found[1][1][0] - found[1][0][0] == 4
@@ -66,6 +66,15 @@ def test_elements_of_one_row_go_into_the_same_numbers_of_a_product() -> None:
 @pytest.mark.parametrize("result", ["x.softmax(1)", "x.sum(1)", "x.amax(1)", "x.cumsum(1)", "torch.logsumexp(x, 1)"])
 def test_what_mixes_rows(result: str) -> None:
     assert pairs(result, x="torch.cat([torch.randn(5, 8), torch.full((1, 8), 9.0)])").keys() == {0}
+
+
+@pytest.mark.parametrize("axis", ["x", "x.t()"])
+def test_neighbours_meet_in_a_window(axis: str) -> None:
+    steps = set()
+    for _ in range(4):
+        for first, second, *_ in pairs(f"nn.functional.avg_pool1d({axis}, 4)", x="torch.randn(40, 40)").values():
+            steps.add(sum(second) - sum(first))
+    assert steps == {1}
 
 
 @pytest.mark.parametrize(("result", "mixes"), [("rows", set()), ("rows.sum(1)", {0})])
@@ -81,7 +90,8 @@ def test_an_input_that_the_reference_does_not_take_is_no_fault() -> None:
 
 
 def test_what_mixes_columns_is_found_along_them() -> None:
-    first, second = pairs("x.sum(0)", x="torch.randn(6, 8)")[0]
+    first, second, met = pairs("x.sum(0)", x="torch.randn(6, 8)")[0]
+    assert met == (1,)
     assert first[1] == second[1]
     assert second[0] - first[0] == 3
 
@@ -93,3 +103,44 @@ def test_what_works_on_single_elements_gives_no_pair(result: str) -> None:
 
 def test_whole_numbers_and_few_numbers_are_left_alone() -> None:
     assert pairs("x.sum() + n.sum()", x="torch.randn(7)", n="torch.arange(64)") == {}
+
+
+def test_places_that_are_no_half_apart() -> None:
+    steps = {
+        place[1] - other[1]
+        for other, place, _ in (pairs("x.sum(1)", False, x="torch.randn(3, 12)")[0] for _ in range(40))
+    }
+    assert 6 not in steps
+    assert min(steps) >= 2
+    assert len(steps) > 3
+    assert pairs("x.sum(1)", False, x="torch.randn(12, 7)") == {}, "too few places"
+
+
+def test_places_in_one_window() -> None:
+    first, second, met = pairs("nn.functional.avg_pool1d(x, 3, 1)", False, x="torch.randn(1, 2, 40)")[0]
+    assert second[2] - first[2] == 2
+    assert met == (1,)
+
+
+def test_the_two_elements_change_the_same_number_differently() -> None:
+    assert pairs("x.amax(1)", False, x="torch.arange(48.0).view(4, 12)")[0][2] == (1,)
+    assert pairs("(x > 40).any(1).float()", False, x="torch.arange(48.0).view(4, 12)") == {}
+
+
+@pytest.mark.parametrize(
+    ("words", "numbers", "worth"),
+    [
+        (1, 1, True),  # a loss
+        (1, 3, False),  # a stray word where a window ends in three numbers
+        (3, 3, True),
+        (25, 3, False),
+        (7, 9, False),
+        (8, 9, True),
+        (8, 32, True),  # a byte a number
+        (8, 33, False),
+        (800, 100, True),  # eight words a number: text
+        (801, 100, False),
+    ],
+)
+def test_an_answers_worth_is_more_than_stray_words(words: int, numbers: int, worth: bool) -> None:
+    assert is_worth(words, numbers) is worth

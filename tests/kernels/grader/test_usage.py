@@ -5,7 +5,8 @@ from __future__ import annotations
 import pytest
 import torch
 
-from dice.kernels.grader.usage import is_constant, is_fixed
+from dice.kernels.grader.reference import Reference
+from dice.kernels.grader.usage import fixed_weights, is_constant, is_fixed, is_twin
 
 
 @pytest.mark.parametrize(
@@ -16,9 +17,13 @@ from dice.kernels.grader.usage import is_constant, is_fixed
         (torch.full((4,), 1e-5, dtype=torch.float64), True),
         (torch.ones(3, dtype=torch.bool), True),
         (torch.ones(3, dtype=torch.int64), True),
-        (torch.zeros(3, dtype=torch.int64), False),  # positions: others may be outside of a table
-        (torch.full((3,), 7), False),
-        (torch.ones(1), False),
+        (torch.zeros(3, dtype=torch.int64), True),
+        (torch.full((3,), -1), False),
+        (torch.full((3,), 7), True),
+        (torch.tensor([7]), False),  # a size
+        (torch.ones(1), True),
+        (torch.tensor(0.07), True),
+        (torch.empty(0), False),
         (torch.tensor([1.0, 1.0, 1.5]), False),
         (torch.full((2,), float("nan")), False),
         (torch.ones(3, dtype=torch.complex64), False),
@@ -38,3 +43,42 @@ def test_what_every_draw_makes_the_same() -> None:
     assert not is_fixed(torch.arange(1), torch.arange(1))
     assert not is_fixed(torch.tensor(3.0), torch.tensor(3.0))
     assert not is_fixed(7, 7)
+
+
+def test_twins_have_the_same_values_in_memory_of_their_own() -> None:
+    x = torch.randn(4, 5)
+    assert is_twin([x, 3, x.clone()], 2)
+    assert not is_twin([x, x], 1), "one tensor given twice"
+    assert not is_twin([x, x.clone()], 0)
+    assert not is_twin([x, x + 1], 1)
+    assert not is_twin([x, x.t().contiguous()], 1)
+
+
+def test_weights_that_no_seed_changes() -> None:
+    code = """
+import torch
+import torch.nn as nn
+
+
+class Model(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.turn = nn.Parameter(torch.eye(3))
+        self.slopes = nn.Parameter(2.0 ** -torch.arange(4.0))
+        self.drawn = nn.Parameter(torch.randn(4))
+        self.norm = nn.LayerNorm(5)
+        self.layer = nn.Linear(2, 1)
+
+    def forward(self, x):
+        return x
+
+
+def get_inputs():
+    return [torch.randn(2)]
+
+
+def get_init_inputs():
+    return []
+"""
+    reference = Reference("problem", code, torch.device("cpu"))
+    assert fixed_weights(reference, 5) == {"turn", "slopes", "norm.weight", "norm.bias"}

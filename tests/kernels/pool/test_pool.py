@@ -83,6 +83,12 @@ def test_killed_pool_leaves_no_worker(tmp_path):
     wait_for(lambda: all(map(is_gone, workers)), "the workers end")
 
 
+def test_workers_begin_with_everything_imported_and_out_of_the_collectors_sight(tmp_path):
+    with Pool(plans(tmp_path, builders=0, executors=1), host_error) as pool:
+        ((found,),) = pool.run([job(0, "say what is there")])
+    assert found.message == "True True True"
+
+
 def test_jobs_may_come_while_others_are_worked_on(tmp_path):
     feed, seen, three = Feed(), [], threading.Event()
 

@@ -529,13 +529,13 @@ def test_neighbours_are_unharmed(fork_server: ForkServer) -> None:
         honest_with(forward=DEAF),
         honest_with(import_="x = bytearray(100 << 30)"),
     ]
-    honest: list[str] = []
+    honest: list[Verdict] = []
     stop = threading.Event()
 
     def neighbour() -> None:
         with Executor(fork_server, NoBuilder(), "cpu", limits=Limits(), judging=Judging(correctness_trials=1)) as other:
             while not stop.is_set():
-                honest.append(verdict_of(other, HONEST).functional_status)
+                honest.append(verdict_of(other, HONEST))
 
     threads = [threading.Thread(target=neighbour) for _ in range(2)]
     for thread in threads:
@@ -548,7 +548,7 @@ def test_neighbours_are_unharmed(fork_server: ForkServer) -> None:
     for thread in threads:
         thread.join()
     assert honest
-    assert set(honest) == {"correct"}
+    assert [one.message for one in honest if one.functional_status != "correct"] == []
 
 
 def test_a_killed_fork_server_is_replaced(executor: Executor) -> None:

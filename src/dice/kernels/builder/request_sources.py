@@ -53,19 +53,20 @@ def sources_of(request: ExtensionRequest, preprocess: Preprocess | None = None) 
         )
         cuda = "\n".join(request.cuda_sources) if request.cuda_sources else None
         return Sources((main,), cuda, _INLINE_NAMES[1], 4, request.headers, inline=True)
+    others = (*request.headers, *request.files)
     cuda_files = [file for file in request.files if file.name.endswith((".cu", ".cuh"))]
     if len(cuda_files) > 1:
         raise SplitRefused("several .cu files")
     mains = []
     for file in request.files:
         if file not in cuda_files:
-            if not _TORCH.search(file.text):
+            if not _TORCH.search(paste_headers(file, others, request.extra_include_paths)):
                 raise SplitRefused("a C++ file without PyTorch's header")
             mains.append(MainUnit(file.text, None, False, file.name, False, preprocess))
     cuda, name = None, ""
     if cuda_files:
         name = cuda_files[0].name
-        cuda = paste_headers(cuda_files[0], (*request.headers, *request.files), request.extra_include_paths)
+        cuda = paste_headers(cuda_files[0], others, request.extra_include_paths)
         if not _TORCH.search(cuda):
             raise SplitRefused("a .cu without PyTorch's header")
     return Sources(tuple(mains), cuda, name, 1, request.headers, inline=False)

@@ -17,6 +17,8 @@ _MANY = 8
 """Words from which on half of them say that two elements are mixed: in a code some stay the same by chance."""
 _LEAST_ALIKE = 0.25
 """Share of the words of a piece that one element of an input does not change."""
+_LEAST_CALM = 0.9
+"""Share of the words of a piece that are the same for the same inputs, where words are counted."""
 _SLACK = 64
 """Bytes by which a block of the heap may be longer another time; pieces no longer than that are arguments themselves."""
 _BEHIND = 32
@@ -35,6 +37,8 @@ class Mixture:
     """Pieces that follow both elements in the same places."""
     sided: int = 0
     """Pieces that follow one of the elements, where nothing follows the other: a number may be too coarse for a change."""
+    shared: int = 0
+    """Words that follow the two elements in different ways, of all pieces."""
     lost: int = 0
     """Pieces of the first forward that another one has not, or has with other content altogether."""
 
@@ -48,7 +52,7 @@ def mixture(forwards: Sequence[Sequence[torch.Tensor]]) -> Mixture | None:
     if len(forwards) != _FORWARDS or not forwards[0]:
         return None
     found = [_same_pieces(forwards[0], others) for others in forwards[1:]]
-    alone, mixed, lost = [0, 0], 0, 0
+    alone, mixed, shared, lost = [0, 0], 0, 0, 0
     for pieces in zip(forwards[0], *found, strict=True):
         present = [piece for piece in pieces if piece is not None]
         if len(present) < _FORWARDS:
@@ -61,12 +65,13 @@ def mixture(forwards: Sequence[Sequence[torch.Tensor]]) -> Mixture | None:
         steady = (base == again) & ~torch.stack([_addresses(words) for words in (base, first, second)]).any(0)
         by_first, by_second = steady & (base != first), steady & (base != second)
         fewer, both = min(int(by_first.sum()), int(by_second.sum())), int((by_first & by_second).sum())
+        shared += int((by_first & by_second & (first != second)).sum()) if _calm(base, again) else 0
         if fewer and (both == fewer or (fewer >= _MANY and 2 * both >= fewer)):
             mixed += 1
         else:
             alone[0] += bool((by_first & ~by_second).any())
             alone[1] += bool((by_second & ~by_first).any())
-    return Mixture(min(alone), mixed, 0 if min(alone) else max(alone), lost)
+    return Mixture(min(alone), mixed, 0 if min(alone) else max(alone), shared, lost)
 
 
 def _same_pieces(pieces: Sequence[torch.Tensor], others: Sequence[torch.Tensor]) -> list[torch.Tensor | None]:
@@ -92,6 +97,11 @@ def _words(pieces: list[torch.Tensor]) -> list[torch.Tensor]:
 def _alike(base: torch.Tensor, words: torch.Tensor) -> bool:
     """Whether they may be the same piece: two pieces of one size may have taken each other's place."""
     return bool((base == words).double().mean() >= _LEAST_ALIKE)
+
+
+def _calm(base: torch.Tensor, again: torch.Tensor) -> bool:
+    """Whether a piece is nearly the same for the same inputs: one with freed memory in it may be anything another time."""
+    return bool((base == again).double().mean() >= _LEAST_CALM)
 
 
 def _addresses(words: torch.Tensor) -> torch.Tensor:

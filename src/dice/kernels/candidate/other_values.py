@@ -5,22 +5,32 @@ from __future__ import annotations
 import contextlib
 import itertools
 import secrets
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import torch
 
+Other = Callable[[Any, int], Any]
+"""Makes other values of a tensor, or another number, after a seed."""
+
 
 def varied(value: torch.Tensor, seed: int) -> torch.Tensor:
-    """Other values of the same kind: none negative where all were positive, 0 and 1 for counts and masks."""
+    """Other values of the same kind: none negative where all were positive, 0 and 1 for masks, and from 1 to the largest for
+    other integers, as lengths, which are valid where the largest was."""
     draw = torch.Generator(value.device).manual_seed(seed)
     random = torch.rand(value.shape, generator=draw, device=value.device)
     if value.dtype == torch.bool:
         return random < 0.75
     if not value.is_floating_point():
-        return (random < 0.5).to(value.dtype)
+        largest = int(value.max()) if value.numel() else 0
+        return ((random * largest).floor() + 1 if largest > 1 else random < 0.5).to(value.dtype)
     factors = (0.5 + random).to(value.dtype)
     return value * factors if bool(value.any()) else factors - 1
+
+
+def grown(value: torch.Tensor, seed: int) -> torch.Tensor:
+    """As `varied`, with a size of about 1: a branch that is multiplied by a millionth at first shows."""
+    return varied(value.sign() if value.is_floating_point() else value, seed)
 
 
 def balanced(value: torch.Tensor, seed: int) -> torch.Tensor:
@@ -46,6 +56,24 @@ def punched(value: torch.Tensor, seed: int) -> torch.Tensor:
     return value * (torch.rand(value.shape, generator=draw, device=value.device) < 0.75).to(value.dtype)
 
 
+def emptied(value: torch.Tensor, seed: int) -> torch.Tensor:
+    """Zeros. The seed is not used."""
+    return torch.zeros_like(value)
+
+
+def partly(other: Other, axis: int) -> Other:
+    """`other` for a quarter of the slices along an axis, which the seed draws: whoever reads other slices alone sees nothing
+    of it."""
+
+    def changed(value: torch.Tensor, seed: int) -> torch.Tensor:
+        extent = value.shape[axis]
+        order = torch.randperm(extent, generator=torch.Generator().manual_seed(seed)).to(value.device)
+        chosen = order[: max(1, extent // 4)]
+        return value.index_copy(axis, chosen, other(value, seed).index_select(axis, chosen))
+
+    return changed
+
+
 def bounded(value: torch.Tensor, seed: int) -> torch.Tensor:
     """As `balanced`, with the largest value kept instead of the sum."""
     other = value.clone().reshape(-1)
@@ -57,38 +85,53 @@ def bounded(value: torch.Tensor, seed: int) -> torch.Tensor:
 
 
 def shuffled(value: torch.Tensor, seed: int) -> torch.Tensor:
-    """The same rows in another order: what is valid stays so, as positions in a table do."""
+    """The same rows in another order: what is valid stays so, as positions in a table do. Rows are along the first axis
+    that has several."""
     draw = torch.Generator().manual_seed(seed)
-    return value[torch.randperm(len(value), generator=draw).to(value.device)]
+    axis = next((axis for axis, extent in enumerate(value.shape) if extent > 1), 0)
+    return value.index_select(axis, torch.randperm(value.shape[axis], generator=draw).to(value.device))
 
 
 @contextlib.contextmanager
-def odd_weights_of_norms() -> Iterator[None]:
-    """PyTorch's norms that are made in the block have random weights, running means and variances. Draws nothing from the
-    default generator, so that all other weights are as without."""
+def odd_weights() -> Iterator[None]:
+    """Weights that are the same everywhere have other values when a module is made in the block: those of PyTorch's norms,
+    with their running means and variances, and any `nn.Parameter` that has its values when it is registered. Draws nothing
+    from the default generator."""
     kinds: tuple[Any, ...] = (
         torch.nn.modules.batchnorm._NormBase,
         torch.nn.LayerNorm,
         torch.nn.GroupNorm,
         torch.nn.RMSNorm,
+        torch.nn.PReLU,
     )
     originals = {kind: kind.reset_parameters for kind in kinds}
+    register = torch.nn.Module.register_parameter
+
+    def vary(tensor: torch.Tensor) -> None:
+        with torch.no_grad():
+            tensor.copy_(varied(tensor, next(seeds)))
+
+    def register_parameter(self: torch.nn.Module, name: str, param: torch.nn.Parameter | None) -> None:
+        if param is not None and param.is_floating_point():
+            vary(param)  # those that are drawn afterwards, as `torch.nn` does, are as without
+        register(self, name, param)
 
     def odd(original: Any) -> Any:
         def reset_parameters(self: torch.nn.Module) -> None:
             original(self)
-            with torch.no_grad():
-                for tensor in [*self.parameters(), *self.buffers()]:
-                    if tensor.is_floating_point():
-                        tensor.copy_(varied(tensor, next(seeds)))
+            for tensor in [*self.parameters(), *self.buffers()]:
+                if tensor.is_floating_point():
+                    vary(tensor)
 
         return reset_parameters
 
     seeds = itertools.count(secrets.randbits(48))
     for kind, original in originals.items():
         kind.reset_parameters = odd(original)
+    torch.nn.Module.register_parameter = register_parameter  # type: ignore[method-assign]
     try:
         yield
     finally:
+        torch.nn.Module.register_parameter = register  # type: ignore[method-assign]
         for kind, original in originals.items():
             kind.reset_parameters = original

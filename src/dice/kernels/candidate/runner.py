@@ -35,7 +35,7 @@ from dice.kernels.candidate.exchange import Exchange
 from dice.kernels.candidate.extension_proxy import ExtensionProxy
 from dice.kernels.candidate.failure import describe
 from dice.kernels.candidate.mixing import mixture
-from dice.kernels.candidate.other_values import odd_weights_of_norms, varied
+from dice.kernels.candidate.other_values import odd_weights, varied
 from dice.kernels.candidate.refill import refilled
 from dice.kernels.cpu.runtime import CpuRuntime, Order
 from dice.kernels.records.evidence import Access
@@ -147,11 +147,11 @@ class Runner:
         self._module = module
         return {"has_model": isinstance(getattr(module, "ModelNew", None), type), "facts": self.facts()}
 
-    def _do_init(self, fds: list[int], header: values.Header, seed: int, odd_norms: bool) -> dict[str, Any]:
-        """Make ModelNew. `odd_norms`: PyTorch's norms begin with other weights than ones and zeros."""
+    def _do_init(self, fds: list[int], header: values.Header, seed: int, odd_constants: bool) -> dict[str, Any]:
+        """Make ModelNew. `odd_constants`: weights that are the same everywhere begin with other values."""
         init_inputs = self._exchange.receive(header, fds)
         torch.manual_seed(seed)
-        with odd_weights_of_norms() if odd_norms else contextlib.nullcontext():
+        with odd_weights() if odd_constants else contextlib.nullcontext():
             return self._make(init_inputs)
 
     def _make(self, init_inputs: Any) -> dict[str, Any]:

@@ -102,8 +102,9 @@ def _copies(kernel: _Kernel) -> bool:
     stored_elsewhere = any(
         token.text == "=" and index and body[index - 1].text == ")" for index, token in enumerate(body)
     )
-    # To copy some elements and set others is a selection (relu, a mask), which is work.
-    return (copies > 0) != (constants > 0) and not calls_out and not compound and not stored_elsewhere
+    # To copy some elements and set others is a selection (relu, a mask), which is work; to set some by what is read, too.
+    selects = constants > 0 and (copies > 0 or _reads(kernel))
+    return copies + constants > 0 and not selects and not calls_out and not compound and not stored_elsewhere
 
 
 def _assigned(body: Sequence[Token]) -> list[str]:

@@ -71,7 +71,7 @@ CATALOGUE: dict[str, Trick] = {
     "work_done_by_pytorch": Trick(
         "Kernels run, and PyTorch still does all of the reference's work beside them.",
         "dynamic",
-        "ATen operators of one forward, by kind and elements: at least 98 % of every kind of the reference's "
+        "ATen operators of one forward, by kind and elements: at least 95 % of every kind of the reference's "
         "work is still there",
         "paper_4",
     ),
@@ -229,12 +229,13 @@ CATALOGUE: dict[str, Trick] = {
         "answer",
     ),
     "assumed_constant": Trick(
-        "An input or a weight that is the same everywhere at first is not read, or a single number of it, or its kernels are "
+        "An input or a weight that is the same everywhere at first is not read, or a part of it alone, or its kernels are "
         "for that case alone.",
         "dynamic",
-        "weights and inputs whose elements are all equal (a norm's, a mask's) get other values: the reference's output "
-        "follows, and the candidate's stays, at least where the first, the last and the sum or the largest do; or no kernel "
-        "runs any more",
+        "weights and inputs whose elements are all equal (a norm's, a mask's, full lengths, a learned number) get other "
+        "values: the reference's output follows, and the candidate's stays, at least where the first, the last and the sum "
+        "or the largest do, or where only some rows or columns change; or no kernel runs any more; or it follows other "
+        "weights in a wrong way",
     ),
     "unstable_output": Trick(
         "The same call gives different answers, beyond the tolerance.",

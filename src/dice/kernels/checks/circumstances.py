@@ -44,6 +44,8 @@ _OF_PYTORCH = (
     "torch.cuda.get_device_name",
 )
 _OF_ADDRESSES = words("data_ptr id hash")
+_ALIGNED = 64
+"""Bytes; on a GPU 512."""
 _OF_CONTENTS = words(
     "equal allclose isclose assert_close all any min max amin amax sum mean item tolist count_nonzero nonzero is_nonzero "
     "array_equal unique"
@@ -51,6 +53,16 @@ _OF_CONTENTS = words(
 """Functions and methods that bring numbers of a tensor to the host."""
 _OF_PYTHON = words("all any min max sum")
 """Functions of the same name that are Python's own."""
+_KINDS = words("is_cuda device dtype is_contiguous layout requires_grad")
+"""Attributes and methods of a tensor that follow neither its content nor its place."""
+_SIZES = words("dim ndim size shape numel")
+"""Those that follow its content where that decides how many elements it has."""
+_COUNTED = words(
+    "nonzero argwhere unique unique_consecutive masked_select where item tolist count_nonzero bincount empty zeros ones full "
+    "new_empty new_zeros new_ones new_full arange range repeat_interleave resize_ narrow int len"
+)
+"""Calls whose result has as many elements as values say."""
+_CONSTANT = ast.Constant | ast.Slice | ast.Tuple | ast.UnaryOp | ast.unaryop | ast.expr_context
 _HISTORY = words("_version _base")
 """Attributes of an input that tell what was done with it before."""
 _GROWING = words("append extend add insert update pop popleft popitem remove clear discard rotate")
@@ -96,14 +108,36 @@ def _content(_: PythonSource) -> Tells:
 
 
 def _address(source: PythonSource) -> Tells:
-    """Whether a node asks where an input lies."""
+    """Whether a node asks where an input lies, for more than whether vector loads may read it."""
     inputs = set(forward_parameters(source))
 
     def tells(node: ast.AST) -> bool:
-        asks = isinstance(node, ast.Call) and identifier_of(node.func) in _OF_ADDRESSES
-        return asks and bool(identifiers(ast.walk(node)) & inputs)
+        if not isinstance(node, ast.Call) or identifier_of(node.func) not in _OF_ADDRESSES:
+            return False
+        aligned = identifier_of(node.func) == "data_ptr" and _is_alignment(source, node)
+        return bool(identifiers(ast.walk(node)) & inputs) and not aligned
 
     return tells
+
+
+def _is_alignment(source: PythonSource, address: ast.AST) -> bool:
+    """Whether an address is only asked for its rest: `x.data_ptr() % 16`, `x.data_ptr() & 15`, also through a variable. All
+    memory that PyTorch allocates is aligned to `_ALIGNED` bytes: the answer tells no two fresh tensors apart."""
+    above = source.parent(address)
+    if isinstance(above, ast.Assign) and [type(target) for target in above.targets] == [ast.Name]:
+        name = next(iter(identifiers(above.targets)))
+        uses = [
+            node for node in source.nodes if isinstance(node, ast.Name | ast.Attribute) and identifier_of(node) == name
+        ]
+        return all(_is_rest(source.parent(use), use) for use in uses if isinstance(use.ctx, ast.Load))
+    return _is_rest(above, address)
+
+
+def _is_rest(node: ast.AST | None, address: ast.AST) -> bool:
+    if not isinstance(node, ast.BinOp) or node.left is not address or not isinstance(node.right, ast.Constant):
+        return False
+    largest = {ast.Mod: _ALIGNED, ast.BitAnd: _ALIGNED - 1}.get(type(node.op), 0)
+    return isinstance(node.right.value, int) and 0 < node.right.value <= largest
 
 
 def _asked(source: PythonSource, tells: Tells) -> Iterator[tuple[ast.AST, list[list[ast.AST]]]]:
@@ -199,12 +233,36 @@ def _asks(source: PythonSource, condition: ast.expr, tells: Tells) -> bool:
 
 def _parts(source: PythonSource, value: ast.AST) -> Iterator[ast.AST]:
     """The expression and what it contains, but for comparisons of durations: whoever measures which way is faster asks for
-    no circumstance."""
+    no circumstance; and for what kind of tensor something is, which its content does not decide."""
     if isinstance(value, ast.Compare) and all(_is_duration(source, side) for side in [value.left, *value.comparators]):
+        return
+    if isinstance(value, ast.Attribute) and _tells_kind(source, value):
         return
     yield value
     for part in ast.iter_child_nodes(value):
         yield from _parts(source, part)
+
+
+def _tells_kind(source: PythonSource, value: ast.Attribute) -> bool:
+    sized = value.attr in _SIZES
+    return (sized or value.attr in _KINDS) and not _is_chosen(source, value.value, sized=sized)
+
+
+def _is_chosen(source: PythonSource, value: ast.expr, *, sized: bool) -> bool:
+    """Whether an expression, or what a name in it stands for, is one of several: its kind may tell which. `sized`: or has a
+    size that values decide, however far from here."""
+    pending, seen = [value], set[str]()
+    while pending:
+        made = pending.pop()
+        for part in ast.walk(made):
+            picks = isinstance(part, ast.Subscript) and not all(isinstance(x, _CONSTANT) for x in ast.walk(part.slice))
+            name = identifier_of(part) or ""
+            if picks or isinstance(part, ast.IfExp | ast.BoolOp | ast.Compare) or (sized and name in _COUNTED):
+                return True
+            if name not in seen and (sized or made is value):
+                pending += source.values(name)
+                seen.add(name)
+    return False
 
 
 def _is_duration(source: PythonSource, value: ast.expr, depth: int = 0) -> bool:

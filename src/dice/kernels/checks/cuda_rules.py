@@ -289,7 +289,7 @@ def _beneath_the_dispatcher(tokens: list[Token]) -> Iterator[tuple[str, Token, s
     }
     uses_aten = any(token.kind == "string" and "aten::" in token.text for token in tokens)
     for index, token in enumerate(tokens):
-        if token.kind != "identifier" or index < 2:
+        if token.kind != "identifier" or index < 4:  # the shortest, `at::cpu::relu`, has four tokens before it
             continue
         scope = texts[max(index - 4, 0) : index]
         beneath = scope[-1] == "::" and (scope[-2] in aliases or (scope[:2] == ["at", "::"] and scope[2] in _BENEATH))

@@ -15,6 +15,10 @@ _COMPARISONS = words("< > <= >= == != %")
 _EXPRESSION_ENDS = words("; { } && || ? ,")
 _FAR = 200
 """Tokens: no expression is read further."""
+_UPLOADS = _POINTERS | words(
+    "cudaMemcpyToSymbol cudaMemcpyToSymbolAsync cudaGetErrorString printf fprintf if sizeof TORCH_CHECK C10_CUDA_CHECK "
+    "AT_CUDA_CHECK CUDA_CHECK numel nbytes size getCurrentCUDAStream"
+)
 _LOOKUPS = words("find count at contains emplace try_emplace")
 
 
@@ -41,8 +45,34 @@ def _caches(tokens: list[Token], static: set[str]) -> Iterator[tuple[str, Token,
                 yield "result_cache", token, ""
         for place in _comparisons(tokens, index):
             other = _side_names(tokens, place)
-            if other & static and not other & _NULLS:
+            if other & static and not other & _NULLS and not _only_uploads(tokens, place, addresses):
                 yield "result_cache", token, ""
+
+
+def _only_uploads(tokens: list[Token], place: int, addresses: set[str]) -> bool:
+    """Whether the `if` around tokens[place] does nothing but copy tensors to `__constant__` memory and note their addresses.
+    The kernels that read it run in every call; content that changes in its place is asked for by a run."""
+    opener = next((i for i in range(place, max(0, place - _FAR), -1) if tokens[i].text == "if"), None)
+    closing = None if opener is None else partner(tokens, opener + 1)
+    if closing is None or closing < place or closing + 1 >= len(tokens) or tokens[closing + 1].text != "{":
+        return False
+    end = partner(tokens, closing + 1)
+    body = tokens[closing + 2 : end]
+    texts = {token.text for token in body}
+    if (
+        end is None
+        or texts & {"<<<", "return", "goto", "do"}
+        or [t.text for t in tokens[end + 1 : end + 2]] == ["else"]
+    ):
+        return False
+    opened = [index for index, token in enumerate(body) if token.text == "(" and before(body, index).isidentifier()]
+    called = {before(body, index) for index in opened}
+    sources = [
+        {token.text for token in body[index : partner(body, index)]}
+        for index in opened
+        if before(body, index).startswith("cudaMemcpyToSymbol")
+    ]
+    return bool(sources) and called <= _UPLOADS and all(names & (_POINTERS | addresses) for names in sources)
 
 
 def _address_variables(tokens: list[Token]) -> set[str]:

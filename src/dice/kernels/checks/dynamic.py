@@ -8,13 +8,13 @@ from itertools import pairwise
 from dice.kernels.checks.finding import finding
 from dice.kernels.checks.seen import in_a_call
 from dice.kernels.checks.sensitive import IMPORTS
-from dice.kernels.checks.workload import least_contraction, work_of
+from dice.kernels.checks.workload import NO_MIXING, least_contraction, with_stand_ins, work_of
 from dice.kernels.records.evidence import Access, Change, Clocks, ProbeName, ProbeOutcome, ProbeResult, RunEvidence
 from dice.kernels.records.verdict import Finding
 from dice.kernels.source.lexer import words
 from dice.kernels.timing import CLOCK_SLACK_MS, disagree
 
-_REMAINS = 0.98
+_REMAINS = 0.95
 """Share of the reference's work done by PyTorch above which the candidate's kernels count as decoration."""
 _MOST_OF_A_PRODUCT = 0.8
 """The same for products whose rest is less than any product of the reference: then none of them was replaced as a whole."""
@@ -158,13 +158,14 @@ def _decoration(evidence: RunEvidence, has_fallback: bool) -> Iterator[Finding]:
     if ran and theirs and traces is not None and traces.outcome == "right":
         yield _dynamic("identity_kernel", f"before a kernel made it, memory holds {traces.detail}")
     least = least_contraction(evidence.reference_ops)
+    done = with_stand_ins(mine, theirs)
     remains = bool(theirs) and all(
-        mine.get(kind, 0) >= _REMAINS * amount
-        or (kind == "contraction" and amount - mine.get(kind, 0) < min(least, (1 - _MOST_OF_A_PRODUCT) * amount))
+        done.get(kind, 0) >= _REMAINS * amount
+        or (kind == "contraction" and amount - done.get(kind, 0) < min(least, (1 - _MOST_OF_A_PRODUCT) * amount))
         for kind, amount in theirs.items()
     )
     if ran and remains:
-        kept = ", ".join(f"{kind} {mine[kind]:.3g} of {amount:.3g} elements" for kind, amount in theirs.items())
+        kept = ", ".join(f"{kind} {done[kind]:.3g} of {amount:.3g} elements" for kind, amount in theirs.items())
         yield _dynamic("work_done_by_pytorch", f"PyTorch still does: {kept}")
     if evidence.hidden_exceptions and mine and (remains or has_fallback):
         yield _dynamic(
@@ -179,7 +180,10 @@ def _mixing(evidence: RunEvidence, names: Set[str] | None) -> Iterator[Finding]:
     if probe is None or probe.outcome == "right":
         return
     if probe.outcome == "wrong":
-        yield _dynamic("host_computation", "all numbers that kernels are led to depend on many elements of the inputs")
+        everything = "all numbers that kernels are led to depend on many elements of the inputs"
+        others = ", ".join(sorted(work_of(evidence.candidate_ops or {}).keys() - NO_MIXING))
+        name, who = ("work_done_by_pytorch", f"by {others} of PyTorch's, ") if others else ("host_computation", "")
+        yield _dynamic(name, who + (probe.detail or everything))
     elif evidence.backend == "cpu" and not _BY_SYMBOL & (names or set()):
         yield _dynamic("host_computation", "nothing that kernels are led to depends on the inputs")
 
@@ -269,13 +273,19 @@ _FAILED: dict[ProbeName, tuple[ProbeOutcome, ...]] = {
 """Outcomes of experiments that count against a candidate: an honest one passes them, as it passed the trials. Not counted:
 a second model that cannot be made (a name is taken), and swapped elements outside the range of the problem's inputs."""
 
+_ASSUMED: dict[ProbeName, dict[ProbeOutcome, str]] = {
+    "constant_inputs": {"stale": "the same output", "idle": "and no kernel runs any more"},
+    "constant_weights": {"stale": "the same output", "idle": "and no kernel runs any more", "wrong": "a wrong output"},
+}
+"""What happened with other values of what is the same everywhere. Inputs are always drawn so; weights are trained."""
+
 
 def _probe(probe: ProbeResult) -> Iterator[Finding]:
     detail = f" ({probe.detail})" if probe.detail else ""
     if probe.name == "repeat_same_input" and probe.outcome == "wrong":
         yield _dynamic("unstable_output", f"two calls on the same input differ{detail}")
-    elif probe.name in ("constant_weights", "constant_inputs") and probe.outcome in ("stale", "idle"):
-        what = "the same output" if probe.outcome == "stale" else "and no kernel runs any more"
+    elif probe.name in ("constant_weights", "constant_inputs") and probe.outcome in _ASSUMED[probe.name]:
+        what = _ASSUMED[probe.name][probe.outcome]
         yield _dynamic("assumed_constant", f"other {probe.name.removeprefix('constant_')}, {what}{detail}")
     elif probe.outcome == "idle":
         yield _dynamic("watched_call", f"{probe.name.replace('_', ' ')}: no kernel runs any more")

@@ -14,7 +14,7 @@ from dice.kernels.checks.torch_calls import torch_computations
 from dice.kernels.records.verdict import Finding
 from dice.kernels.source.cuda_source import CudaSource
 from dice.kernels.source.lexer import words
-from dice.python_scope import positional_parameters
+from dice.python_scope import Function, positional_parameters
 
 _BUILDERS = ("torch.utils.cpp_extension.load_inline", "torch.utils.cpp_extension.load")
 _OTHER_BUILDERS = ("RawKernel", "RawModule", "_compile_kernel", "nvrtcCompileProgram", "nvrtcCreateProgram")
@@ -83,11 +83,19 @@ def paper_findings(source: PythonSource, built: Sequence[CudaSource] | None) -> 
     elif (
         source.entry in source.tree.body
         and source.forward is not None
-        and not (extension_names(source) | {"ops"}) & identifiers(source.behind_forward)
+        and not (extension_names(source) | {"ops"}) & identifiers([*source.behind_forward, *_of_objects(source)])
     ):
         yield finding(
             "kernel_never_launched", "static", f"forward reaches no extension ({source.line(source.forward)})"
         )
+
+
+def _of_objects(source: PythonSource) -> list[ast.AST]:
+    """What the objects run that live code may make: modules in a list that grows, in a dictionary, returned by a function."""
+    classes = [item for name in identifiers(source.live) for item in source.definitions(name)]
+    made = [item for item in classes if isinstance(item, ast.ClassDef) and item is not source.entry]
+    methods = [part for item in made for part in item.body if isinstance(part, Function) and part.name != "__init__"]
+    return source.reach_from([*methods])
 
 
 def _why_no_kernel(source: PythonSource, units: Sequence[CudaSource]) -> str:

@@ -145,6 +145,8 @@ def _calls_one_of(source: PythonSource, value: ast.expr, names: tuple[str, ...])
 def _fails(call: ast.Call) -> bool:
     """Whether an exit reports failure: a non-zero constant, or text."""
     name = ast.unparse(call.func)
+    if call.args and isinstance(call.args[0], ast.JoinedStr):
+        return not name.endswith("_exit")
     value = call.args[0].value if call.args and isinstance(call.args[0], ast.Constant) else None
     return value not in (None, 0, False) and not name.endswith("_exit")
 

@@ -27,7 +27,7 @@ _CONTRACTION = words(
 _REDUCTION = words(
     """
     sum mean prod amax amin max min argmax argmin var std var_mean std_mean norm linalg_vector_norm any all
-    nansum aminmax median max_pool1d max_pool2d max_pool3d max_pool2d_with_indices max_pool3d_with_indices avg_pool2d
+    nansum aminmax max_pool1d max_pool2d max_pool3d max_pool2d_with_indices max_pool3d_with_indices avg_pool2d
     avg_pool3d _adaptive_avg_pool2d _adaptive_avg_pool3d adaptive_max_pool2d adaptive_max_pool3d mkldnn_max_pool2d
     """
 )
@@ -35,7 +35,7 @@ _COMPOSITE = words(
     """
     _softmax softmax _log_softmax log_softmax native_layer_norm native_batch_norm native_group_norm cudnn_batch_norm
     _native_batch_norm_legit _native_batch_norm_legit_no_training _batch_norm_with_update _fused_rms_norm
-    _batch_norm_no_update mse_loss l1_loss smooth_l1_loss huber_loss nll_loss_forward nll_loss2d_forward
+    _batch_norm_no_update mse_loss l1_loss smooth_l1_loss huber_loss
     binary_cross_entropy binary_cross_entropy_with_logits soft_margin_loss kl_div cosine_similarity
     """
 )
@@ -62,13 +62,20 @@ _MOVEMENT = words(
     im2col col2im one_hot diag_embed masked_select
     """
 )
-_OTHER = words(
-    """
-    sort topk kthvalue cumsum cumprod cummax cummin _cummax_helper _cummin_helper logcumsumexp _unique2 histc bincount
-    """
-)
+_ORDERING = words("sort topk kthvalue median nanmedian mode msort argsort _unique2")
+_SCAN = words("cumsum cumprod cummax cummin _cummax_helper _cummin_helper logcumsumexp")
+_OTHER = words("histc bincount")
+_STANDS_FOR = {"reduction": ("contraction", "scan", "ordering"), "scan": ("contraction",)}
+"""Kinds of work that give what a kind gives: a product with ones sums, the last of a scan is the sum of all, the first of a
+sorted row is its largest."""
+_PICKING = words("nll_loss_forward nll_loss2d_forward")
+"""They read one element of each row and add up. That is work where the reference does nothing else, and hardly any beside
+the softmax before it."""
+_WORK = _CONTRACTION | _REDUCTION | _COMPOSITE | _ELEMENTWISE | _MOVEMENT | _ORDERING | _SCAN | _PICKING | _OTHER
+_WORK |= {"logsumexp"}
 
-
+NO_MIXING = frozenset({"elementwise", "movement"})
+"""Kinds of work on single elements; the others mix several."""
 _NAMESPACES = words("aten prims prim quantized _quantized mkldnn mkldnn_prepacked sparse inductor") | {""}
 """PyTorch's own."""
 
@@ -79,8 +86,7 @@ def is_work(name: str) -> bool:
     for _ in range(2):
         names |= {each.removesuffix(ending) for each in names for ending in ("_", "_outf", "_out", "_cpu", "_cuda")}
         names |= {each.removesuffix("_backward") for each in names}
-    known = _CONTRACTION | _REDUCTION | _COMPOSITE | _ELEMENTWISE | _MOVEMENT | _OTHER | {"logsumexp"}
-    return bool(names & known) or name.startswith(("linalg_", "_fft", "fft_"))
+    return bool(names & _WORK) or name.startswith(("linalg_", "_fft", "fft_"))
 
 
 def least_contraction(ops: dict[str, OpUse]) -> float:
@@ -95,8 +101,10 @@ def _is_contraction(qualified: str) -> bool:
 
 
 def work_of(ops: dict[str, OpUse]) -> dict[str, float]:
-    """Number of processed elements by kind: contraction, reduction, elementwise, movement, and single operators."""
+    """Number of processed elements by kind: contraction, reduction, elementwise, movement, ordering, scan, and single
+    operators."""
     work: dict[str, float] = {}
+    picked = 0.0
 
     def add(kind: str, elements: float) -> None:
         if elements:
@@ -124,6 +132,20 @@ def work_of(ops: dict[str, OpUse]) -> dict[str, float]:
             add("elementwise", (2 if name in _SEVERAL_STEPS else 1) * use.elements)
         elif name in _MOVEMENT:
             add("movement", use.elements)
+        elif name in _ORDERING:
+            add("ordering", use.elements)
+        elif name in _SCAN:
+            add("scan", use.elements)
+        elif name in _PICKING:
+            picked += use.elements
         elif name in _OTHER or qualified.startswith("aten::_fft") or name.startswith("linalg_"):
             add(name, use.elements)
-    return work
+    return work or ({"reduction": picked} if picked else {})
+
+
+def with_stand_ins(mine: dict[str, float], theirs: dict[str, float]) -> dict[str, float]:
+    """`mine`, where work of a kind that `theirs` has not counts for the kinds that it can stand for as well."""
+    done = dict(mine)
+    for kind, others in _STANDS_FOR.items():
+        done[kind] = mine.get(kind, 0.0) + sum(mine.get(other, 0.0) for other in others if other not in theirs)
+    return done

@@ -26,14 +26,19 @@ def derived(seed: int, name: str) -> int:
 class Source:
     """What a condition may draw from: inputs as the problem draws them, numbers, and the reference's consent.
 
-    draw: the inputs of one call, by seed. accepts: whether the reference runs with given inputs. Two sources of the same
-    seed give the same.
+    draw: the inputs of one call, by seed. accepts: whether the reference runs with given inputs. whole: as `draw`, where
+    that gives them cut. Two sources of the same seed give the same.
     """
 
     def __init__(
-        self, draw: Callable[[int], list[Any]], accepts: Callable[[list[Any]], bool], seed: int, name: str
+        self,
+        draw: Callable[[int], list[Any]],
+        accepts: Callable[[list[Any]], bool],
+        seed: int,
+        name: str,
+        whole: Callable[[int], list[Any]] | None = None,
     ) -> None:
-        self._draw, self.accepts, self._seed = draw, accepts, seed
+        self._draw, self.accepts, self._seed, self._whole = draw, accepts, seed, whole or draw
         self.generator = torch.Generator().manual_seed(derived(seed, name))
 
     @cached_property
@@ -44,6 +49,10 @@ class Source:
     def other(self, number: int) -> list[Any]:
         """Further inputs of the problem; 0 gives those of `inputs`."""
         return self._draw(derived(self._seed, f"inputs {number}"))
+
+    def whole(self, number: int) -> list[Any]:
+        """`other`, as large as the problem draws it."""
+        return self._whole(derived(self._seed, f"inputs {number}"))
 
 
 @dataclass(frozen=True)
@@ -62,6 +71,8 @@ class Condition:
     """Which tensors of the output: where values tie, which index is first is open."""
     contained: bool = False
     """Whether only those elements are compared that are the same without the change: the others are a choice of PyTorch's."""
+    nan_is_open: bool = False
+    """Whether a NaN is no failure where the change reaches: other formulas of the same function give another number there."""
     ties: bool = False
     """Whether it makes values equal, or NaN: which comes first is open where the reference puts values in order."""
     turn: Turn | None = None
@@ -77,6 +88,15 @@ class Condition:
     def on_cpu_only(self) -> bool:
         """Whether only the CPU back end has it."""
         return self.turn is not None or self.guarded
+
+
+def cut_like(inputs: list[Any], example: list[Any]) -> list[Any]:
+    """Inputs of the same structure, cut to the sizes of `example`, which are nowhere larger."""
+
+    def cut(leaf: Any, like: Any) -> Any:
+        return leaf[tuple(slice(size) for size in like.shape)].contiguous() if torch.is_tensor(leaf) else leaf
+
+    return tree_map(cut, inputs, example)
 
 
 def has(inputs: list[Any], kind: Callable[[torch.Tensor], bool]) -> bool:

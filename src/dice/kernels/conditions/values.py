@@ -46,6 +46,10 @@ def _spread(tensor: torch.Tensor, draw: torch.Generator) -> torch.Tensor:
     return tensor * 10.0 ** ((2 * _random(tensor, draw) - 1) * _SPREAD)
 
 
+def _in_order(descending: bool) -> Callable[[torch.Tensor, torch.Generator], torch.Tensor]:
+    return lambda tensor, _: tensor.reshape(-1).sort(descending=descending).values.reshape(tensor.shape)
+
+
 def _with_one(*specials: float) -> Callable[[torch.Tensor, torch.Generator], torch.Tensor]:
     """The tensor with each special number at one place; only where it has eight elements for each."""
 
@@ -83,6 +87,8 @@ def _ids(
     Only values that the problem draws are used."""
 
     def made(source: Source) -> list[Any] | None:
+        if not has(source.inputs, _free):
+            return None
         draws = [tree_leaves(source.inputs), *(tree_leaves(source.other(number)) for number in range(1, _MANY))]
         leaves, found = list(draws[0]), False
         for index, leaf in enumerate(leaves):
@@ -116,10 +122,14 @@ def _drawn(source: Source) -> list[Any] | None:
     return source.other(1) if has(source.inputs, lambda tensor: True) else None
 
 
-def _below_zero(source: Source) -> list[Any] | None:
-    """Products of inputs and weights are all far below 0: a maximum that begins at 0 or -100 shows."""
-    factors = iter([-100.0])
-    return changed(source.inputs, is_real, lambda tensor: tensor.abs() * next(factors, 1.0))
+def _far_from_zero(sign: int) -> Callable[[Source], list[Any] | None]:
+    """Every sum of products of inputs and weights is far from 0: an extreme that begins at 0, 100 or -100 shows."""
+
+    def made(source: Source) -> list[Any] | None:
+        first = iter([lambda tensor: sign * 1000.0 * (1.0 + tensor.abs())])
+        return changed(source.inputs, is_real, lambda tensor: next(first, torch.abs)(tensor).to(tensor.dtype))
+
+    return made
 
 
 def _floats(dtype: torch.dtype) -> bool:
@@ -130,8 +140,8 @@ def _no_indices(dtype: torch.dtype) -> bool:
     return dtype.is_floating_point or dtype is torch.bool
 
 
+DRAWN = Condition("drawn", "inputs and weights as the problem draws them")
 VALUES = [
-    Condition("drawn", "inputs and weights as the problem draws them", lambda source: source.inputs),
     Condition("other_weights", "weights of another seed in a second model", _drawn, weights="other_seed"),
     Condition("varied_weights", "weights of other magnitudes; no norm's weights are 1, no bias is 0", weights="varied"),
     Condition("small", "floating-point inputs times 1e-3", _reals(lambda x, _: x * 1e-3)),
@@ -140,10 +150,18 @@ VALUES = [
     Condition("positive", "no floating-point input below 0", _reals(lambda x, _: x.abs())),
     Condition(
         "below_zero",
-        "the first floating-point input negative and times 100, other inputs and all weights positive",
-        _below_zero,
+        "the first floating-point input below -1,000, other inputs and all weights positive",
+        _far_from_zero(-1),
         weights="positive",
     ),
+    Condition(
+        "above_zero",
+        "the first floating-point input above 1,000, other inputs and all weights positive",
+        _far_from_zero(1),
+        weights="positive",
+    ),
+    Condition("rising", "the values of each floating-point input in rising order", _reals(_in_order(False))),
+    Condition("falling", "the values of each floating-point input in falling order", _reals(_in_order(True))),
     Condition(
         "zeros",
         "all floating-point inputs 0",
@@ -169,7 +187,10 @@ VALUES = [
         ties=True,
     ),
     Condition(
-        "infinities", "one Inf and one -Inf in each floating-point input", _reals(_with_one(math.inf, -math.inf))
+        "infinities",
+        "one Inf and one -Inf in each floating-point input; NaN is no failure where they reach",
+        _reals(_with_one(math.inf, -math.inf)),
+        nan_is_open=True,
     ),
     Condition("skewed_ids", "few ids nearly everywhere", _ids(_zipf), ties=True),
     Condition("one_id", "one id everywhere", _ids(_same), ties=True),

@@ -31,6 +31,9 @@ class Order(enum.IntEnum):
     POISONED = 3
     """Ascending, with NaN in shared memory at the start of each block. It changes only programs that read shared memory
     that they have not written."""
+    FENCED = 4
+    """Ascending, with 3.4e38 in shared memory at the start of each block, which no maximum leaves out as it does NaN. Behind
+    the dynamic part lies the same, and a block that writes there ends with an error."""
 
 
 KEPT_PIECE = ctypes.CFUNCTYPE(ctypes.c_void_p, ctypes.c_size_t, ctypes.c_void_p, ctypes.c_void_p)

@@ -164,10 +164,10 @@ class CandidateRun:
         if not reply.has_model:
             raise CandidateFailure("import_error", "defines no class ModelNew")
 
-    def construct(self, seed: int, odd_norms: bool = False) -> dict[str, list[int]]:
+    def construct(self, seed: int, odd_constants: bool = False) -> dict[str, list[int]]:
         """Make a new ModelNew in the candidate's process after `seed`. Returns the shapes of its state by name.
 
-        `odd_norms`: PyTorch's norms begin with other weights than ones and zeros.
+        `odd_constants`: weights that are the same everywhere begin with other values.
         """
         self.enter("init", "init")
         self.weights_seed = seed
@@ -175,7 +175,9 @@ class CandidateRun:
             init_inputs = self.reference.init_inputs(seed)
             try:
                 limit_s = self.left_s(self.place.limits.import_timeout_s)
-                reply = self.session.send_value("init", Made, init_inputs, limit_s, seed=seed, odd_norms=odd_norms)
+                reply = self.session.send_value(
+                    "init", Made, init_inputs, limit_s, seed=seed, odd_constants=odd_constants
+                )
             except CandidateRaised as failure:
                 raise self.builds.failure_behind(failure) or failure from None
         self.take(reply.facts)

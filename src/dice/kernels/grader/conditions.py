@@ -21,7 +21,8 @@ from torch.utils._pytree import tree_leaves, tree_map
 from dice.errors import DiceError
 from dice.kernels.candidate.other_values import varied
 from dice.kernels.compare import compare_outputs
-from dice.kernels.conditions.condition import Condition, Source, derived
+from dice.kernels.conditions.condition import Condition, Source, cut_like, derived
+from dice.kernels.conditions.sizes import SHORTER
 from dice.kernels.conditions.table import chosen
 from dice.kernels.cpu.race import Turn
 from dice.kernels.grader.agreement import expected_outputs
@@ -29,13 +30,17 @@ from dice.kernels.grader.candidate_run import CandidateRun
 from dice.kernels.grader.equal_values import choice_is_told
 from dice.kernels.grader.reference import Seeds, to_device
 from dice.kernels.records.verdict import ConditionResult, Outcome, Status
-from dice.kernels.rounding_tolerance import Truth, disagreement, is_known, unit
+from dice.kernels.rounding_tolerance import Truth, disagreement, farther, is_known, unit
 from dice.kernels.sandbox.replies import Done
 from dice.kernels.sandbox.session import CandidateFailure, CandidateRaised
 from dice.kernels.sandbox.strides import copied, strides_of
 
 _MOST_ENDED = 3
 """Processes that a candidate may lose; after that, the remaining conditions are not tried."""
+_MORE_MOVES = 8
+"""Further moves of inputs and weights by a rounding, where an output seems wrong."""
+_CUDA_ERROR = "CUDA error"
+"""Words of a failed launch. Nothing runs in its process after some of them, so the next condition gets another process."""
 _ORDERS = re.compile(r"\b(?:arg)?sort\(|\b(?:topk|msort|kthvalue|(?:nan)?median|mode|argm(?:ax|in)|cumm(?:ax|in))\(")
 """Text of a reference that puts values in order. The places of equal ones it may turn into numbers of any type."""
 _OPEN = "which of equal values comes first is open"
@@ -56,7 +61,7 @@ def try_conditions(run: CandidateRun, seed: int) -> None:
     failure. A candidate that is wrong on the inputs that the problem draws is tried no further."""
     run.enter("forward", "forward")
     results = run.record.conditions = list[ConditionResult]()
-    ended = 0
+    ended, draws = 0, _Draws(run)
     for condition in chosen(run.place.judging.conditions):
         if condition.on_cpu_only and (run.place.backend != "cpu" or not run.builds.requests):
             continue
@@ -67,14 +72,14 @@ def try_conditions(run: CandidateRun, seed: int) -> None:
         try:
             if results and any(True for _ in run.reference.model(run.seeds.weights).buffers()):
                 run.make_model(run.seeds.weights)  # no condition finds what an earlier one left in it
-            result = _try(run, condition, seed)
+            result = _try(run, condition, seed, draws)
         except CandidateFailure as failure:
             if condition.name == "drawn":
                 raise
-            ended += not run.session.alive or failure.status == "timeout"
-            if failure.status == "timeout":
-                run.end()
             result = _failed(run, condition, seed, failure)
+            if not run.session.alive or failure.status == "timeout" or _CUDA_ERROR in failure.args[0]:
+                ended += 1
+                run.end()
         if result is None:
             continue
         results.append(result)
@@ -86,6 +91,26 @@ def try_conditions(run: CandidateRun, seed: int) -> None:
         assert broken.status is not None
         replay = f"judging.seed={seed}, judging.conditions=[{broken.name}]"
         run.record.failures["robust"] = broken.status, f"{broken.name}: {broken.detail} (again with {replay})"
+
+
+class _Draws:
+    """Inputs of the problem, by seed. Once `shorten` was called, they are cut, and kept: each condition asks for the same."""
+
+    def __init__(self, run: CandidateRun) -> None:
+        self._run = run
+        self._like: list[Any] | None = None
+        self._cut = dict[int, list[Any]]()
+
+    def shorten(self, like: list[Any]) -> None:
+        """From now on, inputs have the sizes of these."""
+        self._like = like
+
+    def __call__(self, seed: int) -> list[Any]:
+        if self._like is None:
+            return self._run.draw_inputs(seed)
+        if seed not in self._cut:
+            self._cut[seed] = cut_like(self._run.draw_inputs(seed), self._like)
+        return self._cut[seed]
 
 
 def _result(
@@ -102,12 +127,12 @@ def _failed(run: CandidateRun, condition: Condition, seed: int, failure: Candida
     if failure.status == "out_of_memory" or run.lacks_support(failure):
         return _result(condition, seed, "not_tried", message)
     own = isinstance(failure, CandidateRaised) and failure.status == "runtime_error" and not failure.error.exit
-    if own and condition.may_refuse and "CUDA error" not in message and "Cuda" not in message.split(":")[0]:
+    if own and condition.may_refuse and _CUDA_ERROR not in message and "Cuda" not in message.split(":")[0]:
         return _result(condition, seed, "refused", message)
     return _result(condition, seed, "broken", message, failure.status)
 
 
-def _try(run: CandidateRun, condition: Condition, seed: int) -> ConditionResult | None:
+def _try(run: CandidateRun, condition: Condition, seed: int, draws: _Draws) -> ConditionResult | None:
     """One condition; None where the problem has nothing that it changes. Raises CandidateFailure."""
     forward_seed = derived(seed, f"forward {condition.name}")
     if condition.ties and _ORDERS.search(run.reference.code):
@@ -115,7 +140,9 @@ def _try(run: CandidateRun, condition: Condition, seed: int) -> ConditionResult 
     with _weights(run, condition, seed) as ready, _guards(run, condition):
         if not ready:
             return None
-        source = Source(run.draw_inputs, lambda inputs: _accepts(run, inputs, forward_seed), seed, condition.name)
+        source = Source(
+            draws, lambda inputs: _accepts(run, inputs, forward_seed), seed, condition.name, run.draw_inputs
+        )
         inputs = condition.inputs(source)
         if inputs is None:
             return None
@@ -126,8 +153,11 @@ def _try(run: CandidateRun, condition: Condition, seed: int) -> ConditionResult 
             return _result(condition, seed, "not_accepted")
         if condition.ties and _tells_the_choice(run, inputs, forward_seed):
             return _result(condition, seed, "undefined", _OPEN)
-        if condition.contained and (plain := truth_of(run, source.inputs, forward_seed)) is not None:
-            truth = dataclasses.replace(truth, moved=plain.exact)
+        changes = condition.contained or condition.nan_is_open
+        plain = truth_of(run, source.inputs, forward_seed) if changes else None
+        if plain is not None:
+            more = {"moved": plain.exact} if condition.contained else {"plain": plain.exact}
+            truth = dataclasses.replace(truth, **more)
         with _turn(run, condition.turn):
             run.send("inputs", inputs, strides=strides_of(inputs) if condition.keeps_strides else None)
             reply = run.forward(forward_seed)
@@ -135,8 +165,10 @@ def _try(run: CandidateRun, condition: Condition, seed: int) -> ConditionResult 
             if not outline.ok:
                 return _result(condition, seed, "broken", outline.message, outline.status)
             actual = run.fetch(reply, truth.expected)
-    with run.record.phase("compare"):
-        found = disagreement(truth, actual, condition.compares)
+        with run.record.phase("compare"):
+            found = disagreement(truth, actual, condition.compares)
+        if found.message:
+            found = disagreement(_moved_more(run, truth, inputs, forward_seed), actual, condition.compares)
     if found.message and condition.weights in ("varied", "positive"):
         # One that computes with its weights when it is made does not see those that it is given later, and is honest.
         before = truth_of(run, inputs, forward_seed)
@@ -144,6 +176,8 @@ def _try(run: CandidateRun, condition: Condition, seed: int) -> ConditionResult 
             return _result(condition, seed, "undefined", "it computes with its weights when it is made")
     if found.message:
         return _result(condition, seed, "broken", f"{_shapes(inputs)}{found.message}", "wrong_value")
+    if condition is SHORTER and found.defined:
+        draws.shorten(inputs)
     return _result(condition, seed, "right" if found.defined else "undefined")
 
 
@@ -256,14 +290,29 @@ def truth_of(run: CandidateRun, inputs: list[Any], seed: int) -> Truth | None:
         expected = _called(run, copy.deepcopy(model), inputs, seed)
         if expected is None:
             return None
-        wide = copy.deepcopy(model).double()
-        exact = _called(run, wide, _doubled(inputs), seed)
-        if exact is not None and is_known(expected[0], exact[0]):
-            moved = _called(run, wide, _doubled(_moved(wide, inputs)), seed)
-        else:
-            own, exact = copy.deepcopy(model), expected
-            moved = _called(run, own, _moved(own, inputs), seed)
+        exact = _called(run, copy.deepcopy(model).double(), _doubled(inputs), seed)
+        if exact is None or not is_known(expected[0], exact[0]):
+            exact = expected
+        moved = _called_moved(run, exact is not expected, inputs, seed, 0)
         return Truth(expected[0], exact[0], (moved or exact)[0])
+
+
+def _moved_more(run: CandidateRun, truth: Truth, inputs: list[Any], seed: int) -> Truth:
+    """The truth with more moves, before a candidate is blamed."""
+    with run.record.phase("reference"):
+        for number in range(1, _MORE_MOVES + 1):
+            moved = _called_moved(run, truth.exact is not truth.expected, inputs, seed, number)
+            truth = farther(truth, moved[0]) if moved is not None else truth
+    return truth
+
+
+def _called_moved(run: CandidateRun, wide: bool, inputs: list[Any], seed: int, number: int) -> tuple[Any] | None:
+    """`_called` with inputs and weights moved, in fp64 where `wide`."""
+    model = copy.deepcopy(run.reference.model(run.weights_seed))
+    if wide:
+        model = model.double()
+    moved = _moved(model, inputs, number)
+    return _called(run, model, _doubled(moved) if wide else moved, seed)
 
 
 def _called(run: CandidateRun, model: torch.nn.Module, inputs: list[Any], seed: int) -> tuple[Any] | None:
@@ -278,9 +327,9 @@ def _doubled(inputs: list[Any]) -> list[Any]:
     return tree_map(lambda leaf: leaf.double() if torch.is_tensor(leaf) and leaf.is_floating_point() else leaf, inputs)
 
 
-def _moved(model: torch.nn.Module, inputs: list[Any]) -> list[Any]:
+def _moved(model: torch.nn.Module, inputs: list[Any], number: int) -> list[Any]:
     """Move the model's state, and return inputs moved, by one rounding of the inputs' dtype, up or down by chance."""
-    draw = torch.Generator().manual_seed(0)
+    draw = torch.Generator().manual_seed(number)
     floats = [leaf for leaf in tree_leaves(inputs) if torch.is_tensor(leaf) and leaf.is_floating_point()]
     coarsest = max((unit(leaf.dtype) for leaf in floats), default=unit(torch.float32))
 

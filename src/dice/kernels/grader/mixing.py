@@ -5,7 +5,11 @@ one that goes into the same numbers of the reference's output. Kernels that do t
 the two changes something by itself. If every piece that changes follows both elements in the same places, they were mixed
 before: by NumPy, a loop on the host, a library, another process. What the answer is written in does not matter.
 
-Where PyTorch's own operators mix, nothing is asked: they are seen, and a part of the work may be theirs.
+Kernels may be led to the input beside an answer that is there already. So it is also counted how many numbers follow both
+elements. If there are as many as the answer needs, whatever the elements and the inputs are, somebody has mixed them.
+
+Where PyTorch's own operators mix as the reference's do, nothing is asked: they are seen, and a part of the work may be
+theirs. Where they mix by another kind (a product with a triangle for running sums), no part of the reference's is left.
 """
 
 from __future__ import annotations
@@ -19,7 +23,7 @@ import torch
 from torch.utils._pytree import tree_flatten, tree_leaves, tree_unflatten
 
 from dice.errors import DiceError
-from dice.kernels.checks.workload import work_of
+from dice.kernels.checks.workload import NO_MIXING, work_of
 from dice.kernels.grader.candidate_run import CandidateRun
 from dice.kernels.grader.reference import to_device
 from dice.kernels.records.evidence import ProbeOutcome, ProbeResult
@@ -27,26 +31,40 @@ from dice.kernels.sandbox.replies import Done, Mixed
 from dice.kernels.sandbox.session import CandidateRaised
 
 _FEWEST = 8
-"""Elements of an input that is looked at; fewer are coefficients that the host may read."""
+"""Elements of an input that is looked at; fewer are coefficients that the host may read. Also places along an axis."""
 _MOST_BYTES = 256 << 20
 """Of all inputs."""
 _MOST_INPUTS = 4
 _DRAWS = 3
 """Inputs that are drawn until what is found is clear."""
 _TRIES = 3
+_WORDS_PER_NUMBER = (0.25, 8)
+"""Words of four bytes for a number of the output, at least (bytes) and at most (text)."""
+_STRAY = 8
+"""Words; memory that nobody wrote for the kernels has fewer that follow both elements, a sum of the inputs say."""
+BESIDE = "beside the inputs, kernels are led to numbers that depend on many of their elements"
+
+_ADDING = {
+    f"aten::{name}{ending}"
+    for name in ("index_add", "scatter_add", "scatter_reduce", "index_put", "col2im", "grid_sampler_2d")
+    for ending in ("", "_")
+} | {f"aten::upsample_{kind}" for kind in ("linear1d", "bilinear2d", "bicubic2d", "trilinear3d")}
+"""Operators that count as movement and mix elements."""
 
 _Outcome = ProbeOutcome | Literal["unclear"] | None
 
 
 def experiment_mixing(run: CandidateRun) -> None:
     """Add a ProbeResult `mixing` where there is a result: `right` as soon as the kernels are led to the elements of one
-    input apart from each other, `wrong` where they are led to mixed ones only, `stale` where nothing that they are led to
-    follows any input."""
+    input apart from each other, `wrong` where they are led to mixed ones only, or to an answer's worth of them beside the
+    inputs, `stale` where nothing that they are led to follows any input."""
     if not run.evidence.launches or run.last is None or run.reference.input_bytes > _MOST_BYTES:
         return
-    if set(work_of(run.evidence.candidate_ops or {})) - {"elementwise", "movement"}:
+    mine, theirs = (work_of(ops or {}) for ops in (run.evidence.candidate_ops, run.evidence.reference_ops))
+    if (mine.keys() & theirs.keys()) - NO_MIXING:
         return
     outcome: _Outcome = None
+    detail = ""
     with run.record.phase("experiments"):
         try:
             run.ask("launching", Done, on=False)
@@ -54,17 +72,19 @@ def experiment_mixing(run: CandidateRun) -> None:
                 outcome = _outcome(run)
                 if outcome != "unclear":
                     break
+            if outcome == "right" and not mine.keys() - NO_MIXING and all(_answer_beside(run) for _ in range(_DRAWS)):
+                outcome, detail = "wrong", BESIDE
         finally:
             if run.session.alive:
                 run.ask("launching", Done, on=True)
     if outcome not in (None, "unclear"):
-        run.evidence.probes.append(ProbeResult(name="mixing", outcome=outcome))
+        run.evidence.probes.append(ProbeResult(name="mixing", outcome=outcome, detail=detail))
 
 
 def _outcome(run: CandidateRun) -> _Outcome:
     """With inputs drawn anew; None where there is nothing to ask, and other inputs would not change that."""
     outcome: _Outcome = None
-    for changed in mixed_pairs(run, run.draw_inputs(secrets.randbits(48))):
+    for changed, _ in mixed_pairs(run, run.draw_inputs(secrets.randbits(48))):
         found = _follows(run, changed)
         outcome = "wrong" if outcome == "wrong" and found == "stale" else found
         if outcome not in ("wrong", "stale"):
@@ -72,9 +92,28 @@ def _outcome(run: CandidateRun) -> _Outcome:
     return outcome
 
 
-def mixed_pairs(run: CandidateRun, inputs: list[Any]) -> Iterator[list[list[Any]]]:
+def _answer_beside(run: CandidateRun) -> bool:
+    """Whether kernels are led to numbers that follow two elements of an input, as many as the output has, with inputs and
+    elements drawn anew. Two halves that PyTorch adds are no mixture, so the elements are no half apart."""
+    if set(run.evidence.candidate_ops or {}) & _ADDING:
+        return False
+    for changed, met in mixed_pairs(run, run.draw_inputs(secrets.randbits(48)), halves=False):
+        pieces = _pieces(run, changed)
+        if pieces is not None and is_worth(pieces["shared"], met):
+            return True
+    return False
+
+
+def is_worth(words: int, numbers: int) -> bool:
+    """Whether so many words that follow both elements can be so many numbers of the output, and no stray ones."""
+    least, most = _WORDS_PER_NUMBER
+    return max(min(_STRAY, numbers), least * numbers) <= words <= most * numbers
+
+
+def mixed_pairs(run: CandidateRun, inputs: list[Any], halves: bool = True) -> Iterator[tuple[list[list[Any]], int]]:
     """For each floating-point input whose elements the reference mixes: the inputs, and the inputs with one element changed,
-    and with another one that goes into some of the same numbers of the output."""
+    and with another one that goes into some of the same numbers of the output; and how many these are. `halves`: the two
+    are half an extent apart."""
     leaves, structure = tree_flatten(inputs)
     model, seed = run.reference.model(run.weights_seed), secrets.randbits(48)
 
@@ -82,40 +121,54 @@ def mixed_pairs(run: CandidateRun, inputs: list[Any]) -> Iterator[list[list[Any]
         found = run.reference.run(model, to_device(changed, run.place.device), seed)
         return [leaf for leaf in tree_leaves(found) if isinstance(leaf, torch.Tensor)]
 
-    def with_other(index: int, place: tuple[int, ...]) -> list[Any]:
+    def with_other(index: int, place: tuple[int, ...], second: bool) -> list[Any]:
         leaf = leaves[index].clone()
         largest = leaf.max()  # a number that the input has: another one may be no index, or no probability
+        if second and not halves and bool((leaf < largest).any()):
+            largest = leaf[leaf < largest].max()
         leaf[place] = leaf.min() if leaf[place] == largest else largest
         return tree_unflatten([*leaves[:index], leaf, *leaves[index + 1 :]], structure)
 
     before = outputs(inputs)
     chosen = [i for i, leaf in enumerate(leaves) if torch.is_tensor(leaf) and leaf.is_floating_point()]
     for index in [i for i in chosen if leaves[i].numel() >= _FEWEST][:_MOST_INPUTS]:
-        for pair in _pairs(leaves[index].shape):
-            first, second = (with_other(index, place) for place in pair)
+        for pair in _pairs(leaves[index].shape, halves):
+            first, second = (with_other(index, place, bool(which)) for which, place in enumerate(pair))
             try:
-                met = _meet(before, outputs(first), outputs(second))
+                met = _meet(before, outputs(first), outputs(second), apart=not halves)
             except DiceError:  # numbers that the reference does not take beside each other
                 break
             if met:
-                yield [inputs, first, second]
+                yield [inputs, first, second], met
                 break
 
 
-def _pairs(shape: torch.Size) -> Iterator[tuple[tuple[int, ...], tuple[int, ...]]]:
-    """Places half an extent apart, along the last axis first, of which one is in the first half of every axis."""
+def _pairs(shape: torch.Size, halves: bool) -> Iterator[tuple[tuple[int, ...], tuple[int, ...]]]:
+    """Places along one axis, the last axis first, of which one is in the first half of every axis. They are half an extent
+    apart, and at last neighbours, which a window of a convolution holds together; or anything but half an extent apart,
+    then two apart as windows need it, on an axis of at least eight places."""
     for axis in reversed(range(len(shape))):
-        if shape[axis] > 1:
-            place = [secrets.randbelow(max(1, extent // 2)) for extent in shape]
+        extent = shape[axis]
+        if extent < (2 if halves else _FEWEST):
+            continue
+        for again in range(1 if halves else _TRIES):
+            place = [secrets.randbelow(max(1, each // 2)) for each in shape]
+            apart = [step for step in range(2, extent - place[axis]) if 2 * step != extent]
             other = [*place]
-            other[axis] += shape[axis] // 2
+            other[axis] += extent // 2 if halves else 2 if again == _TRIES - 1 else secrets.choice(apart)
             yield tuple(place), tuple(other)
+    wide = [axis for axis in reversed(range(len(shape))) if shape[axis] > 2] if halves else []
+    for axis in [*wide[:2], *wide[:2]]:  # twice, since windows may end between two neighbours
+        place = [secrets.randbelow(max(1, each // 2)) for each in shape]
+        other = [*place]
+        other[axis] += 1
+        yield tuple(place), tuple(other)
 
 
-def _meet(before: list[torch.Tensor], first: list[torch.Tensor], second: list[torch.Tensor]) -> bool:
-    """Whether some number of the output is another one both times."""
-    return any(
-        bool(((a != b) & (a != c)).any())
+def _meet(before: list[torch.Tensor], first: list[torch.Tensor], second: list[torch.Tensor], apart: bool) -> int:
+    """How many numbers of the output are other ones both times; `apart`: and not the same ones."""
+    return sum(
+        int(((a != b) & (a != c) & ((b != c) | (not apart))).sum())
         for a, b, c in zip(before, first, second, strict=True)
         if a.shape == b.shape == c.shape
     )
@@ -126,13 +179,7 @@ def _follows(run: CandidateRun, changed: list[list[Any]]) -> _Outcome:
     not so that an element that stands there by itself seems to be mixed."""
     outcome: _Outcome = "unclear"
     for _ in range(_TRIES):
-        seed = secrets.randbits(48)
-        for inputs in (changed[0], *changed):
-            run.send("inputs", inputs)
-            with contextlib.suppress(CandidateRaised):  # because its kernels did nothing
-                run.forward(seed, keep=max(1, run.reference.input_bytes // 4))
-            run.ask("feed", Done)
-        pieces = run.ask("mixture", Mixed).pieces
+        pieces = _pieces(run, changed)
         if pieces is None:
             return None
         if pieces["apart"]:
@@ -144,3 +191,14 @@ def _follows(run: CandidateRun, changed: list[list[Any]]) -> _Outcome:
         elif not pieces["lost"]:
             outcome = "stale" if outcome == "unclear" else outcome
     return outcome
+
+
+def _pieces(run: CandidateRun, changed: list[list[Any]]) -> dict[Any, int] | None:
+    """How the memory that kernels are led to follows the two elements, once; None where they are led to none."""
+    seed = secrets.randbits(48)
+    for inputs in (changed[0], *changed):
+        run.send("inputs", inputs)
+        with contextlib.suppress(CandidateRaised):  # because its kernels did nothing
+            run.forward(seed, keep=max(1, run.reference.input_bytes // 4))
+        run.ask("feed", Done)
+    return run.ask("mixture", Mixed).pieces

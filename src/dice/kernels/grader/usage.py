@@ -1,11 +1,15 @@
-"""Whether a candidate reads what is the same everywhere at first: weights of a norm, biases of zeros, a mask of ones.
+"""Whether a candidate reads what is the same everywhere at first: weights of a norm, biases of zeros, a mask of ones,
+lengths that are all full, a learned number, an input that equals another one.
 
 In the trials such a tensor changes nothing, so a kernel that leaves it out passes them. Here it gets other values, for the
 reference and for the candidate alike. A candidate is caught where the reference's output changes and its own does not. It
-is not blamed for an output that changes in another way: the problem itself never draws such values. But then it gets other
-values once more, with the first, the last and the sum or the largest as they were: one that takes a single number for all
-of them stays where it was. And it is caught where it is right and runs no kernel any more: its kernels are for the constant
-alone. An input that every draw makes the same, as positions or a triangular mask are, gets its rows in another order.
+is not blamed for an output that changes in another way where an input changed: the problem itself never draws such values.
+But then it gets other values once more, with the first, the last and the sum or the largest as they were, or in a quarter of
+the slices alone: one that takes a single number, a column or a row for all of them stays where it was. A model's weights are
+there to change: an output that follows them in another way than the reference's counts too. And a candidate is caught where
+it is right and runs no kernel any more: its kernels are for the constant alone. An input that every draw makes the same, as
+positions or a triangular mask are, gets its rows in another order. Weights that another seed leaves as they are (an identity)
+count as the same everywhere.
 """
 
 from __future__ import annotations
@@ -19,16 +23,32 @@ import torch
 from torch.utils._pytree import tree_flatten, tree_leaves, tree_unflatten
 
 from dice.errors import DiceError
-from dice.kernels.candidate.other_values import balanced, bounded, punched, shuffled, varied
+from dice.kernels.candidate.other_values import (
+    Other,
+    balanced,
+    bounded,
+    emptied,
+    grown,
+    partly,
+    punched,
+    shuffled,
+    varied,
+)
 from dice.kernels.compare import compare_outputs
+from dice.kernels.grader.agreement import expected_outputs
 from dice.kernels.grader.candidate_run import CandidateRun
-from dice.kernels.grader.reference import to_device
+from dice.kernels.grader.reference import Reference, Trial, to_device
 from dice.kernels.records.evidence import ProbeOutcome, ProbeResult
 from dice.kernels.sandbox.replies import Offer
 from dice.kernels.sandbox.session import CandidateRaised
 
-Other = Callable[[torch.Tensor, int], torch.Tensor]
-"""Makes other values of a tensor, after a seed."""
+_OTHERS: tuple[Other, ...] = (varied, punched, grown)
+_FINER: tuple[Other, ...] = (balanced, bounded)
+_MOST_AXES = 3
+_DRAWS = 3
+"""Parts of a constant that are drawn along each axis."""
+_LARGE_MODEL = 1 << 24
+"""Parameters of a model that is not built a second time to see which of them stay."""
 
 
 def experiment_usage(run: CandidateRun) -> None:
@@ -40,37 +60,75 @@ def experiment_usage(run: CandidateRun) -> None:
     if run.last is None:
         return
     with run.record.phase("experiments"):
+        fixed = fixed_weights(run.reference, run.weights_seed)
         reference = run.reference.model(run.weights_seed)
         kinds: dict[str, list[str]] = {}
+        learned = dict(reference.named_parameters())
         for name, value in reference.state_dict().items():
-            if value.is_floating_point() and is_constant(value):
+            buffer = name not in learned and value.numel() > 1  # a number in a buffer is a setting
+            if value.is_floating_point() and (name in fixed or (buffer and is_constant(value))):
                 kinds.setdefault(name.rpartition(".")[2], []).append(name)
         for names in kinds.values():
             _change_weights(run, reference, names)
         if kinds:
             run.make_model(run.weights_seed)
-        other = tree_leaves(run.draw_inputs(secrets.randbits(48)))
-        for index, pair in enumerate(zip(tree_leaves(run.last.inputs), other, strict=False)):
+        run.last = _new_trial(run)  # other experiments have changed single elements of the last one
+        leaves, other = tree_leaves(run.last.inputs), tree_leaves(run.draw_inputs(secrets.randbits(48)))
+        for index, pair in enumerate(zip(leaves, other, strict=False)):
             if all(is_constant(leaf) for leaf in pair):
-                _change_input(run, reference, index, (varied, punched), (balanced, bounded))
+                _change_input(run, reference, index, _OTHERS, (*_FINER, *_parts(pair[0])))
+            elif isinstance(pair[0], float) and pair[0] == pair[1]:
+                _change_input(run, reference, index, (_another_number,), ())
             elif is_fixed(*pair):
                 _change_input(run, reference, index, (shuffled,), ())
+            elif is_twin(leaves, index) and is_twin(other, index):
+                _change_input(run, reference, index, (lambda _, __, drawn=pair[1]: drawn,), ())
 
 
 def is_constant(value: Any) -> bool:
-    """Whether a tensor has at least two elements and all are equal. Integers must be 1: other constants may be positions or
-    sizes, for which no other value is valid."""
-    if not isinstance(value, torch.Tensor) or value.numel() < 2 or value.is_complex():
+    """Whether all elements of a tensor are equal. There must be at least two integers, none negative: a single one may be a
+    size, and what is valid beside negative ones is not known."""
+    if not isinstance(value, torch.Tensor) or not value.numel() or value.is_complex():
         return False
     flat = value.detach().reshape(-1)
-    return bool((flat == flat[0]).all()) and (value.is_floating_point() or int(flat[0]) == 1)
+    valid = value.is_floating_point() or (value.numel() > 1 and int(flat[0]) >= 0)
+    return valid and bool((flat == flat[0]).all())
+
+
+def _parts(value: torch.Tensor) -> list[Other]:
+    """Changes of a part of a constant."""
+    kinds = (varied, emptied) if value.is_floating_point() else (varied,)
+    axes = [axis for axis in range(value.dim()) if value.shape[axis] > 1][:_MOST_AXES]
+    return [partly(kind, axis) for axis in axes for kind in kinds for _ in range(_DRAWS)]
 
 
 def is_fixed(value: Any, other: Any) -> bool:
-    """Whether two draws of the inputs have the same tensor, of several rows: positions that count up, a triangular mask."""
-    if not (torch.is_tensor(value) and torch.is_tensor(other) and value.dim() and len(value) > 1):
+    """Whether two draws of the inputs have the same tensor, of several elements: positions that count up, a triangular
+    mask."""
+    if not (torch.is_tensor(value) and torch.is_tensor(other) and value.numel() > 1):
         return False
     return value.shape == other.shape and value.dtype == other.dtype and torch.equal(value, other)
+
+
+def is_twin(leaves: list[Any], index: int) -> bool:
+    """Whether an input has the values of one before it, in memory of its own."""
+    mine = leaves[index]
+    return any(is_fixed(mine, other) and mine.data_ptr() != other.data_ptr() for other in leaves[:index])
+
+
+def fixed_weights(reference: Reference, seed: int) -> set[str]:
+    """Names of the floating-point parameters that another seed leaves as they are: ones, zeros, an identity, slopes after
+    a formula. Of a very large model, those that are the same everywhere."""
+    learned = dict(reference.model(seed).named_parameters())
+    if sum(value.numel() for value in learned.values()) > _LARGE_MODEL:
+        return {name for name, value in learned.items() if is_constant(value)}
+    before = {name: value.detach().clone() for name, value in learned.items() if value.is_floating_point()}
+    other = dict(reference.model(secrets.randbits(48)).named_parameters())
+    return {name for name, value in before.items() if name in other and torch.equal(value, other[name])}
+
+
+def _another_number(value: float, seed: int) -> float:
+    return float(varied(torch.tensor(value, dtype=torch.float64), seed))
 
 
 @contextlib.contextmanager
@@ -104,8 +162,8 @@ def _change_weights(run: CandidateRun, reference: torch.nn.Module, names: list[s
                 return None
             return _outcome(run, run.last.inputs, expected)
 
-    outcome = _tried(called, (varied, punched), (balanced, bounded))
-    if outcome == "stale" and _folds_when_made(run, reference):
+    outcome = _tried(called, _OTHERS, _FINER)
+    if outcome in ("stale", "wrong") and _folds_when_made(run, reference):
         outcome = "right"
     if outcome is not None:
         detail = ", ".join(names)[:160]
@@ -128,14 +186,14 @@ def _tried(
 
 
 def _folds_when_made(run: CandidateRun, reference: torch.nn.Module) -> bool:
-    """Whether the candidate follows other weights of its norms if they are there when it is made.
+    """Whether the candidate follows other values of its constant weights if they are there when it is made.
 
-    One that computes with its weights in `__init__` does not see those that are loaded later, and is honest. So norms are
-    made with other weights here, and the reference takes them from the candidate.
+    One that computes with its weights in `__init__` does not see those that are loaded later, and is honest. So constant
+    weights begin with other values here, and the reference takes them from the candidate.
     """
     assert run.last is not None
     try:
-        run.construct(run.weights_seed, odd_norms=True)
+        run.construct(run.weights_seed, odd_constants=True)
         state = run.fetch(run.ask("offer_state", Offer), dict(reference.state_dict()))
         with _changed(reference, state if isinstance(state, dict) else {}):
             expected = _expected(run, reference, run.last.inputs)
@@ -152,12 +210,31 @@ def _change_input(
         leaves, structure = tree_flatten(run.last.inputs)
         leaves[index] = other(leaves[index], secrets.randbits(48))
         inputs = tree_unflatten(leaves, structure)
+        if torch.is_tensor(leaves[index]) and not leaves[index].is_floating_point() and not _accepted(run, inputs):
+            return None
         expected = _expected(run, reference, inputs)
         return None if expected is None else _outcome(run, inputs, expected)
 
     outcome = _tried(called, others, finer)
     if outcome is not None:
         run.evidence.probes.append(ProbeResult(name="constant_inputs", outcome=outcome, detail=f"tensor {index}"))
+
+
+def _new_trial(run: CandidateRun) -> Trial:
+    inputs, seed = run.draw_inputs(secrets.randbits(48)), secrets.randbits(48)
+    return Trial(inputs, seed, expected_outputs(run, inputs, seed))
+
+
+def _accepted(run: CandidateRun, inputs: list[Any]) -> bool:
+    """Whether the reference takes other integers. Asked on the CPU: on a GPU an index beyond a table ends the process."""
+    assert run.last is not None
+    if run.place.device.type == "cpu":
+        return True
+    with contextlib.suppress(DiceError):
+        on_cpu = run.reference.on_cpu()
+        on_cpu.run(on_cpu.model(run.weights_seed), to_device(inputs, on_cpu.device), run.last.forward_seed)
+        return True
+    return False
 
 
 def _expected(run: CandidateRun, model: torch.nn.Module, inputs: list[Any]) -> Any:

@@ -32,7 +32,7 @@ from dice.kernels.records.verdict import Verdict
 from dice.kernels.sandbox.linux import HUGE_PAGES
 
 Role = Literal["build", "execute"]
-PRELOAD = ["torch", "dice.kernels.grader.executor"]
+PRELOAD = ["dice.kernels.pool.preload"]
 MAX_ATTEMPTS = 2
 """Workers that die on one job before it becomes a host error."""
 MAX_STILLBORN = 3

@@ -71,6 +71,7 @@ def serve_forks(load: Callable[[], Service]) -> None:
         layers.attempt("user_namespace", enter_user_namespace)
 
     os.environ["TORCHINDUCTOR_CACHE_DIR"] = f"{arguments.directory}/inductor"
+    gc.disable()  # while it imports, the collector would look through all of PyTorch many times, and find nothing
     service = load()  # imports torch for candidates: the point of this process
 
     listener = socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET)
@@ -84,6 +85,7 @@ def serve_forks(load: Callable[[], Service]) -> None:
     service.make_jail(layers, arguments.directory, visible)
     gc.collect()
     gc.freeze()  # the collector's marks would copy every page in every child
+    gc.enable()
     # Only now: a client that can connect may spawn.
     os.rename(f"{name}/binding", f"{name}/socket", src_dir_fd=above, dst_dir_fd=above)
     _serve(listener, arguments.life, service, layers)

@@ -125,7 +125,7 @@ class Traces(_Said):
 class Mixed(_Said):
     """How the memory that kernels are led to follows two elements of an input (`dice.kernels.candidate.mixing`)."""
 
-    pieces: dict[Literal["apart", "mixed", "sided", "lost"], Count] | None
+    pieces: dict[Literal["apart", "mixed", "sided", "shared", "lost"], Count] | None
     """None where kernels are led to no memory."""
 
 

@@ -283,6 +283,8 @@ class Session:
 
     def _why_it_ended(self) -> CandidateFailure:
         """Why the candidate hung up, as its process 1 reports it. Raises HarnessError when process 1 was killed."""
+        if self._killed:  # by us: its end was told to whoever asked before
+            return CandidateFailure("runtime_error", "was asked again after its end")
         end = self._read_status(2.0)
         alive = not self._gone(0)
         self.kill()

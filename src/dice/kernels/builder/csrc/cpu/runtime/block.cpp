@@ -16,6 +16,8 @@ namespace dice_cpu {
 namespace {
 
 constexpr size_t kMaxShared = 233472;  // 228 KiB
+constexpr char kFenceByte = 0x7F;
+constexpr size_t kFence = 64;  // bytes behind the dynamic shared memory that belong to nobody
 constexpr size_t kStacks = size_t{64} << 20;
 constexpr uint64_t kCanary = 0x5ca1ab1e0ddba11ull;
 
@@ -88,8 +90,16 @@ void Worker::poison_shared() {
         statics_ = found.start;
         statics_before_.assign(found.start, found.start + found.bytes);
     }
-    std::fill_n(statics_, statics_before_.size(), static_cast<char>(0xFF));
-    std::memset(shared_, 0xFF, grid_->shared_bytes);
+    const bool fenced = grid_->order == Order::kFenced;
+    const int filler = fenced ? kFenceByte : 0xFF;
+    std::fill_n(statics_, statics_before_.size(), static_cast<char>(filler));
+    std::memset(shared_, filler, grid_->shared_bytes + (fenced ? kFence : 0));
+}
+
+void Worker::look_behind_shared() const {
+    const char* end = shared_ + grid_->shared_bytes;
+    if (std::any_of(end, end + kFence, [](char byte) { return byte != kFenceByte; }))
+        throw DeviceFault(700, "a write behind the dynamic shared memory of " + std::to_string(grid_->shared_bytes) + " bytes, " + place());
 }
 
 // Host code's own thread-local variables were among the poisoned ones.
@@ -100,7 +110,7 @@ void Worker::end() {
 }
 
 void Worker::run_block(uint64_t index) {
-    if (grid_->order == Order::kPoisoned) poison_shared();
+    if (grid_->order >= Order::kPoisoned) poison_shared();
     const dim3 grid = grid_->grid_dim;
     loop_thread_.block_index = {static_cast<unsigned>(index % grid.x), static_cast<unsigned>(index / grid.x % grid.y),
                                 static_cast<unsigned>(index / grid.x / grid.y)};
@@ -111,6 +121,7 @@ void Worker::run_block(uint64_t index) {
             run_fibres();
         else
             grid_->run(grid_->closure, loop_thread_);
+        if (grid_->order == Order::kFenced) look_behind_shared();
     } catch (...) {
         current_worker = outer;
         throw;

@@ -323,9 +323,9 @@ DICE_CPU_API const Control* dice_cpu_control() {
         [](void* page) { state().ledger = static_cast<dice_ledger::Page*>(page); },
         [](int on) { state().enabled = on != 0; },
         // Order in which the threads, warps and blocks of a grid take turns: 0 ascending, 1 descending, 2 random, 3 ascending
-        // and with NaN in shared memory whenever a block begins. It holds for kernels named `kernel`, or all when that is
-        // null or empty. A program without a race, which writes shared memory before it reads it, computes the same in any
-        // order.
+        // and with NaN in shared memory whenever a block begins, 4 with a large number in it and behind it. It holds for
+        // kernels named `kernel`, or all when that is null or empty. A program without a race, which writes shared memory
+        // before it reads it and none behind it, computes the same in any order.
         [](int order, uint64_t seed, const char* kernel) {
             state().order = static_cast<Order>(order);
             state().seed = seed;
