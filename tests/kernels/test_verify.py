@@ -14,9 +14,12 @@ from pathlib import Path
 
 import pytest
 from execution import FORBID_NAMESPACES, HONEST, PROBLEM, processes
+from pool_handlers import verdict
 from waiting import PATIENCE_S, wait_for
 
-from dice.kernels.verify import orderly_end
+from dice.errors import HarnessError
+from dice.kernels.records.job import Job
+from dice.kernels.verify import orderly_end, refuse_host_errors
 
 
 def test_a_batch_systems_signal_ends_the_command_like_ctrl_c() -> None:
@@ -92,3 +95,11 @@ def test_a_machine_that_lacks_isolation_is_refused_at_once_where_it_is_required(
         assert words in sentence
     assert not list((tmp_path / "cache").glob("toolchains/*/*"))
     assert not (tmp_path / "v.jsonl").exists()
+
+
+def test_a_candidate_without_a_verdict_is_an_error_that_says_why() -> None:
+    job = Job(problem_id="level1/1_small", problem_code=PROBLEM, sample=0, code=HONEST)
+    refuse_host_errors([verdict(job), verdict(job, "runtime_error", "its own fault")], "v.jsonl")
+    given = [verdict(job), verdict(job, "host_error", "no space\nleft"), verdict(job, "host_error", "another")]
+    with pytest.raises(HarnessError, match=r"2 verdicts are host errors \(in v.jsonl; the first: no space left\)"):
+        refuse_host_errors(given, "v.jsonl")

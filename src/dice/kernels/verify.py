@@ -243,6 +243,17 @@ def one_kernel(args: argparse.Namespace) -> int:
     return int(not page.correct)
 
 
+def refuse_host_errors(verdicts: list[Verdict], out: str) -> None:
+    """Raise HarnessError where a candidate was left without a verdict.
+
+    It tells the first message itself: a workflow deletes the file of a failed job.
+    """
+    messages = [verdict.message for verdict in verdicts if verdict.status == "host_error"]
+    if messages:
+        first = " ".join(messages[0].split())
+        raise HarnessError(f"{len(messages)} verdicts are host errors (in {out}; the first: {first}); run again.")
+
+
 def run(args: argparse.Namespace) -> int:
     """Entry point of `dice verify`."""
     if args.kernel is not None:
@@ -255,9 +266,7 @@ def run(args: argparse.Namespace) -> int:
     with orderly_end():
         verdicts = verify(config, progress=not args.quiet)
     print("\n".join(summary_lines(verdicts)))
-    failed = sum(verdict.status == "host_error" for verdict in verdicts)
-    if failed:
-        raise HarnessError(f"{failed} verdicts are host errors (their messages are in {config.out}); run again.")
+    refuse_host_errors(verdicts, config.out)
     if not verdicts:
         raise DiceError(f"{config.candidates}: nothing to verify.")
     return 0
