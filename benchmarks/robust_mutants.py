@@ -1,6 +1,7 @@
 """Does the protocol `robust` find what `paper` lets pass? Mutants of right kernels, made by rules over their CUDA text.
 
-    python benchmarks/robust_mutants.py make --work DIR [--seed 1] [--each 4] [--synthetic 60] [--pairs FILE ...]
+    python benchmarks/robust_mutants.py make --work DIR [--seed 1] [--each 4] [--synthetic 60] [--shapes small]
+        [--most-elements 1048576] [--pairs FILE ...]
     python benchmarks/robust_mutants.py judge --work DIR [--of mutants] [--count 100] [--jobs 1] [--limit-s 540]
     python benchmarks/robust_mutants.py report --work DIR
     python benchmarks/robust_mutants.py missed --work DIR
@@ -8,8 +9,9 @@
 make    DIR/right.jsonl and DIR/mutants.jsonl: the mini benchmark's solutions, synthetic pairs and the given files of pairs,
         and of each up to `--each` mutants of different rules, in an order that the seed fixes. A rule changes one place: a
         bound, a tail, a stride, an accumulator, a barrier, a neutral element, a batch or a length that is taken for granted.
-judge   the next `--count` of a file on the CPU back end under `paper` and `robust`. Verdicts are appended to
-        DIR/mutants.verdicts.jsonl; whatever the time limit cuts off is judged by the next call.
+        Synthetic programs have the sizes meant for a CPU; of the others, those with larger inputs are left out.
+judge   the next `--count` of a file on the CPU back end under `paper` and `robust`, which ends at the first break. Verdicts
+        are appended to DIR/mutants.verdicts.jsonl; whatever the time limit cuts off is judged by the next call.
 report  of the mutants that pass `paper`, how many `robust` finds, by kind, rule and condition; of the right kernels, how many
         it blames; and what both protocols cost.
 missed  the mutants that it does not find and nobody has read, each as a difference to its original.
@@ -27,6 +29,7 @@ import argparse
 import difflib
 import hashlib
 import json
+import math
 import random
 import re
 import sys
@@ -34,6 +37,8 @@ from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 
+import torch
+from torch.utils._pytree import tree_leaves
 from verify_command import Row, read_pairs, verify, write_candidates
 
 from dice.data.synthetic import SyntheticConfig, pairs
@@ -46,10 +51,12 @@ _FLAGS = (
     "cpu",
     "--set",
     'judging.protocols=["paper","robust"]',
+    "--set",
+    "judging.first_break=true",
     "--seed",
     "1",
     "--trials",
-    "3",
+    "1",
     "--set",
     "machine.threads=1",
 )
@@ -200,24 +207,37 @@ def mutants(row: Row, most: int, draw: random.Random) -> Iterator[Row]:
             return
 
 
-def right_kernels(synthetic: int, seed: int, files: list[str]) -> list[Row]:
-    """Solutions of the mini benchmark, synthetic pairs, pairs of files."""
+def right_kernels(synthetic: SyntheticConfig, count: int, seed: int, most: int, files: list[str]) -> list[Row]:
+    """Solutions of the mini benchmark, `count` synthetic pairs, pairs of files; each text once.
+
+    Left out are problems with inputs of more than `most` elements, which cost minutes on a CPU.
+    """
     rows = [
         {"id": problem.id, "problem_code": problem.code, "code": (SOLUTIONS / f"{problem.id}.py").read_text()}
         for problem in load_mini("cpu")
     ]
-    for number, pair in enumerate(pairs(SyntheticConfig(scale="nano"), seed, synthetic)):
+    for number, pair in enumerate(pairs(synthetic, seed, count)):
         rows.append({"id": f"synthetic/{number}", "problem_code": pair.pytorch_code, "code": pair.cuda_code})
     for path in files:
         rows += read_pairs(path)
-    return rows
+    return [row for row in {row["code"]: row for row in rows}.values() if elements(row["problem_code"]) <= most]
 
 
-def make(work: Path, seed: int, each: int, synthetic: int, files: list[str]) -> None:
+def elements(problem_code: str) -> float:
+    """Of all inputs of a problem together; infinitely many where it draws them on a GPU."""
+    names: Row = {"__name__": "problem"}
+    exec(problem_code, names)
+    try:
+        inputs = names["get_inputs"]()
+    except AssertionError:  # PyTorch without CUDA
+        return math.inf
+    return sum(leaf.numel() for leaf in tree_leaves(inputs) if torch.is_tensor(leaf))
+
+
+def make(work: Path, seed: int, each: int, rows: list[Row]) -> None:
     """Write right kernels and their mutants, both in an order that the seed fixes."""
     work.mkdir(parents=True, exist_ok=True)
     draw = random.Random(seed)
-    rows = right_kernels(synthetic, seed, files)
     broken = [mutant for row in rows for mutant in mutants(row, each, draw)]
     draw.shuffle(rows)
     draw.shuffle(broken)
@@ -365,13 +385,17 @@ def main() -> None:
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--each", type=int, default=4, help="mutants of each kernel")
     parser.add_argument("--synthetic", type=int, default=60, help="synthetic pairs")
+    parser.add_argument("--shapes", choices=["small", "large"], default="small", help="sizes of synthetic programs")
+    parser.add_argument("--most-elements", type=int, default=1 << 20, help="of a problem's inputs")
     parser.add_argument("--of", choices=["right", "mutants"], default="mutants", help="which file is judged")
     parser.add_argument("--count", type=int, default=100, help="candidates that are judged by this call")
     parser.add_argument("--jobs", type=int, default=1, help="candidates that are judged side by side")
     parser.add_argument("--limit-s", type=float, default=540.0, help="seconds of this call")
     args = parser.parse_args()
     if args.step == "make":
-        make(args.work, args.seed, args.each, args.synthetic, args.pairs)
+        synthetic = SyntheticConfig(scale="nano", shapes=args.shapes)
+        rows = right_kernels(synthetic, args.synthetic, args.seed, args.most_elements, args.pairs)
+        make(args.work, args.seed, args.each, rows)
     elif args.step == "judge":
         judge(args.work, args.of, args.count, args.limit_s, args.jobs)
     elif args.step == "report":

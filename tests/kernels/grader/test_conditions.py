@@ -230,6 +230,31 @@ def test_the_named_conditions_are_tried_alone(fork_server: ForkServer) -> None:
     assert robust.protocol == "robust"
 
 
+def test_it_may_end_at_the_first_condition_that_breaks_a_candidate(fork_server: ForkServer) -> None:
+    conditions = ("small", "zeros", "half", "swapped_layout", "order_1")
+    code = wrong_where("(x == 0).all() or len(x) == 7 or not x.is_contiguous()")
+    found = []
+    for first_break in (False, True):
+        judging = Judging(protocols=("robust",), seed=7, conditions=conditions, first_break=first_break)
+        with Executor(fork_server, NoBuilder(), "cpu", judging=judging) as executor:
+            (robust,) = executor.verify(job(code, PROBLEM))
+        found.append(robust)
+    whole, short = ([one.name for one in robust.conditions or []] for robust in found)
+    assert (whole, short) == (["drawn", *conditions[:-1]], ["drawn", "small", "zeros"])
+    assert found[0].status == found[1].status == "wrong_value"
+    assert found[0].message == found[1].message
+
+
+def test_a_condition_that_decides_nothing_ends_nothing(fork_server: ForkServer) -> None:
+    judging = Judging(protocols=("robust",), seed=7, conditions=("swapped_layout", "padded_rows"), first_break=True)
+    with Executor(fork_server, NoBuilder(), "cpu", judging=judging) as executor:
+        (robust,) = executor.verify(job(BROKEN["swapped_layout"], PROBLEM))
+    assert [(one.name, one.outcome) for one in robust.conditions or []] == [
+        ("drawn", "right"), ("swapped_layout", "broken"), ("padded_rows", "right"),
+    ]  # fmt: skip
+    assert robust.status == "correct"
+
+
 @pytest.mark.parametrize(("wrong_at", "rows"), [(0, 12), (12, 200)])
 def test_large_inputs_are_cut_where_the_candidate_is_right_then(
     fork_server: ForkServer, wrong_at: int, rows: int

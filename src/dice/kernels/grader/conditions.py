@@ -58,7 +58,8 @@ def replayable(seed: int | None) -> tuple[int, Seeds]:
 
 def try_conditions(run: CandidateRun, seed: int) -> None:
     """Try the chosen conditions and record each (`record.conditions`); the first that breaks the candidate gives its
-    failure. A candidate that is wrong on the inputs that the problem draws is tried no further."""
+    failure. A candidate that is wrong on the inputs that the problem draws is tried no further, and any that is broken only
+    where `judging.first_break` does not end it."""
     run.enter("forward", "forward")
     results = run.record.conditions = list[ConditionResult]()
     ended, draws = 0, _Draws(run)
@@ -85,6 +86,8 @@ def try_conditions(run: CandidateRun, seed: int) -> None:
         results.append(result)
         run.record.trials += result.outcome in ("right", "broken")
         if condition.name == "drawn" and result.outcome != "right":
+            break
+        if run.place.judging.first_break and result.outcome == "broken" and result.decides:
             break
     broken = next((one for one in results if one.outcome == "broken" and one.decides), None)
     if broken is not None:

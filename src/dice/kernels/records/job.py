@@ -73,6 +73,8 @@ class Judging:
     """Seed of inputs and weights; None: a secret one for each candidate. Only `robust` records its seed, after the run."""
     conditions: tuple[str, ...] = ()
     """Conditions that `robust` tries, by name; none: all. The inputs as the problem draws them are always tried first."""
+    first_break: bool = False
+    """`robust` ends at the first condition that breaks a kernel: its status is the same, and costs less."""
     correctness_trials: int = Field(default=5, ge=1)
     """Fresh inputs per candidate (paper A.4: 5; the released RL reward: 1)."""
     measure_time: bool = True
