@@ -22,12 +22,13 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Literal
 
 import numpy as np
 import torch
+from one_gpu import PROMPT, machine, random_model
 
 from dice.decoding import cluster_attention, cuda_kernel, fast, products
 from dice.decoding.block_diffusion import BlockDiffusion, BlockDiffusionConfig
@@ -45,7 +46,6 @@ MODES: dict[str, tuple[Literal["static", "dynamic"], int]] = {
     "dynamic-4": ("dynamic", 1),
 }
 NEW_TOKENS = {1: 256, 8: 256, 64: 512, 128: 512}
-PROMPT = 892
 BLOCK = 4
 MASK = 151669
 PARTS = ("run-ahead", "launch-overlap", "few-rows", "prefill-graph", "cluster-attention")
@@ -68,18 +68,6 @@ def geometry(size: str) -> ModelConfig:
     )
 
 
-def random_model(config: ModelConfig) -> Transformer:
-    """N(0, 0.02) in bf16 on the GPU."""
-    with torch.device("meta"):
-        model = Transformer(config)
-    model = model.to(torch.bfloat16).to_empty(device="cuda").eval()
-    torch.manual_seed(0)
-    with torch.no_grad():
-        for parameter in model.parameters():
-            parameter.fill_(1.0) if parameter.dim() == 1 else parameter.normal_(0, 0.02)
-    return model
-
-
 def leave_out(parts: Sequence[str]) -> None:
     """Take these PARTS out of the fast engine, for this process."""
     if "run-ahead" in parts:
@@ -92,29 +80,6 @@ def leave_out(parts: Sequence[str]) -> None:
         fast.PREFILL_GRAPH_TOKENS = 0
     if "cluster-attention" in parts:
         cluster_attention.MOST_TILES = 0
-
-
-def seconds_of(work: Callable[[], object], repeats: int = 10) -> float:
-    """Median seconds of GPU work."""
-    times = []
-    work()
-    for _ in range(repeats):
-        begin, end = torch.cuda.Event(enable_timing=True), torch.cuda.Event(enable_timing=True)
-        begin.record()
-        work()
-        end.record()
-        end.synchronize()
-        times.append(begin.elapsed_time(end) / 1000)
-    return sorted(times)[repeats // 2]
-
-
-def machine() -> dict[str, float]:
-    """Copy bandwidth in bytes/s (read and write counted) and bf16 matrix rate in operations/s."""
-    source = torch.randn(2**29, device="cuda")
-    target = torch.empty_like(source)
-    bandwidth = 2 * source.numel() * 4 / seconds_of(lambda: target.copy_(source))
-    a, b = (torch.randn(8192, 8192, device="cuda", dtype=torch.bfloat16) for _ in range(2))
-    return {"bandwidth": bandwidth, "rate": 2 * 8192**3 / seconds_of(lambda: a @ b)}
 
 
 def limit_s(config: ModelConfig, batch: int, new: int, per_forward: int, at: dict[str, float], commits: bool) -> float:

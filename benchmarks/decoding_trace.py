@@ -17,7 +17,8 @@ from collections.abc import Callable
 from pathlib import Path
 
 import torch
-from decoding import BLOCK, MASK, MODES, PARTS, PROMPT, SIZES, geometry, leave_out, random_model
+from decoding import BLOCK, MASK, MODES, PARTS, SIZES, geometry, leave_out
+from one_gpu import PROMPT, random_model
 from torch.profiler import ProfilerActivity, profile
 
 from dice.decoding.block_diffusion import BlockDiffusionConfig

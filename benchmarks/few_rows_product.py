@@ -20,7 +20,7 @@ from functools import partial
 import torch
 import triton
 import triton.language as tl
-from decoding import machine, seconds_of
+from one_gpu import machine, seconds_of
 from torch import Tensor
 from torch.nn import functional as F
 

@@ -28,7 +28,8 @@ from typing import Any
 import numpy as np
 import torch
 import torch.distributed as dist
-from decoding import MASK, SIZES, geometry, random_model
+from decoding import MASK, SIZES, geometry
+from one_gpu import random_model
 
 from dice.config import parse_config
 from dice.data.pair import Pair

@@ -32,7 +32,8 @@ import numpy as np
 import psutil
 import torch
 import torch.distributed as dist
-from decoding import MASK, SIZES, geometry, random_model
+from decoding import MASK, SIZES, geometry
+from one_gpu import random_model
 from torch.profiler import ProfilerActivity, profile
 
 from dice.jsonl import Journal
