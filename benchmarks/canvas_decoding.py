@@ -80,15 +80,17 @@ def prompts_of(config: ModelConfig, batch: int) -> list[tuple[int, ...]]:
     return [tuple(torch.randint(0, tokens, (PROMPT,), generator=generator).tolist()) for _ in range(batch)]
 
 
-def decoder_of(model: Transformer, schedule: LladaConfig | DreamConfig, batch: int, **given: Any) -> CanvasDecoder:
-    """A decoder without an end token, if none is given."""
+def decoder_of(
+    model: Transformer, schedule: LladaConfig | DreamConfig, batch: int, stop_ids: tuple[int, ...] = ()
+) -> CanvasDecoder:
+    """A decoder; without stop ids an answer has its full length."""
     return CanvasDecoder(
         model,
         LladaSchedule(schedule) if isinstance(schedule, LladaConfig) else DreamSchedule(schedule),
         mask_id=mask_of(model.config),
         max_batch=batch,
         max_length=PROMPT + LONG_ANSWER,
-        **({"stop_ids": ()} | given),
+        stop_ids=stop_ids,
     )
 
 
@@ -147,8 +149,8 @@ def early_stop(root: Path | None, model: Transformer, vendor: torch.nn.Module | 
     schedule = LladaConfig(steps=LONG_STEPS, sampling=SamplingConfig(temperature=1.0))
     prompt = prompts_of(model.config, 1)[0]
 
-    def run(**given: Any) -> tuple[float, tuple[int, ...], int]:
-        decoder = decoder_of(model, schedule, 1, **given)
+    def run(stop_ids: tuple[int, ...] = ()) -> tuple[float, tuple[int, ...], int]:
+        decoder = decoder_of(model, schedule, 1, stop_ids)
         synchronise()
         begun = time.perf_counter()
         (done,) = decoder.run([Request(prompt, LONG_ANSWER, 7)])
@@ -159,7 +161,7 @@ def early_stop(root: Path | None, model: Transformer, vendor: torch.nn.Module | 
     list(warm.run([Request(prompt, LONG_ANSWER, 7)]))
     seconds, ids, forwards = run()
     place = next(k for k in range(END - 1, 0, -1) if ids[k] not in ids[:k])  # its first place in the answer
-    stopped_s, stopped, stopped_forwards = run(stop_ids=(ids[place],))
+    stopped_s, stopped, stopped_forwards = run((ids[place],))
     row: dict[str, Any] = {
         "early_stop": True,
         "new": LONG_ANSWER,

@@ -94,7 +94,7 @@ def planned(config: ModelConfig, decoding: Decoding, new: int, available: int | 
 
 def decode(model: Transformer, decoding: Decoding, batch: Batch, new: int, lengths: list[int], seconds: float) -> str:
     """Decode prompts of these lengths in the planned batch; returns what was done."""
-    decoder = make_decoder(
+    decoder: Any = make_decoder(
         model,
         decoding,
         mask_id=model.config.vocab_size - 1,

@@ -7,7 +7,7 @@ import pytest
 import torch
 
 from dice.decoding.canvas import Plan
-from dice.decoding.dream import DreamConfig, DreamSchedule
+from dice.decoding.dream import TIES, DreamConfig, DreamSchedule, filtered_shares
 from dice.decoding.llada import LladaConfig, LladaSchedule
 from dice.decoding.sampling import SamplingConfig
 from dice.errors import DiceError
@@ -112,3 +112,28 @@ def test_times_of_dream_end_between_0_and_1(eps):
 def test_lengths_that_llada_cannot_fill_are_refused(new, config, sentence):
     with pytest.raises(DiceError, match=sentence):
         LladaSchedule(LladaConfig(**config)).check(new)
+
+
+@pytest.mark.parametrize("top_p", [0.3, 0.95, 1.0])
+@pytest.mark.parametrize(("step", "few"), [(1e-6, True), (0.25, True), (4.0, False)])
+def test_the_shares_of_the_best_tokens_are_those_of_the_whole_vocabulary(top_p, step, few):
+    """Against transformers' filters; logits in steps, so that many or all tokens are as probable as the last of the top-k."""
+    process = pytest.importorskip("transformers").generation.logits_process
+    logits = torch.randn(50, 300, generator=torch.Generator().manual_seed(3)).mul(2).div(step).round().mul(step)
+    if not few:
+        logits = logits.clamp(max=0)
+    expected = process.TemperatureLogitsWarper(0.5)(None, logits)
+    expected = process.TopPLogitsWarper(top_p)(None, expected) if top_p < 1 else expected
+    expected = process.TopKLogitsWarper(20)(None, expected).softmax(-1)
+    shares, tokens = filtered_shares(logits, SamplingConfig(temperature=0.5, top_k=20, top_p=top_p))
+    if few:
+        assert tokens is not None
+        assert tokens.shape == (50, 20 + TIES)
+        assert (tokens.diff(dim=-1) > 0).all()
+        shares = torch.zeros_like(logits).scatter(-1, tokens, shares)
+    else:
+        assert tokens is None, "more tokens tie than were looked at"
+    # which of several equal tokens top-p keeps is nobody's promise: how many, and their share
+    torch.testing.assert_close(shares.sort(-1).values, expected.sort(-1).values)
+    if step < 0.1:
+        torch.testing.assert_close(shares, expected)

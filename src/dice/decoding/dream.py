@@ -6,6 +6,7 @@ all that are left in the last step. All masks compete, by how sure the model is 
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Literal
 
 import numpy as np
@@ -16,6 +17,30 @@ from torch import Tensor
 
 from dice.config import stage_config
 from dice.decoding.sampling import Compat, SamplingConfig, filter_logits, invert, uniforms_of
+
+TIES = 32
+"""Tokens that are looked at beyond the top-k, because some may be as probable as its last one, which keeps them."""
+
+
+def filtered_shares(logits: Tensor, config: SamplingConfig) -> tuple[Tensor, Tensor | None]:
+    """(shares [m, n], the tokens [m, n] that have them, ascending) after temperature, top-p and top-k, in this order.
+
+    Tokens are None where n is the vocabulary. With a top-k, n is a little more than that: what follows would be slower
+    over a whole vocabulary than the head's product.
+    """
+    k, few = config.top_k, config.top_k + TIES
+    if k > 0 and few < logits.shape[-1]:
+        tempered = filter_logits(logits, config, ("temperature",))
+        ordered, index = tempered.topk(few, -1)
+        kept = ordered >= ordered[:, k - 1 : k]
+        if config.top_p < 1:
+            passed = (ordered - tempered.logsumexp(-1, keepdim=True)).exp().cumsum(-1) > config.top_p
+            kept[:, 1:] &= ~passed[:, :-1]  # the token that passes it stays
+        if not kept[:, -1].any():
+            tokens, order = index.sort(-1)
+            return ordered.masked_fill(~kept, float("-inf")).softmax(-1).gather(-1, order), tokens
+    logits = filter_logits(logits, replace(config, top_k=0), ("temperature", "top_p"))  # sorts the whole vocabulary
+    return filter_logits(logits, config, ("top_k",)).softmax(-1), None
 
 
 @stage_config
@@ -53,17 +78,18 @@ class DreamSchedule:
 
     def choose(self, logits: Tensor, seed: int, positions: NDArray[np.int64], step: int) -> tuple[Tensor, Tensor]:
         config = self.config
-        shares = filter_logits(logits, config.sampling, ("temperature", "top_p", "top_k")).softmax(-1)
+        shares, tokens = filtered_shares(logits, config.sampling)
         if config.sampling.temperature > 0:
-            token = invert(shares, torch.from_numpy(uniforms_of(seed, positions, step)).to(logits.device))
+            place = invert(shares, torch.from_numpy(uniforms_of(seed, positions, step)).to(logits.device))
         else:
-            token = shares.argmax(-1)
+            place = shares.argmax(-1)
+        token = place if tokens is None else tokens.gather(-1, place[:, None])[:, 0]
         if config.algorithm == "entropy":
             return token, (shares * (shares + 1e-10).log()).sum(-1)
         if config.algorithm == "topk_margin":
             best = shares.topk(2, -1).values
             return token, best[:, 0] - best[:, 1]
-        return token, shares.gather(-1, token[:, None])[:, 0]
+        return token, shares.gather(-1, place[:, None])[:, 0]
 
     def order(
         self, score: NDArray[np.float32], seed: int, positions: NDArray[np.int64], step: int
