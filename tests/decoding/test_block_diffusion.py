@@ -196,3 +196,19 @@ def test_the_mask_token_is_never_written(model):
     for completion in decoder.run([Request(p, 9) for p in prompts(3)]):
         assert MASK not in completion.ids
         assert len(completion.ids) == 9
+
+
+@pytest.mark.parametrize(
+    ("block", "steps", "quotas"),
+    [(4, 4, (1, 1, 1, 1)), (4, 3, (2, 1, 1)), (8, 3, (3, 3, 2)), (4, 1, (4,)), (2, 5, (1, 1))],
+)
+def test_a_block_is_spread_over_its_steps_and_no_step_is_empty(block, steps, quotas):
+    assert BlockDiffusionConfig(block_size=block, denoising_steps=steps).quotas == quotas
+
+
+def test_steps_are_the_forwards_of_the_batch_without_prefill(model):
+    decoder = Decoder(model, BlockDiffusionConfig(), mask_id=MASK, stop_ids=(), max_batch=2, max_length=48)
+    assert decoder.steps == 0
+    short, long = decoder.run([Request((1, 2, 3, 4), 8), Request((1, 2, 3, 4), 16)])
+    assert (short.n_forwards, long.n_forwards) == (9, 17), "with the prompt's"
+    assert decoder.steps == 16

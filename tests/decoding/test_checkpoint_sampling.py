@@ -46,6 +46,24 @@ def test_without_a_file_it_is_greedy(tmp_path):
     assert checkpoint_sampling(tmp_path) == AutoregressiveConfig()
 
 
+OFF = {
+    "encoder_repetition_penalty": 1.0, "typical_p": 1.0, "min_p": 0.0, "epsilon_cutoff": 0.0, "eta_cutoff": 0.0,
+    "no_repeat_ngram_size": 0, "num_beams": 1, "penalty_alpha": 0.0, "guidance_scale": 1.0,
+}  # fmt: skip
+"""Settings of transformers and the values at which they change nothing, by its documentation."""
+
+
+@pytest.mark.parametrize("name", OFF)
+def test_a_setting_that_is_off_is_no_setting(tmp_path, name):
+    file = tmp_path / "generation_config.json"
+    file.write_text(json.dumps(QWEN3 | {name: OFF[name]}))
+    assert checkpoint_sampling(tmp_path).sampling.top_k == 20
+    for other in (OFF[name] + 1, OFF[name] - 0.5):
+        file.write_text(json.dumps(QWEN3 | {name: other}))
+        with pytest.raises(DiceError, match=f"{name} .* is not supported"):
+            checkpoint_sampling(tmp_path)
+
+
 @pytest.mark.parametrize(
     ("text", "sentence"),
     [

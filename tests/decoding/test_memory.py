@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import dataclasses
+
 import pytest
 import torch
 from tiny_models import make_config, make_model
@@ -10,7 +12,16 @@ from torch.profiler import ProfilerActivity, profile
 from dice.decoding.autoregressive import AutoregressiveConfig
 from dice.decoding.block_diffusion import BlockDiffusionConfig
 from dice.decoding.decoder import Decoder, Request
-from dice.decoding.memory import GIB, MemoryPlan, cache_bytes, check_cache, plan_memory, weight_bytes, working_bytes
+from dice.decoding.memory import (
+    GIB,
+    MemoryPlan,
+    cache_bytes,
+    canvas_bytes,
+    check_cache,
+    plan_memory,
+    weight_bytes,
+    working_bytes,
+)
 from dice.decoding.sampling import SamplingConfig
 from dice.errors import DiceError
 from dice.model.cache import KVCache
@@ -71,6 +82,40 @@ def test_working_memory_is_an_upper_bound_and_no_wild_one(decoding, slots, promp
     most = peak_of(model, how, slots, prompt, 8)
     bound = working_bytes(model.config, slots, prompt + 8, prompt, 4, block=block, sampling=sampling, fast=False)
     assert most <= bound <= 6 * most, (most, bound)
+
+
+@pytest.mark.parametrize(
+    ("fast", "slots", "length", "prompt", "sampling", "expected"),
+    [
+        # a token's activations: 4,096 * 24 + (32 + 2 * 8) * 128 * 20 + 4 * 12,288 * 2 = 319,488 bytes
+        (True, 64, 6096, 6522, GREEDY, 16_384 * 319_488),
+        (True, 64, 6096, 20_000, GREEDY, 20_000 * 319_488),
+        # logits of 400 * 4 positions in bf16 and 14 copies in fp32, and their activations beside finished blocks'
+        (True, 400, 6096, 6522, SAMPLED, 400 * 4 * 151_936 * 58 + 3200 * 319_488),
+        (True, 2000, 6096, 6522, GREEDY, 2000 * 4 * 151_936 * 18 + 16_000 * 319_488),
+        # scores and shares of 32 heads in fp32, and a mask: 261 bytes a pair
+        (False, 8, 2000, 1000, GREEDY, 1000 * 319_488 + 1000 * 1000 * 261),
+        # the same for 64 rows over 2,000 keys, and two copies of the keys and values of 8 slots
+        (False, 8, 2000, 100, GREEDY, 32 * 151_936 * 18 + 64 * 319_488 + 64 * 2000 * 261 + 2 * 8 * 2000 * 4096),
+    ],
+)
+def test_working_memory_of_the_8b_models_by_hand(fast, slots, length, prompt, sampling, expected):
+    assert working_bytes(EIGHT, slots, length, prompt, 2, block=4, sampling=sampling, fast=fast) == expected
+
+
+def test_memory_of_a_canvas_by_hand():
+    """LLaDA-8B: 442,368 bytes of activations a position, and 256 masks' logits with 13 copies in fp32."""
+    llada = dataclasses.replace(
+        EIGHT, vocab_size=126_464, num_hidden_layers=32, num_key_value_heads=32, model_type="llada", qk_norm=False
+    )
+    assert canvas_bytes(llada, 3, 5460, 2) == 3 * 5460 * 442_368 + 256 * 126_464 * 56
+
+
+def test_the_plan_has_what_the_largest_batch_takes():
+    plan = planned([(prompt, 4096) for prompt in PROMPTS], 73)
+    sizes = [cache_bytes(EIGHT, batch.slots, batch.length, 2) for batch in plan.batches]
+    assert len(sizes) == 2
+    assert plan.cache == max(sizes) > min(sizes)
 
 
 def planned(requests, available_gib: float | None, *, config=EIGHT, block=4, max_batch=64) -> MemoryPlan:

@@ -104,3 +104,12 @@ def test_the_device_draws_the_numbers_of_the_host():
     parts = [torch.from_numpy(part) for part in (seeds.view(np.int64), positions, steps)]
     assert np.array_equal(uniforms_on_device(*parts).numpy(), expected)
     assert not np.array_equal(uniforms_on_device(parts[0] + 1, *parts[1:]).numpy(), expected)
+
+
+@pytest.mark.parametrize("compat", ["none", "released"])
+def test_a_temperature_of_0_changes_no_logit(compat):
+    logits = torch.randn(9, 30, generator=torch.Generator().manual_seed(4))
+    token, log_confidence = draw(logits, torch.zeros(9), SamplingConfig(), compat)
+    assert torch.equal(token, logits.argmax(-1))
+    torch.testing.assert_close(log_confidence, logits.log_softmax(-1).max(-1).values)
+    assert torch.equal(filter_logits(logits, SamplingConfig()), logits)

@@ -27,6 +27,7 @@ def quotas(plan: Plan, new: int, *, most: int | None = None) -> list[tuple[int, 
     ("new", "config", "expected"),
     [
         (4, {"block_size": 2}, [(1, 1, 2), (2, 1, 1), (3, 1, 2), (4, 1, 1)]),
+        (4, {"block_size": 4, "steps": 1}, [(1, 4, 4)]),
         (16, {"block_size": 8, "steps": 6}, [(1, 3, 8), (2, 3, 5), (3, 2, 2), (4, 3, 8), (5, 3, 5), (6, 2, 2)]),
         # more steps than masks: the later steps of a block fix nothing, and are steps all the same
         (4, {"block_size": 2, "steps": 6}, [(1, 1, 2), (2, 1, 1), (4, 1, 2), (5, 1, 1)]),

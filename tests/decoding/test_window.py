@@ -11,6 +11,8 @@ from tiny_models import make_config, make_model
 from dice.decoding.requests import Completion, Request
 from dice.decoding.sampling import SamplingConfig
 from dice.decoding.window import WindowConfig, WindowDecoder
+from dice.errors import DiceError
+from dice.model.cache import KVCache
 
 MASK, NEVER = 3, -200.0
 GREEDY = SamplingConfig()
@@ -71,6 +73,18 @@ def test_entropy_is_in_nats_and_without_a_threshold_the_leftmost_of_equals_is_fi
     ):
         config = WindowConfig(threshold=threshold, position_penalty=0.0)
         assert answer([0.5, 0.5, 0.0], 4, config).step_map == steps
+
+
+def test_the_positions_that_are_planned_are_enough_and_all_needed():
+    """A sure model fills a window in each forward, so that the last one reaches two windows behind the known prefix."""
+    config = WindowConfig(window=5, threshold=1.0, position_penalty=0.0, sampling=GREEDY)
+    decoder = decoder_of([1.0, 0.0, 0.0], config)
+    decoder.cache = KVCache(decoder.model.config, 1, config.positions(3, 11), dtype=torch.float32, device="cpu")
+    (found,) = decoder.run([Request((0, 1, 2), 11)])
+    assert found.step_map == (1,) * 5 + (2,) * 5 + (3,)
+    decoder.cache = KVCache(decoder.model.config, 1, config.positions(3, 11) - 1, dtype=torch.float32, device="cpu")
+    with pytest.raises(DiceError, match="take 24 positions; the cache has 23"):
+        list(decoder.run([Request((0, 1, 2), 11)]))
 
 
 def test_an_end_token_behind_the_budget_ends_nothing():

@@ -133,7 +133,7 @@ class PlainForward:
     """The readable transformer with the static cache, on any device."""
 
     def __init__(
-        self, model: Transformer, cache: KVCache, choose: Choose, block_size: int, *, repetition_penalty: float = 1.0
+        self, model: Transformer, cache: KVCache, choose: Choose, block_size: int, *, repetition_penalty: float
     ) -> None:
         self.model = model
         self.cache = cache

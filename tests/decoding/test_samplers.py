@@ -1,0 +1,72 @@
+"""What the plan of the memory and the fast engine are told of each decoding, and settings that no decoding can have."""
+
+from __future__ import annotations
+
+import pytest
+from tiny_models import make_config
+
+from dice.config import parse_config
+from dice.decoding.autoregressive import AutoregressiveConfig
+from dice.decoding.block_diffusion import BlockDiffusionConfig
+from dice.decoding.dream import DreamConfig
+from dice.decoding.llada import LladaConfig
+from dice.decoding.samplers import lacks_fast_engine, memory_layout
+from dice.decoding.sampling import SamplingConfig
+from dice.decoding.window import WindowConfig
+from dice.errors import DiceError
+
+
+def test_the_memory_of_each_decoding():
+    """Rows of a step and answer: a block, one token, twice a window; a canvas has no cache."""
+    assert memory_layout(BlockDiffusionConfig(block_size=8)) == {"block": 8}
+    assert memory_layout(AutoregressiveConfig()) == {"block": 1}
+    assert memory_layout(LladaConfig()) == memory_layout(DreamConfig()) == {"block": 1, "canvas": True}
+    window = WindowConfig(window=5)
+    assert memory_layout(window) == {"block": 10, "beyond": 10}
+    assert window.positions(100, 20) == 100 + 20 + memory_layout(window)["beyond"]
+
+
+@pytest.mark.parametrize(
+    ("changes", "decoding", "lacks"),
+    [
+        ({}, BlockDiffusionConfig(), None),
+        ({}, BlockDiffusionConfig(ends="budget"), "partial last block"),
+        ({"model_type": "qwen3"}, AutoregressiveConfig(), None),
+        ({"model_type": "qwen3"}, AutoregressiveConfig(repetition_penalty=1.1), "repetition penalty"),
+        ({"model_type": "qwen2", "qk_norm": False}, AutoregressiveConfig(), "heads without a norm"),
+        ({"model_type": "wedlm", "attention_bias": True}, BlockDiffusionConfig(), "bias of query, key and value"),
+        ({"model_type": "llada", "qk_norm": False}, LladaConfig(), "decoding without blocks"),
+        ({"model_type": "wedlm"}, WindowConfig(), "decoding without blocks"),
+    ],
+)
+def test_what_the_fast_engine_lacks(changes, decoding, lacks):
+    assert lacks_fast_engine(make_config(**changes), decoding) == lacks
+
+
+@pytest.mark.parametrize(
+    ("config", "name", "least"),
+    [
+        (SamplingConfig, "top_k", 0),
+        (SamplingConfig, "temperature", 0),
+        (LladaConfig, "steps", 1),
+        (LladaConfig, "block_size", 1),
+        (DreamConfig, "steps", 1),
+        (BlockDiffusionConfig, "block_size", 1),
+        (BlockDiffusionConfig, "denoising_steps", 1),
+        (BlockDiffusionConfig, "threshold", 0),
+        (WindowConfig, "window", 1),
+        (WindowConfig, "threshold", 0),
+        (WindowConfig, "position_penalty", 0),
+    ],
+)
+def test_the_least_value_of_a_setting(config, name, least):
+    assert getattr(parse_config(config, {name: least}, "test"), name) == least
+    for less in (least - 1, least - 0.5):
+        with pytest.raises(DiceError, match=name):
+            parse_config(config, {name: less}, "test")
+
+
+def test_the_defaults_of_block_diffusion_are_those_of_the_released_script():
+    config = BlockDiffusionConfig()
+    assert (config.strategy, config.block_size, config.denoising_steps, config.threshold) == ("static", 4, 4, 0.9)
+    assert config.sampling == SamplingConfig(temperature=0.0, top_k=0, top_p=1.0)
