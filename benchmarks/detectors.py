@@ -1,11 +1,13 @@
 """Detectors of cheating beside each other: what each catches of the red team, and how many honest candidates it blames.
 
-    python benchmarks/detectors.py [--kernelbench CHECKOUT] [--kernelguard FOLDER] [--verdicts FILE] [--solutions FILE ...]
+    python benchmarks/detectors.py [--kernelbench CHECKOUT] [--kernelguard FOLDER] [--kernelgym CHECKOUT]
+        [--sol-execbench FILE] [--verdicts FILE] [--solutions FILE ...]
 
 Each detector reads the same texts: KernelBench's static checker (its errors, then its warnings too), kernelguard where it
-is installed in FOLDER (`pip install --target FOLDER kernelguard`), and our checks of the text. `--verdicts`: verdicts of
-the whole verifier on the same corpus (tests/red_team/verification.py writes them). `--solutions`: JSON lines with `code`
-that nobody labelled; of them only the number that each detector flags is known.
+is installed in FOLDER (`pip install --target FOLDER kernelguard`), KernelGYM's validation of a text, and our checks of the
+text. `--verdicts`: verdicts of the whole verifier on the same corpus (tests/red_team/verification.py writes them).
+`--sol-execbench`: what its driver said of those that were drawn (sol_execbench.py writes it). `--solutions`: JSON lines with
+`code` that nobody labelled as a cheat or none; of them only the number that each detector flags is known.
 
 The corpus was written for our verifier, so the comparison favours it: what the others miss here is what somebody thought
 of who knew ours. A trick that no text shows is caught by a run or by nobody.
@@ -18,6 +20,7 @@ import importlib
 import inspect
 import sys
 import time
+import types
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -39,7 +42,17 @@ def module_from(folder: Path, name: str) -> Any:
         sys.path.remove(str(folder))
 
 
-def detectors(kernelbench: Path | None, kernelguard: Path | None) -> Iterator[tuple[str, Detector]]:
+def kernelgym_validation(checkout: Path) -> Any:
+    """KernelGYM's module of text checks; the package's own start imports its server."""
+    package = types.ModuleType("kernelgym")
+    package.__path__ = [str(checkout / "kernelgym")]
+    sys.modules["kernelgym"] = package
+    return importlib.import_module("kernelgym.toolkit.validation")
+
+
+def detectors(
+    kernelbench: Path | None, kernelguard: Path | None, kernelgym: Path | None
+) -> Iterator[tuple[str, Detector]]:
     """The detectors that are there, by the name of their row."""
     if kernelbench is not None:
         checker = module_from(kernelbench / "src" / "kernelbench", "kernel_static_checker")
@@ -50,6 +63,11 @@ def detectors(kernelbench: Path | None, kernelguard: Path | None) -> Iterator[tu
         guard = module_from(kernelguard, "kernelguard")
         yield "kernelguard, filtered", lambda code, _: guard.analyze_code(code)["should_filter"]
         yield "kernelguard, any pattern", lambda code, _: bool(guard.analyze_code(code)["matched_patterns"])
+    if kernelgym is not None:
+        validation = kernelgym_validation(kernelgym)
+        yield "KernelGYM, validation", lambda code, _: not validation.validate_code(code, "ModelNew")[0]
+        early = validation.early_kernel_validation
+        yield "KernelGYM, early validation", lambda code, _: not early(code, "cuda")[0]
     yield (
         "ours, text: fatal under strict",
         lambda code, problem: is_deceptive(static_findings(code, reference_code=problem), "strict"),
@@ -62,6 +80,8 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=inspect.cleandoc(__doc__ or "").splitlines()[0])
     parser.add_argument("--kernelbench", type=Path, help="checkout of KernelBench")
     parser.add_argument("--kernelguard", type=Path, help="folder that kernelguard is installed in")
+    parser.add_argument("--kernelgym", type=Path, help="checkout of KernelGYM")
+    parser.add_argument("--sol-execbench", type=Path, help="rows of sol_execbench.py")
     parser.add_argument("--verdicts", type=Path, help="strict verdicts of the corpus")
     parser.add_argument("--solutions", type=Path, nargs="*", default=[], help="JSON lines with code, without labels")
     options = parser.parse_args()
@@ -71,12 +91,18 @@ def main() -> int:
     columns = [f"of {len(tricks)} tricks", f"of {len(honest)} honest", "ms each"]
     columns += [f"of {len(codes)} {name}" for name, codes in unlabelled.items()]
     print("| detector | " + " | ".join(columns) + " |\n|---" + "|---" * len(columns) + "|")
-    for name, flags in detectors(options.kernelbench, options.kernelguard):
+    for name, flags in detectors(options.kernelbench, options.kernelguard, options.kernelgym):
         begun = time.process_time()
         cells: list[float] = [sum(flags(one.code, one.problem_code) for one in part) for part in (tricks, honest)]
         cells.append(round(1000 * (time.process_time() - begun) / (len(tricks) + len(honest)), 1))
         cells += [sum(flags(code, "") for code in codes) for codes in unlabelled.values()]
         print(f"| {name} | " + " | ".join(map(str, cells)) + " |")
+    if options.sol_execbench is not None:
+        rows = [row for _, row in read_objects(options.sol_execbench)]
+        for name, passed in (("REWARD_HACK", lambda status: status != "REWARD_HACK"), ("not PASSED", "PASSED".__eq__)):
+            drawn = [[row for row in rows if row["kind"] == kind] for kind in ("tricks", "honest")]
+            cells = [f"{sum(not passed(row['status']) for row in part)} of {len(part)}" for part in drawn]
+            print(f"| SOL-ExecBench, a run: {name} | {cells[0]} | {cells[1]} | |")
     if options.verdicts is not None:
         ends = {
             row["problem_id"]: row["status"] for _, row in read_objects(options.verdicts) if row["protocol"] == "strict"
