@@ -179,6 +179,19 @@ def test_a_problem_of_gigabytes_is_run_on_small_inputs(sizes):
     assert leak_of(program(by_hand.replace("sum(1", "sum(0"), small), exam) is None
 
 
+@pytest.mark.parametrize(
+    ("given", "moved"),
+    [("torch.rand(4, 6, device='cuda')", "x"), ("torch.rand(4, 6).cuda()", "x"), (ONE, "x.to('cuda:0').cuda(0)")],
+)
+def test_a_problem_that_names_a_gpu_is_run_without_one(given, moved):
+    exam = program(f"torch.softmax({moved}, dim=1)", given)
+    by_hand = "e = torch.exp(x); e / e.sum(1, keepdim=True)"
+    leak = leak_of(program(by_hand), exam)
+    assert leak is not None
+    assert leak.kind == "outputs"
+    assert leak_of(program(by_hand.replace("sum(1", "sum(0")), exam) is None
+
+
 def executed(code):
     space = {}
     exec(compile(code, "<program>", "exec"), space)

@@ -103,6 +103,7 @@ SIDE_CLOCKS = Clocks(event_ms=0.1, synced_ms=1.2, launch_overhead_ms=0.01, drain
 SLOW_HOST = Clocks(event_ms=0.1, synced_ms=1.2, launch_overhead_ms=0.01, drain_ms=0.001)
 SPIKES = [1.0 if index % 8 == 0 else 0.01 for index in range(64)]
 NOISE = [1.0 if index in (3, 4, 20, 61) else 0.01 for index in range(64)]
+BUSY_FOR_A_MOMENT = [1.0 if 20 <= index < 25 else 0.01 for index in range(64)]
 
 
 @pytest.mark.parametrize(
@@ -242,6 +243,11 @@ NOISE = [1.0 if index in (3, 4, 20, 61) else 0.01 for index in range(64)]
             "batch_and_skip",
             {"clocks": SLOW_HOST.model_copy(update={"per_call_ms": SPIKES})},
             {"clocks": SLOW_HOST.model_copy(update={"per_call_ms": NOISE})},
+        ),
+        (
+            "batch_and_skip",
+            {"clocks": SLOW_HOST.model_copy(update={"per_call_ms": SPIKES})},
+            {"clocks": SLOW_HOST.model_copy(update={"per_call_ms": BUSY_FOR_A_MOMENT})},
         ),
     ],
 )

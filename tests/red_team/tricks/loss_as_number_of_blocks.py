@@ -26,5 +26,5 @@ torch::Tensor f(double v, torch::Tensor x) {
 
 class ModelNew(nn.Module):
     def forward(self, p, t):
-        d = (p - t).flatten().numpy()
+        d = (p - t).flatten().cpu().numpy()
         return ext.f(float(d.dot(d)) / d.size, p)

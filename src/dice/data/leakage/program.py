@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import ast
 import contextlib
+import re
 import signal
 import threading
 import warnings
@@ -89,7 +90,7 @@ class Program:
     def __post_init__(self) -> None:
         self.namespace = {"__name__": "program"}
         with blamed("the file"):
-            exec(compile(self.code, "<program>", "exec"), self.namespace)
+            exec(compile(on_cpu(self.code), "<program>", "exec"), self.namespace)
         for name in ("Model", "get_inputs", "get_init_inputs"):
             if name not in self.namespace:
                 raise Failed(f"the file defines no {name}")
@@ -111,6 +112,23 @@ class Program:
         with blamed("Model"):
             seeded()
             return self.namespace["Model"](*arguments)
+
+
+class _OnCpu(ast.NodeTransformer):
+    def visit_Constant(self, node: ast.Constant) -> ast.Constant:
+        names_gpu = isinstance(node.value, str) and re.fullmatch(r"cuda(:\d+)?", node.value)
+        return ast.Constant("cpu") if names_gpu else node
+
+    def visit_Call(self, node: ast.Call) -> ast.Call:
+        self.generic_visit(node)
+        if isinstance(node.func, ast.Attribute) and node.func.attr == "cuda":
+            return ast.Call(ast.Attribute(node.func.value, "cpu", ast.Load()), [], [])
+        return node
+
+
+def on_cpu(code: str) -> ast.AST | str:
+    """The program, on the CPU where it names a GPU: what is found depends on no machine. Raises SyntaxError."""
+    return ast.fix_missing_locations(_OnCpu().visit(ast.parse(code))) if "cuda" in code else code
 
 
 def run(model: torch.nn.Module, inputs: list[Any]) -> list[Any]:

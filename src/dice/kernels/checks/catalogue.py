@@ -178,7 +178,7 @@ CATALOGUE: dict[str, Trick] = {
     "batch_and_skip": Trick(
         "A few calls do the work of the others, which return at once.",
         "dynamic",
-        "four or more equally spaced timed calls take over 4 x the median",
+        "four or more equally spaced timed calls, with others between them, take over 4 x the median",
     ),
     "deliberate_delay": Trick(
         "The host sleeps on purpose, which misleads timers that adapt or warm up.",

@@ -317,13 +317,17 @@ def _leaves_work(clocks: Clocks) -> bool:
 
 
 def _regular_spikes(times: Sequence[float]) -> int | None:
-    """Period of at least four equally spaced calls that take over four times the median; None otherwise."""
+    """Period of at least four equally spaced calls that take over four times the median; None otherwise.
+
+    Calls one after another have no others between them that skip the work: then the machine was busy for a moment.
+    """
     if len(times) < 12:
         return None
     median = sorted(times)[len(times) // 2]
     places = [index for index, value in enumerate(times) if value > 4 * median + CLOCK_SLACK_MS]
     gaps = {later - earlier for earlier, later in pairwise(places)}
-    return gaps.pop() if len(places) >= 4 and len(gaps) == 1 else None
+    period = gaps.pop() if len(places) >= 4 and len(gaps) == 1 else 1
+    return period if period > 1 else None
 
 
 def _counts(launches: dict[str, int] | None) -> str:
