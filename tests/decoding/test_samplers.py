@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+import gc
+import weakref
+from itertools import islice
+
 import pytest
 from tiny_models import make_config
 
@@ -10,10 +14,12 @@ from dice.decoding.autoregressive import AutoregressiveConfig
 from dice.decoding.block_diffusion import BlockDiffusionConfig
 from dice.decoding.dream import DreamConfig
 from dice.decoding.llada import LladaConfig
-from dice.decoding.samplers import lacks_fast_engine, memory_layout
+from dice.decoding.requests import Request
+from dice.decoding.samplers import lacks_fast_engine, make_decoder, memory_layout
 from dice.decoding.sampling import SamplingConfig
 from dice.decoding.window import WindowConfig
 from dice.errors import DiceError
+from dice.model.transformer import Transformer
 
 
 def test_the_memory_of_each_decoding():
@@ -70,3 +76,33 @@ def test_the_defaults_of_block_diffusion_are_those_of_the_released_script():
     config = BlockDiffusionConfig()
     assert (config.strategy, config.block_size, config.denoising_steps, config.threshold) == ("static", 4, 4, 0.9)
     assert config.sampling == SamplingConfig(temperature=0.0, top_k=0, top_p=1.0)
+
+
+@pytest.mark.parametrize(
+    ("changes", "decoding"),
+    [
+        ({}, BlockDiffusionConfig()),
+        ({"model_type": "qwen3"}, AutoregressiveConfig()),
+        ({"model_type": "llada", "qk_norm": False}, LladaConfig(steps=4, block_size=4)),
+        ({"model_type": "dream", "qk_norm": False}, DreamConfig(steps=4)),
+        ({"model_type": "wedlm"}, WindowConfig()),
+    ],
+)
+def test_a_decoders_memory_is_free_when_its_last_name_goes(changes, decoding):
+    """The next batch makes its cache then: nothing may wait for the collector, not after a run that was left early either."""
+    config = make_config(**changes)
+    model = Transformer(config).eval()
+    requests = [Request((1, 2, 3), 4, seed) for seed in range(3)]
+    gc.disable()
+    try:
+        for answers in (3, 1):
+            decoder = make_decoder(
+                model, decoding, mask_id=config.vocab_size - 1, stop_ids=(), max_batch=2, max_length=64
+            )
+            running = decoder.run(requests)
+            assert len(list(islice(running, answers))) == answers
+            gone = weakref.ref(decoder)
+            del running, decoder
+            assert gone() is None
+    finally:
+        gc.enable()
