@@ -91,3 +91,20 @@ def greedy(model, prompt, mask_id):
 def test_the_mask_token_is_never_chosen(model):
     favourite = greedy(model, (1, 2, 3), None)[0]
     assert favourite not in greedy(model, (1, 2, 3), favourite)
+
+
+@pytest.mark.parametrize("penalty", [1.6, 0.7])
+@torch.no_grad()
+def test_the_repetition_penalty_weighs_the_logits_of_known_tokens_as_transformers_does(model, penalty):
+    """log p of each token, by a forward over what was known and transformers' own penalty; small logits among them."""
+    process = pytest.importorskip("transformers").RepetitionPenaltyLogitsProcessor(penalty)
+    config = AutoregressiveConfig(repetition_penalty=penalty)
+    decoder = Decoder(model, config, mask_id=None, stop_ids=(), max_batch=2, max_length=48)
+    for found in decoder.run([Request(prompt, 12) for prompt in PROMPTS]):
+        known = list(found.request.prompt)
+        for token, log_confidence in zip(found.ids, found.log_confidence, strict=True):
+            logits = model.logits(model(torch.tensor([known]), torch.arange(len(known)), causal(len(known))))[0, -1:]
+            weighed = process(torch.tensor([known]), logits)[0]
+            assert token == int(weighed.argmax())
+            assert log_confidence == pytest.approx(float(weighed.log_softmax(-1)[token]), abs=1e-4)
+            known.append(token)

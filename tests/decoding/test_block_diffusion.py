@@ -9,6 +9,7 @@ import torch
 from released_scheme import released_scheme
 from tiny_models import make_config, make_model
 
+from dice.decoding.autoregressive import AutoregressiveConfig
 from dice.decoding.block_diffusion import BlockDiffusionConfig, ChooseMasks
 from dice.decoding.decoder import Decoder, Request
 from dice.decoding.sampling import SamplingConfig
@@ -212,3 +213,61 @@ def test_steps_are_the_forwards_of_the_batch_without_prefill(model):
     short, long = decoder.run([Request((1, 2, 3, 4), 8), Request((1, 2, 3, 4), 16)])
     assert (short.n_forwards, long.n_forwards) == (9, 17), "with the prompt's"
     assert decoder.steps == 16
+
+
+def test_a_mask_token_with_the_id_0_is_a_mask(model):
+    """What stands behind the budget in a partial last block is no mask, whatever id masks have."""
+    decoder = Decoder(model, BlockDiffusionConfig(ends="budget"), mask_id=0, stop_ids=(), max_batch=1, max_length=48)
+    (found,) = decoder.run([Request((1, 2, 3, 4, 5), 6)])
+    assert len(found.ids) == 6
+    assert 0 not in found.ids
+    assert found.n_forwards <= 6 + 1
+
+
+@pytest.mark.parametrize(
+    "config",
+    [
+        BlockDiffusionConfig(),
+        BlockDiffusionConfig(denoising_steps=3),
+        BlockDiffusionConfig(strategy="dynamic", threshold=2.0, denoising_steps=2),
+        AutoregressiveConfig(),
+    ],
+)
+def test_the_rows_of_the_next_step_are_known_before_its_choices(model, config):
+    """Where nothing ends early, `ahead` says how many blocks are open and finished in the step that follows."""
+    mask = MASK if isinstance(config, BlockDiffusionConfig) else None
+    decoder = Decoder(model, config, mask_id=mask, stop_ids=(), max_batch=4, max_length=48)
+    foretold, seen, begin, finish = [], [], decoder.forward.begin, decoder.forward.finish
+
+    def recorded_begin(rows):
+        seen.append((len(rows.ids), len(rows.done_ids)))
+        begin(rows)
+
+    def recorded_finish(ahead):
+        foretold.append(ahead)
+        return finish(ahead)
+
+    decoder.forward.begin, decoder.forward.finish = recorded_begin, recorded_finish
+    assert len(list(decoder.run([Request(prompt, 5 + 4 * i) for i, prompt in enumerate(prompts(4))]))) == 4
+    assert foretold == [*seen[1:], (0, 0)]
+    assert len(set(seen)) > 3
+
+
+def test_what_follows_a_threshold_is_not_known_before(model):
+    decoder = Decoder(
+        model, BlockDiffusionConfig(strategy="dynamic"), mask_id=MASK, stop_ids=(), max_batch=1, max_length=48
+    )
+    finish = decoder.forward.finish
+
+    def asked(ahead):
+        assert ahead is None
+        return finish(ahead)
+
+    decoder.forward.finish = asked
+    assert len(list(decoder.run([Request((1, 2, 3, 4), 8)]))) == 1
+
+
+def test_only_the_released_ties_wait_for_the_device():
+    """torch.topk of each row's quota cannot be part of a CUDA graph."""
+    for compat, waits in (("none", False), ("released", True)):
+        assert ChooseMasks(BlockDiffusionConfig(compat=compat), MASK).synchronises is waits
