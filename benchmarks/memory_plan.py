@@ -78,15 +78,17 @@ def until(step: Callable[..., Any], deadline: float) -> Callable[..., Any]:
     return timed
 
 
-def planned(config: ModelConfig, decoding: Decoding, new: int, available: int | None) -> MemoryPlan:
+def planned(
+    config: ModelConfig, decoding: Decoding, prompts: list[int], new: int, slots: int, available: int | None
+) -> MemoryPlan:
     """As `dice generate` plans."""
     return plan_memory(
         config,
-        [(prompt, new) for prompt in PROMPTS],
+        [(prompt, new) for prompt in prompts],
         **memory_layout(decoding),
         itemsize=2,
         sampling=decoding.sampling,
-        max_batch=64,
+        max_batch=slots,
         fast=ENGINE == "fast",
         available=available,
     )
@@ -104,10 +106,8 @@ def decode(model: Transformer, decoding: Decoding, batch: Batch, new: int, lengt
         engine=ENGINE,
     )
     deadline = time.monotonic() + seconds
-    if isinstance(decoder, CanvasDecoder):
-        decoder._step = until(decoder._step, deadline)
-    else:
-        decoder.forward.finish = until(decoder.forward.finish, deadline)
+    stepping, name = (decoder, "_step") if isinstance(decoder, CanvasDecoder) else (decoder.forward, "finish")
+    setattr(stepping, name, until(getattr(stepping, name), deadline))
     draw = torch.Generator().manual_seed(0)
     most = model.config.vocab_size - 8
     prompts = [tuple(torch.randint(0, most, (length,), generator=draw).tolist()) for length in lengths]
@@ -117,6 +117,8 @@ def decode(model: Transformer, decoding: Decoding, batch: Batch, new: int, lengt
             done += len(completion.ids) == new
     except _Enough:
         pass
+    finally:
+        delattr(stepping, name)  # which would keep the decoder and its cache: a method of an object that it belongs to
     return f"{done} of {len(lengths)} answers of {new} tokens, {decoder.steps} steps"
 
 
@@ -130,14 +132,17 @@ def measure(
         runs = {"all": (answer, lengths), "long": (new, longest)}
         if isinstance(decoding, LladaConfig):
             del runs["all"]
-        for name, (tokens, given) in runs.items():
+        for run, (tokens, given) in runs.items():
             begun = time.monotonic()
             if torch.cuda.is_available():
                 torch.cuda.empty_cache()
                 torch.cuda.reset_peak_memory_stats()
-            done = decode(model, decoding, batch, tokens, given, seconds if name == "long" else 1e9)
-            row = {"run": name, "slots": batch.slots, "length": batch.length, "done": done}
+            done = decode(model, decoding, batch, tokens, given, seconds if run == "long" else 1e9)
+            row: dict[str, Any] = {"run": run, "slots": batch.slots, "length": batch.length, "done": done}
             row["seconds"] = round(time.monotonic() - begun, 1)
+            own = planned(model.config, decoding, lengths, new, batch.slots, None)
+            parts = {"weights": own.weights, "cache": own.cache, "working": own.working, "total": own.total}
+            row |= {f"planned_{part}_gb": round(size / 1e9, 2) for part, size in parts.items()}
             if torch.cuda.is_available():
                 row["peak_allocated_gb"] = round(torch.cuda.max_memory_allocated() / 1e9, 2)
                 row["peak_reserved_gb"] = round(torch.cuda.max_memory_reserved() / 1e9, 2)
@@ -166,14 +171,13 @@ def main() -> int:
                 print(f"not run, out of time: {name}")
                 continue
             config, decoding, new = MODELS[name]
-            plan = planned(config, decoding, new, int(args.memory_gib * GIB))
+            plan = planned(config, decoding, PROMPTS, new, 64, int(args.memory_gib * GIB))
             print(f"{name}: {plan}", flush=True)
             model = random_model(config)
             if torch.cuda.is_available() and isinstance(decoding, LladaConfig):
                 model.use(compiled_pointwise())
             for row in measure(model, decoding, new, plan, args.answer, args.seconds[place % len(args.seconds)]):
-                parts = {"weights": plan.weights, "cache": plan.cache, "working": plan.working, "total": plan.total}
-                row = {"model": name} | row | {f"planned_{part}_gb": round(n / 1e9, 2) for part, n in parts.items()}
+                row = {"model": name} | row
                 journal.append(row | {"hold_gb": args.hold_gb})
                 print(json.dumps(row), flush=True)
             del model
