@@ -24,12 +24,12 @@ def source(draw: Callable[[], list[Any]], accepts: Callable[..., Any] = lambda *
         torch.manual_seed(number)
         return draw()
 
-    def taken(inputs: list[Any]) -> bool:
+    def taken(inputs: list[Any]) -> int | None:
         try:
             accepts(*inputs)
         except RuntimeError:
-            return False
-        return True
+            return None
+        return sum(leaf.numel() for leaf in tree_leaves(inputs) if torch.is_tensor(leaf))
 
     return Source(drawn, taken, seed, "name")
 
@@ -140,6 +140,32 @@ def test_a_batch_is_changed_in_every_input() -> None:
 
 def test_short_sizes_are_four_or_five_or_one_more() -> None:
     assert shapes(made("short", lambda: [torch.ones(12, 3, 65, 5)])) == [(4, 4, 5, 6)]
+
+
+def test_few_are_two_or_three() -> None:
+    assert shapes(made("few", lambda: [torch.ones(12, 3, 65, 5)])) == [(2, 2, 3, 3)]
+
+
+def test_many_grow_by_the_first_size_while_the_work_allows_it() -> None:
+    assert shapes(made("many", lambda: [torch.ones(24, 91)])) == [(1599, 91)]
+    assert made("many", lambda: [torch.ones(300, 500)]) is None  # are as many already
+    pairs = Source(lambda _: [torch.ones(700)], lambda inputs: inputs[0].numel() ** 2, 1, "name")
+    assert CONDITIONS["many"].inputs(pairs) is None
+
+
+def test_zeros_are_among_the_values_in_every_density() -> None:
+    sparse = made("sparse", lambda: [torch.randn(64, 256)])
+    assert sparse is not None
+    rows = (sparse[0] == 0).sum(1).tolist()
+    assert rows[0] > 240
+    assert 96 < rows[32] < 160
+    assert rows[-1] < 16
+
+
+def test_whole_numbers_are_small() -> None:
+    whole = made("whole", lambda: [torch.randn(500)])
+    assert whole is not None
+    assert set(whole[0].tolist()) == {-3, -2, -1, 0, 1, 2, 3}
 
 
 def test_large_inputs_are_cut_to_few_full_rows() -> None:

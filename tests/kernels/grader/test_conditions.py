@@ -62,7 +62,13 @@ BROKEN = {
     "other_weights": instead(
         "self.linear(x)", f"torch.nn.functional.linear(x, {REMEMBERED}, self.linear.bias)"
     ).replace("class ModelNew", "CACHE = {}\n\n\nclass ModelNew"),
-    "varied_weights": instead("self.norm(self.linear(x))", "self.linear(x) / 1.00001**0.5"),
+    "varied_weights": instead(
+        "self.norm(self.linear(x))",
+        "(self.linear(x) / 1.00001**0.5"
+        " if min(self.norm.weight.mean(), self.norm.running_var.mean()) > 0.1 else self.norm(self.linear(x)))",
+    ),
+    "small_buffers": wrong_where("self.norm.running_var.max() < 0.1"),
+    "weights_below_zero": instead(RETURN, f"{RETURN} * (1 + 0.5 * bool(self.linear.weight.max() < -100))"),
     "small": wrong_where("1e-4 < x.abs().max() < 0.1"),
     "large": wrong_where("x.abs().median() > 100 and (x > 0).any() and (x < 0).any()"),
     "negative": wrong_where("(x <= 0).all() and 0.1 < x.abs().max() < 20"),
@@ -75,6 +81,8 @@ BROKEN = {
     "constant": wrong_where("(x == x[0, 0]).all() and x[0, 0] != 0"),
     "denormal": wrong_where("0 < x.abs().max() < 1e-30"),
     "spread": wrong_where("x.isfinite().all() and x.abs().max() > 20 and x.abs().median() < 50 and (x > 0).any()"),
+    "sparse": wrong_where("(x == 0).any() and not (x == x.round()).all() and len(x) == 12"),
+    "whole": wrong_where("(x == x.round()).all() and len(x.unique()) > 3"),
     # a kernel that leaves elements out by a factor of 0
     "one_nan": instead(RETURN, "return y.masked_fill(~keep, 0.25) + 0 * torch.where(x.isnan(), x, 0).sum()"),
     "infinities": instead(RETURN, "return y.masked_fill(~keep, 0.25) + 0 * torch.where(x.isinf(), x, 0).abs().sum()"),
@@ -89,7 +97,9 @@ BROKEN = {
     "one_less": wrong_where("len(x) == 11"),
     "half": wrong_where("len(x) == 7"),
     "short": wrong_where("len(x) == 4"),
+    "few": wrong_where("len(x) == 2"),
     "twice": wrong_where("len(x) == 25"),
+    "many": wrong_where("len(x) > 2000"),
     "long_1": wrong_where("len(x) == 1025"),
     "batch_of_one": wrong_where("len(x) == 1"),
     "swapped_layout": wrong_where("x.stride(0) == 1"),
@@ -107,6 +117,27 @@ class Model(nn.Module):
 
 def get_inputs():
     return [torch.randn(SHAPE)]
+
+
+def get_init_inputs():
+    return []
+"""
+PROBLEM_OF_IDS = """
+import torch
+import torch.nn as nn
+
+
+class Model(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.table = nn.Embedding(9, 4)
+
+    def forward(self, ids):
+        return self.table(ids)
+
+
+def get_inputs():
+    return [torch.randint(0, 9, (20,))]
 
 
 def get_init_inputs():
@@ -218,6 +249,29 @@ def get_init_inputs():
     assert not LAYOUTS & set(results)  # .view refuses them
     assert "varied_weights" not in results
     assert robust.status == "correct"
+
+
+def test_a_size_that_is_taken_by_accident_blames_nobody(executor: Executor) -> None:
+    problem = PROBLEM_OF_ONE.replace("self, x", "self, x, y").replace(
+        "torch.randn(SHAPE)", "torch.randn(1, 2, 6, 6), y"
+    )
+    problem = problem.replace("return [", "y = torch.randn(1, 2, 2, 2)\n    return [")
+    pool = "nn.functional.max_pool2d(x, 3, 2)"
+    code = problem.replace("class Model", "class ModelNew").replace(
+        "LINE", f"{pool} + y.reshape(-1)[: {pool}.numel()].view_as({pool})"
+    )
+    robust, results = verdicts(executor, code, problem.replace("LINE", f"{pool} + y"))
+    assert robust.status == "correct", robust.message
+    assert results["one_more"].outcome == "right"
+
+
+def test_weights_have_signs_where_no_input_has_one(executor: Executor) -> None:
+    problem = PROBLEM_OF_IDS
+    code = problem.replace("class Model", "class ModelNew").replace(
+        "self.table(ids)", "self.table(ids) * (1 + bool((self.table.weight >= 0).all()))"
+    )
+    robust, _ = verdicts(executor, code, problem)
+    assert robust.message.startswith("below_zero: ")
 
 
 def test_the_named_conditions_are_tried_alone(fork_server: ForkServer) -> None:

@@ -13,9 +13,9 @@ from torch.utils._pytree import tree_leaves, tree_map
 
 from dice.kernels.cpu.race import Turn
 
-Weights = Literal["same", "other_seed", "varied", "positive"]
+Weights = Literal["same", "other_seed", "varied", "positive", "small_buffers", "far_below_zero"]
 """Of the model: those of the trials; those of another seed; the same with other magnitudes, none 0 or 1 everywhere; the same
-without signs, where it has any."""
+without signs, where it has any; buffers a thousandth; parameters below -1,000."""
 
 
 def derived(seed: int, name: str) -> int:
@@ -26,25 +26,29 @@ def derived(seed: int, name: str) -> int:
 class Source:
     """What a condition may draw from: inputs as the problem draws them, numbers, and the reference's consent.
 
-    draw: the inputs of one call, by seed. accepts: whether the reference runs with given inputs. whole: as `draw`, where
-    that gives them cut. Two sources of the same seed give the same.
+    draw: the inputs of one call, by seed. work: elements that the reference makes of given inputs, None where it does not
+    take them. whole: as `draw`, where that gives them cut. Two sources of the same seed give the same.
     """
 
     def __init__(
         self,
         draw: Callable[[int], list[Any]],
-        accepts: Callable[[list[Any]], bool],
+        work: Callable[[list[Any]], int | None],
         seed: int,
         name: str,
         whole: Callable[[int], list[Any]] | None = None,
     ) -> None:
-        self._draw, self.accepts, self._seed, self._whole = draw, accepts, seed, whole or draw
+        self._draw, self.work, self._seed, self._whole = draw, work, seed, whole or draw
         self.generator = torch.Generator().manual_seed(derived(seed, name))
 
     @cached_property
     def inputs(self) -> list[Any]:
         """The inputs that all conditions of a run change."""
         return self.other(0)
+
+    def accepts(self, inputs: list[Any]) -> bool:
+        """Whether the reference takes these inputs."""
+        return self.work(inputs) is not None
 
     def other(self, number: int) -> list[Any]:
         """Further inputs of the problem; 0 gives those of `inputs`."""

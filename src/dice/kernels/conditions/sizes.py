@@ -31,6 +31,10 @@ _MOST_OF_SHORTER = 1 << 15
 """Elements of all inputs together, beyond which `shorter` cuts them."""
 _LEAST_ROW = 256
 """Of a last dimension that `shorter` cuts: one block, whose threads all have work, so that races show."""
+_MANY = 1 << 17
+"""Elements of all inputs together under `many`: enough for a second step over blocks, or over their sums."""
+_MOST_WORK = 1 << 25
+"""Elements that the reference may make under `many`."""
 _SHORT = 4
 """Of the other sizes, and of all under `short`, or one more; smaller ones grow by one, which shows whether they are free."""
 
@@ -157,6 +161,27 @@ def _long(place: int) -> Callable[[Source], list[Any] | None]:
     return made
 
 
+def _many(source: Source) -> list[Any] | None:
+    """Inputs whose first free size was doubled until they have `_MANY` elements, or mean too much work: where a size is
+    doubled, work may be four times as much."""
+    if _elements(tree_leaves(source.inputs), [], 0) >= _MANY or _drawn_sizes(source):
+        return None
+    free, _ = _resized_where_free(source, groups(tree_leaves(source.inputs)), _from(lambda n: 2 * n + 1))
+    leaves, structure, more = tree_leaves(source.inputs), tree_structure(source.inputs), _draws(source)
+    for slots in free[:1]:
+        while _elements(leaves, [], 0) < _MANY:
+            grown = resized(leaves, more, slots, 2 * _size(leaves, slots) + 1)
+            work = source.work(tree_unflatten(grown, structure))
+            if work is None:
+                break
+            leaves = grown
+            if 4 * work > _MOST_WORK:
+                break
+        else:
+            return tree_unflatten(leaves, structure)
+    return None
+
+
 def _draws(source: Source) -> Callable[[int], list[Any]]:
     return functools.lru_cache(maxsize=1)(lambda number: tree_leaves(source.whole(number)))
 
@@ -239,6 +264,12 @@ SIZES = [
     ),
     Condition("short", "every free size 4 or 5; smaller ones one larger", _sized(_from(_short)), may_refuse=True),
     Condition(
+        "few",
+        "every free size 2 or 3; those become 3 and 2",
+        _sized(_from(lambda n: 5 - n if n in (2, 3) else 2 + n % 2)),
+        may_refuse=True,
+    ),
+    Condition(
         "twice",
         "every free size twice as large and one more",
         _sized(_from(lambda n: 2 * n + 1)),
@@ -254,5 +285,6 @@ SIZES = [
         )
         for place in range(3)
     ),
+    Condition("many", "first free size so large that inputs have 131,072 elements", _many, may_refuse=True, ties=True),
     Condition("batch_of_one", "a batch of one", _sized(_from(lambda n: 1), batch_only=True), may_refuse=True),
 ]

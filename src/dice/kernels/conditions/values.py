@@ -14,6 +14,10 @@ from dice.kernels.conditions.condition import Condition, Source, changed, has
 _MANY = 3
 """Draws of the problem that show what values its ids take."""
 _DENORMAL = 1e-40
+_SPARSE = 2.0**-8
+"""Smallest share of zeros, and of other values."""
+_WHOLE = 3
+"""Largest number under `whole`."""
 _SPREAD = 3.0
 """Powers of ten by which `spread` makes elements larger or smaller."""
 
@@ -44,6 +48,17 @@ def _random(tensor: torch.Tensor, draw: torch.Generator) -> torch.Tensor:
 
 def _spread(tensor: torch.Tensor, draw: torch.Generator) -> torch.Tensor:
     return tensor * 10.0 ** ((2 * _random(tensor, draw) - 1) * _SPREAD)
+
+
+def _sparse(tensor: torch.Tensor, draw: torch.Generator) -> torch.Tensor:
+    """Zeros among the values: nearly all of the first, nearly none of the last, as rows of any length may need it."""
+    flat = tensor.reshape(-1)
+    shares = torch.linspace(_SPARSE, 1.0 - _SPARSE, len(flat)).to(tensor.device)
+    return flat.where(_random(flat, draw) < shares, 0.0).reshape(tensor.shape)
+
+
+def _whole(tensor: torch.Tensor, draw: torch.Generator) -> torch.Tensor:
+    return torch.randint(-_WHOLE, _WHOLE + 1, tensor.shape, generator=draw).to(tensor.device)
 
 
 def _in_order(descending: bool) -> Callable[[torch.Tensor, torch.Generator], torch.Tensor]:
@@ -144,6 +159,7 @@ DRAWN = Condition("drawn", "inputs and weights as the problem draws them")
 VALUES = [
     Condition("other_weights", "weights of another seed in a second model", _drawn, weights="other_seed"),
     Condition("varied_weights", "weights of other magnitudes; no norm's weights are 1, no bias is 0", weights="varied"),
+    Condition("small_buffers", "buffers, such as a norm's variances, times 1e-3", weights="small_buffers"),
     Condition("small", "floating-point inputs times 1e-3", _reals(lambda x, _: x * 1e-3)),
     Condition("large", "floating-point inputs times 1e3", _reals(lambda x, _: x * 1e3)),
     Condition("negative", "no floating-point input above 0", _reals(lambda x, _: -x.abs())),
@@ -159,6 +175,12 @@ VALUES = [
         "the first floating-point input above 1,000, other inputs and all weights positive",
         _far_from_zero(1),
         weights="positive",
+    ),
+    Condition(
+        "weights_below_zero",
+        "all parameters below -1,000, no floating-point input below 0",
+        _reals(lambda x, _: x.abs()),
+        weights="far_below_zero",
     ),
     Condition("rising", "the values of each floating-point input in rising order", _reals(_in_order(False))),
     Condition("falling", "the values of each floating-point input in falling order", _reals(_in_order(True))),
@@ -178,6 +200,13 @@ VALUES = [
         ties=True,
     ),
     Condition("spread", "floating-point inputs times 1e-3 to 1e3, drawn for each element", _reals(_spread)),
+    Condition(
+        "sparse",
+        "zeros among the values, nearly all of the first and nearly none of the last",
+        _reals(_sparse),
+        ties=True,
+    ),
+    Condition("whole", "floating-point inputs are whole numbers from -3 to 3", _reals(_whole), ties=True),
     Condition(
         "one_nan",
         "one NaN in each floating-point input; compared is what it does not change",

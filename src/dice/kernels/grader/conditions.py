@@ -19,7 +19,6 @@ import torch
 from torch.utils._pytree import tree_leaves, tree_map
 
 from dice.errors import DiceError
-from dice.kernels.candidate.other_values import varied
 from dice.kernels.compare import compare_outputs
 from dice.kernels.conditions.condition import Condition, Source, cut_like, derived
 from dice.kernels.conditions.sizes import SHORTER
@@ -27,13 +26,15 @@ from dice.kernels.conditions.table import chosen
 from dice.kernels.cpu.race import Turn
 from dice.kernels.grader.agreement import expected_outputs
 from dice.kernels.grader.candidate_run import CandidateRun
+from dice.kernels.grader.consent import Consent, is_safe
 from dice.kernels.grader.equal_values import choice_is_told
+from dice.kernels.grader.other_weights import OTHER_WEIGHTS
 from dice.kernels.grader.reference import Seeds, to_device
 from dice.kernels.records.verdict import ConditionResult, Outcome, Status
 from dice.kernels.rounding_tolerance import Truth, disagreement, farther, is_known, unit
 from dice.kernels.sandbox.replies import Done
 from dice.kernels.sandbox.session import CandidateFailure, CandidateRaised
-from dice.kernels.sandbox.strides import copied, strides_of
+from dice.kernels.sandbox.strides import strides_of
 
 _MOST_ENDED = 3
 """Processes that a candidate may lose; after that, the remaining conditions are not tried."""
@@ -44,9 +45,6 @@ _CUDA_ERROR = "CUDA error"
 _ORDERS = re.compile(r"\b(?:arg)?sort\(|\b(?:topk|msort|kthvalue|(?:nan)?median|mode|argm(?:ax|in)|cumm(?:ax|in))\(")
 """Text of a reference that puts values in order. The places of equal ones it may turn into numbers of any type."""
 _OPEN = "which of equal values comes first is open"
-_INDEXES = re.compile(r"\.(?:long|int)\(|int(?:32|64)|embedding|gather|scatter|index|cross_entropy|nll")
-"""Text of a reference that may turn values into indices. On a GPU a bad index ends the process that asks, so the CPU is
-asked first."""
 
 
 def replayable(seed: int | None) -> tuple[int, Seeds]:
@@ -103,6 +101,7 @@ class _Draws:
         self._run = run
         self._like: list[Any] | None = None
         self._cut = dict[int, list[Any]]()
+        self.consent = Consent(run, lambda: run.draw_inputs(run.seeds.inputs[0]))
 
     def shorten(self, like: list[Any]) -> None:
         """From now on, inputs have the sizes of these."""
@@ -144,9 +143,15 @@ def _try(run: CandidateRun, condition: Condition, seed: int, draws: _Draws) -> C
         if not ready:
             return None
         source = Source(
-            draws, lambda inputs: _accepts(run, inputs, forward_seed), seed, condition.name, run.draw_inputs
+            draws, lambda inputs: draws.consent.work(inputs, forward_seed), seed, condition.name, run.draw_inputs
         )
         inputs = condition.inputs(source)
+        if (
+            inputs is None
+            and condition.weights in OTHER_WEIGHTS
+            and run.reference.model(run.seeds.weights).state_dict()
+        ):
+            inputs = source.inputs  # none of them has a sign, but the weights have
         if inputs is None:
             return None
         truth = truth_of(run, inputs, forward_seed)
@@ -172,7 +177,7 @@ def _try(run: CandidateRun, condition: Condition, seed: int, draws: _Draws) -> C
             found = disagreement(truth, actual, condition.compares)
         if found.message:
             found = disagreement(_moved_more(run, truth, inputs, forward_seed), actual, condition.compares)
-    if found.message and condition.weights in ("varied", "positive"):
+    if found.message and condition.weights in OTHER_WEIGHTS:
         # One that computes with its weights when it is made does not see those that it is given later, and is honest.
         before = truth_of(run, inputs, forward_seed)
         if before is not None and not disagreement(before, actual).message:
@@ -202,7 +207,7 @@ def _weights(run: CandidateRun, condition: Condition, seed: int) -> Iterator[boo
         return
     own = run.reference.model(run.seeds.weights).state_dict()
     if not own:
-        yield condition.weights == "positive"
+        yield condition.weights == "positive"  # such a condition changes the inputs besides
         return
     try:
         if condition.weights == "other_seed":
@@ -210,11 +215,13 @@ def _weights(run: CandidateRun, condition: Condition, seed: int) -> Iterator[boo
             yield True
             return
         before = {name: value.clone() for name, value in own.items()}
+        learned = {name for name, _ in run.reference.model(run.seeds.weights).named_parameters()}
+        if condition.weights == "small_buffers" and not own.keys() - learned:
+            yield False
+            return
         for number, (name, value) in enumerate(own.items()):
             if value.is_floating_point():
-                other = (
-                    value.abs() if condition.weights == "positive" else varied(value, derived(seed, f"weight {number}"))
-                )
+                other = OTHER_WEIGHTS[condition.weights](value, derived(seed, f"weight {number}"), name in learned)
                 own[name].copy_(other)
         try:
             yield run.construct_with(own)
@@ -259,34 +266,9 @@ def _turn(run: CandidateRun, turn: Turn | None) -> Iterator[None]:
 # ---- the reference ----
 
 
-def _accepts(run: CandidateRun, inputs: list[Any], seed: int) -> bool:
-    """Whether the reference runs with these inputs, in the layout that they have."""
-    if not _safe(run, inputs, seed):
-        return False
-    own = copied(inputs, run.place.device)
-    with run.record.phase("reference"):
-        try:
-            run.reference.run(copy.deepcopy(run.reference.model(run.weights_seed)), own, seed)
-        except (DiceError, torch.OutOfMemoryError):
-            return False
-    return True
-
-
-def _safe(run: CandidateRun, inputs: list[Any], seed: int) -> bool:
-    """Whether a GPU can be asked: a reference that may index by values is asked on the CPU before."""
-    if run.place.device.type == "cpu" or not _INDEXES.search(run.reference.code):
-        return True
-    on_cpu = run.reference.on_cpu()
-    try:
-        on_cpu.run(on_cpu.model(run.weights_seed), to_device(inputs, on_cpu.device), seed)
-    except DiceError:
-        return False
-    return True
-
-
 def truth_of(run: CandidateRun, inputs: list[Any], seed: int) -> Truth | None:
     """What the reference gives, in its own dtypes, in fp64 and moved by a rounding; None where it raises."""
-    if not _safe(run, inputs, seed):
+    if not is_safe(run, inputs, seed):
         return None
     model = run.reference.model(run.weights_seed)
     with run.record.phase("reference"):
