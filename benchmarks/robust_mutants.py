@@ -329,8 +329,6 @@ def report(work: Path) -> None:
                 print(f"    {rule}: {sum(map(is_found, of_rule))} of {len(of_rule)}")
     found = [both["robust"] for both in left.values() if is_found(both)]
     print(f"  first broken by: {dict(Counter(one['message'].split(':')[0] for one in found).most_common())}")
-    alone = Counter(broken[0] for one in found if len(broken := _broken(one)) == 1)
-    print(f"  broken by one condition alone: {dict(alone.most_common())}")
     print(f"  missed: {', '.join(name for name in sorted(wrong) if not is_found(wrong[name]))}")
     for label, both in (("right", passing(right)), ("mutants", left)):
         seconds = {p: sum(one[p]["seconds"] for one in both.values()) / max(1, len(both)) for p in ("paper", "robust")}
@@ -348,11 +346,6 @@ def _report_right(right: dict[str, dict[str, Row]]) -> None:
         if one["outcome"] == "broken" and not one["decides"]
     )  # fmt: skip
     print(f"  warnings: {dict(warned)}")
-
-
-def _broken(verdict: Row) -> list[str]:
-    """Conditions that decide and are broken."""
-    return [one["name"] for one in verdict["conditions"] or [] if one["outcome"] == "broken" and one["decides"]]
 
 
 def _share(verdicts: Iterable[dict[str, Row]]) -> str:
