@@ -126,7 +126,7 @@ class _OnCpu(ast.NodeTransformer):
         return node
 
 
-def on_cpu(code: str) -> ast.AST | str:
+def on_cpu(code: str) -> ast.Module | str:
     """The program, on the CPU where it names a GPU: what is found depends on no machine. Raises SyntaxError."""
     return ast.fix_missing_locations(_OnCpu().visit(ast.parse(code))) if "cuda" in code else code
 
