@@ -4,7 +4,7 @@
 
 A mutant changes one place: a comparison, an operator, a number by one, a truth value, min for max, a condition turned round,
 a statement left out. Text and annotations stay. The tests run in a forked process that finds the changed module in the place
-of the module; libraries are loaded once. A test that fails, or that takes ten times as long as without a change, kills the
+of the module; libraries are loaded once. A test that fails, or that takes four times as long as without a change, kills the
 mutant. Survivors are printed as lines before and after; whoever reads them says whether they change anything.
 """
 
@@ -175,7 +175,7 @@ def main() -> int:
         except SyntaxError:
             drawn.remove((start, end, new))
             continue
-        survived, _ = seconds_of(name, path, text, options.tests, 10 * usual + 10)
+        survived, _ = seconds_of(name, path, text, options.tests, 4 * usual + 5)
         survivors += survived
         if survived:
             print(*lines(source, (start, end, new)), sep="\n", flush=True)

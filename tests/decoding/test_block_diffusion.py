@@ -9,7 +9,7 @@ import torch
 from released_scheme import released_scheme
 from tiny_models import make_config, make_model
 
-from dice.decoding.autoregressive import AutoregressiveConfig
+from dice.decoding.autoregressive import AutoregressiveConfig, ChooseNext
 from dice.decoding.block_diffusion import BlockDiffusionConfig, ChooseMasks
 from dice.decoding.decoder import Decoder, Request
 from dice.decoding.sampling import SamplingConfig
@@ -271,3 +271,4 @@ def test_only_the_released_ties_wait_for_the_device():
     """torch.topk of each row's quota cannot be part of a CUDA graph."""
     for compat, waits in (("none", False), ("released", True)):
         assert ChooseMasks(BlockDiffusionConfig(compat=compat), MASK).synchronises is waits
+    assert ChooseNext(AutoregressiveConfig()).synchronises is False
