@@ -34,10 +34,12 @@ class Accelerator:
         else:
             _claim_cuda()
 
-    def spread_poison(self, inputs: Any) -> None:
-        """Fill the memory that a call on `inputs` is given next with NaN; only on a GPU."""
+    def spread_poison(self, inputs: Any, everywhere: bool = False) -> None:
+        """Fill the memory that a call on `inputs` is given next with NaN; `everywhere`: all that is free. Only on a GPU."""
         if self._poison is not None:
             self._poison.spread(inputs)
+            if everywhere:
+                self._poison.overwrite_freed()
 
     def settle(self) -> None:
         """Wait for the device; an error state that is left behind is a failure, reported or not."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
 import torch
@@ -10,6 +11,10 @@ from dice.kernels.sandbox import values
 from dice.kernels.sandbox.cuda_runtime import CudaRuntime
 
 _SMALL_BLOCK, _LARGE_POISON = 1 << 20, 256 << 20
+_POISON = 0xFF
+"""Each byte; as floats NaN."""
+_COMMON_POOL = (0, 0)
+"""Of segments that belong to no CUDA graph, which may replay into its own freed memory."""
 
 
 class Poison:
@@ -28,5 +33,21 @@ class Poison:
         blocks = [torch.empty(_SMALL_BLOCK, dtype=torch.uint8, device=self._device) for _ in range(8)]
         blocks.append(torch.empty(large, dtype=torch.uint8, device=self._device))
         for block in blocks:  # not by a kernel of PyTorch's: loading one costs each candidate a turn with the driver
-            self._cuda.fill(block.data_ptr(), 0xFF, block.numel())
+            self._cuda.fill(block.data_ptr(), _POISON, block.numel())
         self._cuda.synchronize()
+
+    def overwrite_freed(self) -> None:
+        """Fill all memory of PyTorch's allocator that nothing uses. It holds inputs and outputs of earlier calls, and copies
+        of what kernels are led to reach past their tensors into it."""
+        for address, size in freed_blocks(torch.cuda.memory_snapshot()):
+            self._cuda.fill(address, _POISON, size)
+        self._cuda.synchronize()
+
+
+def freed_blocks(segments: Iterable[Mapping[str, Any]]) -> Iterator[tuple[int, int]]:
+    """Address and size in bytes of each block that nothing uses. segments: of `torch.cuda.memory_snapshot`."""
+    for segment in segments:
+        if tuple(segment.get("segment_pool_id", _COMMON_POOL)) == _COMMON_POOL:
+            yield from (
+                (block["address"], block["size"]) for block in segment["blocks"] if block["state"] == "inactive"
+            )

@@ -207,7 +207,7 @@ class Runner:
         if keep and self._traces is None:
             self._traces = AnswerTraces(keep, self._accelerator.cuda is not None)
         self._outputs = None
-        self._accelerator.spread_poison(inputs)
+        self._accelerator.spread_poison(inputs, everywhere=keep > 0)
         torch.manual_seed(seed)
         before = probes.Snapshot()
         hidden, operators = ExceptionTrace(self.path), probes.OpRecorder()

@@ -194,9 +194,12 @@ def _follows(run: CandidateRun, changed: list[list[Any]]) -> _Outcome:
 
 
 def _pieces(run: CandidateRun, changed: list[list[Any]]) -> dict[Any, int] | None:
-    """How the memory that kernels are led to follows the two elements, once; None where they are led to none."""
+    """How the memory that kernels are led to follows the two elements, once; None where they are led to none. Before each
+    forward on a GPU all tensors go: so the new ones have the same neighbours each time, which are copied with them."""
     seed = secrets.randbits(48)
     for inputs in (changed[0], *changed):
+        if run.place.backend == "cuda":
+            run.ask("forget", Done)
         run.send("inputs", inputs)
         with contextlib.suppress(CandidateRaised):  # because its kernels did nothing
             run.forward(seed, keep=max(1, run.reference.input_bytes // 4))
