@@ -269,6 +269,11 @@ def test_cub_and_thrust(libraries: ModuleType) -> None:
     sums, scans, *_ = libraries.cub_blocks(rows)
     close(sums, rows.sum(1))
     close(scans, rows.cumsum(1))
+    few = values[:190]
+    with_own, before, totals = libraries.cub_arrays(few)
+    close(with_own, few.cumsum(0), 1e-4)
+    close(before, few.cumsum(0) - few, 1e-4)
+    close(totals, few.sum().expand(2), 1e-4)
     outputs = libraries.device_algorithms(values)
     close(outputs[1], values.cumsum(0), 1e-3)
     assert torch.equal(outputs[2], values.sort(descending=True)[0])

@@ -17,6 +17,8 @@ from dice.kernels.builder.cpu_unsupported import unsupported
         ("u.cpp:9:3: error: 'cublasSgemmEx' was not declared in this scope", "cublasSgemmEx"),
         ("u.cpp:9:3: error: ‘curandState’ does not name a type", "curandState"),
         ("u.cpp:9:3: error: 'getStream' is not a member of 'at::cuda'", "at::cuda::getStream"),
+        ("u.cpp:9:3: error: no matching function for call to 'cub::A<int>::Sum(int)'", "cub::A<int>::Sum(int)"),
+        ("u.cpp:9:3: error: no matching function for call to 'mine::Sum(int)'", None),
         ("u.cpp:9:3: error: 'helper' is not a member of 'mine'", None),
         ("u.cpp:9:3: error: 'total' was not declared in this scope", None),
         # Only the first complaint counts, and a kernel that is said to be a variable is none.

@@ -19,6 +19,9 @@ _CUDA_NAME = re.compile(
     r"curand\w*|CURAND\w+|cusparse\w+|cusolver\w+|cufft\w+|nccl\w+|"
     r"__nv_\w+|__viadd\w+|__vi(max|min|bmax|bmin)\w+|tex[123]D\w*|surf[123]D\w*|__cluster\w*|cub|thrust|nvcuda|wmma|cooperative_groups)$"
 )
+_NO_OVERLOAD = re.compile(
+    r"error: no matching function for call to ['‘]((?:cub|thrust|nvcuda|cooperative_groups)::[^'’]*)"
+)
 _CUDA_NAMESPACE = re.compile(r"^(at::cuda|c10::cuda|cub|thrust|nvcuda|cooperative_groups|cuda)(::|$)")
 
 
@@ -33,6 +36,8 @@ def unsupported(output: str) -> str | None:
     first = next((line for line in complaints if "declared void" not in line), "")
     if (match := _MEMBER_OF.search(first)) and _CUDA_NAMESPACE.match(match.group(2)):
         return f"{match.group(2)}::{match.group(1)}"
+    if match := _NO_OVERLOAD.search(first):
+        return match.group(1)
     if (match := _UNKNOWN_NAME.search(first)) and _CUDA_NAME.match(match.group(1).split("::")[-1]):
         return match.group(1)
     return None

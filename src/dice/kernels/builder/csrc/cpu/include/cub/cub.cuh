@@ -98,16 +98,18 @@ public:
     void InclusiveSum(T input, T& output, T& total) { InclusiveScan(input, output, cub::Sum(), total); }
     void ExclusiveSum(T input, T& output) { ExclusiveScan(input, output, T{}, cub::Sum()); }
     void ExclusiveSum(T input, T& output, T& total) { ExclusiveScan(input, output, T{}, cub::Sum(), total); }
-    template <int N> void InclusiveSum(T (&inputs)[N], T (&outputs)[N]) {
+    template <int N> void InclusiveSum(T (&inputs)[N], T (&outputs)[N]) { T total; InclusiveSum(inputs, outputs, total); }
+    template <int N> void InclusiveSum(T (&inputs)[N], T (&outputs)[N], T& total) {
         T own{}, before;
         for (int i = 0; i < N; ++i) own = own + inputs[i];
-        ExclusiveSum(own, before);
+        ExclusiveSum(own, before, total);
         for (int i = 0; i < N; ++i) outputs[i] = before = before + inputs[i];
     }
-    template <int N> void ExclusiveSum(T (&inputs)[N], T (&outputs)[N]) {
+    template <int N> void ExclusiveSum(T (&inputs)[N], T (&outputs)[N]) { T total; ExclusiveSum(inputs, outputs, total); }
+    template <int N> void ExclusiveSum(T (&inputs)[N], T (&outputs)[N], T& total) {
         T own{}, before;
         for (int i = 0; i < N; ++i) own = own + inputs[i];
-        ExclusiveSum(own, before);
+        ExclusiveSum(own, before, total);
         for (int i = 0; i < N; ++i) {
             const T input = inputs[i];
             outputs[i] = before;
