@@ -114,9 +114,9 @@ CATALOGUE: dict[str, Trick] = {
         strict=False,
     ),
     "compiled_by_pytorch": Trick(
-        "torch.compile or TorchScript produces the speed.",
+        "torch.compile, TorchScript or the jiterator produces the speed.",
         "static",
-        "`torch.compile`, `torch.jit.script/trace`, ... in live code",
+        "`torch.compile`, `torch.jit.script/trace`, `torch.cuda.jiterator`, ... in live code",
         "paper_4",
     ),
     "fallback_taken": Trick(

@@ -70,6 +70,8 @@ _NARROWING = words(
     __nv_fp8_e4m3 __nv_fp8_e5m2 __float_to_tf32
     """
 )
+_BYTE_SUMS = words("__dp4a __dp2a_lo __dp2a_hi")
+"""Of whole numbers: right where the problem has such, which leave no error to measure, and narrow where it has fractions."""
 _NARROW_SCALARS = words("kHalf kFloat16 kBFloat16 Half BFloat16 kFloat8_e4m3fn")
 _FAST_MODES = words(
     """
@@ -122,7 +124,8 @@ def _is_refuted(source: CudaSource, name: str, token: Token, seen: Seen | None) 
     if seen is None:
         return False
     if name == "precision_downgrade":
-        return seen.as_exact is True and native_has_run(source, token, seen)
+        exact = seen.as_exact is True or (seen.as_exact is None and token.text in _BYTE_SUMS)
+        return exact and native_has_run(source, token, seen)
     return _is_common_word(name, token) and seen.imports is not None and token.text not in seen.imports
 
 
@@ -317,7 +320,7 @@ def _precision(source: CudaSource, spared: Set[str]) -> Iterator[tuple[str, Toke
         if token.kind == "string":
             narrows = "tf32" in token.text and ("mma" in token.text or "cvt" in token.text)
         else:
-            narrows = token.text in _FAST_MODES or _is_narrow_cast(tokens, index)
+            narrows = token.text in _FAST_MODES | _BYTE_SUMS or _is_narrow_cast(tokens, index)
             narrows |= token.text in _NARROWING and not handles_types
             narrows |= token.text in ("half", "__half", "__nv_bfloat16") and not handles_types and _casts(tokens, index)
         if narrows:

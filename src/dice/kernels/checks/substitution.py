@@ -22,6 +22,8 @@ _COMPILED = words(
     "torch.compile torch.jit.script torch.jit.trace torch.jit.trace_module torch._dynamo.optimize torch.export.export "
     "torch.jit.freeze torch.jit.optimize_for_inference torch.jit.script_method torch._inductor.compile"
 )
+_JITERATOR = "torch.cuda.jiterator."
+"""Makes kernels, with loops and launches, of functions of single elements."""
 
 
 _MARKS = ("__global__", "__device__", "torch::Tensor", "at::Tensor", "#include", "PYBIND11_")
@@ -164,7 +166,7 @@ def substitution_findings(source: PythonSource) -> Iterator[Finding]:
     yield from _reference_reused(source)
     for node in source.live:
         name = source.dotted(node) if isinstance(node, ast.Attribute | ast.Name) else None
-        if name in _COMPILED:
+        if name in _COMPILED or (name or "").startswith(_JITERATOR):
             yield finding("compiled_by_pytorch", "static", source.line(node))
             break
     yield from _fallbacks(source)

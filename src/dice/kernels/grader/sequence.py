@@ -41,8 +41,8 @@ def connections(code: str) -> int | None:
     return None if _CONCURRENT.search(code) else 1
 
 
-_NARROW = re.compile(r"half|bf(?:loat)?16|fp?16|float16|tf32|fp8|float8|autocast", re.IGNORECASE)
-"""Text that may name a type narrower than fp32."""
+_NARROW = re.compile(r"half|bf(?:loat)?16|fp?16|float16|tf32|fp8|float8|autocast|__dp[24]a", re.IGNORECASE)
+"""Text that may name a type narrower than fp32, or sums of bytes."""
 
 
 def run_candidate(place: Place, reference: Reference, job: Job, seeds: Seeds, lent: list[str] | None = None) -> Record:
