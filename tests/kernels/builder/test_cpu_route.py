@@ -279,6 +279,12 @@ def test_cub_and_thrust(libraries: ModuleType) -> None:
     assert torch.equal(outputs[2], values.sort(descending=True)[0])
 
 
+def test_a_function_may_be_called_as_one_of_cudas(load: Load) -> None:
+    vector = torch.randn(3, dtype=torch.float64)
+    length = vector.norm()
+    close(load("named_norm").norm(vector), torch.stack([length, 1 / length]))
+
+
 # One source per group: what a few of the samples for the CUDA routes do here.
 @pytest.mark.parametrize(
     "name",

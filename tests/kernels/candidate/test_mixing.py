@@ -145,6 +145,6 @@ def test_what_lies_behind_an_input_hides_it_unless_it_is_overwritten() -> None:
     """On a GPU a piece reaches past its tensor: to a block that was fresh twice, and then to what earlier calls have left."""
     behind = [torch.zeros(24), torch.zeros(24), torch.arange(24.0) + 1, torch.arange(24.0) + 2]
     left = iter(behind)
-    assert mixture(forwards(lambda x: [memory(torch.cat([x.reshape(-1), next(left)]))])).mixed == 1
+    assert mixture(forwards(lambda x: [memory(torch.cat([x.reshape(-1), next(left)]))])) == Mixture(mixed=1, shared=16)
     poison = torch.full((24,), torch.nan)
     assert mixture(forwards(lambda x: [memory(torch.cat([x.reshape(-1), poison]))])) == Mixture(apart=1)

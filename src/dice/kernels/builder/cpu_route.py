@@ -40,6 +40,7 @@ _HALF = re.compile(
 _TOOLKIT = re.compile(r"/cuda(?:-[\d.]+)?(?:/|$)")
 """In the path of a folder with CUDA's own headers, in whose place ours stand."""
 _BFLOAT = re.compile(r"bfloat16|bf16|__nv_bfloat")
+_NORM = re.compile(r"\br?norm\s*\(")
 _TORCH_NAMESPACES = ("at::cuda", "c10::cuda")
 _TORCH_CUDA_HEADER = re.compile(r"#\s*include\s*[<\"](?:ATen|c10|torch)/[^>\"]*(?:cuda|cudnn|CUDA)")
 _HALF_MACROS = (
@@ -77,6 +78,8 @@ def render_unit(
         lines.append("#include <cuda_fp16.h>")
     if _BFLOAT.search(cuda):
         lines.append("#include <cuda_bf16.h>")
+    if _NORM.search(cuda):
+        lines.append("#include <dice_cpu/norms.h>")
     lines.append(f"#define DICE_CPU_TRACK DICE_CPU_TRACK_{'INDEX' if source.track_index else 'NOTHING'}")
     kernels = ", ".join(f'"{kernel}"' for kernel in source.kernels)
     lines.append(f"DICE_CPU_KERNELS({kernels})")

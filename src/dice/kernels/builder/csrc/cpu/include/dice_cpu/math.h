@@ -151,17 +151,11 @@ DICE_CPU_INLINE double rnorm3d(double a, double b, double c) { return 1.0 / norm
 DICE_CPU_INLINE float rnorm3df(float a, float b, float c) { return static_cast<float>(rnorm3d(a, b, c)); }
 DICE_CPU_INLINE double rnorm4d(double a, double b, double c, double d) { return 1.0 / norm4d(a, b, c, d); }
 DICE_CPU_INLINE float rnorm4df(float a, float b, float c, float d) { return static_cast<float>(rnorm4d(a, b, c, d)); }
-DICE_CPU_INLINE double norm(int n, const double* v) {
-    double sum = 0;
-    for (int i = 0; i < n; ++i) sum += v[i] * v[i];
-    return sqrt(sum);
-}
 DICE_CPU_INLINE float normf(int n, const float* v) {
     double sum = 0;
     for (int i = 0; i < n; ++i) sum += static_cast<double>(v[i]) * v[i];
     return static_cast<float>(sqrt(sum));
 }
-DICE_CPU_INLINE double rnorm(int n, const double* v) { return 1.0 / norm(n, v); }
 DICE_CPU_INLINE float rnormf(int n, const float* v) { return 1.0f / normf(n, v); }
 
 // Macros, since glibc declares functions of these names (and does not export them).
