@@ -8,6 +8,7 @@ import random
 
 import pytest
 
+from dice.cli import main
 from dice.errors import DiceError, HarnessError
 from dice.evaluation.failures import GROUP_OF, failure_class
 from dice.evaluation.gather import GatherConfig, gather
@@ -63,6 +64,8 @@ def test_fast_is_strict_and_needs_correctness():
     assert not is_hit(verdict(speedup=1.0), "fast1", True)
     assert not is_hit(verdict(status="wrong_value", speedup=9.0), "fast1", True)
     assert not is_hit(verdict(speedup=2.0), "fast2", True)
+    assert is_hit(verdict(speedup=None), "exec", True)
+    assert not is_hit(verdict(speedup=None), "fast1", True), "nobody timed it"
 
 
 def test_strict_protocol_counts_the_lower_end():
@@ -168,6 +171,17 @@ def test_stage_writes_what_it_counts(tmp_path):
     assert result.level(2).metrics["exec"].value == 0.0
     assert result.failures == {"correct/correct": 1, "execution failure/compile_error": 1}
     assert (tmp_path / "score.json.manifest.json").is_file()
+    assert [level.robust for level in (result.level(1), result.level(1, robust=False))] == [True, False]
+
+
+def test_the_command_prints_a_line_for_each_level_with_the_robust_check(tmp_path, capsys):
+    names = ["level1/1_A", "level1/2_B"]
+    cheat = verdict(names[1], status="deceptive", functional="correct")
+    write_jsonl(tmp_path / "v.jsonl", [verdict(names[0]), cheat])
+    files = ["--verdicts", str(tmp_path / "v.jsonl"), "--problems", problems(tmp_path / "p.jsonl", names)]
+    assert main(["score", *files, "--out", str(tmp_path / "score.json")]) == 0
+    (line,) = [line for line in capsys.readouterr().out.splitlines() if line.startswith("level")]
+    assert line == "level 1: Exec 50.0 % (9.5 to 90.5) of 2"
 
 
 def test_a_missing_verdict_is_refused(tmp_path):
@@ -243,6 +257,7 @@ def test_pass_at_k_by_hand():
     assert robust.pass_at[1].value == pytest.approx((1 + 0 + 1 / 8) / 3)
     assert robust.pass_at[8].value == pytest.approx(2 / 3)
     assert plain.pass_at[8].value == pytest.approx(1.0)
+    assert count([answers[:8] * 8], dict.fromkeys(["level1/1_A"], 1))[0].pass_at.keys() == {1, 8, 64}
     exec_rate = robust.metrics["exec"]
     assert exec_rate is not None
     assert robust.pass_at[1].value == pytest.approx(exec_rate.value)

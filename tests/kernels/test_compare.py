@@ -5,7 +5,7 @@ import math
 import pytest
 import torch
 
-from dice.kernels.compare import compare_outputs
+from dice.kernels.compare import compare_outputs, wrong_elements
 
 NAN, INF = math.nan, math.inf
 
@@ -89,6 +89,41 @@ def test_rounding_noise_has_no_relative_norm():
     assert compare_outputs(noise, -noise, "strict").as_noise
     assert not compare_outputs(noise, noise * (1 + 1e-5), "strict").as_noise
     assert compare_outputs(noise, -noise, "strict", noise_rms=0.0).status == "wrong_value"
+
+
+def test_the_relative_norm_may_be_ten_tolerances():
+    expected = torch.full((1000,), 1e-4)
+    assert status(expected, expected * (1 + 9.9e-4), "strict") == "correct"
+    assert status(expected, expected * (1 + 10.1e-4), "strict") == "wrong_value"
+
+
+@pytest.mark.parametrize("scale", [0.01, 1.0, 300.0])
+def test_the_picture_of_mismatches_has_those_that_the_verdict_counts(scale):
+    """Elements beyond rtol x (rms, at least 1) + rtol x |expected|, by hand."""
+    expected = scale * torch.randn(4, 50, generator=torch.Generator().manual_seed(1))
+    wide = expected.double()
+    allowed = 1e-4 * max(1.0, float(wide.square().mean().sqrt())) + 1e-4 * wide.abs()
+    share = torch.linspace(0.5, 1.5, 200).reshape(4, 50).double()
+    actual = (wide + share * allowed).float()
+    wrong = wrong_elements(expected, actual, "strict")
+    clear = (share - 1).abs() > 0.02  # fp32 rounds the element itself
+    assert torch.equal(wrong[clear], (share > 1)[clear])
+    assert f"{int(wrong.sum())} of 200 elements differ" in compare_outputs(expected, actual, "strict").message
+
+
+def test_one_bit_at_the_edge_of_the_paper_tolerance_is_torch_allclose():
+    """In fp32, as KernelBench computes it: fp64 decides some of these otherwise."""
+    agree, else_in_fp64 = [0, 0], 0
+    for a in (0.004 * torch.rand(200, generator=torch.Generator().manual_seed(2)) - 0.003).split(1):
+        b = (a + 1e-2) / (1 - 1e-2) * (1 - 2e-7)
+        for _ in range(8):
+            b = torch.nextafter(b, torch.tensor([INF]))
+            want = torch.allclose(a, b, atol=1e-2, rtol=1e-2)
+            assert (status(a, b, "paper") == "correct") == want
+            agree[want] += 1
+            else_in_fp64 += torch.allclose(a.double(), b.double(), atol=1e-2, rtol=1e-2) != want
+    assert min(agree) > 20
+    assert else_in_fp64 > 5
 
 
 def test_long_reductions_are_judged_by_their_scale():

@@ -16,7 +16,6 @@ NOT_IMPORTED = {
     "dice.kernels.builder.cpu_toolchain": BUILT,
     "dice.kernels.builder.route": BUILT,
     "dice.kernels.builder.split_build": BUILT,
-    "dice.kernels.candidate.poison": RUN,
     "dice.kernels.candidate.runner": RUN,
     "dice.kernels.grader.agreement": RUN,
     "dice.kernels.pool.preload": "the pool's workers show what it does (tests/kernels/pool)",

@@ -8,11 +8,8 @@ import pytest
 from scored import table
 
 from dice.evaluation.score import wilson
-from dice.report.check import CheckConfig, answers_behind, check, difference_interval, judge
-from dice.report.tables import (
-    read_csv,
-    write_csv,
-)
+from dice.report.check import CheckConfig, answers_behind, check, difference_interval, judge, power
+from dice.report.tables import percent, read_csv, write_csv
 
 
 @pytest.mark.parametrize(
@@ -24,6 +21,9 @@ from dice.report.tables import (
         ({"l1_exec_reported": "29.0"}, "differs"),
         ({"l1_exec_low": "49.0", "l1_exec_high": "51.0"}, "differs"),
         ({"l1_exec_low": "49.0", "l1_exec_high": "51.0", "l1_exec_reported": "49.0"}, "agrees"),
+        ({"l1_exec_low": "", "l1_exec_high": "", "l1_exec_reported": "47.7"}, "agrees"),  # within 5 % of it
+        ({"l1_exec_low": "", "l1_exec_high": "", "l1_exec_reported": "47.5"}, "differs"),
+        ({"l1_exec_low": "", "l1_exec_high": "", "l1_exec_reported": "52.8"}, "differs"),
         ({"scale": "tiny"}, "not comparable"),
         ({"l1_exec": "n/a"}, "not comparable"),
         ({"status": "reported", "l1_exec": ""}, "not measured"),
@@ -47,6 +47,17 @@ def test_two_equal_models_seldom_differ():
         least, most = difference_interval(mine, *wilson(100 * mine, 100), theirs)
         differ += least > 0 or most < 0
     assert differ / 500 < 0.08
+
+
+def test_the_power_of_a_cell_is_that_of_the_answers_behind_its_interval(tmp_path):
+    low, high = wilson(30, 60)
+    cells = {"row": "x", "l1_exec": "50.0", "l1_exec_low": f"{100 * low:.6f}", "l1_exec_high": f"{100 * high:.6f}"}
+    cells |= {"l1_exec_reported": "80.0", "status": "measured", "scale": "paper", "reason": ""}
+    write_csv(tmp_path / "table1.csv", [cells])
+    (found,) = check(CheckConfig(tables=(str(tmp_path / "table1.csv"),), out=str(tmp_path / "check.csv")))
+    assert found["result"] == "differs"
+    assert found["power_5_points"] == percent(power(0.8, 60))
+    assert "## Cells that differ: 1\n\n- table1, x, l1_exec: measured 50.0" in (tmp_path / "check.md").read_text()
 
 
 def test_check_writes_every_cell(place):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import csv
+import math
 import random
 
 import pytest
@@ -68,15 +69,21 @@ def test_each_end_is_made_from_the_ends_that_face_it():
     assert high == pytest.approx(-0.25 + (none.high**2 + (0.25 - quarter.low) ** 2) ** 0.5)
 
 
+def test_a_row_does_not_differ_from_itself():
+    """Half of it is right, so that both ends of its interval are as far away; its correlation may be rounded to above 1."""
+    for half in range(1, 120):
+        mine = answered([1, 0] * half)
+        assert paired_interval(mine, mine) == pytest.approx((0, 0), abs=1e-6)
+
+
 def test_rows_about_other_problems_are_refused():
     with pytest.raises(DiceError, match="different problems"):
         paired_interval(answered([1, 0]), answered([1, 0, 0]))
 
 
-def scored(path, hits: list[int]) -> str:
-    level = LevelScore(
-        level=1, robust=True, metrics={"exec": answered(hits), "fast1": None, "fast2": None}, statuses={}
-    )
+def scored(path, hits: list[int], fast: list[int] | None = None) -> str:
+    metrics = {"exec": answered(hits), "fast1": answered(fast) if fast else None, "fast2": None}
+    level = LevelScore(level=1, robust=True, metrics=metrics, statuses={})
     score = Score(backend="cpu", protocol="paper", seeds=1, problems=len(hits), levels=[level], failures={}, gpus=[])
     path.write_text(score.model_dump_json())
     return str(path)
@@ -90,6 +97,11 @@ def test_check_writes_who_is_better_on_which_problems(tmp_path):
     assert (told["measured"], told["measured_against"], told["difference"]) == ("75.0", "47.5", "27.5")
     assert (told["problems"], told["better_on"], told["worse_on"], told["result"]) == ("40", "12", "1", "better")
     assert float(told["low"]) > 0
+    turned = pair | {"row": "8B-sft", "against": "8B-dice", "score": weaker, "score_against": pair["score"]}
+    (worse,) = compared(PairEvidence(**turned))
+    assert (worse["difference"], worse["result"]) == ("-27.5", "worse")
+    timed = scored(tmp_path / "timed.json", better, fast=better)
+    assert [line["metric"] for line in compared(PairEvidence(**pair, score_against=timed))] == ["exec"]
     same = scored(tmp_path / "same.json", better[::-1])
     (tmp_path / "table6.csv").write_text("row,l1_exec,l1_exec_reported,status,scale,reason\nx,,1.0,reported,tiny,\n")
     config = CheckConfig(
@@ -100,7 +112,9 @@ def test_check_writes_who_is_better_on_which_problems(tmp_path):
     check(config)
     rows = list(csv.DictReader((tmp_path / "pairs.csv").open()))
     assert [row["result"] for row in rows] == ["better", "cannot be told"]
-    assert "8B-dice is better than 8B-sft, level 1, exec: 27.5 points" in (tmp_path / "check.md").read_text()
+    page = (tmp_path / "check.md").read_text()
+    assert "8B-dice is better than 8B-sft, level 1, exec: 27.5 points" in page
+    assert "1 of 2 differences can be told" in page
     assert str(tmp_path / "sft.json") in (tmp_path / "check.csv.manifest.json").read_text()
     check(CheckConfig(tables=config.tables, out=config.out))
     assert (tmp_path / "pairs.csv").read_text().startswith("table,row,against,level")
@@ -117,6 +131,18 @@ def test_the_power_is_how_often_simulated_studies_differ(reported, answers):
         row = {name: f"{100 * value:.4f}" for name, value in cells.items()} | {"status": "measured", "scale": "paper"}
         differ += judge(row, "x") == "differs"
     assert power(reported, answers) == pytest.approx(differ / 300, abs=0.08)
+
+
+@pytest.mark.parametrize(("reported", "answers"), [(0.0, 5), (0.3, 12), (0.9, 8)])
+def test_the_power_is_a_sum_of_binomial_chances(reported, answers):
+    expected = 0.0
+    for right in range(answers + 1):
+        found = answered([1] * right + [0] * (answers - right))
+        least, most = difference_interval(found.value, found.low, found.high, reported)
+        chance = math.comb(answers, right) * (reported + 0.05) ** right * (0.95 - reported) ** (answers - right)
+        expected += chance * (least > 0 or most < 0)
+    assert power(reported, answers) == pytest.approx(expected, rel=1e-9)
+    assert expected > 0
 
 
 def test_more_answers_have_more_power():

@@ -7,6 +7,7 @@ import json
 import pytest
 from scored import REPORTED, table
 
+from dice.cli import main
 from dice.errors import DiceError
 from dice.evaluation.score import ScoreConfig, score
 from dice.evidence.audit import audit
@@ -212,6 +213,7 @@ def test_the_histogram_is_that_of_the_curation(place):
     common |= {"scale": "nano", "benchmark": "mini-2-gpu", "out": str(place / "table12.csv"), "reason": "not timed"}
     slow, fast = make_table(TableConfig(**common, speedups=str(place / "report.json")))
     assert (slow["percent"], fast["percent"], fast["n"], fast["status"]) == ("75.0", "25.0", "4", "measured")
+    assert slow["manifest"] == str(place / "report.json")
     (place / "reported12.csv").write_text("speedup_range,percent\n>3.0,5.6\n<1.0,14.0\n")  # in another order
     turned = make_table(TableConfig(**common, speedups=str(place / "report.json")))
     assert [(row["row"], row["percent"], row["percent_reported"]) for row in turned] == [
@@ -224,3 +226,17 @@ def test_the_histogram_is_that_of_the_curation(place):
     (place / "reported12.csv").write_text("speedup_range,percent\n<1.0,14.0\n>3.0,5.6\n")
     slow, _ = make_table(TableConfig(**common))
     assert (slow["percent"], slow["status"], slow["reason"]) == ("", "reported", "not timed")
+    assert (slow["n"], slow["manifest"]) == ("", "")
+
+
+def test_the_command_prints_a_table_that_was_written(place, capsys):
+    table(place)
+    assert main(["table", "--show", str(place / "table1.csv")]) == 0
+    printed = capsys.readouterr().out
+    assert all(row["row"] in printed for row in read_csv(place / "table1.csv"))
+
+
+def test_a_table_that_is_no_text_is_an_error_of_one_sentence(place):
+    (place / "table1.csv").write_bytes(b"row,\xff\n")
+    with pytest.raises(DiceError, match=r"table1\.csv: not UTF-8 text\.$"):
+        read_csv(place / "table1.csv")

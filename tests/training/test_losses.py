@@ -14,12 +14,29 @@ from dice.training.losses import (
     causal_rows,
     diffusion_rows,
     draw_noise,
+    padded_length,
     step_flops,
     target_log_probs,
 )
 from dice.training.packing import Pack, Sample, pack_samples
 
 MASK = 96
+
+
+def test_the_first_token_of_a_sample_is_predicted_by_nothing():
+    """Not by the last one of the sample before it."""
+    pack = Pack((Sample("a", np.array([1, 2, 3]), 2), Sample("b", np.array([4, 5]), 0)))
+    rows = causal_rows(pack)
+    assert rows.at.tolist() == [1, 3]
+    assert rows.targets.tolist() == [3, 5]
+
+
+def test_rows_have_one_of_eight_lengths_per_octave():
+    lengths = {padded_length(rows, 8): rows for rows in range(1024, 2048)}  # the longest of each length
+    assert sorted(lengths) == [*range(1024, 2049, 128)]
+    assert all(rows <= length < rows + 128 for length, rows in lengths.items())
+    assert [padded_length(rows, 128) for rows in (1, 128, 129, 3000)] == [128, 128, 256, 3072]
+    assert padded_length(1001, 1) == 1001
 
 
 def make_pack(lengths=((7, 5), (4, 8), (1, 11), (9, 7)), seed=0) -> Pack:

@@ -188,6 +188,8 @@ def test_blocks_and_rounds_by_hand():
     assert blocks_of(5, 9, 4, "response").tolist() == [0, 1, 1, 1, 1, 2, 2, 2, 2]
     order, block = np.array([3, 3, 1, 9, 7, 7]), np.array([0, 0, 0, 1, 1, 1])
     assert rounds_of(order, block).tolist() == [1, 1, 0, 1, 0, 0]
+    three = np.repeat([4, 5, 6], 3)
+    assert rounds_of(np.array([2, 1, 2, 4, 4, 3, 9, 7, 8]), three).tolist() == [1, 0, 1, 1, 1, 0, 2, 0, 1]
 
 
 def test_what_a_step_is_divided_by():
@@ -203,5 +205,6 @@ def test_what_a_step_is_divided_by():
     assert step_normaliser(two, "responses", 4, "position") == 2
     assert step_normaliser(two, "released", 4, "position") == 2 + 1
     assert step_normaliser(two, "released", 4, "response") == 3 + 1
+    assert step_normaliser([made(2, [1, 2], 0), made(2, [1, 2], 2)], "released", 4, "position") == 2, "an empty answer"
     for normaliser in ("tokens", "responses", "released"):
         assert step_normaliser([], normaliser, 4, "position") == 1, "a step without a signal divides nothing by 0"
