@@ -133,6 +133,35 @@ def test_chains_are_as_deep_as_asked() -> None:
         with_changes(TABLE, depth=(1, 3))
 
 
+LAYERS = with_changes(TABLE, plain=True, level_weights=(0, 1, 0), depth=(2, 4), layer_share=1.0, varied_programs=True)
+_LAYER = re.compile(r"nn\.(Linear|Conv\w+)\(")
+
+
+def test_chains_begin_with_a_layer_as_often_as_asked() -> None:
+    def layers_first(config: SyntheticConfig) -> int:
+        drawn = list(pairs(config, 3, 200))
+        return sum(known(True)[pair.origin["families"][0]].layer for pair in drawn)
+
+    assert layers_first(LAYERS) == 200
+    assert 70 < layers_first(with_changes(LAYERS, layer_share=0.4)) < 130
+    assert layers_first(with_changes(LAYERS, layer_share=0.0)) < 40
+    for name, family in known(True).items():
+        if family.make and name != "where_mask":
+            assert family.layer == (_LAYER.search(drawn(name).pytorch_code) is not None), name
+    with pytest.raises(DiceError, match="none of the chosen families is a layer"):
+        generate(with_changes(LAYERS, families=("relu", "softmax")), 3, 1)
+
+
+def test_chains_of_images_and_volumes_behind_layers_are_right() -> None:
+    made = list(pairs(LAYERS, 9, 120))
+    assert {len(_sizes(pair)) for pair in made} >= {2, 4, 5}
+    assert_right(made)
+
+
+def _sizes(pair: Pair) -> torch.Size:
+    return run_model(pair, 1).shape
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize("index", [1, 3])
 def test_every_entry_is_right_in_other_styles_and_chains(index: int) -> None:

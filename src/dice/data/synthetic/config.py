@@ -38,6 +38,9 @@ class SyntheticConfig:
     the embedded checkpoints have read was drawn without it."""
     depth: tuple[int, int] | None = None
     """Fewest and most operators of a program of level 2; None: two to five, at tiny scale about two."""
+    layer_share: float = 0.0
+    """Share of the programs of level 2 that begin with a layer with weights, a convolution or a linear layer, as
+    KernelBench's do (0 to 1). 0: no more than other operators."""
     flawed_share: float = 0.0
     """Share of pairs whose CUDA program has a known flaw (0 to 1)."""
     flaw_weights: dict[str, float] | None = dataclasses.field(default=None, hash=False)
@@ -47,8 +50,9 @@ class SyntheticConfig:
     dimensions as named constants, `torch.nn.functional` in full. The answers' style does not change."""
 
     def __post_init__(self) -> None:
-        if not 0.0 <= self.flawed_share <= 1.0:
-            raise DiceError(f"flawed_share: {self.flawed_share} is not a share between 0 and 1.")
+        for name in ("layer_share", "flawed_share"):
+            if not 0.0 <= getattr(self, name) <= 1.0:
+                raise DiceError(f"{name}: {getattr(self, name)} is not a share between 0 and 1.")
         if self.depth is not None and not 2 <= self.depth[0] <= self.depth[1]:
             raise DiceError(f"depth: {self.depth} are not the fewest and most operators of a chain (at least 2).")
         if min((self.flaw_weights or {"": 0.0}).values()) < 0:

@@ -61,6 +61,7 @@ def _pools(config: SyntheticConfig) -> dict[str, tuple[Family, ...]]:
         chosen = [family for family in chosen if not family.heldout]
     return {
         "single": tuple(family for family in chosen if family.make),
+        "layers": tuple(family for family in chosen if family.layer),
         "architecture": tuple(family for family in chosen if not family.make),
         "maps": tuple(family for family in visible if family.group in ("pointwise", "binary")),
         "pointwise": tuple(family for family in visible if family.group == "pointwise"),
@@ -79,6 +80,13 @@ _FOR_NUMBERS = ("scale", "shift", "affine", "divide", "reversed_sub", "neg", "lo
 """Operators for a single number, which others would soon turn into a constant."""
 _WEIGHTS = {"pointwise": 0.5, "binary": 1.0, "reduce": 1.4, "norm": 1.5, "scan": 1.2, "contract": 1.5, "window": 1.5}
 _CHAIN_WEIGHTS = {"pointwise": 0.55, "binary": 0.5, "move": 0.4, "loss": 0.4, "contract": 2.0, "norm": 2.0}
+_LAYER_WEIGHTS = {2: 8.0, 3: 0.4, 4: 1.0, 5: 2.5}
+"""Rank of its input -> weight of a layer. Linear layers are one family; convolutions of images ten, of volumes four."""
+_USUAL = (
+    "relu", "leaky_relu", "sigmoid", "tanh", "silu", "gelu", "hardtanh", "clip", "abs", "scale", "shift", "divide", "add",
+    "sub", "mul",
+)  # fmt: skip
+"""What people write behind a layer: drawn five times as often there as other element-wise operators."""
 
 
 def _choose(d: Draw, pool: tuple[Family, ...], weights: dict[str, float]) -> Family:
@@ -133,7 +141,12 @@ def _program(draw: Draw) -> Program:
 def _chain(b: Builder, pools: dict[str, tuple[Family, ...]]) -> Program:
     """Element-wise operators around an anchor, perhaps a second anchor, two to five operators in all."""
     d = b.draw
-    anchor = _choose(d, pools["single"], _CHAIN_WEIGHTS)
+    layer_first = bool(d.config.layer_share) and d.chance(d.config.layer_share)
+    if layer_first:
+        anchor = _layer(d, pools["layers"])
+        pools = {**pools, "pointwise": _usual_often(pools["pointwise"]), "maps": _usual_often(pools["maps"])}
+    else:
+        anchor = _choose(d, pools["single"], _CHAIN_WEIGHTS)
     assert anchor.make is not None
     fewest, most = d.config.depth or (2, MAX_STEPS)
     if d.config.depth:
@@ -142,7 +155,8 @@ def _chain(b: Builder, pools: dict[str, tuple[Family, ...]]) -> Program:
         length = d.pick((2, 2, 3)) if d.tiny else d.pick((2, 3, 3, 4, 4, 5))
     x = anchor.start(b)
     made_for_input = anchor.group in ("pointwise", "binary", "loss") or anchor.weak or anchor.name == "embedding"
-    if anchor.group in ("pointwise", "binary") or (not anchor.weak and d.chance(0.35)) or anchor.group == "reduce":
+    later = anchor.group in ("pointwise", "binary") or (not anchor.weak and d.chance(0.35)) or anchor.group == "reduce"
+    if later and not layer_first:
         for _ in range(d.rng.randrange(0, length)):
             x = _map(b, pools, x, few_inputs=made_for_input)
     if b.steps and x.dtype != "float":
@@ -171,10 +185,20 @@ def _chain(b: Builder, pools: dict[str, tuple[Family, ...]]) -> Program:
     return b.program(2, anchor.name)
 
 
+def _layer(d: Draw, layers: tuple[Family, ...]) -> Family:
+    if not layers:
+        raise DiceError("layer_share: none of the chosen families is a layer with weights.")
+    return d.weighted(layers, [_LAYER_WEIGHTS[family.ranks[0]] for family in layers])
+
+
+def _usual_often(pool: tuple[Family, ...]) -> tuple[Family, ...]:
+    return pool + tuple(family for family in pool if family.name in _USUAL) * 4
+
+
 def _joins(first: Family, second: Family) -> bool:
     """Whether the result of two anchors depends on both: a reduction right after a normalisation would not."""
     if first.name in ("softmax", "softmin") or second.name == "softmax":
-        return second.group == "move" or first.group == "contract"
+        return second.group == "move" or first.group == "contract" or first.layer
     if first.group == "norm":
         return second.group in ("move", "gate", "window")
     if first.group == "reduce":

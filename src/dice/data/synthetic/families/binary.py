@@ -102,7 +102,7 @@ def operand(b: Builder, x: Value, source: Source, param: bool, linear: bool) -> 
         kinds += ["row"]
     if rank >= 2 and param and not (d.tiny and b.uses_arguments):
         kinds += ["last_param"] * 2 if rank < 4 else []
-        kinds += ["channel_param"] * 2 if rank == 4 else []
+        kinds += ["channel_param"] * 2 if rank >= 4 else []
         kinds += ["one_param"] if linear and not d.tiny else []
     kind = d.pick(kinds)
     if kind == "same":
@@ -122,8 +122,9 @@ def operand(b: Builder, x: Value, source: Source, param: bool, linear: bool) -> 
         )
         return value, Operand(value, "last")
     size = x.shape[1]
-    sizes = (b.argument("channels", size), "1", "1")
-    value = b.parameter((size, 1, 1), "bias" if not d.tiny else "w", text, probes, sizes=sizes)
+    inner = rank - 2
+    sizes = (b.argument("channels", size), *("1",) * inner)
+    value = b.parameter((size, *(1,) * inner), "bias" if not d.tiny else "w", text, probes, sizes=sizes)
     return value, Operand(value, "channel")
 
 
@@ -212,8 +213,8 @@ def families() -> list[Family]:
     return [
         *(family(name, spec, name in HELDOUT) for name, spec in TABLE.items()),
         Family("batch_norm", "norm", batch_norm, image, ranks=(2, 4)),
-        Family("masked_fill", "binary", masked_fill, start, ranks=(1, 2, 3, 4), tiny=True),
-        Family("where_mask", "binary", where_mask, start, ranks=(1, 2, 3, 4)),
+        Family("masked_fill", "binary", masked_fill, start, ranks=(1, 2, 3, 4, 5), tiny=True),
+        Family("where_mask", "binary", where_mask, start, ranks=(1, 2, 3, 4, 5)),
     ]
 
 
@@ -226,4 +227,4 @@ def family(name: str, spec: Binary, heldout: bool) -> Family:
     def make(b: Builder, x: Value) -> Value:
         return binary(b, x, name, spec=spec)
 
-    return Family(name, "binary", make, start, spec.tiny, heldout, ranks=(1, 2, 3, 4))
+    return Family(name, "binary", make, start, spec.tiny, heldout, ranks=(1, 2, 3, 4, 5))

@@ -253,8 +253,9 @@ def families() -> list[Family]:
         *ranks: int,
         tiny: bool = False,
         weak: bool = False,
+        layer: bool = False,
     ) -> Family:
-        return Family(name, "contract", make, start, tiny, name in HELDOUT, ranks or (2,), weak)
+        return Family(name, "contract", make, start, tiny, name in HELDOUT, ranks or (2,), weak, layer)
 
     return [
         entry("matmul", named("matmul"), matrix, tiny=True),
@@ -262,7 +263,7 @@ def families() -> list[Family]:
         entry("matmul_transposed_b", named("matmul_transposed_b"), matrix, tiny=True),
         entry("lower_triangular_matmul", lower_triangular_matmul, square, weak=True),
         entry("bmm", bmm, batched, 3, tiny=True),
-        entry("linear", linear, sequence, 2, 3, tiny=True),
+        entry("linear", linear, sequence, 2, 3, tiny=True, layer=True),
         entry("matvec", matvec, matrix, tiny=True, weak=True),
         entry("row_dot", row_dot, matrix, tiny=True, weak=True),
         entry("outer", outer, vector, 1, tiny=True, weak=True),

@@ -373,4 +373,4 @@ def family(name: str, spec: Unary, heldout: bool) -> Family:
     def make(b: Builder, x: Value) -> Value:
         return unary(b, x, name, spec)
 
-    return Family(name, "pointwise", make, start, spec.tiny, heldout, ranks=(1, 2, 3, 4))
+    return Family(name, "pointwise", make, start, spec.tiny, heldout, ranks=(1, 2, 3, 4, 5))

@@ -24,6 +24,7 @@ class Family:
     heldout: kept out of training, for evaluation.
     ranks: ranks of the primary value that `make` takes.
     weak: the result hardly varies unless the input was made for it, so it only starts programs.
+    layer: a layer with weights, a convolution or a linear layer.
     """
 
     name: str
@@ -32,8 +33,9 @@ class Family:
     start: Start
     tiny: bool = False
     heldout: bool = False
-    ranks: tuple[int, ...] = (2, 3, 4)
+    ranks: tuple[int, ...] = (2, 3, 4, 5)
     weak: bool = False
+    layer: bool = False
 
 
 HELDOUT = (

@@ -228,10 +228,10 @@ def families() -> list[Family]:
         return lambda b, x: pool(b, x, name)
 
     return [
-        Family("conv2d", "window", convolution("conv2d"), image, ranks=(4,)),
-        Family("depthwise_conv2d", "window", convolution("depthwise_conv2d"), image, ranks=(4,)),
-        Family("conv1x1", "window", convolution("conv1x1"), image, ranks=(4,)),
-        Family("conv1d", "window", conv1d, signal, ranks=(3,)),
+        Family("conv2d", "window", convolution("conv2d"), image, ranks=(4,), layer=True),
+        Family("depthwise_conv2d", "window", convolution("depthwise_conv2d"), image, ranks=(4,), layer=True),
+        Family("conv1x1", "window", convolution("conv1x1"), image, ranks=(4,), layer=True),
+        Family("conv1d", "window", conv1d, signal, ranks=(3,), layer=True),
         *(
             Family(
                 name,

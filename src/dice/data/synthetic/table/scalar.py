@@ -297,14 +297,14 @@ def families(held: frozenset[str]) -> list[Family]:
     """Both tables as families, and first families with further spellings; those in `held` are held out."""
 
     def start(b: Builder) -> Value:
-        return b.input(b.draw.shape(b.draw.rank((1, 2, 3, 4))))
+        return b.input(b.draw.shape(b.draw.rank((1, 2, 3, 4, 5))))
 
     def of_three(name: str) -> Family:
-        return Family(name, "binary", lambda b, x: fused(b, x, name), start, True, name in held, (1, 2, 3, 4))
+        return Family(name, "binary", lambda b, x: fused(b, x, name), start, True, name in held, (1, 2, 3, 4, 5))
 
     return [
         *_respelled(),
-        Family("prelu", "pointwise", prelu, start, True, "prelu" in held, (1, 2, 3, 4)),
+        Family("prelu", "pointwise", prelu, start, True, "prelu" in held, (1, 2, 3, 4, 5)),
         *map(of_three, _FUSED),
         *(pointwise.family(name, spec, name in held) for name, spec in UNARY.items()),
         *(binary.family(name, spec, name in held) for name, spec in BINARY.items()),

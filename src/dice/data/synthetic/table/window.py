@@ -6,6 +6,7 @@ dilation and groups are drawn.
 
 from __future__ import annotations
 
+import functools
 import itertools
 import math
 from dataclasses import dataclass
@@ -324,9 +325,9 @@ def families(held: frozenset[str]) -> list[Family]:
         def start(b: Builder) -> Value:
             return b.input(_shape(b.draw, spec.rank))
 
-        return Family(
-            name, "window", lambda b, x: window(b, x, name), start, spec.rank == 1, name in held, (spec.rank + 2,)
-        )
+        make = functools.partial(window, name=name)
+        layer = spec.what in ("convolution", "transposed")
+        return Family(name, "window", make, start, spec.rank == 1, name in held, (spec.rank + 2,), layer=layer)
 
     return list(itertools.starmap(entry, WINDOWS.items()))
 
