@@ -145,6 +145,8 @@ def test_chains_begin_with_a_layer_as_often_as_asked() -> None:
     assert layers_first(LAYERS) == 200
     assert 70 < layers_first(with_changes(LAYERS, layer_share=0.4)) < 130
     assert layers_first(with_changes(LAYERS, layer_share=0.0)) < 40
+    flaws = {pair.origin["flaw"] for pair in pairs(with_changes(LAYERS, flawed_share=1.0), 3, 100)}
+    assert {"missing_eps", "never_launched"} <= flaws  # of one without layers, and of any program
     for name, family in known(True).items():
         if family.make and name != "where_mask":
             assert family.layer == (_LAYER.search(drawn(name).pytorch_code) is not None), name

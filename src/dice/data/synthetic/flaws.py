@@ -350,7 +350,8 @@ def _with_flaw(
     make, expected = FLAWS[name]
     allowed = _START_WITH.get(name)
     if allowed and config.families is None and not config.heldout:
-        config = with_changes(config, families=tuple(family for family in allowed if _trainable(family, config)))
+        families = tuple(family for family in allowed if _trainable(family, config))
+        config = with_changes(config, families=families, layer_share=0.0)  # none of them is a layer
     levels = (0.0, 1.0, 0.0) if name == "kernel_output_unused" else (2.0, 1.0, 0.0)
     config = with_changes(config, level_weights=levels)
     for attempt in range(ATTEMPTS):
