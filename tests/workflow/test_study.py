@@ -84,6 +84,9 @@ def test_an_unknown_override_is_refused():
     }
     timed = {"judging": {"measure_time": "false"}}
     assert overrides_of({"verify": timed}) == {"verify": {"judging": {"measure_time": False}}}
+    sizes = {"4B": "null", "8B": {"qwen3": "null"}}
+    assert overrides_of({"sizes": sizes}) == {"sizes": {"4B": None, "8B": {"qwen3": None}}}
+    assert overrides_of({"sizes": {"4B": None}}) == {"sizes": {"4B": None}}
     assert overrides_of({"servers": {"Row": server}}) == {
         "servers": {
             "Row": {

@@ -12,11 +12,12 @@ from dice.config import read_yaml
 from dice.errors import DiceError
 
 _PROFILE_FLAGS = ("--workflow-profile", "--profile")
-_WITH_NUMBERS = ("exams", "servers", "verify", "rl_steps")
-"""Keys whose mappings hold numbers and truths."""
+_WITH_NUMBERS = ("exams", "servers", "verify", "rl_steps", "sizes")
+"""Keys whose mappings hold numbers, truths and nulls."""
 _KNOWN = (
     "scale", "results", "suite", "seeds", "shards", "gpus", "processes", "backend", "device", "from_scratch",
-    "start_from", "archive", "supplied", "hub_rows", "recorded", "local_rows", "vllm", "accept", *_WITH_NUMBERS,
+    "start_from", "archive", "supplied", "hub_rows", "recorded", "local_rows", "vllm", "accept", "left_out",
+    *_WITH_NUMBERS,
 )  # fmt: skip
 """Keys that `--config` may override."""
 
