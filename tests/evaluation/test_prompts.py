@@ -10,6 +10,7 @@ from dice.data.infilling import assemble, split_candidate
 from dice.data.middle import extract_middle
 from dice.data.pair import Pair
 from dice.errors import DiceError
+from dice.evaluation import prompts
 from dice.evaluation.prompts import PromptConfig, Task, example, make_answer, make_prompts, prompt_sha256, render_prompt
 from dice.evaluation.prompts.chat import EMPTY_THINK, FORMATS, chat_answer, chat_prompt
 from dice.evaluation.prompts.kernelbench import kernelbench_prompts
@@ -86,6 +87,22 @@ def test_compact_prompts_hold_the_task_and_little_else():
         assert example().solution not in text
     with pytest.raises(DiceError, match="compact form"):
         render_prompt(Task(CODE), style="compact")
+
+
+def test_many_prompts_are_written_by_several_processes_in_order(monkeypatch):
+    program = "class Model(nn.Module):\n    def forward(self, x):\n        return x * {}\n"
+    tasks = [Task(program.format(number), *(() if number % 3 else (PREFIX, SUFFIX))) for number in range(450)]
+    config = PromptConfig(style="compact")
+    alone = make_prompts(tasks, config)
+    monkeypatch.setattr(prompts, "EACH", 100)
+    monkeypatch.setattr(prompts, "cores", lambda: 3)
+    started = []
+    pool = prompts.ProcessPoolExecutor
+    monkeypatch.setattr(prompts, "ProcessPoolExecutor", lambda jobs, *how: started.append(jobs) or pool(jobs, *how))
+    assert make_prompts(tasks, config) == alone
+    assert started == [3]
+    with pytest.raises(DiceError, match="needs both prefix and suffix"):
+        make_prompts([*tasks, Task(CODE, PREFIX)], config)
 
 
 def test_code_is_text_and_never_template():

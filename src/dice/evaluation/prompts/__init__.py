@@ -9,9 +9,11 @@ scratch (`dice.evaluation.prompts.compact`); `kernelbench` is the text of Kernel
 from __future__ import annotations
 
 import hashlib
+import multiprocessing
 from collections.abc import Sequence
+from concurrent.futures import ProcessPoolExecutor
 from dataclasses import dataclass
-from functools import cache
+from functools import cache, partial
 from pathlib import Path
 from typing import Literal
 
@@ -25,7 +27,10 @@ from dice.errors import DiceError
 from dice.evaluation.prompts.chat import ChatFamily, ThinkSection, chat_answer, chat_prompt
 from dice.evaluation.prompts.compact import compact_program
 from dice.evaluation.prompts.kernelbench import kernelbench_prompts
+from dice.kernels.api import cores
 
+EACH = 4_000
+"""Prompts that are worth a process of their own: seconds of work, where a process takes one to start."""
 PromptTask = Literal["end_to_end", "infilling"]
 PromptStyle = Literal["one_shot", "compact", "kernelbench"]
 InfillingAnswer = Literal["middle", "file"]
@@ -85,11 +90,18 @@ def make_prompts(tasks: Sequence[Task], config: PromptConfig) -> list[str]:
     theirs = [config.style == "kernelbench" and task.kind == "end_to_end" for task in tasks]
     style = "one_shot" if config.style == "kernelbench" else config.style
     made = iter(_kernelbench([task.pytorch_code for task, one in zip(tasks, theirs, strict=True) if one], config))
-    texts = [
-        next(made) if one else render_prompt(task, style=style, answer=config.answer)
-        for task, one in zip(tasks, theirs, strict=True)
-    ]
-    return [chat_prompt(text, config.chat, config.think) for text in texts]
+    ours = iter(_rendered([task for task, one in zip(tasks, theirs, strict=True) if not one], style, config.answer))
+    return [chat_prompt(next(made if one else ours), config.chat, config.think) for one in theirs]
+
+
+def _rendered(tasks: list[Task], style: PromptStyle, answer: InfillingAnswer) -> list[str]:
+    """Our own prompts in order; many of them are written by several processes."""
+    write = partial(render_prompt, style=style, answer=answer)
+    jobs = min(cores(), len(tasks) // EACH)
+    if jobs < 2:
+        return [write(task) for task in tasks]
+    with ProcessPoolExecutor(jobs, multiprocessing.get_context("spawn")) as pool:
+        return list(pool.map(write, tasks, chunksize=100))
 
 
 def _kernelbench(codes: list[str], config: PromptConfig) -> list[str]:
