@@ -15,6 +15,8 @@ from dice.kernels.candidate.other_values import (
     partly,
     punched,
     shuffled,
+    swapped,
+    touched,
     varied,
 )
 from dice.kernels.grader.usage import is_constant
@@ -127,6 +129,27 @@ def test_a_punched_mask_has_zeros() -> None:
     mask = punched(torch.ones(1000), 1)
     assert set(mask.tolist()) == {0.0, 1.0}
     assert 600 < int(mask.sum()) < 900
+
+
+@pytest.mark.parametrize("value", [torch.zeros(5, 7), torch.ones(5, 7), torch.ones(5, 7).bool(), torch.full((35,), 9)])
+def test_one_element_is_touched(value: torch.Tensor) -> None:
+    places = set()
+    for seed in range(60):
+        other = touched(value, seed)
+        assert (other.shape, other.dtype) == (value.shape, value.dtype)
+        (place,) = (other != value).reshape(-1).nonzero().reshape(-1).tolist()
+        places.add(place)
+    assert len(places) > 20
+    assert torch.equal(touched(value, 3), touched(value, 3))
+
+
+def test_two_neighbouring_rows_are_swapped() -> None:
+    table = torch.arange(60.0).view(1, 20, 3)
+    changed = {tuple((swapped(table, seed) != table)[0, :, 0].nonzero().reshape(-1).tolist()) for seed in range(60)}
+    assert all(second == first + 1 for first, second in changed)
+    assert len(changed) > 10
+    assert torch.equal(swapped(table, 1).sort(dim=1).values, table)
+    assert torch.equal(swapped(torch.ones(1), 1), torch.ones(1))
 
 
 def test_rows_are_along_the_first_axis_that_has_several() -> None:

@@ -74,6 +74,15 @@ def test_operators_and_their_sizes() -> None:
     assert recorded.ops["aten::relu"].elements == 32
 
 
+def test_numbers_of_a_sparse_tensor_count() -> None:
+    values, places = torch.ones(50, 4), torch.zeros(1, 50, dtype=torch.long)
+    with torch.no_grad():
+        sparse = torch.sparse_coo_tensor(places, values, (3, 4))
+        with OpRecorder() as recorded:
+            sparse.coalesce()
+    assert recorded.ops["aten::_coalesce"].elements == 200 + 4  # 50 rows of 4 become one
+
+
 def test_calls_into_a_module_are_counted() -> None:
     module = ModuleType("extension")
     module.__dict__["add"] = lambda a, b: a + b

@@ -13,7 +13,7 @@ import pytest
 from dice.kernels.checks import CATALOGUE, findings, is_deceptive, static_findings
 from dice.kernels.checks.arithmetic import no_kernel_reads
 from dice.kernels.checks.python_source import PythonSource
-from dice.kernels.checks.workload import work_of
+from dice.kernels.checks.workload import is_work, work_of
 from dice.kernels.records.evidence import (
     Access,
     Change,
@@ -416,6 +416,29 @@ def test_another_operator_of_the_same_kind_does_the_same_work() -> None:
     assert not does("sort", "topk", 400)
     assert does("cumprod", "cumsum")
     assert not does("sort", "cumsum")
+    assert does("sort", "_unique2", 700)  # which gives no indices
+    assert does("sum", "segment_reduce")
+    assert all(does(name, "_coalesce") for name in ("sort", "index_add", "sum"))
+    assert not does("mm", "_coalesce")
+
+
+@pytest.mark.parametrize(
+    ("name", "kind"),
+    [
+        ("mkldnn::_linear_pointwise", "contraction"),
+        ("quantized::conv2d_relu", "contraction"),
+        ("sparse::qlinear", "contraction"),
+        ("aten::_slow_conv2d_forward", "contraction"),
+        ("aten::_sparse_sum", "reduction"),
+        ("aten::asinh", "elementwise"),
+        ("aten::repeat_interleave", "movement"),
+        ("aten::unique_consecutive", "ordering"),
+    ],
+)
+def test_an_operator_that_is_rarely_met_is_work(name: str, kind: str) -> None:
+    assert kind in work_of({name: OpUse(count=1, elements=100)})
+    assert is_work(name.partition("::")[2])
+    assert not work_of({f"mine::{name.partition('::')[2]}": OpUse(count=1, elements=100)})
 
 
 def test_views_and_allocations_are_no_work() -> None:

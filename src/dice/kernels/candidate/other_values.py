@@ -50,6 +50,34 @@ def balanced(value: torch.Tensor, seed: int) -> torch.Tensor:
     return other.view(value.shape)
 
 
+def touched(value: torch.Tensor, seed: int) -> torch.Tensor:
+    """One element, drawn by the seed, is another one: large where all were zero, zero where they were not. Whoever looks at
+    some of the elements misses it."""
+    other = value.clone().reshape(-1)
+    if other.numel():
+        draw = torch.Generator().manual_seed(seed)
+        place = int(torch.randint(other.numel(), (), generator=draw))
+        if value.dtype == torch.bool:
+            other[place] = ~other[place]
+        elif value.is_floating_point():
+            other[place] = 0.0 if bool(other[place]) else 3.0
+        else:
+            other[place] = 1 if int(other[place]) > 1 else 1 - other[place]
+    return other.view(value.shape)
+
+
+def swapped(value: torch.Tensor, seed: int) -> torch.Tensor:
+    """Two neighbouring slices along the first axis of several, drawn by the seed, change places."""
+    axis = next((axis for axis, extent in enumerate(value.shape) if extent > 1), None)
+    if axis is None:
+        return value
+    draw = torch.Generator().manual_seed(seed)
+    place = int(torch.randint(value.shape[axis] - 1, (), generator=draw))
+    order = torch.arange(value.shape[axis])
+    order[[place, place + 1]] = order[[place + 1, place]]
+    return value.index_select(axis, order.to(value.device))
+
+
 def punched(value: torch.Tensor, seed: int) -> torch.Tensor:
     """Zeros among the values, for a mask that is compared with 0."""
     draw = torch.Generator(value.device).manual_seed(seed)

@@ -185,7 +185,12 @@ class OpRecorder(TorchDispatchMode):
 
 
 def _elements(tree: Any) -> int:
-    return _sum(leaf.numel() for leaf in tree_leaves(tree) if isinstance(leaf, torch.Tensor))
+    return _sum(_numbers(leaf) for leaf in tree_leaves(tree) if isinstance(leaf, torch.Tensor))
+
+
+def _numbers(tensor: torch.Tensor) -> int:
+    """Numbers in a tensor; of a sparse one those that it holds, which may be more than its shape has."""
+    return tensor._values().numel() if tensor.layout is torch.sparse_coo else tensor.numel()
 
 
 def _adds_bias(name: str, args: tuple[Any, ...]) -> bool:

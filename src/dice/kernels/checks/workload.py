@@ -22,6 +22,23 @@ _CONTRACTION = words(
     _scaled_dot_product_fused_attention_overrideable _transformer_encoder_layer_fwd _native_multi_head_attention
     miopen_convolution _addmm_activation _sparse_mm _sparse_addmm sparse_sampled_addmm _int_mm embedding_bag _embedding_bag
     _embedding_bag_forward_only
+    _linear_pointwise _convolution_pointwise _convolution_transpose_pointwise _mm_plus_mm conv2d_run qlinear qlinear_dynamic
+    qlinear_relu qlinear_relu_dynamic linear_dynamic linear_relu linear_relu_dynamic linear_dynamic_fp16
+    linear_relu_dynamic_fp16 linear_leaky_relu linear_tanh conv1d conv2d conv3d conv1d_relu conv2d_relu conv3d_relu
+    conv2d_add conv2d_add_relu conv1d_dynamic conv2d_dynamic conv3d_dynamic conv_transpose1d conv_transpose2d
+    conv_transpose3d conv_transpose1d_dynamic conv_transpose2d_dynamic conv_transpose3d_dynamic conv_tbc
+    fbgemm_linear_fp16_weight fbgemm_linear_fp16_weight_fp32_activation fbgemm_linear_int8_weight
+    fbgemm_linear_int8_weight_fp32_activation wrapped_fbgemm_linear_fp16_weight wrapped_quantized_linear
+    _wrapped_quantized_linear_prepacked int4mm_packed_weight_cpu _weight_int4pack_mm _weight_int4pack_mm_for_cpu
+    _weight_int4pack_mm_with_scales_and_zeros _weight_int8pack_mm _dyn_quant_matmul_4bit _mixed_dtypes_linear _grouped_mm
+    _scaled_grouped_mm _scaled_grouped_mm_v2 _scaled_mm_v2 _sparse_sparse_matmul _sparse_mm_reduce_impl _cslt_sparse_mm
+    _sparse_semi_structured_mm _sparse_semi_structured_addmm _sparse_semi_structured_linear hspmm sspaddmm smm
+    _flash_attention_forward _flash_attention_forward_no_dropout_inplace _efficient_attention_forward
+    _cudnn_attention_forward _triton_scaled_dot_attention _triton_multi_head_attention _slow_conv2d_forward
+    slow_conv3d_forward slow_conv_dilated2d slow_conv_dilated3d slow_conv_transpose3d thnn_conv2d
+    _nnpack_spatial_convolution miopen_convolution_relu miopen_convolution_add_relu miopen_convolution_transpose
+    miopen_depthwise_convolution miopen_rnn quantized_gru quantized_lstm _pdist_forward _euclidean_dist matrix_exp
+    _compute_linear_combination
     """
 )
 _REDUCTION = words(
@@ -29,6 +46,10 @@ _REDUCTION = words(
     sum mean prod amax amin max min argmax argmin var std var_mean std_mean norm linalg_vector_norm any all
     nansum aminmax max_pool1d max_pool2d max_pool3d max_pool2d_with_indices max_pool3d_with_indices avg_pool2d
     avg_pool3d _adaptive_avg_pool2d _adaptive_avg_pool3d adaptive_max_pool2d adaptive_max_pool3d mkldnn_max_pool2d
+    mkldnn_max_pool3d mkldnn_adaptive_avg_pool2d quantized_max_pool1d quantized_max_pool2d quantized_max_pool3d
+    fractional_max_pool2d fractional_max_pool3d segment_reduce _to_dense _sparse_sum _sparse_csr_sum
+    _sparse_csr_prod batch_norm_stats batch_norm_gather_stats batch_norm_gather_stats_with_counts batch_norm_update_stats
+    count_nonzero trace renorm index_reduce xor_sum _weight_norm_interface native_norm
     """
 )
 _COMPOSITE = words(
@@ -37,6 +58,11 @@ _COMPOSITE = words(
     _native_batch_norm_legit _native_batch_norm_legit_no_training _batch_norm_with_update _fused_rms_norm
     _batch_norm_no_update mse_loss l1_loss smooth_l1_loss huber_loss
     binary_cross_entropy binary_cross_entropy_with_logits soft_margin_loss kl_div cosine_similarity
+    _masked_softmax _safe_softmax _sparse_softmax _sparse_log_softmax _nested_tensor_softmax_with_shape batch_norm_elemt
+    _native_batch_norm_legit_functional _batch_norm_with_update_functional _batch_norm_impl_index miopen_batch_norm
+    quantized_batch_norm batch_norm batch_norm1d batch_norm2d batch_norm3d batch_norm_relu batch_norm1d_relu
+    batch_norm2d_relu batch_norm3d_relu layer_norm group_norm instance_norm multi_margin_loss
+    multilabel_margin_loss_forward _ctc_loss _cudnn_ctc_loss
     """
 )
 """Two reductions and three elementwise steps at once, as in softmax: maximum, difference, exponent, sum, quotient."""
@@ -48,6 +74,12 @@ _ELEMENTWISE = words(
     abs neg sign reciprocal erf erfc clamp clamp_min clamp_max where maximum minimum fmax fmin round floor ceil trunc
     frac fmod remainder sgn hypot logaddexp eq ne lt le gt ge logical_and logical_or logical_not isnan isinf
     bitwise_and bitwise_or bitwise_xor masked_fill native_dropout xlogy lgamma digamma nan_to_num heaviside
+    acosh asinh atanh angle bitwise_not bitwise_left_shift bitwise_right_shift copysign erfinv float_power floor_divide frexp
+    gcd lcm i0 igamma igammac ldexp logaddexp2 logical_xor logit nextafter polygamma sinc signbit isfinite isin isposinf
+    isneginf rrelu_with_noise_functional addr _add_relu add_relu add_scalar add_scalar_relu mul_relu mul_scalar
+    mul_scalar_relu _masked_scale _fused_dropout __and__ __or__ __xor__ __lshift__ __rshift__ bucketize searchsorted
+    quantize_per_tensor quantize_per_channel fake_quantize_per_tensor_affine_cachemask
+    fake_quantize_per_channel_affine_cachemask cbrt
     """
 )
 _SEVERAL_STEPS = words("gelu silu mish elu celu selu softplus hardswish logaddexp")
@@ -60,19 +92,31 @@ _MOVEMENT = words(
     upsample_nearest1d upsample_nearest2d upsample_nearest3d upsample_linear1d upsample_bilinear2d upsample_bicubic2d
     upsample_trilinear3d pixel_shuffle pixel_unshuffle channel_shuffle embedding repeat tril triu grid_sampler_2d
     im2col col2im one_hot diag_embed masked_select
+    masked_scatter nonzero index_fill put take_along_dim repeat_interleave rot90 reflection_pad3d max_unpool2d max_unpool3d
+    native_channel_shuffle _unsafe_index _unsafe_index_put _unsafe_masked_index _unsafe_masked_index_put_accumulate
+    _index_put_impl _upsample_nearest_exact1d
+    _upsample_nearest_exact2d _upsample_nearest_exact3d _upsample_bilinear2d_aa _upsample_bicubic2d_aa
+    _upsample_lanczos2d_aa grid_sampler_3d cudnn_grid_sampler _grid_sampler_2d_cpu_fallback select_scatter slice_scatter
+    diagonal_scatter as_strided_scatter _jagged_to_padded_dense_forward _padded_dense_to_jagged_forward
     """
 )
-_ORDERING = words("sort topk kthvalue median nanmedian mode msort argsort _unique2")
+_ORDERING = words(
+    """
+    sort topk kthvalue median nanmedian mode msort argsort _unique2 _unique unique_consecutive unique_dim
+    """
+)
 _SCAN = words("cumsum cumprod cummax cummin _cummax_helper _cummin_helper logcumsumexp")
 _OTHER = words("histc bincount")
 _STANDS_FOR = {"reduction": ("contraction", "scan", "ordering"), "scan": ("contraction",)}
 """Kinds of work that give what a kind gives: a product with ones sums, the last of a scan is the sum of all, the first of a
 sorted row is its largest."""
+_COALESCE = "_coalesce"
+"""It sorts indices, moves the values behind them and adds those of equal indices."""
 _PICKING = words("nll_loss_forward nll_loss2d_forward")
 """They read one element of each row and add up. That is work where the reference does nothing else, and hardly any beside
 the softmax before it."""
 _WORK = _CONTRACTION | _REDUCTION | _COMPOSITE | _ELEMENTWISE | _MOVEMENT | _ORDERING | _SCAN | _PICKING | _OTHER
-_WORK |= {"logsumexp"}
+_WORK |= {"logsumexp", _COALESCE}
 
 NO_MIXING = frozenset({"elementwise", "movement"})
 """Kinds of work on single elements; the others mix several."""
@@ -128,12 +172,15 @@ def work_of(ops: dict[str, OpUse]) -> dict[str, float]:
         elif name in _COMPOSITE:
             add("reduction", use.elements)
             add("elementwise", 3 * use.elements)
+        elif name == _COALESCE:
+            for kind in ("ordering", "movement", "reduction"):
+                add(kind, use.elements)
         elif name in _ELEMENTWISE:
             add("elementwise", (2 if name in _SEVERAL_STEPS else 1) * use.elements)
         elif name in _MOVEMENT:
             add("movement", use.elements)
         elif name in _ORDERING:
-            add("ordering", use.elements)
+            add("ordering", (1.5 if "unique" in name else 1) * use.elements)  # it gives no indices, as sort does
         elif name in _SCAN:
             add("scan", use.elements)
         elif name in _PICKING:

@@ -5,7 +5,8 @@ In the trials such a tensor changes nothing, so a kernel that leaves it out pass
 reference and for the candidate alike. A candidate is caught where the reference's output changes and its own does not. It
 is not blamed for an output that changes in another way where an input changed: the problem itself never draws such values.
 But then it gets other values once more, with the first, the last and the sum or the largest as they were, or in a quarter of
-the slices alone: one that takes a single number, a column or a row for all of them stays where it was. A model's weights are
+the slices alone: one that takes a single number, a column or a row for all of them stays where it was. One that follows gets
+the old values but for one element, or two rows: it may have looked at a sample only. A model's weights are
 there to change: an output that follows them in another way than the reference's counts too. And a candidate is caught where
 it is right and runs no kernel any more: its kernels are for the constant alone. An input that every draw makes the same, as
 positions or a triangular mask are, gets its rows in another order. Weights that another seed leaves as they are (an identity)
@@ -32,6 +33,8 @@ from dice.kernels.candidate.other_values import (
     partly,
     punched,
     shuffled,
+    swapped,
+    touched,
     varied,
 )
 from dice.kernels.compare import compare_outputs
@@ -44,6 +47,9 @@ from dice.kernels.sandbox.session import CandidateRaised
 
 _OTHERS: tuple[Other, ...] = (varied, punched, grown)
 _FINER: tuple[Other, ...] = (balanced, bounded)
+_TOUCHES = 3
+"""Times that a single element, or two rows, are changed: who samples a constant sees other values of all of it."""
+_TOUCHED: tuple[Other, ...] = (touched,) * _TOUCHES
 _MOST_AXES = 3
 _DRAWS = 3
 """Parts of a constant that are drawn along each axis."""
@@ -76,11 +82,11 @@ def experiment_usage(run: CandidateRun) -> None:
         leaves, other = tree_leaves(run.last.inputs), tree_leaves(run.draw_inputs(secrets.randbits(48)))
         for index, pair in enumerate(zip(leaves, other, strict=False)):
             if all(is_constant(leaf) for leaf in pair):
-                _change_input(run, reference, index, _OTHERS, (*_FINER, *_parts(pair[0])))
+                _change_input(run, reference, index, _OTHERS, (*_FINER, *_parts(pair[0])), _TOUCHED)
             elif isinstance(pair[0], float) and pair[0] == pair[1]:
                 _change_input(run, reference, index, (_another_number,), ())
             elif is_fixed(*pair):
-                _change_input(run, reference, index, (shuffled,), ())
+                _change_input(run, reference, index, (shuffled,), (), (swapped,) * _TOUCHES)
             elif is_twin(leaves, index) and is_twin(other, index):
                 _change_input(run, reference, index, (lambda _, __, drawn=pair[1]: drawn,), ())
 
@@ -165,6 +171,8 @@ def _change_weights(run: CandidateRun, reference: torch.nn.Module, names: list[s
     outcome = _tried(called, _OTHERS, _FINER)
     if outcome in ("stale", "wrong") and _folds_when_made(run, reference):
         outcome = "right"
+    elif outcome == "right" and _overlooked(called, _TOUCHED):
+        outcome = "stale"
     if outcome is not None:
         detail = ", ".join(names)[:160]
         run.evidence.probes.append(ProbeResult(name="constant_weights", outcome=outcome, detail=detail))
@@ -185,6 +193,13 @@ def _tried(
     return None
 
 
+def _overlooked(called: Callable[[Other], ProbeOutcome | None], single: Sequence[Other]) -> bool:
+    """Whether a candidate that follows other values overlooks one of these."""
+    with contextlib.suppress(CandidateRaised):
+        return any(called(other) == "stale" for other in single)
+    return False
+
+
 def _folds_when_made(run: CandidateRun, reference: torch.nn.Module) -> bool:
     """Whether the candidate follows other values of its constant weights if they are there when it is made.
 
@@ -203,7 +218,12 @@ def _folds_when_made(run: CandidateRun, reference: torch.nn.Module) -> bool:
 
 
 def _change_input(
-    run: CandidateRun, reference: torch.nn.Module, index: int, others: Sequence[Other], finer: Sequence[Other]
+    run: CandidateRun,
+    reference: torch.nn.Module,
+    index: int,
+    others: Sequence[Other],
+    finer: Sequence[Other],
+    single: Sequence[Other] = (),
 ) -> None:
     def called(other: Other) -> ProbeOutcome | None:
         assert run.last is not None
@@ -216,6 +236,8 @@ def _change_input(
         return None if expected is None else _outcome(run, inputs, expected)
 
     outcome = _tried(called, others, finer)
+    if outcome == "right" and _overlooked(called, single):
+        outcome = "stale"
     if outcome is not None:
         run.evidence.probes.append(ProbeResult(name="constant_inputs", outcome=outcome, detail=f"tensor {index}"))
 
