@@ -212,6 +212,11 @@ BUSY_FOR_A_MOMENT = [1.0 if 20 <= index < 25 else 0.01 for index in range(64)]
         ),
         (
             "host_computation",
+            {"probes": [ProbeResult(name="mixing_between", outcome="wrong")]},
+            {"probes": [ProbeResult(name="mixing_between", outcome="right")]},
+        ),
+        (
+            "host_computation",
             {"probes": [ProbeResult(name="mixing", outcome="stale")], "backend": "cpu"},
             {"probes": [ProbeResult(name="mixing", outcome="stale")]},
         ),
