@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import struct
+from typing import Any
 
 import pytest
 import torch
 
-from dice.kernels.candidate.mixing import Mixture, mixture
+from dice.kernels.candidate.mixing import Mixture, Step, mixture, staged
 
 INPUT = torch.arange(1.0, 65.0).view(4, 16)
 FACTOR = torch.linspace(-1.0, 1.0, 16 * 12).view(16, 12)
@@ -148,3 +149,38 @@ def test_what_lies_behind_an_input_hides_it_unless_it_is_overwritten() -> None:
     assert mixture(forwards(lambda x: [memory(torch.cat([x.reshape(-1), next(left)]))])) == Mixture(mixed=1, shared=16)
     poison = torch.full((24,), torch.nan)
     assert mixture(forwards(lambda x: [memory(torch.cat([x.reshape(-1), poison]))])) == Mixture(apart=1)
+
+
+def steps(*launches: Any, cut: bool = False) -> list[list[Step]]:
+    """Four forwards of launches, each with what makes the memory before it and after it."""
+    made = [(forwards(lambda x, f=f: [memory(f(x))]), forwards(lambda x, g=g: [memory(g(x))])) for f, g in launches]
+    return [[Step(before[i], after[i], cut) for before, after in made] for i in range(4)]
+
+
+def product(x: torch.Tensor) -> torch.Tensor:
+    return x @ FACTOR
+
+
+def coded(x: torch.Tensor) -> torch.Tensor:
+    return x * 3.0 + 1.0
+
+
+def test_what_is_mixed_between_launches() -> None:
+    assert staged(steps((lambda x: x, coded), (product, product))) == 12
+
+
+def test_what_an_earlier_launch_has_mixed() -> None:
+    assert staged(steps((lambda x: x, product), (product, coded))) == 0
+
+
+def test_what_no_launch_is_led_to_mixed() -> None:
+    assert staged(steps((lambda x: x, coded), (coded, product))) == 0
+
+
+def test_a_launch_may_have_left_more_than_is_seen() -> None:
+    assert staged(steps((lambda x: x, coded), (product, product), cut=True)) == 0
+
+
+def test_other_launches_in_each_forward_say_nothing() -> None:
+    many = steps((lambda x: x, coded), (product, product))
+    assert staged([*many[:3], many[3][:1]]) == 0

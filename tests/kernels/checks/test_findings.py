@@ -212,6 +212,11 @@ BUSY_FOR_A_MOMENT = [1.0 if 20 <= index < 25 else 0.01 for index in range(64)]
         ),
         (
             "host_computation",
+            {"probes": [ProbeResult(name="mixing_between", outcome="wrong")]},
+            {"probes": [ProbeResult(name="mixing_between", outcome="right")]},
+        ),
+        (
+            "host_computation",
             {"probes": [ProbeResult(name="mixing", outcome="stale")], "backend": "cpu"},
             {"probes": [ProbeResult(name="mixing", outcome="stale")]},
         ),
@@ -629,5 +634,7 @@ def test_a_graph_that_is_replayed_was_launched_when_it_was_captured() -> None:
     replayed = run(launches={}, unwatched_launches=[3, 0, 0], timed_launches=0)
     assert "kernel_never_launched" not in {item.name for item in findings(GRAPH, REFERENCE, [REQUEST], replayed)}
     assert "kernel_never_launched" in {item.name for item in findings(CODE, REFERENCE, [REQUEST], replayed)}
+    between = run(probes=[ProbeResult(name="mixing_between", outcome="wrong")])
+    assert "host_computation" not in {item.name for item in findings(GRAPH, REFERENCE, [REQUEST], between)}
     never = run(launches={}, unwatched_launches=[0, 0, 0], launches_init={})
     assert "kernel_never_launched" in {item.name for item in findings(GRAPH, REFERENCE, [REQUEST], never)}

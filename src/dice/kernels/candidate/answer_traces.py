@@ -20,6 +20,7 @@ import torch
 from torch.utils._pytree import tree_leaves
 
 from dice.kernels.candidate import extension_loader
+from dice.kernels.candidate.mixing import Step
 from dice.kernels.candidate.probes import storage_address
 from dice.kernels.likeness import Search, find_outputs
 from dice.kernels.likeness.search import larger, weighted
@@ -50,6 +51,8 @@ class AnswerTraces:
         self._moments: list[tuple[int, torch.Tensor]] = []
         self.fed: list[torch.Tensor] = []
         """What the arguments of launches were and pointed to in the last forward without kernels."""
+        self.steps: list[Step] = []
+        """The same for each launch of the last forward with kernels."""
 
     def begin(self, launching: bool) -> None:
         """Before a forward. launching: whether kernels run in it."""
@@ -72,11 +75,32 @@ class AnswerTraces:
         for moment, piece in extension_loader.kept_arguments():
             self._keep(piece, moment)
         self.fed = self._without[given:]
+        self.steps = self._steps() if self._launching else []
         extension_loader.keep_arguments(0, 0)
         if self._on_gpu and not self._launching:
             for address, size in _blocks():
                 if self._least_piece <= size <= self._most_piece:
                     self._keep(_device_memory(address, size))
+
+    def _steps(self) -> list[Step]:
+        """What was kept, by launch, but for pieces before a launch that may be anything behind a word that only looks like
+        an address; none where something may be missing before the last of it."""
+        steps: list[Step] = []
+        begun = -1
+        for moment, piece in self._moments:
+            if moment % 2 == 0 and moment != begun:
+                steps.append(Step([], []))
+                begun = moment
+            if moment % 2 == 0 and piece.numel() < self._most_piece:
+                steps[-1].before.append(piece)
+            elif moment % 2 and steps:
+                steps[-1].after.append(piece)
+        if self._left < self._most_piece:
+            return []
+        return [
+            Step(step.before, step.after, any(piece.numel() >= self._most_piece for piece in step.after))
+            for step in steps
+        ]
 
     def _keep(self, piece: torch.Tensor, moment: int = 0) -> None:
         if piece.numel() <= self._left and len(self._moments if self._launching else self._without) < MOST_PIECES:

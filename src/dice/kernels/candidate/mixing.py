@@ -3,6 +3,9 @@
 A product, a sum or a softmax mixes many elements of an input into one number. Where kernels do that, they are led to numbers
 of which each follows one element: the input itself, a copy, a transpose, a cast. Where somebody else has done it before,
 every number that they are led to follows many elements already, in whatever code it is written.
+
+A kernel may also hand the elements to somebody else, in a code, and take the mixed numbers back. Then the memory that a later
+launch is led to follows two elements at once although none that an earlier launch left did.
 """
 
 from __future__ import annotations
@@ -41,6 +44,31 @@ class Mixture:
     """Words that follow the two elements in different ways, of all pieces."""
     lost: int = 0
     """Pieces of the first forward that another one has not, or has with other content altogether."""
+
+
+@dataclass(frozen=True)
+class Step:
+    """What the arguments of one launch were and pointed to before it, and what was other memory after it."""
+
+    before: list[torch.Tensor]
+    after: list[torch.Tensor]
+    cut: bool = False
+    """Whether it may have left more than is in `after`."""
+
+
+def staged(forwards: Sequence[Sequence[Step]]) -> int:
+    """How many words follow both elements in the memory that a launch is led to, where none of what earlier launches left
+    does, as far as can be told. `forwards`: as `mixture` takes them, with kernels, by launch."""
+    if len({len(steps) for steps in forwards}) != 1:
+        return 0
+    for steps in zip(*forwards, strict=True):
+        before = mixture([step.before for step in steps])
+        if before is not None and before.shared:
+            return before.shared
+        after = mixture([step.after for step in steps])
+        if any(step.cut for step in steps) or (after is not None and (after.shared or after.mixed or after.lost)):
+            return 0
+    return 0
 
 
 def mixture(forwards: Sequence[Sequence[torch.Tensor]]) -> Mixture | None:

@@ -34,7 +34,7 @@ from dice.kernels.candidate.concealment import conceal
 from dice.kernels.candidate.exchange import Exchange
 from dice.kernels.candidate.extension_proxy import ExtensionProxy
 from dice.kernels.candidate.failure import describe
-from dice.kernels.candidate.mixing import mixture
+from dice.kernels.candidate.mixing import Step, mixture, staged
 from dice.kernels.candidate.other_values import odd_weights, varied
 from dice.kernels.candidate.refill import refilled
 from dice.kernels.cpu.runtime import CpuRuntime, Order
@@ -99,6 +99,7 @@ class Runner:
         self._facts: dict[str, Any] = {}
         self._traces: AnswerTraces | None = None
         self._fed: list[list[torch.Tensor]] = []
+        self._steps: list[list[Step]] = []
         self._launching = True
 
     def handle(self, request: dict[str, Any], fds: list[int]) -> dict[str, Any]:
@@ -275,14 +276,17 @@ class Runner:
         """Remember what the kernels of the last kept forward were led to."""
         traces, self._traces = self._traces, None
         self._fed.append(traces.fed if traces else [])
+        self._steps.append(traces.steps if traces else [])
         return {}
 
-    def _do_mixture(self, fds: list[int]) -> dict[str, Any]:
-        """How what was remembered follows the inputs."""
-        fed, self._fed = self._fed, []
+    def _do_mixture(self, fds: list[int], order: list[int]) -> dict[str, Any]:
+        """How what was remembered follows the inputs. `order`: the place of each forward among those of `mixture`."""
+        places = sorted(range(len(order)), key=order.__getitem__)
+        fed, steps = [self._fed[i] for i in places], [self._steps[i] for i in places]
+        self._fed, self._steps = [], []
         with self._accelerator.honest():
             found = mixture(fed)
-            return {"pieces": None if found is None else dataclasses.asdict(found)}
+            return {"pieces": None if found is None else dataclasses.asdict(found), "staged": staged(steps)}
 
     def _do_jitter(self, fds: list[int], seed: int) -> dict[str, Any]:
         """Other weights, with the signs of the old ones, so that none is 0 or 1 everywhere: then it would change nothing."""

@@ -58,6 +58,8 @@ _ACCESSES: dict[str, str] = {
 _ACCESS_PREFIXES = {"ctypes.": "memory_tampering", "socket.": "network_access", "os.": "process_spawned"}
 _BY_SYMBOL = words("cudaMemcpyToSymbol cudaMemcpyToSymbolAsync cudaGetSymbolAddress cudaMemcpyFromSymbol")
 """Functions that lead kernels to memory without an argument."""
+_UNSEEN = _BY_SYMBOL | words("cudaGraphLaunch")
+"""The same, and launches that are not looked at. On the CPU back end what CUB does for a whole device is no launch."""
 _TIMERS = ("torch.cuda.Event", "torch.cuda.Stream", "torch.cuda.synchronize", "torch.cuda.current_stream", "time.")
 _SNIFFED = ("/proc/self/cmdline", "/proc/self/environ", "/proc/self/status", "/proc/self/comm")
 
@@ -83,6 +85,8 @@ def dynamic_findings(
     yield from _decoration(evidence, has_fallback)
     if not calls_libraries:
         yield from _mixing(evidence, names)
+        if not replays_graphs:  # whose launches are not looked at
+            yield from _mixing_between(evidence, names)
     yield from _tampering(evidence, names)
     yield from _outputs(evidence, replays_graphs)
     if evidence.clocks is not None:
@@ -186,6 +190,17 @@ def _mixing(evidence: RunEvidence, names: Set[str] | None) -> Iterator[Finding]:
         yield _dynamic(name, who + (probe.detail or everything))
     elif evidence.backend == "cpu" and not _BY_SYMBOL & (names or set()):
         yield _dynamic("host_computation", "nothing that kernels are led to depends on the inputs")
+
+
+def _mixing_between(evidence: RunEvidence, names: Set[str] | None) -> Iterator[Finding]:
+    """Kernels hand elements to somebody who mixes them before the next launch. Kernels that are not looked at may do that."""
+    mixed = any(probe.name == "mixing_between" and probe.outcome == "wrong" for probe in evidence.probes)
+    unseen = _UNSEEN | ({"cub"} if evidence.backend == "cpu" else set())
+    if mixed and not unseen & (names or set()):
+        yield _dynamic(
+            "host_computation",
+            "between launches, numbers come to be that depend on many elements of an input, though no kernel has mixed them",
+        )
 
 
 def _tampering(evidence: RunEvidence, names: Set[str] | None) -> Iterator[Finding]:

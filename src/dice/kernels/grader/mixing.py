@@ -8,6 +8,10 @@ before: by NumPy, a loop on the host, a library, another process. What the answe
 Kernels may be led to the input beside an answer that is there already. So it is also counted how many numbers follow both
 elements. If there are as many as the answer needs, whatever the elements and the inputs are, somebody has mixed them.
 
+A kernel may only hand the elements on, in a code, to somebody who mixes them. So where no operator of PyTorch's mixes, the
+elements change once more with the stubs on: numbers that follow both before a launch, while no earlier launch has left such
+numbers, were mixed in between.
+
 Where PyTorch's own operators mix as the reference's do, nothing is asked: they are seen, and a part of the work may be
 theirs. Where they mix by another kind (a product with a triangle for running sums), no part of the reference's is left.
 """
@@ -27,6 +31,7 @@ from dice.kernels.checks.workload import NO_MIXING, work_of
 from dice.kernels.grader.candidate_run import CandidateRun
 from dice.kernels.grader.reference import to_device
 from dice.kernels.records.evidence import ProbeOutcome, ProbeResult
+from dice.kernels.sandbox import values
 from dice.kernels.sandbox.replies import Done, Mixed
 from dice.kernels.sandbox.session import CandidateRaised
 
@@ -38,12 +43,23 @@ _MOST_INPUTS = 4
 _DRAWS = 3
 """Inputs that are drawn until what is found is clear."""
 _TRIES = 3
+_LOOKS = 2
+"""At two elements with kernels, until they seem to be mixed between launches."""
 _WORDS_PER_NUMBER = (0.25, 8)
 """Words of four bytes for a number of the output, at least (bytes) and at most (text)."""
 _STRAY = 8
 """Words; memory that nobody wrote for the kernels has fewer that follow both elements, a sum of the inputs say."""
 BESIDE = "beside the inputs, kernels are led to numbers that depend on many of their elements"
 
+_MOST_ROOM = 8 << 20
+"""Bytes behind a pointer that are looked at on a GPU with the stubs on; its allocator's segments are a few MiB long."""
+
+_JOINING = {
+    f"aten::{name}{ending}"
+    for name in ("add", "sub", "rsub", "addcmul", "addcdiv", "lerp", "maximum", "minimum", "fmax", "fmin", "logaddexp")
+    for ending in ("", "_")
+}
+"""Operators by which PyTorch may join parts that kernels have mixed apart from each other."""
 _ADDING = {
     f"aten::{name}{ending}"
     for name in ("index_add", "scatter_add", "scatter_reduce", "index_put", "col2im", "grid_sampler_2d")
@@ -57,7 +73,8 @@ _Outcome = ProbeOutcome | Literal["unclear"] | None
 def experiment_mixing(run: CandidateRun) -> None:
     """Add a ProbeResult `mixing` where there is a result: `right` as soon as the kernels are led to the elements of one
     input apart from each other, `wrong` where they are led to mixed ones only, or to an answer's worth of them beside the
-    inputs, `stale` where nothing that they are led to follows any input."""
+    inputs, `stale` where nothing that they are led to follows any input. Where it is `right`, and no operator of PyTorch's
+    mixes, add one `mixing_between`: `wrong` where elements are mixed between launches."""
     if not run.evidence.launches or run.last is None or run.reference.input_bytes > _MOST_BYTES:
         return
     mine, theirs = (work_of(ops or {}) for ops in (run.evidence.candidate_ops, run.evidence.reference_ops))
@@ -79,6 +96,10 @@ def experiment_mixing(run: CandidateRun) -> None:
                 run.ask("launching", Done, on=True)
     if outcome not in (None, "unclear"):
         run.evidence.probes.append(ProbeResult(name="mixing", outcome=outcome, detail=detail))
+    if outcome == "right" and not mine.keys() - NO_MIXING:
+        with run.record.phase("experiments"):
+            between = all(_mixed_between(run) for _ in range(_DRAWS))
+        run.evidence.probes.append(ProbeResult(name="mixing_between", outcome="wrong" if between else "right"))
 
 
 def _outcome(run: CandidateRun) -> _Outcome:
@@ -102,6 +123,31 @@ def _answer_beside(run: CandidateRun) -> bool:
         if pieces is not None and is_worth(pieces["shared"], met):
             return True
     return False
+
+
+def _mixed_between(run: CandidateRun) -> bool:
+    """Whether two elements of an input, drawn anew, are mixed before a launch and by no launch before it. What PyTorch joins
+    may be parts that kernels mixed; the two elements are no half apart, but may be in two parts."""
+    operators = run.evidence.candidate_ops or {}
+    if not run.counts_launches or set(operators) & _ADDING:
+        return False
+    joined = sum(use.elements for name, use in operators.items() if name in _JOINING)
+    for changed, _ in mixed_pairs(run, run.draw_inputs(secrets.randbits(48)), halves=False):
+        if all(_look(run, changed, _room(run), _any_order()).staged > joined for _ in range(_LOOKS)):
+            return True
+    return False
+
+
+def _any_order() -> list[int]:
+    """What memory holds of earlier calls, freed memory too, follows their inputs: not so in any order of the calls."""
+    return secrets.SystemRandom().sample(range(4), 4)
+
+
+def _room(run: CandidateRun) -> int:
+    """Size of an answer for which forward keeps as much memory behind a pointer as launches may leave there."""
+    assert run.last is not None
+    answer = values.lay_out(run.last.expected)[2]
+    return max(answer, run.reference.input_bytes // 4, _MOST_ROOM if run.place.backend == "cuda" else 1)
 
 
 def is_worth(words: int, numbers: int) -> bool:
@@ -194,14 +240,20 @@ def _follows(run: CandidateRun, changed: list[list[Any]]) -> _Outcome:
 
 
 def _pieces(run: CandidateRun, changed: list[list[Any]]) -> dict[Any, int] | None:
-    """How the memory that kernels are led to follows the two elements, once; None where they are led to none. Before each
-    forward on a GPU all tensors go: so the new ones have the same neighbours each time, which are copied with them."""
+    """How the memory that kernels are led to follows the two elements, once; None where they are led to none."""
+    return _look(run, changed, max(1, run.reference.input_bytes // 4), [0, 1, 2, 3]).pieces
+
+
+def _look(run: CandidateRun, changed: list[list[Any]], keep: int, order: list[int]) -> Mixed:
+    """What is found in the memory that kernels are led to in four forwards: two of the same inputs, then one of each of the
+    others, in an order of places among these. Before each one on a GPU all tensors go: so the
+    new ones have the same neighbours each time, which are copied with them."""
     seed = secrets.randbits(48)
-    for inputs in (changed[0], *changed):
+    for place in order:
         if run.place.backend == "cuda":
             run.ask("forget", Done)
-        run.send("inputs", inputs)
+        run.send("inputs", [changed[0], *changed][place])
         with contextlib.suppress(CandidateRaised):  # because its kernels did nothing
-            run.forward(seed, keep=max(1, run.reference.input_bytes // 4))
+            run.forward(seed, keep=keep)
         run.ask("feed", Done)
-    return run.ask("mixture", Mixed).pieces
+    return run.ask("mixture", Mixed, order=order)

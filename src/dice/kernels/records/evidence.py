@@ -34,6 +34,7 @@ ProbeName = Literal[
     "without_launches",
     "answer_traces",
     "mixing",
+    "mixing_between",
     "constant_weights",
     "constant_inputs",
 ]
@@ -132,6 +133,8 @@ class ProbeResult(_Fact):
     answer_traces: memory that the kernels would have read or written in that call; `right` when the answer is in it.
     mixing: elements of an input change one by one while no kernel runs; `right` when some memory that the kernels are led to
         follows one of them alone, `wrong` when all of it follows several at once, `stale` when none follows any.
+    mixing_between: the same while kernels run; `wrong` when they are led to numbers that follow both elements, and none that
+        an earlier launch left does.
     """
 
     name: ProbeName

@@ -126,7 +126,9 @@ class Mixed(_Said):
     """How the memory that kernels are led to follows two elements of an input (`dice.kernels.candidate.mixing`)."""
 
     pieces: dict[Literal["apart", "mixed", "sided", "shared", "lost"], Count] | None
-    """None where kernels are led to no memory."""
+    """Without kernels; None where they are led to no memory."""
+    staged: Count
+    """With kernels: words that follow both elements before a launch, though no earlier launch left any."""
 
 
 class Times(_Said):
