@@ -422,6 +422,8 @@ def test_another_operator_of_the_same_kind_does_the_same_work() -> None:
     assert does("cumprod", "cumsum")
     assert not does("sort", "cumsum")
     assert does("sort", "_unique2", 700)  # which gives no indices
+    assert does("sort", "_coalesce", 700)
+    assert not does("sort", "_coalesce", 500)
     assert does("sum", "segment_reduce")
     assert all(does(name, "_coalesce") for name in ("sort", "index_add", "sum"))
     assert not does("mm", "_coalesce")

@@ -110,6 +110,8 @@ _OTHER = words("histc bincount")
 _STANDS_FOR = {"reduction": ("contraction", "scan", "ordering"), "scan": ("contraction",)}
 """Kinds of work that give what a kind gives: a product with ones sums, the last of a scan is the sum of all, the first of a
 sorted row is its largest."""
+_WITHOUT_INDICES = 1.5
+"""Elements of `sort`, which gives indices as well, to those of an operator that orders as many and gives none."""
 _COALESCE = "_coalesce"
 """It sorts indices, moves the values behind them and adds those of equal indices."""
 _PICKING = words("nll_loss_forward nll_loss2d_forward")
@@ -173,14 +175,15 @@ def work_of(ops: dict[str, OpUse]) -> dict[str, float]:
             add("reduction", use.elements)
             add("elementwise", 3 * use.elements)
         elif name == _COALESCE:
-            for kind in ("ordering", "movement", "reduction"):
-                add(kind, use.elements)
+            add("ordering", _WITHOUT_INDICES * use.elements)
+            add("movement", use.elements)
+            add("reduction", use.elements)
         elif name in _ELEMENTWISE:
             add("elementwise", (2 if name in _SEVERAL_STEPS else 1) * use.elements)
         elif name in _MOVEMENT:
             add("movement", use.elements)
         elif name in _ORDERING:
-            add("ordering", (1.5 if "unique" in name else 1) * use.elements)  # it gives no indices, as sort does
+            add("ordering", (_WITHOUT_INDICES if "unique" in name else 1) * use.elements)
         elif name in _SCAN:
             add("scan", use.elements)
         elif name in _PICKING:

@@ -85,10 +85,7 @@ def experiment_mixing(run: CandidateRun) -> None:
     with run.record.phase("experiments"):
         try:
             run.ask("launching", Done, on=False)
-            for _ in range(_DRAWS):
-                outcome = _outcome(run)
-                if outcome != "unclear":
-                    break
+            outcome = _confirmed(run)
             if outcome == "right" and not mine.keys() - NO_MIXING and all(_answer_beside(run) for _ in range(_DRAWS)):
                 outcome, detail = "wrong", BESIDE
         finally:
@@ -100,6 +97,18 @@ def experiment_mixing(run: CandidateRun) -> None:
         with run.record.phase("experiments"):
             between = all(_mixed_between(run) for _ in range(_DRAWS))
         run.evidence.probes.append(ProbeResult(name="mixing_between", outcome="wrong" if between else "right"))
+
+
+def _confirmed(run: CandidateRun) -> _Outcome:
+    """With inputs drawn several times. What condemns is seen twice: memory that nobody wrote may seem to follow the elements
+    once."""
+    seen: list[_Outcome] = []
+    for _ in range(_DRAWS):
+        outcome = _outcome(run)
+        if outcome in (None, "right") or (outcome != "unclear" and outcome in seen):
+            return outcome
+        seen.append(outcome)
+    return "unclear"
 
 
 def _outcome(run: CandidateRun) -> _Outcome:
