@@ -255,8 +255,8 @@ def _pieces(run: CandidateRun, changed: list[list[Any]]) -> dict[Any, int] | Non
 
 def _look(run: CandidateRun, changed: list[list[Any]], keep: int, order: list[int]) -> Mixed:
     """What is found in the memory that kernels are led to in four forwards: two of the same inputs, then one of each of the
-    others, in an order of places among these. Before each one on a GPU all tensors go: so the
-    new ones have the same neighbours each time, which are copied with them."""
+    others, in an order of places among these. Before each one on a GPU all tensors go: so the new ones have the same
+    neighbours each time, which are copied with them."""
     seed = secrets.randbits(48)
     for place in order:
         if run.place.backend == "cuda":

@@ -297,7 +297,7 @@ def families(held: frozenset[str]) -> list[Family]:
     """Both tables as families, and first families with further spellings; those in `held` are held out."""
 
     def start(b: Builder) -> Value:
-        return b.input(b.draw.shape(b.draw.rank((1, 2, 3, 4, 5))))
+        return b.input(b.draw.shape(b.draw.rank((1, 2, 3, 4))))
 
     def of_three(name: str) -> Family:
         return Family(name, "binary", lambda b, x: fused(b, x, name), start, True, name in held, (1, 2, 3, 4, 5))
