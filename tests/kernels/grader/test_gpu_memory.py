@@ -8,11 +8,10 @@ from pathlib import Path
 import pytest
 from lock_holders import Asker, Lock
 
-from dice.kernels.grader.gpu_memory import BYTES_PER_INPUT_BYTE, PARTS, SMALL_PARTS, GpuMemory
+from dice.kernels.grader.gpu_memory import PARTS, SMALL_PARTS, GpuMemory, Sizes
 
 CARD = 1 << 30
-PART = CARD // PARTS // BYTES_PER_INPUT_BYTE
-"""Input bytes for which one part is enough."""
+PART = CARD // PARTS
 LARGE = PARTS - SMALL_PARTS
 
 
@@ -51,6 +50,28 @@ def test_who_has_room_beside_whom(tmp_path: Path, held: int, wanted: int, possib
             holder.end()
             assert possible or asker.says() == "has"
     assert is_free(tmp_path)
+
+
+H200_BYTES = 150_000_000_000
+ELEMENTWISE = Sizes(inputs=4096 * 393216 * 4, outputs=4096 * 393216 * 4)
+"""KernelBench v0.1's largest problems of one input: level 1, numbers 19 to 32."""
+SMALL = Sizes(inputs=1 << 26, outputs=1 << 26)
+
+
+def test_three_of_the_benchmarks_largest_problems_run_beside_each_other_on_a_card(tmp_path: Path) -> None:
+    with ExitStack() as stack:
+        for _ in range(3):
+            memory = GpuMemory("gpu", H200_BYTES, tmp_path)
+            stack.enter_context(memory.room_for(ELEMENTWISE.on_card(longer=False)))
+        small = GpuMemory("gpu", H200_BYTES, tmp_path)  # in the parts that are kept for it
+        stack.enter_context(small.room_for(SMALL.on_card(longer=False)))
+
+
+@pytest.mark.parametrize("side", ["inputs", "weights", "outputs"])
+def test_each_tensor_takes_room_on_both_sides_and_more_where_more_follows(side: str) -> None:
+    one, two = (Sizes(**{"inputs": 0, side: n * CARD}) for n in (1, 2))
+    assert two.on_card(longer=False) - one.on_card(longer=False) >= 2 * CARD
+    assert two.on_card(longer=True) >= two.on_card(longer=False) > CARD
 
 
 def test_a_problem_larger_than_the_card_gets_the_card(tmp_path: Path) -> None:

@@ -41,3 +41,43 @@ def test_the_size_is_that_of_the_inputs(body: str) -> None:
 def test_nothing_is_made_to_know_it() -> None:
     reference = Reference("p", f"{MODEL}\ndef get_inputs():\n    return [torch.rand(1 << 40)]\n", torch.device("cpu"))
     assert reference.input_bytes == 4 << 40
+
+
+PROGRAM = """
+import torch
+
+class Model(torch.nn.Module):
+    def __init__(self, width):
+        super().__init__()
+        self.weight = torch.nn.Parameter(torch.rand(width, width))
+
+    def forward(self, x):
+        BODY
+
+def get_init_inputs():
+    return [1 << 20]
+
+def get_inputs():
+    return [torch.rand(1 << 10, 1 << 20)]
+"""
+GIB = 1 << 30
+# The last: views make nothing new.
+SIZES = {
+    "return x @ self.weight": (4, 4096, 4),
+    "return x.sum()": (4, 4096, 0),
+    "return (x.repeat(2, 1) * 2).sum()": (4, 4096, 8),  # on its way
+    "return x + 1, x + 2, x + 3": (4, 4096, 12),
+    "return x.view(1, 1 << 10, 1 << 20).expand(1 << 10, -1, -1).select(0, 0).sum(1)": (4, 4096, 4),
+}
+
+
+@pytest.mark.parametrize("body", SIZES)
+def test_sizes_are_known_before_anything_is_made(body: str) -> None:
+    sizes = Reference("p", PROGRAM.replace("BODY", body), torch.device("cpu")).sizes
+    assert (sizes.inputs // GIB, sizes.weights // GIB, sizes.outputs // GIB) == SIZES[body]
+
+
+def test_where_a_model_needs_values_its_outputs_count_as_large_as_its_inputs() -> None:
+    text = PROGRAM.replace("1 << 20", "8").replace("BODY", "return x[: int(x.sum().item())]")
+    sizes = Reference("p", text, torch.device("cpu")).sizes
+    assert (sizes.inputs, sizes.weights, sizes.outputs) == (8 << 12, 0, 8 << 12)

@@ -98,7 +98,7 @@ class Executor:
         try:
             reference = self._reference_for(job)
             watch = Stopwatch()
-            with self._room(reference, alone):
+            with self._room(reference, judging, alone):
                 waited_s = watch.wall_s
                 record = _run(place, reference, job, seeds, lent)
                 record.spent("wait_memory", waited_s)
@@ -107,13 +107,15 @@ class Executor:
         return record
 
     @contextlib.contextmanager
-    def _room(self, reference: Reference, alone: bool) -> Iterator[None]:
+    def _room(self, reference: Reference, judging: Judging, alone: bool) -> Iterator[None]:
         """Hold the estimated GPU memory of a candidate for this problem, or all memory."""
         slot = self._place.slot
         if self._memory is None or slot is None:
             yield
             return
-        with self._memory.whole() if alone else self._memory.room_for(reference.input_bytes):
+        longer = judging.measure_time or judging.protocols != ("paper",)
+        needed_bytes = reference.sizes.on_card(longer=longer)
+        with self._memory.whole() if alone else self._memory.room_for(needed_bytes):
             try:
                 yield
             finally:

@@ -15,19 +15,38 @@ import math
 import os
 import time
 from collections.abc import Iterator
+from dataclasses import dataclass
 from pathlib import Path
 
 from dice.kernels.grader.gpu_slot import open_locks
 
-PARTS = 32
-"""Parts of a card, and so the most executors on it. One part of an H200 is 4 GiB: two contexts and a small problem."""
-SMALL_PARTS = 8
+PARTS = 64
+"""Parts of a card, and so the most executors on it. One part of an H200 is 2.2 GiB: two contexts and a small problem."""
+SMALL_PARTS = 4
 """Parts that are kept for problems that need only one."""
-BYTES_PER_INPUT_BYTE = 12
-"""Estimated bytes on the card per byte of input, outputs taken as large as inputs. Candidate, 7: new inputs, old inputs, old
-outputs, and twice poisoned memory of twice the inputs' size, from which outputs are allocated. Grader, 5: two sets of
-inputs, two expected outputs, the candidate's output."""
+_CONTEXTS_BYTES = 1 << 30
+"""Two contexts with the code that is loaded into them: the grader's and the candidate's."""
 _POLL_S = 0.02
+
+
+@dataclass(frozen=True)
+class Sizes:
+    """Bytes of a problem's tensors on one side."""
+
+    inputs: int
+    weights: int = 0
+    outputs: int = 0
+
+    def on_card(self, *, longer: bool) -> int:
+        """Bytes that both sides need together, estimated.
+
+        Candidate: weights, inputs, and poisoned memory of twice the inputs' size, from which outputs are allocated. Grader:
+        weights, two sets of inputs (the reference may change its own), the right outputs and the candidate's. `longer`:
+        timed calls or the experiments of `strict` follow, with another set of inputs, another output and another block of
+        poisoned memory.
+        """
+        needed = _CONTEXTS_BYTES + 2 * self.weights + 5 * self.inputs + 2 * self.outputs
+        return needed + (4 * self.inputs + self.outputs if longer else 0)
 
 
 class GpuMemory:
@@ -40,9 +59,9 @@ class GpuMemory:
         )
 
     @contextlib.contextmanager
-    def room_for(self, input_bytes: int) -> Iterator[None]:
-        """Hold the parts that a problem with inputs of that size needs."""
-        wanted = max(1, math.ceil(PARTS * BYTES_PER_INPUT_BYTE * input_bytes / self._total_bytes))
+    def room_for(self, needed_bytes: int) -> Iterator[None]:
+        """Hold the parts that make so many bytes."""
+        wanted = max(1, math.ceil(PARTS * needed_bytes / self._total_bytes))
         small, others = self._parts[:SMALL_PARTS], self._parts[SMALL_PARTS:]
         if wanted > len(others):
             parts = self._gathered(PARTS, self._parts)

@@ -10,6 +10,7 @@ from __future__ import annotations
 import contextlib
 import copy
 import secrets
+import warnings
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property
@@ -17,10 +18,12 @@ from typing import Any
 
 import torch
 from torch._subclasses.fake_tensor import FakeTensorMode
+from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils._pytree import tree_leaves, tree_map, tree_structure, tree_unflatten
 
 from dice.errors import DiceError
 from dice.kernels.cpu.device import CudaOnCpu
+from dice.kernels.grader.gpu_memory import Sizes
 from dice.kernels.sandbox.values import UnsupportedValue, lay_out
 
 
@@ -104,6 +107,24 @@ class Reference:
         return self._sendable(arguments)
 
     @cached_property
+    def sizes(self) -> Sizes:
+        """Bytes of weights, inputs, and the largest that an operator of forward makes. Computed with fake tensors, without
+        time or memory, where the program works with them; where its model does not, no weights are counted, and outputs
+        as large as the inputs."""
+        made = _LargestMade()
+        with contextlib.suppress(DiceError, torch.OutOfMemoryError, MemoryError), contextlib.ExitStack() as stack:
+            stack.enter_context(warnings.catch_warnings(action="ignore"))  # the program is run again, for its values
+            needs_values = self._blamed("its sizes depend on values")
+            for context in (needs_values, kept_flags(), torch.no_grad(), FakeTensorMode()):
+                stack.enter_context(context)
+            arguments = self.namespace["get_inputs"]()
+            model = self.namespace["Model"](*self.namespace["get_init_inputs"]())
+            with made:
+                outputs = model(*arguments)
+            return Sizes(_bytes_of(arguments), _bytes_of(model.state_dict()), max(made.n_bytes, _bytes_of(outputs)))
+        return Sizes(self.input_bytes, 0, self.input_bytes)
+
+    @cached_property
     def input_bytes(self) -> int:
         """Size of one call's tensors in bytes. Computed with fake tensors, without time or memory, where `get_inputs`
         works with them."""
@@ -112,7 +133,7 @@ class Reference:
                 arguments = self.namespace["get_inputs"]()
         except DiceError:
             arguments = self.inputs(0)
-        return sum(leaf.nbytes for leaf in tree_leaves(arguments) if torch.is_tensor(leaf))
+        return _bytes_of(arguments)
 
     def _sendable(self, arguments: list[Any]) -> list[Any]:
         try:
@@ -160,6 +181,23 @@ class Reference:
 
         model = copy.deepcopy(self.model(weights_seed)).double()
         return self.run(model, tree_map(wide, to_device(inputs, self.device)), seed)
+
+
+class _LargestMade(TorchDispatchMode):
+    """The largest result of an operator, in bytes."""
+
+    n_bytes = 0
+
+    def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        result = func(*args, **(kwargs or {}))
+        self.n_bytes = max(self.n_bytes, _bytes_of(result))
+        return result
+
+
+def _bytes_of(value: Any) -> int:
+    """Of views that repeat elements, those of the memory behind them."""
+    leaves = [leaf for leaf in tree_leaves(value) if torch.is_tensor(leaf)]
+    return sum(min(leaf.nbytes, leaf.untyped_storage().nbytes()) for leaf in leaves)
 
 
 def like(value: Any, other: Any) -> Any:
