@@ -81,3 +81,10 @@ def test_where_a_model_needs_values_its_outputs_count_as_large_as_its_inputs() -
     text = PROGRAM.replace("1 << 20", "8").replace("BODY", "return x[: int(x.sum().item())]")
     sizes = Reference("p", text, torch.device("cpu")).sizes
     assert (sizes.inputs, sizes.weights, sizes.outputs) == (8 << 12, 0, 8 << 12)
+
+
+def test_what_a_program_keeps_for_later_is_no_fake_tensor() -> None:
+    kept = "\nKEPT = []\n\ndef get_inputs():\n    KEPT.append(torch.rand(4))\n    return [KEPT[0]]\n"
+    reference = Reference("p", MODEL + kept, torch.device("cpu"))
+    assert reference.sizes.inputs == reference.input_bytes == 16
+    assert type(reference.inputs(0)[0]) is torch.Tensor

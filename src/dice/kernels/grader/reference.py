@@ -108,32 +108,33 @@ class Reference:
 
     @cached_property
     def sizes(self) -> Sizes:
-        """Bytes of weights, inputs, and the largest that an operator of forward makes. Computed with fake tensors, without
-        time or memory, where the program works with them; where its model does not, no weights are counted, and outputs
-        as large as the inputs."""
+        """Bytes of weights, inputs, and the largest that an operator of forward makes. Where the model needs values, no
+        weights are counted, and outputs as large as the inputs."""
         made = _LargestMade()
-        with contextlib.suppress(DiceError, torch.OutOfMemoryError, MemoryError), contextlib.ExitStack() as stack:
-            stack.enter_context(warnings.catch_warnings(action="ignore"))  # the program is run again, for its values
-            needs_values = self._blamed("its sizes depend on values")
-            for context in (needs_values, kept_flags(), torch.no_grad(), FakeTensorMode()):
-                stack.enter_context(context)
-            arguments = self.namespace["get_inputs"]()
-            model = self.namespace["Model"](*self.namespace["get_init_inputs"]())
-            with made:
+        with contextlib.suppress(DiceError, torch.OutOfMemoryError, MemoryError), self._without_values() as program:
+            arguments = program["get_inputs"]()
+            model = program["Model"](*program["get_init_inputs"]())
+            with torch.no_grad(), made:
                 outputs = model(*arguments)
             return Sizes(_bytes_of(arguments), _bytes_of(model.state_dict()), max(made.n_bytes, _bytes_of(outputs)))
         return Sizes(self.input_bytes, 0, self.input_bytes)
 
     @cached_property
     def input_bytes(self) -> int:
-        """Size of one call's tensors in bytes. Computed with fake tensors, without time or memory, where `get_inputs`
-        works with them."""
+        """Size of one call's tensors in bytes."""
         try:
-            with FakeTensorMode(), self._blamed("get_inputs fails"):
-                arguments = self.namespace["get_inputs"]()
+            with self._without_values() as program:
+                arguments = program["get_inputs"]()
         except DiceError:
             arguments = self.inputs(0)
         return _bytes_of(arguments)
+
+    @contextlib.contextmanager
+    def _without_values(self) -> Iterator[dict[str, Any]]:
+        """The program's namespace, executed anew with fake tensors, which have sizes and take neither time nor memory. Raises
+        DiceError where it needs their values."""
+        with warnings.catch_warnings(action="ignore"), kept_flags(), FakeTensorMode(), self._blamed("needs values"):
+            yield Reference(self.problem_id, self.code, torch.device("cpu")).namespace
 
     def _sendable(self, arguments: list[Any]) -> list[Any]:
         try:
