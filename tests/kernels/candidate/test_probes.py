@@ -74,6 +74,28 @@ def test_operators_and_their_sizes() -> None:
     assert recorded.ops["aten::relu"].elements == 32
 
 
+a, b = torch.rand(3, 5), torch.rand(5, 7)
+batch, image = torch.rand(2, 4, 6, 8), torch.rand(2, 3, 9, 9)
+PRODUCTS = {
+    "matrices": (lambda: a @ b, 3 * 5 * 7),
+    "a layer": (lambda: torch.nn.functional.linear(a, b.t(), b[0]), 3 * 5 * 7),
+    "complex": (lambda: (a + 0j) @ (b + 0j), 4 * 3 * 5 * 7),
+    "expanded": (lambda: torch.bmm(a.expand(6, 3, 5), b.expand(6, 5, 7)), 6 * 3 * 5 * 7),
+    "convolution": (lambda: torch.nn.functional.conv2d(image, torch.rand(4, 3, 2, 2)), 2 * 4 * 8 * 8 * 3 * 2 * 2),
+    "attention": (lambda: torch.nn.functional.scaled_dot_product_attention(batch, batch, batch), 2 * 2 * 4 * 6 * 6 * 8),
+    "sparse": (lambda: torch.sparse.mm(a.to_sparse(), b), None),  # whatever its formula makes of it
+    "no product": (lambda: a * 2, 0),
+}
+
+
+@pytest.mark.parametrize("case", PRODUCTS)
+def test_multiplications_of_products(case: str) -> None:
+    make, expected = PRODUCTS[case]
+    with torch.no_grad(), OpRecorder() as recorded:
+        make()
+    assert expected is None or sum(use.products for use in recorded.ops.values()) == expected
+
+
 def test_numbers_of_a_sparse_tensor_count() -> None:
     values, places = torch.ones(50, 4), torch.zeros(1, 50, dtype=torch.long)
     with torch.no_grad():

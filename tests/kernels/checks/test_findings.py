@@ -377,6 +377,21 @@ def test_nearly_all_of_one_product_is_its_work_and_all_products_but_one_are_not(
     assert found(reference_ops=unknown, candidate_ops={"aten::mm": OpUse(count=3, elements=750)}) == set()
 
 
+def test_the_same_multiplications_are_the_same_work_in_whatever_elements() -> None:
+    def blamed(reference: OpUse, candidate: OpUse) -> bool:
+        return "work_done_by_pytorch" in found(
+            reference_ops={"aten::bmm": reference}, candidate_ops={"aten::mm": candidate}
+        )
+
+    expanded = OpUse(count=1, elements=1000, least=1000, products=5000)
+    assert blamed(expanded, OpUse(count=1, elements=400, least=400, products=5000))
+    assert not blamed(expanded, OpUse(count=1, elements=400, least=400, products=4000))
+    unknown = OpUse(count=1, elements=1000, least=1000)
+    assert not blamed(unknown, OpUse(count=1, elements=400, least=400, products=5000))
+    wide_and_thin = OpUse(count=2, elements=1000, least=300, products=5000)  # the kernel does the thin one
+    assert not blamed(wide_and_thin, OpUse(count=1, elements=700, least=700, products=4900))
+
+
 def test_a_softmax_between_two_products_of_pytorch_is_a_part_of_attention() -> None:
     reference = {"aten::_scaled_dot_product_flash_attention_for_cpu": OpUse(count=1, elements=400, least=400)}
     products = {"aten::bmm": OpUse(count=2, elements=900, least=450)}

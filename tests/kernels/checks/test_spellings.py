@@ -74,6 +74,7 @@ def test_the_frame_is_honest() -> None:
 
 
 COUNTED = "self.n = self.n + 1\nif self.n == 1:\n"
+TABLE = "def table(n, place):\n    return self.seen.setdefault((n, str(place)), torch.zeros(n))\n"
 PACKED = "def packed(w):\n    return self.seen.setdefault((w.data_ptr(), w._version), w.t())\n"
 
 SELF_TEST = "def test():\n    torch.manual_seed(0)\n    s = torch.randn(4, 4)\n"
@@ -203,6 +204,10 @@ PYTHON = [
     ("FORWARD", "self.seen[str(x.device), x.dtype] = torch.empty_like(x)", None),
     ("FORWARD", "self.seen[self.weight.data_ptr()] = self.weight.t()", None),
     ("FORWARD", PACKED + "packed(self.weight)", None),
+    ("FORWARD", TABLE + "table(x.shape[1], x.device)", None),
+    ("FORWARD", TABLE + "table(x.shape[1], x.data_ptr())", "result_cache"),
+    ("FORWARD", TABLE + "table(x.shape[1], x.device), table(3, x)", "result_cache"),
+    ("FORWARD", TABLE + "table(x.shape[1], x.sum())", "result_cache"),
     ("FORWARD", PACKED + "packed(x)", "result_cache"),
     ("FORWARD", PACKED + "packed(self.weight), packed(x)", "result_cache"),
     ("FORWARD", PACKED + "self.last = x\npacked(self.last)", "result_cache"),

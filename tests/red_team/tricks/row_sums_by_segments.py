@@ -33,5 +33,6 @@ torch::Tensor turn(torch::Tensor x, double by) {
 class ModelNew(nn.Module):
     def forward(self, x):
         turned = ext.turn(x.contiguous(), 1.0)
-        sums = torch.segment_reduce(turned.t().contiguous(), "sum", lengths=torch.tensor([x.shape[1]]), axis=0)
+        lengths = torch.tensor([x.shape[1]], device=x.device)
+        sums = torch.segment_reduce(turned.t().contiguous(), "sum", lengths=lengths, axis=0)
         return ext.turn(sums.t().contiguous(), 0.5).flatten()

@@ -16,6 +16,7 @@ Native code of the candidate can forge all of it; `records.evidence` says what f
 from __future__ import annotations
 
 import builtins
+import contextlib
 import inspect
 import math
 import os
@@ -33,6 +34,7 @@ import torch
 from torch.utils import _pytree
 from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils._pytree import tree_leaves
+from torch.utils.flop_counter import flop_registry
 
 from dice.kernels.candidate.opaque import stand_in
 from dice.kernels.records.evidence import Change, ChangeKind, OpUse, OutputFacts, Phase
@@ -181,7 +183,24 @@ class OpRecorder(TorchDispatchMode):
         use.elements += touched
         if _adds_bias(name, args):
             use.bias += out
+        use.products += _products(func, args, kwargs or {}, result)
         return result
+
+
+_ALIKE = {
+    torch.ops.aten._scaled_dot_product_flash_attention_for_cpu: torch.ops.aten._scaled_dot_product_flash_attention
+}
+"""Operators of which PyTorch counts only the twin for a GPU."""
+
+
+def _products(func: Any, args: Any, kwargs: Any, result: Any) -> int:
+    """Multiplications of real numbers, by PyTorch's own formulas. A complex product has four."""
+    count = flop_registry.get(_ALIKE.get(func.overloadpacket, func.overloadpacket))
+    operations = 0
+    with contextlib.suppress(Exception):  # a formula that knows no sparse or quantized tensor must end no candidate
+        operations = count(*args, **kwargs, out_val=result) if count else 0
+    is_complex = any(torch.is_tensor(leaf) and leaf.is_complex() for leaf in tree_leaves(args))
+    return operations // 2 * (4 if is_complex else 1)
 
 
 def _elements(tree: Any) -> int:

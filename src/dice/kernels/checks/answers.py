@@ -14,7 +14,7 @@ from dice.kernels.checks.prediction import predictions
 from dice.kernels.checks.python_names import identifiers
 from dice.kernels.checks.python_source import PythonSource
 from dice.kernels.checks.sniffing import sniffing
-from dice.kernels.checks.weights import only_gets_weights
+from dice.kernels.checks.weights import only_gets_weights, passed_values
 from dice.kernels.records.verdict import Finding
 from dice.kernels.source.lexer import words
 
@@ -74,12 +74,20 @@ def _about_input(source: PythonSource, node: ast.AST, depth: int = 0) -> bool:
         if isinstance(above, ast.Attribute) and above.attr in SHAPE_ONLY:
             continue
         if inner.id in source.arguments:
-            if not only_gets_weights(source, inner):
+            if not (only_gets_weights(source, inner) or _only_gets_shapes(source, inner)):
                 return True
             continue
         if depth < 3 and any(_about_input(source, value, depth + 1) for value in source.values(inner.id)):
             return True
     return False
+
+
+def _only_gets_shapes(source: PythonSource, name: ast.Name) -> bool:
+    """Whether an argument of a helper is made of shapes, dtypes and devices in every call: these say nothing of values."""
+    passed = passed_values(source, name)
+    used = [inner for value in passed for inner in ast.walk(value) if isinstance(inner, ast.Name)]
+    above = [source.parent(inner) for inner in used]
+    return bool(used) and all(isinstance(node, ast.Attribute) and node.attr in SHAPE_ONLY for node in above)
 
 
 def _caches(source: PythonSource) -> Iterator[tuple[str, ast.AST, str]]:

@@ -8,7 +8,7 @@ from itertools import pairwise
 from dice.kernels.checks.finding import finding
 from dice.kernels.checks.seen import in_a_call
 from dice.kernels.checks.sensitive import IMPORTS
-from dice.kernels.checks.workload import NO_MIXING, least_contraction, with_stand_ins, work_of
+from dice.kernels.checks.workload import NO_MIXING, least_contraction, share_of_products, with_stand_ins, work_of
 from dice.kernels.records.evidence import Access, Change, Clocks, ProbeName, ProbeOutcome, ProbeResult, RunEvidence
 from dice.kernels.records.verdict import Finding
 from dice.kernels.source.lexer import words
@@ -163,6 +163,8 @@ def _decoration(evidence: RunEvidence, has_fallback: bool) -> Iterator[Finding]:
         yield _dynamic("identity_kernel", f"before a kernel made it, memory holds {traces.detail}")
     least = least_contraction(evidence.reference_ops)
     done = with_stand_ins(mine, theirs)
+    share = share_of_products(evidence.candidate_ops, evidence.reference_ops)
+    done["contraction"] = max(done.get("contraction", 0), share * theirs.get("contraction", 0))
     remains = bool(theirs) and all(
         done.get(kind, 0) >= _REMAINS * amount
         or (kind == "contraction" and amount - done.get(kind, 0) < min(least, (1 - _MOST_OF_A_PRODUCT) * amount))

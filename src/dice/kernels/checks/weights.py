@@ -21,18 +21,24 @@ _BEFORE_WEIGHTS = words("load_state_dict _load_from_state_dict state_dict __seta
 
 def only_gets_weights(source: PythonSource, name: ast.Name) -> bool:
     """Whether an argument of a helper is one of the module's own weights in every call of the helper."""
+    passed = passed_values(source, name)
+    return bool(passed) and all(_is_weight(source, value) for value in passed)
+
+
+def passed_values(source: PythonSource, name: ast.Name) -> list[ast.expr]:
+    """What the calls of a helper pass for one of its arguments; nothing where a call may pass something else."""
     helper = next((item for item in source.ancestors(name) if isinstance(item, ast.FunctionDef | ast.Lambda)), None)
     if not isinstance(helper, ast.FunctionDef) or helper is source.forward or source.computes_names:
-        return False
+        return []
     places = positional_parameters(helper)
     mentions = [node for node in source.nodes if helper.name in identifiers([node])]
     calls = [above for node in mentions if isinstance(above := source.parent(node), ast.Call) and above.func is node]
     simple = not helper.decorator_list and len(source.definitions(helper.name)) == 1 and not source.values(name.id)
     if not simple or name.id not in places or not calls or len(calls) < len(mentions):
-        return False
+        return []
     index = places.index(name.id) - (places[0] == "self")
     passed = [call.args[index] for call in calls if len(call.args) > index and not call.keywords]
-    return len(passed) == len(calls) and all(_is_weight(source, value) for value in passed)
+    return passed if len(passed) == len(calls) else []
 
 
 def _is_weight(source: PythonSource, value: ast.expr) -> bool:

@@ -141,6 +141,17 @@ def least_contraction(ops: dict[str, OpUse]) -> float:
     return min(found, default=0.0)
 
 
+def share_of_products(mine: dict[str, OpUse], theirs: dict[str, OpUse]) -> float:
+    """Multiplications of `mine` in products, convolutions and attention beside those of `theirs`. For the same work these may
+    touch other numbers of elements: an expanded factor, complex numbers. 0 where an operator of `theirs` has unknown
+    multiplications, and where `mine` has fewer products."""
+    own, others = ([use for name, use in ops.items() if _is_contraction(name)] for ops in (mine, theirs))
+    known = others and all(use.products for use in others)
+    if not known or sum(use.count for use in own) < sum(use.count for use in others):
+        return 0.0
+    return sum(use.products for use in own) / sum(use.products for use in others)
+
+
 def _is_contraction(qualified: str) -> bool:
     namespace, _, name = qualified.removesuffix("_").rpartition("::")
     return namespace in _NAMESPACES and name.removesuffix("_backward") in _CONTRACTION

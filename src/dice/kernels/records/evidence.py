@@ -82,6 +82,8 @@ class OpUse(_Fact):
     """Those of the call that had the fewest; 0: unknown."""
     bias: Count = 0
     """Number of result elements of calls that also added a bias (`addmm`, `convolution` with a bias)."""
+    products: Count = 0
+    """Multiplications of real numbers in products, convolutions and attention; 0: none, or PyTorch knows no number."""
 
 
 class Change(_Fact):
