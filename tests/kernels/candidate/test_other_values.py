@@ -14,6 +14,8 @@ from dice.kernels.candidate.other_values import (
     odd_weights,
     partly,
     punched,
+    rescaled,
+    resigned,
     shuffled,
     swapped,
     touched,
@@ -45,6 +47,22 @@ def test_grown_values_are_of_size_one() -> None:
     assert tiny.max() < -0.4
     assert tiny.min() > -1.6
     assert set(grown(torch.full((1000,), 3), 1).tolist()) == {1, 2, 3}
+
+
+def test_rescaled_weights_have_another_norm_whatever_their_number() -> None:
+    row = torch.full((4096,), 1 / 64)
+    norms = [float(rescaled(row, seed).norm()) for seed in range(20)]
+    assert all(abs(norm - 1) > 0.1 for norm in norms)
+    assert min(norms) < 1 < max(norms)
+    assert (rescaled(row, 1) > 0).all()
+
+
+def test_resigned_weights_have_signs_of_their_own() -> None:
+    other = resigned(torch.ones(1000), 1)
+    assert 400 < int((other < 0).sum()) < 600
+    assert torch.equal(other.abs(), rescaled(torch.ones(1000), 1))
+    assert not torch.equal(other.sign(), resigned(torch.ones(1000), 2).sign())
+    assert other.half().dtype == resigned(torch.ones(4).half(), 1).dtype == torch.float16
 
 
 def test_a_constant_parameter_begins_with_other_values_in_the_block() -> None:

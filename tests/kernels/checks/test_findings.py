@@ -201,6 +201,21 @@ BUSY_FOR_A_MOMENT = [1.0 if 20 <= index < 25 else 0.01 for index in range(64)]
             {"probes": [ProbeResult(name="fresh_weights", outcome="right")]},
         ),
         (
+            "wrong_elsewhere",
+            {"probes": [ProbeResult(name="unrelated_weights", outcome="wrong")]},
+            {"probes": [ProbeResult(name="unrelated_weights", outcome="right")]},
+        ),
+        (
+            "wrong_elsewhere",
+            {"probes": [ProbeResult(name="unrelated_weights", outcome="stale")]},
+            {"probes": [ProbeResult(name="unrelated_weights", outcome="error")]},
+        ),
+        (
+            "stale_output",
+            {"probes": [ProbeResult(name="single_input", outcome="stale", detail="tensor 1")]},
+            {"probes": [ProbeResult(name="single_input", outcome="wrong", detail="tensor 1")]},
+        ),
+        (
             "identity_kernel",
             {"probes": [ProbeResult(name="answer_traces", outcome="right", detail="scale")]},
             {"probes": [ProbeResult(name="answer_traces", outcome="wrong")]},

@@ -97,8 +97,11 @@ def load_extension(path: str | Path, name: str, *, is_python_module: bool = True
     loader = importlib.machinery.ExtensionFileLoader(facts["module"], path)
     spec = importlib.util.spec_from_file_location(facts["module"], path, loader=loader)
     assert spec is not None
+    earlier = sys.modules.get(facts["module"])
     module = importlib.util.module_from_spec(spec)
     loader.exec_module(module)
+    if earlier is not None:  # a second model has built the same extension: no module was replaced by the candidate
+        sys.modules[facts["module"]] = earlier
     module.__name__ = name
     spec.name = name
     _open(ctypes.CDLL(path, mode=os.RTLD_NOLOAD | os.RTLD_LAZY))

@@ -12,6 +12,8 @@ import torch
 
 Other = Callable[[Any, int], Any]
 """Makes other values of a tensor, or another number, after a seed."""
+_FACTOR = 1.25
+"""Of a whole tensor: it shows, and neither a deep model nor a bare exponential raises it to infinity."""
 
 
 def varied(value: torch.Tensor, seed: int) -> torch.Tensor:
@@ -31,6 +33,20 @@ def varied(value: torch.Tensor, seed: int) -> torch.Tensor:
 def grown(value: torch.Tensor, seed: int) -> torch.Tensor:
     """As `varied`, with a size of about 1: a branch that is multiplied by a millionth at first shows."""
     return varied(value.sign() if value.is_floating_point() else value, seed)
+
+
+def rescaled(value: torch.Tensor, seed: int) -> torch.Tensor:
+    """As `varied`, and all of it by one more factor: no norm is what it was, whatever the number of elements."""
+    larger = bool(torch.randint(2, (), generator=torch.Generator().manual_seed(seed)))
+    return varied(value, seed) * (_FACTOR if larger else 1 / _FACTOR)
+
+
+def resigned(value: torch.Tensor, seed: int) -> torch.Tensor:
+    """As `rescaled`, with about half of the signs turned."""
+    draw = torch.Generator(value.device).manual_seed(seed + 1)
+    turned = torch.rand(value.shape, generator=draw, device=value.device) < 0.5
+    other = rescaled(value, seed)
+    return torch.where(turned, -other, other)
 
 
 def balanced(value: torch.Tensor, seed: int) -> torch.Tensor:

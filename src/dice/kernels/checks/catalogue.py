@@ -218,15 +218,15 @@ CATALOGUE: dict[str, Trick] = {
     "stale_output": Trick(
         "The output belongs to earlier inputs or to other weights.",
         "dynamic",
-        "same address with new content; a few interior elements swapped; a second model with other weights: "
-        "the old answer comes back",
+        "same address with new content; a few interior elements swapped; a second model with other weights; one input "
+        "alone from another draw, twice: the old answer comes back",
     ),
     "wrong_elsewhere": Trick(
         "Right in the trials; wrong, or failing, on new values in the same memory or in a second model.",
         "dynamic",
         "after 200 calls (or a second of them, on a GPU a fifth), fresh inputs written into the tensors it "
-        "has: another answer than the reference's, or an error; a second model with other weights: a wrong "
-        "answer",
+        "has: another answer than the reference's, or an error; a second model with other weights, also with such "
+        "as keep no relation that the constructor made (a norm, a copy, a sign): a wrong answer",
     ),
     "assumed_constant": Trick(
         "An input or a weight that is the same everywhere at first is not read, or a part of it alone, or its kernels are "

@@ -286,9 +286,13 @@ def _outputs(evidence: RunEvidence, replays_graphs: bool) -> Iterator[Finding]:
 _FAILED: dict[ProbeName, tuple[ProbeOutcome, ...]] = {
     "same_pointer_new_content": ("wrong", "error"),
     "fresh_weights": ("wrong",),
+    "unrelated_weights": ("stale", "wrong"),
 }
 """Outcomes of experiments that count against a candidate: an honest one passes them, as it passed the trials. Not counted:
 a second model that cannot be made (a name is taken), and swapped elements outside the range of the problem's inputs."""
+
+_FOLLOWED = ("same_pointer_new_content", "unsampled_elements", "fresh_weights", "single_input")
+"""Experiments after which the earlier output belongs to what is no longer there."""
 
 _ASSUMED: dict[ProbeName, dict[ProbeOutcome, str]] = {
     "constant_inputs": {"stale": "the same output", "idle": "and no kernel runs any more"},
@@ -308,7 +312,7 @@ def _probe(probe: ProbeResult) -> Iterator[Finding]:
         yield _dynamic("watched_call", f"{probe.name.replace('_', ' ')}: no kernel runs any more")
     elif probe.name == "same_content_again" and probe.outcome == "stale":
         yield _dynamic("result_cache", f"the same inputs again: {probe.detail} is not launched any more")
-    elif probe.outcome == "stale" and probe.name in ("same_pointer_new_content", "unsampled_elements", "fresh_weights"):
+    elif probe.outcome == "stale" and probe.name in _FOLLOWED:
         yield _dynamic("stale_output", f"{probe.name.replace('_', ' ')}: the earlier output came back{detail}")
     elif probe.outcome in _FAILED.get(probe.name, ()):
         yield _dynamic("wrong_elsewhere", f"{probe.name.replace('_', ' ')}: {probe.outcome}{detail}")

@@ -190,9 +190,9 @@ class CandidateRun:
         if not self.construct_with(state) and state and BY_SEED not in self.record.notes:
             self.record.notes.append(BY_SEED)
 
-    def construct_with(self, weights: dict[str, torch.Tensor]) -> bool:
+    def construct_with(self, weights: dict[str, torch.Tensor], odd_constants: bool = False) -> bool:
         """Make a new ModelNew after the last seed and give it `weights`. Returns whether their names and shapes fit."""
-        state = self.construct(self.weights_seed)
+        state = self.construct(self.weights_seed, odd_constants)
         if not weights or state != {name: list(tensor.shape) for name, tensor in weights.items()}:
             return False
         with self.record.phase("weights"):

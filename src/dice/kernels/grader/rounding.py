@@ -19,7 +19,7 @@ _UNKNOWN = 2.0**-12
 """A relative error of the reference above which its fp64 run is no truth: it draws numbers, or is ill-conditioned."""
 _FEWEST = 16
 """Elements of all outputs together: the errors of a few may cancel by luck."""
-_MOST_BYTES = 1 << 30
+MOST_BYTES = 1 << 30
 """Of inputs: above it fp64 takes too much memory."""
 
 
@@ -27,7 +27,7 @@ def rounding(run: CandidateRun, trial: Trial, actual: Any) -> float | None:
     """Error of `actual`, the candidate's outputs for `trial`, divided by that of the reference without TF32: 1 is as good,
     TF32 gives some thousands. Both by root mean square and by maximum; the worse counts. None where it cannot be measured.
     """
-    if run.reference.input_bytes > _MOST_BYTES:
+    if run.reference.input_bytes > MOST_BYTES:
         return None
     on_gpu = run.place.device.type == "cuda"
     with run.record.phase("reference"), exact_products() if on_gpu else contextlib.nullcontext():

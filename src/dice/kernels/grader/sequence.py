@@ -20,6 +20,7 @@ from dice.kernels.grader.observation import experiment_changes, observe
 from dice.kernels.grader.place import Place
 from dice.kernels.grader.record import Record
 from dice.kernels.grader.reference import Reference, Seeds, kept_flags
+from dice.kernels.grader.relations import experiment_relations
 from dice.kernels.grader.speed import measure
 from dice.kernels.grader.trials import look_for_races, try_inputs
 from dice.kernels.grader.usage import experiment_usage
@@ -43,6 +44,16 @@ def connections(code: str) -> int | None:
 
 _NARROW = re.compile(r"half|bf(?:loat)?16|fp?16|float16|tf32|fp8|float8|autocast|__dp[24]a", re.IGNORECASE)
 """Text that may name a type narrower than fp32, or sums of bytes."""
+
+_EXPERIMENTS = (
+    experiment_changes,
+    experiment_usage,
+    experiment_without_kernels,
+    experiment_mixing,
+    experiment_relations,
+)
+_UNDRAWN = (experiment_usage, experiment_mixing, experiment_relations)
+"""Experiments with values that the problem never draws."""
 
 
 def run_candidate(place: Place, reference: Reference, job: Job, seeds: Seeds, lent: list[str] | None = None) -> Record:
@@ -105,7 +116,7 @@ def _experiments(run: CandidateRun) -> None:
     under another protocol, and where it is given values that the problem never draws, nothing at all."""
     assert run.last is not None
     reached = run.evidence.reached
-    for experiment in (experiment_changes, experiment_usage, experiment_without_kernels, experiment_mixing):
+    for experiment in _EXPERIMENTS:
         try:
             with run.gpu():
                 run.revive()
@@ -115,7 +126,7 @@ def _experiments(run: CandidateRun) -> None:
                 experiment(run)
         except CandidateFailure as failure:
             run.end()
-            if experiment not in (experiment_usage, experiment_mixing):
+            if experiment not in _UNDRAWN:
                 run.record.on_gpu = isinstance(failure, CandidateRaised) and failure.error.out_of_memory == "gpu"
                 run.record.failures["strict"] = failure.status, failure.args[0]
                 return

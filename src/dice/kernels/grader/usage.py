@@ -78,7 +78,7 @@ def experiment_usage(run: CandidateRun) -> None:
             _change_weights(run, reference, names)
         if kinds:
             run.make_model(run.weights_seed)
-        run.last = _new_trial(run)  # other experiments have changed single elements of the last one
+        run.last = new_trial(run)  # other experiments have changed single elements of the last one
         leaves, other = tree_leaves(run.last.inputs), tree_leaves(run.draw_inputs(secrets.randbits(48)))
         for index, pair in enumerate(zip(leaves, other, strict=False)):
             if all(is_constant(leaf) for leaf in pair):
@@ -125,12 +125,23 @@ def is_twin(leaves: list[Any], index: int) -> bool:
 def fixed_weights(reference: Reference, seed: int) -> set[str]:
     """Names of the floating-point parameters that another seed leaves as they are: ones, zeros, an identity, slopes after
     a formula. Of a very large model, those that are the same everywhere."""
-    learned = dict(reference.model(seed).named_parameters())
-    if sum(value.numel() for value in learned.values()) > _LARGE_MODEL:
-        return {name for name, value in learned.items() if is_constant(value)}
-    before = {name: value.detach().clone() for name, value in learned.items() if value.is_floating_point()}
+    if is_large(reference.model(seed)):
+        return {name for name, value in reference.model(seed).named_parameters() if is_constant(value)}
+    return {name for name, drawn in drawn_elements(reference, seed).items() if not bool(drawn.any())}
+
+
+def is_large(model: torch.nn.Module) -> bool:
+    """Whether a model is too large to be built a second time."""
+    return sum(value.numel() for value in model.parameters()) > _LARGE_MODEL
+
+
+def drawn_elements(reference: Reference, seed: int) -> dict[str, torch.Tensor]:
+    """Masks of the floating-point parameters: true where another seed gives another value."""
+    learned = reference.model(seed).named_parameters()
+    before = {name: value.detach().clone() for name, value in learned if value.is_floating_point()}
     other = dict(reference.model(secrets.randbits(48)).named_parameters())
-    return {name for name, value in before.items() if name in other and torch.equal(value, other[name])}
+    fitting = {name for name, value in before.items() if name in other and other[name].shape == value.shape}
+    return {name: before[name] != other[name].detach() for name in fitting}
 
 
 def _another_number(value: float, seed: int) -> float:
@@ -138,7 +149,7 @@ def _another_number(value: float, seed: int) -> float:
 
 
 @contextlib.contextmanager
-def _changed(model: torch.nn.Module, values: dict[str, Any]) -> Iterator[dict[str, torch.Tensor]]:
+def changed_weights(model: torch.nn.Module, values: dict[str, Any]) -> Iterator[dict[str, torch.Tensor]]:
     """The model with other values where name and shape fit; yields its state."""
     state = model.state_dict()
     fitting = {
@@ -162,11 +173,11 @@ def _change_weights(run: CandidateRun, reference: torch.nn.Module, names: list[s
     def called(other: Other) -> ProbeOutcome | None:
         assert run.last is not None
         own = reference.state_dict()
-        with _changed(reference, {name: other(own[name], secrets.randbits(48)) for name in names}) as state:
-            expected = _expected(run, reference, run.last.inputs)
+        with changed_weights(reference, {name: other(own[name], secrets.randbits(48)) for name in names}) as state:
+            expected = changed_output(run, reference, run.last.inputs)
             if expected is None or not run.construct_with(state):
                 return None
-            return _outcome(run, run.last.inputs, expected)
+            return outcome_of(run, run.last.inputs, expected)
 
     outcome = _tried(called, _OTHERS, _FINER)
     if outcome in ("stale", "wrong") and _folds_when_made(run, reference):
@@ -210,9 +221,9 @@ def _folds_when_made(run: CandidateRun, reference: torch.nn.Module) -> bool:
     try:
         run.construct(run.weights_seed, odd_constants=True)
         state = run.fetch(run.ask("offer_state", Offer), dict(reference.state_dict()))
-        with _changed(reference, state if isinstance(state, dict) else {}):
-            expected = _expected(run, reference, run.last.inputs)
-            return expected is not None and _outcome(run, run.last.inputs, expected) == "right"
+        with changed_weights(reference, state if isinstance(state, dict) else {}):
+            expected = changed_output(run, reference, run.last.inputs)
+            return expected is not None and outcome_of(run, run.last.inputs, expected) == "right"
     except CandidateRaised:
         return False
 
@@ -230,10 +241,10 @@ def _change_input(
         leaves, structure = tree_flatten(run.last.inputs)
         leaves[index] = other(leaves[index], secrets.randbits(48))
         inputs = tree_unflatten(leaves, structure)
-        if torch.is_tensor(leaves[index]) and not leaves[index].is_floating_point() and not _accepted(run, inputs):
+        if torch.is_tensor(leaves[index]) and not leaves[index].is_floating_point() and not accepted(run, inputs):
             return None
-        expected = _expected(run, reference, inputs)
-        return None if expected is None else _outcome(run, inputs, expected)
+        expected = changed_output(run, reference, inputs)
+        return None if expected is None else outcome_of(run, inputs, expected)
 
     outcome = _tried(called, others, finer)
     if outcome == "right" and _overlooked(called, single):
@@ -242,12 +253,12 @@ def _change_input(
         run.evidence.probes.append(ProbeResult(name="constant_inputs", outcome=outcome, detail=f"tensor {index}"))
 
 
-def _new_trial(run: CandidateRun) -> Trial:
+def new_trial(run: CandidateRun) -> Trial:
     inputs, seed = run.draw_inputs(secrets.randbits(48)), secrets.randbits(48)
     return Trial(inputs, seed, expected_outputs(run, inputs, seed))
 
 
-def _accepted(run: CandidateRun, inputs: list[Any]) -> bool:
+def accepted(run: CandidateRun, inputs: list[Any]) -> bool:
     """Whether the reference takes other integers. Asked on the CPU: on a GPU an index beyond a table ends the process."""
     assert run.last is not None
     if run.place.device.type == "cpu":
@@ -259,7 +270,7 @@ def _accepted(run: CandidateRun, inputs: list[Any]) -> bool:
     return False
 
 
-def _expected(run: CandidateRun, model: torch.nn.Module, inputs: list[Any]) -> Any:
+def changed_output(run: CandidateRun, model: torch.nn.Module, inputs: list[Any]) -> Any:
     """The reference's outputs in the changed state; None where it cannot be called so, or hardly changes."""
     assert run.last is not None
     try:
@@ -269,7 +280,7 @@ def _expected(run: CandidateRun, model: torch.nn.Module, inputs: list[Any]) -> A
     return None if not _finite(expected) or compare_outputs(run.last.expected, expected, "paper").ok else expected
 
 
-def _outcome(run: CandidateRun, inputs: list[Any], expected: Any) -> ProbeOutcome:
+def outcome_of(run: CandidateRun, inputs: list[Any], expected: Any) -> ProbeOutcome:
     """Call the candidate: did it follow, with kernels or without, stay what it was, or neither?"""
     assert run.last is not None
     run.send("inputs", inputs)

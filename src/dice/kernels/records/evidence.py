@@ -37,6 +37,8 @@ ProbeName = Literal[
     "mixing_between",
     "constant_weights",
     "constant_inputs",
+    "unrelated_weights",
+    "single_input",
 ]
 ProbeOutcome = Literal["right", "idle", "stale", "wrong", "error"]
 Form = Literal["equal", "scaled", "rearranged", "transformed", "combined"]
@@ -132,6 +134,9 @@ class ProbeResult(_Fact):
     constant_weights, constant_inputs: tensors that are the same everywhere get other values; `stale` when the output
         stays what it was although the reference's follows, also where it did so only for values that leave the first,
         the last and the sum or the largest what they were.
+    unrelated_weights: each weight that the constructor draws gets a factor and a sign of its own; `stale` or `wrong` where
+        the output is not the reference's, twice, whatever weights the model was made with.
+    single_input: one input alone comes from another draw; `stale` where the output stays, twice, and the reference's follows.
     answer_traces: memory that the kernels would have read or written in that call; `right` when the answer is in it.
     mixing: elements of an input change one by one while no kernel runs; `right` when some memory that the kernels are led to
         follows one of them alone, `wrong` when all of it follows several at once, `stale` when none follows any.
