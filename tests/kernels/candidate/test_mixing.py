@@ -178,7 +178,11 @@ def test_what_no_launch_is_led_to_mixed() -> None:
 
 
 def test_a_launch_may_have_left_more_than_is_seen() -> None:
-    assert staged(steps((lambda x: x, coded), (product, product), cut=True)) == 0
+    assert staged(steps((lambda x: x, coded), (product, product), cut=True)) is None
+
+
+def test_what_is_seen_of_a_launch_that_left_more_counts() -> None:
+    assert staged(steps((lambda x: x, product), (product, coded), cut=True)) == 0
 
 
 def test_other_launches_in_each_forward_say_nothing() -> None:

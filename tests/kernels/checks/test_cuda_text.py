@@ -53,6 +53,12 @@ def test_device_lambdas(text: str, found: bool) -> None:
     assert has_device_lambda(CudaSource(text)) == found
 
 
+def test_what_kernels_call_of_cub_is_no_library_beside_them() -> None:
+    own = "__global__ void f() { cub::BlockReduce<float, 64>(t).Reduce(x, cub::Max()); cub::WarpScan<int>(t).Sum(1); }"
+    assert library_calls(CudaSource(own)) == []
+    assert library_calls(CudaSource("void f() { cub::DispatchReduce<float>::Dispatch(t); }")) == ["cub::DispatchReduce"]
+
+
 def test_calls_of_libraries() -> None:
     text = """void f() {
       cublasCreate(&h); cublasSgemm(h, 1); cudnnConvolutionForward<float>(h); cub::DeviceReduce::Sum(a); cublasHandle_t h;

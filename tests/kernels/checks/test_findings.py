@@ -12,6 +12,7 @@ import pytest
 
 from dice.kernels.checks import CATALOGUE, findings, is_deceptive, static_findings
 from dice.kernels.checks.arithmetic import no_kernel_reads
+from dice.kernels.checks.dynamic import dynamic_findings
 from dice.kernels.checks.python_source import PythonSource
 from dice.kernels.checks.workload import is_work, work_of
 from dice.kernels.records.evidence import (
@@ -478,6 +479,51 @@ def test_an_operator_that_is_rarely_met_is_work(name: str, kind: str) -> None:
     assert not work_of({f"mine::{name.partition('::')[2]}": OpUse(count=1, elements=100)})
 
 
+def done_by(candidate: str, reference: str, elements: int = 1000) -> set[str]:
+    """Findings where one operator of PyTorch's stands beside kernels, in the place of the reference's of 1000 elements."""
+    mine = {f"aten::{candidate}": OpUse(count=1, elements=elements)}
+    return found(reference_ops={f"aten::{reference}": OpUse(count=1, elements=1000)}, candidate_ops=mine)
+
+
+@pytest.mark.parametrize("reference", ["mm", "sum", "cumsum", "sort", "bincount"])
+@pytest.mark.parametrize(
+    "candidate", ["linalg_inv_ex", "_linalg_solve_ex", "linalg_matrix_exp", "_fft_r2c", "histogram", "not_in_any_list"]
+)
+def test_a_single_operator_stands_for_what_mixes(candidate: str, reference: str) -> None:
+    assert done_by(candidate, reference) == {"work_done_by_pytorch"}
+    assert done_by(candidate, reference, 700) == set()
+    assert done_by(candidate, "relu") == set()
+
+
+def test_a_single_operator_that_the_reference_has_stands_for_itself_alone() -> None:
+    inverse, product = (
+        {"aten::linalg_inv_ex": OpUse(count=1, elements=1000)},
+        {"aten::mm": OpUse(count=1, elements=900)},
+    )
+    assert found(reference_ops={**inverse, **product}, candidate_ops=inverse) == set()
+    assert found(reference_ops={"aten::histc": OpUse(count=1, elements=9)}, candidate_ops=product) == set()
+
+
+@pytest.mark.parametrize(
+    "name", ["upsample_linear1d", "index_add_", "upsample_nearest2d_backward", "replication_pad1d_backward", "col2im"]
+)
+def test_what_adds_while_it_moves_stands_for_a_sum(name: str) -> None:
+    assert done_by(name, "sum") == {"work_done_by_pytorch"}
+    assert done_by(name, "sum", 900) == set()
+    assert done_by(name, "mm") == set()
+
+
+def test_what_only_moves_stands_for_no_sum() -> None:
+    assert done_by("upsample_nearest2d", "sum") == set()
+    assert done_by("replication_pad1d", "avg_pool2d") == set()
+
+
+def test_what_moves_may_add() -> None:
+    assert done_by("index_put_", "index_add_") == {"work_done_by_pytorch"}
+    assert done_by("embedding_dense_backward", "index_add_", 945) == {"work_done_by_pytorch"}
+    assert done_by("embedding_dense_backward", "index_add_", 600) == set()
+
+
 def test_views_and_allocations_are_no_work() -> None:
     assert work_of({name: OpUse(count=9, elements=9) for name in ("aten::view", "aten::empty_like", "aten::t")}) == {}
 
@@ -659,6 +705,15 @@ def test_modules_that_it_wrote_are_read_with_its_text() -> None:
 
 
 GRAPH = CODE.replace("def forward(self, x):", "def forward(self, x):\n        graph = torch.cuda.CUDAGraph()", 1)
+
+
+@pytest.mark.parametrize(
+    ("names", "blamed"),
+    [({"cub", "BlockReduce"}, True), ({"cub", "DeviceScan"}, False), ({"cudaMemcpyToSymbol"}, False)],
+)
+def test_what_cub_does_for_a_whole_device_is_no_launch_on_the_cpu(names: set[str], blamed: bool) -> None:
+    between = run(probes=[ProbeResult(name="mixing_between", outcome="wrong")], backend="cpu")
+    assert [each.name for each in dynamic_findings(between, {"k"}, names)] == ["host_computation"] * blamed
 
 
 def test_a_graph_that_is_replayed_was_launched_when_it_was_captured() -> None:

@@ -8,9 +8,12 @@ from typing import Any, cast
 import pytest
 import torch
 
+from dice.kernels.grader import mixing
 from dice.kernels.grader.candidate_run import CandidateRun
 from dice.kernels.grader.mixing import is_worth, mixed_pairs
 from dice.kernels.grader.reference import Reference
+from dice.kernels.records.evidence import OpUse
+from dice.kernels.sandbox.replies import Mixed
 
 PROBLEM = """
 import torch
@@ -144,3 +147,44 @@ def test_the_two_elements_change_the_same_number_differently() -> None:
 )
 def test_an_answers_worth_is_more_than_stray_words(words: int, numbers: int, worth: bool) -> None:
     assert is_worth(words, numbers) is worth
+
+
+def joined(mine: dict[str, int], theirs: dict[str, int]) -> int:
+    uses = [{f"aten::{name}": OpUse(count=1, elements=n) for name, n in each.items()} for each in (mine, theirs)]
+    run = SimpleNamespace(evidence=SimpleNamespace(candidate_ops=uses[0], reference_ops=uses[1]))
+    return mixing._joined(cast(CandidateRun, run))
+
+
+def test_additions_may_join_parts_unless_they_are_the_whole_reduction() -> None:
+    assert joined({"add": 900, "mul": 50, "index_add_": 30}, {"sum": 1000}) == 930
+    assert joined({"add": 950}, {"sum": 1000}) == 0
+    assert joined({"add": 950}, {"sum": 1000, "add": 950}) == 950, "the reference adds as well"
+    assert joined({"add": 950}, {"mm": 900, "sum": 10}) == 950, "halves of a product may be as large"
+    assert joined({}, {"sum": 1000}) == 0
+
+
+@pytest.mark.parametrize(
+    ("staged", "with_more_room", "join", "found"),
+    [
+        (5, None, False, True),
+        (5, None, True, False),  # PyTorch joined two parts, as many as ten elements
+        (11, None, True, True),
+        (0, 5, False, False),
+        (None, 5, False, True),
+        (None, 0, False, False),
+        (None, None, False, False),  # it leaves more than there is room for
+    ],
+)
+def test_what_is_mixed_between_launches(
+    monkeypatch: pytest.MonkeyPatch, staged: int | None, with_more_room: int | None, join: bool, found: bool
+) -> None:
+    def look(run: CandidateRun, changed: Any, keep: int, order: list[int]) -> Mixed:
+        wide = keep >= mixing._WIDE_ROOM
+        return Mixed(pieces=None, staged=with_more_room if wide else staged, joined=join)
+
+    monkeypatch.setattr(mixing, "_look", look)
+    monkeypatch.setattr(mixing, "_room", lambda run: 100)
+    monkeypatch.setattr(mixing, "_joined", lambda run: 10)
+    monkeypatch.setattr(mixing, "mixed_pairs", lambda run, inputs, halves: iter([([], 1)]))
+    run = SimpleNamespace(counts_launches=True, place=SimpleNamespace(backend="cpu"), draw_inputs=lambda seed: [])
+    assert mixing._mixed_between(cast(CandidateRun, run)) is found

@@ -56,9 +56,10 @@ class Step:
     """Whether it may have left more than is in `after`."""
 
 
-def staged(forwards: Sequence[Sequence[Step]]) -> int:
+def staged(forwards: Sequence[Sequence[Step]]) -> int | None:
     """How many words follow both elements in the memory that a launch is led to, where none of what earlier launches left
-    does, as far as can be told. `forwards`: as `mixture` takes them, with kernels, by launch."""
+    does, as far as can be told; None where one may have left more. `forwards`: as `mixture` takes them, with kernels, by
+    launch."""
     if len({len(steps) for steps in forwards}) != 1:
         return 0
     for steps in zip(*forwards, strict=True):
@@ -66,8 +67,10 @@ def staged(forwards: Sequence[Sequence[Step]]) -> int:
         if before is not None and before.shared:
             return before.shared
         after = mixture([step.after for step in steps])
-        if any(step.cut for step in steps) or (after is not None and (after.shared or after.mixed or after.lost)):
+        if after is not None and (after.shared or after.mixed or after.lost):
             return 0
+        if any(step.cut for step in steps):
+            return None
     return 0
 
 

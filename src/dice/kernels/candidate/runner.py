@@ -34,6 +34,7 @@ from dice.kernels.candidate.concealment import conceal
 from dice.kernels.candidate.exchange import Exchange
 from dice.kernels.candidate.extension_proxy import ExtensionProxy
 from dice.kernels.candidate.failure import describe
+from dice.kernels.candidate.joins import JoinRecorder, joins
 from dice.kernels.candidate.mixing import Step, mixture, staged
 from dice.kernels.candidate.other_values import odd_weights, varied
 from dice.kernels.candidate.refill import refilled
@@ -102,6 +103,8 @@ class Runner:
         self._traces: AnswerTraces | None = None
         self._fed: list[list[torch.Tensor]] = []
         self._steps: list[list[Step]] = []
+        self._joined = JoinRecorder()
+        self._joins: list[JoinRecorder] = []
         self._launching = True
 
     def handle(self, request: dict[str, Any], fds: list[int]) -> dict[str, Any]:
@@ -217,6 +220,7 @@ class Runner:
         torch.manual_seed(seed)
         before = probes.Snapshot()
         hidden, operators = ExceptionTrace(self.path), probes.OpRecorder()
+        self._joined = JoinRecorder()
         with contextlib.ExitStack() as stack:
             if self._accelerator.device.type == "cpu":
                 stack.callback(perturb_malloc, False)
@@ -232,6 +236,9 @@ class Runner:
                 stack.callback(self._end_traces)  # also where forward raises because its kernels did nothing
                 self._traces.begin(self._launching)
                 stack.enter_context(extension_loader.watched_calls(self._traces.note))
+                if self._launching:
+                    stack.enter_context(self._joined)
+                    stack.enter_context(extension_loader.without_interpreter_lock())
             outputs = self._model(*inputs)
             self._accelerator.settle()
         self._facts["python_threads"] = probes.python_threads()
@@ -282,16 +289,19 @@ class Runner:
         traces, self._traces = self._traces, None
         self._fed.append(traces.fed if traces else [])
         self._steps.append(traces.steps if traces else [])
+        self._joins.append(self._joined)
         return {}
 
     def _do_mixture(self, fds: list[int], order: list[int]) -> dict[str, Any]:
         """How what was remembered follows the inputs. `order`: the place of each forward among those of `mixture`."""
         places = sorted(range(len(order)), key=order.__getitem__)
         fed, steps = [self._fed[i] for i in places], [self._steps[i] for i in places]
-        self._fed, self._steps = [], []
+        joined = [self._joins[i] for i in places]
+        self._fed, self._steps, self._joins = [], [], []
         with self._accelerator.honest():
             found = mixture(fed)
-            return {"pieces": None if found is None else dataclasses.asdict(found), "staged": staged(steps)}
+            pieces = None if found is None else dataclasses.asdict(found)
+            return {"pieces": pieces, "staged": staged(steps), "joined": joins(joined)}
 
     def _do_jitter(self, fds: list[int], seed: int) -> dict[str, Any]:
         """Other weights, with the signs of the old ones, so that none is 0 or 1 everywhere: then it would change nothing."""

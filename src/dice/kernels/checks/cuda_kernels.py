@@ -48,6 +48,10 @@ def has_device_lambda(source: CudaSource) -> bool:
     )
 
 
+_OF_A_DEVICE = ("Device", "Dispatch")
+"""What names of CUB's begin with that the host calls; kernels of the candidate's own call the others."""
+
+
 def library_calls(source: CudaSource) -> list[str]:
     """Calls of CUDA libraries (cuBLAS, cuDNN, CUB, Thrust, ...): written against CUDA, not against PyTorch."""
     found: list[str] = []
@@ -55,7 +59,9 @@ def library_calls(source: CudaSource) -> list[str]:
     for index, token in enumerate(tokens[:-1]):
         following = tokens[index + 1].text
         if token.text in ("cub", "thrust", "cutlass") and following == "::" and index + 2 < len(tokens):
-            found.append(f"{token.text}::{tokens[index + 2].text}")
+            name = tokens[index + 2].text
+            if token.text != "cub" or name.startswith(_OF_A_DEVICE):
+                found.append(f"{token.text}::{name}")
         elif token.kind == "identifier" and token.text.startswith(_LIBRARIES) and following in ("(", "<"):
             plumbing = any(part in token.text for part in _LIBRARY_PLUMBING)
             found += [] if plumbing else [token.text]

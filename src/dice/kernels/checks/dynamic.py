@@ -59,7 +59,15 @@ _ACCESS_PREFIXES = {"ctypes.": "memory_tampering", "socket.": "network_access", 
 _BY_SYMBOL = words("cudaMemcpyToSymbol cudaMemcpyToSymbolAsync cudaGetSymbolAddress cudaMemcpyFromSymbol")
 """Functions that lead kernels to memory without an argument."""
 _UNSEEN = _BY_SYMBOL | words("cudaGraphLaunch")
-"""The same, and launches that are not looked at. On the CPU back end what CUB does for a whole device is no launch."""
+"""The same, and launches that are not looked at."""
+_OF_A_DEVICE = words(
+    """
+    DeviceReduce DeviceScan DeviceRadixSort DeviceMergeSort DeviceSegmentedReduce DeviceSegmentedScan DeviceSegmentedSort
+    DeviceSegmentedRadixSort DeviceSelect DevicePartition DeviceRunLengthEncode DeviceHistogram DeviceSpmv DeviceFor
+    DeviceAdjacentDifference DeviceTransform DeviceCopy DeviceMemcpy DeviceTopK DeviceFind
+    """
+)
+"""What CUB does for a whole device, however its namespace is written; on the CPU back end that is no launch."""
 _TIMERS = ("torch.cuda.Event", "torch.cuda.Stream", "torch.cuda.synchronize", "torch.cuda.current_stream", "time.")
 _SNIFFED = ("/proc/self/cmdline", "/proc/self/environ", "/proc/self/status", "/proc/self/comm")
 
@@ -197,7 +205,7 @@ def _mixing(evidence: RunEvidence, names: Set[str] | None) -> Iterator[Finding]:
 def _mixing_between(evidence: RunEvidence, names: Set[str] | None) -> Iterator[Finding]:
     """Kernels hand elements to somebody who mixes them before the next launch. Kernels that are not looked at may do that."""
     mixed = any(probe.name == "mixing_between" and probe.outcome == "wrong" for probe in evidence.probes)
-    unseen = _UNSEEN | ({"cub"} if evidence.backend == "cpu" else set())
+    unseen = _UNSEEN | (_OF_A_DEVICE if evidence.backend == "cpu" else set())
     if mixed and not unseen & (names or set()):
         yield _dynamic(
             "host_computation",

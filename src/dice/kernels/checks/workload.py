@@ -7,6 +7,7 @@ itself.
 
 from __future__ import annotations
 
+from dice.kernels.checks.operators import may_mix
 from dice.kernels.records.evidence import OpUse
 from dice.kernels.source.lexer import words
 
@@ -97,19 +98,39 @@ _MOVEMENT = words(
     _index_put_impl _upsample_nearest_exact1d
     _upsample_nearest_exact2d _upsample_nearest_exact3d _upsample_bilinear2d_aa _upsample_bicubic2d_aa
     _upsample_lanczos2d_aa grid_sampler_3d cudnn_grid_sampler _grid_sampler_2d_cpu_fallback select_scatter slice_scatter
-    diagonal_scatter as_strided_scatter _jagged_to_padded_dense_forward _padded_dense_to_jagged_forward
+    diagonal_scatter as_strided_scatter _jagged_to_padded_dense_forward _padded_dense_to_jagged_forward embedding_dense
     """
 )
+_ADDING = words(
+    """
+    scatter_add scatter_reduce index_add col2im upsample_linear1d upsample_bilinear2d upsample_bicubic2d upsample_trilinear3d
+    _upsample_bilinear2d_aa _upsample_bicubic2d_aa _upsample_lanczos2d_aa grid_sampler_2d grid_sampler_3d
+    cudnn_grid_sampler _grid_sampler_2d_cpu_fallback
+    """
+)
+"""Operators that add what they move to one place."""
+_ADDING_BACKWARD = words(
+    """
+    embedding embedding_dense unfold reflection_pad1d reflection_pad2d reflection_pad3d replication_pad1d replication_pad2d
+    replication_pad3d upsample_nearest1d upsample_nearest2d upsample_nearest3d _upsample_nearest_exact1d
+    _upsample_nearest_exact2d _upsample_nearest_exact3d
+    """
+)
+"""Operators that move one element to several places, so that their backward adds."""
+_WITHOUT_TARGET = 1.5
+"""Elements of `index_add`, which adds to a tensor that it is given, to those of an operator that makes it, at most."""
 _ORDERING = words(
     """
     sort topk kthvalue median nanmedian mode msort argsort _unique2 _unique unique_consecutive unique_dim
     """
 )
 _SCAN = words("cumsum cumprod cummax cummin _cummax_helper _cummin_helper logcumsumexp")
-_OTHER = words("histc bincount")
-_STANDS_FOR = {"reduction": ("contraction", "scan", "ordering"), "scan": ("contraction",)}
+_OTHER = words("histc bincount histogram histogramdd")
+_STANDS_FOR = {"reduction": ("contraction", "scan", "ordering", "adding"), "scan": ("contraction",)}
 """Kinds of work that give what a kind gives: a product with ones sums, the last of a scan is the sum of all, the first of a
 sorted row is its largest."""
+_KINDS = frozenset({"contraction", "reduction", "elementwise", "movement", "adding", "ordering", "scan"})
+"""The others are single operators (a Fourier transform, an inverse), which mix as any kind does."""
 _WITHOUT_INDICES = 1.5
 """Elements of `sort`, which gives indices as well, to those of an operator that orders as many and gives none."""
 _COALESCE = "_coalesce"
@@ -120,8 +141,8 @@ the softmax before it."""
 _WORK = _CONTRACTION | _REDUCTION | _COMPOSITE | _ELEMENTWISE | _MOVEMENT | _ORDERING | _SCAN | _PICKING | _OTHER
 _WORK |= {"logsumexp", _COALESCE}
 
-NO_MIXING = frozenset({"elementwise", "movement"})
-"""Kinds of work on single elements; the others mix several."""
+NO_MIXING = frozenset({"elementwise", "movement", "adding"})
+"""Kinds of work on single elements, or mostly; the others mix several."""
 _NAMESPACES = words("aten prims prim quantized _quantized mkldnn mkldnn_prepacked sparse inductor") | {""}
 """PyTorch's own."""
 
@@ -158,8 +179,8 @@ def _is_contraction(qualified: str) -> bool:
 
 
 def work_of(ops: dict[str, OpUse]) -> dict[str, float]:
-    """Number of processed elements by kind: contraction, reduction, elementwise, movement, ordering, scan, and single
-    operators."""
+    """Number of processed elements by kind: contraction, reduction, elementwise, movement (and adding, a part of it),
+    ordering, scan, and single operators, also those that no list names, unless they are known to mix nothing."""
     work: dict[str, float] = {}
     picked = 0.0
 
@@ -171,7 +192,10 @@ def work_of(ops: dict[str, OpUse]) -> dict[str, float]:
         namespace, _, name = qualified.removesuffix("_").rpartition("::")
         if namespace not in _NAMESPACES:
             continue  # an operator of the candidate's own, whatever it is called
+        adds = name in _ADDING or (name.endswith("_backward") and name.removesuffix("_backward") in _ADDING_BACKWARD)
         name = name.removeprefix("_foreach_").removesuffix("_backward")
+        if adds:
+            add("adding", use.elements)
         if name in _CONTRACTION:
             add("contraction", use.elements)
             add("elementwise", 2 * use.bias)
@@ -192,21 +216,26 @@ def work_of(ops: dict[str, OpUse]) -> dict[str, float]:
         elif name in _ELEMENTWISE:
             add("elementwise", (2 if name in _SEVERAL_STEPS else 1) * use.elements)
         elif name in _MOVEMENT:
-            add("movement", use.elements)
+            add("movement", (_WITHOUT_TARGET if name == "embedding_dense" else 1) * use.elements)
         elif name in _ORDERING:
             add("ordering", (_WITHOUT_INDICES if "unique" in name else 1) * use.elements)
         elif name in _SCAN:
             add("scan", use.elements)
         elif name in _PICKING:
             picked += use.elements
-        elif name in _OTHER or qualified.startswith("aten::_fft") or name.startswith("linalg_"):
+        elif namespace == "aten" and not adds and may_mix(name):
             add(name, use.elements)
     return work or ({"reduction": picked} if picked else {})
 
 
 def with_stand_ins(mine: dict[str, float], theirs: dict[str, float]) -> dict[str, float]:
-    """`mine`, where work of a kind that `theirs` has not counts for the kinds that it can stand for as well."""
+    """`mine`, where work of a kind that `theirs` has not counts for the kinds that it can stand for as well. A single
+    operator stands for any kind that mixes, and what moves elements may add them."""
     done = dict(mine)
-    for kind, others in _STANDS_FOR.items():
-        done[kind] = mine.get(kind, 0.0) + sum(mine.get(other, 0.0) for other in others if other not in theirs)
+    single = mine.keys() - _KINDS
+    for kind in theirs.keys() - NO_MIXING:
+        others = (single | {*_STANDS_FOR.get(kind, ())}) - theirs.keys()
+        done[kind] = mine.get(kind, 0.0) + sum(mine.get(other, 0.0) for other in others)
+    if "adding" in theirs:
+        done["adding"] = max(mine.get("adding", 0.0), mine.get("movement", 0.0))
     return done

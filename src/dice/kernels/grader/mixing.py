@@ -20,17 +20,18 @@ from __future__ import annotations
 
 import contextlib
 import secrets
-from collections.abc import Iterator
+from collections.abc import Iterator, Set
 from typing import Any, Literal
 
 import torch
 from torch.utils._pytree import tree_flatten, tree_leaves, tree_unflatten
 
 from dice.errors import DiceError
+from dice.kernels.candidate.joins import ADDING, JOINING
 from dice.kernels.checks.workload import NO_MIXING, work_of
 from dice.kernels.grader.candidate_run import CandidateRun
 from dice.kernels.grader.reference import to_device
-from dice.kernels.records.evidence import ProbeOutcome, ProbeResult
+from dice.kernels.records.evidence import OpUse, ProbeOutcome, ProbeResult
 from dice.kernels.sandbox import values
 from dice.kernels.sandbox.replies import Done, Mixed
 from dice.kernels.sandbox.session import CandidateRaised
@@ -54,18 +55,10 @@ BESIDE = "beside the inputs, kernels are led to numbers that depend on many of t
 _MOST_ROOM = 8 << 20
 """Bytes behind a pointer that are looked at on a GPU with the stubs on; its allocator's segments are a few MiB long."""
 
-_JOINING = {
-    f"aten::{name}{ending}"
-    for name in ("add", "sub", "rsub", "addcmul", "addcdiv", "lerp", "maximum", "minimum", "fmax", "fmin", "logaddexp")
-    for ending in ("", "_")
-}
-"""Operators by which PyTorch may join parts that kernels have mixed apart from each other."""
-_ADDING = {
-    f"aten::{name}{ending}"
-    for name in ("index_add", "scatter_add", "scatter_reduce", "index_put", "col2im", "grid_sampler_2d")
-    for ending in ("", "_")
-} | {f"aten::upsample_{kind}" for kind in ("linear1d", "bilinear2d", "bicubic2d", "trilinear3d")}
-"""Operators that count as movement and mix elements."""
+_WIDE_ROOM = 16 << 20
+"""The same on the CPU back end, where a launch leaves more than is looked at otherwise."""
+_MOST_JOINED = 0.95
+"""Share of the elements that the reference reduces: PyTorch's operators that join as many are no end of a reduction."""
 
 _Outcome = ProbeOutcome | Literal["unclear"] | None
 
@@ -125,7 +118,7 @@ def _outcome(run: CandidateRun) -> _Outcome:
 def _answer_beside(run: CandidateRun) -> bool:
     """Whether kernels are led to numbers that follow two elements of an input, as many as the output has, with inputs and
     elements drawn anew. Two halves that PyTorch adds are no mixture, so the elements are no half apart."""
-    if set(run.evidence.candidate_ops or {}) & _ADDING:
+    if set(run.evidence.candidate_ops or {}) & ADDING:
         return False
     for changed, met in mixed_pairs(run, run.draw_inputs(secrets.randbits(48)), halves=False):
         pieces = _pieces(run, changed)
@@ -137,14 +130,37 @@ def _answer_beside(run: CandidateRun) -> bool:
 def _mixed_between(run: CandidateRun) -> bool:
     """Whether two elements of an input, drawn anew, are mixed before a launch and by no launch before it. What PyTorch joins
     may be parts that kernels mixed; the two elements are no half apart, but may be in two parts."""
-    operators = run.evidence.candidate_ops or {}
-    if not run.counts_launches or set(operators) & _ADDING:
+    if not run.counts_launches:
         return False
-    joined = sum(use.elements for name, use in operators.items() if name in _JOINING)
+    joined = _joined(run)
     for changed, _ in mixed_pairs(run, run.draw_inputs(secrets.randbits(48)), halves=False):
-        if all(_look(run, changed, _room(run), _any_order()).staged > joined for _ in range(_LOOKS)):
+        looks = (_look_with_kernels(run, changed) for _ in range(_LOOKS))
+        if all((look.staged or 0) > (joined if look.joined else 0) for look in looks):
             return True
     return False
+
+
+def _joined(run: CandidateRun) -> int:
+    """Elements that PyTorch may join which kernels have mixed in parts; 0 where that is all of the reference's reduction,
+    as in a tree of additions."""
+
+    def elements(operators: dict[str, OpUse] | None, names: Set[str]) -> int:
+        return sum(use.elements for name, use in (operators or {}).items() if name in names)
+
+    mine, theirs = run.evidence.candidate_ops, run.evidence.reference_ops
+    work = work_of(theirs or {})
+    only_reduces = work.keys() - NO_MIXING == {"reduction"}
+    if only_reduces and elements(mine, JOINING) - elements(theirs, JOINING) >= _MOST_JOINED * work["reduction"]:
+        return 0
+    return elements(mine, JOINING | ADDING)
+
+
+def _look_with_kernels(run: CandidateRun, changed: list[list[Any]]) -> Mixed:
+    """With more room where a launch left more than was looked at; on a GPU what lies behind is no part of a tensor."""
+    found = _look(run, changed, _room(run), _any_order())
+    if found.staged is None and run.place.backend == "cpu":
+        return _look(run, changed, max(_room(run), _WIDE_ROOM), _any_order())
+    return found
 
 
 def _any_order() -> list[int]:

@@ -127,8 +127,11 @@ class Mixed(_Said):
 
     pieces: dict[Literal["apart", "mixed", "sided", "shared", "lost"], Count] | None
     """Without kernels; None where they are led to no memory."""
-    staged: Count
-    """With kernels: words that follow both elements before a launch, though no earlier launch left any."""
+    staged: Count | None
+    """With kernels: words that follow both elements before a launch, though no earlier launch left any; None where one may
+    have left more than was looked at."""
+    joined: bool
+    """Whether an operator of PyTorch's may have joined parts that follow one of the elements each."""
 
 
 class Times(_Said):
