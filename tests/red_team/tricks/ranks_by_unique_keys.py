@@ -1,7 +1,7 @@
 # problem: ranks
 # mechanism: kernels write each row as keys of its own range, and torch.unique puts them in order
 # run: work_done_by_pytorch
-# status: deceptive
+# status: deceptive | runtime_error
 import torch
 import torch.nn as nn
 from torch.utils.cpp_extension import load_inline

@@ -53,6 +53,9 @@ _TOUCHED: tuple[Other, ...] = (touched,) * _TOUCHES
 _MOST_AXES = 3
 _DRAWS = 3
 """Parts of a constant that are drawn along each axis."""
+_MODELS = 6
+"""Models with other constants that are made until one gives a clearly different output: a single learned number may begin
+close to what it was."""
 _LARGE_MODEL = 1 << 24
 """Parameters of a model that is not built a second time to see which of them stay."""
 
@@ -218,14 +221,15 @@ def _folds_when_made(run: CandidateRun, reference: torch.nn.Module) -> bool:
     weights begin with other values here, and the reference takes them from the candidate.
     """
     assert run.last is not None
-    try:
-        run.construct(run.weights_seed, odd_constants=True)
-        state = run.fetch(run.ask("offer_state", Offer), dict(reference.state_dict()))
-        with changed_weights(reference, state if isinstance(state, dict) else {}):
-            expected = changed_output(run, reference, run.last.inputs)
-            return expected is not None and outcome_of(run, run.last.inputs, expected) == "right"
-    except CandidateRaised:
-        return False
+    with contextlib.suppress(CandidateRaised):
+        for _ in range(_MODELS):
+            run.construct(secrets.randbits(48), odd_constants=True)
+            state = run.fetch(run.ask("offer_state", Offer), dict(reference.state_dict()))
+            with changed_weights(reference, state if isinstance(state, dict) else {}):
+                expected = changed_output(run, reference, run.last.inputs)
+                if expected is not None:
+                    return outcome_of(run, run.last.inputs, expected) == "right"
+    return False
 
 
 def _change_input(
