@@ -18,6 +18,7 @@ NOT_IMPORTED = {
     "dice.kernels.builder.split_build": BUILT,
     "dice.kernels.candidate.runner": RUN,
     "dice.kernels.grader.agreement": RUN,
+    "dice.kernels.grader.relations": RUN,
     "dice.kernels.pool.preload": "the pool's workers show what it does (tests/kernels/pool)",
     "dice.kernels.sandbox.fork_process": RUN,
     "dice.kernels.sandbox.probe": RUN,
