@@ -8,6 +8,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from execution import NoBuilder
 from waiting import PATIENCE_S
 
 from dice.kernels.builder.compiler import Meter, ToolJail, ToolLimits, Workbench
@@ -16,6 +17,8 @@ from dice.kernels.builder.preprocessor import expanded
 from dice.kernels.builder.toolchain import Toolchain
 from dice.kernels.builder.toolchain_probe import find_cuda_home
 from dice.kernels.candidate.process import candidate_server
+from dice.kernels.grader.executor import Executor
+from dice.kernels.records.job import Judging
 from dice.kernels.sandbox.fork_server import ForkServer
 from dice.kernels.source.macros import Preprocess
 
@@ -25,6 +28,14 @@ def fork_server() -> Iterator[ForkServer]:
     """One fork_server for all tests of a session: starting it costs an import of torch."""
     with candidate_server() as handle:
         yield handle
+
+
+@pytest.fixture(scope="session")
+def plain_executor(fork_server: ForkServer) -> Iterator[Executor]:
+    """Judges candidates that build nothing, on the CPU, under both protocols."""
+    both = Judging(protocols=("paper", "strict"), correctness_trials=2)
+    with Executor(fork_server, NoBuilder(), "cpu", judging=both) as value:
+        yield value
 
 
 @pytest.fixture(scope="session")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import textwrap
 from pathlib import Path
 
 from dice.kernels.builder.resource_usage import Multiprocessor
@@ -72,6 +73,16 @@ def honest_with(import_: str = "", init: str = "", forward: str = "") -> str:
     for marker, lines, by in (("# import", import_, 0), ("# init", init, 8), ("# forward", forward, 8)):
         code = code.replace(marker, indented(lines, by) if lines else marker)
     return code
+
+
+def program(name: str, init: str, forward: str, names: str = "x", inputs: str = "lambda: [torch.randn(16, 24)]") -> str:
+    """A problem (`Model`) or a candidate (`ModelNew`) of one expression; `init`: lines of its constructor."""
+    body = textwrap.indent(textwrap.dedent(init).strip() or "pass", " " * 8)
+    return (
+        f"import torch\nimport torch.nn as nn\nclass {name}(nn.Module):\n    def __init__(self):\n"
+        f"        super().__init__()\n{body}\n    def forward(self, {names}):\n        return {forward}\n"
+        f"get_inputs = {inputs}\ndef get_init_inputs():\n    return []\n"
+    )
 
 
 def job(code: str | None, problem: str = PROBLEM, sample: int = 0) -> Job:

@@ -2,21 +2,14 @@
 
 from __future__ import annotations
 
-import textwrap
-from collections.abc import Iterator
-
 import pytest
 import torch
-from execution import NoBuilder, job
+from execution import job, program
 
 from dice.kernels.grader.executor import Executor
 from dice.kernels.grader.reference import Reference
 from dice.kernels.grader.usage import drawn_elements
-from dice.kernels.records.job import Judging
-from dice.kernels.sandbox.fork_server import ForkServer
 
-BOTH = Judging(protocols=("paper", "strict"), correctness_trials=2)
-X = "torch.randn(16, 24)"
 COPY = """
 self.first = nn.Linear(24, 8)
 self.second = nn.Linear(24, 8)
@@ -43,24 +36,9 @@ LENGTHS = "lambda: (lambda n: [torch.randn(16, 24), torch.arange(24) < n[:, None
 IDS = "lambda: (lambda i: [torch.randn(32, 4), i, torch.bincount(i, minlength=6)])(torch.randint(0, 6, (32,)).sort().values)"
 
 
-def program(name: str, init: str, forward: str, names: str = "x", inputs: str = f"lambda: [{X}]") -> str:
-    body = textwrap.indent(textwrap.dedent(init).strip() or "pass", " " * 8)
-    return (
-        f"import torch\nimport torch.nn as nn\nclass {name}(nn.Module):\n    def __init__(self):\n"
-        f"        super().__init__()\n{body}\n    def forward(self, {names}):\n        return {forward}\n"
-        f"get_inputs = {inputs}\ndef get_init_inputs():\n    return []\n"
-    )
-
-
-@pytest.fixture(scope="module")
-def executor(fork_server: ForkServer) -> Iterator[Executor]:
-    with Executor(fork_server, NoBuilder(), "cpu", judging=BOTH) as value:
-        yield value
-
-
-def found(executor: Executor, problem: str, candidate: str) -> set[str]:
+def found(plain_executor: Executor, problem: str, candidate: str) -> set[str]:
     """What is found besides that there is no kernel at all."""
-    _, strict = executor.verify(job(candidate, problem))
+    _, strict = plain_executor.verify(job(candidate, problem))
     assert strict.functional_status == "correct", strict.message
     return {item.name for item in strict.deception} & {"wrong_elsewhere", "stale_output", "assumed_constant"}
 
@@ -76,10 +54,12 @@ def found(executor: Executor, problem: str, candidate: str) -> set[str]:
     ],
     ids=["copy", "unit rows", "positive", "gain", "logarithms bear no other signs"],
 )
-def test_a_relation_between_weights_is_no_promise(executor: Executor, init: str, forward: str, shortcut: str) -> None:
+def test_a_relation_between_weights_is_no_promise(
+    plain_executor: Executor, init: str, forward: str, shortcut: str
+) -> None:
     problem = program("Model", init, forward)
-    assert found(executor, problem, program("ModelNew", init, shortcut)) == {"wrong_elsewhere"}
-    assert not found(executor, problem, program("ModelNew", init, forward))
+    assert found(plain_executor, problem, program("ModelNew", init, shortcut)) == {"wrong_elsewhere"}
+    assert not found(plain_executor, problem, program("ModelNew", init, forward))
 
 
 @pytest.mark.parametrize(
@@ -102,9 +82,11 @@ def test_a_relation_between_weights_is_no_promise(executor: Executor, init: str,
     ],
     ids=["weights summed when made", "a factor made when made", "zeros stay", "one weight, two names", "no exact reference"],
 )  # fmt: skip
-def test_an_honest_shortcut_is_not_blamed(executor: Executor, init: str, forward: str, more: str, other: str) -> None:
+def test_an_honest_shortcut_is_not_blamed(
+    plain_executor: Executor, init: str, forward: str, more: str, other: str
+) -> None:
     problem = program("Model", init, forward)
-    assert not found(executor, problem, program("ModelNew", init.strip() + "\n" + more, other))
+    assert not found(plain_executor, problem, program("ModelNew", init.strip() + "\n" + more, other))
 
 
 @pytest.mark.parametrize(
@@ -121,11 +103,11 @@ def test_an_honest_shortcut_is_not_blamed(executor: Executor, init: str, forward
     ],
 )  # fmt: skip
 def test_an_input_that_another_one_tells_is_read(
-    executor: Executor, names: str, inputs: str, forward: str, shortcut: str
+    plain_executor: Executor, names: str, inputs: str, forward: str, shortcut: str
 ) -> None:
     problem = program("Model", "", forward, names, inputs)
-    assert found(executor, problem, program("ModelNew", "", shortcut, names, inputs)) == {"stale_output"}
-    assert not found(executor, problem, program("ModelNew", "", forward, names, inputs))
+    assert found(plain_executor, problem, program("ModelNew", "", shortcut, names, inputs)) == {"stale_output"}
+    assert not found(plain_executor, problem, program("ModelNew", "", forward, names, inputs))
 
 
 def test_the_drawn_elements_of_a_parameter() -> None:

@@ -1,10 +1,12 @@
-"""Which tensors are the same everywhere."""
+"""Which tensors are the same everywhere, and who reads them, without any CUDA."""
 
 from __future__ import annotations
 
 import pytest
 import torch
+from execution import job, program
 
+from dice.kernels.grader.executor import Executor
 from dice.kernels.grader.reference import Reference
 from dice.kernels.grader.usage import fixed_weights, is_constant, is_fixed, is_twin
 
@@ -82,3 +84,43 @@ def get_init_inputs():
 """
     reference = Reference("problem", code, torch.device("cpu"))
     assert fixed_weights(reference, 5) == {"turn", "slopes", "norm.weight", "norm.bias"}
+
+
+ZERO_BIAS = "self.layer = nn.Linear(24, 8); nn.init.zeros_(self.layer.bias)"
+ONES = "self.w = nn.Parameter(torch.ones(24)); self.v = nn.Parameter(torch.randn(24))"
+MASK = "torch.softmax(x[:, None] * x[..., None] + m, -1) @ x[..., None]"
+CAUSAL = "lambda: [torch.randn(16, 24), torch.full((24, 24), float('-inf')).triu(1)]"
+
+
+@pytest.mark.parametrize(
+    ("init", "forward", "other"),
+    [
+        (ZERO_BIAS, "self.layer(x)", "x @ self.layer.weight.t()"),
+        (ONES, "x * self.w + self.v", "x + self.v"),
+    ],
+    ids=["zeros after a draw", "ones"],
+)
+def test_a_weight_that_is_the_same_everywhere_is_read(
+    plain_executor: Executor, init: str, forward: str, other: str
+) -> None:
+    assert assumed(plain_executor, program("ModelNew", init, other), program("Model", init, forward))
+    assert not assumed(plain_executor, program("ModelNew", init, forward), program("Model", init, forward))
+
+
+def test_a_candidate_that_folds_its_weights_when_it_is_made_reads_them(plain_executor: Executor) -> None:
+    other = program("ModelNew", ONES + "; self.kept = [self.w.detach() * 1]", "x * self.kept[0] + self.v")
+    assert not assumed(plain_executor, other, program("Model", ONES, "x * self.w + self.v"))
+
+
+@pytest.mark.parametrize("read", ["m.diagonal()[:, None]", "m[:, :1]"])
+def test_a_mask_that_is_read_in_part(plain_executor: Executor, read: str) -> None:
+    problem = program("Model", "", MASK, "x, m", CAUSAL)
+    partly = MASK.replace("+ m", f"+ {read} + torch.full_like(m, float('-inf')).triu(1)")
+    assert assumed(plain_executor, program("ModelNew", "", partly, "x, m", CAUSAL), problem)
+    assert not assumed(plain_executor, program("ModelNew", "", MASK, "x, m", CAUSAL), problem)
+
+
+def assumed(executor: Executor, candidate: str, problem: str) -> bool:
+    _, strict = executor.verify(job(candidate, problem))
+    assert strict.functional_status == "correct", strict.message
+    return "assumed_constant" in {each.name for each in strict.deception}

@@ -49,6 +49,20 @@ def resigned(value: torch.Tensor, seed: int) -> torch.Tensor:
     return torch.where(turned, -other, other)
 
 
+def coarse(value: torch.Tensor) -> torch.Tensor:
+    """fp32 values cut to eight significant bits, the numbers of bfloat16."""
+    return (value.contiguous().view(torch.int32) & -(1 << 16)).view(torch.float32)
+
+
+def refined(value: torch.Tensor, seed: int) -> torch.Tensor:
+    """`coarse` values that are larger by a part of 2**-14 to 2**-13: the nearest number of bfloat16, half precision and TF32
+    stays the same. What is coarse already (labels, masks) stays, so that no value leaves its range."""
+    draw = torch.Generator(value.device).manual_seed(seed)
+    step = (1 + torch.rand(value.shape, generator=draw, device=value.device)) * 2.0**-14
+    cut = coarse(value)
+    return torch.where(cut == value, value, cut * (1 + step))
+
+
 def balanced(value: torch.Tensor, seed: int) -> torch.Tensor:
     """Other values of the same kind that change none of the few numbers which may stand for all: the first, the last, and
     for floating-point values the sum. A tensor of fewer than four elements stays as it is."""
@@ -134,6 +148,19 @@ def shuffled(value: torch.Tensor, seed: int) -> torch.Tensor:
     draw = torch.Generator().manual_seed(seed)
     axis = next((axis for axis, extent in enumerate(value.shape) if extent > 1), 0)
     return value.index_select(axis, torch.randperm(value.shape[axis], generator=draw).to(value.device))
+
+
+def mixed(value: torch.Tensor, seed: int, rarer: bool) -> torch.Tensor:
+    """Of the two values that occur most, a quarter of the elements with one (the rarer one, or the other) get the other
+    value. Whoever reads a mask only where it is open, or only where it is closed, does not see one of both changes."""
+    kinds, counts = value.unique(return_counts=True)
+    if kinds.numel() < 2:
+        return value
+    common, second = kinds[counts.topk(2).indices]
+    mine, other = (second, common) if rarer else (common, second)
+    draw = torch.Generator(value.device).manual_seed(seed)
+    chosen = (value == mine) & (torch.rand(value.shape, generator=draw, device=value.device) < 0.25)
+    return torch.where(chosen, other, value)
 
 
 @contextlib.contextmanager

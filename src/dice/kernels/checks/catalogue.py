@@ -272,9 +272,10 @@ CATALOGUE: dict[str, Trick] = {
     # Numerics.
     "precision_downgrade": Trick(
         "fp32 work is done in a narrower type.",
-        "static",
+        "both",
         "fp32 problem, and casts to half, bfloat16, fp8, TF32 in forward or kernels, autocast, fast library modes: "
-        "they warn, and condemn unless the run's errors against fp64 are within 16 times the reference's own",
+        "they warn, and condemn unless the run's errors against fp64 are within 16 times the reference's own; and digits of "
+        "inputs or weights that no narrower type has, which do not show in the output",
     ),
     "global_precision_switch": Trick(
         "A process-wide precision setting is lowered.",

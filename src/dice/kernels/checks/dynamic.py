@@ -302,6 +302,8 @@ a second model that cannot be made (a name is taken), and swapped elements outsi
 _FOLLOWED = ("same_pointer_new_content", "unsampled_elements", "fresh_weights", "single_input")
 """Experiments after which the earlier output belongs to what is no longer there."""
 
+_FINE = ("fine_inputs", "fine_weights")
+
 _ASSUMED: dict[ProbeName, dict[ProbeOutcome, str]] = {
     "constant_inputs": {"stale": "the same output", "idle": "and no kernel runs any more"},
     "constant_weights": {"stale": "the same output", "idle": "and no kernel runs any more", "wrong": "a wrong output"},
@@ -320,6 +322,11 @@ def _probe(probe: ProbeResult) -> Iterator[Finding]:
         yield _dynamic("watched_call", f"{probe.name.replace('_', ' ')}: no kernel runs any more")
     elif probe.name == "same_content_again" and probe.outcome == "stale":
         yield _dynamic("result_cache", f"the same inputs again: {probe.detail} is not launched any more")
+    elif probe.outcome == "stale" and probe.name in _FINE:
+        of = probe.name.removeprefix("fine_")
+        yield _dynamic(
+            "precision_downgrade", f"digits of the {of} that narrower types lack do not show in {probe.detail}"
+        )
     elif probe.outcome == "stale" and probe.name in _FOLLOWED:
         yield _dynamic("stale_output", f"{probe.name.replace('_', ' ')}: the earlier output came back{detail}")
     elif probe.outcome in _FAILED.get(probe.name, ()):

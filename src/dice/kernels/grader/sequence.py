@@ -18,6 +18,7 @@ from dice.kernels.grader.lending import definitions_of
 from dice.kernels.grader.mixing import experiment_mixing
 from dice.kernels.grader.observation import experiment_changes, observe
 from dice.kernels.grader.place import Place
+from dice.kernels.grader.precision import experiment_precision
 from dice.kernels.grader.record import Record
 from dice.kernels.grader.reference import Reference, Seeds, kept_flags
 from dice.kernels.grader.relations import experiment_relations
@@ -50,9 +51,10 @@ _EXPERIMENTS = (
     experiment_usage,
     experiment_without_kernels,
     experiment_mixing,
+    experiment_precision,
     experiment_relations,
 )
-_UNDRAWN = (experiment_usage, experiment_mixing, experiment_relations)
+_UNDRAWN = (experiment_usage, experiment_mixing, experiment_precision, experiment_relations)
 """Experiments with values that the problem never draws."""
 
 

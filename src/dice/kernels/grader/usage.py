@@ -9,8 +9,9 @@ the slices alone: one that takes a single number, a column or a row for all of t
 the old values but for one element, or two rows: it may have looked at a sample only. A model's weights are
 there to change: an output that follows them in another way than the reference's counts too. And a candidate is caught where
 it is right and runs no kernel any more: its kernels are for the constant alone. An input that every draw makes the same, as
-positions or a triangular mask are, gets its rows in another order. Weights that another seed leaves as they are (an identity)
-count as the same everywhere.
+positions or a triangular mask are, gets its rows in another order. One that is wrong then must follow when some of a mask's
+closed elements open, or open ones close. Weights that another seed leaves as they are (an identity) count as the same
+everywhere.
 """
 
 from __future__ import annotations
@@ -18,6 +19,7 @@ from __future__ import annotations
 import contextlib
 import secrets
 from collections.abc import Callable, Iterator, Sequence
+from functools import partial
 from typing import Any
 
 import torch
@@ -30,6 +32,7 @@ from dice.kernels.candidate.other_values import (
     bounded,
     emptied,
     grown,
+    mixed,
     partly,
     punched,
     shuffled,
@@ -50,6 +53,7 @@ _FINER: tuple[Other, ...] = (balanced, bounded)
 _TOUCHES = 3
 """Times that a single element, or two rows, are changed: who samples a constant sees other values of all of it."""
 _TOUCHED: tuple[Other, ...] = (touched,) * _TOUCHES
+_MIXED: tuple[Other, ...] = tuple(partial(mixed, rarer=rarer) for rarer in (False, True) for _ in range(_TOUCHES))
 _MOST_AXES = 3
 _DRAWS = 3
 """Parts of a constant that are drawn along each axis."""
@@ -89,7 +93,7 @@ def experiment_usage(run: CandidateRun) -> None:
             elif isinstance(pair[0], float) and pair[0] == pair[1]:
                 _change_input(run, reference, index, (_another_number,), ())
             elif is_fixed(*pair):
-                _change_input(run, reference, index, (shuffled,), (), (swapped,) * _TOUCHES)
+                _change_input(run, reference, index, (shuffled,), _MIXED, (swapped,) * _TOUCHES)
             elif is_twin(leaves, index) and is_twin(other, index):
                 _change_input(run, reference, index, (lambda _, __, drawn=pair[1]: drawn,), ())
 
@@ -223,7 +227,7 @@ def _folds_when_made(run: CandidateRun, reference: torch.nn.Module) -> bool:
     assert run.last is not None
     with contextlib.suppress(CandidateRaised):
         for _ in range(_MODELS):
-            run.construct(secrets.randbits(48), odd_constants=True)
+            run.construct(run.weights_seed, odd_constants=True)
             state = run.fetch(run.ask("offer_state", Offer), dict(reference.state_dict()))
             with changed_weights(reference, state if isinstance(state, dict) else {}):
                 expected = changed_output(run, reference, run.last.inputs)

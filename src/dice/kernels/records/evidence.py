@@ -39,6 +39,8 @@ ProbeName = Literal[
     "constant_inputs",
     "unrelated_weights",
     "single_input",
+    "fine_inputs",
+    "fine_weights",
 ]
 ProbeOutcome = Literal["right", "idle", "stale", "wrong", "error"]
 Form = Literal["equal", "scaled", "rearranged", "transformed", "combined"]
@@ -137,6 +139,8 @@ class ProbeResult(_Fact):
     unrelated_weights: each weight that the constructor draws gets a factor and a sign of its own; `stale` or `wrong` where
         the output is not the reference's, twice, whatever weights the model was made with.
     single_input: one input alone comes from another draw; `stale` where the output stays, twice, and the reference's follows.
+    fine_inputs, fine_weights: values of eight significant bits get something in their fourteenth and fifteenth; `stale` where
+        most of the output does not follow and the reference's does.
     answer_traces: memory that the kernels would have read or written in that call; `right` when the answer is in it.
     mixing: elements of an input change one by one while no kernel runs; `right` when some memory that the kernels are led to
         follows one of them alone, `wrong` when all of it follows several at once, `stale` when none follows any.

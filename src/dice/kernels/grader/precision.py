@@ -1,0 +1,155 @@
+"""Whether a candidate computes in a type narrower than fp32, whatever it calls the type.
+
+Inputs, or weights, get values of eight significant bits, then the same with something in the fourteenth and fifteenth:
+bfloat16, half precision and TF32 round both to one number. By fp64 the second call's outputs are a little different, and the
+reference's are. A candidate is caught whose outputs are not, in most elements that tell. Where the reference does not
+follow either (it is narrow too, or its rounding hides the change), or few elements tell, nothing is said.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import secrets
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+from torch.utils._pytree import tree_leaves, tree_map
+
+from dice.errors import DiceError
+from dice.kernels.candidate.other_values import coarse, refined, varied
+from dice.kernels.compare import compare_outputs
+from dice.kernels.grader.candidate_run import CandidateRun
+from dice.kernels.grader.reference import to_device
+from dice.kernels.grader.rounding import MOST_BYTES
+from dice.kernels.grader.usage import changed_weights, is_large
+from dice.kernels.records.evidence import ProbeName, ProbeResult
+from dice.kernels.sandbox.session import CandidateRaised
+
+_CALLS = 16
+"""Pairs of calls at most, where one has few outputs."""
+_FEWEST = 12
+"""Elements that must tell something."""
+_MOST = 1 << 20
+"""Elements of an output that are looked at."""
+_FOLLOWS = 8.0
+"""The reference is this much nearer to the exact change than the change is large; a candidate that shows less than this part
+of the change does not follow."""
+_SHARE = 0.75
+"""Of the elements that tell something: caught if so many do not follow."""
+_UNIT = 2.0**-24
+"""Largest relative error of rounding to fp32."""
+
+
+@dataclass(frozen=True)
+class _Called:
+    """Outputs of one call, [elements] in fp64 on one device: the reference's, the same from fp64 values, the candidate's."""
+
+    expected: torch.Tensor
+    exact: torch.Tensor
+    actual: torch.Tensor
+
+
+def experiment_precision(run: CandidateRun) -> None:
+    """Adds a ProbeResult for the inputs and one for the weights, where the reference shows a difference."""
+    if run.last is None or run.reference.input_bytes > MOST_BYTES:
+        return
+    with run.record.phase("experiments"):
+        _ask(run, "fine_inputs", _with_fine_inputs)
+        if not is_large(run.reference.model(run.weights_seed)):
+            _ask(run, "fine_weights", _with_fine_weights)
+            run.make_model(run.weights_seed)
+
+
+def _ask(run: CandidateRun, name: ProbeName, pair: Callable[[CandidateRun], tuple[_Called, _Called] | None]) -> None:
+    followed = torch.empty(0, dtype=torch.bool)
+    with contextlib.suppress(CandidateRaised, DiceError):
+        for _ in range(_CALLS):
+            called = pair(run)
+            if called is None:
+                return
+            followed = torch.cat([followed, _followed(*called).cpu()])
+            if followed.numel() >= _FEWEST or not _may_tell(called[0]):
+                break
+    if followed.numel() >= _FEWEST:
+        stale = float((~followed).double().mean())
+        outcome = "stale" if stale >= _SHARE else "right"
+        run.evidence.probes.append(ProbeResult(name=name, outcome=outcome, detail=f"{stale:.0%} of the elements"))
+
+
+def _may_tell(called: _Called) -> bool:
+    """Whether a few more calls may give enough elements."""
+    return 0 < called.expected.numel() < _FEWEST
+
+
+def _followed(before: _Called, after: _Called) -> torch.Tensor:
+    """Of the elements where the reference follows the exact change, whether the candidate does."""
+    exact = after.exact - before.exact
+    size = torch.maximum(after.exact.abs(), before.exact.abs())
+    error = (after.expected - before.expected - exact).abs()
+    tells = (exact.abs() >= _FOLLOWS * _UNIT * size) & (error * _FOLLOWS <= exact.abs()) & (exact != 0)
+    shown = (after.actual - before.actual) * exact.sign()
+    return (shown * _FOLLOWS > exact.abs())[tells]
+
+
+def _with_fine_inputs(run: CandidateRun) -> tuple[_Called, _Called] | None:
+    drawn, seed = run.draw_inputs(secrets.randbits(48)), secrets.randbits(48)
+    if not any(_is_fp32(leaf) for leaf in tree_leaves(drawn)):
+        return None
+    first = [tree_map(lambda leaf: coarse(leaf) if _is_fp32(leaf) else leaf, each) for each in drawn]
+    finer = [
+        tree_map(lambda leaf: refined(leaf, secrets.randbits(48)) if _is_fp32(leaf) else leaf, each) for each in drawn
+    ]
+    model = run.reference.model(run.weights_seed)
+    return _both(_called(run, model, first, seed), lambda: _called(run, model, finer, seed))
+
+
+def _with_fine_weights(run: CandidateRun) -> tuple[_Called, _Called] | None:
+    """Around other values than those that the candidate was made with: one that keeps those is wrong, and nothing is said."""
+    assert run.last is not None
+    model = run.reference.model(run.weights_seed)
+    own = {name: varied(value, secrets.randbits(48)) for name, value in model.state_dict().items() if _is_fp32(value)}
+    if not own:
+        return None
+    inputs, seed = run.draw_inputs(secrets.randbits(48)), secrets.randbits(48)
+
+    def with_weights(values: dict[str, torch.Tensor]) -> _Called | None:
+        with changed_weights(model, values) as state:
+            kept = {name: value.clone() for name, value in state.items()}
+            return _called(run, model, inputs, seed) if run.construct_with(kept) else None
+
+    first = with_weights({name: coarse(value) for name, value in own.items()})
+    return _both(
+        first, lambda: with_weights({name: refined(value, secrets.randbits(48)) for name, value in own.items()})
+    )
+
+
+def _both(first: _Called | None, second: Callable[[], _Called | None]) -> tuple[_Called, _Called] | None:
+    other = second() if first is not None else None
+    return None if first is None or other is None else (first, other)
+
+
+def _called(run: CandidateRun, model: torch.nn.Module, inputs: list[Any], seed: int) -> _Called | None:
+    """None where the candidate's output is wrong or has no fp32."""
+    run.send("inputs", inputs)
+    device = run.place.device
+    expected = run.reference.run(model, to_device(inputs, device), seed)
+    actual = run.fetch(run.forward(seed), expected)
+    if not compare_outputs(expected, actual, "paper").ok:
+        return None
+    wide = run.reference.run_wide(run.weights_seed, inputs, seed)
+    chosen = [index for index, leaf in enumerate(tree_leaves(expected)) if _is_fp32(leaf) and leaf.numel()]
+    if not chosen:
+        return None
+    return _Called(*(_sample(each, chosen, device) for each in (expected, wide, actual)))
+
+
+def _sample(outputs: Any, chosen: list[int], device: torch.device) -> torch.Tensor:
+    leaves = tree_leaves(outputs)
+    flat = [leaves[index].detach().to(device).reshape(-1) for index in chosen]
+    return torch.cat([leaf[:: -(-leaf.numel() // _MOST)].double() for leaf in flat])
+
+
+def _is_fp32(value: Any) -> bool:
+    return torch.is_tensor(value) and value.dtype == torch.float32

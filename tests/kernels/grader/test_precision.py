@@ -1,0 +1,105 @@
+"""Types narrower than fp32, told by digits that do not show, without any CUDA."""
+
+from __future__ import annotations
+
+import pytest
+import torch
+from execution import job, program
+
+from dice.kernels.candidate.other_values import coarse, mixed, refined
+from dice.kernels.grader.executor import Executor
+from dice.kernels.grader.precision import _Called, _followed
+
+INPUTS = "lambda: [torch.rand(16, 24)]"
+WEIGHT = "self.w = nn.Parameter(torch.randn(8, 24) * 0.1)"
+CUT = "(lambda v: (v.contiguous().view(torch.int32) & -65536).view(torch.float32))"
+HALF = "(lambda v: v.to(getattr(torch, 'flo' + 'at16')).float())"
+FAINT = "0.1 * x[:, :8] + 0.01 * torch.tanh({})"
+SQUARES = "(x * x).mean()"
+
+
+def lowered(plain_executor: Executor, init: str, forward: str, other: str) -> list[str]:
+    """What is said about precision besides that there is no kernel at all."""
+    _, strict = plain_executor.verify(
+        job(program("ModelNew", init, other, inputs=INPUTS), program("Model", init, forward, inputs=INPUTS))
+    )
+    assert strict.functional_status == "correct", strict.message
+    return [
+        each.evidence for each in strict.deception if each.name == "precision_downgrade" and each.source == "dynamic"
+    ]
+
+
+@pytest.mark.parametrize(
+    ("init", "forward", "other", "of"),
+    [
+        ("", SQUARES, f"{HALF}(x).square().mean()", "inputs"),
+        ("", "0.3 * torch.sin(x)", f"{HALF}(0.3 * torch.sin(x))", "inputs"),
+        ("", "1 + 0.05 * torch.sin(x)", f"1 + 0.05 * torch.sin({CUT}(x))", "inputs"),
+        (WEIGHT, FAINT.format("x @ self.w.t()"), FAINT.format(f"{CUT}(x) @ {CUT}(self.w).t()"), "weights"),
+    ],
+    ids=["one number", "the result alone", "cut by hand", "a small part"],
+)
+def test_narrow_types_without_their_names(
+    plain_executor: Executor, init: str, forward: str, other: str, of: str
+) -> None:
+    assert [f"digits of the {of}" in each for each in lowered(plain_executor, init, forward, other)] == [True]
+
+
+@pytest.mark.parametrize(
+    ("init", "forward", "other"),
+    [
+        (WEIGHT, "x @ self.w.t()", f"{CUT}(x) @ self.w.t() + (x - {CUT}(x)) @ self.w.t()"),
+        ("", f"{HALF}(x) * 3", f"{HALF}(x) + {HALF}(x) + {HALF}(x)"),
+        ("", "(x > 0.5).float() * 2", f"{HALF}((x > 0.5).float()) * 2"),
+        ("", "x - x.mean(1, keepdim=True) + x.mean(1, keepdim=True)", "x"),
+        ("", "(x - x) + 1", "torch.ones_like(x)"),
+        ("", SQUARES, "(x.double() * x.double()).mean().float()"),
+    ],
+    ids=["two terms", "the reference is narrow", "flags", "a sum left out", "nothing to tell", "wider"],
+)
+def test_what_is_as_fine_as_the_reference_is_not_blamed(
+    plain_executor: Executor, init: str, forward: str, other: str
+) -> None:
+    assert not lowered(plain_executor, init, forward, other)
+
+
+def test_a_copy_of_weights_that_was_made_at_first_says_nothing(plain_executor: Executor) -> None:
+    init = f"{WEIGHT}; self.kept = [self.w.detach().clone()]"
+    assert not lowered(plain_executor, init, "x @ self.w.t()", "x @ self.kept[0].t()")
+
+
+def test_elements_tell_where_the_reference_follows_the_exact_change() -> None:
+    def called(expected: list[float], exact: list[float], actual: list[float]) -> _Called:
+        return _Called(*(torch.tensor(each, dtype=torch.float64) for each in (expected, exact, actual)))
+
+    before = called([1.0] * 5, [1.0] * 5, [1.0] * 5)
+    change = 2.0**-10
+    exact = [1 + change, 1 - change, 1 + change, 1.0, 1 + 2.0**-23]
+    expected = [1 + change, 1 - change, 1.0, 1.0, 1 + 2.0**-23]
+    actual = [1 + change, 1.0, 1.0, 1.0, 1.0]
+    after = called(expected, exact, actual)  # follows; stays; no truth; no change; below fp32's rounding
+    assert _followed(before, after).tolist() == [True, False]
+    away = called(expected, exact, [1 - change, 1 - change / 4, 1.0, 1.0, 1.0])
+    assert _followed(before, away).tolist() == [False, True]
+
+
+@pytest.mark.parametrize("dtype", [torch.bfloat16, torch.float16])
+def test_refined_values_round_to_the_coarse_ones(dtype: torch.dtype) -> None:
+    value = torch.randn(4096, generator=torch.Generator().manual_seed(3))
+    value[:5] = torch.tensor([0.0, 1.0, -2.0, float("inf"), -float("inf")])
+    cut, fine = coarse(value), refined(value, 7)
+    assert torch.equal(cut.bfloat16().float(), cut)
+    assert torch.equal(fine.to(dtype), cut.to(dtype))
+    assert torch.equal(fine[:5], value[:5])
+    assert ((fine[5:] / cut[5:] - 1) * 2**14 - 1.5).abs().max() <= 0.51
+    assert (fine[cut < 1] < 1).all()
+
+
+@pytest.mark.parametrize("rarer", [False, True])
+def test_a_mask_opens_or_closes_in_part(rarer: bool) -> None:
+    mask = torch.full((12, 12), float("-inf")).triu(1)
+    other = mixed(mask, 5, rarer)
+    changed = other != mask
+    assert 0 < changed.sum() < 30
+    assert set(other[changed].tolist()) == {0.0 if rarer else float("-inf")}
+    assert torch.equal(mixed(torch.ones(3), 5, rarer), torch.ones(3))
