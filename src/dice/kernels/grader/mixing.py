@@ -42,7 +42,9 @@ _MOST_BYTES = 256 << 20
 """Of all inputs."""
 _MOST_INPUTS = 4
 _DRAWS = 3
-"""Inputs that are drawn until what is found is clear."""
+"""Inputs that are drawn until what is found is the same twice."""
+_MOST_DRAWS = 8
+"""The same with those that tell nothing: a coarse code may not show that an element changes."""
 _TRIES = 3
 _LOOKS = 2
 """At two elements with kernels, until they seem to be mixed between launches."""
@@ -96,11 +98,13 @@ def _confirmed(run: CandidateRun) -> _Outcome:
     """With inputs drawn several times. What condemns is seen twice: memory that nobody wrote may seem to follow the elements
     once."""
     seen: list[_Outcome] = []
-    for _ in range(_DRAWS):
+    for _ in range(_MOST_DRAWS):
         outcome = _outcome(run)
         if outcome in (None, "right") or (outcome != "unclear" and outcome in seen):
             return outcome
         seen.append(outcome)
+        if len(seen) - seen.count("unclear") == _DRAWS:
+            break
     return "unclear"
 
 

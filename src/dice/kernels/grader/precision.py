@@ -27,10 +27,8 @@ from dice.kernels.grader.usage import changed_weights, is_large
 from dice.kernels.records.evidence import ProbeName, ProbeResult
 from dice.kernels.sandbox.session import CandidateRaised
 
-_CALLS = 16
-"""Pairs of calls at most, where one has few outputs."""
-_FEWEST = 12
-"""Elements that must tell something."""
+_FEWEST = 6
+"""Elements that must tell something; calls of a problem with a single output, where each shows nothing."""
 _MOST = 1 << 20
 """Elements of an output that are looked at."""
 _FOLLOWS = 8.0
@@ -65,16 +63,16 @@ def experiment_precision(run: CandidateRun) -> None:
 def _ask(run: CandidateRun, name: ProbeName, pair: Callable[[CandidateRun], tuple[_Called, _Called] | None]) -> None:
     followed = torch.empty(0, dtype=torch.bool)
     with contextlib.suppress(CandidateRaised, DiceError):
-        for _ in range(_CALLS):
+        for _ in range(_FEWEST):
             called = pair(run)
             if called is None:
                 return
             followed = torch.cat([followed, _followed(*called).cpu()])
-            if followed.numel() >= _FEWEST or not _may_tell(called[0]):
+            if followed.any() or followed.numel() >= _FEWEST or not _may_tell(called[0]):
                 break
-    if followed.numel() >= _FEWEST:
+    if followed.any() or followed.numel() >= _FEWEST:
         stale = float((~followed).double().mean())
-        outcome = "stale" if stale >= _SHARE else "right"
+        outcome = "stale" if stale >= _SHARE and followed.numel() >= _FEWEST else "right"
         run.evidence.probes.append(ProbeResult(name=name, outcome=outcome, detail=f"{stale:.0%} of the elements"))
 
 
