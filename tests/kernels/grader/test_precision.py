@@ -8,7 +8,7 @@ from execution import job, program
 
 from dice.kernels.candidate.other_values import coarse, mixed, refined
 from dice.kernels.grader.executor import Executor
-from dice.kernels.grader.precision import _Called, _followed
+from dice.kernels.grader.precision import _Called, _followed, _is_new
 
 INPUTS = "lambda: [torch.rand(16, 24)]"
 WEIGHT = "self.w = nn.Parameter(torch.randn(8, 24) * 0.1)"
@@ -66,6 +66,14 @@ def test_what_is_as_fine_as_the_reference_is_not_blamed(
 def test_a_copy_of_weights_that_was_made_at_first_says_nothing(plain_executor: Executor) -> None:
     init = f"{WEIGHT}; self.kept = [self.w.detach().clone()]"
     assert not lowered(plain_executor, init, "x @ self.w.t()", "x @ self.kept[0].t()")
+
+
+@pytest.mark.parametrize(
+    ("actual", "new"), [(1.0, True), (1.0001, True), (1.001, False), (0.999, False), (1.0005, False)]
+)
+def test_outputs_of_new_weights(actual: float, new: bool) -> None:
+    one, old, mine = (torch.full((3,), value, dtype=torch.float64) for value in (1.0, 1.001, actual))
+    assert _is_new(_Called(one, one, mine), old) == new
 
 
 def test_elements_tell_where_the_reference_follows_the_exact_change() -> None:

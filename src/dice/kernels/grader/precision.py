@@ -104,7 +104,7 @@ def _with_fine_inputs(run: CandidateRun) -> tuple[_Called, _Called] | None:
 
 
 def _with_fine_weights(run: CandidateRun) -> tuple[_Called, _Called] | None:
-    """Around other values than those that the candidate was made with: one that keeps those is wrong, and nothing is said."""
+    """Around other values than those that the candidate was made with: nothing is said of one that keeps those."""
     assert run.last is not None
     model = run.reference.model(run.weights_seed)
     own = {name: varied(value, secrets.randbits(48)) for name, value in model.state_dict().items() if _is_fp32(value)}
@@ -117,10 +117,18 @@ def _with_fine_weights(run: CandidateRun) -> tuple[_Called, _Called] | None:
             kept = {name: value.clone() for name, value in state.items()}
             return _called(run, model, inputs, seed) if run.construct_with(kept) else None
 
+    old = run.reference.run(model, to_device(inputs, run.place.device), seed)
     first = with_weights({name: coarse(value) for name, value in own.items()})
+    if first is not None and not _is_new(first, _sample(old, _fp32(old), run.place.device)):
+        return None
     return _both(
         first, lambda: with_weights({name: refined(value, secrets.randbits(48)) for name, value in own.items()})
     )
+
+
+def _is_new(called: _Called, old: torch.Tensor) -> bool:
+    """Whether the candidate's outputs are much nearer to the right ones than to the `old` weights' are."""
+    return bool((called.actual - called.expected).norm() * _FOLLOWS < (old - called.expected).norm())
 
 
 def _both(first: _Called | None, second: Callable[[], _Called | None]) -> tuple[_Called, _Called] | None:
@@ -137,16 +145,21 @@ def _called(run: CandidateRun, model: torch.nn.Module, inputs: list[Any], seed: 
     if not compare_outputs(expected, actual, "paper").ok:
         return None
     wide = run.reference.run_wide(run.weights_seed, inputs, seed)
-    chosen = [index for index, leaf in enumerate(tree_leaves(expected)) if _is_fp32(leaf) and leaf.numel()]
+    chosen = _fp32(expected)
     if not chosen:
         return None
     return _Called(*(_sample(each, chosen, device) for each in (expected, wide, actual)))
 
 
+def _fp32(outputs: Any) -> list[int]:
+    """Which outputs are fp32 and not empty."""
+    return [index for index, leaf in enumerate(tree_leaves(outputs)) if _is_fp32(leaf) and leaf.numel()]
+
+
 def _sample(outputs: Any, chosen: list[int], device: torch.device) -> torch.Tensor:
     leaves = tree_leaves(outputs)
     flat = [leaves[index].detach().to(device).reshape(-1) for index in chosen]
-    return torch.cat([leaf[:: -(-leaf.numel() // _MOST)].double() for leaf in flat])
+    return torch.cat([torch.empty(0, device=device), *(leaf[:: -(-leaf.numel() // _MOST)] for leaf in flat)]).double()
 
 
 def _is_fp32(value: Any) -> bool:
