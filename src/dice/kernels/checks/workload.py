@@ -137,10 +137,12 @@ _COALESCE = "_coalesce"
 """It sorts indices, moves the values behind them and adds those of equal indices."""
 _STEPS = {
     "attention": "mul|div tril|triu|eq|ne|gt|ge|lt|le masked_fill+|where+|add+ _softmax",
+    "_safe_softmax": "mul|div _softmax",  # in attention for which PyTorch has no single operator
     "convolution": "constant_pad_nd im2col|col2im",
     "product": "mul sum|add+",
     "norm": "mean|sum var|std|var_mean|std_mean|_spread sub div|mul",
-    "affine": "mul|add",
+    "gain": "mul",
+    "shift": "add",
     "_spread": "sub pow|mul+ mean|sum",
     "var": "mean|sum _spread",
     "std": "var",
@@ -163,12 +165,7 @@ _STEPS = {
 }
 """Steps that an operator does at once, alternatives beside each other. A step reads one large tensor and, if it is no
 reduction, writes one; `+`: one more. Of alternatives that the reference has not, the last is taken to its own steps."""
-_SAME_STEPS = {
-    "_safe_softmax": "attention",  # where PyTorch has no single operator for it
-    "smooth_l1_loss": "huber_loss",
-    "nll_loss2d_forward": "nll_loss_forward",
-    "glu": "silu",
-}
+_SAME_STEPS = {"smooth_l1_loss": "huber_loss", "nll_loss2d_forward": "nll_loss_forward", "glu": "silu"}
 _SLACK = 1.1
 """Elements of a step to those of its large tensors, at most: it has small ones too, such as the means of all rows."""
 _PICKING = words("nll_loss_forward nll_loss2d_forward")
@@ -304,7 +301,9 @@ def _at_once(ops: dict[str, OpUse]) -> dict[str, float]:
         key = _key(_own_name(name))
         if key in _STEPS:
             sizes[key] += use.largest
-        sizes["affine"] += use.bias if key == "norm" else 0
+        if key == "norm":
+            sizes["gain"] += min(use.bias, use.largest)
+            sizes["shift"] += max(0, use.bias - use.largest)
         sizes["product"] += use.products
     return sizes
 
