@@ -282,8 +282,9 @@ def as_spelled_out(mine: dict[str, OpUse], theirs: dict[str, OpUse]) -> dict[str
         key = _key(_own_name(name))
         same = min(1.0, others[key] / own[key]) if own.get(key) and not _is_contraction(name) else 1.0
         spelled[name] = use.model_copy(update={"elements": int(same * use.elements)})
-    for key in own:
-        _take(key, own[key] - others[key], left, spelled)
+    steps = [(step, size - others[key]) for key, size in own.items() for step in _STEPS[key].split()]
+    for step, size in sorted(steps, key=lambda item: item[0].count("|")):  # those without a choice first
+        _take(step, size, left, spelled)
     work, more = work_of(mine), work_of(spelled)
     return {kind: max(work.get(kind, 0.0), more.get(kind, 0.0)) for kind in work | more}
 
@@ -308,22 +309,22 @@ def _at_once(ops: dict[str, OpUse]) -> dict[str, float]:
     return sizes
 
 
-def _take(key: str, size: float, left: dict[str, float], spelled: dict[str, OpUse]) -> None:
-    """Move the steps of an operator whose large tensors have `size` elements from `left` to `spelled`."""
-    for step in _STEPS[key].split():
-        choices, share = step.split("|"), 1.0
-        for choice in choices:
-            name = choice.rstrip("+")
-            whole = size * (choice.count("+") + (1 if name in _REDUCTION else 2))
-            found = min(left.get(name, 0.0), _SLACK * share * whole)
-            if found > 0:
-                left[name] -= found
-                spelled.setdefault(f"aten::{name}", OpUse(count=1, elements=0)).elements += int(found)
-                share -= found / whole
-            elif choice == choices[-1] and name in _STEPS:
-                _take(name, share * size, left, spelled)
-            if share < 1 / 4:
-                break
+def _take(step: str, size: float, left: dict[str, float], spelled: dict[str, OpUse]) -> None:
+    """Move a step of an operator whose large tensors have `size` elements from `left` to `spelled`."""
+    choices, share = step.split("|"), 1.0
+    for choice in choices:
+        name = choice.rstrip("+")
+        whole = size * (choice.count("+") + (1 if name in _REDUCTION else 2))
+        found = min(left.get(name, 0.0), _SLACK * share * whole)
+        if found > 0:
+            left[name] -= found
+            spelled.setdefault(f"aten::{name}", OpUse(count=1, elements=0)).elements += int(found)
+            share -= found / whole
+        elif choice == choices[-1]:
+            for part in _STEPS.get(name, "").split():
+                _take(part, share * size, left, spelled)
+        if share < 1 / 4:
+            break
 
 
 def with_stand_ins(mine: dict[str, float], theirs: dict[str, float]) -> dict[str, float]:
