@@ -229,7 +229,7 @@ def _largest(name: str, products: int, args: Any, result: Any) -> int:
             within = products // (args[1].shape[-1] + args[2].shape[-1])
         elif name == "aten::convolution":  # columns: each goes into every output of its group
             within = products // args[1].shape[0] * args[8]
-    return max([within, *(_numbers(leaf) for leaf in tree_leaves((args, result)) if isinstance(leaf, torch.Tensor))])
+    return _most([within, *(_numbers(leaf) for leaf in tree_leaves((args, result)) if isinstance(leaf, torch.Tensor))])
 
 
 class CallCounter:
@@ -273,7 +273,7 @@ def output_facts(outputs: Any) -> OutputFacts:
 
 # Bound once, at the base class: neither a subclass nor a patched attribute is used.
 _TRUE_TYPE = type
-_sum, _least = sum, min
+_sum, _least, _most = sum, min, max
 _layout = torch.Tensor.layout.__get__  # type: ignore[attr-defined]
 
 
