@@ -96,6 +96,36 @@ def test_multiplications_of_products(case: str) -> None:
     assert expected is None or sum(use.products for use in recorded.ops.values()) == expected
 
 
+LARGEST = {
+    "scores": (lambda: torch.nn.functional.scaled_dot_product_attention(*torch.rand(3, 2, 4, 40, 8)), 2 * 4 * 40 * 40),
+    "columns": (lambda: torch.nn.functional.conv2d(image, torch.rand(4, 3, 2, 2)), 2 * 8 * 8 * 3 * 2 * 2),
+    "columns of groups": (
+        lambda: torch.nn.functional.conv2d(image, torch.rand(6, 1, 2, 2), groups=3),
+        2 * 8 * 8 * 3 * 4,
+    ),
+    "columns to add": (lambda: torch.nn.functional.conv_transpose2d(image, torch.rand(3, 4, 2, 2)), 2 * 9 * 9 * 4 * 4),
+    "a factor": (lambda: a * a[:1], 15),
+}
+
+
+@pytest.mark.parametrize("case", LARGEST)
+def test_the_largest_tensor_of_an_operator_may_be_within_it(case: str) -> None:
+    make, expected = LARGEST[case]
+    with torch.no_grad(), OpRecorder() as recorded:
+        make()
+    names = ("attention", "convolution", "mul")
+    assert [use.largest for name, use in recorded.ops.items() if any(part in name for part in names)] == [expected]
+
+
+def test_weights_of_a_norm_are_steps() -> None:
+    with torch.no_grad(), OpRecorder() as recorded:
+        torch.nn.functional.layer_norm(a, (5,), b[0, :5], b[1, :5])
+        torch.nn.functional.group_norm(a, 1)
+    statistics = 2 * 3
+    assert recorded.ops["aten::native_layer_norm"].bias == 2 * (15 + statistics)
+    assert recorded.ops["aten::native_group_norm"].bias == 0
+
+
 def test_numbers_of_a_sparse_tensor_count() -> None:
     values, places = torch.ones(50, 4), torch.zeros(1, 50, dtype=torch.long)
     with torch.no_grad():

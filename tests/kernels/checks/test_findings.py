@@ -432,6 +432,57 @@ def test_a_log_of_sums_and_the_steps_around_it_are_a_softmax() -> None:
     assert found(reference_ops=reference, candidate_ops=sums) == set()
 
 
+GELU = (
+    {"aten::div": OpUse(count=1, elements=200), "aten::erf": OpUse(count=1, elements=200)}
+    | {"aten::add": OpUse(count=1, elements=200), "aten::mul": OpUse(count=2, elements=500)}
+)  # fmt: skip
+SOFTMAX = (
+    {"aten::amax": OpUse(count=1, elements=110), "aten::sub": OpUse(count=1, elements=210)}
+    | {"aten::exp": OpUse(count=1, elements=200), "aten::sum": OpUse(count=1, elements=110)}
+    | {"aten::div": OpUse(count=1, elements=210)}
+)  # fmt: skip
+PRODUCTS = {"aten::bmm": OpUse(count=2, elements=300, least=150, products=1600)}
+SCALE = {"aten::mul": OpUse(count=1, elements=200)}
+ATTENTION = {"aten::_scaled_dot_product_flash_attention": OpUse(count=1, elements=170, products=1600, largest=100)}
+NORM = (
+    {"aten::mean": OpUse(count=2, elements=220), "aten::pow": OpUse(count=1, elements=200)}
+    | {"aten::sub": OpUse(count=1, elements=210), "aten::rsqrt": OpUse(count=1, elements=20)}
+    | {"aten::mul": OpUse(count=2, elements=420)}
+)  # fmt: skip
+NORMED = {"aten::native_layer_norm": OpUse(count=1, elements=230, bias=100, largest=100)}
+COLUMNS = {"aten::im2col": OpUse(count=1, elements=120), "aten::bmm": OpUse(count=1, elements=150, products=800)}
+CONVOLVED = {"aten::convolution": OpUse(count=1, elements=60, products=800, largest=100)}
+RELU = {"aten::relu": OpUse(count=1, elements=250)}
+GATE = {"aten::mul": OpUse(count=3, elements=720)}
+
+
+@pytest.mark.parametrize(
+    ("reference", "candidate", "remains"),
+    [
+        (GELU, {"aten::gelu": OpUse(count=1, elements=200, largest=100)}, True),
+        ({**GELU, **RELU}, {"aten::gelu": OpUse(count=1, elements=200, largest=100)}, False),
+        (GELU, {"mine::gelu": OpUse(count=1, elements=200, largest=100)}, False),
+        (SOFTMAX, {"aten::_softmax": OpUse(count=1, elements=200, largest=100)}, True),
+        ({**PRODUCTS, **SCALE, **SOFTMAX}, ATTENTION, True),
+        ({**PRODUCTS, **SCALE, "aten::_softmax": OpUse(count=1, elements=200)}, ATTENTION, True),
+        ({**PRODUCTS, **SCALE, **SOFTMAX}, PRODUCTS, False),  # a kernel for what is between two products
+        ({**PRODUCTS, **SCALE, **SOFTMAX, **RELU}, ATTENTION, False),
+        (ATTENTION, PRODUCTS, False),
+        (NORM, NORMED, True),
+        ({**NORM, **GATE}, NORMED, False),  # a gate behind the norm
+        (NORM, {"aten::native_layer_norm": OpUse(count=1, elements=230, largest=100)}, False),  # the gain is a kernel's
+        ({**NORM, **NORMED}, NORMED, False),  # one of two norms
+        (COLUMNS, CONVOLVED, True),
+        ({**COLUMNS, **RELU}, CONVOLVED, False),
+        (COLUMNS, {"aten::bmm": OpUse(count=1, elements=150, products=800)}, False),
+    ],
+)  # fmt: skip
+def test_an_operator_does_the_steps_that_the_reference_writes_out(
+    reference: dict[str, OpUse], candidate: dict[str, OpUse], remains: bool
+) -> None:
+    assert ("work_done_by_pytorch" in found(reference_ops=reference, candidate_ops=candidate)) == remains
+
+
 def test_a_loss_that_picks_is_little_beside_its_softmax() -> None:
     picked = {"aten::nll_loss_forward": OpUse(count=1, elements=1000)}
     logs = {"aten::_log_softmax": OpUse(count=1, elements=1800)}

@@ -181,9 +181,10 @@ class OpRecorder(TorchDispatchMode):
         use.least = _least(use.least, touched) if use.count else touched
         use.count += 1
         use.elements += touched
-        if _adds_bias(name, args):
-            use.bias += out
-        use.products += _products(func, args, kwargs or {}, result)
+        use.bias += out * _biases(func, args)
+        products = _products(func, args, kwargs or {}, result)
+        use.products += products
+        use.largest += _largest(name, products, args, result)
         return result
 
 
@@ -212,11 +213,23 @@ def _numbers(tensor: torch.Tensor) -> int:
     return tensor._values().numel() if tensor.layout is torch.sparse_coo else tensor.numel()
 
 
-def _adds_bias(name: str, args: tuple[Any, ...]) -> bool:
-    operator = name.rpartition("::")[2]
+def _biases(func: Any, args: tuple[Any, ...]) -> int:
+    """Steps of its own that a bias is in a product or convolution, and weight and bias are in a norm."""
+    operator = func._schema.name.rpartition("::")[2]
     if operator in ("addmm", "baddbmm", "addmv", "addbmm"):
-        return True
-    return "convolution" in operator and len(args) > 2 and isinstance(args[2], torch.Tensor)
+        return 1
+    given = {a.name for a, value in zip(func._schema.arguments, args, strict=False) if isinstance(value, torch.Tensor)}
+    return len(given & {"weight", "bias"}) if "norm" in operator else int("convolution" in operator and "bias" in given)
+
+
+def _largest(name: str, products: int, args: Any, result: Any) -> int:
+    within = 0
+    with contextlib.suppress(Exception):  # a sparse or quantized tensor
+        if "attention" in name:  # scores: each is a sum over the width of a key, and goes into one over that of a value
+            within = products // (args[1].shape[-1] + args[2].shape[-1])
+        elif name == "aten::convolution":  # columns: each goes into every output of its group
+            within = products // args[1].shape[0] * args[8]
+    return _most([within, *(_numbers(leaf) for leaf in tree_leaves((args, result)) if isinstance(leaf, torch.Tensor))])
 
 
 class CallCounter:
@@ -260,7 +273,7 @@ def output_facts(outputs: Any) -> OutputFacts:
 
 # Bound once, at the base class: neither a subclass nor a patched attribute is used.
 _TRUE_TYPE = type
-_sum, _least = sum, min
+_sum, _least, _most = sum, min, max
 _layout = torch.Tensor.layout.__get__  # type: ignore[attr-defined]
 
 

@@ -8,7 +8,14 @@ from itertools import pairwise
 from dice.kernels.checks.finding import finding
 from dice.kernels.checks.seen import in_a_call
 from dice.kernels.checks.sensitive import IMPORTS
-from dice.kernels.checks.workload import NO_MIXING, least_contraction, share_of_products, with_stand_ins, work_of
+from dice.kernels.checks.workload import (
+    NO_MIXING,
+    as_spelled_out,
+    least_contraction,
+    share_of_products,
+    with_stand_ins,
+    work_of,
+)
 from dice.kernels.records.evidence import Access, Change, Clocks, ProbeName, ProbeOutcome, ProbeResult, RunEvidence
 from dice.kernels.records.verdict import Finding
 from dice.kernels.source.lexer import words
@@ -165,7 +172,8 @@ def _decoration(evidence: RunEvidence, has_fallback: bool) -> Iterator[Finding]:
         yield _dynamic("kernel_output_unused", f"the output is still right when no kernel runs ({launches})")
     if evidence.candidate_ops is None or evidence.reference_ops is None:
         return
-    mine, theirs = work_of(evidence.candidate_ops), work_of(evidence.reference_ops)
+    theirs = work_of(evidence.reference_ops)
+    mine = as_spelled_out(evidence.candidate_ops, evidence.reference_ops)
     traces = next((probe for probe in evidence.probes if probe.name == "answer_traces"), None)
     if ran and theirs and traces is not None and traces.outcome == "right":
         yield _dynamic("identity_kernel", f"before a kernel made it, memory holds {traces.detail}")

@@ -85,9 +85,13 @@ class OpUse(_Fact):
     least: Count = 0
     """Those of the call that had the fewest; 0: unknown."""
     bias: Count = 0
-    """Number of result elements of calls that also added a bias (`addmm`, `convolution` with a bias)."""
+    """Number of result elements of calls that also added a bias (`addmm`, `convolution` with a bias); of norms, for each
+    weight and bias that they were given."""
     products: Count = 0
     """Multiplications of real numbers in products, convolutions and attention; 0: none, or PyTorch knows no number."""
+    largest: Count = 0
+    """Elements of each call's largest tensor, those within an operator included (scores of attention, columns of a
+    convolution), summed over the calls."""
 
 
 class Change(_Fact):
