@@ -8,14 +8,8 @@ from itertools import pairwise
 from dice.kernels.checks.finding import finding
 from dice.kernels.checks.seen import in_a_call
 from dice.kernels.checks.sensitive import IMPORTS
-from dice.kernels.checks.workload import (
-    NO_MIXING,
-    as_spelled_out,
-    least_contraction,
-    share_of_products,
-    with_stand_ins,
-    work_of,
-)
+from dice.kernels.checks.steps import as_spelled_out
+from dice.kernels.checks.workload import NO_MIXING, least_contraction, share_of_products, with_stand_ins, work_of
 from dice.kernels.records.evidence import Access, Change, Clocks, ProbeName, ProbeOutcome, ProbeResult, RunEvidence
 from dice.kernels.records.verdict import Finding
 from dice.kernels.source.lexer import words

@@ -42,7 +42,7 @@ _CONTRACTION = words(
     _compute_linear_combination
     """
 )
-_REDUCTION = words(
+REDUCTION = words(
     """
     sum mean prod amax amin max min argmax argmin var std var_mean std_mean norm linalg_vector_norm any all
     nansum aminmax max_pool1d max_pool2d max_pool3d max_pool2d_with_indices max_pool3d_with_indices avg_pool2d
@@ -53,7 +53,7 @@ _REDUCTION = words(
     count_nonzero trace renorm index_reduce xor_sum _weight_norm_interface native_norm
     """
 )
-_COMPOSITE = words(
+COMPOSITE = words(
     """
     _softmax softmax _log_softmax log_softmax native_layer_norm native_batch_norm native_group_norm cudnn_batch_norm
     _native_batch_norm_legit _native_batch_norm_legit_no_training _batch_norm_with_update _fused_rms_norm
@@ -135,43 +135,10 @@ _WITHOUT_INDICES = 1.5
 """Elements of `sort`, which gives indices as well, to those of an operator that orders as many and gives none."""
 _COALESCE = "_coalesce"
 """It sorts indices, moves the values behind them and adds those of equal indices."""
-_STEPS = {
-    "attention": "mul|div tril|triu|eq|ne|gt|ge|lt|le masked_fill+|where+|add+ _softmax",
-    "_safe_softmax": "mul|div _softmax",  # in attention for which PyTorch has no single operator
-    "convolution": "constant_pad_nd im2col|col2im",
-    "product": "mul sum|add+",
-    "norm": "mean|sum var|std|var_mean|std_mean|_spread sub div|mul",
-    "gain": "mul",
-    "shift": "add",
-    "_spread": "sub pow|mul+ mean|sum",
-    "var": "mean|sum _spread",
-    "std": "var",
-    "linalg_vector_norm": "pow|mul+|abs sum",
-    "_softmax": "amax|max sub exp sum div|mul",
-    "_log_softmax": "_softmax|logsumexp sub|log",
-    "logsumexp": "amax|max sub exp sum",
-    "nll_loss_forward": "gather|index|one_hot mul+",
-    "mse_loss": "sub+ pow|mul+ mean|sum",
-    "huber_loss": "sub+ abs lt|le|gt|ge|clamp_max pow|mul+ mul sub mul where++|add+ mean|sum",
-    "binary_cross_entropy_with_logits": "clamp_min|clamp|relu mul+ sub+ abs neg exp log1p|_log1p add+ mean|sum",
-    "gelu": "mul|div erf|_cubic add mul+ mul",
-    "_cubic": "pow|mul++++ mul add+ tanh",
-    "sigmoid": "neg exp add reciprocal|div",
-    "silu": "sigmoid mul+",
-    "mish": "softplus tanh mul+",
-    "softplus": "exp log1p|_log1p",
-    "_log1p": "add log",
-    "addcmul": "mul+ add+",
-}
-"""Steps that an operator does at once, alternatives beside each other. A step reads one large tensor and, if it is no
-reduction, writes one; `+`: one more. Of alternatives that the reference has not, the last is taken to its own steps."""
-_SAME_STEPS = {"smooth_l1_loss": "huber_loss", "nll_loss2d_forward": "nll_loss_forward", "glu": "silu"}
-_SLACK = 1.1
-"""Elements of a step to those of its large tensors, at most: it has small ones too, such as the means of all rows."""
 _PICKING = words("nll_loss_forward nll_loss2d_forward")
 """They read one element of each row and add up. That is work where the reference does nothing else, and hardly any beside
 the softmax before it."""
-_WORK = _CONTRACTION | _REDUCTION | _COMPOSITE | _ELEMENTWISE | _MOVEMENT | _ORDERING | _SCAN | _PICKING | _OTHER
+_WORK = _CONTRACTION | REDUCTION | COMPOSITE | _ELEMENTWISE | _MOVEMENT | _ORDERING | _SCAN | _PICKING | _OTHER
 _WORK |= {"logsumexp", _COALESCE}
 
 NO_MIXING = frozenset({"elementwise", "movement", "adding"})
@@ -191,7 +158,7 @@ def is_work(name: str) -> bool:
 
 def least_contraction(ops: dict[str, OpUse]) -> float:
     """Elements of the smallest product, convolution or attention among the operators; 0 without one."""
-    found = [use.least or use.elements / use.count for name, use in ops.items() if _is_contraction(name) and use.count]
+    found = [use.least or use.elements / use.count for name, use in ops.items() if is_contraction(name) and use.count]
     return min(found, default=0.0)
 
 
@@ -199,19 +166,19 @@ def share_of_products(mine: dict[str, OpUse], theirs: dict[str, OpUse]) -> float
     """Multiplications of `mine` in products, convolutions and attention beside those of `theirs`. For the same work these may
     touch other numbers of elements: an expanded factor, complex numbers. 0 where an operator of `theirs` has unknown
     multiplications, and where `mine` has fewer products; attention is two."""
-    own, others = ([use for name, use in ops.items() if _is_contraction(name)] for ops in (mine, theirs))
+    own, others = ([use for name, use in ops.items() if is_contraction(name)] for ops in (mine, theirs))
     known = others and all(use.products for use in others)
-    steps = sum(use.count * (2 if "attention" in name else 1) for name, use in mine.items() if _is_contraction(name))
+    steps = sum(use.count * (2 if "attention" in name else 1) for name, use in mine.items() if is_contraction(name))
     if not known or steps < sum(use.count for use in others):
         return 0.0
     return sum(use.products for use in own) / sum(use.products for use in others)
 
 
-def _is_contraction(qualified: str) -> bool:
-    return _own_name(qualified).removesuffix("_backward") in _CONTRACTION
+def is_contraction(qualified: str) -> bool:
+    return own_name(qualified).removesuffix("_backward") in _CONTRACTION
 
 
-def _own_name(qualified: str) -> str:
+def own_name(qualified: str) -> str:
     """Name of an operator of PyTorch's; of others nothing, whatever they are called."""
     namespace, _, name = qualified.removesuffix("_").rpartition("::")
     return name if namespace in _NAMESPACES else ""
@@ -240,12 +207,12 @@ def work_of(ops: dict[str, OpUse]) -> dict[str, float]:
             add("elementwise", 2 * use.bias)
             if "attention" in name:
                 add("reduction", use.count)  # its softmax, which a kernel may compute between two products of PyTorch's
-        elif name in _REDUCTION:
+        elif name in REDUCTION:
             add("reduction", use.elements)
         elif name == "logsumexp":  # a softmax but for its quotient, and its output is small
             add("reduction", 2 * use.elements)
             add("elementwise", 4 * use.elements)
-        elif name in _COMPOSITE:
+        elif name in COMPOSITE:
             add("reduction", use.elements)
             add("elementwise", 3 * use.elements)
         elif name == _COALESCE:
@@ -265,66 +232,6 @@ def work_of(ops: dict[str, OpUse]) -> dict[str, float]:
         elif namespace == "aten" and not adds and may_mix(name):
             add(name, use.elements)
     return work or ({"reduction": picked} if picked else {})
-
-
-def as_spelled_out(mine: dict[str, OpUse], theirs: dict[str, OpUse]) -> dict[str, float]:
-    """Work of `mine` by kind. An operator that does several steps at once, and that `theirs` does without, counts for those
-    that `theirs` has and `mine` has not, if these are more."""
-    left: dict[str, float] = {}
-    for ops, sign in ((theirs, 1), (mine, -1)):
-        for name, use in ops.items():
-            left[_own_name(name)] = left.get(_own_name(name), 0.0) + sign * use.elements
-    own, others = _at_once(mine), _at_once(theirs)
-    if not all(use.products for name, use in theirs.items() if _is_contraction(name)):
-        own["product"] = 0.0  # nobody knows how many are more than those of the reference
-    spelled: dict[str, OpUse] = {}
-    for name, use in mine.items():
-        key = _key(_own_name(name))
-        same = min(1.0, others[key] / own[key]) if own.get(key) and not _is_contraction(name) else 1.0
-        spelled[name] = use.model_copy(update={"elements": int(same * use.elements)})
-    steps = [(step, size - others[key]) for key, size in own.items() for step in _STEPS[key].split()]
-    for step, size in sorted(steps, key=lambda item: item[0].count("|")):  # those without a choice first
-        _take(step, size, left, spelled)
-    work, more = work_of(mine), work_of(spelled)
-    return {kind: max(work.get(kind, 0.0), more.get(kind, 0.0)) for kind in work | more}
-
-
-def _key(name: str) -> str:
-    if "attention" in name or "convolution" in name:
-        return "attention" if "attention" in name else "convolution"
-    return "norm" if name in _COMPOSITE and "norm" in name else _SAME_STEPS.get(name, name)
-
-
-def _at_once(ops: dict[str, OpUse]) -> dict[str, float]:
-    """Elements of the large tensors of operators that do several steps at once, by key of `_STEPS`."""
-    sizes = dict.fromkeys(_STEPS, 0.0)
-    for name, use in ops.items():
-        key = _key(_own_name(name))
-        if key in _STEPS:
-            sizes[key] += use.largest
-        if key == "norm":
-            sizes["gain"] += min(use.bias, use.largest)
-            sizes["shift"] += max(0, use.bias - use.largest)
-        sizes["product"] += use.products
-    return sizes
-
-
-def _take(step: str, size: float, left: dict[str, float], spelled: dict[str, OpUse]) -> None:
-    """Move a step of an operator whose large tensors have `size` elements from `left` to `spelled`."""
-    choices, share = step.split("|"), 1.0
-    for choice in choices:
-        name = choice.rstrip("+")
-        whole = size * (choice.count("+") + (1 if name in _REDUCTION else 2))
-        found = min(left.get(name, 0.0), _SLACK * share * whole)
-        if found > 0:
-            left[name] -= found
-            spelled.setdefault(f"aten::{name}", OpUse(count=1, elements=0)).elements += int(found)
-            share -= found / whole
-        elif choice == choices[-1]:
-            for part in _STEPS.get(name, "").split():
-                _take(part, share * size, left, spelled)
-        if share < 1 / 4:
-            break
 
 
 def with_stand_ins(mine: dict[str, float], theirs: dict[str, float]) -> dict[str, float]:
