@@ -34,12 +34,12 @@ class Accelerator:
         else:
             _claim_cuda()
 
-    def spread_poison(self, inputs: Any, everywhere: bool = False) -> None:
-        """Fill the memory that a call on `inputs` is given next with NaN; `everywhere`: all that is free. Only on a GPU."""
+    def spread_poison(self, inputs: Any, fill: int, everywhere: bool = False) -> None:
+        """Fill the memory that a call on `inputs` gets next with a byte; `everywhere`: all that is free. Only on a GPU."""
         if self._poison is not None:
-            self._poison.spread(inputs)
+            self._poison.spread(inputs, fill)
             if everywhere:
-                self._poison.overwrite_freed()
+                self._poison.overwrite_freed(fill)
 
     def settle(self) -> None:
         """Wait for the device; an error state that is left behind is a failure, reported or not."""

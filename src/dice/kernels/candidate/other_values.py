@@ -63,6 +63,15 @@ def refined(value: torch.Tensor, seed: int) -> torch.Tensor:
     return torch.where(cut == value, value, cut * (1 + step))
 
 
+def filled(value: torch.Tensor, seed: int) -> torch.Tensor:
+    """Zeros become as large as the other values are."""
+    draw = torch.Generator(value.device).manual_seed(seed)
+    others = value[value != 0]
+    size = others.abs().mean() if others.numel() else 1.0
+    random = torch.rand(value.shape, generator=draw, device=value.device).to(value.dtype)
+    return torch.where(value == 0, (0.5 + random) * size, value)
+
+
 def balanced(value: torch.Tensor, seed: int) -> torch.Tensor:
     """Other values of the same kind that change none of the few numbers which may stand for all: the first, the last, and
     for floating-point values the sum. A tensor of fewer than four elements stays as it is."""
@@ -180,7 +189,8 @@ def odd_weights() -> Iterator[None]:
 
     def vary(tensor: torch.Tensor) -> None:
         with torch.no_grad():
-            tensor.copy_(varied(tensor, next(seeds)))
+            other = varied(tensor, next(seeds))
+            tensor.copy_(filled(other, next(seeds)) if bool(other.any()) else other)
 
     def register_parameter(self: torch.nn.Module, name: str, param: torch.nn.Parameter | None) -> None:
         if param is not None and param.is_floating_point():

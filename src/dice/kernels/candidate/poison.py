@@ -11,8 +11,6 @@ from dice.kernels.sandbox import values
 from dice.kernels.sandbox.cuda_runtime import CudaRuntime
 
 _SMALL_BLOCK, _LARGE_POISON = 1 << 20, 256 << 20
-_POISON = 0xFF
-"""Each byte; as floats NaN."""
 _COMMON_POOL = (0, 0)
 """Of segments that belong to no CUDA graph, which may replay into its own freed memory."""
 
@@ -24,8 +22,8 @@ class Poison:
         self._cuda, self._device = cuda, device
         self._free_bytes: int | None = None
 
-    def spread(self, inputs: Any) -> None:
-        """Fill what would be handed out next with NaN: a few small blocks, and one of at least twice the inputs' size."""
+    def spread(self, inputs: Any, fill: int) -> None:
+        """Fill what would be handed out next with a byte: a few small blocks, and one of at least twice the inputs' size."""
         large = max(_LARGE_POISON, 2 * values.lay_out(list(inputs))[2])
         if self._free_bytes is None or large > _LARGE_POISON:  # rarely: the driver may be making another's context
             self._free_bytes = torch.cuda.mem_get_info(self._device)[0]
@@ -33,14 +31,14 @@ class Poison:
         blocks = [torch.empty(_SMALL_BLOCK, dtype=torch.uint8, device=self._device) for _ in range(8)]
         blocks.append(torch.empty(large, dtype=torch.uint8, device=self._device))
         for block in blocks:  # not by a kernel of PyTorch's: loading one costs each candidate a turn with the driver
-            self._cuda.fill(block.data_ptr(), _POISON, block.numel())
+            self._cuda.fill(block.data_ptr(), fill, block.numel())
         self._cuda.synchronize()
 
-    def overwrite_freed(self) -> None:
+    def overwrite_freed(self, fill: int) -> None:
         """Fill all memory of PyTorch's allocator that nothing uses. It holds inputs and outputs of earlier calls, and copies
         of what kernels are led to reach past their tensors into it."""
         for address, size in freed_blocks(torch.cuda.memory_snapshot()):
-            self._cuda.fill(address, _POISON, size)
+            self._cuda.fill(address, fill, size)
         self._cuda.synchronize()
 
 

@@ -209,22 +209,22 @@ class Runner:
             torch.cuda.empty_cache()
         return {}
 
-    def _do_forward(self, fds: list[int], slot: int, seed: int, watch: bool, keep: int) -> dict[str, Any]:
-        """`watch`: with operators and hidden exceptions. `keep`: size of the answer in bytes, to copy
-        the memory that arguments of its kernels point to; 0: no copies."""
+    def _do_forward(self, fds: list[int], slot: int, seed: int, watch: bool, keep: int, poison: int) -> dict[str, Any]:
+        """`watch`: with operators and hidden exceptions. `keep`: size of the answer in bytes, to copy memory that arguments
+        of its kernels point to; 0: no copies. `poison`: byte that new memory is filled with."""
         inputs = self._inputs[slot]
         if keep and self._traces is None:
             self._traces = AnswerTraces(keep, self._accelerator.cuda is not None)
         self._outputs = None
-        self._accelerator.spread_poison(inputs, everywhere=keep > 0)
+        self._accelerator.spread_poison(inputs, poison, everywhere=keep > 0)
         torch.manual_seed(seed)
         before = probes.Snapshot()
         hidden, operators = ExceptionTrace(self.path), probes.OpRecorder()
         self._joined = JoinRecorder()
         with contextlib.ExitStack() as stack:
             if self._accelerator.device.type == "cpu":
-                stack.callback(perturb_malloc, False)
-                perturb_malloc(True)
+                stack.callback(perturb_malloc, None)
+                perturb_malloc(poison)
             stack.enter_context(torch.no_grad())
             stack.enter_context(self._trail.phase("forward"))
             self._extensions.start_counting()

@@ -124,6 +124,10 @@ class Stream:
         """Always idle."""
         return True
 
+    def is_capturing(self) -> bool:
+        """Never: there are no CUDA graphs."""
+        return False
+
     def wait_event(self, event: Any) -> None:
         """Nothing to wait for."""
 

@@ -35,6 +35,8 @@ _LARGE_INPUTS = 256 << 20
 """Above this size drawing on the CPU takes over 0.1 s, so the GPU is released for timings meanwhile."""
 _SPARE_BYTES = 64 << 20
 """Bytes of outputs that are copied beyond twice the size of the right ones."""
+NAN_BYTE = 0xFF
+"""Memory full of it is NaN in every float type."""
 UNSUPPORTED = "unsupported_on_cpu:"
 """Start of the exception that the CPU back end raises for what it does not support."""
 
@@ -244,11 +246,11 @@ class CandidateRun:
             more = {} if strides is None else {"strides": strides}
             self.session.send_value(op, Done, inputs, limit_s, slot=slot, **more)
 
-    def forward(self, seed: int, watch: bool = False, keep: int = 0) -> Forwarded:
-        """Call forward on the inputs of slot 0; the reply offers the outputs. `watch`, `keep`: see the runner's."""
+    def forward(self, seed: int, watch: bool = False, keep: int = 0, poison: int = NAN_BYTE) -> Forwarded:
+        """Call forward on the inputs of slot 0; the reply offers the outputs. `watch`, `keep`, `poison`: see the runner's."""
         with self.record.phase("forward"):
             self.ledger.deal()
-            reply = self.ask("forward", Forwarded, slot=0, seed=seed, watch=watch, keep=keep)
+            reply = self.ask("forward", Forwarded, slot=0, seed=seed, watch=watch, keep=keep, poison=poison)
             self.ledger.learn(reply.facts)
             self.ledger.read()
         return reply

@@ -1,11 +1,12 @@
 """Whether a candidate relies on relations that no problem promises: among its weights, or among its inputs.
 
 A constructor makes relations: a gain is the norm of a matrix's rows, a second layer begins as a copy of the first, weights
-are all positive. Another seed keeps them, and the first step of a training ends them. So each weight that is drawn gets a
-factor and a sign of its own here, in the reference and in the candidate alike. Where the reference bears no other signs (a
-root, a logarithm), they stay. A candidate is caught that is wrong twice, where the reference is exact, in a way that does
-not depend on the weights that it was made with: one that computes with its weights in `__init__` is honest. What no seed
-changes is the subject of `usage`.
+are all positive, half of them are zeros. Another seed keeps them, and the first step of a training ends them. So each
+weight that is drawn gets a factor and a sign of its own here, in the reference and in the candidate alike. Where the
+reference bears no other signs (a root, a logarithm), they stay. Then zeros among drawn weights get values, but for those
+that PyTorch keeps (the row of an embedding that pads). A candidate is caught that is wrong twice, where the reference is
+exact, in a way that does not depend on the weights that it was made with: one that computes with its weights in `__init__`
+is honest. What no seed changes is the subject of `usage`.
 
 Among inputs, a mask may say in every draw what the lengths say. So each input alone comes from another draw: a candidate
 is caught that gives the old output twice where the reference's follows. A wrong output counts for nothing: no draw has such
@@ -23,7 +24,7 @@ import torch
 from torch.utils._pytree import tree_flatten, tree_leaves, tree_unflatten
 
 from dice.errors import DiceError
-from dice.kernels.candidate.other_values import Other, rescaled, resigned
+from dice.kernels.candidate.other_values import Other, filled, rescaled, resigned
 from dice.kernels.compare import compare_outputs
 from dice.kernels.grader.agreement import compare, expected_outputs
 from dice.kernels.grader.candidate_run import CandidateRun
@@ -74,20 +75,41 @@ def _change_all_weights(run: CandidateRun) -> None:
 
 
 def _seen_twice(run: CandidateRun, drawn: dict[str, torch.Tensor]) -> ProbeOutcome | None:
-    """The outcome with other signs, or with the old ones where those tell nothing. What does not come twice is right."""
-    for other in (resigned, rescaled):
-        first = _with_other_weights(run, drawn, other)
-        if first is not None:
-            return first if first == "right" else _with_other_weights(run, drawn, other) or "right"
-    return None
+    """The outcome with other signs, or with the old ones where those tell nothing, and with values for zeros. What does not
+    come twice is right."""
+    empty = _zeros(run, drawn)
+    outcome: ProbeOutcome | None = None
+    for other, where in ((resigned, drawn), (rescaled, drawn), (filled, empty)):
+        if outcome is not None and where is drawn:
+            continue
+        first = _with_other_weights(run, where, other) if where else None
+        if first in ("stale", "wrong"):
+            first = _with_other_weights(run, where, other) or "right"
+        if first in ("stale", "wrong"):
+            return first
+        outcome = outcome or first
+    return outcome
 
 
-def _with_other_weights(run: CandidateRun, drawn: dict[str, torch.Tensor], other: Other) -> ProbeOutcome | None:
-    """How the candidate follows other values of the drawn elements; None without a result."""
+def _zeros(run: CandidateRun, drawn: dict[str, torch.Tensor]) -> dict[str, torch.Tensor]:
+    """Masks of the zeros among drawn weights, where there are any."""
+    model = run.reference.model(run.weights_seed)
+    padded = {
+        f"{name}.weight".removeprefix(".")
+        for name, module in model.named_modules()
+        if getattr(module, "padding_idx", None) is not None
+    }
+    own = {name: value.detach() for name, value in model.named_parameters() if value.requires_grad}
+    zeros = {name: (own[name] == 0) & ~where for name, where in drawn.items() if name in own.keys() - padded}
+    return {name: where for name, where in zeros.items() if bool(where.any())}
+
+
+def _with_other_weights(run: CandidateRun, where: dict[str, torch.Tensor], other: Other) -> ProbeOutcome | None:
+    """How the candidate follows other values of some elements; None without a result."""
     assert run.last is not None
     reference = run.reference.model(run.weights_seed)
-    own = {name: value.detach() for name, value in reference.named_parameters() if name in drawn}
-    values = {name: torch.where(drawn[name], other(value, secrets.randbits(48)), value) for name, value in own.items()}
+    own = {name: value.detach() for name, value in reference.named_parameters() if name in where}
+    values = {name: torch.where(where[name], other(value, secrets.randbits(48)), value) for name, value in own.items()}
     with changed_weights(reference, values) as state:
         weights = {name: value.clone() for name, value in state.items()}  # before a forward changes the buffers
         expected = changed_output(run, reference, run.last.inputs)

@@ -151,9 +151,9 @@ def map_shared(fd: int, n_bytes: int) -> int:
     return address
 
 
-def perturb_malloc(on: bool) -> None:
-    """Have glibc fill new memory with 0xFF (NaN in every float type) and freed memory with 0x00.
+def perturb_malloc(fill: int | None) -> None:
+    """Have glibc fill new memory with a byte, and freed memory with its complement; None: with nothing.
 
-    The fill byte is the complement of the low byte of the value; 0x100 is "on" with low byte 0.
+    The fill byte is the complement of the low byte of the value; 0x100 is "on".
     """
-    _libc().mallopt(_M_PERTURB, 0x100 if on else 0)
+    _libc().mallopt(_M_PERTURB, 0 if fill is None else 0x100 | (fill ^ 0xFF))
