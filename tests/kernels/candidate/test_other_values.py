@@ -9,11 +9,15 @@ from torch import nn
 from dice.kernels.candidate.other_values import (
     balanced,
     bounded,
+    coarse,
     emptied,
+    filled,
     grown,
+    mixed,
     odd_weights,
     partly,
     punched,
+    refined,
     rescaled,
     resigned,
     shuffled,
@@ -198,3 +202,32 @@ def test_a_part_of_a_constant_is_a_quarter_of_its_slices(axis: int) -> None:
 
 def test_a_part_of_few_slices_is_one() -> None:
     assert int((partly(varied, 0)(torch.ones(2), 1) != 1).sum()) == 1
+
+
+@pytest.mark.parametrize("dtype", [torch.bfloat16, torch.float16])
+def test_refined_values_round_to_the_coarse_ones(dtype: torch.dtype) -> None:
+    value = torch.randn(4096, generator=torch.Generator().manual_seed(3))
+    value[:5] = torch.tensor([0.0, 1.0, -2.0, float("inf"), -float("inf")])
+    cut, fine = coarse(value), refined(value, 7)
+    assert torch.equal(cut.bfloat16().float(), cut)
+    assert torch.equal(fine.to(dtype), cut.to(dtype))
+    assert torch.equal(fine[:5], value[:5])
+    assert ((fine[5:] / cut[5:] - 1) * 2**14 - 1.5).abs().max() <= 0.51
+    assert (fine[cut < 1] < 1).all()
+
+
+@pytest.mark.parametrize("rarer", [False, True])
+def test_a_mask_opens_or_closes_in_part(rarer: bool) -> None:
+    mask = torch.full((12, 12), float("-inf")).triu(1)
+    other = mixed(mask, 5, rarer)
+    changed = other != mask
+    assert 0 < changed.sum() < 30
+    assert set(other[changed].tolist()) == {0.0 if rarer else float("-inf")}
+    assert torch.equal(mixed(torch.ones(3), 5, rarer), torch.ones(3))
+
+
+def test_zeros_become_as_large_as_the_rest() -> None:
+    other = filled(torch.tensor([0.0, -4.0, 0.0, 2.0]), 5)
+    assert other[[1, 3]].tolist() == [-4.0, 2.0]
+    assert all(1.5 <= value <= 4.5 for value in other[[0, 2]].tolist())
+    assert filled(torch.zeros(2), 5).min() >= 0.5

@@ -6,7 +6,6 @@ import pytest
 import torch
 from execution import job, program
 
-from dice.kernels.candidate.other_values import coarse, mixed, refined
 from dice.kernels.grader.executor import Executor
 from dice.kernels.grader.precision import _Called, _followed, _is_new
 
@@ -89,25 +88,3 @@ def test_elements_tell_where_the_reference_follows_the_exact_change() -> None:
     assert _followed(before, after).tolist() == [True, False]
     away = called(expected, exact, [1 - change, 1 - change / 4, 1.0, 1.0, 1.0])
     assert _followed(before, away).tolist() == [False, True]
-
-
-@pytest.mark.parametrize("dtype", [torch.bfloat16, torch.float16])
-def test_refined_values_round_to_the_coarse_ones(dtype: torch.dtype) -> None:
-    value = torch.randn(4096, generator=torch.Generator().manual_seed(3))
-    value[:5] = torch.tensor([0.0, 1.0, -2.0, float("inf"), -float("inf")])
-    cut, fine = coarse(value), refined(value, 7)
-    assert torch.equal(cut.bfloat16().float(), cut)
-    assert torch.equal(fine.to(dtype), cut.to(dtype))
-    assert torch.equal(fine[:5], value[:5])
-    assert ((fine[5:] / cut[5:] - 1) * 2**14 - 1.5).abs().max() <= 0.51
-    assert (fine[cut < 1] < 1).all()
-
-
-@pytest.mark.parametrize("rarer", [False, True])
-def test_a_mask_opens_or_closes_in_part(rarer: bool) -> None:
-    mask = torch.full((12, 12), float("-inf")).triu(1)
-    other = mixed(mask, 5, rarer)
-    changed = other != mask
-    assert 0 < changed.sum() < 30
-    assert set(other[changed].tolist()) == {0.0 if rarer else float("-inf")}
-    assert torch.equal(mixed(torch.ones(3), 5, rarer), torch.ones(3))

@@ -25,6 +25,9 @@ SHARES = """
 self.w = nn.Parameter(torch.softmax(torch.randn(8, 24), dim=1))
 """
 CORNER = "self.w = nn.Parameter(torch.randn(8, 24).tril())"
+PADDED = "self.table = nn.Embedding(6, 8, padding_idx=2)"
+IDS_OF_X = "x[:, :3].long().clamp(0, 5)"
+PICKED = f"self.table.weight[{IDS_OF_X}]"
 TIED = """
 self.first = nn.Linear(24, 24)
 self.second = nn.Linear(24, 24)
@@ -50,9 +53,10 @@ def found(plain_executor: Executor, problem: str, candidate: str) -> set[str]:
         (UNIT, "x @ nn.functional.normalize(self.w, dim=1).t()", "x @ self.w.t()"),
         (POSITIVE, "x @ self.w.abs().t()", "x @ self.w.t()"),
         (GAIN, "x @ (self.v / self.v.norm(dim=1, keepdim=True)).t() * self.g", "x @ self.v.t()"),
+        (CORNER, "x @ self.w.t()", "x @ self.w.tril().t()"),
         (SHARES, "x @ torch.log(self.w / self.w.sum(1, keepdim=True)).t()", "x @ torch.log(self.w).t()"),
     ],
-    ids=["copy", "unit rows", "positive", "gain", "logarithms bear no other signs"],
+    ids=["copy", "unit rows", "positive", "gain", "a triangle", "logarithms bear no other signs"],
 )
 def test_a_relation_between_weights_is_no_promise(
     plain_executor: Executor, init: str, forward: str, shortcut: str
@@ -73,14 +77,19 @@ def test_a_relation_between_weights_is_no_promise(
             GAIN, "x @ (self.v / self.v.norm(dim=1, keepdim=True)).t() * self.g",
             "self.s = [self.g / self.v.norm(dim=1)]", "x @ self.v.t() * self.s[0]",
         ),
-        (CORNER, "x @ self.w.t()", "", "x @ self.w.tril().t()"),
+        (CORNER, "x @ self.w.tril().t()", "", "x @ self.w.tril().t()"),
+        (CORNER, "x @ self.w.t()", "self.kept = [self.w.detach() != 0]", "x @ (self.w * self.kept[0]).t()"),
+        (PADDED, f"self.table({IDS_OF_X})", "", f"{PICKED} * ({IDS_OF_X} != 2)[..., None]"),
         (TIED, "self.second(self.first(x))", "", "self.first(x) @ self.first.weight.t() + self.second.bias"),
         (
             SIGNS, "x[:, :8] + torch.sin(1e5 * (self.w.square().sum(1) - 24))",
             "", "x[:, :8] + torch.sin(1e5 * (self.w.double().square().sum(1) - 24)).float()",
         ),
     ],
-    ids=["weights summed when made", "a factor made when made", "zeros stay", "one weight, two names", "no exact reference"],
+    ids=[
+        "weights summed when made", "a factor made when made", "zeros that the reference cuts", "zeros left out when made",
+        "a row that pads", "one weight, two names", "no exact reference",
+    ],
 )  # fmt: skip
 def test_an_honest_shortcut_is_not_blamed(
     plain_executor: Executor, init: str, forward: str, more: str, other: str
