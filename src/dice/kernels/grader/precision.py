@@ -22,7 +22,6 @@ from dice.kernels.candidate.other_values import coarse, refined, varied
 from dice.kernels.compare import compare_outputs
 from dice.kernels.grader.candidate_run import CandidateRun
 from dice.kernels.grader.reference import to_device
-from dice.kernels.grader.rounding import MOST_BYTES
 from dice.kernels.grader.usage import changed_weights, is_large
 from dice.kernels.records.evidence import ProbeName, ProbeResult
 from dice.kernels.sandbox.session import CandidateRaised
@@ -36,6 +35,8 @@ _FOLLOWS = 8.0
 of the change does not follow."""
 _SHARE = 0.75
 """Of the elements that tell something: caught if so many do not follow."""
+_MOST_BYTES = 256 << 20
+"""Of inputs, weights and outputs: in fp64 they take twice as much, beside what the card was asked for."""
 _UNIT = 2.0**-24
 """Largest relative error of rounding to fp32."""
 
@@ -51,7 +52,8 @@ class _Called:
 
 def experiment_precision(run: CandidateRun) -> None:
     """Adds a ProbeResult for the inputs and one for the weights, where the reference shows a difference."""
-    if run.last is None or run.reference.input_bytes > MOST_BYTES:
+    sizes = run.reference.sizes
+    if run.last is None or sizes.inputs + sizes.weights + sizes.outputs > _MOST_BYTES:
         return
     with run.record.phase("experiments"):
         _ask(run, "fine_inputs", _with_fine_inputs)
