@@ -37,6 +37,10 @@ def written_gelu(x: torch.Tensor) -> torch.Tensor:
 
 WRITTEN: dict[str, tuple[Call, Call]] = {
     "norm": (written_norm, lambda x: functional.layer_norm(x, (32,))),
+    "gain and shift": (
+        lambda x: written_norm(x) * torch.ones(32) + torch.ones(32),
+        lambda x: functional.layer_norm(x, (32,), torch.ones(32), torch.ones(32)),
+    ),
     "attention": (written_attention, lambda x: functional.scaled_dot_product_attention(x, x, x)),
     "gelu": (written_gelu, functional.gelu),
     "softmax": (lambda x: x.exp() / x.exp().sum(-1, keepdim=True), lambda x: torch.softmax(x, -1)),
@@ -52,7 +56,7 @@ def test_an_operator_counts_for_the_steps_that_the_reference_writes_out(name: st
     theirs, mine = map(recorded, WRITTEN[name])
     spelled, work = as_spelled_out(mine, theirs), work_of(theirs)
     for kind in work.keys() - {"contraction"}:  # products are compared by their multiplications
-        assert 0.8 * work[kind] <= spelled.get(kind, 0.0), kind
+        assert 0.9 * work[kind] <= spelled.get(kind, 0.0), kind
         assert spelled[kind] <= 2 * work[kind], kind
 
 
