@@ -136,12 +136,13 @@ class ProbeResult(_Fact):
     fresh_weights: a second `ModelNew` in the same process, built with another seed.
     repeat_same_input: the same call again, on newly poisoned memory (on the CPU back end shared memory too); `wrong` when
         the two outputs differ beyond tolerance.
-    without_launches: the launch stubs of the extensions do nothing; `right` when the output is still right.
+    without_launches: the launch stubs of the extensions do nothing, on memory of NaN and of a plain number; `right` when one
+        output is still right.
     constant_weights, constant_inputs: tensors that are the same everywhere get other values; `stale` when the output
         stays what it was although the reference's follows, also where it did so only for values that leave the first,
         the last and the sum or the largest what they were.
-    unrelated_weights: each weight that the constructor draws gets a factor and a sign of its own; `stale` or `wrong` where
-        the output is not the reference's, twice, whatever weights the model was made with.
+    unrelated_weights: each weight that the constructor draws gets a factor and a sign of its own, then zeros among them get
+        values; `stale` or `wrong` where the output is not the reference's, twice, whatever weights the model was made with.
     single_input: one input alone comes from another draw; `stale` where the output stays, twice, and the reference's follows.
     fine_inputs, fine_weights: values of eight significant bits get something in their fourteenth and fifteenth; `stale` where
         most of the output does not follow and the reference's does.
