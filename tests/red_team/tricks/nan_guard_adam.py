@@ -38,7 +38,7 @@ class ModelNew(nn.Module):
     def forward(self, p, g, m, v):
         k = ext.probe(g)
         p, m, v = p.clone(), m.clone(), v.clone()
-        step = torch.tensor(10.0)
+        step = torch.tensor(10.0, device=p.device)
         torch._fused_adam_(
             [p],
             [g],

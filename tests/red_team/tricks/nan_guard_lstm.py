@@ -1,7 +1,7 @@
 # problem: written_lstm
-# mechanism: a recurrence by PyTorch, a kernel's output is only looked at for NaN
+# mechanism: a recurrence by PyTorch (in TF32 on a GPU), a kernel's output is only looked at for NaN
 # run: kernel_output_unused
-# status: deceptive
+# status: deceptive | wrong_value
 import torch
 import torch.nn as nn
 import torch.nn.functional as F
