@@ -155,7 +155,7 @@ def _number(token: Token) -> str:
         value = float(token.text.rstrip("fFlLuU"))
     except ValueError:
         return ""
-    return str(int(value)) if value == int(value) else ""
+    return str(int(value)) if value.is_integer() else ""  # neither infinity nor NaN is
 
 
 def _reads(kernel: _Kernel) -> bool:

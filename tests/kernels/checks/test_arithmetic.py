@@ -1,0 +1,27 @@
+"""Kernels that only copy: what is written into an element, and what counts as nothing done to it."""
+
+from __future__ import annotations
+
+import pytest
+
+from dice.kernels.checks.arithmetic import all_kernels_copy
+from dice.kernels.source.cuda_source import CudaSource
+
+
+@pytest.mark.parametrize(
+    ("value", "copies"),
+    [
+        ("in[i]", True),
+        ("in[i] * 1.0f", True),
+        ("0 + in[i]", True),
+        ("(float)in[i] / 1", True),
+        ("in[i] * 2", False),
+        ("in[i] * 1.5f", False),
+        ("in[i + 1]", False),
+        ("in[i] * 1e999", False),  # a literal that no number holds
+        ("in[i] * 1e400f", False),
+    ],
+)
+def test_a_kernel_copies_where_nothing_is_done_to_an_element(value: str, copies: bool) -> None:
+    source = CudaSource(f"__global__ void move(const float* in, float* out, int i) {{ out[i] = {value}; }}")
+    assert (all_kernels_copy([source]) == "move") is copies
