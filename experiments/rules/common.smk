@@ -9,7 +9,7 @@ from dice.study.claims import claims_inputs, claims_spec
 from dice.study.code import code_digest
 from dice.study.config import check_schema, load_study
 from dice.study.costs import hours, hub_facts, job_costs, job_seconds
-from dice.study.exams import examined, exams_inputs, exams_spec
+from dice.study.exams import examined, exams_inputs, exams_path, exams_spec
 from dice.study.plan import Plan
 from dice.study.registry import load_registry
 from dice.study.reports import (

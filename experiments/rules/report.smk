@@ -41,6 +41,20 @@ rule exams:
         "dice exams --config {params.spec:q} > {log} 2>&1"
 
 
+use rule exams as table_exams with:
+    input:
+        lambda wildcards: exams_inputs(PLAN, int(wildcards.table)),
+    output:
+        report(exams_path(PLAN, "{table}"), category="Tables"),
+    log:
+        PLAN.path("logs", "exams{table}.log"),
+    params:
+        code=code_digest("exams"),
+        spec=lambda wildcards: canonical(exams_spec(PLAN, int(wildcards.table))),
+    message:
+        "write what each model of table {wildcards.table} gets in each benchmark"
+
+
 rule strata:
     input:
         lambda wildcards: strata_inputs(PLAN, int(wildcards.table)),

@@ -17,7 +17,7 @@ from dice.kernels.api import Problem
 from dice.report.exams import ExamsConfig, exams
 from dice.report.tables import read_csv
 from dice.study.config import check_schema
-from dice.study.exams import examined, exams_inputs, exams_spec
+from dice.study.exams import examined, exams_inputs, exams_path, exams_spec
 from dice.study.strata import leaks_spec
 
 EXAM = {"source": "composites", "version": "composites-9001", "levels": [2]}
@@ -31,7 +31,7 @@ def test_the_models_of_the_tables_are_asked_each_exam():
     check_schema(one.study, "docs/schema/study.schema.json")
     assert "8B-dice@composites" in examined(one)
     assert {unit.partition("@")[0] for unit in examined(one)} == set(one.units) & set(one.models)
-    assert examined(plan("tiny")) == []
+    assert examined(plan("released")) == []
     spec = one.generate_spec("8B-dice@composites", 1)
     assert spec["model"] == one.generate_spec("8B-dice", 1)["model"] == "results/models/8B-dice"
     assert spec["prompts"] == "results/data/exams/composites/prompts.jsonl"
@@ -67,14 +67,14 @@ def test_no_training_set_may_have_an_exam_problem():
     assert leaks_spec(paper, paper.datasets("file")[0])["benchmarks"] == [paper.problems, exam]
     assert paper.mini_version == "mini-2-gpu"
     # without exams nothing is told otherwise than before
-    assert all(not plan("tiny").kept_out(name) for name in plan("tiny").study.datasets)
-    assert [spec for _, spec in specs(plan("tiny"))] == [spec for _, spec in specs(plan("tiny", exams={}))]
+    assert all(not plan("released").kept_out(name) for name in plan("released").study.datasets)
+    assert [spec for _, spec in specs(plan("released"))] == [spec for _, spec in specs(plan("released", exams={}))]
 
 
 @pytest.mark.parametrize(
     ("exams", "text"),
     [
-        ({"a": EXAM | {"source": "cuke"}}, "trained on the data set 'cuke'"),
+        ({"a": EXAM | {"source": "cuke", "version": "a-1"}}, "trained on the data set 'cuke'"),
         ({"a": EXAM, "b": EXAM}, "two benchmarks have the version 'composites-9001'"),
         ({"a": {"source": "mini", "version": "mini-2-gpu"}}, "two sizes"),
         ({"a": {"source": "mini", "version": "mini-9"}}, r"exams\.a\.version: mini has no 'mini-9'"),
@@ -139,3 +139,14 @@ def test_the_table_has_a_row_for_each_model_benchmark_and_level(tmp_path):
         assert (row["pass_at_1"], row["pass_at_1_low"], row["pass_at_1_high"]) == ("25.0", "10.0", "50.0")
         assert row["pass_at_8"] == row["pass_at_64_low"] == ""
         assert row["measured_model"].startswith("stand-in 8B-")
+
+
+def test_a_table_has_the_exams_of_its_own_models():
+    one = plan("tiny", exams={"composites": EXAM})
+    spec = exams_spec(one, 1)
+    units = [row["unit"] for row in spec["rows"]]
+    assert units == [unit for unit in one.table_units(1) for _ in ("suite", "composites")]
+    assert {"8B-base", "8B-sft", "8B-dice", "8B-qwen3"} < set(units) < {row["unit"] for row in exams_spec(one)["rows"]}
+    assert {row["benchmark"] for row in spec["rows"]} == {"mini-2-cpu", "composites-9001"}
+    assert spec["out"] == exams_path(one, 1) == "results/table1.exams.csv"
+    assert exams_inputs(one, 1) == [row["score"] for row in spec["rows"]]

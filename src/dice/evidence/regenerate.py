@@ -24,7 +24,7 @@ from dice.evidence.recording import INDEX, Record, read_record, unpack
 from dice.manifest import Manifest, read_manifest, sha256_file
 
 RECORDED = Path("results/recorded")
-STAGES = ("score", "table", "strata", "figure", "check", "claims")
+STAGES = ("score", "table", "strata", "exams", "figure", "check", "claims")
 """The stages that make reports; what they read is recorded whole."""
 DRAWN = (".pdf", ".png")
 

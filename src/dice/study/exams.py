@@ -1,4 +1,4 @@
-"""What `dice exams` is told: every model that is made or decoded here, in every benchmark of the study."""
+"""What `dice exams` is told: the models that are made or decoded here, in every benchmark of the study."""
 
 from __future__ import annotations
 
@@ -20,16 +20,24 @@ def candidates(plan: Plan) -> list[str]:
     return [unit for unit in plan.units if unit in models and plan.prompts_of(unit) == plan.prompts]
 
 
-def exams_spec(plan: Plan) -> dict[str, Any]:
-    """Config of `dice exams`."""
+def exams_spec(plan: Plan, number: int | None = None) -> dict[str, Any]:
+    """Config of `dice exams`: for the models of table `number`; None: for all."""
+    units = candidates(plan)
+    if number is not None:
+        units = [unit for unit in plan.table_units(number) if unit in units]
     rows = []
-    for unit in candidates(plan):
+    for unit in units:
         for exam in (None, *plan.study.exams):
             facts = {"unit": unit, "measured": measured(plan, unit), "benchmark": plan.suite_of(exam).version}
             rows.append(facts | {"score": plan.score(asking(unit, exam))})
-    return {"rows": rows, "scale": plan.study.scale, "out": plan.path("exams.csv")}
+    return {"rows": rows, "scale": plan.study.scale, "out": exams_path(plan, number)}
 
 
-def exams_inputs(plan: Plan) -> list[str]:
+def exams_path(plan: Plan, number: int | str | None = None) -> str:
+    """The CSV of a table's models, or of all; `number` may be a wildcard."""
+    return plan.path("exams.csv" if number is None else f"table{number}.exams.csv")
+
+
+def exams_inputs(plan: Plan, number: int | None = None) -> list[str]:
     """The scores that it reads."""
-    return [row["score"] for row in exams_spec(plan)["rows"]]
+    return [row["score"] for row in exams_spec(plan, number)["rows"]]
