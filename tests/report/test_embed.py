@@ -78,6 +78,30 @@ def test_what_is_not_recorded_keeps_its_text_and_is_said(folder, capsys):
     assert capsys.readouterr().out == "page.md: table1.csv is not recorded yet; its place keeps its text.\n"
 
 
+def test_exams_are_written_by_model_and_benchmark(folder):
+    names = ("exec", "pass_at_1", "pass_at_8", "pass_at_64")
+    empty = {f"{name}{end}": "" for name in names for end in ("", "_low", "_high")}
+    facts = {"unit": "u", "measured_model": "stand-in u", "measured_params": "3M", "measured_on": "made", "level": "2"}
+    found = {"exec": "50.0", "exec_low": "42.3", "exec_high": "57.7", "pass_at_1": "50.0", "pass_at_8": "70.0"}
+    found |= {"pass_at_8_low": "60.0", "pass_at_8_high": "80.0"}
+    tail = {
+        "n": "1280",
+        "problems": "160",
+        "scale": "tiny",
+        "backend": "cpu",
+        "protocol": "paper",
+        "manifest": "m.json",
+    }
+    write_csv(folder / "table1.csv", [facts | empty | found | tail])
+    write_manifest("table1.csv", stage="exams", spec={}, watch=Stopwatch())
+    main(["embed", "page.md"])
+    assert [line for line in (folder / "page.md").read_text().splitlines() if line.startswith("|")] == [
+        "| model | benchmark | level | problems | Exec | pass@8 |",
+        "| --- | --- | --- | --- | --- | --- |",
+        "| stand-in u, 3M parameters | made | 2 | 160 | 50.0 % [42.3, 57.7] | 70.0 % [60.0, 80.0] |",
+    ]
+
+
 @pytest.mark.parametrize(
     "text", ["no place", "<!-- recorded: a.csv -->\nnever ends", PLACE + "<!-- recorded: b.csv -->\n"]
 )

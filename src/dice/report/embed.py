@@ -4,9 +4,9 @@
     dice embed --check README.md docs/measurements/small-models.md
 
 What stands between `<!-- recorded: results/recorded/tiny/table1.csv -->` and `<!-- end of recorded -->` is made from that
-CSV: of a table of models the measured rows with their intervals, of any other CSV all of it. With `--check` nothing is
-written, and the exit code is 1 where a page says something else. A place whose CSV is not recorded yet keeps its text, and
-the command says so.
+CSV: of a table of models the measured rows with their intervals, of exams what each model gets, of any other CSV all of it.
+With `--check` nothing is written, and the exit code is 1 where a page says something else. A place whose CSV is not recorded
+yet keeps its text, and the command says so.
 """
 
 from __future__ import annotations
@@ -18,6 +18,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from dice.errors import DiceError
+from dice.evaluation.score import PASS_AT
 from dice.jsonl import write_text
 from dice.manifest import read_manifest
 from dice.report.tables import NOT_AVAILABLE, Row, label, read_csv
@@ -62,6 +63,20 @@ def models_table(rows: Sequence[Row]) -> str:
     return markdown(header, ([label(row), *(_cell(row, name) for name in metrics)] for row in measured))
 
 
+def exams_table(rows: Sequence[Row]) -> str:
+    """What `dice exams` wrote: Exec, and each pass@k that was measured, with its interval."""
+    names = {"exec": "Exec"} | {f"pass_at_{k}": f"pass@{k}" for k in PASS_AT if k > 1}
+    metrics = [name for name in names if any(row[name] for row in rows)]
+    header = ["model", "benchmark", "level", "problems", *(names[name] for name in metrics)]
+    lines = []
+    for row in rows:
+        model = f"{row['measured_model'] or row['unit']}, {row['measured_params']} parameters"
+        lines.append(
+            [model, row["measured_on"], row["level"], row["problems"], *(_cell(row, name) for name in metrics)]
+        )
+    return markdown(header, lines)
+
+
 def _cell(row: Row, metric: str) -> str:
     value, low, high = (row[f"{metric}{end}"] for end in ("", "_low", "_high"))
     return f"{value} % [{low}, {high}]" if value not in ("", NOT_AVAILABLE) else value
@@ -85,6 +100,9 @@ def block(csv: Path) -> str:
         return (
             f"Percent with 95 % intervals; {facts}; in brackets the number of answers.\n{made}.\n\n{models_table(rows)}"
         )
+    if "pass_at_1" in rows[0]:
+        facts = f"scale {rows[0]['scale']}, {rows[0]['backend']} back end, protocol {rows[0]['protocol']}"
+        return f"Percent with 95 % intervals; {facts}.\n{made[0].upper()}{made[1:]}.\n\n{exams_table(rows)}"
     return f"{made[0].upper()}{made[1:]}.\n\n{markdown(list(rows[0]), (list(row.values()) for row in rows))}"
 
 
