@@ -20,6 +20,7 @@ $(VENV)/.ready: pyproject.toml
 table1: setup
 	$(BIN)/snakemake --cores all results/table1.csv results/table1.strata.csv results/table1.exams.csv
 	$(BIN)/dice table --show results/table1.csv
+	$(BIN)/dice exams --show results/table1.exams.csv
 
 # Every table and figure of the recorded studies, made again from their verdicts: two minutes, no GPU.
 recorded: setup

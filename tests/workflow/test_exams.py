@@ -6,6 +6,7 @@ import pytest
 from plans import plan
 from stage_specs import specs
 
+from dice.cli import main
 from dice.config import parse_config
 from dice.data.kernelbench import ProblemsConfig, write_problems
 from dice.data.pair import Pair
@@ -111,7 +112,7 @@ def test_a_file_of_programs_is_a_benchmark(tmp_path):
     assert [p.id for p in problems("theirs.jsonl", (1, 2, 3))] == ["level1/1_1", "level2/2_2"]
 
 
-def test_the_table_has_a_row_for_each_model_benchmark_and_level(tmp_path):
+def test_the_table_has_a_row_for_each_model_benchmark_and_level(tmp_path, capsys):
     one = plan("tiny", exams={"composites": EXAM}, results=str(tmp_path))
     spec = exams_spec(one)
     assert exams_inputs(one) == [row["score"] for row in spec["rows"]]
@@ -139,6 +140,12 @@ def test_the_table_has_a_row_for_each_model_benchmark_and_level(tmp_path):
         assert (row["pass_at_1"], row["pass_at_1_low"], row["pass_at_1_high"]) == ("25.0", "10.0", "50.0")
         assert row["pass_at_8"] == row["pass_at_64_low"] == ""
         assert row["measured_model"].startswith("stand-in 8B-")
+    capsys.readouterr()
+    assert main(["exams", "--show", str(tmp_path / "exams.csv")]) == 0
+    assert (
+        capsys.readouterr().out.splitlines()[1]
+        == f"{units[0]} on composites-9001, level 2: Exec 25.0 (4.6 to 69.9) of 4"
+    )
 
 
 def test_a_table_has_the_exams_of_its_own_models():

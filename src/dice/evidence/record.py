@@ -5,8 +5,8 @@
 
 The manifests say what the reports (tables, figures, strata, exams, claims, the comparison with the paper) were made from.
 What a report reads is taken whole: verdicts, problems, histories, counted data; so are the answers that were judged. Of what
-lies further down (weights; training data without `--with-data`) the manifests and hashes are taken. The folder is kept only if
-the reports come out of it byte for byte (`dice regenerate`).
+lies further down (weights; training data without `--with-data`) the manifests and hashes are taken. The folder is kept only
+if the reports come out of it byte for byte (`dice regenerate`).
 """
 
 from __future__ import annotations

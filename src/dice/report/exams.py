@@ -15,7 +15,7 @@ from pydantic import Field
 from dice.config import add_options, config_from, stage_config, to_spec
 from dice.evaluation.score import PASS_AT, PassRate, Rate, read_score
 from dice.manifest import Stopwatch, manifest_path, write_manifest
-from dice.report.tables import MeasuredModel, Row, percent, write_csv
+from dice.report.tables import MeasuredModel, Row, percent, read_csv, write_csv
 
 
 @stage_config
@@ -80,11 +80,12 @@ def exams(config: ExamsConfig) -> list[Row]:
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Arguments of `dice exams`."""
     add_options(parser, ExamsConfig, "out")
+    parser.add_argument("--show", metavar="CSV", help="print one that was written, and do nothing else")
 
 
 def run(args: argparse.Namespace) -> int:
     """Entry point of `dice exams`."""
-    for row in exams(config_from(args, ExamsConfig)):
+    for row in read_csv(args.show) if args.show else exams(config_from(args, ExamsConfig)):
         passed = "".join(f", pass@{k} {row[f'pass_at_{k}']}" for k in PASS_AT[1:] if row[f"pass_at_{k}"])
         print(
             f"{row['unit']} on {row['measured_on']}, level {row['level']}: Exec {row['exec']} "
