@@ -15,6 +15,12 @@ def test_evidence_is_cut() -> None:
     assert finding("timer_patched", "static", "x" * 500).evidence == "x" * 300
 
 
+def test_evidence_is_text_whatever_a_literal_says() -> None:
+    said = finding("timer_patched", "static", "name '\udfff'")
+    assert said.evidence == r"name '\udfff'"
+    assert said.model_dump_json()
+
+
 def test_the_first_that_condemns_is_kept_or_else_the_first() -> None:
     warning, fatal = finding("cuda_graph", "static", "a"), finding("timer_patched", "static", "c")
     warned = [finding("timer_patched", "static", text, warns=True) for text in "ab"]

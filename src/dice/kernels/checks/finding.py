@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Literal
 
+from dice.jsonl import valid_text
 from dice.kernels.checks.catalogue import CATALOGUE
 from dice.kernels.records.verdict import Finding
 
@@ -17,7 +18,7 @@ def finding(name: str, source: Literal["static", "dynamic"], evidence: str, *, w
         name=name,
         rule=trick.rule,
         source=source,
-        evidence=evidence[:300],
+        evidence=valid_text(evidence[:300]),  # a literal may say half a character
         fatal={"paper": trick.paper and not warns, "strict": trick.strict and not warns},
     )
 
