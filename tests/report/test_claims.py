@@ -257,10 +257,11 @@ def test_rows_that_cannot_be_compared_are_refused(tmp_path):
 
 
 def rows_of(one: Plan) -> dict[str, dict]:
-    """Row of a claim -> what it rests on; of a cost, `cost <row>`."""
+    """Row of a claim about the suite -> what it rests on; of a cost, `cost <row>`."""
     return {
         f"{'cost ' if claim['statistic'] == 'cost' else ''}{row['name']}": row
         for claim in claims_spec(one)["claims"]
+        if claim["benchmark"] == one.study.suite.version
         for contrast in claim["contrasts"]
         for row in (*contrast["more"], *contrast["less"])
     }

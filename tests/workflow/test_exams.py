@@ -21,45 +21,48 @@ from dice.study.config import check_schema
 from dice.study.exams import examined, exams_inputs, exams_path, exams_spec
 from dice.study.strata import leaks_spec
 
-EXAM = {"source": "composites", "version": "composites-9001", "levels": [2]}
+EXAM = {"source": "two_operators", "version": "two-operators-9002", "levels": [2]}
+ALONE = {"two_operators": EXAM, "three_operators": None}
 DRAWN = {"sampling": {"top_k": 0, "temperature": 1.0}}
 SAMPLED = EXAM | {"generate": {"samples": 8, "block_diffusion": DRAWN, "autoregressive": DRAWN}}
-PROBLEMS = "results/data/exams/composites/problems.jsonl"
+PROBLEMS = "results/data/exams/two_operators/problems.jsonl"
 
 
 def test_the_models_of_the_tables_are_asked_each_exam():
-    one = plan("tiny", exams={"composites": SAMPLED}, seeds=(0, 1))
+    one = plan("tiny", exams=ALONE | {"two_operators": SAMPLED}, seeds=(0, 1))
     check_schema(one.study, "docs/schema/study.schema.json")
-    assert "8B-dice@composites" in examined(one)
+    assert "8B-dice@two_operators" in examined(one)
     assert {unit.partition("@")[0] for unit in examined(one)} == set(one.units) & set(one.models)
     assert examined(plan("released")) == []
-    spec = one.generate_spec("8B-dice@composites", 1)
+    spec = one.generate_spec("8B-dice@two_operators", 1)
     assert spec["model"] == one.generate_spec("8B-dice", 1)["model"] == "results/models/8B-dice"
-    assert spec["prompts"] == "results/data/exams/composites/prompts.jsonl"
-    assert spec["out"] == "results/generations/8B-dice@composites/seed1.jsonl"
+    assert spec["prompts"] == "results/data/exams/two_operators/prompts.jsonl"
+    assert spec["out"] == "results/generations/8B-dice@two_operators/seed1.jsonl"
     config = parse_config(GenerateConfig, spec, "test")
     assert config.samples == 8
     assert parse_config(GenerateConfig, one.generate_spec("8B-dice", 1), "test").samples == 1
-    assert parse_config(GenerateConfig, one.generate_spec("8B-qwen3@composites", 1), "test").samples == 8
-    assert not one.is_greedy("8B-qwen3@composites")
+    assert parse_config(GenerateConfig, one.generate_spec("8B-qwen3@two_operators", 1), "test").samples == 8
+    assert not one.is_greedy("8B-qwen3@two_operators")
     # greedy answers to the suite are made once, sampled ones to the exam for every seed
-    assert (one.seeds("8B-dice"), one.seeds("8B-dice@composites")) == ([0], [0, 1])
-    assert one.verify_spec("8B-dice@composites", 0)["problems"] == PROBLEMS
-    score = one.score_spec("8B-dice@composites")
-    assert (score["problems"], score["out"]) == (PROBLEMS, "results/scores/8B-dice@composites.json")
-    assert score["verdicts"] == [f"results/verdicts/8B-dice@composites/seed{seed}.jsonl" for seed in (0, 1)]
-    assert one.problems_spec("composites") == EXAM | {
-        "source": "results/data/composites.jsonl",
+    assert (one.seeds("8B-dice"), one.seeds("8B-dice@two_operators")) == ([0], [0, 1])
+    assert one.verify_spec("8B-dice@two_operators", 0)["problems"] == PROBLEMS
+    score = one.score_spec("8B-dice@two_operators")
+    assert (score["problems"], score["out"]) == (PROBLEMS, "results/scores/8B-dice@two_operators.json")
+    assert score["verdicts"] == [f"results/verdicts/8B-dice@two_operators/seed{seed}.jsonl" for seed in (0, 1)]
+    assert one.problems_spec("two_operators") == EXAM | {
+        "source": "results/data/two_operators.jsonl",
         "levels": (2,),
         "out": PROBLEMS,
     }
 
 
 def test_no_training_set_may_have_an_exam_problem():
-    one = plan("tiny", exams={"composites": EXAM})
-    for name in set(one.datasets("synth")) - {"composites"}:
+    one = plan("tiny", exams=ALONE)
+    free = {"two_operators", "corpus"}
+    for name in set(one.datasets("synth")) - free:
         assert one.synth_spec(name)["benchmarks"] == ["mini", PROBLEMS]
-    assert one.synth_spec("composites")["benchmarks"] == ["mini"]  # its own problems come from it
+    # the exam's problems come from the one, and the embedded bases have read the other
+    assert all(one.synth_spec(name)["benchmarks"] == ["mini"] for name in free)
     nano = plan("nano", exams={"composites": EXAM | {"source": "somewhere"}})
     kept_out = "results/nano/data/exams/composites/problems.jsonl"
     assert nano.curate_spec("cuke")["benchmarks"] == [nano.problems, kept_out]
@@ -76,7 +79,7 @@ def test_no_training_set_may_have_an_exam_problem():
     ("exams", "text"),
     [
         ({"a": EXAM | {"source": "cuke", "version": "a-1"}}, "trained on the data set 'cuke'"),
-        ({"a": EXAM, "b": EXAM}, "two benchmarks have the version 'composites-9001'"),
+        ({"a": EXAM, "b": EXAM}, "two benchmarks have the version 'two-operators-9002'"),
         ({"a": {"source": "mini", "version": "mini-2-gpu"}}, "two sizes"),
         ({"a": {"source": "mini", "version": "mini-9"}}, r"exams\.a\.version: mini has no 'mini-9'"),
         ({"A b": EXAM}, "exams"),
@@ -113,7 +116,7 @@ def test_a_file_of_programs_is_a_benchmark(tmp_path):
 
 
 def test_the_table_has_a_row_for_each_model_benchmark_and_level(tmp_path, capsys):
-    one = plan("tiny", exams={"composites": EXAM}, results=str(tmp_path))
+    one = plan("tiny", exams=ALONE, results=str(tmp_path))
     spec = exams_spec(one)
     assert exams_inputs(one) == [row["score"] for row in spec["rows"]]
     answers = rate([[("p1", True), ("p1", False), ("p2", False), ("p2", False)]])
@@ -133,7 +136,7 @@ def test_the_table_has_a_row_for_each_model_benchmark_and_level(tmp_path, capsys
     rows = read_csv(tmp_path / "exams.csv")
     units = [unit for unit in one.units if unit in set(one.models)]
     assert [(row["unit"], row["measured_on"]) for row in rows] == [
-        (unit, benchmark) for unit in units for benchmark in ("mini-2-cpu", "composites-9001")
+        (unit, benchmark) for unit in units for benchmark in ("mini-2-cpu", "two-operators-9002")
     ]
     for row in rows:
         assert (row["exec"], row["n"], row["problems"], row["level"]) == ("25.0", "4", "2", "2")
@@ -144,16 +147,16 @@ def test_the_table_has_a_row_for_each_model_benchmark_and_level(tmp_path, capsys
     assert main(["exams", "--show", str(tmp_path / "exams.csv")]) == 0
     assert (
         capsys.readouterr().out.splitlines()[1]
-        == f"{units[0]} on composites-9001, level 2: Exec 25.0 (4.6 to 69.9) of 4"
+        == f"{units[0]} on two-operators-9002, level 2: Exec 25.0 (4.6 to 69.9) of 4"
     )
 
 
 def test_a_table_has_the_exams_of_its_own_models():
-    one = plan("tiny", exams={"composites": EXAM})
+    one = plan("tiny", exams=ALONE)
     spec = exams_spec(one, 1)
     units = [row["unit"] for row in spec["rows"]]
-    assert units == [unit for unit in one.table_units(1) for _ in ("suite", "composites")]
+    assert units == [unit for unit in one.table_units(1) for _ in ("suite", "two_operators")]
     assert {"8B-base", "8B-sft", "8B-dice", "8B-qwen3"} < set(units) < {row["unit"] for row in exams_spec(one)["rows"]}
-    assert {row["benchmark"] for row in spec["rows"]} == {"mini-2-cpu", "composites-9001"}
+    assert {row["benchmark"] for row in spec["rows"]} == {"mini-2-cpu", "two-operators-9002"}
     assert spec["out"] == exams_path(one, 1) == "results/table1.exams.csv"
     assert exams_inputs(one, 1) == [row["score"] for row in spec["rows"]]

@@ -246,7 +246,8 @@ def load_study(folder: str | Path, scale: str, overrides: Mapping[str, Any] | No
         layers.insert(0, read_yaml(folder / f"{parent}.yaml"))
     values = merged(read_yaml(folder / "common.yaml"), *layers, overrides or {})
     values["scale"] = scale
-    values["sizes"] = {name: size for name, size in values["sizes"].items() if size is not None}
+    for key in ("sizes", "exams"):
+        values[key] = {name: one for name, one in values.get(key, {}).items() if one is not None}
     study = parse_config(Study, values, f"experiments/config, scale {scale}")
     check_study(study)
     return study

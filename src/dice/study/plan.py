@@ -117,10 +117,19 @@ class Plan(Files):
         return {"tasks": self.problems_of(exam), "out": self.exam_prompts(exam), "prompt": self.prompt}
 
     def kept_out(self, name: str) -> list[str]:
-        """Files of the exams' problems that may not be in a data set; an exam's own data set is held to the suite alone."""
-        if any(exam.source == name for exam in self.study.exams.values()):
+        """Files of the exams' problems that may not be in a data set.
+
+        An exam's own data set is held to the suite alone. So is what embedded checkpoints have read: it is drawn as it was.
+        """
+        if any(exam.source == name for exam in self.study.exams.values()) or name in self.read_by_embedded:
             return []
         return [self.problems_of(exam) for exam in self.study.exams]
+
+    @property
+    def read_by_embedded(self) -> set[str]:
+        """Data sets that base checkpoints of the repository have read."""
+        bases = [base for size in self.study.sizes.values() for base in (size.sdar, size.qwen3) if base]
+        return {base.dataset for base in bases if base.checkpoint and base.dataset}
 
     def messages_spec(self) -> dict[str, Any]:
         """Config of `dice prompts` for servers."""
