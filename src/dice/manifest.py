@@ -12,6 +12,7 @@ import platform
 import runpy
 import subprocess
 import time
+from collections.abc import Iterable
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -162,8 +163,8 @@ def write_manifest(
     stage: str,
     spec: dict[str, Any],
     watch: Stopwatch,
-    inputs: list[str | Path] | None = None,
-    seeds: list[int] | None = None,
+    inputs: Iterable[str | Path] = (),
+    seeds: Iterable[int] = (),
     extra: dict[str, Any] | None = None,
 ) -> Manifest:
     """Collect the facts and write them beside `output` atomically.
@@ -180,7 +181,7 @@ def write_manifest(
         stage=stage,
         spec=spec,
         spec_hash=spec_hash(spec),
-        inputs={str(path): sha256_file(path) for path in inputs or []},
+        inputs={path: sha256_file(path) for path in dict.fromkeys(map(str, inputs))},
         output_sha256=sha256_file(output) if output.is_file() else None,
         dice_version=__version__,
         git_commit=commit,
@@ -191,7 +192,7 @@ def write_manifest(
         cuda=cuda,
         gpus=visible_gpus(),
         cpu=cpu_model(),
-        seeds=seeds or [],
+        seeds=list(seeds),
         started=watch.started,
         wall_s=round(watch.wall_s, 3),
         extra=extra or {},

@@ -274,7 +274,7 @@ def make_tokenizer(config: TokenizerConfig) -> dict[str, Any]:
         "texts_changed_by_a_round_trip": changed,
     }
     save_tokenizer(tokenizer, config.out)
-    inputs: list[str | Path] = [*config.pairs, *config.extra_texts]
+    inputs = [*config.pairs, *config.extra_texts]
     target = Path(config.out) / TOKENIZER_FILE
     write_manifest(target, stage="tokenizer", spec=to_spec(config), watch=watch, inputs=inputs, extra=statistic)
     return statistic

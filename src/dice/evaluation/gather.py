@@ -6,7 +6,6 @@ The file is the same for any number of shards but for times and places.
 from __future__ import annotations
 
 import argparse
-from pathlib import Path
 
 from dice.config import add_options, config_from, stage_config, to_spec
 from dice.errors import DiceError
@@ -37,8 +36,7 @@ def gather(config: GatherConfig) -> list[Verdict]:
             rows[key] = verdict
     verdicts = [rows[key] for key in sorted(rows)]
     write_jsonl(config.out, verdicts)
-    inputs: list[str | Path] = list(config.shards)
-    write_manifest(config.out, stage="gather", spec=to_spec(config), watch=watch, inputs=inputs)
+    write_manifest(config.out, stage="gather", spec=to_spec(config), watch=watch, inputs=config.shards)
     return verdicts
 
 

@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import argparse
 import re
-from pathlib import Path
 from typing import Literal
 
 from dice.config import add_options, config_from, stage_config, to_spec
@@ -69,7 +68,7 @@ def reread(config: RereadConfig) -> list[Generation]:
             text = prompts[row.problem_id] + text
         rows.append(row.model_copy(update={"code": first_block(text)}))
     write_jsonl(config.out, rows)
-    inputs: list[str | Path] = [config.generations, *([config.prompts] if config.prompts else [])]
+    inputs = filter(None, (config.generations, config.prompts))
     extra = {"answers": len(rows), "without_code": sum(row.code is None for row in rows)}
     write_manifest(config.out, stage="reread", spec=to_spec(config), watch=watch, inputs=inputs, extra=extra)
     return rows

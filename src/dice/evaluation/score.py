@@ -280,7 +280,7 @@ def score(config: ScoreConfig) -> Score:
         gpus=sorted({verdict.host.gpu for verdict in everything if verdict.host.gpu}),
     )
     write_text(config.out, result.model_dump_json(indent=2) + "\n")
-    inputs: list[str | Path] = [config.problems, *config.verdicts]
+    inputs = [config.problems, *config.verdicts]
     write_manifest(config.out, stage="score", spec=to_spec(config), watch=watch, inputs=inputs)
     return result
 

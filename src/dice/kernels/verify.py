@@ -105,7 +105,7 @@ def verify(config: VerifyConfig, progress: bool = True) -> list[Verdict]:
         raise HarnessError(f"{config.out}: {error.strerror}; the verdicts so far are in {store.partial}.") from error
     finally:
         store.close()
-    inputs: list[str | Path] = [path for path in (config.candidates, config.problems or "") if Path(path).is_file()]
+    inputs = [path for path in (config.candidates, config.problems or "") if Path(path).is_file()]
     extra = {"settings": settings, "already_done": len(jobs) - len(todo), "statuses": count_statuses(verdicts)}
     extra["isolation"] = isolation
     write_manifest(config.out, stage="verify", spec=spec, watch=watch, inputs=inputs, extra=extra)

@@ -121,7 +121,7 @@ def check(config: CheckConfig) -> list[Row]:
     write_csv(Path(config.out).with_name("pairs.csv"), pairs, COLUMNS)
     write_text(Path(config.out).with_suffix(".md"), summary(cells, pairs))
     write_csv(config.out, cells)
-    scores = dict.fromkeys(score for pair in config.pairs for score in (pair.score, pair.score_against))
+    scores = [score for pair in config.pairs for score in (pair.score, pair.score_against)]
     write_manifest(config.out, stage="check", spec=to_spec(config), watch=watch, inputs=[*config.tables, *scores])
     return cells
 

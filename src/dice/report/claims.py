@@ -217,8 +217,8 @@ def make_claims(config: ClaimsConfig) -> list[Row]:
     draw_claims(lines, out)
     write_csv(out, lines)
     rows = [row for claim in config.claims for contrast in claim.contrasts for row in (*contrast.more, *contrast.less)]
-    read = dict.fromkeys(path for row in rows for path in (*row.verdicts, *filter(None, [row.history])))
-    write_manifest(out, stage="claims", spec=to_spec(config), watch=watch, inputs=[*read], seeds=[0])
+    read = [path for row in rows for path in (*row.verdicts, *filter(None, [row.history]))]
+    write_manifest(out, stage="claims", spec=to_spec(config), watch=watch, inputs=read, seeds=[0])
     return lines
 
 

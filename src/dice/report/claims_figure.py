@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from pathlib import Path
 
-from dice.jsonl import atomic_writer
-from dice.report.figures import COLOURS, STYLE
+from dice.report.figures import COLOURS, empty_figure, save_figure
 from dice.report.tables import Row
 
 LOOKS = {"shown": (COLOURS[2], "o"), "not shown": (COLOURS[4], "s"), "contradicted": (COLOURS[1], "^")}
@@ -15,14 +14,9 @@ LOOKS = {"shown": (COLOURS[2], "o"), "not shown": (COLOURS[4], "s"), "contradict
 
 def draw_claims(lines: Sequence[Row], out: Path) -> None:
     """Write PDF and PNG beside `out`. What was not measured is in the CSV alone."""
-    import matplotlib
-
-    matplotlib.use("Agg")
-    import matplotlib.pyplot as plt
-
-    plt.rcParams.update(STYLE)  # pyright: ignore
     shown = [line for line in lines if line["verdict"] in LOOKS]
-    figure, axis = plt.subplots(figsize=(6.5, 1.2 + 0.24 * len(shown)), layout="constrained")
+    figure = empty_figure(6.5, 1.2 + 0.24 * len(shown))
+    axis = figure.subplots()
     for place, line in enumerate(shown):
         colour, marker = LOOKS[line["verdict"]]
         effect, low, high = (float(line[name]) for name in ("effect", "low", "high"))
@@ -38,10 +32,7 @@ def draw_claims(lines: Sequence[Row], out: Path) -> None:
     axis.set_xlabel("effect (points of all problems; of a cost, percent), 95 % interval")
     said = {line["scale"] + ", " + line["benchmark"] for line in lines}
     axis.set_title("; ".join(sorted(said)) if shown else "nothing was measured", fontsize=7)
-    for kind, facts in (("pdf", {"CreationDate": None}), ("png", None)):
-        with atomic_writer(out.with_suffix(f".{kind}"), "wb") as stream:
-            figure.savefig(stream, format=kind, metadata=facts)
-    plt.close(figure)
+    save_figure(figure, out)
 
 
 def _name(line: Row) -> str:

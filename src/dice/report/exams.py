@@ -8,7 +8,6 @@ A pass@k for which a benchmark has too few answers is empty. All with the robust
 from __future__ import annotations
 
 import argparse
-from pathlib import Path
 
 from pydantic import Field
 
@@ -72,8 +71,8 @@ def exams(config: ExamsConfig) -> list[Row]:
     watch = Stopwatch()
     rows = exam_rows(config)
     write_csv(config.out, rows)
-    inputs: list[str | Path] = [one.score for one in config.rows]
-    write_manifest(config.out, stage="exams", spec=to_spec(config), watch=watch, inputs=inputs)
+    scores = [one.score for one in config.rows]
+    write_manifest(config.out, stage="exams", spec=to_spec(config), watch=watch, inputs=scores)
     return rows
 
 

@@ -179,7 +179,7 @@ def explore(config: ExplorerConfig) -> int:
     for name in ("explorer.js", "explorer.css"):
         style = f"\n{STYLE}\n" if name.endswith("css") else ""
         write_text(out / name, (PAGES / name).read_text(encoding="utf-8") + style)
-    read: list[str | Path] = [*tables, problems_path]
+    read = [*tables, problems_path]
     write_manifest(out / "index.html", stage="explorer", spec=to_spec(config), watch=watch, inputs=read)
     return site.pages
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 import argparse
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from pydantic import Field
 
@@ -20,6 +20,9 @@ from dice.evaluation.score import read_score
 from dice.jsonl import atomic_writer, read_objects
 from dice.manifest import Stopwatch, read_manifest, write_manifest
 from dice.report.tables import NOT_AVAILABLE, Row, label, read_csv, write_csv
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
 
 STYLE: dict[str, Any] = {
     "font.family": "serif", "font.size": 8, "axes.spines.top": False, "axes.spines.right": False, "axes.linewidth": 0.6,
@@ -180,16 +183,27 @@ def _scatter(axis: Any, rows: list[Row]) -> None:
     axis.set_title("filled: measured, hollow: the paper", fontsize=7)
 
 
-def draw(config: FigureConfig, rows: list[Row]) -> Any:
-    """The matplotlib figure of the rows."""
+def empty_figure(width: float, height: float) -> Figure:
+    """A figure in our style; inches."""
     import matplotlib
+    from matplotlib.figure import Figure
 
-    matplotlib.use("Agg")
-    import matplotlib.pyplot as plt
+    matplotlib.rcParams.update(STYLE)  # pyright: ignore
+    return Figure(figsize=(width, height), layout="constrained")
 
-    plt.rcParams.update(STYLE)  # pyright: ignore
+
+def save_figure(figure: Figure, out: Path) -> None:
+    """Write PDF and PNG beside `out`, without a date: the same figure has the same bytes."""
+    for kind, facts in (("pdf", {"CreationDate": None}), ("png", None)):
+        with atomic_writer(out.with_suffix(f".{kind}"), "wb") as stream:
+            figure.savefig(stream, format=kind, metadata=facts)
+
+
+def draw(config: FigureConfig, rows: list[Row]) -> Figure:
+    """The figure of the rows."""
     if config.kind == "overview":
-        figure, (left, right) = plt.subplots(1, 2, figsize=(6.5, 2.8), layout="constrained")
+        figure = empty_figure(6.5, 2.8)
+        left, right = figure.subplots(1, 2)
         _scatter(left, rows)
         units = dict.fromkeys(row["series"] for row in rows if row["panel"] == "right")
         for place, unit in enumerate(units):
@@ -201,7 +215,8 @@ def draw(config: FigureConfig, rows: list[Row]) -> Any:
         if units:
             right.legend(fontsize=6)
         return figure
-    figure, axis = plt.subplots(figsize=(4.5, 2.6), layout="constrained")
+    figure = empty_figure(4.5, 2.6)
+    axis = figure.subplots()
     shown = [row for row in rows if row["y"] not in ("", NOT_AVAILABLE)]
     if config.kind == "decoding_order":
         axis.bar([int(row["x"]) for row in shown], [int(row["y"]) for row in shown], color=COLOURS[0], width=0.9)
@@ -239,30 +254,17 @@ def draw(config: FigureConfig, rows: list[Row]) -> Any:
     return figure
 
 
-def _close(figure: Any) -> None:
-    """Matplotlib keeps a figure until it is closed."""
-    import matplotlib.pyplot as plt
-
-    plt.close(figure)
-
-
 def make_figure(config: FigureConfig) -> list[Row]:
     """Run the stage: PDF, PNG, CSV, manifest."""
     watch = Stopwatch()
     if config.kind not in ROWS:
         raise DiceError(f"figure {config.number}: no kind '{config.kind}'; known are {', '.join(ROWS)}.")
     rows = ROWS[config.kind](config) or [_row("none", "none", "reported", "", "", config.scale, "nothing measured")]
-    figure = draw(config, rows)
     out = Path(config.out)
-    with atomic_writer(out.with_suffix(".pdf"), "wb") as stream:
-        figure.savefig(stream, format="pdf", metadata={"CreationDate": None})
-    with atomic_writer(out.with_suffix(".png"), "wb") as stream:
-        figure.savefig(stream, format="png")
-    _close(figure)
+    save_figure(draw(config, rows), out)
     write_csv(out, rows)
-    named = [config.generations, config.pairs]
-    inputs: list[str | Path] = [*config.tables, *config.scores.values(), *config.histories.values()]
-    inputs += [*config.files.values(), *(path for path in named if path)]
+    inputs = [*config.tables, *config.scores.values(), *config.histories.values(), *config.files.values()]
+    inputs += filter(None, (config.generations, config.pairs))
     write_manifest(out, stage="figure", spec=to_spec(config), watch=watch, inputs=inputs)
     return rows
 

@@ -91,7 +91,7 @@ def make_strata(config: StrataConfig) -> list[Row]:
         for name, one in placed.items()
     ]
     write_csv(problems_path(config.out), problems, ("problem", "stratum", "operators", "untrained"))
-    inputs: list[str | Path] = [config.problems, *config.leaks, *(scored.score for scored in config.rows)]
+    inputs = [config.problems, *config.leaks, *(scored.score for scored in config.rows)]
     write_manifest(config.out, stage="strata", spec=to_spec(config), watch=watch, inputs=inputs)
     return found
 

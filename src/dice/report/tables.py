@@ -323,11 +323,9 @@ def make_table(config: TableConfig) -> list[Row]:
     tex = Path(config.out).with_suffix(".tex")
     write_text(tex, table_tex(config.number, config.title, [row | {"row": label(row)} for row in rows]))
     write_csv(config.out, rows)
-    scores = [row.score for row in config.rows if row.score] + [s.manifest for s in config.stages if s.manifest]
-    inputs: list[str | Path] = [config.reported, *dict.fromkeys(scores)]
-    counted = (path for row in config.rows for files in row.sizes.values() for path in files)
-    inputs += [*dict.fromkeys(counted), *filter(None, [config.speedups])]
-    write_manifest(config.out, stage="table", spec=to_spec(config), watch=watch, inputs=inputs)
+    inputs = [config.reported, *(row.score for row in config.rows), *(stage.manifest for stage in config.stages)]
+    inputs += [path for row in config.rows for files in row.sizes.values() for path in files] + [config.speedups]
+    write_manifest(config.out, stage="table", spec=to_spec(config), watch=watch, inputs=filter(None, inputs))
     return rows
 
 

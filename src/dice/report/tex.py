@@ -65,7 +65,7 @@ def write_tex(config: TexConfig) -> int:
         ]
     write_text(out.with_name("generated.tex"), "\n".join(inputs) + "\n")
     write_text(out, "\n".join(["% made by `dice tex`", r"\makeatletter", *lines, r"\makeatother"]) + "\n")
-    read: list[str | Path] = [*config.tables, *config.figures]
+    read = [*config.tables, *config.figures]
     write_manifest(out, stage="tex", spec=to_spec(config), watch=watch, inputs=read)
     return len(lines)
 

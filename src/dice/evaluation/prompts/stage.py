@@ -52,7 +52,7 @@ def write_prompts(config: PromptsConfig) -> list[PromptRow]:
         for (name, task), prompt in zip(tasks.items(), prompts, strict=True)
     ]
     write_jsonl(config.out, rows)
-    inputs: list[str | Path] = [config.tasks] if Path(config.tasks).is_file() else []
+    inputs = [config.tasks] if Path(config.tasks).is_file() else []
     extra = {"prompts": len(rows), "longest_characters": max(len(row.prompt) for row in rows)}
     write_manifest(config.out, stage="prompts", spec=to_spec(config), watch=watch, inputs=inputs, extra=extra)
     return rows
