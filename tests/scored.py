@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from pathlib import Path
 
+from verdicts import verdict
+
 from dice.evaluation.score import ScoreConfig, score
 from dice.jsonl import write_jsonl
 from dice.kernels.problems.problem import Problem
-from dice.kernels.records.verdict import Host, Verdict
 from dice.manifest import Stopwatch, write_manifest
 from dice.report.tables import MeasuredModel, RowEvidence, TableConfig, make_table
 
-HOST = Host(gpu=None, driver=None, cuda=None, torch="2", cpu="test", isolation=[])
 REPORTED = "row,model,params,l1_exec,l1_fast1\nDICE-8B,DICE,8B,47.0,15.0\nother,other,8B,1.0,0.0\n"
 
 
@@ -22,13 +22,8 @@ def scored_folder(folder: Path) -> Path:
         Problem(id=name, level=1, number=k, name=name[-1], code="", version="t") for k, name in enumerate(names)
     ]
     write_jsonl(folder / "problems.jsonl", problems)
-    verdicts = [
-        Verdict(
-            problem_id=name, sample=0, code_sha256="0", status=status, functional_status=status, stage="done",
-            message="<b>", protocol="paper", backend="cpu", trials=5, host=HOST,
-        )
-        for name, status in zip(names, ("correct", "wrong_value"), strict=True)
-    ]  # fmt: skip
+    statuses = zip(names, ("correct", "wrong_value"), strict=True)
+    verdicts = [verdict(name, status, message="<b>") for name, status in statuses]
     verdicts_of = folder / "verdicts" / "8B-dice"
     write_jsonl(verdicts_of / "seed0.jsonl", verdicts)
     write_manifest(verdicts_of / "seed0.jsonl", stage="gather", spec={}, watch=Stopwatch())

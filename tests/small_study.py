@@ -7,10 +7,12 @@ import json
 from pathlib import Path
 from typing import Any
 
+from verdicts import verdict
+
 from dice.evaluation.score import ScoreConfig, score
 from dice.jsonl import write_jsonl
 from dice.kernels.problems.problem import Problem
-from dice.kernels.records.verdict import Finding, Host, Speedup, Timing, Verdict
+from dice.kernels.records.verdict import Finding, Speedup, Timing, Verdict
 from dice.manifest import Stopwatch, sha256_file, write_manifest
 from dice.report.check import CheckConfig, check
 from dice.report.claims import ClaimEvidence, ClaimRow, ClaimsConfig, Contrast, make_claims
@@ -27,7 +29,6 @@ KERNEL = (
 STATUSES = {"8B-base": ("wrong_value", "deceptive"), "8B-dice": ("correct", "wrong_value")}
 TOKENS = ((1, "source"), (3, " = "), (2, '"""\n#include <torch/extension.h>\n'), (3, ""))
 """(forward, text) of the first tokens; the rest of the answer is one more, fixed in forward 4, then the end token."""
-HOST = Host(gpu=None, driver=None, cuda=None, torch="2", cpu="test", isolation=[])
 
 
 def answer(problem: str, kernel: str) -> dict[str, Any]:
@@ -38,16 +39,16 @@ def answer(problem: str, kernel: str) -> dict[str, Any]:
     return row | {"ends": [*ends, len(kernel), len(kernel)]}
 
 
-def verdict(problem: str, kernel: str, status: str) -> Verdict:
+def judged(problem: str, kernel: str, status: str) -> Verdict:
     """The verdict on a kernel, with all that a page may show."""
     found = Finding(
         name="kernel_never_launched", rule="paper_1", source="dynamic", evidence="0 < 1", fatal={"paper": True}
     )
     timing = Timing(median=0.5, mean=0.5, std=0.0, n=3)
-    return Verdict(
-        problem_id=problem, sample=0, code_sha256=hashlib.sha256(kernel.encode()).hexdigest(), status=status,
-        functional_status="correct" if status == "deceptive" else status, stage="done", protocol="paper", backend="cuda",
-        message="" if status == "correct" else "first at [0, 0]: expected 1.0, got <b>2.0", trials=5, host=HOST,
+    return verdict(
+        problem, status, code_sha256=hashlib.sha256(kernel.encode()).hexdigest(), backend="cuda",
+        functional_status="correct" if status == "deceptive" else status,
+        message="" if status == "correct" else "first at [0, 0]: expected 1.0, got <b>2.0",
         runtime_ms=timing, reference_ms=timing, speedup=Speedup(median=1.25, ci_low=None, ci_high=None),
         deception=[found] if status == "deceptive" else [], launches={"kernel": 1},
     )  # fmt: skip
@@ -78,8 +79,7 @@ def write_evidence(results: str) -> None:
         spec = {"model": model, "out": generations}
         weights = {"weights": {"model.safetensors": sha256_file(f"{model}/model.safetensors")}}
         write_manifest(generations, stage="generate", spec=spec, watch=Stopwatch(), extra=weights)
-        judged = [verdict(*given) for given in zip(PROBLEMS, kernels, statuses, strict=True)]
-        write_jsonl(verdicts, judged)
+        write_jsonl(verdicts, map(judged, PROBLEMS, kernels, statuses))
         spec = {"candidates": generations, "problems": problems, "out": verdicts}
         write_manifest(verdicts, stage="verify", spec=spec, watch=Stopwatch(), inputs=[generations, problems])
 

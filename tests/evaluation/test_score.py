@@ -7,6 +7,7 @@ import math
 import random
 
 import pytest
+import verdicts
 
 from dice.cli import main
 from dice.errors import DiceError, HarnessError
@@ -16,27 +17,13 @@ from dice.evaluation.score import ScoreConfig, count, is_hit, pass_rate, rate, s
 from dice.jsonl import write_jsonl
 from dice.kernels.api import VerifyConfig, verify
 from dice.kernels.problems.problem import Problem
-from dice.kernels.records.verdict import Finding, Host, Speedup, Verdict
-
-HOST = Host(gpu=None, driver=None, cuda=None, torch="2", cpu="test", isolation=[])
+from dice.kernels.records.verdict import Finding, Speedup, Verdict
 
 
-def verdict(problem="level1/1_A", status="correct", functional=None, speedup=None, backend="cuda", **more) -> Verdict:
-    return Verdict(
-        problem_id=problem,
-        sample=0,
-        code_sha256="0",
-        status=status,
-        functional_status=functional or status,
-        stage="done",
-        message="",
-        protocol=more.pop("protocol", "paper"),
-        backend=backend,
-        trials=5,
-        host=HOST,
-        speedup=Speedup(median=speedup, ci_low=more.pop("low", None), ci_high=None) if speedup else None,
-        **more,
-    )
+def verdict(problem="level1/1_A", status="correct", speedup=None, low=None, **changes) -> Verdict:
+    """A verdict of a GPU, timed where there is a speed-up."""
+    timed = Speedup(median=speedup, ci_low=low, ci_high=None) if speedup else None
+    return verdicts.verdict(problem, status, **{"backend": "cuda", "speedup": timed, **changes})
 
 
 def problems(path, names):
@@ -75,7 +62,7 @@ def test_strict_protocol_counts_the_lower_end():
 
 
 def test_robust_check_drops_deceptive_answers_only():
-    rows = [verdict(status="deceptive", functional="correct"), verdict("level1/2_B")]
+    rows = [verdict(status="deceptive", functional_status="correct"), verdict("level1/2_B")]
     levels = {"level1/1_A": 1, "level1/2_B": 1}
     robust, plain = count([rows], levels)
     assert robust.robust
@@ -176,7 +163,7 @@ def test_stage_writes_what_it_counts(tmp_path):
 
 def test_the_command_prints_a_line_for_each_level_with_the_robust_check(tmp_path, capsys):
     names = ["level1/1_A", "level1/2_B"]
-    cheat = verdict(names[1], status="deceptive", functional="correct")
+    cheat = verdict(names[1], status="deceptive", functional_status="correct")
     write_jsonl(tmp_path / "v.jsonl", [verdict(names[0]), cheat])
     files = ["--verdicts", str(tmp_path / "v.jsonl"), "--problems", problems(tmp_path / "p.jsonl", names)]
     assert main(["score", *files, "--out", str(tmp_path / "score.json")]) == 0
@@ -238,16 +225,20 @@ def test_no_answer_counts_twice(tmp_path):
     write_jsonl(tmp_path / "one.jsonl", [verdict()])
     write_jsonl(tmp_path / "twice.jsonl", [verdict(), verdict()])
     settings = {"problems": str(tmp_path / "problems.jsonl"), "out": str(tmp_path / "score.json")}
-    for verdicts, sentence in ((["one", "one"], "is named twice"), (["twice"], "two verdicts of level1/1_A, sample 0")):
+    for names, sentence in ((["one", "one"], "is named twice"), (["twice"], "two verdicts of level1/1_A, sample 0")):
         with pytest.raises(DiceError, match=sentence):
-            score(ScoreConfig(verdicts=tuple(str(tmp_path / f"{name}.jsonl") for name in verdicts), **settings))
+            score(ScoreConfig(verdicts=tuple(str(tmp_path / f"{name}.jsonl") for name in names), **settings))
 
 
 def test_pass_at_k_by_hand():
     """One problem right always, one never, one in one of eight answers, over two seeds of four answers."""
     right = {"level1/1_A": 8, "level1/2_B": 0, "level1/3_C": 1}
     answers = [
-        verdict(name, "correct" if number < hits else "deceptive", "correct" if number < hits + 1 else "deceptive")
+        verdict(
+            name,
+            "correct" if number < hits else "deceptive",
+            functional_status="correct" if number < hits + 1 else "deceptive",
+        )
         for name, hits in right.items()
         for number in range(8)
     ]

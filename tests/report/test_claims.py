@@ -8,10 +8,10 @@ from pathlib import Path
 import numpy as np
 import pytest
 from plans import EXPERIMENTS, plan
+from verdicts import verdict
 
 from dice.errors import DiceError
 from dice.jsonl import write_jsonl
-from dice.kernels.records.verdict import Host, Verdict
 from dice.report.claims import (
     ClaimEvidence,
     ClaimRow,
@@ -29,7 +29,6 @@ from dice.study.config import load_study
 from dice.study.plan import Plan
 from dice.study.registry import TableRow, load_registry
 
-HOST = Host(gpu=None, driver=None, cuda=None, torch="2", cpu="test", isolation=[])
 FEW = 400
 """Draws of the bootstrap in simulations."""
 
@@ -132,25 +131,13 @@ def test_a_claim_is_as_good_as_its_worst_measured_contrast(contrasts, word):
     assert verdict_of_all(contrasts) == word
 
 
-def verdict(
-    problem: int, status: str, functional: str | None = None, sample: int = 0, protocol: str = "paper"
-) -> Verdict:
-    return Verdict(
-        problem_id=f"level1/{problem}", sample=sample, code_sha256="0", status=status,  # type: ignore[arg-type]
-        functional_status=functional or status, stage="done", message="", protocol=protocol,  # type: ignore[arg-type]
-        backend="cpu", trials=1, host=HOST,
-    )  # fmt: skip
-
-
 def answered(path: Path, right: int, n: int = 30, deceptive: int = 0) -> str:
     """Verdicts of n problems: the first are right, the next ones right only without the check."""
-    rows = [
-        verdict(k, "correct") if k < right
-        else verdict(k, "deceptive", "correct") if k < right + deceptive
-        else verdict(k, "wrong_value")
-        for k in range(n)
-    ]  # fmt: skip
-    write_jsonl(path, rows)
+    cheat = {"status": "deceptive", "functional_status": "correct"}
+    found = (
+        [{"status": "correct"}] * right + [cheat] * deceptive + [{"status": "wrong_value"}] * (n - right - deceptive)
+    )
+    write_jsonl(path, [verdict(f"level1/{k}", **one) for k, one in enumerate(found)])
     return str(path)
 
 

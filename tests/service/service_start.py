@@ -12,11 +12,12 @@ from collections.abc import AsyncIterator, Iterator
 from pathlib import Path
 
 import httpx2
+from verdicts import verdict_on
 
 from dice.kernels.api import Pool
 from dice.kernels.pool.pool import WorkerPlan
 from dice.kernels.records.job import Job
-from dice.kernels.records.verdict import Host, Verdict
+from dice.kernels.records.verdict import Verdict
 from dice.service.app import make_app
 from dice.service.dispatcher import Dispatcher
 from dice.service.journal import job_journal
@@ -25,14 +26,6 @@ from dice.service.settings import ServeConfig
 from dice.service.tokens import Tokens
 
 PROBLEMS = {"square": "class Model: square", "level1/1": "class Model: square", "cube": "class Model: cube"}
-
-
-def verdict(status: str = "correct", job: Job | None = None, **changes) -> Verdict:
-    host = Host(gpu=None, driver=None, cuda=None, torch="", cpu="", isolation=[])
-    values = {"problem_id": job.problem_id if job else "p", "sample": job.sample if job else 0, "status": status}
-    values |= {"code_sha256": job.code_sha256 if job else "", "functional_status": status, "stage": "done"}
-    values |= {"message": "", "protocol": "paper", "backend": "cpu", "trials": 1, "host": host}
-    return Verdict.model_validate(values | changes)
 
 
 def candidate(code: str, problem: str = "square", **more) -> Candidate:
@@ -57,16 +50,16 @@ class Ordered:
         if order == "die once" and tried == 0:
             os._exit(9)
         if order.startswith("host_error") and (order != "host_error once" or tried == 0):
-            return [verdict("host_error", job, message="the card fell off the bus")]
+            return [verdict_on(job, "host_error", message="the card fell off the bus")]
         message = "\ud800" if order == "odd" else ""
-        return [verdict("wrong_value" if order == "wrong" else "correct", job, message=message)]
+        return [verdict_on(job, "wrong_value" if order == "wrong" else "correct", message=message)]
 
     def close(self):
         pass
 
 
 def host_error(job: Job, message: str) -> list[Verdict]:
-    return [verdict("host_error", job, message=message)]
+    return [verdict_on(job, "host_error", message=message)]
 
 
 @contextlib.contextmanager

@@ -10,7 +10,8 @@ import inspect
 from types import SimpleNamespace
 
 import pytest
-from service_start import PROBLEMS, http, service, transport, verdict
+from service_start import PROBLEMS, http, service, transport
+from verdicts import verdict
 
 from dice.errors import HarnessError
 from dice.service.adapters import trl, verl
@@ -144,15 +145,15 @@ def test_a_verdict_in_kernelgyms_words(status, functional, compiled, correct, de
         "reference_ms": {"median": 3, "mean": 4, "std": 0, "n": 1},
     }
     speed = {"speedup": {"median": 2.0, "ci_low": None, "ci_high": None}} | times
-    found = result("t", verdict(status, functional_status=functional, launches={"a": 2, "b": 1}, **speed))
+    found = result("t", verdict(status=status, functional_status=functional, launches={"a": 2, "b": 1}, **speed))
     assert (found["compiled"], found["correctness"], found["decoy_kernel"]) == (compiled, correct, decoy)
     assert (found["kernel_runtime"], found["reference_runtime"], found["speedup"]) == (2, 4, 2.0)
     assert found["metadata"]["num_custom_kernel"] == 3
 
 
 def test_the_first_protocol_decides():
-    assert reward([verdict("correct"), verdict("deceptive", protocol="strict")]) == 1.0
-    assert reward([verdict("deceptive"), verdict("correct", protocol="strict")]) == 0.0
+    assert reward([verdict(), verdict(status="deceptive", protocol="strict")]) == 1.0
+    assert reward([verdict(status="deceptive"), verdict(protocol="strict")]) == 0.0
 
 
 def test_trls_own_trainer(tmp_path, monkeypatch):

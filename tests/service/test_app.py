@@ -6,7 +6,8 @@ import asyncio
 import json
 
 import pytest
-from service_start import candidate, ended, http, service, submission, verdict
+from service_start import candidate, ended, http, service, submission
+from verdicts import verdict
 
 from dice.errors import HarnessError
 from dice.service.dispatcher import Refused

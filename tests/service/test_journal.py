@@ -7,7 +7,7 @@ import json
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from service_start import verdict
+from verdicts import verdict
 
 from dice.errors import DiceError
 from dice.kernels.records.job import Job
@@ -21,7 +21,7 @@ def accepted(id: str, client: str = "a", priority: int = 0) -> Accepted:
 
 
 def finished(id: str, status: str = "correct") -> Finished:
-    return Finished(id=id, verdicts=[verdict(status)])
+    return Finished(id=id, verdicts=[verdict(status=status)])
 
 
 def state(journal: JobJournal) -> tuple[list[str], dict[str, str]]:
