@@ -25,7 +25,6 @@ import os
 import random
 import shutil
 import statistics
-import subprocess
 import sys
 import time
 from collections import Counter
@@ -33,20 +32,9 @@ from datetime import datetime
 from pathlib import Path
 from typing import Any
 
-from verify_command import read_pairs
+from verify_command import quantiles, read_pairs, verify, write_candidates
 
 from dice.kernels.builder.builder import Builder
-
-
-def verify(candidates: Path, out: Path, cache: Path, flags: list[str]) -> tuple[float, list[dict[str, Any]]]:
-    """Run `dice verify` as its user would; returns (wall seconds, verdict rows)."""
-    command = [sys.executable, "-m", "dice.cli", "verify", "--candidates", str(candidates), "--out", str(out)]
-    started = time.monotonic()
-    done = subprocess.run([*command, "--cache", str(cache), "--no-timing", "--quiet", *flags], check=False)
-    seconds = time.monotonic() - started
-    if done.returncode not in (0, 3):
-        sys.exit(f"dice verify failed with exit code {done.returncode}")
-    return seconds, [json.loads(line) for line in out.read_text().splitlines()]
 
 
 def pool_seconds(walls: list[float], workers: int) -> float:
@@ -66,12 +54,6 @@ def stock_rate(sample: list[float], n: int, workers: int, draws: int = 400) -> t
         rates.append(60 * n / pool_seconds(draw.choices(seen, k=n), workers))
     low, *_, high = statistics.quantiles(rates, n=40)
     return statistics.median(rates), low, high
-
-
-def quantiles(values: list[float]) -> str:
-    """median / p95 / max."""
-    ordered = sorted(values)
-    return f"{statistics.median(ordered):8.2f} {ordered[int(0.95 * (len(ordered) - 1))]:8.2f} {ordered[-1]:8.2f}"
 
 
 def kernelbench_word(row: dict[str, Any]) -> str:
@@ -117,22 +99,18 @@ def main() -> None:
         stock |= {row["sha256"]: row for row in map(json.loads, Path(path).read_text().splitlines())} | beside
     rows = [row for path in args.candidates for row in read_pairs(path)]
     rows = list({row["sha256"]: row for row in rows}.values())
-    pairs = work / "candidates.jsonl"
-    with pairs.open("w") as stream:
-        for row in rows:
-            line = {"problem_id": row["id"], "problem_code": row["problem_code"], "code": row["code"]}
-            stream.write(json.dumps(line) + "\n")
-
+    pairs = write_candidates(work / "candidates.jsonl", rows)
     cache = args.cache or work / "cache"
     shutil.rmtree(cache / "objects", ignore_errors=True)
     started = time.monotonic()
     Builder(cache, "cuda").prepare(args.cores, everything=True)
     print(f"once per machine: {time.monotonic() - started:.0f} s for precompiled headers and the support library")
+    flags = ["--cache", str(cache), "--no-timing", *flags]
     cold_began = time.time()
-    cold_s, verdicts = verify(pairs, work / "cold.jsonl", cache, flags)
+    cold_s, verdicts = verify(pairs, work / "cold.jsonl", *flags)
     passes = [("cold cache", cold_s)]
     if not args.no_warm:
-        passes.append(("warm cache", verify(pairs, work / "warm.jsonl", cache, flags)[0]))
+        passes.append(("warm cache", verify(pairs, work / "warm.jsonl", *flags)[0]))
     n = len(verdicts)
     ours = {row["code_sha256"]: row for row in verdicts if row["code_sha256"] in stock}
     theirs, low, high = stock_rate([row["wall_s"] for row in beside.values()], n, args.stock_workers)

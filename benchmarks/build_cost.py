@@ -23,7 +23,6 @@ import json
 import os
 import random
 import shutil
-import statistics
 import sys
 import tempfile
 import time
@@ -34,6 +33,7 @@ from typing import Any
 from mutations import mutants
 from recorded_requests import candidates, record
 from tqdm import tqdm
+from verify_command import quantiles
 
 from dice.kernels.builder.builder import Builder
 from dice.kernels.builder.compiler import Meter, ToolLimits, Workbench
@@ -80,20 +80,15 @@ def collect(options: argparse.Namespace) -> Rows:
     return read_rows(path)
 
 
-def cpu_time() -> float:
-    """CPU seconds of this process, without its children (the compilers are metered one by one)."""
-    return time.process_time()
-
-
 def build_fast(name: str, request: dict[str, Any], cache: Path, arch: str | None) -> dict[str, Any]:
     """One build by the fast routes, compilers and our own Python together."""
     global _builder
     if _builder is None:
         _builder = Builder(cache, "cuda", arch=arch, timeout_s=_TIMEOUT_S, stock_fallback=False)
         _builder.precompiled.vocabulary()
-    started, cpu = time.monotonic(), cpu_time()
+    started, cpu = time.monotonic(), time.process_time()  # the compilers are metered one by one
     result = _builder.build(ExtensionRequest.model_validate(request))
-    ours = cpu_time() - cpu
+    ours = time.process_time() - cpu
     left = result.status == "compile_error" and bool(result.fallbacks) and result.fallbacks[-1] == result.message
     return {
         "name": name,
@@ -175,28 +170,20 @@ def recorded(paths: list[Path], requests: Rows) -> Rows:
     return rows
 
 
-def spread(values: list[float]) -> str:
-    """median, p95, max."""
-    ordered = sorted(values)
-    if not ordered:
-        return "      -       -       -"
-    return f"{statistics.median(ordered):7.2f} {ordered[int(0.95 * (len(ordered) - 1))]:7.2f} {ordered[-1]:7.2f}"
-
-
 def report(title: str, names: list[str], fast: Rows, stock: Rows) -> None:
     """One group: what both cost, and where they differ."""
     both = [name for name in names if name in fast and name in stock]
     print(f"\n{title}: {len(names)} extensions; stock did {len(both)} of them")
-    print(f"{'CPU seconds':34} median     p95     max")
+    print(f"{'CPU seconds':34}  median      p95      max")
     for ok, word in ((True, "built"), (False, "refused")):
         group = [name for name in both if stock[name]["ok"] == ok]
         if not group:
             continue
         ours = {name: stock[name].get("fast_cpu_seconds", fast[name]["cpu_seconds"]) for name in group}
         ratios = [stock[name]["cpu_seconds"] / max(ours[name], 1e-3) for name in group]
-        print(f"  stock, {word} ({len(group)})".ljust(34) + spread([stock[name]["cpu_seconds"] for name in group]))
-        print(f"  fast, the same ({len(group)})".ljust(34) + spread(list(ours.values())))
-        print("  stock / fast, one by one".ljust(34) + spread(ratios))
+        print(f"  stock, {word} ({len(group)})".ljust(34) + quantiles([stock[name]["cpu_seconds"] for name in group]))
+        print(f"  fast, the same ({len(group)})".ljust(34) + quantiles(list(ours.values())))
+        print("  stock / fast, one by one".ljust(34) + quantiles(ratios))
         decided = [name for name in group if fast[name]["ok"] == ok and not fast[name]["left"]]
         print(f"  {word} without stock: {len(decided)} of {len(group)} ({100 * len(decided) / len(group):.1f} %)")
         if not ok:
@@ -204,10 +191,12 @@ def report(title: str, names: list[str], fast: Rows, stock: Rows) -> None:
             print(f"  refused at a tenth of stock's cost or less: {len(cheap)} of {len(group)}")
             for name in set(decided) - set(cheap):
                 print(f"    dearer: {name}: {ours[name]:.2f} of stock's {stock[name]['cpu_seconds']:.1f}")
-    print(f"  fast, all {len(names)}".ljust(34) + spread([fast[name]["cpu_seconds"] for name in names if name in fast]))
+    print(
+        f"  fast, all {len(names)}".ljust(34) + quantiles([fast[name]["cpu_seconds"] for name in names if name in fast])
+    )
     wall = [fast[name]["seconds"] for name in names if name in fast]
     within = sum(seconds <= _WALL_S for seconds in wall)
-    print("  fast, wall seconds".ljust(34) + spread(wall) + f"   {within} of {len(wall)} within {_WALL_S:g} s")
+    print("  fast, wall seconds".ljust(34) + quantiles(wall) + f"   {within} of {len(wall)} within {_WALL_S:g} s")
     routes: dict[str, int] = {}
     for name in names:
         if name in fast:

@@ -20,8 +20,9 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from dice.model.families import FAMILIES, Family
+from dice.model.families import FAMILIES
 from dice.model.transformer import ModelConfig, Transformer
+from dice.standins.checkpoints import published_name
 
 LLADA_CONSTANTS = {
     "rope_full_precision": True,
@@ -41,18 +42,6 @@ def synchronise() -> None:
     """Wait for the GPU, if there is one."""
     if torch.cuda.is_available():
         torch.cuda.synchronize()
-
-
-def vendor_names(family: Family, names: list[str]) -> dict[str, str]:
-    """Our tensor's name -> the vendor's."""
-    patterns = {ours: theirs for theirs, ours in family.weight_names.items()}
-    found = {}
-    for name in names:
-        parts = name.split(".")
-        number = next((part for part in parts if part.isdigit()), "N")
-        pattern = ".".join("N" if part.isdigit() else part for part in parts)
-        found[name] = patterns.get(pattern, pattern).replace("N", number) if patterns else name
-    return found
 
 
 def vendor_config(config: ModelConfig) -> dict[str, Any]:
@@ -87,8 +76,9 @@ def vendor_model(root: Path, model: Transformer) -> nn.Module:
             names += ("num_key_value_heads", "max_position_embeddings", "rms_norm_eps", "rope_theta")
             given = {name: values[name] for name in names} | {"attn_implementation": "sdpa", "pad_token_id": 0}
             vendor = module.DreamModel(module.DreamConfig(**given))
-    named = vendor_names(FAMILIES[config.model_type], list(model.state_dict()))
-    vendor.load_state_dict({named[name]: tensor for name, tensor in model.state_dict().items()}, assign=True)
+    family = FAMILIES[config.model_type]
+    weights = {published_name(name, family): tensor for name, tensor in model.state_dict().items()}
+    vendor.load_state_dict(weights, assign=True)
     if config.model_type == "dream":  # angles are no weights: made anew where the weights are
         with torch.device(device):
             angles = type(vendor.model.rotary_emb)(config=vendor.config)

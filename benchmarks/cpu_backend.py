@@ -12,22 +12,13 @@ from __future__ import annotations
 
 import argparse
 import inspect
-import json
-import statistics
 import sys
 from collections import Counter
 from pathlib import Path
 
-from verify_command import read_pairs
+from verify_command import quantiles, read_pairs, write_candidates
 
 from dice.kernels.api import Judging, Limits, Machine, Verdict, VerifyConfig, verify
-
-
-def line(title: str, values: list[float]) -> str:
-    """median, p95, max."""
-    ordered = sorted(values)
-    p95 = ordered[int(0.95 * (len(ordered) - 1))]
-    return f"{title:44} {statistics.median(ordered):8.2f} {p95:8.2f} {ordered[-1]:8.2f}"
 
 
 def report(verdicts: list[Verdict]) -> None:
@@ -40,12 +31,14 @@ def report(verdicts: list[Verdict]) -> None:
         if verdict.status != "correct":
             print(f"  {verdict.problem_id}: {verdict.status}: {verdict.message[:400]}")
     print(f"{'':44}   median      p95      max")
-    print(line("build, CPU s", [verdict.build.cpu_seconds for verdict in verdicts if verdict.build is not None]))
+    rows = {"build, CPU s": [verdict.build.cpu_seconds for verdict in verdicts if verdict.build is not None]}
     correct = [verdict for verdict in verdicts if verdict.status == "correct"]
     for title, phase in (("candidate's forward", "forward"), ("reference's forward", "reference")):
         calls = [v.phase_seconds.get(phase, 0.0) / max(1, v.trials) for v in correct]
-        print(line(f"{title}, s a call (of the correct)", calls))
-    print(line("whole verification, s", [verdict.seconds for verdict in verdicts]))
+        rows[f"{title}, s a call (of the correct)"] = calls
+    rows["whole verification, s"] = [verdict.seconds for verdict in verdicts]
+    for title, values in rows.items():
+        print(f"{title:44} {quantiles(values)}")
 
 
 def main() -> None:
@@ -63,13 +56,7 @@ def main() -> None:
     rows = [row for path in options.files for row in read_pairs(path)]
     chosen = set(filter(None, options.only.split(",")))
     rows = [row for row in rows if not chosen or row["id"] in chosen]
-    candidates = options.work / "candidates.jsonl"
-    candidates.write_text(
-        "".join(
-            json.dumps({"problem_id": row["id"], "problem_code": row["problem_code"], "code": row["code"]}) + "\n"
-            for row in rows
-        )
-    )
+    candidates = write_candidates(options.work / "candidates.jsonl", rows)
     verdicts = verify(
         VerifyConfig(
             candidates=str(candidates),

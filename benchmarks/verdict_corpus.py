@@ -30,6 +30,7 @@ from pathlib import Path
 from typing import Any
 
 import yaml
+from verify_command import Row, read_verdicts, write_candidates
 
 from dice.data.synthetic import SyntheticConfig, pairs
 from dice.jsonl import read_objects, write_jsonl
@@ -41,8 +42,6 @@ from dice.kernels.records.verdict import Verdict
 from dice.kernels.source.cuda_source import CudaSource, split_source
 from dice.kernels.source.lexer import Refuted, SplitRefused, tokenize
 from dice.kernels.verify import VerifyConfig, verify
-
-Row = dict[str, Any]
 
 ROOT = Path(__file__).resolve().parents[1]
 PARTS = ("red_team", "mini", "synthetic", "infilling", "cuda_l1")
@@ -242,21 +241,11 @@ def verdict_row(part: str, digest: str, verdict: Verdict) -> Row:
     }
 
 
-def so_far(out: Path) -> list[Verdict]:
-    """What an interrupted run has written, and the one before it."""
-    files = [path for path in (out, out.with_name(out.name + ".partial")) if path.exists()]
-    rows = [row for path in files for _, row in read_objects(path) if "status" in row]
-    latest = {(row["problem_id"], row["protocol"]): row for row in rows}
-    return [Verdict.model_validate(row) for row in latest.values()]
-
-
 def verdicts_of(part: str, items: list[Row], work: Path, jobs: int | None, limit_s: float) -> tuple[list[Row], bool]:
     """Rows of one part, and whether it was finished within `limit_s`."""
-    candidates, out = work / part / "candidates.jsonl", work / part / "verdicts.jsonl"
-    write_jsonl(
-        candidates,
-        ({"problem_id": it["name"], "problem_code": it["problem_code"], "code": it["code"]} for it in items),
-    )
+    (work / part).mkdir(parents=True, exist_ok=True)
+    candidates = write_candidates(work / part / "candidates.jsonl", ({**it, "id": it["name"]} for it in items))
+    out = work / part / "verdicts.jsonl"
     config = VerifyConfig(
         candidates=str(candidates),
         out=str(out),
@@ -271,7 +260,7 @@ def verdicts_of(part: str, items: list[Row], work: Path, jobs: int | None, limit
     try:
         found = verify(config)
     except KeyboardInterrupt:
-        found, finished = so_far(out), False
+        found, finished = [Verdict.model_validate(row) for row in read_verdicts(out)], False
     finally:
         signal.setitimer(signal.ITIMER_REAL, 0)
     digests = {it["name"]: it["candidate"] for it in items}

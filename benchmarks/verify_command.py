@@ -1,9 +1,10 @@
-"""`dice verify` as its user runs it, for the benchmarks: candidate files, the command, its verdicts."""
+"""`dice verify` as its user runs it, for the benchmarks: candidate files, the command, its verdicts, their quantiles."""
 
 from __future__ import annotations
 
 import hashlib
 import json
+import statistics
 import subprocess
 import sys
 import time
@@ -69,6 +70,14 @@ def verify(candidates: Path, out: Path, *flags: str, limit_s: float | None = Non
         words = out.with_suffix(".log").read_text(errors="replace").splitlines()[-3:]
         sys.exit(f"dice verify failed with exit code {code}: {' '.join(words)}")
     return time.monotonic() - started, read_verdicts(out)
+
+
+def quantiles(values: list[float]) -> str:
+    """median, 95 % quantile and largest value, in columns of eight; dashes for no values."""
+    if not values:
+        return f"{'-':>8s} {'-':>8s} {'-':>8s}"
+    ordered = sorted(values)
+    return f"{statistics.median(ordered):8.2f} {ordered[int(0.95 * (len(ordered) - 1))]:8.2f} {ordered[-1]:8.2f}"
 
 
 def read_verdicts(out: Path) -> list[Row]:

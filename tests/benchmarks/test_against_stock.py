@@ -2,13 +2,8 @@
 
 from __future__ import annotations
 
-import sys
-from pathlib import Path
-
 import pytest
-
-sys.path.insert(0, str(Path(__file__).parents[2] / "benchmarks"))
-from against_stock import pool_seconds, stock_rate  # pyright: ignore[reportMissingImports]
+from against_stock import pool_seconds, stock_rate
 
 
 @pytest.mark.parametrize(

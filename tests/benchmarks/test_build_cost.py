@@ -2,14 +2,10 @@
 
 from __future__ import annotations
 
-import sys
-from pathlib import Path
 from typing import Any
 
 import pytest
-
-sys.path.insert(0, str(Path(__file__).parents[2] / "benchmarks"))
-from build_cost import report  # pyright: ignore[reportMissingImports]
+from build_cost import report
 
 
 def fast(cpu_seconds: float, ok: bool) -> dict[str, Any]:
@@ -27,7 +23,7 @@ def test_a_ratio_is_of_two_builds_in_one_place(capsys: pytest.CaptureFixture[str
     }
     report("all", list(rows), rows, stock)
     said = capsys.readouterr().out
-    assert " 80.00   80.00   80.00\n  built without stock: 1 of 1" in said
+    assert " 80.00    80.00    80.00\n  built without stock: 1 of 1" in said
     assert "refused at a tenth of stock's cost or less: 1 of 2\n    dearer: dear: 4.00 of stock's 30.0" in said
     assert "1 of 3 within 2 s" in said
     assert "verdicts that differ: 0 of 3" in said

@@ -3,13 +3,10 @@
 from __future__ import annotations
 
 import re
-import sys
 from pathlib import Path
 
 import pytest
-
-sys.path.insert(0, str(Path(__file__).parents[2] / "benchmarks"))
-from kernel_pages import EXAMPLES, RIGHT, code_of, difference, document  # pyright: ignore[reportMissingImports]
+from kernel_pages import EXAMPLES, RIGHT, code_of, difference, document
 
 PAGE = Path(__file__).parents[2] / "docs" / "reference" / "kernel-pages.md"
 

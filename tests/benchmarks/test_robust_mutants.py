@@ -4,13 +4,10 @@ from __future__ import annotations
 
 import json
 import random
-import sys
 from pathlib import Path
 
 import pytest
-
-sys.path.insert(0, str(Path(__file__).parents[2] / "benchmarks"))
-import robust_mutants  # pyright: ignore[reportMissingImports]
+import robust_mutants
 
 KERNEL = """
 __global__ void tiles(const float* x, float* y, int n, int m) {

@@ -2,13 +2,8 @@
 
 from __future__ import annotations
 
-import sys
-from pathlib import Path
-
 import pytest
-
-sys.path.insert(0, str(Path(__file__).parents[2] / "benchmarks"))
-from soak import COUNTS, SIZES, growth  # pyright: ignore[reportMissingImports]
+from soak import COUNTS, SIZES, growth
 
 HOUR = [dict.fromkeys((*COUNTS, *SIZES), 100.0) | {"at_s": 60.0 * minute} for minute in range(61)]
 

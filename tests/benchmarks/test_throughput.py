@@ -5,14 +5,11 @@ from __future__ import annotations
 import ast
 import json
 import random
-import sys
 from pathlib import Path
 
+import public_candidates
 import pytest
-
-sys.path.insert(0, str(Path(__file__).parents[2] / "benchmarks"))
-import public_candidates  # pyright: ignore[reportMissingImports]
-import throughput  # pyright: ignore[reportMissingImports]
+import throughput
 
 SOLUTIONS = Path(__file__).parents[1] / "kernels" / "problems" / "mini" / "solutions"
 

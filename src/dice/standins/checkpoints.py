@@ -184,7 +184,7 @@ def write_checkpoint(
     if not answers:  # then it draws words
         rows = rows - FIRST_ANSWER + FIRST_WORD
     state = _random(config, rows, kind.end, seed).to(torch.bfloat16).state_dict()
-    _save({_published_name(name, family): tensor for name, tensor in state.items()}, folder)
+    _save({published_name(name, family): tensor for name, tensor in state.items()}, folder)
     theirs = {ours: name for name, ours in family.config_names.items()}
     geometry = {
         theirs.get(name, name): value for name, value in dataclasses.asdict(config).items() if value is not None
@@ -212,7 +212,7 @@ def _random(config: ModelConfig, drawn: Tensor, end: int, seed: int) -> Transfor
     return model
 
 
-def _published_name(name: str, family: Family) -> str:
+def published_name(name: str, family: Family) -> str:
     """The vendor's name of a tensor."""
     number = re.search(r"\.(\d+)\.", name)
     theirs = {ours: name for name, ours in family.weight_names.items()}
