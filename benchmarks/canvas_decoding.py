@@ -188,7 +188,6 @@ def parser() -> argparse.ArgumentParser:
     parser.add_argument("--families", nargs="+", default=list(GEOMETRIES), choices=list(GEOMETRIES))
     parser.add_argument("--batches", type=int, nargs="+", default=[1, 8])
     parser.add_argument("--steps", type=int, default=32)
-    parser.add_argument("--eager", action="store_true", help="PyTorch's own operations between the products")
     parser.add_argument("--vendor", type=Path, help="folder of the vendors' checkouts")
     parser.add_argument("--vendor-batches", type=int, nargs="+", default=[1, 4])
     parser.add_argument("--early-stop", action="store_true", help="also LLaDA's row of 4,096 tokens")
@@ -203,11 +202,7 @@ def main() -> int:
     started = time.monotonic()
     gpu = torch.cuda.is_available()
     rate = machine()["rate"] if gpu else 1e11
-    common = {
-        "rate": rate,
-        "gpu": torch.cuda.get_device_name() if gpu else None,
-        "eager": options.eager,
-    }
+    common = {"rate": rate, "gpu": torch.cuda.get_device_name() if gpu else None}
     with Journal(options.out) as journal:
 
         def note(row: dict[str, Any]) -> None:
@@ -222,7 +217,7 @@ def main() -> int:
             config = GEOMETRIES[family]
             model = random_model(config)
             vendor = vendor_model(options.vendor, model) if options.vendor else None
-            if gpu and not options.eager:
+            if gpu:
                 model.use(compiled_pointwise())  # as `dice generate` does
             for batch in options.batches:
                 if left():
