@@ -7,7 +7,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from plans import EXPERIMENTS, plan
+from plans import EXPERIMENTS, copy_registry, plan
 from verdicts import verdict
 
 from dice.errors import DiceError
@@ -297,8 +297,7 @@ def test_what_the_claims_read_is_made_before_them():
 
 
 def test_every_claim_names_rows_that_there_are(tmp_path):
-    for name in ("models", "hub", "tables", "figures", "claims"):
-        (tmp_path / f"{name}.yaml").write_text((EXPERIMENTS / f"{name}.yaml").read_text())
+    copy_registry(tmp_path)
     text = (tmp_path / "claims.yaml").read_text()
     for old, new in (("8B-rl1", "8B-rl9"), ("DICE-8B]", "DICE-9B]"), ("8B-base:unchecked", "8B-base:unchekced")):
         (tmp_path / "claims.yaml").write_text(text.replace(old, new))

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import contextlib
 import os
-import shutil
 import signal
 import subprocess
 import sys
@@ -15,7 +14,7 @@ from pathlib import Path
 
 import pytest
 import yaml
-from plans import EXPERIMENTS, plan
+from plans import EXPERIMENTS, copy_workflow, plan
 
 from dice.config import canonical, parse_config
 from dice.manifest import sha256_file
@@ -23,7 +22,6 @@ from dice.study.config import scales
 from dice.training.rl_config import RlConfig
 from dice.training.sft_config import SftConfig
 
-ROOT = Path(__file__).resolve().parents[2]
 HALF_S = 0.02
 
 
@@ -133,9 +131,7 @@ def test_a_loaded_machine_gives_the_same_table(tmp_path):
     tables = []
     for name, cores, load in (("free", 2, contextlib.nullcontext()), ("loaded", 1, busy_machine())):
         folder = tmp_path / name
-        for part in ("experiments", "profiles", "paper", "docs/schema"):
-            shutil.copytree(ROOT / part, folder / part)
-        shutil.copy(ROOT / "Snakefile", folder)
+        copy_workflow(folder)
         target = "results/smoke/table1.csv"
         with load:
             ends_well(start(folder, "snakemake", "--cores", str(cores), target, "--config", "scale=smoke"))

@@ -10,10 +10,10 @@ import sys
 from pathlib import Path
 
 import pytest
+from plans import ROOT, copy_workflow
 
 from dice.study.code import code_digest
 
-ROOT = Path(__file__).resolve().parents[2]
 BIN = Path(sys.executable).parent
 
 
@@ -34,10 +34,7 @@ def snakemake(*arguments: str, folder: Path = ROOT, check: bool = True) -> str:
 
 @pytest.fixture
 def checkout(tmp_path) -> Path:
-    """A copy of what the workflow reads, so that no result of this checkout is in the way."""
-    for name in ("experiments", "profiles", "paper", "docs/schema"):
-        shutil.copytree(ROOT / name, tmp_path / name)
-    shutil.copy(ROOT / "Snakefile", tmp_path)
+    copy_workflow(tmp_path)
     return tmp_path
 
 

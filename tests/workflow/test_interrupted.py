@@ -9,7 +9,6 @@ from __future__ import annotations
 import contextlib
 import os
 import resource
-import shutil
 import signal
 import subprocess
 import sys
@@ -18,13 +17,12 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
-from plans import plan
+from plans import copy_workflow, plan
 from waiting import PATIENCE_S, wait_for
 
 from dice.cli import main
 from dice.config import canonical
 
-ROOT = Path(__file__).resolve().parents[2]
 BIN = Path(sys.executable).parent
 PROMPTS = "results/smoke/data/prompts.jsonl"
 PROBLEMS = "results/smoke/data/problems.jsonl"
@@ -84,9 +82,7 @@ class Checkout:
 
 
 def copied(folder: Path) -> Checkout:
-    for name in ("experiments", "profiles", "paper", "docs/schema"):
-        shutil.copytree(ROOT / name, folder / name)
-    shutil.copy(ROOT / "Snakefile", folder)
+    copy_workflow(folder)
     dice = folder / "bin" / "dice"
     dice.parent.mkdir()
     dice.write_text(DICE)

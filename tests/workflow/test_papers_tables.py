@@ -5,10 +5,9 @@ from __future__ import annotations
 import csv
 import hashlib
 import re
-import shutil
 
 import pytest
-from plans import EXPERIMENTS, plan
+from plans import EXPERIMENTS, copy_registry, plan
 
 from dice.config import parse_config
 from dice.decoding.block_diffusion import BlockDiffusionConfig
@@ -242,8 +241,7 @@ def test_rows_are_compared_where_both_are_measured():
 
 
 def test_a_row_to_compare_with_that_is_not_there_is_refused(tmp_path):
-    for name in ("models", "hub", "tables", "figures", "claims"):
-        shutil.copy(EXPERIMENTS / f"{name}.yaml", tmp_path)
+    copy_registry(tmp_path)
     text = (tmp_path / "tables.yaml").read_text()
     (tmp_path / "tables.yaml").write_text(text.replace("against: DICE-8B", "against: DICE-9B"))
     with pytest.raises(DiceError, match=r"table 1: there is no row 'DICE-9B' \(against\)"):

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from plans import EXPERIMENTS, plan
+from plans import EXPERIMENTS, copy_registry, plan
 from stage_specs import specs
 
 from dice.config import parse_config, to_spec
@@ -108,9 +108,9 @@ def test_terms_are_confirmed_by_name(tmp_path):
     row = TableRow(row="WeDLM-8B", model="WeDLM-8B")
     assert "confirm it (accept)" in plan("released").evidence(row).reason
     assert "accept" not in plan("released", accept=["tencent/WeDLM-8B-Instruct"]).evidence(row).reason
-    for name in ("models", "hub", "tables", "figures", "claims"):
-        text = (EXPERIMENTS / f"{name}.yaml").read_text()
-        (tmp_path / f"{name}.yaml").write_text(text.replace("Qwen/Qwen3-8B:", "Qwen/Qwen3-9B:"))
+    copy_registry(tmp_path)
+    hub = tmp_path / "hub.yaml"
+    hub.write_text(hub.read_text().replace("Qwen/Qwen3-8B:", "Qwen/Qwen3-9B:"))
     with pytest.raises(DiceError, match=r"Qwen3-8B: hub\.yaml does not say under which licence Qwen/Qwen3-8B is"):
         load_registry(tmp_path)
 

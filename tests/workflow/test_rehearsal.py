@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from plans import EXPERIMENTS, plan
+from plans import EXPERIMENTS, ROOT, copy_workflow, plan
 from stage_specs import specs
 
 from dice.config import parse_config, read_yaml
@@ -194,10 +194,8 @@ def test_a_key_that_nothing_reads_would_be_found():
 def test_the_whole_study_runs_on_two_cores(tmp_path):
     """From nothing to every table and figure with DeepSpeed's engines in two processes: half an hour of two cores."""
     pytest.importorskip("deepspeed")
-    root = EXPERIMENTS.parent
-    for name in ("experiments", "profiles", "paper", "docs/schema", "tests/servers"):
-        shutil.copytree(root / name, tmp_path / name)
-    shutil.copy(root / "Snakefile", tmp_path)
+    copy_workflow(tmp_path)
+    shutil.copytree(ROOT / "tests/servers", tmp_path / "tests/servers")
     command = [sys.executable, "-m", "snakemake", "--cores", "2", "tables", "figures", "--config", "scale=rehearsal"]
     path = f"{Path(sys.executable).parent}:{os.environ['PATH']}"
     done = subprocess.run(command, cwd=tmp_path, env=os.environ | {"PATH": path}, capture_output=True, text=True)

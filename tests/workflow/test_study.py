@@ -3,13 +3,11 @@
 from __future__ import annotations
 
 import json
-import shutil
-from pathlib import Path
 
 import pytest
 import yaml
 from jsonschema import Draft202012Validator
-from plans import EXPERIMENTS, plan
+from plans import EXPERIMENTS, ROOT, copy_registry, plan
 
 from dice.config import parse_config
 from dice.errors import DiceError
@@ -22,7 +20,6 @@ from dice.study.registry import load_registry
 from dice.study.reports import table_spec
 from dice.study.workflow import check_command_line, images, is_dry_run, overrides_of
 
-ROOT = Path(__file__).resolve().parents[2]
 SCALES = ["nano", "paper", "rehearsal", "released", "smoke", "tiny"]
 
 
@@ -185,8 +182,7 @@ def test_every_checkpoint_says_which_commit_it_is_or_that_none_is_known():
     [("main", "revision"), ("b968826D", "revision"), ("1234567", "another revision elsewhere")],
 )
 def test_a_revision_that_is_no_commit_or_not_the_only_one_is_refused(tmp_path, revision, sentence):
-    for name in ("models", "hub", "tables", "figures", "claims"):
-        shutil.copy(EXPERIMENTS / f"{name}.yaml", tmp_path)
+    copy_registry(tmp_path)
     text = (tmp_path / "models.yaml").read_text()
     hub = "  hub: GSAI-ML/LLaDA-1.5\n"
     before, after = text.split(hub, 1)
@@ -204,10 +200,9 @@ def test_a_revision_that_is_no_commit_or_not_the_only_one_is_refused(tmp_path, r
     ],
 )
 def test_a_file_of_the_registry_that_cannot_be_read_is_one_sentence(tmp_path, text, sentence):
-    for name in ("models", "hub", "figures", "claims"):
-        shutil.copy(EXPERIMENTS / f"{name}.yaml", tmp_path)
-    if text is not None:
-        (tmp_path / "tables.yaml").write_text(text)
+    copy_registry(tmp_path)
+    tables = tmp_path / "tables.yaml"
+    tables.unlink() if text is None else tables.write_text(text)
     with pytest.raises(DiceError, match=sentence):
         load_registry(tmp_path)
 
