@@ -246,6 +246,12 @@ def test_gigabytes_are_those_of_the_checkpoints_and_of_what_training_keeps():
     assert not any(gigabytes for unit in job_costs(plan("nano"))["rl"].values() for gigabytes in unit[1:])
 
 
+def test_an_exam_costs_what_the_suite_costs():
+    costs = job_costs(plan("nano"))
+    for rule in ("generate", "verify", "serve"):
+        assert costs[rule]["8B-dice@composites"] == costs[rule]["8B-dice"] != (0.0, 0.0)
+
+
 def test_merge_is_deep_and_replaces_lists():
     assert merged({"a": {"b": 1, "c": [1, 2]}}, {"a": {"c": [3]}}) == {"a": {"b": 1, "c": [3]}}
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 
+from dice.study.exams import examined
 from dice.study.plan import Plan
 from dice.study.units import RELEASED, REREAD
 
@@ -34,7 +35,7 @@ def job_costs(plan: Plan) -> dict[str, dict[str, tuple[float, float]]]:
             hours = {"sft": costs.sft, "rl": costs.rl, "rl_infilling": costs.rl_infilling}[name]
             share = float(plan.size_and_recipe(unit)[0].removesuffix("B")) / 8.0
             found[rule][unit] = (hours * share, (2 + 12 * _KEPT_STATES[rule]) * billions)
-    for unit in plan.units:
+    for unit in [*plan.units, *examined(plan)]:
         found["generate"][unit] = (0.0 if unit.startswith(REREAD) else costs.generate, 0.0)
         found["verify"][unit] = (costs.verify / plan.study.shards, 0.0)
     return found | {"serve": found["generate"]}
