@@ -9,7 +9,7 @@ from scored import table
 
 from dice.evaluation.score import wilson
 from dice.report.check import CheckConfig, answers_behind, check, difference_interval, judge, power
-from dice.report.tables import percent, read_csv, write_csv
+from dice.report.rows import percent, read_csv, write_csv
 
 
 @pytest.mark.parametrize(

@@ -11,7 +11,7 @@ from dice.cli import main
 from dice.errors import DiceError
 from dice.manifest import Stopwatch, write_manifest
 from dice.report.embed import read_page
-from dice.report.tables import Row, write_csv
+from dice.report.rows import Row, write_csv
 
 ROOT = Path(__file__).resolve().parents[2]
 PAGES = ("README.md", "docs/measurements/small-models.md")

@@ -15,16 +15,8 @@ from dice.jsonl import write_jsonl
 from dice.manifest import Stopwatch, write_manifest
 from dice.report.check import CheckConfig, check, judge
 from dice.report.explorer import ExplorerConfig, explore
-from dice.report.tables import (
-    CostEvidence,
-    MeasuredModel,
-    RowEvidence,
-    TableConfig,
-    label,
-    make_table,
-    print_table,
-    read_csv,
-)
+from dice.report.rows import label, read_csv
+from dice.report.tables import CostEvidence, MeasuredModel, RowEvidence, TableConfig, make_table, print_table
 
 
 def test_measured_stands_beside_reported_and_never_mixes(place):

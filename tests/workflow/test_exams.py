@@ -16,7 +16,7 @@ from dice.evaluation.score import LevelScore, PassRate, Score, rate
 from dice.jsonl import read_jsonl, write_jsonl
 from dice.kernels.api import Problem
 from dice.report.exams import ExamsConfig, exams
-from dice.report.tables import read_csv
+from dice.report.rows import read_csv
 from dice.study.config import check_schema
 from dice.study.exams import examined, exams_inputs, exams_path, exams_spec
 from dice.study.strata import leaks_spec

@@ -27,7 +27,7 @@ from dice.evidence.recording import is_recorded, read_record, unpack
 from dice.jsonl import read_jsonl
 from dice.kernels.api import Problem, Verdict
 from dice.manifest import read_manifest
-from dice.report.tables import percent, read_table
+from dice.report.rows import percent, read_table
 
 
 @dataclass(frozen=True)
@@ -58,11 +58,6 @@ def study_of(table: str) -> Iterator[Study]:
         yield Study(path, root / record.results, Place(root, record.files), tuple(wrong))
 
 
-def levels_of(problems: Path, level: int) -> set[str]:
-    """Ids of a level's problems."""
-    return {problem.id for problem in read_jsonl(problems, Problem) if problem.level == level}
-
-
 def recount(
     score_path: str, level: int, metric: str, robust: bool, root: Path | None = None
 ) -> tuple[str, list[str], list[str]]:
@@ -73,7 +68,8 @@ def recount(
     if manifest is None:
         raise DiceError(f"{score_path}: has no manifest, so its verdicts are not known.")
     spec = manifest.spec
-    levels = dict.fromkeys(levels_of(root / spec["problems"], level), level)
+    problems = read_jsonl(root / spec["problems"], Problem)
+    levels = {problem.id: level for problem in problems if problem.level == level}
     seeds = [
         [v for v in read_jsonl(root / path, Verdict) if v.protocol == spec["protocol"] and v.problem_id in levels]
         for path in spec["verdicts"]

@@ -26,7 +26,7 @@ from dice.evaluation.score import Z95, wilson
 from dice.jsonl import write_text
 from dice.manifest import Stopwatch, write_manifest
 from dice.report.pairs import COLUMNS, PairEvidence, compared
-from dice.report.tables import NOT_AVAILABLE, Row, percent, read_table, write_csv
+from dice.report.rows import NOT_AVAILABLE, Row, interval, metrics_of, percent, read_table, write_csv
 
 COMPARABLE_SCALES = ("released", "paper")
 RELEVANT = 0.05
@@ -56,10 +56,10 @@ def judge(row: Row, metric: str) -> str:
         return "not measured"
     if measured == NOT_AVAILABLE or row["scale"] not in COMPARABLE_SCALES or not reported:
         return "not comparable"
-    low, high = row.get(f"{metric}_low", ""), row.get(f"{metric}_high", "")
-    if not low:
+    ends = interval(row, metric)
+    if ends is None:
         return "agrees" if abs(float(measured) - float(reported)) <= 0.05 * abs(float(reported)) else "differs"
-    least, most = difference_interval(*(float(value) / 100 for value in (measured, low, high, reported)))
+    least, most = difference_interval(*(float(value) / 100 for value in (measured, *ends, reported)))
     if least > 0 or most < 0:
         return "differs"
     return "agrees" if max(-least, most) <= RELEVANT else "cannot be told"
@@ -109,11 +109,11 @@ def check(config: CheckConfig) -> list[Row]:
     cells: list[Row] = []
     for path in config.tables:
         for row in read_table(path):
-            for metric in (name.removesuffix("_reported") for name in row if name.endswith("_reported")):
-                interval = "/".join(filter(None, (row.get(f"{metric}_low"), row.get(f"{metric}_high"))))
+            for metric in metrics_of(row):
+                between = "/".join(filter(None, (row.get(f"{metric}_low"), row.get(f"{metric}_high"))))
                 cells.append(
                     {"table": Path(path).stem, "row": row["row"], "metric": metric, "measured": row[metric]}
-                    | {"interval": interval, "reported": row[f"{metric}_reported"], "scale": row["scale"]}
+                    | {"interval": between, "reported": row[f"{metric}_reported"], "scale": row["scale"]}
                     | {"result": (result := judge(row, metric)), "power_5_points": _power(row, metric, result)}
                     | {"reason": row.get("reason", "")}
                 )
@@ -128,12 +128,11 @@ def check(config: CheckConfig) -> list[Row]:
 
 def _power(row: Row, metric: str, result: str) -> str:
     """`power` of a cell that was compared by its interval, in percent."""
-    low, high = (row.get(f"{metric}_{end}") for end in ("low", "high"))
-    if result not in ("agrees", "differs", "cannot be told") or not low or not high:
+    ends = interval(row, metric)
+    if result not in ("agrees", "differs", "cannot be told") or ends is None:
         return ""
-    return percent(
-        power(float(row[f"{metric}_reported"]) / 100, round(answers_behind(float(low) / 100, float(high) / 100)))
-    )
+    low, high = (float(end) / 100 for end in ends)
+    return percent(power(float(row[f"{metric}_reported"]) / 100, round(answers_behind(low, high))))
 
 
 def summary(cells: list[Row], pairs: list[Row]) -> str:

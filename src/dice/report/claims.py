@@ -33,7 +33,7 @@ from dice.jsonl import read_jsonl, read_objects
 from dice.kernels.api import Protocol, Verdict
 from dice.manifest import Stopwatch, write_manifest
 from dice.report.claims_figure import draw_claims
-from dice.report.tables import Row, write_csv
+from dice.report.rows import Row, write_csv
 
 Statistic = Literal["exec", "fast1", "fast2", "cost"]
 DRAWS = 10_000

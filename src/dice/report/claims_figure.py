@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from dice.report.figures import COLOURS, empty_figure, save_figure
-from dice.report.tables import Row
+from dice.report.rows import Row
 
 LOOKS = {"shown": (COLOURS[2], "o"), "not shown": (COLOURS[4], "s"), "contradicted": (COLOURS[1], "^")}
 """Colour and marker of a contrast, also told apart in grey."""

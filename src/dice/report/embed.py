@@ -21,7 +21,7 @@ from dice.errors import DiceError
 from dice.evaluation.score import PASS_AT
 from dice.jsonl import write_text
 from dice.manifest import read_manifest
-from dice.report.tables import NOT_AVAILABLE, Row, label, read_csv
+from dice.report.rows import NOT_AVAILABLE, Row, label, read_csv
 
 _PLACE = re.compile(r"(<!-- recorded: (\S+) -->\n)(.*?)(<!-- end of recorded -->)", re.DOTALL)
 _METRIC = re.compile(r"l(\d+)_(exec|fast1|fast2)")

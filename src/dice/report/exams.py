@@ -14,7 +14,8 @@ from pydantic import Field
 from dice.config import add_options, config_from, stage_config, to_spec
 from dice.evaluation.score import PASS_AT, PassRate, Rate, read_score
 from dice.manifest import Stopwatch, manifest_path, write_manifest
-from dice.report.tables import MeasuredModel, Row, percent, read_csv, write_csv
+from dice.report.rows import Row, percent, read_csv, write_csv
+from dice.report.tables import MeasuredModel
 
 
 @stage_config

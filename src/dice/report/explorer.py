@@ -29,7 +29,7 @@ from dice.kernels.api import Problem
 from dice.manifest import Stopwatch, write_manifest
 from dice.report.highlight import STYLE, highlighted
 from dice.report.pairs import PairEvidence, compared
-from dice.report.tables import Row, label, read_table
+from dice.report.rows import Row, interval, label, metrics_of, read_table
 
 PAGES = Path(__file__).parent / "pages"
 _UNIT_FILE = re.compile(r"(.+)\.json\.manifest\.json")
@@ -59,19 +59,18 @@ def problem_page(unit: str, problem: str) -> str:
 def shown_table(path: str) -> dict[str, Any]:
     """What index.html shows of a table."""
     rows = read_table(path)
-    metrics = [name.removesuffix("_reported") for name in rows[0] if name.endswith("_reported")]
+    metrics = metrics_of(rows[0])
     return {"name": Path(path).stem, "metrics": metrics, "rows": [_row(row, metrics) for row in rows]}
 
 
 def _row(row: Row, metrics: list[str]) -> dict[str, Any]:
     cells = []
     for metric in metrics:
-        low, high = row.get(f"{metric}_low", ""), row.get(f"{metric}_high", "")
-        interval = f"{low}–{high}" if low not in ("", "n/a") else ""
+        between = "–".join(interval(row, metric) or ())
         level = re.match(r"l(\d+)_", metric)
         reported = row[f"{metric}_reported"]
         cells.append(
-            {"value": row[metric], "interval": interval, "reported": reported, "level": level[1] if level else ""}
+            {"value": row[metric], "interval": between, "reported": reported, "level": level[1] if level else ""}
         )
     unit = unit_of(row)
     return {"name": label(row), "unit": unit, "cells": cells, "status": row["status"], "reason": row.get("reason", "")}

@@ -19,7 +19,7 @@ from dice.errors import DiceError
 from dice.evaluation.score import read_score
 from dice.jsonl import atomic_writer, read_objects
 from dice.manifest import Stopwatch, read_manifest, write_manifest
-from dice.report.tables import NOT_AVAILABLE, Row, label, read_csv, write_csv
+from dice.report.rows import NOT_AVAILABLE, Row, label, read_csv, write_csv
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure

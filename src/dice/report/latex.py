@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dice.report.rows import Row, interval, metrics_of
+
 _ESCAPES = {
     "\\": r"\textbackslash{}", "&": r"\&", "%": r"\%", "$": r"\$", "#": r"\#", "_": r"\_", "{": r"\{", "}": r"\}",
     "~": r"\textasciitilde{}", "^": r"\textasciicircum{}", "<": r"\textless{}", ">": r"\textgreater{}",
@@ -19,19 +21,19 @@ def _head(metric: str) -> str:
     return f"L{level[1:]} {_HEADS[name]}" if name in _HEADS else escape(metric.replace("_", " "))
 
 
-def _cell(row: dict[str, str], metric: str) -> str:
+def _cell(row: Row, metric: str) -> str:
     measured, reported = row.get(metric, ""), row.get(f"{metric}_reported", "")
     grey = rf"\reported{{{escape(reported)}}}" if reported else ""
     if measured == "":
         return grey
-    low, high = row.get(f"{metric}_low", ""), row.get(f"{metric}_high", "")
-    interval = rf"\interval{{{low}}}{{{high}}}" if low not in ("", "n/a") else ""
-    return rf"\measured{{{escape(measured)}}}{interval} {grey}".rstrip()
+    ends = interval(row, metric)
+    between = rf"\interval{{{ends[0]}}}{{{ends[1]}}}" if ends else ""
+    return rf"\measured{{{escape(measured)}}}{between} {grey}".rstrip()
 
 
-def table_tex(number: int, title: str, rows: list[dict[str, str]]) -> str:
+def table_tex(number: int, title: str, rows: list[Row]) -> str:
     r"""A `table*` environment; \measured, \interval and \reported are defined in paper/dice.sty."""
-    metrics = [name.removesuffix("_reported") for name in rows[0] if name.endswith("_reported")]
+    metrics = metrics_of(rows[0])
     lines = [
         r"\begin{table*}[t]\centering",
         rf"\caption{{{escape(title)}. Scale: {escape(rows[0]['scale'])}.}}\label{{tab:{number}}}",

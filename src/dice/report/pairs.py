@@ -12,7 +12,7 @@ import statistics
 from dice.config import stage_config
 from dice.errors import DiceError
 from dice.evaluation.score import METRICS, Rate, read_score
-from dice.report.tables import Row, percent
+from dice.report.rows import Row, percent
 
 COLUMNS = (
     *("table", "row", "against", "level", "metric", "problems", "measured", "measured_against"),

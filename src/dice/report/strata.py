@@ -19,7 +19,7 @@ from dice.evaluation.score import Score, read_score, wilson
 from dice.jsonl import read_jsonl
 from dice.kernels.api import Problem
 from dice.manifest import Stopwatch, write_manifest
-from dice.report.tables import Row, percent, write_csv
+from dice.report.rows import Row, percent, write_csv
 
 
 @stage_config

@@ -13,7 +13,6 @@ was measured on its benchmark, and in rows that were not measured.
 from __future__ import annotations
 
 import argparse
-import csv
 import json
 import statistics
 from collections.abc import Sequence
@@ -27,11 +26,10 @@ from dice.data.kernelbench import PAPER_VERSION
 from dice.data.pair import rows_with_lines
 from dice.errors import DiceError
 from dice.evaluation.score import METRICS, Score, read_score
-from dice.jsonl import atomic_writer, write_text
+from dice.jsonl import write_text
 from dice.manifest import Stopwatch, manifest_path, write_manifest
 from dice.report.latex import table_tex
-
-NOT_AVAILABLE = "n/a"
+from dice.report.rows import NOT_AVAILABLE, Row, interval, label, metrics_of, percent, read_csv, read_table, write_csv
 
 
 @stage_config
@@ -117,21 +115,6 @@ class TableConfig:
         return self.benchmark == PAPER_VERSION
 
 
-Row = dict[str, str]
-
-
-def percent(value: float | None) -> str:
-    """A share as percent with one decimal; `n/a` for none."""
-    return NOT_AVAILABLE if value is None else f"{100 * value:.1f}"
-
-
-def label(row: Row) -> str:
-    """The row's name, and what was measured: `DICE-8B: stand-in 8B-dice, 2.9M parameters, on mini-2-cpu`."""
-    forms = {"measured_model": "{}", "measured_params": "{} parameters", "measured_on": "on {}"}
-    said = ", ".join(form.format(row[name]) for name, form in forms.items() if row.get(name))
-    return f"{row['row']}: {said}" if said else row["row"]
-
-
 def _said(measured: MeasuredModel | None, benchmark: str) -> Row:
     """The columns that say what was measured; empty for None."""
     texts = (measured.model, measured.params, benchmark) if measured else ("", "", "")
@@ -142,25 +125,6 @@ def _difference(measured: str, reported: str) -> str:
     if measured in ("", NOT_AVAILABLE) or reported in ("", NOT_AVAILABLE):
         return ""
     return f"{float(measured) - float(reported):+.1f}"
-
-
-def read_csv(path: str | Path) -> list[Row]:
-    """Rows of a CSV file. Raises DiceError where there is none."""
-    if not Path(path).is_file():
-        raise DiceError(f"{path}: no such table.")
-    try:
-        with Path(path).open(encoding="utf-8", newline="") as stream:
-            return list(csv.DictReader(stream))
-    except UnicodeDecodeError as error:
-        raise DiceError(f"{path}: not UTF-8 text.") from error
-
-
-def read_table(path: str | Path) -> list[Row]:
-    """Rows of a table that `dice table` wrote. Raises DiceError for anything else."""
-    rows = read_csv(path)
-    if not rows or any(row.get(name) is None for row in rows for name in ("row", "status", "scale")):
-        raise DiceError(f"{path}: not a table by `dice table` (no rows, or no columns row, status and scale).")
-    return rows
 
 
 def measured_cells(score: Score | None, robust: bool, metric_columns: list[str]) -> Row:
@@ -306,14 +270,6 @@ def histogram_rows(config: TableConfig, reported: list[Row]) -> list[Row]:
     return rows
 
 
-def write_csv(path: str | Path, rows: Sequence[Row], columns: Sequence[str] = ()) -> None:
-    """Write a CSV file. All rows have the same columns; `columns` names them where there may be no row."""
-    with atomic_writer(path) as stream:
-        writer = csv.DictWriter(stream, fieldnames=columns or list(rows[0]), lineterminator="\n")
-        writer.writeheader()
-        writer.writerows(rows)
-
-
 def make_table(config: TableConfig) -> list[Row]:
     """Run the stage: CSV, LaTeX, manifest."""
     watch = Stopwatch()
@@ -331,16 +287,16 @@ def make_table(config: TableConfig) -> list[Row]:
 
 def print_table(rows: list[Row]) -> None:
     """The table for a terminal: value and interval where measured, the paper's number in brackets where there is one."""
-    metrics = [name.removesuffix("_reported") for name in rows[0] if name.endswith("_reported")]
+    metrics = metrics_of(rows[0])
     header = ["row", *metrics, "status"]
     lines = [header]
     for row in rows:
         cells = []
         for name in metrics:
-            low, high = row.get(f"{name}_low", ""), row.get(f"{name}_high", "")
-            interval = f" {low}-{high}" if low not in ("", NOT_AVAILABLE) else ""
+            ends = interval(row, name)
+            ours = f"{row[name]} {ends[0]}-{ends[1]}" if ends else row[name]
             theirs = f"[{reported}]" if (reported := row[f"{name}_reported"]) else ""
-            cells.append(" ".join(filter(None, (f"{row[name]}{interval}", theirs))))
+            cells.append(" ".join(filter(None, (ours, theirs))))
         lines.append([label(row), *cells, row["status"]])
     widths = [max(len(line[k]) for line in lines) for k in range(len(header))]
     for line in lines:

@@ -15,7 +15,7 @@ from dice.jsonl import write_text
 from dice.manifest import Stopwatch, write_manifest
 from dice.report.figures import caption_of
 from dice.report.latex import escape
-from dice.report.tables import read_table
+from dice.report.rows import metrics_of, read_table
 
 
 @stage_config
@@ -36,7 +36,7 @@ def numbers(tables: list[str]) -> list[str]:
     for path in tables:
         rows = read_table(path)
         for row in rows:
-            for metric in (name.removesuffix("_reported") for name in row if name.endswith("_reported")):
+            for metric in metrics_of(row):
                 measured, reported = row[metric], row[f"{metric}_reported"]
                 text = escape(measured) if measured else rf"{escape(reported)}\reportedmark{{}}"
                 lines.append(
