@@ -33,15 +33,10 @@ GROUP_OF: dict[Status, Group] = {
 }
 
 
-def group_of(status: Status) -> Group:
-    """The group of a status."""
-    return GROUP_OF[status]
-
-
 def failure_class(verdict: Verdict) -> str:
     """`group/class`: the status, and for a deceptive answer the first fatal finding's name."""
     detail: str = verdict.status
     if verdict.status == "deceptive":
         fatal = [finding.name for finding in verdict.deception if finding.fatal.get(verdict.protocol)]
         detail = fatal[0] if fatal else "deceptive"
-    return f"{group_of(verdict.status)}/{detail}"
+    return f"{GROUP_OF[verdict.status]}/{detail}"

@@ -56,11 +56,6 @@ class Place:
         return kept.sha256 if kept is not None and kept.left_out else None
 
 
-def folder_files(folder: Path) -> list[Path]:
-    """The weights of a checkpoint folder."""
-    return sorted(folder.glob(f"*{_WEIGHTS}"))
-
-
 def folder_hashes(folder: Path, manifest: Manifest | None) -> dict[str, str]:
     """sha256 of each file of a folder as it was written down: in `SHA256SUMS`, or when the folder was fetched."""
     sums = folder / SUMS
@@ -159,8 +154,8 @@ def chain(
         if not manifest and state == "verified" and by_a_stage and place.name != HISTORY and place.suffix != _WEIGHTS:
             state, detail = "unverified", "its manifest is gone: what it was made from is not known"
     elif place.is_dir():
-        files = folder_files(place)
-        digest = sha256_file(files[0]) if len(files) == 1 else ""
+        weights = list(place.glob(f"*{_WEIGHTS}"))
+        digest = sha256_file(weights[0]) if len(weights) == 1 else ""
         hashes = folder_hashes(place, manifest)
         absent = {name: found for name in hashes if (found := where.absent(f"{path}/{name}"))}
         state = folder_state(place, hashes, absent)

@@ -8,13 +8,8 @@ from typing import Any
 from dice.errors import DiceError
 from dice.study.exams import candidates
 from dice.study.plan import Plan
-from dice.study.registry import Claim, ClaimContrast, TableRow
+from dice.study.registry import Claim, TableRow
 from dice.study.units import RECORDED, SUPPLIED, asking
-
-
-def sides(contrast: ClaimContrast) -> dict[str, tuple[str, ...]]:
-    """The rows that the claim says are higher, and those that they are compared with."""
-    return {"more": contrast.more, "less": contrast.less}
 
 
 def claims_spec(plan: Plan) -> dict[str, Any]:
@@ -34,7 +29,7 @@ def claims_spec(plan: Plan) -> dict[str, Any]:
             "contrasts": [
                 {
                     side: [_row(plan, claim, row.format(size=size), exam, examined) for row in rows]
-                    for side, rows in sides(contrast).items()
+                    for side, rows in (("more", contrast.more), ("less", contrast.less))
                 }
                 for size in claim.sizes
                 for contrast in claim.contrasts
