@@ -11,7 +11,7 @@ from pathlib import Path
 
 from filelock import FileLock, Timeout
 
-from dice.errors import HarnessError
+from dice.errors import DiceError, HarnessError
 
 
 @contextlib.contextmanager
@@ -35,3 +35,14 @@ def file_lock(path: Path, timeout_s: float, gives_up: Callable[[], bool] | None 
         yield
     finally:
         lock.release()
+
+
+@contextlib.contextmanager
+def only_holder(path: Path, taken: str) -> Iterator[None]:
+    """Hold the lock named by `path` during the block. Raises DiceError, with the text `taken`, where it cannot be had now."""
+    with contextlib.ExitStack() as stack:
+        try:
+            stack.enter_context(file_lock(path, timeout_s=0))
+        except HarnessError as error:
+            raise DiceError(taken) from error
+        yield

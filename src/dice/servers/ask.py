@@ -13,7 +13,7 @@ import asyncio
 import contextlib
 import sys
 from collections import deque
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -22,12 +22,12 @@ from pydantic import Field
 from tqdm import tqdm
 
 from dice.config import add_options, config_from, stage_config, to_spec
-from dice.errors import DiceError, HarnessError
+from dice.errors import DiceError
 from dice.evaluation.generation import Generation, sample_seed, split_thought
 from dice.evaluation.prompts.stage import PromptRow
 from dice.jsonl import Journal, read_jsonl, write_jsonl
 from dice.kernels.api import extract_code
-from dice.locks import file_lock
+from dice.locks import only_holder
 from dice.manifest import Stopwatch, weights_sha256, write_manifest
 from dice.servers.answers import Answer, Question, check_model, read_answers, recorded
 from dice.servers.config import ServerConfig
@@ -85,7 +85,9 @@ def ask(config: AskConfig) -> list[Generation]:
     if config.server is None:
         found = recorded(config.answers, questions, config.models)
     else:
-        with _alone(config.answers):
+        path = Path(config.answers)
+        taken = f"{path}: another dice ask works on it; wait for it, or end it."
+        with only_holder(path.with_name(f".{path.name}.lock"), taken):
             found, extra = _answered(config, config.server, questions)
     rows = [_row(question, found[question.key]) for question in questions]
     write_jsonl(config.out, rows)
@@ -178,18 +180,6 @@ async def _converse(
             f"{ledger.spent(waiting[0].prompt)}; {len(waiting)} answers are missing. "
             "Raise server.budget and run it again: what is there is kept."
         )
-
-
-@contextlib.contextmanager
-def _alone(answers: str) -> Iterator[None]:
-    """No second run may ask for the same file. Raises DiceError where one does."""
-    path = Path(answers)
-    with contextlib.ExitStack() as stack:
-        try:
-            stack.enter_context(file_lock(path.with_name(f".{path.name}.lock"), timeout_s=0))
-        except HarnessError:
-            raise DiceError(f"{answers}: another dice ask works on it; wait for it, or end it.") from None
-        yield
 
 
 def _row(question: Question, answer: Answer) -> Generation:

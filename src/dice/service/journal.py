@@ -19,7 +19,7 @@ from pydantic import BaseModel, ConfigDict
 from dice.errors import DiceError, HarnessError
 from dice.jsonl import Journal, read_objects, to_line, valid_row, write_jsonl
 from dice.kernels.api import Job, Verdict
-from dice.locks import file_lock
+from dice.locks import only_holder
 
 FILE = "jobs.jsonl"
 
@@ -163,11 +163,6 @@ class JobJournal:
 @contextlib.contextmanager
 def job_journal(folder: str | Path, identity: str, keep: int) -> Iterator[JobJournal]:
     """The journal of `folder`, which nobody else may use meanwhile. Raises DiceError where somebody does."""
-    with contextlib.ExitStack() as stack:
-        try:
-            stack.enter_context(file_lock(Path(folder) / "lock", timeout_s=0))
-        except HarnessError as error:
-            raise DiceError(
-                f"{folder}: another service uses this folder, or it cannot be locked; choose another."
-            ) from error
-        yield stack.enter_context(contextlib.closing(JobJournal(folder, identity, keep)))
+    taken = f"{folder}: another service uses this folder, or it cannot be locked; choose another."
+    with only_holder(Path(folder) / "lock", taken), contextlib.closing(JobJournal(folder, identity, keep)) as journal:
+        yield journal
