@@ -9,7 +9,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-from dice.study.units import DECODED, RECORDED, RELEASED, SERVED, Units
+from dice.study.units import DECODED, RECORDED, RELEASED, SERVED, SUPPLIED, Units
 
 HUB, BENCHMARK = "hub", "KernelBench"
 """Folders of the stand-ins: `<owner>/<name>` with a checkpoint, and the benchmark's checkout."""
@@ -44,12 +44,12 @@ class Files(Units):
     @property
     def supplied(self) -> dict[str, str]:
         """Unit -> the file of its candidates."""
-        return {unit: self.file(path) for unit, path in super().supplied.items()}
+        return {f"{SUPPLIED}{row}": self.file(path) for row, path in self.study.supplied.items()}
 
     @property
     def recorded(self) -> dict[str, str]:
         """Unit -> the file of its recorded answers."""
-        return {unit: self.file(path) for unit, path in super().recorded.items()}
+        return {f"{RECORDED}{row}": self.file(path) for row, path in self.study.recorded.items()}
 
     def repository(self, unit: str) -> str:
         """The repository of a checkpoint that is fetched."""

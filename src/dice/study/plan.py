@@ -320,10 +320,12 @@ class Plan(Files):
         return sampling.get("temperature", 0) == 0 or sampling.get("top_k") == 1
 
     def seeds(self, unit: str) -> list[int]:
-        """Seeds of the unit's answers: one where all give the same."""
+        """Seeds of the unit's answers: one where all give the same, 0 of a user's file."""
         unit = unit.removeprefix(REREAD)
-        seeds = super().seeds(unit)
-        return seeds[:1] if unit.startswith((SUPPLIED, RECORDED)) or self.is_greedy(unit) else seeds
+        if unit.startswith((SUPPLIED, RECORDED)):
+            return [0]
+        seeds = list(self.study.seeds)
+        return seeds[:1] if self.is_greedy(unit) else seeds
 
     def reread_spec(self, unit: str, seed: int) -> dict[str, Any]:
         """Config of `dice reread`."""

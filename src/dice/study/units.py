@@ -215,19 +215,9 @@ class Units:
         """Units whose checkpoint is made by the rule."""
         return [unit for unit in self.models if self.model_rule(unit) == rule]
 
-    @property
-    def supplied(self) -> dict[str, str]:
-        """Unit -> the user's file of its candidates."""
-        return {f"{SUPPLIED}{row}": path for row, path in self.study.supplied.items()}
-
     def server(self, model: str) -> Settings:
         """Settings of the server that answers for an entry of models.yaml, without those of a local one."""
         return merged({"model": model}, self.registry.models[model].server or {}, self.study.servers.get(model, {}))
-
-    @property
-    def recorded(self) -> dict[str, str]:
-        """Unit -> the user's file of its recorded answers."""
-        return {f"{RECORDED}{row}": path for row, path in self.study.recorded.items()}
 
     def served(self, *, local: bool) -> list[str]:
         """Units that can answer through a local vLLM, or through a server that is there already."""
@@ -239,10 +229,6 @@ class Units:
     def answering(self) -> list[str]:
         """Every unit whose answers are made here, by our own engine or by a server."""
         return [*self.models, *self.served(local=True), *self.served(local=False)]
-
-    def seeds(self, unit: str) -> list[int]:
-        """Seeds of the unit's answers; a user's file has one."""
-        return [0] if unit.startswith((SUPPLIED, RECORDED)) else list(self.study.seeds)
 
     def cost_units(self, number: int) -> dict[str, str | None]:
         """For a table of costs: the paper's stage -> unit, None where this scale does not train it."""
