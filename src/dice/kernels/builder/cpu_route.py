@@ -216,7 +216,7 @@ class CpuBuild(Route):
     def _run(self, text: str, header: str, out: str, flags: Sequence[str]) -> ToolRun:
         own = self.precompiled.toolchain.standard
         standards = [flag for flag in self.flags.host if flag.startswith("-std=") and flag != own]
-        precompiled = self.precompiled.header(cpu_header(header), standards)
+        precompiled = self.precompiled.header(cpu_header(self.precompiled, header), standards)
         return self.precompiled.compile_host(self.bench, text, precompiled, out, [*flags, "-I", str(self.bench.folder)])
 
     def _give_up_if_unsupported(self, done: ToolRun, text: str) -> None:

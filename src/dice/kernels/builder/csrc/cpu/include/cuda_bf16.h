@@ -3,7 +3,7 @@
 
 #include <c10/util/BFloat16.h>
 
-#include "cuda_runtime.h"
+#include "cuda_runtime_api.h"
 #include "dice_cpu/small_float.h"
 
 #pragma GCC visibility push(hidden)
