@@ -6,7 +6,7 @@ from pathlib import Path
 
 from dice.kernels.builder.compiler import Meter
 from dice.kernels.builder.headers import source_digest
-from dice.kernels.builder.precompiled import Precompiled
+from dice.kernels.builder.precompiled import Precompiled, write_files
 
 NAMES = {
     "ATen/cuda/CUDAContext.h": "ATen/cuda/CUDAContextLight.h",
@@ -51,7 +51,7 @@ def alias_folder(precompiled: Precompiled) -> Path:
 
 
 def _make(out: Path, _: Meter) -> None:
-    for header, names in NAMES.items():
-        for name in names.split():
-            (out / name).parent.mkdir(parents=True, exist_ok=True)
-            (out / name).write_text(f"#pragma once\n#include <{header}>\n")
+    write_files(
+        out,
+        ((name, f"#pragma once\n#include <{header}>\n") for header, names in NAMES.items() for name in names.split()),
+    )

@@ -34,15 +34,12 @@ def mini_root(path: str | Path | None = None) -> Path:
 
     Raises DiceError where there is none.
     """
-    if path is not None:
-        candidates = [Path(path)]
-    else:
-        here = Path.cwd()
-        candidates = [base / PLACE for base in (Path(__file__).resolve().parents[4], here, *here.parents)]
-    for folder in candidates:
+    here = Path.cwd()
+    around = [base / PLACE for base in (Path(__file__).resolve().parents[4], here, *here.parents)]
+    for folder in around if path is None else [Path(path)]:
         if (folder / GPU_SIZES).is_file() and (folder / "level1").is_dir():
             return folder
-    looked = candidates[0] if path is not None else f"{PLACE} of this checkout or around the working directory"
+    looked = path or f"{PLACE} of this checkout or around the working directory"
     raise DiceError(
         f"{looked}: the mini benchmark is not there; give the folder with level1/ and {GPU_SIZES} (--root)."
     )
