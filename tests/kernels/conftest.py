@@ -11,6 +11,7 @@ import pytest
 from execution import NoBuilder
 from waiting import PATIENCE_S
 
+from dice.kernels.builder.builder import Builder
 from dice.kernels.builder.compiler import Meter, ToolJail, ToolLimits, Workbench
 from dice.kernels.builder.headers import CSRC
 from dice.kernels.builder.preprocessor import expanded
@@ -50,6 +51,12 @@ def cuda_toolchain(build_folder: Path) -> Toolchain:
     if find_cuda_home() is None:
         pytest.skip("needs nvcc")
     return Toolchain.find("cuda", "9.0", build_folder)
+
+
+@pytest.fixture(scope="session")
+def cpu_builder(build_folder: Path) -> Builder:
+    """Builds for the CPU, with the cache of all tests."""
+    return Builder(build_folder, "cpu")
 
 
 @pytest.fixture(scope="session")

@@ -36,7 +36,7 @@ def host_error(job: Job, message: str) -> list[Verdict]:
 class Scripted:
     """Does what the job's code says; `folder` remembers across workers what was already tried."""
 
-    def __init__(self, folder: str, role: str, index: int):
+    def __init__(self, folder: str, role: str):
         self.folder, self.role = Path(folder), role
         (self.folder / f"{role}-{os.getpid()}").touch()
 
@@ -64,9 +64,9 @@ class Scripted:
         pass
 
 
-def refuses_to_start(index: int):
+def refuses_to_start():
     raise DiceError("no compiler: install g++.")
 
 
-def dies_at_start(index: int):
+def dies_at_start():
     os._exit(11)

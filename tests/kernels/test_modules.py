@@ -13,7 +13,6 @@ RUN = "candidates that are run show what it does (tests/kernels/grader, tests/ke
 NOT_IMPORTED = {
     "dice.kernels.builder.cpu_route": BUILT,
     "dice.kernels.builder.cpu_static_shared": BUILT,
-    "dice.kernels.builder.cpu_toolchain": BUILT,
     "dice.kernels.builder.route": BUILT,
     "dice.kernels.builder.split_build": BUILT,
     "dice.kernels.candidate.runner": RUN,

@@ -39,7 +39,7 @@ def submission(*codes: str, priority: int = 0) -> Submission:
 class Ordered:
     """Does what the candidate's text says, and writes down in `folder` that it was asked."""
 
-    def __init__(self, folder: str, index: int):
+    def __init__(self, folder: str):
         self.folder = Path(folder)
 
     def handle(self, job: Job):

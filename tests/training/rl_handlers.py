@@ -21,7 +21,7 @@ def verdict(job: Job, status: str, **changes) -> Verdict:
 class Ordered:
     """The candidate's text says what happens; `folder` remembers what was tried."""
 
-    def __init__(self, folder: str, index: int):
+    def __init__(self, folder: str):
         self.folder = Path(folder)
 
     def handle(self, job: Job):

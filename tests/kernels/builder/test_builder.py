@@ -59,11 +59,6 @@ def build(builder: Builder, arguments: dict[str, Any]) -> BuildResult:
 
 
 @pytest.fixture(scope="module")
-def cpu(build_folder: Path) -> Builder:
-    return Builder(build_folder, "cpu")
-
-
-@pytest.fixture(scope="module")
 def cuda(build_folder: Path) -> Builder:
     """Fast routes only: what they leave to stock is a compile error that repeats the reason."""
     return Builder(build_folder, "cuda", arch="9.0", stock_fallback=False)
@@ -105,13 +100,13 @@ def outcome(function: Callable[..., Any], arguments: tuple[Any, ...]) -> tuple[s
 
 
 @pytest.fixture(scope="module")
-def stock_module(cpu: Builder, tmp_path_factory: pytest.TempPathFactory) -> ModuleType:
+def stock_module(cpu_builder: Builder, tmp_path_factory: pytest.TempPathFactory) -> ModuleType:
     """CPP as PyTorch builds it."""
     work = tmp_path_factory.mktemp("stock")
     request = load_inline(name="sample", **CPP)
-    bench = Workbench(work, Meter(cpu.jail), ToolLimits(600.0), math.inf)
-    built = build_stock(request, "sample_stock", cpu.toolchain, bench, None)
-    path = cpu.cache.put(
+    bench = Workbench(work, Meter(cpu_builder.jail), ToolLimits(600.0), math.inf)
+    built = build_stock(request, "sample_stock", cpu_builder.toolchain, bench, None)
+    path = cpu_builder.cache.put(
         "stock", BuildResult(status="built", key="stock", route="stock"), built.path, _facts("sample_stock")
     )
     module = load_extension(path.path or "", "sample_stock")
@@ -133,8 +128,8 @@ def outcomes(module: ModuleType) -> list[tuple[str, str]]:
 
 
 @pytest.mark.slow  # a minute of pybind11's templates; every build of the other tests uses our bindings
-def test_bindings_behave_as_pybind11s(cpu: Builder) -> None:
-    result = build(cpu, CPP)
+def test_bindings_behave_as_pybind11s(cpu_builder: Builder) -> None:
+    result = build(cpu_builder, CPP)
     assert result.status == "built", result.message
     ours = load_extension(result.path or "", "sample")
     assert outcomes(ours) == recorded_outcomes()
@@ -146,8 +141,8 @@ def test_the_recorded_outcomes_are_pybind11s(stock_module: ModuleType) -> None:
     assert outcomes(stock_module) == recorded_outcomes()
 
 
-def test_a_failed_build_raises_what_pytorch_raises(cpu: Builder) -> None:
-    result = build(cpu, {"cpp_sources": "int f( {", "functions": ["f"]})
+def test_a_failed_build_raises_what_pytorch_raises(cpu_builder: Builder) -> None:
+    result = build(cpu_builder, {"cpp_sources": "int f( {", "functions": ["f"]})
     assert result.status == "compile_error"
     error = build_exception(result, "mine")
     assert isinstance(error, RuntimeError)
@@ -163,14 +158,14 @@ def test_a_failed_build_raises_what_pytorch_raises(cpu: Builder) -> None:
         {"extra_ldflags": ["-Wl,-rpath,$(id)"]},
     ],
 )
-def test_what_would_act_on_the_machine_is_refused_unbuilt(cpu: Builder, more: dict[str, Any]) -> None:
-    result = build(cpu, {"cpp_sources": "int f() { return 0; }", "functions": ["f"]} | more)
+def test_what_would_act_on_the_machine_is_refused_unbuilt(cpu_builder: Builder, more: dict[str, Any]) -> None:
+    result = build(cpu_builder, {"cpp_sources": "int f() { return 0; }", "functions": ["f"]} | more)
     assert (result.status, result.route, result.cpu_seconds) == ("refused_flag", "refused", 0.0)
 
 
-def test_the_key_follows_the_sources_and_not_the_name(cpu: Builder) -> None:
+def test_the_key_follows_the_sources_and_not_the_name(cpu_builder: Builder) -> None:
     def key(name: str, **arguments: Any) -> str:
-        return cpu.key(load_inline(name=name, **({"cpp_sources": "int f();", "functions": ["f"]} | arguments)))
+        return cpu_builder.key(load_inline(name=name, **({"cpp_sources": "int f();", "functions": ["f"]} | arguments)))
 
     assert key("a") == key("b")
     assert key("a") != key("a", cpp_sources="int f(); ")
@@ -184,21 +179,21 @@ def exported(path: Path) -> set[str]:
     return {line.split()[-1].split("@")[0] for line in text.splitlines()}
 
 
-def test_a_library_taken_from_an_archive_serves_nobody_else(cpu: Builder, tmp_path: Path) -> None:
+def test_a_library_taken_from_an_archive_serves_nobody_else(cpu_builder: Builder, tmp_path: Path) -> None:
     """Where g++ has libstdc++ only as an archive, cuDNN's calls must not end in our copy of it."""
     (tmp_path / "a.cpp").write_text('#include <iostream>\nvoid hello(long v) { std::cout << v << "x"; }\n')
-    subprocess.run([cpu.toolchain.cxx, "-fPIC", "-c", "a.cpp"], cwd=tmp_path, check=True)
+    subprocess.run([cpu_builder.toolchain.cxx, "-fPIC", "-c", "a.cpp"], cwd=tmp_path, check=True)
     stream_insertion = "_ZNSo9_M_insertIlEERSoT_"
     for flags, visible in (((), True), ((HIDE_ARCHIVES,), False)):
-        command = [cpu.toolchain.cxx, "-shared", "-static-libstdc++", *flags, "a.o", "-o", "a.so"]
+        command = [cpu_builder.toolchain.cxx, "-shared", "-static-libstdc++", *flags, "a.o", "-o", "a.so"]
         subprocess.run(command, cwd=tmp_path, check=True)
         assert (stream_insertion in exported(tmp_path / "a.so")) == visible
         assert "_Z5hellol" in exported(tmp_path / "a.so")
-    bench = Workbench(tmp_path, Meter(cpu.jail), ToolLimits(60.0), math.inf)
-    linked = cpu.precompiled.link(bench, ["a.o"], "b.so", flags=["-static-libstdc++"])
+    bench = Workbench(tmp_path, Meter(cpu_builder.jail), ToolLimits(60.0), math.inf)
+    linked = cpu_builder.precompiled.link(bench, ["a.o"], "b.so", flags=["-static-libstdc++"])
     assert linked.ok, linked.output
     assert stream_insertion not in exported(tmp_path / "b.so")
-    assert stream_insertion not in exported(cpu.precompiled.support_library())
+    assert stream_insertion not in exported(cpu_builder.precompiled.support_library())
 
 
 # A selection: benchmarks/build_cost.py builds hundreds.
@@ -328,14 +323,14 @@ def test_stock_refuses_what_we_refuse(build_folder: Path, name: str) -> None:
 
 @pytest.mark.parametrize("cpp", ['auto s = "abc', "int f();"])
 def test_a_header_that_this_machine_cannot_make_is_no_fault_of_the_harness(
-    cpu: Builder, monkeypatch: pytest.MonkeyPatch, cpp: str
+    cpu_builder: Builder, monkeypatch: pytest.MonkeyPatch, cpp: str
 ) -> None:
     """Also where it was wanted only to say why a source cannot be read."""
 
     def refuse(*_: object) -> None:
         raise NotPrepared("no header")
 
-    monkeypatch.setattr(cpu.precompiled, "header", refuse)
-    result = build(cpu, {"cpp_sources": cpp, "cuda_sources": "__global__ void k() {}", "functions": ["f"]})
+    monkeypatch.setattr(cpu_builder.precompiled, "header", refuse)
+    result = build(cpu_builder, {"cpp_sources": cpp, "cuda_sources": "__global__ void k() {}", "functions": ["f"]})
     assert result.status == "unsupported_on_cpu"
     assert "no header" in result.message

@@ -33,17 +33,12 @@ _FUNCTION = re.compile(r"^((?:torch::Tensor|std::vector<[\w:]+>|void|int64_t) (\
 Load = Callable[[str], ModuleType]
 
 
-@pytest.fixture(scope="session")
-def builder(build_folder: Path) -> Builder:
-    return Builder(build_folder, "cpu")
-
-
-def build(builder: Builder, arguments: dict[str, Any], **more: Any) -> BuildResult:
-    return builder.build(load_inline(name="sample", **arguments), **more)
+def build(cpu_builder: Builder, arguments: dict[str, Any], **more: Any) -> BuildResult:
+    return cpu_builder.build(load_inline(name="sample", **arguments), **more)
 
 
 @pytest.fixture(scope="session")
-def load(builder: Builder) -> Load:
+def load(cpu_builder: Builder) -> Load:
     """The module of a file in cpu_fixtures, all of its functions bound."""
 
     def module(name: str) -> ModuleType:
@@ -51,7 +46,7 @@ def load(builder: Builder) -> Load:
         found = [match.groups() for match in _FUNCTION.finditer(source)]
         prototypes = "".join(f"{prototype};\n" for prototype, _ in found)
         arguments = {"cpp_sources": prototypes, "cuda_sources": source, "functions": [name for _, name in found]}
-        result = build(builder, arguments)
+        result = build(cpu_builder, arguments)
         assert result.status == "built", result.message
         loaded = load_extension(result.path or "", name)
         assert isinstance(loaded, ModuleType)
@@ -290,8 +285,8 @@ def test_a_function_may_be_called_as_one_of_cudas(load: Load) -> None:
     "name",
     ["plain", "PYBIND11_MODULE by hand", "device lambda", "managed variable", "a parameter that hides CUDA's dim3"],
 )
-def test_samples_build_and_run(builder: Builder, name: str) -> None:
-    result = build(builder, BUILT[name])
+def test_samples_build_and_run(cpu_builder: Builder, name: str) -> None:
+    result = build(cpu_builder, BUILT[name])
     if result.status == "unsupported_on_cpu":
         assert result.message.startswith("unsupported_on_cpu: ")
         return
@@ -305,18 +300,18 @@ def test_samples_build_and_run(builder: Builder, name: str) -> None:
 @pytest.mark.parametrize(
     "name", ["function that is not declared", "missing semicolon", "unknown header", "load of PyTorch's half past L1"]
 )
-def test_what_does_not_compile_is_the_candidates_error(builder: Builder, name: str) -> None:
-    result = build(builder, REFUSED[name])
+def test_what_does_not_compile_is_the_candidates_error(cpu_builder: Builder, name: str) -> None:
+    result = build(cpu_builder, REFUSED[name])
     assert (result.status, result.route) == ("compile_error", "split")
     assert "error" in result.message
 
 
-def test_what_the_cpu_lacks_is_named(builder: Builder) -> None:
+def test_what_the_cpu_lacks_is_named(cpu_builder: Builder) -> None:
     source = BUILT["plain"]["cuda_sources"].replace("{\n    auto", "{\n    cufftHandle plan;\n    auto")
-    result = build(builder, BUILT["plain"] | {"cuda_sources": source})
+    result = build(cpu_builder, BUILT["plain"] | {"cuda_sources": source})
     assert (result.status, result.message) == ("unsupported_on_cpu", "unsupported_on_cpu: cufftHandle")
     source = "__global__ void unused(cudaTextureObject_t image, float* out) { *out = tex1Dfetch<float>(image, 0); }\n"
-    result = build(builder, BUILT["plain"] | {"cuda_sources": source + BUILT["plain"]["cuda_sources"]})
+    result = build(cpu_builder, BUILT["plain"] | {"cuda_sources": source + BUILT["plain"]["cuda_sources"]})
     assert (result.status, result.message) == ("unsupported_on_cpu", "unsupported_on_cpu: cudaTextureObject_t")
 
 
@@ -347,32 +342,32 @@ PAIRS = {
 }
 
 
-def test_a_name_of_a_header_that_is_not_included_is_the_candidates_error(builder: Builder) -> None:
+def test_a_name_of_a_header_that_is_not_included_is_the_candidates_error(cpu_builder: Builder) -> None:
     source = KERNEL.replace("int n = x", "auto s = at::cuda::getCurrentCUDAStream(); int n = x")
     request = {"cpp_sources": "torch::Tensor run(torch::Tensor x);", "functions": ["run"]}
     include = "#include <torch/extension.h>\n"
-    assert build(builder, request | {"cuda_sources": include + source}).status == "compile_error"
+    assert build(cpu_builder, request | {"cuda_sources": include + source}).status == "compile_error"
     include += "#include <ATen/cuda/CUDAContext.h>\n"
-    assert build(builder, request | {"cuda_sources": include + source}).status == "built"
+    assert build(cpu_builder, request | {"cuda_sources": include + source}).status == "built"
 
 
 @pytest.mark.parametrize("name", PAIRS)
-def test_an_error_of_c_plus_plus_is_not_a_lack_of_the_back_end(builder: Builder, name: str) -> None:
+def test_an_error_of_c_plus_plus_is_not_a_lack_of_the_back_end(cpu_builder: Builder, name: str) -> None:
     (old, new), (twin_old, twin_new) = PAIRS[name]
     request = {"cpp_sources": "torch::Tensor run(torch::Tensor x);", "functions": ["run"]}
     include = "#include <torch/extension.h>\n#include <ATen/cuda/CUDAContext.h>\n"
     assert KERNEL.count(old) == KERNEL.count(twin_old) == 1
-    broken = build(builder, request | {"cuda_sources": include + KERNEL.replace(old, new)})
+    broken = build(cpu_builder, request | {"cuda_sources": include + KERNEL.replace(old, new)})
     assert broken.status == "compile_error", broken.message
     assert "error" in broken.message
-    twin = build(builder, request | {"cuda_sources": include + KERNEL.replace(twin_old, twin_new)})
+    twin = build(cpu_builder, request | {"cuda_sources": include + KERNEL.replace(twin_old, twin_new)})
     assert twin.status == "unsupported_on_cpu", twin.message
 
 
-def test_a_standard_that_pytorch_refuses_is_the_candidates_error(builder: Builder) -> None:
+def test_a_standard_that_pytorch_refuses_is_the_candidates_error(cpu_builder: Builder) -> None:
     request = BUILT["plain"] | {"extra_cuda_cflags": ["-std=c++14"]}
-    assert build(builder, request).status == "compile_error"
-    assert build(builder, BUILT["plain"] | {"extra_cuda_cflags": ["-std=c++17"]}).status == "built"
+    assert build(cpu_builder, request).status == "compile_error"
+    assert build(cpu_builder, BUILT["plain"] | {"extra_cuda_cflags": ["-std=c++17"]}).status == "built"
 
 
 # g++ takes nvcc's flag with one hyphen for `-u se_fast_math`, which is the linker's.
@@ -389,14 +384,16 @@ def test_a_standard_that_pytorch_refuses_is_the_candidates_error(builder: Builde
         ({"extra_cuda_cflags": ["--no-such-flag"]}, "unsupported_on_cpu"),
     ],
 )
-def test_a_flag_that_gcc_refuses_is_the_candidates_error(builder: Builder, flags: dict[str, Any], status: str) -> None:
-    result = build(builder, BUILT["plain"] | flags)
+def test_a_flag_that_gcc_refuses_is_the_candidates_error(
+    cpu_builder: Builder, flags: dict[str, Any], status: str
+) -> None:
+    result = build(cpu_builder, BUILT["plain"] | flags)
     assert result.status == status, result.message
     assert status != "compile_error" or "unrecognized command-line option" in result.message
 
 
-def test_a_cached_build_says_what_it_did_cost(build_folder: Path, builder: Builder) -> None:
-    first = build(builder, BUILT["plain"])
+def test_a_cached_build_says_what_it_did_cost(build_folder: Path, cpu_builder: Builder) -> None:
+    first = build(cpu_builder, BUILT["plain"])
     second = build(Builder(build_folder, "cpu"), BUILT["plain"])
     assert second.cached
     assert second.cpu_seconds == first.cpu_seconds > 0
@@ -424,9 +421,9 @@ torch::Tensor run(torch::Tensor x) {
 
 
 @pytest.mark.parametrize(("barrier", "racy"), [("", True), ("__syncthreads();", False)])
-def test_a_race_is_proven_by_the_order_of_threads(builder: Builder, barrier: str, racy: bool) -> None:
+def test_a_race_is_proven_by_the_order_of_threads(cpu_builder: Builder, barrier: str, racy: bool) -> None:
     source = RACE.replace("BARRIER", barrier)
-    result = build(builder, BUILT["plain"] | {"cuda_sources": source})
+    result = build(cpu_builder, BUILT["plain"] | {"cuda_sources": source})
     module = load_extension(result.path or "", "sample")
     runtime = CpuRuntime.loaded()
     assert isinstance(module, ModuleType)
@@ -483,9 +480,9 @@ torch::Tensor run(torch::Tensor x) {
     ("start", "sound"), [("", False), ("if (threadIdx.x == 0) total = 0.f; __syncthreads();", True)]
 )
 def test_shared_memory_that_is_read_before_it_is_written_is_nan_in_poisoned_order(
-    builder: Builder, start: str, sound: bool
+    cpu_builder: Builder, start: str, sound: bool
 ) -> None:
-    result = build(builder, BUILT["plain"] | {"cuda_sources": SHARED_SUM.replace("START", start)})
+    result = build(cpu_builder, BUILT["plain"] | {"cuda_sources": SHARED_SUM.replace("START", start)})
     module = load_extension(result.path or "", "sample")
     runtime = CpuRuntime.loaded()
     assert isinstance(module, ModuleType)
@@ -551,12 +548,14 @@ def get_init_inputs():
 @pytest.mark.parametrize(
     ("factor", "status", "loaded"), [("2", "correct", 1), ("3", "wrong_value", 1), ("undeclared", "deceptive", 0)]
 )
-def test_a_verdict_says_how_its_extension_was_built(builder: Builder, factor: str, status: str, loaded: int) -> None:
-    builder.prepare()
+def test_a_verdict_says_how_its_extension_was_built(
+    cpu_builder: Builder, factor: str, status: str, loaded: int
+) -> None:
+    cpu_builder.prepare()
     judging = Judging(correctness_trials=2, measure_time=False)
     with (
-        candidate_server(visible=builder.visible_folders()) as fork_server,
-        Executor(fork_server, builder, "cpu", judging=judging) as executor,
+        candidate_server(visible=cpu_builder.visible_folders()) as fork_server,
+        Executor(fork_server, cpu_builder, "cpu", judging=judging) as executor,
     ):
         verdict = executor.verify(job(CANDIDATE.replace("FACTOR", factor), problem=DOUBLING))[0]
     assert verdict.status == status, verdict.message
@@ -577,13 +576,13 @@ def test_a_verdict_says_how_its_extension_was_built(builder: Builder, factor: st
         ("none = 0; __syncthreads(); y[i] = 2 * x[i] + none;", "correct"),
     ],
 )
-def test_strict_asks_what_shared_memory_held_before(builder: Builder, line: str, status: str) -> None:
-    builder.prepare()
+def test_strict_asks_what_shared_memory_held_before(cpu_builder: Builder, line: str, status: str) -> None:
+    cpu_builder.prepare()
     judging = Judging(correctness_trials=2, measure_time=False, protocols=("strict",))
     code = CANDIDATE.replace("y[i] = FACTOR * x[i];", f"{{ __shared__ float none; {line} }}")
     with (
-        candidate_server(visible=builder.visible_folders()) as fork_server,
-        Executor(fork_server, builder, "cpu", judging=judging) as executor,
+        candidate_server(visible=cpu_builder.visible_folders()) as fork_server,
+        Executor(fork_server, cpu_builder, "cpu", judging=judging) as executor,
     ):
         verdict = executor.verify(job(code, problem=DOUBLING))[0]
     assert verdict.status == status, verdict.message

@@ -80,30 +80,25 @@ BUILT = {
 }
 
 
-@pytest.fixture(scope="module")
-def builder(build_folder: Path) -> Builder:
-    return Builder(build_folder, "cpu")
-
-
-def verdict(builder: Builder, source: str) -> tuple[str, str]:
+def verdict(cpu_builder: Builder, source: str) -> tuple[str, str]:
     source = f"#include <torch/extension.h>\n{source}\nint run(int x) {{ return x; }}\n"
     request = load_inline("sample", "int run(int x);", source, functions=["run"])
-    result = builder.build(request)
+    result = cpu_builder.build(request)
     return result.status, result.message
 
 
 @pytest.mark.parametrize("name", REFUSED)
-def test_too_much_static_shared_memory_is_the_candidates_error(builder: Builder, name: str) -> None:
+def test_too_much_static_shared_memory_is_the_candidates_error(cpu_builder: Builder, name: str) -> None:
     source, size = REFUSED[name]
-    status, message = verdict(builder, source)
+    status, message = verdict(cpu_builder, source)
     assert status == "compile_error"
     assert "error: kernel k" in message
     assert f"has {size} bytes of static shared memory, 49152 are the most" in message
 
 
 @pytest.mark.parametrize("name", BUILT)
-def test_what_ptxas_does_not_count_is_built(builder: Builder, name: str) -> None:
-    status, message = verdict(builder, BUILT[name])
+def test_what_ptxas_does_not_count_is_built(cpu_builder: Builder, name: str) -> None:
+    status, message = verdict(cpu_builder, BUILT[name])
     assert status == "built", message
 
 

@@ -133,12 +133,7 @@ def test_the_folder_of_another_build_is_not_seen(jail: ToolJail, work: Path) -> 
     assert SECRET not in jail.run(["sh", "-c", f"ls {other}; cat {other}/secret"], work, ToolLimits()).output
 
 
-@pytest.fixture(scope="module")
-def cpu(build_folder: Path) -> Builder:
-    return Builder(build_folder, "cpu")
-
-
-def test_a_whole_build_reads_nothing_either(cpu: Builder, tmp_path: Path) -> None:
+def test_a_whole_build_reads_nothing_either(cpu_builder: Builder, tmp_path: Path) -> None:
     """Nothing in the module, in what is said, nor in the cache; the builder's own reading of macros included."""
     secret = tmp_path / "secret"
     secret.write_text(f"{SECRET};\n")
@@ -149,7 +144,7 @@ int64_t there() {{ return 1; }}
 int64_t there() {{ return 0; }}
 #endif
 """
-    result = cpu.build(inline(source, None, functions=["there"]))
+    result = cpu_builder.build(inline(source, None, functions=["there"]))
     assert result.status == "built", result.message
     assert load_extension(result.path or "", "e").there() == 0  # pyright: ignore[reportAttributeAccessIssue]
     kernel = f"""
@@ -157,10 +152,10 @@ int64_t there() {{ return 0; }}
 #/**/include "{secret}"
 MAKE(first)
 """
-    result = cpu.build(inline("", kernel))
+    result = cpu_builder.build(inline("", kernel))
     assert result.status != "built"
     assert "No such file" in result.message
-    for text in (result.model_dump_json(), *map(str, cpu.folder.rglob("*"))):
+    for text in (result.model_dump_json(), *map(str, cpu_builder.folder.rglob("*"))):
         assert SECRET not in text
-    for path in (cpu.folder / "objects").rglob("*"):
+    for path in (cpu_builder.folder / "objects").rglob("*"):
         assert path.is_dir() or SECRET.encode() not in path.read_bytes()

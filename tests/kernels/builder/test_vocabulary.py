@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from dice.kernels.builder.vocabulary import Vocabulary, global_names, read_vocabulary
+from dice.kernels.builder.vocabulary import global_names, read_vocabulary
 
 
 @pytest.mark.parametrize(
@@ -59,7 +59,3 @@ def test_each_unit_lacks_what_only_stock_reads() -> None:
 def test_headers_are_named_as_an_include_would() -> None:
     assert VOCABULARY.headers == {"ATen/ATen.h", "cfloat", "bits/move.h", "cuda_fp16.h", "cuda.h"}
     assert VOCABULARY.device_headers == {"cfloat", "cuda_fp16.h"}
-
-
-def test_a_vocabulary_is_kept_as_json() -> None:
-    assert Vocabulary.from_json(VOCABULARY.to_json()) == VOCABULARY

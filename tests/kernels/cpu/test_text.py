@@ -99,7 +99,7 @@ def test_what_runs_on_the_device(text: str, found: list[tuple[str, str]]) -> Non
 def test_what_the_cpu_cannot_take() -> None:
     with pytest.raises(UnsupportedOnCpu, match="unusual way") as refused:
         regions("__global__ void (*k(int x))(float) { }")
-    assert refused.value.what == "a kernel declared in an unusual way"
+    assert refused.value.reason == "a kernel declared in an unusual way"
     with pytest.raises(UnsupportedOnCpu, match="more than 200 deep"):
         regions("{" * 201)
     regions("void f() " + "{" * 200 + "}" * 200)

@@ -23,6 +23,7 @@ from dice.kernels.records.extension import SourceFile
         "a\0b",
         "/".join("a" * 33),
         "a" * 201,
+        "é" * 150,
     ],
 )
 def test_a_file_of_a_request_stays_in_its_folder(name: str) -> None:

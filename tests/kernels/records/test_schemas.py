@@ -135,6 +135,7 @@ def test_words_of_a_candidate_are_cut() -> None:
         ("functions", (("f",),)),
         ("extra_cflags", ("-O3",) * 257),
         ("extra_ldflags", ("a" * 4097,)),
+        ("extra_cflags", ("-D\0",)),
         ("extra_cuda_cflags", ("a\0b",)),
         ("files", ({"name": "a.cu", "text": ""},) * 2),
         ("files", ({"name": "a", "text": ""}, {"name": "a/b.cu", "text": ""})),
@@ -154,6 +155,8 @@ def test_what_a_request_may_ask() -> None:
         kind="load", name="n" * 200, files=(SourceFile(name="a/b.cu", text=""), SourceFile(name="a/c", text=""))
     )
     header = {"name": "a.cu", "text": ""}
+    with pytest.raises(ValidationError, match="Mi characters"):
+        ExtensionRequest.model_validate({**REQUEST, "cpp_sources": (half,), "cuda_sources": (half, "x")})
     with pytest.raises(ValidationError, match="two files of one name"):
         ExtensionRequest.model_validate({"kind": "load", "name": "m", "files": [header], "headers": [header]})
 

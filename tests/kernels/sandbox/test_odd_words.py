@@ -17,7 +17,6 @@ from hypothesis import given, seed
 
 from dice.jsonl import to_line
 from dice.kernels.grader.executor import Executor
-from dice.kernels.records.extension import ExtensionRequest
 from dice.kernels.records.job import Judging
 from dice.kernels.records.verdict import Verdict
 from dice.kernels.records.verdict_store import VerdictStore
@@ -172,6 +171,8 @@ def test_a_played_candidate_without_oddities_is_correct(fuzz: Fuzz) -> None:
     [
         b"",
         b"[]",
+        b"3",
+        b"{",
         b"\xff{}",
         b'{"a":NaN}',
         b'{"a":-Infinity}',
@@ -208,34 +209,3 @@ def test_a_line_holds_every_text() -> None:
     line = to_line(row).encode()
     assert b"\n" not in line
     assert json.loads(line) == row
-
-
-def request(**fields: Any) -> dict[str, Any]:
-    return {"kind": "load", "name": "e", **fields}
-
-
-@pytest.mark.parametrize(
-    "fields",
-    [
-        {"name": "a" * 201},
-        {"name": "a\0b"},
-        {"extra_cflags": ["-D\0"]},
-        {"extra_cflags": ["x" * 5000]},
-        {"extra_cflags": ["x"] * 300},
-        {"cpp_sources": ["x" * (17 << 20)]},
-        {"cpp_sources": ["x" * (9 << 20)], "cuda_sources": ["x" * (9 << 20)]},
-        {"files": [{"name": "../a.cpp", "text": ""}]},
-        {"files": [{"name": "/a.cpp", "text": ""}]},
-        {"files": [{"name": "./a.cpp", "text": ""}]},
-        {"files": [{"name": "", "text": ""}]},
-        {"files": [{"name": "a\0.cpp", "text": ""}]},
-        {"files": [{"name": "é" * 150, "text": ""}]},
-        {"files": [{"name": "a", "text": ""}], "headers": [{"name": "a", "text": ""}]},
-        {"files": [{"name": "a", "text": ""}, {"name": "a/b/c", "text": ""}]},
-    ],
-    ids=str,
-)
-def test_requests_that_no_file_system_or_command_line_could_serve(fields: dict[str, Any]) -> None:
-    ExtensionRequest.model_validate(request())
-    with pytest.raises(ValueError, match="validation error"):
-        ExtensionRequest.model_validate(request(**fields))

@@ -50,6 +50,12 @@ def test_the_launches_of_sources() -> None:
         ("k<<<a, A<B>>>>(c)", "k", "a, A<B>", "c"),
         ("k <<< /* g */ 1, 2 >>> ( a )", "k", "1, 2", "a"),
         ("k<<<1 << 2, 8 >> 1>>>(a)", "k", "1 << 2, 8 >> 1", "a"),
+        ("ns::k<float, 4><<<dim3(a, b), c>>>(x, f<int>(y))", "ns::k<float, 4>", "dim3(a, b), c", "x, f<int>(y)"),
+        ("(*table[i])<<<g, b, n * sizeof(T), s>>>(x)", "(*table[i])", "g, b, n * sizeof(T), s", "x"),
+        ("if (n) k<<<g, std::max<int>(a, b)>>>(x)", "k", "g, std::max<int>(a, b)", "x"),
+        ("return (k)<<<1, 1>>>(x)", "(k)", "1, 1", "x"),
+        ("self->table[2].k<<<1, 1>>>(x)", "self->table[2].k", "1, 1", "x"),
+        ("else ::k<<<(a > b), 1>>>(x)", "::k", "(a > b), 1", "x"),
         ("#define RUN(f, ...) f##_k<<<1, 2>>>(__VA_ARGS__)", "f##_k", "1, 2", "__VA_ARGS__"),
     ],
 )

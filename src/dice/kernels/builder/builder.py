@@ -237,19 +237,16 @@ class Builder:
         return result, built
 
     def _read_and_build(self, job: _Job) -> Built:
-        """`_fast`; a text on which our own reading of C++ or ELF breaks is left to the compilers, as any it does not take."""
-        route = "unsupported_on_cpu" if self.backend == "cpu" else "split"
+        """The fast build. A text on which our own reading of C++ or ELF breaks is left to the compilers, as any it does not
+        take."""
+        name, route = ("unsupported_on_cpu", CpuBuild) if self.backend == "cpu" else ("split", SplitBuild)
         try:
-            return self._fast(job)
+            return route(job.request, job.module, self.precompiled, job.bench).run()
         except NotPrepared as failure:
-            raise Declined(f"{route}: this machine ({failure})") from failure
+            raise Declined(f"{name}: this machine ({failure})") from failure
         except _UNREADABLE as error:
-            reason = f"{route}: the source cannot be read ({type(error).__name__}: {str(error)[:100]})"
+            reason = f"{name}: the source cannot be read ({type(error).__name__}: {str(error)[:100]})"
             raise Declined(reason) from error
-
-    def _fast(self, job: _Job) -> Built:
-        route = CpuBuild if self.backend == "cpu" else SplitBuild
-        return route(job.request, job.module, self.precompiled, job.bench).run()
 
     def _stock(self, job: _Job, bench: Workbench) -> Built:
         counting = self.precompiled if self.backend == "cuda" else None

@@ -25,7 +25,7 @@ from dice.kernels.builder.outcome import OutOfLimits
 from dice.kernels.builder.process import compiler_server
 from dice.kernels.builder.toolchain import SEARCH_PATHS
 from dice.kernels.sandbox.fork_server import ForkServer, Spawned
-from dice.kernels.sandbox.process_tree import kernel_kills
+from dice.kernels.sandbox.process_tree import ends, kernel_kills
 from dice.kernels.source.lexer import SplitRefused
 
 _OUTPUT_BYTES = 1 << 20
@@ -207,9 +207,7 @@ def _report(stream: socket.socket) -> dict[str, Any]:
 
 def _await_end(spawned: Spawned) -> None:
     """Wait until nothing is left of it; the hang-up has told it to end."""
-    poll = select.poll()
-    poll.register(spawned.pidfd, select.POLLIN)
-    if not poll.poll(_END_TIMEOUT_S * 1000):
+    if not ends(spawned.pidfd, _END_TIMEOUT_S):
         with contextlib.suppress(ProcessLookupError):
             signal.pidfd_send_signal(spawned.pidfd, signal.SIGKILL)
     os.close(spawned.pidfd)

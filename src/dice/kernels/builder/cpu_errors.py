@@ -15,7 +15,7 @@ from pathlib import Path
 
 from dice.kernels.builder.compiler import ToolRun
 from dice.kernels.builder.final_refusal import STOP, is_syntax, plain_unit, without_stop
-from dice.kernels.builder.outcome import FinalRefusal
+from dice.kernels.builder.outcome import FinalRefusal, broken_rule
 from dice.kernels.source.cuda_source import split_source
 from dice.kernels.source.diagnostics import errors, read_gcc
 from dice.kernels.source.host_rules import check_host_rules
@@ -34,14 +34,9 @@ def check_rules(text: str, name: str, preprocess: Preprocess | None = None) -> N
     try:
         check_host_rules(split_source(text, preprocess))
     except Refuted as refuted:
-        raise refuted_error(refuted, name) from refuted
+        raise broken_rule(refuted, name) from refuted
     except SplitRefused:
         return  # what the split cannot take says nothing here
-
-
-def refuted_error(refuted: Refuted, name: str) -> FinalRefusal:
-    """A broken rule of CUDA as a compiler would word it."""
-    return FinalRefusal(f"{name}({refuted.line}): error: {refuted.reason}", "a rule of CUDA")
 
 
 def own_error(text: str, name: str, check: Callable[[str], ToolRun]) -> FinalRefusal | None:

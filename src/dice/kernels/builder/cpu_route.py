@@ -17,13 +17,14 @@ from pathlib import Path
 
 from dice.kernels.builder.binding import BindingRefused, table_from_module
 from dice.kernels.builder.compiler import ToolRun
-from dice.kernels.builder.cpu_errors import check_rules, declared_by_torch, own_error, refuted_error
+from dice.kernels.builder.cpu_errors import check_rules, declared_by_torch, own_error
 from dice.kernels.builder.cpu_static_shared import check_static_shared
 from dice.kernels.builder.cpu_toolchain import cpu_header, runtime_library
 from dice.kernels.builder.cpu_unsupported import unsupported
 from dice.kernels.builder.device_image import readable_names
+from dice.kernels.builder.flags import as_lines
 from dice.kernels.builder.main_unit import MainUnit
-from dice.kernels.builder.outcome import Built, Declined, FinalRefusal
+from dice.kernels.builder.outcome import Built, Declined, FinalRefusal, broken_rule
 from dice.kernels.builder.precompiled import NotPrepared, first_error
 from dice.kernels.builder.request_sources import Sources, sources_of
 from dice.kernels.builder.route import Route
@@ -69,7 +70,7 @@ def render_unit(
     """The unit of `main` (C++ that comes first and sees no CUDA) and the source `cuda`, called `name` in messages.
 
     `macros`: #define and #undef lines of the candidate's flags. `preprocess`: as for `rewrite_cuda`.
-    Raises UnsupportedOnCpu and SplitRefused.
+    Raises SplitRefused.
     """
     source = rewrite_cuda(cuda, preprocess, assertions=not any("NDEBUG" in line for line in macros))
     lines = [main, '#line 1 "dice_cpu"', *(f"#define {macro}" for macro in _HALF_MACROS), *macros]
@@ -110,24 +111,22 @@ class CpuBuild(Route):
                 facts={"module": self.module, "table": table, "libraries": [str(library)]},
                 fallbacks=tuple(self.fallbacks),
             )
-        except (UnsupportedOnCpu, SplitRefused) as refused:
+        except SplitRefused as refused:
             if sources is not None and (error := self._own_error(sources, refused)) is not None:
                 raise error from refused
-            what = refused.what if isinstance(refused, UnsupportedOnCpu) else refused.reason
-            raise Declined(f"unsupported_on_cpu: {what}", tuple(self.fallbacks)) from refused
+            raise Declined(f"unsupported_on_cpu: {refused.reason}", tuple(self.fallbacks)) from refused
         except NotPrepared as failure:
             raise Declined(f"unsupported_on_cpu: this machine ({failure})", tuple(self.fallbacks)) from failure
 
-    def _own_error(self, sources: Sources, refused: Exception) -> FinalRefusal | None:
+    def _own_error(self, sources: Sources, refused: SplitRefused) -> FinalRefusal | None:
         """The candidate's own error behind a source that this back end does not take; None when that is not certain."""
         if sources.cuda is None:
             return None
         if isinstance(refused, Refuted):
-            return refuted_error(refused, sources.cuda_name)
-        macros = "".join(f"{line}\n" for line in self.flags.host_macros)
+            return broken_rule(refused, sources.cuda_name)
 
         def check(unit: str) -> ToolRun:
-            text = f"#define TORCH_EXTENSION_NAME {self.module}\n{macros}{unit}"
+            text = f"#define TORCH_EXTENSION_NAME {self.module}\n{as_lines(self.flags.host_macros)}{unit}"
             return self._run(text, "full_cpu", "check.o", ["-fsyntax-only", "-fmax-errors=50"])
 
         return own_error(sources.cuda, sources.cuda_name, check)
@@ -159,7 +158,7 @@ class CpuBuild(Route):
         objects: list[str | Path] = []
         table = True
         for i, main in enumerate(mains):
-            macros = "".join(f"{line}\n" for line in self.flags.main_macros)
+            macros = as_lines(self.flags.main_macros)
             try:
                 text, with_table = main.with_table(self.module), True
             except SplitRefused:
@@ -216,7 +215,7 @@ class CpuBuild(Route):
     def _run(self, text: str, header: str, out: str, flags: Sequence[str]) -> ToolRun:
         own = self.precompiled.toolchain.standard
         standards = [flag for flag in self.flags.host if flag.startswith("-std=") and flag != own]
-        precompiled = self.precompiled.header(cpu_header(header), standards)
+        precompiled = self.precompiled.header(cpu_header(self.precompiled, header), standards)
         return self.precompiled.compile_host(self.bench, text, precompiled, out, [*flags, "-I", str(self.bench.folder)])
 
     def _give_up_if_unsupported(self, done: ToolRun, text: str) -> None:

@@ -10,6 +10,7 @@ from functools import partial
 from pathlib import Path
 
 from dice.kernels.builder.compiler import Meter
+from dice.kernels.builder.cpu_aliases import alias_folder
 from dice.kernels.builder.headers import CSRC, HeaderSpec, files_digest
 from dice.kernels.builder.precompiled import NotPrepared, Precompiled
 from dice.kernels.cpu import LIBRARY
@@ -52,14 +53,14 @@ _HEADER_TEXTS = {
 }
 
 
-def cpu_header(name: str = "slim_cpu") -> HeaderSpec:
+def cpu_header(precompiled: Precompiled, name: str) -> HeaderSpec:
     """`slim_cpu`: PyTorch slim, the binding table, CUDA's built-ins; `full_cpu`: untouched PyTorch with pybind11."""
     return HeaderSpec(
         name,
         _HEADER_TEXTS[name],
         slim=name == "slim_cpu",
         flags=(*COMPILE_FLAGS, *machine_flags()),
-        includes=(CPU_CSRC / "include", CSRC / "extension"),
+        includes=(CPU_CSRC / "include", alias_folder(precompiled), CSRC / "extension"),
     )
 
 
@@ -74,7 +75,7 @@ def prepare(precompiled: Precompiled, *, everything: bool = False) -> None:
     """Make what all CPU builds need, or `everything` that some need, once per machine. Raises NotPrepared."""
     names = tuple(_HEADER_TEXTS) if everything else ("slim_cpu",)
     tasks: list[Callable[[], object]] = [partial(runtime_library, precompiled)]
-    tasks += [partial(precompiled.header, cpu_header(name)) for name in names]
+    tasks += [partial(precompiled.header, cpu_header(precompiled, name)) for name in names]
     for outcome in precompiled.side_by_side(tasks, len(tasks)):  # each is a compiler's work, on one core
         if isinstance(outcome, NotPrepared):
             raise outcome

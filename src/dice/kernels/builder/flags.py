@@ -131,6 +131,11 @@ def refusal(request: ExtensionRequest) -> tuple[BuildStatus, str] | None:
     return None
 
 
+def as_lines(macros: Iterable[str]) -> str:
+    """Macros of `BuildFlags` as the beginning of a text."""
+    return "".join(f"{line}\n" for line in macros)
+
+
 def shell_words(flags: Iterable[str]) -> list[str]:
     """The words that a shell would make of the flags. Raises FlagRefused for what a shell would act on."""
     words: list[str] = []

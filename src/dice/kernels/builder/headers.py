@@ -41,13 +41,6 @@ class HeaderSpec:
         return f"{self.name}-{hashlib.sha256(data.encode()).hexdigest()[:12]}"
 
 
-@dataclass(frozen=True)
-class Header:
-    """A precompiled header. A unit is compiled with `flags`, which already include it."""
-
-    flags: tuple[str, ...]
-
-
 # Headers that candidates often include, each precompiled behind slim_cuda: used only for sources that include it.
 CUDA_EXTRAS = ("ATen/cuda/CUDAContext.h", "c10/cuda/CUDAGuard.h", "c10/cuda/CUDACachingAllocator.h")
 _BUILD = (CSRC / "extension",)

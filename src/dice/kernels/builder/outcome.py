@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from dice.kernels.records.extension import BuildStatus, LaunchCount
+from dice.kernels.source.lexer import Refuted
 
 
 @dataclass(frozen=True)
@@ -36,6 +37,12 @@ class FinalRefusal(Exception):
         super().__init__(rule)
         self.message = message
         self.rule = rule
+
+
+def broken_rule(refuted: Refuted, source: str, first_line: int = 1) -> FinalRefusal:
+    """A broken rule of CUDA as a compiler would word it. `source`: the file's name; `first_line`: of the text in it."""
+    line = refuted.line + first_line - 1
+    return FinalRefusal(f"{source}({line}): error: {refuted.reason}", "a rule of CUDA")
 
 
 class OutOfLimits(Exception):

@@ -1,11 +1,11 @@
 """What is compiled once per machine and toolchain: precompiled headers, the support library, the launch counter.
 
     precompiled = Precompiled(toolchain, folder)         # folder: in the build cache, one per fingerprint
-    header = precompiled.header("slim_cuda")             # built under a file lock the first time, by one process
-    precompiled.compile_host(bench, text, header, "unit.o")     # g++ on one unit that starts from it
+    flags = precompiled.header("slim_cuda")              # built under a file lock the first time, by one process
+    precompiled.compile_host(bench, text, flags, "unit.o")      # g++ on one unit that starts from it
     precompiled.link(bench, [...], "unit.so")                   # as stock links, minus what is not needed
 
-A unit that starts from a header gets `header.flags` and may not change them; macros such as TORCH_EXTENSION_NAME are
+A unit that starts from a header gets its flags and may not change them; macros such as TORCH_EXTENSION_NAME are
 defined in its text. When a header cannot be made (a PyTorch whose headers have another shape), `NotPrepared` says why,
 the failure is remembered, and the builder takes the next route.
 
@@ -15,29 +15,22 @@ Other modules may add headers of their own: `precompiled.header(HeaderSpec(name,
 from __future__ import annotations
 
 import contextlib
-import json
 import os
 import shutil
 import tempfile
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
 
+from pydantic import TypeAdapter
+
 from dice.errors import HarnessError
 from dice.jsonl import atomic_writer
 from dice.kernels.builder.compiler import Meter, ToolJail, ToolLimits, ToolRun, Workbench
-from dice.kernels.builder.headers import (
-    CSRC,
-    CUDA_EXTRAS,
-    HEADERS,
-    Header,
-    HeaderSpec,
-    files_digest,
-    source_digest,
-)
+from dice.kernels.builder.headers import CSRC, CUDA_EXTRAS, HEADERS, HeaderSpec, files_digest, source_digest
 from dice.kernels.builder.slim_headers import SlimRefused, cuda_host_headers, slim_headers
 from dice.kernels.builder.toolchain import Toolchain
 from dice.kernels.builder.vocabulary import Vocabulary, device_headers, read_vocabulary
@@ -120,13 +113,14 @@ class Precompiled:
                 pool.shutdown(wait=False, cancel_futures=True)
                 raise
 
-    def header(self, name: str | HeaderSpec, flags: Sequence[str] = ()) -> Header:
-        """The precompiled header `name` of HEADERS (or any other spec), for further `flags`. Raises NotPrepared."""
+    def header(self, name: str | HeaderSpec, flags: Sequence[str] = ()) -> tuple[str, ...]:
+        """The flags of a unit that starts from the precompiled header `name` of HEADERS (or any other spec), `flags` among
+        them. Raises NotPrepared."""
         spec = HEADERS[name] if isinstance(name, str) else name
         if flags:
             spec = spec.with_flags((*spec.flags, *flags))
         folder = self.artefact(f"headers/{spec.key}", lambda out, meter: self._make_header(spec, out, meter))
-        return Header((*self._header_flags(spec), "-include", str(folder / "header.h")))
+        return (*self._header_flags(spec), "-include", str(folder / "header.h"))
 
     def slim_folder(self) -> Path:
         """The slim headers. Raises NotPrepared."""
@@ -151,21 +145,22 @@ class Precompiled:
         """What the units of the split routes lack (backend cuda). Raises NotPrepared."""
         if self._vocabulary is None:
             folder = self.artefact(f"vocabulary-{source_digest('vocabulary.py')}", self._make_vocabulary)
-            self._vocabulary = Vocabulary.from_json(json.loads((folder / "words.json").read_text()))
+            self._vocabulary = TypeAdapter(Vocabulary).validate_json((folder / "words.json").read_bytes())
         return self._vocabulary
 
     def compile_host(
         self,
         bench: Workbench,
         text: str,
-        header: Header,
+        header: Sequence[str],
         out: str,
         flags: Sequence[str | Path] = (),
     ) -> ToolRun:
-        """Compile the unit `text` to the file `out`; `-fsyntax-only` in `flags` leaves none. Raises OutOfLimits."""
+        """Compile the unit `text` to the file `out`; `-fsyntax-only` in `flags` leaves none. `header`: flags of the one that
+        it starts from. Raises OutOfLimits."""
         source = bench.folder / Path(out).with_suffix(".cpp")
         source.write_text(text, encoding="utf-8")
-        return bench.run([self.toolchain.cxx, *header.flags, *flags, "-c", source.name, "-o", out])
+        return bench.run([self.toolchain.cxx, *header, *flags, "-c", source.name, "-o", out])
 
     def link(
         self,
@@ -256,12 +251,12 @@ class Precompiled:
 
     def _make_slim(self, out: Path, _: Meter) -> None:
         slim = slim_headers(self.toolchain.torch_root / "include")
-        _write_files(out, slim.files)
+        write_files(out, slim.files.items())
         (out / "support_functions.cpp").write_text(slim.support)
 
     def _make_cuda(self, out: Path, _: Meter) -> None:
         torch_include = self.toolchain.torch_root / "include"
-        _write_files(out, cuda_host_headers(self.toolchain.cuda_home / "include", torch_include))
+        write_files(out, cuda_host_headers(self.toolchain.cuda_home / "include", torch_include).items())
 
     def _make_header(self, spec: HeaderSpec, out: Path, meter: Meter) -> None:
         # GCC silently reads header.h when header.h.gch does not fit; then this line speaks.
@@ -269,8 +264,7 @@ class Precompiled:
         (out / "source.h").write_text(spec.text)
         command = [self.toolchain.cxx, *self._header_flags(spec), "-x", "c++-header", "source.h", "-o", "header.h.gch"]
         self.compile_own(meter, command, out)
-        # Canary: an empty unit must compile from where the header will live... which is only known after the rename,
-        # so it is tried here by the temporary path.
+        # Where the header fits, an empty unit compiles from it.
         (out / "canary.cpp").write_text("int dice_canary;\n")
         include = ("-include", str(out / "header.h"))
         self.compile_own(meter, [self.toolchain.cxx, *self._header_flags(spec), *include, "-c", "canary.cpp"], out)
@@ -301,7 +295,7 @@ class Precompiled:
             preprocessed("host.cpp", stock, gcc),
         )
         (out / "words.ii").unlink()
-        (out / "words.json").write_text(json.dumps(words.to_json()))
+        (out / "words.json").write_bytes(TypeAdapter(Vocabulary).dump_json(words))
 
     def _make_support_objects(self, out: Path, meter: Meter) -> None:
         tools = self.toolchain
@@ -339,8 +333,9 @@ def _let_read(folder: Path) -> None:
         path.chmod(0o755 if path.is_dir() else 0o644)
 
 
-def _write_files(folder: Path, files: Mapping[str, str]) -> None:
-    for name, text in files.items():
+def write_files(folder: Path, files: Iterable[tuple[str, str]]) -> None:
+    """Write texts to their paths below `folder`."""
+    for name, text in files:
         path = folder / name
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_text(text, encoding="utf-8")

@@ -82,8 +82,8 @@ def paste_headers(file: SourceFile, others: Sequence[SourceFile], folders: Seque
             raise SplitRefused("headers that include each other")
 
         def replace(match: re.Match[str]) -> str:
-            candidates = [posixpath.join(place, match.group(1)), *(posixpath.join(f, match.group(1)) for f in folders)]
-            for name in map(posixpath.normpath, candidates):
+            paths = [posixpath.join(folder, match.group(1)) for folder in (place, *folders)]
+            for name in map(posixpath.normpath, paths):
                 if name in by_name:
                     if name in pasted and "#pragma once" in by_name[name].text:
                         return ""

@@ -8,7 +8,7 @@ from functools import partial
 
 from dice.kernels.builder.compiler import Workbench
 from dice.kernels.builder.flags import BuildFlags
-from dice.kernels.builder.precompiled import Precompiled
+from dice.kernels.builder.precompiled import Precompiled, write_files
 from dice.kernels.builder.preprocessor import expanded
 from dice.kernels.builder.unknown_flags import check_standard
 from dice.kernels.records.extension import ExtensionRequest, SourceFile
@@ -33,10 +33,7 @@ class Route:
 
     def write_headers(self, headers: Iterable[SourceFile], render: Callable[[str], str] = str) -> None:
         """Put the candidate's own headers into the folder, each as `render` makes it."""
-        for file in headers:
-            path = self.bench.folder / file.name
-            path.parent.mkdir(parents=True, exist_ok=True)
-            path.write_text(render(file.text), encoding="utf-8")
+        write_files(self.bench.folder, ((file.name, render(file.text)) for file in headers))
 
     def check_standards(self, flags: BuildFlags) -> None:
         """Raise FinalRefusal when PyTorch's headers do not compile under a C++ standard of the flags."""

@@ -20,11 +20,12 @@ from dice.kernels.builder.binding import BindingRefused
 from dice.kernels.builder.compiler import ToolRun
 from dice.kernels.builder.device_build import DeviceBuild
 from dice.kernels.builder.final_refusal import NARROWING, FinalRefusals
+from dice.kernels.builder.flags import as_lines
 from dice.kernels.builder.headers import slim_cuda_header
 from dice.kernels.builder.host_unit import DEVICE_CALL, render_host
 from dice.kernels.builder.launch_symbols import uncounted_launches
 from dice.kernels.builder.main_unit import MainUnit
-from dice.kernels.builder.outcome import Built, Declined, FinalRefusal
+from dice.kernels.builder.outcome import Built, Declined, FinalRefusal, broken_rule
 from dice.kernels.builder.precompiled import NotPrepared, first_error
 from dice.kernels.builder.request_sources import sources_of
 from dice.kernels.builder.route import Route
@@ -86,9 +87,7 @@ class SplitBuild(Route):
             check_host_rules(split)
             return split
         except Refuted as refuted:
-            line = refuted.line + self.sources.cuda_first_line - 1
-            message = f"{self.sources.cuda_name}({line}): error: {refuted.reason}"
-            raise FinalRefusal(message, "a rule of CUDA") from refuted
+            raise broken_rule(refuted, self.sources.cuda_name, self.sources.cuda_first_line) from refuted
         except SplitRefused:
             # main.cpp's verdict is cheaper than a stock build, and so is a plain syntax error.
             for main in self.sources.mains:
@@ -125,9 +124,7 @@ class SplitBuild(Route):
 
     def _main(self, main: MainUnit, out: str) -> str:
         """Object of a C++ file by the cheapest way that compiles."""
-        macros = "".join(f"{line}\n" for line in self.flags.main_macros)
-        flags = self.flags.main
-        include = [*self._include_flags(), *self._cuda_include()]
+        macros, flags, include = as_lines(self.flags.main_macros), self.flags.main, self._main_include()
         if self.level == _TABLE:
             try:
                 done = self._compile(macros + main.with_table(self.module), "slim_cpp", out, flags, include)
@@ -152,17 +149,15 @@ class SplitBuild(Route):
 
     def _check_main(self, main: MainUnit) -> None:
         """Raise FinalRefusal when the exact main.cpp does not compile."""
-        macros = "".join(f"{line}\n" for line in self.flags.main_macros)
-        include = [*self._include_flags(), *self._cuda_include()]
-        self.final.check_main(macros + main.exact(self.module), self._standards(self.flags.main), include)
+        text = as_lines(self.flags.main_macros) + main.exact(self.module)
+        self.final.check_main(text, self._standards(self.flags.main), self._main_include())
 
     def _host_text(self, split: CudaSource, table: bool = True) -> str:
         lines = [f"#define TORCH_EXTENSION_NAME {self.module}"]
         lines += [f"#define {name} 1" for name in self.precompiled.toolchain.half_macros]
-        lines += self.flags.host_macros
         module = self.module if table else None
         text = render_host(split, self.sources.cuda_name, self.sources.cuda_first_line, module)
-        return "\n".join(lines) + "\n" + text
+        return as_lines([*lines, *self.flags.host_macros]) + text
 
     def _slim_cuda(self, split: CudaSource) -> str:
         name = slim_cuda_header(item.name for item in split.of_kind("include"))
@@ -236,12 +231,11 @@ class SplitBuild(Route):
         folders = [*(str(self.bench.folder / path) for path in self.request.extra_include_paths), *self.flags.folders]
         return [flag for folder in folders for flag in ("-I", folder)]
 
-    def _cuda_include(self) -> list[str]:
-        """main.cpp of an extension with CUDA sources finds CUDA's headers."""
+    def _main_include(self) -> list[str]:
+        """The same for main.cpp, which finds CUDA's headers if the extension has CUDA sources."""
         tools = self.precompiled.toolchain
-        if tools.backend == "cuda" and (self.sources.cuda is not None or self.request.with_cuda):
-            return ["-isystem", str(tools.cuda_home / "include")]
-        return []
+        with_cuda = tools.backend == "cuda" and (self.sources.cuda is not None or self.request.with_cuda)
+        return [*self._include_flags(), *(["-isystem", str(tools.cuda_home / "include")] if with_cuda else [])]
 
     @staticmethod
     def _standards(flags: Sequence[str]) -> list[str]:

@@ -7,7 +7,7 @@ from functools import cached_property
 
 from dice.kernels.source.cuda_source import CudaSource
 from dice.kernels.source.declaration import Function
-from dice.kernels.source.items import Item
+from dice.kernels.source.items import Item, ItemKind
 from dice.kernels.source.lexer import SplitRefused, words, words_of
 
 TORCH_ROOTS = frozenset({"torch", "at", "c10", "caffe2", "pybind11", "py"})
@@ -15,10 +15,25 @@ _TORCH_HEADERS = re.compile(r"(torch|ATen|c10|caffe2|pybind11)/|Python\.h$")
 _DEVICE_ONLY_HEADERS = re.compile(r"(cub|thrust|cuda|cute|cutlass|cooperative_groups)/|cooperative_groups\.h$|mma\.h$")
 _DEVICE_ONLY_ROOTS = frozenset({"cooperative_groups", "nvcuda", "cub", "thrust", "cutlass", "cute"})
 _HOST_LIBRARIES = re.compile(r"(cublas|cudnn|cusparse|cusolver|cufft|nvrtc|nccl)\w*\.h$")
+_HOST_LIBRARY_NAMES = ("cublas", "cudnn", "cusparse", "cusolver", "cufft")
 _HOST_STANDARD = words(
     "vector string map unordered_map set unordered_set list deque queue stack iostream sstream fstream ostream "
     "istream iomanip memory functional mutex thread chrono future random filesystem regex stdexcept exception numeric "
     "condition_variable atomic string_view optional variant any iterator initializer_list"
+)
+_HOST_KINDS: tuple[ItemKind, ...] = (
+    "host_function",
+    "host_declaration",
+    "host_variable",
+    "macro_call",
+    "instantiation",
+)
+_DEVICE_KINDS: tuple[ItemKind, ...] = (
+    "kernel",
+    "kernel_declaration",
+    "device_function",
+    "host_device_function",
+    "device_variable",
 )
 _COMPILER_MACROS = re.compile(r"__CUDACC\w*__|__NVCC__|__CUDA_ARCH\w*__|__CUDACC_RTC__|__CUDABE__")
 
@@ -39,28 +54,19 @@ class Roles:
     @cached_property
     def host_words(self) -> frozenset[str]:
         """Identifiers that host code mentions, macros and host-device functions that it reaches included."""
-        words: set[str] = set()
-        for item in self.split.items:
-            if item.kind in ("host_function", "host_declaration", "host_variable", "macro_call", "instantiation"):
-                words |= item.identifiers
-            elif item.kind in ("kernel", "kernel_declaration") and item.function is not None:
+        words = self._words_in(*_HOST_KINDS)
+        for item in self.split.of_kind("kernel", "kernel_declaration"):
+            if item.function is not None:
                 words |= words_of([token for token in item.tokens if token.start < item.function.head_end])
         return frozenset(self._closure(words))
 
     @cached_property
     def device_words(self) -> frozenset[str]:
         """Identifiers that device code mentions, macros included."""
-        words: set[str] = set()
-        for item in self.split.items:
-            if item.kind in (
-                "kernel",
-                "kernel_declaration",
-                "device_function",
-                "host_device_function",
-                "device_variable",
-            ):
-                words |= item.identifiers
-        return frozenset(self._closure(words))
+        return frozenset(self._closure(self._words_in(*_DEVICE_KINDS)))
+
+    def _words_in(self, *kinds: ItemKind) -> set[str]:
+        return {word for item in self.split.of_kind(*kinds) for word in item.identifiers}
 
     def _closure(self, words: set[str]) -> set[str]:
         """The words, and those of the macros, types, constants, host-device functions and aliases that they need."""
@@ -94,7 +100,7 @@ class Roles:
         """Whether the device unit needs the item."""
         if item.kind == "include":
             return self._include_on_device(item.name)
-        if item.kind in ("host_function", "host_declaration", "host_variable", "macro_call", "instantiation"):
+        if item.kind in _HOST_KINDS:
             return False
         if item.kind == "constant":
             return item.name in self.device_words
@@ -112,9 +118,7 @@ class Roles:
         if name in _HOST_STANDARD:
             return "std" in self.device_words
         if _HOST_LIBRARIES.search(name):
-            return any(
-                word.startswith(("cublas", "cudnn", "cusparse", "cusolver", "cufft")) for word in self.device_words
-            )
+            return any(word.startswith(_HOST_LIBRARY_NAMES) for word in self.device_words)
         return True
 
     @cached_property
@@ -128,10 +132,7 @@ class Roles:
 
     @cached_property
     def _host_code_words(self) -> frozenset[str]:
-        words: set[str] = set()
-        for item in self.split.of_kind("host_function", "host_variable", "macro_call"):
-            words |= item.identifiers
-        return frozenset(words)
+        return frozenset(self._words_in("host_function", "host_variable", "macro_call"))
 
     def check_host(self) -> None:
         """Raise SplitRefused when host code uses what only nvcc can compile."""

@@ -21,8 +21,9 @@ from dice.errors import HarnessError
 from dice.kernels.builder.compiler import Workbench
 from dice.kernels.builder.launch_symbols import uncounted_launches
 from dice.kernels.builder.outcome import Built, FinalRefusal
-from dice.kernels.builder.precompiled import Precompiled, wrap_flags
+from dice.kernels.builder.precompiled import Precompiled, wrap_flags, write_files
 from dice.kernels.builder.toolchain import Toolchain
+from dice.kernels.builder.toolchain_probe import without_building
 from dice.kernels.records.extension import ExtensionRequest, LaunchCount
 
 _PLAN_TIMEOUT_S = 300.0
@@ -39,15 +40,11 @@ def build_stock(
 ) -> Built:
     """Build `request` as PyTorch does, in the folder of `bench`; the module is named `module`.
 
-    With `precompiled`, the objects are linked once more with the launch counter. Raises FinalRefusal with PyTorch's message
-    when the build fails, OutOfLimits, or HarnessError when PyTorch cannot build here at all.
+    With `precompiled`, objects with device code are linked once more with the launch counter. Raises FinalRefusal with
+    PyTorch's message when the build fails, OutOfLimits, or HarnessError when PyTorch cannot build here at all.
     """
     bench.folder.mkdir(parents=True, exist_ok=True)
-    scratch = bench.folder / "sources"
-    for file in (*request.files, *request.headers):
-        path = scratch / file.name
-        path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_text(file.text, encoding="utf-8")
+    write_files(bench.folder / "sources", ((file.name, file.text) for file in (*request.files, *request.headers)))
     plan = _planned(request.model_copy(update={"name": module}), toolchain, bench.folder)
     if plan["error"] is not None:
         if plan["error"].startswith(_HOST_FAULTS):
@@ -59,11 +56,14 @@ def build_stock(
         raise FinalRefusal(re.sub(r"^ninja: Entering directory .*\n", "", done.output), "stock")
     if not path.exists():
         raise HarnessError("the stock build reported success but left no shared object.")
-    counted = _relink(path, bench, precompiled) if precompiled else None
-    launches: LaunchCount = "counted" if counted is not None else "unknown"
+    launches: LaunchCount
     if not list(path.parent.glob("*.cuda.o")):
         launches = uncounted_launches(path)
-    return Built(counted or path, "stock", launches=launches, facts={"module": module, "table": False})
+    elif precompiled is not None and (counted := _relinked(path, bench, precompiled)) is not None:
+        path, launches = counted, "counted"
+    else:
+        launches = "unknown"
+    return Built(path, "stock", launches=launches, facts={"module": module, "table": False})
 
 
 def _planned(request: ExtensionRequest, toolchain: Toolchain, work: Path) -> dict[str, Any]:
@@ -90,15 +90,13 @@ def strip_prefix(message: str) -> str:
     return re.sub(r"^Error building extension '[^']*':?\s*", "", message)
 
 
-def _relink(path: Path, bench: Workbench, precompiled: Precompiled) -> Path | None:
-    """The same objects linked once more, with the launch counter; None when there is no device code or it fails."""
+def _relinked(path: Path, bench: Workbench, precompiled: Precompiled) -> Path | None:
+    """The same objects linked once more, with the launch counter; None when that fails."""
     folder = path.parent
     variables = dict(
         re.findall(r"^(cxx|ldflags) = (.*)$", (folder / "build.ninja").read_text(encoding="utf-8"), re.MULTILINE)
     )
     objects = sorted(folder.glob("*.o"))
-    if not any(name.name.endswith(".cuda.o") for name in objects):
-        return None
     out = bench.folder / "counted.so"
     flags = shlex.split(variables["ldflags"])
     command = [*shlex.split(variables["cxx"]), *objects, precompiled.launch_object(), *wrap_flags(), *flags, "-o", out]
@@ -106,23 +104,18 @@ def _relink(path: Path, bench: Workbench, precompiled: Precompiled) -> Path | No
 
 
 def _main(request_file: str, plan_file: str) -> None:
-    import torch.utils.cpp_extension as extension
-
     request = ExtensionRequest.model_validate_json(Path(request_file).read_text(encoding="utf-8"))
     loaded: list[str] = []
 
     def keep(name: str, folder: str, *_: Any) -> None:
         loaded.append(os.path.join(folder, f"{name}.so"))
 
-    patched: Any = extension
-    patched._run_ninja_build = lambda *_args, **_kwargs: None
-    patched._import_module_from_library = keep
-    patched.remove_extension_h_precompiler_headers = lambda: None
+    patched = without_building(keep)
     if request.kind == "load_inline" and patched.CUDA_HOME is None and os.environ.get("CUDA_HOME"):
         patched.CUDA_HOME = os.environ["CUDA_HOME"]
     error = None
     try:
-        _call(extension, request)
+        _call(patched, request)
     except (RuntimeError, ValueError, OSError, AssertionError, TypeError) as failure:
         error = str(failure)
     plan = {"error": error, "path": loaded[-1] if loaded else None}

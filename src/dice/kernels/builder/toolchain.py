@@ -181,17 +181,16 @@ def _arches(arch: str | None) -> tuple[str, ...]:
         if number.count(".") != 1 or not number.replace(".", "").isdigit():
             raise DiceError(f"arch '{arch}': expected a compute capability such as 9.0.")
         return (arch,)
-    done = subprocess.run(
-        [sys.executable, "-m", "dice.kernels.builder.toolchain_probe", "capabilities"],
-        capture_output=True,
-        text=True,
-        timeout=120,
-        check=False,
-    )
+    done = _ask_pytorch("capabilities")
     found = json.loads(done.stdout) if done.returncode == 0 else []
     if not found:
         raise HarnessError("no NVIDIA GPU is visible; name the compute capability to build for (arch, e.g. 9.0).")
     return tuple(found)
+
+
+def _ask_pytorch(question: str) -> subprocess.CompletedProcess[str]:
+    command = [sys.executable, "-m", "dice.kernels.builder.toolchain_probe", question]
+    return subprocess.run(command, capture_output=True, text=True, timeout=300, check=False)
 
 
 def _probed(backend: Backend, versions: dict[str, str], cache_dir: Path) -> dict[str, Any]:
@@ -207,13 +206,7 @@ def _probed(backend: Backend, versions: dict[str, str], cache_dir: Path) -> dict
     path = cache_dir / "probes" / f"{key}.json"
     if path.exists():
         return json.loads(path.read_text())
-    done = subprocess.run(
-        [sys.executable, "-m", "dice.kernels.builder.toolchain_probe", backend],
-        capture_output=True,
-        text=True,
-        timeout=300,
-        check=False,
-    )
+    done = _ask_pytorch(backend)
     if done.returncode != 0:
         last = done.stderr.strip().splitlines()[-1:] or ["no message"]
         raise HarnessError(f"PyTorch could not say how it builds extensions ({last[0]}).")

@@ -13,6 +13,7 @@ import shutil
 import subprocess
 import sys
 import tempfile
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -34,15 +35,21 @@ def find_cuda_home() -> str | None:
     return os.path.realpath(match.group(1)) if match else str(Path(nvcc).resolve().parent.parent)
 
 
-def _ninja_variables(cuda: bool) -> dict[str, str]:
+def without_building(instead: Callable[..., None] = lambda *_args, **_kwargs: None) -> Any:
+    """`torch.utils.cpp_extension`, which from now on writes ninja files and builds nothing. It calls `instead` where it would
+    import what it has built, with name and folder."""
     import torch.utils.cpp_extension as extension
 
     patched: Any = extension
     patched._run_ninja_build = lambda *_args, **_kwargs: None
-    patched._import_module_from_library = lambda *_args, **_kwargs: None
+    patched._import_module_from_library = instead
     patched.remove_extension_h_precompiler_headers = lambda: None
+    return patched
+
+
+def _ninja_variables(cuda: bool) -> dict[str, str]:
     with tempfile.TemporaryDirectory() as folder:
-        extension.load_inline(
+        without_building().load_inline(
             name=EXTENSION_NAME + ("_CUDA" if cuda else "_CPP"),  # torch numbers a name that is used twice
             cpp_sources="",
             cuda_sources="// no code\n" if cuda else None,

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 
 _TOKEN = re.compile(
     r'"(?:\\.|[^"\\\n])*"|\'(?:\\.|[^\'\\\n])+\'|(?<!::)\b[A-Za-z_]\w*|[{}();=]|^#[^\n]*',
@@ -38,15 +38,6 @@ class Vocabulary:
     host_lacks: frozenset[str]
     headers: frozenset[str]
     device_headers: frozenset[str]
-
-    def to_json(self) -> dict[str, list[str]]:
-        """Plain lists."""
-        return {name: sorted(words) for name, words in asdict(self).items()}
-
-    @classmethod
-    def from_json(cls, data: dict[str, list[str]]) -> Vocabulary:
-        """From `to_json`."""
-        return cls(**{name: frozenset(words) for name, words in data.items()})
 
 
 def headers_read(text: str) -> frozenset[str]:

@@ -76,7 +76,9 @@ class _Rewriter:
             self._inject(region, shared_globals)
         for region in kernels:
             self._wrap_kernel(region, region.name in fibres)
-        self._edit_launches()
+        self.source.check_launches(0, len(self.text))
+        for launch in self.source.launches:
+            self._edit_launch(launch)
         self._edit_device_tokens(device)
         edit_device_queries(self.tokens, self.edits)
         return CpuSource(self.edits.apply(), tuple(names), lockstep, self.track_index)
@@ -138,7 +140,7 @@ class _Rewriter:
             if name is None:
                 name = f"dice_unnamed_{index}"
                 self._name_parameter(region, parameter, name)
-            text = _without_default(parameter)
+            text = _plain(parameter.without_default)
             parameters.append(text if parameter.name else f"{text} {name}")
             names.append(f"{name}..." if parameter.is_pack else name)
             types.append(parameter.type)
@@ -168,18 +170,13 @@ class _Rewriter:
 
     def _name_parameter(self, region: Region, parameter: Parameter, name: str) -> None:
         """Give a parameter without a name one, so that it can be passed on."""
-        text = parameter.text if parameter.default is None else parameter.text.removesuffix(f" = {parameter.default}")
+        text = parameter.without_default
         at = self.text.find(text, self.text.index("(", region.function.start), region.start)
         if at < 0 or "(" in text or "[" in text:
             raise UnsupportedOnCpu("a kernel parameter without a name")
         self.edits.insert(at + len(text), f" {name}")
 
-    def _edit_launches(self) -> None:
-        self.source.check_launches(0, len(self.text))
-        for launch in self.source.launches:
-            self._render(launch)
-
-    def _render(self, launch: Launch) -> None:
+    def _edit_launch(self, launch: Launch) -> None:
         """`k<<<g, b>>>(x)` to `(dice_cpu_configure(g, b, 0, 0), k(x))`, by edits around what stays as it is."""
         parts = [*launch.parts, *["1", "0", "nullptr"][len(launch.parts) - 1 :]]
         configuration = f"{parts[0]}, {parts[1]}, static_cast<size_t>({parts[2]}), (void*)(cudaStream_t)({parts[3]})"
@@ -213,20 +210,12 @@ class _Rewriter:
 
 
 def _first_argument(text: str) -> str:
-    groups = split_at(tokenize(text), ",")
-    return source_of(text, groups[0])
+    return source_of(text, split_at(tokenize(text), ",")[0])
 
 
 def _plain(text: str) -> str:
     """One line, without comments."""
     return " ".join(token.text for token in tokenize(text))
-
-
-def _without_default(parameter: Parameter) -> str:
-    text = parameter.text
-    if parameter.default is not None:
-        text = text.removesuffix(f" = {parameter.default}")
-    return _plain(text)
 
 
 def _dynamic_array(text: str, declaration: Sequence[Token]) -> tuple[str, str]:

@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
+from dice.kernels.source.lexer import SplitRefused
 
-class UnsupportedOnCpu(Exception):
-    """The source uses a feature that the CPU back end does not support; `what` names it."""
 
-    def __init__(self, what: str) -> None:
-        super().__init__(what)
-        self.what = what
+class UnsupportedOnCpu(SplitRefused):
+    """The source uses a feature that the CPU back end does not support; `reason` names it."""

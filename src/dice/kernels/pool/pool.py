@@ -75,8 +75,8 @@ class WorkerPlan:
 
     role: Role
     count: int
-    make_handler: Callable[[int], Handler]
-    """Called in the worker with its index within the plan."""
+    make_handler: Callable[[], Handler]
+    """Called in the worker."""
     job_timeout_s: float = math.inf
     """A worker that works on one job for longer is stuck and is replaced. The handler has its own, shorter limits."""
 
@@ -121,7 +121,6 @@ class Feed:
 @dataclass
 class _Worker:
     plan: WorkerPlan
-    index: int
     process: Any
     connection: Connection
     lifeline: Connection
@@ -147,8 +146,7 @@ class Pool:
         start_importing()
         self._context = multiprocessing.get_context("forkserver")
         for plan in self.plans:
-            for index in range(plan.count):
-                self._workers.append(self._start(plan, index))
+            self._workers += [self._start(plan) for _ in range(plan.count)]
         return self
 
     def __exit__(self, exception_type: type[BaseException] | None, *_: object) -> None:
@@ -167,16 +165,14 @@ class Pool:
             worker.lifeline.close()
         self._workers.clear()
 
-    def _start(self, plan: WorkerPlan, index: int) -> _Worker:
+    def _start(self, plan: WorkerPlan) -> _Worker:
         ours, theirs = self._context.Pipe()
         lifeline_read, lifeline_write = self._context.Pipe(duplex=False)
-        process = self._context.Process(
-            target=_serve, args=(theirs, lifeline_read, plan.make_handler, index), name=f"{plan.role}-{index}"
-        )
+        process = self._context.Process(target=_serve, args=(theirs, lifeline_read, plan.make_handler), name=plan.role)
         process.start()
         theirs.close()
         lifeline_read.close()
-        return _Worker(plan, index, process, ours, lifeline_write)
+        return _Worker(plan, process, ours, lifeline_write)
 
     def run(self, jobs: Sequence[Job]) -> Iterator[list[Verdict]]:
         """Yield the verdicts of each job as they are ready.
@@ -278,15 +274,15 @@ class Pool:
         worker.process.join()
         worker.connection.close()
         worker.lifeline.close()
-        self._workers[self._workers.index(worker)] = self._start(worker.plan, worker.index)
+        self._workers[self._workers.index(worker)] = self._start(worker.plan)
         return worker.job
 
 
-def _serve(connection: Connection, lifeline: Connection, make_handler: Callable[[int], Handler], index: int) -> None:
+def _serve(connection: Connection, lifeline: Connection, make_handler: Callable[[], Handler]) -> None:
     """Main function of a worker process."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # the pool handles Ctrl-C and ends workers by their pipes
     try:
-        handler = make_handler(index)
+        handler = make_handler()
     except DiceError as error:
         connection.send(("failed_to_start", error))
         return

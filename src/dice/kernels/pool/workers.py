@@ -203,10 +203,9 @@ def _plans(shared: _Shared, n_jobs: int, gpus: list[int]) -> Iterator[WorkerPlan
 class BuildHandler:
     """Imports candidates without a GPU: fills the build cache and settles candidates that cannot be built."""
 
-    def __init__(self, index: int, *, shared: _Shared) -> None:
+    def __init__(self, *, shared: _Shared) -> None:
         from dice.kernels.grader.executor import Prebuilder  # imports torch, which the command does not need
 
-        del index
         os.nice(5)  # executors and their candidates get the cores first
         self._prebuilder = Prebuilder(
             shared.fork_server, shared.builder(), shared.backend, shared.limits, shared.judging
@@ -223,10 +222,9 @@ class BuildHandler:
 class ExecuteHandler:
     """Verifies candidates on one GPU, or on the CPU."""
 
-    def __init__(self, index: int, *, shared: _Shared, gpu: int, threads: int = 1) -> None:
+    def __init__(self, *, shared: _Shared, gpu: int, threads: int = 1) -> None:
         from dice.kernels.grader.executor import Executor
 
-        del index
         builder = shared.builder()
         # The same as for candidates of one stream (grader.sequence.connections): quick to start, and timed in the same way.
         os.environ.setdefault("CUDA_DEVICE_MAX_CONNECTIONS", "1")

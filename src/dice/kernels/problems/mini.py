@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import argparse
 import ast
-import re
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, Literal
@@ -18,6 +17,7 @@ import yaml
 
 from dice.errors import DiceError
 from dice.jsonl import atomic_writer
+from dice.kernels.problems.folder import load_problem_folder
 from dice.kernels.problems.problem import Problem
 from dice.manifest import Stopwatch, write_manifest
 
@@ -27,7 +27,6 @@ VERSION = "mini-2"
 LEVELS = (1, 2, 3)
 GPU_SIZES = "gpu_sizes.yaml"
 PLACE = Path("experiments") / "benchmarks" / "mini"
-_FILE_NAME = re.compile(r"(\d+)_(\w+)\.py")
 
 
 def mini_root(path: str | Path | None = None) -> Path:
@@ -35,15 +34,12 @@ def mini_root(path: str | Path | None = None) -> Path:
 
     Raises DiceError where there is none.
     """
-    if path is not None:
-        candidates = [Path(path)]
-    else:
-        here = Path.cwd()
-        candidates = [base / PLACE for base in (Path(__file__).resolve().parents[4], here, *here.parents)]
-    for folder in candidates:
+    here = Path.cwd()
+    around = [base / PLACE for base in (Path(__file__).resolve().parents[4], here, *here.parents)]
+    for folder in around if path is None else [Path(path)]:
         if (folder / GPU_SIZES).is_file() and (folder / "level1").is_dir():
             return folder
-    looked = candidates[0] if path is not None else f"{PLACE} of this checkout or around the working directory"
+    looked = path or f"{PLACE} of this checkout or around the working directory"
     raise DiceError(
         f"{looked}: the mini benchmark is not there; give the folder with level1/ and {GPU_SIZES} (--root)."
     )
@@ -55,42 +51,19 @@ def load_mini(size: Size, root: str | Path | None = None) -> list[Problem]:
         raise DiceError(f"mini benchmark: unknown size '{size}'; the sizes are cpu and gpu.")
     folder = mini_root(root)
     sizes = read_gpu_sizes(folder / GPU_SIZES)
-    problems: dict[str, Problem] = {}
-    for level in LEVELS:
-        numbered = sorted(_numbered_files(folder / f"level{level}"))
-        for number, name, path in numbered:
-            key = f"level{level}/{number}_{name}"
-            if key not in sizes:
-                raise DiceError(f"{folder / GPU_SIZES}: no entry for {key}; add the constants of the gpu size.")
-            code = path.read_text(encoding="utf-8")
-            resized = replace_constants(code, sizes[key], str(path))
-            problems[key] = Problem(
-                id=key,
-                level=level,
-                number=number,
-                name=name,
-                code=resized if size == "gpu" else code,
-                version=f"{VERSION}-{size}",
-            )
-    unknown = sorted(set(sizes) - set(problems))
+    problems = load_problem_folder(folder, version=f"{VERSION}-{size}", levels=LEVELS)
+    large = [_at_gpu_size(problem, sizes, folder) for problem in problems]
+    unknown = sorted(set(sizes) - {problem.id for problem in problems})
     if unknown:
         raise DiceError(f"{folder / GPU_SIZES}: '{unknown[0]}' is not a problem of the mini benchmark.")
-    return list(problems.values())
+    return large if size == "gpu" else problems
 
 
-def _numbered_files(folder: Path) -> list[tuple[int, str, Path]]:
-    found: dict[int, tuple[int, str, Path]] = {}
-    for path in sorted(folder.glob("*.py")):
-        match = _FILE_NAME.fullmatch(path.name)
-        if match is None:
-            raise DiceError(f"{path}: a problem file is named NUMBER_Name.py.")
-        number = int(match[1])
-        if number in found:
-            raise DiceError(f"{path}: number {number} is also used by {found[number][2].name}.")
-        found[number] = (number, match[2], path)
-    if not found:
-        raise DiceError(f"{folder}: no problem files; the mini benchmark has level1, level2 and level3.")
-    return list(found.values())
+def _at_gpu_size(problem: Problem, sizes: Mapping[str, Mapping[str, int | float]], folder: Path) -> Problem:
+    if problem.id not in sizes:
+        raise DiceError(f"{folder / GPU_SIZES}: no entry for {problem.id}; add the constants of the gpu size.")
+    code = replace_constants(problem.code, sizes[problem.id], str(folder / f"{problem.id}.py"))
+    return problem.model_copy(update={"code": code})
 
 
 def read_gpu_sizes(path: Path) -> dict[str, dict[str, int | float]]:

@@ -23,7 +23,7 @@ from dice.kernels.sandbox import linux, process_tree
 from dice.kernels.sandbox.fork_server import short_path
 from dice.kernels.sandbox.isolation import Layers, enter_user_namespace
 
-END_TIMEOUT_MS = 2000
+END_TIMEOUT_S = 2.0
 """A process that ends closes its pipes a moment before it has ended."""
 
 
@@ -97,12 +97,9 @@ def serve_forks(load: Callable[[], Service]) -> None:
 def _has_ended(pid: int) -> bool:
     """Whether a process that may just be ending has ended."""
     try:
-        pidfd = os.pidfd_open(pid)
+        return process_tree.ends(os.pidfd_open(pid), END_TIMEOUT_S)
     except ProcessLookupError:
         return True
-    poll = select.poll()
-    poll.register(pidfd, select.POLLIN)
-    return bool(poll.poll(END_TIMEOUT_MS))
 
 
 def _may_come_back() -> bool:

@@ -121,13 +121,14 @@ def _show(base: str, path: str) -> None:
         os.mkdir(target, 0o755)
     else:
         os.close(os.open(target, os.O_CREAT | os.O_WRONLY, 0o644))
+    linux.mount(path, target, flags=linux.MS_BIND | linux.MS_REC)
+    read_only = linux.MS_BIND | linux.MS_REMOUNT | linux.MS_RDONLY
     try:
-        linux.bind_read_only(path, target)
+        linux.mount(path, target, flags=read_only | linux.MS_NOSUID)
     except OSError:
         # A user namespace may not clear flags (nodev, noexec) that the outer mount has: keep those.
-        linux.mount(path, target, flags=linux.MS_BIND | linux.MS_REC)
         flags = os.statvfs(path).f_flag & (os.ST_NOSUID | os.ST_NODEV | os.ST_NOEXEC | os.ST_NOATIME | os.ST_RELATIME)
-        linux.mount(path, target, flags=flags | linux.MS_BIND | linux.MS_REMOUNT | linux.MS_RDONLY)
+        linux.mount(path, target, flags=flags | read_only)
 
 
 def _show_device(base: str, path: str) -> None:

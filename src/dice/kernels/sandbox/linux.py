@@ -67,12 +67,6 @@ def mount(source: str, target: str, kind: str = "", flags: int = 0, options: str
     _call("mount", source, target, kind or None, flags, options or None)
 
 
-def bind_read_only(source: str, target: str) -> None:
-    """Show `source` (with what is mounted below it) at `target`, without write access or set-uid programs."""
-    mount(source, target, flags=MS_BIND | MS_REC)
-    mount(source, target, flags=MS_BIND | MS_REMOUNT | MS_RDONLY | MS_NOSUID)
-
-
 def unmount(target: str) -> None:
     """Detach whatever is mounted at `target`."""
     _call("umount2", target, MNT_DETACH)

@@ -5,13 +5,13 @@ from __future__ import annotations
 import contextlib
 import json
 import os
-import select
 import shutil
 import socket
 
 from dice.errors import HarnessError
 from dice.kernels.sandbox.fork_server import ForkServer
 from dice.kernels.sandbox.isolation import SandboxSpec
+from dice.kernels.sandbox.process_tree import ends
 
 _TIMEOUT_S = 60.0
 
@@ -40,9 +40,7 @@ def candidate_layers(server: ForkServer, gpu: str) -> tuple[list[str], list[str]
                 ready = json.loads(status.recv(1 << 18) or b"{}")
             except OSError as error:
                 raise HarnessError(f"The sandbox could not be set up ({error}).") from error
-        poll = select.poll()  # the hang-up has told it to end
-        poll.register(spawned.pidfd, select.POLLIN)
-        poll.poll(_TIMEOUT_S * 1000)
+        ends(spawned.pidfd, _TIMEOUT_S)  # the hang-up has told it to
     if "isolation" not in ready:
         raise HarnessError(f"The sandbox could not be set up: {str(ready.get('broken', 'no answer'))[-500:]}")
     if "scratch_quota" not in ready["isolation"]:

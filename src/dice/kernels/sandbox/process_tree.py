@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import contextlib
+import math
 import os
+import select
 import signal
 import time
 
@@ -148,6 +150,14 @@ def reap() -> bool:
     except ChildProcessError:
         return False
     return True
+
+
+def ends(pidfd: int, timeout_s: float) -> bool:
+    """Whether the process behind a descriptor ends within that time; for one that is process 1 of a PID namespace, whether
+    everything in it does."""
+    poll = select.poll()
+    poll.register(pidfd, select.POLLIN)
+    return bool(poll.poll(math.ceil(timeout_s * 1000)))
 
 
 def kernel_kills() -> int:

@@ -8,9 +8,7 @@ from __future__ import annotations
 
 import contextlib
 import json
-import math
 import os
-import select
 import shutil
 import signal
 import socket
@@ -286,7 +284,7 @@ class Session:
         if self._killed:  # by us: its end was told to whoever asked before
             return CandidateFailure("runtime_error", "was asked again after its end")
         end = self._read_status(2.0)
-        alive = not self._gone(0)
+        alive = not process_tree.ends(self._spawned.pidfd, 0)
         self.kill()
         if end is None and alive:
             return CandidateFailure("runtime_error", "closed the verifier's channel")
@@ -299,12 +297,6 @@ class Session:
             name = _signal_name(end["signal"])
             return CandidateFailure("runtime_error", f"the process was killed by {name}{said}")
         return CandidateFailure("runtime_error", f"the process ended with exit code {end.get('exit')}{said}")
-
-    def _gone(self, timeout_s: float) -> bool:
-        """Whether process 1 and with it everything in its namespace has ended within that time."""
-        poll = select.poll()
-        poll.register(self._spawned.pidfd, select.POLLIN)
-        return bool(poll.poll(math.ceil(timeout_s * 1000)))
 
     def kill(self) -> None:
         """End the candidate and everything below it, now. Safe to call again."""
@@ -321,7 +313,7 @@ class Session:
         """End the candidate, wait until nothing of it is left, free the buffers. Raises HarnessError if it stays."""
         self.kill()
         self._channel.close()
-        gone = self._gone(END_TIMEOUT_S)
+        gone = process_tree.ends(self._spawned.pidfd, END_TIMEOUT_S)
         os.close(self._spawned.pidfd)
         self._status.close()
         self._release(self._input)

@@ -52,6 +52,11 @@ class Parameter:
         """Whether it is a function parameter pack."""
         return "..." in self.type
 
+    @property
+    def without_default(self) -> str:
+        """`text` up to its default."""
+        return self.text if self.default is None else self.text.removesuffix(f" = {self.default}")
+
 
 @dataclass(frozen=True)
 class TemplateParameter:
@@ -149,13 +154,13 @@ def _without_default(text: str, tokens: Sequence[Token]) -> tuple[Sequence[Token
 def _parameter_name(tokens: Sequence[Token]) -> Token | None:
     i = 0
     typed = False
-    candidate: Token | None = None
+    found: Token | None = None
     previous = ""
     while i < len(tokens):
         token = tokens[i]
         if token.text == "[":
             break
-        if token.text == "<" and previous and candidate is None and typed:
+        if token.text == "<" and previous and found is None and typed:
             i = matching(tokens, i)
         elif token.text == "(":  # decltype(x), __attribute__((..)), alignas(..)
             end = matching(tokens, i)
@@ -165,14 +170,14 @@ def _parameter_name(tokens: Sequence[Token]) -> Token | None:
             typed = typed or previous == "decltype"
         elif token.kind == "identifier" and token.text not in _TYPE_QUALIFIERS | SPECIFIERS_WITH_ARGUMENTS:
             if token.text in _TYPE_WORDS or token.text == "decltype" or previous == "::" or not typed:
-                typed, candidate = True, None
+                typed, found = True, None
             else:
-                candidate = token
+                found = token
         elif token.text == "::":
-            candidate = None
+            found = None
         previous = token.text
         i += 1
-    return candidate
+    return found
 
 
 def _innermost_name(tokens: Sequence[Token]) -> Token | None:

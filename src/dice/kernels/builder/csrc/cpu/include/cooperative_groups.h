@@ -4,7 +4,7 @@
 #include <initializer_list>
 #include <type_traits>
 
-#include "cuda_runtime.h"
+#include "cuda_runtime_api.h"
 
 #pragma GCC visibility push(hidden)
 

@@ -3,7 +3,7 @@
 
 #include <c10/util/Half.h>
 
-#include "cuda_runtime.h"
+#include "cuda_runtime_api.h"
 #include "dice_cpu/small_float.h"
 
 #pragma GCC visibility push(hidden)
@@ -48,36 +48,12 @@ typedef __half2 __nv_half2;
 
 DICE_CPU_SMALL_FLOAT(__half, __half2)
 DICE_CPU_SMALL_INTEGERS(__half, half)
+DICE_CPU_SMALL_NAMED(__half, __half2, half)
 #ifndef __CUDA_NO_HALF_OPERATORS__
 DICE_CPU_SMALL_OPERATORS(__half)
 #endif
 #ifndef __CUDA_NO_HALF2_OPERATORS__
 DICE_CPU_SMALL_OPERATORS2(__half2)
 #endif
-
-DICE_CPU_INLINE float __half2float(__half x) { return wide(x); }
-DICE_CPU_INLINE __half __float2half(float x) { return dice_cpu::narrow<__half>(x); }
-DICE_CPU_INLINE __half __float2half_rn(float x) { return dice_cpu::narrow<__half>(x); }
-DICE_CPU_INLINE __half __float2half_rz(float x) { return dice_cpu::narrow_towards<__half, 'z'>(x); }
-DICE_CPU_INLINE __half __float2half_rd(float x) { return dice_cpu::narrow_towards<__half, 'd'>(x); }
-DICE_CPU_INLINE __half __float2half_ru(float x) { return dice_cpu::narrow_towards<__half, 'u'>(x); }
-DICE_CPU_INLINE __half __double2half(double x) { return dice_cpu::narrow<__half>(static_cast<float>(x)); }
-DICE_CPU_INLINE __half2 make_half2(__half x, __half y) { return {x, y}; }
-DICE_CPU_INLINE __half2 __halves2half2(__half x, __half y) { return {x, y}; }
-DICE_CPU_INLINE __half2 __half2half2(__half x) { return {x, x}; }
-DICE_CPU_INLINE __half2 __float2half2_rn(float x) { return {__float2half(x), __float2half(x)}; }
-DICE_CPU_INLINE __half2 __floats2half2_rn(float x, float y) { return {__float2half(x), __float2half(y)}; }
-DICE_CPU_INLINE __half2 __float22half2_rn(float2 v) { return {__float2half(v.x), __float2half(v.y)}; }
-DICE_CPU_INLINE float2 __half22float2(__half2 v) { return {wide(v.x), wide(v.y)}; }
-DICE_CPU_INLINE __half __low2half(__half2 v) { return v.x; }
-DICE_CPU_INLINE __half __high2half(__half2 v) { return v.y; }
-DICE_CPU_INLINE __half2 __low2half2(__half2 v) { return {v.x, v.x}; }
-DICE_CPU_INLINE __half2 __high2half2(__half2 v) { return {v.y, v.y}; }
-DICE_CPU_INLINE __half2 __lows2half2(__half2 a, __half2 b) { return {a.x, b.x}; }
-DICE_CPU_INLINE __half2 __highs2half2(__half2 a, __half2 b) { return {a.y, b.y}; }
-DICE_CPU_INLINE short __half_as_short(__half x) { return static_cast<short>(x.__x); }
-DICE_CPU_INLINE unsigned short __half_as_ushort(__half x) { return x.__x; }
-DICE_CPU_INLINE __half __short_as_half(short x) { return __half_raw{static_cast<unsigned short>(x)}; }
-DICE_CPU_INLINE __half __ushort_as_half(unsigned short x) { return __half_raw{x}; }
 
 #pragma GCC visibility pop

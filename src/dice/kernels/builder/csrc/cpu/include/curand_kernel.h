@@ -3,7 +3,7 @@
 // have the right distribution but not cuRAND's values.
 #pragma once
 
-#include "cuda_runtime.h"
+#include "cuda_runtime_api.h"
 
 #pragma GCC visibility push(hidden)
 

@@ -1,10 +1,8 @@
 // Matrix routines behind the cuBLAS shim, through ATen.
 #include <ATen/ATen.h>
-#include <ATen/core/grad_mode.h>
-
-#include <functional>
 
 #include "../include/cublasLt.h"
+#include "operators.h"
 
 namespace {
 
@@ -42,17 +40,8 @@ at::ScalarType accumulator(at::ScalarType type) {
     return type == at::kDouble ? at::kDouble : at::kFloat;
 }
 
-int guarded(const std::function<void()>& body) {
-    try {
-        at::NoGradGuard no_grad;
-        // The library's work, not PyTorch's: on a GPU no operator of ATen runs here, so none is seen.
-        c10::impl::ExcludeDispatchKeyGuard unseen(c10::DispatchKeySet({c10::DispatchKey::Python, c10::DispatchKey::PythonTLSSnapshot}));
-        body();
-        return CUBLAS_STATUS_SUCCESS;
-    } catch (const c10::Error& error) {
-        return CUBLAS_STATUS_INVALID_VALUE;
-    }
-}
+template <class Body>
+int status_of(const Body& body) { return dice_cpu::runs(body) ? CUBLAS_STATUS_SUCCESS : CUBLAS_STATUS_INVALID_VALUE; }
 
 void blend(const at::Tensor& c, const at::Tensor& product, double alpha, double beta) {
     at::Tensor result = alpha == 1 ? product : product * alpha;
@@ -79,7 +68,7 @@ cublasHandle_t dice_cpu_blas_default() {
 }
 
 int dice_cpu_gemm(const Matrix* a, const Matrix* b, const Matrix* c, int64_t batches, const void* alpha, const void* beta, int scalar_kind) {
-    return guarded([&] {
+    return status_of([&] {
         const at::Tensor out = view(*c, batches);
         const auto type = accumulator(scalar_type(a->type));
         const double times = scalar(alpha, scalar_kind), keep = scalar(beta, scalar_kind);
@@ -93,7 +82,7 @@ int dice_cpu_gemm(const Matrix* a, const Matrix* b, const Matrix* c, int64_t bat
 }
 
 int dice_cpu_geam(const Matrix* a, const Matrix* b, const Matrix* c, const void* alpha, const void* beta, int scalar_kind) {
-    return guarded([&] {
+    return status_of([&] {
         const double first = scalar(alpha, scalar_kind), second = scalar(beta, scalar_kind);
         const at::Tensor out = view(*c, 1);
         at::Tensor result = first == 0 ? at::zeros_like(out) : view(*a, 1) * first;
@@ -103,7 +92,7 @@ int dice_cpu_geam(const Matrix* a, const Matrix* b, const Matrix* c, const void*
 }
 
 int dice_cpu_syrk(const Matrix* a, const Matrix* b, const Matrix* c, int lower, const void* alpha, const void* beta, int scalar_kind) {
-    return guarded([&] {
+    return status_of([&] {
         const at::Tensor out = view(*c, 1)[0], before = out.clone();
         blend(out, product(*a, *b, 1, out.scalar_type())[0], scalar(alpha, scalar_kind), scalar(beta, scalar_kind));
         out.copy_(lower != 0 ? at::tril(out) + at::triu(before, 1) : at::triu(out) + at::tril(before, -1));
@@ -111,14 +100,14 @@ int dice_cpu_syrk(const Matrix* a, const Matrix* b, const Matrix* c, int lower, 
 }
 
 int dice_cpu_triangular(const Matrix* a, const Matrix* b, int left, int upper, int unit, const void* alpha, int scalar_kind) {
-    return guarded([&] {
+    return status_of([&] {
         const at::Tensor out = view(*b, 1)[0];
         out.copy_(at::linalg_solve_triangular(view(*a, 1)[0], out * scalar(alpha, scalar_kind), upper != 0, left != 0, unit != 0));
     });
 }
 
 int dice_cpu_symmetric(const Matrix* a, const Matrix* b, const Matrix* c, int left, int lower, const void* alpha, const void* beta, int scalar_kind) {
-    return guarded([&] {
+    return status_of([&] {
         const at::Tensor full = symmetric(*a, lower != 0), other = view(*b, 1)[0];
         blend(view(*c, 1)[0], left != 0 ? at::matmul(full, other) : at::matmul(other, full), scalar(alpha, scalar_kind), scalar(beta, scalar_kind));
     });
@@ -128,7 +117,7 @@ int dice_cpu_epilogue(const Matrix* d, int64_t batches, int epilogue, const void
     if ((epilogue & ~(CUBLASLT_EPILOGUE_RELU | CUBLASLT_EPILOGUE_BIAS | CUBLASLT_EPILOGUE_GELU | 1)) != 0)
         dice_cpu_unsupported("a cublasLtMatmul epilogue other than bias, ReLU and GELU");
     if ((epilogue & CUBLASLT_EPILOGUE_BIAS) != 0 && bias == nullptr) return CUBLAS_STATUS_INVALID_VALUE;
-    return guarded([&] {
+    return status_of([&] {
         const at::Tensor out = view(*d, batches);
         at::Tensor result = out.to(out.scalar_type() == at::kDouble ? at::kDouble : at::kFloat);
         if ((epilogue & CUBLASLT_EPILOGUE_BIAS) != 0)

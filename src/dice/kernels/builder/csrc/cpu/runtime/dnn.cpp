@@ -1,11 +1,11 @@
 // Operators behind the cuDNN shim, through ATen.
 #include <ATen/ATen.h>
-#include <ATen/core/grad_mode.h>
 
 #include <algorithm>
 #include <functional>
 
 #include "../include/cudnn.h"
+#include "operators.h"
 
 namespace {
 
@@ -51,17 +51,8 @@ void blend(const at::Tensor& out, const at::Tensor& result, double alpha, double
     out.copy_(value);
 }
 
-int guarded(const std::function<void()>& body) {
-    try {
-        at::NoGradGuard no_grad;
-        // The library's work, not PyTorch's: on a GPU no operator of ATen runs here, so none is seen.
-        c10::impl::ExcludeDispatchKeyGuard unseen(c10::DispatchKeySet({c10::DispatchKey::Python, c10::DispatchKey::PythonTLSSnapshot}));
-        body();
-        return CUDNN_STATUS_SUCCESS;
-    } catch (const c10::Error& error) {
-        return CUDNN_STATUS_BAD_PARAM;
-    }
-}
+template <class Body>
+int status_of(const Body& body) { return dice_cpu::runs(body) ? CUDNN_STATUS_SUCCESS : CUDNN_STATUS_BAD_PARAM; }
 
 std::vector<int64_t> list(const int* values, int n) { return {values, values + n}; }
 
@@ -116,7 +107,7 @@ int dice_cpu_convolution_shape(const cudnnConvolutionStruct* d, const cudnnTenso
 }
 
 int dice_cpu_convolution(const cudnnConvolutionStruct* d, const void* alpha, const cudnnTensorStruct* xd, const void* x, const cudnnFilterStruct* wd, const void* w, const void* beta, const cudnnTensorStruct* yd, void* y) {
-    return guarded([&] {
+    return status_of([&] {
         const at::Tensor in = view(xd, x), out = view(yd, y), weight = filter(d, wd, w);
         in_slices(yd, [&](int64_t first, int64_t count) {
             blend(out.narrow(0, first, count), convolve(d, wide(in.narrow(0, first, count)), weight), factor(alpha, xd->type), factor(beta, xd->type));
@@ -126,7 +117,7 @@ int dice_cpu_convolution(const cudnnConvolutionStruct* d, const void* alpha, con
 
 int dice_cpu_convolution_bias(const cudnnConvolutionStruct* d, const void* alpha1, const cudnnTensorStruct* xd, const void* x, const cudnnFilterStruct* wd, const void* w, const void* alpha2, const cudnnTensorStruct* zd,
                               const void* z, const cudnnTensorStruct* bd, const void* bias, const cudnnActivationStruct* activation, const cudnnTensorStruct* yd, void* y) {
-    return guarded([&] {
+    return status_of([&] {
         const at::Tensor in = view(xd, x), out = view(yd, y), weight = filter(d, wd, w), shift = wide(view(bd, bias));
         const double times = factor(alpha1, xd->type), keep = factor(alpha2, xd->type);
         in_slices(yd, [&](int64_t first, int64_t count) {
@@ -140,7 +131,7 @@ int dice_cpu_convolution_bias(const cudnnConvolutionStruct* d, const void* alpha
 }
 
 int dice_cpu_convolution_data(const cudnnConvolutionStruct* d, const void* alpha, const cudnnFilterStruct* wd, const void* w, const cudnnTensorStruct* dyd, const void* dy, const void* beta, const cudnnTensorStruct* dxd, void* dx) {
-    return guarded([&] {
+    return status_of([&] {
         const at::Tensor out = view(dxd, dx), gradient = wide(view(dyd, dy));
         std::vector<int64_t> extra(d->n);
         for (int i = 0; i < d->n; ++i)
@@ -152,7 +143,7 @@ int dice_cpu_convolution_data(const cudnnConvolutionStruct* d, const void* alpha
 }
 
 int dice_cpu_convolution_filter(const cudnnConvolutionStruct* d, const void* alpha, const cudnnTensorStruct* xd, const void* x, const cudnnTensorStruct* dyd, const void* dy, const void* beta, const cudnnFilterStruct* dwd, void* dw) {
-    return guarded([&] {
+    return status_of([&] {
         const at::Tensor out = view(dwd, dw);
         const auto gradients = at::convolution_backward(wide(view(dyd, dy)), wide(view(xd, x)), wide(out), c10::nullopt, list(d->stride, d->n), list(d->pad, d->n), list(d->dilation, d->n), false,
                                                         std::vector<int64_t>(d->n, 0), d->groups, {false, true, false});
@@ -167,11 +158,11 @@ int dice_cpu_convolution_filter(const cudnnConvolutionStruct* d, const void* alp
 }
 
 int dice_cpu_activation(const cudnnActivationStruct* d, const void* alpha, const cudnnTensorStruct* xd, const void* x, const void* beta, const cudnnTensorStruct* yd, void* y) {
-    return guarded([&] { blend(view(yd, y), activate(d, wide(view(xd, x))), factor(alpha, xd->type), factor(beta, xd->type)); });
+    return status_of([&] { blend(view(yd, y), activate(d, wide(view(xd, x))), factor(alpha, xd->type), factor(beta, xd->type)); });
 }
 
 int dice_cpu_softmax(int log, int channel, const void* alpha, const cudnnTensorStruct* xd, const void* x, const void* beta, const cudnnTensorStruct* yd, void* y) {
-    return guarded([&] {
+    return status_of([&] {
         const at::Tensor in = wide(view(xd, x));
         const at::Tensor rows = channel != 0 ? in : in.reshape({in.size(0), -1});
         const at::Tensor result = (log != 0 ? at::log_softmax(rows, 1) : at::softmax(rows, 1)).reshape(in.sizes());
@@ -180,7 +171,7 @@ int dice_cpu_softmax(int log, int channel, const void* alpha, const cudnnTensorS
 }
 
 int dice_cpu_pooling(const cudnnPoolingStruct* d, const void* alpha, const cudnnTensorStruct* xd, const void* x, const void* beta, const cudnnTensorStruct* yd, void* y) {
-    return guarded([&] {
+    return status_of([&] {
         const at::Tensor in = wide(view(xd, x));
         const auto window = list(d->window, d->n), stride = list(d->stride, d->n), pad = list(d->pad, d->n);
         const bool largest = d->mode == CUDNN_POOLING_MAX || d->mode == CUDNN_POOLING_MAX_DETERMINISTIC;
@@ -195,7 +186,7 @@ int dice_cpu_pooling(const cudnnPoolingStruct* d, const void* alpha, const cudnn
 
 int dice_cpu_batch_norm(int per_activation, const void* alpha, const void* beta, const cudnnTensorStruct* xd, const void* x, const cudnnTensorStruct* yd, void* y, const cudnnTensorStruct* pd, const void* scale, const void* bias,
                         void* mean, void* variance, double momentum, double epsilon, void* saved_mean, void* saved_inverse, int training) {
-    return guarded([&] {
+    return status_of([&] {
         const at::Tensor in = wide(view(xd, x));
         at::Tensor center, spread;
         if (training == 0) {
@@ -218,7 +209,7 @@ int dice_cpu_batch_norm(int per_activation, const void* alpha, const void* beta,
 }
 
 int dice_cpu_tensor_operation(int operation, const void* alpha1, const cudnnTensorStruct* ad, const void* a, const void* alpha2, const cudnnTensorStruct* bd, const void* b, const void* beta, const cudnnTensorStruct* cd, void* c) {
-    return guarded([&] {
+    return status_of([&] {
         const at::Tensor out = view(cd, c), first = wide(view(ad, a)) * factor(alpha1, ad->type);
         const auto second = [&] { return wide(view(bd, b)) * factor(alpha2, bd->type); };
         at::Tensor result;
@@ -235,7 +226,7 @@ int dice_cpu_tensor_operation(int operation, const void* alpha1, const cudnnTens
 }
 
 int dice_cpu_reduce(int operation, const void* alpha, const cudnnTensorStruct* ad, const void* a, const void* beta, const cudnnTensorStruct* cd, void* c) {
-    return guarded([&] {
+    return status_of([&] {
         const at::Tensor in = wide(view(ad, a)), out = view(cd, c);
         std::vector<int64_t> over;
         for (int i = 0; i < ad->n; ++i)
@@ -257,7 +248,7 @@ int dice_cpu_reduce(int operation, const void* alpha, const cudnnTensorStruct* a
 }
 
 int dice_cpu_fill(const cudnnTensorStruct* yd, void* y, const void* value, int scale) {
-    return guarded([&] {
+    return status_of([&] {
         const at::Tensor out = view(yd, y);
         if (scale != 0) out.mul_(factor(value, yd->type));
         else out.fill_(factor(value, yd->type));

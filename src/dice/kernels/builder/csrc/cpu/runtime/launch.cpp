@@ -226,6 +226,13 @@ void launch(const Kernel& kernel, RunThread run, void* closure) {
     }
 }
 
+// The worker of this thread, for an operation that only device code may ask for.
+Worker& inside_kernel(const char* operation) {
+    Worker* worker = Worker::current();
+    if (worker == nullptr) throw std::runtime_error(std::string(operation) + " outside a kernel");
+    return *worker;
+}
+
 }  // namespace
 
 }  // namespace dice_cpu
@@ -281,27 +288,19 @@ Thread* dice_cpu_thread() {
 }
 
 int dice_cpu_block(int operation, int predicate) {
-    Worker* worker = Worker::current();
-    if (worker == nullptr) throw std::runtime_error("a barrier outside a kernel");
-    return worker->block_operation(operation, predicate);
+    return inside_kernel("a barrier").block_operation(operation, predicate);
 }
 
 __attribute__((noinline)) uint64_t dice_cpu_warp(int operation, uint32_t mask, uint64_t value, int argument, int width) {
-    Worker* worker = Worker::current();
-    if (worker == nullptr) throw std::runtime_error("a warp operation outside a kernel");
-    return worker->warp_operation(operation, mask, value, argument, width, nullptr, __builtin_return_address(0));
+    return inside_kernel("a warp operation").warp_operation(operation, mask, value, argument, width, nullptr, __builtin_return_address(0));
 }
 
 void dice_cpu_warp_call(uint32_t mask, WarpFunction function, void* operand) {
-    Worker* worker = Worker::current();
-    if (worker == nullptr) throw std::runtime_error("a warp operation outside a kernel");
-    worker->warp_operation(kCall, mask, reinterpret_cast<uintptr_t>(operand), 0, 32, function, nullptr);
+    inside_kernel("a warp operation").warp_operation(kCall, mask, reinterpret_cast<uintptr_t>(operand), 0, 32, function, nullptr);
 }
 
 void dice_cpu_grid_sync() {
-    Worker* worker = Worker::current();
-    if (worker == nullptr) throw std::runtime_error("a barrier outside a kernel");
-    worker->grid_sync();
+    inside_kernel("a barrier").grid_sync();
 }
 
 void dice_cpu_yield() {

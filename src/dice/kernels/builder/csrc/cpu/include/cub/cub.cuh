@@ -9,7 +9,7 @@
 #include <utility>
 #include <vector>
 
-#include "../cuda_runtime.h"
+#include "../cuda_runtime_api.h"
 
 #pragma GCC visibility push(hidden)
 

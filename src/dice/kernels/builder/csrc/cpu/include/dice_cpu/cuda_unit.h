@@ -5,7 +5,7 @@
 #include <c10/util/BFloat16.h>
 #include <c10/util/Half.h>
 
-#include "../cuda_runtime.h"
+#include "../cuda_runtime_api.h"
 
 // PyTorch's headers declare these for nvcc alone.
 DICE_CPU_INLINE c10::Half __ldg(const c10::Half* p) { return *p; }

@@ -135,7 +135,7 @@
     DICE_CPU_INLINE bool operator<=(const T2& a, const T2& b) { return __hble2(a, b); }   \
     DICE_CPU_INLINE bool operator>=(const T2& a, const T2& b) { return __hbge2(a, b); }
 
-// Conversions to and from integers: `short_name` is half or bfloat16.
+// Conversions to and from integers: `name` is half or bfloat16.
 #define DICE_CPU_SMALL_INTEGER(T, name, type, type_name)                                                                    \
     DICE_CPU_INLINE type __##name##2##type_name##_rn(T x) { return dice_cpu::saturating<type>(rintf(wide(x))); }            \
     DICE_CPU_INLINE type __##name##2##type_name##_rz(T x) { return dice_cpu::saturating<type>(truncf(wide(x))); }           \
@@ -152,6 +152,33 @@
     DICE_CPU_SMALL_INTEGER(T, name, unsigned short, ushort)           \
     DICE_CPU_SMALL_INTEGER(T, name, long long, ll)                    \
     DICE_CPU_SMALL_INTEGER(T, name, unsigned long long, ull)
+
+// Functions that have the type in their names: `name` is half or bfloat16.
+#define DICE_CPU_SMALL_NAMED(T, T2, name)                                                                          \
+    DICE_CPU_INLINE float __##name##2float(T x) { return wide(x); }                                                \
+    DICE_CPU_INLINE T __float2##name(float x) { return dice_cpu::narrow<T>(x); }                                   \
+    DICE_CPU_INLINE T __float2##name##_rn(float x) { return dice_cpu::narrow<T>(x); }                              \
+    DICE_CPU_INLINE T __float2##name##_rz(float x) { return dice_cpu::narrow_towards<T, 'z'>(x); }                 \
+    DICE_CPU_INLINE T __float2##name##_rd(float x) { return dice_cpu::narrow_towards<T, 'd'>(x); }                 \
+    DICE_CPU_INLINE T __float2##name##_ru(float x) { return dice_cpu::narrow_towards<T, 'u'>(x); }                 \
+    DICE_CPU_INLINE T __double2##name(double x) { return dice_cpu::narrow<T>(static_cast<float>(x)); }             \
+    DICE_CPU_INLINE T2 make_##name##2(T x, T y) { return {x, y}; }                                                 \
+    DICE_CPU_INLINE T2 __halves2##name##2(T x, T y) { return {x, y}; }                                             \
+    DICE_CPU_INLINE T2 __##name##2##name##2(T x) { return {x, x}; }                                                \
+    DICE_CPU_INLINE T2 __float2##name##2_rn(float x) { return {__float2##name(x), __float2##name(x)}; }            \
+    DICE_CPU_INLINE T2 __floats2##name##2_rn(float x, float y) { return {__float2##name(x), __float2##name(y)}; }  \
+    DICE_CPU_INLINE T2 __float22##name##2_rn(float2 v) { return {__float2##name(v.x), __float2##name(v.y)}; }      \
+    DICE_CPU_INLINE float2 __##name##22float2(T2 v) { return {wide(v.x), wide(v.y)}; }                             \
+    DICE_CPU_INLINE T __low2##name(T2 v) { return v.x; }                                                           \
+    DICE_CPU_INLINE T __high2##name(T2 v) { return v.y; }                                                          \
+    DICE_CPU_INLINE T2 __low2##name##2(T2 v) { return {v.x, v.x}; }                                                \
+    DICE_CPU_INLINE T2 __high2##name##2(T2 v) { return {v.y, v.y}; }                                               \
+    DICE_CPU_INLINE T2 __lows2##name##2(T2 a, T2 b) { return {a.x, b.x}; }                                         \
+    DICE_CPU_INLINE T2 __highs2##name##2(T2 a, T2 b) { return {a.y, b.y}; }                                        \
+    DICE_CPU_INLINE short __##name##_as_short(T x) { return static_cast<short>(x.__x); }                           \
+    DICE_CPU_INLINE unsigned short __##name##_as_ushort(T x) { return x.__x; }                                     \
+    DICE_CPU_INLINE T __short_as_##name(short x) { return T##_raw{static_cast<unsigned short>(x)}; }               \
+    DICE_CPU_INLINE T __ushort_as_##name(unsigned short x) { return T##_raw{x}; }
 
 // The members of a 16-bit float class that CUDA offers unless its conversions are switched off.
 #define DICE_CPU_SMALL_CONVERSIONS(T)                                                                                 \

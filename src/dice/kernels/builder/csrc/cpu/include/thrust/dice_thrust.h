@@ -8,7 +8,7 @@
 #include <utility>
 #include <vector>
 
-#include "../cuda_runtime.h"
+#include "../cuda_runtime_api.h"
 
 #define THRUST_VERSION 300000
 

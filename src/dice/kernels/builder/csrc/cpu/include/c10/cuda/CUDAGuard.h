@@ -1,3 +1,0 @@
-#pragma once
-
-#include "../../dice_cpu/torch_cuda.h"

@@ -1,3 +1,0 @@
-#pragma once
-
-#include "cuda_runtime_api.h"

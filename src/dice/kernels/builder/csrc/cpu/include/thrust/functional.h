@@ -1,3 +1,0 @@
-#pragma once
-
-#include "dice_thrust.h"
