@@ -181,9 +181,9 @@ FAMILIES: dict[ModelType, Family] = {
     ),
 }
 
-_BY_MODEL_TYPE: dict[str, ModelType] = {name.lower(): name for name in FAMILIES if name != "stable_diffcoder"}
+_BY_MODEL_TYPE: dict[str, ModelType] = {name.lower(): name for name in FAMILIES}
 _BY_ARCHITECTURE: dict[str, ModelType] = {"StableDiffcoderForCausalLM": "stable_diffcoder"}
-"""Its config.json says `llama`."""
+"""Its config.json has the model_type `llama`."""
 
 
 def family_name(config: Mapping[str, Any]) -> ModelType | None:
@@ -191,5 +191,4 @@ def family_name(config: Mapping[str, Any]) -> ModelType | None:
     for architecture in config.get("architectures") or ():
         if architecture in _BY_ARCHITECTURE:
             return _BY_ARCHITECTURE[architecture]
-    model_type = str(config.get("model_type")).lower()
-    return "stable_diffcoder" if model_type == "stable_diffcoder" else _BY_MODEL_TYPE.get(model_type)
+    return _BY_MODEL_TYPE.get(str(config.get("model_type")).lower())

@@ -135,11 +135,6 @@ class RMSNorm(nn.Module):
         return self.pointwise.rms_norm(x, self.weight, self.eps)
 
 
-def _no_norm(size: int, eps: float) -> nn.Module:
-    del size, eps
-    return nn.Identity()
-
-
 def rotary_angles(positions: Tensor, config: ModelConfig) -> tuple[Tensor, Tensor]:
     """cos and sin [..., head_dim] in fp32 of integer `positions` [...]."""
     pairs = torch.arange(0, config.head_dim, 2, device=positions.device, dtype=torch.float32)
@@ -162,7 +157,7 @@ class SelfAttention(nn.Module):
         self.k_proj = nn.Linear(config.hidden_size, keys, bias=config.attention_bias)
         self.v_proj = nn.Linear(config.hidden_size, keys, bias=config.attention_bias)
         self.o_proj = nn.Linear(queries, config.hidden_size, bias=False)
-        norm = RMSNorm if config.qk_norm else _no_norm
+        norm = RMSNorm if config.qk_norm else nn.Identity  # which takes any arguments
         self.q_norm = norm(config.head_dim, config.rms_norm_eps)
         self.k_norm = norm(config.head_dim, config.rms_norm_eps)
 
