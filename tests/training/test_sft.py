@@ -23,7 +23,7 @@ from dice.evaluation.prompts import PromptConfig, Task, make_prompts, prompt_sha
 from dice.evaluation.prompts.stage import PromptRow
 from dice.jsonl import read_jsonl, write_jsonl
 from dice.model.checkpoint import load_model, read_config
-from dice.training.history import read_history
+from dice.training.history import HistoryRow, read_history
 from dice.training.sft import sft
 from dice.training.sft_config import SftConfig, learning_rate
 
@@ -113,10 +113,10 @@ def test_the_clock_of_a_resumed_run_goes_on(data, tmp_path):
     """Three steps are in the checkpoint, and the nine minutes that they are said to have taken are over."""
     with pytest.raises(KeyboardInterrupt):
         _run_interrupted(data, tmp_path / "a", after=4, save_every=3, max_minutes=10)
-    rows = [row.model_copy(update={"seconds": 180.0}) for row in read_history(tmp_path / "a")]
+    rows = [row.model_copy(update={"seconds": 180.0}) for row in read_history(tmp_path / "a", HistoryRow)]
     write_jsonl(tmp_path / "a" / "history.jsonl", rows)
     run(data, tmp_path / "a", save_every=3, max_minutes=8)
-    assert [row.step for row in read_history(tmp_path / "a")] == [1, 2, 3]  # 540 s of 480: nothing more
+    assert [row.step for row in read_history(tmp_path / "a", HistoryRow)] == [1, 2, 3]  # 540 s of 480: nothing more
     said = json.loads((tmp_path / "a" / "model.manifest.json").read_text())
     assert (said["extra"]["steps"], said["extra"]["planned_steps"] > 3) == (3, True)
     resumed = run(data, tmp_path / "a", save_every=3, max_minutes=1000)
@@ -156,7 +156,7 @@ def test_kill_9_and_resume(data, tmp_path):
         kill_at(place, count, ["sft", "--config", tmp_path / "sft.json"])
     assert len(losses(tmp_path / "b")) < 40
     assert run(data, tmp_path / "b", max_steps=40, save_every=2) == pytest.approx(unbroken, rel=1e-5)
-    assert [row.step for row in read_history(tmp_path / "b")] == list(range(1, 41))
+    assert [row.step for row in read_history(tmp_path / "b", HistoryRow)] == list(range(1, 41))
 
 
 def test_other_settings_do_not_resume(data, tmp_path):

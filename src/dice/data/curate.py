@@ -55,6 +55,8 @@ from dice.kernels.api import (
 from dice.manifest import Stopwatch, write_manifest
 
 Policy = Literal["drop", "report"]
+PAPER_THRESHOLDS = (1.5, 2.0, 2.5)
+"""Speed-ups whose set sizes are reported beside the chosen one (Table 4)."""
 
 
 @stage_config
@@ -77,8 +79,6 @@ class CurateConfig:
     """In order of preference: of two duplicates the one of the earlier source is kept."""
     threshold: float = Field(default=2.0, ge=0)
     """Speed-up from which on a pair of a thresholded source is in the set."""
-    report_thresholds: tuple[float, ...] = (1.5, 2.0, 2.5)
-    """Thresholds whose sizes are reported beside the chosen one (Table 4)."""
     statistic: Statistic = "median"
     """Speed-up that is compared: the `median`, or `ci_low`, the lower bound of the strict protocol's interval."""
     unmeasured: Literal["drop", "keep"] = "drop"
@@ -278,7 +278,7 @@ def decide(rows: Sequence[Row], problems: Sequence[Problem], config: CurateConfi
     _take_best_tries(rows, config.statistic)
     correct = _alive(rows)
     keep_unmeasured = config.unmeasured == "keep"
-    thresholds = sorted({*config.report_thresholds, config.threshold})
+    thresholds = sorted({*PAPER_THRESHOLDS, config.threshold})
     for row in correct:  # what no threshold admits needs no comparison with anything
         row.drop = passes(row.pair, row.rule, thresholds[0], keep_unmeasured)
     index = leak_index(problems)

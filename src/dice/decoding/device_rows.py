@@ -20,8 +20,8 @@ from numpy.typing import NDArray
 from torch import Tensor
 from triton.language.extra.cuda import gdc_launch_dependents, gdc_wait
 
+from dice.decoding.cuda_kernel import overlap
 from dice.decoding.kernels import TILE_FIELDS
-from dice.decoding.launch import overlap
 from dice.decoding.rows import Ints, Rule
 from dice.decoding.sampling import uniforms_on_device
 from dice.decoding.sequences import Sequences

@@ -20,9 +20,9 @@ from dice.training.curriculum import Curriculum
 from dice.training.processes import rank_and_world
 from dice.training.rl_config import RlConfig
 from dice.training.rl_data import RlProblem
+from dice.training.rl_drawn import read_drawn, write_drawn
 from dice.training.rl_pool import PoolRow, chosen, read_pool, write_pool
 from dice.training.rl_report import answer_row
-from dice.training.rl_store import read_drawn, write_drawn
 from dice.training.rl_update import compare
 from dice.training.rollout import (
     Answer,
