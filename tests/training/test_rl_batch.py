@@ -107,9 +107,7 @@ def test_answers_drawn_ahead_are_of_the_weights_before_the_last_update(start, pr
     wanted = config(start, tmp_path, problems, pool={}, rollout=ALL["rollout"] | {"samples": 4, "redraws": 0})
     rl(wanted)
     rows = list(read_history(tmp_path, RlRow))
-    assert rows[0].mismatch is not None
     assert rows[0].mismatch < 1e-4
-    assert rows[1].mismatch is not None
     assert rows[1].mismatch > 1e-3  # the ratio starts from what the sampler wrote down, not from the weights of now
     fresh = RlRun(wanted)
     for step in (2, 3):

@@ -195,14 +195,11 @@ def verify_rows(rows: Sequence[Row], config: CurateConfig, work: Path, progress:
 
 def _verify_round(todo: Sequence[Row], attempt: int, config: CurateConfig, work: Path, progress: bool) -> None:
     """One verdict for each row. A rule without a threshold asks for no time: a GPU times one pair after the other."""
-    timed = [row for row in todo if row.rule.threshold is not None]
-    untimed = [row for row in todo if row.rule.threshold is None]
-    for rows, name, measure in (
-        (timed, f"try-{attempt}", config.judging.measure_time),
-        (untimed, f"try-{attempt}.untimed", False),
-    ):
+    for timed, name in ((True, f"try-{attempt}"), (False, f"try-{attempt}.untimed")):
+        rows = [row for row in todo if (row.rule.threshold is not None) == timed]
         if rows:
-            judging = Judging(**{**to_spec(config.judging), "protocols": (config.protocol,), "measure_time": measure})
+            changes = {"protocols": (config.protocol,), "measure_time": timed and config.judging.measure_time}
+            judging = Judging(**to_spec(config.judging) | changes)
             _verify_part(rows, attempt, judging, config, work / name, progress)
 
 

@@ -19,14 +19,14 @@ from dice.config import stage_config
 from dice.decoding.sampling import Compat, SamplingConfig, filter_logits, invert, uniforms_of
 
 TIES = 32
-"""Tokens that are looked at beyond the top-k, because some may be as probable as its last one, which keeps them."""
+"""Tokens that are looked at behind the top-k: those as probable as its last one are kept too."""
 
 
 def filtered_shares(logits: Tensor, config: SamplingConfig) -> tuple[Tensor, Tensor | None]:
     """(shares [m, n], the tokens [m, n] that have them, ascending) after temperature, top-p and top-k, in this order.
 
-    Tokens are None where n is the vocabulary. With a top-k, n is a little more than that: what follows would be slower
-    over a whole vocabulary than the head's product.
+    Tokens are None where n is the vocabulary. With a top-k, n is a little more than k: over a whole vocabulary, what
+    follows would take longer than the head's product.
     """
     k, few = config.top_k, config.top_k + TIES
     if k > 0 and few < logits.shape[-1]:
@@ -48,8 +48,8 @@ class DreamConfig:
     """How Dream decodes."""
 
     algorithm: Literal["entropy", "maskgit_plus", "topk_margin", "origin"] = "entropy"
-    """What makes a mask's token sure: little entropy, its probability, its distance to the second best; `origin`: each
-    mask is drawn, whatever its token."""
+    """How sure the model is of a mask's token: by low entropy, by its probability, or by its distance to the second best;
+    `origin`: masks are drawn at random."""
     steps: int | None = Field(default=None, ge=1)
     """Steps of the whole answer; None: one a token."""
     eps: float = Field(default=1e-3, gt=0, lt=1)

@@ -2,8 +2,8 @@
 
 Checkpoints of every family are read; those that are trained here, `sdar` and `qwen3`, are written too.
 
-The safetensors header is read here before any weight is: a file that was cut off, a tensor of the wrong shape or
-type, a missing or an unknown one is refused in one sentence that names the tensor.
+The safetensors header is read first, before any weight: a file that was cut off, or a tensor that is missing, unknown or
+of the wrong shape or type, is refused in one sentence that names the tensor.
 Layout of a file: 8 bytes of header length, a JSON header with dtype, shape and data offsets, the data.
 """
 

@@ -1,7 +1,7 @@
 """The model families whose published checkpoints are read, and how they differ: one entry each.
 
-All are one transformer (`dice.model.transformer`) with two switches. The rest of what differs is here, so that a new
-family is an entry of this table. Where it decodes unlike the others, the sampler is a module of `dice.decoding`.
+All families share one transformer (`dice.model.transformer`) with two switches. Whatever else differs stands in this
+table, so a new family is a new entry; a new way of decoding is a new module of `dice.decoding`.
 """
 
 from __future__ import annotations
@@ -39,11 +39,11 @@ class Family:
     pad: int | None = None
     """Id of the padding token; None: the first end."""
     chat: Literal["ours", "checkpoint"] = "checkpoint"
-    """Markup around a prompt: the checkpoint's own template; `ours` is the same text, which training uses as well."""
+    """Markup around a prompt: the checkpoint's own template, or `ours`: the same text, which training uses too."""
     config_names: Mapping[str, str] = field(default_factory=dict)
     """config.json's name of a field -> ours, where they differ."""
     must_be: Mapping[str, Any] = field(default_factory=dict)
-    """Further fields of config.json and the only value that we have code for."""
+    """Further fields of config.json, and the only value of each that is supported."""
     weight_names: Mapping[str, str] = field(default_factory=dict)
     """A tensor's name -> ours, where they differ; N stands for a layer's number."""
     keeps_declared_dtype: bool = False

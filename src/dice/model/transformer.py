@@ -254,7 +254,7 @@ class Body(nn.Module):
 
     def __init__(self, config: ModelConfig) -> None:
         super().__init__()
-        # No draw of its own, as `initialise` or a checkpoint follows: on the meta device it would import torch._dynamo.
+        # Nothing is drawn, since `initialise` or a checkpoint follows: on the meta device it would import torch._dynamo.
         weight = torch.empty(config.vocab_size, config.hidden_size)
         self.embed_tokens = nn.Embedding.from_pretrained(weight, freeze=False)
         self.layers = nn.ModuleList(Layer(config, index) for index in range(config.num_hidden_layers))

@@ -13,7 +13,7 @@ from dice.training.rollout import Answer
 
 
 class DrawnRow(BaseModel):
-    """One answer that was drawn for the step behind a checkpoint: a row of checkpoints/step-N/drawn.RANK.jsonl."""
+    """One answer that was drawn for the step after a checkpoint: a row of checkpoints/step-N/drawn.RANK.jsonl."""
 
     model_config = ConfigDict(extra="forbid", use_attribute_docstrings=True)
     group: int
@@ -25,7 +25,7 @@ class DrawnRow(BaseModel):
     log_probs: tuple[float, ...]
     """Log-probability of each when it was fixed."""
     n_tokens: int
-    """Tokens of the answer: those behind its end token are not of it."""
+    """Tokens of the answer, up to and with its end token."""
     n_forwards: int
     finish_reason: FinishReason
 

@@ -264,13 +264,12 @@ class Trainer:
             save_checkpoint(out, self.engine, last.step, self.identity, keep=config.keep_checkpoints)
         if history is not None:
             history.close()
-        weights = self.engine.weights()
+        weights, summary = self.engine.weights(), self._summary(last, start)
         if weights is not None:
             save_state(weights, self.geometry, out / "model", dtype=self.dtype)
             save_tokenizer(self.tokenizer, out / "model")
             if config.model is not None and (sampling := Path(config.model, GENERATION_CONFIG)).is_file():
                 shutil.copy(sampling, out / "model")  # how the base is sampled, for `dice generate`
-            summary = self._summary(last, start)
             write_manifest(
                 out / "model",
                 stage="sft",
@@ -280,8 +279,7 @@ class Trainer:
                 seeds=[config.seed],
                 extra=summary,
             )
-            return summary
-        return self._summary(last, start)
+        return summary
 
     def _trained_s(self, step: int) -> float:
         """Seconds of the steps up to this one, the same in all processes; 0 where no time limit is set."""
