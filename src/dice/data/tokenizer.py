@@ -62,7 +62,6 @@ class CodeTokenizer:
                 raise DiceError(f"{path or 'tokenizer'}: the {name} id {value} is no token (there are {size}).")
         self.backend = backend
         self.ids = ids
-        self.path = path
 
     @property
     def size(self) -> int:
