@@ -162,6 +162,14 @@ def test_other_settings_do_not_resume(data, tmp_path):
         run(data, tmp_path / "a", max_steps=2, seed=5)
 
 
+def test_a_damaged_checkpoint_is_one_sentence(data, tmp_path):
+    run(data, tmp_path / "a", max_steps=2)
+    state = tmp_path / "a" / "checkpoints" / "step-00000002" / "state.pt"
+    state.write_bytes(state.read_bytes()[: state.stat().st_size // 2])
+    with pytest.raises(DiceError, match=r"step-00000002: the checkpoint is damaged .*; delete it to start again"):
+        run(data, tmp_path / "a", max_steps=2)
+
+
 def test_bf16_products_have_fp32_masters(data, tmp_path):
     """Updates far below a bf16 weight's spacing still add up."""
     slow = {"learning_rate": 1e-5}
