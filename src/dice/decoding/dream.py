@@ -48,8 +48,8 @@ class DreamConfig:
     """How Dream decodes."""
 
     algorithm: Literal["entropy", "maskgit_plus", "topk_margin", "origin"] = "entropy"
-    """How sure the model is of a mask's token: by low entropy, by its probability, or by its distance to the second best;
-    `origin`: masks are drawn at random."""
+    """What makes a mask's token sure: little entropy, its probability, its distance to the second best; `origin`: each
+    mask is drawn, whatever its token."""
     steps: int | None = Field(default=None, ge=1)
     """Steps of the whole answer; None: one a token."""
     eps: float = Field(default=1e-3, gt=0, lt=1)
