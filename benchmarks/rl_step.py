@@ -39,9 +39,10 @@ from dice.jsonl import Journal, read_jsonl
 from dice.manifest import Stopwatch, write_manifest
 from dice.model.transformer import Transformer, compiled_pointwise
 from dice.training.engine import make_engine
+from dice.training.history import read_history
 from dice.training.rl_config import RlConfig
 from dice.training.rl_data import Candidate, RlProblem
-from dice.training.rl_history import read_rl_history
+from dice.training.rl_history import RlRow
 from dice.training.rl_update import Updater, compare, trajectory_of
 from dice.training.rollout import Answer, Asked, PendingVerdicts, Verifier
 from dice.training.tracerl_loss import PolicyObjective
@@ -53,7 +54,7 @@ PARTS = ("rollout_s", "wait_s", "update_s", "seconds")
 
 def of_run(folder: str) -> dict[str, Any]:
     """Means over the steps of a run but the first, which warms up."""
-    rows = list(read_rl_history(folder))
+    rows = list(read_history(folder, RlRow))
     rows = rows[1:] or rows
     report: dict[str, Any] = {"run": folder, "steps": len(rows)}
     for name in (*PARTS, "verify_s"):

@@ -26,7 +26,8 @@ from dice.errors import DiceError
 from dice.evaluation.score import wilson
 from dice.jsonl import read_jsonl, write_jsonl
 from dice.kernels.api import Problem, Verdict
-from dice.training.rl_history import RlRow, read_rl_history
+from dice.training.history import read_history
+from dice.training.rl_history import RlRow
 
 ROOT = Path(__file__).resolve().parents[1]
 INFILLING, END_TO_END = "infilling", "end_to_end"
@@ -187,7 +188,7 @@ class Study:
         self.dice("rl", "--config", self.config(name, model), "--max-minutes", f"{minutes:.2f}")
         if not (self.work / "rl" / name / "model.manifest.json").exists():
             paused = self.work / "rl" / name / "paused"
-            steps = sum(1 for _ in read_rl_history(paused.parent))
+            steps = sum(1 for _ in read_history(paused.parent, RlRow))
             self.ask(f"{name}.after-{steps}-steps", paused)
             raise OutOfTime
 
@@ -217,7 +218,7 @@ class Study:
         for name in self.args.variants:
             run = self.work / "rl" / name
             if (run / "history.jsonl").exists():
-                found["rl"][name] = curve(list(read_rl_history(run)))
+                found["rl"][name] = curve(list(read_history(run, RlRow)))
                 shutil.copy(run / "history.jsonl", self.out / f"{name}.history.jsonl")
         (self.out / "summary.json").write_text(json.dumps(found, indent=2))
         if self.log.exists():

@@ -1,21 +1,12 @@
 import json
 
 import pytest
+from test_operators import module
 
 from dice.cli import main
 from dice.data.difficulty import FREE, Difficulty, difficulties, difficulty_of, level_of
 from dice.data.pair import Pair
 from dice.jsonl import read_jsonl
-
-HEAD = "import torch\nimport torch.nn as nn\n"
-TAIL = "\ndef get_inputs():\n    return [torch.randn(2, 4)]\n\ndef get_init_inputs():\n    return []\n"
-
-
-def module(forward, init="pass"):
-    return (
-        f"{HEAD}\nclass Model(nn.Module):\n    def __init__(self):\n        super().__init__()\n        {init}\n"
-        f"    def forward(self, x):\n        return {forward}\n{TAIL}"
-    )
 
 
 @pytest.mark.parametrize(
@@ -43,14 +34,14 @@ def test_an_operator_that_is_free_never_counts():
 
 
 def test_labels_come_first_and_can_be_ignored():
-    pair = Pair(id="a", pytorch_code=module("x.exp().sum()"), cuda_code="", source="s", level=1)
+    pair = Pair(id="a", pytorch_code=module("return x.exp().sum()"), cuda_code="", source="s", level=1)
     assert list(difficulties([pair])) == [Difficulty(id="a", level=1, by="label")]
     anew = next(difficulties([pair], use_labels=False))
     assert (anew.level, anew.by, anew.operators) == (2, "source", 2)
 
 
 def test_a_label_of_zero_is_a_label():
-    pair = Pair(id="a", pytorch_code=module("x.exp()"), cuda_code="", source="s", origin={"label": 0})
+    pair = Pair(id="a", pytorch_code=module("return x.exp()"), cuda_code="", source="s", origin={"label": 0})
     assert next(difficulties([pair])).level == 0
 
 
@@ -60,9 +51,10 @@ def test_code_without_a_model_has_no_level():
 
 
 def test_the_stage_writes_levels_and_a_manifest(tmp_path):
+    programs = enumerate(("return x.exp()", "return x.exp().sum()"), 1)
     data = [
-        {"idx": 0, "level": "1", "pytorch_code": module("x.exp()"), "cuda_code": "", "raw_answer": "\\boxed{1}"},
-        {"idx": 1, "level": "2", "pytorch_code": module("x.exp().sum()"), "cuda_code": "", "raw_answer": "\\boxed{2}"},
+        {"idx": n, "level": str(n), "pytorch_code": module(code), "cuda_code": "", "raw_answer": f"\\boxed{{{n}}}"}
+        for n, code in programs
     ]
     (tmp_path / "rl.json").write_text(json.dumps(data))
     arguments = ["difficulty", "--data", str(tmp_path / "rl.json"), "--format", "end_to_end"]

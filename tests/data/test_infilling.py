@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from infilling_forms import AUTHORS, CALL, DECL, FORMS, HEAD, KERNEL, LITERAL
 
 from dice.cli import main
-from dice.data.infilling import assemble, split_candidate
+from dice.data.infilling import split_candidate
 from dice.data.middle import extract_middle
 from dice.data.pair import Pair
 from dice.data.source_string import InfillingRefused, has_kernel
@@ -23,7 +23,7 @@ def test_forms_are_split_at_the_source(form, newline):
     code, middle = ("# grüße, 世界 🚀\n" + code).replace("\n", newline), middle.replace("\n", newline)
     split = split_candidate(code)
     assert (split.middle, split.variable) == (middle, variable)
-    assert assemble(split.prefix, split.middle, split.suffix).encode() == code.encode()
+    assert (split.prefix + split.middle + split.suffix).encode() == code.encode()
 
 
 REFUSED = {

@@ -7,6 +7,8 @@ import sys
 import threading
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
+import pyarrow
+import pyarrow.parquet
 import pytest
 from waiting import PATIENCE_S
 
@@ -51,8 +53,6 @@ def write_levels(root, level_name="level{}"):
 
 def write_parquet(root, **changes):
     """The published form: one parquet file per split with columns code, level, name, problem_id."""
-    pyarrow = pytest.importorskip("pyarrow")
-    parquet = pytest.importorskip("pyarrow.parquet")
     rows = {
         1: [("19_ReLU", 19, RELU), ("26_GELU_", 26, GELU)],
         2: [("3_Add_ReLU", 3, FUSED.replace("\n", "\r\n"))],
@@ -63,7 +63,9 @@ def write_parquet(root, **changes):
             {"code": code, "level": level, "name": name, "problem_id": number, **changes.get(name, {})}
             for name, number, code in problems
         ]
-        parquet.write_table(pyarrow.Table.from_pylist(table), root / "data" / f"level_{level}-00000-of-00001.parquet")
+        pyarrow.parquet.write_table(
+            pyarrow.Table.from_pylist(table), root / "data" / f"level_{level}-00000-of-00001.parquet"
+        )
     return root
 
 
@@ -82,14 +84,12 @@ def test_every_layout_of_a_checkout_gives_the_same_problems(tmp_path, inside, le
 
 
 def test_the_hub_form_is_read_by_the_datasets_library(tmp_path):
-    pytest.importorskip("datasets")
     root = write_parquet(tmp_path / "copy")
     problems = load_kernelbench(root, "kernelbench-v0.1", levels=(1, 2), cache_dir=tmp_path / "cache")
     assert ids_and_code(problems) == EXPECTED
 
 
 def test_a_level_that_the_copy_lacks_is_an_error(tmp_path):
-    pytest.importorskip("datasets")
     with pytest.raises(DiceError, match="level_3"):
         load_kernelbench(write_parquet(tmp_path / "copy"), levels=(1, 3), cache_dir=tmp_path / "cache")
     with pytest.raises(DiceError, match="no folder for level 3"):
@@ -108,7 +108,6 @@ def test_a_level_that_the_copy_lacks_is_an_error(tmp_path):
     ],
 )
 def test_bad_hub_rows_are_refused_or_reported_with_their_row(tmp_path, change, reason):
-    pytest.importorskip("datasets")
     root = write_parquet(tmp_path / "copy", **{"26_GELU_": change})
     with pytest.raises(DiceError, match="row") as caught:
         load_kernelbench(root, levels=(1,), cache_dir=tmp_path / "cache")
@@ -213,7 +212,6 @@ def test_the_stage_writes_problems_and_a_manifest(tmp_path):
 
 
 def test_an_unreachable_hub_is_one_sentence(tmp_path):
-    pytest.importorskip("datasets")
     done = dice("problems", "--out", tmp_path / "p.jsonl", HF_HUB_OFFLINE="1", HF_HOME=str(tmp_path / "hf"))
     assert done.returncode == 2
     assert "the Hugging Face hub cannot be read" in done.stderr
@@ -223,7 +221,6 @@ def test_an_unreachable_hub_is_one_sentence(tmp_path):
 
 def test_the_pinned_revision_is_resolved_in_the_hubs_history():
     """The real hub client against a local server that answers with the history's published form."""
-    pytest.importorskip("huggingface_hub")
     full = "708b9f6" + "0" * 33
 
     class Hub(BaseHTTPRequestHandler):

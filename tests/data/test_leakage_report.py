@@ -5,6 +5,7 @@ from collections import Counter
 
 import pytest
 import yaml
+from test_leakage import program
 
 from dice.cli import main
 from dice.data.leakage.heldout import PLACE
@@ -18,21 +19,7 @@ from dice.jsonl import write_jsonl
 from dice.kernels.api import Problem, load_mini
 from dice.manifest import manifest_path
 
-PROGRAM = """import torch
-import torch.nn as nn
-import torch.nn.functional as F
-
-class Model(nn.Module):
-    def forward(self, x):
-        return {0}
-
-def get_inputs():
-    return [torch.randn(4, 6)]
-
-def get_init_inputs():
-    return []
-"""
-EXAM = Problem(id="level1/1_Tanh", level=1, number=1, name="Tanh", code=PROGRAM.format("torch.tanh(x)"), version="t")
+EXAM = Problem(id="level1/1_Tanh", level=1, number=1, name="Tanh", code=program("torch.tanh(x)"), version="t")
 ROWS = {
     "same": "x.tanh()",
     "held_out": "F.softplus(x) * 3",
@@ -48,10 +35,7 @@ def written(tmp_path):
     write_jsonl(tmp_path / "exam.jsonl", [EXAM])
     write_jsonl(
         tmp_path / "programs.jsonl",
-        [
-            {"id": name, "pytorch_code": PROGRAM.format(text), "cuda_code": "", "source": "t"}
-            for name, text in ROWS.items()
-        ],
+        [{"id": name, "pytorch_code": program(text), "cuda_code": "", "source": "t"} for name, text in ROWS.items()],
     )
     out = tmp_path / "kept.jsonl"
     command = ["leaks", "--data", str(tmp_path / "programs.jsonl"), "--out", str(out), "--quiet"]
@@ -147,14 +131,13 @@ def test_at_least_twelve_operators_are_held_out_and_each_has_a_case_here():
 
 @pytest.mark.parametrize("name", HELD)
 def test_a_held_out_operator_is_found_in_another_spelling(name):
-    leak = leak_index([]).check(PROGRAM.format(HELD[name]))
-    assert leak is not None
+    leak = leak_index([]).check(program(HELD[name]))
     assert (leak.kind, name in leak.evidence) == ("heldout", True)
 
 
 @pytest.mark.parametrize("text", NOT_HELD)
 def test_what_is_near_a_held_out_operator_is_none(text):
-    assert leak_index([]).check(PROGRAM.format(text)) is None
+    assert leak_index([]).check(program(text)) is None
 
 
 def test_the_generator_draws_no_held_out_operator_once_it_is_checked():
@@ -185,7 +168,7 @@ def test_every_held_out_operator_is_in_the_mini_benchmark():
     ],
 )
 def test_strata_follow_from_the_traced_operators(text, stratum, untrained):
-    placed = place(PROGRAM.format(text), {"tanh", "add", "gelu"})
+    placed = place(program(text), {"tanh", "add", "gelu"})
     assert (placed.stratum, placed.untrained) == (stratum, untrained)
 
 

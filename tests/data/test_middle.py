@@ -7,7 +7,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from infilling_forms import AUTHORS, FORMS
 
-from dice.data.infilling import assemble, split_candidate
+from dice.data.infilling import split_candidate
 from dice.data.middle import extract_middle
 from dice.data.source_string import InfillingRefused
 
@@ -32,7 +32,7 @@ def test_a_response_is_cut_to_the_middle(form):
     found = extract_middle(SPLIT.prefix, SPLIT.suffix, response)
     assert found.middle == ANSWER
     assert found.before + found.middle + found.after == response
-    whole = assemble(SPLIT.prefix, found.middle, SPLIT.suffix)
+    whole = SPLIT.prefix + found.middle + SPLIT.suffix
     assert split_candidate(whole).middle == ANSWER
     assert "_exit" not in whole
 
@@ -78,7 +78,7 @@ def test_a_response_for_a_hole_inside_a_call(response):
     split = split_candidate(code)
     found = extract_middle(split.prefix, split.suffix, response)
     assert "__global__" in ast.literal_eval(found.middle)
-    assert split_candidate(assemble(split.prefix, found.middle, split.suffix)).middle == found.middle
+    assert split_candidate(split.prefix + found.middle + split.suffix).middle == found.middle
     with pytest.raises(InfillingRefused):
         extract_middle(split.prefix, split.suffix, "sorry, no string here")
 
@@ -91,7 +91,7 @@ def test_reasoning_tags_inside_a_candidate_are_text():
 def test_an_indented_middle_is_cut_without_its_indentation():
     split = split_candidate(FORMS["attribute of the instance"][0])
     found = extract_middle(split.prefix, split.suffix, "        self.src = '''__global__ void b() {}'''\n")
-    compile(assemble(split.prefix, found.middle, split.suffix), "candidate", "exec")
+    compile(split.prefix + found.middle + split.suffix, "candidate", "exec")
 
 
 @settings(max_examples=300, deadline=None)
@@ -103,4 +103,4 @@ def test_any_response_is_cut_or_refused(text):
         except InfillingRefused:
             continue
         assert found.before + found.middle + found.after == text
-        ast.parse(assemble(split.prefix, found.middle, split.suffix))
+        ast.parse(split.prefix + found.middle + split.suffix)

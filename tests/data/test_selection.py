@@ -52,22 +52,15 @@ def test_concur_is_kept_unseen():
 def test_cudallm_needs_a_correct_verdict_and_the_threshold():
     rule = RULES["cudallm"]
     assert with_best_try(pair(), {}, rule, "median") == Drop("not_verified", "no verdict for it")
-    wrong = with_best_try(pair(), {0: verdict("wrong_value")}, rule, "median")
-    assert isinstance(wrong, Drop)
-    assert wrong.reason == "wrong_value"
+    assert with_best_try(pair(), {0: verdict("wrong_value")}, rule, "median").reason == "wrong_value"
     right = with_best_try(pair(), {0: verdict(speedup=2.0)}, rule, "median")
-    assert isinstance(right, Pair)
-    assert right.measured is not None
     assert (right.measured.speedup, right.measured.status) == (2.0, "correct")
     assert passes(right, rule, 2.0, keep_unmeasured=False) is None
-    below = passes(right, rule, 2.01, keep_unmeasured=False)
-    assert below is not None
-    assert below.reason == "below_threshold"
+    assert passes(right, rule, 2.01, keep_unmeasured=False).reason == "below_threshold"
 
 
 def test_a_deceptive_kernel_is_dropped_however_fast():
     dropped = with_best_try(pair(), {0: verdict("deceptive", speedup=9.0)}, RULES["cudallm"], "median")
-    assert isinstance(dropped, Drop)
     assert dropped.reason == "deceptive"
 
 
@@ -75,10 +68,8 @@ def test_structural_any_success_counts_and_the_fastest_stands_for_it():
     rule = RULES["structural"]
     tries = {0: verdict("compile_error"), 1: verdict(speedup=0.9), 2: verdict(speedup=1.3), 3: verdict(speedup=1.2)}
     kept = with_best_try(pair("structural", ["a", "b", "c"]), tries, rule, "median")
-    assert isinstance(kept, Pair)
     assert (kept.cuda_code, kept.origin) == ("c", {"row": 1, "attempt": 2})
     slow = with_best_try(pair("structural"), {0: verdict(speedup=1.0), 1: verdict(speedup=0.7)}, rule, "median")
-    assert isinstance(slow, Drop)
     assert slow == Drop("below_threshold", "speed-up 1.000 in 2 tries, more than 1 asked")
     assert passes(kept, rule, 2.5, keep_unmeasured=False) is None  # the set's threshold is not its own
 
@@ -96,21 +87,15 @@ def test_answers_take_turns():
 def test_a_pair_without_a_speedup_is_kept_only_on_request():
     rule = RULES["cudallm"]
     right = with_best_try(pair(), {0: verdict()}, rule, "median")
-    assert isinstance(right, Pair)
-    dropped = passes(right, rule, 2.0, keep_unmeasured=False)
-    assert dropped is not None
-    assert dropped.reason == "no_speedup"
+    assert passes(right, rule, 2.0, keep_unmeasured=False).reason == "no_speedup"
     assert passes(right, rule, 2.0, keep_unmeasured=True) is None
     tried = with_best_try(pair("structural"), {0: verdict()}, RULES["structural"], "median")
-    assert isinstance(tried, Pair)
     assert passes(tried, RULES["structural"], 2.0, keep_unmeasured=False) is not None
 
 
 def test_the_lower_bound_can_be_asked_for():
     rule = RULES["cudallm"]
     lower = with_best_try(pair(), {0: verdict(speedup=2.1, low=1.9)}, rule, "ci_low")
-    assert isinstance(lower, Pair)
-    assert lower.measured is not None
     assert lower.measured.speedup == 1.9
 
 

@@ -6,6 +6,7 @@ import subprocess
 import sys
 
 import pytest
+import tokenizers
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -22,8 +23,6 @@ from dice.data.tokenizer import (
 from dice.errors import DiceError
 from dice.jsonl import write_jsonl
 from dice.manifest import manifest_path
-
-tokenizers = pytest.importorskip("tokenizers")
 
 CODE = [
     "import torch\n\nclass ModelNew(torch.nn.Module):\n    def forward(self, x):\n        return ext.f(x)\n" * 3,
@@ -120,7 +119,8 @@ def test_a_vocabulary_without_room_for_bytes_is_refused():
 
 
 def test_saved_tokenizers_load_here_and_in_transformers(tmp_path):
-    transformers = pytest.importorskip("transformers")
+    import transformers
+
     save_tokenizer(SMALL, tmp_path / "small")
     again = load_tokenizer(tmp_path / "small")
     assert again.ids == SMALL.ids
@@ -165,14 +165,12 @@ def test_a_tokenizer_without_known_ids_or_files_is_refused(tmp_path):
     (tmp_path / "model" / "tokenizer.json").write_text("{}")
     with pytest.raises(DiceError, match="not a tokenizer"):
         load_tokenizer(tmp_path / "model", ids=SMALL.ids)
-    pytest.importorskip("transformers")
     with pytest.raises(DiceError, match="no tokenizer in local files"):
         load_tokenizer(tmp_path / "nowhere", family="sdar")
 
 
 def test_vocab_and_merges_are_read_through_transformers(tmp_path):
     """SDAR's own release has no tokenizer.json but vocab.json and merges.txt."""
-    pytest.importorskip("transformers")
     model = json.loads(SMALL.backend.to_str())["model"]
     folder = tmp_path / "model"
     folder.mkdir()

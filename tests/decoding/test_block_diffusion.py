@@ -271,4 +271,4 @@ def test_only_the_released_ties_wait_for_the_device():
     """torch.topk of each row's quota cannot be part of a CUDA graph."""
     for compat, waits in (("none", False), ("released", True)):
         assert ChooseMasks(BlockDiffusionConfig(compat=compat), MASK).synchronises is waits
-    assert ChooseNext(AutoregressiveConfig()).synchronises is False
+    assert ChooseNext(SamplingConfig()).synchronises is False

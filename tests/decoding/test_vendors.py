@@ -54,8 +54,6 @@ def config_of(name: str, case: dict) -> Any:
     values = dict(case["config"])
     if name == "stable_diffcoder":
         values["ends"] = "budget"
-    if name == "wedlm":
-        return parse_config(WindowConfig, values | {"compat": "none" if case["mode"] == "ours" else "released"}, "test")
     return parse_config(CONFIGS[name], values | {"compat": "none" if case["mode"] == "ours" else "released"}, "test")
 
 

@@ -6,7 +6,7 @@ import json
 import pytest
 
 from dice.cli import main
-from dice.data.infilling import assemble, split_candidate
+from dice.data.infilling import split_candidate
 from dice.data.middle import extract_middle
 from dice.data.pair import Pair
 from dice.errors import DiceError
@@ -143,7 +143,7 @@ def test_answers_come_back_from_what_extracts_them():
     middle = make_answer(shown.middle, config)
     split = split_candidate(shown.solution)
     found = extract_middle(split.prefix, split.suffix, middle)
-    assert assemble(split.prefix, found.middle, split.suffix) == shown.solution
+    assert split.prefix + found.middle + split.suffix == shown.solution
     compact = make_answer(shown.solution, PromptConfig(style="compact", chat="plain"))
     assert compact == shown.solution + "<|endoftext|>"
 

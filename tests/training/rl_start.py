@@ -12,7 +12,8 @@ from dice.data.pair import Pair
 from dice.data.tokenizer import save_tokenizer, train_tokenizer
 from dice.evaluation.prompts import PromptConfig, Task, make_answer, make_prompts
 from dice.jsonl import write_jsonl
-from dice.training.rl_history import read_rl_history
+from dice.training.history import read_history
+from dice.training.rl_history import RlRow
 from dice.training.sft import sft
 from dice.training.sft_config import SftConfig
 
@@ -140,4 +141,4 @@ def settings(start: Path, out: Path, builds: Path | None = None, **changes) -> d
 
 def curve(out: Path) -> list[dict]:
     """The history without its clocks."""
-    return [row.model_dump(exclude=CLOCKS) for row in read_rl_history(out)]
+    return [row.model_dump(exclude=CLOCKS) for row in read_history(out, RlRow)]

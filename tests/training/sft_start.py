@@ -7,7 +7,7 @@ from pathlib import Path
 from dice.data.pair import Pair
 from dice.data.tokenizer import save_tokenizer, train_tokenizer
 from dice.jsonl import write_jsonl
-from dice.training.history import read_history
+from dice.training.history import HistoryRow, read_history
 
 TINY = {"hidden_size": 32, "intermediate_size": 64, "num_hidden_layers": 2, "num_attention_heads": 2}
 TINY |= {"num_key_value_heads": 1, "head_dim": 16}
@@ -50,4 +50,4 @@ def settings(data: Path, out: Path, **changes) -> dict:
 
 def losses(out: Path) -> list[float]:
     """The curve."""
-    return [row.loss for row in read_history(out)]
+    return [row.loss for row in read_history(out, HistoryRow)]

@@ -19,10 +19,10 @@ def test_equals_the_dense_mask(count, causal):
     model = make_model(make_config(model_type="qwen3" if causal else "sdar"))
     pack = make_pack(tuple((5 + 7 * (n % 3), 7 + 4 * (n % 5)) for n in range(count)))
     noise = draw_noise(pack, np.random.default_rng(0))
-    make = {True: lambda: causal_rows(pack, multiple=128)}.get(
-        causal, lambda: diffusion_rows(pack, noise, block_size=4, mask_id=MASK, multiple=128)
-    )
-    rows = make()
+    if causal:
+        rows = causal_rows(pack, multiple=128)
+    else:
+        rows = diffusion_rows(pack, noise, block_size=4, mask_id=MASK, multiple=128)
     real = rows.layout.sample >= 0
     with torch.no_grad():
         dense = model(rows.ids[None], rows.positions[None], DenseAttention(rows.layout.dense()))[0, real]

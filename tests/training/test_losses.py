@@ -7,7 +7,7 @@ import pytest
 import torch
 from tiny_models import make_config, make_model
 
-from dice.model.attention_masks import DenseAttention, Layout, attention_for, flex_attention_for, visible_pairs
+from dice.model.attention_masks import DenseAttention, attention_for, flex_attention_for, visible_pairs
 from dice.training.losses import (
     Noise,
     Objective,
@@ -272,4 +272,3 @@ def test_layout_keeps_samples_apart():
     mask = rows.layout.dense()
     other = rows.layout.sample[:, None] != rows.layout.sample[None]
     assert not mask[other].any()
-    assert isinstance(rows.layout, Layout)

@@ -20,10 +20,11 @@ from dice.errors import DiceError
 from dice.jsonl import read_jsonl, write_jsonl
 from dice.model.checkpoint import load_model
 from dice.training.curriculum import Curriculum
+from dice.training.history import read_history
 from dice.training.rl import RlRun, rl
 from dice.training.rl_config import PoolConfig, RlConfig
 from dice.training.rl_data import RlProblem
-from dice.training.rl_history import AnswerRow, read_rl_history
+from dice.training.rl_history import AnswerRow, RlRow
 from dice.training.rl_pool import PoolRow, chosen, read_pool
 from dice.training.rollout import Asked, draw
 
@@ -57,7 +58,7 @@ def test_groups_without_a_difference_are_drawn_anew(start, problems, tmp_path, m
     rollout = ALL["rollout"] | {"draw_ahead": False}
     rl(config(start, tmp_path / "anew", problems, pool={}, rollout=rollout, optimizer={"learning_rate": 1e-9}))
     rl(config(start, tmp_path / "off", problems, 1, pool={}, rollout=rollout | {"redraws": 0}))
-    rows = list(read_rl_history(tmp_path / "anew"))
+    rows = list(read_history(tmp_path / "anew", RlRow))
     assert sum(row.redrawn for row in rows) > 0
     for row in rows:
         found = answers(tmp_path / "anew", row.step)
@@ -75,7 +76,7 @@ def test_groups_without_a_difference_are_drawn_anew(start, problems, tmp_path, m
         assert len({a.seed for a in found}) == len(found)
     # what is drawn first is the same with and without; nothing is drawn anew when the switch is off
     assert [a.text for a in answers(tmp_path / "anew", 1)][:4] == [a.text for a in answers(tmp_path / "off", 1)]
-    assert {(row.redrawn, row.problems) for row in read_rl_history(tmp_path / "off")} == {(0, 2)}
+    assert {(row.redrawn, row.problems) for row in read_history(tmp_path / "off", RlRow)} == {(0, 2)}
 
 
 def test_a_pool_keeps_what_is_neither_always_right_nor_never(start, problems, tmp_path, monkeypatch):
@@ -91,7 +92,7 @@ def test_a_pool_keeps_what_is_neither_always_right_nor_never(start, problems, tm
         assert 0 < first[name].right < 8
         assert first[name].pass_rate == first[name].right / 8
         assert first[name].kept
-    rows = list(read_rl_history(tmp_path))
+    rows = list(read_history(tmp_path, RlRow))
     assert [row.pool for row in rows] == [2] * 3
     assert {a.problem_id for row in rows for a in answers(tmp_path, row.step)} == set(PROGRAMS)
     assert rows[0].pass_at_8 is None  # groups of two
@@ -105,10 +106,8 @@ def test_answers_drawn_ahead_are_of_the_weights_before_the_last_update(start, pr
     Judge().install(monkeypatch)
     wanted = config(start, tmp_path, problems, pool={}, rollout=ALL["rollout"] | {"samples": 4, "redraws": 0})
     rl(wanted)
-    rows = list(read_rl_history(tmp_path))
-    assert rows[0].mismatch is not None
+    rows = list(read_history(tmp_path, RlRow))
     assert rows[0].mismatch < 1e-4
-    assert rows[1].mismatch is not None
     assert rows[1].mismatch > 1e-3  # the ratio starts from what the sampler wrote down, not from the weights of now
     fresh = RlRun(wanted)
     for step in (2, 3):

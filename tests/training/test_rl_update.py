@@ -65,7 +65,6 @@ def test_an_update_raises_what_was_better_and_the_ratio_starts_at_1():
     with torch.no_grad():
         after = updater.objective.log_probs(batch.rows)
     assert float(((after - before) * batch.advantage).sum()) > 0
-    assert report.mismatch is not None
     assert report.mismatch < 1e-4  # the sampler's own log-probabilities are those of the trainer
     assert report.targets == sum(one.answer for one in trajectories)
     assert report.kl == pytest.approx(0, abs=1e-6)
@@ -125,7 +124,6 @@ def test_16_bit_weights_lose_small_changes():
     """A change of 1e-6 on a weight of 0.02 is lost: bfloat16 keeps about three digits."""
     updater = updater_of(config_of({"weights_16bit": True}))
     engine = updater.engine
-    assert isinstance(engine, LocalEngine)
     engine.round_masters(torch.bfloat16)
     before = [p.detach().clone() for p in updater.objective.model.parameters()]
     with torch.no_grad():
@@ -145,7 +143,6 @@ def test_released_cosine_by_hand():
 
 def test_loss_scale_scales_the_gradient():
     plain, scaled = (trained(released, steps=1)[1][0] for released in (None, {"loss_scale": 1 / 32}))
-    assert plain.grad_norm is not None
     assert scaled.grad_norm == pytest.approx(plain.grad_norm / 32, rel=0.2)  # the second update starts elsewhere
 
 

@@ -17,7 +17,8 @@ from sft_start import losses, make_data, settings
 from waiting import PATIENCE_S, wait_for
 
 from dice.config import parse_config
-from dice.training.rl_history import read_rl_history
+from dice.training.history import read_history
+from dice.training.rl_history import RlRow
 from dice.training.sft import sft
 from dice.training.sft_config import SftConfig
 
@@ -140,7 +141,7 @@ def test_reinforcement_learning_with_zero(start, tmp_path, engine):
     }
     command = torchrun(2, "rl", "--config", write(tmp_path, "rl", values))
     assert subprocess.run(command, timeout=PATIENCE_S).returncode == 0
-    rows = list(read_rl_history(tmp_path / "rl"))
+    rows = list(read_history(tmp_path / "rl", RlRow))
     assert [row.step for row in rows] == [1, 2, 3]
     assert sum(row.updates for row in rows) > 0
     for row in rows:

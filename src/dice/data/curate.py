@@ -55,6 +55,8 @@ from dice.kernels.api import (
 from dice.manifest import Stopwatch, write_manifest
 
 Policy = Literal["drop", "report"]
+PAPER_THRESHOLDS = (1.5, 2.0, 2.5)
+"""Speed-ups whose set sizes are reported beside the chosen one (Table 4)."""
 
 
 @stage_config
@@ -77,8 +79,6 @@ class CurateConfig:
     """In order of preference: of two duplicates the one of the earlier source is kept."""
     threshold: float = Field(default=2.0, ge=0)
     """Speed-up from which on a pair of a thresholded source is in the set."""
-    report_thresholds: tuple[float, ...] = (1.5, 2.0, 2.5)
-    """Thresholds whose sizes are reported beside the chosen one (Table 4)."""
     statistic: Statistic = "median"
     """Speed-up that is compared: the `median`, or `ci_low`, the lower bound of the strict protocol's interval."""
     unmeasured: Literal["drop", "keep"] = "drop"
@@ -195,14 +195,11 @@ def verify_rows(rows: Sequence[Row], config: CurateConfig, work: Path, progress:
 
 def _verify_round(todo: Sequence[Row], attempt: int, config: CurateConfig, work: Path, progress: bool) -> None:
     """One verdict for each row. A rule without a threshold asks for no time: a GPU times one pair after the other."""
-    timed = [row for row in todo if row.rule.threshold is not None]
-    untimed = [row for row in todo if row.rule.threshold is None]
-    for rows, name, measure in (
-        (timed, f"try-{attempt}", config.judging.measure_time),
-        (untimed, f"try-{attempt}.untimed", False),
-    ):
+    for timed, name in ((True, f"try-{attempt}"), (False, f"try-{attempt}.untimed")):
+        rows = [row for row in todo if (row.rule.threshold is not None) == timed]
         if rows:
-            judging = Judging(**{**to_spec(config.judging), "protocols": (config.protocol,), "measure_time": measure})
+            changes = {"protocols": (config.protocol,), "measure_time": timed and config.judging.measure_time}
+            judging = Judging(**to_spec(config.judging) | changes)
             _verify_part(rows, attempt, judging, config, work / name, progress)
 
 
@@ -278,7 +275,7 @@ def decide(rows: Sequence[Row], problems: Sequence[Problem], config: CurateConfi
     _take_best_tries(rows, config.statistic)
     correct = _alive(rows)
     keep_unmeasured = config.unmeasured == "keep"
-    thresholds = sorted({*config.report_thresholds, config.threshold})
+    thresholds = sorted({*PAPER_THRESHOLDS, config.threshold})
     for row in correct:  # what no threshold admits needs no comparison with anything
         row.drop = passes(row.pair, row.rule, thresholds[0], keep_unmeasured)
     index = leak_index(problems)

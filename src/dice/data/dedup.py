@@ -20,7 +20,7 @@ import re
 import zlib
 from collections.abc import Iterable
 from dataclasses import dataclass
-from typing import Literal
+from typing import TYPE_CHECKING, Literal
 
 import numpy as np
 
@@ -28,6 +28,9 @@ from dice.config import stage_config
 from dice.data.normal_form import normal_forms, sha256
 from dice.errors import DiceError
 from dice.python_text import parse_python
+
+if TYPE_CHECKING:
+    from datasketch import MinHash, MinHashLSH
 
 _TOKEN = re.compile(r"\w+|[^\w\s]")
 _C_COMMENT = re.compile(r"//[^\n]*|/\*.*?\*/", re.DOTALL)
@@ -108,7 +111,7 @@ def duplicates(texts: Iterable[Text], config: DedupConfig | None = None) -> list
     kept_by_tokens: dict[str, str] = {}
     kept: dict[str, np.ndarray] = {}
     found: list[Duplicate] = []
-    index = _Index(config) if config.threshold <= 1 else None
+    sketches = _sketches(config) if config.threshold <= 1 else None
     for text in texts:
         tokens = pair_tokens(text.pytorch_code, text.cuda_code)
         identity = sha256("\x00".join(tokens))
@@ -116,38 +119,29 @@ def duplicates(texts: Iterable[Text], config: DedupConfig | None = None) -> list
         if original is not None:
             found.append(Duplicate(text.id, "exact", original, 1.0))
             continue
-        if index is not None and text.near:
-            mine = shingles(tokens, config.shingle)
-            similar = [(jaccard(mine, kept[other]), other) for other in index.query(mine)]
+        if sketches is not None and text.near:
+            empty, index = sketches
+            mine, sketch = shingles(tokens, config.shingle), empty.copy()
+            sketch.update_batch(mine.tolist())
+            similar = [(jaccard(mine, kept[str(other)]), str(other)) for other in index.query(sketch)]
             best, other = max(similar, default=(0.0, ""))
             if best >= config.threshold:
                 found.append(Duplicate(text.id, "near", other, round(best, 4)))
                 continue
             kept[text.id] = mine
-            index.insert(text.id)
+            index.insert(text.id, sketch)
         kept_by_tokens[identity] = text.id
     return found
 
 
-class _Index:
-    """MinHash and its LSH, with one sketch kept between the query for a pair and its insertion."""
-
-    def __init__(self, config: DedupConfig) -> None:
-        try:
-            from datasketch import MinHash, MinHashLSH
-        except ImportError as error:
-            raise DiceError(
-                "near duplicates need datasketch (the extra `data` of this package); "
-                "install it, or set the threshold above 1 to drop exact duplicates only."
-            ) from error
-        self._empty = MinHash(num_perm=config.permutations, seed=config.seed, hashfunc=int)
-        self._lsh = MinHashLSH(threshold=max(0.1, config.threshold - _LSH_MARGIN), num_perm=config.permutations)
-        self._sketch = self._empty
-
-    def query(self, hashes: np.ndarray) -> list[str]:
-        self._sketch = self._empty.copy()
-        self._sketch.update_batch(hashes.tolist())
-        return sorted(str(name) for name in self._lsh.query(self._sketch))
-
-    def insert(self, name: str) -> None:
-        self._lsh.insert(name, self._sketch)
+def _sketches(config: DedupConfig) -> tuple[MinHash, MinHashLSH]:
+    """The sketch of no shingle, and an empty index."""
+    try:
+        from datasketch import MinHash, MinHashLSH
+    except ImportError as error:
+        raise DiceError(
+            "near duplicates need datasketch (the extra `data` of this package); "
+            "install it, or set the threshold above 1 to drop exact duplicates only."
+        ) from error
+    empty = MinHash(num_perm=config.permutations, seed=config.seed, hashfunc=int)
+    return empty, MinHashLSH(threshold=max(0.1, config.threshold - _LSH_MARGIN), num_perm=config.permutations)

@@ -43,6 +43,10 @@ class InfillingSplit:
     """What the middle assigns to; None when the middle is an expression inside a call."""
     found_by: FoundBy
 
+    def into(self, pair: Pair) -> Pair:
+        """`pair` with these three parts."""
+        return pair.model_copy(update={"prefix": self.prefix, "middle": self.middle, "suffix": self.suffix})
+
 
 def split_candidate(cuda_code: str) -> InfillingSplit:
     """Split a candidate at its CUDA source string.
@@ -64,11 +68,6 @@ def split_candidate(cuda_code: str) -> InfillingSplit:
     if found.middle != middle:
         raise InfillingRefused("not_a_string", "the source is not one plain string expression")
     return InfillingSplit(prefix, middle, suffix, place.variable, place.found_by)
-
-
-def assemble(prefix: str, middle: str, suffix: str) -> str:
-    """The whole candidate."""
-    return prefix + middle + suffix
 
 
 def _byte_span(node: ast.stmt | ast.expr, data: bytes) -> tuple[int, int]:
@@ -132,8 +131,7 @@ def split_pairs(pairs: Sequence[Pair], bad_rows: Sequence[BadRow] = ()) -> tuple
         if split is not None:
             variables[split.variable or "(expression)"] += 1
             found_by[split.found_by] += 1
-        parts = {} if pair.middle is not None or split is None else _parts(split)
-        done.append(pair.model_copy(update=parts))
+        done.append(pair if pair.middle is not None or split is None else split.into(pair))
     report = InfillReport(
         pairs=len(pairs),
         split=len(done),
@@ -146,10 +144,6 @@ def split_pairs(pairs: Sequence[Pair], bad_rows: Sequence[BadRow] = ()) -> tuple
         bad_rows=list(bad_rows),
     )
     return done, report
-
-
-def _parts(split: InfillingSplit) -> dict[str, str]:
-    return {"prefix": split.prefix, "middle": split.middle, "suffix": split.suffix}
 
 
 @stage_config

@@ -18,8 +18,8 @@ from pathlib import Path
 from typing import Any
 
 from dice.config import add_options, config_from, stage_config, to_spec
-from dice.data.pair import OnBad
-from dice.data.pair_problems import problems_of_pairs
+from dice.data.difficulty import difficulties
+from dice.data.pair import OnBad, from_published, read_pairs
 from dice.errors import DiceError
 from dice.hub import HubUnreachable, full_commit
 from dice.jsonl import BadRow, RowError, write_jsonl, write_text
@@ -145,7 +145,7 @@ def _unreachable(version: str, error: BaseException) -> DiceError:
 
 
 def _what_to_place(version: str) -> str:
-    commit = VERSIONS[version].git_commit[:9] if version in VERSIONS else "the wanted commit"
+    commit = VERSIONS[version].git_commit[:9]
     return (
         f"clone github.com/ScalingIntelligence/KernelBench at {commit} and give its folder as the source, "
         f"or a folder with the dataset's data/level_1-*.parquet, ... from huggingface.co/datasets/{HUB_DATASET}."
@@ -193,6 +193,25 @@ def _problems_of_rows(
             yield Path(where), BadRow(path=where, line=line, id=str(row.get("name")), reason=str(error))
         else:
             yield Path(where), problem
+
+
+def problems_of_pairs(
+    path: str | Path, *, version: str, levels: Sequence[int]
+) -> Iterator[tuple[Path, Problem | BadRow]]:
+    """The programs of pairs as problems of `levels`, numbered by their rows from 1; one without a level is labelled.
+
+    Raises DiceError for a file that is not of pairs, or of the authors' programs.
+    """
+    pairs, _ = read_pairs(path, require_cuda=False, convert=from_published("unknown"))
+    for number, (pair, label) in enumerate(zip(pairs, difficulties(pairs), strict=True), 1):
+        level = pair.level or label.level
+        if level is None or level not in levels:
+            continue
+        name = re.sub(r"\W+", "_", pair.id)
+        try:
+            yield Path(path), named_problem(f"{number}_{name}", pair.pytorch_code, level, version)
+        except RowError as error:
+            yield Path(path), BadRow(path=str(path), line=number, id=pair.id, reason=str(error))
 
 
 @stage_config

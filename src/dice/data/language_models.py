@@ -7,13 +7,15 @@ those of their papers. Mixtures of experts are left out.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Literal
+from typing import Any, Literal
 
 Norm = Literal["rms", "rms_plus_one", "layer", "layer_no_bias", "layer_plain"]
 """RMSNorm; Gemma's with weight + 1; LayerNorm; without bias; without weight and bias."""
 Mlp = Literal["swiglu", "geglu", "relu2", "gelu", "gelu_tanh", "relu"]
 """Gated by SiLU or tanh-GELU, or one projection with squared ReLU, GELU, its tanh form or ReLU."""
 Positions = Literal["rope", "rope_interleaved", "alibi", "none"]
+Changes = dict[str, Any]
+"""Fields of LanguageModel and their values."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -44,175 +46,86 @@ class LanguageModel:
     causal: bool = True
 
 
-def _gpt2(name: str, hidden: int, heads: int) -> LanguageModel:
-    return LanguageModel(
-        name=name, hidden=hidden, heads=heads, kv_heads=heads, head_dim=hidden // heads, intermediate=4 * hidden,
-        mlp="gelu_tanh", norm="layer", positions="none", qkv_bias=True, out_bias=True, mlp_bias=True,
-    )  # fmt: skip
+def _gated(name: str, hidden: int, heads: int, kv_heads: int, intermediate: int, **changes: Any) -> LanguageModel:
+    """Llama's block, RMSNorm and SwiGLU without biases, with these changes."""
+    sizes: Changes = {"hidden": hidden, "heads": heads, "kv_heads": kv_heads, "intermediate": intermediate}
+    return LanguageModel(name=name, **sizes | {"head_dim": hidden // heads, "mlp": "swiglu"} | changes)
 
 
-def _pythia(name: str, hidden: int, heads: int) -> LanguageModel:
-    return LanguageModel(
-        name=name, hidden=hidden, heads=heads, kv_heads=heads, head_dim=hidden // heads, intermediate=4 * hidden,
-        mlp="gelu", norm="layer", rope_share=0.25, qkv_bias=True, out_bias=True, mlp_bias=True,
-    )  # fmt: skip
+def _ungated(name: str, hidden: int, heads: int, mlp: Mlp, *, bias: bool = True, **changes: Any) -> LanguageModel:
+    """GPT's block, LayerNorm and an MLP of four times the width with biases everywhere, with these changes."""
+    sizes: Changes = {"hidden": hidden, "heads": heads, "kv_heads": heads, "intermediate": 4 * hidden}
+    biases: Changes = {"qkv_bias": bias, "out_bias": bias, "mlp_bias": bias}
+    usual = {"head_dim": hidden // heads, "mlp": mlp, "norm": "layer"}
+    return LanguageModel(name=name, **sizes | biases | usual | changes)
 
 
-def _opt(name: str, hidden: int, heads: int) -> LanguageModel:
-    return LanguageModel(
-        name=name, hidden=hidden, heads=heads, kv_heads=heads, head_dim=hidden // heads, intermediate=4 * hidden,
-        mlp="relu", norm="layer", positions="none", qkv_bias=True, out_bias=True, mlp_bias=True,
-    )  # fmt: skip
-
-
-def _llama(
-    name: str, hidden: int, heads: int, kv_heads: int, intermediate: int, theta: float = 10_000.0, head_dim: int = 0
-) -> LanguageModel:
-    return LanguageModel(
-        name=name, hidden=hidden, heads=heads, kv_heads=kv_heads, head_dim=head_dim or hidden // heads,
-        intermediate=intermediate, mlp="swiglu", rope_theta=theta,
-    )  # fmt: skip
-
-
-def _qwen2(name: str, hidden: int, heads: int, kv_heads: int, intermediate: int) -> LanguageModel:
-    return LanguageModel(
-        name=name, hidden=hidden, heads=heads, kv_heads=kv_heads, head_dim=hidden // heads, intermediate=intermediate,
-        mlp="swiglu", rope_theta=1e6, qkv_bias=True,
-    )  # fmt: skip
-
-
-def _qwen3(name: str, hidden: int, heads: int, kv_heads: int, intermediate: int) -> LanguageModel:
-    return LanguageModel(
-        name=name, hidden=hidden, heads=heads, kv_heads=kv_heads, head_dim=128, intermediate=intermediate,
-        mlp="swiglu", rope_theta=1e6, qk_norm="head",
-    )  # fmt: skip
-
-
-def _bloom(name: str, hidden: int, heads: int, bias: bool = True) -> LanguageModel:
-    return LanguageModel(
-        name=name, hidden=hidden, heads=heads, kv_heads=heads, head_dim=hidden // heads, intermediate=4 * hidden,
-        mlp="gelu_tanh" if bias else "gelu", norm="layer" if bias else "layer_no_bias", positions="alibi",
-        qkv_bias=bias, out_bias=bias, mlp_bias=bias,
-    )  # fmt: skip
-
-
-def _gemma(
-    name: str, hidden: int, heads: int, kv_heads: int, intermediate: int, cap: float | None = None
-) -> LanguageModel:
-    return LanguageModel(
-        name=name, hidden=hidden, heads=heads, kv_heads=kv_heads, head_dim=256, intermediate=intermediate,
-        mlp="geglu", norm="rms_plus_one", score_cap=cap,
-    )  # fmt: skip
-
+_QWEN2: Changes = {"rope_theta": 1e6, "qkv_bias": True}
+_QWEN3: Changes = {"rope_theta": 1e6, "head_dim": 128, "qk_norm": "head"}
+_GEMMA: Changes = {"head_dim": 256, "mlp": "geglu", "norm": "rms_plus_one"}
+_GEMMA2: Changes = {**_GEMMA, "score_cap": 50.0}
+_PYTHIA: Changes = {"mlp": "gelu", "rope_share": 0.25}
+_OPT: Changes = {"mlp": "relu", "positions": "none"}
+_BERT: Changes = {"mlp": "gelu", "positions": "none", "causal": False}
 
 LANGUAGE_MODELS = (
-    _llama("Llama2_7B", 4096, 32, 32, 11008),
-    _llama("Llama2_13B", 5120, 40, 40, 13824),
-    _llama("Llama3_8B", 4096, 32, 8, 14336, 5e5),
-    _llama("Llama32_1B", 2048, 32, 8, 8192, 5e5),
-    _llama("Llama32_3B", 3072, 24, 8, 8192, 5e5),
-    _llama("TinyLlama_1B", 2048, 32, 4, 5632),
-    _llama("SmolLM_135M", 576, 9, 3, 1536),
-    _llama("SmolLM2_1B7", 2048, 32, 32, 8192, 130_000.0),
-    _llama("Yi_6B", 4096, 32, 4, 11008, 5e6),
-    _llama("InternLM2_7B", 4096, 32, 8, 14336, 1e6),
-    _llama("DeepSeek_7B", 4096, 32, 32, 11008),
-    _llama("MistralNemo_12B", 5120, 32, 8, 14336, 1e6, head_dim=128),
-    LanguageModel(
-        name="Mistral_7B", hidden=4096, heads=32, kv_heads=8, head_dim=128, intermediate=14336, mlp="swiglu",
-        window=4096,
+    _gated("Llama2_7B", 4096, 32, 32, 11008),
+    _gated("Llama2_13B", 5120, 40, 40, 13824),
+    _gated("Llama3_8B", 4096, 32, 8, 14336, rope_theta=5e5),
+    _gated("Llama32_1B", 2048, 32, 8, 8192, rope_theta=5e5),
+    _gated("Llama32_3B", 3072, 24, 8, 8192, rope_theta=5e5),
+    _gated("TinyLlama_1B", 2048, 32, 4, 5632),
+    _gated("SmolLM_135M", 576, 9, 3, 1536),
+    _gated("SmolLM2_1B7", 2048, 32, 32, 8192, rope_theta=130_000.0),
+    _gated("Yi_6B", 4096, 32, 4, 11008, rope_theta=5e6),
+    _gated("InternLM2_7B", 4096, 32, 8, 14336, rope_theta=1e6),
+    _gated("DeepSeek_7B", 4096, 32, 32, 11008),
+    _gated("MistralNemo_12B", 5120, 32, 8, 14336, rope_theta=1e6, head_dim=128),
+    _gated("Mistral_7B", 4096, 32, 8, 14336, window=4096),
+    _gated("Qwen25_0B5", 896, 14, 2, 4864, **_QWEN2),
+    _gated("Qwen25_1B5", 1536, 12, 2, 8960, **_QWEN2),
+    _gated("Qwen25_7B", 3584, 28, 4, 18944, **_QWEN2),
+    _gated("Qwen3_0B6", 1024, 16, 8, 3072, **_QWEN3),
+    _gated("Qwen3_1B7", 2048, 16, 8, 6144, **_QWEN3),
+    _gated("Qwen3_4B", 2560, 32, 8, 9728, **_QWEN3),
+    _gated("Qwen3_8B", 4096, 32, 8, 12288, **_QWEN3),
+    _gated("Gemma_2B", 2048, 8, 1, 16384, **_GEMMA),
+    _gated("Gemma_7B", 3072, 16, 16, 24576, **_GEMMA),
+    _gated("Gemma2_2B", 2304, 8, 4, 9216, **_GEMMA2),
+    _gated("Gemma2_9B", 3584, 16, 8, 14336, **_GEMMA2),
+    _ungated("GPT2_Small", 768, 12, "gelu_tanh", positions="none"),
+    _ungated("GPT2_Medium", 1024, 16, "gelu_tanh", positions="none"),
+    _ungated("GPT2_Large", 1280, 20, "gelu_tanh", positions="none"),
+    _ungated("GPT2_XL", 1600, 25, "gelu_tanh", positions="none"),
+    _ungated("Pythia_410M", 1024, 16, **_PYTHIA),
+    _ungated("Pythia_1B4", 2048, 16, **_PYTHIA),
+    _ungated("Pythia_6B9", 4096, 32, **_PYTHIA),
+    _ungated("GPTNeoX_20B", 6144, 64, **_PYTHIA),
+    _ungated(
+        "GPTJ_6B", 4096, 16, "gelu_tanh", positions="rope_interleaved", rope_share=0.25, qkv_bias=False, out_bias=False
     ),
-    _qwen2("Qwen25_0B5", 896, 14, 2, 4864),
-    _qwen2("Qwen25_1B5", 1536, 12, 2, 8960),
-    _qwen2("Qwen25_7B", 3584, 28, 4, 18944),
-    _qwen3("Qwen3_0B6", 1024, 16, 8, 3072),
-    _qwen3("Qwen3_1B7", 2048, 16, 8, 6144),
-    _qwen3("Qwen3_4B", 2560, 32, 8, 9728),
-    _qwen3("Qwen3_8B", 4096, 32, 8, 12288),
-    _gemma("Gemma_2B", 2048, 8, 1, 16384),
-    _gemma("Gemma_7B", 3072, 16, 16, 24576),
-    _gemma("Gemma2_2B", 2304, 8, 4, 9216, 50.0),
-    _gemma("Gemma2_9B", 3584, 16, 8, 14336, 50.0),
-    _gpt2("GPT2_Small", 768, 12),
-    _gpt2("GPT2_Medium", 1024, 16),
-    _gpt2("GPT2_Large", 1280, 20),
-    _gpt2("GPT2_XL", 1600, 25),
-    _pythia("Pythia_410M", 1024, 16),
-    _pythia("Pythia_1B4", 2048, 16),
-    _pythia("Pythia_6B9", 4096, 32),
-    _pythia("GPTNeoX_20B", 6144, 64),
-    LanguageModel(
-        name="GPTJ_6B", hidden=4096, heads=16, kv_heads=16, head_dim=256, intermediate=16384, mlp="gelu_tanh",
-        norm="layer", positions="rope_interleaved", rope_share=0.25, mlp_bias=True,
-    ),
-    LanguageModel(
-        name="Phi1_5", hidden=2048, heads=32, kv_heads=32, head_dim=64, intermediate=8192, mlp="gelu_tanh",
-        norm="layer", rope_share=0.5, qkv_bias=True, out_bias=True, mlp_bias=True,
-    ),
-    LanguageModel(
-        name="Phi2", hidden=2560, heads=32, kv_heads=32, head_dim=80, intermediate=10240, mlp="gelu_tanh",
-        norm="layer", rope_share=0.4, qkv_bias=True, out_bias=True, mlp_bias=True,
-    ),
-    _llama("Phi3_Mini", 3072, 32, 32, 8192),
-    _opt("OPT_125M", 768, 12),
-    _opt("OPT_1B3", 2048, 32),
-    _opt("OPT_6B7", 4096, 32),
-    LanguageModel(
-        name="Falcon_7B", hidden=4544, heads=71, kv_heads=1, head_dim=64, intermediate=18176, mlp="gelu", norm="layer"
-    ),
-    LanguageModel(
-        name="Falcon_40B", hidden=8192, heads=128, kv_heads=8, head_dim=64, intermediate=32768, mlp="gelu", norm="layer"
-    ),
-    _bloom("BLOOM_560M", 1024, 16),
-    _bloom("BLOOM_7B1", 4096, 32),
-    _bloom("MPT_7B", 4096, 32, bias=False),
-    LanguageModel(
-        name="StarCoder_15B", hidden=6144, heads=48, kv_heads=1, head_dim=128, intermediate=24576, mlp="gelu_tanh",
-        norm="layer", positions="none", qkv_bias=True, out_bias=True, mlp_bias=True,
-    ),
-    LanguageModel(
-        name="StarCoder2_3B", hidden=3072, heads=24, kv_heads=2, head_dim=128, intermediate=12288, mlp="gelu_tanh",
-        norm="layer", rope_theta=1e6, qkv_bias=True, out_bias=True, mlp_bias=True, window=4096,
-    ),
-    LanguageModel(
-        name="Persimmon_8B", hidden=4096, heads=64, kv_heads=64, head_dim=64, intermediate=16384, mlp="relu2",
-        norm="layer", rope_share=0.5, rope_theta=25_000.0, qkv_bias=True, out_bias=True, mlp_bias=True, qk_norm="head",
-    ),
-    LanguageModel(
-        name="Minitron_4B", hidden=3072, heads=24, kv_heads=8, head_dim=128, intermediate=9216, mlp="relu2",
-        norm="layer", rope_share=0.5,
-    ),
-    LanguageModel(
-        name="Nemotron4_15B", hidden=6144, heads=48, kv_heads=8, head_dim=128, intermediate=24576, mlp="relu2",
-        norm="layer", rope_share=0.5,
-    ),
-    LanguageModel(
-        name="OLMo_1B", hidden=2048, heads=16, kv_heads=16, head_dim=128, intermediate=8192, mlp="swiglu",
-        norm="layer_plain",
-    ),
-    LanguageModel(
-        name="OLMo2_7B", hidden=4096, heads=32, kv_heads=32, head_dim=128, intermediate=11008, mlp="swiglu",
-        rope_theta=5e5, qk_norm="all",
-    ),
-    LanguageModel(
-        name="StableLM_3B", hidden=2560, heads=32, kv_heads=32, head_dim=80, intermediate=6912, mlp="swiglu",
-        norm="layer", rope_share=0.25,
-    ),
-    LanguageModel(
-        name="CommandR_35B", hidden=8192, heads=64, kv_heads=64, head_dim=128, intermediate=22528, mlp="swiglu",
-        norm="layer_no_bias", positions="rope_interleaved", rope_theta=8e6,
-    ),
-    LanguageModel(
-        name="GLM4_9B", hidden=4096, heads=32, kv_heads=2, head_dim=128, intermediate=13696, mlp="swiglu",
-        positions="rope_interleaved", rope_share=0.5, qkv_bias=True,
-    ),
-    LanguageModel(
-        name="BERT_Base", hidden=768, heads=12, kv_heads=12, head_dim=64, intermediate=3072, mlp="gelu", norm="layer",
-        positions="none", qkv_bias=True, out_bias=True, mlp_bias=True, causal=False,
-    ),
-    LanguageModel(
-        name="BERT_Large", hidden=1024, heads=16, kv_heads=16, head_dim=64, intermediate=4096, mlp="gelu",
-        norm="layer", positions="none", qkv_bias=True, out_bias=True, mlp_bias=True, causal=False,
-    ),
-)  # fmt: skip
-"""In a fixed order: problems are numbered after it."""
+    _ungated("Phi1_5", 2048, 32, "gelu_tanh", rope_share=0.5),
+    _ungated("Phi2", 2560, 32, "gelu_tanh", rope_share=0.4),
+    _gated("Phi3_Mini", 3072, 32, 32, 8192),
+    _ungated("OPT_125M", 768, 12, **_OPT),
+    _ungated("OPT_1B3", 2048, 32, **_OPT),
+    _ungated("OPT_6B7", 4096, 32, **_OPT),
+    _ungated("Falcon_7B", 4544, 71, "gelu", kv_heads=1, bias=False),
+    _ungated("Falcon_40B", 8192, 128, "gelu", kv_heads=8, bias=False),
+    _ungated("BLOOM_560M", 1024, 16, "gelu_tanh", positions="alibi"),
+    _ungated("BLOOM_7B1", 4096, 32, "gelu_tanh", positions="alibi"),
+    _ungated("MPT_7B", 4096, 32, "gelu", norm="layer_no_bias", positions="alibi", bias=False),
+    _ungated("StarCoder_15B", 6144, 48, "gelu_tanh", kv_heads=1, positions="none"),
+    _ungated("StarCoder2_3B", 3072, 24, "gelu_tanh", kv_heads=2, rope_theta=1e6, window=4096),
+    _ungated("Persimmon_8B", 4096, 64, "relu2", rope_share=0.5, rope_theta=25_000.0, qk_norm="head"),
+    _ungated("Minitron_4B", 3072, 24, "relu2", kv_heads=8, intermediate=9216, rope_share=0.5, bias=False),
+    _ungated("Nemotron4_15B", 6144, 48, "relu2", kv_heads=8, rope_share=0.5, bias=False),
+    _gated("OLMo_1B", 2048, 16, 16, 8192, norm="layer_plain"),
+    _gated("OLMo2_7B", 4096, 32, 32, 11008, rope_theta=5e5, qk_norm="all"),
+    _gated("StableLM_3B", 2560, 32, 32, 6912, norm="layer", rope_share=0.25),
+    _gated("CommandR_35B", 8192, 64, 64, 22528, norm="layer_no_bias", positions="rope_interleaved", rope_theta=8e6),
+    _gated("GLM4_9B", 4096, 32, 2, 13696, positions="rope_interleaved", rope_share=0.5, qkv_bias=True),
+    _ungated("BERT_Base", 768, 12, **_BERT),
+    _ungated("BERT_Large", 1024, 16, **_BERT),
+)
+"""In a fixed order, since it numbers the problems."""

@@ -12,7 +12,7 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from pathlib import Path
-from typing import Any, Literal, Protocol, TypeVar
+from typing import Any, Literal, TypeVar
 
 from pydantic import BaseModel, ConfigDict, ValidationError
 
@@ -59,12 +59,6 @@ class Pair(BaseModel):
     """Further facts from the row's source: row number, operator family, kind of flaw, ..."""
 
 
-class _Identified(Protocol):
-    @property
-    def id(self) -> str: ...
-
-
-Row = TypeVar("Row", bound=_Identified)
 Model = TypeVar("Model", bound=BaseModel)
 
 
@@ -167,16 +161,16 @@ def _array_rows(path: Path, data: bytes) -> Iterator[tuple[int, dict[str, Any] |
 def check_rows(
     located: Iterable[tuple[int, Mapping[str, Any] | RowError]],
     path: str | Path,
-    build: Callable[[Mapping[str, Any]], Row],
+    build: Callable[[Mapping[str, Any]], Pair],
     *,
     on_bad: OnBad = "refuse",
-) -> tuple[list[Row], list[BadRow]]:
+) -> tuple[list[Pair], list[BadRow]]:
     """Apply the rule for bad rows to the rows of `path`.
 
-    `build` makes our row from the fields that were read; it raises RowError, or KeyError for a missing field.
+    `build` makes a pair from the fields that were read; it raises RowError, or KeyError for a missing field.
     Raises DiceError when `on_bad` is "refuse" and a row is bad.
     """
-    rows: list[Row] = []
+    rows: list[Pair] = []
     bad: list[BadRow] = []
     line_of: dict[str, int] = {}
     for line, values in located:

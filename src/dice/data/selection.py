@@ -13,6 +13,7 @@ measured ratio is exactly a threshold.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Literal
@@ -59,15 +60,9 @@ class Drop:
     detail: str
 
 
-def answers_of(pair: Pair) -> list[str]:
-    """The CUDA programs that were written for a pair's problem: one or several, depending on the source."""
-    given = pair.origin.get("answers")
-    return list(given) if given else [pair.cuda_code]
-
-
 def answer_of(pair: Pair, attempt: int) -> str:
-    """The program of try `attempt` (from 0): the answers in turn, and again from the first when there are fewer."""
-    answers = answers_of(pair)
+    """The CUDA program of try `attempt` (from 0): a source's answers in turn, and again from the first."""
+    answers = pair.origin.get("answers") or [pair.cuda_code]
     return answers[attempt % len(answers)]
 
 
@@ -175,7 +170,4 @@ def histogram(speedups: Iterable[float], rows: int) -> list[dict[str, float | in
 
 def tries_made(verdicts: Sequence[Mapping[int, Verdict]]) -> dict[str, int]:
     """Number of tries -> pairs that took this many."""
-    counts: dict[str, int] = {}
-    for one in verdicts:
-        counts[str(len(one))] = counts.get(str(len(one)), 0) + 1
-    return dict(sorted(counts.items()))
+    return dict(sorted(Counter(str(len(one)) for one in verdicts).items()))

@@ -242,11 +242,12 @@ class _Finder:
     def searches(self) -> list[tuple[FoundBy, list[ast.expr]]]:
         """The expressions that may hold the source, the most reliable first."""
         inline = [call for call in self.calls if self._loader(call) == "load_inline"]
-        from_files = [call for call in self.calls if self._loader(call) == "load"]
+        loads = any(self._loader(call) == "load" for call in self.calls)
+        writers = [call for call in self.calls if loads and _called_name(call) in _WRITERS]
         return [
             ("cuda_sources", [value for call in inline for value in self._argument(call, "cuda_sources", 2)]),
             ("cpp_sources", [value for call in inline for value in self._argument(call, "cpp_sources", 1)]),
-            ("written_file", [value for call in self.calls if from_files for value in self._files_written(call)]),
+            ("written_file", [value for call in writers for value in call.args]),
         ]
 
     def find(self) -> SourcePlace:
@@ -289,9 +290,6 @@ class _Finder:
                     yield from (v for k, v in named if isinstance(k, ast.Constant) and k.value == name)
                 elif isinstance(value, ast.Call):  # dict(cuda_sources=...)
                     yield from (keyword.value for keyword in value.keywords if keyword.arg == name)
-
-    def _files_written(self, call: ast.Call) -> list[ast.expr]:
-        return list(call.args) if _called_name(call) in _WRITERS else []
 
     def _used_kernel_strings(self) -> list[ast.stmt | ast.expr]:
         """Strings with a kernel that no call leads to, without docstrings and variables that are never read."""

@@ -245,11 +245,11 @@ def read_source(
     if chosen is None:
         raise DiceError(f"unknown row format '{name}' (known: {', '.join(sorted(FORMATS))}).")
     path = _locate(chosen, place)
-    numbered = _table_rows(path) if path.suffix in _TABLES else enumerate(rows_with_lines(path), 1)
+    lines = _table_rows(path) if path.suffix in _TABLES else rows_with_lines(path)
     cuda = chosen.has_cuda if require_cuda is None else require_cuda
 
     def located() -> Iterator[tuple[int, Row | RowError]]:
-        for number, (line, row) in numbered:
+        for number, (line, row) in enumerate(lines, 1):
             yield line, row if isinstance(row, RowError) else {"row number": number, "row": row}
 
     def build(values: Row) -> Pair:
@@ -292,8 +292,8 @@ def _download(chosen: Format, revision: str | None) -> Path:
         ) from error
 
 
-def _table_rows(path: Path) -> Iterator[tuple[int, tuple[int, dict[str, Any]]]]:
-    """(number, (number, row)) from 1. Raises DiceError when the file is not what its name says."""
+def _table_rows(path: Path) -> Iterator[tuple[int, dict[str, Any]]]:
+    """(number from 1, row). Raises DiceError when the file is not what its name says."""
     try:
         import pyarrow
         import pyarrow.parquet
@@ -313,6 +313,6 @@ def _table_rows(path: Path) -> Iterator[tuple[int, tuple[int, dict[str, Any]]]]:
             for batch in batches:
                 for row in batch.to_pylist():
                     number += 1
-                    yield number, (number, row)
+                    yield number, row
     except (pyarrow.ArrowInvalid, OSError) as error:
         raise DiceError(f"{path}: after row {number}: not a readable {path.suffix[1:]} file ({error}).") from error

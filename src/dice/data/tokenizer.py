@@ -62,7 +62,6 @@ class CodeTokenizer:
                 raise DiceError(f"{path or 'tokenizer'}: the {name} id {value} is no token (there are {size}).")
         self.backend = backend
         self.ids = ids
-        self.path = path
 
     @property
     def size(self) -> int:
@@ -88,7 +87,7 @@ class CodeTokenizer:
         return self.backend.decode(list(ids), skip_special_tokens=not control)
 
     def ends(self, ids: Sequence[int]) -> list[int]:
-        """For each id, the characters of `decode(ids)` up to its end: one that ends within a character counts up to there."""
+        """For each id, how many characters of `decode(ids)` end with it or before it; at the last id, all of them."""
         from tokenizers.decoders import DecodeStream
 
         stream, length, found = DecodeStream(skip_special_tokens=False), 0, []

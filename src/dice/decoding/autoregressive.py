@@ -28,27 +28,19 @@ class AutoregressiveConfig:
 
 
 class ChooseNext:
-    """The next token of each row."""
+    """The next token of each row, which is always kept."""
 
-    def __init__(self, config: AutoregressiveConfig, mask_id: int | None = None) -> None:
-        self.config = config
+    synchronises = False
+
+    def __init__(self, sampling: SamplingConfig, mask_id: int | None = None) -> None:
+        self.sampling = sampling
         self.mask_id = mask_id
-
-    @property
-    def synchronises(self) -> bool:
-        """False: no call waits for the device."""
-        return False
 
     def __call__(self, logits: Tensor, ids: Tensor, quota: Tensor, uniform: Tensor) -> tuple[Tensor, Tensor, Tensor]:
         if self.mask_id is not None:
             logits[..., self.mask_id] = float("-inf")
-        token, confidence = draw(logits, uniform, self.config.sampling)
-        return token, confidence, self.accept(confidence, ids, quota)
-
-    def accept(self, confidence: Tensor, ids: Tensor, quota: Tensor) -> Tensor:
-        """Every choice is kept."""
-        del confidence, quota
-        return torch.ones_like(ids, dtype=torch.bool)
+        token, confidence = draw(logits, uniform, self.sampling)
+        return token, confidence, torch.ones_like(ids, dtype=torch.bool)
 
 
 class Autoregressive:
@@ -58,7 +50,7 @@ class Autoregressive:
     rule = Rule(block_size=1, quotas=(1,), threshold=None, mask_id=None)
 
     def __init__(self, config: AutoregressiveConfig, mask_id: int | None = None) -> None:
-        self.choose = ChooseNext(config, mask_id)
+        self.choose = ChooseNext(config.sampling, mask_id)
 
     def length_of(self, prompt: int, new: int) -> int:
         """Cache positions that a prompt and an answer need."""

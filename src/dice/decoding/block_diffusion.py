@@ -60,17 +60,13 @@ class ChooseMasks:
     """Fill masks by confidence. The mask token itself is never chosen."""
 
     def __init__(self, config: BlockDiffusionConfig, mask_id: int) -> None:
-        self.config = config
+        self.config, self.sampling = config, config.sampling
         self.mask_id: int | None = mask_id
-
-    @property
-    def synchronises(self) -> bool:
-        """Whether a call waits for the device, so that it cannot be part of a CUDA graph."""
-        return self.config.compat == "released"
+        self.synchronises = config.compat == "released"
 
     def __call__(self, logits: Tensor, ids: Tensor, quota: Tensor, uniform: Tensor) -> tuple[Tensor, Tensor, Tensor]:
         logits[..., self.mask_id] = float("-inf")
-        token, confidence = draw(logits, uniform, self.config.sampling, self.config.compat)
+        token, confidence = draw(logits, uniform, self.sampling, self.config.compat)
         return token, confidence, self.accept(confidence, ids, quota)
 
     def accept(self, confidence: Tensor, ids: Tensor, quota: Tensor) -> Tensor:

@@ -39,7 +39,7 @@ class Plan(Protocol):
 
     @property
     def step(self) -> int:
-        """The step that `next` has given, from 1; steps that fix nothing count."""
+        """The step that `next` gave last, from 1; steps that fix nothing are counted too."""
         ...
 
 
@@ -64,7 +64,7 @@ class Schedule(Protocol):
     def order(
         self, score: NDArray[np.float32], seed: int, positions: NDArray[np.int64], step: int
     ) -> NDArray[np.floating]:
-        """Scores [m] as positions are ranked by them; a schedule may draw."""
+        """The scores [m] by which positions are ranked; a schedule may add noise."""
         ...
 
 

@@ -2,7 +2,13 @@
 """CUDA C++ kernels compiled when they are first used (NVRTC, about 50 ms each) and launched beside PyTorch's.
 
 They do what Triton cannot: load weights from memory straight into registers, and start before the kernel in front has
-ended (programmatic dependent launch), which closes the gap between two short kernels.
+ended (programmatic dependent launch, from Hopper on), which closes the gap between two short kernels.
+
+Every kernel of the chain waits for the end of its predecessor before it touches what that one wrote. A short kernel lets
+the next one start at once. A kernel that fills the GPU lets it start only when its own loads are in flight or done:
+measured on an H200, programs of later kernels beside it halved its speed (probably because they take registers, and
+their shared memory is taken from the L1 cache that the loads go through).
+
 `cuda-bindings` comes with PyTorch's CUDA wheels.
 """
 
@@ -34,6 +40,12 @@ def _checked(result: tuple[Any, ...], doing: str) -> Any:
 def has_dependent_launch(device: int) -> bool:
     """Whether a kernel can be set up while the one before it still runs (from Hopper on)."""
     return torch.cuda.get_device_capability(device)[0] >= 9
+
+
+def overlap(x: Tensor) -> dict[str, bool]:
+    """Launch options of a Triton kernel that works on `x`; with OVERLAP set, the kernel must wait by itself."""
+    overlaps = x.is_cuda and has_dependent_launch(x.device.index or 0)
+    return {"OVERLAP": True, "launch_pdl": True} if overlaps else {"OVERLAP": False}
 
 
 @cache

@@ -4,8 +4,8 @@
 """The open rows of all sequences, kept on the device, so that the next step can start without waiting for the host.
 
 Two kernels do on the device what `dice.decoding.block_diffusion` and `.autoregressive` do with a result on the host:
-`line_up` lays out the rows of the next step, `advance` takes in what was chosen. Host and device both keep the state: the
-answer is the host's, and every step checks that both continue the same number of rows.
+`line_up` lays out the rows of the next step, `advance` takes in what was chosen. Host and device both keep the state.
+Answers are read from the host's, and every step checks that both continue the same number of rows.
 """
 
 from __future__ import annotations
@@ -20,8 +20,8 @@ from numpy.typing import NDArray
 from torch import Tensor
 from triton.language.extra.cuda import gdc_launch_dependents, gdc_wait
 
+from dice.decoding.cuda_kernel import overlap
 from dice.decoding.kernels import TILE_FIELDS
-from dice.decoding.launch import overlap
 from dice.decoding.rows import Ints, Rule
 from dice.decoding.sampling import uniforms_on_device
 from dice.decoding.sequences import Sequences

@@ -19,14 +19,14 @@ from dice.config import stage_config
 from dice.decoding.sampling import Compat, SamplingConfig, filter_logits, invert, uniforms_of
 
 TIES = 32
-"""Tokens that are looked at beyond the top-k, because some may be as probable as its last one, which keeps them."""
+"""Tokens that are looked at behind the top-k: those as probable as its last one are kept too."""
 
 
 def filtered_shares(logits: Tensor, config: SamplingConfig) -> tuple[Tensor, Tensor | None]:
     """(shares [m, n], the tokens [m, n] that have them, ascending) after temperature, top-p and top-k, in this order.
 
-    Tokens are None where n is the vocabulary. With a top-k, n is a little more than that: what follows would be slower
-    over a whole vocabulary than the head's product.
+    Tokens are None where n is the vocabulary. With a top-k, n is a little more than k: over a whole vocabulary, what
+    follows would take longer than the head's product.
     """
     k, few = config.top_k, config.top_k + TIES
     if k > 0 and few < logits.shape[-1]:

@@ -271,7 +271,7 @@ class FastForward:
         assert hidden is not None
         eps = self.model.config.rms_norm_eps
         logits = product(hidden, self.model.lm_head.weight, norm=self.model.model.norm.weight, eps=eps)
-        if self.choose.config.sampling.greedy and not self.choose.synchronises:
+        if self.choose.sampling.greedy and not self.choose.synchronises:
             token, confidence = best_token(logits, self.choose.mask_id)
             self.rows.advance(layout, token, confidence, None)
         else:

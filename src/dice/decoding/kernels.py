@@ -16,7 +16,7 @@ import triton.language as tl
 from torch import Tensor
 from triton.language.extra.cuda import gdc_launch_dependents, gdc_wait
 
-from dice.decoding.launch import overlap
+from dice.decoding.cuda_kernel import overlap
 
 KEYS = 64
 """Keys per step of the attention loop."""

@@ -168,7 +168,7 @@ def plan_memory(
             f"decoding does not fit the memory of the device: {whole}; lower max_new_tokens, leave out the longest "
             "prompts, or take a larger GPU."
         )
-    # where prompts are long, all rounds are: the longest apart, if that is less to wait for
+    # one long prompt makes every round long: the longest are decoded apart where that takes fewer rounds
     cuts = [k for k in range(1, len(ordered)) if lengths[ordered[k]] < lengths[ordered[k - 1]]]
     parted = [(batch(ordered[:cut]), batch(ordered[cut:])) for cut in cuts]
     return min(

@@ -13,8 +13,6 @@ from torch.nn import functional as F
 from dice.decoding.few_rows_product import MOST_ROWS, STEP, few_rows_product
 from dice.decoding.kernels import add_rms_norm, gate
 
-FEW_ROWS = MOST_ROWS
-"""Rows up to which the kernel is used."""
 _MOST_ELEMENTS = 2**32
 """Elements of the largest matrix that the kernel can index."""
 
@@ -35,7 +33,7 @@ def product(
     """
     rows, depth = x.shape
     ours = x.is_cuda and x.dtype == torch.bfloat16 and w.numel() <= _MOST_ELEMENTS and w.data_ptr() % 16 == 0
-    if ours and rows <= FEW_ROWS and depth % STEP == 0:
+    if ours and rows <= MOST_ROWS and depth % STEP == 0:
         return few_rows_product(x, w, norm=norm, eps=eps, gated=gated, residual=residual)
     if norm is not None:
         _, x = add_rms_norm(x, None, norm, eps)

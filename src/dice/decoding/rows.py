@@ -63,33 +63,14 @@ class Rule:
     """The token that fills a new block; None: a row is the last known token, and the next one is predicted."""
 
 
-class Decoding(Protocol):
-    """What every decoding configuration has."""
-
-    @property
-    def sampling(self) -> SamplingConfig:
-        """How a token is drawn."""
-        ...
-
-
 class Choose(Protocol):
     """Tokens, log-confidences and acceptance [n, T] from fp32 logits [n, T, vocab]."""
 
     mask_id: int | None
-
-    @property
-    def config(self) -> Decoding:
-        """How tokens are drawn."""
-        ...
-
-    @property
-    def synchronises(self) -> bool:
-        """Whether a call waits for the device, so that it cannot be part of a CUDA graph."""
-        ...
-
-    def accept(self, confidence: Tensor, ids: Tensor, quota: Tensor) -> Tensor:
-        """Boolean [n, T]: which positions keep their choice."""
-        ...
+    sampling: SamplingConfig
+    """How a token is drawn."""
+    synchronises: bool
+    """Whether a call waits for the device, so that it cannot be part of a CUDA graph."""
 
     def __call__(self, logits: Tensor, ids: Tensor, quota: Tensor, uniform: Tensor) -> tuple[Tensor, Tensor, Tensor]:
         """ids [n, T], quota [n], uniform [n, T]; graph-safe unless `synchronises`."""

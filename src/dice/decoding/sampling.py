@@ -68,8 +68,8 @@ def _top_k(logits: Tensor, config: SamplingConfig) -> Tensor:
 def _top_p(logits: Tensor, config: SamplingConfig) -> Tensor:
     if config.top_p >= 1:
         return logits
-    # Both filters keep a beginning of the tokens in their order. With a top-k, before or after, no more are looked at: a
-    # whole vocabulary takes long to sort.
+    # Both filters keep the first tokens in sorted order. So with a top-k, before or after, only that many are looked at:
+    # sorting a whole vocabulary takes long.
     ordered, index = logits.topk(min(config.top_k or logits.shape[-1], logits.shape[-1]), -1)
     passed = (ordered - logits.logsumexp(-1, keepdim=True)).exp().cumsum(-1) > config.top_p
     before = torch.cat((torch.zeros_like(passed[..., :1]), passed[..., :-1]), -1)  # the token that passes it stays

@@ -19,7 +19,7 @@ from torch import Tensor
 from torch.nn import functional as F
 
 TILE = 128
-"""Queries, and keys, of one tile of FlexAttention."""
+"""Queries (and keys) in one tile of FlexAttention."""
 PAIRS_AT_A_TIME = 1024
 """Tiles that are checked pair by pair at one time; a tile has 16,384 pairs of tokens."""
 PAD_SAMPLE = -1
@@ -89,7 +89,7 @@ class PackedAttention:
 
 
 class SampleAttention:
-    """Attention under a layout's mask, one sample after the other: a CPU would pay for masked pairs between samples."""
+    """Attention under a layout's mask, one sample at a time: on a CPU, masked pairs between samples would cost time."""
 
     def __init__(self, layout: Layout) -> None:
         self.groups: list[tuple[Tensor, DenseAttention]] = []
@@ -148,7 +148,7 @@ def flex_attention_for(layout: Layout) -> FlexMaskAttention:
 
 
 def tiles_seen(layout: Layout) -> tuple[Tensor, Tensor]:
-    """Two Boolean matrices [tiles, tiles]: some pair of the tile is allowed; all pairs are. Never builds the whole mask.
+    """Two Boolean matrices [tiles, tiles]: is any pair of the tile allowed, and are all? Never builds the whole mask.
 
     Only tiles whose ranges of samples overlap are checked. PyTorch's `create_block_mask` builds the dense mask, or has
     to be compiled for every length, which takes minutes.

@@ -48,11 +48,11 @@ class CachedAttention:
     """Attention of n rows of new tokens, each into one slot, block-causal by absolute position.
 
     slots, starts [n]: row i holds the tokens at positions starts[i] ... of slot slots[i]. `longest` is the largest
-    end of a row. A token sees every position of its slot up to the end of its own block, as far as it is written, and none
-    from its row's `limits` [n] on.
+    end of a row. A token sees the written positions of its slot up to the end of its own block, but none from its row's
+    `limits` [n] on.
 
-    Where the rows' slots lie close together, the cache is read where it lies, with the rows of a slot side by side;
-    else each row gets a copy of its slot, which on a CPU takes longer than the attention itself.
+    Where the rows' slots lie close together, the cache is read in place, with the rows of a slot side by side. Otherwise
+    each row gets a copy of its slot; on a CPU, copying takes longer than the attention itself.
     """
 
     def __init__(

@@ -2,8 +2,8 @@
 
 Checkpoints of every family are read; those that are trained here, `sdar` and `qwen3`, are written too.
 
-The safetensors header is read here before any weight is: a file that was cut off, a tensor of the wrong shape or
-type, a missing or an unknown one is refused in one sentence that names the tensor.
+The safetensors header is read first, before any weight: a file that was cut off, or a tensor that is missing, unknown or
+of the wrong shape or type, is refused in one sentence that names the tensor.
 Layout of a file: 8 bytes of header length, a JSON header with dtype, shape and data offsets, the data.
 """
 
@@ -33,12 +33,9 @@ DTYPES = {"F32": torch.float32, "BF16": torch.bfloat16, "F16": torch.float16}
 Dtype = Literal["float32", "bfloat16", "float16"]
 
 
-def torch_dtype(name: str) -> torch.dtype:
-    """`bfloat16` -> torch.bfloat16. Raises DiceError for anything but the three floating types."""
-    found = {"float32": torch.float32, "bfloat16": torch.bfloat16, "float16": torch.float16}.get(name)
-    if found is None:
-        raise DiceError(f"dtype '{name}' is not one of float32, bfloat16, float16.")
-    return found
+def torch_dtype(name: Dtype) -> torch.dtype:
+    """`bfloat16` -> torch.bfloat16."""
+    return getattr(torch, name)
 
 
 def read_config(folder: str | Path) -> ModelConfig:
@@ -177,27 +174,25 @@ def stored_dtype(folder: str | Path) -> torch.dtype:
     return found
 
 
-def _weight_files(folder: Path) -> dict[str, list[str] | None]:
-    """File name -> the tensors that the index promises in it (None: no index)."""
+def _weight_files(folder: Path) -> dict[str, list[str]]:
+    """File name -> the tensors that the index promises in it; none are promised where there is no index."""
     if (folder / INDEX_FILE).is_file():
         index = _read_json(folder / INDEX_FILE).get("weight_map", {})
-        files: dict[str, list[str] | None] = {}
+        files: dict[str, list[str]] = {}
         for name, file in index.items():
-            names = files.setdefault(file, [])
-            assert names is not None
-            names.append(name)
+            files.setdefault(file, []).append(name)
         for file, names in files.items():
             if not (folder / file).is_file():
-                raise DiceError(f"{folder / file}: this shard, which holds '{(names or ['?'])[0]}', is missing.")
+                raise DiceError(f"{folder / file}: this shard, which holds '{names[0]}', is missing.")
         if files:
             return files
         raise DiceError(f"{folder / INDEX_FILE}: 'weight_map' names no tensors.")
     if not (folder / WEIGHTS_FILE).is_file():
         raise DiceError(f"{folder}: neither {WEIGHTS_FILE} nor {INDEX_FILE} is there.")
-    return {WEIGHTS_FILE: None}
+    return {WEIGHTS_FILE: []}
 
 
-def _header(path: Path, promised: list[str] | None) -> dict[str, dict[str, Any]]:
+def _header(path: Path, promised: list[str]) -> dict[str, dict[str, Any]]:
     size = path.stat().st_size
     with path.open("rb") as stream:
         start = stream.read(8)
@@ -213,7 +208,7 @@ def _header(path: Path, promised: list[str] | None) -> dict[str, dict[str, Any]]
         missing = 8 + length + entry["data_offsets"][1] - size
         if missing > 0:
             raise DiceError(f"{path}: the file is {missing} bytes short inside tensor '{name}'; fetch it again.")
-    for name in promised or ():
+    for name in promised:
         if name not in header:
             raise DiceError(f"{path}: tensor '{name}' is missing, though the index places it here.")
     return header

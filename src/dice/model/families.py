@@ -1,7 +1,7 @@
 """The model families whose published checkpoints are read, and how they differ: one entry each.
 
-All are one transformer (`dice.model.transformer`) with two switches. The rest of what differs is here, so that a new
-family is an entry of this table. Where it decodes unlike the others, the sampler is a module of `dice.decoding`.
+All families share one transformer (`dice.model.transformer`) with two switches. Whatever else differs stands in this
+table, so a new family is a new entry; a new way of decoding is a new module of `dice.decoding`.
 """
 
 from __future__ import annotations
@@ -39,11 +39,11 @@ class Family:
     pad: int | None = None
     """Id of the padding token; None: the first end."""
     chat: Literal["ours", "checkpoint"] = "checkpoint"
-    """Markup around a prompt: the checkpoint's own template; `ours` is the same text, which training uses as well."""
+    """Markup around a prompt: the checkpoint's own template, or `ours`: the same text, which training uses too."""
     config_names: Mapping[str, str] = field(default_factory=dict)
     """config.json's name of a field -> ours, where they differ."""
     must_be: Mapping[str, Any] = field(default_factory=dict)
-    """Further fields of config.json and the only value that we have code for."""
+    """Further fields of config.json, and the only value of each that is supported."""
     weight_names: Mapping[str, str] = field(default_factory=dict)
     """A tensor's name -> ours, where they differ; N stands for a layer's number."""
     keeps_declared_dtype: bool = False
@@ -181,9 +181,9 @@ FAMILIES: dict[ModelType, Family] = {
     ),
 }
 
-_BY_MODEL_TYPE: dict[str, ModelType] = {name.lower(): name for name in FAMILIES if name != "stable_diffcoder"}
+_BY_MODEL_TYPE: dict[str, ModelType] = {name.lower(): name for name in FAMILIES}
 _BY_ARCHITECTURE: dict[str, ModelType] = {"StableDiffcoderForCausalLM": "stable_diffcoder"}
-"""Its config.json says `llama`."""
+"""Its config.json has the model_type `llama`."""
 
 
 def family_name(config: Mapping[str, Any]) -> ModelType | None:
@@ -191,5 +191,4 @@ def family_name(config: Mapping[str, Any]) -> ModelType | None:
     for architecture in config.get("architectures") or ():
         if architecture in _BY_ARCHITECTURE:
             return _BY_ARCHITECTURE[architecture]
-    model_type = str(config.get("model_type")).lower()
-    return "stable_diffcoder" if model_type == "stable_diffcoder" else _BY_MODEL_TYPE.get(model_type)
+    return _BY_MODEL_TYPE.get(str(config.get("model_type")).lower())

@@ -135,11 +135,6 @@ class RMSNorm(nn.Module):
         return self.pointwise.rms_norm(x, self.weight, self.eps)
 
 
-def _no_norm(size: int, eps: float) -> nn.Module:
-    del size, eps
-    return nn.Identity()
-
-
 def rotary_angles(positions: Tensor, config: ModelConfig) -> tuple[Tensor, Tensor]:
     """cos and sin [..., head_dim] in fp32 of integer `positions` [...]."""
     pairs = torch.arange(0, config.head_dim, 2, device=positions.device, dtype=torch.float32)
@@ -162,7 +157,7 @@ class SelfAttention(nn.Module):
         self.k_proj = nn.Linear(config.hidden_size, keys, bias=config.attention_bias)
         self.v_proj = nn.Linear(config.hidden_size, keys, bias=config.attention_bias)
         self.o_proj = nn.Linear(queries, config.hidden_size, bias=False)
-        norm = RMSNorm if config.qk_norm else _no_norm
+        norm = RMSNorm if config.qk_norm else nn.Identity  # which takes any arguments
         self.q_norm = norm(config.head_dim, config.rms_norm_eps)
         self.k_norm = norm(config.head_dim, config.rms_norm_eps)
 
@@ -259,7 +254,7 @@ class Body(nn.Module):
 
     def __init__(self, config: ModelConfig) -> None:
         super().__init__()
-        # No draw of its own, as `initialise` or a checkpoint follows: on the meta device it would import torch._dynamo.
+        # Nothing is drawn, since `initialise` or a checkpoint follows: on the meta device it would import torch._dynamo.
         weight = torch.empty(config.vocab_size, config.hidden_size)
         self.embed_tokens = nn.Embedding.from_pretrained(weight, freeze=False)
         self.layers = nn.ModuleList(Layer(config, index) for index in range(config.num_hidden_layers))

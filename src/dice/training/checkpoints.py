@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import pickle
 import shutil
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -10,7 +11,7 @@ from pathlib import Path
 
 import torch.distributed as dist
 
-from dice.errors import DiceError
+from dice.errors import DiceError, HarnessError
 from dice.training.engine import TrainingEngine
 
 _META = "checkpoint.json"
@@ -24,22 +25,37 @@ class Checkpoint:
     step: int
 
 
-def latest_checkpoint(folder: Path, identity: str) -> Checkpoint | None:
-    """The newest complete checkpoint. Raises DiceError when it belongs to a run with other settings or data."""
-    found = sorted(path for path in folder.glob("step-*") if (path / _META).is_file())
+def resume(out: Path, engine: TrainingEngine, identity: str) -> Checkpoint | None:
+    """Load the newest complete checkpoint of the run in `out`, if there is one.
+
+    Raises DiceError for a damaged checkpoint, and for one of a run with other settings or data.
+    """
+    found = sorted(path for path in (out / "checkpoints").glob("step-*") if (path / _META).is_file())
     if not found:
         return None
-    meta = json.loads((found[-1] / _META).read_text(encoding="utf-8"))
-    if meta["identity"] != identity:
+    *others, newest = found
+    try:
+        meta = json.loads((newest / _META).read_text(encoding="utf-8"))
+        step, same = meta["step"], meta["identity"] == identity
+    except (ValueError, KeyError) as error:
+        raise DiceError(f"{newest}: its {_META} is damaged; delete this folder.") from error
+    if not same:
         raise DiceError(
-            f"{found[-1]}: this checkpoint is of a run with other settings or data; choose another --out, or delete "
-            f"{folder} to start again."
+            f"{newest}: this checkpoint is of a run with other settings or data; choose another --out, or delete "
+            f"{newest.parent} to start again."
         )
-    return Checkpoint(found[-1], meta["step"])
+    try:
+        engine.load(newest)
+    except (OSError, RuntimeError, ValueError, KeyError, EOFError, pickle.UnpicklingError) as error:
+        rest = f"delete that folder to go on from {others[-1].name}" if others else "delete it to start again"
+        raise DiceError(
+            f"{newest}: the checkpoint is damaged ({' '.join(str(error).split())[:160]}); {rest}."
+        ) from error
+    return Checkpoint(newest, step)
 
 
 def save_checkpoint(
-    folder: Path,
+    out: Path,
     engine: TrainingEngine,
     step: int,
     identity: str,
@@ -47,26 +63,40 @@ def save_checkpoint(
     keep: int,
     also: Callable[[Path], None] = lambda folder: None,
 ) -> None:
-    """Write `folder`/step-N through a temporary folder (every process its part), then drop all but `keep`.
+    """Write `out`/checkpoints/step-N through a temporary folder (every process its part), then drop all but `keep`.
 
-    `also` writes what else this process keeps into the temporary folder.
+    `also` writes what else this process keeps into the temporary folder. Raises HarnessError when writing fails; earlier
+    checkpoints stay.
     """
-    final = folder / f"step-{step:08d}"
-    partial = folder / f".{final.name}.partial"
-    if engine.rank == 0:
+    final = out / "checkpoints" / f"step-{step:08d}"
+    partial = final.with_name(f".{final.name}.partial")
+    try:
+        if engine.rank == 0:
+            shutil.rmtree(partial, ignore_errors=True)
+            partial.mkdir(parents=True)
+        _wait(engine)
+        engine.save(partial)
+        also(partial)
+        _wait(engine)
+        if engine.rank == 0:
+            (partial / _META).write_text(json.dumps({"step": step, "identity": identity}) + "\n", encoding="utf-8")
+            shutil.rmtree(final, ignore_errors=True)
+            partial.rename(final)
+            for old in sorted(final.parent.glob("step-*"))[:-keep]:
+                shutil.rmtree(old)
+        _wait(engine)
+    except (OSError, RuntimeError) as error:
         shutil.rmtree(partial, ignore_errors=True)
-        partial.mkdir(parents=True)
-    _wait(engine)
-    engine.save(partial)
-    also(partial)
-    _wait(engine)
-    if engine.rank == 0:
-        (partial / _META).write_text(json.dumps({"step": step, "identity": identity}) + "\n", encoding="utf-8")
-        shutil.rmtree(final, ignore_errors=True)
-        partial.rename(final)
-        for old in sorted(folder.glob("step-*"))[:-keep]:
-            shutil.rmtree(old)
-    _wait(engine)
+        reason = error.strerror if isinstance(error, OSError) and error.strerror else str(error).split("\n")[0]
+        raise HarnessError(
+            f"{final.parent}: the checkpoint of step {step} could not be written ({reason}); {what_is_left(out)}"
+        ) from error
+
+
+def what_is_left(out: Path) -> str:
+    """Half a sentence for errors: where the run can continue from."""
+    found = sorted(path.name for path in (out / "checkpoints").glob("step-*"))
+    return f"{found[-1]} is intact, run again to go on from it." if found else "there is no checkpoint yet."
 
 
 def _wait(engine: TrainingEngine) -> None:

@@ -79,6 +79,6 @@ class History(Generic[Row]):
             self._writer.close()
 
 
-def read_history(folder: str | Path) -> Iterator[HistoryRow]:
+def read_history(folder: str | Path, kind: type[Row]) -> Iterator[Row]:
     """The rows of a run's folder."""
-    yield from read_jsonl(Path(folder) / "history.jsonl", HistoryRow)
+    return read_jsonl(Path(folder) / "history.jsonl", kind)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import pickle
 from pathlib import Path
 
 import torch
@@ -101,13 +100,7 @@ class LocalEngine:
 
     def load(self, folder: Path) -> None:
         """See TrainingEngine."""
-        try:
-            state = torch.load(folder / "state.pt", map_location=self.device, weights_only=True)
-        except (OSError, RuntimeError, EOFError, pickle.UnpicklingError) as error:
-            text = " ".join(str(error).split())[:200]
-            raise DiceError(
-                f"{folder}: the checkpoint cannot be read ({text}); delete it to resume before it."
-            ) from error
+        state = torch.load(folder / "state.pt", map_location=self.device, weights_only=True)
         if list(state["masters"]) != self._names:
             raise DiceError(f"{folder}: the checkpoint is of a model with other tensors.")
         with torch.no_grad():

@@ -79,26 +79,21 @@ def encode_pairs(
     Raises DiceError for the first sample longer than `window` tokens unless `on_long="drop"`, and for a pair without
     the parts that infilling needs.
     """
-    names: list[str] = []
-    tasks: list[Task] = []
-    answers: list[str] = []
+    given: list[tuple[str, Task, str]] = []  # id, task, answer
     for pair in pairs:
         if task != "infilling":
-            names.append(pair.id)
-            tasks.append(Task(pair.pytorch_code))
-            answers.append(make_answer(pair.cuda_code, prompt))
+            given.append((pair.id, Task(pair.pytorch_code), make_answer(pair.cuda_code, prompt)))
         if task != "end_to_end":
             if pair.middle is None:
                 if task == "both":
                     continue  # pairs that cannot be split still teach the whole task
                 raise DiceError(f"pair '{pair.id}' has no middle; run `dice infill`, or set task to end_to_end.")
-            names.append(pair.id)
-            tasks.append(Task(pair.pytorch_code, pair.prefix, pair.suffix))
-            answers.append(make_answer(pair.middle if prompt.answer == "middle" else pair.cuda_code, prompt))
-    asked = tokenizer.encode_batch(make_prompts(tasks, prompt))
-    answered = tokenizer.encode_batch(answers)
+            answer = make_answer(pair.middle if prompt.answer == "middle" else pair.cuda_code, prompt)
+            given.append((pair.id, Task(pair.pytorch_code, pair.prefix, pair.suffix), answer))
+    asked = tokenizer.encode_batch(make_prompts([one for _, one, _ in given], prompt))
+    answered = tokenizer.encode_batch([answer for _, _, answer in given])
     samples, dropped = [], []
-    for name, question, answer in zip(names, asked, answered, strict=True):
+    for (name, _, _), question, answer in zip(given, asked, answered, strict=True):
         fill = -(len(question) + len(answer)) % block_size
         ids = np.array(question + answer + [tokenizer.ids.ends[-1]] * fill, np.int64)
         if len(ids) <= window:

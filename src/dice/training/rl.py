@@ -30,6 +30,7 @@ from dice.errors import DiceError, HarnessError
 from dice.manifest import Stopwatch, sha256_file, weights_sha256, write_manifest
 from dice.model.checkpoint import load_model, read_config, save_state, torch_dtype
 from dice.model.transformer import Transformer, compiled_pointwise
+from dice.training.checkpoints import resume, save_checkpoint, what_is_left
 from dice.training.curriculum import Curriculum
 from dice.training.engine import TrainingEngine, make_engine, training_device
 from dice.training.history import History
@@ -39,7 +40,6 @@ from dice.training.rl_config import RESUMABLE_CHANGES, RlConfig, check
 from dice.training.rl_data import PhaseData, load_phase
 from dice.training.rl_history import RlRow
 from dice.training.rl_report import answer_fields, progress_line
-from dice.training.rl_store import resume, store, what_is_left
 from dice.training.rl_update import Updater, compare, learning_rate, trajectory_of
 from dice.training.rollout import Verifier
 from dice.training.tracerl_loss import PolicyObjective
@@ -285,7 +285,7 @@ class RlRun:
     def save(self, step: int, also: Callable[[Path], None] = lambda folder: None) -> None:
         """Write a checkpoint. Raises HarnessError when that fails; earlier checkpoints stay."""
         out, keep = Path(self.config.out), self.config.keep_checkpoints
-        store(out, self.engine, step, self.identity, keep=keep, also=also)
+        save_checkpoint(out, self.engine, step, self.identity, keep=keep, also=also)
 
     def save_model(self, folder: Path) -> None:
         """Write the policy as a checkpoint folder with its tokenizer."""

@@ -1,7 +1,7 @@
 """The answers of a step, judged: pools are measured, groups drawn anew, and the next step's answers drawn ahead.
 
-All of it depends on seeds, steps and weights alone, never on how fast the verifier is: which weights draw is fixed by the
-step, and what is drawn anew by the rewards of all processes.
+All of it depends on seeds, steps and weights alone, never on the verifier's speed: the step decides which weights draw, and
+the rewards of all processes decide what is drawn anew.
 """
 
 from __future__ import annotations
@@ -20,9 +20,9 @@ from dice.training.curriculum import Curriculum
 from dice.training.processes import rank_and_world
 from dice.training.rl_config import RlConfig
 from dice.training.rl_data import RlProblem
+from dice.training.rl_drawn import read_drawn, write_drawn
 from dice.training.rl_pool import PoolRow, chosen, read_pool, write_pool
 from dice.training.rl_report import answer_row
-from dice.training.rl_store import read_drawn, write_drawn
 from dice.training.rl_update import compare
 from dice.training.rollout import (
     Answer,
@@ -75,7 +75,7 @@ class Batches:
         done: int,
         tell: Callable[[str], None] = lambda text: None,
     ) -> None:
-        """`decoder`: of the weights as they are. `done`: steps behind the run; `tell` gets progress in words."""
+        """`decoder`: of the present weights. `done`: steps that the run has done; `tell` gets progress in words."""
         self.config, self.curriculum, self.verifier = config, curriculum, verifier
         self._decoder, self._to_text, self._tell = decoder, to_text, tell
         self.rank, self.world = rank_and_world()
@@ -94,7 +94,7 @@ class Batches:
         ]
 
     def take(self, step: int) -> Batch:
-        """The batch of `step`. With `draw_ahead` the answers of the step behind it are drawn, with the weights of now."""
+        """The batch of `step`. With `draw_ahead`, the next step's answers are drawn too, with the present weights."""
         rollout = self.config.rollout
         spent = self._spent = Batch()
         drawn, self._ahead = self._ahead, None
@@ -130,7 +130,7 @@ class Batches:
             write_drawn(folder, self.rank, self._ahead.answers)
 
     def resume(self, folder: Path) -> None:
-        """Take up the answers that a checkpoint keeps for the step behind `done`, if it keeps any."""
+        """Take up the answers that a checkpoint keeps for the step after `done`, if it keeps any."""
         rows = read_drawn(folder)
         if not rows:
             return
@@ -227,7 +227,7 @@ class Batches:
         return self.curriculum.measured_at(step) == step and step > self._behind
 
     def _problems(self, step: int) -> list[RlProblem]:
-        """The problems of `step`; its pool is measured where it begins, or read where that lies behind the run."""
+        """The problems of `step`; its pool is measured where it begins, or read where it was measured earlier."""
         at, out = self.curriculum.measured_at(step), Path(self.config.out)
         if self._measures_before(step):
             self._measure(step)

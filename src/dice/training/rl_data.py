@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from dice.data.difficulty import difficulties
-from dice.data.infilling import assemble, split_candidate
+from dice.data.infilling import split_candidate
 from dice.data.middle import extract_middle
 from dice.data.pair import Pair, from_published, read_pairs
 from dice.data.source_string import InfillingRefused
@@ -55,7 +55,7 @@ class RlProblem:
         except InfillingRefused as refusal:
             return Candidate(None, str(refusal))
         outside = middle.before.strip() + middle.after.strip()
-        code = assemble(self.prefix, middle.middle, self.suffix)
+        code = self.prefix + middle.middle + self.suffix
         return Candidate(code, left_middle=bool(outside.replace("```python", "").strip("`\n ")))
 
 
@@ -123,14 +123,8 @@ def _split(pairs: list[Pair]) -> tuple[list[Pair], list[str]]:
     done: list[Pair] = []
     refused: list[str] = []
     for pair in pairs:
-        if pair.middle is not None:
-            done.append(pair)
-            continue
         try:
-            split = split_candidate(pair.cuda_code)
+            done.append(pair if pair.middle is not None else split_candidate(pair.cuda_code).into(pair))
         except InfillingRefused:
             refused.append(pair.id)
-            continue
-        parts = {"prefix": split.prefix, "middle": split.middle, "suffix": split.suffix}
-        done.append(pair.model_copy(update=parts))
     return done, refused

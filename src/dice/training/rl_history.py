@@ -2,12 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from pathlib import Path
-
 from pydantic import BaseModel, ConfigDict
 
-from dice.jsonl import read_jsonl
 from dice.training.history import StepRow
 
 
@@ -113,8 +109,3 @@ class AnswerRow(BaseModel):
     findings: list[str]
     n_tokens: int
     n_forwards: int
-
-
-def read_rl_history(folder: str | Path) -> Iterator[RlRow]:
-    """The rows of a run's folder."""
-    yield from read_jsonl(Path(folder) / "history.jsonl", RlRow)

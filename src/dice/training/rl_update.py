@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 import torch
@@ -236,11 +236,13 @@ class Updater:
 
     def _compared(self, batch: _Batch) -> _Batch:
         """The batch with the log-probabilities that the loss compares to."""
-        old = self._log_probs(self.step_start, batch) if self.recomputes else None
-        reference = old
+        rows = batch.rows
+        if self.recomputes:
+            old = self._log_probs(self.step_start, batch)
+            rows = replace(rows, old=old, reference=old)
         if self.reference is not None:
-            reference = self._log_probs(self.reference, batch)
-        return _Batch(batch.rows.compared(old, reference), batch.silent)
+            rows = replace(rows, reference=self._log_probs(self.reference, batch))
+        return _Batch(rows, batch.silent)
 
     @torch.no_grad()
     def _log_probs(self, model: Transformer, batch: _Batch) -> torch.Tensor:

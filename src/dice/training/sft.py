@@ -32,7 +32,7 @@ from dice.errors import DiceError
 from dice.manifest import Stopwatch, sha256_file, write_manifest
 from dice.model.checkpoint import GENERATION_CONFIG, load_model, read_config, save_state, torch_dtype
 from dice.model.transformer import ModelConfig, Transformer, compiled_pointwise
-from dice.training.checkpoints import latest_checkpoint, save_checkpoint
+from dice.training.checkpoints import resume, save_checkpoint
 from dice.training.engine import TrainingEngine, make_engine, training_device
 from dice.training.history import History, HistoryRow, read_history
 from dice.training.losses import (
@@ -238,11 +238,8 @@ class Trainer:
         """Run, or resume, to the end and export the model; returns the summary (on every rank)."""
         watch, config = Stopwatch(), self.config
         out = Path(config.out)
-        found = latest_checkpoint(out / "checkpoints", self.identity)
-        start = 0
-        if found is not None:
-            self.engine.load(found.folder)
-            start = found.step
+        found = resume(out, self.engine, self.identity)
+        start = found.step if found is not None else 0
         history = (
             History(out, HistoryRow, step=start, tensorboard=config.tensorboard) if self.engine.rank == 0 else None
         )
@@ -261,21 +258,18 @@ class Trainer:
                 share = f", MFU {last.mfu:.1%}" if last.mfu is not None else ""
                 progress.set_postfix_str(f"loss {last.loss:.4f}, {last.tokens_per_s:.0f} tokens/s{share}")
                 progress.update()
-                if last.step % config.save_every == 0 or last.step == self.packed_steps.steps:
-                    save_checkpoint(
-                        out / "checkpoints", self.engine, last.step, self.identity, keep=config.keep_checkpoints
-                    )
-        if last is not None and last.step != self.packed_steps.steps and last.step % config.save_every:
-            save_checkpoint(out / "checkpoints", self.engine, last.step, self.identity, keep=config.keep_checkpoints)
+                if last.step % config.save_every == 0:
+                    save_checkpoint(out, self.engine, last.step, self.identity, keep=config.keep_checkpoints)
+        if last is not None and last.step % config.save_every:
+            save_checkpoint(out, self.engine, last.step, self.identity, keep=config.keep_checkpoints)
         if history is not None:
             history.close()
-        weights = self.engine.weights()
+        weights, summary = self.engine.weights(), self._summary(last, start)
         if weights is not None:
             save_state(weights, self.geometry, out / "model", dtype=self.dtype)
             save_tokenizer(self.tokenizer, out / "model")
             if config.model is not None and (sampling := Path(config.model, GENERATION_CONFIG)).is_file():
                 shutil.copy(sampling, out / "model")  # how the base is sampled, for `dice generate`
-            summary = self._summary(last, start)
             write_manifest(
                 out / "model",
                 stage="sft",
@@ -285,14 +279,15 @@ class Trainer:
                 seeds=[config.seed],
                 extra=summary,
             )
-            return summary
-        return self._summary(last, start)
+        return summary
 
     def _trained_s(self, step: int) -> float:
         """Seconds of the steps up to this one, the same in all processes; 0 where no time limit is set."""
         if self.config.max_minutes is None or not step:
             return 0.0
-        seconds = sum(row.seconds for row in read_history(self.config.out)) if self.engine.rank == 0 else 0.0
+        seconds = (
+            sum(row.seconds for row in read_history(self.config.out, HistoryRow)) if self.engine.rank == 0 else 0.0
+        )
         return self.engine.total(torch.tensor(seconds, device=self.device))
 
     def _elapsed(self, began: float) -> float:

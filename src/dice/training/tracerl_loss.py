@@ -94,15 +94,6 @@ class PolicyRows:
         """The same on another device."""
         return PolicyRows(*(getattr(self, name).to(device) for name in ("rows", "old", "reference", "advantage")))
 
-    def compared(self, old: Tensor | None = None, reference: Tensor | None = None) -> PolicyRows:
-        """The same with other log-probabilities to compare to."""
-        return PolicyRows(
-            self.rows,
-            self.old if old is None else old,
-            self.reference if reference is None else reference,
-            self.advantage,
-        )
-
 
 def policy_rows(
     trajectories: Sequence[Trajectory],

@@ -29,7 +29,7 @@ from dice.data.leakage.trace import Traced, trace
 from dice.data.normal_form import sha256
 
 HELDOUT = "heldout/"
-"""What stands before the operator's name where a leak is no problem of an exam."""
+"""Prefix of the name of a leak that is a held-out operator, not an exam problem."""
 
 
 @dataclass

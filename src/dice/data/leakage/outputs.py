@@ -137,7 +137,7 @@ class _Candidate:
         self.kinds = traced.kinds
         self.has_state = traced.weights > 0
         self.fits = traced.weights <= LARGEST
-        """Whether weights of its own sizes could be an exam's."""
+        """Whether its weights are few enough to be an exam's."""
         self.given: dict[str, list[Any] | None] = {}
         """Inputs -> outputs, of a program without weights and constructor arguments."""
 

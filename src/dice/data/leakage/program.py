@@ -26,8 +26,8 @@ _SEED = 1
 
 
 class Failed(Exception):
-    """The program cannot be executed; says why. `error` is what it raised, put into words only when somebody asks: most
-    failures are of programs that do not fit an exam, and PyTorch takes a millisecond for the text of an error."""
+    """The program cannot be executed; says why. `error`, what it raised, becomes text only when the text is read: most
+    failures are of programs that do not fit an exam, and PyTorch takes a millisecond to write an error's text."""
 
     def __init__(self, what: str, error: BaseException | None = None) -> None:
         super().__init__(what)
@@ -127,7 +127,7 @@ class _OnCpu(ast.NodeTransformer):
 
 
 def on_cpu(code: str) -> ast.Module | str:
-    """The program, on the CPU where it names a GPU: what is found depends on no machine. Raises SyntaxError."""
+    """The program with the CPU in the place of a GPU, so that no result depends on the machine. Raises SyntaxError."""
     return ast.fix_missing_locations(_OnCpu().visit(ast.parse(code))) if "cuda" in code else code
 
 

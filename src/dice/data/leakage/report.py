@@ -8,6 +8,8 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from pydantic import TypeAdapter
+
 from dice.errors import DiceError
 from dice.jsonl import write_text
 
@@ -73,13 +75,10 @@ class LeakReport:
 def read_report(path: str | Path) -> LeakReport:
     """A report. Raises DiceError for anything else."""
     try:
-        values = json.loads(Path(path).read_text(encoding="utf-8"))
-        counts = values.pop("counts")
-        found = {problem: Counter(rules) for problem, rules in counts.pop("found").items()}
-        unjudged, operators = Counter(counts.pop("unjudged")), Counter(counts.pop("operators"))
-        return LeakReport(**values, counts=Counts(**counts, found=found, unjudged=unjudged, operators=operators))
-    except (OSError, ValueError, KeyError, TypeError) as error:
-        raise DiceError(f"{path}: not a report of leaks ({type(error).__name__}: {error}).") from error
+        return TypeAdapter(LeakReport).validate_json(Path(path).read_bytes())
+    except (OSError, ValueError) as error:
+        reason = " ".join(str(error).split())[:200]
+        raise DiceError(f"{path}: not a report of leaks ({type(error).__name__}: {reason}).") from error
 
 
 def reports_below(places: Iterable[str]) -> list[LeakReport]:

@@ -12,8 +12,8 @@ from dice.data.leakage.trace import trace
 
 Stratum = Literal["same operator seen", "composition unseen", "operator never trained", "not traced"]
 STRATA: tuple[Stratum, ...] = get_args(Stratum)
-"""The problem is one operator, which training programs apply to other values; it is several such operators, together in no
-training program; it needs one that no training program applies; its operators are not known."""
+"""In this order: one operator, which training programs apply to other values; several such operators, together in no
+training program; at least one operator that no training program applies; a problem whose operators are not known."""
 
 
 @dataclass(frozen=True)

@@ -6,7 +6,6 @@ import ast
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
 
-from dice.data.operators.program import Program
 from dice.data.operators.torch_calls import BINARY, COMPARE, UNARY
 from dice.data.operators.values import (
     MAX_ITEMS,
@@ -14,6 +13,7 @@ from dice.data.operators.values import (
     OTHER,
     TENSOR,
     Instance,
+    Program,
     Value,
     arithmetic,
     constant_int,

@@ -13,9 +13,19 @@ import contextlib
 from collections.abc import Sequence
 
 from dice.data.operators.expressions import Expressions
-from dice.data.operators.program import Enough, Program
 from dice.data.operators.torch_calls import apply, call_library, call_method, tensor_if_any
-from dice.data.operators.values import MAX_TRIPS, OTHER, TENSOR, Instance, Value, builtin, constant_int, holds_tensor
+from dice.data.operators.values import (
+    MAX_TRIPS,
+    OTHER,
+    TENSOR,
+    Enough,
+    Instance,
+    Program,
+    Value,
+    builtin,
+    constant_int,
+    holds_tensor,
+)
 from dice.python_scope import Function, functions_in, parameter_defaults, positional_parameters
 from dice.python_text import parse_python
 

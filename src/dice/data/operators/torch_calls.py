@@ -5,8 +5,7 @@ from __future__ import annotations
 import ast
 from collections.abc import Callable
 
-from dice.data.operators.program import Program
-from dice.data.operators.values import OTHER, TENSOR, VIEWS, Value, flat, holds_tensor, view
+from dice.data.operators.values import OTHER, TENSOR, VIEWS, Program, Value, flat, holds_tensor, view
 
 BINARY = {
     ast.Add: "add", ast.Sub: "sub", ast.Mult: "mul", ast.Div: "div", ast.FloorDiv: "floordiv", ast.Mod: "remainder",
