@@ -341,6 +341,7 @@ DICE_CPU_API const Control* dice_cpu_control() {
         },
         keep_arguments,
         kept_piece,
+        after_launches,
         guard_memory,
         memory_fault,
     };
