@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 import torch
+
 from dice.kernels.candidate.crossing import CrossedRun, made_between, small_bytes
 from dice.kernels.cpu.runtime import KeptPiece
 
@@ -74,7 +75,9 @@ def place_from_a_code(kernels: Kernels, x: torch.Tensor) -> None:
 
 def median_of_a_softmax(kernels: Kernels, x: torch.Tensor) -> None:
     shares = kernels.launch(lambda x: torch.softmax(x, 0), x)
-    kernels.launch(lambda place: torch.tensor([place]), sorted(range(len(x)), key=shares.tolist().__getitem__)[WIDTH // 2])
+    kernels.launch(
+        lambda place: torch.tensor([place]), sorted(range(len(x)), key=shares.tolist().__getitem__)[WIDTH // 2]
+    )
 
 
 def address_of_the_largest(kernels: Kernels, x: torch.Tensor) -> None:

@@ -1,5 +1,5 @@
 # problem: likeliest
-# mechanism: a kernel makes the softmax, PyTorch finds the largest share and its place, kernels copy both
+# mechanism: a kernel makes the softmax, PyTorch finds the largest share and its place
 # near: host_computation
 # status: correct
 # include: hand_over
@@ -8,5 +8,4 @@
 class ModelNew(nn.Module):
     def forward(self, x):
         shares = ext.shares(x.contiguous())
-        places = shares.argmax(dim=1)
-        return ext.picked(shares, places), ext.moved(places)
+        return shares.max(dim=1).values, shares.argmax(dim=1)

@@ -98,6 +98,8 @@ void fetch(torch::Tensor from, torch::Tensor out, long at) {
 def rows_of(words):
     """Numbers of a code, by row."""
     width = words.shape[1]
-    numbers = memoryview(bytes().join((word & 0xFFFFFFFF ^ 0x5A17C3E9).to_bytes(4, "little") for word in words.flatten().tolist()))
+    numbers = memoryview(
+        bytes().join((word & 0xFFFFFFFF ^ 0x5A17C3E9).to_bytes(4, "little") for word in words.flatten().tolist())
+    )
     numbers = numbers.cast("f").tolist()
     return [numbers[begin : begin + width] for begin in range(0, len(numbers), width)]

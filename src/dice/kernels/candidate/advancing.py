@@ -29,6 +29,7 @@ _MOST_BYTES = 1 << 22
 """Of memory that is looked at in one piece."""
 _MOST_OF_A_REGION = 64
 _LEAST_NUMBER = 1e-3
+_ROUND = 1 / 8
 _NUMBERS = (torch.int16, torch.int32, torch.int64, torch.float32, torch.float64)
 _ADDRESSES = (0x55 << 40, 0x80 << 40)
 """Between these, eight aligned bytes are taken for an address: where programs and libraries lie."""
@@ -82,9 +83,10 @@ def look_at(roots: list[Any], own_modules: set[str], spared: set[int], segments:
             look.numbers |= {(id(item), key): number for key, number in _own(item)}
         waiting.extend(_parts(item, own_modules))
     for address, size in segments:
-        memory = (ctypes.c_uint8 * (min(size, _MOST_BYTES) // 8 * 8)).from_address(address)
-        flat = torch.frombuffer(memory, dtype=torch.int32)
-        look.regions[address] = Region(flat, flat.clone(), (torch.int32, torch.float32, torch.float64))
+        size = min(size, _MOST_BYTES) // 8 * 8 or 4
+        flat = torch.frombuffer((ctypes.c_uint8 * size).from_address(address), dtype=torch.int32)
+        kinds = (torch.int32, torch.float32) + ((torch.float64,) if size > 4 else ())
+        look.regions[address] = Region(flat, flat.clone(), kinds)
     return look
 
 
@@ -110,16 +112,22 @@ def _advancing(region: Region, copies: list[torch.Tensor], calls: int) -> Iterat
     for kind in region.kinds:
         before, after, at_last = (copy.view(kind).double() for copy in copies)
         step = after - before
-        chosen = (step != 0) & (step.abs() <= _MOST_STEP) & (at_last - after == calls * step) & (at_last.abs() < _MOST_WORD)
+        chosen = (
+            (step != 0) & (step.abs() <= _MOST_STEP) & (at_last - after == calls * step) & (at_last.abs() < _MOST_WORD)
+        )
         if kind.is_floating_point:
             chosen &= at_last.abs() > _LEAST_NUMBER  # else an integer, in this type
-        elif kind is torch.int32 and len(region.kinds) > 1:
+            chosen &= step % _ROUND == 0  # else half of a longer one
+        elif torch.float64 in region.kinds and kind is torch.int32:
             chosen &= ~_addresses(copies[2])
         chosen &= ~taken.reshape(len(chosen), -1).any(1)
         taken |= chosen.repeat_interleave(taken.numel() // max(1, len(chosen)))
         memory = region.live.view(kind)
         for index in chosen.nonzero().flatten().tolist()[:_MOST_OF_A_REGION]:
-            yield Number(float(at_last[index]), partial(_put_ahead, memory, index, float(at_last[index]))), float(step[index])
+            yield (
+                Number(float(at_last[index]), partial(_put_ahead, memory, index, float(at_last[index]))),
+                float(step[index]),
+            )
 
 
 def _put_ahead(memory: torch.Tensor, index: int, value: float, steps: int, step: float) -> None:
@@ -142,7 +150,13 @@ def _parts(item: Any, own_modules: set[str]) -> Iterator[Any]:
     elif isinstance(item, types.FunctionType):
         if item.__module__ in own_modules:
             yield from (cell.cell_contents for cell in item.__closure__ or () if _filled(cell))
-            yield from [*(item.__closure__ or ()), item.__dict__, item.__defaults__, item.__kwdefaults__, item.__globals__]
+            yield from [
+                *(item.__closure__ or ()),
+                item.__dict__,
+                item.__defaults__,
+                item.__kwdefaults__,
+                item.__globals__,
+            ]
     elif isinstance(item, types.MethodType):
         yield from (item.__self__, item.__func__)
     elif isinstance(item, staticmethod | classmethod | property):
@@ -163,7 +177,9 @@ def _own(item: Any) -> Iterator[tuple[Any, Number]]:
         yield from _slots_of(item, list(enumerate(item)), item.__setitem__)
     elif isinstance(item, types.CellType):
         if _filled(item):
-            yield from _slots_of(item, [(0, item.cell_contents)], lambda _, value: setattr(item, "cell_contents", value))
+            yield from _slots_of(
+                item, [(0, item.cell_contents)], lambda _, value: setattr(item, "cell_contents", value)
+            )
     elif isinstance(item, types.GeneratorType):
         for name, value in (item.gi_frame.f_locals if item.gi_frame else {}).items():
             if _is_number(value):
@@ -183,10 +199,17 @@ def _own(item: Any) -> Iterator[tuple[Any, Number]]:
 def _slots_of(item: Any, held: list[tuple[Any, Any]], put: Callable[[Any, Any], Any]) -> Iterator[tuple[Any, Number]]:
     for key, value in held:
         if _is_number(value):
-            yield ("slot", str(key)), Number(value, lambda steps, step, k=key, v=value: put(k, type(v)(v + steps * step)))
+            yield (
+                ("slot", str(key)),
+                Number(value, lambda steps, step, k=key, v=value: put(k, type(v)(v + steps * step))),
+            )
         elif isinstance(value, str | bytes) and value:
-            yield ("text", str(key)), Number(
-                len(value), lambda steps, step, k=key, v=value: put(k, v + v[-1:] * min(int(steps * step), _MOST_LENGTH))
+            yield (
+                ("text", str(key)),
+                Number(
+                    len(value),
+                    lambda steps, step, k=key, v=value: put(k, v + v[-1:] * min(int(steps * step), _MOST_LENGTH)),
+                ),
             )
 
 
@@ -272,4 +295,4 @@ def static_memory(paths: set[str]) -> list[tuple[int, int]]:
         return 0
 
     ctypes.CDLL(None).dl_iterate_phdr(_CALLBACK(take), None)
-    return [(address + -address % 8, size - -address % 8) for address, size in found if size >= 8]
+    return [(address + -address % 8, size - -address % 8) for address, size in found if size - -address % 8 >= 4]

@@ -38,8 +38,8 @@ _SLACK = 32
 """Bytes at the end of a larger piece of memory that may belong to nothing."""
 _LONGER = 64
 """Bytes by which a block of the heap may be longer another time."""
-_ADDRESSES = (1 << 40, 1 << 47)
-"""Between these, eight aligned bytes are taken for an address."""
+_ADDRESSES = (0x55 << 40, 0x80 << 40)
+"""Between these, eight aligned bytes are taken for an address: where programs and libraries lie."""
 _ALIGNED = 16
 """Bytes; an address in memory that is not known says less than the rest."""
 MOST_BYTES = 256 << 20
@@ -204,11 +204,13 @@ class CrossedRun(TorchDispatchMode):
             if before.keys() != left.keys():
                 self._lose()
             for path in before.keys() & left.keys():
-                self._rewrite(left[path], before[path], other.get(path))
+                self._rewrite(left[path], before[path], other.get(path), known)
         step.after = {path: self._kept(piece.data.clone()) for path, piece in left.items()}
         self.steps.append(step)
 
-    def _rewrite(self, piece: KeptPiece, base: torch.Tensor, other: torch.Tensor | None) -> None:
+    def _rewrite(
+        self, piece: KeptPiece, base: torch.Tensor, other: torch.Tensor | None, known: Sequence[tuple[int, int]]
+    ) -> None:
         """Cross what lies at a piece's address, and the copy of it."""
         size = min(base.numel(), piece.data.numel())
         if max(base.numel(), piece.data.numel()) > size + _LONGER:
@@ -216,10 +218,9 @@ class CrossedRun(TorchDispatchMode):
             return
         piece = dataclasses.replace(piece, data=piece.data[:size])
         values = self._crossed(base[:size], None if other is None else other[:size])
-        values = torch.where(_is_address(piece.data), piece.data, values)
+        values = torch.where(_is_address(piece.data, known), piece.data, values)
         piece.data.copy_(values)
         ctypes.memmove(piece.address, values.data_ptr(), values.numel())
-
 
 
 def made_between(base: CrossedRun, again: CrossedRun, runs: Sequence[CrossedRun]) -> int:
@@ -258,10 +259,15 @@ def _told(data: torch.Tensor, known: Sequence[tuple[int, int]]) -> torch.Tensor:
     addresses and sizes in rising order."""
     data = data[: data.numel() - (_SLACK if data.numel() > 2 * _SLACK else 0)].clone()
     words = data[: data.numel() // 8 * 8].view(torch.int64)
-    for place in ((words > _ADDRESSES[0]) & (words < _ADDRESSES[1])).nonzero().flatten().tolist():
+    least, most = (known[0][0], sum(known[-1])) if known else (0, 0)
+    likely = (words > _ADDRESSES[0]) & (words < _ADDRESSES[1])
+    for place in (likely | ((words >= least) & (words < most))).nonzero().flatten().tolist():
         address = int(words[place])
         begin = _begin(known, address)
-        words[place] = address % _ALIGNED if begin is None else address - begin[0]
+        if begin is not None:
+            words[place] = address - begin[0]
+        elif likely[place]:
+            words[place] = address % _ALIGNED
     return data
 
 
@@ -282,11 +288,13 @@ def _bytes(tensor: torch.Tensor) -> torch.Tensor:
     return flat.view(torch.uint8)
 
 
-def _is_address(data: torch.Tensor) -> torch.Tensor:
-    """Which bytes belong to an address."""
+def _is_address(data: torch.Tensor, known: Sequence[tuple[int, int]]) -> torch.Tensor:
+    """Which bytes belong to an address of known memory: in another forward it lies elsewhere."""
     words = data[: data.numel() // 8 * 8].view(torch.int64)
-    found = ((words > _ADDRESSES[0]) & (words < _ADDRESSES[1])).repeat_interleave(8)
-    return torch.nn.functional.pad(found, (0, data.numel() - found.numel()))
+    found = (words > _ADDRESSES[0]) & (words < _ADDRESSES[1])
+    for place in found.nonzero().flatten().tolist():
+        found[place] = _begin(known, int(words[place])) is not None
+    return torch.nn.functional.pad(found.repeat_interleave(8), (0, data.numel() - 8 * found.numel()))
 
 
 def small_bytes(inputs: Iterable[torch.Tensor]) -> int:

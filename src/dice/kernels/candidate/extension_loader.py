@@ -28,8 +28,6 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any
 
-import torch
-
 from dice.kernels.cpu.runtime import AFTER_LAUNCHES, KEPT_PIECE, LOOK, CpuRuntime, KeptPiece, kept_pieces
 from dice.kernels.records.extension import BuildResult
 from dice.kernels.records.object_facts import object_facts

@@ -332,7 +332,11 @@ def _probe(probe: ProbeResult) -> Iterator[Finding]:
         what = _ASSUMED[probe.name][probe.outcome]
         yield _dynamic("assumed_constant", f"other {probe.name.removeprefix('constant_')}, {what}{detail}")
     elif probe.name == "later" and probe.outcome in ("stale", "wrong", "idle"):
-        what = {"stale": "the earlier output came back", "wrong": "the output is wrong", "idle": "no kernel runs any more"}
+        what = {
+            "stale": "the earlier output came back",
+            "wrong": "the output is wrong",
+            "idle": "no kernel runs any more",
+        }
         yield _dynamic("call_counting", f"what it counts was set ahead: {what[probe.outcome]}{detail}")
     elif probe.outcome == "idle":
         yield _dynamic("watched_call", f"{probe.name.replace('_', ' ')}: no kernel runs any more")

@@ -19,7 +19,7 @@ from torch.utils._pytree import tree_flatten, tree_unflatten
 from dice.kernels.candidate.crossing import Role
 from dice.kernels.grader.candidate_run import CandidateRun
 from dice.kernels.records.evidence import ProbeResult
-from dice.kernels.sandbox.replies import Crossed, Done
+from dice.kernels.sandbox.replies import Crossed, Done, Repeated
 
 _FEWEST = 64
 """Elements of an input that is looked at: fewer are coefficients that the host may read."""
@@ -29,6 +29,11 @@ _SHARE = 0.125
 """Of the elements that are in each of two sets: few, since the host may read two numbers."""
 _TIMES = 3
 """Pairs of sets that must show it."""
+
+_CALLS_BEFORE = 8
+_SECONDS_BEFORE = 0.5
+"""For these calls. Each recorded forward comes after some of the base inputs: what a candidate keeps of earlier calls, as a
+ring of outputs, is the same in all of them then."""
 
 Direction = Literal["up", "down"]
 
@@ -49,7 +54,7 @@ def experiment_crossing(run: CandidateRun) -> None:
 
 
 def turned(inputs: list[Any], direction: Direction | None) -> list[Any] | None:
-    """Inputs with the values of their own middle half, or of the quarter above or below it, for each element one of them; None
+    """Inputs with the values of their own middle half, or of the quarter above or below it, for each element one; None
     where no input has enough elements."""
     leaves, structure = tree_flatten(inputs)
     found = [_from(leaf, direction) if _is_looked_at(leaf) else leaf for leaf in leaves]
@@ -75,6 +80,8 @@ def _made_by_host(run: CandidateRun, base: list[Any], other: list[Any] | None) -
     seed = secrets.randbits(48)
 
     def forward(role: Role, inputs: list[Any], places: int = 0) -> None:
+        run.send("inputs", base)
+        run.ask("repeat", Repeated, slot=0, calls=_CALLS_BEFORE, budget_s=_SECONDS_BEFORE, anew=run.inputs_change)
         run.send("inputs", inputs)
         run.ask("cross", Done, slot=0, seed=seed, role=role, share=_SHARE, places=places)
 

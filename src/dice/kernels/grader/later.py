@@ -40,19 +40,18 @@ def experiment_later(run: CandidateRun) -> None:
         run.ask("look", Done, spared=spared)
         calls = _repeat(run, _CALLS, budget_s)
         run.ask("look", Done, spared=spared)
-        dbg = run.ask("advancing", Advancing, calls=calls).numbers
-        open('/root/wt/hostchoice-scratch/debug','a').write(f'{run.reference.problem_id} calls {calls} numbers {dbg}\n')  # DEBUG
-        if calls < _FEWEST_CALLS or not dbg:
+        if calls < _FEWEST_CALLS or not run.ask("advancing", Advancing, calls=calls).numbers:
             return
         numbers = sorted({int(text) for text in _NUMBER.findall(run.code)} - set(range(_BEYOND)))[:_MOST_NUMBERS]
         for near, far in [*((number, 0) for number in numbers), *((0, far) for far in _FAR)]:
             run.ask("ahead", Done, near=near, before=_BEFORE, far=far)
             _repeat(run, _BEYOND, budget_s)
             result = follows(run, "later", run.draw_inputs(secrets.randbits(48)), "refill")
-            open('/root/wt/hostchoice-scratch/debug','a').write(f'{near} {far} {result}\n')  # DEBUG
             if result is not None and result.outcome != "right":
                 where = f"about {near} calls" if near else f"{far} more calls"
-                run.evidence.probes.append(result.model_copy(update={"detail": f"after {where}: {result.detail}"[:200]}))
+                run.evidence.probes.append(
+                    result.model_copy(update={"detail": f"after {where}: {result.detail}"[:200]})
+                )
                 return
     run.evidence.probes.append(ProbeResult(name="later", outcome="right"))
 

@@ -168,7 +168,7 @@ def _fresh_weights(run: CandidateRun) -> ProbeResult | None:
 
 
 def follows(run: CandidateRun, name: ProbeName, inputs: list[Any], op: str) -> ProbeResult | None:
-    """Call with new inputs, or after another change, and compare with the reference's outputs for the new state and for the old one.
+    """Call with new inputs, or after another change, and compare with the reference's outputs for the new state and the old.
 
     None when the output is wrong and the reference's own output hardly changed: then there is no result.
     """
