@@ -108,7 +108,9 @@ def advancing(first: Look, second: Look, third: Look, calls: int) -> list[tuple[
 
 def _advancing(region: Region, copies: list[torch.Tensor], calls: int) -> Iterator[tuple[Number, float]]:
     taken = torch.zeros(copies[0].numel() * copies[0].element_size(), dtype=torch.bool)
-    """Bytes that are part of a number already, in the first type that fits."""
+    """Bytes of addresses, and of numbers in the first type that fits."""
+    if torch.float64 in region.kinds and len(region.kinds) > 1:
+        taken |= _addresses(copies[2])
     for kind in region.kinds:
         before, after, at_last = (copy.view(kind).double() for copy in copies)
         step = after - before
@@ -118,8 +120,6 @@ def _advancing(region: Region, copies: list[torch.Tensor], calls: int) -> Iterat
         if kind.is_floating_point:
             chosen &= at_last.abs() > _LEAST_NUMBER  # else an integer, in this type
             chosen &= step % _ROUND == 0  # else half of a longer one
-        elif torch.float64 in region.kinds and kind is torch.int32:
-            chosen &= ~_addresses(copies[2])
         chosen &= ~taken.reshape(len(chosen), -1).any(1)
         taken |= chosen.repeat_interleave(taken.numel() // max(1, len(chosen)))
         memory = region.live.view(kind)
@@ -136,9 +136,9 @@ def _put_ahead(memory: torch.Tensor, index: int, value: float, steps: int, step:
 
 
 def _addresses(words: torch.Tensor) -> torch.Tensor:
-    """Which words are halves of addresses; an even number of them."""
+    """Which bytes belong to addresses."""
     numbers = words.view(torch.int64)
-    return ((numbers > _ADDRESSES[0]) & (numbers < _ADDRESSES[1])).repeat_interleave(2)
+    return ((numbers > _ADDRESSES[0]) & (numbers < _ADDRESSES[1])).repeat_interleave(8)
 
 
 def _parts(item: Any, own_modules: set[str]) -> Iterator[Any]:
@@ -204,13 +204,11 @@ def _slots_of(item: Any, held: list[tuple[Any, Any]], put: Callable[[Any, Any], 
                 Number(value, lambda steps, step, k=key, v=value: put(k, type(v)(v + steps * step))),
             )
         elif isinstance(value, str | bytes) and value:
-            yield (
-                ("text", str(key)),
-                Number(
-                    len(value),
-                    lambda steps, step, k=key, v=value: put(k, v + v[-1:] * min(int(steps * step), _MOST_LENGTH)),
-                ),
-            )
+            yield ("text", str(key)), Number(len(value), partial(_lengthen_text, put, key, value))
+
+
+def _lengthen_text(put: Callable[[Any, Any], Any], key: Any, value: Any, steps: int, step: float) -> None:
+    put(key, value + value[-1:] * min(int(steps * step), _MOST_LENGTH))
 
 
 def _is_number(value: Any) -> bool:

@@ -192,15 +192,16 @@ def kept_arguments() -> list[KeptPiece]:
 def watched_launches(look: Callable[[list[KeptPiece]], None]) -> Iterator[None]:
     """Call `look` after each launch with what was kept of it, while `keep_arguments` keeps something: before the launch and
     after it. It may change memory and the copies, which later ones are compared with."""
-    sources = [*(functools.partial(kept_pieces, control.kept_piece) for control in _controls)]
-    if (runtime := CpuRuntime.loaded()) is not None:
-        sources.append(runtime.kept_arguments)
+    runtime = CpuRuntime.loaded()
+    sources: list[Callable[[int], Iterator[KeptPiece]]] = []
+    sources += [functools.partial(kept_pieces, control.kept_piece) for control in _controls]
+    sources += [runtime.kept_arguments] if runtime else []
     seen = [0] * len(sources)
 
     def after() -> None:
         pieces = []
         for index, source in enumerate(sources):
-            found = [*source(begin=seen[index])]
+            found = [*source(seen[index])]
             seen[index] += len(found)
             pieces += found
         look(sorted(pieces, key=lambda piece: piece.moment))

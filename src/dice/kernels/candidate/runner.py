@@ -369,7 +369,8 @@ class Runner:
     def _do_advancing(self, fds: list[int], calls: int) -> dict[str, Any]:
         """How many numbers advance: between the last three looks there were one call and `calls` more."""
         with self._accelerator.honest():
-            self._advancing = advancing(*self._looks, calls) if len(self._looks) == 3 else []
+            looks = self._looks
+            self._advancing = advancing(looks[0], looks[1], looks[2], calls) if len(looks) == 3 else []
         return {"numbers": len(self._advancing)}
 
     def _do_ahead(self, fds: list[int], near: int, before: int, far: int) -> dict[str, Any]:
