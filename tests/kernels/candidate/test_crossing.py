@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 import torch
+from torch.utils._python_dispatch import _disable_current_modes
 
 from dice.kernels.candidate.crossing import CrossedRun, made_between, small_bytes
 from dice.kernels.cpu.runtime import KeptPiece
@@ -24,7 +25,7 @@ class Kernels:
 
     def launch(self, kernel: Callable[..., torch.Tensor], *arguments: torch.Tensor | int) -> torch.Tensor:
         """A kernel on tensors and numbers; its result lies in new memory."""
-        with torch.utils._python_dispatch._disable_current_modes():  # what a kernel does is no operator
+        with _disable_current_modes():  # what a kernel does is no operator
             pieces = [piece for index, value in enumerate(arguments) for piece in self._pieces(index, value, 0)]
             out = kernel(*arguments).clone()
             pieces += self._pieces(len(arguments), out, 1)

@@ -25,19 +25,19 @@ from typing import Any
 
 import torch
 import torch.utils.cpp_extension
-from torch.utils._pytree import tree_leaves
 
 from dice.kernels.candidate import extension_loader, probes
 from dice.kernels.candidate.accelerator import Accelerator
-from dice.kernels.candidate.advancing import Look, advancing, look_at, static_memory
-from dice.kernels.candidate.answer_traces import MOST_BYTES, AnswerTraces
+from dice.kernels.candidate.answer_traces import AnswerTraces
 from dice.kernels.candidate.audit_events import AuditTrail, ExceptionTrace
 from dice.kernels.candidate.concealment import conceal
-from dice.kernels.candidate.crossing import CrossedRun, Role, made_between, small_bytes
+from dice.kernels.candidate.crossed_calls import CrossedCalls
+from dice.kernels.candidate.crossing import Role
 from dice.kernels.candidate.exchange import Exchange
 from dice.kernels.candidate.extension_proxy import ExtensionProxy
 from dice.kernels.candidate.failure import describe
 from dice.kernels.candidate.joins import JoinRecorder, joins
+from dice.kernels.candidate.later_calls import LaterCalls
 from dice.kernels.candidate.mixing import Step, mixture, staged
 from dice.kernels.candidate.other_values import odd_weights, varied
 from dice.kernels.candidate.refill import refilled
@@ -53,8 +53,6 @@ from dice.kernels.sandbox.strides import Strides, relaid
 MODULE_NAME = "candidate"
 _POISON = 0xFF
 """Byte of new memory in crossed forwards."""
-_MOST_CROSSED = 64 << 20
-"""Bytes behind a pointer that these keep."""
 _LARGE_INPUTS = 1 << 30
 """Bytes from which on the old inputs go before new ones come: others wait for the card's memory."""
 
@@ -113,9 +111,8 @@ class Runner:
         self._joined = JoinRecorder()
         self._joins: list[JoinRecorder] = []
         self._launching = True
-        self._crossed: dict[Role, CrossedRun] = {}
-        self._looks: list[Look] = []
-        self._advancing: list[Any] = []
+        self._crossed = CrossedCalls()
+        self._later = LaterCalls(scratch)
 
     def handle(self, request: dict[str, Any], fds: list[int]) -> dict[str, Any]:
         """One request of the grader's; the reply without `ok`."""
@@ -314,72 +311,42 @@ class Runner:
             return {"pieces": pieces, "staged": staged(steps), "joined": joins(joined)}
 
     def _do_cross(self, fds: list[int], slot: int, seed: int, role: Role, share: float, places: int) -> dict[str, Any]:
-        """A forward for `crossing`, with kernels. `share`, `places`: of the elements that come from the other inputs, and the
-        seed that they are drawn with."""
-        inputs, done = self._inputs[slot], self._crossed
-        tensors = [leaf for leaf in tree_leaves(list(inputs)) if torch.is_tensor(leaf)]
+        """A forward for `crossing`, with kernels."""
+        inputs = self._inputs[slot]
         with self._accelerator.honest():
-            run = CrossedRun(role, done.get("base"), done.get("other"), share, places, small_bytes(tensors))
-            run.begin(inputs, probes.state_of(self._model))
+            recorded = self._crossed.begin(role, inputs, probes.state_of(self._model), share, places)
         self._outputs = None
-        self._accelerator.spread_poison(inputs, _POISON, everywhere=True)
         torch.manual_seed(seed)
         with contextlib.ExitStack() as stack:
-            if self._accelerator.device.type == "cpu":
-                stack.callback(perturb_malloc, None)
-                perturb_malloc(_POISON)
+            stack.callback(perturb_malloc, None)
+            perturb_malloc(_POISON)
             stack.enter_context(torch.no_grad())
             stack.enter_context(self._trail.phase("forward"))
-            stack.callback(extension_loader.keep_arguments, 0, 0)
-            extension_loader.keep_arguments(_MOST_CROSSED, MOST_BYTES)
-            stack.enter_context(extension_loader.watched_launches(run.launched))
-            stack.enter_context(run)
-            stack.enter_context(extension_loader.without_interpreter_lock())
+            stack.enter_context(recorded())
             self._model(*inputs)
             self._accelerator.settle()
-        done[role] = run
         return {}
 
     def _do_crossed(self, fds: list[int], roles: list[Role]) -> dict[str, Any]:
-        """How many bytes that steps were led to differ from the base forward in all of `roles`."""
-        done = self._crossed
         with self._accelerator.honest():
-            return {"bytes": made_between(done["base"], done["again"], [done[role] for role in roles])}
+            return {"bytes": self._crossed.made(roles)}
 
     def _do_uncross(self, fds: list[int]) -> dict[str, Any]:
-        """Forget these forwards."""
-        self._crossed.clear()
+        self._crossed.forget()
         return {}
 
     def _do_look(self, fds: list[int], spared: list[str]) -> dict[str, Any]:
-        """Look at all numbers that outlive a call. `spared`: names in the model's state that are left alone."""
-        own = {
-            name: module
-            for name, module in sys.modules.items()
-            if (getattr(module, "__file__", None) or "").startswith(self._scratch)
-        }
-        state = self._model.state_dict()
-        kept = {state[name].untyped_storage().data_ptr() for name in spared if torch.is_tensor(state.get(name))}
-        roots = [self._model, *(module.__dict__ for module in own.values())]
         with self._accelerator.honest():
-            memory = static_memory(extension_loader.loaded_paths())
-            self._looks = [*self._looks[-2:], look_at(roots, set(own), kept, memory)]
+            self._later.look(self._model, spared)
         return {}
 
     def _do_advancing(self, fds: list[int], calls: int) -> dict[str, Any]:
-        """How many numbers advance: between the last three looks there were one call and `calls` more."""
         with self._accelerator.honest():
-            looks = self._looks
-            self._advancing = advancing(looks[0], looks[1], looks[2], calls) if len(looks) == 3 else []
-        return {"numbers": len(self._advancing)}
+            return {"numbers": self._later.find(calls)}
 
     def _do_ahead(self, fds: list[int], near: int, before: int, far: int) -> dict[str, Any]:
-        """Set them ahead: by `far` calls, or to `before` calls below `near`, for those that come there."""
         with self._accelerator.honest():
-            for number, step in self._advancing:
-                steps = int((near - number.value) // step) - before if near else far
-                if steps > 0:
-                    number.ahead(steps, step)
+            self._later.ahead(near, before, far)
         return {}
 
     def _do_jitter(self, fds: list[int], seed: int) -> dict[str, Any]:
