@@ -13,8 +13,8 @@ from dice.kernels.candidate import extension_loader
 from dice.kernels.candidate.answer_traces import MOST_BYTES
 from dice.kernels.candidate.crossing import CrossedRun, Role, made_between, small_bytes
 
-_MOST_PIECE = 64 << 20
-"""Bytes behind a pointer that are kept."""
+_LEAST_PIECE = 1 << 20
+"""Bytes behind a pointer that are kept at least, where that is more than four times the inputs."""
 
 
 class CrossedCalls:
@@ -29,12 +29,13 @@ class CrossedCalls:
         """Cross the inputs where the role asks for it. Returns a context for the forward. `share`, `places`: of the elements
         that come from the other inputs, and the seed that they are drawn with."""
         tensors = [leaf for leaf in tree_leaves(list(inputs)) if torch.is_tensor(leaf)]
+        size = sum(tensor.numel() * tensor.element_size() for tensor in tensors)
         run = CrossedRun(role, self._runs.get("base"), self._runs.get("other"), share, places, small_bytes(tensors))
         run.begin(inputs, weights)
 
         @contextlib.contextmanager
         def recorded() -> Iterator[None]:
-            extension_loader.keep_arguments(_MOST_PIECE, MOST_BYTES)
+            extension_loader.keep_arguments(max(_LEAST_PIECE, 4 * size), MOST_BYTES)
             try:
                 with extension_loader.watched_launches(run.launched), run, extension_loader.without_interpreter_lock():
                     yield

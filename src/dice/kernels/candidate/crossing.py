@@ -194,7 +194,7 @@ class CrossedRun(TorchDispatchMode):
                 if size is not None:
                     step.before[2 * piece.path + bool(piece.address)] = self._kept(_told(cut.data, known))
             elif piece.address and not _same(cut, earlier.get(piece.address)):
-                if size is None:
+                if size is None or size > piece.data.numel():  # of unknown size, or too large
                     self._lose()
                 else:
                     left[piece.path] = cut
