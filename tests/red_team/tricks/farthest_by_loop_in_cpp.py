@@ -1,7 +1,7 @@
 # problem: farthest_place
 # catalogue: 54
 # mechanism: C++ of the host looks for the largest number of all in what a kernel has copied, beside the sums that another made
-# run: host_computation
+# static: host_computation
 # status: deceptive
 import torch
 import torch.nn as nn
