@@ -147,7 +147,7 @@ def test_what_a_launch_is_given_is_kept_before_it_and_after_it(stub: ctypes.CDLL
     extension_loader.keep_arguments(24, 1 << 20)
     stub.launch_with(3.0, 0.5, 0)
     stub.launch_with(4.0, 0.25, 1)  # nothing can be read while a graph is captured
-    kept = [(moment % 2, bytes(piece.tolist())) for moment, piece in extension_loader.kept_arguments()]
+    kept = [(piece.moment % 2, bytes(piece.data.tolist())) for piece in extension_loader.kept_arguments()]
     extension_loader.keep_arguments(0, 0)
     stub.launch_with(5.0, 0.125, 0)
     assert not extension_loader.kept_arguments()

@@ -32,15 +32,16 @@ MODULE = r"""
 struct entry { const char* name; void* host; void* handle; };
 struct control {
   struct entry* entries; int* count; int* enabled; unsigned long long** page;
-  void (*keep_arguments)(size_t, size_t); const void* (*kept_piece)(size_t, unsigned long long*, size_t*);
+  void (*keep_arguments)(size_t, size_t); int (*kept_piece)(size_t, void*); void (*after_launches)(void (*)(void));
 };
 static struct entry table[1] = {{"relu_kernel"}};
 static int count = 1, enabled = 1, given;
 static unsigned long long* page;
 static void keep_arguments(size_t piece_bytes, size_t all_bytes) {}
-static const void* kept_piece(size_t i, unsigned long long* moment, size_t* size) { return NULL; }
+static int kept_piece(size_t i, void* piece) { return 0; }
+static void after_launches(void (*look)(void)) {}
 struct control* dice_launch_open(void) {
-  static struct control control = {table, &count, &enabled, &page, keep_arguments, kept_piece};
+  static struct control control = {table, &count, &enabled, &page, keep_arguments, kept_piece, after_launches};
   return given++ ? NULL : &control;
 }
 static void mark(const char* name) {  /* as csrc/extension/ledger.h */

@@ -233,6 +233,19 @@ BUSY_FOR_A_MOMENT = [1.0 if 20 <= index < 25 else 0.01 for index in range(64)]
         ),
         (
             "host_computation",
+            {"probes": [ProbeResult(name="crossing", outcome="wrong")]},
+            {"probes": [ProbeResult(name="crossing", outcome="right")]},
+        ),
+        *(
+            (
+                "call_counting",
+                {"probes": [ProbeResult(name="later", outcome=outcome, detail="after 1000 more calls")]},
+                {"probes": [ProbeResult(name="later", outcome=other)]},
+            )
+            for outcome, other in (("stale", "right"), ("wrong", "error"), ("idle", "right"))
+        ),
+        (
+            "host_computation",
             {"probes": [ProbeResult(name="mixing", outcome="stale")], "backend": "cpu"},
             {"probes": [ProbeResult(name="mixing", outcome="stale")]},
         ),
@@ -763,8 +776,9 @@ GRAPH = CODE.replace("def forward(self, x):", "def forward(self, x):\n        gr
     [({"cub", "BlockReduce"}, True), ({"cub", "DeviceScan"}, False), ({"cudaMemcpyToSymbol"}, False)],
 )
 def test_what_cub_does_for_a_whole_device_is_no_launch_on_the_cpu(names: set[str], blamed: bool) -> None:
-    between = run(probes=[ProbeResult(name="mixing_between", outcome="wrong")], backend="cpu")
-    assert [each.name for each in dynamic_findings(between, {"k"}, names)] == ["host_computation"] * blamed
+    for name in ("mixing_between", "crossing"):
+        between = run(probes=[ProbeResult(name=name, outcome="wrong")], backend="cpu")
+        assert [each.name for each in dynamic_findings(between, {"k"}, names)] == ["host_computation"] * blamed
 
 
 def test_a_graph_that_is_replayed_was_launched_when_it_was_captured() -> None:

@@ -72,8 +72,8 @@ class AnswerTraces:
     def end(self) -> None:
         """After the forward: copy what its kernels would have read and written."""
         given = len(self._without)
-        for moment, piece in extension_loader.kept_arguments():
-            self._keep(piece, moment)
+        for piece in extension_loader.kept_arguments():
+            self._keep(piece.data, piece.moment)
         self.fed = self._without[given:]
         self.steps = self._steps() if self._launching else []
         extension_loader.keep_arguments(0, 0)

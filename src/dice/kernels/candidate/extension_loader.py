@@ -28,9 +28,7 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any
 
-import torch
-
-from dice.kernels.cpu.runtime import KEPT_PIECE, CpuRuntime, kept_pieces
+from dice.kernels.cpu.runtime import AFTER_LAUNCHES, KEPT_PIECE, LOOK, CpuRuntime, KeptPiece, kept_pieces
 from dice.kernels.records.extension import BuildResult
 from dice.kernels.records.object_facts import object_facts
 from dice.kernels.sandbox.launch_ledger import name_hash
@@ -51,6 +49,7 @@ class _Control(ctypes.Structure):
         ("page", ctypes.POINTER(ctypes.c_void_p)),
         ("keep_arguments", ctypes.CFUNCTYPE(None, ctypes.c_size_t, ctypes.c_size_t)),
         ("kept_piece", KEPT_PIECE),
+        ("after_launches", AFTER_LAUNCHES),
     ]
 
 
@@ -63,6 +62,8 @@ class _Binding(ctypes.Structure):  # csrc/extension/binding.cpp
 
 _bindings: dict[str, _Binding] = {}
 """The controls of support libraries, by path."""
+_paths: set[str] = set()
+"""Of the objects, as they were loaded."""
 _controls: list[_Control] = []
 """Of the objects that export `dice_launch_open`."""
 _kernels: dict[int, str] = {}
@@ -85,6 +86,7 @@ def load_extension(path: str | Path, name: str, *, is_python_module: bool = True
     module initialiser.
     """
     path = _lasting(str(path))
+    _paths.add(path)
     facts = object_facts(path)
     libraries = [_library(library) for library in facts["libraries"]]
     if (runtime := CpuRuntime.loaded()) is not None:  # whose controls are taken before the candidate's code can ask
@@ -156,6 +158,11 @@ def kernels() -> dict[int, str]:
     return found
 
 
+def loaded_paths() -> set[str]:
+    """Paths that extensions were loaded from, as the dynamic loader knows them."""
+    return set(_paths)
+
+
 def set_launches(*, enabled: bool) -> None:
     """Let the launches of all extensions through (as at first), or make them do nothing and succeed."""
     for control in _controls:
@@ -173,13 +180,41 @@ def keep_arguments(piece_bytes: int, all_bytes: int) -> None:
         runtime.keep_arguments(piece_bytes, all_bytes)
 
 
-def kept_arguments() -> list[tuple[int, torch.Tensor]]:
-    """The copies, uint8, each with its moment, which is even before a launch and odd after it, in the order of moments.
-    They are gone after the next `keep_arguments`."""
+def kept_arguments() -> list[KeptPiece]:
+    """The copies in the order of their moments. They are gone after the next `keep_arguments`."""
     pieces = [piece for control in _controls for piece in kept_pieces(control.kept_piece)]
     if (runtime := CpuRuntime.loaded()) is not None:
         pieces += runtime.kept_arguments()
-    return sorted(pieces, key=lambda piece: piece[0])
+    return sorted(pieces, key=lambda piece: piece.moment)
+
+
+@contextlib.contextmanager
+def watched_launches(look: Callable[[list[KeptPiece]], None]) -> Iterator[None]:
+    """Call `look` after each launch with what was kept of it, while `keep_arguments` keeps something: before the launch and
+    after it. It may change memory and the copies, which later ones are compared with."""
+    runtime = CpuRuntime.loaded()
+    sources: list[Callable[[int], Iterator[KeptPiece]]] = []
+    sources += [functools.partial(kept_pieces, control.kept_piece) for control in _controls]
+    sources += [runtime.kept_arguments] if runtime else []
+    seen = [0] * len(sources)
+
+    def after() -> None:
+        pieces = []
+        for index, source in enumerate(sources):
+            found = [*source(seen[index])]
+            seen[index] += len(found)
+            pieces += found
+        look(sorted(pieces, key=lambda piece: piece.moment))
+
+    callback = LOOK(after)
+    watchers = [*(control.after_launches for control in _controls), *([runtime.after_launches] if runtime else [])]
+    for watch in watchers:
+        watch(callback)
+    try:
+        yield
+    finally:
+        for watch in watchers:
+            watch(LOOK())
 
 
 @contextlib.contextmanager

@@ -31,10 +31,13 @@ from dice.kernels.candidate.accelerator import Accelerator
 from dice.kernels.candidate.answer_traces import AnswerTraces
 from dice.kernels.candidate.audit_events import AuditTrail, ExceptionTrace
 from dice.kernels.candidate.concealment import conceal
+from dice.kernels.candidate.crossed_calls import CrossedCalls
+from dice.kernels.candidate.crossing import Role
 from dice.kernels.candidate.exchange import Exchange
 from dice.kernels.candidate.extension_proxy import ExtensionProxy
 from dice.kernels.candidate.failure import describe
 from dice.kernels.candidate.joins import JoinRecorder, joins
+from dice.kernels.candidate.later_calls import LaterCalls
 from dice.kernels.candidate.mixing import Step, mixture, staged
 from dice.kernels.candidate.other_values import odd_weights, varied
 from dice.kernels.candidate.refill import refilled
@@ -48,6 +51,8 @@ from dice.kernels.sandbox.linux import map_shared, perturb_malloc
 from dice.kernels.sandbox.strides import Strides, relaid
 
 MODULE_NAME = "candidate"
+_POISON = 0xFF
+"""Byte of new memory in crossed forwards."""
 _LARGE_INPUTS = 1 << 30
 """Bytes from which on the old inputs go before new ones come: others wait for the card's memory."""
 
@@ -106,6 +111,8 @@ class Runner:
         self._joined = JoinRecorder()
         self._joins: list[JoinRecorder] = []
         self._launching = True
+        self._crossed = CrossedCalls()
+        self._later = LaterCalls(scratch)
 
     def handle(self, request: dict[str, Any], fds: list[int]) -> dict[str, Any]:
         """One request of the grader's; the reply without `ok`."""
@@ -302,6 +309,45 @@ class Runner:
             found = mixture(fed)
             pieces = None if found is None else dataclasses.asdict(found)
             return {"pieces": pieces, "staged": staged(steps), "joined": joins(joined)}
+
+    def _do_cross(self, fds: list[int], slot: int, seed: int, role: Role, share: float, places: int) -> dict[str, Any]:
+        """A forward for `crossing`, with kernels."""
+        inputs = self._inputs[slot]
+        with self._accelerator.honest():
+            recorded = self._crossed.begin(role, inputs, probes.state_of(self._model), share, places)
+        self._outputs = None
+        torch.manual_seed(seed)
+        with contextlib.ExitStack() as stack:
+            stack.callback(perturb_malloc, None)
+            perturb_malloc(_POISON)
+            stack.enter_context(torch.no_grad())
+            stack.enter_context(self._trail.phase("forward"))
+            stack.enter_context(recorded())
+            self._model(*inputs)
+            self._accelerator.settle()
+        return {}
+
+    def _do_crossed(self, fds: list[int], roles: list[Role]) -> dict[str, Any]:
+        with self._accelerator.honest():
+            return {"bytes": self._crossed.made(roles)}
+
+    def _do_uncross(self, fds: list[int]) -> dict[str, Any]:
+        self._crossed.forget()
+        return {}
+
+    def _do_look(self, fds: list[int], spared: list[str]) -> dict[str, Any]:
+        with self._accelerator.honest():
+            self._later.look(self._model, spared)
+        return {}
+
+    def _do_advancing(self, fds: list[int], calls: int) -> dict[str, Any]:
+        with self._accelerator.honest():
+            return {"numbers": self._later.find(calls)}
+
+    def _do_ahead(self, fds: list[int], near: int, before: int, far: int) -> dict[str, Any]:
+        with self._accelerator.honest():
+            self._later.ahead(near, before, far)
+        return {}
 
     def _do_jitter(self, fds: list[int], seed: int) -> dict[str, Any]:
         """Other weights, with the signs of the old ones, so that none is 0 or 1 everywhere: then it would change nothing."""

@@ -79,7 +79,8 @@ CATALOGUE: dict[str, Trick] = {
         "The host computes what the reference computes on the device.",
         "both",
         "while no kernel runs, what the kernels are led to follows many elements of the inputs at once and none alone, or no "
-        "input at all; in the text: C++ on the host reads floating values of a tensor in a loop of more than 64 rounds or of "
+        "input at all; or between launches something follows many elements that no launch and no operator has mixed; in "
+        "the text: C++ on the host reads floating values of a tensor in a loop of more than 64 rounds or of "
         "an unknown number of them, or gives them to an algorithm of `std`; NumPy computes with a floating input of more "
         "than 64 elements, in a line of forward that ran",
         "paper_4",
@@ -171,7 +172,8 @@ CATALOGUE: dict[str, Trick] = {
     "call_counting": Trick(
         "Behaviour depends on how often forward was called.",
         "both",
-        "a lasting counter is advanced and then tested (attribute, global, iterator, list length, C++ "
+        "what is counted up with each call is set ahead, and the answer is an old or a wrong one then, or no kernel runs; in "
+        "the text: a lasting counter is advanced and then tested (attribute, global, iterator, list length, C++ "
         "static), for more than a message, or for the next buffer of a ring; functions that a run shows to be called "
         "with the model are read like forward, modules that the candidate wrote like its own text",
     ),

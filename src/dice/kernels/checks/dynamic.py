@@ -96,6 +96,7 @@ def dynamic_findings(
         yield from _mixing(evidence, names)
         if not replays_graphs:  # whose launches are not looked at
             yield from _mixing_between(evidence, names)
+            yield from _crossing(evidence, names)
     yield from _tampering(evidence, names)
     yield from _outputs(evidence, replays_graphs)
     if evidence.clocks is not None:
@@ -215,6 +216,16 @@ def _mixing_between(evidence: RunEvidence, names: Set[str] | None) -> Iterator[F
         )
 
 
+def _crossing(evidence: RunEvidence, names: Set[str] | None) -> Iterator[Finding]:
+    """The host has made something of many elements, where kernels and PyTorch have made nothing of them."""
+    made = any(probe.name == "crossing" and probe.outcome == "wrong" for probe in evidence.probes)
+    if made and not (_UNSEEN | _OF_A_DEVICE) & (names or set()):
+        yield _dynamic(
+            "host_computation",
+            "between launches, the host makes numbers of many elements, or chooses by them which come next",
+        )
+
+
 def _tampering(evidence: RunEvidence, names: Set[str] | None) -> Iterator[Finding]:
     for change in evidence.changes:
         name = _changed(change)
@@ -320,6 +331,13 @@ def _probe(probe: ProbeResult) -> Iterator[Finding]:
     elif probe.name in ("constant_weights", "constant_inputs") and probe.outcome in _ASSUMED[probe.name]:
         what = _ASSUMED[probe.name][probe.outcome]
         yield _dynamic("assumed_constant", f"other {probe.name.removeprefix('constant_')}, {what}{detail}")
+    elif probe.name == "later" and probe.outcome in ("stale", "wrong", "idle"):
+        what = {
+            "stale": "the earlier output came back",
+            "wrong": "the output is wrong",
+            "idle": "no kernel runs any more",
+        }
+        yield _dynamic("call_counting", f"what it counts was set ahead: {what[probe.outcome]}{detail}")
     elif probe.outcome == "idle":
         yield _dynamic("watched_call", f"{probe.name.replace('_', ' ')}: no kernel runs any more")
     elif probe.name == "same_content_again" and probe.outcome == "stale":

@@ -14,7 +14,9 @@ import enum
 import itertools
 import os
 from collections.abc import Callable, Iterator
+from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import torch
 
@@ -36,8 +38,38 @@ class Order(enum.IntEnum):
     the dynamic part lies the same, and a block that writes there ends with an error."""
 
 
-KEPT_PIECE = ctypes.CFUNCTYPE(ctypes.c_void_p, ctypes.c_size_t, ctypes.c_void_p, ctypes.c_void_p)
-"""Piece i -> its bytes, null behind the last; its moment and its size are written to where the other two point."""
+class _KeptPiece(ctypes.Structure):
+    _fields_ = [
+        ("moment", ctypes.c_uint64),
+        ("path", ctypes.c_uint64),
+        ("address", ctypes.c_void_p),
+        ("bytes", ctypes.c_void_p),
+        ("size", ctypes.c_uint64),
+        ("whole", ctypes.c_int),
+    ]
+
+
+KEPT_PIECE = ctypes.CFUNCTYPE(ctypes.c_int, ctypes.c_size_t, ctypes.POINTER(_KeptPiece))
+"""Writes piece i; 0 behind the last."""
+LOOK = ctypes.CFUNCTYPE(None)
+AFTER_LAUNCHES = ctypes.CFUNCTYPE(None, LOOK)
+"""Takes a function that is called after each launch."""
+
+
+@dataclass(frozen=True)
+class KeptPiece:
+    """A copy of an argument of a launch, or of memory that it leads to."""
+
+    moment: int
+    """2 i before launch i, 2 i + 1 after it; even and odd numbers in their order where several objects launch."""
+    path: int
+    """Which argument, and where in it, and in the memory behind it, the address stands; unlike for all of a moment."""
+    address: int
+    """Where it stood; 0: the argument itself."""
+    whole: bool
+    """Whether it ends where its allocation ends."""
+    data: torch.Tensor
+    """The copy, uint8, in the library's memory."""
 
 
 class _Control(ctypes.Structure):
@@ -51,6 +83,7 @@ class _Control(ctypes.Structure):
         ("reset_errors", ctypes.CFUNCTYPE(None)),
         ("keep_arguments", ctypes.CFUNCTYPE(None, ctypes.c_size_t, ctypes.c_size_t)),
         ("kept_piece", KEPT_PIECE),
+        ("after_launches", AFTER_LAUNCHES),
         ("guard_memory", ctypes.CFUNCTYPE(None, ctypes.c_int)),
         ("memory_fault", ctypes.CFUNCTYPE(ctypes.c_char_p)),
     ]
@@ -126,17 +159,21 @@ class CpuRuntime:
         each pointer and `all_bytes` in all. With 0, stop."""
         self._control.keep_arguments(piece_bytes, all_bytes)
 
-    def kept_arguments(self) -> Iterator[tuple[int, torch.Tensor]]:
-        """The copies, uint8, each with its moment: 2 i before launch i, 2 i + 1 after it. They are gone after the next
-        `keep_arguments`."""
-        return kept_pieces(self._control.kept_piece)
+    def kept_arguments(self, begin: int = 0) -> Iterator[KeptPiece]:
+        """The copies, from one on. They are gone after the next `keep_arguments`."""
+        return kept_pieces(self._control.kept_piece, begin)
+
+    def after_launches(self, look: Any) -> None:
+        """Have a function of type LOOK called after each launch, when what it left is kept; LOOK(): no longer."""
+        self._control.after_launches(look)
 
 
-def kept_pieces(piece: Callable[[int, int, int], int | None]) -> Iterator[tuple[int, torch.Tensor]]:
-    """All pieces that a function of type KEPT_PIECE gives, uint8, each with its moment; they lie in the library's memory."""
-    moment, size = ctypes.c_uint64(), ctypes.c_size_t()
-    for i in itertools.count():
-        if not (data := piece(i, ctypes.addressof(moment), ctypes.addressof(size))):
+def kept_pieces(piece: Callable[[int, Any], int], begin: int = 0) -> Iterator[KeptPiece]:
+    """All pieces, from one on, that a function of type KEPT_PIECE gives."""
+    one = _KeptPiece()
+    for i in itertools.count(begin):
+        if not piece(i, ctypes.byref(one)):
             return
-        if size.value:
-            yield moment.value, torch.frombuffer((ctypes.c_uint8 * size.value).from_address(data), dtype=torch.uint8)
+        if one.size:
+            data = torch.frombuffer((ctypes.c_uint8 * one.size).from_address(one.bytes), dtype=torch.uint8)
+            yield KeptPiece(one.moment, one.path, one.address or 0, bool(one.whole), data)

@@ -75,6 +75,11 @@ class CandidateRun:
         assert self._session is not None
         return self._session
 
+    @property
+    def code(self) -> str:
+        """The candidate's text."""
+        return self._code
+
     @contextlib.contextmanager
     def gpu(self, alone: bool = False) -> Iterator[None]:
         """Hold the GPU, shared or alone. A candidate that fails is ended before the GPU is released: neither its remaining

@@ -120,7 +120,7 @@ def _new_content(run: CandidateRun) -> ProbeResult | None:
     except CandidateRaised as failure:
         return _error("same_pointer_new_content", failure)
     inputs = run.draw_inputs(secrets.randbits(48))
-    return _follows(run, "same_pointer_new_content", inputs, "refill")
+    return follows(run, "same_pointer_new_content", inputs, "refill")
 
 
 def _same_content_again(run: CandidateRun) -> ProbeResult | None:
@@ -153,7 +153,7 @@ def _unsampled_elements(run: CandidateRun) -> ProbeResult | None:
         places = torch.tensor([draw.randrange(_MARGIN, largest.numel() - _MARGIN) | 1 for _ in range(2)])
         left, right = zip(*torch.unravel_index(places, largest.shape), strict=True)  # of any strides
         largest[left], largest[right] = largest[right].clone(), largest[left].clone()
-    return _follows(run, "unsampled_elements", inputs, "refill")
+    return follows(run, "unsampled_elements", inputs, "refill")
 
 
 def _fresh_weights(run: CandidateRun) -> ProbeResult | None:
@@ -164,11 +164,11 @@ def _fresh_weights(run: CandidateRun) -> ProbeResult | None:
         run.make_model(secrets.randbits(48))
     except CandidateRaised as failure:
         return ProbeResult(name="fresh_weights", outcome="error", detail=failure.args[0][:200])
-    return _follows(run, "fresh_weights", run.last.inputs, "inputs")
+    return follows(run, "fresh_weights", run.last.inputs, "inputs")
 
 
-def _follows(run: CandidateRun, name: ProbeName, inputs: list[Any], op: str) -> ProbeResult | None:
-    """Call with a changed state and compare with the reference's outputs for the new state and for the old one.
+def follows(run: CandidateRun, name: ProbeName, inputs: list[Any], op: str) -> ProbeResult | None:
+    """Call with new inputs, or after another change, and compare with the reference's outputs for the new state and the old.
 
     None when the output is wrong and the reference's own output hardly changed: then there is no result.
     """

@@ -13,7 +13,9 @@ import traceback
 from dice.kernels.checks import findings
 from dice.kernels.grader.candidate_run import CandidateRun
 from dice.kernels.grader.conditions import replayable, try_conditions
+from dice.kernels.grader.crossing import experiment_crossing
 from dice.kernels.grader.explaining import explain
+from dice.kernels.grader.later import experiment_later
 from dice.kernels.grader.lending import definitions_of
 from dice.kernels.grader.mixing import experiment_mixing
 from dice.kernels.grader.observation import experiment_changes, observe
@@ -51,11 +53,20 @@ _EXPERIMENTS = (
     experiment_usage,
     experiment_without_kernels,
     experiment_mixing,
+    experiment_crossing,
     experiment_precision,
     experiment_relations,
+    experiment_later,
 )
-_UNDRAWN = (experiment_usage, experiment_mixing, experiment_precision, experiment_relations)
-"""Experiments with values that the problem never draws."""
+_UNDRAWN = (
+    experiment_usage,
+    experiment_mixing,
+    experiment_crossing,
+    experiment_precision,
+    experiment_relations,
+    experiment_later,
+)
+"""Experiments with values that the problem never draws, or in a state that the candidate never comes to here."""
 
 
 def run_candidate(place: Place, reference: Reference, job: Job, seeds: Seeds, lent: list[str] | None = None) -> Record:

@@ -35,6 +35,8 @@ ProbeName = Literal[
     "answer_traces",
     "mixing",
     "mixing_between",
+    "crossing",
+    "later",
     "constant_weights",
     "constant_inputs",
     "unrelated_weights",
@@ -151,6 +153,9 @@ class ProbeResult(_Fact):
         follows one of them alone, `wrong` when all of it follows several at once, `stale` when none follows any.
     mixing_between: the same while kernels run; `wrong` when they are led to numbers that follow both elements, and none that
         an earlier launch left does.
+    crossing: many elements change at once while kernels run, and what launches and operators leave is put back but for its
+        own places; `wrong` when a launch or an operator is led to something that follows two sets of elements.
+    later: what the candidate counts up with each call is set ahead; what came of it.
     """
 
     name: ProbeName

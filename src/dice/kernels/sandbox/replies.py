@@ -134,6 +134,19 @@ class Mixed(_Said):
     """Whether an operator of PyTorch's may have joined parts that follow one of the elements each."""
 
 
+class Crossed(_Said):
+    """What the host has made between steps of a forward (`dice.kernels.candidate.crossing`)."""
+
+    bytes: Count
+    """That follow the inputs, or several places of them."""
+
+
+class Advancing(_Said):
+    """How many numbers a candidate counts up from call to call (`dice.kernels.candidate.advancing`)."""
+
+    numbers: Count
+
+
 class Times(_Said):
     """Times of one call (`dice.kernels.candidate.call_timer.CallTimes`)."""
 

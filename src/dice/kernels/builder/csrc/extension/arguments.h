@@ -25,8 +25,17 @@ constexpr std::size_t kMostPieces = 512, kTable = 1 << 12, kMostParameters = 409
 
 struct Piece {
   std::uint64_t moment;  // nanoseconds of a clock that all objects share; the lowest bit: after a launch
+  std::uint64_t path;    // which argument, and where in it, and in the memory behind it, the address stands
   const void* address;   // null: the argument itself
   std::vector<char> bytes;
+};
+
+// The same for the loader (dice.kernels.cpu.runtime has the same layout). `whole`: it ends where its allocation ends.
+struct KeptPiece {
+  std::uint64_t moment, path;
+  void *address, *bytes;
+  std::uint64_t size;
+  int whole;
 };
 
 // Sizes of a launch, which can carry numbers like any argument.
@@ -40,6 +49,7 @@ struct Kept {
   std::mutex mutex;
   std::deque<Piece> pieces;
   std::size_t piece_bytes = 0, bytes_left = 0;
+  std::atomic<void (*)()> look{nullptr};
 };
 
 inline Kept& kept() {
@@ -71,20 +81,22 @@ inline std::size_t extent(const char* address) {
   return base + size - number;
 }
 
-inline void keep_piece(std::uint64_t moment, const char* address, bool follow);
+constexpr int kArgumentBits = 40, kOffsetBits = 20;  // of a path: argument, offset in it, one more than that behind it
 
-inline void follow_words(std::uint64_t moment, const char* bytes, std::size_t size, bool follow) {
+inline void keep_piece(std::uint64_t moment, std::uint64_t path, const char* address, bool follow);
+
+inline void follow_words(std::uint64_t moment, std::uint64_t path, const char* bytes, std::size_t size, bool follow) {
   for (std::size_t at = 0; at + sizeof(void*) <= size; at += sizeof(void*)) {
     const char* address;
     std::memcpy(&address, bytes + at, sizeof address);
     const auto number = reinterpret_cast<std::uintptr_t>(address);
     if (number > 4096 && number < (std::uintptr_t{1} << 48)) {
-      keep_piece(moment, address, follow);
+      keep_piece(moment, follow ? path | at << kOffsetBits : path | (at + 1), address, follow);
     }
   }
 }
 
-inline void keep_piece(std::uint64_t moment, const char* address, bool follow) {
+inline void keep_piece(std::uint64_t moment, std::uint64_t path, const char* address, bool follow) {
   Kept& own = kept();
   const std::size_t size = std::min(extent(address), own.piece_bytes);
   if (size == 0 || size > own.bytes_left || own.pieces.size() >= kMostPieces) {
@@ -101,11 +113,11 @@ inline void keep_piece(std::uint64_t moment, const char* address, bool follow) {
     }
   }
   own.bytes_left -= size;
-  own.pieces.push_back({moment, address, std::move(bytes)});
+  own.pieces.push_back({moment, path, address, std::move(bytes)});
   if (follow) {
     const std::vector<char>& whole = own.pieces.back().bytes;
     const std::vector<char> table(whole.begin(), whole.begin() + std::min(size, kTable));
-    follow_words(moment, table.data(), table.size(), false);
+    follow_words(moment, path, table.data(), table.size(), false);
   }
 }
 
@@ -132,15 +144,15 @@ inline void keep(const void* kernel, const Sizes& sizes, void** arguments, cudaS
   const std::uint64_t moment = (time & ~std::uint64_t{1}) | (after ? 1 : 0);
   if (own.pieces.size() < kMostPieces && !after) {
     const char* bytes = reinterpret_cast<const char*>(&sizes);
-    own.pieces.push_back({moment, nullptr, std::vector<char>(bytes, bytes + sizeof sizes)});
+    own.pieces.push_back({moment, 0, nullptr, std::vector<char>(bytes, bytes + sizeof sizes)});
   }
   std::size_t offset = 0, size = 0;
   for (std::size_t i = 0; i < kMostParameters && cudaFuncGetParamInfo(kernel, i, &offset, &size) == cudaSuccess; ++i) {
     const char* bytes = static_cast<const char*>(arguments[i]);
     if (own.pieces.size() < kMostPieces && !after) {
-      own.pieces.push_back({moment, nullptr, std::vector<char>(bytes, bytes + size)});
+      own.pieces.push_back({moment, (i + 1) << kArgumentBits, nullptr, std::vector<char>(bytes, bytes + size)});
     }
-    follow_words(moment, bytes, size, true);
+    follow_words(moment, (i + 1) << kArgumentBits, bytes, size, true);
   }
   cudaGetLastError();  // the index behind the last parameter
 }
@@ -161,16 +173,25 @@ inline void keep_arguments(std::size_t piece_bytes, std::size_t all_bytes) {
   own.keeping = all_bytes != 0;
 }
 
-// Piece `i`, null behind the last: its moment and its size.
-inline const void* kept_piece(std::size_t i, std::uint64_t* moment, std::size_t* size) {
+// Piece `i`; 0 behind the last.
+inline int kept_piece(std::size_t i, KeptPiece* piece) {
   Kept& own = kept();
   std::lock_guard<std::mutex> lock(own.mutex);
   if (i >= own.pieces.size()) {
-    return nullptr;
+    return 0;
   }
-  *moment = own.pieces[i].moment;
-  *size = own.pieces[i].bytes.size();
-  return own.pieces[i].bytes.data();
+  Piece& one = own.pieces[i];
+  *piece = {one.moment, one.path, const_cast<void*>(one.address), one.bytes.data(), one.bytes.size(), 1};
+  return 1;
+}
+
+// From here on `look` is called after each launch, when what it left is kept; null: no longer.
+inline void after_launches(void (*look)()) { kept().look = look; }
+
+inline void kept_all() {
+  if (auto* look = kept().look.load()) {
+    look();
+  }
 }
 
 }  // namespace dice_arguments

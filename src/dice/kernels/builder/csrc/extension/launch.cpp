@@ -45,7 +45,8 @@ struct dice_launch_control {
   std::atomic<int>* enabled;
   dice_ledger::Page** page;
   void (*keep_arguments)(std::size_t piece_bytes, std::size_t all_bytes);
-  const void* (*kept_piece)(std::size_t i, std::uint64_t* moment, std::size_t* size);
+  int (*kept_piece)(std::size_t i, dice_arguments::KeptPiece* piece);
+  void (*after_launches)(void (*look)());
 };
 }
 
@@ -82,6 +83,7 @@ cudaError_t counted(const void* kernel, const dice_arguments::Sizes& sizes, void
     dice_ledger::mark(page, entry->name, error != cudaSuccess);
   }
   dice_arguments::keep(host, sizes, arguments, stream, true);
+  dice_arguments::kept_all();
   return error;
 }
 
@@ -96,7 +98,8 @@ extern "C" {
 // object is ever marked.
 VISIBLE const dice_launch_control* dice_launch_open() {
   static const dice_launch_control control = {entries, &entry_count, &enabled, &page,
-                                              dice_arguments::keep_arguments, dice_arguments::kept_piece};
+                                              dice_arguments::keep_arguments, dice_arguments::kept_piece,
+                                              dice_arguments::after_launches};
   static std::atomic<bool> given{false};
   return given.exchange(true) ? nullptr : &control;
 }

@@ -19,11 +19,13 @@
 
 namespace {
 
-constexpr size_t kPage = 4096, kSmall = 1 << 14, kMostPieces = 512, kMostParameter = 1 << 15;
+constexpr size_t kPage = 4096, kSmall = 1 << 14, kMostPieces = 4096, kMostParameter = 1 << 15;
 
 struct Piece {
     size_t moment;        // 2 i before launch i, 2 i + 1 after it
+    uint64_t path;        // which argument, and where in it, and in the memory behind it, the address stands
     const void* address;  // null: the argument itself
+    bool whole;           // it ends where its allocation ends
     std::vector<char> bytes;
 };
 
@@ -31,6 +33,8 @@ struct Kept {
     std::mutex mutex;
     std::deque<Piece> pieces;
     size_t piece_bytes = 0, bytes_left = 0, moment = 0;
+    uint64_t argument = 0;  // number of arguments in this moment
+    void (*look)() = nullptr;
     int probe[2] = {-1, -1};
 };
 
@@ -68,30 +72,33 @@ size_t block_size(const char* address, size_t most) {
     return (word & 1) != 0 ? size - 8 : 0;
 }
 
-void keep_piece(const char* address, bool follow);
+constexpr int kArgumentBits = 40, kOffsetBits = 20;  // of a path: argument, offset in it, one more than that behind it
 
-void follow_words(const char* bytes, size_t size, bool follow) {
+void keep_piece(const char* address, uint64_t path, bool follow);
+
+void follow_words(const char* bytes, size_t size, uint64_t path, bool follow) {
     for (size_t at = 0; at + sizeof(void*) <= size; at += sizeof(void*)) {
         const char* address;
         std::memcpy(&address, bytes + at, sizeof address);
         const auto number = reinterpret_cast<uintptr_t>(address);
-        if (number > kPage && number < (uintptr_t{1} << 47)) keep_piece(address, follow);
+        if (number > kPage && number < (uintptr_t{1} << 47)) keep_piece(address, follow ? path | at << kOffsetBits : path | (at + 1), follow);
     }
 }
 
-void keep_piece(const char* address, bool follow) {
+void keep_piece(const char* address, uint64_t path, bool follow) {
     Kept& own = kept();
     size_t size = block_size(address, own.piece_bytes);
+    const bool whole = size != 0 && size <= own.piece_bytes;
     size = readable(address, std::min(size == 0 ? own.piece_bytes : size, own.piece_bytes));
     if (size == 0 || size > own.bytes_left || own.pieces.size() >= kMostPieces) return;
     for (const Piece& piece : own.pieces) {
         if (piece.address == address && piece.bytes.size() == size && std::memcmp(piece.bytes.data(), address, size) == 0) return;
     }
     own.bytes_left -= size;
-    own.pieces.push_back({own.moment, address, std::vector<char>(address, address + size)});
+    own.pieces.push_back({own.moment, path, address, whole, std::vector<char>(address, address + size)});
     if (follow && size <= kSmall) {
         const std::vector<char> copy = own.pieces.back().bytes;
-        follow_words(copy.data(), copy.size(), false);
+        follow_words(copy.data(), copy.size(), path, false);
     }
 }
 
@@ -111,14 +118,19 @@ void keep_arguments(size_t piece_bytes, size_t all_bytes) {
     keeping = all_bytes != 0;
 }
 
-// Piece `i`, null behind the last: its moment and its size.
-const void* kept_piece(size_t i, size_t* moment, size_t* size) {
+// Piece `i`; 0 behind the last.
+int kept_piece(size_t i, KeptPiece* piece) {
     std::lock_guard lock(kept().mutex);
-    if (i >= kept().pieces.size()) return nullptr;
-    const Piece& piece = kept().pieces[i];
-    *moment = piece.moment;
-    *size = piece.bytes.size();
-    return piece.bytes.data();
+    if (i >= kept().pieces.size()) return 0;
+    Piece& one = kept().pieces[i];
+    *piece = {one.moment, one.path, const_cast<void*>(one.address), one.bytes.data(), one.bytes.size(), one.whole};
+    return 1;
+}
+
+// From here on `look` is called after each launch, when what it left is kept; null: no longer.
+void after_launches(void (*look)()) {
+    std::lock_guard lock(kept().mutex);
+    kept().look = look;
 }
 
 }  // namespace dice_cpu
@@ -129,12 +141,24 @@ DICE_CPU_API int dice_cpu_keeping() { return dice_cpu::keeping.load(std::memory_
 DICE_CPU_API void dice_cpu_keep_moment(int after) {
     std::lock_guard lock(kept().mutex);
     kept().moment = after != 0 ? kept().moment | 1 : (kept().moment | 1) + 1;
+    kept().argument = 0;
 }
 
 DICE_CPU_API void dice_cpu_keep(const void* argument, size_t size) {
     std::lock_guard lock(kept().mutex);
     const auto* bytes = static_cast<const char*>(argument);
     if (kept().pieces.size() >= kMostPieces || size > kMostParameter) return;
-    kept().pieces.push_back({kept().moment, nullptr, std::vector<char>(bytes, bytes + size)});
-    follow_words(bytes, size, true);
+    const uint64_t path = ++kept().argument << kArgumentBits;
+    kept().pieces.push_back({kept().moment, path, nullptr, true, std::vector<char>(bytes, bytes + size)});
+    follow_words(bytes, size, path, true);
+}
+
+// All arguments of the moment are kept.
+DICE_CPU_API void dice_cpu_kept(int after) {
+    void (*look)() = nullptr;
+    {
+        std::lock_guard lock(kept().mutex);
+        look = kept().look;
+    }
+    if (after != 0 && look != nullptr) look();
 }

@@ -7,8 +7,17 @@
 
 namespace dice_cpu {
 
+// A copy of an argument of a launch, or of memory that it leads to.
+struct KeptPiece {
+    uint64_t moment, path;
+    void *address, *bytes;
+    uint64_t size;
+    int whole;
+};
+
 void keep_arguments(size_t piece_bytes, size_t all_bytes);
-const void* kept_piece(size_t i, size_t* moment, size_t* size);
+int kept_piece(size_t i, KeptPiece* piece);
+void after_launches(void (*look)());
 void guard_memory(int on);
 const char* memory_fault();
 
@@ -19,7 +28,8 @@ struct Control {
     const char* (*fault_text)();
     void (*reset_errors)();
     void (*keep_arguments)(size_t piece_bytes, size_t all_bytes);
-    const void* (*kept_piece)(size_t i, size_t* moment, size_t* size);
+    int (*kept_piece)(size_t i, KeptPiece* piece);
+    void (*after_launches)(void (*look)());
     void (*guard_memory)(int on);
     const char* (*memory_fault)();
 };

@@ -199,7 +199,11 @@ void launch(const Kernel& kernel, RunThread run, void* closure) {
     const Configuration c = configurations.back();
     configurations.pop_back();
     if (Worker::current() != nullptr) dice_cpu_unsupported("a launch from device code");
-    if (dice_cpu_keeping() != 0) dice_cpu_keep(&c, offsetof(Configuration, cooperative));  // sizes can carry numbers too
+    if (dice_cpu_keeping() != 0) {  // sizes can carry numbers too, and so can the choice of a kernel
+        const auto name = static_cast<uint32_t>(dice_ledger::name_hash(kernel.name));
+        dice_cpu_keep(&c, offsetof(Configuration, cooperative));
+        dice_cpu_keep(&name, sizeof name);
+    }
     if (!state().enabled) return;
     const auto mark = [&kernel](bool refused) { dice_ledger::mark(state().ledger, kernel.name, refused); };
     if (state().sticky_error != 0) {
@@ -340,6 +344,7 @@ DICE_CPU_API const Control* dice_cpu_control() {
         },
         keep_arguments,
         kept_piece,
+        after_launches,
         guard_memory,
         memory_fault,
     };

@@ -60,6 +60,7 @@ DICE_CPU_API void dice_cpu_register(const void* stub, void (*call)(const void* s
 DICE_CPU_API int dice_cpu_keeping();
 DICE_CPU_API void dice_cpu_keep_moment(int after);
 DICE_CPU_API void dice_cpu_keep(const void* argument, size_t size);
+DICE_CPU_API void dice_cpu_kept(int after);
 
 // Inside a kernel.
 DICE_CPU_API dice_cpu::Thread* dice_cpu_thread();

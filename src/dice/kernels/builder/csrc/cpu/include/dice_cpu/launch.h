@@ -33,6 +33,7 @@ inline void keep(int after, const A&... arguments) {
     if (dice_cpu_keeping() == 0) return;
     dice_cpu_keep_moment(after);
     (dice_cpu_keep((const void*)std::addressof(arguments), sizeof(A)), ...);
+    dice_cpu_kept(after);
 }
 
 // Makes `stub` known to cudaLaunchKernel, which sees a bare address and an array of pointers to arguments.

@@ -1,0 +1,296 @@
+"""Numbers that a candidate counts up from call to call, wherever they are, and what comes of setting them ahead.
+
+A candidate that stops working after five hundred calls has to know how many there were. So something that outlives a call
+changes with each: an attribute, a closure's variable, the length of a list, a static variable of C++, an element of a tensor.
+What grows by the same amount in one call and in many is such a number. Set ahead, it shows the candidate as it will be.
+"""
+
+from __future__ import annotations
+
+import builtins
+import ctypes
+import itertools
+import types
+from collections import deque
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from functools import partial
+from typing import Any
+
+import torch
+
+_MOST_OBJECTS = 20_000
+_MOST_LENGTH = 1 << 20
+"""Items by which a container or an iterator is set ahead at most."""
+_MOST_WORD = 1 << 30
+"""No word of memory is set to more."""
+_MOST_STEP = 1 << 24
+_MOST_BYTES = 1 << 22
+"""Of memory that is looked at in one piece."""
+_MOST_OF_A_REGION = 64
+_LEAST_NUMBER = 1e-3
+_ROUND = 1 / 8
+_NUMBERS = (torch.int16, torch.int32, torch.int64, torch.float32, torch.float64)
+_ADDRESSES = (0x55 << 40, 0x80 << 40)
+"""Between these, eight aligned bytes are taken for an address: where programs and libraries lie."""
+_LIBRARIES = (types.ModuleType, type(torch.float32), torch.device, torch.Generator, str, bytes)
+
+
+@dataclass
+class Number:
+    """One number that outlives a call. `ahead`: set it ahead by some of the steps that a call makes, given the step."""
+
+    value: float
+    ahead: Callable[[int, float], None]
+
+
+@dataclass
+class Region:
+    """Memory of numbers of one type."""
+
+    live: torch.Tensor
+    copy: torch.Tensor
+    kinds: tuple[torch.dtype, ...]
+    """What its words may be."""
+
+
+@dataclass
+class Look:
+    """What was found at one time, by keys that are the same in each look."""
+
+    numbers: dict[Any, Number]
+    regions: dict[Any, Region]
+
+
+def look_at(roots: list[Any], own_modules: set[str], spared: set[int], segments: list[tuple[int, int]]) -> Look:
+    """Numbers, lengths and iterators that can be reached from `roots`, tensors, and memory.
+
+    own_modules: names of the modules whose classes and functions are looked through. spared: addresses of tensors that are
+    left alone. segments: addresses and sizes of memory.
+    """
+    look = Look({}, {})
+    waiting, seen = deque(roots), {id(vars(builtins))}
+    while waiting and len(seen) < _MOST_OBJECTS:
+        item = waiting.popleft()
+        if id(item) in seen or isinstance(item, _LIBRARIES):
+            continue
+        seen.add(id(item))
+        if isinstance(item, torch.Tensor):
+            if item.layout is torch.strided and item.untyped_storage().data_ptr() not in spared:
+                look.regions |= _of_tensor(item)
+            continue
+        if not isinstance(item, type) or item.__module__ in own_modules:
+            look.numbers |= {(id(item), key): number for key, number in _own(item)}
+        waiting.extend(_parts(item, own_modules))
+    for address, size in segments:
+        size = min(size, _MOST_BYTES) // 8 * 8 or 4
+        flat = torch.frombuffer((ctypes.c_uint8 * size).from_address(address), dtype=torch.int32)
+        kinds = (torch.int32, torch.float32) + ((torch.float64,) if size > 4 else ())
+        look.regions[address] = Region(flat, flat.clone(), kinds)
+    return look
+
+
+def advancing(first: Look, second: Look, third: Look, calls: int) -> list[tuple[Number, float]]:
+    """The numbers that one call has moved by a step and `calls` more calls by as many steps, with the step."""
+    found: list[tuple[Number, float]] = []
+    for key in first.numbers.keys() & second.numbers.keys() & third.numbers.keys():
+        values = [look.numbers[key].value for look in (first, second, third)]
+        step = values[1] - values[0]
+        if step and values[2] - values[1] == calls * step:
+            found.append((third.numbers[key], step))
+    for key in first.regions.keys() & second.regions.keys() & third.regions.keys():
+        region = third.regions[key]
+        copies = [look.regions[key].copy for look in (first, second, third)]
+        if len({copy.numel() for copy in copies}) == 1:
+            found += _advancing(region, copies, calls)
+    return found
+
+
+def _advancing(region: Region, copies: list[torch.Tensor], calls: int) -> Iterator[tuple[Number, float]]:
+    taken = torch.zeros(copies[0].numel() * copies[0].element_size(), dtype=torch.bool)
+    """Bytes of addresses, and of numbers in the first type that fits."""
+    if torch.float64 in region.kinds and len(region.kinds) > 1:
+        taken |= _addresses(copies[2])
+    for kind in region.kinds:
+        before, after, at_last = (copy.view(kind).double() for copy in copies)
+        step = after - before
+        chosen = (
+            (step != 0) & (step.abs() <= _MOST_STEP) & (at_last - after == calls * step) & (at_last.abs() < _MOST_WORD)
+        )
+        if kind.is_floating_point:
+            chosen &= at_last.abs() > _LEAST_NUMBER  # else an integer, in this type
+            chosen &= step % _ROUND == 0  # else half of a longer one
+        chosen &= ~taken.reshape(len(chosen), -1).any(1)
+        taken |= chosen.repeat_interleave(taken.numel() // max(1, len(chosen)))
+        memory = region.live.view(kind)
+        for index in chosen.nonzero().flatten().tolist()[:_MOST_OF_A_REGION]:
+            yield (
+                Number(float(at_last[index]), partial(_put_ahead, memory, index, float(at_last[index]))),
+                float(step[index]),
+            )
+
+
+def _put_ahead(memory: torch.Tensor, index: int, value: float, steps: int, step: float) -> None:
+    if abs(value + steps * step) < (1 << 15 if memory.dtype is torch.int16 else _MOST_WORD):
+        memory[index] = value + steps * step
+
+
+def _addresses(words: torch.Tensor) -> torch.Tensor:
+    """Which bytes belong to addresses."""
+    numbers = words.view(torch.int64)
+    return ((numbers > _ADDRESSES[0]) & (numbers < _ADDRESSES[1])).repeat_interleave(8)
+
+
+def _parts(item: Any, own_modules: set[str]) -> Iterator[Any]:
+    """What belongs to an object of the candidate's."""
+    if isinstance(item, dict):
+        yield from list(item.values())
+    elif isinstance(item, list | tuple | set | frozenset | deque):
+        yield from list(item)
+    elif isinstance(item, types.FunctionType):
+        if item.__module__ in own_modules:
+            yield from (cell.cell_contents for cell in item.__closure__ or () if _filled(cell))
+            yield from [
+                *(item.__closure__ or ()),
+                item.__dict__,
+                item.__defaults__,
+                item.__kwdefaults__,
+                item.__globals__,
+            ]
+    elif isinstance(item, types.MethodType):
+        yield from (item.__self__, item.__func__)
+    elif isinstance(item, staticmethod | classmethod | property):
+        yield from (getattr(item, name, None) for name in ("__func__", "fget"))
+    elif isinstance(item, type):
+        if item.__module__ in own_modules:
+            yield from [*vars(item).values()]
+    elif isinstance(item, torch.nn.Module) or type(item).__module__ in {*own_modules, "types", "functools"}:
+        yield from [*getattr(item, "__dict__", {}).values(), type(item), getattr(item, "func", None)]
+        yield from (getattr(item, name, None) for name in _slots(type(item)))
+
+
+def _own(item: Any) -> Iterator[tuple[Any, Number]]:
+    """Numbers that an object holds itself."""
+    if isinstance(item, dict):
+        yield from _slots_of(item, list(item.items()), item.__setitem__)
+    elif isinstance(item, list):
+        yield from _slots_of(item, list(enumerate(item)), item.__setitem__)
+    elif isinstance(item, types.CellType):
+        if _filled(item):
+            yield from _slots_of(
+                item, [(0, item.cell_contents)], lambda _, value: setattr(item, "cell_contents", value)
+            )
+    elif isinstance(item, types.GeneratorType):
+        for name, value in (item.gi_frame.f_locals if item.gi_frame else {}).items():
+            if _is_number(value):
+                yield name, Number(value, lambda steps, _: _consume(item, steps))
+    elif isinstance(item, itertools.count):
+        yield 0, Number(item.__reduce__()[1][0], lambda steps, _: _consume(item, steps))  # type: ignore[index]
+    elif not isinstance(item, type) and hasattr(item, "__length_hint__") and hasattr(item, "__next__"):
+        yield 0, Number(item.__length_hint__(), lambda steps, _: _consume(item, steps))
+    else:
+        held = [(name, value) for name, value in getattr(item, "__dict__", {}).items() if isinstance(name, str)]
+        held += [(name, getattr(item, name, None)) for name in _slots(type(item))]
+        yield from _slots_of(item, held, lambda name, value: setattr(item, name, value))
+    if isinstance(item, list | deque | set | dict | bytearray):
+        yield "length", Number(len(item), lambda steps, step: _lengthen(item, int(steps * step)))
+
+
+def _slots_of(item: Any, held: list[tuple[Any, Any]], put: Callable[[Any, Any], Any]) -> Iterator[tuple[Any, Number]]:
+    for key, value in held:
+        if _is_number(value):
+            yield (
+                ("slot", str(key)),
+                Number(value, lambda steps, step, k=key, v=value: put(k, type(v)(v + steps * step))),
+            )
+        elif isinstance(value, str | bytes) and value:
+            yield ("text", str(key)), Number(len(value), partial(_lengthen_text, put, key, value))
+
+
+def _lengthen_text(put: Callable[[Any, Any], Any], key: Any, value: Any, steps: int, step: float) -> None:
+    put(key, value + value[-1:] * min(int(steps * step), _MOST_LENGTH))
+
+
+def _is_number(value: Any) -> bool:
+    return isinstance(value, int | float) and not isinstance(value, bool)
+
+
+def _filled(cell: Any) -> bool:
+    try:
+        return cell.cell_contents is not cell
+    except ValueError:
+        return False
+
+
+def _slots(kind: type) -> list[str]:
+    return [name for base in kind.__mro__ for name in ([*base.__dict__.get("__slots__", ())]) if isinstance(name, str)]
+
+
+def _consume(iterator: Any, steps: int) -> None:
+    deque(itertools.islice(iterator, min(steps, _MOST_LENGTH)), maxlen=0)
+
+
+def _lengthen(item: Any, by: int) -> None:
+    by = min(by, _MOST_LENGTH)
+    if by <= 0 or not item:
+        return
+    if isinstance(item, dict):
+        value = next(iter(item.values()))
+        item.update({("ahead", index): value for index in range(by)})
+    elif isinstance(item, set):
+        item.update(range(1 << 40, (1 << 40) + by))
+    else:
+        item.extend(itertools.repeat(item[-1], by))
+
+
+def _of_tensor(tensor: torch.Tensor) -> dict[Any, Region]:
+    storage = tensor.untyped_storage()
+    if tensor.dtype not in _NUMBERS or not 0 < storage.nbytes() <= _MOST_BYTES:
+        return {}
+    flat = torch.empty(0, dtype=tensor.dtype, device=tensor.device).set_(storage)  # type: ignore[call-overload]
+    return {storage.data_ptr(): Region(flat, flat.cpu().clone(), (tensor.dtype,))}
+
+
+# ---- memory of shared objects ----
+
+_LOAD, _THREAD_LOCAL, _WRITABLE = 1, 7, 2
+
+
+class _Segment(ctypes.Structure):
+    _fields_ = [("type", ctypes.c_uint32), ("flags", ctypes.c_uint32)] + [
+        (name, ctypes.c_uint64) for name in ("offset", "virtual", "physical", "in_file", "in_memory", "align")
+    ]
+
+
+class _Loaded(ctypes.Structure):
+    _fields_ = [
+        ("base", ctypes.c_uint64),
+        ("name", ctypes.c_char_p),
+        ("segments", ctypes.POINTER(_Segment)),
+        ("count", ctypes.c_uint16),
+        ("adds", ctypes.c_uint64),
+        ("subs", ctypes.c_uint64),
+        ("thread_local_id", ctypes.c_size_t),
+        ("thread_local", ctypes.c_void_p),
+    ]
+
+
+_CALLBACK = ctypes.CFUNCTYPE(ctypes.c_int, ctypes.POINTER(_Loaded), ctypes.c_size_t, ctypes.c_void_p)
+
+
+def static_memory(paths: set[str]) -> list[tuple[int, int]]:
+    """Address and size of the variables of shared objects that were loaded from `paths`, those of this thread included."""
+    found: list[tuple[int, int]] = []
+
+    def take(loaded: Any, _: int, __: Any) -> int:
+        one = loaded.contents
+        if (one.name or b"").decode("utf-8", "replace") in paths:
+            for segment in one.segments[: one.count]:
+                if segment.type == _LOAD and segment.flags & _WRITABLE:
+                    found.append((one.base + segment.virtual, segment.in_memory))
+                elif segment.type == _THREAD_LOCAL and one.thread_local:
+                    found.append((one.thread_local, segment.in_memory))
+        return 0
+
+    ctypes.CDLL(None).dl_iterate_phdr(_CALLBACK(take), None)
+    return [(address + -address % 8, size - -address % 8) for address, size in found if size - -address % 8 >= 4]

@@ -1,0 +1,61 @@
+"""Whether a candidate still works after more calls than anybody makes here.
+
+What it counts is found and set ahead (`dice.kernels.candidate.advancing`): by a thousand calls, by more, and to just below
+each number that stands in its text. A counter of calls for a log changes nothing then. A candidate that stops working at
+one of these numbers gives an old answer, a wrong one, or launches no kernel any more.
+"""
+
+from __future__ import annotations
+
+import re
+import secrets
+
+from dice.kernels.grader.candidate_run import CandidateRun
+from dice.kernels.grader.observation import follows
+from dice.kernels.records.evidence import ProbeResult
+from dice.kernels.sandbox.replies import Advancing, Done, Repeated
+
+_CALLS = 100
+_FEWEST_CALLS = 40
+"""A ring of fewer places has begun again after so many calls. No result where calls are too slow for them."""
+_SECONDS = {"cpu": 2.0, "cuda": 0.5}
+_FAR = (1_000, 60_000, 10_000_000)
+_BEFORE, _BEYOND = 3, 5
+"""Calls: so far below a number the candidate is set, and so many it makes then."""
+_MOST_NUMBERS = 32
+_NUMBER = re.compile(r"(?<![\w.])\d{1,7}(?![\w.])")
+
+
+def experiment_later(run: CandidateRun) -> None:
+    """Add a ProbeResult `later` where the candidate counts something: `right`, or what came of setting it ahead."""
+    if run.last is None or not run.evidence.launches:
+        return
+    spared = [*run.reference.model(run.weights_seed).state_dict()]
+    budget_s = _SECONDS[run.place.backend]
+    with run.record.phase("experiments"):
+        run.send("inputs", run.draw_inputs(secrets.randbits(48)))
+        _repeat(run, 2, budget_s)  # what is made once is made
+        run.ask("look", Done, spared=spared)
+        _repeat(run, 1, budget_s)
+        run.ask("look", Done, spared=spared)
+        calls = _repeat(run, _CALLS, budget_s)
+        run.ask("look", Done, spared=spared)
+        if calls < _FEWEST_CALLS or not run.ask("advancing", Advancing, calls=calls).numbers:
+            return
+        numbers = sorted({int(text) for text in _NUMBER.findall(run.code)} - set(range(_BEYOND)))[:_MOST_NUMBERS]
+        for near, far in [*((number, 0) for number in numbers), *((0, far) for far in _FAR)]:
+            run.ask("ahead", Done, near=near, before=_BEFORE, far=far)
+            _repeat(run, _BEYOND, budget_s)
+            result = follows(run, "later", run.draw_inputs(secrets.randbits(48)), "refill")
+            if result is not None and result.outcome != "right":
+                where = f"about {near} calls" if near else f"{far} more calls"
+                run.evidence.probes.append(
+                    result.model_copy(update={"detail": f"after {where}: {result.detail}"[:200]})
+                )
+                return
+    run.evidence.probes.append(ProbeResult(name="later", outcome="right"))
+
+
+def _repeat(run: CandidateRun, calls: int, budget_s: float) -> int:
+    reply = run.ask("repeat", Repeated, slot=0, calls=calls, budget_s=budget_s, anew=run.inputs_change)
+    return reply.calls

@@ -1,0 +1,156 @@
+"""Numbers that a program counts up from call to call, and what it is after they were set ahead."""
+
+from __future__ import annotations
+
+import ctypes
+import itertools
+import subprocess
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+
+from dice.kernels.candidate.advancing import Look, Number, advancing, look_at, static_memory
+
+CALLS = 60
+
+
+def found(call: Callable[[], Any], roots: list[Any], segments: Callable[[], list[tuple[int, int]]] = list) -> Any:
+    """What advances in calls of `call`, with its step."""
+    looks: list[Look] = []
+    for calls in (3, 1, CALLS):
+        for _ in range(calls):
+            call()
+        looks.append(look_at(roots, {__name__}, set(), segments()))
+    return advancing(looks[0], looks[1], looks[2], CALLS)
+
+
+def set_ahead(numbers: list[tuple[Number, float]], steps: int) -> None:
+    for number, step in numbers:
+        number.ahead(steps, step)
+
+
+class Counter:
+    """An object that counts its calls in some way."""
+
+    __slots__ = ("count", "items", "left", "room", "text", "tickets", "ways")
+
+    def __init__(self) -> None:
+        self.count, self.items, self.text = 0.0, [0], "x"
+        self.tickets, self.ways, self.left = itertools.count(), ways(), iter(range(500))
+        self.room = torch.zeros(3, dtype=torch.int32)
+
+
+def ways() -> Iterator[str]:
+    for _ in range(600):
+        yield "right"
+    while True:
+        yield "wrong"
+
+
+def by_number(own: Counter) -> bool:
+    own.count = own.count + 0.5
+    return own.count > 400
+
+
+def by_length(own: Counter) -> bool:
+    own.items.append(7)
+    return len(own.items) > 900
+
+
+def by_text(own: Counter) -> bool:
+    own.text += "ab"
+    return len(own.text) > 1000
+
+
+def by_ticket(own: Counter) -> bool:
+    return next(own.tickets) > 700
+
+
+def by_generator(own: Counter) -> bool:
+    return next(own.ways) == "wrong"
+
+
+def by_an_end(own: Counter) -> bool:
+    return next(own.left, None) is None
+
+
+def by_an_element(own: Counter) -> bool:
+    own.room[1] -= 2
+    return int(own.room[1]) < -1500
+
+
+@pytest.mark.parametrize(
+    "way",
+    [by_number, by_length, by_text, by_ticket, by_generator, by_an_end, by_an_element],
+    ids=lambda way: way.__name__,
+)
+def test_what_counts_in_any_way_is_found_and_set_ahead(way: Callable[[Counter], bool]) -> None:
+    own = Counter()
+    numbers = found(lambda: way(own), [own])
+    assert numbers
+    assert not way(own)
+    set_ahead(numbers, 2000)
+    assert way(own)
+
+
+def test_a_variable_of_a_closure_counts_too() -> None:
+    def counted() -> Callable[[], int]:
+        calls = 0
+
+        def call() -> int:
+            nonlocal calls
+            calls += 1
+            return calls
+
+        return call
+
+    call = counted()
+    set_ahead(found(call, [{"call": call}]), 1000)
+    assert call() == 3 + 1 + CALLS + 1000 + 1
+
+
+def test_a_ring_and_what_stays_or_jumps_is_left_alone() -> None:
+    own: dict[str, Any] = {"slot": 0, "size": 64, "jumps": 0.0}
+
+    def call() -> None:
+        own["slot"] = (own["slot"] + 1) % 4
+        own["jumps"] = float(torch.rand(1))
+
+    assert found(call, [own]) == []
+
+
+def test_objects_of_other_modules_are_not_looked_through() -> None:
+    class Other:
+        n = 0
+
+    Other.__module__ = "another"
+    other = Other()
+
+    def call() -> None:
+        other.n += 1
+
+    assert found(call, [{"held": [other]}]) == [] or other.n == 4 + CALLS
+
+
+def test_variables_of_a_shared_object_are_found_but_for_addresses(tmp_path: Path) -> None:
+    source = """
+        static double age = 300;
+        static int calls = 7, ring = 0, answer = 42;
+        static char room[4096], *next = room;
+        static __thread int left = 1000;
+        int call(void) {
+            age += 1; calls += 3; ring = (ring + 1) % 8; left -= 1; next += 16;
+            return age > 1900 && calls > 2000 && left < 0 && next < room + 4096 && answer == 42;
+        }
+    """
+    (tmp_path / "counts.c").write_text(source)
+    path = str(tmp_path / "counts.so")
+    subprocess.run(["gcc", "-shared", "-fPIC", "-O0", "-o", path, str(tmp_path / "counts.c")], check=True)
+    library = ctypes.CDLL(path)
+    numbers = found(library.call, [], lambda: static_memory({path}))
+    assert sorted(step for _, step in numbers) == [-1.0, 1.0, 3.0]
+    set_ahead(numbers, 5000)
+    assert library.call() == 1

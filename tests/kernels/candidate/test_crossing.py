@@ -1,0 +1,168 @@
+"""What is made between the steps of a forward, whatever the steps make."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+import torch
+from torch.utils._python_dispatch import _disable_current_modes
+
+from dice.kernels.candidate.crossing import CrossedRun, made_between, small_bytes
+from dice.kernels.cpu.runtime import KeptPiece
+
+WIDTH = 512
+SHARE = 0.2
+
+
+class Kernels:
+    """Launches of a forward, as their watcher is told of them; with operators that no run records."""
+
+    def __init__(self, run: CrossedRun) -> None:
+        self._run = run
+        self._moment = 0
+
+    def launch(self, kernel: Callable[..., torch.Tensor], *arguments: torch.Tensor | int) -> torch.Tensor:
+        """A kernel on tensors and numbers; its result lies in new memory."""
+        with _disable_current_modes():  # what a kernel does is no operator
+            pieces = [piece for index, value in enumerate(arguments) for piece in self._pieces(index, value, 0)]
+            out = kernel(*arguments).clone()
+            pieces += self._pieces(len(arguments), out, 1)
+        self._moment += 2
+        self._run.launched(pieces)
+        return out
+
+    def _pieces(self, index: int, value: torch.Tensor | int, after: int) -> list[KeptPiece]:
+        number = torch.tensor([value.data_ptr() if torch.is_tensor(value) else value])
+        found = [KeptPiece(self._moment + after, index << 40, 0, True, number.view(torch.uint8))]
+        if torch.is_tensor(value):
+            data = value.detach().clone().reshape(-1).view(torch.uint8)
+            found.append(KeptPiece(self._moment + after, index << 40, value.data_ptr(), True, data))
+        return found
+
+
+Forward = Callable[[Kernels, torch.Tensor], Any]
+
+
+def made(forward: Forward, size: int = WIDTH) -> int:
+    """Bytes that the host of a forward has made of many elements."""
+    low, high = torch.linspace(-1, 0, size), torch.linspace(1, 2, size).flip(0)
+    low, high = low[torch.randperm(size)], high[torch.randperm(size)]
+    runs: dict[str, CrossedRun] = {}
+    for role, values in (("base", low), ("again", low), ("other", high), ("first", low), ("second", low)):
+        inputs = values.clone()
+        run = CrossedRun(role, runs.get("base"), runs.get("other"), SHARE, 11, small_bytes([inputs]))  # type: ignore[arg-type]
+        run.begin([inputs], [])
+        with run:
+            forward(Kernels(run), inputs)
+        runs[role] = run
+    return made_between(runs["base"], runs["again"], [runs["first"], runs["second"]])
+
+
+def coded(x: torch.Tensor) -> torch.Tensor:
+    return (x.view(torch.int32) ^ 0x5A17C3E9).view(torch.int32)
+
+
+def plain(words: torch.Tensor) -> list[float]:
+    return torch.tensor([word ^ 0x5A17C3E9 for word in words.tolist()], dtype=torch.int32).view(torch.float32).tolist()
+
+
+def place_from_a_code(kernels: Kernels, x: torch.Tensor) -> None:
+    kernels.launch(lambda x: x.sum().reshape(1), x)
+    row = plain(kernels.launch(coded, x))
+    kernels.launch(lambda place: torch.tensor([place]), row.index(max(row)))
+
+
+def median_of_a_softmax(kernels: Kernels, x: torch.Tensor) -> None:
+    shares = kernels.launch(lambda x: torch.softmax(x, 0), x)
+    kernels.launch(
+        lambda place: torch.tensor([place]), sorted(range(len(x)), key=shares.tolist().__getitem__)[WIDTH // 2]
+    )
+
+
+def address_of_the_largest(kernels: Kernels, x: torch.Tensor) -> None:
+    kernels.launch(lambda x: x.clone(), x)
+    numbers = x.tolist()
+    place = numbers.index(max(numbers))
+    kernels.launch(lambda x: x[:1], x[place : place + 1])
+
+
+def next_step_by_a_vote(kernels: Kernels, x: torch.Tensor) -> None:
+    numbers = kernels.launch(lambda x: x * 2, x).tolist()
+    if sum(number > -0.9 for number in numbers) % 2:
+        torch.zeros(3)
+    kernels.launch(lambda x: x[:1], x)
+
+
+def sums_by_numbers(kernels: Kernels, x: torch.Tensor) -> None:
+    kernels.launch(lambda x: x.sum().reshape(1), x)
+    total = sum(int(number * 1e6) for number in kernels.launch(lambda x: -x, x).tolist())
+    kernels.launch(lambda n: torch.tensor([n]), total)
+
+
+@pytest.mark.parametrize(
+    "forward",
+    [place_from_a_code, median_of_a_softmax, address_of_the_largest, sums_by_numbers],
+    ids=lambda forward: forward.__name__,
+)
+def test_what_the_host_chooses_is_seen(forward: Forward) -> None:
+    assert made(forward) > 0
+
+
+def two_launches(kernels: Kernels, x: torch.Tensor) -> None:
+    largest = kernels.launch(lambda x: x.reshape(-1, 32).max(1).values, x)
+    kernels.launch(lambda parts: parts.max().reshape(1), largest)
+
+
+def winners_of_blocks_compared(kernels: Kernels, x: torch.Tensor) -> None:
+    parts = kernels.launch(lambda x: x.reshape(-1, 64).max(1).values, x).tolist()
+    kernels.launch(lambda place: torch.tensor([place]), parts.index(max(parts)))
+
+
+def histogram_read(kernels: Kernels, x: torch.Tensor) -> None:
+    counts = kernels.launch(lambda x: torch.histc(x, 16, -1, 2), x).tolist()
+    kernels.launch(lambda place: torch.tensor([place]), counts.index(max(counts)))
+
+
+def shapes_read(kernels: Kernels, x: torch.Tensor) -> None:
+    doubled = kernels.launch(lambda x: 2 * x, x)
+    kernels.launch(lambda x, n: x[:n], doubled, x.shape[0] // 2)
+
+
+def total_at_the_end_of_a_scan(kernels: Kernels, x: torch.Tensor) -> None:
+    scanned = kernels.launch(lambda x: (x > -0.5).int().cumsum(0), x)
+    kernels.launch(lambda x, n: x[:1] * n, x, int(scanned[-1].item()))
+
+
+def operators_between(kernels: Kernels, x: torch.Tensor) -> None:
+    doubled = kernels.launch(lambda x: 2 * x, x)
+    order = torch.argsort(torch.softmax(doubled, 0))
+    kernels.launch(lambda x, order: x, doubled[order].half().reshape(8, -1).t().contiguous(), order)
+    kernels.launch(lambda x, place: x[:1] * place, x, int(torch.argmax(doubled)))
+
+
+@pytest.mark.parametrize(
+    "forward",
+    [
+        two_launches,
+        winners_of_blocks_compared,
+        histogram_read,
+        shapes_read,
+        total_at_the_end_of_a_scan,
+        operators_between,
+    ],
+    ids=lambda forward: forward.__name__,
+)
+def test_what_kernels_and_operators_choose_is_not_the_hosts(forward: Forward) -> None:
+    assert made(forward) == 0
+
+
+def test_what_cannot_be_kept_ends_what_is_said(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("dice.kernels.candidate.crossing.MOST_BYTES", 64)
+    assert made(place_from_a_code) == 0
+
+
+@pytest.mark.parametrize(("elements", "size"), [(4096, 512), (64, 8)])
+def test_a_number_for_a_warp_is_small(elements: int, size: int) -> None:
+    assert small_bytes([torch.zeros(3, dtype=torch.int64), torch.zeros(elements)]) == size
