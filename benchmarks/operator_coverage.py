@@ -3,7 +3,7 @@
     python benchmarks/operator_coverage.py --benchmark mini --benchmark KernelBench --programs end_to_end_programs_4000.json
 
 Operators are those that PyTorch dispatches while a program runs (`dice.data.leakage.trace`): the generator's are what
-`--n` of its pairs apply, drawn evenly from its families without a check of leaks. A program is covered if the generator
+`--n` of its pairs apply, drawn evenly from its table without a check of leaks. A program is covered if the generator
 has all of its operators. Held-out operators count as the generator's here; they are counted beside it, too.
 """
 
@@ -35,23 +35,16 @@ def traced(code: str) -> Traced | None:
         return None
 
 
-def generators_operators(count: int, seed: int, table: bool) -> set[str]:
-    """Operators of `count` programs, as many around each family (of small shapes; at the scale with every family).
-
-    `table`: with the families of the table.
-    """
-    config = parse_config(SyntheticConfig, {"scale": "nano", "shapes": "small", "table": table}, "here")
+def generators_operators(count: int, seed: int) -> set[str]:
+    """Operators of `count` programs, as many around each entry of the table (of small shapes)."""
+    config = parse_config(SyntheticConfig, {"scale": "nano", "shapes": "small"}, "here")
     found: set[str] = set()
-    families = known(table)
-    names = list(families)
+    table = known()
+    names = list(table)
     for number in tqdm(range(count), desc="generator", unit="program"):
-        family = names[number % len(names)]
-        own = with_changes(
-            config,
-            families=(family,),
-            heldout=families[family].heldout,
-            level_weights=(1, 1, 0) if families[family].make else (0, 0, 1),
-        )
+        name = names[number % len(names)]
+        levels = (1, 1, 0) if table[name].make else (0, 0, 1)
+        own = with_changes(config, families=(name,), level_weights=levels)
         graph = traced(generate(own, seed, number).pytorch_code)
         if graph is not None:
             found |= graph.operators.keys()
@@ -77,7 +70,6 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--benchmark", action="append", default=[], help="`mini`, or a folder of problem files")
     parser.add_argument("--programs", action="append", default=[], help="file of pairs or programs")
-    parser.add_argument("--table", action="store_true", help="with the families of the table")
     parser.add_argument("--n", type=int, default=2000, help="programs of the generator (default: 2000)")
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--limit", type=int, help="of a file, only every k-th program so that at most this many remain")
@@ -85,7 +77,7 @@ def main() -> None:
     args = parser.parse_args()
     if not args.benchmark and not args.programs:
         raise DiceError("operator_coverage: name a --benchmark or --programs.")
-    operators = generators_operators(args.n, args.seed, args.table)
+    operators = generators_operators(args.n, args.seed)
     print(f"the generator has {len(operators)} operators: {' '.join(sorted(operators))}")
     for place in args.benchmark:
         problems = load_problems(place, "cpu")

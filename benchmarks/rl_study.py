@@ -2,7 +2,7 @@
 
     python benchmarks/rl_study.py --model nano/model --work runs/rl_study --out results/rl_study --minutes 9
 
-Call it again until it prints `complete`. It writes problems (synthetic families; what is held out is in no training
+Call it again until it prints `complete`. It writes problems (synthetic pairs; what is held out is in no training
 file), optionally fine-tunes the model on both tasks first (`--sft-minutes`, for a start that knows infilling), asks the
 start for all held-out problems, then for each variant trains (`dice rl`, resumable) and asks again.
 `OUT/summary.json`: Exec with Wilson intervals before and after, the step's times, and reward curves by variant.

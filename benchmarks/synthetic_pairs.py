@@ -26,7 +26,7 @@ from pathlib import Path
 from typing import Any
 
 from dice.data.pair import Pair, read_pairs
-from dice.data.synthetic import SyntheticConfig, pairs
+from dice.data.synthetic import HELD_OUT, SyntheticConfig, pairs
 from dice.evaluation.score import wilson
 from dice.jsonl import read_jsonl, write_jsonl
 from dice.kernels.api import Verdict
@@ -183,7 +183,7 @@ def main() -> int:
     two.add_argument("--seed", type=int, default=20)
     two.add_argument("--scale", choices=("nano", "tiny"), default="nano")
     two.add_argument("--shapes", choices=("auto", "small", "large"), default="auto")
-    two.add_argument("--heldout", action="store_true")
+    two.add_argument("--heldout", action="store_true", help="only programs around held-out operators")
     two.add_argument("--flawed", action="store_true", help="only flawed pairs")
     two.add_argument("--out", type=Path, required=True)
     three = modes.add_parser("summary")
@@ -195,7 +195,8 @@ def main() -> int:
         rate(args.n, args.seed)
     elif args.mode == "sample":
         share = 1.0 if args.flawed else 0.0
-        config = SyntheticConfig(scale=args.scale, shapes=args.shapes, heldout=args.heldout, flawed_share=share)
+        families = tuple(sorted(HELD_OUT)) if args.heldout else None
+        config = SyntheticConfig(scale=args.scale, shapes=args.shapes, families=families, flawed_share=share)
         sample(config, args.seed, args.n, args.out)
     else:
         rows, _ = read_pairs(args.pairs)

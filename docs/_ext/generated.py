@@ -272,36 +272,21 @@ def _first_sentence(module: str) -> str:
     return text.split(". ")[0].rstrip(".") + "."
 
 
-# ---- families of the generator ----
-
-
-def families() -> str:
-    """The operator families of the synthetic generator by group, and how many each scale draws for training."""
-    from dice.data.synthetic.families import families as every_family
-
-    known = every_family()
-    trained = [family for family in known.values() if not family.heldout]
-    tiny = [family for family in trained if family.tiny]
-    count = f"{len(known)} families. For training, `nano` draws {len(trained)}; `tiny` has {len(tiny)}, those that fit."
-    return f"{count}\n\n{_by_group(known)}"
+# ---- operators of the generator ----
 
 
 def operators() -> str:
-    """The operators that the table adds to the first families, and what it holds out."""
-    from dice.data.synthetic.table import HELD, known
+    """The generator's operators by group, how many each scale draws for training, and what is held out."""
+    from dice.data.synthetic.table import TINY, known
 
-    first, every = known(False), known(True)
-    added = {name: family for name, family in every.items() if name not in first}
-    count = f"{len(added)} operators beside the first {len(first)} families; {len(HELD)} of all are held out:"
-    return f"{count} {', '.join(sorted(HELD))}.\n\n{_by_group(added)}"
-
-
-def _by_group(known: dict[str, Any]) -> str:
-    groups = {family.group: [] for family in known.values()}
-    for family in known.values():
-        groups[family.group].append(family.name + ("\\*" if family.heldout else ""))
+    every = known()
+    trained = [entry for entry in every.values() if not entry.held_out]
+    groups: dict[str, list[str]] = {entry.group: [] for entry in every.values()}
+    for name, entry in every.items():
+        groups[entry.group].append(name + ("\\*" if entry.held_out else "") + ("°" if name in TINY else ""))
     rows = [(f"`{group}`", str(len(names)), ", ".join(names)) for group, names in groups.items()]
-    return table(("group", "families", "names"), rows)
+    count = f"{len(every)} operators. For training, `nano` draws {len(trained)}, `tiny` the {len(TINY)} with a ring."
+    return f"{count}\n\n{table(('group', 'operators', 'names'), rows)}"
 
 
 GENERATORS: dict[str, Callable[[], str]] = {
@@ -310,7 +295,6 @@ GENERATORS: dict[str, Callable[[], str]] = {
     "findings": findings,
     "conditions": conditions,
     "layers": layers,
-    "families": families,
     "operators": operators,
 }
 

@@ -1,4 +1,4 @@
-"""The generator of synthetic pairs: what it promises about texts, families, levels and repetition."""
+"""The generator of synthetic pairs: what it promises about texts, operators, levels and repetition."""
 
 from __future__ import annotations
 
@@ -17,12 +17,12 @@ from dice.data.infilling import split_candidate
 from dice.data.leakage.texts import text_index
 from dice.data.pair import Pair, parse_pair
 from dice.data.synthetic import (
-    HELDOUT,
+    HELD_OUT,
     NANO,
     TINY,
     SyntheticConfig,
-    families,
     generate,
+    known,
     pairs,
     with_changes,
 )
@@ -32,6 +32,7 @@ from dice.errors import DiceError, HarnessError
 from dice.kernels.problems.mini import load_mini
 
 SMALL = SyntheticConfig(shapes="small")
+HELD = SyntheticConfig(shapes="small", families=tuple(sorted(HELD_OUT)))
 
 
 @pytest.fixture(scope="module")
@@ -111,13 +112,13 @@ def test_bound_functions_are_declared_defined_and_called(nano: list[Pair], tiny:
         assert pair.middle.count("(") == pair.middle.count(")")
 
 
-def test_every_family_style_and_level_appears(nano: list[Pair]) -> None:
+def test_every_operator_style_and_level_appears(nano: list[Pair]) -> None:
     seen = Counter(name for pair in nano for name in pair.origin["families"])
-    trained = {name for name, family in families().items() if not family.heldout and family.make}
+    trained = {name for name, entry in known().items() if not entry.held_out and entry.make}
     assert trained <= set(seen)
-    assert {name for name, family in families().items() if not family.heldout} == {p.origin["anchor"] for p in nano}
-    assert len(trained) >= 50
-    assert len({family.group for family in families().values()}) >= 10
+    assert {name for name, entry in known().items() if not entry.held_out} == {p.origin["anchor"] for p in nano}
+    assert len(trained) >= 250
+    assert len({entry.group for entry in known().values()}) >= 10
     styles = {style for pair in nano for style in pair.origin["styles"]}
     written = {
         *element.MAP_STYLES, *element.SLOW_STYLES, "tiled", "shared_weights", *rows.ROW_STYLES, *rows.SLOW_STYLES,
@@ -136,25 +137,28 @@ def test_levels_are_what_was_composed(nano: list[Pair]) -> None:
     assert min(len(pair.origin["families"]) for pair in architectures) >= 2
 
 
-def test_heldout_families_never_train(nano: list[Pair], tiny: list[Pair]) -> None:
-    held = set(HELDOUT)
-    assert len(held) >= 10
-    assert held <= set(families())
-    for pair in [*nano, *tiny]:
-        assert not held & {pair.origin["anchor"], *pair.origin["families"]}
-    for phrase in ("F.mish", "F.celu", "F.huber_loss", "pixel_shuffle", "torch.flip", "instance_norm", "avg_pool1d"):
+def test_held_out_operators_never_train(nano: list[Pair]) -> None:
+    assert len(HELD_OUT) >= 10
+    assert set(known()) >= HELD_OUT
+    for pair in nano:
+        assert not HELD_OUT & {pair.origin["anchor"], *pair.origin["families"]}
+    for phrase in ("F.mish", "F.softplus", "F.huber_loss", "F.group_norm", "torch.tril", "nn.AvgPool1d", "log_softmax"):
         assert not any(phrase in pair.pytorch_code for pair in nano)
 
 
-def test_heldout_pairs_are_around_a_heldout_family() -> None:
-    held = set(HELDOUT)
-    made = list(pairs(with_changes(SMALL, heldout=True), 5, 400))
-    assert {pair.origin["anchor"] for pair in made} == held
-    assert all("heldout" in pair.id for pair in made)
+def test_held_out_operators_are_drawn_where_they_are_named() -> None:
+    made = list(pairs(HELD, 5, 400))
+    assert {pair.origin["anchor"] for pair in made} == HELD_OUT
+    named, others = exam_index(("mini",), ("mish",)), exam_index(("mini",))
+    assert named is not None
+    assert others is not None
+    mish = next(pair for pair in made if pair.origin["families"] == ["mish"])
+    assert others.leaks(mish.pytorch_code)
+    assert not named.leaks(mish.pytorch_code)
 
 
 def test_no_pair_is_a_problem_of_the_mini_benchmark() -> None:
-    index = exam_index(("mini",), heldout=False)
+    index = exam_index(("mini",))
     assert index is not None
     texts = text_index([*load_mini("cpu"), *load_mini("gpu")])
     for config in (NANO, TINY):
@@ -211,7 +215,7 @@ def test_varied_programs_differ_in_words_only() -> None:
 
 
 def test_config_that_makes_nothing_is_refused() -> None:
-    with pytest.raises(DiceError, match="no family is called 'sofmax'"):
+    with pytest.raises(DiceError, match="no operator is called 'sofmax'"):
         generate(SyntheticConfig(families=("sofmax",)), 1, 0)
     with pytest.raises(DiceError, match="no program of the levels"):
         generate(SyntheticConfig(families=("softmax",), level_weights=(0, 0, 1)), 1, 0)
@@ -252,9 +256,7 @@ def degenerate(pair: Pair) -> str | None:
     return None
 
 
-@pytest.mark.parametrize(
-    "config", [SMALL, TINY, with_changes(TINY, varied_programs=True), with_changes(SMALL, heldout=True)]
-)
+@pytest.mark.parametrize("config", [SMALL, TINY, with_changes(TINY, varied_programs=True), HELD])
 def test_references_run_and_notice_what_a_kernel_does(config: SyntheticConfig) -> None:
     made = list(pairs(config, 17, 150))
     bad = {pair.id: word for pair in made if (word := degenerate(pair)) is not None}

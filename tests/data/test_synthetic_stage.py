@@ -80,7 +80,7 @@ def test_problems_of_a_benchmark_folder_are_not_written(tmp_path: Path) -> None:
     [
         (["--n", "0"], "must be positive"),
         (["--flawed-share", "2"], "not a share"),
-        (["--set", "generator.families=[sofmax]"], "no family is called 'sofmax'"),
+        (["--set", "generator.families=[sofmax]"], "no operator is called 'sofmax'"),
         (["--set", "generator.scales=nano"], "generator.scales"),
         (["--benchmark", "/nowhere"], "no such folder"),
     ],

@@ -1,4 +1,4 @@
-"""The table of PyTorch's operators: each entry's program runs, its kernel is right, and the first families stay the same."""
+"""The table of PyTorch's operators: each entry's program runs, its kernel is right, and the tiny scale stays the same."""
 
 from __future__ import annotations
 
@@ -15,35 +15,28 @@ from test_synthetic import degenerate, run_model
 from dice.data.leakage.heldout import applied
 from dice.data.leakage.trace import trace
 from dice.data.pair import Pair
-from dice.data.synthetic import NANO, TINY, SyntheticConfig, generate, pairs, sketch, with_changes
-from dice.data.synthetic.families import pointwise
-from dice.data.synthetic.table import HELD, known, scalar
+from dice.data.synthetic import TINY, SyntheticConfig, generate, pairs, sketch, with_changes
+from dice.data.synthetic.table import HELD_OUT, elementwise, functions, known
 from dice.errors import DiceError
 from dice.kernels.builder.builder import Builder
 from dice.kernels.fast_builds import fast_builds
 from dice.kernels.pool.workers import Machine, cache_folder
 
-TABLE = SyntheticConfig(table=True, shapes="small")
-ENTRIES = [name for name in known(True) if name not in known(False) or name in scalar.SPELLINGS]
+TABLE = SyntheticConfig(shapes="small")
+ENTRIES = [name for name, entry in known().items() if entry.make]
 AT_ONCE = 60
 """Operators of one extension."""
 
-# the pairs that the embedded bases have read were drawn by these settings: digests of 200 pairs of seed 2001
+# what the embedded checkpoints have read was drawn by such settings: digests of 200 pairs of seed 2001
 DRAWN = {
     "tiny": (TINY, "3b00160501d0fe77"),
-    "nano": (NANO, "6ae644afd5f0f415"),
     "tiny corpus": (SyntheticConfig(scale="tiny", varied_programs=True), "8d6b2ae28587dd7f"),
-    "nano corpus": (
-        SyntheticConfig(level_weights=(5, 5, 0), max_answer_chars=2000, varied_programs=True),
-        "88df33a5036b2f3f",
-    ),
-    "held out": (SyntheticConfig(shapes="small", heldout=True), "253934aa990ce47b"),
-    "flawed": (SyntheticConfig(shapes="small", flawed_share=1.0), "830b5fe537f508a6"),
+    "tiny flawed": (SyntheticConfig(scale="tiny", flawed_share=1.0), "feb14cb9a086159e"),
 }
 
 
 @pytest.mark.parametrize("name", DRAWN)
-def test_without_the_table_the_same_pairs_are_drawn_as_ever(name: str) -> None:
+def test_the_tiny_scale_draws_the_same_pairs_as_ever(name: str) -> None:
     config, digest = DRAWN[name]
     found = hashlib.sha256()
     for pair in pairs(config, 2001, 200):
@@ -54,7 +47,7 @@ def test_without_the_table_the_same_pairs_are_drawn_as_ever(name: str) -> None:
 def drawn(name: str, index: int = 0, **changes: object) -> Pair:
     """A program around one entry, alone unless the levels say otherwise."""
     changes = {"level_weights": (1, 0, 0), **changes}
-    config = with_changes(TABLE, families=(name,), heldout=known(True)[name].heldout, **changes)
+    config = with_changes(TABLE, families=(name,), **changes)
     return generate(config, 77, index)
 
 
@@ -103,9 +96,9 @@ def test_every_entry_is_right() -> None:
 
 
 def test_a_wrong_entry_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
-    right = scalar.UNARY["log2"]
-    mistaken = pointwise.family("log2", dataclasses.replace(right, cuda="logf({v})"), heldout=False)
-    monkeypatch.setitem(known(True), "log2", mistaken)
+    right = functions.FURTHER["log2"]
+    (mistaken,) = elementwise.entries("pointwise", {"log2": dataclasses.replace(right, cuda="logf({v})")})
+    monkeypatch.setitem(known(), "log2", mistaken)
     sketch._pools.cache_clear()
     try:
         assert set(wrong([drawn("log10"), drawn("log2"), drawn("argsort")])) == {"log2"}
@@ -140,17 +133,17 @@ _LAYER = re.compile(r"nn\.(Linear|Conv\w+)\(")
 def test_chains_begin_with_a_layer_as_often_as_asked() -> None:
     def layers_first(config: SyntheticConfig) -> int:
         drawn = list(pairs(config, 3, 200))
-        return sum(known(True)[pair.origin["families"][0]].layer for pair in drawn)
+        return sum(known()[pair.origin["families"][0]].layer for pair in drawn)
 
     assert layers_first(LAYERS) == 200
     assert 70 < layers_first(with_changes(LAYERS, layer_share=0.4)) < 130
     assert layers_first(with_changes(LAYERS, layer_share=0.0)) < 40
     flaws = {pair.origin["flaw"] for pair in pairs(with_changes(LAYERS, flawed_share=1.0), 3, 100)}
     assert {"missing_eps", "never_launched"} <= flaws  # of one without layers, and of any program
-    for name, family in known(True).items():
-        if family.make and name != "where_mask":
-            assert family.layer == (_LAYER.search(drawn(name).pytorch_code) is not None), name
-    with pytest.raises(DiceError, match="none of the chosen families is a layer"):
+    for name, entry in known().items():
+        if entry.make:
+            assert entry.layer == (_LAYER.search(drawn(name).pytorch_code) is not None), name
+    with pytest.raises(DiceError, match="none of the chosen operators is a layer"):
         generate(with_changes(LAYERS, families=("relu", "softmax")), 3, 1)
 
 
@@ -171,10 +164,10 @@ def test_every_entry_is_right_in_other_styles_and_chains(index: int) -> None:
     assert_right(list(chains(120, index)))
 
 
-PLAIN = SyntheticConfig(table=True, shapes="small", plain=True, varied_programs=True)
+PLAIN = SyntheticConfig(shapes="small", plain=True, varied_programs=True)
 
 
-def test_plain_answers_have_one_author_and_every_family() -> None:
+def test_plain_answers_have_one_author_and_every_operator() -> None:
     drawn = list(pairs(with_changes(PLAIN, level_weights=(1, 0, 0)), 5, 600))
     assert {pair.origin["families"][0] for pair in drawn} > {"transposed_convolution3d", "batch_norm_layer", "cumprod"}
     for pair in drawn:
@@ -190,16 +183,16 @@ def test_plain_answers_are_right() -> None:
 
 
 def test_held_out_entries_apply_a_held_out_operator_and_are_not_trained_on() -> None:
-    assert set(known(True)) >= HELD
-    for name in HELD - {"gru_gates"}:
+    assert set(known()) >= HELD_OUT
+    for name in HELD_OUT:
         assert applied(trace(drawn(name).pytorch_code)), name
     for pair in chains(400, 5):
-        assert not HELD & {pair.origin["anchor"], *pair.origin["families"]}
+        assert not HELD_OUT & {pair.origin["anchor"], *pair.origin["families"]}
 
 
 @pytest.mark.slow
 def test_no_other_entry_applies_a_held_out_operator() -> None:
-    for name, family in known(True).items():
-        if family.make and not family.heldout and name != "where_mask":  # which is drawn in chains only
-            for index in range(3):
-                assert not applied(trace(drawn(name, index).pytorch_code)), name
+    for name, entry in known().items():
+        for index in range(0 if entry.held_out else 3):
+            pair = drawn(name, index, level_weights=(1, 0, 0) if entry.make else (0, 0, 1))
+            assert not applied(trace(pair.pytorch_code)), name

@@ -14,7 +14,7 @@ from corpus import corpus
 from pages import ROOT
 
 from dice.cli import STAGES, make_parser
-from dice.data.synthetic.families import families
+from dice.data.synthetic.table import known
 from dice.kernels import api
 from dice.kernels.checks.catalogue import CATALOGUE
 
@@ -132,8 +132,8 @@ def test_the_api_page_has_every_name() -> None:
 def test_every_finding_and_family_is_described() -> None:
     text = generated.findings()
     assert [finding for finding in CATALOGUE if f"| `{finding}` |" not in text] == []
-    text = generated.families()
-    assert [family for family in families() if not re.search(rf"\b{family}\b", text)] == []
+    text = generated.operators()
+    assert [name for name in known() if not re.search(rf"\b{name}\b", text)] == []
 
 
 def test_published_tricks_are_those_of_the_red_team() -> None:

@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 from dice.data.synthetic.draw import Draw
+from dice.data.synthetic.evaluate import function
 from dice.data.synthetic.graph import NORMAL, OTHER_NORMAL, Body, Init, Input, Map, Program, Scalar, Step, Value
 
 
@@ -24,6 +25,11 @@ def moments(probes: Sequence[float]) -> tuple[float, float]:
     """Mean and standard deviation of the probes."""
     mean = sum(probes) / len(probes)
     return mean, math.sqrt(sum((probe - mean) ** 2 for probe in probes) / len(probes))
+
+
+def rms(value: Value) -> float:
+    """Root mean square of a value's probes."""
+    return math.sqrt(sum(probe * probe for probe in value.probes) / len(value.probes))
 
 
 def centred(mean: float, width: float) -> tuple[float, ...]:
@@ -137,9 +143,15 @@ class Builder:
         self.attributes.add(name)
         return name
 
-    def input_name(self, *preferred: str) -> str:
+    def _input_name(self, names: tuple[str, ...]) -> str:
+        """A free name for an input, one of `names` where they are given and the author has habits."""
+        if not names:
+            drawn = self.draw.pick(("x", "x", "x", "input", "inputs", "inp", "data", "tensor"))
+        else:
+            drawn = names[0] if self.draw.tiny else self.draw.pick(names)
+        own = (drawn,) if not self.draw.plain or (self.draw.tiny and names) else ()
         taken = {item.value.name for item in self.inputs}
-        pool = (*preferred, "x", "y", "z", "w", "u", *(f"x{k}" for k in range(2, 20)))
+        pool = (*own, "x", "y", "z", "w", "u", *(f"x{k}" for k in range(2, 20)))
         return next(name for name in pool if name not in taken)
 
     def argument(self, name: str, value: object) -> str:
@@ -176,11 +188,9 @@ class Builder:
         probes: tuple[float, ...] = NORMAL,
         dims: tuple[str, ...] = (),
     ) -> Value:
-        """A tensor of get_inputs(); `dims`: names of its dimensions, for authors who give them at module level."""
-        preferred = names or (self.draw.pick(("x", "x", "x", "input", "inputs", "inp", "data", "tensor")),)
-        if self.draw.plain and (not self.draw.tiny or not names):
-            preferred = ()
-        value = Value(shape, self.input_name(*preferred), "", dtype, probes, True)
+        """A tensor of get_inputs(). `names`: those that authors give it, the plain one first; `dims`: names of its
+        dimensions, for authors who give them at module level."""
+        value = Value(shape, self._input_name(names), "", dtype, probes, True)
         named = dims or self.dim_names[len(shape)]
         texts = tuple(self._dim(name, size) for name, size in zip(named, shape, strict=True))
         self.inputs.append(Input(value, text, texts, statistics))
@@ -253,7 +263,6 @@ class Builder:
         code: str,
         body: Map,
         inputs: Sequence[Value],
-        reference: Callable[..., float],
         exact: bool = False,
         dtype: str = "float",
         check: Check = "varies",
@@ -263,6 +272,7 @@ class Builder:
         others = [operand.value.probes for operand in body.operands.values()]
         scalars = [scalar.value for scalar in body.scalars.values()]
         try:
+            reference = function(body.expr, ("v", *body.operands, *body.scalars))
             probes = tuple(reference(*values, *scalars) for values in zip(source.probes, *others, strict=True))
         except (ValueError, OverflowError, ZeroDivisionError) as error:
             raise Refused(family) from error
@@ -276,11 +286,7 @@ class Builder:
             return True
         if check == "steps":
             return all(map(math.isfinite, after)) and len(set(after)) > 1
-        return (
-            effective(before, after, min(5, distinct(before)), 2)
-            if self.draw.config.table
-            else effective(before, after)
-        )
+        return effective(before, after) if self.draw.tiny else effective(before, after, min(5, distinct(before)), 2)
 
     def result_is_dead(self) -> bool:
         """Whether an input or a step does not reach the result."""
@@ -289,5 +295,5 @@ class Builder:
         return any(value not in read for value in ends)
 
     def program(self, level: int, anchor: str) -> Program:
-        """The finished program, drawn around the family `anchor`."""
+        """The finished program, drawn around the entry `anchor`."""
         return Program(level, anchor, self.inputs, self.arguments, self.init, self.steps, self.dims)

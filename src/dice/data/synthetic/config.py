@@ -17,25 +17,20 @@ class SyntheticConfig:
     """Which pairs are drawn. Equal configs, seeds and indices give equal pairs."""
 
     scale: Scale = "nano"
-    """`nano`: every family, style and wording. `tiny`: the families that fit tiny models, one plain style, short
-    answers."""
+    """`nano`: every operator of the table, style and wording. `tiny`: the operators that the embedded checkpoints have read,
+    one plain style, short answers."""
     plain: bool = False
-    """Write all answers in the plain style of the tiny scale, whatever the families."""
+    """Write all answers in the plain style of the tiny scale, whatever the operators."""
     shapes: Shapes = "auto"
     """Elements of a program's main tensor. `large`: about 2e5 to 1e7, for timing on a GPU; `small`: about 256 to 6,000, for
     execution on a CPU; `auto`: small at tiny scale, large otherwise."""
-    heldout: bool = False
-    """Draw only programs around a held-out family (for evaluation); without this, none is drawn."""
     level_weights: tuple[float, float, float] | None = None
     """Weights of levels 1, 2, 3; None: (4, 5, 2) at nano scale and (5, 4, 0) at tiny scale."""
     max_answer_chars: int | None = None
     """Longest answer of levels 1 and 2, in characters; None: no limit at nano scale, 1750 at tiny scale
     (under 600 tokens of a small BPE, 274 in the median)."""
     families: tuple[str, ...] | None = None
-    """Names of the anchor families to draw from; None: all that the scale has."""
-    table: bool = False
-    """Draw from the table of PyTorch's operators (`dice.data.synthetic.table`) too, not from the first families alone. What
-    the embedded checkpoints have read was drawn without it."""
+    """Names of the operators around which programs are drawn, held-out ones too; None: all that the scale has."""
     depth: tuple[int, int] | None = None
     """Fewest and most operators of a program of level 2; None: two to five, at tiny scale about two."""
     layer_share: float = 0.0

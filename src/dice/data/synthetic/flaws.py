@@ -20,12 +20,15 @@ from dice.data.synthetic.config import SyntheticConfig, with_changes
 from dice.data.synthetic.cuda.grouping import grouped
 from dice.data.synthetic.cuda.writer import Answer, lower_program, write_answer
 from dice.data.synthetic.draw import Draw
-from dice.data.synthetic.families.pointwise import TABLE
 from dice.data.synthetic.graph import Map, Rows, Scan, Step
-from dice.data.synthetic.sketch import Sketch, make_pair, pair_id, sketch
+from dice.data.synthetic.sketch import Sketch, make_pair, pair_id, sketch, trained
+from dice.data.synthetic.table.activations import ACTIVATIONS
+from dice.data.synthetic.table.functions import COMMON
 from dice.data.synthetic.torch_writer import write_model
 from dice.errors import DiceError, HarnessError
 
+_UNARY = {**ACTIVATIONS, **COMMON}
+"""Operators that take another one's place, or have a constant that is changed."""
 Kind = Literal["wrong", "slow", "deceptive"]
 ATTEMPTS = 1000
 """Most programs that are tried until one can carry the flaw. For the rarest flaw one in nine can."""
@@ -127,29 +130,29 @@ def _visible(before: list[float], after: list[float]) -> bool:
 def wrong_operator(drawn: Sketch) -> Texts | None:
     """The last operator is a related one."""
     step = drawn.program.steps[-1]
-    if not isinstance(step.body, Map) or step.family not in TABLE or step.body.operands:
+    if not isinstance(step.body, Map) or step.family not in _UNARY or step.body.operands:
         return None
-    names = [name for name, spec in TABLE.items() if not spec.scalars and name != step.family]
+    names = [name for name, spec in _UNARY.items() if not spec.scalars and name != step.family]
     drawn.draw.rng.shuffle(names)
     for name in names:
         try:
-            other = [TABLE[name].reference(value) for value in step.inputs[0].probes]
+            other = [_UNARY[name].of(value) for value in step.inputs[0].probes]
         except (ValueError, OverflowError, ZeroDivisionError):
             continue
         if _visible(list(step.out.probes), other):
-            return _with_step(drawn, step, replace(step, body=Map(TABLE[name].cuda)))
+            return _with_step(drawn, step, replace(step, body=Map(_UNARY[name].cuda)))
     return None
 
 
 def wrong_constant(drawn: Sketch) -> Texts | None:
     """A hyper-parameter of the last operator is half as large again."""
     step = drawn.program.steps[-1]
-    if not isinstance(step.body, Map) or step.family not in TABLE or not step.body.scalars:
+    if not isinstance(step.body, Map) or step.family not in _UNARY or not step.body.scalars:
         return None
     key = drawn.draw.pick(sorted(step.body.scalars))
     values = {name: scalar.value for name, scalar in step.body.scalars.items()}
     values[key] *= 1.5
-    other = [TABLE[step.family].reference(value, *values.values()) for value in step.inputs[0].probes]
+    other = [_UNARY[step.family].of(value, *values.values()) for value in step.inputs[0].probes]
     if not _visible(list(step.out.probes), other):
         return None
     body = replace(step.body, expr=step.body.expr.replace(f"{{{key}}}", f"(1.5f * {{{key}}})"))
@@ -313,19 +316,19 @@ _NO_HOLE = {"no_kernel", "never_built"}
 """Flaws whose programs compile no source: without the source, nothing would show what is missing."""
 
 _START_WITH = {
-    "wrong_constant": tuple(name for name, spec in TABLE.items() if spec.scalars),
-    "wrong_operator": tuple(TABLE),
-    "missing_tail": tuple(TABLE),
+    "wrong_constant": tuple(name for name, spec in _UNARY.items() if spec.scalars),
+    "wrong_operator": tuple(_UNARY),
+    "missing_tail": tuple(_UNARY),
     "wrong_axis": ("softmax", "log_softmax", "cumsum", "standardize", "l2_normalize", "cummax"),
     "missing_eps": ("rms_norm", "layer_norm", "standardize"),
 }
-"""Flaw -> anchor families whose programs are likely to carry it."""
+"""Flaw -> operators around which programs are likely to carry it."""
 
 
 def flawed_pair(
     config: SyntheticConfig, seed: int, index: int, flaw: str | None = None, leaks: Callable[[str], bool] | None = None
 ) -> Pair:
-    """Pair `index` with a flaw. Where none is named, one is drawn, and another where no program of the families has it.
+    """Pair `index` with a flaw. Where none is named, one is drawn, and another where no program of the operators has it.
 
     Raises HarnessError when no program could carry the flaw that is named, or any. `leaks`: whether a PyTorch program must
     not be used.
@@ -349,8 +352,8 @@ def _with_flaw(
     """Pair `index` with this flaw; None where no program of `ATTEMPTS` could carry it."""
     make, expected = FLAWS[name]
     allowed = _START_WITH.get(name)
-    if allowed and config.families is None and not config.heldout:
-        families = tuple(family for family in allowed if _trainable(family, config))
+    if allowed and config.families is None:
+        families = tuple(entry.name for entry in trained(config) if entry.name in allowed)
         config = with_changes(config, families=families, layer_share=0.0)  # none of them is a layer
     levels = (0.0, 1.0, 0.0) if name == "kernel_output_unused" else (2.0, 1.0, 0.0)
     config = with_changes(config, level_weights=levels)
@@ -372,10 +375,3 @@ def _weights(given: Mapping[str, float]) -> dict[str, float]:
     if unknown:
         raise DiceError(f"flaw_weights: there is no flaw '{min(unknown)}'; there are {', '.join(FLAWS)}.")
     return {name: given.get(name, 1.0) for name in FLAWS}
-
-
-def _trainable(family: str, config: SyntheticConfig) -> bool:
-    from dice.data.synthetic.families import families
-
-    known = families()[family]
-    return not known.heldout and (known.tiny or config.scale != "tiny")

@@ -11,9 +11,8 @@ from dice.data.synthetic.config import SyntheticConfig
 from dice.data.synthetic.cuda.grouping import Group, choose_style, grouped
 from dice.data.synthetic.cuda.writer import Answer, lower_program, write_answer
 from dice.data.synthetic.draw import Draw, Words, draw_words
-from dice.data.synthetic.families import Family
 from dice.data.synthetic.graph import Program, Value
-from dice.data.synthetic.table import known
+from dice.data.synthetic.table import TINY, Entry, known
 from dice.data.synthetic.torch_writer import write_model
 from dice.errors import DiceError, HarnessError
 
@@ -42,38 +41,38 @@ class Sketch:
 
 
 @lru_cache(maxsize=64)
-def _pools(config: SyntheticConfig) -> dict[str, tuple[Family, ...]]:
-    """Families that start programs of each level, and those that may follow in a chain."""
-    table = known(config.table)
+def _pools(config: SyntheticConfig) -> dict[str, tuple[Entry, ...]]:
+    """Entries that start programs of each level, and those that may follow in a chain."""
+    table, visible = known(), trained(config)
     for name in config.families or ():
         if name not in table:
-            raise DiceError(f"families: no family is called '{name}' (known: {', '.join(sorted(table))}).")
-    tiny = config.scale == "tiny"
-    chosen = [
-        family
-        for family in table.values()
-        if (config.families is None or family.name in config.families) and (family.tiny or not tiny or config.heldout)
-    ]
-    visible = [family for family in table.values() if not family.heldout and (family.tiny or not tiny)]
-    if config.heldout:
-        chosen = [family for family in chosen if family.heldout]
-    else:
-        chosen = [family for family in chosen if not family.heldout]
+            raise DiceError(f"families: no operator is called '{name}' (known: {', '.join(sorted(table))}).")
+    chosen = visible
+    if config.families is not None:
+        chosen = tuple(table[name] for name in config.families)
     return {
-        "single": tuple(family for family in chosen if family.make),
-        "layers": tuple(family for family in chosen if family.layer),
-        "architecture": tuple(family for family in chosen if not family.make),
-        "maps": tuple(family for family in visible if family.group in ("pointwise", "binary")),
-        "pointwise": tuple(family for family in visible if family.group == "pointwise"),
-        "truths": tuple(family for family in visible if family.name in ("any", "all", "count_nonzero")),
-        "casts": tuple(family for family in visible if family.name == "to_float"),
-        "number": tuple(family for family in visible if family.name in _FOR_NUMBERS),
+        "single": tuple(entry for entry in chosen if entry.make),
+        "layers": tuple(entry for entry in chosen if entry.layer),
+        "architecture": tuple(entry for entry in chosen if not entry.make),
+        "maps": tuple(entry for entry in visible if entry.group in ("pointwise", "binary")),
+        "pointwise": tuple(entry for entry in visible if entry.group == "pointwise"),
+        "truths": tuple(entry for entry in visible if entry.name in ("any", "all", "count_nonzero")),
+        "casts": tuple(entry for entry in visible if entry.name == "to_float"),
+        "number": tuple(entry for entry in visible if entry.name in _FOR_NUMBERS),
         "second": tuple(
-            family
-            for family in visible
-            if family.make and not family.weak and family.group in ("reduce", "norm", "scan", "move", "window", "gate")
+            entry
+            for entry in visible
+            if entry.make and not entry.weak and entry.group in ("reduce", "norm", "scan", "move", "window", "gate")
         ),
     }
+
+
+def trained(config: SyntheticConfig) -> tuple[Entry, ...]:
+    """What programs are drawn from unless operators are named."""
+    table = known()
+    if config.scale == "tiny":
+        return tuple(table[name] for name in TINY)
+    return tuple(entry for entry in table.values() if not entry.held_out)
 
 
 _FOR_NUMBERS = ("scale", "shift", "affine", "divide", "reversed_sub", "neg", "log1p_abs", "sqrt_abs", "asinh")
@@ -81,16 +80,16 @@ _FOR_NUMBERS = ("scale", "shift", "affine", "divide", "reversed_sub", "neg", "lo
 _WEIGHTS = {"pointwise": 0.5, "binary": 1.0, "reduce": 1.4, "norm": 1.5, "scan": 1.2, "contract": 1.5, "window": 1.5}
 _CHAIN_WEIGHTS = {"pointwise": 0.55, "binary": 0.5, "move": 0.4, "loss": 0.4, "contract": 2.0, "norm": 2.0}
 _LAYER_WEIGHTS = {2: 8.0, 3: 0.4, 4: 1.0, 5: 2.5}
-"""Rank of its input -> weight of a layer. Linear layers are one family; convolutions of images ten, of volumes four."""
+"""Rank of its input -> weight of a layer. Linear layers are one entry; convolutions of images eight, of volumes four."""
 _USUAL = (
-    "relu", "leaky_relu", "sigmoid", "tanh", "silu", "gelu", "hardtanh", "clip", "abs", "scale", "shift", "divide", "add",
+    "relu", "leaky_relu", "sigmoid", "tanh", "silu", "gelu", "hardtanh", "abs", "scale", "shift", "divide", "add",
     "sub", "mul",
 )  # fmt: skip
 """What people write behind a layer: drawn five times as often there as other element-wise operators."""
 
 
-def _choose(d: Draw, pool: tuple[Family, ...], weights: dict[str, float]) -> Family:
-    return d.weighted(pool, [weights.get(family.group, 1.0) for family in pool])
+def _choose(d: Draw, pool: tuple[Entry, ...], weights: dict[str, float]) -> Entry:
+    return d.weighted(pool, [weights.get(entry.group, 1.0) for entry in pool])
 
 
 def sketch(config: SyntheticConfig, seed: int, index: int, slow: bool | None = None, first: int = 0) -> Sketch:
@@ -123,7 +122,7 @@ def _program(draw: Draw) -> Program:
         )
     ]
     if sum(usable) <= 0:
-        raise DiceError("The chosen families make no program of the levels that have a weight.")
+        raise DiceError("The chosen operators make no program of the levels that have a weight.")
     level = draw.weighted((1, 2, 3), usable)
     builder = Builder(draw)
     if level == 3:
@@ -131,14 +130,14 @@ def _program(draw: Draw) -> Program:
         architecture.start(builder)
         return builder.program(3, architecture.name)
     if level == 1:
-        family = _choose(draw, pools["single"], _WEIGHTS)
-        assert family.make is not None
-        family.make(builder, family.start(builder))
-        return builder.program(1, family.name)
+        entry = _choose(draw, pools["single"], _WEIGHTS)
+        assert entry.make is not None
+        entry.make(builder, entry.start(builder))
+        return builder.program(1, entry.name)
     return _chain(builder, pools)
 
 
-def _chain(b: Builder, pools: dict[str, tuple[Family, ...]]) -> Program:
+def _chain(b: Builder, pools: dict[str, tuple[Entry, ...]]) -> Program:
     """Element-wise operators around an anchor, perhaps a second anchor, two to five operators in all."""
     d = b.draw
     layer_first = bool(d.config.layer_share) and d.chance(d.config.layer_share)
@@ -164,7 +163,7 @@ def _chain(b: Builder, pools: dict[str, tuple[Family, ...]]) -> Program:
         if x.dtype != "float":
             raise Refused("chain")
     x = anchor.make(b, x)
-    if not anchor.weak and len(b.steps) < most and d.chance(0.5 if d.config.table else 0.3) and not d.tiny:
+    if not anchor.weak and len(b.steps) < most and d.chance(0.5) and not d.tiny:
         second = d.pick(pools["second"] if x.dtype == "float" else pools["truths"])
         if (
             second.make
@@ -175,7 +174,7 @@ def _chain(b: Builder, pools: dict[str, tuple[Family, ...]]) -> Program:
         ):
             b.axis = None
             x = b.attempt(second.make, x) or x
-    while len(b.steps) < length and (x.dtype == "float" or d.config.table):
+    while len(b.steps) < length and (x.dtype == "float" or pools["casts"]):
         before = len(b.steps)
         x = _map(b, pools, x, few_inputs=False)
         if len(b.steps) == before:
@@ -185,17 +184,17 @@ def _chain(b: Builder, pools: dict[str, tuple[Family, ...]]) -> Program:
     return b.program(2, anchor.name)
 
 
-def _layer(d: Draw, layers: tuple[Family, ...]) -> Family:
+def _layer(d: Draw, layers: tuple[Entry, ...]) -> Entry:
     if not layers:
-        raise DiceError("layer_share: none of the chosen families is a layer with weights.")
-    return d.weighted(layers, [_LAYER_WEIGHTS[family.ranks[0]] for family in layers])
+        raise DiceError("layer_share: none of the chosen operators is a layer with weights.")
+    return d.weighted(layers, [_LAYER_WEIGHTS[entry.ranks[0]] for entry in layers])
 
 
-def _usual_often(pool: tuple[Family, ...]) -> tuple[Family, ...]:
-    return pool + tuple(family for family in pool if family.name in _USUAL) * 4
+def _usual_often(pool: tuple[Entry, ...]) -> tuple[Entry, ...]:
+    return pool + tuple(entry for entry in pool if entry.name in _USUAL) * 4
 
 
-def _joins(first: Family, second: Family) -> bool:
+def _joins(first: Entry, second: Entry) -> bool:
     """Whether the result of two anchors depends on both: a reduction right after a normalisation would not."""
     if first.name in ("softmax", "softmin") or second.name == "softmax":
         return second.group == "move" or first.group == "contract" or first.layer
@@ -206,7 +205,7 @@ def _joins(first: Family, second: Family) -> bool:
     return not (first.group == second.group == "scan")
 
 
-def _map(b: Builder, pools: dict[str, tuple[Family, ...]], x: Value, few_inputs: bool) -> Value:
+def _map(b: Builder, pools: dict[str, tuple[Entry, ...]], x: Value, few_inputs: bool) -> Value:
     """`x` behind one suitable element-wise operator; `x` itself when ten draws do not suit."""
     pool = pools["pointwise"] if few_inputs or b.draw.chance(0.6) else pools["maps"]
     if not x.shape:
@@ -215,10 +214,10 @@ def _map(b: Builder, pools: dict[str, tuple[Family, ...]], x: Value, few_inputs:
         pool = pools["casts"]
     used = {step.family for step in b.steps}
     for _ in range(10 if pool else 0):
-        family = b.draw.pick(pool)
-        if family.make is None or family.name in used or (x.shape and len(x.shape) not in family.ranks):
+        entry = b.draw.pick(pool)
+        if entry.make is None or entry.name in used or (x.shape and len(x.shape) not in entry.ranks):
             continue
-        out = b.attempt(family.make, x)
+        out = b.attempt(entry.make, x)
         if out is not None:
             return out
     return x
@@ -226,8 +225,7 @@ def _map(b: Builder, pools: dict[str, tuple[Family, ...]], x: Value, few_inputs:
 
 def pair_id(config: SyntheticConfig, seed: int, index: int) -> str:
     """`synthetic-nano-7-000012`."""
-    held = "-heldout" if config.heldout else ""
-    return f"synthetic-{config.scale}{held}-{seed}-{index:06d}"
+    return f"synthetic-{config.scale}-{seed}-{index:06d}"
 
 
 def write_pair(drawn: Sketch, name: str) -> Pair:

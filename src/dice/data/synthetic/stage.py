@@ -23,6 +23,7 @@ from dice.data.leakage.report import Counts
 from dice.data.pair import Pair
 from dice.data.synthetic.config import SyntheticConfig
 from dice.data.synthetic.generator import pairs
+from dice.data.synthetic.table import HELD_OUT
 from dice.errors import DiceError
 from dice.jsonl import write_jsonl
 from dice.kernels.api import cores, load_problems
@@ -52,11 +53,11 @@ class SynthConfig:
     """Benchmarks that must not leak in: `mini`, folders of problem files, JSON lines of problems."""
 
 
-def exam_index(benchmarks: tuple[str, ...], heldout: bool) -> LeakIndex | None:
-    """The problems of the named benchmarks, and the operators that are never trained unless pairs of held-out families are
-    drawn; None for no benchmarks. Raises DiceError for one that is missing."""
+def exam_index(benchmarks: tuple[str, ...], families: tuple[str, ...] | None = None) -> LeakIndex | None:
+    """The problems of the named benchmarks, and the operators that are never trained unless `families` has a held-out one;
+    None for no benchmarks. Raises DiceError for one that is missing."""
     problems = [problem for name in benchmarks for problem in load_problems(name, "cpu")]
-    return leak_index(problems, heldout=not heldout) if problems else None
+    return leak_index(problems, heldout=not HELD_OUT & {*(families or ())}) if problems else None
 
 
 _index = cache(exam_index)
@@ -65,7 +66,7 @@ _index = cache(exam_index)
 
 def _part(config: SynthConfig, start: int) -> tuple[list[Pair], Counts]:
     """The pairs of the part that begins at `start`, and what the check counted for them."""
-    index = _index(config.benchmarks, config.generator.heldout)
+    index = _index(config.benchmarks, config.generator.families)
     count = min(PART, config.start + config.n - start)
     if index is None:
         return list(pairs(config.generator, config.seed, count, start)), Counts()
@@ -94,7 +95,7 @@ def synth(config: SynthConfig, progress: bool = True) -> Counter[str]:
             f"synth: n {config.n} must be positive, start {config.start} and seed {config.seed} not negative."
         )
     watch, kinds, counts = Stopwatch(), Counter[str](), Counts()
-    index = _index(config.benchmarks, config.generator.heldout)
+    index = _index(config.benchmarks, config.generator.families)
 
     def rows() -> Iterator[Pair]:
         with tqdm(total=config.n, unit="pair", disable=not progress) as bar:
@@ -116,7 +117,7 @@ def synth(config: SynthConfig, progress: bool = True) -> Counter[str]:
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Arguments of `dice synth`."""
-    generator = {name: f"generator.{name}" for name in ("scale", "shapes", "table", "flawed_share", "heldout")}
+    generator = {name: f"generator.{name}" for name in ("scale", "shapes", "flawed_share")}
     add_options(parser, SynthConfig, "n", "seed", "start", "out", **generator)
     parser.add_argument(
         "--benchmark",

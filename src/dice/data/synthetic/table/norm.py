@@ -1,142 +1,310 @@
-"""Normalisations as layers write them, and elements divided by what their row amounts to."""
+"""Normalisations: every element is changed by the statistics of its row."""
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
+from dataclasses import dataclass, replace
 
 from dice.data.synthetic.builder import Builder, Refused
-from dice.data.synthetic.families.layout import ROW_STATISTICS, axes_of, axis_text, layout, made_for
-from dice.data.synthetic.families.norm import mean_var, module_affine
-from dice.data.synthetic.families.registry import Family
-from dice.data.synthetic.graph import Pass, Rows, Value
+from dice.data.synthetic.graph import NORMAL, Init, Pass, Rows, Value
+from dice.data.synthetic.table.entry import Entry
 from dice.data.synthetic.table.index import shape_of_rank
+from dice.data.synthetic.table.layout import ROW_STATISTICS, axes_of, axis_text, layout, made_for, plain
+from dice.data.synthetic.table.reduction import SPREAD
 
+SMALL_PROBES = (0.0, 0.001, 0.01, 0.03, 0.05, 0.1, 0.3, 0.6)
+"""Typical results of a softmax."""
 _SQUARES = Pass("sum", "sum", "{v} * {v}")
 _SIZES = Pass("sum", "sum", "fabsf({v})")
-DIVISORS: dict[str, tuple[Pass, str, tuple[str, ...]]] = {
-    "over_norm": (
-        _SQUARES,
+NORMALISED = "({v} - {mean}) * {scale}"
+
+
+def mean_var(eps: str) -> tuple[Pass, ...]:
+    """Two passes that give {mean} and {scale}, one over the spread. `eps`: text of a small number."""
+    return SPREAD[0], replace(SPREAD[1], then=(f"float {{scale}} = rsqrtf({{var}} / {{R}} + {eps}f);",))
+
+
+# softmax and its relatives -----------------------------------------------------------------------------------------
+
+_SHARES = (Pass("peak", "max"), Pass("sum", "sum", "expf({v} - {peak})"))
+SOFTMAX: dict[str, tuple[tuple[Pass, ...], str, tuple[str, ...]]] = {
+    "softmax": (
+        _SHARES,
+        "expf({v} - {peak}) / {sum}",
+        ("torch.softmax({0}, dim={d})", "F.softmax({0}, dim={d})", "{0}.softmax(dim={d})"),
+    ),
+    "log_softmax": (
+        (_SHARES[0], replace(_SHARES[1], then=("float {scale} = {peak} + logf({sum});",))),
+        "{v} - {scale}",
+        ("F.log_softmax({0}, dim={d})", "torch.log_softmax({0}, dim={d})"),
+    ),
+    "softmin": (
+        (Pass("low", "min"), Pass("sum", "sum", "expf({low} - {v})")),
+        "expf({low} - {v}) / {sum}",
+        ("F.softmin({0}, dim={d})", "torch.softmax(-{0}, dim={d})"),
+    ),
+}
+"""Passes over a row, the element then, spellings."""
+
+
+def softmax(b: Builder, x: Value, name: str) -> Value:
+    """Append operator `name` of SOFTMAX."""
+    axes = axes_of(b, len(x.shape))[-1:]
+    sizes, length, n_rows, _ = layout(x.shape, axes)
+    sign = -1 if name == "softmin" else 1
+    weights = [math.exp(sign * min(probe, 30)) for probe in x.probes]
+    if length < 2 or (name != "log_softmax" and max(weights) ** 1.3 / (length * sum(weights) / 8) < 0.05):
+        raise Refused(name)  # the shares would be smaller than any tolerance
+    dim = axis_text(b, axes, len(x.shape))
+    passes, value, forms = SOFTMAX[name]
+    code = b.draw.pick(forms).replace("{d}", dim)
+    probes = SMALL_PROBES
+    if name == "log_softmax":
+        probes = tuple(min(probe - math.log(length) - 0.5, -0.05) for probe in x.probes)
+    if name == "softmax" and b.modules and not b.draw.tiny:
+        code = b.module("softmax", f"nn.Softmax(dim={dim})", stateful=False) + "({0})"
+    return b.step(name, code, Rows(passes, value, "element", sizes, length, n_rows), [x], None, probes)
+
+
+# a row by its own statistics ---------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class Scaled:
+    """Passes over a row, the element then, spellings in {0}, {d} (dimension) and EPS, a small number.
+
+    `factor`: for results that are small where rows of this length are long: programs multiply them by it, so that they
+    stand above the tolerance. `weak`: as in Entry.
+    """
+
+    passes: tuple[Pass, ...]
+    value: str
+    forms: tuple[str, ...]
+    factor: Callable[[int], float] | None = None
+    probes: tuple[float, ...] = NORMAL
+    weak: bool = False
+
+
+_CENTRED = "{0} - {0}.mean(dim={d}, keepdim=True)"
+SCALED: dict[str, Scaled] = {
+    "l2_normalize": Scaled((_SQUARES,), "{v} / fmaxf(sqrtf({sum}), 1e-12f)", ("F.normalize({0}, dim={d})",), math.sqrt),
+    "normalize_by_sum": Scaled((_SIZES,), "{v} / fmaxf({sum}, 1e-12f)", ("F.normalize({0}, p=1, dim={d})",), float),
+    "over_norm": Scaled(
+        (_SQUARES,),
         "{v} / sqrtf({sum})",
         ("{0} / torch.norm({0}, p=2, dim={d}, keepdim=True)", "{0} / {0}.norm(dim={d}, keepdim=True)"),
+        math.sqrt,
     ),
-    "over_rms": (
-        _SQUARES,
+    "over_total_size": Scaled(
+        (_SIZES,), "{v} / {sum}", ("{0} / torch.sum(torch.abs({0}), dim={d}, keepdim=True)",), float
+    ),
+    "over_rms": Scaled(
+        (_SQUARES,),
         "{v} / sqrtf({sum} / {R} + EPSf)",
         ("{0} / torch.sqrt(torch.mean({0} ** 2, dim={d}, keepdim=True) + EPS)",),
     ),
-    "over_mean_size": (
-        _SIZES,
+    "over_mean_size": Scaled(
+        (_SIZES,),
         "{v} / ({sum} / {R} + EPSf)",
         ("{0} / (torch.mean(torch.abs({0}), dim={d}, keepdim=True) + EPS)",),
     ),
-    "over_total_size": (_SIZES, "{v} / {sum}", ("{0} / torch.sum(torch.abs({0}), dim={d}, keepdim=True)",)),
-    "over_largest": (
-        Pass("peak", "max", "fabsf({v})"),
+    "over_largest": Scaled(
+        (Pass("peak", "max", "fabsf({v})"),),
         "{v} / {peak}",
         ("{0} / torch.amax(torch.abs({0}), dim={d}, keepdim=True)",),
     ),
+    "standardize": Scaled(
+        mean_var("EPS"),
+        NORMALISED,
+        (f"({_CENTRED}) / torch.sqrt({{0}}.var(dim={{d}}, keepdim=True, unbiased=False) + EPS)",),
+    ),
+    "center": Scaled(SPREAD[:1], "{v} - {mean}", (_CENTRED, "{0} - torch.mean({0}, dim={d}, keepdim=True)"), weak=True),
+    "minmax_normalize": Scaled(
+        (Pass("low", "min"), Pass("peak", "max")),
+        "({v} - {low}) / ({peak} - {low} + EPSf)",
+        (
+            "({0} - {0}.amin(dim={d}, keepdim=True)) "
+            "/ ({0}.amax(dim={d}, keepdim=True) - {0}.amin(dim={d}, keepdim=True) + EPS)",
+        ),
+        probes=(0.05, 0.15, 0.3, 0.4, 0.5, 0.6, 0.75, 0.9),
+    ),
 }
-"""What a row is reduced to, the element then, and the program; EPS: a small number that is drawn."""
-FACTORS = {"over_norm", "over_total_size"}
-"""Results that are small for long rows: programs multiply them by a number, so that they stand above the tolerance."""
 
 
-def divided(b: Builder, x: Value, name: str) -> Value:
-    """Append operator `name` of DIVISORS."""
-    axes = axes_of(b, len(x.shape))
+def scaled(b: Builder, x: Value, name: str) -> Value:
+    """Append operator `name` of SCALED."""
+    axes, spec = axes_of(b, len(x.shape)), SCALED[name]
+    axes = axes[-1:] if spec.forms[0].startswith("F.") else axes
     sizes, length, n_rows, _ = layout(x.shape, axes)
-    if x.dtype != "float" or length < 4:
+    if x.dtype != "float" or length < 4 or (name == "minmax_normalize" and max(x.probes) - min(x.probes) < 0.5):
         raise Refused(name)
-    one, value, forms = DIVISORS[name]
     small = repr(b.draw.pick((1e-5, 1e-6, 1e-3, 0.1)))
-    code, value = b.draw.pick(forms).replace("EPS", small), value.replace("EPS", small)
-    if name in FACTORS:
-        factor = repr(float(max(2, round(length ** (0.5 if name == "over_norm" else 1.0)))))
+    code, value = b.draw.pick(spec.forms).replace("EPS", small), spec.value.replace("EPS", small)
+    if spec.factor:
+        factor = repr(float(max(2, round(spec.factor(length)))))
         code, value = f"{code} * {factor}", f"{value} * {factor}f"
-    code = code.replace("{d}", axis_text(b, axes, len(x.shape)))
-    return b.step(name, code, Rows((one,), value, "element", sizes, length, n_rows), [x])
+    passes = tuple(replace(one, then=tuple(line.replace("EPS", small) for line in one.then)) for one in spec.passes)
+    body = Rows(passes, value, "element", sizes, length, n_rows)
+    return b.step(name, code.replace("{d}", axis_text(b, axes, len(x.shape))), body, [x], None, spec.probes)
 
 
-def _layer(b: Builder, x: Value, title: str) -> tuple[str, float]:
-    """The code that makes a layer for the channels of `x`, without its last bracket, and its epsilon."""
-    eps = b.draw.pick((1e-5, 1e-5, 1e-5, 1e-3))
-    keyword = "num_features=" if b.draw.chance(0.3) else ""
-    given = f"{keyword}{b.argument('num_features', x.shape[1])}"
-    return f"nn.{title}{max(len(x.shape) - 2, 1)}d({given}" + ("" if eps == 1e-5 else f", eps={eps!r}"), eps
+# with weights ------------------------------------------------------------------------------------------------------
 
 
-def batch_norm(b: Builder, x: Value, name: str) -> Value:
-    """Batch normalisation in training: by the statistics of the batch."""
-    channels = x.shape[1]
-    if x.dtype != "float" or x.numel // channels < 8:
+def affine(b: Builder, size: int, argument: str) -> Value:
+    """A vector of weights that are far from one."""
+    return b.parameter((size,), "weight", "0.5 + torch.rand({s})", sizes=(b.argument(argument, size),))
+
+
+def module_affine(
+    b: Builder, base: str, made: str, shape: tuple[int, ...], initialised: bool = True
+) -> tuple[str, dict[str, Value]]:
+    """An nn module, and its weight {w} and bias {c}, which are away from one and zero where `initialised`."""
+    name = b.module(base, made)
+    if initialised:
+        b.init.append(Init(f"nn.init.uniform_({name}.weight, 0.5, 1.5)"))
+        b.init.append(Init(f"nn.init.normal_({name}.bias)"))
+    return name, {"w": Value(shape, "weight", f"{name}.weight"), "c": Value(shape, "bias", f"{name}.bias")}
+
+
+def _along_last(x: Value, name: str) -> tuple[dict[str, str], int, int]:
+    """Sizes, length and number of the rows along the last dimension. Raises Refused for very short ones."""
+    sizes, length, n_rows, _ = layout(x.shape, (len(x.shape) - 1,))
+    if length < 4:
         raise Refused(name)
-    made, eps = _layer(b, x, "BatchNorm")
-    attribute = b.draw.pick(("bn", "norm", "batch_norm"))
-    layer, weight, bias = module_affine(b, attribute, f"{made})", (channels,), initialised=b.draw.chance(0.5))
-    sizes = {"channels": "{x}.size(1)", "R": "{x}.numel() / {channels}", "rows": "{channels}"}
-    at = "{j} * {channels} + {row}"
-    if len(x.shape) > 2:
-        sizes = {"hw": " * ".join(f"{{x}}.size({axis})" for axis in range(2, len(x.shape))), **sizes}
-        at = "({j} / {hw} * {channels} + {row}) * {hw} + {j} % {hw}"
-    value = "({v} - {mean}) * {scale} * {w}[{row}] + {c}[{row}]"
-    operands = {"w": weight, "c": bias}
-    body = Rows(mean_var(eps), value, "element", sizes, x.numel // channels, channels, operands=operands, at=at)
-    return b.step(name, f"{layer}({{0}})", body, [x])
+    return sizes, length, n_rows
 
 
-def instance_norm(b: Builder, x: Value, name: str) -> Value:
-    """Instance normalisation as the layer has it: without weights."""
-    axes = tuple(range(2, len(x.shape)))
-    sizes, length, n_rows, _ = layout(x.shape, axes)
-    if x.dtype != "float" or length < 8:
-        raise Refused(name)
-    made, eps = _layer(b, x, "InstanceNorm")
-    layer = b.module(b.draw.pick(("inorm", "norm", "instance_norm")), f"{made})", stateful=False)
-    body = Rows(mean_var(eps), "({v} - {mean}) * {scale}", "element", sizes, length, n_rows)
-    return b.step(name, f"{layer}({{0}})", body, [x])
+def layer_norm(b: Builder, x: Value) -> Value:
+    """Layer normalisation over the last dimension, with weights and bias."""
+    sizes, length, n_rows = _along_last(x, "layer_norm")
+    eps = 1e-5 if b.draw.tiny else b.draw.pick((1e-5, 1e-5, 1e-6, 1e-3))
+    if b.draw.chance(0.5):
+        options = "" if eps == 1e-5 else f", eps={eps!r}"
+        made = f"nn.LayerNorm({b.argument('features', length)}{options})"
+        module, operands = module_affine(b, b.draw.pick(("norm", "ln", "layer_norm")), made, (length,))
+        code = f"{module}({{0}})"
+    else:
+        operands = {"w": affine(b, length, "features")}
+        operands["c"] = b.parameter((length,), "bias", sizes=(b.argument("features", length),))
+        weight, bias = (value.code for value in operands.values())
+        shape = f"{weight}.shape" if b.uses_arguments else f"({length},)"
+        code = f"F.layer_norm({{0}}, {shape}, {weight}, {bias}, eps={eps!r})"
+    value = f"{NORMALISED} * {{w}}[{{j}}] + {{c}}[{{j}}]"
+    body = Rows(mean_var(repr(eps)), value, "element", sizes, length, n_rows, operands=operands)
+    return b.step("layer_norm", code, body, [x])
 
 
-def layer_norm(b: Builder, x: Value, name: str) -> Value:
-    """Layer normalisation over the last dimensions, with the weights that a new layer has."""
-    n_axes = b.draw.pick((1, len(x.shape) - 1))
-    axes = tuple(range(len(x.shape) - n_axes, len(x.shape)))
-    sizes, length, n_rows, _ = layout(x.shape, axes)
-    if x.dtype != "float" or length < 8:
-        raise Refused(name)
-    shape = tuple(x.shape[axis] for axis in axes)
-    keyword = "normalized_shape=" if b.draw.chance(0.3) else ""
-    given = b.argument("normalized_shape", shape if n_axes > 1 else shape[0])
-    attribute = b.draw.pick(("ln", "norm", "layer_norm"))
-    layer, weight, bias = module_affine(b, attribute, f"nn.LayerNorm({keyword}{given})", shape, initialised=False)
-    value = "({v} - {mean}) * {scale} * {w}[{j}] + {c}[{j}]"
-    body = Rows(mean_var(1e-5), value, "element", sizes, length, n_rows, operands={"w": weight, "c": bias})
-    return b.step(name, f"{layer}({{0}})", body, [x])
+def rms_norm(b: Builder, x: Value) -> Value:
+    """Root-mean-square normalisation over the last dimension, with weights."""
+    sizes, length, n_rows = _along_last(x, "rms_norm")
+    eps = b.draw.pick((1e-5, 1e-5, 1e-3, 0.02, 0.05, 0.2) if b.draw.tiny else (1e-5, 1e-6, 1e-3))
+    weight = affine(b, length, "features")
+    forms = (
+        f"{{0}} * torch.rsqrt({{0}}.pow(2).mean(-1, keepdim=True) + {eps!r}) * {weight.code}",
+        f"{{0}} * torch.rsqrt(torch.mean({{0}} * {{0}}, dim=-1, keepdim=True) + {eps!r}) * {weight.code}",
+        f"{{0}} / torch.sqrt(torch.mean({{0}} ** 2, dim=-1, keepdim=True) + {eps!r}) * {weight.code}",
+    )
+    passes = (replace(_SQUARES, then=(f"float {{scale}} = rsqrtf({{sum}} / {{R}} + {eps!r}f);",)),)
+    body = Rows(passes, "{v} * {scale} * {w}[{j}]", "element", sizes, length, n_rows, operands={"w": weight})
+    return b.step("rms_norm", b.draw.pick(forms), body, [x])
 
 
-Make = Callable[[Builder, Value, str], Value]
-LAYERS: dict[str, tuple[Make, tuple[int, ...], tuple[int, ...]]] = {
-    "batch_norm_layer": (batch_norm, (2, 3, 4, 5), (1,)),
-    "instance_norm_layer": (instance_norm, (3, 4, 5), (0, 1)),
-    "layer_norm_layer": (layer_norm, (2, 3, 4), (0,)),
+@dataclass(frozen=True, slots=True)
+class Layer:
+    """A normalisation layer of channels. `title`: nn module; `ranks`: of its input; `varying`: dimensions along which the
+    input's statistics vary."""
+
+    title: str
+    ranks: tuple[int, ...]
+    varying: tuple[int, ...]
+
+
+LAYERS: dict[str, Layer] = {
+    "batch_norm_layer": Layer("BatchNorm", (2, 3, 4, 5), (1,)),
+    "instance_norm_layer": Layer("InstanceNorm", (3, 4, 5), (0, 1)),
+    "layer_norm_layer": Layer("LayerNorm", (2, 3, 4), (0,)),
+    "group_norm": Layer("GroupNorm", (3, 4), (0, 1)),
 }
-"""Name -> what appends it, ranks of its input, the dimensions along which its statistics vary."""
 
 
-def families(held: frozenset[str]) -> list[Family]:
-    """The tables as families; those in `held` are held out."""
+def layer(b: Builder, x: Value, name: str) -> Value:
+    """Append layer `name` of LAYERS: by the statistics of the batch, of an image's channel, of the last dimensions, or of
+    an image's groups of channels."""
+    d, title, rank, channels = b.draw, LAYERS[name].title, len(x.shape), x.shape[1]
+    eps = d.pick((1e-5, 1e-5, 1e-5, 1e-3))
+    plane = " * ".join(f"{{x}}.size({axis})" for axis in range(2, rank))
+    hw = {"hw": plane} if plane else {}
+    value, at, lines, shape = f"{NORMALISED} * {{w}}[{{j}}] + {{c}}[{{j}}]", "", (), (channels,)
+    given = ("num_features=" if d.chance(0.3) else "") + b.argument("num_features", channels)
+    if title == "BatchNorm":
+        length = x.numel // channels
+        sizes = {**hw, "channels": "{x}.size(1)", "R": "{x}.numel() / {channels}", "rows": "{channels}"}
+        at = "({j} / {hw} * {channels} + {row}) * {hw} + {j} % {hw}" if hw else "{j} * {channels} + {row}"
+        value = value.replace("{j}", "{row}")
+    elif title == "InstanceNorm":
+        sizes, length, _, _ = layout(x.shape, tuple(range(2, rank)))
+        value = NORMALISED
+    elif title == "LayerNorm":
+        count = d.pick((1, rank - 1))
+        sizes, length, _, _ = layout(x.shape, tuple(range(rank - count, rank)))
+        shape = x.shape[rank - count :]
+        given = b.argument("normalized_shape", shape if count > 1 else shape[0])
+    else:
+        options = [count for count in (2, 3, 4, 8, 16) if channels % count == 0 and count < channels]
+        groups = d.pick(options or [1])
+        length = x.numel // x.shape[0] // groups
+        sizes = {**hw, "R": f"{{x}}.size(1) / {groups} * {{hw}}", "rows": f"{{x}}.size(0) * {groups}"}
+        lines = (f"int ch = {{row}} % {groups} * ({{R}} / {{hw}});",)
+        value = value.replace("{j}", "ch + {j} / {hw}")
+        given = f"{b.argument('num_groups', groups)}, {b.argument('num_channels', channels)}"
+    if x.dtype != "float" or length < 8:
+        raise Refused(name)
+    dimensions = f"{max(rank - 2, 1)}d" if title in ("BatchNorm", "InstanceNorm") else ""
+    made = f"nn.{title}{dimensions}({given}" + (")" if eps == 1e-5 else f", eps={eps!r})")
+    attribute = d.pick(("norm", "norm1", {"BatchNorm": "bn", "GroupNorm": "gn"}.get(title, "ln")))
+    if title == "InstanceNorm":  # the layer has no weights unless it is asked for them
+        code, operands = b.module(attribute, made, stateful=False), {}
+    else:
+        code, operands = module_affine(b, attribute, made, shape, initialised=d.chance(0.5))
+    passes = mean_var(repr(eps))
+    body = Rows(passes, value, "element", sizes, length, x.numel // length, operands=operands, at=at, row_lines=lines)
+    return b.step(name, f"{code}({{0}})", body, [x])
 
-    def rows(b: Builder) -> Value:
-        return made_for(b, ROW_STATISTICS)
 
-    def layer(name: str, make: Make, ranks: tuple[int, ...], varying: tuple[int, ...]) -> Family:
+def _wide(b: Builder) -> Value:
+    factor = b.draw.pick((3, 4, 5))
+    probes = tuple(factor * probe for probe in NORMAL)
+    return b.input(b.draw.shape(b.draw.rank((2, 3, 4))), text=f"{factor} * torch.randn({{s}})", probes=probes)
+
+
+def _rows(b: Builder) -> Value:
+    return made_for(b, ROW_STATISTICS)
+
+
+def entries() -> list[Entry]:
+    """All normalisations."""
+
+    def shares(name: str) -> Entry:
+        start = plain if name == "log_softmax" else _wide
+        return Entry(name, "norm", lambda b, x: softmax(b, x, name), start, (2, 3, 4))
+
+    def by_itself(name: str) -> Entry:
+        return Entry(name, "norm", lambda b, x: scaled(b, x, name), _rows, (2, 3, 4), weak=SCALED[name].weak)
+
+    def of_layer(name: str, spec: Layer) -> Entry:
         def start(b: Builder) -> Value:
-            shape = shape_of_rank(b.draw, b.draw.pick(ranks))
-            statistics = tuple(size if axis in varying else 1 for axis, size in enumerate(shape))
+            shape = shape_of_rank(b.draw, b.draw.pick(spec.ranks))
+            statistics = tuple(size if axis in spec.varying else 1 for axis, size in enumerate(shape))
             return b.input(shape, text=ROW_STATISTICS, statistics=statistics)
 
-        return Family(name, "norm", lambda b, x: make(b, x, name), start, False, name in held, ranks)
+        return Entry(name, "norm", lambda b, x: layer(b, x, name), start, spec.ranks)
 
-    def over(name: str) -> Family:
-        return Family(name, "norm", lambda b, x: divided(b, x, name), rows, True, name in held, (2, 3, 4))
-
-    return [*(over(name) for name in DIVISORS), *(layer(name, *entry) for name, entry in LAYERS.items())]
+    return [
+        *map(shares, SOFTMAX),
+        Entry("layer_norm", "norm", layer_norm, _rows, (2, 3)),
+        Entry("rms_norm", "norm", rms_norm, _rows, (2, 3)),
+        *map(by_itself, SCALED),
+        *(of_layer(name, spec) for name, spec in LAYERS.items()),
+    ]
