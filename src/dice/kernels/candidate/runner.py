@@ -38,6 +38,7 @@ from dice.kernels.candidate.joins import JoinRecorder, joins
 from dice.kernels.candidate.mixing import Step, mixture, staged
 from dice.kernels.candidate.other_values import odd_weights, varied
 from dice.kernels.candidate.refill import refilled
+from dice.kernels.candidate.value_recorder import ValueRecorder
 from dice.kernels.cpu.runtime import CpuRuntime, Order
 from dice.kernels.records.evidence import Access
 from dice.kernels.sandbox import values
@@ -106,6 +107,7 @@ class Runner:
         self._joined = JoinRecorder()
         self._joins: list[JoinRecorder] = []
         self._launching = True
+        self._values = ValueRecorder([])
 
     def handle(self, request: dict[str, Any], fds: list[int]) -> dict[str, Any]:
         """One request of the grader's; the reply without `ok`."""
@@ -209,9 +211,12 @@ class Runner:
             torch.cuda.empty_cache()
         return {}
 
-    def _do_forward(self, fds: list[int], slot: int, seed: int, watch: bool, keep: int, poison: int) -> dict[str, Any]:
+    def _do_forward(
+        self, fds: list[int], slot: int, seed: int, watch: bool, keep: int, poison: int, trace: bool
+    ) -> dict[str, Any]:
         """`watch`: with operators and hidden exceptions. `keep`: size of the answer in bytes, to copy memory that arguments
-        of its kernels point to; 0: no copies. `poison`: byte that new memory is filled with."""
+        of its kernels point to; 0: no copies. `poison`: byte that new memory is filled with. `trace`: with the values of
+        operators."""
         inputs = self._inputs[slot]
         if keep and self._traces is None:
             self._traces = AnswerTraces(keep, self._accelerator.cuda is not None)
@@ -231,6 +236,10 @@ class Runner:
             if watch:
                 stack.enter_context(hidden)
                 stack.enter_context(operators)
+                stack.enter_context(extension_loader.without_interpreter_lock())
+            if trace:
+                self._values = ValueRecorder([*inputs, *probes.state_of(self._model)], self._values)
+                stack.enter_context(self._values)
                 stack.enter_context(extension_loader.without_interpreter_lock())
             if keep and self._traces is not None:
                 stack.callback(self._end_traces)  # also where forward raises because its kernels did nothing
@@ -319,6 +328,9 @@ class Runner:
         return self._exchange.offer(
             {name: value for name, value in self._model.state_dict().items() if torch.is_tensor(value)}
         )
+
+    def _do_offer_values(self, fds: list[int]) -> dict[str, Any]:
+        return self._exchange.offer(self._values.offer())
 
     def _do_offer_outputs(self, fds: list[int]) -> dict[str, Any]:
         return self._exchange.offer(self._outputs)
