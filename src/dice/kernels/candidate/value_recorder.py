@@ -12,7 +12,7 @@ import torch
 from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils._pytree import tree_leaves
 
-from dice.kernels.likeness.prints import WIDTH, print_of
+from dice.kernels.likeness.prints import Prints
 
 MOST_CALLS = 600
 """Operators of one forward that are recorded."""
@@ -35,7 +35,7 @@ class ValueRecorder(TorchDispatchMode):
         self._copies: list[torch.Tensor | None] = []
         self._left = _MOST_BYTES
         self._changed: list[int] = []
-        self._prints: list[torch.Tensor] = []
+        self._prints = Prints(MOST_PRINTS)
         self._names: list[str] = []
         self._rows: list[tuple[int, int, int]] = []
         for value in given:
@@ -57,26 +57,22 @@ class ValueRecorder(TorchDispatchMode):
         return result
 
     def _print(self, value: Any) -> int:
-        """Number of the value's print; -1 without one."""
-        found = print_of(value) if isinstance(value, torch.Tensor) and len(self._prints) < MOST_PRINTS else None
-        if found is None:
-            return -1
-        row = len(self._prints)
-        self._prints.append(found)
-        before = self._before[row] if row < len(self._before) else None
-        same_shape = before is not None and before.shape == value.shape
-        self._changed.append(int((before != value).sum()) if same_shape else -1)
-        self._left -= value.nbytes
-        self._copies.append(value.detach().clone() if self._left > 0 else None)
+        """Row of the value's print; -1 without one."""
+        row = self._prints.add(value)
+        if row >= 0:
+            before = self._before[row] if row < len(self._before) else None
+            same_shape = before is not None and before.shape == value.shape
+            self._changed.append(int((before != value).sum()) if same_shape else -1)
+            self._left -= value.nbytes
+            self._copies.append(value.detach().clone() if self._left > 0 else None)
         return row
 
     def offer(self) -> list[Any]:
         """Names of the operators in order; int64 [n, 3] of operator, what it does, and print, -1 for a value
         without; prints, fp64 [m, WIDTH]; int64 [m], how many elements of each have changed, -1 where nobody knows; how many
         of these, from the first, are of inputs and weights."""
-        prints = torch.stack(self._prints) if self._prints else torch.empty(0, WIDTH, dtype=torch.float64)
         rows, changed = (torch.tensor(each, dtype=torch.int64) for each in (self._rows, self._changed))
-        return [self._names, rows.reshape(-1, 3), prints, changed, self._given]
+        return [self._names, rows.reshape(-1, 3), self._prints.stacked(), changed, self._given]
 
 
 def _tensors(tree: Any) -> list[torch.Tensor]:

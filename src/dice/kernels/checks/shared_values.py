@@ -121,10 +121,14 @@ class _Values:
         if row < 0:
             return None
         one = self._prints[row]
+        same = equal_prints(self._prints[self._rows], one).nonzero().reshape(-1).tolist()
+        made = [origin for origin in (self._origins[place] for place in same) if origin is not None]
+        if made:
+            return made[0]
         if equal := self._matching(equal_prints(self._reference.prints, one)):
             return frozenset(equal)
-        if same := equal_prints(self._prints[self._rows], one).nonzero().reshape(-1).tolist():
-            return self._origins[same[0]]
+        if same:
+            return None
         like = frozenset(self._matching(like_prints(self._reference.prints, one)))
         return like if like - {_GIVEN} or (like and self._changed[row] in (0, 1)) else None
 

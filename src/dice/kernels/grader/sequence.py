@@ -56,7 +56,13 @@ _EXPERIMENTS = (
     experiment_precision,
     experiment_relations,
 )
-_UNDRAWN = (experiment_usage, experiment_mixing, experiment_precision, experiment_relations)
+_UNDRAWN = (
+    experiment_usage,
+    experiment_shared_values,
+    experiment_mixing,
+    experiment_precision,
+    experiment_relations,
+)
 """Experiments with values that the problem never draws."""
 
 

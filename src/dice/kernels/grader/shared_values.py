@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import secrets
 from itertools import groupby
 from typing import Any
@@ -10,6 +11,7 @@ import torch
 from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils._pytree import tree_flatten, tree_leaves, tree_unflatten
 
+from dice.errors import DiceError
 from dice.kernels.candidate.probes import add_use, use_of
 from dice.kernels.candidate.value_recorder import GIVES, MOST_PRINTS, READS, TAKES, written_by
 from dice.kernels.checks.shared_values import Call, Candidate, Reference, Step, steps_done
@@ -17,9 +19,10 @@ from dice.kernels.checks.workload import own_name, work_of
 from dice.kernels.compare import compare_outputs
 from dice.kernels.grader.candidate_run import CandidateRun
 from dice.kernels.grader.reference import to_device
-from dice.kernels.likeness.prints import WIDTH, print_of
+from dice.kernels.likeness.prints import WIDTH, Prints
 from dice.kernels.records.evidence import OpUse
 from dice.kernels.sandbox.replies import Offer
+from dice.kernels.sandbox.session import CandidateRaised
 
 _READING = "_local_scalar_dense"
 _MOST_STEPS = 300
@@ -32,7 +35,7 @@ def experiment_shared_values(run: CandidateRun) -> None:
     theirs, mine = run.evidence.reference_ops, run.evidence.candidate_ops
     if run.last is None or not run.evidence.launches or not theirs or not work_of(mine or {}):
         return
-    with run.record.phase("experiments"):
+    with run.record.phase("experiments"), contextlib.suppress(CandidateRaised, DiceError):
         before, other = (run.draw_inputs(secrets.randbits(48)) for _ in range(2))
         inputs, seed = one_element_changed(before, other), secrets.randbits(48)
         run.send("inputs", before)
@@ -120,7 +123,7 @@ class ReferenceRecorder(TorchDispatchMode):
         self._steps: list[Step] = []
         self.uses: dict[int, tuple[str, OpUse]] = {}
         """By the place of the step."""
-        self._prints: list[torch.Tensor] = []
+        self._prints = Prints(MOST_PRINTS)
         self._writers: dict[int, frozenset[int]] = {}
         """Last step that wrote to a storage; it takes what was there before."""
         self._partly: dict[int, bool] = {}
@@ -131,8 +134,7 @@ class ReferenceRecorder(TorchDispatchMode):
     @property
     def values(self) -> Reference:
         """What was recorded."""
-        prints = torch.stack(self._prints) if self._prints else torch.empty(0, WIDTH, dtype=torch.float64)
-        return Reference(self._steps, prints, self._given)
+        return Reference(self._steps, self._prints.stacked(), self._given)
 
     def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
         kwargs = kwargs or {}
@@ -172,10 +174,7 @@ class ReferenceRecorder(TorchDispatchMode):
         return len(self._steps) - 1
 
     def _rows(self, values: list[Any]) -> list[int]:
-        found = [print_of(value) for value in values if isinstance(value, torch.Tensor)]
-        self._prints += [each for each in found if each is not None]
-        count = sum(each is not None for each in found)
-        return list(range(len(self._prints) - count, len(self._prints)))
+        return [row for row in map(self._prints.add, values) if row >= 0]
 
 
 def _tensors(tree: Any) -> list[torch.Tensor]:

@@ -6,6 +6,8 @@ slice along some axis was shifted and scaled by numbers of its own: gains of row
 
 from __future__ import annotations
 
+from typing import Any
+
 import torch
 
 _EXTREMES = 8
@@ -22,8 +24,10 @@ _HEAD = 3 + 2 * _EXTREMES
 _FAMILY = 2 + _SLICED
 WIDTH = _HEAD + _FAMILIES * _FAMILY
 """Numbers of a print."""
-_MOST = {"cpu": 1 << 22, "cuda": 1 << 24}
-"""Elements of a tensor that gets a print."""
+_MOST = {"cpu": 1 << 22, "cuda": 1 << 27}
+"""Elements that get prints, in all: a second of one core, a tenth of a GPU's."""
+_MOST_OF_ONE = 1 << 24
+"""Elements of a tensor that gets a print, which takes a few times its memory."""
 _CLOSE = 1e-3
 """Relative difference of single elements up to which they are the same: PyTorch rounds to TF32 in some operators."""
 _CLOSE_MEAN = 2e-6
@@ -32,10 +36,35 @@ _TELLING = 1e-2
 """Relative spread of the largest magnitudes below which they tell nothing: flags, or numbers with a bound."""
 
 
-def print_of(tensor: torch.Tensor) -> torch.Tensor | None:
-    """Print of a tensor, [WIDTH] in fp64 on the CPU; None for what is empty, sparse, quantized or very large."""
-    if tensor.layout is not torch.strided or tensor.is_quantized or not 0 < tensor.numel() <= _MOST[tensor.device.type]:
-        return None
+class Prints:
+    """Prints of many tensors, up to `most` of them and as long as they do not take too much time."""
+
+    def __init__(self, most: int) -> None:
+        self._most = most
+        self._left = dict(_MOST)
+        self._found: list[torch.Tensor] = []
+
+    def __len__(self) -> int:
+        return len(self._found)
+
+    def add(self, value: Any) -> int:
+        """Row of a value's print; -1 for what gets none: no tensor, or an empty, sparse, quantized or very large one."""
+        if not isinstance(value, torch.Tensor) or value.layout is not torch.strided or value.is_quantized:
+            return -1
+        device, size = value.device.type, value.numel()
+        if not 0 < size <= min(_MOST_OF_ONE, self._left.get(device, 0)) or len(self) >= self._most:
+            return -1
+        self._left[device] -= size
+        self._found.append(print_of(value))
+        return len(self) - 1
+
+    def stacked(self) -> torch.Tensor:
+        """fp64 [n, WIDTH] on the CPU."""
+        return torch.stack(self._found) if self._found else torch.empty(0, WIDTH, dtype=torch.float64)
+
+
+def print_of(tensor: torch.Tensor) -> torch.Tensor:
+    """Print of a tensor of at least one element, [WIDTH] in fp64 on the CPU."""
     values = tensor.detach()
     values = torch.view_as_real(values.resolve_conj()) if values.is_complex() else values
     values = values.double().nan_to_num(0.0, 0.0, 0.0).squeeze()
