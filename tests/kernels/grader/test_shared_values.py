@@ -91,7 +91,7 @@ WHOLE: dict[str, tuple[Forward, Forward]] = {
         lambda x, y: torch.log1p(torch.exp(x @ WEIGHT.t())),
         lambda x, y: functional.softplus(take_off(put_on(WEIGHT) @ x.t()).t()),
     ),
-    "a buffer that is filled": (running_sums, lambda x, y: torch.relu(take_off(torch.cumsum(put_on(x), 1)))),
+    "a buffer that is filled": (running_sums, lambda x, y: torch.relu(torch.cumsum(x, 1))),
     "written into a buffer": (distances, lambda x, y: torch.empty(40, 48).copy_(torch.cdist(x, y))),
 }
 put_on_all = by_kernel(lambda x: 2 * x)
@@ -114,8 +114,10 @@ def test_a_bias_that_a_kernel_adds_does_not_count() -> None:
     def linear(x: torch.Tensor, y: torch.Tensor) -> torch.Tensor:
         return functional.linear(x, WEIGHT, BIAS)
 
+    gains = shares(linear, lambda x, y: take_off((put_on(WEIGHT) @ x.t()).add_(0)).t() + BIAS)
+    assert gains == {"contraction": 1.0, "elementwise": 0.0}
     by_itself = shares(linear, lambda x, y: by_kernel(lambda p: p + BIAS)(x @ WEIGHT.t()))
-    assert by_itself == {"contraction": 1.0, "elementwise": 0.0}
+    assert by_itself == {"contraction": 0.0, "elementwise": 0.0}  # operators count that
     assert shares(linear, linear) == {"contraction": 1.0, "elementwise": 1.0}
 
 
@@ -125,6 +127,14 @@ NOTHING: dict[str, tuple[Forward, Forward]] = {
     "a root of what no step gives": (
         lambda x, y: torch.linalg.vector_norm(x, dim=1) * 1,
         lambda x, y: by_kernel(lambda x: x.square().sum(1))(x).sqrt() * 1,
+    ),
+    "a factor behind a mean": (
+        lambda x, y: (3 * x).mean(1).exp(),
+        lambda x, y: by_kernel(lambda m: torch.exp(3 * m))(x.mean(1)),
+    ),
+    "the means of a norm alone": (
+        lambda x, y: functional.layer_norm(x, (32,)),
+        lambda x, y: by_kernel(lambda x, m: functional.layer_norm(x - m, (32,)))(x, x.mean(1, keepdim=True)),
     ),
     "a shift that is a sum": (
         scaled_rows,

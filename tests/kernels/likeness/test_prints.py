@@ -69,7 +69,7 @@ def test_other_values(change: Change) -> None:
 def test_numbers_with_a_bound_tell_little() -> None:
     flags = (VALUES > 0).float()
     assert compared(lambda x: (torch.randn(6, 40, 24) > 0).float(), flags)[1] is False
-    assert compared(lambda x: 2 * x - 1, torch.rand(300, 300)) == (False, False)
+    assert compared(lambda x: torch.rand(300, 300), torch.rand(300, 300)) == (False, False)
 
 
 def test_few_numbers_and_other_types() -> None:

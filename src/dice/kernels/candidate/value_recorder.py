@@ -19,8 +19,6 @@ MOST_CALLS = 600
 MOST_PRINTS = 8 * MOST_CALLS
 TAKES, GIVES, READS = 0, 1, 2
 """What an operator does with a value; `READS`: none, but it takes a number of Python's."""
-
-
 _MOST_BYTES = 64 << 20
 """Of copies of one forward."""
 

@@ -2,7 +2,7 @@
 
 An operator that takes values of the reference (inputs, weights, results of its steps) and gives the result of one of its
 steps did that step and all between: a recurrence, a pooling, a distance that the reference writes out, whatever the
-operator is called. Values count as the same also where a kernel has put a gain or a shift on them
+operator is called. Values count as the same also where a kernel has put a gain or a shift on what the operator takes
 (`dice.kernels.likeness.prints`); on an input only if one element of it changes one element, since a gain may be a norm.
 In doubt, PyTorch did less: what it gives is the result of the earliest step with these values, what it takes may be that of
 the latest, and an operator that takes what only a kernel knows did nothing.
@@ -29,6 +29,8 @@ class Step:
     """Places of the steps that wrote what it takes."""
     prints: tuple[int, ...] = ()
     """Rows of the reference's prints: its results."""
+    whole: int = -1
+    """The one of them that is larger than the others, as the rows of a norm beside their means; -1 without one."""
     is_view: bool = False
     """It gives a part of what the steps before wrote."""
 
@@ -73,28 +75,41 @@ class Candidate:
     """Elements of each value that change with one element of each input; -1: not known."""
 
 
+@dataclass(frozen=True)
+class _Origin:
+    """What a value was made from by PyTorch."""
+
+    places: frozenset[int] = frozenset()
+    """Steps of the reference that give it, or what it was made from."""
+    has_gain: bool = False
+    """A kernel has put a gain or a shift on some of that."""
+
+
 def steps_done(reference: Reference, candidate: Candidate) -> dict[int, bool]:
     """Places of the reference's steps that the candidate's operators did; False where one is only known by a result that
     is not the same, but for gains and shifts."""
     values, done = _Values(reference, candidate), dict[int, bool]()
-    numbers: frozenset[int] | None = frozenset[int]()  # where those that Python has read come from
+    numbers: _Origin | None = _Origin()  # of those that Python has read
     for call in candidate.calls:
-        sources = [values.sources(row) for row in call.takes] + [numbers] * call.takes_number
-        origin = _joined(sources) if call.is_pytorchs else None
+        origins = [values.origin(row) for row in call.takes] + [numbers] * call.takes_number
+        origin = _joined(origins) if call.is_pytorchs else None
         if call.reads:
             numbers = _joined([numbers, origin])
         for row in call.gives if origin is not None else ():
             last, is_equal = values.earliest(row)
-            for place in _between(reference, origin or frozenset(), last):
-                done[place] = done.get(place, False) or place != last or is_equal
+            if origin and (is_equal or origin.has_gain):
+                for place in _between(reference, origin.places, last):
+                    done[place] = done.get(place, False) or place != last or is_equal
         values.add(call.gives, origin)
     return done
 
 
-def _joined(sources: Sequence[frozenset[int] | None]) -> frozenset[int] | None:
+def _joined(origins: Sequence[_Origin | None]) -> _Origin | None:
     """All of them; None where one is not known."""
-    known = [source for source in sources if source is not None]
-    return frozenset[int]().union(*known) if len(known) == len(sources) else None
+    known = [origin for origin in origins if origin is not None]
+    if len(known) < len(origins):
+        return None
+    return _Origin(frozenset[int]().union(*(o.places for o in known)), any(o.has_gain for o in known))
 
 
 class _Values:
@@ -108,16 +123,16 @@ class _Values:
             for row in step.prints:
                 self._places.setdefault(row, []).append(place)
         self._rows = list(range(candidate.given))
-        self._origins: list[frozenset[int] | None] = [frozenset[int]()] * candidate.given
+        self._origins: list[_Origin | None] = [_Origin()] * candidate.given
 
-    def add(self, rows: Sequence[int], origin: frozenset[int] | None) -> None:
-        """Values that an operator made from those of `origin`; None: from what a kernel made."""
+    def add(self, rows: Sequence[int], origin: _Origin | None) -> None:
+        """Values that an operator made; `origin` None: from what a kernel made."""
         own = [row for row in rows if row >= 0]
         self._rows += own
         self._origins += [origin] * len(own)
 
-    def sources(self, row: int) -> frozenset[int] | None:
-        """Steps of the reference whose results a value is, or was made from by PyTorch; None: a kernel made it."""
+    def origin(self, row: int) -> _Origin | None:
+        """What a value was made from; None: a kernel made it, of its own."""
         if row < 0:
             return None
         one = self._prints[row]
@@ -126,11 +141,10 @@ class _Values:
         if made:
             return made[0]
         if equal := self._matching(equal_prints(self._reference.prints, one)):
-            return frozenset(equal)
-        if same:
-            return None
-        like = frozenset(self._matching(like_prints(self._reference.prints, one)))
-        return like if like - {_GIVEN} or (like and self._changed[row] in (0, 1)) else None
+            return _Origin(frozenset(equal))
+        like = frozenset() if same else frozenset(self._matching(like_prints(self._reference.prints, one)))
+        is_gain = bool(like - {_GIVEN}) or (bool(like) and self._changed[row] in (0, 1))
+        return _Origin(like, has_gain=True) if is_gain else None
 
     def earliest(self, row: int) -> tuple[int, bool]:
         """The first step that gives a value, and whether its result is the same as it stands; -1 without such a step."""
@@ -138,11 +152,16 @@ class _Values:
             return _GIVEN, False
         one = self._prints[row]
         for compare in (equal_prints, like_prints):
-            found = self._matching(compare(self._reference.prints, one))
-            whole = [place for place in found if place == _GIVEN or not self._reference.steps[place].is_view]
+            rows = compare(self._reference.prints, one).nonzero().reshape(-1).tolist()
+            whole = [place for row in rows for place in self._places.get(row, ()) if self._is_whole(place, row)]
             if whole:
                 return min(whole), compare is equal_prints
         return _GIVEN, False
+
+    def _is_whole(self, place: int, row: int) -> bool:
+        """Whether the row is an input, or all that a step gives."""
+        step = None if place == _GIVEN else self._reference.steps[place]
+        return step is None or (step.whole == row and not step.is_view)
 
     def _matching(self, matches: torch.Tensor) -> list[int]:
         return [place for row in matches.nonzero().reshape(-1).tolist() for place in self._places.get(row, [])]

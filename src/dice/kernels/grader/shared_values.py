@@ -57,12 +57,8 @@ def one_element_changed(inputs: list[Any], other: list[Any]) -> list[Any]:
     """`inputs` with an element of each floating-point tensor as `other` has it."""
 
     def changed(value: Any, drawn: Any) -> Any:
-        if (
-            not torch.is_tensor(value)
-            or not value.is_floating_point()
-            or value.shape != drawn.shape
-            or not value.numel()
-        ):
+        floats = all(torch.is_tensor(each) and each.is_floating_point() for each in (value, drawn))
+        if not floats or value.shape != drawn.shape or not value.numel():
             return value
         place = secrets.randbelow(value.numel())
         copy = value.clone(memory_format=torch.contiguous_format)
@@ -128,7 +124,8 @@ class ReferenceRecorder(TorchDispatchMode):
         """Last step that wrote to a storage; it takes what was there before."""
         self._partly: dict[int, bool] = {}
         self._count = count
-        self._rows(given)
+        for value in given:
+            self._prints.add(value)
         self._given = len(self._prints)
 
     @property
@@ -170,11 +167,11 @@ class ReferenceRecorder(TorchDispatchMode):
                 self._partly[_place(leaf)] = False
 
     def _add(self, after: frozenset[int], results: list[torch.Tensor], is_view: bool) -> int:
-        self._steps.append(Step(after, tuple(self._rows(results)), is_view))
+        sizes = [result.numel() for result in results]
+        rows = [self._prints.add(result) for result in results]
+        whole = rows[sizes.index(max(sizes))] if sizes and sizes.count(max(sizes)) == 1 else -1
+        self._steps.append(Step(after, tuple(row for row in rows if row >= 0), whole, is_view))
         return len(self._steps) - 1
-
-    def _rows(self, values: list[Any]) -> list[int]:
-        return [row for row in map(self._prints.add, values) if row >= 0]
 
 
 def _tensors(tree: Any) -> list[torch.Tensor]:
