@@ -174,18 +174,38 @@ class OpRecorder(TorchDispatchMode):
 
     def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
         result = func(*args, **(kwargs or {}))
-        name = func._schema.name
-        use = self.ops.setdefault(name, OpUse(count=0, elements=0))
-        out = _elements(result)
-        touched = _elements((args, kwargs)) + out
-        use.least = _least(use.least, touched) if use.count else touched
-        use.count += 1
-        use.elements += touched
-        use.bias += out * _biases(func, args)
-        products = _products(func, args, kwargs or {}, result)
-        use.products += products
-        use.largest += _largest(name, products, args, result)
+        add_use(self.ops, func._schema.name, use_of(func, args, kwargs or {}, result))
         return result
+
+
+def use_of(func: Any, args: Any, kwargs: Any, result: Any) -> OpUse:
+    """What one call of an operator took, gave and multiplied."""
+    name = func._schema.name
+    out = _elements(result)
+    touched = _elements((args, kwargs)) + out
+    products = _products(func, args, kwargs, result)
+    return OpUse(
+        count=1,
+        elements=touched,
+        least=touched,
+        bias=out * _biases(func, args),
+        products=products,
+        largest=_largest(name, products, args, result),
+    )
+
+
+def add_use(ops: dict[str, OpUse], name: str, use: OpUse) -> None:
+    """Add one call to those of the same operator."""
+    before = ops.get(name)
+    if before is None:
+        ops[name] = use
+        return
+    before.least = _least(before.least, use.least)
+    before.count += 1
+    before.elements += use.elements
+    before.bias += use.bias
+    before.products += use.products
+    before.largest += use.largest
 
 
 _ALIKE = {

@@ -41,6 +41,7 @@ from dice.kernels.candidate.later_calls import LaterCalls
 from dice.kernels.candidate.mixing import Step, mixture, staged
 from dice.kernels.candidate.other_values import odd_weights, varied
 from dice.kernels.candidate.refill import refilled
+from dice.kernels.candidate.value_recorder import ValueRecorder
 from dice.kernels.cpu.runtime import CpuRuntime, Order
 from dice.kernels.records.evidence import Access
 from dice.kernels.sandbox import values
@@ -113,6 +114,7 @@ class Runner:
         self._launching = True
         self._crossed = CrossedCalls()
         self._later = LaterCalls(scratch)
+        self._values = ValueRecorder([])
 
     def handle(self, request: dict[str, Any], fds: list[int]) -> dict[str, Any]:
         """One request of the grader's; the reply without `ok`."""
@@ -178,14 +180,12 @@ class Runner:
                 self._accelerator.settle()
         finally:
             self._changes += probes.compare(before, "init")
-        state = self._model.state_dict()
-        shapes = {name: list(tensor.shape) for name, tensor in state.items() if torch.is_tensor(tensor)}
-        return {"state": shapes, "facts": self.facts()}
+        state = [(name, tensor) for name, tensor in self._model.state_dict().items() if torch.is_tensor(tensor)]
+        return {"state": {name: list(tensor.shape) for name, tensor in state}, "facts": self.facts()}
 
     def _do_weights(self, fds: list[int], header: values.Header) -> dict[str, Any]:
-        state = self._exchange.receive(header, fds)
         with torch.no_grad():
-            self._model.load_state_dict(state, strict=True)
+            self._model.load_state_dict(self._exchange.receive(header, fds), strict=True)
         self._accelerator.settle()
         return {}
 
@@ -216,9 +216,11 @@ class Runner:
             torch.cuda.empty_cache()
         return {}
 
-    def _do_forward(self, fds: list[int], slot: int, seed: int, watch: bool, keep: int, poison: int) -> dict[str, Any]:
-        """`watch`: with operators and hidden exceptions. `keep`: size of the answer in bytes, to copy memory that arguments
-        of its kernels point to; 0: no copies. `poison`: byte that new memory is filled with."""
+    def _do_forward(
+        self, fds: list[int], slot: int, seed: int, watch: bool, keep: int, poison: int, trace: bool
+    ) -> dict[str, Any]:
+        """`watch`: with operators and hidden exceptions; `trace`: with their values. `keep`: size of the answer in bytes, to
+        copy memory that arguments of its kernels point to; 0: no copies. `poison`: byte that new memory is filled with."""
         inputs = self._inputs[slot]
         if keep and self._traces is None:
             self._traces = AnswerTraces(keep, self._accelerator.cuda is not None)
@@ -226,8 +228,7 @@ class Runner:
         self._accelerator.spread_poison(inputs, poison, everywhere=keep > 0)
         torch.manual_seed(seed)
         before = probes.Snapshot()
-        hidden, operators = ExceptionTrace(self.path), probes.OpRecorder()
-        self._joined = JoinRecorder()
+        hidden, operators, self._joined = ExceptionTrace(self.path), probes.OpRecorder(), JoinRecorder()
         with contextlib.ExitStack() as stack:
             if self._accelerator.device.type == "cpu":
                 stack.callback(perturb_malloc, None)
@@ -238,21 +239,23 @@ class Runner:
             if watch:
                 stack.enter_context(hidden)
                 stack.enter_context(operators)
-                stack.enter_context(extension_loader.without_interpreter_lock())
+            if trace:
+                self._values = ValueRecorder([*inputs, *probes.state_of(self._model)], self._values)
+                stack.enter_context(self._values)
             if keep and self._traces is not None:
                 stack.callback(self._end_traces)  # also where forward raises because its kernels did nothing
                 self._traces.begin(self._launching)
                 stack.enter_context(extension_loader.watched_calls(self._traces.note))
                 if self._launching:
                     stack.enter_context(self._joined)
-                    stack.enter_context(extension_loader.without_interpreter_lock())
+            if watch or trace or (keep and self._launching):
+                stack.enter_context(extension_loader.without_interpreter_lock())
             outputs = self._model(*inputs)
             self._accelerator.settle()
         self._facts["python_threads"] = probes.python_threads()
         self._changes += probes.compare(before, "forward")
         with self._accelerator.honest():
-            seen = probes.output_facts(outputs)
-        facts: dict[str, Any] = {"outputs": seen.model_dump(), "kernels": self._kernels()}
+            facts: dict[str, Any] = {"outputs": probes.output_facts(outputs).model_dump(), "kernels": self._kernels()}
         if watch:
             self._extensions.keep_calls()
             facts["hidden_exceptions"] = hidden.hidden
@@ -273,15 +276,13 @@ class Runner:
 
     def _do_order(self, fds: list[int], order: int, seed: int, kernel: str) -> dict[str, Any]:
         """Choose the order in which the CPU back end's threads take turns."""
-        runtime = CpuRuntime.loaded()
-        if runtime is not None:
+        if (runtime := CpuRuntime.loaded()) is not None:
             runtime.set_order(Order(order), seed, kernel)
         return {}
 
     def _do_guard(self, fds: list[int], on: bool) -> dict[str, Any]:
         """Memory that is made from here on has guards at its ends (CPU back end)."""
-        runtime = CpuRuntime.loaded()
-        if runtime is not None:
+        if (runtime := CpuRuntime.loaded()) is not None:
             runtime.guard_memory(on)
         return {}
 
@@ -365,6 +366,10 @@ class Runner:
         return self._exchange.offer(
             {name: value for name, value in self._model.state_dict().items() if torch.is_tensor(value)}
         )
+
+    def _do_offer_values(self, fds: list[int]) -> dict[str, Any]:
+        recorder, self._values = self._values, ValueRecorder([])
+        return self._exchange.offer(recorder.offer())
 
     def _do_offer_outputs(self, fds: list[int]) -> dict[str, Any]:
         return self._exchange.offer(self._outputs)

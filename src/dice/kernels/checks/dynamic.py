@@ -176,6 +176,8 @@ def _decoration(evidence: RunEvidence, has_fallback: bool) -> Iterator[Finding]:
     done = with_stand_ins(mine, theirs)
     share = share_of_products(evidence.candidate_ops, evidence.reference_ops)
     done["contraction"] = max(done.get("contraction", 0), share * theirs.get("contraction", 0))
+    for kind, amount in work_of(evidence.shared_ops or {}).items():
+        done[kind] = max(done.get(kind, 0), amount)
     remains = bool(theirs) and all(
         done.get(kind, 0) >= _REMAINS * amount
         or (kind == "contraction" and amount - done.get(kind, 0) < min(least, (1 - _MOST_OF_A_PRODUCT) * amount))

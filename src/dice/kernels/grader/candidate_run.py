@@ -251,11 +251,15 @@ class CandidateRun:
             more = {} if strides is None else {"strides": strides}
             self.session.send_value(op, Done, inputs, limit_s, slot=slot, **more)
 
-    def forward(self, seed: int, watch: bool = False, keep: int = 0, poison: int = NAN_BYTE) -> Forwarded:
-        """Call forward on the inputs of slot 0; the reply offers the outputs. `watch`, `keep`, `poison`: see the runner's."""
+    def forward(
+        self, seed: int, watch: bool = False, keep: int = 0, poison: int = NAN_BYTE, trace: bool = False
+    ) -> Forwarded:
+        """Call forward on the inputs of slot 0; the reply offers the outputs. The others: see the runner's."""
         with self.record.phase("forward"):
             self.ledger.deal()
-            reply = self.ask("forward", Forwarded, slot=0, seed=seed, watch=watch, keep=keep, poison=poison)
+            reply = self.ask(
+                "forward", Forwarded, slot=0, seed=seed, watch=watch, keep=keep, poison=poison, trace=trace
+            )
             self.ledger.learn(reply.facts)
             self.ledger.read()
         return reply

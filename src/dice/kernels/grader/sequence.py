@@ -24,6 +24,7 @@ from dice.kernels.grader.precision import experiment_precision
 from dice.kernels.grader.record import Record
 from dice.kernels.grader.reference import Reference, Seeds, kept_flags
 from dice.kernels.grader.relations import experiment_relations
+from dice.kernels.grader.shared_values import experiment_shared_values
 from dice.kernels.grader.speed import measure
 from dice.kernels.grader.trials import look_for_races, try_inputs
 from dice.kernels.grader.usage import experiment_usage
@@ -51,6 +52,7 @@ _NARROW = re.compile(r"half|bf(?:loat)?16|fp?16|float16|tf32|fp8|float8|autocast
 _EXPERIMENTS = (
     experiment_changes,
     experiment_usage,
+    experiment_shared_values,
     experiment_without_kernels,
     experiment_mixing,
     experiment_crossing,
@@ -60,6 +62,7 @@ _EXPERIMENTS = (
 )
 _UNDRAWN = (
     experiment_usage,
+    experiment_shared_values,
     experiment_mixing,
     experiment_crossing,
     experiment_precision,

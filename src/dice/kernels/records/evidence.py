@@ -211,6 +211,9 @@ class RunEvidence(_Fact):
     """ATen operators of one candidate forward, by `probes.OpRecorder`."""
     reference_ops: dict[str, OpUse] | None = None
     """ATen operators of one reference forward, recorded in the same way in the grader."""
+    shared_ops: dict[str, OpUse] | None = None
+    """Those of them that operators of PyTorch's did in the candidate's forward, as their values tell
+    (`checks.shared_values`); None: not asked."""
 
     changes: list[Change] = []
     accesses: list[Access] = []
