@@ -18,6 +18,8 @@ from dice.kernels.grader.shared_values import ReferenceRecorder, candidate_value
 Forward = Callable[..., torch.Tensor]
 WEIGHT = torch.randn(24, 32, generator=torch.Generator().manual_seed(1))
 BIAS = torch.linspace(-1, 1, 24)
+ZEROS = torch.zeros(24)
+LEARNED = (WEIGHT, BIAS, ZEROS)
 
 
 def by_kernel(function: Forward) -> Forward:
@@ -44,14 +46,14 @@ def shares(reference: Forward, candidate: Forward) -> dict[str, float]:
     """Share of each kind of the reference's work that the candidate's operators did. Inputs: [40, 32], [48, 32]."""
     inputs, other = ([torch.randn(40, 32), torch.randn(48, 32)] for _ in range(2))
     with torch.no_grad():
-        with ValueRecorder([*inputs, WEIGHT, BIAS]) as first:
+        with ValueRecorder([*inputs, *LEARNED]) as first:
             candidate(*inputs)
         inputs = one_element_changed(inputs, other)
-        with ValueRecorder([*inputs, WEIGHT, BIAS], first) as second:
+        with ValueRecorder([*inputs, *LEARNED], first) as second:
             outputs = candidate(*inputs)
         with OpRecorder() as counted:
             expected = reference(*inputs)
-        with ReferenceRecorder([*inputs, WEIGHT, BIAS], sum(use.count for use in counted.ops.values())) as recorder:
+        with ReferenceRecorder([*inputs, *LEARNED], sum(use.count for use in counted.ops.values())) as recorder:
             recorder.end(reference(*inputs))
     torch.testing.assert_close(outputs, expected, rtol=1e-3, atol=1e-3)
     done = work_of(shared_ops(recorder, candidate_values(second.offer())))
@@ -119,6 +121,18 @@ def test_a_bias_that_a_kernel_adds_does_not_count() -> None:
     by_itself = shares(linear, lambda x, y: by_kernel(lambda p: p + BIAS)(x @ WEIGHT.t()))
     assert by_itself == {"contraction": 0.0, "elementwise": 0.0}  # operators count that
     assert shares(linear, linear) == {"contraction": 1.0, "elementwise": 1.0}
+
+
+def test_a_bias_of_zeros_that_a_kernel_adds_does_not_count() -> None:
+    """Without it the product is the same."""
+
+    def linear(x: torch.Tensor, y: torch.Tensor) -> torch.Tensor:
+        return functional.linear(x, WEIGHT, ZEROS)
+
+    def product(x: torch.Tensor, y: torch.Tensor) -> torch.Tensor:
+        return by_kernel(torch.add)(x @ WEIGHT.T, ZEROS)
+
+    assert shares(linear, product) == {"contraction": 1.0, "elementwise": 0.0}
 
 
 NOTHING: dict[str, tuple[Forward, Forward]] = {

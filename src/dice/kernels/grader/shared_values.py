@@ -120,6 +120,8 @@ class ReferenceRecorder(TorchDispatchMode):
         self.uses: dict[int, tuple[str, OpUse]] = {}
         """By the place of the step."""
         self._prints = Prints(MOST_PRINTS)
+        self._zeros = {_place(value) for value in given if torch.is_tensor(value) and not value.count_nonzero()}
+        """Biases that begin as zeros, among others: a result is the same without them."""
         self._writers: dict[int, frozenset[int]] = {}
         """Last step that wrote to a storage; it takes what was there before."""
         self._partly: dict[int, bool] = {}
@@ -143,7 +145,9 @@ class ReferenceRecorder(TorchDispatchMode):
         old = {_place(leaf) for leaf in taken}
         is_view = not written and bool(given) and all(_place(leaf) in old for leaf in given)
         call = len(self.uses)
-        self.uses[len(self._steps)] = func._schema.name, use_of(func, args, kwargs, result)
+        use = use_of(func, args, kwargs, result)
+        adds_zeros = any(_place(leaf) in self._zeros for leaf in taken)
+        self.uses[len(self._steps)] = func._schema.name, use.model_copy(update={"bias": 0}) if adds_zeros else use
         near = min(call, self._count - call) <= _MOST_STEPS and "empty" not in func._schema.name
         place = self._add(after, given or written if near else [], is_view)
         for leaf in written:
