@@ -12,7 +12,7 @@ class Model(nn.Module):
 
 
 def get_inputs():
-    return [torch.randn(4, 8, 32, 32)]
+    return [torch.randn(4, 8, 16, 16)]
 
 
 def get_init_inputs():
