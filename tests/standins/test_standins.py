@@ -149,3 +149,11 @@ def test_what_has_no_stand_in_is_refused(tmp_path, field, value):
     with pytest.raises(DiceError, match=f"no (format|family) '{next(iter(value.values()))}'"):
         write_stand_ins(StandInsConfig(benchmark=str(tmp_path / "KernelBench"), **{field: value}))
     assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize("family", PUBLISHED)
+def test_a_gpu_can_run_them(place, family):
+    """FlexAttention and the fast engine want heads of at least 16 numbers, in a power of 2."""
+    heads = read_config(place / "hub" / "a" / family).head_dim
+    assert heads >= 16
+    assert heads & (heads - 1) == 0

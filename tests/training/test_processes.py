@@ -20,6 +20,35 @@ with process_group("local", "cpu"):
     signal.pause()
 """
 
+ALONE = """
+import os, sys
+import torch.distributed as dist
+from dice.training.processes import process_group
+
+with process_group("zero2", "cpu"):
+    assert dist.get_world_size() == 1
+    print(os.environ["LOCAL_RANK"], flush=True)
+    sys.stdin.readline()
+"""
+
+
+def test_runs_of_one_process_do_not_meet():
+    """DeepSpeed's engines without torchrun, as `dice sft --engine zero2` or a study with `processes=1` starts them."""
+    told = {"RANK", "LOCAL_RANK", "WORLD_SIZE", "MASTER_ADDR", "MASTER_PORT"}
+    env = {name: value for name, value in os.environ.items() if name not in told}
+    command = [sys.executable, "-c", ALONE]
+    runs = [subprocess.Popen(command, stdin=-1, stdout=-1, text=True, env=env) for _ in range(2)]
+    try:
+        for run in runs:
+            assert run.stdout is not None
+            assert run.stdout.readline() == "0\n"  # DeepSpeed asks for it
+        for run in runs:
+            run.communicate("\n", timeout=PATIENCE_S)
+            assert run.returncode == 0
+    finally:
+        for run in runs:
+            run.kill()
+
 
 def test_no_process_outlives_torchrun(tmp_path: Path):
     """A run that is killed with all of its process group leaves nobody behind who trains on in its folder."""

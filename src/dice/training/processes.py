@@ -17,6 +17,8 @@ EngineName = Literal["local", "zero2", "zero3"]
 """How gradients become weights: `dice.training.engine`."""
 PATIENCE = timedelta(hours=2)
 """How long a process waits for the others, which in reinforcement learning may still wait for verdicts."""
+_ALONE = {"MASTER_ADDR": "127.0.0.1", "MASTER_PORT": "0", "RANK": "0", "LOCAL_RANK": "0", "WORLD_SIZE": "1"}
+"""What torchrun tells its processes, for a process without it; port 0: a free one, for several runs on one machine."""
 _PR_SET_PDEATHSIG = 1
 
 
@@ -49,7 +51,7 @@ def process_group(engine: EngineName, device: Literal["auto", "cpu", "cuda"]) ->
         gpu = device != "cpu" and torch.cuda.is_available()
         if gpu:
             torch.cuda.set_device(int(os.environ.get("LOCAL_RANK", "0")))
-        for name, value in (("MASTER_ADDR", "127.0.0.1"), ("MASTER_PORT", "29511"), ("RANK", "0"), ("WORLD_SIZE", "1")):
+        for name, value in _ALONE.items():
             os.environ.setdefault(name, value)
         dist.init_process_group("nccl" if gpu else "gloo", timeout=PATIENCE)
     try:

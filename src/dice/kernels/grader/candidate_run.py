@@ -31,8 +31,8 @@ from dice.kernels.sandbox.strides import Strides
 BY_SEED = "weights by seed: its parameters differ from the reference's in name or shape"
 
 DRAWN_ON_GPU = "inputs drawn on the GPU: they are large"
-_LARGE_INPUTS = 256 << 20
-"""Above this size drawing on the CPU takes over 0.1 s, so the GPU is released for timings meanwhile."""
+_LARGE_INPUTS = 32 << 20
+"""Above this size drawing on the CPU takes 0.1 s or more on a busy machine, so the GPU draws, or is released meanwhile."""
 _SPARE_BYTES = 64 << 20
 """Bytes of outputs that are copied beyond twice the size of the right ones."""
 NAN_BYTE = 0xFF
