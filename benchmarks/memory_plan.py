@@ -54,7 +54,7 @@ MODELS: dict[str, tuple[ModelConfig, Decoding, int]] = {
         4096,
     ),
     "qwen3": (
-        ModelConfig(**EIGHT, model_type="qwen3"),
+        ModelConfig(**EIGHT, model_type="qwen3", max_position_embeddings=40960),
         AutoregressiveConfig(sampling=SamplingConfig(temperature=0.6, top_k=20, top_p=0.95)),
         32768,
     ),

@@ -58,18 +58,29 @@ def loop_run(checkout: Path, run: str, levels: tuple[int, ...]) -> Iterator[Row]
         kernel = checkout / "runs" / run / "generated_kernels" / f"level_{level}" / f"problem_{number}.py"
         result = checkout / "runs" / run / "per_problem" / f"level_{level}" / f"problem_{number}.json"
         if kernel.exists():
-            label = (json.loads(result.read_text()).get("eval_result") or {}).get("correctness")
+            label = labelled(json.loads(result.read_text()).get("eval_result") or {})
             name = f"{run.split('_')[1]}/{level}/{number}"
             yield {"problem_id": name, "problem_code": problem, "code": kernel.read_text(), "label": label}
 
 
 def folder_run(checkout: Path, run: str, levels: tuple[int, ...]) -> Iterator[Row]:
-    """Answers of a run in KernelBench's own layout, one folder for each level; this publisher kept what was correct."""
+    """Answers of a run in KernelBench's own layout, one folder for each level."""
+    folders = {level: checkout / "runs" / f"{run}_l{level}" for level in levels}
+    results = {level: json.loads((folder / "eval_results.json").read_text()) for level, folder in folders.items()}
     for (level, number), problem in sorted(problems(checkout, levels).items()):
-        kernel = checkout / "runs" / f"{run}_l{level}" / f"level_{level}_problem_{number}_sample_0_kernel.py"
+        kernel = folders[level] / f"level_{level}_problem_{number}_sample_0_kernel.py"
         if kernel.exists():
+            found = results[level].get(str(number), {})
+            label = labelled(found[0] if isinstance(found, list) else found)
             name = f"{run.split('_')[1]}/{level}/{number}"
-            yield {"problem_id": name, "problem_code": problem, "code": kernel.read_text(), "label": True}
+            yield {"problem_id": name, "problem_code": problem, "code": kernel.read_text(), "label": label}
+
+
+def labelled(result: Row) -> bool | None:
+    """Whether a publisher's evaluator found a candidate correct; None where it says nothing, as when its card was full."""
+    said = result.get("metadata") or {}
+    is_silent = "error" in said or "torch.OutOfMemoryError" in said.values()  # "error": it found no kernel
+    return None if is_silent else result.get("correctness")
 
 
 def input_bytes(problem: str) -> int:
