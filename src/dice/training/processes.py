@@ -51,7 +51,7 @@ def process_group(engine: EngineName, device: Literal["auto", "cpu", "cuda"]) ->
         gpu = device != "cpu" and torch.cuda.is_available()
         if gpu:
             torch.cuda.set_device(int(os.environ.get("LOCAL_RANK", "0")))
-        for name, value in _ALONE.items():
+        for name, value in () if several else _ALONE.items():  # several must meet at one port, which torchrun knows
             os.environ.setdefault(name, value)
         dist.init_process_group("nccl" if gpu else "gloo", timeout=PATIENCE)
     try:
