@@ -392,6 +392,10 @@ class PlayedServer(ForkServer):
 class Refusing:
     """A builder that builds nothing."""
 
+    def known(self, request: ExtensionRequest) -> BuildResult | None:
+        """None: nothing is kept."""
+        return None
+
     def build(self, request: ExtensionRequest) -> BuildResult:
         """As the real one answers a source that does not compile."""
         return BuildResult(status="compile_error", key=request.digest(), route="stock", message=request.name)
@@ -403,6 +407,10 @@ class Counted:
 
     builder: Any
     statuses: Counter[str] = field(default_factory=Counter)
+
+    def known(self, request: ExtensionRequest) -> BuildResult | None:
+        """None, so that each build is counted."""
+        return None
 
     def build(self, request: ExtensionRequest) -> BuildResult:
         """As the builder does."""

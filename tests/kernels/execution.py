@@ -93,6 +93,10 @@ def job(code: str | None, problem: str = PROBLEM, sample: int = 0) -> Job:
 class NoBuilder:
     """For candidates that ask for no extension: refuses every request."""
 
+    def known(self, request: ExtensionRequest) -> BuildResult | None:
+        """None: nothing is kept."""
+        return None
+
     def build(self, request: ExtensionRequest) -> BuildResult:
         """As the real builder answers a source that does not compile."""
         return BuildResult(status="compile_error", key=request.digest(), route="stock", message="no compiler here")

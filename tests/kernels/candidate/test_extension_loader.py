@@ -119,6 +119,9 @@ class TinyBuilder:
         self.status = status
         self.requests: list[ExtensionRequest] = []
 
+    def known(self, request: ExtensionRequest) -> BuildResult | None:
+        return None
+
     def build(self, request: ExtensionRequest) -> BuildResult:
         self.requests.append(request)
         key = request.digest()

@@ -25,7 +25,6 @@ from dice.kernels.records.job import Judging, Limits
 from dice.kernels.records.verdict import Verdict
 from dice.kernels.sandbox.cuda_runtime import CudaRuntime
 from dice.kernels.sandbox.fork_server import ForkServer
-from dice.kernels.sandbox.shared_memory import SharedBuffer
 
 pytestmark = [pytest.mark.gpu, pytest.mark.skipif(not torch.cuda.is_available(), reason="no GPU")]
 
@@ -208,19 +207,6 @@ def test_an_error_of_the_host_leaves_no_tensors_behind(fork_server: ForkServer) 
     assert torch.cuda.memory_allocated() == before
 
 
-def test_a_large_buffer_is_page_locked_while_it_is_open() -> None:
-    cuda = CudaRuntime()
-    for size, pinned in ((300 << 20, True), (1 << 20, False), (300 << 20, True)):
-        buffer = SharedBuffer.create(size)
-        buffer.pin(cuda)
-        assert buffer.tensor.is_pinned() is pinned
-        buffer.tensor[-7] = 5
-        assert int(buffer.tensor.cuda()[-7]) == 5
-        buffer.close()
-    assert not cuda.pin(0, 300 << 20)
-    assert cuda.take_error() is None  # what the driver refused is nobody's error
-
-
 def test_work_on_another_stream_is_waited_for_and_seen(fork_server: ForkServer) -> None:
     side = BIG_HONEST.replace(
         "return torch.relu(x) + 1",
@@ -289,7 +275,6 @@ def test_replayed_results_are_caught(fork_server: ForkServer) -> None:
 
 def test_the_call_timer_measures_device_time() -> None:
     from dice.kernels.candidate.call_timer import CallTimer
-    from dice.kernels.sandbox.cuda_runtime import CudaRuntime
 
     torch.cuda.init()
     timer = CallTimer(CudaRuntime(), torch.device("cuda"))
@@ -302,7 +287,6 @@ def test_the_call_timer_measures_device_time() -> None:
 
 def test_a_call_behind_fills_is_timed_without_its_launches() -> None:
     from dice.kernels.candidate.call_timer import CallTimer
-    from dice.kernels.sandbox.cuda_runtime import CudaRuntime
 
     def launch(wait: bool) -> None:
         torch.cuda._sleep(100_000)

@@ -10,14 +10,14 @@ from typing import Any
 import pytest
 import torch
 
-from dice.kernels.grader.speed import _Stopwatch
+from dice.kernels.grader.speed import Stopwatch
 from dice.kernels.records.evidence import RunEvidence
 from dice.kernels.sandbox.launch_ledger import Reading
 from dice.kernels.sandbox.replies import Done, Times
 
 
 class Run:
-    """What `_Stopwatch` asks of a candidate's run, counted."""
+    """What `Stopwatch` asks of a candidate's run, counted."""
 
     inputs_change = False
 
@@ -46,9 +46,10 @@ class Run:
     ("input_bytes", "wanted", "sets"), [(4, 5, 5), (1 << 29, 5, 4), (6 << 30, 5, 2), (6 << 30, 1, 1), (1 << 30, 2, 2)]
 )
 def test_no_input_is_drawn_in_vain(input_bytes: int, wanted: int, sets: int) -> None:
-    watch, run = object.__new__(_Stopwatch), Run(input_bytes)
+    watch, run = object.__new__(Stopwatch), Run(input_bytes)
     watch.run, watch.sets, watch.drawn, watch.device = run, [], [], torch.device("cpu")  # type: ignore[assignment]
-    assert watch.provide_inputs(wanted) == sets == run.drawn == len(watch.sets)
+    watch.provide_sets(wanted)
+    assert sets == run.drawn == len(watch.sets)
     assert run.sent == list(range(sets))
     assert len({float(inputs[0]) for inputs in watch.sets}) == sets
 
@@ -78,10 +79,11 @@ class Doubling(Run):
 
 @pytest.mark.parametrize(("factor", "wrong"), [(2.0, 0), (3.0, 5)])
 def test_a_problem_that_overwrites_its_inputs_gets_them_anew(factor: float, wrong: int) -> None:
-    watch, run = object.__new__(_Stopwatch), Doubling(factor)
+    watch, run = object.__new__(Stopwatch), Doubling(factor)
     watch.run, watch.sets, watch.drawn, watch.device = run, [], [], torch.device("cpu")  # type: ignore[assignment]
     watch.checked = watch.wrong = watch.output_bytes = watch.flush_bytes = 0
-    assert watch.provide_inputs(2) == 2
+    watch.provide_sets(2)
+    assert len(watch.sets) == 2
     for call in range(5):
         watch.candidate(call % 2, (call + 1) % 2, seed=call, fills=0)
         watch.check(lambda x: x.mul_(2.0), call % 2, call, "strict")  # type: ignore[arg-type]
@@ -137,7 +139,7 @@ class Series(Run):
 def test_papers_timed_calls_get_new_values_at_the_same_address(
     remembers: bool, wrong: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    watch, run = object.__new__(_Stopwatch), Series(remembers)
+    watch, run = object.__new__(Stopwatch), Series(remembers)
     watch.run, watch.sets, watch.drawn, watch.device = run, [], [], torch.device("cpu")  # type: ignore[assignment]
     watch.checked = watch.wrong = watch.output_bytes = 0
     watch.empty_ms, watch.clocked = [0.0], None
@@ -149,8 +151,7 @@ def test_papers_timed_calls_get_new_values_at_the_same_address(
 
     watch.timer = SimpleNamespace(time=timed)  # type: ignore[assignment]
     monkeypatch.setattr(watch, "warm_up", lambda model: 40)
-    watch.provide_inputs(1)
-    watch.provide_fresh_values()
+    watch.provide("paper")
     watch.paper()
     assert (watch.checked, watch.wrong) == (4, wrong)
     assert len({values for values, _ in run.calls}) == 4

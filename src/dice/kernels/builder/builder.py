@@ -162,6 +162,12 @@ class Builder:
             digest.update(request.name.encode())
         return digest.hexdigest()[:40]
 
+    def known(self, request: ExtensionRequest) -> BuildResult | None:
+        """The result of an earlier build of the same request, which costs no compiler; None where there is none."""
+        started = time.monotonic()
+        result = self.cache.get(self.key(request)) if refusal(request) is None else None
+        return None if result is None else result.model_copy(update={"seconds": time.monotonic() - started})
+
     def build(self, request: ExtensionRequest) -> BuildResult:
         """Build an extension. A candidate's fault is a BuildResult; HarnessError means that this machine is broken."""
         started = time.monotonic()
@@ -169,13 +175,11 @@ class Builder:
         refused = refusal(request)
         if refused is not None:
             return BuildResult(status=refused[0], key=key, route="refused", message=refused[1])
-        result = self.cache.get(key)
+        result = self.known(request)
         if result is None:
             with self.cache.building(key, timeout_s=2 * self.timeout_s + 60.0):
-                result = self.cache.get(key)
-                if result is None:
-                    return self._build(request, key, started)
-        return result.model_copy(update={"seconds": time.monotonic() - started})
+                result = self.known(request) or self._build(request, key, started)
+        return result
 
     def _build(self, request: ExtensionRequest, key: str, started: float) -> BuildResult:
         work = Path(tempfile.mkdtemp(prefix="build-", dir=self.jail.folder))

@@ -11,6 +11,7 @@ from dice.kernels.candidate.call_timer import CallTimer
 from dice.kernels.candidate.poison import Poison
 from dice.kernels.cpu.device import CudaOnCpu
 from dice.kernels.cpu.runtime import CpuRuntime
+from dice.kernels.sandbox import gpu_buffer
 from dice.kernels.sandbox.cuda_runtime import CudaError, CudaRuntime
 
 
@@ -26,6 +27,7 @@ class Accelerator:
         self._poison: Poison | None = None
         self._pretence: CudaOnCpu | None = None
         if self.device.type == "cuda":
+            gpu_buffer.bind()
             self.cuda = CudaRuntime()
             self.timer = CallTimer(self.cuda, self.device)
             self._poison = Poison(self.cuda, self.device)

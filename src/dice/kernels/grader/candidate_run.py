@@ -23,7 +23,7 @@ from dice.kernels.grader.record import Record
 from dice.kernels.grader.reference import Reference, Seeds, Trial
 from dice.kernels.records.evidence import Phase, RunEvidence
 from dice.kernels.records.verdict import Stage
-from dice.kernels.sandbox.cuda_runtime import CudaRuntime
+from dice.kernels.sandbox import gpu_buffer
 from dice.kernels.sandbox.replies import Done, Facts, Forwarded, Imported, Made, Offer, Reply
 from dice.kernels.sandbox.session import CandidateFailure, CandidateRaised, Session
 from dice.kernels.sandbox.strides import Strides
@@ -105,8 +105,8 @@ class CandidateRun:
             memory = int(self.place.limits.memory_gib * 2**30)
             spec = self.place.spec.model_copy(update={"cuda_connections": cuda_connections})
             self.builds.begin(self._again)
-            cuda = CudaRuntime() if self.place.device.type == "cuda" else None
-            self._session = Session(self.place.fork_server, spec, memory, self.builds.answer, cuda)
+            on_card = self.place.device.type == "cuda" and gpu_buffer.possible()
+            self._session = Session(self.place.fork_server, spec, memory, self.builds.answer, on_card)
             self._launches = Launches(self.evidence)
         if self._again:
             return

@@ -41,11 +41,13 @@ class Sizes:
         """Bytes that both sides need together, estimated.
 
         Candidate: weights, inputs, and poisoned memory of twice the inputs' size, from which outputs are allocated. Grader:
-        weights, two sets of inputs (the reference may change its own), the right outputs and the candidate's. `longer`:
-        timed calls or the experiments of `strict` follow, with another set of inputs, another output and another block of
-        poisoned memory.
+        weights, inputs, the right outputs, the buffer in which the candidate's cross, and memory that the reference's own
+        inputs have first (it may change them) and the candidate's outputs later. `longer`: timed calls or the experiments
+        of `strict` follow, with another set of inputs, another output and another block of poisoned memory.
         """
-        needed = _CONTEXTS_BYTES + 2 * self.weights + 5 * self.inputs + 2 * self.outputs
+        needed = (
+            _CONTEXTS_BYTES + 2 * self.weights + 4 * self.inputs + max(self.inputs, self.outputs) + 2 * self.outputs
+        )
         return needed + (4 * self.inputs + self.outputs if longer else 0)
 
 

@@ -22,6 +22,10 @@ from dice.kernels.sandbox.isolation import SandboxSpec
 class BuilderLike(Interface):
     """The part of `dice.kernels.builder.builder.Builder` that a run needs."""
 
+    def known(self, request: ExtensionRequest) -> BuildResult | None:
+        """The result of a build that is in the cache."""
+        ...
+
     def build(self, request: ExtensionRequest) -> BuildResult:
         """Build one extension; never raises for a bad source."""
         ...

@@ -25,7 +25,7 @@ from dice.kernels.grader.record import Record
 from dice.kernels.grader.reference import Reference, Seeds, kept_flags
 from dice.kernels.grader.relations import experiment_relations
 from dice.kernels.grader.shared_values import experiment_shared_values
-from dice.kernels.grader.speed import measure
+from dice.kernels.grader.speed import measure, prepare
 from dice.kernels.grader.trials import look_for_races, try_inputs
 from dice.kernels.grader.usage import experiment_usage
 from dice.kernels.grader.without_kernels import experiment_without_kernels
@@ -95,8 +95,9 @@ def run_candidate(place: Place, reference: Reference, job: Job, seeds: Seeds, le
                     try_conditions(run, seed)
                 else:
                     _try_trials(run)
-            if run.standing() and place.backend == "cuda" and place.judging.measure_time:
-                measure(run)
+                clock = prepare(run)
+            if clock is not None:
+                measure(clock)
             if run.standing() and "strict" in place.judging.protocols:
                 _experiments(run)
             if run.standing():

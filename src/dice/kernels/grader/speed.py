@@ -81,30 +81,41 @@ class _Series:
         self.drain_ms.append(times.drain_ms)
 
 
-def measure(run: CandidateRun) -> None:
-    """Time candidate and reference under each protocol that the candidate satisfies. Raises CandidateFailure."""
-    run.enter("timing", "timing")
-    clock = _Stopwatch(run)
+def prepare(run: CandidateRun) -> Stopwatch | None:
+    """Inputs for the first timed calls; None where none are wanted. In the turn of the trials: before another turn, all
+    timings that wait would be done. Raises CandidateFailure."""
     judging = run.place.judging
-    for protocol in judging.protocols:
-        if not run.record.comparisons[protocol].ok:
-            continue
-        sets = clock.provide_inputs(2 * judging.strict_rounds if protocol == "strict" else 1)
-        if protocol == "paper":
-            clock.provide_fresh_values()
+    if not (judging.measure_time and run.place.backend == "cuda" and run.standing()):
+        return None
+    run.enter("timing", "timing")
+    clock = Stopwatch(run)
+    clock.provide(clock.protocols[0])
+    return clock
+
+
+def measure(clock: Stopwatch) -> None:
+    """Time candidate and reference under each protocol that the candidate satisfies. Raises CandidateFailure."""
+    run = clock.run
+    for index, protocol in enumerate(clock.protocols):
+        if index:
+            with run.gpu():
+                clock.provide(protocol)
         with run.gpu(alone=True), run.record.phase("timing"):
             if protocol == "paper":
                 clock.paper()
             else:
-                clock.strict(sets)
+                clock.strict()
     take_clocks(run, clock)
 
 
-class _Stopwatch:
+class Stopwatch:
     """Timed calls on both sides, on the same input sets."""
 
     def __init__(self, run: CandidateRun) -> None:
         self.run = run
+        self.protocols: list[Protocol] = [
+            name for name in run.place.judging.protocols if run.record.comparisons[name].ok
+        ]
         self.device = run.place.device
         self.timer = CallTimer(CudaRuntime(), self.device)
         self.flush_bytes = _FLUSH_FACTOR * torch.cuda.get_device_properties(self.device).L2_cache_size
@@ -121,32 +132,30 @@ class _Stopwatch:
 
     # ---- inputs ----
 
-    def provide_inputs(self, wanted: int) -> int:
-        """Make up to `wanted` different input sets on both sides. Returns how many there are."""
-        run, begun = self.run, time.monotonic()
-        with run.gpu(), run.record.phase("timing_inputs"):
-            run.ask("forget", Done)
-            self.sets.clear()
-            self.drawn.clear()
-            while len(self.sets) < wanted:
-                together = (len(self.sets) + 1) * run.reference.input_bytes
-                enough = together > _INPUT_BYTES or time.monotonic() - begun > _INPUT_SECONDS
-                if len(self.sets) >= min(wanted, 2) and enough:
-                    break  # before one more is drawn: gigabytes take seconds on the CPU
-                inputs = run.draw_inputs(secrets.randbits(48))
-                run.send("inputs", inputs, slot=len(self.sets))
-                self.sets.append(to_device(inputs, self.device))
-                if run.inputs_change:
-                    self.drawn.append(inputs)
-        return len(self.sets)
+    def provide(self, protocol: Protocol) -> None:
+        """Make what the timed calls of a protocol need, on both sides, while others may use the GPU."""
+        with self.run.record.phase("timing_inputs"):
+            self.provide_sets(1 if protocol == "paper" else 2 * self.run.place.judging.strict_rounds)
+            if protocol == "paper" and not self.run.inputs_change:
+                wanted = 1 if self.run.reference.input_bytes > _LARGE_INPUTS else _PARTS - 1
+                self.fresh = [self.run.draw_inputs(secrets.randbits(48)) for _ in range(wanted)]
 
-    def provide_fresh_values(self) -> None:
-        """Draw values for the parts of the paper protocol's calls, while others may use the GPU."""
-        run = self.run
-        if not run.inputs_change:
-            wanted = 1 if run.reference.input_bytes > _LARGE_INPUTS else _PARTS - 1
-            with run.gpu(), run.record.phase("timing_inputs"):
-                self.fresh = [run.draw_inputs(secrets.randbits(48)) for _ in range(wanted)]
+    def provide_sets(self, wanted: int) -> None:
+        """Make up to `wanted` different input sets."""
+        run, begun = self.run, time.monotonic()
+        run.ask("forget", Done)
+        self.sets.clear()
+        self.drawn.clear()
+        while len(self.sets) < wanted:
+            together = (len(self.sets) + 1) * run.reference.input_bytes
+            enough = together > _INPUT_BYTES or time.monotonic() - begun > _INPUT_SECONDS
+            if len(self.sets) >= min(wanted, 2) and enough:
+                break  # before one more is drawn: gigabytes take seconds on the CPU
+            inputs = run.draw_inputs(secrets.randbits(48))
+            run.send("inputs", inputs, slot=len(self.sets))
+            self.sets.append(to_device(inputs, self.device))
+            if run.inputs_change:
+                self.drawn.append(inputs)
 
     def renew(self, inputs: list[Any]) -> None:
         """New values in the memory of the first set, on both sides."""
@@ -266,13 +275,13 @@ class _Stopwatch:
         if speedup is not None:
             run.record.speedup["paper"] = speedup
 
-    def strict(self, sets: int) -> None:
+    def strict(self) -> None:
         """Rounds of ABBA behind fills that flush the cache. Some timed outputs, chosen at random, are checked.
 
         Each timed call follows an untimed one on other inputs in the same process, on both sides: the host launches
         more slowly right after it waited for a request than in a loop.
         """
-        run, judging = self.run, self.run.place.judging
+        run, judging, sets = self.run, self.run.place.judging, len(self.sets)
         model = run.reference.model(run.weights_seed)
         fitting = self.warm_up(model)
         rounds = min(judging.strict_rounds, max(MIN_CALLS // 2, fitting // 4))
@@ -359,7 +368,7 @@ def _steps(operators: dict[str, OpUse] | None, launches: dict[str, int] | None) 
     return sum(use.count for use in (operators or {}).values()) + sum((launches or {}).values())
 
 
-def take_clocks(run: CandidateRun, clock: _Stopwatch) -> None:
+def take_clocks(run: CandidateRun, clock: Stopwatch) -> None:
     """What several clocks say of the same calls, as evidence for the checks."""
     if run.session.not_frozen:
         run.record.notes.append(NOT_FROZEN.format(run.session.not_frozen))

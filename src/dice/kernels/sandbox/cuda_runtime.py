@@ -37,9 +37,6 @@ class CudaRuntime:
         self._query_event, self._peek_error = library.cudaEventQuery, library.cudaPeekAtLastError
         self._memset = library.cudaMemsetAsync
         self._memset.argtypes = [ctypes.c_void_p, ctypes.c_int, ctypes.c_size_t, ctypes.c_void_p]
-        self._register, self._unregister = library.cudaHostRegister, library.cudaHostUnregister
-        self._register.argtypes = [ctypes.c_void_p, ctypes.c_size_t, ctypes.c_uint]
-        self._unregister.argtypes = [ctypes.c_void_p]
         self._record_event.argtypes = [ctypes.c_void_p, ctypes.c_void_p]
         self._wait_event.argtypes = self._query_event.argtypes = [ctypes.c_void_p]
         self._elapsed.argtypes = [ctypes.POINTER(ctypes.c_float), ctypes.c_void_p, ctypes.c_void_p]
@@ -92,20 +89,6 @@ class CudaRuntime:
     def fill(self, address: int, value: int, n_bytes: int) -> None:
         """cudaMemsetAsync on the legacy stream: ordered, not waited for."""
         self._check(self._memset(address, value, n_bytes, _LEGACY_STREAM), "cudaMemsetAsync")
-
-    def pin(self, address: int, n_bytes: int) -> bool:
-        """cudaHostRegister: page-lock memory of this process; whether the driver did."""
-        return self._answered(self._register(address, n_bytes, 0))
-
-    def unpin(self, address: int) -> None:
-        """cudaHostUnregister; what the driver has against it does not matter to memory that is about to go."""
-        self._answered(self._unregister(address))
-
-    def _answered(self, code: int) -> bool:
-        """Whether a call went well whose failure breaks nothing: CUDA keeps it for the next to ask for an error."""
-        if code:
-            self._get_last_error()
-        return not code
 
 
 def _loaded_runtime() -> str:

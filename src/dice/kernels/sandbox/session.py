@@ -22,9 +22,8 @@ import torch
 from dice.errors import HarnessError
 from dice.kernels.records.evidence import Access
 from dice.kernels.records.verdict import Status
-from dice.kernels.sandbox import process_tree, values
+from dice.kernels.sandbox import gpu_buffer, process_tree, values
 from dice.kernels.sandbox.channel import ChannelClosed, ChannelGarbage, ChannelTimeout, channel_pair
-from dice.kernels.sandbox.cuda_runtime import CudaRuntime
 from dice.kernels.sandbox.fork_server import ForkServer
 from dice.kernels.sandbox.isolation import SandboxSpec
 from dice.kernels.sandbox.replies import (
@@ -70,7 +69,7 @@ class CandidateRaised(CandidateFailure):
 class Session:
     """One candidate's process. `isolation`: layers in force; `missing`: those that this machine refused.
 
-    `cuda`: of a grader on a GPU, to page-lock large buffers.
+    `on_card`: both sides use one GPU, in whose memory large values cross.
     """
 
     def __init__(
@@ -79,10 +78,10 @@ class Session:
         spec: SandboxSpec,
         memory_bytes: int,
         answer_build: AnswerBuild | None = None,
-        cuda: CudaRuntime | None = None,
+        on_card: bool = False,
     ) -> None:
         self._memory_bytes = memory_bytes
-        self._cuda = cuda
+        self._on_card = on_card
         self._processes = spec.processes
         self._answer_build = answer_build
         self._next_watch = 0.0
@@ -196,6 +195,11 @@ class Session:
         header, tensors, size = values.lay_out(value)
         if not size:
             return self.ask(op, kind, timeout_s, header=header, **arguments)
+        if self._on_card and size >= gpu_buffer.SHARED_ON_CARD_BYTES:
+            with gpu_buffer.lent(size) as (buffer, fd):
+                values.write(tensors, header, buffer.tensor)
+                buffer.settle()
+                return self.ask(op, kind, timeout_s, fds=[fd], header=header, **arguments)
         if self._input is None or self._input.n_bytes < size:
             self._input = self._replaced(self._input, size)
         values.write(tensors, header, self._input.tensor)
@@ -210,24 +214,25 @@ class Session:
         if offer.outline.value_bytes > limit_bytes:
             returned, limit = offer.outline.value_bytes / 2**30, limit_bytes / 2**30
             raise CandidateFailure("runtime_error", f"returned {returned:.2f} GiB of tensors, limit {limit:.2f} GiB")
+
+        def place(view: torch.Tensor, kind: str) -> torch.Tensor:
+            return view.to(device if kind == device.type else "cpu", copy=True)
+
+        if self._on_card and "cuda" in offer.outline.places and offer.bytes >= gpu_buffer.SHARED_ON_CARD_BYTES:
+            with gpu_buffer.lent(offer.bytes) as (buffer, fd):
+                self.ask("fetch", Done, timeout_s, fds=[fd], size=offer.bytes)
+                return values.read(offer.header, buffer.tensor, place)
         flat = torch.empty(0, dtype=torch.uint8)
         if offer.bytes:
             if self._output is None or self._output.n_bytes < offer.bytes:
                 self._output = self._replaced(self._output, offer.bytes)
             self.ask("fetch", Done, timeout_s, fds=[self._output.fd], size=self._output.n_bytes)
             flat = self._output.tensor[: offer.bytes]
-
-        def place(view: torch.Tensor, kind: str) -> torch.Tensor:
-            return view.to(device, copy=True) if kind == device.type else view.clone()
-
         return values.read(offer.header, flat, place)
 
     def _replaced(self, buffer: SharedBuffer | None, size: int) -> SharedBuffer:
         self._release(buffer)
-        larger = SharedBuffer.create(size)
-        if self._cuda is not None:
-            larger.pin(self._cuda)
-        return larger
+        return SharedBuffer.create(size)
 
     @staticmethod
     def _release(buffer: SharedBuffer | None) -> None:

@@ -16,7 +16,6 @@ from pathlib import Path
 import torch
 
 from dice.errors import HarnessError
-from dice.kernels.sandbox.cuda_runtime import CudaRuntime
 
 _LARGE_BYTES = 256 << 20
 _TOUCHING_THREADS = 8
@@ -54,7 +53,6 @@ class SharedBuffer:
         self.n_bytes = n_bytes
         shared = mmap.mmap(fd, max(n_bytes, 1), mmap.MAP_SHARED)
         self.tensor = torch.frombuffer(shared, dtype=torch.uint8, count=max(n_bytes, 1))[:n_bytes]
-        self._pinned_by: CudaRuntime | None = None
 
     @classmethod
     def create(cls, n_bytes: int) -> SharedBuffer:
@@ -74,17 +72,9 @@ class SharedBuffer:
             os.close(fd)
             raise
 
-    def pin(self, cuda: CudaRuntime) -> None:
-        """Let the GPU read and write a large buffer by itself, several times as fast as by way of the driver's own. It
-        stays as it is where the driver refuses."""
-        if self.n_bytes >= _LARGE_BYTES and cuda.pin(self.tensor.data_ptr(), self.n_bytes):
-            self._pinned_by = cuda
-
     def close(self) -> None:
         """Give the descriptor and, with the last tensor that views it, the memory back."""
         if self.fd >= 0:
             os.close(self.fd)
             self.fd = -1
-            if self._pinned_by is not None:
-                self._pinned_by.unpin(self.tensor.data_ptr())
             del self.tensor  # which holds the map: closed by hand, it would be gone under a view (SIGSEGV)
