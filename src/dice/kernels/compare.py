@@ -77,7 +77,9 @@ class _Errors:
     rel_error: float | None = None
     as_noise: bool = False
 
-    def add(self, abs_error: float, rel_error: float) -> None:
+    def add(self, found: torch.Tensor) -> None:
+        """found: rows of `_errors_of`."""
+        abs_error, rel_error = found[:, 1:3].amax(dim=0).tolist()
         self.abs_error = max(abs_error, self.abs_error or 0.0)
         self.rel_error = max(rel_error, self.rel_error or 0.0)
 
@@ -162,8 +164,9 @@ def _number_failures(
     left = torch.tensor(expected, dtype=torch.float64)
     right = torch.tensor(_as_float(actual), dtype=torch.float64)
     tolerance = PAPER_TOLERANCE if protocol == "paper" else (1e-4 if isinstance(expected, float) else 0.0)
-    bad, _ = _value_failure(left, right, tolerance, tolerance, protocol, errors)
-    if bad:
+    found = _errors_of([(left, right)], tolerance, tolerance, protocol)
+    errors.add(found)
+    if found[0, 0]:
         yield "wrong_value", f"{where}: expected {expected}, got {actual}"
 
 
@@ -191,18 +194,15 @@ def _tensor_failures(
     rtol, rms = _tolerance(expected, protocol)
     atol = rtol * max(1.0, rms)
     left, right = expected.reshape(-1), actual.reshape(-1)
-    n_bad, first_bad, squared_error, squared_norm = 0, -1, 0.0, 0.0
-    for index, (a, b) in enumerate(chunks(left, right)):
-        bad, squared = _value_failure(a, b, atol, rtol, protocol, errors)
-        if bad and first_bad < 0:
-            first_bad = index * CHUNK[left.device.type] + int(
-                _mismatch(a, b, atol, rtol, protocol).to(torch.uint8).argmax()
-            )
-        n_bad += bad
-        squared_error += squared
-        if rms:
-            squared_norm += _finite_square_sum(a)
+    pieces = list(chunks(left, right))
+    found = _errors_of(pieces, atol, rtol, protocol)
+    errors.add(found)
+    n_bad = int(found[:, 0].sum())
     if n_bad:
+        piece = int(found[:, 0].gt(0).to(torch.uint8).argmax())
+        a, b = pieces[piece]
+        wrong = _mismatch(a, b, atol, rtol, protocol)
+        first_bad = piece * CHUNK[left.device.type] + int(wrong.to(torch.uint8).argmax())
         total = left.numel()
         index = (
             tuple(int(i) for i in torch.unravel_index(torch.tensor(first_bad), expected.shape)) if expected.ndim else ()
@@ -219,8 +219,8 @@ def _tensor_failures(
             f"{where}: {100 * far:.0f} % of the elements are further off than the paper's tolerance of {PAPER_TOLERANCE:g}; "
             f"a few much larger elements make the rms of {rms:.3g}",
         )
-    elif squared_norm > 0:
-        relative = math.sqrt(squared_error / squared_norm)
+    elif rms > 0:
+        relative = math.sqrt(float(found[:, 3].sum()) / left.numel()) / rms
         if relative > RELATIVE_NORM_FACTOR * rtol and rms <= errors.noise_rms:
             errors.as_noise = True
         elif relative > RELATIVE_NORM_FACTOR * rtol:
@@ -247,27 +247,24 @@ def wrong_elements(expected: torch.Tensor, actual: torch.Tensor, protocol: Proto
 
 
 def _share_outside_paper(expected: torch.Tensor, actual: torch.Tensor) -> float:
-    wrong = sum(
-        int(_mismatch(a, b, PAPER_TOLERANCE, PAPER_TOLERANCE, "strict").sum()) for a, b in chunks(expected, actual)
-    )
-    return wrong / expected.numel()
+    tolerance = PAPER_TOLERANCE
+    counts = [_mismatch(a, b, tolerance, tolerance, "strict").sum() for a, b in chunks(expected, actual)]
+    return int(torch.stack(counts).sum()) / expected.numel()
 
 
 def _wide(tensor: torch.Tensor) -> torch.Tensor:
     return tensor.to(torch.complex128 if tensor.dtype.is_complex else torch.float64)
 
 
-def _finite_square_sum(tensor: torch.Tensor) -> float:
-    wide = _wide(tensor)
-    if not wide.is_complex() and math.isfinite(total := float(wide.square().sum())):
-        return total
-    magnitude = wide.abs()
-    return float(torch.where(torch.isfinite(magnitude), magnitude, 0.0).square().sum())
-
-
 def _rms(tensor: torch.Tensor) -> float:
-    total = sum(_finite_square_sum(piece) for (piece,) in chunks(tensor))
-    return math.sqrt(total / max(1, tensor.numel()))
+    """Root of the mean square of finite elements."""
+    pieces = [piece for (piece,) in chunks(tensor)]
+    wide = (_wide(piece) for piece in pieces)
+    sums = torch.stack([(piece.abs() if piece.is_complex() else piece).square().sum() for piece in wide]).cpu()
+    for index in (~torch.isfinite(sums)).nonzero().flatten().tolist():
+        magnitude = _wide(pieces[index]).abs()
+        sums[index] = torch.where(torch.isfinite(magnitude), magnitude, 0.0).square().sum()
+    return math.sqrt(float(sums.sum()) / max(1, tensor.numel()))
 
 
 def _mismatch(a: torch.Tensor, b: torch.Tensor, atol: float, rtol: float, protocol: Protocol) -> torch.Tensor:
@@ -280,43 +277,47 @@ def _mismatch(a: torch.Tensor, b: torch.Tensor, atol: float, rtol: float, protoc
     return ~torch.isclose(_wide(b), _wide(a), rtol=rtol, atol=atol, equal_nan=True)
 
 
-def _value_failure(
-    a: torch.Tensor, b: torch.Tensor, atol: float, rtol: float, protocol: Protocol, errors: _Errors
-) -> tuple[int, float]:
-    """(number of mismatches, sum of squared errors over finite elements); also updates the running maxima."""
-    if (
-        a.dtype in (torch.float32, torch.float64)
-        and (squared := _all_close(a, b, atol, rtol, protocol, errors)) is not None
-    ):
-        return 0, squared
-    n_bad = int(_mismatch(a, b, atol, rtol, protocol).sum())
+def _errors_of(pieces: list[tuple[torch.Tensor, ...]], atol: float, rtol: float, protocol: Protocol) -> torch.Tensor:
+    """A row for each pair of pieces: mismatches, largest absolute and largest relative error, and sum of squared errors, all
+    but the first over finite elements. float64, on the CPU.
+
+    The numbers of all pieces are fetched together: others use the GPU, too, and each answer waits for a turn.
+    """
+    found = torch.ones(len(pieces), 4, dtype=torch.float64)
+    if pieces[0][0].dtype in (torch.float32, torch.float64):
+        found = torch.stack([_errors_where_close(a, b, atol, rtol, protocol) for a, b in pieces]).double().cpu()
+    if left := found[:, 0].nonzero().flatten().tolist():
+        rows = [_all_errors(a, b, atol, rtol, protocol) for a, b in (pieces[index] for index in left)]
+        found[left] = torch.stack(rows).cpu()
+    return found
+
+
+def _all_errors(a: torch.Tensor, b: torch.Tensor, atol: float, rtol: float, protocol: Protocol) -> torch.Tensor:
+    """One row of `_errors_of`."""
     difference = (_wide(b) - _wide(a)).abs()
     finite = torch.isfinite(difference)
     difference = torch.where(finite, difference, 0.0)
     scale = torch.where(finite, _wide(a).abs(), 1.0)
     # The relative error is undefined at an expected 0 and means nothing near it: only the absolute error counts there.
     relative = torch.where(scale > TINY, difference / scale.clamp_min(TINY), 0.0)
-    errors.add(float(difference.max()), float(relative.max()))
-    return n_bad, float(difference.square().sum())
+    n_bad = _mismatch(a, b, atol, rtol, protocol).sum()
+    return torch.stack([n_bad.double(), difference.max(), relative.max(), difference.square().sum()])
 
 
-def _all_close(
-    a: torch.Tensor, b: torch.Tensor, atol: float, rtol: float, protocol: Protocol, errors: _Errors
-) -> float | None:
-    """The sum of squared errors (strict; 0 under paper) when all elements are finite and acceptable, else None.
+def _errors_where_close(a: torch.Tensor, b: torch.Tensor, atol: float, rtol: float, protocol: Protocol) -> torch.Tensor:
+    """A row of `_errors_of` where all elements are finite and acceptable, with a 0 for the squares under `paper`. Else its
+    first number is 1 and the others mean nothing.
 
-    The fast path for most outputs: the formula of torch.isclose in a dozen passes instead of about fifty, because outputs
-    of gigabytes are compared on one core. Updates the running maxima only when all elements are acceptable.
+    Most outputs are so: the formula of torch.isclose in a dozen passes instead of about fifty, because outputs of gigabytes
+    are compared on one core.
     """
     if protocol == "strict":
         a, b = _wide(a), _wide(b)
     error = (b - a).abs_()
-    largest = float(error.max())
+    largest = error.max()
     scale = a.abs()
     allowed = (b.abs() if protocol == "paper" else scale.clone()).mul_(rtol).add_(atol)
-    if not math.isfinite(largest) or not bool((error <= allowed).all()):
-        return None
-    squared = float(error.square().sum()) if protocol == "strict" else 0.0
+    bad = ~torch.isfinite(largest) | (error > allowed).any()
+    squared = error.square().sum() if protocol == "strict" else torch.zeros_like(largest)
     scale.masked_fill_(scale <= TINY, math.inf)
-    errors.add(largest, float(error.div_(scale).max()))
-    return squared
+    return torch.stack([bad.to(largest.dtype), largest, error.div_(scale).max(), squared])
