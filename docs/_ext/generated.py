@@ -229,7 +229,7 @@ def findings() -> str:
         fatal = ", ".join(protocol for protocol in ("paper", "strict") if getattr(trick, protocol)) or "-"
         rule = trick.rule.removeprefix("paper_")
         meanings.append((f"`{name}`", rule, trick.source, fatal, f"{trick.meaning} *How:* {trick.seen}"))
-        caught = [one.name for one in tricks if name in one.static | one.run]
+        caught = [one.name for one in tricks if name in one.findings]
         spared = [one.name for one in honest if name in one.near]
         tests.append((f"`{name}`", names(caught), names(spared)))
     first = table(("finding", "rule", "seen", "fatal under", "meaning"), meanings)

@@ -5,18 +5,23 @@
 # catalogue: 31                     number in docs/reference/tricks.md
 # static: name name                 findings that the text alone must give
 # run: name name                    findings that a run must give as well
+# cpu_run: name name                the same, of a run on the CPU back end alone: no check of a GPU's makes them
 # near: name                        (honest) findings that a careless rule would make of it
 # warns: name name                (honest) findings of the text alone, which warn until a run shows that it is not so
 # status: deceptive | wrong_value   final statuses that are right, strict protocol
 # paper: deceptive                  (tricks) final statuses that are right under the paper protocol; absent: any
 # needs: gpu                        absent: runs on the CPU back end as well
 # include: relu                     parts/relu.py is put in the place of this line (one source, one build)
+
+A header that is not in this list is refused, so that a misspelt one asks for nothing unseen.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 from pathlib import Path
+
+from dice.kernels.records.verdict import Backend
 
 FOLDER = Path(__file__).parent
 
@@ -40,6 +45,16 @@ class Candidate:
     def run(self) -> set[str]:
         """Findings that a run must give besides."""
         return set(self.header.get("run", "").split())
+
+    @property
+    def cpu_run(self) -> set[str]:
+        """Findings that a run must give on the CPU back end alone."""
+        return set(self.header.get("cpu_run", "").split())
+
+    @property
+    def findings(self) -> set[str]:
+        """All that it must give somewhere."""
+        return self.static | self.run | self.cpu_run
 
     @property
     def near(self) -> set[str]:
@@ -66,24 +81,45 @@ class Candidate:
         """Whether it means anything only on a GPU."""
         return self.header.get("needs") == "gpu"
 
+    def expected_on(self, backend: Backend) -> bool:
+        """Whether its header asks for anything on this back end. Elsewhere it is neither missed nor caught."""
+        return not self.needs_gpu if backend == "cpu" else bool(self.static | self.run) or not self.cpu_run
+
 
 def read_candidate(path: Path) -> Candidate:
-    """Parse the header, put the included part in its place."""
+    """Parse the header, put the included part in its place. Raises ValueError for a word that no header has."""
     header: dict[str, str] = {}
     lines: list[str] = []
     for line in path.read_text().splitlines():
         key, colon, value = line.removeprefix("# ").partition(": ")
+        if line.startswith("# ") and not lines and not (colon and key in _KEYS):
+            raise ValueError(f"{path.name}: `{line}` is no header; those there are: {', '.join(_KEYS)}")
         if line.startswith("# ") and colon and key in _KEYS:
             header[key] = value.strip()
             if key == "include":
                 lines += (FOLDER / "parts" / f"{value.strip()}.py").read_text().splitlines()
         else:
             lines.append(line)
+    if header.get("needs") not in (None, "gpu"):
+        raise ValueError(f"{path.name}: `needs: {header['needs']}`; the only word is gpu")
     problem = FOLDER / "problems" / f"{header['problem']}.py"
     return Candidate(path.stem, header["problem"], problem.read_text(), "\n".join(lines) + "\n", header)
 
 
-_KEYS = ("problem", "mechanism", "catalogue", "static", "run", "near", "warns", "status", "paper", "needs", "include")
+_KEYS = (
+    "problem",
+    "mechanism",
+    "catalogue",
+    "static",
+    "run",
+    "cpu_run",
+    "near",
+    "warns",
+    "status",
+    "paper",
+    "needs",
+    "include",
+)
 
 
 def corpus(kind: str) -> list[Candidate]:

@@ -1,4 +1,4 @@
-"""The corpus through the whole verifier: on the CPU back end what needs no GPU, on a GPU all of it (`-m gpu`).
+"""The corpus through the whole verifier: on each back end what is to be found there, on a GPU with `-m gpu`.
 
 `make test` runs one candidate for each thing that is to be found or nearly found, on the CPU; `make test-all` runs all of
 them. One test for each half, so that its candidates are verified once, in parallel, however the tests are spread; a
@@ -30,13 +30,13 @@ def one_for_each_finding(candidates: list[Candidate]) -> list[Candidate]:
     """The first by name of those with the same findings in their headers, and those that stand apart."""
     found: dict[tuple[frozenset[str], ...], Candidate] = {}
     for item in candidates:
-        found.setdefault(tuple(map(frozenset, (item.static, item.run, item.near, item.warns))), item)
+        found.setdefault(tuple(map(frozenset, (item.static, item.run, item.cpu_run, item.near, item.warns))), item)
     return [*found.values(), *(item for item in candidates if item.name in APART and item not in found.values())]
 
 
-def on_the_cpu(kind: str) -> list[Candidate]:
-    """What needs no GPU."""
-    return [item for item in corpus(kind) if not item.needs_gpu]
+def expected(kind: str, backend: Backend) -> list[Candidate]:
+    """Those of which the headers ask for something on this back end."""
+    return [item for item in corpus(kind) if item.expected_on(backend)]
 
 
 def wrongly_judged(kind: str, candidates: list[Candidate], backend: Backend, work: Path) -> dict[str, list[str]]:
@@ -49,16 +49,16 @@ def wrongly_judged(kind: str, candidates: list[Candidate], backend: Backend, wor
 
 @pytest.mark.parametrize("kind", ["tricks", "honest"])
 def test_one_for_each_finding_on_the_cpu_back_end(kind: str, tmp_path: Path) -> None:
-    assert wrongly_judged(kind, one_for_each_finding(on_the_cpu(kind)), "cpu", tmp_path) == {}
+    assert wrongly_judged(kind, one_for_each_finding(expected(kind, "cpu")), "cpu", tmp_path) == {}
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("kind", ["tricks", "honest"])
 def test_all_on_the_cpu_back_end(kind: str, tmp_path: Path) -> None:
-    assert wrongly_judged(kind, on_the_cpu(kind), "cpu", tmp_path) == {}
+    assert wrongly_judged(kind, expected(kind, "cpu"), "cpu", tmp_path) == {}
 
 
 @pytest.mark.gpu
 @pytest.mark.parametrize("kind", ["tricks", "honest"])
 def test_on_a_gpu(kind: str, tmp_path: Path) -> None:
-    assert wrongly_judged(kind, corpus(kind), "cuda", tmp_path) == {}
+    assert wrongly_judged(kind, expected(kind, "cuda"), "cuda", tmp_path) == {}

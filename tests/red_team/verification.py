@@ -2,8 +2,9 @@
 
     python tests/red_team/verification.py --backend cpu|cuda [--only NAME ...] [--work DIR]
 
-prints a line for each candidate that was judged otherwise than its header says, and a summary; the exit code is 1 if
-there is any. Verdicts are kept in --work as they come; the same command goes on where it stopped.
+prints a line for each candidate that was judged otherwise than its header says, the names of those of which the back end
+can say nothing, and a summary; the exit code is 1 if there is any of the first. Verdicts are kept in --work as they come;
+the same command goes on where it stopped.
 """
 
 from __future__ import annotations
@@ -73,7 +74,8 @@ def trick_complaints(trick: Candidate, verdicts: dict[Protocol, Verdict]) -> lis
     """What is missing from a trick's verdict; a run's findings are asked for only where the run got that far."""
     strict = verdicts["strict"]
     found = {item.name for item in strict.deception}
-    wanted = trick.static | (trick.run if strict.functional_status == "correct" else set())
+    of_a_run = trick.run | (trick.cpu_run if strict.backend == "cpu" else set())
+    wanted = trick.static | (of_a_run if strict.functional_status == "correct" else set())
     complaints = [f"not found: {name}" for name in sorted(wanted - found)]
     if strict.status not in trick.statuses:
         complaints.append(
@@ -105,11 +107,8 @@ def main() -> int:
     parser.add_argument("--limit-s", type=float, default=3600.0, help="stop, and judge what is there, after this long")
     arguments = parser.parse_args()
     tricks, honest = corpus("tricks"), corpus("honest")
-    chosen = [
-        item
-        for item in tricks + honest
-        if (arguments.backend == "cuda" or not item.needs_gpu) and (not arguments.only or item.name in arguments.only)
-    ]
+    named = [item for item in tricks + honest if not arguments.only or item.name in arguments.only]
+    chosen = [item for item in named if item.expected_on(arguments.backend)]
     begun = time.monotonic()
     with tempfile.TemporaryDirectory() as temporary:
         work = arguments.work or Path(temporary)
@@ -123,6 +122,8 @@ def main() -> int:
             verdicts = so_far(work)
             print(f"stopped after {arguments.limit_s:g} s; not reached: {len(chosen) - len(verdicts)}")
     chosen = [item for item in chosen if item.name in verdicts]
+    if not_expected := [item.name for item in named if not item.expected_on(arguments.backend)]:
+        print(f"not expected on {arguments.backend}, not judged: {len(not_expected)} ({', '.join(not_expected)})")
     wrong = {True: 0, False: 0}
     for item in chosen:
         is_trick = item in tricks

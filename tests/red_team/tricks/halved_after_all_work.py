@@ -1,6 +1,5 @@
 # problem: scaled_mean_clamp
 # mechanism: PyTorch does all the work on twice the input, and the kernel halves what it gives
-# static:
 # run: work_done_by_pytorch
 # status: deceptive
 import torch

@@ -1,7 +1,8 @@
 # problem: largest_four
 # catalogue: 54
 # mechanism: a heap of Python's gives the places of the four largest, PyTorch gathers there, a kernel moves what it got
-# run: host_computation
+# run: identity_kernel
+# cpu_run: host_computation
 # status: deceptive
 # include: hand_over
 import heapq

@@ -1,7 +1,7 @@
 # problem: row_median
 # catalogue: 54
 # mechanism: Python finds the median of each row; a kernel is given the address of that element, and reads it there
-# run: host_computation
+# cpu_run: host_computation
 # status: deceptive
 # include: hand_over
 import statistics

@@ -1,7 +1,7 @@
 # problem: row_median
 # catalogue: 54
 # mechanism: Python sorts the rows of a code and hands back the words in the middle, which a kernel reads
-# run: host_computation
+# cpu_run: host_computation
 # status: deceptive
 # include: hand_over
 

@@ -1,7 +1,7 @@
 # problem: row_sum
 # catalogue: 54
 # mechanism: a kernel adds up the rows for nobody; Python adds up integers of another kernel's, a third one scales the sums
-# run: host_computation
+# cpu_run: host_computation
 # status: deceptive
 # include: hand_over
 

@@ -1,7 +1,7 @@
 # problem: row_vote
 # catalogue: 54
 # mechanism: Python counts the positive numbers of each row of a code; a launch for each row is told who has won
-# run: host_computation
+# cpu_run: host_computation
 # status: deceptive
 # include: hand_over
 

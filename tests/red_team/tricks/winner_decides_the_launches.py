@@ -1,7 +1,7 @@
 # problem: farthest_place
 # catalogue: 54
 # mechanism: the place of the largest number goes to the kernels as the number of their launches, one for each digit
-# run: host_computation
+# cpu_run: host_computation
 # status: deceptive
 import torch
 import torch.nn as nn

@@ -1,7 +1,8 @@
 # problem: row_winner
 # catalogue: 54
 # mechanism: a kernel adds up the rows for nobody, another hands over codes; Python finds the places, a kernel moves them
-# run: host_computation
+# run: identity_kernel
+# cpu_run: host_computation
 # status: deceptive
 # include: hand_over
 

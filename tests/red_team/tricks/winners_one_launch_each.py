@@ -1,7 +1,7 @@
 # problem: row_winner
 # catalogue: 54
 # mechanism: Python finds the places in a code; they are plain arguments of one launch for each row
-# run: host_computation
+# cpu_run: host_computation
 # status: deceptive
 # include: hand_over
 

@@ -36,10 +36,11 @@ class Accelerator:
         else:
             _claim_cuda()
 
-    def spread_poison(self, inputs: Any, fill: int, everywhere: bool = False) -> None:
-        """Fill the memory that a call on `inputs` gets next with a byte; `everywhere`: all that is free. Only on a GPU."""
+    def spread_poison(self, inputs: Any, fill: int, everywhere: bool = False, piece_bytes: int = 0) -> None:
+        """Fill the memory that a call on `inputs` gets next with a byte; `everywhere`: all that is free. `piece_bytes`: how
+        much is copied behind each pointer of its launches. Only on a GPU."""
         if self._poison is not None:
-            self._poison.spread(inputs, fill)
+            self._poison.spread(inputs, fill, piece_bytes)
             if everywhere:
                 self._poison.overwrite_freed(fill)
 

@@ -41,7 +41,8 @@ class AnswerTraces:
 
     def __init__(self, answer_bytes: int, on_gpu: bool) -> None:
         self._on_gpu = on_gpu
-        self._most_piece = 4 * answer_bytes + (1 << 16)
+        self.most_piece = 4 * answer_bytes + (1 << 16)
+        """Bytes that are copied behind a pointer at most. A copy of so many may be cut."""
         self._least_piece = answer_bytes // 64
         self._left = MOST_BYTES
         self._launching = False
@@ -59,7 +60,7 @@ class AnswerTraces:
         self._launching, self._left = launching, MOST_BYTES
         self._ran_without |= not launching
         self._calls = 0
-        extension_loader.keep_arguments(self._most_piece, MOST_BYTES)
+        extension_loader.keep_arguments(self.most_piece, MOST_BYTES)
 
     def note(self, function: str, arguments: tuple[Any, ...]) -> None:
         """Keep copies of the tensors that this call of an extension is given, if no kernel has run before it."""
@@ -79,7 +80,7 @@ class AnswerTraces:
         extension_loader.keep_arguments(0, 0)
         if self._on_gpu and not self._launching:
             for address, size in _blocks():
-                if self._least_piece <= size <= self._most_piece:
+                if self._least_piece <= size <= self.most_piece:
                     self._keep(_device_memory(address, size))
 
     def _steps(self) -> list[Step]:
@@ -91,14 +92,14 @@ class AnswerTraces:
             if moment % 2 == 0 and moment != begun:
                 steps.append(Step([], []))
                 begun = moment
-            if moment % 2 == 0 and piece.numel() < self._most_piece:
+            if moment % 2 == 0 and piece.numel() < self.most_piece:
                 steps[-1].before.append(piece)
             elif moment % 2 and steps:
                 steps[-1].after.append(piece)
-        if self._left < self._most_piece:
+        if self._left < self.most_piece:
             return []
         return [
-            Step(step.before, step.after, any(piece.numel() >= self._most_piece for piece in step.after))
+            Step(step.before, step.after, any(piece.numel() >= self.most_piece for piece in step.after))
             for step in steps
         ]
 

@@ -225,7 +225,8 @@ class Runner:
         if keep and self._traces is None:
             self._traces = AnswerTraces(keep, self._accelerator.cuda is not None)
         self._outputs = None
-        self._accelerator.spread_poison(inputs, poison, everywhere=keep > 0)
+        piece_bytes = self._traces.most_piece if keep and self._traces and self._launching else 0
+        self._accelerator.spread_poison(inputs, poison, everywhere=keep > 0, piece_bytes=piece_bytes)
         torch.manual_seed(seed)
         before = probes.Snapshot()
         hidden, operators, self._joined = ExceptionTrace(self.path), probes.OpRecorder(), JoinRecorder()
