@@ -10,7 +10,7 @@ from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
-from pool_handlers import Scripted, dies_at_start, host_error, refuses_to_start
+from pool_handlers import Scripted, Weighed, dies_at_start, host_error, refuses_to_start
 from waiting import is_gone, wait_for
 
 from dice.errors import DiceError, HarnessError
@@ -107,6 +107,24 @@ def test_jobs_may_come_while_others_are_worked_on(tmp_path):
                 three.set()
     assert sorted(seen) == list(range(6))
     assert set(seen[:3]) == {0, 1, 2}
+
+
+@pytest.mark.parametrize(("whole", "order"), [(True, [0, 2, 4, 3, 1, 5]), (False, [0, 1, 2, 3, 4, 5])])
+def test_the_longest_work_of_a_whole_batch_begins_first(tmp_path, whole, order):
+    feed, work = Feed(), [10, 3, 9, 5, 7, 0]
+    for sample, amount in enumerate(work):
+        feed.put(job(sample, str(amount)))
+    if whole:
+        feed.close()
+    weighed = functools.partial(Weighed, str(tmp_path), jobs=len(work))
+    roles = [WorkerPlan(role, 1, functools.partial(weighed, role), TIMEOUT_S) for role in ("build", "execute")]
+    seen = []
+    with Pool(roles, host_error) as pool:
+        for (verdict,) in pool.stream(feed):
+            seen.append(verdict.sample)
+            if len(seen) == len(work):
+                feed.close()
+    assert seen == order
 
 
 def test_a_job_pays_for_no_earlier_one(tmp_path):

@@ -165,6 +165,16 @@ class Prebuilder:
         self._place = Place(fork_server, builder, backend, device, None, spec, limits, judging or Judging())
         self._is_final = judging is not None
         self._host = this_host()
+        self._work: tuple[str, int] = ("", 0)
+
+    def work(self, job: Job) -> int:
+        """What the job's problem has to compute (`Reference.multiplications`): so much longer its slow candidates take."""
+        if self._work[0] != job.problem_code:
+            work = 0
+            with contextlib.suppress(DiceError):
+                work = Reference(job.problem_id, job.problem_code, self._place.device).multiplications
+            self._work = (job.problem_code, work)
+        return self._work[1]
 
     def prebuild(self, job: Job) -> list[Verdict] | None:
         """Final verdicts when no GPU could change them: the text is no Python, or a refused build ended its import.

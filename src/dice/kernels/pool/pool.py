@@ -11,6 +11,7 @@ pipe tells them when the pool dies, even by kill -9; then they end as well.
 from __future__ import annotations
 
 import contextlib
+import heapq
 import math
 import multiprocessing
 import os
@@ -19,7 +20,6 @@ import tempfile
 import threading
 import time
 import traceback
-from collections import deque
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from multiprocessing import forkserver
@@ -57,11 +57,18 @@ def check_temporary_folder(folder: str) -> None:
         )
 
 
+@dataclass(frozen=True)
+class Onward:
+    """A builder's answer: the job goes on to the execute stage. `work`: what its problem has to compute."""
+
+    work: int = 0
+
+
 class Handler(Protocol):
     """What a worker does with a job. It is made inside the worker, so it may own processes and GPU contexts."""
 
-    def handle(self, job: Job) -> list[Verdict] | None:
-        """Final verdicts; None (build role only): the job goes on to the execute stage."""
+    def handle(self, job: Job) -> list[Verdict] | Onward:
+        """Final verdicts, or (build role only) `Onward`."""
         ...
 
     def close(self) -> None:
@@ -130,6 +137,24 @@ class _Worker:
     ready: bool = False
 
 
+class _Queue:
+    """Jobs of one stage: those of higher rank first, else in the order of arrival."""
+
+    def __init__(self) -> None:
+        self._jobs: list[tuple[float, int, Job]] = []
+        self._arrived = 0
+
+    def put(self, job: Job, rank: float = 0) -> None:
+        self._arrived += 1
+        heapq.heappush(self._jobs, (-rank, self._arrived, job))
+
+    def take(self) -> Job:
+        return heapq.heappop(self._jobs)[2]
+
+    def __len__(self) -> int:
+        return len(self._jobs)
+
+
 @dataclass
 class Pool:
     """Runs jobs through the plans' workers. Use as a context manager; `run` may be called several times."""
@@ -191,7 +216,7 @@ class Pool:
             if worker.job is not None:  # of a stream that was left early: nobody waits for its verdicts
                 self._replace(worker)
         has_builders = any(plan.role == "build" and plan.count for plan in self.plans)
-        queues: dict[Role, deque[Job]] = {"build": deque(), "execute": deque()}
+        queues: dict[Role, _Queue] = {"build": _Queue(), "execute": _Queue()}
         attempts: dict[int, int] = {}
         left, fed = 0, True
         while left or fed:
@@ -199,13 +224,14 @@ class Pool:
             if feed.stopped:
                 return
             left += len(arrived)
-            queues["build" if has_builders else "execute"].extend(arrived)
+            for job in arrived:
+                queues["build" if has_builders else "execute"].put(job)
             if not left and not fed:
                 return
             for worker in self._workers:
                 queue = queues[worker.plan.role]
                 if worker.ready and worker.job is None and queue:
-                    worker.job = queue.popleft()
+                    worker.job = queue.take()
                     worker.deadline = time.monotonic() + worker.plan.job_timeout_s
                     with contextlib.suppress(OSError):  # the sentinel reports a worker that died meanwhile
                         worker.connection.send(worker.job)
@@ -238,12 +264,13 @@ class Pool:
                 if kind in ("died", "harness"):
                     attempts[id(job)] = attempts.get(id(job), 0) + 1
                     if attempts[id(job)] < MAX_ATTEMPTS:
-                        again = queues[worker.plan.role]
-                        again.appendleft(job) if kind == "died" else again.append(job)
+                        queues[worker.plan.role].put(job, math.inf if kind == "died" else 0)
                         continue
                     payload = self.host_error(job, payload)
-                elif payload is None:
-                    queues["execute"].append(job)
+                elif isinstance(payload, Onward):
+                    # Of a batch that is whole the longest work begins first, so that it does not end alone. In a stream it
+                    # might keep short work waiting for ever.
+                    queues["execute"].put(job, 0 if fed else payload.work)
                     continue
                 attempts.pop(id(job), None)  # a later job may get the same id
                 left -= 1

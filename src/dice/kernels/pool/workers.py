@@ -17,7 +17,7 @@ from dice.errors import DiceError, HarnessError
 from dice.kernels.builder.builder import Builder
 from dice.kernels.builder.process import compiler_server
 from dice.kernels.candidate.process import candidate_server
-from dice.kernels.pool.pool import Pool, WorkerPlan, start_importing
+from dice.kernels.pool.pool import Onward, Pool, WorkerPlan, start_importing
 from dice.kernels.records.failed import failed_verdicts
 from dice.kernels.records.job import Job, Judging, Limits
 from dice.kernels.records.verdict import Backend, Verdict
@@ -211,9 +211,9 @@ class BuildHandler:
             shared.fork_server, shared.builder(), shared.backend, shared.limits, shared.judging
         )
 
-    def handle(self, job: Job) -> list[Verdict] | None:
-        """None: the candidate goes on to an executor."""
-        return self._prebuilder.prebuild(job)
+    def handle(self, job: Job) -> list[Verdict] | Onward:
+        """`Onward`: the candidate goes on to an executor."""
+        return self._prebuilder.prebuild(job) or Onward(self._prebuilder.work(job))
 
     def close(self) -> None:
         """Nothing outlives a job."""
