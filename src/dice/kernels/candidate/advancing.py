@@ -19,6 +19,8 @@ from typing import Any
 
 import torch
 
+from dice.kernels.candidate.addresses import OF_PROGRAMS, are_addresses
+
 _MOST_OBJECTS = 20_000
 _MOST_LENGTH = 1 << 20
 """Items by which a container or an iterator is set ahead at most."""
@@ -31,8 +33,6 @@ _MOST_OF_A_REGION = 64
 _LEAST_NUMBER = 1e-3
 _ROUND = 1 / 8
 _NUMBERS = (torch.int16, torch.int32, torch.int64, torch.float32, torch.float64)
-_ADDRESSES = (0x55 << 40, 0x80 << 40)
-"""Between these, eight aligned bytes are taken for an address: where programs and libraries lie."""
 _LIBRARIES = (types.ModuleType, type(torch.float32), torch.device, torch.Generator, str, bytes)
 
 
@@ -110,7 +110,7 @@ def _advancing(region: Region, copies: list[torch.Tensor], calls: int) -> Iterat
     taken = torch.zeros(copies[0].numel() * copies[0].element_size(), dtype=torch.bool)
     """Bytes of addresses, and of numbers in the first type that fits."""
     if torch.float64 in region.kinds and len(region.kinds) > 1:
-        taken |= _addresses(copies[2])
+        taken |= are_addresses(copies[2].view(torch.int64), OF_PROGRAMS).repeat_interleave(8)
     for kind in region.kinds:
         before, after, at_last = (copy.view(kind).double() for copy in copies)
         step = after - before
@@ -133,12 +133,6 @@ def _advancing(region: Region, copies: list[torch.Tensor], calls: int) -> Iterat
 def _put_ahead(memory: torch.Tensor, index: int, value: float, steps: int, step: float) -> None:
     if abs(value + steps * step) < (1 << 15 if memory.dtype is torch.int16 else _MOST_WORD):
         memory[index] = value + steps * step
-
-
-def _addresses(words: torch.Tensor) -> torch.Tensor:
-    """Which bytes belong to addresses."""
-    numbers = words.view(torch.int64)
-    return ((numbers > _ADDRESSES[0]) & (numbers < _ADDRESSES[1])).repeat_interleave(8)
 
 
 def _parts(item: Any, own_modules: set[str]) -> Iterator[Any]:

@@ -25,6 +25,7 @@ import torch
 from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils._pytree import tree_leaves
 
+from dice.kernels.candidate.addresses import OF_PROGRAMS, are_addresses
 from dice.kernels.cpu.runtime import KeptPiece
 
 Role = Literal["base", "again", "other", "first", "second"]
@@ -38,8 +39,6 @@ _SLACK = 32
 """Bytes at the end of a larger piece of memory that may belong to nothing."""
 _LONGER = 64
 """Bytes by which a block of the heap may be longer another time."""
-_ADDRESSES = (0x55 << 40, 0x80 << 40)
-"""Between these, eight aligned bytes are taken for an address: where programs and libraries lie."""
 _ALIGNED = 16
 """Bytes; an address in memory that is not known says less than the rest."""
 MOST_BYTES = 256 << 20
@@ -258,9 +257,9 @@ def _told(data: torch.Tensor, known: Sequence[tuple[int, int]]) -> torch.Tensor:
     """What a piece says by itself: in the place of an address, how far behind the beginning of its memory it is. known:
     addresses and sizes in rising order."""
     data = data[: data.numel() - (_SLACK if data.numel() > 2 * _SLACK else 0)].clone()
-    words = data[: data.numel() // 8 * 8].view(torch.int64)
+    words = _words(data)
     least, most = (known[0][0], sum(known[-1])) if known else (0, 0)
-    likely = (words > _ADDRESSES[0]) & (words < _ADDRESSES[1])
+    likely = are_addresses(words, OF_PROGRAMS)
     for place in (likely | ((words >= least) & (words < most))).nonzero().flatten().tolist():
         address = int(words[place])
         begin = _begin(known, address)
@@ -288,10 +287,15 @@ def _bytes(tensor: torch.Tensor) -> torch.Tensor:
     return flat.view(torch.uint8)
 
 
+def _words(data: torch.Tensor) -> torch.Tensor:
+    """The whole words among some bytes, in the same memory."""
+    return data[: data.numel() // 8 * 8].view(torch.int64)
+
+
 def _is_address(data: torch.Tensor, known: Sequence[tuple[int, int]]) -> torch.Tensor:
     """Which bytes belong to an address of known memory: in another forward it lies elsewhere."""
-    words = data[: data.numel() // 8 * 8].view(torch.int64)
-    found = (words > _ADDRESSES[0]) & (words < _ADDRESSES[1])
+    words = _words(data)
+    found = are_addresses(words, OF_PROGRAMS)
     for place in found.nonzero().flatten().tolist():
         found[place] = _begin(known, int(words[place])) is not None
     return torch.nn.functional.pad(found.repeat_interleave(8), (0, data.numel() - 8 * found.numel()))
