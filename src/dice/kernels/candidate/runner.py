@@ -54,8 +54,8 @@ from dice.kernels.sandbox.strides import Strides, relaid
 MODULE_NAME = "candidate"
 _POISON = 0xFF
 """Byte of new memory in crossed forwards."""
-_LARGE_INPUTS = 1 << 30
-"""Bytes from which on the old inputs go before new ones come: others wait for the card's memory."""
+_NEVER_TWICE_BYTES = 1 << 30
+"""Above this size of the inputs the old ones go before new ones come: others wait for the card's memory."""
 
 
 def warm_up() -> None:
@@ -192,7 +192,7 @@ class Runner:
     def _do_inputs(
         self, fds: list[int], header: values.Header, slot: int, strides: Strides | None = None
     ) -> dict[str, Any]:
-        if values.outline(header).n_bytes > _LARGE_INPUTS:
+        if values.outline(header).n_bytes > _NEVER_TWICE_BYTES:
             self._inputs.pop(slot, None)
             self._outputs = None
         inputs = self._exchange.receive(header, fds)

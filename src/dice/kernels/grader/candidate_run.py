@@ -31,8 +31,8 @@ from dice.kernels.sandbox.strides import Strides
 BY_SEED = "weights by seed: its parameters differ from the reference's in name or shape"
 
 DRAWN_ON_GPU = "inputs drawn on the GPU: they are large"
-_LARGE_INPUTS = 32 << 20
-"""Above this size drawing on the CPU takes 0.1 s or more on a busy machine, so the GPU draws, or is released meanwhile."""
+_SOON_DRAWN_BYTES = 32 << 20
+"""Above this size of the inputs the GPU draws, or is released meanwhile: the CPU of a busy machine takes 0.1 s or more."""
 _SPARE_BYTES = 64 << 20
 """Bytes of outputs that are copied beyond twice the size of the right ones."""
 NAN_BYTE = 0xFF
@@ -225,7 +225,7 @@ class CandidateRun:
         same numbers are never needed again. Otherwise, and where `get_inputs` needs the CPU, the GPU is lent meanwhile."""
         place, reference = self.place, self.reference
         with self.not_counted():
-            if place.slot is None or reference.input_bytes <= _LARGE_INPUTS:
+            if place.slot is None or reference.input_bytes <= _SOON_DRAWN_BYTES:
                 return reference.inputs(seed)
             if place.judging.seed is None and self._draws_on_gpu:
                 try:

@@ -44,8 +44,8 @@ _CLOCKED_CALLS = 20
 _CHECKED_CALLS = 6
 _PARTS = 4
 """Parts of the paper protocol's timed calls. The inputs get new values before each, and its last output is checked."""
-_LARGE_INPUTS = 256 << 20
-"""Above this size there are two parts."""
+_TWO_PARTS_BYTES = 256 << 20
+"""Above this size of the inputs there are two parts: values for all of them are drawn ahead, and held at once."""
 _SERIES_TRIES = 3
 """Series that are requested before a difference between the two clocks counts: the host may stall between two calls."""
 _HOST_PAUSE_S, _HOST_CALLS = 0.2, 16
@@ -144,7 +144,7 @@ class _Stopwatch:
         """Draw values for the parts of the paper protocol's calls, while others may use the GPU."""
         run = self.run
         if not run.inputs_change:
-            wanted = 1 if run.reference.input_bytes > _LARGE_INPUTS else _PARTS - 1
+            wanted = 1 if run.reference.input_bytes > _TWO_PARTS_BYTES else _PARTS - 1
             with run.gpu(), run.record.phase("timing_inputs"):
                 self.fresh = [run.draw_inputs(secrets.randbits(48)) for _ in range(wanted)]
 
