@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Sequence
 from typing import Any
 
 import torch
@@ -21,7 +22,7 @@ class Exchange:
         self._offered: list[torch.Tensor] = []
         self._header: values.Header = {}
 
-    def receive(self, header: values.Header, fds: list[int]) -> Any:
+    def receive(self, header: values.Header, fds: Sequence[int]) -> Any:
         """Rebuild a value of the grader's on the device, in memory of this process."""
         with self._accelerator.honest():
             if not fds:
