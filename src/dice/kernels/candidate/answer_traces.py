@@ -25,6 +25,7 @@ from dice.kernels.candidate.probes import storage_address
 from dice.kernels.likeness import Search, find_outputs
 from dice.kernels.likeness.search import larger, weighted
 from dice.kernels.records.evidence import Form
+from dice.kernels.sandbox.leaves import tensors_of
 
 MOST_BYTES = 512 << 20
 """Most bytes of copies kept of one forward; what comes later is not looked through."""
@@ -120,7 +121,7 @@ class AnswerTraces:
         forward without kernels, so where that was made one alone is not looked at."""
         if self._ran_without and len({moment for moment, _ in self._moments if moment % 2 == 0}) < 2:
             return {}
-        leaves = [leaf.detach().cpu() for leaf in tree_leaves(outputs) if isinstance(leaf, torch.Tensor)]
+        leaves = [leaf.detach().cpu() for leaf in tensors_of(outputs)]
         before, after = ([Search(leaf) for leaf in leaves] for _ in range(2))
         found: dict[Form, float] = {}
         for is_after, pieces in groupby(self._moments, key=lambda kept: kept[0] % 2):

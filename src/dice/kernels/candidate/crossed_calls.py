@@ -7,12 +7,12 @@ from collections.abc import Iterator, Sequence
 from typing import Any
 
 import torch
-from torch.utils._pytree import tree_leaves
 
 from dice.kernels.candidate import extension_loader, probes
 from dice.kernels.candidate.answer_traces import MOST_BYTES
 from dice.kernels.candidate.crossing import CrossedRun, Role, made_between, small_bytes
 from dice.kernels.candidate.program import Program
+from dice.kernels.sandbox.leaves import tensors_of
 from dice.kernels.sandbox.linux import perturbed_malloc
 
 _POISON = 0xFF
@@ -34,7 +34,7 @@ class CrossedCalls:
         program = self._program
         inputs = program.inputs[slot]
         with program.accelerator.honest():
-            tensors = [leaf for leaf in tree_leaves(list(inputs)) if torch.is_tensor(leaf)]
+            tensors = tensors_of(list(inputs))
             size = sum(tensor.numel() * tensor.element_size() for tensor in tensors)
             run = CrossedRun(role, self._runs.get("base"), self._runs.get("other"), share, places, small_bytes(tensors))
             run.begin(inputs, probes.state_of(program.model))

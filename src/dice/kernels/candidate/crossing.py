@@ -27,6 +27,7 @@ from torch.utils._pytree import tree_leaves
 
 from dice.kernels.candidate.addresses import OF_PROGRAMS, are_addresses
 from dice.kernels.cpu.runtime import KeptPiece
+from dice.kernels.sandbox.leaves import tensors_of
 
 Role = Literal["base", "again", "other", "first", "second"]
 """Of a forward: `again` repeats the base, `first` and `second` are crossed with the other one at different places."""
@@ -88,7 +89,7 @@ class CrossedRun(TorchDispatchMode):
         """Keep the inputs; cross them where this run is crossed."""
         for weight in weights:
             self._know(weight)
-        tensors = [leaf for leaf in tree_leaves(list(inputs)) if isinstance(leaf, torch.Tensor)]
+        tensors = tensors_of(list(inputs))
         for index, tensor in enumerate(tensors):
             if self._base is not None and self._other is not None:
                 self._write(tensor, self._base.inputs[index], self._other.inputs[index])
@@ -129,7 +130,7 @@ class CrossedRun(TorchDispatchMode):
         result = func(*args, **kwargs)
         kinds = [each.alias_info for each in func._schema.returns]
         index = len(self.steps)
-        results = [leaf for leaf in tree_leaves(result) if isinstance(leaf, torch.Tensor)]
+        results = tensors_of(result)
         is_view = any(kind is not None and not kind.is_write for kind in kinds)
         for tensor in [] if is_view else results:
             self._know(tensor)

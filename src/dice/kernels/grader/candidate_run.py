@@ -11,7 +11,6 @@ from collections.abc import Iterator
 from typing import Any
 
 import torch
-from torch.utils._pytree import tree_leaves
 
 from dice.errors import DiceError
 from dice.kernels.cpu.race import Turn
@@ -24,6 +23,7 @@ from dice.kernels.grader.reference import Reference, Seeds, Trial
 from dice.kernels.records.evidence import Phase, RunEvidence
 from dice.kernels.records.verdict import Stage
 from dice.kernels.sandbox.cuda_runtime import CudaRuntime
+from dice.kernels.sandbox.leaves import tensors_of
 from dice.kernels.sandbox.replies import Done, Facts, Forwarded, Imported, Made, Offer, Reply
 from dice.kernels.sandbox.session import CandidateFailure, CandidateRaised, Session
 from dice.kernels.sandbox.strides import Strides
@@ -295,7 +295,7 @@ class CandidateRun:
     def fetch(self, offer: Offer, like: Any) -> Any:
         """Copy the values that the candidate offers. `like`: the right ones, or those of other inputs. Raises
         CandidateFailure for what is far larger than those."""
-        right = sum(leaf.numel() * leaf.element_size() for leaf in tree_leaves(like) if torch.is_tensor(leaf))
+        right = sum(tensor.numel() * tensor.element_size() for tensor in tensors_of(like))
         with self.record.phase("fetch"):
             limit_s = self.left_s(self.place.limits.forward_timeout_s)
             return self.session.fetch(offer, 2 * right + _SPARE_BYTES, limit_s, self.place.device)

@@ -24,7 +24,7 @@ from collections.abc import Iterator, Set
 from typing import Any, Literal
 
 import torch
-from torch.utils._pytree import tree_flatten, tree_leaves, tree_unflatten
+from torch.utils._pytree import tree_flatten, tree_unflatten
 
 from dice.errors import DiceError
 from dice.kernels.candidate.joins import ADDING, JOINING
@@ -33,6 +33,7 @@ from dice.kernels.grader.candidate_run import CandidateRun
 from dice.kernels.grader.reference import to_device
 from dice.kernels.records.evidence import OpUse, ProbeOutcome, ProbeResult
 from dice.kernels.sandbox import values
+from dice.kernels.sandbox.leaves import tensors_of
 from dice.kernels.sandbox.replies import Done, Mixed
 from dice.kernels.sandbox.session import CandidateRaised
 
@@ -194,7 +195,7 @@ def mixed_pairs(run: CandidateRun, inputs: list[Any], halves: bool = True) -> It
 
     def outputs(changed: list[Any]) -> list[torch.Tensor]:
         found = run.reference.run(model, to_device(changed, run.place.device), seed)
-        return [leaf for leaf in tree_leaves(found) if isinstance(leaf, torch.Tensor)]
+        return tensors_of(found)
 
     def with_other(index: int, place: tuple[int, ...], second: bool) -> list[Any]:
         leaf = leaves[index].clone()

@@ -24,6 +24,7 @@ from torch.utils._pytree import tree_leaves, tree_map, tree_structure, tree_unfl
 from dice.errors import DiceError
 from dice.kernels.cpu.device import CudaOnCpu
 from dice.kernels.grader.gpu_memory import Sizes
+from dice.kernels.sandbox.leaves import tensors_of
 from dice.kernels.sandbox.values import UnsupportedValue, lay_out
 
 
@@ -197,7 +198,7 @@ class _LargestMade(TorchDispatchMode):
 
 def _bytes_of(value: Any) -> int:
     """Of views that repeat elements, those of the memory behind them."""
-    leaves = [leaf for leaf in tree_leaves(value) if torch.is_tensor(leaf)]
+    leaves = tensors_of(value)
     return sum(min(leaf.nbytes, leaf.untyped_storage().nbytes()) for leaf in leaves)
 
 

@@ -40,6 +40,7 @@ from dice.kernels.grader.usage import (
     outcome_of,
 )
 from dice.kernels.records.evidence import ProbeOutcome, ProbeResult
+from dice.kernels.sandbox.leaves import floats_of
 from dice.kernels.sandbox.session import CandidateRaised
 
 _GROWTH = 16.0
@@ -162,7 +163,7 @@ def _is_exact(run: CandidateRun, trial: Trial) -> bool:
 
 def _largest(outputs: Any) -> float:
     """The largest magnitude among floating-point outputs."""
-    floats = [leaf for leaf in tree_leaves(outputs) if torch.is_tensor(leaf) and leaf.is_floating_point()]
+    floats = floats_of(outputs)
     return max((float(leaf.abs().max()) for leaf in floats if leaf.numel()), default=0.0)
 
 

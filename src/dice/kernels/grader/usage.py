@@ -45,6 +45,7 @@ from dice.kernels.grader.agreement import expected_outputs
 from dice.kernels.grader.candidate_run import CandidateRun
 from dice.kernels.grader.reference import Reference, Trial, to_device
 from dice.kernels.records.evidence import ProbeOutcome, ProbeResult
+from dice.kernels.sandbox.leaves import floats_of
 from dice.kernels.sandbox.replies import Offer
 from dice.kernels.sandbox.session import CandidateRaised
 
@@ -299,5 +300,5 @@ def outcome_of(run: CandidateRun, inputs: list[Any], expected: Any) -> ProbeOutc
 
 
 def _finite(outputs: Any) -> bool:
-    floats = [leaf for leaf in tree_leaves(outputs) if torch.is_tensor(leaf) and leaf.is_floating_point()]
+    floats = floats_of(outputs)
     return all(bool(leaf.isfinite().all()) for leaf in floats)
