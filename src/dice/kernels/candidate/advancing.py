@@ -166,14 +166,12 @@ def _parts(item: Any, own_modules: set[str]) -> Iterator[Any]:
 def _own(item: Any) -> Iterator[tuple[Any, Number]]:
     """Numbers that an object holds itself."""
     if isinstance(item, dict):
-        yield from _slots_of(item, list(item.items()), item.__setitem__)
+        yield from _slots_of(list(item.items()), item.__setitem__)
     elif isinstance(item, list):
-        yield from _slots_of(item, list(enumerate(item)), item.__setitem__)
+        yield from _slots_of(list(enumerate(item)), item.__setitem__)
     elif isinstance(item, types.CellType):
         if _filled(item):
-            yield from _slots_of(
-                item, [(0, item.cell_contents)], lambda _, value: setattr(item, "cell_contents", value)
-            )
+            yield from _slots_of([(0, item.cell_contents)], lambda _, value: setattr(item, "cell_contents", value))
     elif isinstance(item, types.GeneratorType):
         for name, value in (item.gi_frame.f_locals if item.gi_frame else {}).items():
             if _is_number(value):
@@ -185,12 +183,12 @@ def _own(item: Any) -> Iterator[tuple[Any, Number]]:
     else:
         held = [(name, value) for name, value in getattr(item, "__dict__", {}).items() if isinstance(name, str)]
         held += [(name, getattr(item, name, None)) for name in _slots(type(item))]
-        yield from _slots_of(item, held, lambda name, value: setattr(item, name, value))
+        yield from _slots_of(held, lambda name, value: setattr(item, name, value))
     if isinstance(item, list | deque | set | dict | bytearray):
         yield "length", Number(len(item), lambda steps, step: _lengthen(item, int(steps * step)))
 
 
-def _slots_of(item: Any, held: list[tuple[Any, Any]], put: Callable[[Any, Any], Any]) -> Iterator[tuple[Any, Number]]:
+def _slots_of(held: list[tuple[Any, Any]], put: Callable[[Any, Any], Any]) -> Iterator[tuple[Any, Number]]:
     for key, value in held:
         if _is_number(value):
             yield (

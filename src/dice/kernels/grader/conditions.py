@@ -29,7 +29,7 @@ from dice.kernels.grader.candidate_run import CandidateRun
 from dice.kernels.grader.consent import Consent, is_safe
 from dice.kernels.grader.equal_values import choice_is_told
 from dice.kernels.grader.other_weights import OTHER_WEIGHTS
-from dice.kernels.grader.reference import Seeds, to_device
+from dice.kernels.grader.reference import Seeds, to_device, widened
 from dice.kernels.records.verdict import ConditionResult, Outcome, Status
 from dice.kernels.rounding_tolerance import Truth, disagreement, farther, is_known, unit
 from dice.kernels.sandbox.leaves import floats_of, tensors_of
@@ -276,7 +276,7 @@ def truth_of(run: CandidateRun, inputs: list[Any], seed: int) -> Truth | None:
         expected = _called(run, copy.deepcopy(model), inputs, seed)
         if expected is None:
             return None
-        exact = _called(run, copy.deepcopy(model).double(), _doubled(inputs), seed)
+        exact = _called(run, copy.deepcopy(model).double(), widened(inputs), seed)
         if exact is None or not is_known(expected[0], exact[0]):
             exact = expected
         moved = _called_moved(run, exact is not expected, inputs, seed, 0)
@@ -298,7 +298,7 @@ def _called_moved(run: CandidateRun, wide: bool, inputs: list[Any], seed: int, n
     if wide:
         model = model.double()
     moved = _moved(model, inputs, number)
-    return _called(run, model, _doubled(moved) if wide else moved, seed)
+    return _called(run, model, widened(moved) if wide else moved, seed)
 
 
 def _called(run: CandidateRun, model: torch.nn.Module, inputs: list[Any], seed: int) -> tuple[Any] | None:
@@ -307,10 +307,6 @@ def _called(run: CandidateRun, model: torch.nn.Module, inputs: list[Any], seed: 
         return (run.reference.run(model, to_device(inputs, run.place.device), seed),)
     except DiceError:
         return None
-
-
-def _doubled(inputs: list[Any]) -> list[Any]:
-    return tree_map(lambda leaf: leaf.double() if torch.is_tensor(leaf) and leaf.is_floating_point() else leaf, inputs)
 
 
 def _moved(model: torch.nn.Module, inputs: list[Any], number: int) -> list[Any]:

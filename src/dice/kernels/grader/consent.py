@@ -28,7 +28,12 @@ asked first."""
 
 def is_safe(run: CandidateRun, inputs: list[Any], seed: int) -> bool:
     """Whether a GPU can be asked: a reference that may index by values is asked on the CPU before."""
-    if run.place.device.type == "cpu" or not _INDEXES.search(run.reference.code):
+    return not _INDEXES.search(run.reference.code) or is_taken_on_cpu(run, inputs, seed)
+
+
+def is_taken_on_cpu(run: CandidateRun, inputs: list[Any], seed: int) -> bool:
+    """Whether the reference takes inputs. Asked on the CPU where it runs on a GPU: on the CPU a bad index only raises."""
+    if run.place.device.type == "cpu":
         return True
     on_cpu = run.reference.on_cpu()
     try:

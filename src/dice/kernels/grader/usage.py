@@ -43,6 +43,7 @@ from dice.kernels.candidate.other_values import (
 from dice.kernels.compare import compare_outputs
 from dice.kernels.grader.agreement import expected_outputs
 from dice.kernels.grader.candidate_run import CandidateRun
+from dice.kernels.grader.consent import is_taken_on_cpu
 from dice.kernels.grader.reference import Reference, Trial, to_device
 from dice.kernels.records.evidence import ProbeOutcome, ProbeResult
 from dice.kernels.sandbox.leaves import floats_of
@@ -270,13 +271,7 @@ def new_trial(run: CandidateRun) -> Trial:
 def accepted(run: CandidateRun, inputs: list[Any]) -> bool:
     """Whether the reference takes other integers. Asked on the CPU: on a GPU an index beyond a table ends the process."""
     assert run.last is not None
-    if run.place.device.type == "cpu":
-        return True
-    with contextlib.suppress(DiceError):
-        on_cpu = run.reference.on_cpu()
-        on_cpu.run(on_cpu.model(run.weights_seed), to_device(inputs, on_cpu.device), run.last.forward_seed)
-        return True
-    return False
+    return is_taken_on_cpu(run, inputs, run.last.forward_seed)
 
 
 def changed_output(run: CandidateRun, model: torch.nn.Module, inputs: list[Any]) -> Any:
