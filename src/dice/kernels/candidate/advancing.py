@@ -27,11 +27,15 @@ _MOST_LENGTH = 1 << 20
 _MOST_WORD = 1 << 30
 """No word of memory is set to more."""
 _MOST_STEP = 1 << 24
+"""By which a word of memory may change in one call."""
 _MOST_BYTES = 1 << 22
 """Of memory that is looked at in one piece."""
 _MOST_OF_A_REGION = 64
+"""Numbers that are set ahead in one piece of memory."""
 _LEAST_NUMBER = 1e-3
+"""A smaller float is an integer that is read in the wrong type."""
 _ROUND = 1 / 8
+"""A float changes by multiples of it; by less it is half of a longer number."""
 _NUMBERS = (torch.int16, torch.int32, torch.int64, torch.float32, torch.float64)
 _LIBRARIES = (types.ModuleType, type(torch.float32), torch.device, torch.Generator, str, bytes)
 
@@ -118,8 +122,8 @@ def _advancing(region: Region, copies: list[torch.Tensor], calls: int) -> Iterat
             (step != 0) & (step.abs() <= _MOST_STEP) & (at_last - after == calls * step) & (at_last.abs() < _MOST_WORD)
         )
         if kind.is_floating_point:
-            chosen &= at_last.abs() > _LEAST_NUMBER  # else an integer, in this type
-            chosen &= step % _ROUND == 0  # else half of a longer one
+            chosen &= at_last.abs() > _LEAST_NUMBER
+            chosen &= step % _ROUND == 0
         chosen &= ~taken.reshape(len(chosen), -1).any(1)
         taken |= chosen.repeat_interleave(taken.numel() // max(1, len(chosen)))
         memory = region.live.view(kind)

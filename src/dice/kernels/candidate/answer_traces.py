@@ -84,8 +84,8 @@ class AnswerTraces:
                     self._keep(_device_memory(address, size))
 
     def _steps(self) -> list[Step]:
-        """What was kept, by launch, but for pieces before a launch that may be anything behind a word that only looks like
-        an address; none where something may be missing before the last of it."""
+        """What was kept, by launch. A piece before a launch that is as large as may be is left out: it may be anything behind
+        a word that only looks like an address. No steps where there was no room for all copies."""
         steps: list[Step] = []
         begun = -1
         for moment, piece in self._moments:

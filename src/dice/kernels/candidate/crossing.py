@@ -72,7 +72,7 @@ class CrossedRun(TorchDispatchMode):
         self.steps: list[Step] = []
         self.inputs: list[torch.Tensor] = []
         self.trusted: int | None = None
-        """The last step of which is known what it was led to: what it left could not be kept or written anew."""
+        """The last step whose arguments say something, since what it left could not be kept or written anew; None: all do."""
         self._base, self._other = (base, other) if role in ("first", "second") else (None, None)
         self._small = small
         drawn = torch.rand(_TABLE, generator=torch.Generator().manual_seed(seed))
@@ -224,8 +224,8 @@ class CrossedRun(TorchDispatchMode):
 
 
 def made_between(base: CrossedRun, again: CrossedRun, runs: Sequence[CrossedRun]) -> int:
-    """How many bytes that a step is led to are other ones than in the base run in each of `runs`, and the same in `again`.
-    Where a step comes that the base run has not, that counts as one; what follows it says nothing."""
+    """How many bytes of what steps are led to differ from the base run in each of `runs`, while they are the same in `again`.
+    Where all of `runs` have another step than the base run, that counts as one; what follows it says nothing."""
     count = 0
     for index, step in enumerate(base.steps):
         if index >= len(again.steps) or again.steps[index].name != step.name:

@@ -254,7 +254,8 @@ class CandidateRun:
     def forward(
         self, seed: int, watch: bool = False, keep: int = 0, poison: int = NAN_BYTE, trace: bool = False
     ) -> Forwarded:
-        """Call forward on the inputs of slot 0; the reply offers the outputs. The others: see the runner's."""
+        """Call forward on the inputs of slot 0; the reply offers the outputs. For the options see `Forwards.do_forward` in
+        `dice.kernels.candidate.forwards`."""
         with self.record.phase("forward"):
             self.ledger.deal()
             reply = self.ask(

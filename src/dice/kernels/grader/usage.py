@@ -53,7 +53,8 @@ from dice.kernels.sandbox.session import CandidateRaised
 _OTHERS: tuple[Other, ...] = (varied, punched, grown)
 _FINER: tuple[Other, ...] = (balanced, bounded)
 _TOUCHES = 3
-"""Times that a single element, or two rows, are changed: who samples a constant sees other values of all of it."""
+"""Times that a single element, or two rows, are changed: a candidate that looks at a sample of a constant notices when all of
+it changes, but hardly this."""
 _TOUCHED: tuple[Other, ...] = (touched,) * _TOUCHES
 _MIXED: tuple[Other, ...] = tuple(partial(mixed, rarer=rarer) for rarer in (False, True) for _ in range(_TOUCHES))
 _MOST_AXES = 3

@@ -42,12 +42,10 @@ _AS_WORDS: dict[Form, str] = {
     "transformed": ", as logarithms, differences or the like",
     "combined": ", as a sum of several pieces",
 }
-
-
 _MOVED_FACTOR: frozenset[Form] = frozenset({"scaled", "rearranged"})
-"""What memory holds where the reference's last step changes nothing for these values, a bound that none reaches, and a
-candidate's kernel does that step and a multiplication that the reference does earlier. Whether PyTorch has done the other
-work is asked by what operators ran."""
+"""Forms that say nothing where the reference's last step changes nothing, as a bound that no value reaches. A kernel may then
+do that step together with a multiplication that the reference does earlier: before it, memory holds the answer without the
+factor. Whether PyTorch did the rest of the work shows in the operators that ran."""
 
 
 def experiment_without_kernels(run: CandidateRun) -> None:
