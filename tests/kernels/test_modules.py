@@ -15,7 +15,6 @@ NOT_IMPORTED = {
     "dice.kernels.builder.cpu_static_shared": BUILT,
     "dice.kernels.builder.route": BUILT,
     "dice.kernels.builder.split_build": BUILT,
-    "dice.kernels.candidate.bare_calls": RUN,
     "dice.kernels.candidate.crossed_calls": RUN,
     "dice.kernels.candidate.forwards": RUN,
     "dice.kernels.candidate.later_calls": RUN,
