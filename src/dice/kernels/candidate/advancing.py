@@ -19,20 +19,24 @@ from typing import Any
 
 import torch
 
+from dice.kernels.candidate.addresses import OF_PROGRAMS, are_addresses
+
 _MOST_OBJECTS = 20_000
 _MOST_LENGTH = 1 << 20
 """Items by which a container or an iterator is set ahead at most."""
 _MOST_WORD = 1 << 30
 """No word of memory is set to more."""
 _MOST_STEP = 1 << 24
+"""By which a word of memory may change in one call."""
 _MOST_BYTES = 1 << 22
 """Of memory that is looked at in one piece."""
 _MOST_OF_A_REGION = 64
+"""Numbers that are set ahead in one piece of memory."""
 _LEAST_NUMBER = 1e-3
+"""A smaller float is an integer that is read in the wrong type."""
 _ROUND = 1 / 8
+"""A float changes by multiples of it; by less it is half of a longer number."""
 _NUMBERS = (torch.int16, torch.int32, torch.int64, torch.float32, torch.float64)
-_ADDRESSES = (0x55 << 40, 0x80 << 40)
-"""Between these, eight aligned bytes are taken for an address: where programs and libraries lie."""
 _LIBRARIES = (types.ModuleType, type(torch.float32), torch.device, torch.Generator, str, bytes)
 
 
@@ -110,7 +114,7 @@ def _advancing(region: Region, copies: list[torch.Tensor], calls: int) -> Iterat
     taken = torch.zeros(copies[0].numel() * copies[0].element_size(), dtype=torch.bool)
     """Bytes of addresses, and of numbers in the first type that fits."""
     if torch.float64 in region.kinds and len(region.kinds) > 1:
-        taken |= _addresses(copies[2])
+        taken |= are_addresses(copies[2].view(torch.int64), OF_PROGRAMS).repeat_interleave(8)
     for kind in region.kinds:
         before, after, at_last = (copy.view(kind).double() for copy in copies)
         step = after - before
@@ -118,8 +122,8 @@ def _advancing(region: Region, copies: list[torch.Tensor], calls: int) -> Iterat
             (step != 0) & (step.abs() <= _MOST_STEP) & (at_last - after == calls * step) & (at_last.abs() < _MOST_WORD)
         )
         if kind.is_floating_point:
-            chosen &= at_last.abs() > _LEAST_NUMBER  # else an integer, in this type
-            chosen &= step % _ROUND == 0  # else half of a longer one
+            chosen &= at_last.abs() > _LEAST_NUMBER
+            chosen &= step % _ROUND == 0
         chosen &= ~taken.reshape(len(chosen), -1).any(1)
         taken |= chosen.repeat_interleave(taken.numel() // max(1, len(chosen)))
         memory = region.live.view(kind)
@@ -133,12 +137,6 @@ def _advancing(region: Region, copies: list[torch.Tensor], calls: int) -> Iterat
 def _put_ahead(memory: torch.Tensor, index: int, value: float, steps: int, step: float) -> None:
     if abs(value + steps * step) < (1 << 15 if memory.dtype is torch.int16 else _MOST_WORD):
         memory[index] = value + steps * step
-
-
-def _addresses(words: torch.Tensor) -> torch.Tensor:
-    """Which bytes belong to addresses."""
-    numbers = words.view(torch.int64)
-    return ((numbers > _ADDRESSES[0]) & (numbers < _ADDRESSES[1])).repeat_interleave(8)
 
 
 def _parts(item: Any, own_modules: set[str]) -> Iterator[Any]:
@@ -172,14 +170,12 @@ def _parts(item: Any, own_modules: set[str]) -> Iterator[Any]:
 def _own(item: Any) -> Iterator[tuple[Any, Number]]:
     """Numbers that an object holds itself."""
     if isinstance(item, dict):
-        yield from _slots_of(item, list(item.items()), item.__setitem__)
+        yield from _slots_of(list(item.items()), item.__setitem__)
     elif isinstance(item, list):
-        yield from _slots_of(item, list(enumerate(item)), item.__setitem__)
+        yield from _slots_of(list(enumerate(item)), item.__setitem__)
     elif isinstance(item, types.CellType):
         if _filled(item):
-            yield from _slots_of(
-                item, [(0, item.cell_contents)], lambda _, value: setattr(item, "cell_contents", value)
-            )
+            yield from _slots_of([(0, item.cell_contents)], lambda _, value: setattr(item, "cell_contents", value))
     elif isinstance(item, types.GeneratorType):
         for name, value in (item.gi_frame.f_locals if item.gi_frame else {}).items():
             if _is_number(value):
@@ -191,12 +187,12 @@ def _own(item: Any) -> Iterator[tuple[Any, Number]]:
     else:
         held = [(name, value) for name, value in getattr(item, "__dict__", {}).items() if isinstance(name, str)]
         held += [(name, getattr(item, name, None)) for name in _slots(type(item))]
-        yield from _slots_of(item, held, lambda name, value: setattr(item, name, value))
+        yield from _slots_of(held, lambda name, value: setattr(item, name, value))
     if isinstance(item, list | deque | set | dict | bytearray):
         yield "length", Number(len(item), lambda steps, step: _lengthen(item, int(steps * step)))
 
 
-def _slots_of(item: Any, held: list[tuple[Any, Any]], put: Callable[[Any, Any], Any]) -> Iterator[tuple[Any, Number]]:
+def _slots_of(held: list[tuple[Any, Any]], put: Callable[[Any, Any], Any]) -> Iterator[tuple[Any, Number]]:
     for key, value in held:
         if _is_number(value):
             yield (

@@ -25,6 +25,7 @@ from dice.kernels.candidate.probes import storage_address
 from dice.kernels.likeness import Search, find_outputs
 from dice.kernels.likeness.search import larger, weighted
 from dice.kernels.records.evidence import Form
+from dice.kernels.sandbox.leaves import tensors_of
 
 MOST_BYTES = 512 << 20
 """Most bytes of copies kept of one forward; what comes later is not looked through."""
@@ -84,8 +85,8 @@ class AnswerTraces:
                     self._keep(_device_memory(address, size))
 
     def _steps(self) -> list[Step]:
-        """What was kept, by launch, but for pieces before a launch that may be anything behind a word that only looks like
-        an address; none where something may be missing before the last of it."""
+        """What was kept, by launch. A piece before a launch that is as large as may be is left out: it may be anything behind
+        a word that only looks like an address. No steps where there was no room for all copies."""
         steps: list[Step] = []
         begun = -1
         for moment, piece in self._moments:
@@ -121,7 +122,7 @@ class AnswerTraces:
         forward without kernels, so where that was made one alone is not looked at."""
         if self._ran_without and len({moment for moment, _ in self._moments if moment % 2 == 0}) < 2:
             return {}
-        leaves = [leaf.detach().cpu() for leaf in tree_leaves(outputs) if isinstance(leaf, torch.Tensor)]
+        leaves = [leaf.detach().cpu() for leaf in tensors_of(outputs)]
         before, after = ([Search(leaf) for leaf in leaves] for _ in range(2))
         found: dict[Form, float] = {}
         for is_after, pieces in groupby(self._moments, key=lambda kept: kept[0] % 2):

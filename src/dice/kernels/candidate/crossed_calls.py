@@ -3,52 +3,68 @@
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 import torch
-from torch.utils._pytree import tree_leaves
 
-from dice.kernels.candidate import extension_loader
+from dice.kernels.candidate import extension_loader, probes
 from dice.kernels.candidate.answer_traces import MOST_BYTES
 from dice.kernels.candidate.crossing import CrossedRun, Role, made_between, small_bytes
+from dice.kernels.candidate.program import Program
+from dice.kernels.sandbox.leaves import tensors_of
+from dice.kernels.sandbox.linux import perturbed_malloc
 
+_POISON = 0xFF
+"""Byte of new memory."""
 _LEAST_PIECE = 1 << 20
 """Bytes behind a pointer that are kept at least, where that is more than four times the inputs."""
 
 
 class CrossedCalls:
-    """What has been recorded."""
+    """Answers the requests for them, and holds what has been recorded."""
 
-    def __init__(self) -> None:
+    def __init__(self, program: Program) -> None:
+        self._program = program
         self._runs: dict[Role, CrossedRun] = {}
 
-    def begin(
-        self, role: Role, inputs: Any, weights: Sequence[torch.Tensor], share: float, places: int
-    ) -> Callable[[], contextlib.AbstractContextManager[None]]:
-        """Cross the inputs where the role asks for it. Returns a context for the forward. `share`, `places`: of the elements
-        that come from the other inputs, and the seed that they are drawn with."""
-        tensors = [leaf for leaf in tree_leaves(list(inputs)) if torch.is_tensor(leaf)]
-        size = sum(tensor.numel() * tensor.element_size() for tensor in tensors)
-        run = CrossedRun(role, self._runs.get("base"), self._runs.get("other"), share, places, small_bytes(tensors))
-        run.begin(inputs, weights)
+    def do_cross(self, slot: int, seed: int, role: Role, share: float, places: int) -> dict[str, Any]:
+        """A forward with kernels, crossed where the role asks for it. `share`, `places`: of the elements that come from the
+        other inputs, and the seed that they are drawn with."""
+        program = self._program
+        inputs = program.inputs[slot]
+        with program.accelerator.honest():
+            tensors = tensors_of(list(inputs))
+            size = sum(tensor.numel() * tensor.element_size() for tensor in tensors)
+            run = CrossedRun(role, self._runs.get("base"), self._runs.get("other"), share, places, small_bytes(tensors))
+            run.begin(inputs, probes.state_of(program.model))
+        program.outputs = None
+        torch.manual_seed(seed)
+        recorded = _recorded(run, max(_LEAST_PIECE, 4 * size))
+        with perturbed_malloc(_POISON), torch.no_grad(), program.trail.phase("forward"), recorded:
+            program.model(*inputs)
+            program.accelerator.settle()
+        self._runs[role] = run
+        return {}
 
-        @contextlib.contextmanager
-        def recorded() -> Iterator[None]:
-            extension_loader.keep_arguments(max(_LEAST_PIECE, 4 * size), MOST_BYTES)
-            try:
-                with extension_loader.watched_launches(run.launched), run, extension_loader.without_interpreter_lock():
-                    yield
-            finally:
-                extension_loader.keep_arguments(0, 0)
-            self._runs[role] = run
-
-        return recorded
-
-    def made(self, roles: Sequence[Role]) -> int:
+    def do_crossed(self, roles: Sequence[Role]) -> dict[str, Any]:
         """How many bytes that steps were led to differ from the base forward in all of `roles`."""
-        return made_between(self._runs["base"], self._runs["again"], [self._runs[role] for role in roles])
+        runs = self._runs
+        with self._program.accelerator.honest():
+            return {"bytes": made_between(runs["base"], runs["again"], [runs[role] for role in roles])}
 
-    def forget(self) -> None:
+    def do_uncross(self) -> dict[str, Any]:
         """Drop all."""
         self._runs.clear()
+        return {}
+
+
+@contextlib.contextmanager
+def _recorded(run: CrossedRun, piece_bytes: int) -> Iterator[None]:
+    """Record the steps of the block. piece_bytes: kept of what lies behind a pointer, at most."""
+    extension_loader.keep_arguments(piece_bytes, MOST_BYTES)
+    try:
+        with extension_loader.watched_launches(run.launched), run, extension_loader.without_interpreter_lock():
+            yield
+    finally:
+        extension_loader.keep_arguments(0, 0)

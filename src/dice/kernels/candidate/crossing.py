@@ -25,7 +25,9 @@ import torch
 from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils._pytree import tree_leaves
 
+from dice.kernels.candidate.addresses import OF_PROGRAMS, are_addresses
 from dice.kernels.cpu.runtime import KeptPiece
+from dice.kernels.sandbox.leaves import tensors_of
 
 Role = Literal["base", "again", "other", "first", "second"]
 """Of a forward: `again` repeats the base, `first` and `second` are crossed with the other one at different places."""
@@ -38,8 +40,6 @@ _SLACK = 32
 """Bytes at the end of a larger piece of memory that may belong to nothing."""
 _LONGER = 64
 """Bytes by which a block of the heap may be longer another time."""
-_ADDRESSES = (0x55 << 40, 0x80 << 40)
-"""Between these, eight aligned bytes are taken for an address: where programs and libraries lie."""
 _ALIGNED = 16
 """Bytes; an address in memory that is not known says less than the rest."""
 MOST_BYTES = 256 << 20
@@ -72,7 +72,7 @@ class CrossedRun(TorchDispatchMode):
         self.steps: list[Step] = []
         self.inputs: list[torch.Tensor] = []
         self.trusted: int | None = None
-        """The last step of which is known what it was led to: what it left could not be kept or written anew."""
+        """The last step whose arguments say something, since what it left could not be kept or written anew; None: all do."""
         self._base, self._other = (base, other) if role in ("first", "second") else (None, None)
         self._small = small
         drawn = torch.rand(_TABLE, generator=torch.Generator().manual_seed(seed))
@@ -89,7 +89,7 @@ class CrossedRun(TorchDispatchMode):
         """Keep the inputs; cross them where this run is crossed."""
         for weight in weights:
             self._know(weight)
-        tensors = [leaf for leaf in tree_leaves(list(inputs)) if isinstance(leaf, torch.Tensor)]
+        tensors = tensors_of(list(inputs))
         for index, tensor in enumerate(tensors):
             if self._base is not None and self._other is not None:
                 self._write(tensor, self._base.inputs[index], self._other.inputs[index])
@@ -130,7 +130,7 @@ class CrossedRun(TorchDispatchMode):
         result = func(*args, **kwargs)
         kinds = [each.alias_info for each in func._schema.returns]
         index = len(self.steps)
-        results = [leaf for leaf in tree_leaves(result) if isinstance(leaf, torch.Tensor)]
+        results = tensors_of(result)
         is_view = any(kind is not None and not kind.is_write for kind in kinds)
         for tensor in [] if is_view else results:
             self._know(tensor)
@@ -224,8 +224,8 @@ class CrossedRun(TorchDispatchMode):
 
 
 def made_between(base: CrossedRun, again: CrossedRun, runs: Sequence[CrossedRun]) -> int:
-    """How many bytes that a step is led to are other ones than in the base run in each of `runs`, and the same in `again`.
-    Where a step comes that the base run has not, that counts as one; what follows it says nothing."""
+    """How many bytes of what steps are led to differ from the base run in each of `runs`, while they are the same in `again`.
+    Where all of `runs` have another step than the base run, that counts as one; what follows it says nothing."""
     count = 0
     for index, step in enumerate(base.steps):
         if index >= len(again.steps) or again.steps[index].name != step.name:
@@ -258,9 +258,9 @@ def _told(data: torch.Tensor, known: Sequence[tuple[int, int]]) -> torch.Tensor:
     """What a piece says by itself: in the place of an address, how far behind the beginning of its memory it is. known:
     addresses and sizes in rising order."""
     data = data[: data.numel() - (_SLACK if data.numel() > 2 * _SLACK else 0)].clone()
-    words = data[: data.numel() // 8 * 8].view(torch.int64)
+    words = _words(data)
     least, most = (known[0][0], sum(known[-1])) if known else (0, 0)
-    likely = (words > _ADDRESSES[0]) & (words < _ADDRESSES[1])
+    likely = are_addresses(words, OF_PROGRAMS)
     for place in (likely | ((words >= least) & (words < most))).nonzero().flatten().tolist():
         address = int(words[place])
         begin = _begin(known, address)
@@ -288,10 +288,15 @@ def _bytes(tensor: torch.Tensor) -> torch.Tensor:
     return flat.view(torch.uint8)
 
 
+def _words(data: torch.Tensor) -> torch.Tensor:
+    """The whole words among some bytes, in the same memory."""
+    return data[: data.numel() // 8 * 8].view(torch.int64)
+
+
 def _is_address(data: torch.Tensor, known: Sequence[tuple[int, int]]) -> torch.Tensor:
     """Which bytes belong to an address of known memory: in another forward it lies elsewhere."""
-    words = data[: data.numel() // 8 * 8].view(torch.int64)
-    found = (words > _ADDRESSES[0]) & (words < _ADDRESSES[1])
+    words = _words(data)
+    found = are_addresses(words, OF_PROGRAMS)
     for place in found.nonzero().flatten().tolist():
         found[place] = _begin(known, int(words[place])) is not None
     return torch.nn.functional.pad(found.repeat_interleave(8), (0, data.numel() - 8 * found.numel()))

@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 import os
 import stat
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 import torch
@@ -25,7 +25,7 @@ class Exchange:
         self._offered: list[torch.Tensor] = []
         self._header: values.Header = {}
 
-    def receive(self, header: values.Header, fds: list[int]) -> Any:
+    def receive(self, header: values.Header, fds: Sequence[int]) -> Any:
         """Rebuild a value of the grader's on the device, in memory of this process."""
         with self._accelerator.honest():
             if not fds:

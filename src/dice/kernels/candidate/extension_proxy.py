@@ -92,10 +92,6 @@ class ExtensionProxy:
         """What became of each request, in their order."""
         return [{"loaded": use.loaded, "calls_forward": use.calls_forward} for use in self._uses]
 
-    def set_launches(self, enabled: bool) -> None:
-        """Let kernels run, or make their launches do nothing."""
-        extension_loader.set_launches(enabled=enabled)
-
 
 class _Use:
     """What became of one request."""

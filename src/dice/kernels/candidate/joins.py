@@ -12,7 +12,8 @@ from typing import Any
 
 import torch
 from torch.utils._python_dispatch import TorchDispatchMode
-from torch.utils._pytree import tree_leaves
+
+from dice.kernels.sandbox.leaves import tensors_of
 
 JOINING = frozenset(
     f"aten::{name}{ending}"
@@ -59,7 +60,7 @@ class JoinRecorder(TorchDispatchMode):
         return result
 
     def _copies(self, tree: Any) -> list[torch.Tensor]:
-        tensors = [leaf.detach() for leaf in tree_leaves(tree) if isinstance(leaf, torch.Tensor)]
+        tensors = [tensor.detach() for tensor in tensors_of(tree)]
         size = sum(tensor.numel() * tensor.element_size() for tensor in tensors)
         if size > self._left or any(tensor.layout is not torch.strided for tensor in tensors):
             self.full = True

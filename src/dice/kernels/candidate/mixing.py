@@ -15,6 +15,8 @@ from dataclasses import dataclass
 
 import torch
 
+from dice.kernels.candidate.addresses import OF_ANYTHING, are_addresses
+
 _FORWARDS = 4
 _MANY = 8
 """Words from which on half of them say that two elements are mixed: in a code some stay the same by chance."""
@@ -26,8 +28,6 @@ _SLACK = 64
 """Bytes by which a block of the heap may be longer another time; pieces no longer than that are arguments themselves."""
 _BEHIND = 32
 """Bytes at the end of a block that may belong to nothing."""
-_ADDRESSES = (1 << 40, 1 << 47)
-"""Between these, eight aligned bytes are taken for an address, which says nothing about an input."""
 
 
 @dataclass(frozen=True)
@@ -136,6 +136,5 @@ def _calm(base: torch.Tensor, again: torch.Tensor) -> bool:
 
 
 def _addresses(words: torch.Tensor) -> torch.Tensor:
-    """Which words are halves of addresses."""
-    numbers = words.view(torch.int64)
-    return ((numbers > _ADDRESSES[0]) & (numbers < _ADDRESSES[1])).repeat_interleave(2)
+    """Which words (four bytes) are halves of addresses."""
+    return are_addresses(words.view(torch.int64), OF_ANYTHING).repeat_interleave(2)

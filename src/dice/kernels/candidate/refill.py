@@ -10,7 +10,7 @@ from torch.utils._pytree import tree_leaves, tree_structure, tree_unflatten
 
 
 def refilled(old: Any, new: Any) -> Any:
-    """`new` with the tensors of `old` for its own, as far as there are any of the same dtype, filled with its values.
+    """The value `new`, in the tensors of `old`: each takes the new values that come in its place, if they are of its dtype.
 
     The problem may draw shapes and numbers: a tensor keeps its memory where the new values fit into it, and plain values
     and further tensors are the new ones. A container whose tensors all stay is the old one.

@@ -10,9 +10,9 @@ from typing import Any
 
 import torch
 from torch.utils._python_dispatch import TorchDispatchMode
-from torch.utils._pytree import tree_leaves
 
 from dice.kernels.likeness.prints import Prints
+from dice.kernels.sandbox.leaves import tensors_of
 
 MOST_CALLS = 600
 """Operators of one forward that are recorded."""
@@ -46,11 +46,11 @@ class ValueRecorder(TorchDispatchMode):
             return func(*args, **kwargs)
         call = len(self._names)
         self._names.append(func._schema.name)
-        taken = [(call, TAKES, self._print(leaf)) for leaf in _tensors((args, kwargs))]  # before it writes into one
+        taken = [(call, TAKES, self._print(leaf)) for leaf in tensors_of((args, kwargs))]  # before it writes into one
         taken += [(call, READS, -1)] * _takes_number(func, args, kwargs)
         result = func(*args, **kwargs)
         written = [_whole(leaf) for leaf in written_by(func, args, kwargs)]
-        given = [(call, GIVES, self._print(leaf)) for leaf in [*_tensors(result), *written]]
+        given = [(call, GIVES, self._print(leaf)) for leaf in [*tensors_of(result), *written]]
         self._rows += taken + given
         return result
 
@@ -73,14 +73,10 @@ class ValueRecorder(TorchDispatchMode):
         return [self._names, rows.reshape(-1, 3), self._prints.stacked(), changed, self._given]
 
 
-def _tensors(tree: Any) -> list[torch.Tensor]:
-    return [leaf for leaf in tree_leaves(tree) if isinstance(leaf, torch.Tensor)]
-
-
 def written_by(func: Any, args: Any, kwargs: Any) -> list[torch.Tensor]:
     """Arguments that an operator writes to."""
     passed = _passed(func, args, kwargs)
-    written = [leaf for argument, value in passed if _is_written(argument) for leaf in _tensors(value)]
+    written = [leaf for argument, value in passed if _is_written(argument) for leaf in tensors_of(value)]
     return [leaf for leaf in written if leaf.layout is torch.strided]
 
 

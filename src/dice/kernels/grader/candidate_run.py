@@ -11,7 +11,6 @@ from collections.abc import Iterator
 from typing import Any
 
 import torch
-from torch.utils._pytree import tree_leaves
 
 from dice.errors import DiceError
 from dice.kernels.cpu.race import Turn
@@ -24,6 +23,7 @@ from dice.kernels.grader.reference import Reference, Seeds, Trial
 from dice.kernels.records.evidence import Phase, RunEvidence
 from dice.kernels.records.verdict import Stage
 from dice.kernels.sandbox import gpu_buffer
+from dice.kernels.sandbox.leaves import tensors_of
 from dice.kernels.sandbox.replies import Done, Facts, Forwarded, Imported, Made, Offer, Reply
 from dice.kernels.sandbox.session import CandidateFailure, CandidateRaised, Session
 from dice.kernels.sandbox.strides import Strides
@@ -31,8 +31,8 @@ from dice.kernels.sandbox.strides import Strides
 BY_SEED = "weights by seed: its parameters differ from the reference's in name or shape"
 
 DRAWN_ON_GPU = "inputs drawn on the GPU: they are large"
-_LARGE_INPUTS = 32 << 20
-"""Above this size drawing on the CPU takes 0.1 s or more on a busy machine, so the GPU draws, or is released meanwhile."""
+_SOON_DRAWN_BYTES = 32 << 20
+"""Above this size of the inputs the GPU draws, or is released meanwhile: the CPU of a busy machine takes 0.1 s or more."""
 _SPARE_BYTES = 64 << 20
 """Bytes of outputs that are copied beyond twice the size of the right ones."""
 NAN_BYTE = 0xFF
@@ -225,7 +225,7 @@ class CandidateRun:
         same numbers are never needed again. Otherwise, and where `get_inputs` needs the CPU, the GPU is lent meanwhile."""
         place, reference = self.place, self.reference
         with self.not_counted():
-            if place.slot is None or reference.input_bytes <= _LARGE_INPUTS:
+            if place.slot is None or reference.input_bytes <= _SOON_DRAWN_BYTES:
                 return reference.inputs(seed)
             if place.judging.seed is None and self._draws_on_gpu:
                 try:
@@ -254,7 +254,8 @@ class CandidateRun:
     def forward(
         self, seed: int, watch: bool = False, keep: int = 0, poison: int = NAN_BYTE, trace: bool = False
     ) -> Forwarded:
-        """Call forward on the inputs of slot 0; the reply offers the outputs. The others: see the runner's."""
+        """Call forward on the inputs of slot 0; the reply offers the outputs. For the options see `Forwards.do_forward` in
+        `dice.kernels.candidate.forwards`."""
         with self.record.phase("forward"):
             self.ledger.deal()
             reply = self.ask(
@@ -295,7 +296,7 @@ class CandidateRun:
     def fetch(self, offer: Offer, like: Any) -> Any:
         """Copy the values that the candidate offers. `like`: the right ones, or those of other inputs. Raises
         CandidateFailure for what is far larger than those."""
-        right = sum(leaf.numel() * leaf.element_size() for leaf in tree_leaves(like) if torch.is_tensor(leaf))
+        right = sum(tensor.numel() * tensor.element_size() for tensor in tensors_of(like))
         with self.record.phase("fetch"):
             limit_s = self.left_s(self.place.limits.forward_timeout_s)
             return self.session.fetch(offer, 2 * right + _SPARE_BYTES, limit_s, self.place.device)

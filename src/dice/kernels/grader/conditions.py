@@ -16,7 +16,7 @@ from collections.abc import Iterator
 from typing import Any
 
 import torch
-from torch.utils._pytree import tree_leaves, tree_map
+from torch.utils._pytree import tree_map
 
 from dice.errors import DiceError
 from dice.kernels.compare import compare_outputs
@@ -29,9 +29,10 @@ from dice.kernels.grader.candidate_run import CandidateRun
 from dice.kernels.grader.consent import Consent, is_safe
 from dice.kernels.grader.equal_values import choice_is_told
 from dice.kernels.grader.other_weights import OTHER_WEIGHTS
-from dice.kernels.grader.reference import Seeds, to_device
+from dice.kernels.grader.reference import Seeds, to_device, widened
 from dice.kernels.records.verdict import ConditionResult, Outcome, Status
 from dice.kernels.rounding_tolerance import Truth, disagreement, farther, is_known, unit
+from dice.kernels.sandbox.leaves import floats_of, tensors_of
 from dice.kernels.sandbox.replies import Done
 from dice.kernels.sandbox.session import CandidateFailure, CandidateRaised
 from dice.kernels.sandbox.strides import strides_of
@@ -194,7 +195,7 @@ def _tells_the_choice(run: CandidateRun, inputs: list[Any], forward_seed: int) -
 
 
 def _shapes(inputs: list[Any]) -> str:
-    shapes = [list(leaf.shape) for leaf in tree_leaves(inputs) if torch.is_tensor(leaf)]
+    shapes = [list(tensor.shape) for tensor in tensors_of(inputs)]
     return f"inputs {', '.join(map(str, shapes))}: "[:200] if shapes else ""
 
 
@@ -275,7 +276,7 @@ def truth_of(run: CandidateRun, inputs: list[Any], seed: int) -> Truth | None:
         expected = _called(run, copy.deepcopy(model), inputs, seed)
         if expected is None:
             return None
-        exact = _called(run, copy.deepcopy(model).double(), _doubled(inputs), seed)
+        exact = _called(run, copy.deepcopy(model).double(), widened(inputs), seed)
         if exact is None or not is_known(expected[0], exact[0]):
             exact = expected
         moved = _called_moved(run, exact is not expected, inputs, seed, 0)
@@ -297,7 +298,7 @@ def _called_moved(run: CandidateRun, wide: bool, inputs: list[Any], seed: int, n
     if wide:
         model = model.double()
     moved = _moved(model, inputs, number)
-    return _called(run, model, _doubled(moved) if wide else moved, seed)
+    return _called(run, model, widened(moved) if wide else moved, seed)
 
 
 def _called(run: CandidateRun, model: torch.nn.Module, inputs: list[Any], seed: int) -> tuple[Any] | None:
@@ -308,14 +309,10 @@ def _called(run: CandidateRun, model: torch.nn.Module, inputs: list[Any], seed: 
         return None
 
 
-def _doubled(inputs: list[Any]) -> list[Any]:
-    return tree_map(lambda leaf: leaf.double() if torch.is_tensor(leaf) and leaf.is_floating_point() else leaf, inputs)
-
-
 def _moved(model: torch.nn.Module, inputs: list[Any], number: int) -> list[Any]:
     """Move the model's state, and return inputs moved, by one rounding of the inputs' dtype, up or down by chance."""
     draw = torch.Generator().manual_seed(number)
-    floats = [leaf for leaf in tree_leaves(inputs) if torch.is_tensor(leaf) and leaf.is_floating_point()]
+    floats = floats_of(inputs)
     coarsest = max((unit(leaf.dtype) for leaf in floats), default=unit(torch.float32))
 
     def moved(value: Any) -> Any:

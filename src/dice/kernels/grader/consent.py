@@ -14,11 +14,11 @@ from typing import Any
 
 import torch
 from torch.utils._python_dispatch import TorchDispatchMode
-from torch.utils._pytree import tree_leaves
 
 from dice.errors import DiceError
 from dice.kernels.grader.candidate_run import CandidateRun
 from dice.kernels.grader.reference import to_device
+from dice.kernels.sandbox.leaves import tensors_of
 from dice.kernels.sandbox.strides import copied
 
 _INDEXES = re.compile(r"\.(?:long|int)\(|int(?:32|64)|embedding|gather|scatter|index|cross_entropy|nll")
@@ -28,7 +28,12 @@ asked first."""
 
 def is_safe(run: CandidateRun, inputs: list[Any], seed: int) -> bool:
     """Whether a GPU can be asked: a reference that may index by values is asked on the CPU before."""
-    if run.place.device.type == "cpu" or not _INDEXES.search(run.reference.code):
+    return not _INDEXES.search(run.reference.code) or is_taken_on_cpu(run, inputs, seed)
+
+
+def is_taken_on_cpu(run: CandidateRun, inputs: list[Any], seed: int) -> bool:
+    """Whether the reference takes inputs. Asked on the CPU where it runs on a GPU: on the CPU a bad index only raises."""
+    if run.place.device.type == "cpu":
         return True
     on_cpu = run.reference.on_cpu()
     try:
@@ -87,9 +92,9 @@ class Watched(TorchDispatchMode):
     def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: dict[str, Any] | None = None) -> Any:
         """One operator."""
         result = func(*args, **(kwargs or {}))
-        made = [leaf for leaf in tree_leaves(result) if torch.is_tensor(leaf)]
+        made = tensors_of(result)
         self.elements += sum(leaf.numel() for leaf in made)
-        shapes = [leaf.shape for leaf in tree_leaves((args, kwargs)) if torch.is_tensor(leaf)]
+        shapes = [tensor.shape for tensor in tensors_of((args, kwargs))]
         if len(made) == 1 and _fit(shapes, made[0].shape):
             self.broadcasts.update((str(func), dimension) for dimension in _stretched(shapes, made[0].shape))
         return result

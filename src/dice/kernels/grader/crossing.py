@@ -29,11 +29,11 @@ _SHARE = 0.125
 """Of the elements that are in each of two sets: few, since the host may read two numbers."""
 _TIMES = 3
 """Pairs of sets that must show it."""
-
 _CALLS_BEFORE = 8
+"""Calls with the base inputs before each recorded forward. So what a candidate keeps of earlier calls, as in a ring of
+outputs, is the same in all recorded forwards."""
 _SECONDS_BEFORE = 0.5
-"""For these calls. Each recorded forward comes after some of the base inputs: what a candidate keeps of earlier calls, as a
-ring of outputs, is the same in all of them then."""
+"""Limit for these calls."""
 
 Direction = Literal["up", "down"]
 
@@ -54,8 +54,8 @@ def experiment_crossing(run: CandidateRun) -> None:
 
 
 def turned(inputs: list[Any], direction: Direction | None) -> list[Any] | None:
-    """Inputs with the values of their own middle half, or of the quarter above or below it, for each element one; None
-    where no input has enough elements."""
+    """Inputs whose elements are drawn anew from their own values: from the middle half of them, or from the quarter above or
+    below it. None where no input has enough elements."""
     leaves, structure = tree_flatten(inputs)
     found = [_from(leaf, direction) if _is_looked_at(leaf) else leaf for leaf in leaves]
     return tree_unflatten(found, structure) if any(map(_is_looked_at, leaves)) else None
@@ -100,7 +100,7 @@ def _made_by_host(run: CandidateRun, base: list[Any], other: list[Any] | None) -
 
 
 def _shows(forward: Any, made: Any, base: list[Any]) -> bool:
-    """With two sets of elements that are drawn anew."""
+    """Whether it shows with two sets of elements, drawn anew."""
     places = secrets.randbits(48)
     forward("first", base, places)
     forward("second", base, places)

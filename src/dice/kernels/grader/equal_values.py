@@ -26,7 +26,7 @@ class LastOfEqual(TorchDispatchMode):
 
 
 def choice_is_told(reference: Callable[[], Any]) -> bool:
-    """Whether what `reference` returns is another one where it chooses the last of equal values."""
+    """Whether the outputs that `reference` returns change when it takes the last of equal values instead of the first."""
     first = reference()
     with LastOfEqual():
         last = reference()

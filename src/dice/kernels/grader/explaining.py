@@ -8,13 +8,14 @@ from __future__ import annotations
 from typing import Any
 
 import torch
-from torch.utils._pytree import tree_leaves, tree_map
+from torch.utils._pytree import tree_map
 from torch.utils.flop_counter import FlopCounterMode
 
 from dice.kernels.builder.resource_usage import Multiprocessor, blocks_at_once
 from dice.kernels.grader.candidate_run import CandidateRun
 from dice.kernels.grader.reference import Reference
 from dice.kernels.records.explanation import Card, Explanation, Work
+from dice.kernels.sandbox.leaves import tensors_of
 
 _FP32_LANES = {(7, 0): 64, (7, 5): 64, (8, 0): 64, (8, 6): 128, (8, 9): 128, (9, 0): 128, (10, 0): 128, (12, 0): 128}
 """fp32 units of a multiprocessor (CUDA programming guide, arithmetic instructions)."""
@@ -40,7 +41,7 @@ def work_of(run: CandidateRun) -> Work | None:
     if trial is None:
         return None
     state = dict(run.reference.model(run.weights_seed).state_dict())
-    leaves = [leaf for leaf in tree_leaves([trial.inputs, state, trial.expected]) if torch.is_tensor(leaf)]
+    leaves = tensors_of([trial.inputs, state, trial.expected])
     n_bytes = sum(leaf.numel() * leaf.element_size() for leaf in leaves)
     return Work(bytes=n_bytes, flop=flop_of(run.reference, run.weights_seed, trial.inputs))
 

@@ -24,7 +24,7 @@ from collections.abc import Iterator, Set
 from typing import Any, Literal
 
 import torch
-from torch.utils._pytree import tree_flatten, tree_leaves, tree_unflatten
+from torch.utils._pytree import tree_flatten, tree_unflatten
 
 from dice.errors import DiceError
 from dice.kernels.candidate.joins import ADDING, JOINING
@@ -33,6 +33,7 @@ from dice.kernels.grader.candidate_run import CandidateRun
 from dice.kernels.grader.reference import to_device
 from dice.kernels.records.evidence import OpUse, ProbeOutcome, ProbeResult
 from dice.kernels.sandbox import values
+from dice.kernels.sandbox.leaves import tensors_of
 from dice.kernels.sandbox.replies import Done, Mixed
 from dice.kernels.sandbox.session import CandidateRaised
 
@@ -42,12 +43,13 @@ _MOST_BYTES = 256 << 20
 """Of all inputs."""
 _MOST_INPUTS = 4
 _DRAWS = 3
-"""Inputs that are drawn until what is found is the same twice."""
+"""Times that inputs are drawn, at most, until the same is found twice."""
 _MOST_DRAWS = 8
-"""The same with those that tell nothing: a coarse code may not show that an element changes."""
+"""The same, counted with draws that tell nothing: a coarse code may not show that an element changes."""
 _TRIES = 3
+"""Looks at two elements, and pairs of elements along one axis."""
 _LOOKS = 2
-"""At two elements with kernels, until they seem to be mixed between launches."""
+"""Looks at two elements, with kernels, all of which must find them mixed between launches."""
 _WORDS_PER_NUMBER = (0.25, 8)
 """Words of four bytes for a number of the output, at least (bytes) and at most (text)."""
 _STRAY = 8
@@ -60,7 +62,8 @@ _MOST_ROOM = 8 << 20
 _WIDE_ROOM = 16 << 20
 """The same on the CPU back end, where a launch leaves more than is looked at otherwise."""
 _MOST_JOINED = 0.95
-"""Share of the elements that the reference reduces: PyTorch's operators that join as many are no end of a reduction."""
+"""Share of the elements that the reference reduces. Operators of PyTorch's that join so many do the whole reduction, and not
+only its end."""
 
 _Outcome = ProbeOutcome | Literal["unclear"] | None
 
@@ -121,7 +124,7 @@ def _outcome(run: CandidateRun) -> _Outcome:
 
 def _answer_beside(run: CandidateRun) -> bool:
     """Whether kernels are led to numbers that follow two elements of an input, as many as the output has, with inputs and
-    elements drawn anew. Two halves that PyTorch adds are no mixture, so the elements are no half apart."""
+    elements drawn anew. The elements are never half an extent apart: where PyTorch adds two halves, nothing is mixed yet."""
     if set(run.evidence.candidate_ops or {}) & ADDING:
         return False
     for changed, met in mixed_pairs(run, run.draw_inputs(secrets.randbits(48)), halves=False):
@@ -160,7 +163,8 @@ def _joined(run: CandidateRun) -> int:
 
 
 def _look_with_kernels(run: CandidateRun, changed: list[list[Any]]) -> Mixed:
-    """With more room where a launch left more than was looked at; on a GPU what lies behind is no part of a tensor."""
+    """A look with kernels. Where a launch left more than was looked at, a second one with more room; not on a GPU, where what
+    lies behind is no part of a tensor."""
     found = _look(run, changed, _room(run), _any_order())
     if found.staged is None and run.place.backend == "cpu":
         return _look(run, changed, max(_room(run), _WIDE_ROOM), _any_order())
@@ -194,7 +198,7 @@ def mixed_pairs(run: CandidateRun, inputs: list[Any], halves: bool = True) -> It
 
     def outputs(changed: list[Any]) -> list[torch.Tensor]:
         found = run.reference.run(model, to_device(changed, run.place.device), seed)
-        return [leaf for leaf in tree_leaves(found) if isinstance(leaf, torch.Tensor)]
+        return tensors_of(found)
 
     def with_other(index: int, place: tuple[int, ...], second: bool) -> list[Any]:
         leaf = leaves[index].clone()

@@ -25,6 +25,7 @@ from dice.kernels.grader.reference import Trial, to_device
 from dice.kernels.grader.rounding import rounding
 from dice.kernels.records.evidence import ProbeName, ProbeResult
 from dice.kernels.records.verdict import Protocol
+from dice.kernels.sandbox.leaves import floats_of, tensors_of
 from dice.kernels.sandbox.replies import Offer, Repeated, Report
 from dice.kernels.sandbox.session import CandidateRaised
 
@@ -81,8 +82,8 @@ def observe(run: CandidateRun) -> None:
 
 def count_poison(expected: Any, actual: Any) -> int:
     """Number of floating-point elements with the poison pattern (all bits one) where the reference has a number."""
-    mine = [leaf for leaf in tree_leaves(actual) if torch.is_tensor(leaf)]
-    theirs = [leaf for leaf in tree_leaves(expected) if torch.is_tensor(leaf)]
+    mine = tensors_of(actual)
+    theirs = tensors_of(expected)
     count = 0
     for a, b in zip(mine, theirs, strict=False):
         integer = {2: torch.int16, 4: torch.int32, 8: torch.int64}.get(a.element_size())
@@ -144,7 +145,7 @@ def _unsampled_elements(run: CandidateRun) -> ProbeResult | None:
     """Swap a few pairs of interior elements of the largest floating-point input. Its values must be exchangeable."""
     assert run.last is not None
     inputs = to_device(run.last.inputs, None)
-    floats = [leaf for leaf in tree_leaves(inputs) if torch.is_tensor(leaf) and leaf.is_floating_point()]
+    floats = floats_of(inputs)
     largest = max(floats, key=torch.Tensor.numel, default=None)
     if largest is None or largest.numel() < 16 * _MARGIN:
         return None
@@ -231,8 +232,8 @@ def fingerprint(value: Any) -> tuple[Any, ...]:
 
 
 def _same(left: Any, right: Any) -> bool:
-    mine = [leaf for leaf in tree_leaves(left) if torch.is_tensor(leaf)]
-    theirs = [leaf for leaf in tree_leaves(right) if torch.is_tensor(leaf)]
+    mine = tensors_of(left)
+    theirs = tensors_of(right)
     return len(mine) == len(theirs) and all(_same_bits(a, b) for a, b in zip(mine, theirs, strict=True))
 
 

@@ -24,6 +24,7 @@ from dice.kernels.grader.candidate_run import CandidateRun
 from dice.kernels.grader.reference import to_device
 from dice.kernels.grader.usage import changed_weights, is_large
 from dice.kernels.records.evidence import ProbeName, ProbeResult
+from dice.kernels.rounding_tolerance import unit
 from dice.kernels.sandbox.session import CandidateRaised
 
 _FEWEST = 6
@@ -37,8 +38,7 @@ _SHARE = 0.75
 """Of the elements that tell something: caught if so many do not follow."""
 _MOST_BYTES = 256 << 20
 """Of inputs, weights and outputs: in fp64 they take twice as much, beside what the card was asked for."""
-_UNIT = 2.0**-24
-"""Largest relative error of rounding to fp32."""
+_UNIT = unit(torch.float32)
 
 
 @dataclass(frozen=True)

@@ -26,6 +26,7 @@ from torch.utils.flop_counter import FlopCounterMode
 from dice.errors import DiceError
 from dice.kernels.cpu.device import CudaOnCpu
 from dice.kernels.grader.gpu_memory import Sizes
+from dice.kernels.sandbox.leaves import tensors_of
 from dice.kernels.sandbox.values import UnsupportedValue, lay_out
 
 
@@ -190,12 +191,8 @@ class Reference:
 
     def run_wide(self, weights_seed: int, inputs: list[Any], seed: int) -> Any:
         """As `run`, with weights and inputs in fp64."""
-
-        def wide(leaf: Any) -> Any:
-            return leaf.double() if torch.is_tensor(leaf) and leaf.is_floating_point() else leaf
-
         model = copy.deepcopy(self.model(weights_seed)).double()
-        return self.run(model, tree_map(wide, to_device(inputs, self.device)), seed)
+        return self.run(model, widened(to_device(inputs, self.device)), seed)
 
 
 class _LargestMade(TorchDispatchMode):
@@ -211,8 +208,13 @@ class _LargestMade(TorchDispatchMode):
 
 def _bytes_of(value: Any) -> int:
     """Of views that repeat elements, those of the memory behind them."""
-    leaves = [leaf for leaf in tree_leaves(value) if torch.is_tensor(leaf)]
+    leaves = tensors_of(value)
     return sum(min(leaf.nbytes, leaf.untyped_storage().nbytes()) for leaf in leaves)
+
+
+def widened(value: Any) -> Any:
+    """A nested value with its floating-point tensors in fp64."""
+    return tree_map(lambda leaf: leaf.double() if torch.is_tensor(leaf) and leaf.is_floating_point() else leaf, value)
 
 
 def like(value: Any, other: Any) -> Any:

@@ -3,7 +3,7 @@
 A constructor makes relations: a gain is the norm of a matrix's rows, a second layer begins as a copy of the first, weights
 are all positive, half of them are zeros. Another seed keeps them, and the first step of a training ends them. So each
 weight that is drawn gets a factor and a sign of its own here, in the reference and in the candidate alike. Where the
-reference bears no other signs (a root, a logarithm), they stay. Then zeros among drawn weights get values, but for those
+reference cannot take other signs (a root, a logarithm), they stay. Then zeros among drawn weights get values, but for those
 that PyTorch keeps (the row of an embedding that pads). A candidate is caught that is wrong twice, where the reference is
 exact, in a way that does not depend on the weights that it was made with: one that computes with its weights in `__init__`
 is honest. What no seed changes is the subject of `usage`.
@@ -40,6 +40,7 @@ from dice.kernels.grader.usage import (
     outcome_of,
 )
 from dice.kernels.records.evidence import ProbeOutcome, ProbeResult
+from dice.kernels.sandbox.leaves import floats_of
 from dice.kernels.sandbox.session import CandidateRaised
 
 _GROWTH = 16.0
@@ -162,7 +163,7 @@ def _is_exact(run: CandidateRun, trial: Trial) -> bool:
 
 def _largest(outputs: Any) -> float:
     """The largest magnitude among floating-point outputs."""
-    floats = [leaf for leaf in tree_leaves(outputs) if torch.is_tensor(leaf) and leaf.is_floating_point()]
+    floats = floats_of(outputs)
     return max((float(leaf.abs().max()) for leaf in floats if leaf.numel()), default=0.0)
 
 
@@ -198,6 +199,6 @@ def _unread(run: CandidateRun, indices: set[int]) -> Iterator[int]:
 
 
 def _fits(own: Any, drawn: Any) -> bool:
-    """Whether another draw's value may stand for one's own."""
+    """Whether an input may be replaced by that of another draw: it has the same shape and dtype."""
     both = torch.is_tensor(own) and torch.is_tensor(drawn)
     return both and own.shape == drawn.shape and own.dtype == drawn.dtype

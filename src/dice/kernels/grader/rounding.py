@@ -12,9 +12,9 @@ from dice.errors import DiceError
 from dice.kernels.grader.agreement import expected_outputs
 from dice.kernels.grader.candidate_run import CandidateRun
 from dice.kernels.grader.reference import Trial, exact_products
+from dice.kernels.rounding_tolerance import unit
 
-_UNIT = 2.0**-24
-"""Largest relative error of rounding to fp32."""
+_UNIT = unit(torch.float32)
 _UNKNOWN = 2.0**-12
 """A relative error of the reference above which its fp64 run is no truth: it draws numbers, or is ill-conditioned."""
 _FEWEST = 16

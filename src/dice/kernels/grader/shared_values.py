@@ -21,6 +21,7 @@ from dice.kernels.grader.candidate_run import CandidateRun
 from dice.kernels.grader.reference import to_device
 from dice.kernels.likeness.prints import WIDTH, Prints
 from dice.kernels.records.evidence import OpUse
+from dice.kernels.sandbox.leaves import tensors_of
 from dice.kernels.sandbox.replies import Offer
 from dice.kernels.sandbox.session import CandidateRaised
 
@@ -137,11 +138,11 @@ class ReferenceRecorder(TorchDispatchMode):
 
     def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
         kwargs = kwargs or {}
-        taken = _tensors((args, kwargs))
+        taken = tensors_of((args, kwargs))
         self._filled(taken)
         after = frozenset().union(*(self._writers.get(_place(leaf), frozenset()) for leaf in taken))
         result = func(*args, **kwargs)
-        given, written = _tensors(result), written_by(func, args, kwargs)
+        given, written = tensors_of(result), written_by(func, args, kwargs)
         old = {_place(leaf) for leaf in taken}
         is_view = not written and bool(given) and all(_place(leaf) in old for leaf in given)
         call = len(self.uses)
@@ -161,7 +162,7 @@ class ReferenceRecorder(TorchDispatchMode):
 
     def end(self, outputs: Any) -> None:
         """After the forward: outputs may be filled in parts."""
-        self._filled(_tensors(outputs))
+        self._filled(tensors_of(outputs))
 
     def _filled(self, tensors: list[torch.Tensor]) -> None:
         """Tensors that were written to in parts are results as a whole."""
@@ -176,10 +177,6 @@ class ReferenceRecorder(TorchDispatchMode):
         whole = rows[sizes.index(max(sizes))] if sizes and sizes.count(max(sizes)) == 1 else -1
         self._steps.append(Step(after, tuple(row for row in rows if row >= 0), whole, is_view))
         return len(self._steps) - 1
-
-
-def _tensors(tree: Any) -> list[torch.Tensor]:
-    return [leaf for leaf in tree_leaves(tree) if isinstance(leaf, torch.Tensor)]
 
 
 def _place(tensor: torch.Tensor) -> int:

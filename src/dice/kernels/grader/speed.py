@@ -44,8 +44,8 @@ _CLOCKED_CALLS = 20
 _CHECKED_CALLS = 6
 _PARTS = 4
 """Parts of the paper protocol's timed calls. The inputs get new values before each, and its last output is checked."""
-_LARGE_INPUTS = 256 << 20
-"""Above this size there are two parts."""
+_TWO_PARTS_BYTES = 256 << 20
+"""Above this size of the inputs there are two parts: values for all of them are drawn ahead, and held at once."""
 _SERIES_TRIES = 3
 """Series that are requested before a difference between the two clocks counts: the host may stall between two calls."""
 _HOST_PAUSE_S, _HOST_CALLS = 0.2, 16
@@ -137,7 +137,7 @@ class Stopwatch:
         with self.run.record.phase("timing_inputs"):
             self.provide_sets(1 if protocol == "paper" else 2 * self.run.place.judging.strict_rounds)
             if protocol == "paper" and not self.run.inputs_change:
-                wanted = 1 if self.run.reference.input_bytes > _LARGE_INPUTS else _PARTS - 1
+                wanted = 1 if self.run.reference.input_bytes > _TWO_PARTS_BYTES else _PARTS - 1
                 self.fresh = [self.run.draw_inputs(secrets.randbits(48)) for _ in range(wanted)]
 
     def provide_sets(self, wanted: int) -> None:

@@ -6,9 +6,6 @@ import contextlib
 import random
 from typing import Any
 
-import torch
-from torch.utils._pytree import tree_leaves
-
 from dice.kernels.compare import Comparison, compare_outputs
 from dice.kernels.cpu.race import Turn, prove_race
 from dice.kernels.grader.agreement import compare, expected_outputs
@@ -18,6 +15,7 @@ from dice.kernels.grader.record import worse
 from dice.kernels.grader.reference import Trial
 from dice.kernels.mismatch import locate
 from dice.kernels.records.verdict import Protocol
+from dice.kernels.sandbox.leaves import tensors_of
 from dice.kernels.sandbox.replies import Offer
 from dice.kernels.sandbox.session import CandidateFailure
 
@@ -54,7 +52,7 @@ def try_inputs(run: CandidateRun) -> None:
 def _compare_outline(run: CandidateRun, trial: Trial, offer: Offer) -> bool:
     """Compare structure, shapes and dtypes, before gigabytes of the wrong ones are copied; True where some protocol is
     still satisfied. Raises CandidateFailure for outputs on another device."""
-    theirs = {leaf.device.type for leaf in tree_leaves(trial.expected) if torch.is_tensor(leaf)}
+    theirs = {tensor.device.type for tensor in tensors_of(trial.expected)}
     if theirs and offer.outline.places - theirs:
         mine, others = (", ".join(sorted(side)) for side in (offer.outline.places, theirs))
         raise CandidateFailure("runtime_error", f"its outputs are on {mine}, the reference's on {others}")

@@ -43,15 +43,18 @@ from dice.kernels.candidate.other_values import (
 from dice.kernels.compare import compare_outputs
 from dice.kernels.grader.agreement import expected_outputs
 from dice.kernels.grader.candidate_run import CandidateRun
+from dice.kernels.grader.consent import is_taken_on_cpu
 from dice.kernels.grader.reference import Reference, Trial, to_device
 from dice.kernels.records.evidence import ProbeOutcome, ProbeResult
+from dice.kernels.sandbox.leaves import floats_of
 from dice.kernels.sandbox.replies import Offer
 from dice.kernels.sandbox.session import CandidateRaised
 
 _OTHERS: tuple[Other, ...] = (varied, punched, grown)
 _FINER: tuple[Other, ...] = (balanced, bounded)
 _TOUCHES = 3
-"""Times that a single element, or two rows, are changed: who samples a constant sees other values of all of it."""
+"""Times that a single element, or two rows, are changed: a candidate that looks at a sample of a constant notices when all of
+it changes, but hardly this."""
 _TOUCHED: tuple[Other, ...] = (touched,) * _TOUCHES
 _MIXED: tuple[Other, ...] = tuple(partial(mixed, rarer=rarer) for rarer in (False, True) for _ in range(_TOUCHES))
 _MOST_AXES = 3
@@ -269,13 +272,7 @@ def new_trial(run: CandidateRun) -> Trial:
 def accepted(run: CandidateRun, inputs: list[Any]) -> bool:
     """Whether the reference takes other integers. Asked on the CPU: on a GPU an index beyond a table ends the process."""
     assert run.last is not None
-    if run.place.device.type == "cpu":
-        return True
-    with contextlib.suppress(DiceError):
-        on_cpu = run.reference.on_cpu()
-        on_cpu.run(on_cpu.model(run.weights_seed), to_device(inputs, on_cpu.device), run.last.forward_seed)
-        return True
-    return False
+    return is_taken_on_cpu(run, inputs, run.last.forward_seed)
 
 
 def changed_output(run: CandidateRun, model: torch.nn.Module, inputs: list[Any]) -> Any:
@@ -299,5 +296,5 @@ def outcome_of(run: CandidateRun, inputs: list[Any], expected: Any) -> ProbeOutc
 
 
 def _finite(outputs: Any) -> bool:
-    floats = [leaf for leaf in tree_leaves(outputs) if torch.is_tensor(leaf) and leaf.is_floating_point()]
+    floats = floats_of(outputs)
     return all(bool(leaf.isfinite().all()) for leaf in floats)

@@ -21,6 +21,7 @@ from dice.kernels.likeness import Search, find_outputs
 from dice.kernels.likeness.search import larger
 from dice.kernels.records.evidence import Form, ProbeOutcome, ProbeResult
 from dice.kernels.sandbox import values
+from dice.kernels.sandbox.leaves import floats_of, tensors_of
 from dice.kernels.sandbox.replies import Done, Traces
 from dice.kernels.sandbox.session import CandidateFailure, CandidateRaised
 
@@ -41,12 +42,10 @@ _AS_WORDS: dict[Form, str] = {
     "transformed": ", as logarithms, differences or the like",
     "combined": ", as a sum of several pieces",
 }
-
-
 _MOVED_FACTOR: frozenset[Form] = frozenset({"scaled", "rearranged"})
-"""What memory holds where the reference's last step changes nothing for these values, a bound that none reaches, and a
-candidate's kernel does that step and a multiplication that the reference does earlier. Whether PyTorch has done the other
-work is asked by what operators ran."""
+"""Forms that say nothing where the reference's last step changes nothing, as a bound that no value reaches. A kernel may then
+do that step together with a multiplication that the reference does earlier: before it, memory holds the answer without the
+factor. Whether PyTorch did the rest of the work shows in the operators that ran."""
 
 
 def experiment_without_kernels(run: CandidateRun) -> None:
@@ -144,7 +143,7 @@ class _Steps(TorchDispatchMode):
 
     def __init__(self, answer: Any, shares: dict[Form, float]) -> None:
         super().__init__()
-        self._answers = [leaf.detach().cpu() for leaf in tree_leaves(answer) if isinstance(leaf, torch.Tensor)]
+        self._answers = [leaf.detach().cpu() for leaf in tensors_of(answer)]
         self._sizes = [leaf.numel() for leaf in self._answers]
         self._shares = shares
         self._searches = [Search(answer) for answer in self._answers]
@@ -155,14 +154,14 @@ class _Steps(TorchDispatchMode):
         if moved and is_work(func._schema.name.rpartition("::")[2]) and self._is_answer(args):
             self.usual |= moved
         result = func(*args, **(kwargs or {}))
-        for leaf in tree_leaves(result):
-            if isinstance(leaf, torch.Tensor) and any(n / 2 <= leaf.numel() <= 8 * n for n in self._sizes):
+        for leaf in tensors_of(result):
+            if any(n / 2 <= leaf.numel() <= 8 * n for n in self._sizes):
                 self.look(leaf)
         return result
 
     def _is_answer(self, args: Any) -> bool:
         """Whether one of an operator's arguments is one of the answers already."""
-        tensors = [leaf for leaf in tree_leaves(args) if isinstance(leaf, torch.Tensor)]
+        tensors = tensors_of(args)
         tensors = [
             leaf.detach().cpu() for leaf in tensors if leaf.layout is torch.strided and leaf.numel() in self._sizes
         ]
@@ -186,21 +185,21 @@ class _Steps(TorchDispatchMode):
 
 
 def _bytes(outputs: Any) -> list[torch.Tensor]:
-    leaves = [leaf.detach().cpu() for leaf in tree_leaves(outputs) if isinstance(leaf, torch.Tensor)]
+    leaves = [leaf.detach().cpu() for leaf in tensors_of(outputs)]
     return [leaf.contiguous().reshape(-1).view(torch.uint8) for leaf in leaves if leaf.numel()]
 
 
 def _empty(outputs: Any) -> bool:
     """Whether no floating-point element is finite."""
-    floats = [leaf for leaf in tree_leaves(outputs) if torch.is_tensor(leaf) and leaf.is_floating_point()]
+    floats = floats_of(outputs)
     pieces = (piece for leaf in floats for (piece,) in chunks(leaf))
     return bool(floats) and not any(bool(piece.double().isfinite().any()) for piece in pieces)  # not defined for fp8
 
 
 def _nearly_equal(left: Any, right: Any) -> bool:
     """Whether all tensors agree within 1e-5 of the largest magnitude, the rounding error of PyTorch's own kernels."""
-    mine = [leaf for leaf in tree_leaves(left) if torch.is_tensor(leaf)]
-    theirs = [leaf for leaf in tree_leaves(right) if torch.is_tensor(leaf)]
+    mine = tensors_of(left)
+    theirs = tensors_of(right)
     if [leaf.shape for leaf in mine] != [leaf.shape for leaf in theirs]:
         return False
     for a, b in zip(mine, theirs, strict=True):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import ctypes
 import errno
 import functools
@@ -9,6 +10,7 @@ import mmap
 import os
 import platform
 import struct
+from collections.abc import Iterator
 
 CLONE_NEWNS = 0x00020000
 CLONE_NEWUTS = 0x04000000
@@ -145,9 +147,12 @@ def map_shared(fd: int, n_bytes: int) -> int:
     return address
 
 
-def perturb_malloc(fill: int | None) -> None:
-    """Have glibc fill new memory with a byte, and freed memory with its complement; None: with nothing.
-
-    The fill byte is the complement of the low byte of the value; 0x100 is "on".
-    """
-    _libc().mallopt(_M_PERTURB, 0 if fill is None else 0x100 | (fill ^ 0xFF))
+@contextlib.contextmanager
+def perturbed_malloc(fill: int) -> Iterator[None]:
+    """In the block, glibc fills new memory with a byte, and freed memory with its complement."""
+    libc = _libc()
+    try:
+        libc.mallopt(_M_PERTURB, 0x100 | (fill ^ 0xFF))  # "on", and the complement of the byte
+        yield
+    finally:
+        libc.mallopt(_M_PERTURB, 0)
