@@ -58,6 +58,12 @@ def test_buffers_begin_as_zeros_and_leave_nothing_behind() -> None:
     assert free - torch.cuda.mem_get_info()[0] < 10 * SIZE  # of 20; others may use the card, too
 
 
+def test_zeros_are_there_before_the_other_process_can_write() -> None:
+    torch.cuda._sleep(200_000_000)  # what this process has begun before, a tenth of a second
+    with gpu_buffer.lent(SIZE):
+        assert torch.cuda.current_stream().query()
+
+
 def test_a_full_card_is_pytorchs_error_and_a_wrong_descriptor_the_drivers() -> None:
     with pytest.raises(torch.OutOfMemoryError), gpu_buffer.lent(1 << 45):
         pass

@@ -129,6 +129,7 @@ def lent(n_bytes: int) -> Iterator[tuple[GpuBuffer, int]]:
     try:
         with contextlib.closing(GpuBuffer(handle.value, n_bytes)) as buffer:
             buffer.tensor.zero_()  # an earlier candidate's outputs may have been in this memory
+            buffer.settle()  # or the zeros might come after what the other process writes
             yield buffer, fd.value
     finally:
         os.close(fd.value)
