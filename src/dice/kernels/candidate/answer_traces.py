@@ -32,6 +32,9 @@ MOST_BYTES = 512 << 20
 MOST_PIECES = 512
 _BY_KERNELS = 0.5
 """Share of the answer from which on a launch has left it."""
+_GPU_BLOCK = 512
+"""Bytes; PyTorch's allocator of a GPU hands out multiples of it. A copy behind a tensor's pointer goes on behind its block,
+and a few numbers are looked for in short pieces only."""
 
 
 class AnswerTraces:
@@ -130,6 +133,8 @@ class AnswerTraces:
             for _, piece in pieces:
                 for search in searches:
                     search.look(piece)
+                    if is_after:
+                        search.look(piece[:_GPU_BLOCK])
             shares = weighted([(leaf, search.found()) for leaf, search in zip(leaves, searches, strict=True)])
             if not is_after:
                 found = shares
