@@ -117,7 +117,7 @@ def missing_tail(drawn: Sketch) -> Texts | None:
         return None
     if drawn.words.short:
         return _edited(drawn, r"<<<(\w+) / (\d+) \+ 1", r"<<<\1 / \2")
-    if drawn.words.block_name and not drawn.words.dim3:
+    if drawn.words.launch[0] and not drawn.words.dim3:
         return _edited(drawn, r"= \((\w+) \+ (?:4 \* )?\w+ - 1\) / (\(4 \* \w+\)|\w+);", r"= \1 / \2;")
     pattern = r"\((\w+) \+ (?:4 \* )?\d+(?: - 1)?\) / (\(4 \* \d+\)|\d+)"
     return _edited(drawn, pattern, r"\1 / \2")

@@ -251,14 +251,14 @@ class Scope:
         if w.short:
             blocks = re.sub(r"\((\w+|\([^()]*\)) \+ \{(\d+)\} - 1\) / \{\2\}", r"\1 / \2 + 1", blocks)
         tail = f", {shared}" if shared else ""
-        if w.block_name and not w.dim3 and "," not in threads + blocks:
-            declared = blocks.replace(f"{{{threads}}}", w.block_name)
-            lines = [f"const int {w.block_name} = {threads};", f"const int {w.grid_name} = {declared};"]
-            return [*lines, launch.replace("{config}", f"{w.grid_name}, {w.block_name}{tail}")]
+        block, grid = w.launch
+        if block and not w.dim3 and "," not in threads + blocks:
+            declared = blocks.replace(f"{{{threads}}}", block)
+            lines = [f"const int {block} = {threads};", f"const int {grid} = {declared};"]
+            return [*lines, launch.replace("{config}", f"{grid}, {block}{tail}")]
         blocks = _numbers(blocks, threads)
         if w.dim3 or "," in threads + blocks:
-            names = ("block", "grid") if "block" not in self.words.block_name else ("threads", "blocks")
-            block, grid = names
+            block, grid = ("threads", "blocks") if "block" in block else ("block", "grid")
             lines = [f"dim3 {block}({threads});", f"dim3 {grid}({blocks});"]
             return [*lines, launch.replace("{config}", f"{grid}, {block}{tail}")]
         return [launch.replace("{config}", f"{blocks}, {threads}{tail}")]
