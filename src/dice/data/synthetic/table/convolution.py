@@ -154,16 +154,4 @@ def same_size(b: Builder, x: Value, out_channels: int, kernel: int, bias: bool) 
 
 def entries() -> list[Entry]:
     """The table's entries."""
-
-    def entry(name: str, spec: Convolution) -> Entry:
-        rank = spec.pools.rank
-        return Entry(
-            name,
-            "window",
-            lambda b, x: convolution(b, x, name),
-            lambda b: sliding.planes(b, rank),
-            (rank + 2,),
-            layer=True,
-        )
-
-    return [entry(name, spec) for name, spec in CONVOLUTIONS.items()]
+    return [sliding.entry(name, convolution, spec.pools.rank, layer=True) for name, spec in CONVOLUTIONS.items()]

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from functools import partial
 
 from dice.data.synthetic.builder import Builder, Check, Refused, Source
 from dice.data.synthetic.evaluate import function
@@ -16,13 +17,15 @@ INF = math.inf
 
 @dataclass(frozen=True, slots=True)
 class Elementwise:
-    """One operator of {x}, or of {x} and {y}. Texts are templates in these, {v} for {x} in `cuda`, and the scalars' keys.
+    """One operator of {x}, and perhaps {y} and {z}. Texts are templates in these, {v} for {x} in `cuda`, and the scalars'
+    keys.
 
     `forms`: PyTorch's spellings; `more`: those that the tiny scale, whose
     embedded checkpoints have not read them, does not have. `module`: its nn module.
     `scalars`: key to (argument name, low, high, step).
     `start`: an input that suits it, where a standard normal one does not; `other`: what makes {y}, if there is one;
-    `param`: whether {y} can be a parameter.
+    `param`: whether {y} can be a parameter. `further`: what makes {y} and {z}, by name, where they have the shape of {x};
+    `alone`: they are a program's only further inputs.
     `jumps`: not continuous, so only for exact inputs. `exact`: no rounding, so a comparison may follow.
     `domain`: where it is defined; `range`: bounds of its results. `dtype`: type of the results; `takes`: types that it can
     be applied to. `check`: what is asked of the results on the probes (`dice.data.synthetic.builder.suits`).
@@ -36,6 +39,8 @@ class Elementwise:
     start: Source | None = None
     other: Source | None = None
     param: bool = False
+    further: Mapping[str, Source] = field(default_factory=dict)
+    alone: bool = False
     jumps: bool = False
     exact: bool = False
     domain: tuple[float, float] = (-INF, INF)
@@ -51,7 +56,7 @@ class Elementwise:
     def form(self, b: Builder, scalars: Mapping[str, Scalar]) -> str:
         """One of its spellings in {0} and {1}."""
         form = b.draw.pick(self.forms if b.draw.tiny else (*self.forms, *self.more))
-        return form.format(x="{0}", y="{1}", **{key: scalar.code for key, scalar in scalars.items()})
+        return form.format(x="{0}", y="{1}", z="{2}", **{key: scalar.code for key, scalar in scalars.items()})
 
 
 FOR_LARGE = ("scale", "divide", "affine", "neg", "log1p_abs", "sqrt_abs", "asinh", "relu", "abs", "clamp_min")
@@ -99,22 +104,26 @@ def _suits(b: Builder, spec: Elementwise, x: Value, numbers: list[float]) -> boo
         return False
 
 
-def binary(b: Builder, x: Value, name: str, spec: Elementwise) -> Value:
-    """Append an operator of two tensors, of which the second is new. Raises Refused where it does not suit."""
-    assert spec.other is not None
-    if len(b.inputs) >= (2 if b.draw.tiny else 3):
+def several(b: Builder, x: Value, name: str, spec: Elementwise) -> Value:
+    """Append an operator of several tensors, of which the others are new. Raises Refused where it does not suit."""
+    most = 2 if b.draw.tiny else 3
+    if len(b.inputs) > 1 if spec.alone else spec.other and len(b.inputs) >= most:
         raise Refused(name)
     refuse(x, name, spec)
-    y, how = operand(b, x, spec.other, spec.param, name in ("add", "sub", "mul"))
+    if spec.other:
+        new = [operand(b, x, spec.other, spec.param, name in ("add", "sub", "mul"))]
+    else:
+        new = [Operand(source.input(b, x.shape, title), "same") for title, source in spec.further.items()]
     scalars = {
         key: b.scalar(argument, b.draw.number(low, high, step))
         for key, (argument, low, high, step) in spec.scalars.items()
     }
-    body = Map(spec.cuda, {"y": how}, scalars)
-    return b.map(name, spec.form(b, scalars), body, [x, y], spec.exact, spec.dtype, spec.check)
+    body = Map(spec.cuda, dict(zip("yz", new, strict=False)), scalars)
+    inputs = [x, *(operand.value for operand in new)]
+    return b.map(name, spec.form(b, scalars), body, inputs, spec.exact, spec.dtype, spec.check)
 
 
-def operand(b: Builder, x: Value, source: Source, param: bool, linear: bool) -> tuple[Value, Operand]:
+def operand(b: Builder, x: Value, source: Source, param: bool, linear: bool) -> Operand:
     """The second tensor of an operator on `x`: another input, a broadcast one, or a parameter.
 
     `linear`: with a single number for all elements, the result still varies as much as `x`.
@@ -124,34 +133,33 @@ def operand(b: Builder, x: Value, source: Source, param: bool, linear: bool) -> 
     if rank == 2:
         kinds += ["row"]
     if rank >= 2 and param and not (d.tiny and b.uses_arguments):
-        kinds += ["last"] * 2 if rank < 4 else []
-        kinds += ["channel"] * 2 if rank >= 4 else []
+        kinds += ["last" if rank < 4 else "channel"] * 2
         kinds += ["one"] if linear and not d.tiny else []
     kind = d.pick(kinds)
     if kind == "same":
-        return (value := source.input(b, x.shape, "y", "y", "other", "rhs")), Operand(value, kind)
+        return Operand(source.input(b, x.shape, "y", "y", "other", "rhs"), kind)
     if kind == "row":
-        return (value := source.input(b, (x.shape[0], 1), "y", "factor", "per_row")), Operand(value, kind)
-    name, inner, sizes = "offset", (), ()
-    size = {"one": 1, "last": x.shape[-1], "channel": x.shape[1]}[kind]
+        return Operand(source.input(b, (x.shape[0], 1), "y", "factor", "per_row"), kind)
+    shape, sizes, name = (1,), (), "offset"
     if kind == "last":
-        sizes = (b.argument("features", size),)
+        shape, sizes = x.shape[-1:], (b.argument("features", x.shape[-1]),)
         name = "w" if d.tiny else d.pick(("bias", "weight", "gamma"))
     if kind == "channel":
-        inner = (1,) * (rank - 2)
-        sizes = (b.argument("channels", size), *("1",) * (rank - 2))
+        ones = (1,) * (rank - 2)
+        shape, sizes = (x.shape[1], *ones), (b.argument("channels", x.shape[1]), *map(repr, ones))
         name = "w" if d.tiny else "bias"
-    value = b.parameter((size, *inner), name, source.text, source.probes, sizes=sizes)
-    return value, Operand(value, kind)
+    return Operand(b.parameter(shape, name, source.text, source.probes, sizes=sizes), kind)
 
 
 def entries(group: str, table: Mapping[str, Elementwise]) -> list[Entry]:
     """The entries of a table, which start from one tensor."""
-
-    def entry(name: str, spec: Elementwise) -> Entry:
-        append = binary if spec.other else unary
-        return Entry(
-            name, group, lambda b, x: append(b, x, name, spec), lambda b: b.any_input(spec.start), (1, 2, 3, 4, 5)
+    return [
+        Entry(
+            name,
+            group,
+            partial(several if spec.other or spec.further else unary, name=name, spec=spec),
+            partial(Builder.any_input, source=spec.start),
+            (1, 2, 3, 4, 5),
         )
-
-    return [entry(name, spec) for name, spec in table.items()]
+        for name, spec in table.items()
+    ]

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from functools import partial
+
 from dice.data.synthetic.builder import Builder, Refused
 from dice.data.synthetic.evaluate import function
 from dice.data.synthetic.graph import Element, Value
@@ -50,8 +52,4 @@ def _even(b: Builder) -> Value:
 
 def entries() -> list[Entry]:
     """All gates."""
-
-    def entry(name: str) -> Entry:
-        return Entry(name, "gate", lambda b, x: gate(b, x, name), _even, (2, 3))
-
-    return [entry(name) for name in GATES]
+    return [Entry(name, "gate", partial(gate, name=name), _even, (2, 3)) for name in GATES]

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from functools import partial
 
 from dice.data.synthetic.builder import Builder, Refused
 from dice.data.synthetic.graph import NORMAL, Operand, Pass, Rows, Scalar, Total, Value
@@ -215,15 +216,8 @@ def _scores(b: Builder) -> Value:
 
 def entries() -> list[Entry]:
     """All losses."""
-
-    def entry(name: str) -> Entry:
-        return Entry(name, "loss", lambda b, x: loss(b, x, name), _scaled, (1, 2, 3), weak=True)
-
-    def of_rows(name: str) -> Entry:
-        return Entry(name, "loss", lambda b, x: row_loss(b, x, name), _matrix, (2,), weak=True)
-
     return [
-        *map(entry, LOSSES),
-        *map(of_rows, ROW_LOSSES),
+        *(Entry(name, "loss", partial(loss, name=name), _scaled, (1, 2, 3), weak=True) for name in LOSSES),
+        *(Entry(name, "loss", partial(row_loss, name=name), _matrix, (2,), weak=True) for name in ROW_LOSSES),
         Entry("cross_entropy", "loss", cross_entropy, _scores, (2,), weak=True),
     ]

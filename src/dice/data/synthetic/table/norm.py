@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from dataclasses import dataclass, replace
+from functools import partial
 
 from dice.data.synthetic.builder import Builder, Refused
 from dice.data.synthetic.graph import NORMAL, Init, Pass, Rows, Value
@@ -279,32 +280,25 @@ def _wide(b: Builder) -> Value:
     return b.input(b.draw.shape(b.draw.rank((2, 3, 4))), text=f"{factor} * torch.randn({{s}})", probes=probes)
 
 
-def _rows(b: Builder) -> Value:
-    return made_for(b, ROW_STATISTICS)
+def _layer_input(b: Builder, spec: Layer) -> Value:
+    shape = shape_of_rank(b.draw, b.draw.pick(spec.ranks))
+    statistics = tuple(size if axis in spec.varying else 1 for axis, size in enumerate(shape))
+    return b.input(shape, text=ROW_STATISTICS, statistics=statistics)
 
 
 def entries() -> list[Entry]:
     """All normalisations."""
-
-    def shares(name: str) -> Entry:
-        start = plain if name == "log_softmax" else _wide
-        return Entry(name, "norm", lambda b, x: softmax(b, x, name), start, (2, 3, 4))
-
-    def by_itself(name: str) -> Entry:
-        return Entry(name, "norm", lambda b, x: scaled(b, x, name), _rows, (2, 3, 4), weak=SCALED[name].weak)
-
-    def of_layer(name: str, spec: Layer) -> Entry:
-        def start(b: Builder) -> Value:
-            shape = shape_of_rank(b.draw, b.draw.pick(spec.ranks))
-            statistics = tuple(size if axis in spec.varying else 1 for axis, size in enumerate(shape))
-            return b.input(shape, text=ROW_STATISTICS, statistics=statistics)
-
-        return Entry(name, "norm", lambda b, x: layer(b, x, name), start, spec.ranks)
-
+    rows, start = partial(made_for, text=ROW_STATISTICS), {"log_softmax": plain}
     return [
-        *map(shares, SOFTMAX),
-        Entry("layer_norm", "norm", layer_norm, _rows, (2, 3)),
-        Entry("rms_norm", "norm", rms_norm, _rows, (2, 3)),
-        *map(by_itself, SCALED),
-        *(of_layer(name, spec) for name, spec in LAYERS.items()),
+        *(Entry(name, "norm", partial(softmax, name=name), start.get(name, _wide), (2, 3, 4)) for name in SOFTMAX),
+        Entry("layer_norm", "norm", layer_norm, rows, (2, 3)),
+        Entry("rms_norm", "norm", rms_norm, rows, (2, 3)),
+        *(
+            Entry(name, "norm", partial(scaled, name=name), rows, (2, 3, 4), weak=spec.weak)
+            for name, spec in SCALED.items()
+        ),
+        *(
+            Entry(name, "norm", partial(layer, name=name), partial(_layer_input, spec=spec), spec.ranks)
+            for name, spec in LAYERS.items()
+        ),
     ]

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from functools import partial
 
-from dice.data.synthetic.builder import Builder, Refused
-from dice.data.synthetic.graph import OTHER_NORMAL, Map, Operand, Value
+from dice.data.synthetic.builder import Source
+from dice.data.synthetic.graph import OTHER_NORMAL
 from dice.data.synthetic.table.elementwise import Elementwise
 from dice.data.synthetic.table.elementwise import entries as elementwise_entries
 from dice.data.synthetic.table.entry import Entry
@@ -29,6 +29,15 @@ _Logic = partial(_Test, start=COUNTS, other=OTHER_COUNTS, domain=(0, INF))
 _Bits = partial(
     Elementwise, exact=True, check="steps", dtype="int64", takes=("int64",), start=INTEGERS, other=OTHER_INTEGERS
 )
+
+
+Fused = partial(Elementwise, scalars={"a": ("value", 0.25, 2.0, 0.25)}, alone=True)
+"""A tensor plus a scaled product or quotient of two others."""
+_THIRD = Source("torch.randn({s})", OTHER_NORMAL[::-1])
+
+
+def _fused(name: str) -> tuple[str, str]:
+    return f"torch.{name}({{x}}, {{y}}, {{z}}, value={{a}})", f"{{x}}.{name}({{y}}, {{z}}, value={{a}})"
 
 
 def _pair(name: str) -> tuple[str]:
@@ -104,45 +113,21 @@ PAIRS: dict[str, Elementwise] = {
     "bitwise_and": _Bits("(int){v} & (int){y}", (*_pair("bitwise_and"), "{x} & {y}")),
     "bitwise_or": _Bits("(int){v} | (int){y}", (*_pair("bitwise_or"), "{x} | {y}")),
     "bitwise_xor": _Bits("(int){v} ^ (int){y}", (*_pair("bitwise_xor"), "{x} ^ {y}")),
+    "masked_fill": Elementwise(
+        "{y} ? {a} : {v}", ("{x}.masked_fill({y}, {a})", "torch.masked_fill({x}, {y}, {a})"),
+        scalars={"a": ("fill_value", -3, 3, 0.5)}, further={"mask": TRUTHS},
+    ),
+    "addcmul": Fused(
+        "{v} + {a} * {y} * {z}", _fused("addcmul"),
+        further={"tensor1": _THIRD, "tensor2": OTHER_SOURCE},
+    ),
+    "addcdiv": Fused(
+        "{v} + {a} * {y} / {z}", _fused("addcdiv"),
+        further={"tensor1": _THIRD, "tensor2": AWAY_FROM_ZERO},
+    ),
 }  # fmt: skip
 
 
-def masked_fill(b: Builder, x: Value) -> Value:
-    """Elements where a boolean mask is true are replaced by a constant."""
-    mask = TRUTHS.input(b, x.shape, "mask")
-    fill = b.scalar("fill_value", b.draw.number(-3, 3, 0.5))
-    code = b.draw.pick(("{{0}}.masked_fill({{1}}, {a})", "torch.masked_fill({{0}}, {{1}}, {a})"))
-    body = Map("{y} ? {a} : {v}", {"y": Operand(mask, "same")}, {"a": fill})
-    return b.map("masked_fill", code.format(a=fill.code), body, [x, mask])
-
-
-_FUSED = {
-    "addcmul": ("{v} + {a} * {y} * {z}", OTHER_SOURCE),
-    "addcdiv": ("{v} + {a} * {y} / {z}", AWAY_FROM_ZERO),
-}
-
-
-def fused(b: Builder, x: Value, name: str) -> Value:
-    """A tensor plus a scaled product or quotient of two others."""
-    if x.dtype != "float" or len(b.inputs) > 1:
-        raise Refused(name)
-    cuda, last = _FUSED[name]
-    y, z = b.input(x.shape, "tensor1", probes=OTHER_NORMAL[::-1]), last.input(b, x.shape, "tensor2")
-    a = b.scalar("value", b.draw.number(0.25, 2.0, 0.25))
-    operands = {"y": Operand(y, "same"), "z": Operand(z, "same")}
-    code = b.draw.pick(
-        (f"torch.{name}({{0}}, {{1}}, {{2}}, value={a.code})", f"{{0}}.{name}({{1}}, {{2}}, value={a.code})")
-    )
-    return b.map(name, code, Map(cuda, operands, {"a": a}), [x, y, z])
-
-
 def entries() -> list[Entry]:
-    """The table, and the operators with a mask or two more tensors."""
-    of_three = {name: lambda b, x, name=name: fused(b, x, name) for name in _FUSED}
-    return [
-        *elementwise_entries("binary", PAIRS),
-        *(
-            Entry(name, "binary", make, lambda b: b.any_input(None), (1, 2, 3, 4, 5))
-            for name, make in {"masked_fill": masked_fill, **of_three}.items()
-        ),
-    ]
+    """The table's entries."""
+    return elementwise_entries("binary", PAIRS)

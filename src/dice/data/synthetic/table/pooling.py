@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from functools import partial
 
 from dice.data.synthetic.builder import Builder, Refused
 from dice.data.synthetic.graph import Element, Value
@@ -131,23 +132,6 @@ def plain_pool(b: Builder, x: Value, name: str) -> Value:
     return b.step(name, code, body, [x], (*x.shape[:2], *outs), spec.probes(x, k**rank))
 
 
-def entries() -> list[Entry]:
-    """The table's entries, and plain pools."""
-
-    def entry(name: str, rank: int) -> Entry:
-        return Entry(name, "window", lambda b, x: pooling(b, x, name), lambda b: sliding.planes(b, rank), (rank + 2,))
-
-    def plain(name: str, rank: int) -> Entry:
-        start = _images if rank == 2 else _signals
-        return Entry(name, "window", lambda b, x: plain_pool(b, x, name), start, (rank + 2,))
-
-    names = {"max_pool2d": 2, "avg_pool2d": 2, "max_pool1d": 1}
-    return [
-        *(entry(name, spec.rank) for name, spec in POOLING.items()),
-        *(plain(name, rank) for name, rank in names.items()),
-    ]
-
-
 def _images(b: Builder) -> Value:
     d = b.draw
     channels, side = d.channels(), d.side()
@@ -160,3 +144,15 @@ def _signals(b: Builder) -> Value:
     channels, length = d.channels(), d.length() * (1 if d.small else d.pick((1, 4, 8)))
     batch = d.pick((1, 2, 3, 4)) if d.small else d.pick((4, 8, 16, 32))
     return b.input((batch, channels, length), dims=("batch_size", "channels", "length"))
+
+
+def entries() -> list[Entry]:
+    """The table's entries, and plain pools."""
+    plain = {"max_pool2d": _images, "avg_pool2d": _images, "max_pool1d": _signals}
+    return [
+        *(sliding.entry(name, pooling, spec.rank) for name, spec in POOLING.items()),
+        *(
+            Entry(name, "window", partial(plain_pool, name=name), start, (int(name[-2]) + 2,))
+            for name, start in plain.items()
+        ),
+    ]

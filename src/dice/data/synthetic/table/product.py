@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from functools import partial
 
 from dice.data.synthetic.builder import Builder, Refused, centred, rms
 from dice.data.synthetic.graph import Contract, Element, Pass, Rows, Value
@@ -204,20 +205,17 @@ def _tensor(b: Builder) -> Value:
 def entries() -> list[Entry]:
     """All products."""
 
-    def entry(name: str, make: Make, start: Start = _matrix, *ranks: int, weak: bool = False) -> Entry:
-        return Entry(name, "contract", make, start, ranks or (2,), weak)
+    def entry(name: str, make: Make, start: Start = _matrix, ranks: tuple[int, ...] = (2,), weak: bool = True) -> Entry:
+        return Entry(name, "contract", make, start, ranks, weak)
 
     return [
-        *(
-            entry(name, lambda b, x, name=name: matmul(b, x, name), weak=PRODUCTS[name].a_t)  # type: ignore[misc]
-            for name in PRODUCTS
-        ),
-        entry("bmm", lambda b, x: batched(b, x, "bmm"), _batch, 3),
-        entry("attention_scores", lambda b, x: batched(b, x, "attention_scores"), _batch, 3, weak=True),
+        *(entry(name, partial(matmul, name=name), weak=spec.a_t) for name, spec in PRODUCTS.items()),
+        entry("bmm", partial(batched, name="bmm"), _batch, (3,), weak=False),
+        entry("attention_scores", partial(batched, name="attention_scores"), _batch, (3,)),
         Entry("linear", "contract", linear, _sequences, (2, 3), layer=True),
-        entry("matmul_last_dimension", last_dimension, _tensor, 3, 4),
-        entry("matvec", matvec, weak=True),
-        entry("row_dot", row_dot, weak=True),
-        entry("outer", outer, _vector, 1, weak=True),
-        entry("scaled_rows", scaled_rows, _vector, 1, weak=True),
+        entry("matmul_last_dimension", last_dimension, _tensor, (3, 4), weak=False),
+        entry("matvec", matvec),
+        entry("row_dot", row_dot),
+        entry("outer", outer, _vector, (1,)),
+        entry("scaled_rows", scaled_rows, _vector, (1,)),
     ]

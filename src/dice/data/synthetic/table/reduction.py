@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 
 from dice.data.synthetic.builder import Builder, Refused, Source, centred, distinct, moments, rms
 from dice.data.synthetic.graph import NORMAL, Arg, Pass, Rows, Scan, Value
@@ -283,31 +284,24 @@ def _shifted(b: Builder) -> Value:
     return b.input(b.draw.shape(b.draw.pick((1, 2, 2, 3))), text=text)
 
 
+def _start(b: Builder, spec: Reduction) -> Value:
+    if spec.start:
+        return spec.start.input(b, b.draw.shape(b.draw.rank((2, 3, 4))))
+    return made_for(b, spec.text, spec.longest) if spec.text else plain(b)
+
+
 def entries() -> list[Entry]:
     """All reductions and scans."""
-
-    def reduces(name: str, spec: Reduction) -> Entry:
-        def start(b: Builder) -> Value:
-            if spec.start:
-                return spec.start.input(b, b.draw.shape(b.draw.rank((2, 3, 4))))
-            return made_for(b, spec.text, spec.longest) if spec.text else plain(b)
-
-        return Entry(name, "reduce", lambda b, x: reduction(b, x, name), start, weak=spec.weak)
-
-    def of_whole(name: str) -> Entry:
-        return Entry(name, "reduce", lambda b, x: whole(b, x, name), _shifted, (1, 2, 3), weak=True)
-
-    def place(name: str) -> Entry:
-        return Entry(name, "reduce", lambda b, x: arg(b, x, name), plain, weak=True)
-
-    def runs(name: str) -> Entry:
-        product = name == "cumprod"
-        start = (lambda b: made_for(b, NEAR_ONE, 100)) if product else plain
-        return Entry(name, "scan", lambda b, x: scan(b, x, name), start, weak=product)
-
+    near_one = partial(made_for, text=NEAR_ONE, longest=100)
     return [
-        *(reduces(name, spec) for name, spec in REDUCTIONS.items()),
-        *map(of_whole, WHOLE),
-        *map(place, ("argmax", "argmin")),
-        *map(runs, SCANS),
+        *(
+            Entry(name, "reduce", partial(reduction, name=name), partial(_start, spec=spec), weak=spec.weak)
+            for name, spec in REDUCTIONS.items()
+        ),
+        *(Entry(name, "reduce", partial(whole, name=name), _shifted, (1, 2, 3), weak=True) for name in WHOLE),
+        *(Entry(name, "reduce", partial(arg, name=name), plain, weak=True) for name in ("argmax", "argmin")),
+        *(
+            Entry(name, "scan", partial(scan, name=name), near_one if how == "prod" else plain, weak=how == "prod")
+            for name, (how, _) in SCANS.items()
+        ),
     ]
