@@ -51,9 +51,9 @@ def _pools(config: SyntheticConfig) -> dict[str, tuple[Entry, ...]]:
     if config.families is not None:
         chosen = tuple(table[name] for name in config.families)
     return {
-        "single": tuple(entry for entry in chosen if entry.make),
+        "single": tuple(entry for entry in chosen if entry.group != "architecture"),
         "layers": tuple(entry for entry in chosen if entry.layer),
-        "architecture": tuple(entry for entry in chosen if not entry.make),
+        "architecture": tuple(entry for entry in chosen if entry.group == "architecture"),
         "maps": tuple(entry for entry in visible if entry.group in ("pointwise", "binary")),
         "pointwise": tuple(entry for entry in visible if entry.group == "pointwise"),
         "truths": tuple(entry for entry in visible if entry.name in ("any", "all", "count_nonzero")),
@@ -62,7 +62,7 @@ def _pools(config: SyntheticConfig) -> dict[str, tuple[Entry, ...]]:
         "second": tuple(
             entry
             for entry in visible
-            if entry.make and not entry.weak and entry.group in ("reduce", "norm", "scan", "move", "window", "gate")
+            if not entry.weak and entry.group in ("reduce", "norm", "scan", "move", "window", "gate")
         ),
     }
 
@@ -127,12 +127,11 @@ def _program(draw: Draw) -> Program:
     builder = Builder(draw)
     if level == 3:
         architecture = draw.pick(pools["architecture"])
-        architecture.start(builder)
+        architecture.first(builder)
         return builder.program(3, architecture.name)
     if level == 1:
         entry = _choose(draw, pools["single"], _WEIGHTS)
-        assert entry.make is not None
-        entry.make(builder, entry.start(builder))
+        entry.apply(builder, entry.first(builder))
         return builder.program(1, entry.name)
     return _chain(builder, pools)
 
@@ -146,13 +145,12 @@ def _chain(b: Builder, pools: dict[str, tuple[Entry, ...]]) -> Program:
         pools = {**pools, "pointwise": _usual_often(pools["pointwise"]), "maps": _usual_often(pools["maps"])}
     else:
         anchor = _choose(d, pools["single"], _CHAIN_WEIGHTS)
-    assert anchor.make is not None
     fewest, most = d.config.depth or (2, MAX_STEPS)
     if d.config.depth:
         length = d.rng.randint(fewest, most)
     else:
         length = d.pick((2, 2, 3)) if d.tiny else d.pick((2, 3, 3, 4, 4, 5))
-    x = anchor.start(b)
+    x = anchor.first(b)
     made_for_input = anchor.group in ("pointwise", "binary", "loss") or anchor.weak or anchor.name == "embedding"
     later = anchor.group in ("pointwise", "binary") or (not anchor.weak and d.chance(0.35)) or anchor.group == "reduce"
     if later and not layer_first:
@@ -162,18 +160,12 @@ def _chain(b: Builder, pools: dict[str, tuple[Entry, ...]]) -> Program:
         x = _map(b, pools, x, few_inputs=True)
         if x.dtype != "float":
             raise Refused("chain")
-    x = anchor.make(b, x)
+    x = anchor.apply(b, x)
     if not anchor.weak and len(b.steps) < most and d.chance(0.5) and not d.tiny:
         second = d.pick(pools["second"] if x.dtype == "float" else pools["truths"])
-        if (
-            second.make
-            and second.name != anchor.name
-            and len(x.shape) in second.ranks
-            and x.shape
-            and _joins(anchor, second)
-        ):
+        if second.name != anchor.name and len(x.shape) in second.ranks and _joins(anchor, second):
             b.axis = None
-            x = b.attempt(second.make, x) or x
+            x = b.attempt(second.apply, x) or x
     while len(b.steps) < length and (x.dtype == "float" or pools["casts"]):
         before = len(b.steps)
         x = _map(b, pools, x, few_inputs=False)
@@ -215,9 +207,9 @@ def _map(b: Builder, pools: dict[str, tuple[Entry, ...]], x: Value, few_inputs: 
     used = {step.family for step in b.steps}
     for _ in range(10 if pool else 0):
         entry = b.draw.pick(pool)
-        if entry.make is None or entry.name in used or (x.shape and len(x.shape) not in entry.ranks):
+        if entry.name in used or (x.shape and len(x.shape) not in entry.ranks):
             continue
-        out = b.attempt(entry.make, x)
+        out = b.attempt(entry.apply, x)
         if out is not None:
             return out
     return x

@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from functools import partial
 
 from dice.data.synthetic.builder import Builder, Check, Refused, Source
 from dice.data.synthetic.evaluate import function
@@ -15,8 +14,8 @@ from dice.data.synthetic.table.entry import Entry
 INF = math.inf
 
 
-@dataclass(frozen=True, slots=True)
-class Elementwise:
+@dataclass
+class Elementwise(Entry):
     """One operator of {x}, and perhaps {y} and {z}. Texts are templates in these, {v} for {x} in `cuda`, and the scalars'
     keys.
 
@@ -48,15 +47,80 @@ class Elementwise:
     dtype: str = "float"
     takes: tuple[str, ...] = ("float",)
     check: Check = "varies"
+    ranks: tuple[int, ...] = (1, 2, 3, 4, 5)
+
+    def __post_init__(self) -> None:
+        self.group = "binary" if self.other or self.further else "pointwise"
 
     def of(self, value: float, *scalars: float) -> float:
         """Its result for one number, where it has one tensor. Raises ValueError, OverflowError or ZeroDivisionError."""
         return function(self.cuda, ("v", *self.scalars))(value, *scalars)
 
-    def form(self, b: Builder, scalars: Mapping[str, Scalar]) -> str:
-        """One of its spellings in {0} and {1}."""
+    def first(self, b: Builder) -> Value:
+        return b.any_input(self.start)
+
+    def apply(self, b: Builder, x: Value) -> Value:
+        return self._of_one(b, x) if self.group == "pointwise" else self._of_several(b, x)
+
+    def _of_one(self, b: Builder, x: Value) -> Value:
+        self._refuse(x)
+        if self.name not in FOR_LARGE and self.check == "varies" and max(map(abs, x.probes)) > LARGE:
+            raise Refused(self.name)
+        numbers = {key: b.draw.number(low, high, step) for key, (_, low, high, step) in self.scalars.items()}
+        if not self._suits(b, x, list(numbers.values())):
+            raise Refused(self.name)
+        scalars: dict[str, Scalar] = {}
+        if self.module and b.modules and not (b.draw.tiny and self.scalars):
+            texts = {key: b.argument(argument, numbers[key]) for key, (argument, *_) in self.scalars.items()}
+            attribute = _ATTRIBUTES.get(self.name, self.name)
+            code = b.module(attribute, self.module.format(**texts), stateful=False) + "({0})"
+            for key, (argument, *_) in self.scalars.items():
+                scalars[key] = b.kept(texts[key], argument, numbers[key])
+        else:
+            scalars = {key: b.scalar(argument, numbers[key]) for key, (argument, *_) in self.scalars.items()}
+            code = self._form(b, scalars)
+        out = self._map(b, code, [x], {}, scalars)
+        out.low, out.high = self.range
+        return out
+
+    def _of_several(self, b: Builder, x: Value) -> Value:
+        most = 2 if b.draw.tiny else 3
+        if len(b.inputs) > 1 if self.alone else self.other and len(b.inputs) >= most:
+            raise Refused(self.name)
+        self._refuse(x)
+        if self.other:
+            new = [operand(b, x, self.other, self.param, self.name in ("add", "sub", "mul"))]
+        else:
+            new = [Operand(source.input(b, x.shape, title), "same") for title, source in self.further.items()]
+        scalars = {
+            key: b.scalar(argument, b.draw.number(low, high, step))
+            for key, (argument, low, high, step) in self.scalars.items()
+        }
+        inputs = [x, *(operand.value for operand in new)]
+        return self._map(b, self._form(b, scalars), inputs, dict(zip("yz", new, strict=False)), scalars)
+
+    def _map(
+        self, b: Builder, code: str, inputs: list[Value], operands: dict[str, Operand], scalars: dict[str, Scalar]
+    ) -> Value:
+        body = Map(self.cuda, operands, scalars)
+        return b.map(self.name, code, body, inputs, self.exact, self.dtype, self.check)
+
+    def _form(self, b: Builder, scalars: Mapping[str, Scalar]) -> str:
+        """One of its spellings in {0}, {1} and {2}."""
         form = b.draw.pick(self.forms if b.draw.tiny else (*self.forms, *self.more))
         return form.format(x="{0}", y="{1}", z="{2}", **{key: scalar.code for key, scalar in scalars.items()})
+
+    def _refuse(self, x: Value) -> None:
+        """Raises Refused where the operator is not defined on all of `x`, or jumps where its rounding decides."""
+        inside = self.domain[0] <= x.low <= x.high <= self.domain[1]
+        if x.dtype not in self.takes or not inside or (self.jumps and not x.exact):
+            raise Refused(self.name)
+
+    def _suits(self, b: Builder, x: Value, numbers: list[float]) -> bool:
+        try:
+            return b.suits(x.probes, [self.of(value, *numbers) for value in x.probes], self.check)
+        except (ValueError, OverflowError, ZeroDivisionError):
+            return False
 
 
 FOR_LARGE = ("scale", "divide", "affine", "neg", "log1p_abs", "sqrt_abs", "asinh", "relu", "abs", "clamp_min")
@@ -64,63 +128,8 @@ FOR_LARGE = ("scale", "divide", "affine", "neg", "log1p_abs", "sqrt_abs", "asinh
 LARGE = 150.0
 
 
-def unary(b: Builder, x: Value, name: str, spec: Elementwise) -> Value:
-    """Append an operator of one tensor. Raises Refused where it would jump, blow up or do nothing."""
-    refuse(x, name, spec)
-    if name not in FOR_LARGE and spec.check == "varies" and max(map(abs, x.probes)) > LARGE:
-        raise Refused(name)
-    numbers = {key: b.draw.number(low, high, step) for key, (_, low, high, step) in spec.scalars.items()}
-    if not _suits(b, spec, x, list(numbers.values())):
-        raise Refused(name)
-    scalars: dict[str, Scalar] = {}
-    if spec.module and b.modules and not (b.draw.tiny and spec.scalars):
-        texts = {key: b.argument(argument, numbers[key]) for key, (argument, *_) in spec.scalars.items()}
-        code = b.module(_ATTRIBUTES.get(name, name), spec.module.format(**texts), stateful=False) + "({0})"
-        for key, (argument, *_) in spec.scalars.items():
-            scalars[key] = b.kept(texts[key], argument, numbers[key])
-    else:
-        scalars = {key: b.scalar(argument, numbers[key]) for key, (argument, *_) in spec.scalars.items()}
-        code = spec.form(b, scalars)
-    out = b.map(name, code, Map(spec.cuda, {}, scalars), [x], spec.exact, spec.dtype, spec.check)
-    out.low, out.high = spec.range
-    return out
-
-
 _ATTRIBUTES = {"gelu_tanh": "gelu", "hardtanh": "clip", "threshold": "cut"}
 """Names of the attributes that hold the modules, where not the operator's own name."""
-
-
-def refuse(x: Value, name: str, spec: Elementwise) -> None:
-    """Raises Refused where the operator is not defined on all of `x`, or jumps where its rounding decides."""
-    inside = spec.domain[0] <= x.low <= x.high <= spec.domain[1]
-    if x.dtype not in spec.takes or not inside or (spec.jumps and not x.exact):
-        raise Refused(name)
-
-
-def _suits(b: Builder, spec: Elementwise, x: Value, numbers: list[float]) -> bool:
-    try:
-        return b.suits(x.probes, [spec.of(value, *numbers) for value in x.probes], spec.check)
-    except (ValueError, OverflowError, ZeroDivisionError):
-        return False
-
-
-def several(b: Builder, x: Value, name: str, spec: Elementwise) -> Value:
-    """Append an operator of several tensors, of which the others are new. Raises Refused where it does not suit."""
-    most = 2 if b.draw.tiny else 3
-    if len(b.inputs) > 1 if spec.alone else spec.other and len(b.inputs) >= most:
-        raise Refused(name)
-    refuse(x, name, spec)
-    if spec.other:
-        new = [operand(b, x, spec.other, spec.param, name in ("add", "sub", "mul"))]
-    else:
-        new = [Operand(source.input(b, x.shape, title), "same") for title, source in spec.further.items()]
-    scalars = {
-        key: b.scalar(argument, b.draw.number(low, high, step))
-        for key, (argument, low, high, step) in spec.scalars.items()
-    }
-    body = Map(spec.cuda, dict(zip("yz", new, strict=False)), scalars)
-    inputs = [x, *(operand.value for operand in new)]
-    return b.map(name, spec.form(b, scalars), body, inputs, spec.exact, spec.dtype, spec.check)
 
 
 def operand(b: Builder, x: Value, source: Source, param: bool, linear: bool) -> Operand:
@@ -149,17 +158,3 @@ def operand(b: Builder, x: Value, source: Source, param: bool, linear: bool) -> 
         shape, sizes = (x.shape[1], *ones), (b.argument("channels", x.shape[1]), *map(repr, ones))
         name = "w" if d.tiny else "bias"
     return Operand(b.parameter(shape, name, source.text, source.probes, sizes=sizes), kind)
-
-
-def entries(group: str, table: Mapping[str, Elementwise]) -> list[Entry]:
-    """The entries of a table, which start from one tensor."""
-    return [
-        Entry(
-            name,
-            group,
-            partial(several if spec.other or spec.further else unary, name=name, spec=spec),
-            partial(Builder.any_input, source=spec.start),
-            (1, 2, 3, 4, 5),
-        )
-        for name, spec in table.items()
-    ]

@@ -6,8 +6,6 @@ from functools import partial
 
 from dice.data.synthetic.builder import Source
 from dice.data.synthetic.table.elementwise import Elementwise
-from dice.data.synthetic.table.elementwise import entries as elementwise_entries
-from dice.data.synthetic.table.entry import Entry
 from dice.data.synthetic.table.sources import (
     BELOW,
     COUNTS,
@@ -196,8 +194,3 @@ FURTHER: dict[str, Elementwise] = {
     ),
     "clone": Elementwise("{v}", (*_both("clone"), "torch.detach({x})"), "nn.Identity()", exact=True, check="any"),
 }  # fmt: skip
-
-
-def entries() -> list[Entry]:
-    """Both tables' entries."""
-    return elementwise_entries("pointwise", {**COMMON, **FURTHER})

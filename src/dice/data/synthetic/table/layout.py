@@ -27,18 +27,17 @@ def axes_of(b: Builder, rank: int) -> Axes:
     return b.draw.pick(((1,), (1,), (1,), (1,), (0,)))
 
 
-def layout(shape: tuple[int, ...], axes: Axes) -> tuple[dict[str, str], int, int, int]:
-    """Size expressions of a row layout, and (length, rows, inner) as numbers."""
+def layout(shape: tuple[int, ...], axes: Axes) -> tuple[dict[str, str], int, int]:
+    """Size expressions of a row layout, the length of a row and the number of rows."""
     product = " * ".join(f"{{x}}.size({axis})" for axis in axes)
     length = math.prod(shape[axis] for axis in axes)
-    inner = math.prod(shape[axes[-1] + 1 :])
     atom = product if len(axes) == 1 else f"({product})"
     sizes = {"R": product, "rows": f"{{x}}.numel() / {atom}"}
     if len(shape) == 2:
         sizes["rows"] = f"{{x}}.size({1 - axes[0]})"
     if axes[-1] + 1 < len(shape):
         sizes["inner"] = " * ".join(f"{{x}}.size({axis})" for axis in range(axes[-1] + 1, len(shape)))
-    return sizes, length, math.prod(shape) // length, inner
+    return sizes, length, math.prod(shape) // length
 
 
 def reduced(shape: tuple[int, ...], axes: Axes, keep: bool) -> tuple[tuple[int, ...], tuple[str, ...]]:

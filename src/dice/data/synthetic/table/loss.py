@@ -8,19 +8,18 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from functools import partial
 
 from dice.data.synthetic.builder import Builder, Refused
 from dice.data.synthetic.graph import NORMAL, Operand, Pass, Rows, Scalar, Total, Value
-from dice.data.synthetic.table.entry import Entry
+from dice.data.synthetic.table.entry import Entry, Special
 
 SCALED = "torch.randn({s}) * (0.5 + 2.0 * torch.rand(1))"
 _SIGNS = "torch.randint(0, 2, {t}).float() * 2 - 1"
 _RESULT = (0.4, 0.7, 1.1, 1.6, 2.3, 3.2, 4.5, 6.5)
 
 
-@dataclass(frozen=True, slots=True)
-class Loss:
+@dataclass
+class Loss(Entry):
     """`term` in {v} (prediction), {y} (target) and {a}; forms in {x}, {y}, {a}; `target`: how the target is drawn, empty
     where there is none; `finish`: the result from the sum {s} of {n} terms; `scalar`: argument name, low, high, step."""
 
@@ -29,11 +28,36 @@ class Loss:
     target: str = "torch.randn({s})"
     finish: str = "{s} / {n}"
     scalar: tuple[str, float, float, float] | None = None
+    group: str = "loss"
+    ranks: tuple[int, ...] = (1, 2, 3)
+    weak: bool = True
+
+    def first(self, b: Builder) -> Value:
+        shape = b.draw.shape(2 if b.draw.tiny else b.draw.pick((1, 2, 2, 2, 3)))
+        return b.input(shape, "x", "pred", "predictions", "output", text=SCALED)
+
+    def apply(self, b: Builder, x: Value) -> Value:
+        d = b.draw
+        inputs, scalars = [x], dict[str, Scalar]()
+        if self.target and len(b.inputs) > 1:
+            raise Refused(self.name)
+        if self.name == "mean_product":
+            b.inputs[0].text = b.inputs[0].text.replace("torch.randn({s})", "(torch.randn({s}) + 1.0)", 1)
+        if self.target:
+            inputs.append(b.input(x.shape, "y", "target", "targets", "labels", text=self.target))
+        if self.scalar:
+            argument, low, high, step = self.scalar
+            scalars["a"] = b.scalar(argument, d.number(low, high, step))
+        code = d.pick(self.forms).format(x="{0}", y="{1}", **{key: scalar.code for key, scalar in scalars.items()})
+        operands = {key: Operand(value, "same") for key, value in zip("y", inputs[1:], strict=False)}
+        body = Total(self.term, self.finish, self.finish == "{s} / {n}", operands, scalars)
+        probes = tuple(x.numel**0.5 * value for value in _RESULT) if self.name == "frobenius_norm" else _RESULT
+        return b.step(self.name, code, body, inputs, (), probes)
 
 
 _MARGIN = ("margin", 0.5, 1.5, 0.25)
 
-LOSSES: dict[str, Loss] = {
+LOSSES = {
     "mse_loss": Loss("({v} - {y}) * ({v} - {y})", ("F.mse_loss({x}, {y})", "torch.mean(({x} - {y}) ** 2)")),
     "rmse": Loss(
         "({v} - {y}) * ({v} - {y})", ("torch.sqrt(F.mse_loss({x}, {y}))", "torch.mean(({x} - {y}) ** 2).sqrt()"),
@@ -97,26 +121,6 @@ LOSSES: dict[str, Loss] = {
 }  # fmt: skip
 
 
-def loss(b: Builder, x: Value, name: str) -> Value:
-    """Append loss `name` of LOSSES."""
-    spec, d = LOSSES[name], b.draw
-    inputs, scalars = [x], dict[str, Scalar]()
-    if spec.target and len(b.inputs) > 1:
-        raise Refused(name)
-    if name == "mean_product":
-        b.inputs[0].text = b.inputs[0].text.replace("torch.randn({s})", "(torch.randn({s}) + 1.0)", 1)
-    if spec.target:
-        inputs.append(b.input(x.shape, "y", "target", "targets", "labels", text=spec.target))
-    if spec.scalar:
-        argument, low, high, step = spec.scalar
-        scalars["a"] = b.scalar(argument, d.number(low, high, step))
-    code = d.pick(spec.forms).format(x="{0}", y="{1}", **{key: scalar.code for key, scalar in scalars.items()})
-    operands = {key: Operand(value, "same") for key, value in zip("y", inputs[1:], strict=False)}
-    body = Total(spec.term, spec.finish, spec.finish == "{s} / {n}", operands, scalars)
-    probes = tuple(x.numel**0.5 * value for value in _RESULT) if name == "frobenius_norm" else _RESULT
-    return b.step(name, code, body, inputs, (), probes)
-
-
 def cross_entropy(b: Builder, x: Value) -> Value:
     """Append the cross-entropy of rows of scores against integer labels."""
     if len(b.inputs) > 1 or len(x.shape) != 2:
@@ -137,8 +141,8 @@ def cross_entropy(b: Builder, x: Value) -> Value:
 _MATRIX = {"rows": "{x}.size(0)", "R": "{x}.size(1)"}
 
 
-@dataclass(frozen=True, slots=True)
-class RowLoss:
+@dataclass
+class RowLoss(Entry):
     """A loss of the rows of matrices: passes over a row, its value, and whether the result is the `total` or one for each
     `row`. `form` has {0}, {1}, ... and {a}; `texts`: what makes the inputs, by name, the first of which is {v}."""
 
@@ -148,11 +152,33 @@ class RowLoss:
     form: str
     texts: dict[str, str]
     scalar: tuple[str, float, float, float] | None = None
+    group: str = "loss"
+    ranks: tuple[int, ...] = (2,)
+    weak: bool = True
+
+    def first(self, b: Builder) -> Value:
+        return b.input(b.draw.shape(2), text=SCALED)
+
+    def apply(self, b: Builder, x: Value) -> Value:
+        if len(b.inputs) > 1 or len(x.shape) != 2:
+            raise Refused(self.name)
+        rows, length = x.shape
+        (_, b.inputs[0].text), *others = self.texts.items()
+        b.inputs[0].statistics = (rows, 1)
+        more = [b.input(x.shape, title, text=text, statistics=(rows, 1)) for title, text in others]
+        scalars = {"a": b.scalar(self.scalar[0], b.draw.number(*self.scalar[1:]))} if self.scalar else {}
+        code = self.form.replace("{a}", scalars["a"].code if scalars else "")
+        operands = dict(zip("yz", more, strict=False))
+        each = self.mode == "row"
+        alloc = ("{rows}",) if each else ()
+        body = Rows(self.passes, self.value, self.mode, _MATRIX, length, rows, alloc, operands, scalars)
+        probes = (-0.8, -0.5, -0.2, 0.0, 0.1, 0.3, 0.6, 0.9) if each else _RESULT
+        return b.step(self.name, code, body, [x, *more], (rows,) if each else (), probes)
 
 
 _ROWS = "torch.randn({s}) + torch.randn({s1})"
 _NEAR = "({v} - {y}[{i}] + 1e-6f) * ({v} - {y}[{i}] + 1e-6f)"
-ROW_LOSSES: dict[str, RowLoss] = {
+ROW_LOSSES = {
     "kl_div": RowLoss(
         (Pass("sum", "sum", "{y}[{i}] * (logf({y}[{i}]) - {v})"),),
         "{sum}",
@@ -182,42 +208,8 @@ ROW_LOSSES: dict[str, RowLoss] = {
 }
 
 
-def row_loss(b: Builder, x: Value, name: str) -> Value:
-    """Append loss `name` of ROW_LOSSES; its first input is the program's."""
-    spec = ROW_LOSSES[name]
-    if len(b.inputs) > 1 or len(x.shape) != 2:
-        raise Refused(name)
-    rows, length = x.shape
-    (_, b.inputs[0].text), *others = spec.texts.items()
-    b.inputs[0].statistics = (rows, 1)
-    more = [b.input(x.shape, title, text=text, statistics=(rows, 1)) for title, text in others]
-    scalars = {"a": b.scalar(spec.scalar[0], b.draw.number(*spec.scalar[1:]))} if spec.scalar else {}
-    code = spec.form.replace("{a}", scalars["a"].code if scalars else "")
-    operands = dict(zip("yz", more, strict=False))
-    each = spec.mode == "row"
-    alloc = ("{rows}",) if each else ()
-    body = Rows(spec.passes, spec.value, spec.mode, _MATRIX, length, rows, alloc, operands, scalars)
-    probes = (-0.8, -0.5, -0.2, 0.0, 0.1, 0.3, 0.6, 0.9) if each else _RESULT
-    return b.step(name, code, body, [x, *more], (rows,) if each else (), probes)
-
-
-def _scaled(b: Builder) -> Value:
-    shape = b.draw.shape(2 if b.draw.tiny else b.draw.pick((1, 2, 2, 2, 3)))
-    return b.input(shape, "x", "pred", "predictions", "output", text=SCALED)
-
-
-def _matrix(b: Builder) -> Value:
-    return b.input(b.draw.shape(2), text=SCALED)
-
-
 def _scores(b: Builder) -> Value:
     return b.input(b.draw.shape(2), "x", "logits", "scores", text="torch.randn({s}) * (1.0 + 2.0 * torch.rand(1))")
 
 
-def entries() -> list[Entry]:
-    """All losses."""
-    return [
-        *(Entry(name, "loss", partial(loss, name=name), _scaled, (1, 2, 3), weak=True) for name in LOSSES),
-        *(Entry(name, "loss", partial(row_loss, name=name), _matrix, (2,), weak=True) for name in ROW_LOSSES),
-        Entry("cross_entropy", "loss", cross_entropy, _scores, (2,), weak=True),
-    ]
+CROSS_ENTROPY = {"cross_entropy": Special("loss", cross_entropy, _scores, (2,), weak=True)}

@@ -7,8 +7,6 @@ from functools import partial
 from dice.data.synthetic.builder import Source
 from dice.data.synthetic.graph import OTHER_NORMAL
 from dice.data.synthetic.table.elementwise import Elementwise
-from dice.data.synthetic.table.elementwise import entries as elementwise_entries
-from dice.data.synthetic.table.entry import Entry
 from dice.data.synthetic.table.functions import SIGNS
 from dice.data.synthetic.table.sources import (
     AWAY_FROM_ZERO,
@@ -126,8 +124,3 @@ PAIRS: dict[str, Elementwise] = {
         further={"tensor1": _THIRD, "tensor2": AWAY_FROM_ZERO},
     ),
 }  # fmt: skip
-
-
-def entries() -> list[Entry]:
-    """The table's entries."""
-    return elementwise_entries("binary", PAIRS)

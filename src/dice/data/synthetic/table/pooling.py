@@ -9,18 +9,25 @@ from functools import partial
 from dice.data.synthetic.builder import Builder, Refused
 from dice.data.synthetic.graph import Element, Value
 from dice.data.synthetic.table import window as sliding
-from dice.data.synthetic.table.entry import Entry
+from dice.data.synthetic.table.entry import Entry, Special
 from dice.data.synthetic.table.grid import AXES, element, places, plane_out, plane_sizes
 from dice.data.synthetic.table.window import Pools
 
 
-@dataclass(frozen=True, slots=True)
-class Pooling:
+@dataclass
+class Pooling(Entry):
     """One operator: the largest element under a window, or the mean. `pools`: None where the output's size is given."""
 
     rank: int
     largest: bool
     pools: Pools | None = None
+    group: str = "window"
+
+    def __post_init__(self) -> None:
+        self.ranks = (self.rank + 2,)
+
+    def first(self, b: Builder) -> Value:
+        return sliding.planes(b, self.rank)
 
     @property
     def kind(self) -> str:
@@ -42,70 +49,65 @@ class Pooling:
             return tuple(0.7 * probe + 1.0 for probe in x.probes)
         return tuple(1 / math.sqrt(taps) * probe for probe in x.probes)
 
+    def apply(self, b: Builder, x: Value) -> Value:
+        if x.dtype != "float":
+            raise Refused(self.name)
+        if self.pools is None:
+            return self._adaptive(b, x)
+        window, rank = self.pools.draw(b.draw), self.rank
+        texts = sliding.outputs(window, transposed=False)
+        outs, taps = sliding.worked_out(texts, x.shape[2:]), math.prod(window.kernel)
+        work = math.prod(outs) * taps * math.prod(x.shape[:2])
+        if min(outs) < 1 or not sliding.fits(window, x.shape[2:]) or work > (1e6 if b.draw.small else 5e9):
+            raise Refused(self.name)
+        loops = sliding.taps(window, False, self.step(element(rank, "ch")))
+        mean = [] if self.largest else [f"{{v}} /= {float(taps)!r}f;"]
+        options = [("stride", window.stride, window.kernel), ("padding", window.padding, (0,) * rank)]
+        options += [("dilation", window.dilation, (1,) * rank)] if self.largest else []
+        given = sliding.arguments(b.draw, window.kernel, options)
+        body = Element((*places(rank), self.start, *loops, *mean), plane_sizes(rank, texts), plane_out(rank))
+        code = self._code(b, "", given)
+        return b.step(self.name, code, body, [x], (*x.shape[:2], *outs), self.probes(x, taps))
 
-POOLING: dict[str, Pooling] = {
+    def _adaptive(self, b: Builder, x: Value) -> Value:
+        """The same with windows that give a number of results."""
+        outs = tuple(b.draw.pick((1, 1, 2, 2, 3, 4)) for _ in range(self.rank))
+        count = math.prod(x.shape[2:])
+        # the mean of very many independent numbers is zero within the tolerance
+        vanishes = not self.largest and set(outs) == {1} and count > 60
+        if vanishes or x.shape[2:] == outs or any(out > size for out, size in zip(outs, x.shape[2:], strict=True)):
+            raise Refused(self.name)
+        bounds, loops = [], []
+        for depth, axis in enumerate(AXES[self.rank]):
+            size, out = f"{{{axis.upper()}}}", f"{{O{axis.upper()}}}"
+            bounds += [
+                f"int {axis}0 = o{axis} * {size} / {out};",
+                f"int {axis}1 = ((o{axis} + 1) * {size} + {out} - 1) / {out};",
+            ]
+            loops.append("    " * depth + f"for (int i{axis} = {axis}0; i{axis} < {axis}1; ++i{axis})")
+        loops[-1] += " " + self.step(element(self.rank, "ch"))
+        number = " * ".join(f"({axis}1 - {axis}0)" for axis in AXES[self.rank])
+        mean = [] if self.largest else [f"{{v}} /= (float)({number});"]
+        sizes = plane_sizes(self.rank, [str(out) for out in outs])
+        body = Element((*places(self.rank), *bounds, self.start, *loops, *mean), sizes, plane_out(self.rank))
+        code = self._code(b, "Adaptive", sliding.written(b.draw, outs))
+        return b.step(self.name, code, body, [x], (*x.shape[:2], *outs), self.probes(x, count / math.prod(outs)))
+
+    def _code(self, b: Builder, adaptive: str, given: str) -> str:
+        """The program, as a function or a layer."""
+        if b.draw.chance(0.6):
+            made = f"nn.{adaptive}{self.kind}Pool{self.rank}d({given})"
+            return b.module(b.draw.pick(("pool", "pool", f"{self.kind.lower()}pool")), made, stateful=False) + "({0})"
+        return f"F.{'adaptive_' if adaptive else ''}{self.kind.lower()}_pool{self.rank}d({{0}}, {given})"
+
+
+POOLING = {
     **{f"max_pooling{rank}d": Pooling(rank, True, Pools(rank, (1, 2, 2, 3))) for rank in (1, 2, 3)},
     **{f"dilated_max_pooling{rank}d": Pooling(rank, True, Pools(rank, (1, 2), (2, 3))) for rank in (1, 2, 3)},
     **{f"avg_pooling{rank}d": Pooling(rank, False, Pools(rank, (1, 2, 2, 3))) for rank in (1, 2, 3)},
     **{f"adaptive_max_pooling{rank}d": Pooling(rank, True) for rank in (1, 2, 3)},
     **{f"adaptive_avg_pooling{rank}d": Pooling(rank, False) for rank in (1, 2, 3)},
 }
-
-
-def pooling(b: Builder, x: Value, name: str) -> Value:
-    """Append operator `name` of POOLING."""
-    spec = POOLING[name]
-    if x.dtype != "float":
-        raise Refused(name)
-    if spec.pools is None:
-        return _adaptive(b, x, name, spec)
-    window, rank = spec.pools.draw(b.draw), spec.rank
-    texts = sliding.outputs(window, transposed=False)
-    outs, taps = sliding.worked_out(texts, x.shape[2:]), math.prod(window.kernel)
-    work = math.prod(outs) * taps * math.prod(x.shape[:2])
-    if min(outs) < 1 or not sliding.fits(window, x.shape[2:]) or work > (1e6 if b.draw.small else 5e9):
-        raise Refused(name)
-    loops = sliding.taps(window, False, spec.step(element(rank, "ch")))
-    mean = [] if spec.largest else [f"{{v}} /= {float(taps)!r}f;"]
-    options = [("stride", window.stride, window.kernel), ("padding", window.padding, (0,) * rank)]
-    options += [("dilation", window.dilation, (1,) * rank)] if spec.largest else []
-    given = sliding.arguments(b.draw, window.kernel, options)
-    body = Element((*places(rank), spec.start, *loops, *mean), plane_sizes(rank, texts), plane_out(rank))
-    code = _code(b, "", spec, given)
-    return b.step(name, code, body, [x], (*x.shape[:2], *outs), spec.probes(x, taps))
-
-
-def _code(b: Builder, adaptive: str, spec: Pooling, given: str) -> str:
-    """The program, as a function or a layer."""
-    if b.draw.chance(0.6):
-        made = f"nn.{adaptive}{spec.kind}Pool{spec.rank}d({given})"
-        return b.module(b.draw.pick(("pool", "pool", f"{spec.kind.lower()}pool")), made, stateful=False) + "({0})"
-    return f"F.{'adaptive_' if adaptive else ''}{spec.kind.lower()}_pool{spec.rank}d({{0}}, {given})"
-
-
-def _adaptive(b: Builder, x: Value, name: str, spec: Pooling) -> Value:
-    """The same with windows that give a number of results."""
-    outs = tuple(b.draw.pick((1, 1, 2, 2, 3, 4)) for _ in range(spec.rank))
-    count = math.prod(x.shape[2:])
-    # the mean of very many independent numbers is zero within the tolerance
-    vanishes = not spec.largest and set(outs) == {1} and count > 60
-    if vanishes or x.shape[2:] == outs or any(out > size for out, size in zip(outs, x.shape[2:], strict=True)):
-        raise Refused(name)
-    bounds, loops = [], []
-    for depth, axis in enumerate(AXES[spec.rank]):
-        size, out = f"{{{axis.upper()}}}", f"{{O{axis.upper()}}}"
-        bounds += [
-            f"int {axis}0 = o{axis} * {size} / {out};",
-            f"int {axis}1 = ((o{axis} + 1) * {size} + {out} - 1) / {out};",
-        ]
-        loops.append("    " * depth + f"for (int i{axis} = {axis}0; i{axis} < {axis}1; ++i{axis})")
-    loops[-1] += " " + spec.step(element(spec.rank, "ch"))
-    number = " * ".join(f"({axis}1 - {axis}0)" for axis in AXES[spec.rank])
-    mean = [] if spec.largest else [f"{{v}} /= (float)({number});"]
-    sizes = plane_sizes(spec.rank, [str(out) for out in outs])
-    body = Element((*places(spec.rank), *bounds, spec.start, *loops, *mean), sizes, plane_out(spec.rank))
-    code = _code(b, "Adaptive", spec, sliding.written(b.draw, outs))
-    return b.step(name, code, body, [x], (*x.shape[:2], *outs), spec.probes(x, count / math.prod(outs)))
 
 
 def plain_pool(b: Builder, x: Value, name: str) -> Value:
@@ -146,13 +148,8 @@ def _signals(b: Builder) -> Value:
     return b.input((batch, channels, length), dims=("batch_size", "channels", "length"))
 
 
-def entries() -> list[Entry]:
-    """The table's entries, and plain pools."""
-    plain = {"max_pool2d": _images, "avg_pool2d": _images, "max_pool1d": _signals}
-    return [
-        *(sliding.entry(name, pooling, spec.rank) for name, spec in POOLING.items()),
-        *(
-            Entry(name, "window", partial(plain_pool, name=name), start, (int(name[-2]) + 2,))
-            for name, start in plain.items()
-        ),
-    ]
+PLAIN: dict[str, Entry] = {
+    "max_pool2d": Special("window", partial(plain_pool, name="max_pool2d"), _images, (4,)),
+    "avg_pool2d": Special("window", partial(plain_pool, name="avg_pool2d"), _images, (4,)),
+    "max_pool1d": Special("window", partial(plain_pool, name="max_pool1d"), _signals, (3,)),
+}

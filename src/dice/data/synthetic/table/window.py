@@ -2,14 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass
-from functools import partial
 
 from dice.data.synthetic.builder import Builder
 from dice.data.synthetic.draw import Draw
 from dice.data.synthetic.graph import Value
-from dice.data.synthetic.table.entry import Entry
 from dice.data.synthetic.table.grid import AXES
 from dice.data.synthetic.table.index import shape_of_rank
 
@@ -126,8 +123,3 @@ def planes(b: Builder, rank: int) -> Value:
         return b.input((batch, channels, d.length()))
     side = d.side()
     return b.input((batch, channels, side, side if d.chance(0.7) else d.side()))
-
-
-def entry(name: str, make: Callable[[Builder, Value, str], Value], rank: int, layer: bool = False) -> Entry:
-    """The entry of an operator on planes of `rank` dimensions."""
-    return Entry(name, "window", partial(make, name=name), partial(planes, rank=rank), (rank + 2,), layer=layer)
