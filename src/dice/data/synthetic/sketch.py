@@ -39,6 +39,15 @@ class Sketch:
     slow: bool
     attempt: int
 
+    def answer(self) -> Answer:
+        """The CUDA program."""
+        return write_answer(self.program, lower_program(self.groups, self.styles, self.words, self.draw), self.words)
+
+    def texts(self) -> tuple[str, Answer]:
+        """Both programs, printed."""
+        answer = self.answer()
+        return write_model(self.program, self.draw, self.words), answer
+
 
 @lru_cache(maxsize=64)
 def _pools(config: SyntheticConfig) -> dict[str, tuple[Entry, ...]]:
@@ -218,14 +227,6 @@ def _map(b: Builder, pools: dict[str, tuple[Entry, ...]], x: Value, few_inputs: 
 def pair_id(config: SyntheticConfig, seed: int, index: int) -> str:
     """`synthetic-nano-7-000012`."""
     return f"synthetic-{config.scale}-{seed}-{index:06d}"
-
-
-def write_pair(drawn: Sketch, name: str) -> Pair:
-    """The pair with both programs printed."""
-    lowered = lower_program(drawn.groups, drawn.styles, drawn.words, drawn.draw)
-    pytorch = write_model(drawn.program, drawn.draw, drawn.words)
-    answer = write_answer(drawn.program, lowered, drawn.words)
-    return make_pair(drawn, name, pytorch, answer)
 
 
 def make_pair(drawn: Sketch, name: str, pytorch: str, answer: Answer, **origin: object) -> Pair:
