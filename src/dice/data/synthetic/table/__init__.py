@@ -30,7 +30,7 @@ _TABLES: tuple[Mapping[str, Entry], ...] = (
     activations.ACTIVATIONS, activations.PRELU, functions.COMMON, functions.FURTHER, pairs.PAIRS,
     reduction.REDUCTIONS, reduction.WHOLE, reduction.PLACES, reduction.SCANS,
     norm.SOFTMAX, norm.WEIGHTED, norm.SCALED, norm.LAYERS, product.PRODUCTS, product.FURTHER,
-    convolution.CONVOLUTIONS, pooling.POOLING, pooling.PLAIN, moves.MOVES, resize.RESIZE,
+    convolution.CONVOLUTIONS, pooling.POOLING, moves.MOVES, resize.RESIZE,
     selection.SELECTION, selection.ORDERS, selection.EMBEDDING, gate.GATES,
     loss.LOSSES, loss.ROW_LOSSES, loss.CROSS_ENTROPY, architecture.ARCHITECTURES,
 )  # fmt: skip
