@@ -6,6 +6,7 @@ import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 
+from dice.data.synthetic.builder import free_name
 from dice.data.synthetic.draw import LOCAL_NAMES, Words
 from dice.data.synthetic.graph import Map, Operand, Scalar, Value
 
@@ -100,9 +101,7 @@ class Scope:
 
     def fresh(self, base: str) -> str:
         """A free C name."""
-        name, number = base, 2
-        while name in self.taken:
-            name, number = f"{base}{number}", number + 1
+        name = free_name(base, self.taken.__contains__)
         self.taken.add(name)
         return name
 

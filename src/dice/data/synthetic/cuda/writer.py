@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from dice.data.synthetic.builder import free_name
 from dice.data.synthetic.cuda.grouping import Group, lower
 from dice.data.synthetic.cuda.scope import Function, indent
 from dice.data.synthetic.draw import Draw, Words
@@ -100,11 +101,7 @@ def _one_call(lowered: Lowered, words: Words) -> tuple[str, str, str, tuple[Valu
         args += [arg for arg in function.args if arg not in results and arg not in args]
     names: dict[Value | Scalar, str] = {}
     for arg in args:
-        base = name = arg.name
-        number = 2
-        while name in names.values():
-            name, number = f"{base}{number}", number + 1
-        names[arg] = name
+        names[arg] = free_name(arg.name, lambda name: name in names.values())
     name = words.function.format("model")
     lines = []
     for number, (function, group) in enumerate(lowered.calls, 1):

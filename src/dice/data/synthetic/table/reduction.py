@@ -9,15 +9,7 @@ from dataclasses import dataclass
 from dice.data.synthetic.builder import Builder, Refused, Source, centred, distinct, moments, rms
 from dice.data.synthetic.graph import NORMAL, Arg, Pass, Rows, Scan, Value
 from dice.data.synthetic.table.entry import Entry
-from dice.data.synthetic.table.layout import (
-    ROW_STATISTICS,
-    axes_of,
-    axis_text,
-    layout,
-    made_for,
-    plain,
-    reduced,
-)
+from dice.data.synthetic.table.layout import ROW_STATISTICS, axes_of, axis_text, layout, made_for, plain, reduced
 from dice.data.synthetic.table.sources import COUNTS, MISSING
 
 Probes = Callable[[Value, int], tuple[float, ...]]
