@@ -11,7 +11,9 @@ COARSE = 4
 """Outputs of one thread along M in the coarse form."""
 
 
-def lower_contract(anchor: Contract, after: list[Map], source: Value, style: str, scope: Scope) -> Function:
+def lower_contract(
+    anchor: Contract, before: list[Map], after: list[Map], source: Value, style: str, scope: Scope
+) -> Function:
     """A matrix product and the element-wise operators on its result."""
     a = scope.tensor(source)
     operands = {"b": anchor.b} | ({"bias": anchor.bias} if anchor.bias else {})

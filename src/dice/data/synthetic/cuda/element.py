@@ -18,7 +18,7 @@ Body = Callable[[str], list[str]]
 """Statements that compute and store the output element of an index."""
 
 
-def lower_maps(maps: list[Map], source: Value, style: str, scope: Scope) -> Function:
+def lower_maps(_: None, maps: list[Map], after: list[Map], source: Value, style: str, scope: Scope) -> Function:
     """A chain of element-wise operators on one tensor."""
     x = scope.tensor(source)
 
@@ -32,7 +32,9 @@ def lower_maps(maps: list[Map], source: Value, style: str, scope: Scope) -> Func
     return _lower(scope, body, alloc, count, style)
 
 
-def lower_element(anchor: Element, maps: list[Map], source: Value, style: str, scope: Scope) -> Function:
+def lower_element(
+    anchor: Element, before: list[Map], maps: list[Map], source: Value, style: str, scope: Scope
+) -> Function:
     """An indexed operator and the element-wise operators that follow it."""
     keys = scope.keys(anchor.sizes, anchor.operands, anchor.scalars, scope.tensor(source))
     alloc = scope.new(keys[anchor.like], anchor.alloc, keys)

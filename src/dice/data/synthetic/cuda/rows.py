@@ -192,7 +192,7 @@ def lower_rows(anchor: Rows, before: list[Map], after: list[Map], source: Value,
     return finish(scope, [*lines, *team.led(stored)], alloc, team, shared)
 
 
-def lower_arg(anchor: Arg, source: Value, style: str, scope: Scope) -> Function:
+def lower_arg(anchor: Arg, before: list[Map], after: list[Map], source: Value, style: str, scope: Scope) -> Function:
     """Index of the best element of each row; of equal ones the first."""
     x, w = scope.tensor(source), scope.words
     keys = scope.keys(anchor.sizes, {}, {}, x)
