@@ -230,6 +230,10 @@ class Builder:
             return Scalar(name, value, text)
         return self._held(text, value, "new")
 
+    def drawn(self, name: str, low: float, high: float, step: float) -> Scalar:
+        """A hyper-parameter between two bounds."""
+        return self.scalar(name, self.draw.number(low, high, step))
+
     def _held(self, name: str, value: float, where: Where) -> Scalar:
         """A hyper-parameter that the constructor takes and keeps."""
         statement = Init(f"self.{name} = {name}", where)

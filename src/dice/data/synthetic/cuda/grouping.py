@@ -98,6 +98,7 @@ def styles_of(group: Group, slow: bool) -> tuple[str, ...]:
         return tuple(style for style in rows.SCAN_STYLES if style != "block" or body.length <= 1024)
     if isinstance(body, Arg):
         return rows.ARG_STYLES
+    assert isinstance(body, Rows)
     short = body.length <= 64
     unfit = {
         "cached": short or body.length > rows.MAX_CACHED,
@@ -109,17 +110,17 @@ def styles_of(group: Group, slow: bool) -> tuple[str, ...]:
     return tuple(style for style in rows.ROW_STYLES if not unfit[style])
 
 
-KINDS: dict[type, tuple[Callable[..., Function], str, str]] = {
-    Map: (element.lower_maps, "naive", "naive"),
-    Element: (element.lower_element, "naive", "naive"),
-    Contract: (contract.lower_contract, "naive", "naive"),
-    Total: (total.lower_total, "one_thread", "atomic"),
-    Rows: (rows.lower_rows, "thread", "warp"),
-    Scan: (rows.lower_scan, "thread", "thread"),
-    Arg: (rows.lower_arg, "thread", "thread"),
+KINDS: dict[type, tuple[Callable[..., Function], tuple[str, str]]] = {
+    Map: (element.lower_maps, ("naive", "naive")),
+    Element: (element.lower_element, ("naive", "naive")),
+    Contract: (contract.lower_contract, ("naive", "naive")),
+    Total: (total.lower_total, ("one_thread", "atomic")),
+    Rows: (rows.lower_rows, ("thread", "warp")),
+    Scan: (rows.lower_scan, ("thread", "thread")),
+    Arg: (rows.lower_arg, ("thread", "thread")),
 }
-"""What lowers a kind of body, its plain style for small shapes, and for any shape: a single thread would take seconds for a
-long row, and lose what it adds."""
+"""What lowers a kind of body, and its plain styles: for small shapes, and for any, where a single thread would take seconds
+for a long row, and lose what it adds."""
 
 
 def lower(group: Group, style: str, words: Words, label: str) -> Function:
@@ -132,5 +133,5 @@ def lower(group: Group, style: str, words: Words, label: str) -> Function:
 def choose_style(group: Group, d: Draw, slow: bool) -> str:
     """A style that suits the group's shape."""
     if d.plain and not slow:
-        return KINDS[group.kind][1 if d.tiny else 2]
+        return KINDS[group.kind][1][not d.tiny]
     return d.pick(styles_of(group, slow))

@@ -125,11 +125,10 @@ def residual_conv(b: Builder) -> None:
 
 
 @dataclass
-class Architecture(Entry):
+class Architecture(Entry, group="architecture"):
     """A program of its own, which a function builds."""
 
     build: Callable[[Builder], None]
-    group: str = "architecture"
 
     def first(self, b: Builder) -> Value:
         self.build(b)

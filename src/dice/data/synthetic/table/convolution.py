@@ -19,13 +19,11 @@ _WORK = {True: 1e6, False: 5e9}
 
 
 @dataclass
-class Convolution(Entry):
+class Convolution(Entry, group="window", layer=True):
     """One operator. `groups`: `one`, `some` or `all` (a filter for each channel)."""
 
     pools: Pools
     groups: Literal["one", "some", "all"] = "one"
-    group: str = "window"
-    layer: bool = True
 
     def __post_init__(self) -> None:
         self.ranks = (self.pools.rank + 2,)
@@ -36,8 +34,7 @@ class Convolution(Entry):
     def apply(self, b: Builder, x: Value) -> Value:
         d, channels = b.draw, x.shape[1]
         options = [count for count in (2, 3, 4) if channels % count == 0 and channels > count]
-        if x.dtype != "float" or (self.groups == "some" and not options):
-            raise Refused(self.name)
+        self.refuse_if(x.dtype != "float" or (self.groups == "some" and not options))
         window = self.pools.draw(d)
         groups = {"one": 1, "some": d.pick(options or [1]), "all": channels}[self.groups]
         wide = d.pick((2, 3, 4, 6, 8)) if d.small else d.pick((8, 16, 24, 32, 64))

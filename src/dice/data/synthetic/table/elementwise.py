@@ -6,16 +6,16 @@ import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from dice.data.synthetic.builder import Builder, Check, Refused, Source
+from dice.data.synthetic.builder import Builder, Check, Source
 from dice.data.synthetic.evaluate import function
 from dice.data.synthetic.graph import Map, Operand, Scalar, Value
-from dice.data.synthetic.table.entry import Entry
+from dice.data.synthetic.table.entry import Entry, spelled
 
 INF = math.inf
 
 
 @dataclass
-class Elementwise(Entry):
+class Elementwise(Entry, ranks=(1, 2, 3, 4, 5)):
     """One operator of {x}, and perhaps {y} and {z}. Texts are templates in these, {v} for {x} in `cuda`, and the scalars'
     keys.
 
@@ -47,7 +47,6 @@ class Elementwise(Entry):
     dtype: str = "float"
     takes: tuple[str, ...] = ("float",)
     check: Check = "varies"
-    ranks: tuple[int, ...] = (1, 2, 3, 4, 5)
 
     def __post_init__(self) -> None:
         self.group = "binary" if self.other or self.further else "pointwise"
@@ -64,18 +63,14 @@ class Elementwise(Entry):
 
     def _of_one(self, b: Builder, x: Value) -> Value:
         self._refuse(x)
-        if self.name not in FOR_LARGE and self.check == "varies" and max(map(abs, x.probes)) > LARGE:
-            raise Refused(self.name)
+        self.refuse_if(self.name not in FOR_LARGE and self.check == "varies" and max(map(abs, x.probes)) > LARGE)
         numbers = {key: b.draw.number(low, high, step) for key, (_, low, high, step) in self.scalars.items()}
-        if not self._suits(b, x, list(numbers.values())):
-            raise Refused(self.name)
-        scalars: dict[str, Scalar] = {}
+        self.refuse_if(not self._suits(b, x, list(numbers.values())))
         if self.module and b.modules and not (b.draw.tiny and self.scalars):
             texts = {key: b.argument(argument, numbers[key]) for key, (argument, *_) in self.scalars.items()}
             attribute = _ATTRIBUTES.get(self.name, self.name)
             code = b.module(attribute, self.module.format(**texts), stateful=False) + "({0})"
-            for key, (argument, *_) in self.scalars.items():
-                scalars[key] = b.kept(texts[key], argument, numbers[key])
+            scalars = {key: b.kept(texts[key], argument, numbers[key]) for key, (argument, *_) in self.scalars.items()}
         else:
             scalars = {key: b.scalar(argument, numbers[key]) for key, (argument, *_) in self.scalars.items()}
             code = self._form(b, scalars)
@@ -85,17 +80,13 @@ class Elementwise(Entry):
 
     def _of_several(self, b: Builder, x: Value) -> Value:
         most = 2 if b.draw.tiny else 3
-        if len(b.inputs) > 1 if self.alone else self.other and len(b.inputs) >= most:
-            raise Refused(self.name)
+        self.refuse_if(len(b.inputs) > 1 if self.alone else self.other and len(b.inputs) >= most)
         self._refuse(x)
         if self.other:
             new = [operand(b, x, self.other, self.param, self.name in ("add", "sub", "mul"))]
         else:
             new = [Operand(source.input(b, x.shape, title), "same") for title, source in self.further.items()]
-        scalars = {
-            key: b.scalar(argument, b.draw.number(low, high, step))
-            for key, (argument, low, high, step) in self.scalars.items()
-        }
+        scalars = {key: b.drawn(*spec) for key, spec in self.scalars.items()}
         inputs = [x, *(operand.value for operand in new)]
         return self._map(b, self._form(b, scalars), inputs, dict(zip("yz", new, strict=False)), scalars)
 
@@ -107,14 +98,12 @@ class Elementwise(Entry):
 
     def _form(self, b: Builder, scalars: Mapping[str, Scalar]) -> str:
         """One of its spellings in {0}, {1} and {2}."""
-        form = b.draw.pick(self.forms if b.draw.tiny else (*self.forms, *self.more))
-        return form.format(x="{0}", y="{1}", z="{2}", **{key: scalar.code for key, scalar in scalars.items()})
+        return spelled(b.draw.pick(self.forms if b.draw.tiny else (*self.forms, *self.more)), scalars)
 
     def _refuse(self, x: Value) -> None:
         """Raises Refused where the operator is not defined on all of `x`, or jumps where its rounding decides."""
         inside = self.domain[0] <= x.low <= x.high <= self.domain[1]
-        if x.dtype not in self.takes or not inside or (self.jumps and not x.exact):
-            raise Refused(self.name)
+        self.refuse_if(x.dtype not in self.takes or not inside or (self.jumps and not x.exact))
 
     def _suits(self, b: Builder, x: Value, numbers: list[float]) -> bool:
         try:

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
-from dice.data.synthetic.builder import Builder
-from dice.data.synthetic.graph import Value
+from dice.data.synthetic.builder import Builder, Refused
+from dice.data.synthetic.graph import Scalar, Value
 
 Numbers = tuple[int, ...]
 
@@ -27,6 +27,11 @@ class Entry:
     weak: bool = False
     layer: bool = False
 
+    def __init_subclass__(cls, **common: object) -> None:
+        """`common`: what the entries of a kind have in common; where they differ, it is a field or set by each."""
+        for field, value in common.items():
+            setattr(cls, field, value)
+
     def first(self, b: Builder) -> Value:
         """Make the inputs that suit the operator and return the first one. An architecture makes its whole program."""
         raise NotImplementedError
@@ -35,10 +40,20 @@ class Entry:
         """Append the operator to a value and return the result. Raises Refused where it does not suit."""
         raise NotImplementedError
 
+    def refuse_if(self, unsuitable: object) -> None:
+        """Raises Refused where the operator does not suit."""
+        if unsuitable:
+            raise Refused(self.name)
+
     @property
     def held_out(self) -> bool:
         """Whether nothing is trained on it."""
         return self.name in HELD_OUT
+
+
+def spelled(form: str, scalars: Mapping[str, Scalar]) -> str:
+    """A form in {x}, {y}, {z} and the keys of its scalars as the code of a step."""
+    return form.format(x="{0}", y="{1}", z="{2}", **{key: scalar.code for key, scalar in scalars.items()})
 
 
 def named(name: str, entry: Entry) -> Entry:

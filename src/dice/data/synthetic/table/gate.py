@@ -12,21 +12,18 @@ from dice.data.synthetic.table.index import dims
 
 
 @dataclass
-class Gate(Entry):
+class Gate(Entry, group="gate", ranks=(2, 3)):
     """A CUDA expression of both halves, {a} and {b}, and spellings in the halves {p} and {q}."""
 
     cuda: str
     forms: tuple[str, ...]
-    group: str = "gate"
-    ranks: tuple[int, ...] = (2, 3)
 
     def first(self, b: Builder) -> Value:
         *lead, last = b.draw.shape(2 if b.draw.tiny else b.draw.pick((2, 2, 3)))
         return b.input((*lead, last + last % 2))
 
     def apply(self, b: Builder, x: Value) -> Value:
-        if x.shape[-1] % 2 or x.shape[-1] < 4:
-            raise Refused(self.name)
+        self.refuse_if(x.shape[-1] % 2 or x.shape[-1] < 4)
         half, last = x.shape[-1] // 2, len(x.shape) - 1
         lines = (
             "int p = {i} / {D};",

@@ -7,7 +7,7 @@ import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 
-from dice.data.synthetic.builder import Builder, Refused, Source, distinct
+from dice.data.synthetic.builder import Builder, Source, distinct
 from dice.data.synthetic.draw import Draw
 from dice.data.synthetic.graph import Element, Value
 from dice.data.synthetic.table.entry import Entry
@@ -67,8 +67,7 @@ class Index(Entry):
         fits = len(x.shape) in self.ranks and self.suits(x.shape) and x.dtype == self.takes
         # elements that it selects by their order would often be the same ones
         alike = bool(self.when) and distinct(x.probes) < 5
-        if not fits or alike or (self.exact_only and not x.exact) or (self.other and len(b.inputs) > 1):
-            raise Refused(self.name)
+        self.refuse_if(not fits or alike or (self.exact_only and not x.exact) or (self.other and len(b.inputs) > 1))
         numbers = {"last": len(x.shape) - 1, **self.numbers(d, x.shape)}
         inputs = [x, *self._other(b, x.shape, numbers)]
         sizes = {key: _filled(text, numbers) for key, text in self.sizes.items()}
@@ -76,8 +75,7 @@ class Index(Entry):
         texts = [part for text in self.out for part in (lead if text == "..." else (text,))] or [*dims(len(x.shape))]
         out = tuple(_filled(text, numbers) for text in texts)
         shape = evaluated(out, sizes, {key: value.shape for key, value in zip("xy", inputs, strict=False)})
-        if min(shape, default=1) < 1 or math.prod(shape) > LARGEST:
-            raise Refused(self.name)
+        self.refuse_if(min(shape, default=1) < 1 or math.prod(shape) > LARGEST)
         *lines, at, over, when = (_filled(line, numbers) for line in (*self.lines, self.at, self.over, self.when))
         operands = dict(zip("y", inputs[1:], strict=False))
         body = Element(tuple(lines), sizes, out, operands, transposes=self.transposes, over=over, at=at, when=when)

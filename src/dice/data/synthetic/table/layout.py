@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 
 from dice.data.synthetic.builder import Builder
-from dice.data.synthetic.graph import NORMAL, Value
+from dice.data.synthetic.graph import NORMAL, Pass, Rows, Scalar, Value
 
 Axes = tuple[int, ...]
 ROW_STATISTICS = "torch.randn({s}) * (0.5 + torch.rand({s1})) + torch.randn({s1})"
@@ -38,6 +38,19 @@ def layout(shape: tuple[int, ...], axes: Axes) -> tuple[dict[str, str], int, int
     if axes[-1] + 1 < len(shape):
         sizes["inner"] = " * ".join(f"{{x}}.size({axis})" for axis in range(axes[-1] + 1, len(shape)))
     return sizes, length, math.prod(shape) // length
+
+
+def of_rows(
+    x: Value,
+    passes: tuple[Pass, ...],
+    value: str,
+    mode: str,
+    operands: dict[str, Value],
+    scalars: dict[str, Scalar] | None = None,
+) -> Rows:
+    """Work on the rows of a matrix and further tensors; `mode`: as in Rows, `row` or `total`."""
+    sizes, (rows, length) = {"rows": "{x}.size(0)", "R": "{x}.size(1)"}, x.shape
+    return Rows(passes, value, mode, sizes, length, rows, ("{rows}",) * (mode == "row"), operands, scalars or {})
 
 
 def reduced(shape: tuple[int, ...], axes: Axes, keep: bool) -> tuple[tuple[int, ...], tuple[str, ...]]:

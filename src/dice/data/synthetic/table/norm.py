@@ -31,7 +31,7 @@ _SHARES = (Pass("peak", "max"), Pass("sum", "sum", "expf({v} - {peak})"))
 
 
 @dataclass
-class Shares(Entry):
+class Shares(Entry, group="norm", ranks=(2, 3, 4)):
     """A softmax or a relative of it: passes over a row, the element then, spellings. `sign`: of the shares' exponents; 0
     where the result is no share. `start`: makes the input."""
 
@@ -40,8 +40,6 @@ class Shares(Entry):
     forms: tuple[str, ...]
     start: Callable[[Builder], Value]
     sign: int = 1
-    group: str = "norm"
-    ranks: tuple[int, ...] = (2, 3, 4)
 
     def first(self, b: Builder) -> Value:
         return self.start(b)
@@ -99,7 +97,7 @@ SOFTMAX = {
 
 
 @dataclass
-class Scaled(Entry):
+class Scaled(Entry, group="norm", ranks=(2, 3, 4)):
     """Passes over a row, the element then, spellings in {0}, {d} (dimension) and EPS, a small number.
 
     `factor`: for results that are small where rows of this length are long: programs multiply them by it, so that they
@@ -112,8 +110,6 @@ class Scaled(Entry):
     factor: Callable[[int], float] | None = None
     probes: tuple[float, ...] = NORMAL
     weak: bool = False
-    group: str = "norm"
-    ranks: tuple[int, ...] = (2, 3, 4)
 
     def first(self, b: Builder) -> Value:
         return _rows(b)
@@ -123,8 +119,7 @@ class Scaled(Entry):
         axes = axes[-1:] if self.forms[0].startswith("F.") else axes
         sizes, length, n_rows = layout(x.shape, axes)
         alike = self.name == "minmax_normalize" and max(x.probes) - min(x.probes) < 0.5
-        if x.dtype != "float" or length < 4 or alike:
-            raise Refused(self.name)
+        self.refuse_if(x.dtype != "float" or length < 4 or alike)
         small = repr(b.draw.pick((1e-5, 1e-6, 1e-3, 0.1)))
         code, value = b.draw.pick(self.forms).replace("EPS", small), self.value.replace("EPS", small)
         if self.factor:
@@ -200,17 +195,11 @@ def module_affine(
     return name, {"w": Value(shape, "weight", f"{name}.weight"), "c": Value(shape, "bias", f"{name}.bias")}
 
 
-def _along_last(x: Value, name: str) -> tuple[dict[str, str], int, int]:
-    """Sizes, length and number of the rows along the last dimension. Raises Refused for very short ones."""
-    sizes, length, n_rows = layout(x.shape, (len(x.shape) - 1,))
-    if length < 4:
-        raise Refused(name)
-    return sizes, length, n_rows
-
-
 def layer_norm(b: Builder, x: Value) -> Value:
     """Layer normalisation over the last dimension, with weights and bias."""
-    sizes, length, n_rows = _along_last(x, "layer_norm")
+    sizes, length, n_rows = layout(x.shape, (len(x.shape) - 1,))
+    if length < 4:
+        raise Refused("layer_norm")
     eps = 1e-5 if b.draw.tiny else b.draw.pick((1e-5, 1e-5, 1e-6, 1e-3))
     if b.draw.chance(0.5):
         options = "" if eps == 1e-5 else f", eps={eps!r}"
@@ -230,7 +219,9 @@ def layer_norm(b: Builder, x: Value) -> Value:
 
 def rms_norm(b: Builder, x: Value) -> Value:
     """Root-mean-square normalisation over the last dimension, with weights."""
-    sizes, length, n_rows = _along_last(x, "rms_norm")
+    sizes, length, n_rows = layout(x.shape, (len(x.shape) - 1,))
+    if length < 4:
+        raise Refused("rms_norm")
     eps = b.draw.pick((1e-5, 1e-5, 1e-3, 0.02, 0.05, 0.2) if b.draw.tiny else (1e-5, 1e-6, 1e-3))
     weight = affine(b, length, "features")
     forms = (
@@ -254,14 +245,13 @@ WEIGHTED = {
 
 
 @dataclass
-class Layer(Entry):
+class Layer(Entry, group="norm"):
     """A normalisation layer of channels: by the statistics of the batch, of an image's channel, of the last dimensions, or
     of an image's groups of channels. `title`: nn module; `varying`: dimensions along which the input's statistics vary."""
 
     title: str
     varying: tuple[int, ...]
     ranks: tuple[int, ...] = (3, 4, 5)
-    group: str = "norm"
 
     def first(self, b: Builder) -> Value:
         shape = shape_of_rank(b.draw, b.draw.pick(self.ranks))
@@ -296,8 +286,7 @@ class Layer(Entry):
             lines = (f"int ch = {{row}} % {groups} * ({{R}} / {{hw}});",)
             value = value.replace("{j}", "ch + {j} / {hw}")
             given = f"{b.argument('num_groups', groups)}, {b.argument('num_channels', channels)}"
-        if x.dtype != "float" or length < 8:
-            raise Refused(self.name)
+        self.refuse_if(x.dtype != "float" or length < 8)
         dimensions = f"{max(rank - 2, 1)}d" if title in ("BatchNorm", "InstanceNorm") else ""
         made = f"nn.{title}{dimensions}({given}" + (")" if eps == 1e-5 else f", eps={eps!r})")
         attribute = d.pick(("norm", "norm1", {"BatchNorm": "bn", "GroupNorm": "gn"}.get(title, "ln")))

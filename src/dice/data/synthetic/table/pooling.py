@@ -6,7 +6,7 @@ import math
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from dice.data.synthetic.builder import Builder, Refused
+from dice.data.synthetic.builder import Builder
 from dice.data.synthetic.graph import Element, Value
 from dice.data.synthetic.table import window as sliding
 from dice.data.synthetic.table.entry import Entry
@@ -15,7 +15,7 @@ from dice.data.synthetic.table.window import Pools
 
 
 @dataclass
-class Pooling(Entry):
+class Pooling(Entry, group="window"):
     """One operator: the largest element under a window, or the mean. `pools`: what windows are drawn from; `beside`: makes
     the input where they lie beside each other, without padding; without both, the output's size is given."""
 
@@ -23,7 +23,6 @@ class Pooling(Entry):
     largest: bool
     pools: Pools | None = None
     beside: Callable[[Builder], Value] | None = None
-    group: str = "window"
 
     def __post_init__(self) -> None:
         self.ranks = (self.rank + 2,)
@@ -32,8 +31,7 @@ class Pooling(Entry):
         return self.beside(b) if self.beside else sliding.planes(b, self.rank)
 
     def apply(self, b: Builder, x: Value) -> Value:
-        if x.dtype != "float":
-            raise Refused(self.name)
+        self.refuse_if(x.dtype != "float")
         if self.beside:
             return self._beside(b, x)
         return self._sliding(b, x, self.pools) if self.pools else self._adaptive(b, x)
@@ -43,8 +41,7 @@ class Pooling(Entry):
         texts = sliding.outputs(window, transposed=False)
         outs, taps = sliding.worked_out(texts, x.shape[2:]), math.prod(window.kernel)
         work = math.prod(outs) * taps * math.prod(x.shape[:2])
-        if min(outs) < 1 or not sliding.fits(window, x.shape[2:]) or work > (1e6 if b.draw.small else 5e9):
-            raise Refused(self.name)
+        self.refuse_if(min(outs) < 1 or not sliding.fits(window, x.shape[2:]) or work > (1e6 if b.draw.small else 5e9))
         loops = sliding.taps(window, False, self._takes(element(rank, "ch")))
         options = [("stride", window.stride, window.kernel), ("padding", window.padding, (0,) * rank)]
         options += [("dilation", window.dilation, (1,) * rank)] if self.largest else []
@@ -57,8 +54,9 @@ class Pooling(Entry):
         count = math.prod(x.shape[2:])
         # the mean of very many independent numbers is zero within the tolerance
         vanishes = not self.largest and set(outs) == {1} and count > 60
-        if vanishes or x.shape[2:] == outs or any(out > size for out, size in zip(outs, x.shape[2:], strict=True)):
-            raise Refused(self.name)
+        self.refuse_if(
+            vanishes or x.shape[2:] == outs or any(out > size for out, size in zip(outs, x.shape[2:], strict=True))
+        )
         bounds, loops = [], []
         for depth, axis in enumerate(AXES[self.rank]):
             size, out = f"{{{axis.upper()}}}", f"{{O{axis.upper()}}}"
@@ -75,8 +73,7 @@ class Pooling(Entry):
     def _beside(self, b: Builder, x: Value) -> Value:
         k = b.draw.pick((2, 2, 3, 4))
         outs = tuple(size // k for size in x.shape[2:])
-        if min(outs) < 2:
-            raise Refused(self.name)
+        self.refuse_if(min(outs) < 2)
         read, loops = element(self.rank, "ch"), []
         for depth, axis in enumerate(AXES[self.rank]):
             read = read.replace(f"i{axis}", f"o{axis} * {k} + k{axis}")

@@ -7,9 +7,10 @@ from dataclasses import dataclass
 from functools import partial
 
 from dice.data.synthetic.builder import Builder, Refused, centred, rms
-from dice.data.synthetic.graph import Contract, Element, Pass, Rows, Value
+from dice.data.synthetic.graph import Contract, Element, Pass, Value
 from dice.data.synthetic.table.entry import Entry, Special
 from dice.data.synthetic.table.index import dims
+from dice.data.synthetic.table.layout import of_rows
 
 _LETTERS = "abcdefghijklmnopqrstuvwxyz"
 
@@ -28,14 +29,12 @@ def _two(b: Builder, x: Value, name: str, rank: int) -> None:
 
 
 @dataclass
-class Product(Entry):
+class Product(Entry, group="contract", ranks=(2,)):
     """A product of a matrix with a second input or a parameter. `a_t`, `b_t`: whether they are transposed."""
 
     forms: tuple[str, ...]
     a_t: bool = False
     b_t: bool = False
-    group: str = "contract"
-    ranks: tuple[int, ...] = (2,)
 
     def __post_init__(self) -> None:
         self.weak = self.a_t
@@ -48,8 +47,7 @@ class Product(Entry):
         _two(b, x, self.name, 2)
         m, k = x.shape[::-1] if self.a_t else x.shape
         n = side(b)
-        if m * k > 4_000_000 or m * k * n > 2e9 or k < 4:
-            raise Refused(self.name)
+        self.refuse_if(m * k > 4_000_000 or m * k * n > 2e9 or k < 4)
         width = math.sqrt(k) * rms(x)
         sizes = {"M": f"{{x}}.size({int(self.a_t)})", "K": f"{{x}}.size({1 - self.a_t})"}
         sizes["N"] = f"{{b}}.size({1 - self.b_t})"
@@ -139,7 +137,7 @@ def matvec(b: Builder, x: Value) -> Value:
     _two(b, x, "matvec", 2)
     rows, length = x.shape
     y = b.input((length,), "y", "vec", "vector")
-    body = row_sum("{v} * {y}[{j}]", x, y)
+    body = of_rows(x, (Pass("sum", "sum", "{v} * {y}[{j}]"),), "{sum}", "row", {"y": y})
     code = b.draw.pick(("torch.mv({0}, {1})", "torch.matmul({0}, {1})", "{0} @ {1}"))
     return b.step("matvec", code, body, [x, y], (rows,), centred(0.0, math.sqrt(length) * rms(x)))
 
@@ -148,15 +146,9 @@ def row_dot(b: Builder, x: Value) -> Value:
     """Append the dot product of each row with the same row of a second tensor."""
     _two(b, x, "row_dot", 2)
     y = b.input(x.shape, "y")
-    body = row_sum("{v} * {y}[{i}]", x, y)
+    body = of_rows(x, (Pass("sum", "sum", "{v} * {y}[{i}]"),), "{sum}", "row", {"y": y})
     code = b.draw.pick(("torch.sum({0} * {1}, dim=1)", "({0} * {1}).sum(dim=-1)", 'torch.einsum("ij,ij->i", {0}, {1})'))
     return b.step("row_dot", code, body, [x, y], (x.shape[0],), centred(0.0, math.sqrt(x.shape[1]) * rms(x)))
-
-
-def row_sum(term: str, x: Value, y: Value) -> Rows:
-    """The sum of a term of {v} and {y} along each row of a matrix."""
-    sizes = {"rows": "{x}.size(0)", "R": "{x}.size(1)"}
-    return Rows((Pass("sum", "sum", term),), "{sum}", "row", sizes, x.shape[1], x.shape[0], ("{rows}",), {"y": y})
 
 
 def outer(b: Builder, x: Value) -> Value:

@@ -6,7 +6,7 @@ import math
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from dice.data.synthetic.builder import Builder, Refused, Source, centred, distinct, moments, rms
+from dice.data.synthetic.builder import Builder, Source, centred, distinct, moments, rms
 from dice.data.synthetic.graph import NORMAL, Arg, Pass, Rows, Scan, Value
 from dice.data.synthetic.table.entry import Entry
 from dice.data.synthetic.table.layout import ROW_STATISTICS, axes_of, axis_text, layout, made_for, plain, reduced
@@ -17,7 +17,7 @@ Probes = Callable[[Value, int], tuple[float, ...]]
 
 
 @dataclass
-class Reduction(Entry):
+class Reduction(Entry, group="reduce"):
     """A reduction. Forms are templates in {x}, {d} (dimension) and {k} (`, keepdim=True` or nothing).
 
     `text`: an input made for it (`dice.data.synthetic.table.layout.made_for`); `start`: one of any shape; without both, a
@@ -39,7 +39,6 @@ class Reduction(Entry):
     takes: tuple[str, ...] = ("float",)
     dtype: str = "float"
     jumps: bool = False
-    group: str = "reduce"
 
     def first(self, b: Builder) -> Value:
         if self.start:
@@ -47,14 +46,12 @@ class Reduction(Entry):
         return made_for(b, self.text, self.longest) if self.text else plain(b)
 
     def apply(self, b: Builder, x: Value) -> Value:
-        if x.dtype not in self.takes or (self.jumps and not x.exact):
-            raise Refused(self.name)
+        self.refuse_if(x.dtype not in self.takes or (self.jumps and not x.exact))
         axes = axes_of(b, len(x.shape))
         if not self.many_axes:
             axes = axes[-1:]
         sizes, length, n_rows = layout(x.shape, axes)
-        if length > self.longest or length < 2 or n_rows < 4 or not self.suits(x):
-            raise Refused(self.name)
+        self.refuse_if(length > self.longest or length < 2 or n_rows < 4 or not self.suits(x))
         keep = b.draw.chance(0.25) and not b.draw.tiny and "{k}" in self.forms[0]
         shape, alloc = reduced(x.shape, axes, keep)
         form = b.draw.pick(self.forms)
@@ -207,7 +204,7 @@ REDUCTIONS: dict[str, Reduction] = {
 
 
 @dataclass
-class Whole(Entry):
+class Whole(Entry, group="reduce", ranks=(1, 2, 3), weak=True):
     """A number of a whole tensor, computed as one long row: passes over it, the value, spellings.
 
     `varied`: different probes that the tensor must have.
@@ -217,17 +214,13 @@ class Whole(Entry):
     value: str
     forms: tuple[str, ...]
     varied: int = 0
-    group: str = "reduce"
-    ranks: tuple[int, ...] = (1, 2, 3)
-    weak: bool = True
 
     def first(self, b: Builder) -> Value:
         text = "torch.randn({s}) * (0.5 + 2.0 * torch.rand(1)) + torch.randn(1)"
         return b.input(b.draw.shape(b.draw.pick((1, 2, 2, 3))), text=text)
 
     def apply(self, b: Builder, x: Value) -> Value:
-        if x.dtype != "float" or x.numel > 1 << 21 or distinct(x.probes) < self.varied:
-            raise Refused(self.name)
+        self.refuse_if(x.dtype != "float" or x.numel > 1 << 21 or distinct(x.probes) < self.varied)
         body = Rows(self.passes, self.value, "row", {"rows": "1", "R": "{x}.numel()"}, x.numel, 1)
         return b.step(self.name, b.draw.pick(self.forms), body, [x], (), (0.4, 0.7, 1.1, 1.6, 2.3, 3.2, 4.5, 6.5))
 
@@ -243,23 +236,19 @@ WHOLE = {
 
 
 @dataclass
-class Place(Entry):
+class Place(Entry, group="reduce", weak=True):
     """The place of the best element of each row; only for exact values, where equals do not depend on rounding."""
 
     better: str
-    group: str = "reduce"
-    weak: bool = True
 
     def first(self, b: Builder) -> Value:
         return plain(b)
 
     def apply(self, b: Builder, x: Value) -> Value:
-        if not x.exact or x.probes is not NORMAL:
-            raise Refused(self.name)
+        self.refuse_if(not x.exact or x.probes is not NORMAL)
         axes = axes_of(b, len(x.shape))[-1:]
         sizes, length, n_rows = layout(x.shape, axes)
-        if length < 2 or n_rows < 2:
-            raise Refused(self.name)
+        self.refuse_if(length < 2 or n_rows < 2)
         shape, alloc = reduced(x.shape, axes, False)
         code = b.draw.pick((f"torch.{self.name}({{0}}, dim={axes[0]})", f"{{0}}.{self.name}(dim={axes[0]})"))
         return b.step(self.name, code, Arg(self.better, sizes, alloc), [x], shape, dtype="int64")
@@ -271,13 +260,12 @@ _SHARES = (0.2, 0.9, 0.4, 0.6, 0.1, 0.8, 0.3, 1.0)
 
 
 @dataclass
-class Running(Entry):
+class Running(Entry, group="scan"):
     """A running reduction: what it collects, spellings. `reverse`: from the end."""
 
     how: str
     forms: tuple[str, ...]
     reverse: bool = False
-    group: str = "scan"
 
     def __post_init__(self) -> None:
         self.weak = self.how == "prod"
@@ -289,8 +277,7 @@ class Running(Entry):
         axes = axes_of(b, len(x.shape))[-1:]
         sizes, length, _ = layout(x.shape, axes)
         suits = _spread(x) if self.how in ("max", "min") else self.how == "sum" or (length <= 100 and _near_one(x))
-        if x.dtype != "float" or length < 2 or not suits:
-            raise Refused(self.name)
+        self.refuse_if(x.dtype != "float" or length < 2 or not suits)
         dim = axis_text(b, axes, len(x.shape))
         mean, width = moments(x.probes)
         probes = x.probes
