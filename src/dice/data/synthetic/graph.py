@@ -100,11 +100,9 @@ class ConvTile:
     {channel}, reading the weights from {cache}.
     """
 
-    key: str
     weights: str
     n_weights: int
     pixels: str
-    channels: str
     lines: tuple[str, ...]
 
 

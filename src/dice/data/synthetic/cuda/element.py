@@ -139,14 +139,14 @@ def _shared_weights(scope: Scope, anchor: Element, maps: list[Map], keys: dict[s
     assert conv is not None
     keys = {**keys, "v": w.value, "p": "t", "image": "a", "channel": "o", "cache": "cache"}
     weights, pixels = conv.weights.format(**keys), conv.pixels.format(**keys)
-    channels = keys[conv.channels]
+    channels = keys["OC"]
     pixel = [line.format(**keys) for line in conv.lines]
     at = f"int {w.index} = (a * {channels} + o) * {pixels} + t;"
     lines = [
         "extern __shared__ float cache[];",
         f"int o = blockIdx.x % {channels};",
         f"int a = blockIdx.x / {channels};",
-        f"for (int k = threadIdx.x; k < {weights}; k += blockDim.x) cache[k] = {keys[conv.key]}[o * {weights} + k];",
+        f"for (int k = threadIdx.x; k < {weights}; k += blockDim.x) cache[k] = {keys['w']}[o * {weights} + k];",
         "__syncthreads();",
         *block(
             f"for (int t = threadIdx.x; t < {pixels}; t += blockDim.x)",

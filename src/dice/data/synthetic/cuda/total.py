@@ -66,11 +66,10 @@ def _two_kernels(
     gather = [f"for (int {i} = threadIdx.x; {i} < parts; {i} += blockDim.x) {total} += {partial}[{i}];"]
     # the second kernel reads only the partial sums and the inputs of its epilogue
     final = [*buffer, f"float {total} = 0.0f;", *gather, *ends]
-    last = Scope(w, scope.label, tensors=dict(scope.tensors), scalars=scope.scalars, sizes=scope.sizes)
-    last_text = last.kernel(second, final, f"const float* {partial}, float* {w.out}, int parts")
+    last_text = scope.kernel(second, final, f"const float* {partial}, float* {w.out}, int parts")
     threads = team.threads
     launch = scope.launch(first, f"{partial}.data_ptr<float>()")
-    again = last.launch(second, f"{partial}.data_ptr<float>(), {w.out}.data_ptr<float>(), parts")
+    again = scope.launch(second, f"{partial}.data_ptr<float>(), {w.out}.data_ptr<float>(), parts")
     parts = f"({n} + {threads - 1}) / {threads}"
     body = [
         f"const int parts = {parts} < {PARTS} ? {parts} : {PARTS};",

@@ -138,7 +138,7 @@ def convolve(b: Builder, x: Value, name: str, window: Window, filters: _Filters,
         pixel = places(rank, index="{p}")[:-1]
         count = f"{filters.places('o', own=True)[0]} * {math.prod(window.kernel)}"
         pixels = " * ".join(f"{{O{axis.upper()}}}" for axis in AXES[rank])
-        tile = ConvTile("w", count, taps, f"({pixels})", "OC", (*pixel, *inner))
+        tile = ConvTile(count, taps, f"({pixels})", (*pixel, *inner))
     counts = {"C": "{x}.size(1)", "OC": f"{{w}}.size(1) * {filters.groups}" if filters.transposed else "{w}.size(0)"}
     body = Element(
         (*places(rank, "OC"), *lines), counts | plane_sizes(rank, texts), plane_out(rank, "{OC}"), operands, conv=tile
