@@ -43,7 +43,7 @@ def generators_operators(count: int, seed: int) -> set[str]:
     names = list(table)
     for number in tqdm(range(count), desc="generator", unit="program"):
         name = names[number % len(names)]
-        levels = (1, 1, 0) if table[name].make else (0, 0, 1)
+        levels = (0, 0, 1) if table[name].group == "architecture" else (1, 1, 0)
         own = with_changes(config, families=(name,), level_weights=levels)
         graph = traced(generate(own, seed, number).pytorch_code)
         if graph is not None:

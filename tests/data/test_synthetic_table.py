@@ -16,14 +16,15 @@ from dice.data.leakage.heldout import applied
 from dice.data.leakage.trace import trace
 from dice.data.pair import Pair
 from dice.data.synthetic import TINY, SyntheticConfig, generate, pairs, sketch, with_changes
-from dice.data.synthetic.table import HELD_OUT, elementwise, functions, known
+from dice.data.synthetic.table import HELD_OUT, functions, known
+from dice.data.synthetic.table.entry import named
 from dice.errors import DiceError
 from dice.kernels.builder.builder import Builder
 from dice.kernels.fast_builds import fast_builds
 from dice.kernels.pool.workers import Machine, cache_folder
 
 TABLE = SyntheticConfig(shapes="small")
-ENTRIES = [name for name, entry in known().items() if entry.make]
+ENTRIES = [name for name, entry in known().items() if entry.group != "architecture"]
 AT_ONCE = 60
 """Operators of one extension."""
 
@@ -96,9 +97,8 @@ def test_every_entry_is_right() -> None:
 
 
 def test_a_wrong_entry_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
-    right = functions.FURTHER["log2"]
-    (mistaken,) = elementwise.entries("pointwise", {"log2": dataclasses.replace(right, cuda="logf({v})")})
-    monkeypatch.setitem(known(), "log2", mistaken)
+    mistaken = dataclasses.replace(functions.FURTHER["log2"], cuda="logf({v})")
+    monkeypatch.setitem(known(), "log2", named("log2", mistaken))
     sketch._pools.cache_clear()
     try:
         assert set(wrong([drawn("log10"), drawn("log2"), drawn("argsort")])) == {"log2"}
@@ -141,7 +141,7 @@ def test_chains_begin_with_a_layer_as_often_as_asked() -> None:
     flaws = {pair.origin["flaw"] for pair in pairs(with_changes(LAYERS, flawed_share=1.0), 3, 100)}
     assert {"missing_eps", "never_launched"} <= flaws  # of one without layers, and of any program
     for name, entry in known().items():
-        if entry.make:
+        if name in ENTRIES:
             assert entry.layer == (_LAYER.search(drawn(name).pytorch_code) is not None), name
     with pytest.raises(DiceError, match="none of the chosen operators is a layer"):
         generate(with_changes(LAYERS, families=("relu", "softmax")), 3, 1)
@@ -194,5 +194,5 @@ def test_held_out_entries_apply_a_held_out_operator_and_are_not_trained_on() -> 
 def test_no_other_entry_applies_a_held_out_operator() -> None:
     for name, entry in known().items():
         for index in range(0 if entry.held_out else 3):
-            pair = drawn(name, index, level_weights=(1, 0, 0) if entry.make else (0, 0, 1))
+            pair = drawn(name, index, level_weights=(1, 0, 0) if name in ENTRIES else (0, 0, 1))
             assert not applied(trace(pair.pytorch_code)), name

@@ -14,7 +14,15 @@ from typing import Literal
 
 from dice.data.synthetic.draw import Draw
 from dice.data.synthetic.evaluate import function
-from dice.data.synthetic.graph import NORMAL, OTHER_NORMAL, Body, Init, Input, Map, Program, Scalar, Step, Value
+from dice.data.synthetic.graph import NORMAL, OTHER_NORMAL, Body, Init, Input, Map, Program, Scalar, Step, Value, Where
+
+
+def free_name(base: str, taken: Callable[[str], bool]) -> str:
+    """`base`, or with a number behind it, so that it is not taken."""
+    name, number = base, 2
+    while taken(name):
+        name, number = f"{base}{number}", number + 1
+    return name
 
 
 class Refused(Exception):
@@ -137,18 +145,14 @@ class Builder:
     # names --------------------------------------------------------------------------------------------------------
     def attribute(self, base: str) -> str:
         """A free attribute name of the module."""
-        name, number = base, 2
-        while name in self.attributes:
-            name, number = f"{base}{number}", number + 1
+        name = free_name(base, self.attributes.__contains__)
         self.attributes.add(name)
         return name
 
     def _input_name(self, names: tuple[str, ...]) -> str:
         """A free name for an input, one of `names` where they are given and the author has habits."""
-        if not names:
-            drawn = self.draw.pick(("x", "x", "x", "input", "inputs", "inp", "data", "tensor"))
-        else:
-            drawn = names[0] if self.draw.tiny else self.draw.pick(names)
+        usual = ("x", "x", "x", "input", "inputs", "inp", "data", "tensor")
+        drawn = names[0] if names and self.draw.tiny else self.draw.pick(names or usual)
         own = (drawn,) if not self.draw.plain or (self.draw.tiny and names) else ()
         taken = {item.value.name for item in self.inputs}
         pool = (*own, "x", "y", "z", "w", "u", *(f"x{k}" for k in range(2, 20)))
@@ -158,9 +162,7 @@ class Builder:
         """Python text of a constructor argument with this value, or the value itself where the author inlines it."""
         if not self.uses_arguments:
             return repr(value)
-        free, number = name, 2
-        while free in self.arguments and self.arguments[free] != value:
-            free, number = f"{name}{number}", number + 1
+        free = free_name(name, lambda name: self.arguments.get(name, value) != value)
         self.arguments[free] = value
         return free
 
@@ -170,12 +172,7 @@ class Builder:
             return Scalar(name, value, repr(value))
         if name in self.attributes and name not in self.arguments:
             name = f"{name}_value"  # the name belongs to a parameter
-        argument = self.argument(name, value)
-        statement = Init(f"self.{argument} = {argument}")
-        if statement not in self.init:
-            self.attributes.add(argument)
-            self.init.append(statement)
-        return Scalar(argument, value, f"self.{argument}")
+        return self._held(self.argument(name, value), value, "both")
 
     # tensors ------------------------------------------------------------------------------------------------------
     def input(
@@ -213,15 +210,12 @@ class Builder:
         base: str,
         text: str = "torch.randn({s})",
         probes: tuple[float, ...] = OTHER_NORMAL,
-        buffer: bool = False,
         sizes: tuple[str, ...] = (),
     ) -> Value:
         """A learned tensor made in __init__; `sizes` are Python texts of its shape where not plain numbers."""
         name = self.attribute(base)
         made = text.format(s=", ".join(sizes or map(repr, shape)))
-        self.init.append(
-            Init(f'self.register_buffer("{name}", {made})' if buffer else f"self.{name} = nn.Parameter({made})")
-        )
+        self.init.append(Init(f"self.{name} = nn.Parameter({made})"))
         return Value(shape, name, f"self.{name}", probes=probes)
 
     def module(self, base: str, made: str, stateful: bool = True) -> str:
@@ -234,11 +228,19 @@ class Builder:
         """A hyper-parameter that Model passes to a module as `text`; ModelNew has it as a literal or keeps it itself."""
         if text not in self.arguments:
             return Scalar(name, value, text)
-        statement = Init(f"self.{text} = {text}", "new")
+        return self._held(text, value, "new")
+
+    def drawn(self, name: str, low: float, high: float, step: float) -> Scalar:
+        """A hyper-parameter between two bounds."""
+        return self.scalar(name, self.draw.number(low, high, step))
+
+    def _held(self, name: str, value: float, where: Where) -> Scalar:
+        """A hyper-parameter that the constructor takes and keeps."""
+        statement = Init(f"self.{name} = {name}", where)
         if statement not in self.init:
             self.init.append(statement)
-            self.attributes.add(text)
-        return Scalar(text, value, f"self.{text}")
+            self.attributes.add(name)
+        return Scalar(name, value, f"self.{name}")
 
     # steps --------------------------------------------------------------------------------------------------------
     def step(

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field, fields
 from random import Random
 from typing import TypeVar
 
@@ -25,8 +25,6 @@ BATCHES = ((*_BATCH, 8192, 10000, 16384, 32768, 65536), _BATCH)
 """Sizes of a first dimension: large, small."""
 ELEMENTS = ((2e5, 1e7), (256.0, 6000.0))
 """Fewest and most elements of a main tensor: large, small."""
-BLOCKS = (64, 128, 128, 256, 256, 256, 512, 512, 1024)
-"""Threads of a block."""
 _CHANNELS_LARGE = (4, 8, 16, 24, 32, 48, 64, 96, 128)
 _CHANNELS_SMALL = (2, 3, 4, 5, 6, 8, 12)
 _SIDES_LARGE = (16, 20, 28, 32, 40, 48, 56, 64, 80, 96, 112, 128)
@@ -109,56 +107,82 @@ class Draw:
         return self.weighted(ranks, [5 if rank == 2 else 3 if rank == 4 else 2 for rank in ranks])
 
 
+def _habit(plain: Item, *drawn: Item) -> Item:
+    """A habit: what it is in the plain style, and what it is drawn from for other authors."""
+    return field(default=plain, metadata={"draw": lambda d: d.pick(drawn)})
+
+
+def _share(share: float, plain: bool = False) -> bool:
+    """A habit that this share of the authors has."""
+    return field(default=plain, metadata={"draw": lambda d: d.chance(share)})
+
+
 @dataclass(frozen=True, slots=True)
 class Words:
     """How the author of one CUDA program writes. The defaults are the plain style of the tiny scale."""
 
-    index: str = "i"
-    value: str = "v"
-    out: str = "out"
-    size: str = "n"
-    column: str = "j"
-    row: str = "row"
-    block: int = 64
     short: bool = True
     """Shortest text: `n / 64 + 1` blocks, the block size as a number, no const, declarations in the call."""
-    block_name: str = ""
-    """Name of the variable of the block size; empty: numbers written in the launch."""
-    grid_name: str = "grid"
-    dim3: bool = False
-    kernel: str = "{}_kernel"
-    """`{}` is the label of the operators; at tiny scale labels are empty and the names `kernel` and `run`."""
-    function: str = "{}_cuda"
-    fused: str = "{}"
-    restrict: bool = False
-    comments: bool = False
-    checks: bool = False
-    contiguous: bool = False
-    early_return: bool = False
-    merge_store: bool = False
-    constants: str = "int"
-    floating: str = "double"
-    helpers: bool = True
-    synonyms: int = 0
-    includes: tuple[str, ...] = ()
-    declarations: str = "cpp_src"
-    extension: str = "ops"
-    docstring: bool = False
-    verbose: str = ""
-    functions_as_dict: bool = False
-    lone_string: bool = True
+    launch: tuple[str, str] = _habit(
+        ("", "grid"),
+        ("", "grid"),
+        ("block_size", "grid_size"),
+        ("threads", "blocks"),
+        ("block_size", "num_blocks"),
+        ("threads_per_block", "blocks_per_grid"),
+        ("kBlock", "grid"),
+        ("num_threads", "num_blocks"),
+    )
+    """Names of the variables of the block size and of the grid's; where the first is empty, numbers in the launch."""
+    index: str = _habit("i", "i", "idx", "index", "tid", "gid", "pos")
+    value: str = _habit("v", "v", "val", "value", "acc_v", "elem", "cur")
+    out: str = _habit("out", "out", "output", "y_out", "result", "dst", "res")
+    size: str = _habit("n", "n", "size", "numel", "total", "num_elements", "count")
+    column: str = _habit("j", "j", "c", "col", "e", "d")
+    row: str = _habit("row", "row", "r_idx", "line", "sample", "row_idx")
+    block: int = _habit(64, 64, 128, 128, 256, 256, 256, 512, 512, 1024)
+    """Threads of a block."""
+    dim3: bool = _share(0.15)
+    kernel: str = _habit(
+        "kernel{}", "{}_kernel", "{}_kernel", "{}_cuda_kernel", "{}_forward_kernel", "k_{}", "{}_device_kernel"
+    )
+    """`{}` is the label of the operators; in the plain style labels are empty."""
+    function: str = _habit(
+        "run{}", "{}_cuda", "{}_cuda", "{}_forward_cuda", "launch_{}", "run_{}", "custom_{}", "{}_op"
+    )
+    fused: str = _habit("{}", "{}", "fused_{}")
+    restrict: bool = _share(0.5)
+    comments: bool = _share(0.4)
+    checks: bool = _share(0.25)
+    contiguous: bool = _share(0.3)
+    early_return: bool = _share(0.35)
+    merge_store: bool = _share(0.5)
+    constants: str = _habit("int", "int", "const int")
+    floating: str = _habit("double", "double", "float")
+    helpers: bool = _share(0.6, plain=True)
+    synonyms: int = _habit(0, 0, 1, 2, 3)
+    includes: tuple[str, ...] = _habit(
+        (), (), (), ("cuda_runtime.h",), ("cuda.h", "cuda_runtime.h"), ("cmath",), ("math.h",)
+    )
+    declarations: str = _habit("cpp_src", "cpp_src", "cpp_src", "cpp_source", "declarations", "cpp_decl", "header")
+    extension: str = _habit(
+        "ops", "ops", "fused_ops", "custom_ops", "ext", "module", "cuda_ops", "kernels", "{}_ext", "{}_module"
+    )
+    docstring: bool = _share(0.3)
+    verbose: str = _habit("", "", "", "True", "False")
+    functions_as_dict: bool = _share(0.08)
+    lone_string: bool = _share(0.4, plain=True)
     """Declarations as a one-line string rather than a triple-quoted one."""
-    old_super: bool = False
+    old_super: bool = _share(0.25)
     """`super(Model, self).__init__()`."""
-    one_call: bool = False
+    one_call: bool = _share(0.3)
     """One C++ function runs the whole program, instead of one call from Python for each kernel."""
-    negative_infinity: str = "-INFINITY"
+    negative_infinity: str = _habit("-INFINITY", "-INFINITY", "-INFINITY", "-1e30f", "-3.402823466e+38f")
 
     @property
     def reserved(self) -> set[str]:
         """Names that no argument may take."""
-        names = {self.index, self.value, self.out, self.size, self.column, self.row, self.block_name, self.grid_name}
-        return names | _RESERVED
+        return {self.index, self.value, self.out, self.size, self.column, self.row, *self.launch} | _RESERVED
 
 
 _RESERVED = {
@@ -168,59 +192,10 @@ _RESERVED = {
 
 
 def draw_words(d: Draw) -> Words:
-    """Draw the author's habits, unless all have the plain style."""
+    """Draw the author's habits in their order, unless all have the plain style."""
     if d.plain:
-        return Words(kernel="kernel{}", function="run{}")
-    pick, chance = d.pick, d.chance
-    block_name, grid_name = pick(
-        (
-            ("", ""),
-            ("block_size", "grid_size"),
-            ("threads", "blocks"),
-            ("block_size", "num_blocks"),
-            ("threads_per_block", "blocks_per_grid"),
-            ("kBlock", "grid"),
-            ("num_threads", "num_blocks"),
-        )
-    )
-    return Words(
-        index=pick(("i", "idx", "index", "tid", "gid", "pos")),
-        value=pick(("v", "val", "value", "acc_v", "elem", "cur")),
-        out=pick(("out", "output", "y_out", "result", "dst", "res")),
-        size=pick(("n", "size", "numel", "total", "num_elements", "count")),
-        column=pick(("j", "c", "col", "e", "d")),
-        row=pick(("row", "r_idx", "line", "sample", "row_idx")),
-        short=False,
-        block=pick(BLOCKS),
-        block_name=block_name,
-        grid_name=grid_name or "grid",
-        dim3=chance(0.15),
-        kernel=pick(("{}_kernel", "{}_kernel", "{}_cuda_kernel", "{}_forward_kernel", "k_{}", "{}_device_kernel")),
-        function=pick(("{}_cuda", "{}_cuda", "{}_forward_cuda", "launch_{}", "run_{}", "custom_{}", "{}_op")),
-        fused=pick(("{}", "fused_{}")),
-        restrict=chance(0.5),
-        comments=chance(0.4),
-        checks=chance(0.25),
-        contiguous=chance(0.3),
-        early_return=chance(0.35),
-        merge_store=chance(0.5),
-        constants=pick(("int", "const int")),
-        floating=pick(("double", "float")),
-        helpers=chance(0.6),
-        synonyms=d.rng.randrange(4),
-        includes=pick(((), (), ("cuda_runtime.h",), ("cuda.h", "cuda_runtime.h"), ("cmath",), ("math.h",))),
-        declarations=pick(("cpp_src", "cpp_src", "cpp_source", "declarations", "cpp_decl", "header")),
-        extension=pick(
-            ("ops", "fused_ops", "custom_ops", "ext", "module", "cuda_ops", "kernels", "{}_ext", "{}_module")
-        ),
-        docstring=chance(0.3),
-        verbose=pick(("", "", "True", "False")),
-        functions_as_dict=chance(0.08),
-        lone_string=chance(0.4),
-        old_super=chance(0.25),
-        one_call=chance(0.3),
-        negative_infinity=pick(("-INFINITY", "-INFINITY", "-1e30f", "-3.402823466e+38f")),
-    )
+        return Words()
+    return Words(short=False, **{habit.name: habit.metadata["draw"](d) for habit in fields(Words) if habit.metadata})
 
 
 LOCAL_NAMES = {

@@ -12,19 +12,19 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, replace
-from typing import Any, Literal
+from dataclasses import asdict, dataclass, replace
+from typing import Literal
 
 from dice.data.pair import Pair
 from dice.data.synthetic.config import SyntheticConfig, with_changes
 from dice.data.synthetic.cuda.grouping import grouped
-from dice.data.synthetic.cuda.writer import Answer, lower_program, write_answer
+from dice.data.synthetic.cuda.writer import Answer
 from dice.data.synthetic.draw import Draw
 from dice.data.synthetic.graph import Map, Rows, Scan, Step
 from dice.data.synthetic.sketch import Sketch, make_pair, pair_id, sketch, trained
 from dice.data.synthetic.table.activations import ACTIVATIONS
 from dice.data.synthetic.table.functions import COMMON
-from dice.data.synthetic.torch_writer import write_model
+from dice.data.synthetic.table.layout import layout
 from dice.errors import DiceError, HarnessError
 
 _UNARY = {**ACTIVATIONS, **COMMON}
@@ -54,10 +54,6 @@ class Expected:
     faster: bool | None = None
     """Whether the speed-up may exceed 1."""
 
-    def facts(self) -> dict[str, Any]:
-        """The expectation as plain values for the row."""
-        return {name: getattr(self, name) for name in self.__slots__}
-
 
 _WRONG = Expected("wrong", None)
 _SLOW = Expected("slow", "correct", faster=False)
@@ -75,24 +71,16 @@ Make = Callable[[Sketch], Texts | None]
 # wrong ------------------------------------------------------------------------------------------------------------
 
 
-def _texts(drawn: Sketch) -> Texts:
-    lowered = lower_program(drawn.groups, drawn.styles, drawn.words, drawn.draw)
-    pytorch = write_model(drawn.program, drawn.draw, drawn.words)
-    return pytorch, write_answer(drawn.program, lowered, drawn.words)
-
-
 def _with_step(drawn: Sketch, old: Step, new: Step) -> Texts:
     """PyTorch text of the program, CUDA text of the program with one step replaced."""
-    pytorch, _ = _texts(drawn)
-    steps = [new if step is old else step for step in drawn.program.steps]
-    program = replace(drawn.program, steps=steps)
-    groups = grouped(program, drawn.fused)
-    return pytorch, write_answer(program, lower_program(groups, drawn.styles, drawn.words, drawn.draw), drawn.words)
+    pytorch, _ = drawn.texts()
+    program = replace(drawn.program, steps=[new if step is old else step for step in drawn.program.steps])
+    return pytorch, replace(drawn, program=program, groups=grouped(program, drawn.fused)).answer()
 
 
 def _edited(drawn: Sketch, pattern: str, replacement: str) -> Texts | None:
     """The CUDA source with the first match of `pattern` replaced."""
-    pytorch, answer = _texts(drawn)
+    pytorch, answer = drawn.texts()
     middle, found = re.subn(pattern, replacement, answer.middle, count=1)
     return (pytorch, replace(answer, middle=middle)) if found else None
 
@@ -109,15 +97,14 @@ def off_by_one(drawn: Sketch) -> Texts | None:
 
 def missing_tail(drawn: Sketch) -> Texts | None:
     """The grid is rounded down, so that a last, partial block never runs."""
-    if drawn.styles[-1] not in ("naive", "unrolled", "float4") or drawn.groups[-1].anchor is not None:
-        return None
-    per_block = drawn.words.block * {"naive": 1, "unrolled": 4, "float4": 4}[drawn.styles[-1]]
-    numel = drawn.program.result.numel
-    if numel % per_block == 0 or numel < per_block or len(drawn.groups) > 1:
+    per_thread, numel = {"naive": 1, "unrolled": 4, "float4": 4}.get(drawn.styles[-1], 0), drawn.program.result.numel
+    per_block = drawn.words.block * per_thread
+    whole = not per_block or numel % per_block == 0 or numel < per_block
+    if whole or len(drawn.groups) > 1 or drawn.groups[-1].anchor is not None:
         return None
     if drawn.words.short:
         return _edited(drawn, r"<<<(\w+) / (\d+) \+ 1", r"<<<\1 / \2")
-    if drawn.words.block_name and not drawn.words.dim3:
+    if drawn.words.launch[0] and not drawn.words.dim3:
         return _edited(drawn, r"= \((\w+) \+ (?:4 \* )?\w+ - 1\) / (\(4 \* \w+\)|\w+);", r"= \1 / \2;")
     pattern = r"\((\w+) \+ (?:4 \* )?\d+(?: - 1)?\) / (\(4 \* \d+\)|\d+)"
     return _edited(drawn, pattern, r"\1 / \2")
@@ -167,32 +154,24 @@ def wrong_axis(drawn: Sketch) -> Texts | None:
         if len(shape) != 2 or not (elementwise or isinstance(body, Scan)) or min(shape) < 4:
             continue
         assert isinstance(body, Rows | Scan)
-        if "inner" in body.sizes:
-            sizes, length = {"R": "{x}.size(1)", "rows": "{x}.size(0)"}, shape[1]
-        else:
-            sizes, length = {"R": "{x}.size(0)", "rows": "{x}.size(1)", "inner": "{x}.size(1)"}, shape[0]
         drawn.styles[:] = ["naive" if style not in ("warp", "thread") else style for style in drawn.styles]
-        rows = {"n_rows": shape[0] * shape[1] // length} if isinstance(body, Rows) else {}
-        swapped = replace(body, sizes=sizes, length=length, **rows)
-        groups = [group for group in drawn.groups if group.anchor is step]
-        if not groups:
+        anchors = [group.anchor for group in drawn.groups]
+        if step not in anchors:
             return None
-        drawn.styles[drawn.groups.index(groups[0])] = "thread"
-        if not all(_plain(group.anchor) for group in drawn.groups if group.anchor is not step):
+        drawn.styles[anchors.index(step)] = "thread"
+        if any(isinstance(other.body, Rows | Scan) for other in anchors if other not in (None, step)):
             return None
-        return _with_step(drawn, step, replace(step, body=swapped))
+        sizes, length, n_rows = layout(shape, (1,) if "inner" in body.sizes else (0,))
+        rows = {"n_rows": n_rows} if isinstance(body, Rows) else {}
+        return _with_step(drawn, step, replace(step, body=replace(body, sizes=sizes, length=length, **rows)))
     return None
-
-
-def _plain(step: Step | None) -> bool:
-    return step is None or not isinstance(step.body, Rows | Scan)
 
 
 def missing_eps(drawn: Sketch) -> Texts | None:
     """A normalisation leaves out an epsilon that is large."""
     if not {"layer_norm", "rms_norm", "standardize"} & set(drawn.program.families):
         return None
-    pytorch, answer = _texts(drawn)
+    pytorch, answer = drawn.texts()
     large, changed = re.subn(r"(eps=|\+ )(1e-0[356]|0\.001)", rf"\g<1>{LARGE_EPS}", pytorch)
     middle, removed = re.subn(r" \+ (1e-0[356]|0\.001)f\)", ")", answer.middle)
     made = re.sub(r"(eps=)(1e-0[356]|0\.001)", rf"\g<1>{LARGE_EPS}", answer.suffix)
@@ -202,7 +181,7 @@ def missing_eps(drawn: Sketch) -> Texts | None:
 def constant_output(drawn: Sketch) -> Texts | None:
     """The kernel writes zeros without looking."""
     w = drawn.words
-    pytorch, answer = _texts(drawn)
+    pytorch, answer = drawn.texts()
     matches = list(re.finditer(rf"(?<!auto )\b{re.escape(w.out)}\[([^\]]+)\] = ([^;]+);", answer.middle))
     if not matches or len(drawn.groups) > 1:
         return None
@@ -222,29 +201,29 @@ def _as_new(pytorch: str) -> tuple[str, str, str]:
     return head.strip(), f"class ModelNew(nn.Module):{body}\n", body[body.index("def forward") :]
 
 
-def no_kernel(drawn: Sketch) -> Texts | None:
+def no_kernel(drawn: Sketch) -> Texts:
     """PyTorch under the new name."""
-    pytorch, answer = _texts(drawn)
+    pytorch, answer = drawn.texts()
     imports, model, _ = _as_new(pytorch)
     return pytorch, replace(answer, prefix=f"{imports}\n\n\n{model}", middle="", suffix="")
 
 
-def never_built(drawn: Sketch) -> Texts | None:
+def never_built(drawn: Sketch) -> Texts:
     """A kernel in a string that nobody compiles."""
-    pytorch, answer = _texts(drawn)
+    pytorch, answer = drawn.texts()
     imports, model, _ = _as_new(pytorch)
     return pytorch, replace(answer, prefix=f"{imports}\n\n", suffix=f"\n\n\n{model}")
 
 
-def never_launched(drawn: Sketch) -> Texts | None:
+def never_launched(drawn: Sketch) -> Texts:
     """An extension that is built and never called."""
-    pytorch, answer = _texts(drawn)
+    pytorch, answer = drawn.texts()
     imports, model, _ = _as_new(pytorch)
     build = answer.suffix.partition("class ModelNew")[0]
-    loader = "from torch.utils.cpp_extension import load_inline"
-    return pytorch, replace(answer, prefix=f"{imports}\n{loader}\n\n", suffix=f"{build}{model}")
+    return pytorch, replace(answer, prefix=f"{imports}\n{_LOADER}\n\n", suffix=f"{build}{model}")
 
 
+_LOADER = "from torch.utils.cpp_extension import load_inline"
 _COPY = '''source = """
 #include <torch/extension.h>
 
@@ -266,14 +245,13 @@ def torch_does_the_work(drawn: Sketch) -> Texts | None:
     """A kernel that copies what PyTorch computed."""
     if drawn.program.result.dtype != "float":
         return None
-    pytorch, answer = _texts(drawn)
+    pytorch, answer = drawn.texts()
     imports, model, forward = _as_new(pytorch)
     result = forward.rpartition("return ")[2].strip()
     model = model[: model.rindex("return ")] + f"return ops.copy_cuda({result})\n"
     build = 'cpp_src = "torch::Tensor copy_cuda(torch::Tensor x);"\n\n'
     build += 'ops = load_inline(name="ops", cpp_sources=cpp_src, cuda_sources=source, functions=["copy_cuda"])\n'
-    loader = "from torch.utils.cpp_extension import load_inline"
-    return pytorch, replace(answer, prefix=f"{imports}\n{loader}\n\n", middle=_COPY, suffix=f"\n\n{build}\n\n{model}")
+    return pytorch, replace(answer, prefix=f"{imports}\n{_LOADER}\n\n", middle=_COPY, suffix=f"\n\n{build}\n\n{model}")
 
 
 def kernel_output_unused(drawn: Sketch) -> Texts | None:
@@ -303,7 +281,7 @@ FLAWS: dict[str, tuple[Make, Expected]] = {
     "wrong_axis": (wrong_axis, _WRONG),
     "missing_eps": (missing_eps, _WRONG),
     "constant_output": (constant_output, _WRONG),
-    "slow": (_texts, _SLOW),
+    "slow": (Sketch.texts, _SLOW),
     "no_kernel": (no_kernel, _deceptive("no_custom_kernel", True)),
     "never_built": (never_built, _deceptive("kernel_never_built", True)),
     "never_launched": (never_launched, _deceptive("kernel_never_launched", True)),
@@ -362,7 +340,7 @@ def _with_flaw(
         texts = make(drawn)
         if texts is not None and not (leaks and leaks(texts[0])):
             pytorch, answer = texts
-            pair = make_pair(drawn, pair_id(config, seed, index), pytorch, answer, flaw=name, expected=expected.facts())
+            pair = make_pair(drawn, pair_id(config, seed, index), pytorch, answer, flaw=name, expected=asdict(expected))
             if name in _NO_HOLE:
                 return pair.model_copy(update=dict.fromkeys(("prefix", "middle", "suffix")))
             return pair

@@ -8,7 +8,7 @@ from dice.data.pair import Pair
 from dice.data.synthetic.config import SyntheticConfig
 from dice.data.synthetic.draw import Draw
 from dice.data.synthetic.flaws import flawed_pair
-from dice.data.synthetic.sketch import pair_id, sketch, write_pair
+from dice.data.synthetic.sketch import make_pair, pair_id, sketch
 
 Leaks = Callable[[str], bool]
 """Whether a PyTorch program must not be in the data, for example because it is a benchmark problem."""
@@ -21,7 +21,7 @@ def generate(config: SyntheticConfig, seed: int, index: int, leaks: Leaks | None
     first = 0
     while True:
         drawn = sketch(config, seed, index, first=first)
-        pair = write_pair(drawn, pair_id(config, seed, index))
+        pair = make_pair(drawn, pair_id(config, seed, index), *drawn.texts())
         too_long = drawn.program.level < 3 and len(pair.cuda_code) > config.longest_answer
         if not too_long and not (leaks and leaks(pair.pytorch_code)):
             return pair

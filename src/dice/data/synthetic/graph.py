@@ -1,6 +1,6 @@
 """A program as a list of operator steps: what PyTorch computes, and how a CUDA kernel can compute the same.
 
-Families (`dice.data.synthetic.families`) append steps through a `builder.Builder`; `torch_writer` prints the
+Operators (`dice.data.synthetic.table`) append steps through a `builder.Builder`; `torch_writer` prints the
 PyTorch program, the `cuda` package lowers the same steps to kernels. Texts are `str.format` templates; each field's
 description names the keys.
 """
@@ -100,11 +100,9 @@ class ConvTile:
     {channel}, reading the weights from {cache}.
     """
 
-    key: str
     weights: str
     n_weights: int
     pixels: str
-    channels: str
     lines: tuple[str, ...]
 
 
@@ -217,12 +215,15 @@ class Input:
     statistics: tuple[int, ...] = ()
 
 
+Where = Literal["both", "model", "new"]
+
+
 @dataclass(slots=True)
 class Init:
     """A statement of __init__, in Model, in ModelNew or in both; statements that make parameters are in both."""
 
     text: str
-    where: Literal["both", "model", "new"] = "both"
+    where: Where = "both"
 
 
 @dataclass(slots=True)

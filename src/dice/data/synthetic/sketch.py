@@ -39,6 +39,15 @@ class Sketch:
     slow: bool
     attempt: int
 
+    def answer(self) -> Answer:
+        """The CUDA program."""
+        return write_answer(self.program, lower_program(self.groups, self.styles, self.words, self.draw), self.words)
+
+    def texts(self) -> tuple[str, Answer]:
+        """Both programs, printed."""
+        answer = self.answer()
+        return write_model(self.program, self.draw, self.words), answer
+
 
 @lru_cache(maxsize=64)
 def _pools(config: SyntheticConfig) -> dict[str, tuple[Entry, ...]]:
@@ -50,21 +59,24 @@ def _pools(config: SyntheticConfig) -> dict[str, tuple[Entry, ...]]:
     chosen = visible
     if config.families is not None:
         chosen = tuple(table[name] for name in config.families)
-    return {
-        "single": tuple(entry for entry in chosen if entry.make),
-        "layers": tuple(entry for entry in chosen if entry.layer),
-        "architecture": tuple(entry for entry in chosen if not entry.make),
-        "maps": tuple(entry for entry in visible if entry.group in ("pointwise", "binary")),
-        "pointwise": tuple(entry for entry in visible if entry.group == "pointwise"),
-        "truths": tuple(entry for entry in visible if entry.name in ("any", "all", "count_nonzero")),
-        "casts": tuple(entry for entry in visible if entry.name == "to_float"),
-        "number": tuple(entry for entry in visible if entry.name in _FOR_NUMBERS),
-        "second": tuple(
-            entry
-            for entry in visible
-            if entry.make and not entry.weak and entry.group in ("reduce", "norm", "scan", "move", "window", "gate")
-        ),
+    tests = {
+        "maps": lambda entry: entry.group in ("pointwise", "binary"),
+        "pointwise": lambda entry: entry.group == "pointwise",
+        "truths": lambda entry: entry.name in ("any", "all", "count_nonzero"),
+        "casts": lambda entry: entry.name == "to_float",
+        "number": lambda entry: entry.name in _FOR_NUMBERS,
+        "second": lambda entry: entry.group in _SECOND and not entry.weak,
     }
+    return {
+        "single": tuple(entry for entry in chosen if entry.group != "architecture"),
+        "layers": tuple(entry for entry in chosen if entry.layer),
+        "architecture": tuple(entry for entry in chosen if entry.group == "architecture"),
+        **{name: tuple(filter(test, visible)) for name, test in tests.items()},
+    }
+
+
+_SECOND = ("reduce", "norm", "scan", "move", "window", "gate")
+"""Groups of operators that may follow an anchor."""
 
 
 def trained(config: SyntheticConfig) -> tuple[Entry, ...]:
@@ -115,44 +127,38 @@ def sketch(config: SyntheticConfig, seed: int, index: int, slow: bool | None = N
 
 def _program(draw: Draw) -> Program:
     pools = _pools(draw.config)
-    usable = [
-        weight if pool else 0.0
-        for weight, pool in zip(
-            draw.config.levels, (pools["single"], pools["single"], pools["architecture"]), strict=True
-        )
-    ]
+    of_level = (pools["single"], pools["single"], pools["architecture"])
+    usable = [weight if pool else 0.0 for weight, pool in zip(draw.config.levels, of_level, strict=True)]
     if sum(usable) <= 0:
         raise DiceError("The chosen operators make no program of the levels that have a weight.")
     level = draw.weighted((1, 2, 3), usable)
     builder = Builder(draw)
     if level == 3:
-        architecture = draw.pick(pools["architecture"])
-        architecture.start(builder)
-        return builder.program(3, architecture.name)
-    if level == 1:
-        entry = _choose(draw, pools["single"], _WEIGHTS)
-        assert entry.make is not None
-        entry.make(builder, entry.start(builder))
-        return builder.program(1, entry.name)
-    return _chain(builder, pools)
+        anchor = draw.pick(pools["architecture"])
+        anchor.first(builder)
+    elif level == 1:
+        anchor = _choose(draw, pools["single"], _WEIGHTS)
+        anchor.apply(builder, anchor.first(builder))
+    else:
+        anchor = _chain(builder, pools)
+    return builder.program(level, anchor.name)
 
 
-def _chain(b: Builder, pools: dict[str, tuple[Entry, ...]]) -> Program:
-    """Element-wise operators around an anchor, perhaps a second anchor, two to five operators in all."""
+def _chain(b: Builder, pools: dict[str, tuple[Entry, ...]]) -> Entry:
+    """Element-wise operators around an anchor, perhaps a second anchor, two to five operators in all. Returns the anchor."""
     d = b.draw
     layer_first = bool(d.config.layer_share) and d.chance(d.config.layer_share)
     if layer_first:
-        anchor = _layer(d, pools["layers"])
+        if not pools["layers"]:
+            raise DiceError("layer_share: none of the chosen operators is a layer with weights.")
+        anchor = d.weighted(pools["layers"], [_LAYER_WEIGHTS[entry.ranks[0]] for entry in pools["layers"]])
         pools = {**pools, "pointwise": _usual_often(pools["pointwise"]), "maps": _usual_often(pools["maps"])}
     else:
         anchor = _choose(d, pools["single"], _CHAIN_WEIGHTS)
-    assert anchor.make is not None
     fewest, most = d.config.depth or (2, MAX_STEPS)
-    if d.config.depth:
-        length = d.rng.randint(fewest, most)
-    else:
-        length = d.pick((2, 2, 3)) if d.tiny else d.pick((2, 3, 3, 4, 4, 5))
-    x = anchor.start(b)
+    lengths = range(fewest, most + 1) if d.config.depth else (2, 2, 3) if d.tiny else (2, 3, 3, 4, 4, 5)
+    length = d.pick(lengths)
+    x = anchor.first(b)
     made_for_input = anchor.group in ("pointwise", "binary", "loss") or anchor.weak or anchor.name == "embedding"
     later = anchor.group in ("pointwise", "binary") or (not anchor.weak and d.chance(0.35)) or anchor.group == "reduce"
     if later and not layer_first:
@@ -162,18 +168,12 @@ def _chain(b: Builder, pools: dict[str, tuple[Entry, ...]]) -> Program:
         x = _map(b, pools, x, few_inputs=True)
         if x.dtype != "float":
             raise Refused("chain")
-    x = anchor.make(b, x)
+    x = anchor.apply(b, x)
     if not anchor.weak and len(b.steps) < most and d.chance(0.5) and not d.tiny:
         second = d.pick(pools["second"] if x.dtype == "float" else pools["truths"])
-        if (
-            second.make
-            and second.name != anchor.name
-            and len(x.shape) in second.ranks
-            and x.shape
-            and _joins(anchor, second)
-        ):
+        if second.name != anchor.name and len(x.shape) in second.ranks and _joins(anchor, second):
             b.axis = None
-            x = b.attempt(second.make, x) or x
+            x = b.attempt(second.apply, x) or x
     while len(b.steps) < length and (x.dtype == "float" or pools["casts"]):
         before = len(b.steps)
         x = _map(b, pools, x, few_inputs=False)
@@ -181,13 +181,7 @@ def _chain(b: Builder, pools: dict[str, tuple[Entry, ...]]) -> Program:
             break
     if not fewest <= len(b.steps) <= most or b.result_is_dead():
         raise Refused("chain")
-    return b.program(2, anchor.name)
-
-
-def _layer(d: Draw, layers: tuple[Entry, ...]) -> Entry:
-    if not layers:
-        raise DiceError("layer_share: none of the chosen operators is a layer with weights.")
-    return d.weighted(layers, [_LAYER_WEIGHTS[entry.ranks[0]] for entry in layers])
+    return anchor
 
 
 def _usual_often(pool: tuple[Entry, ...]) -> tuple[Entry, ...]:
@@ -208,16 +202,13 @@ def _joins(first: Entry, second: Entry) -> bool:
 def _map(b: Builder, pools: dict[str, tuple[Entry, ...]], x: Value, few_inputs: bool) -> Value:
     """`x` behind one suitable element-wise operator; `x` itself when ten draws do not suit."""
     pool = pools["pointwise"] if few_inputs or b.draw.chance(0.6) else pools["maps"]
-    if not x.shape:
-        pool = pools["number"]
-    if x.dtype != "float":
-        pool = pools["casts"]
+    pool = pools["casts"] if x.dtype != "float" else pool if x.shape else pools["number"]
     used = {step.family for step in b.steps}
     for _ in range(10 if pool else 0):
         entry = b.draw.pick(pool)
-        if entry.make is None or entry.name in used or (x.shape and len(x.shape) not in entry.ranks):
+        if entry.name in used or (x.shape and len(x.shape) not in entry.ranks):
             continue
-        out = b.attempt(entry.make, x)
+        out = b.attempt(entry.apply, x)
         if out is not None:
             return out
     return x
@@ -228,26 +219,9 @@ def pair_id(config: SyntheticConfig, seed: int, index: int) -> str:
     return f"synthetic-{config.scale}-{seed}-{index:06d}"
 
 
-def write_pair(drawn: Sketch, name: str) -> Pair:
-    """The pair with both programs printed."""
-    lowered = lower_program(drawn.groups, drawn.styles, drawn.words, drawn.draw)
-    pytorch = write_model(drawn.program, drawn.draw, drawn.words)
-    answer = write_answer(drawn.program, lowered, drawn.words)
-    return make_pair(drawn, name, pytorch, answer)
-
-
 def make_pair(drawn: Sketch, name: str, pytorch: str, answer: Answer, **origin: object) -> Pair:
     """The row of a sketch whose texts are `pytorch` and `answer`."""
     program = drawn.program
-    facts = {
-        "anchor": program.anchor,
-        "families": list(program.families),
-        "styles": drawn.styles,
-        "fused": drawn.fused,
-        "slow": drawn.slow,
-        "functions": list(answer.functions),
-        **origin,
-    }
     return Pair.model_construct(
         id=name,
         pytorch_code=pytorch,
@@ -258,5 +232,13 @@ def make_pair(drawn: Sketch, name: str, pytorch: str, answer: Answer, **origin: 
         prefix=answer.prefix,
         middle=answer.middle,
         suffix=answer.suffix,
-        origin=facts,
+        origin={
+            "anchor": program.anchor,
+            "families": list(program.families),
+            "styles": drawn.styles,
+            "fused": drawn.fused,
+            "slow": drawn.slow,
+            "functions": list(answer.functions),
+            **origin,
+        },
     )

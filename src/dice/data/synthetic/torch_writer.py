@@ -118,14 +118,13 @@ def write_model(program: Program, d: Draw, words: Words) -> str:
     lines_of = _statements(program, d)
     inputs = [item.value for item in program.inputs]
     names = call_names([(operands, out) for _, operands, out in lines_of], inputs, POOL)
-    forward = []
-    for number, (template, operands, out) in enumerate(lines_of):
-        code = template.format(*(names.get(value, value.code) for value in operands))
-        if number + 1 == len(lines_of) and ((d.tiny and not varied) or d.chance(0.7)):
-            forward.append(f"        return {code}")
-        else:
-            forward.append(f"        {names[out]} = {code}")
-    if not forward[-1].lstrip().startswith("return"):
+    codes = [
+        template.format(*(names.get(value, value.code) for value in operands)) for template, operands, _ in lines_of
+    ]
+    forward = [f"        {names[out]} = {code}" for code, (_, _, out) in zip(codes, lines_of, strict=True)]
+    if (d.tiny and not varied) or d.chance(0.7):
+        forward[-1] = f"        return {codes[-1]}"
+    else:
         forward.append(f"        return {names[program.result]}")
     lines = ["import torch", "import torch.nn as nn"]
     body = "\n".join([*forward, *(item.text for item in program.init if item.where != "new")])
@@ -155,12 +154,16 @@ def write_model(program: Program, d: Draw, words: Words) -> str:
         lines += [*constants, "", ""]
     lines.append("def get_inputs():")
     if len(made) > 1 and d.chance(0.5):
-        fresh = [value.name for value in inputs]
-        lines += [f"    {name} = {text}" for name, text in zip(fresh, made, strict=True)]
-        lines.append(f"    return [{', '.join(fresh)}]")
-    else:
-        lines.append(f"    return [{', '.join(made)}]")
-    lines += ["", "", "def get_init_inputs():", f"    return [{', '.join(given)}]", ""]
+        lines += [f"    {value.name} = {text}" for value, text in zip(inputs, made, strict=True)]
+        made = [value.name for value in inputs]
+    lines += [
+        f"    return [{', '.join(made)}]",
+        "",
+        "",
+        "def get_init_inputs():",
+        f"    return [{', '.join(given)}]",
+        "",
+    ]
     return "\n".join(lines)
 
 
@@ -173,10 +176,5 @@ def describe(program: Program) -> str:
 
 def python_call(function: str, args: Iterable[Value | Scalar], names: dict[Value, str]) -> str:
     """The call of a host function from ModelNew.forward."""
-    texts = []
-    for arg in args:
-        if isinstance(arg, Value):
-            texts.append(arg.code or names[arg])
-        else:
-            texts.append(repr(arg.value))
+    texts = [arg.code or names[arg] if isinstance(arg, Value) else repr(arg.value) for arg in args]
     return f"{function}({', '.join(texts)})"

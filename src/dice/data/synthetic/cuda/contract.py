@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dice.data.synthetic.cuda.scope import Function, Scope, ceil_div, indent
+from dice.data.synthetic.cuda.scope import Function, Scope, block, ceil_div
 from dice.data.synthetic.graph import Contract, Map, Value
 
 CONTRACT_STYLES = ("naive", "grid_2d", "tiled", "tiled_coarse")
@@ -11,13 +11,14 @@ COARSE = 4
 """Outputs of one thread along M in the coarse form."""
 
 
-def lower_contract(anchor: Contract, after: list[Map], source: Value, style: str, scope: Scope) -> Function:
+def lower_contract(
+    anchor: Contract, before: list[Map], after: list[Map], source: Value, style: str, scope: Scope
+) -> Function:
     """A matrix product and the element-wise operators on its result."""
     a = scope.tensor(source)
     operands = {"b": anchor.b} | ({"bias": anchor.bias} if anchor.bias else {})
     keys = scope.keys(anchor.sizes, operands, {}, a)
     product = _Product(anchor, scope, keys, after)
-    alloc = f"torch::empty({{{', '.join(size.format(**keys) for size in anchor.alloc)}}}, {scope.options(a)})"
     if style in ("tiled", "tiled_coarse"):
         lines, blocks, threads = product.tiled(COARSE if style == "tiled_coarse" else 1)
     elif style == "grid_2d":
@@ -28,9 +29,7 @@ def lower_contract(anchor: Contract, after: list[Map], source: Value, style: str
         lines, blocks, threads = product.one_each()
     else:
         raise KeyError(f"no matrix style {style!r}")
-    name = scope.kernel_name()
-    text = scope.kernel(name, lines)
-    return scope.function(text, alloc, scope.configured(scope.launch(name), blocks, threads))
+    return scope.one_kernel(lines, scope.new(a, anchor.alloc, keys), blocks, threads)
 
 
 class _Product:
@@ -40,89 +39,68 @@ class _Product:
         self.anchor, self.scope, self.keys, self.after = anchor, scope, keys, after
         self.words = scope.words
         self.M, self.N, self.K = keys["M"], keys["N"], keys["K"]
-        batch = anchor.batch
-        self.a_shift = f"batch * {self.M} * {self.K} + " if batch else ""
-        self.b_shift = f"batch * {self.K} * {self.N} + " if batch else ""
-        self.out_shift = f"batch * {self.M} * {self.N} + " if batch else ""
+        self.column = "col" if scope.words.row != "col" else "column"
+        self.bias = f"{keys['bias']}[{self.column}]" if anchor.bias else ""
+        self.matrix = ["int batch = blockIdx.z;"] if anchor.batch else []
+        """Statement that finds the matrix in the batch, where blocks have three dimensions."""
+
+    def at(self, row: str, column: str, rows: str, columns: str, transposed: bool = False) -> str:
+        """Index of an element of a matrix of this size."""
+        shift = f"batch * {rows} * {columns} + " if self.anchor.batch else ""
+        return shift + (f"{column} * {rows} + {row}" if transposed else f"{row} * {columns} + {column}")
 
     def a(self, m: str, k: str) -> str:
         """Element of the left matrix."""
-        x = self.keys["x"]
-        return (
-            f"{x}[{self.a_shift}{k} * {self.M} + {m}]"
-            if self.anchor.a_t
-            else f"{x}[{self.a_shift}{m} * {self.K} + {k}]"
-        )
+        return f"{self.keys['x']}[{self.at(m, k, self.M, self.K, self.anchor.a_t)}]"
 
     def b(self, k: str, n: str) -> str:
         """Element of the right matrix."""
-        y = self.keys["b"]
-        return (
-            f"{y}[{self.b_shift}{n} * {self.K} + {k}]"
-            if self.anchor.b_t
-            else f"{y}[{self.b_shift}{k} * {self.N} + {n}]"
-        )
+        return f"{self.keys['b']}[{self.at(k, n, self.K, self.N, self.anchor.b_t)}]"
 
-    def start(self, column: str) -> str:
-        """Start value of a sum."""
-        return f"{self.keys['bias']}[{column}]" if self.anchor.bias else "0.0f"
+    def dot(self) -> list[str]:
+        """Statements that compute the output of a row and a column into the value variable."""
+        v, product = self.words.value, f"{self.a(self.words.row, 'k')} * {self.b('k', self.column)}"
+        return [f"float {v} = {self.bias or '0.0f'};", f"for (int k = 0; k < {self.K}; ++k) {v} += {product};"]
 
-    def dot(self, row: str, column: str) -> list[str]:
-        """Statements that compute one output into the value variable."""
-        v = self.words.value
-        return [
-            f"float {v} = {self.start(column)};",
-            f"for (int k = 0; k < {self.K}; ++k) {v} += {self.a(row, 'k')} * {self.b('k', column)};",
-        ]
-
-    def store(self, index: str) -> list[str]:
-        return self.scope.store(self.after, index, self.words.out)
+    def stored(self) -> list[str]:
+        """Statements that store it."""
+        w, at = self.words, self.at(self.words.row, self.column, self.M, self.N)
+        if not self.after:
+            return [f"{w.out}[{at}] = {w.value};"]
+        return [f"int {w.index} = {at};", *self.scope.store(self.after, w.index, w.out)]
 
     def one_each(self) -> tuple[list[str], str, int]:
-        w, i = self.words, self.words.index
-        n = f"{self.M} * {self.N}" if not self.anchor.batch else f"{self.keys['Z']} * {self.M} * {self.N}"
-        column = "col" if w.row != "col" else "column"
-        row = f"int {w.row} = ({i} / {self.N}) % {self.M};" if self.anchor.batch else f"int {w.row} = {i} / {self.N};"
-        body = [f"int batch = {i} / ({self.M} * {self.N});"] if self.anchor.batch else []
-        body += [row, f"int {column} = {i} % {self.N};", *self.dot(w.row, column), *self.store(i)]
-        first = f"int {i} = {self.scope.thread};"
-        if w.early_return:
-            lines = [first, f"if ({i} >= {n}) return;", *body]
-        else:
-            lines = [first, f"if ({i} < {n}) {{", *indent(body), "}"]
-        return lines, ceil_div(n, w.block), w.block
+        w, i, n, body = self.words, self.words.index, f"{self.M} * {self.N}", list[str]()
+        row = f"{i} / {self.N}"
+        if self.anchor.batch:
+            body, row, n = [f"int batch = {i} / ({n});"], f"({row}) % {self.M}", f"{self.keys['Z']} * {n}"
+        body += [f"int {w.row} = {row};", f"int {self.column} = {i} % {self.N};", *self.dot()]
+        body += self.scope.store(self.after, i, w.out)
+        return self.scope.guarded(body, n), ceil_div(n, w.block), w.block
 
     def one_each_2d(self) -> tuple[list[str], str, str]:
         w, side = self.words, 32 if self.words.block >= 512 else 16
-        column = "col" if w.row != "col" else "column"
-        index = f"{self.out_shift}{w.row} * {self.N} + {column}"
-        body = [*self.dot(w.row, column), *self._stored(index)]
-        lines = ["int batch = blockIdx.z;"] if self.anchor.batch else []
-        lines += [
+        lines = [
+            *self.matrix,
             f"int {w.row} = blockIdx.y * blockDim.y + threadIdx.y;",
-            f"int {column} = blockIdx.x * blockDim.x + threadIdx.x;",
-            f"if ({w.row} < {self.M} && {column} < {self.N}) {{",
-            *indent(body),
-            "}",
+            f"int {self.column} = blockIdx.x * blockDim.x + threadIdx.x;",
+            *block(f"if ({w.row} < {self.M} && {self.column} < {self.N})", [*self.dot(), *self.stored()]),
         ]
         return lines, self._grid(side, side), f"{side}, {side}"
 
     def row_each(self) -> tuple[list[str], str, int]:
-        w = self.words
-        column, z = "col" if w.row != "col" else "column", self.keys.get("Z", "1")
-        index = f"{self.out_shift}{w.row} * {self.N} + {column}"
-        count = f"{z} * {self.M}" if self.anchor.batch else self.M
-        lines = ["int t = blockIdx.x * blockDim.x + threadIdx.x;", f"if (t >= {count}) return;"]
-        lines += [f"int batch = t / {self.M};"] if self.anchor.batch else []
-        lines += [f"int {w.row} = t % {self.M};" if self.anchor.batch else f"int {w.row} = t;"]
-        lines += [f"for (int {column} = 0; {column} < {self.N}; ++{column}) {{"]
-        lines += [*indent([*self.dot(w.row, column), *self._stored(index)]), "}"]
+        count, place = self.M, ["int {row} = t;"]
+        if self.anchor.batch:
+            count, place = f"{self.keys['Z']} * {self.M}", ["int batch = t / {M};", "int {row} = t % {M};"]
+        lines = [
+            "int t = blockIdx.x * blockDim.x + threadIdx.x;",
+            f"if (t >= {count}) return;",
+            *(line.format(row=self.words.row, M=self.M) for line in place),
+            *block(
+                f"for (int {self.column} = 0; {self.column} < {self.N}; ++{self.column})", [*self.dot(), *self.stored()]
+            ),
+        ]
         return lines, ceil_div(count, 32), 32
-
-    def _stored(self, index: str) -> list[str]:
-        if not self.after:
-            return [f"{self.words.out}[{index}] = {self.words.value};"]
-        return [f"int {self.words.index} = {index};", *self.store(self.words.index)]
 
     def _grid(self, width: int, height: int) -> str:
         blocks = f"({self.N} + {width - 1}) / {width}, ({self.M} + {height - 1}) / {height}"
@@ -130,50 +108,45 @@ class _Product:
 
     def tiled(self, coarse: int) -> tuple[list[str], str, str]:
         """Square tiles of both matrices in shared memory; each thread makes `coarse` outputs, a tile apart."""
-        w = self.words
+        w, column, v, M, N, K = self.words, self.column, self.words.value, self.M, self.N, self.K
         T = 32 if w.block >= 512 and coarse == 1 else 16
-        column, v, M, N, K = "col" if w.row != "col" else "column", w.value, self.M, self.N, self.K
-        sums = v if coarse == 1 else "sums[r]"
-        each = f"for (int r = 0; r < {coarse}; ++r) " if coarse > 1 else ""
-        row = w.row if coarse == 1 else f"({w.row} + r * {T})"
-        a_row = "threadIdx.y" if coarse == 1 else f"threadIdx.y + r * {T}"
+        each, row, tile_row, total, declared = "", w.row, "threadIdx.y", v, f"{v} = 0.0f"
+        if coarse > 1:
+            each, row, tile_row = (
+                f"for (int r = 0; r < {coarse}; ++r)",
+                f"({w.row} + r * {T})",
+                f"threadIdx.y + r * {T}",
+            )
+            total, declared = "sums[r]", f"sums[{coarse}] = {{0.0f}}"
+        b, inside, read, used = "t + threadIdx.y", f"b < {K} && {column} < {N}", self.b("b", column), "k][threadIdx.x"
+        if self.anchor.b_t:  # neighbouring threads read neighbouring k
+            b, inside = f"blockIdx.x * {T} + threadIdx.y", f"b < {N} && a < {K}"
+            read, used = self.b("a", "b"), "threadIdx.x][k"
+        steps = [
+            "int a = t + threadIdx.x;",
+            f"{each} As[{tile_row}][threadIdx.x] = {row} < {M} && a < {K} ? {self.a(row, 'a')} : 0.0f;".lstrip(),
+            f"int b = {b};",
+            f"Bs[threadIdx.y][threadIdx.x] = {inside} ? {read} : 0.0f;",
+            "__syncthreads();",
+            *(["#pragma unroll"] if w.synonyms % 2 else []),
+            f"for (int k = 0; k < {T}; ++k) " + f"{each} {total} += As[{tile_row}][k] * Bs[{used}];".lstrip(),
+            "__syncthreads();",
+        ]
         lines = [
             f"__shared__ float As[{T * coarse}][{T}];",
             f"__shared__ float Bs[{T}][{T + 1 if self.anchor.b_t else T}];",
-        ]
-        lines += ["int batch = blockIdx.z;"] if self.anchor.batch else []
-        lines += [
+            *self.matrix,
             f"int {w.row} = blockIdx.y * {T * coarse} + threadIdx.y;",
             f"int {column} = blockIdx.x * {T} + threadIdx.x;",
-            f"float {v} = 0.0f;" if coarse == 1 else f"float sums[{coarse}] = {{0.0f}};",
+            f"float {declared};",
             *(["// walk over K, one tile of both matrices at a time"] if w.comments else []),
-            f"for (int t = 0; t < {K}; t += {T}) {{",
-            "    int a = t + threadIdx.x;",
-            f"    {each}As[{a_row}][threadIdx.x] = {row} < {M} && a < {K} ? {self.a(row, 'a')} : 0.0f;",
+            *block(f"for (int t = 0; t < {K}; t += {T})", steps),
         ]
-        if self.anchor.b_t:  # neighbouring threads read neighbouring k
-            lines += [
-                f"    int b = blockIdx.x * {T} + threadIdx.y;",
-                f"    Bs[threadIdx.y][threadIdx.x] = b < {N} && a < {K} ? {self.b('a', 'b')} : 0.0f;",
-            ]
-        else:
-            lines += [
-                "    int b = t + threadIdx.y;",
-                f"    Bs[threadIdx.y][threadIdx.x] = b < {K} && {column} < {N} ? {self.b('b', column)} : 0.0f;",
-            ]
-        b = "Bs[threadIdx.x][k]" if self.anchor.b_t else "Bs[k][threadIdx.x]"
-        inner = f"{each}{sums} += As[{a_row}][k] * {b};"
-        lines += ["    __syncthreads();"]
-        lines += ["    #pragma unroll"] if w.synonyms % 2 else []
-        lines += [f"    for (int k = 0; k < {T}; ++k) {inner}", "    __syncthreads();", "}"]
-        index = f"{self.out_shift}{row} * {N} + {column}"
-        bias = f" + {self.keys['bias']}[{column}]" if self.anchor.bias else ""
         if coarse == 1:
-            body = [f"{v} += {self.keys['bias']}[{column}];"] if self.anchor.bias else []
-            lines += [f"if ({w.row} < {M} && {column} < {N}) {{", *indent([*body, *self._stored(index)]), "}"]
+            stored = [*([f"{v} += {self.bias};"] if self.bias else []), *self.stored()]
         else:
-            lines += [f"for (int r = 0; r < {coarse}; ++r) {{"]
-            lines += [f"    if ({row} < {M} && {column} < {N}) {{", f"        int {w.index} = {index};"]
-            stored = self.scope.store(self.after, w.index, w.out, f"sums[r]{bias}")
-            lines += [*indent(stored, 8), "    }", "}"]
-        return lines, self._grid(T, T * coarse), f"{T}, {T}"
+            value = f"sums[r] + {self.bias}" if self.bias else "sums[r]"
+            at = f"int {w.index} = {self.at(row, column, M, N)};"
+            stored = [at, *self.scope.store(self.after, w.index, w.out, value)]
+        stored = block(f"if ({row} < {M} && {column} < {N})", stored)
+        return [*lines, *(block(each, stored) if each else stored)], self._grid(T, T * coarse), f"{T}, {T}"

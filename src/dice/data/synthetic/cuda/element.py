@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from dice.data.synthetic.cuda.scope import Function, Scope, ceil_div, indent
+from dice.data.synthetic.cuda.scope import Function, Scope, block, ceil_div, indent
 from dice.data.synthetic.graph import Element, Map, Value
 
 MAP_STYLES = ("naive", "grid_stride", "float4", "unrolled")
@@ -18,7 +18,7 @@ Body = Callable[[str], list[str]]
 """Statements that compute and store the output element of an index."""
 
 
-def lower_maps(maps: list[Map], source: Value, style: str, scope: Scope) -> Function:
+def lower_maps(_: None, maps: list[Map], after: list[Map], source: Value, style: str, scope: Scope) -> Function:
     """A chain of element-wise operators on one tensor."""
     x = scope.tensor(source)
 
@@ -32,10 +32,12 @@ def lower_maps(maps: list[Map], source: Value, style: str, scope: Scope) -> Func
     return _lower(scope, body, alloc, count, style)
 
 
-def lower_element(anchor: Element, maps: list[Map], source: Value, style: str, scope: Scope) -> Function:
+def lower_element(
+    anchor: Element, before: list[Map], maps: list[Map], source: Value, style: str, scope: Scope
+) -> Function:
     """An indexed operator and the element-wise operators that follow it."""
     keys = scope.keys(anchor.sizes, anchor.operands, anchor.scalars, scope.tensor(source))
-    alloc = f"torch::empty({{{', '.join(size.format(**keys) for size in anchor.alloc)}}}, {scope.options(keys[anchor.like])})"
+    alloc = scope.new(keys[anchor.like], anchor.alloc, keys)
     if style == "tiled" and anchor.transposes:
         return _transposed(scope, maps, keys, anchor.transposes, alloc)
     if style == "shared_weights" and anchor.conv:
@@ -51,48 +53,41 @@ def lower_element(anchor: Element, maps: list[Map], source: Value, style: str, s
             return [*lines, f"{words.out}[{at}] = {expression};"]
         stored = scope.store(maps, at, words.out)
         when = anchor.when.format(**keys, i=index)
-        return [*lines, *([f"if ({when}) {{", *indent(stored), "}"] if when else stored)]
+        return [*lines, *(block(f"if ({when})", stored) if when else stored)]
 
     return _lower(scope, body, alloc, anchor.over.format(**keys) or f"{words.out}.numel()", style)
 
 
 def _lower(scope: Scope, body: Body, alloc: str, count: str, style: str) -> Function:
     w, i = scope.words, scope.words.index
-    thread = scope.thread
-    lines_of = body(i)  # declares every size before the element count, so that the count is the last argument
+    lines = body(i)  # declares every size before the element count, so that the count is the last argument
     n = scope.size(w.size, count, late=count.startswith(f"{w.out}."))
     threads, blocks = w.block, ceil_div(n, w.block)
-    comment = []
+    comment = ""
     if style == "naive":
-        if w.early_return:
-            lines = [f"int {i} = {thread};", f"if ({i} >= {n}) return;", *lines_of]
-        else:
-            lines = [f"int {i} = {thread};", f"if ({i} < {n}) {{", *indent(lines_of), "}"]
-        comment = ["// one thread for each element"]
+        lines = scope.guarded(lines, n)
+        comment = "// one thread for each element"
     elif style == "grid_stride":
-        step = "gridDim.x * blockDim.x"
-        lines = [f"for (int {i} = {thread}; {i} < {n}; {i} += {step}) {{", *indent(lines_of), "}"]
+        lines = block(f"for (int {i} = {scope.thread}; {i} < {n}; {i} += gridDim.x * blockDim.x)", lines)
         blocks = f"{blocks} < 4096 ? {blocks} : 4096" if w.early_return else "1024"
-        comment = ["// grid-stride loop"]
+        comment = "// grid-stride loop"
     elif style == "unrolled":
+        each = [f"int {i} = base + k * blockDim.x;", *block(f"if ({i} < {n})", lines)]
         first = f"int base = blockIdx.x * blockDim.x * {_PER_THREAD} + threadIdx.x;"
-        lines = [first, "#pragma unroll", f"for (int k = 0; k < {_PER_THREAD}; ++k) {{"]
-        lines += [f"    int {i} = base + k * blockDim.x;", f"    if ({i} < {n}) {{", *indent(lines_of, 8), "    }", "}"]
+        lines = [first, "#pragma unroll", *block(f"for (int k = 0; k < {_PER_THREAD}; ++k)", each)]
         blocks = ceil_div(n, threads, _PER_THREAD)
-        comment = [f"// {_PER_THREAD} elements for each thread"]
+        comment = f"// {_PER_THREAD} elements for each thread"
     elif style == "single_block":
-        lines = [f"for (int {i} = threadIdx.x; {i} < {n}; {i} += blockDim.x) {{", *indent(lines_of), "}"]
+        lines = block(f"for (int {i} = threadIdx.x; {i} < {n}; {i} += blockDim.x)", lines)
         blocks = "1"
     elif style == "chunked":
-        lines = [f"int base = ({thread}) * {_CHUNK};"]
-        lines += [f"for (int {i} = base; {i} < base + {_CHUNK} && {i} < {n}; ++{i}) {{", *indent(lines_of), "}"]
+        loop = f"for (int {i} = base; {i} < base + {_CHUNK} && {i} < {n}; ++{i})"
+        lines = [f"int base = ({scope.thread}) * {_CHUNK};", *block(loop, lines)]
         threads = 64
         blocks = ceil_div(n, threads, _CHUNK)
     else:
         raise KeyError(f"no element-wise style {style!r}")
-    name = scope.kernel_name()
-    text = scope.kernel(name, [*(comment if w.comments else []), *lines])
-    return scope.function(text, alloc, scope.configured(scope.launch(name), blocks, threads))
+    return scope.one_kernel([comment, *lines] if comment and w.comments else lines, alloc, blocks, threads)
 
 
 def _vectorised(scope: Scope, maps: list[Map], x: str, alloc: str, count: str) -> Function:
@@ -106,22 +101,14 @@ def _vectorised(scope: Scope, maps: list[Map], x: str, alloc: str, count: str) -
         f"    float4 pack = *reinterpret_cast<const float4*>({x} + {i});",
         "    float r[4] = {pack.x, pack.y, pack.z, pack.w};",
         "    #pragma unroll",
-        "    for (int k = 0; k < 4; ++k) {",
-        f"        float {v} = r[k];",
-        *indent(inner, 8),
-        f"        r[k] = {v};",
-        "    }",
+        *indent(block("for (int k = 0; k < 4; ++k)", [f"float {v} = r[k];", *inner, f"r[k] = {v};"])),
         f"    *reinterpret_cast<float4*>({w.out} + {i}) = make_float4(r[0], r[1], r[2], r[3]);",
         "} else {",
         *(["    // the last elements, when the count is no multiple of four"] if w.comments else []),
-        f"    for (; {i} < {n}; ++{i}) {{",
-        *indent(tail, 8),
-        "    }",
+        *indent(block(f"for (; {i} < {n}; ++{i})", tail)),
         "}",
     ]
-    name = scope.kernel_name("_vec4" if w.synonyms % 2 else "")
-    text = scope.kernel(name, lines)
-    return scope.function(text, alloc, scope.configured(scope.launch(name), ceil_div(n, w.block, 4), w.block))
+    return scope.one_kernel(lines, alloc, ceil_div(n, w.block, 4), w.block, suffix="_vec4" if w.synonyms % 2 else "")
 
 
 def _transposed(scope: Scope, maps: list[Map], keys: dict[str, str], axes: tuple[str, str], alloc: str) -> Function:
@@ -142,10 +129,8 @@ def _transposed(scope: Scope, maps: list[Map], keys: dict[str, str], axes: tuple
         *indent(scope.store(maps, w.index, w.out, "tile[threadIdx.x][threadIdx.y]")),
         "}",
     ]
-    name = scope.kernel_name()
-    text = scope.kernel(name, lines)
     blocks = f"({columns} + {tile - 1}) / {tile}, ({rows} + {tile - 1}) / {tile}"
-    return scope.function(text, alloc, scope.configured(scope.launch(name), blocks, f"{tile}, {tile}"))
+    return scope.one_kernel(lines, alloc, blocks, f"{tile}, {tile}")
 
 
 def _shared_weights(scope: Scope, anchor: Element, maps: list[Map], keys: dict[str, str], alloc: str) -> Function:
@@ -154,22 +139,19 @@ def _shared_weights(scope: Scope, anchor: Element, maps: list[Map], keys: dict[s
     assert conv is not None
     keys = {**keys, "v": w.value, "p": "t", "image": "a", "channel": "o", "cache": "cache"}
     weights, pixels = conv.weights.format(**keys), conv.pixels.format(**keys)
-    channels = keys[conv.channels]
-    index = f"(a * {channels} + o) * {pixels} + t"
+    channels = keys["OC"]
+    pixel = [line.format(**keys) for line in conv.lines]
+    at = f"int {w.index} = (a * {channels} + o) * {pixels} + t;"
     lines = [
         "extern __shared__ float cache[];",
         f"int o = blockIdx.x % {channels};",
         f"int a = blockIdx.x / {channels};",
-        f"for (int k = threadIdx.x; k < {weights}; k += blockDim.x) cache[k] = {keys[conv.key]}[o * {weights} + k];",
+        f"for (int k = threadIdx.x; k < {weights}; k += blockDim.x) cache[k] = {keys['w']}[o * {weights} + k];",
         "__syncthreads();",
-        f"for (int t = threadIdx.x; t < {pixels}; t += blockDim.x) {{",
-        *indent([line.format(**keys) for line in conv.lines]),
-        f"    int {w.index} = {index};",
-        *indent(scope.store(maps, w.index, w.out)),
-        "}",
+        *block(
+            f"for (int t = threadIdx.x; t < {pixels}; t += blockDim.x)",
+            [*pixel, at, *scope.store(maps, w.index, w.out)],
+        ),
     ]
-    name = scope.kernel_name()
-    text = scope.kernel(name, lines)
     blocks = f"{w.out}.size(0) * {channels}"
-    launch = scope.configured(scope.launch(name), blocks, min(w.block, 256), f"{weights} * sizeof(float)")
-    return scope.function(text, alloc, launch)
+    return scope.one_kernel(lines, alloc, blocks, min(w.block, 256), f"{weights} * sizeof(float)")

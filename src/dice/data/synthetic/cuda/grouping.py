@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Callable
 from dataclasses import dataclass, field
 
 from dice.data.synthetic.cuda import contract, element, rows, total
@@ -23,6 +24,11 @@ class Group:
     @property
     def steps(self) -> list[Step]:
         return [*self.before, *([self.anchor] if self.anchor else []), *self.after]
+
+    @property
+    def kind(self) -> type:
+        """Of the anchor's body."""
+        return type(self.anchor.body) if self.anchor else Map
 
     @property
     def out(self) -> Value:
@@ -46,22 +52,14 @@ def grouped(program: Program, fused: bool) -> list[Group]:
     groups: list[Group] = []
     for step in program.steps:
         open_group = groups[-1] if groups else None
-        follows = (
-            fused
-            and open_group is not None
-            and step.inputs[0] is open_group.out
-            and uses[open_group.out] == 1
-            and _takes(open_group, step)
-        )
-        if follows and open_group is not None:
-            if isinstance(step.body, Map):
-                (open_group.after if open_group.anchor else open_group.before).append(step)
-            else:
-                open_group.anchor = step
-        elif isinstance(step.body, Map):
-            groups.append(Group(step.inputs[0], before=[step]))
+        follows = fused and open_group and step.inputs[0] is open_group.out and uses[open_group.out] == 1
+        if not open_group or not follows or not _takes(open_group, step):
+            open_group = Group(step.inputs[0])
+            groups.append(open_group)
+        if not isinstance(step.body, Map):
+            open_group.anchor = step
         else:
-            groups.append(Group(step.inputs[0], anchor=step))
+            (open_group.after if open_group.anchor else open_group.before).append(step)
     return groups
 
 
@@ -102,55 +100,38 @@ def styles_of(group: Group, slow: bool) -> tuple[str, ...]:
         return rows.ARG_STYLES
     assert isinstance(body, Rows)
     short = body.length <= 64
-    return tuple(
-        style
-        for style in rows.ROW_STYLES
-        if not (style == "cached" and (body.length > rows.MAX_CACHED or short))
-        and not (style in ("block", "shared") and short)
-        and not (style == "thread" and body.length > 2048 and body.n_rows < 4096)
-        and not (style == "warp" and body.length > 32768)
-    )
+    unfit = {
+        "cached": short or body.length > rows.MAX_CACHED,
+        "block": short,
+        "shared": short,
+        "thread": body.length > 2048 and body.n_rows < 4096,
+        "warp": body.length > 32768,
+    }
+    return tuple(style for style in rows.ROW_STYLES if not unfit[style])
 
 
-PLAIN = {
-    Map: "naive",
-    Element: "naive",
-    Contract: "naive",
-    Total: "one_thread",
-    Rows: "thread",
-    Scan: "thread",
-    Arg: "thread",
+KINDS: dict[type, tuple[Callable[..., Function], tuple[str, str]]] = {
+    Map: (element.lower_maps, ("naive", "naive")),
+    Element: (element.lower_element, ("naive", "naive")),
+    Contract: (contract.lower_contract, ("naive", "naive")),
+    Total: (total.lower_total, ("one_thread", "atomic")),
+    Rows: (rows.lower_rows, ("thread", "warp")),
+    Scan: (rows.lower_scan, ("thread", "thread")),
+    Arg: (rows.lower_arg, ("thread", "thread")),
 }
-"""The plain style, for small shapes."""
-PLAIN_LARGE = {**PLAIN, Total: "atomic", Rows: "warp"}
-"""The same for any shape: a single thread would take seconds for a long row, and lose what it adds."""
+"""What lowers a kind of body, and its plain styles: for small shapes, and for any, where a single thread would take seconds
+for a long row, and lose what it adds."""
+
+
+def lower(group: Group, style: str, words: Words, label: str) -> Function:
+    """Kernel and host function of a group."""
+    before, after = ([step.body for step in steps] for steps in (group.before, group.after))
+    scope = Scope(words, label, out_dtype=group.out.dtype)
+    return KINDS[group.kind][0](group.anchor and group.anchor.body, before, after, group.source, style, scope)
 
 
 def choose_style(group: Group, d: Draw, slow: bool) -> str:
     """A style that suits the group's shape."""
     if d.plain and not slow:
-        return (PLAIN if d.tiny else PLAIN_LARGE)[type(group.anchor.body) if group.anchor else Map]
+        return KINDS[group.kind][1][not d.tiny]
     return d.pick(styles_of(group, slow))
-
-
-def lower(group: Group, style: str, words: Words, label: str) -> Function:
-    """Kernel and host function of a group."""
-    before: list[Map] = [step.body for step in group.before if isinstance(step.body, Map)]
-    after: list[Map] = [step.body for step in group.after if isinstance(step.body, Map)]
-    body, source = group.anchor.body if group.anchor else None, group.source
-    scope = Scope(words, label, out_dtype=group.out.dtype)
-    if body is None:
-        return element.lower_maps(before, source, style, scope)
-    if isinstance(body, Element):
-        return element.lower_element(body, after, source, style, scope)
-    if isinstance(body, Contract):
-        return contract.lower_contract(body, after, source, style, scope)
-    if isinstance(body, Total):
-        return total.lower_total(body, before, after, source, style, scope)
-    if isinstance(body, Scan):
-        return rows.lower_scan(body, before, after, source, style, scope)
-    if isinstance(body, Arg):
-        return rows.lower_arg(body, source, style, scope)
-    if isinstance(body, Rows):
-        return rows.lower_rows(body, before, after, source, style, scope)
-    raise TypeError(f"no lowering for {type(body).__name__}")

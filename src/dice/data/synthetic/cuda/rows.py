@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from dice.data.synthetic.cuda.scope import Function, Scope, ceil_div, indent
+from dice.data.synthetic.cuda.scope import Function, Scope, block, ceil_div, indent
 from dice.data.synthetic.draw import LOCAL_NAMES, Words
-from dice.data.synthetic.graph import Arg, Map, Pass, Rows, Scan, Value
+from dice.data.synthetic.graph import Arg, Map, Rows, Scan, Value
 
 ROW_STYLES = ("warp", "block", "shared", "cached", "thread")
 ARG_STYLES = ("warp", "shared", "thread")
@@ -23,6 +23,8 @@ _COMBINE = {
     "min": "{a} = fminf({a}, {b});",
 }
 _JOIN = {"sum": "{a} + {b}", "prod": "{a} * {b}", "max": "fmaxf({a}, {b})", "min": "fminf({a}, {b})"}
+SERIAL = "for (int {j} = 0; {j} < {R}; ++{j})"
+"""The loop of a single thread."""
 
 
 def start_of(how: str, words: Words) -> str:
@@ -74,37 +76,31 @@ class Team:
     """Condition for the thread that writes; empty when every thread has its own row."""
     blocks: str
 
+    def led(self, stored: list[str]) -> list[str]:
+        """`stored` by the thread that writes."""
+        if not self.leader:
+            return stored
+        condition = f"if ({self.leader})"
+        return [f"{condition} {stored[0]}"] if len(stored) == 1 else block(condition, stored)
+
 
 def team_of(style: str, scope: Scope, rows: str) -> Team:
     """Threads and launch shape of a style."""
-    words = scope.words
-    row, threads = words.row, max(words.block, 32)
-    if style in ("thread", "single_block"):
-        loop = "for (int {j} = 0; {j} < {R}; ++{j})"
-        if style == "single_block":
-            head = [f"for (int {row} = threadIdx.x; {row} < {rows}; {row} += blockDim.x) {{"]
-            return Team(style, 256, head, loop, "", "1")
-        head = [f"int {row} = {scope.thread};", f"if ({row} >= {rows}) return;"]
+    row, threads = scope.words.row, max(scope.words.block, 32)
+    if style in ("thread", "warp"):
         threads = min(threads, 256)
-        return Team(style, threads, head, loop, "", ceil_div(rows, threads))
+    ends = f"if ({row} >= {rows}) return;"
+    if style == "single_block":
+        head = [f"for (int {row} = threadIdx.x; {row} < {rows}; {row} += blockDim.x) {{"]
+        return Team(style, 256, head, SERIAL, "", "1")
+    if style == "thread":
+        return Team(style, threads, [f"int {row} = {scope.thread};", ends], SERIAL, "", ceil_div(rows, threads))
     if style == "warp":
-        threads = min(threads, 256)
-        head = [
-            f"int {row} = (blockIdx.x * blockDim.x + threadIdx.x) / 32;",
-            "int lane = threadIdx.x % 32;",
-            f"if ({row} >= {rows}) return;",
-        ]
-        return Team(
-            style,
-            threads,
-            head,
-            "for (int {j} = lane; {j} < {R}; {j} += 32)",
-            "lane == 0",
-            f"({rows} * 32 + {{{threads}}} - 1) / {{{threads}}}",
-        )
-    head = [f"int {row} = blockIdx.x;"]
+        head = [f"int {row} = (blockIdx.x * blockDim.x + threadIdx.x) / 32;", "int lane = threadIdx.x % 32;", ends]
+        loop = "for (int {j} = lane; {j} < {R}; {j} += 32)"
+        return Team(style, threads, head, loop, "lane == 0", f"({rows} * 32 + {{{threads}}} - 1) / {{{threads}}}")
     loop = "for (int {j} = threadIdx.x; {j} < {R}; {j} += blockDim.x)"
-    return Team(style, threads, head, loop, "threadIdx.x == 0", rows)
+    return Team(style, threads, [f"int {row} = blockIdx.x;"], loop, "threadIdx.x == 0", rows)
 
 
 def combine(scope: Scope, team: Team, how: str, name: str) -> list[str]:
@@ -145,12 +141,10 @@ def _offset(keys: dict[str, str], column: str) -> str:
     return f"base + {column} * {keys['inner']}" if "inner" in keys else f"base + {column}"
 
 
-def finish(scope: Scope, name: str, lines: list[str], alloc: str, team: Team, shared: str = "") -> Function:
-    """Print kernel, helpers and host function of a row-wise kernel."""
-    if team.style == "single_block":
-        lines = [*team.head, *indent(lines[len(team.head) :]), "}"]
-    launch = scope.configured(scope.launch(name), team.blocks, team.threads, shared)
-    return scope.function(scope.kernel(name, lines), alloc, launch)
+def finish(scope: Scope, lines: list[str], alloc: str, team: Team, shared: str = "") -> Function:
+    """Host function of a row-wise kernel, whose statements follow those that define the row."""
+    lines = [*team.head, *(lines if team.style != "single_block" else [*indent(lines), "}"])]
+    return scope.one_kernel(lines, alloc, team.blocks, team.threads, shared)
 
 
 def lower_rows(anchor: Rows, before: list[Map], after: list[Map], source: Value, style: str, scope: Scope) -> Function:
@@ -160,169 +154,122 @@ def lower_rows(anchor: Rows, before: list[Map], after: list[Map], source: Value,
     keys |= {"row": w.row, "j": w.column, "v": w.value}
     text = "".join((anchor.value, *(f"{{{one.name}}}{one.term}{''.join(one.then)}" for one in anchor.passes)))
     keys |= {name: scope.local(name) for name in LOCAL_NAMES if f"{{{name}}}" in text}
-    team = team_of(style, scope, keys["rows"])
-    cached = style == "cached"
-
-    def load(offset: str, again: bool) -> list[str]:
-        if cached and again:
-            return [f"float {w.value} = cache[{w.column}];"]
-        lines = [f"float {w.value} = {x}[{offset}];", *scope.apply(before, offset, x)]
-        return [*lines, f"cache[{w.column}] = {w.value};"] if cached else lines
-
-    lines = [*team.head]
+    team, cached = team_of(style, scope, keys["rows"]), style == "cached"
+    indexed = anchor.at or any("{i}" in text for text in (anchor.value, *(one.term for one in anchor.passes)))
+    indexed = indexed or any(operand.access != "one" for one in before for operand in one.operands.values())
+    offset = anchor.at.format(**keys) if anchor.at else _offset(keys, w.column)
+    at = keys["i"] = w.index if indexed else offset
+    index = [f"int {w.index} = {offset};"] if indexed else []
+    read = again = [*index, f"float {w.value} = {x}[{at}];", *scope.apply(before, at, x)]
+    loop, lines, shared = team.loop.format(j=w.column, R=keys["R"]), list[str](), ""
     if cached:
-        lines.append("extern __shared__ float cache[];")
+        read = [*read, f"cache[{w.column}] = {w.value};"]
+        again = [*index, f"float {w.value} = cache[{w.column}];"]
+        lines, shared = ["extern __shared__ float cache[];"], f"{keys['R']} * sizeof(float)"
     if style == "shared":
         lines.append(f"__shared__ float buf[{team.threads}];")
     if not anchor.at:
         lines.append(f"int base = {_base(w.row, keys)};")
     lines += [line.format(**keys) for line in anchor.row_lines]
-    loop = team.loop.format(j=w.column, R=keys["R"])
-    uses_index = any("{i}" in text for text in (anchor.value, *(one.term for one in anchor.passes)))
-    uses_index = uses_index or any(operand.access != "one" for one in before for operand in one.operands.values())
-    uses_index = uses_index or bool(anchor.at)
-    offset = anchor.at.format(**keys) if anchor.at else _offset(keys, w.column)
-    at = w.index if uses_index else offset
-    keys["i"] = at
-    index_line = [f"int {w.index} = {offset};"] if uses_index else []
     for number, one in enumerate(anchor.passes):
-        lines += _pass(one, keys, w, loop, index_line, load(at, number > 0), cached, x, at, not before)
+        at_once = not before and not cached and one.term.count("{v}") == 1
+        term = one.term.format(**(keys | {"v": f"{x}[{at}]"} if at_once else keys))
+        body = index if at_once else again if number else read
+        body = [*body, _COMBINE[one.how].format(a=keys[one.name], b=term)]
+        lines.append(f"float {keys[one.name]} = {start_of(one.how, w)};")
+        lines += [f"{loop} {body[0]}"] if len(body) == 1 else block(loop, body)
         lines += combine(scope, team, one.how, keys[one.name])
         lines += [line.format(**keys) for line in one.then]
-    shared = f"{keys['R']} * sizeof(float)" if cached else ""
+    value, alloc = anchor.value.format(**keys), scope.new(x, anchor.alloc, keys)
     if anchor.mode == "element":
-        lines += [f"{loop} {{", *indent([*index_line, *load(at, True)])]
-        value = anchor.value.format(**keys)
-        store = scope.store(after, at, w.out) if after else [f"{w.out}[{at}] = {value};"]
-        lines += [*indent([f"{w.value} = {value};", *store] if after else store), "}"]
-        return finish(scope, scope.kernel_name(), lines, scope.empty_like(x), team, shared)
-    value = anchor.value.format(**keys)
+        stored = [f"{w.value} = {value};", *scope.store(after, at, w.out)] if after else [f"{w.out}[{at}] = {value};"]
+        return finish(scope, [*lines, *block(loop, [*again, *stored])], scope.empty_like(x), team, shared)
     if anchor.mode == "total":
-        store = [f"atomicAdd({w.out}, ({value}) / {keys['rows']});"]
-        alloc = f"torch::zeros({{}}, {scope.options(x)})"
+        stored = [f"atomicAdd({w.out}, ({value}) / {keys['rows']});"]
+        alloc = scope.new(x, made="zeros")
     else:
-        store = scope.store(after, w.row, w.out, value)
-        alloc = f"torch::empty({{{', '.join(size.format(**keys) for size in anchor.alloc)}}}, {scope.options(x)})"
-    if not team.leader:
-        lines += store
-    elif len(store) == 1:
-        lines.append(f"if ({team.leader}) {store[0]}")
-    else:
-        lines += [f"if ({team.leader}) {{", *indent(store), "}"]
-    return finish(scope, scope.kernel_name(), lines, alloc, team, shared)
+        stored = scope.store(after, w.row, w.out, value)
+    return finish(scope, [*lines, *team.led(stored)], alloc, team, shared)
 
 
-def _pass(
-    one: Pass, keys: dict[str, str], words: Words, loop: str, index: list[str], load: list[str], cached: bool, x: str,
-    at: str, plain: bool,
-) -> list[str]:  # fmt: skip
-    name = keys[one.name]
-    start = f"float {name} = {start_of(one.how, words)};"
-    if plain and not cached and one.term.count("{v}") == 1:  # read and use at once
-        term = one.term.format(**{**keys, "v": f"{x}[{at}]"})
-        step = _COMBINE[one.how].format(a=name, b=term)
-        if not index:
-            return [start, f"{loop} {step}"]
-        return [start, f"{loop} {{", *indent([*index, step]), "}"]
-    step = _COMBINE[one.how].format(a=name, b=one.term.format(**keys))
-    return [start, f"{loop} {{", *indent([*index, *load, step]), "}"]
-
-
-def lower_arg(anchor: Arg, source: Value, style: str, scope: Scope) -> Function:
+def lower_arg(anchor: Arg, before: list[Map], after: list[Map], source: Value, style: str, scope: Scope) -> Function:
     """Index of the best element of each row; of equal ones the first."""
     x, w = scope.tensor(source), scope.words
     keys = scope.keys(anchor.sizes, {}, {}, x)
-    team = team_of(style, scope, keys["rows"])
-    start = start_of("max" if anchor.better == ">" else "min", w)
-    loop = team.loop.format(j=w.column, R=keys["R"])
-    better = anchor.better
-    lines = [*team.head]
-    if style == "shared":
-        lines += [f"__shared__ float buf[{team.threads}];", f"__shared__ int src[{team.threads}];"]
-    lines += [
-        f"int base = {_base(w.row, keys)};",
-        f"float best = {start};",
-        "int at = 0;",
-        f"{loop} {{",
-        f"    float {w.value} = {x}[{_offset(keys, w.column)}];",
-        f"    if ({w.value} {better} best) {{",
-        f"        best = {w.value};",
-        f"        at = {w.column};",
-        "    }",
-        "}",
-    ]
+    team, better, v = team_of(style, scope, keys["rows"]), anchor.better, w.value
+
+    def take(best: str, at: str) -> list[str]:
+        """Statements that put `t` and its index `k` in the place of worse ones."""
+        found = f"if (t {better} {best} || (t == {best} && k < {at}))"
+        return block(found, [f"{best} = t;", f"{at} = k;"])
+
+    combined = list[str]()
     if style == "warp":
-        lines += [
-            "for (int o = 16; o > 0; o >>= 1) {",
-            f"    float t = __shfl_xor_sync({MASK}, best, o);",
-            f"    int k = __shfl_xor_sync({MASK}, at, o);",
-            f"    if (t {better} best || (t == best && k < at)) {{",
-            "        best = t;",
-            "        at = k;",
-            "    }",
-            "}",
-        ]
+        other = [f"float t = __shfl_xor_sync({MASK}, best, o);", f"int k = __shfl_xor_sync({MASK}, at, o);"]
+        combined = block("for (int o = 16; o > 0; o >>= 1)", [*other, *take("best", "at")])
     elif style == "shared":
-        lines += [
+        team.head[1:] = [f"__shared__ float buf[{team.threads}];", f"__shared__ int src[{team.threads}];"]
+        other = ["float t = buf[threadIdx.x + o];", "int k = src[threadIdx.x + o];"]
+        half = block("if (threadIdx.x < o)", [*other, *take("buf[threadIdx.x]", "src[threadIdx.x]")])
+        combined = [
             "buf[threadIdx.x] = best;",
             "src[threadIdx.x] = at;",
             "__syncthreads();",
-            "for (int o = blockDim.x / 2; o > 0; o >>= 1) {",
-            "    if (threadIdx.x < o) {",
-            "        float t = buf[threadIdx.x + o];",
-            "        int k = src[threadIdx.x + o];",
-            f"        if (t {better} buf[threadIdx.x] || (t == buf[threadIdx.x] && k < src[threadIdx.x])) {{",
-            "            buf[threadIdx.x] = t;",
-            "            src[threadIdx.x] = k;",
-            "        }",
-            "    }",
-            "    __syncthreads();",
-            "}",
+            *block("for (int o = blockDim.x / 2; o > 0; o >>= 1)", [*half, "__syncthreads();"]),
             "at = src[0];",
         ]
-    store = f"{w.out}[{w.row}] = at;"
-    lines.append(f"if ({team.leader}) {store}" if team.leader else store)
-    sizes = ", ".join(size.format(**keys) for size in anchor.alloc)
-    alloc = f"torch::empty({{{sizes}}}, {scope.options(x)})"
-    return finish(scope, scope.kernel_name(), lines, alloc, team)
+    each = [f"float {v} = {x}[{_offset(keys, w.column)}];"]
+    each += block(f"if ({v} {better} best)", [f"best = {v};", f"at = {w.column};"])
+    lines = [
+        f"int base = {_base(w.row, keys)};",
+        f"float best = {start_of('max' if better == '>' else 'min', w)};",
+        "int at = 0;",
+        *block(team.loop.format(j=w.column, R=keys["R"]), each),
+        *combined,
+        *team.led([f"{w.out}[{w.row}] = at;"]),
+    ]
+    return finish(scope, lines, scope.new(x, anchor.alloc, keys), team)
 
 
 def lower_scan(anchor: Scan, before: list[Map], after: list[Map], source: Value, style: str, scope: Scope) -> Function:
     """Running reduction along rows: serial, by warp shuffles with a carry, or a whole row in shared memory."""
     x, w = scope.tensor(source), scope.words
     keys = scope.keys(anchor.sizes, {}, {}, x)
-    j, v, row, length = w.column, w.value, w.row, keys["R"]
-    start = start_of(anchor.how, w)
-    offset = _offset(keys, f"({length} - 1 - {j})" if anchor.reverse else j)
-    base = f"int base = {_base(row, keys)};"
-    load = [f"float {v} = {x}[{w.index}];", *scope.apply(before, w.index, x)]
-    team = team_of(style, scope, keys["rows"])
-    shared = ""
+    i, j, v, length, start = w.index, w.column, w.value, keys["R"], start_of(anchor.how, w)
+    team, base, carry = (
+        team_of(style, scope, keys["rows"]),
+        f"int base = {_base(w.row, keys)};",
+        f"float carry = {start};",
+    )
+    at = f"int {i} = {_offset(keys, f'({length} - 1 - {j})' if anchor.reverse else j)};"
+    inside, applied = f"if ({j} < {length})", scope.apply(before, i, x)
+    read = [at, f"float {v} = {start};", *block(inside, [f"{v} = {x}[{i}];", *applied])]
+    stored = scope.store(after, i, x)
+
+    def collect(a: str, b: str) -> str:
+        return _COMBINE[anchor.how].format(a=a, b=b)
+
     if style in ("thread", "single_block"):
-        step = _COMBINE[anchor.how].format(a="carry", b=v)
-        lines = [*team.head, base, f"float carry = {start};", f"for (int {j} = 0; {j} < {length}; ++{j}) {{"]
-        inner = [f"int {w.index} = {offset};", *load, step]
-        inner += (
-            scope.store(after, w.index, x, "carry") if not after else [f"{v} = carry;", *scope.store(after, w.index, x)]
-        )
-        lines += [*indent(inner), "}"]
+        stored = [f"{v} = carry;", *stored] if after else scope.store(after, i, x, "carry")
+        each = [at, f"float {v} = {x}[{i}];", *applied, collect("carry", v), *stored]
+        lines = [base, carry, *block(f"for (int {j} = 0; {j} < {length}; ++{j})", each)]
     elif style == "warp":
-        lines = [*team.head, base, f"float carry = {start};", f"for (int k = 0; k < {length}; k += 32) {{"]
-        inner = [f"int {j} = k + lane;", f"int {w.index} = {offset};", f"float {v} = {start};"]
-        inner += [f"if ({j} < {length}) {{", *indent([f"{v} = {x}[{w.index}];", *scope.apply(before, w.index, x)]), "}"]
-        inner += ["for (int o = 1; o < 32; o <<= 1) {", f"    float t = __shfl_up_sync({MASK}, {v}, o);"]
-        inner += [f"    if (lane >= o) {_COMBINE[anchor.how].format(a=v, b='t')}", "}"]
-        inner += [_COMBINE[anchor.how].format(a=v, b="carry"), f"carry = __shfl_sync({MASK}, {v}, 31);"]
-        inner += [f"if ({j} < {length}) {{", *indent(scope.store(after, w.index, x)), "}"]
-        lines += [*indent(inner), "}"]
+        shuffles = [f"float t = __shfl_up_sync({MASK}, {v}, o);", f"if (lane >= o) {collect(v, 't')}"]
+        each = [
+            f"int {j} = k + lane;",
+            *read,
+            *block("for (int o = 1; o < 32; o <<= 1)", shuffles),
+            collect(v, "carry"),
+            f"carry = __shfl_sync({MASK}, {v}, 31);",
+            *block(inside, stored),
+        ]
+        lines = [base, carry, *block(f"for (int k = 0; k < {length}; k += 32)", each)]
     else:
-        threads = max(32, 1 << (anchor.length - 1).bit_length())
-        team.threads = threads
-        lines = [f"__shared__ float buf[{threads}];", *team.head, f"int {j} = threadIdx.x;", base]
-        lines += [f"int {w.index} = {offset};", f"float {v} = {start};"]
-        lines += [f"if ({j} < {length}) {{", *indent([f"{v} = {x}[{w.index}];", *scope.apply(before, w.index, x)]), "}"]
-        lines += [f"buf[{j}] = {v};", "__syncthreads();", "for (int o = 1; o < blockDim.x; o <<= 1) {"]
-        lines += [f"    float t = {j} >= o ? buf[{j} - o] : {start};", "    __syncthreads();"]
-        lines += [f"    {_COMBINE[anchor.how].format(a=f'buf[{j}]', b='t')}", "    __syncthreads();", "}"]
-        lines += [f"{v} = buf[{j}];", f"if ({j} < {length}) {{", *indent(scope.store(after, w.index, x)), "}"]
-    return finish(scope, scope.kernel_name(), lines, scope.empty_like(x), team, shared)
+        team.threads = max(32, 1 << (anchor.length - 1).bit_length())
+        team.head.insert(0, f"__shared__ float buf[{team.threads}];")
+        sync = "__syncthreads();"
+        steps = [f"float t = {j} >= o ? buf[{j} - o] : {start};", sync, collect(f"buf[{j}]", "t"), sync]
+        lines = [f"int {j} = threadIdx.x;", base, *read, f"buf[{j}] = {v};", sync]
+        lines += block("for (int o = 1; o < blockDim.x; o <<= 1)", steps)
+        lines += [f"{v} = buf[{j}];", *block(inside, stored)]
+    return finish(scope, lines, scope.empty_like(x), team)

@@ -6,6 +6,7 @@ import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 
+from dice.data.synthetic.builder import free_name
 from dice.data.synthetic.draw import LOCAL_NAMES, Words
 from dice.data.synthetic.graph import Map, Operand, Scalar, Value
 
@@ -26,14 +27,16 @@ def indent(lines: Iterable[str], by: int = 4) -> list[str]:
     return [space + line if line else line for line in lines]
 
 
-def arguments(head: str, items: Iterable[str], tail: str) -> str:
+def block(head: str, lines: Iterable[str]) -> list[str]:
+    """`lines` in braces behind `head`."""
+    return [f"{head} {{", *indent(lines), "}"]
+
+
+def arguments(head: str, items: list[str], tail: str, width: int = WIDTH) -> str:
     """`head(a, b, c)tail` on one line where it fits."""
-    items = list(items)
     line = f"{head}({', '.join(items)}){tail}"
-    if len(line) <= WIDTH:
-        return line
     inner = ",\n    ".join(items)
-    return f"{head}(\n    {inner}\n){tail}"
+    return line if len(line) <= width else f"{head}(\n    {inner}\n){tail}"
 
 
 @dataclass(slots=True)
@@ -77,6 +80,12 @@ class Scope:
         own = next(value.dtype for value, name in self.tensors.items() if name == tensor)
         return f"{tensor}.options()" + ("" if own == self.out_dtype else f".dtype({_KINDS[self.out_dtype]})")
 
+    def new(
+        self, like: str, sizes: Iterable[str] = (), keys: Mapping[str, str] | None = None, made: str = "empty"
+    ) -> str:
+        """Host text of an output of these sizes, a single number where there are none."""
+        return f"torch::{made}({{{', '.join(size.format(**(keys or {})) for size in sizes)}}}, {self.options(like)})"
+
     def empty_like(self, tensor: str) -> str:
         """Host text of an output of the shape of `tensor`."""
         options = self.options(tensor)
@@ -92,9 +101,7 @@ class Scope:
 
     def fresh(self, base: str) -> str:
         """A free C name."""
-        name, number = base, 2
-        while name in self.taken:
-            name, number = f"{base}{number}", number + 1
+        name = free_name(base, self.taken.__contains__)
         self.taken.add(name)
         return name
 
@@ -200,8 +207,7 @@ class Scope:
         items.append(out or f"{self.out_type}*{restrict} {w.out}")
         items += [f"float {scalar}" for scalar in self.scalars.values()]
         items += [f"int {size}" for size in self.sizes]
-        text = "\n".join(indent(body))
-        return arguments(f"__global__ void {name}", items, " {") + f"\n{text}\n}}\n"
+        return "\n".join([arguments(f"__global__ void {name}", items, " {"), *indent(body), "}\n"])
 
     def launch(self, name: str, out: str = "") -> str:
         """The launch with the placeholder `{config}` for its configuration."""
@@ -210,12 +216,6 @@ class Scope:
         items += [*self.scalars.values(), *self.sizes]
         return arguments(f"{name}<<<{{config}}>>>", items, ";")
 
-    def signature(self, name: str) -> str:
-        """Host function's signature without semicolon."""
-        items = [f"torch::Tensor {tensor}" for tensor in self.tensors.values()]
-        items += [f"{self.words.floating} {scalar}" for scalar in self.scalars.values()]
-        return f"torch::Tensor {name}({', '.join(items)})"
-
     def function(self, kernels: str, alloc: str, body: Iterable[str]) -> Function:
         """`kernels` with the host function around `body` (launch statements)."""
         w = self.words
@@ -223,10 +223,10 @@ class Scope:
         lines = []
         if w.checks:
             for value, tensor in self.tensors.items():
-                if len(lines) < 3:
-                    lines.append(f'TORCH_CHECK({tensor}.is_contiguous(), "{tensor} must be contiguous");')
-                if value.dtype == "float" and len(lines) < 3:
+                lines.append(f'TORCH_CHECK({tensor}.is_contiguous(), "{tensor} must be contiguous");')
+                if value.dtype == "float":
                     lines.append(f'TORCH_CHECK({tensor}.scalar_type() == torch::kFloat32, "{tensor} must be float32");')
+            del lines[3:]
         if w.contiguous:
             lines += [f"{tensor} = {tensor}.contiguous();" for tensor in self.tensors.values()]
         early = [item for item in self.sizes.items() if item[0] not in self.late]
@@ -236,32 +236,44 @@ class Scope:
         lines += [f"{w.constants} {size} = {expression};" for size, expression in late]
         lines += body
         lines.append(f"return {w.out};")
-        signature = self.signature(name)
-        if len(signature) > WIDTH + 10:
-            inner = ",\n    ".join(signature.partition("(")[2][:-1].split(", "))
-            head = f"torch::Tensor {name}(\n    {inner}\n) {{"
-        else:
-            head = signature + " {"
-        text = head + "\n" + "\n".join(indent("\n".join(lines).split("\n"))) + "\n}\n"
-        return Function(name, self.helpers, kernels, text, signature + ";", (*self.tensors, *self.scalars))
+        items = [f"torch::Tensor {tensor}" for tensor in self.tensors.values()]
+        items += [f"{w.floating} {scalar}" for scalar in self.scalars.values()]
+        head, declaration = f"torch::Tensor {name}", f"torch::Tensor {name}({', '.join(items)});"
+        text = "\n".join([arguments(head, items, " {", WIDTH + 12), *indent("\n".join(lines).split("\n")), "}\n"])
+        return Function(name, self.helpers, kernels, text, declaration, (*self.tensors, *self.scalars))
+
+    def one_kernel(
+        self, lines: Iterable[str], alloc: str, blocks: str, threads: int | str, shared: str = "", suffix: str = ""
+    ) -> Function:
+        """The host function of a kernel with these statements."""
+        name = self.kernel_name(suffix)
+        launch = self.configured(self.launch(name), blocks, threads, shared)
+        return self.function(self.kernel(name, lines), alloc, launch)
+
+    def guarded(self, lines: list[str], count: str) -> list[str]:
+        """Statements of the threads whose number is below `count`."""
+        i = self.words.index
+        first = f"int {i} = {self.thread};"
+        if self.words.early_return:
+            return [first, f"if ({i} >= {count}) return;", *lines]
+        return [first, *block(f"if ({i} < {count})", lines)]
 
     def configured(self, launch: str, blocks: str, threads: int | str, shared: str = "") -> list[str]:
         """Launch statements in the author's style. `blocks` and `threads`: int texts or `a, b` for dim3."""
         w, threads = self.words, str(threads)
         if w.short:
             blocks = re.sub(r"\((\w+|\([^()]*\)) \+ \{(\d+)\} - 1\) / \{\2\}", r"\1 / \2 + 1", blocks)
-        tail = f", {shared}" if shared else ""
-        if w.block_name and not w.dim3 and "," not in threads + blocks:
-            declared = blocks.replace(f"{{{threads}}}", w.block_name)
-            lines = [f"const int {w.block_name} = {threads};", f"const int {w.grid_name} = {declared};"]
-            return [*lines, launch.replace("{config}", f"{w.grid_name}, {w.block_name}{tail}")]
-        blocks = _numbers(blocks, threads)
+        size, grid = w.launch
+        lines = []
         if w.dim3 or "," in threads + blocks:
-            names = ("block", "grid") if "block" not in self.words.block_name else ("threads", "blocks")
-            block, grid = names
-            lines = [f"dim3 {block}({threads});", f"dim3 {grid}({blocks});"]
-            return [*lines, launch.replace("{config}", f"{grid}, {block}{tail}")]
-        return [launch.replace("{config}", f"{blocks}, {threads}{tail}")]
+            size, grid = ("threads", "blocks") if "block" in size else ("block", "grid")
+            lines = [f"dim3 {size}({threads});", f"dim3 {grid}({_numbers(blocks, threads)});"]
+        elif size:
+            declared = blocks.replace(f"{{{threads}}}", size)
+            lines = [f"const int {size} = {threads};", f"const int {grid} = {declared};"]
+        else:
+            size, grid = threads, _numbers(blocks, threads)
+        return [*lines, launch.replace("{config}", f"{grid}, {size}" + (f", {shared}" if shared else ""))]
 
 
 def _numbers(blocks: str, threads: str) -> str:

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from dice.data.synthetic.builder import free_name
 from dice.data.synthetic.cuda.grouping import Group, lower
-from dice.data.synthetic.cuda.scope import Function, indent
+from dice.data.synthetic.cuda.scope import Function, block
 from dice.data.synthetic.draw import Draw, Words
 from dice.data.synthetic.graph import Program, Scalar, Value
 from dice.data.synthetic.torch_writer import POOL, answer_constructor, call_names, python_call
@@ -39,19 +40,14 @@ def lower_program(groups: list[Group], styles: list[str], words: Words, d: Draw)
     functions: dict[str, Function] = {}
     calls: list[tuple[Function, Group]] = []
     for group, style in zip(groups, styles, strict=True):
-        base = label = "" if d.plain else words.fused.format(group.label) if len(group.steps) > 1 else group.label
-        number = 2
-        function = lower(group, style, words, label)
-        while label in functions and not _same(function, functions[label]):
-            label, number = f"{base}{number}", number + 1
+        base = "" if d.plain else words.fused.format(group.label) if len(group.steps) > 1 else group.label
+        for label in (base, *(f"{base}{number}" for number in range(2, len(groups) + 1))):
             function = lower(group, style, words, label)
-        functions.setdefault(label, function)
-        calls.append((function, group))
+            known = functions.setdefault(label, function)
+            if (known.kernels, known.host) == (function.kernels, function.host):
+                calls.append((function, group))
+                break
     return Lowered(list(functions.values()), calls)
-
-
-def _same(one: Function, other: Function) -> bool:
-    return one.kernels == other.kernels and one.host == other.host
 
 
 def write_answer(program: Program, lowered: Lowered, words: Words) -> Answer:
@@ -68,23 +64,25 @@ def write_answer(program: Program, lowered: Lowered, words: Words) -> Answer:
     if words.one_call and len(lowered.calls) > 1:
         name, host, declaration, args = _one_call(lowered, words)
         parts.append(host)
-        declared, bound = [declaration], [name]
-        forward = [f"        return {python_call(f'{extension}.{name}', args, names)}"]
+        declared, bound, calls = [declaration], [name], [("", name, args)]
     else:
-        forward = []
-        for number, (function, group) in enumerate(lowered.calls):
-            call = python_call(f"{extension}.{function.name}", function.args, names)
-            last = number + 1 == len(lowered.calls)
-            forward.append(f"        return {call}" if last else f"        {names[group.out]} = {call}")
-    includes = ["torch/extension.h", *words.includes]
-    text = "\n".join([*(f"#include <{name}>" for name in includes), "", *parts])
+        calls = [(names[group.out], function.name, function.args) for function, group in lowered.calls]
+    lines = [f"{out} = {python_call(f'{extension}.{name}', args, names)}" for out, name, args in calls]
+    lines[-1] = "return" + lines[-1].partition(" =")[2]
+    text = "\n".join([*(f"#include <{name}>" for name in ("torch/extension.h", *words.includes)), "", *parts])
     prefix = "import torch\nimport torch.nn as nn\nfrom torch.utils.cpp_extension import load_inline\n\n"
     if words.comments:
         what = "fused " if any(len(group.steps) > 1 for _, group in lowered.calls) else ""
         prefix += f"# CUDA kernels for {what}{', '.join(step.family.replace('_', ' ') for step in program.steps)}\n"
-    middle = f'source = """\n{text}"""'
-    suffix = "\n\n" + _suffix(program, words, declared, bound, extension, inputs, forward)
-    return Answer(prefix, middle, suffix, tuple(bound))
+    model = [
+        "class ModelNew(nn.Module):",
+        *answer_constructor(program, words),
+        f"    def forward(self, {', '.join(value.name for value in inputs)}):",
+        *(f"        {line}" for line in lines),
+        "",
+    ]
+    suffix = "\n".join(["\n", *_build(words, declared, bound, extension), "", "", *model])
+    return Answer(prefix, f'source = """\n{text}"""', suffix, tuple(bound))
 
 
 def _operands(function: Function, group: Group) -> list[Value]:
@@ -100,58 +98,36 @@ def _one_call(lowered: Lowered, words: Words) -> tuple[str, str, str, tuple[Valu
         args += [arg for arg in function.args if arg not in results and arg not in args]
     names: dict[Value | Scalar, str] = {}
     for arg in args:
-        base = name = arg.name
-        number = 2
-        while name in names.values():
-            name, number = f"{base}{number}", number + 1
-        names[arg] = name
+        names[arg] = free_name(arg.name, lambda name: name in names.values())
     name = words.function.format("model")
     lines = []
     for number, (function, group) in enumerate(lowered.calls, 1):
-        call = f"{function.name}({', '.join(names[arg] for arg in function.args)})"
+        lines.append(f"auto step{number} = {function.name}({', '.join(names[arg] for arg in function.args)});")
         names[group.out] = f"step{number}"
-        lines.append(f"auto step{number} = {call};")
     lines[-1] = "return" + lines[-1].partition("=")[2]
-    items = [
-        f"torch::Tensor {names[arg]}" if isinstance(arg, Value) else f"{words.floating} {names[arg]}" for arg in args
-    ]
+    items = [f"{'torch::Tensor' if isinstance(arg, Value) else words.floating} {names[arg]}" for arg in args]
     signature = f"torch::Tensor {name}({', '.join(items)})"
-    text = signature + " {\n" + "\n".join(indent(lines)) + "\n}\n"
-    return name, text, signature + ";", tuple(args)
+    return name, "\n".join([*block(signature, lines), ""]), signature + ";", tuple(args)
 
 
-def _suffix(
-    program: Program,
-    words: Words,
-    declared: list[str],
-    bound: list[str],
-    extension: str,
-    inputs: list[Value],
-    forward: list[str],
-) -> str:
+def _build(words: Words, declared: list[str], bound: list[str], extension: str) -> list[str]:
+    """Lines that declare and build the functions."""
     one_line = words.lone_string and len(declared) == 1 and len(declared[0]) < 100
     sources = f'"{declared[0]}"' if one_line else '"""\n' + "\n".join(declared) + '\n"""'
-    bindings = ", ".join(f'"{name}"' for name in bound)
-    functions = f"[{bindings}]"
+    functions = "[" + ", ".join(f'"{name}"' for name in bound) + "]"
     if words.functions_as_dict:
         functions = "{" + ", ".join(f'"{name}": "{name} on CUDA"' for name in bound) + "}"
-    options = {
-        "name": f'"{extension}"',
-        "cpp_sources": words.declarations,
-        "cuda_sources": "source",
-        "functions": functions,
-    }
-    if words.verbose:
-        options["verbose"] = words.verbose
-    if words.short and one_line:
-        options["cpp_sources"] = sources
-        call = f"{extension} = load_inline({', '.join(f'{key}={value}' for key, value in options.items())})"
-    else:
-        inner = "\n".join(f"    {key}={value}," for key, value in options.items())
-        call = f"{extension} = load_inline(\n{inner}\n)"
-    comment = "# Compile and load the CUDA extension\n" if words.comments else ""
-    lines = [] if words.short and one_line else [f"{words.declarations} = {sources}", ""]
-    lines += [f"{comment}{call}", "", "", "class ModelNew(nn.Module):"]
-    lines += answer_constructor(program, words)
-    lines += [f"    def forward(self, {', '.join(value.name for value in inputs)}):", *forward, ""]
-    return "\n".join(lines)
+    in_call = words.short and one_line
+    options = [
+        f'name="{extension}"',
+        f"cpp_sources={sources if in_call else words.declarations}",
+        "cuda_sources=source",
+        f"functions={functions}",
+        *([f"verbose={words.verbose}"] if words.verbose else []),
+    ]
+    lines = [] if in_call else [f"{words.declarations} = {sources}", ""]
+    if words.comments:
+        lines.append("# Compile and load the CUDA extension")
+    if in_call:
+        return [*lines, f"{extension} = load_inline({', '.join(options)})"]
+    return [*lines, f"{extension} = load_inline(", *(f"    {option}," for option in options), ")"]

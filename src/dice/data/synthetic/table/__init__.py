@@ -5,6 +5,7 @@ One module for each kind of operator; `known` gives the entries that programs ar
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from functools import cache
 
 from dice.data.synthetic.table import (
@@ -23,18 +24,22 @@ from dice.data.synthetic.table import (
     resize,
     selection,
 )
-from dice.data.synthetic.table.entry import HELD_OUT, TINY, Entry
+from dice.data.synthetic.table.entry import HELD_OUT, TINY, Entry, named
 
-_MODULES = (
-    activations, functions, pairs, reduction, norm, product, convolution, pooling, moves, resize, selection, gate, loss,
-    architecture,
+_TABLES: tuple[Mapping[str, Entry], ...] = (
+    activations.ACTIVATIONS, activations.PRELU, functions.COMMON, functions.FURTHER, pairs.PAIRS,
+    reduction.REDUCTIONS, reduction.WHOLE, reduction.PLACES, reduction.SCANS,
+    norm.SOFTMAX, norm.WEIGHTED, norm.SCALED, norm.LAYERS, product.PRODUCTS, product.FURTHER,
+    convolution.CONVOLUTIONS, pooling.POOLING, moves.MOVES, resize.RESIZE,
+    selection.SELECTION, selection.ORDERS, selection.EMBEDDING, gate.GATES,
+    loss.LOSSES, loss.ROW_LOSSES, loss.CROSS_ENTROPY, architecture.ARCHITECTURES,
 )  # fmt: skip
 
 
 @cache
 def known() -> dict[str, Entry]:
     """Name to entry, in a fixed order."""
-    found = [entry for module in _MODULES for entry in module.entries()]
+    found = [named(name, entry) for table in _TABLES for name, entry in table.items()]
     table = {entry.name: entry for entry in found}
     if len(table) != len(found):
         raise ValueError("two entries share a name")

@@ -5,9 +5,24 @@ from __future__ import annotations
 from dice.data.synthetic.builder import Builder, Refused
 from dice.data.synthetic.graph import Map, Operand, Value
 from dice.data.synthetic.table.elementwise import Elementwise
-from dice.data.synthetic.table.elementwise import entries as elementwise_entries
-from dice.data.synthetic.table.entry import Entry
+from dice.data.synthetic.table.entry import Entry, Special
 from dice.data.synthetic.table.sources import INF
+
+
+def prelu(b: Builder, x: Value) -> Value:
+    """A leaky slope that is a parameter: one number, or one for each channel."""
+    if x.dtype != "float":
+        raise Refused("prelu")
+    count, access = 1, "one"
+    if len(x.shape) > 1 and b.draw.chance(0.4):
+        count, access = x.shape[1], "last" if len(x.shape) == 2 else "channel"
+    given = "" if count == 1 else b.argument("num_parameters", count)
+    shape = (count, *(1,) * (len(x.shape) - 2)) if access == "channel" else (count,)
+    weight = Value(shape, "weight", f"{b.module('prelu', f'nn.PReLU({given})')}.weight", probes=(0.25,) * 8)
+    code = weight.code.removesuffix(".weight") + "({0})"
+    body = Map("{v} > 0.0f ? {v} : {w} * {v}", {"w": Operand(weight, access)})
+    return b.map("prelu", code, body, [x])
+
 
 _SLOPE = {"a": ("negative_slope", 0.01, 0.35, 0.01)}
 _ALPHA = {"a": ("alpha", 0.3, 1.8, 0.05)}
@@ -101,26 +116,4 @@ ACTIVATIONS: dict[str, Elementwise] = {
         "fminf({v}, 0.0f) - log1pf(expf(-fabsf({v})))", ("F.logsigmoid({x})",), "nn.LogSigmoid()",
     ),
 }  # fmt: skip
-
-
-def prelu(b: Builder, x: Value) -> Value:
-    """A leaky slope that is a parameter: one number, or one for each channel."""
-    if x.dtype != "float":
-        raise Refused("prelu")
-    count, access = 1, "one"
-    if len(x.shape) > 1 and b.draw.chance(0.4):
-        count, access = x.shape[1], "last" if len(x.shape) == 2 else "channel"
-    given = "" if count == 1 else b.argument("num_parameters", count)
-    shape = (count, *(1,) * (len(x.shape) - 2)) if access == "channel" else (count,)
-    weight = Value(shape, "weight", f"{b.module('prelu', f'nn.PReLU({given})')}.weight", probes=(0.25,) * 8)
-    code = weight.code.removesuffix(".weight") + "({0})"
-    body = Map("{v} > 0.0f ? {v} : {w} * {v}", {"w": Operand(weight, access)})
-    return b.map("prelu", code, body, [x])
-
-
-def entries() -> list[Entry]:
-    """The table, and the one with a parameter."""
-    return [
-        *elementwise_entries("pointwise", ACTIVATIONS),
-        Entry("prelu", "pointwise", prelu, lambda b: b.any_input(None), (1, 2, 3, 4, 5)),
-    ]
+PRELU: dict[str, Entry] = {"prelu": Special("pointwise", prelu, lambda b: b.any_input(None), (1, 2, 3, 4, 5))}

@@ -4,15 +4,15 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
+from dataclasses import dataclass
 
 from dice.data.synthetic.builder import Builder, Refused
-from dice.data.synthetic.graph import NORMAL, Element, Map, Operand, Rows, Value
+from dice.data.synthetic.graph import NORMAL, Element, Map, Operand, Value
 from dice.data.synthetic.table.activations import ACTIVATIONS
 from dice.data.synthetic.table.convolution import same_size
-from dice.data.synthetic.table.elementwise import unary
-from dice.data.synthetic.table.entry import Entry
+from dice.data.synthetic.table.entry import Entry, named
 from dice.data.synthetic.table.layout import layout
-from dice.data.synthetic.table.norm import SMALL_PROBES, SOFTMAX, layer
+from dice.data.synthetic.table.norm import LAYERS, SMALL_PROBES, SOFTMAX
 from dice.data.synthetic.table.product import batched, linear
 
 _USUAL = ("relu", "gelu", "silu", "tanh", "leaky_relu", "elu", "sigmoid", "selu")
@@ -21,7 +21,7 @@ _USUAL = ("relu", "gelu", "silu", "tanh", "leaky_relu", "elu", "sigmoid", "selu"
 def activate(b: Builder, x: Value, name: str = "") -> Value:
     """A usual activation; another one is drawn where one does not suit."""
     for choice in [name] if name else b.draw.rng.sample(_USUAL, len(_USUAL)):
-        out = b.attempt(lambda b, x, choice=choice: unary(b, x, choice, ACTIVATIONS[choice]), x)
+        out = b.attempt(named(choice, ACTIVATIONS[choice]).apply, x)
         if out is not None:
             return out
     raise Refused("activation")
@@ -89,9 +89,7 @@ def attention(b: Builder) -> None:
     scores = b.step("scale", f"{{0}} * {factor!r}", Map(f"{{v}} * {factor!r}f"), [scores], None, NORMAL)
     if b.draw.chance(0.4):
         scores = causal_mask(b, scores)
-    sizes, length, n_rows, _ = layout(scores.shape, (2,))
-    passes, value, _ = SOFTMAX["softmax"]
-    body = Rows(passes, value, "element", sizes, length, n_rows)
+    body = SOFTMAX["softmax"].body(*layout(scores.shape, (2,)))
     weights = b.step("softmax", "torch.softmax({0}, dim=-1)", body, [scores], None, SMALL_PROBES)
     h = batched(b, weights, "bmm", v)
     if b.draw.chance(0.7):
@@ -118,21 +116,23 @@ def residual_conv(b: Builder) -> None:
     """Two convolutions with batch normalisation and a residual connection."""
     channels = b.draw.pick((2, 3, 4, 6) if b.draw.small else (8, 16, 24, 32))
     x = _images(b, channels)
-    h = layer(b, same_size(b, x, channels, 3, bias=False), "batch_norm_layer")
+    norm = named("batch_norm_layer", LAYERS["batch_norm_layer"])
+    h = norm.apply(b, same_size(b, x, channels, 3, bias=False))
     h = same_size(b, activate(b, h, "relu"), channels, 3, bias=False)
-    h = add(b, layer(b, h, "batch_norm_layer"), x)
+    h = add(b, norm.apply(b, h), x)
     if b.draw.chance(0.7):
         activate(b, h, "relu")
 
 
-def entries() -> list[Entry]:
-    """All architectures."""
+@dataclass
+class Architecture(Entry, group="architecture"):
+    """A program of its own, which a function builds."""
 
-    def entry(build: Callable[[Builder], None]) -> Entry:
-        def start(b: Builder) -> Value:
-            build(b)
-            return b.steps[-1].out
+    build: Callable[[Builder], None]
 
-        return Entry(build.__name__, "architecture", None, start, ())
+    def first(self, b: Builder) -> Value:
+        self.build(b)
+        return b.steps[-1].out
 
-    return [*map(entry, (mlp, gated_ffn, attention, residual_conv))]
+
+ARCHITECTURES = {build.__name__: Architecture(build) for build in (mlp, gated_ffn, attention, residual_conv)}

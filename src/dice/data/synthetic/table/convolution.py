@@ -18,19 +18,43 @@ _WORK = {True: 1e6, False: 5e9}
 """Multiplications of one operator, for small shapes or not."""
 
 
-@dataclass(frozen=True, slots=True)
-class Convolution:
+@dataclass
+class Convolution(Entry, group="window", layer=True):
     """One operator. `groups`: `one`, `some` or `all` (a filter for each channel)."""
 
     pools: Pools
     groups: Literal["one", "some", "all"] = "one"
+
+    def __post_init__(self) -> None:
+        self.ranks = (self.pools.rank + 2,)
+
+    def first(self, b: Builder) -> Value:
+        return sliding.planes(b, self.pools.rank)
+
+    def apply(self, b: Builder, x: Value) -> Value:
+        d, channels = b.draw, x.shape[1]
+        options = [count for count in (2, 3, 4) if channels % count == 0 and channels > count]
+        self.refuse_if(x.dtype != "float" or (self.groups == "some" and not options))
+        window = self.pools.draw(d)
+        groups = {"one": 1, "some": d.pick(options or [1]), "all": channels}[self.groups]
+        wide = d.pick((2, 3, 4, 6, 8)) if d.small else d.pick((8, 16, 24, 32, 64))
+        out_channels = channels if self.groups == "all" else math.ceil(wide / groups) * groups
+        filters = _Filters(channels, out_channels, groups, self.pools.transposed, self.groups == "all")
+        ones, zeros = (1,) * self.pools.rank, (0,) * self.pools.rank
+        given = [("stride", window.stride, ones), ("padding", window.padding, zeros)]
+        given += [("output_padding", window.extra, zeros)] if self.pools.transposed else []
+        text = sliding.arguments(d, window.kernel, [*given, ("dilation", window.dilation, ones)])
+        text += f", groups={b.argument('groups', groups)}" if groups > 1 or d.chance(0.2) else ""
+        bias = d.chance(0.5)
+        text += ("" if d.chance(0.8) else ", bias=True") if bias else ", bias=False"
+        return convolve(b, x, self.name, window, filters, bias, text)
 
 
 def _transposed(rank: int, strides: tuple[int, ...], dilations: tuple[int, ...] = (1,)) -> Pools:
     return Pools(rank, strides, dilations, transposed=True)
 
 
-CONVOLUTIONS: dict[str, Convolution] = {
+CONVOLUTIONS = {
     **{f"convolution{rank}d": Convolution(Pools(rank, _STRIDES)) for rank in (1, 2, 3)},
     **{f"dilated_convolution{rank}d": Convolution(Pools(rank, _STRIDES, (2, 3, 4))) for rank in (1, 2)},
     **{f"grouped_convolution{rank}d": Convolution(Pools(rank, _STRIDES), "some") for rank in (1, 2, 3)},
@@ -114,33 +138,12 @@ def convolve(b: Builder, x: Value, name: str, window: Window, filters: _Filters,
         pixel = places(rank, index="{p}")[:-1]
         count = f"{filters.places('o', own=True)[0]} * {math.prod(window.kernel)}"
         pixels = " * ".join(f"{{O{axis.upper()}}}" for axis in AXES[rank])
-        tile = ConvTile("w", count, taps, f"({pixels})", "OC", (*pixel, *inner))
+        tile = ConvTile(count, taps, f"({pixels})", (*pixel, *inner))
     counts = {"C": "{x}.size(1)", "OC": f"{{w}}.size(1) * {filters.groups}" if filters.transposed else "{w}.size(0)"}
     body = Element(
         (*places(rank, "OC"), *lines), counts | plane_sizes(rank, texts), plane_out(rank, "{OC}"), operands, conv=tile
     )
     return b.step(name, f"{layer}({{0}})", body, [x], (x.shape[0], filters.out_channels, *outs), centred(0.0, 0.5))
-
-
-def convolution(b: Builder, x: Value, name: str) -> Value:
-    """Append operator `name` of CONVOLUTIONS."""
-    spec, d, channels = CONVOLUTIONS[name], b.draw, x.shape[1]
-    options = [count for count in (2, 3, 4) if channels % count == 0 and channels > count]
-    if x.dtype != "float" or (spec.groups == "some" and not options):
-        raise Refused(name)
-    window = spec.pools.draw(d)
-    groups = {"one": 1, "some": d.pick(options or [1]), "all": channels}[spec.groups]
-    wide = d.pick((2, 3, 4, 6, 8)) if d.small else d.pick((8, 16, 24, 32, 64))
-    out_channels = channels if spec.groups == "all" else math.ceil(wide / groups) * groups
-    filters = _Filters(channels, out_channels, groups, spec.pools.transposed, spec.groups == "all")
-    ones, zeros = (1,) * spec.pools.rank, (0,) * spec.pools.rank
-    given = [("stride", window.stride, ones), ("padding", window.padding, zeros)]
-    given += [("output_padding", window.extra, zeros)] if spec.pools.transposed else []
-    text = sliding.arguments(d, window.kernel, [*given, ("dilation", window.dilation, ones)])
-    text += f", groups={b.argument('groups', groups)}" if groups > 1 or d.chance(0.2) else ""
-    bias = d.chance(0.5)
-    text += ("" if d.chance(0.8) else ", bias=True") if bias else ", bias=False"
-    return convolve(b, x, name, window, filters, bias, text)
 
 
 def same_size(b: Builder, x: Value, out_channels: int, kernel: int, bias: bool) -> Value:
@@ -150,20 +153,3 @@ def same_size(b: Builder, x: Value, out_channels: int, kernel: int, bias: bool) 
     given = f"{kernel}" + (f", padding={pad}" if pad else "") + ("" if bias else ", bias=False")
     filters = _Filters(x.shape[1], out_channels, 1, transposed=False, each=False)
     return convolve(b, x, "convolution2d", window, filters, bias, given)
-
-
-def entries() -> list[Entry]:
-    """The table's entries."""
-
-    def entry(name: str, spec: Convolution) -> Entry:
-        rank = spec.pools.rank
-        return Entry(
-            name,
-            "window",
-            lambda b, x: convolution(b, x, name),
-            lambda b: sliding.planes(b, rank),
-            (rank + 2,),
-            layer=True,
-        )
-
-    return [entry(name, spec) for name, spec in CONVOLUTIONS.items()]

@@ -6,23 +6,25 @@ import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from dice.data.synthetic.builder import Builder, Check, Refused, Source
+from dice.data.synthetic.builder import Builder, Check, Source
 from dice.data.synthetic.evaluate import function
 from dice.data.synthetic.graph import Map, Operand, Scalar, Value
-from dice.data.synthetic.table.entry import Entry
+from dice.data.synthetic.table.entry import Entry, spelled
 
 INF = math.inf
 
 
-@dataclass(frozen=True, slots=True)
-class Elementwise:
-    """One operator of {x}, or of {x} and {y}. Texts are templates in these, {v} for {x} in `cuda`, and the scalars' keys.
+@dataclass
+class Elementwise(Entry, ranks=(1, 2, 3, 4, 5)):
+    """One operator of {x}, and perhaps {y} and {z}. Texts are templates in these, {v} for {x} in `cuda`, and the scalars'
+    keys.
 
     `forms`: PyTorch's spellings; `more`: those that the tiny scale, whose
     embedded checkpoints have not read them, does not have. `module`: its nn module.
     `scalars`: key to (argument name, low, high, step).
     `start`: an input that suits it, where a standard normal one does not; `other`: what makes {y}, if there is one;
-    `param`: whether {y} can be a parameter.
+    `param`: whether {y} can be a parameter. `further`: what makes {y} and {z}, by name, where they have the shape of {x};
+    `alone`: they are a program's only further inputs.
     `jumps`: not continuous, so only for exact inputs. `exact`: no rounding, so a comparison may follow.
     `domain`: where it is defined; `range`: bounds of its results. `dtype`: type of the results; `takes`: types that it can
     be applied to. `check`: what is asked of the results on the probes (`dice.data.synthetic.builder.suits`).
@@ -36,6 +38,8 @@ class Elementwise:
     start: Source | None = None
     other: Source | None = None
     param: bool = False
+    further: Mapping[str, Source] = field(default_factory=dict)
+    alone: bool = False
     jumps: bool = False
     exact: bool = False
     domain: tuple[float, float] = (-INF, INF)
@@ -44,14 +48,68 @@ class Elementwise:
     takes: tuple[str, ...] = ("float",)
     check: Check = "varies"
 
+    def __post_init__(self) -> None:
+        self.group = "binary" if self.other or self.further else "pointwise"
+
     def of(self, value: float, *scalars: float) -> float:
         """Its result for one number, where it has one tensor. Raises ValueError, OverflowError or ZeroDivisionError."""
         return function(self.cuda, ("v", *self.scalars))(value, *scalars)
 
-    def form(self, b: Builder, scalars: Mapping[str, Scalar]) -> str:
-        """One of its spellings in {0} and {1}."""
-        form = b.draw.pick(self.forms if b.draw.tiny else (*self.forms, *self.more))
-        return form.format(x="{0}", y="{1}", **{key: scalar.code for key, scalar in scalars.items()})
+    def first(self, b: Builder) -> Value:
+        return b.any_input(self.start)
+
+    def apply(self, b: Builder, x: Value) -> Value:
+        return self._of_one(b, x) if self.group == "pointwise" else self._of_several(b, x)
+
+    def _of_one(self, b: Builder, x: Value) -> Value:
+        self._refuse(x)
+        self.refuse_if(self.name not in FOR_LARGE and self.check == "varies" and max(map(abs, x.probes)) > LARGE)
+        numbers = {key: b.draw.number(low, high, step) for key, (_, low, high, step) in self.scalars.items()}
+        self.refuse_if(not self._suits(b, x, list(numbers.values())))
+        if self.module and b.modules and not (b.draw.tiny and self.scalars):
+            texts = {key: b.argument(argument, numbers[key]) for key, (argument, *_) in self.scalars.items()}
+            attribute = _ATTRIBUTES.get(self.name, self.name)
+            code = b.module(attribute, self.module.format(**texts), stateful=False) + "({0})"
+            scalars = {key: b.kept(texts[key], argument, numbers[key]) for key, (argument, *_) in self.scalars.items()}
+        else:
+            scalars = {key: b.scalar(argument, numbers[key]) for key, (argument, *_) in self.scalars.items()}
+            code = self._form(b, scalars)
+        out = self._map(b, code, [x], {}, scalars)
+        out.low, out.high = self.range
+        return out
+
+    def _of_several(self, b: Builder, x: Value) -> Value:
+        most = 2 if b.draw.tiny else 3
+        self.refuse_if(len(b.inputs) > 1 if self.alone else self.other and len(b.inputs) >= most)
+        self._refuse(x)
+        if self.other:
+            new = [operand(b, x, self.other, self.param, self.name in ("add", "sub", "mul"))]
+        else:
+            new = [Operand(source.input(b, x.shape, title), "same") for title, source in self.further.items()]
+        scalars = {key: b.drawn(*spec) for key, spec in self.scalars.items()}
+        inputs = [x, *(operand.value for operand in new)]
+        return self._map(b, self._form(b, scalars), inputs, dict(zip("yz", new, strict=False)), scalars)
+
+    def _map(
+        self, b: Builder, code: str, inputs: list[Value], operands: dict[str, Operand], scalars: dict[str, Scalar]
+    ) -> Value:
+        body = Map(self.cuda, operands, scalars)
+        return b.map(self.name, code, body, inputs, self.exact, self.dtype, self.check)
+
+    def _form(self, b: Builder, scalars: Mapping[str, Scalar]) -> str:
+        """One of its spellings in {0}, {1} and {2}."""
+        return spelled(b.draw.pick(self.forms if b.draw.tiny else (*self.forms, *self.more)), scalars)
+
+    def _refuse(self, x: Value) -> None:
+        """Raises Refused where the operator is not defined on all of `x`, or jumps where its rounding decides."""
+        inside = self.domain[0] <= x.low <= x.high <= self.domain[1]
+        self.refuse_if(x.dtype not in self.takes or not inside or (self.jumps and not x.exact))
+
+    def _suits(self, b: Builder, x: Value, numbers: list[float]) -> bool:
+        try:
+            return b.suits(x.probes, [self.of(value, *numbers) for value in x.probes], self.check)
+        except (ValueError, OverflowError, ZeroDivisionError):
+            return False
 
 
 FOR_LARGE = ("scale", "divide", "affine", "neg", "log1p_abs", "sqrt_abs", "asinh", "relu", "abs", "clamp_min")
@@ -59,62 +117,11 @@ FOR_LARGE = ("scale", "divide", "affine", "neg", "log1p_abs", "sqrt_abs", "asinh
 LARGE = 150.0
 
 
-def unary(b: Builder, x: Value, name: str, spec: Elementwise) -> Value:
-    """Append an operator of one tensor. Raises Refused where it would jump, blow up or do nothing."""
-    refuse(x, name, spec)
-    if name not in FOR_LARGE and spec.check == "varies" and max(map(abs, x.probes)) > LARGE:
-        raise Refused(name)
-    numbers = {key: b.draw.number(low, high, step) for key, (_, low, high, step) in spec.scalars.items()}
-    if not _suits(b, spec, x, list(numbers.values())):
-        raise Refused(name)
-    scalars: dict[str, Scalar] = {}
-    if spec.module and b.modules and not (b.draw.tiny and spec.scalars):
-        texts = {key: b.argument(argument, numbers[key]) for key, (argument, *_) in spec.scalars.items()}
-        code = b.module(_ATTRIBUTES.get(name, name), spec.module.format(**texts), stateful=False) + "({0})"
-        for key, (argument, *_) in spec.scalars.items():
-            scalars[key] = b.kept(texts[key], argument, numbers[key])
-    else:
-        scalars = {key: b.scalar(argument, numbers[key]) for key, (argument, *_) in spec.scalars.items()}
-        code = spec.form(b, scalars)
-    out = b.map(name, code, Map(spec.cuda, {}, scalars), [x], spec.exact, spec.dtype, spec.check)
-    out.low, out.high = spec.range
-    return out
-
-
 _ATTRIBUTES = {"gelu_tanh": "gelu", "hardtanh": "clip", "threshold": "cut"}
 """Names of the attributes that hold the modules, where not the operator's own name."""
 
 
-def refuse(x: Value, name: str, spec: Elementwise) -> None:
-    """Raises Refused where the operator is not defined on all of `x`, or jumps where its rounding decides."""
-    inside = spec.domain[0] <= x.low <= x.high <= spec.domain[1]
-    if x.dtype not in spec.takes or not inside or (spec.jumps and not x.exact):
-        raise Refused(name)
-
-
-def _suits(b: Builder, spec: Elementwise, x: Value, numbers: list[float]) -> bool:
-    try:
-        return b.suits(x.probes, [spec.of(value, *numbers) for value in x.probes], spec.check)
-    except (ValueError, OverflowError, ZeroDivisionError):
-        return False
-
-
-def binary(b: Builder, x: Value, name: str, spec: Elementwise) -> Value:
-    """Append an operator of two tensors, of which the second is new. Raises Refused where it does not suit."""
-    assert spec.other is not None
-    if len(b.inputs) >= (2 if b.draw.tiny else 3):
-        raise Refused(name)
-    refuse(x, name, spec)
-    y, how = operand(b, x, spec.other, spec.param, name in ("add", "sub", "mul"))
-    scalars = {
-        key: b.scalar(argument, b.draw.number(low, high, step))
-        for key, (argument, low, high, step) in spec.scalars.items()
-    }
-    body = Map(spec.cuda, {"y": how}, scalars)
-    return b.map(name, spec.form(b, scalars), body, [x, y], spec.exact, spec.dtype, spec.check)
-
-
-def operand(b: Builder, x: Value, source: Source, param: bool, linear: bool) -> tuple[Value, Operand]:
+def operand(b: Builder, x: Value, source: Source, param: bool, linear: bool) -> Operand:
     """The second tensor of an operator on `x`: another input, a broadcast one, or a parameter.
 
     `linear`: with a single number for all elements, the result still varies as much as `x`.
@@ -124,34 +131,19 @@ def operand(b: Builder, x: Value, source: Source, param: bool, linear: bool) -> 
     if rank == 2:
         kinds += ["row"]
     if rank >= 2 and param and not (d.tiny and b.uses_arguments):
-        kinds += ["last"] * 2 if rank < 4 else []
-        kinds += ["channel"] * 2 if rank >= 4 else []
+        kinds += ["last" if rank < 4 else "channel"] * 2
         kinds += ["one"] if linear and not d.tiny else []
     kind = d.pick(kinds)
     if kind == "same":
-        return (value := source.input(b, x.shape, "y", "y", "other", "rhs")), Operand(value, kind)
+        return Operand(source.input(b, x.shape, "y", "y", "other", "rhs"), kind)
     if kind == "row":
-        return (value := source.input(b, (x.shape[0], 1), "y", "factor", "per_row")), Operand(value, kind)
-    name, inner, sizes = "offset", (), ()
-    size = {"one": 1, "last": x.shape[-1], "channel": x.shape[1]}[kind]
+        return Operand(source.input(b, (x.shape[0], 1), "y", "factor", "per_row"), kind)
+    shape, sizes, name = (1,), (), "offset"
     if kind == "last":
-        sizes = (b.argument("features", size),)
+        shape, sizes = x.shape[-1:], (b.argument("features", x.shape[-1]),)
         name = "w" if d.tiny else d.pick(("bias", "weight", "gamma"))
     if kind == "channel":
-        inner = (1,) * (rank - 2)
-        sizes = (b.argument("channels", size), *("1",) * (rank - 2))
+        ones = (1,) * (rank - 2)
+        shape, sizes = (x.shape[1], *ones), (b.argument("channels", x.shape[1]), *map(repr, ones))
         name = "w" if d.tiny else "bias"
-    value = b.parameter((size, *inner), name, source.text, source.probes, sizes=sizes)
-    return value, Operand(value, kind)
-
-
-def entries(group: str, table: Mapping[str, Elementwise]) -> list[Entry]:
-    """The entries of a table, which start from one tensor."""
-
-    def entry(name: str, spec: Elementwise) -> Entry:
-        append = binary if spec.other else unary
-        return Entry(
-            name, group, lambda b, x: append(b, x, name, spec), lambda b: b.any_input(spec.start), (1, 2, 3, 4, 5)
-        )
-
-    return [entry(name, spec) for name, spec in table.items()]
+    return Operand(b.parameter(shape, name, source.text, source.probes, sizes=sizes), kind)

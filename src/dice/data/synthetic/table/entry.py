@@ -2,41 +2,82 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
-from dice.data.synthetic.builder import Builder
-from dice.data.synthetic.graph import Value
+from dice.data.synthetic.builder import Builder, Refused
+from dice.data.synthetic.graph import Scalar, Value
 
-Make = Callable[[Builder, Value], Value]
-"""Appends the operator to a value and returns the result; raises Refused where it does not suit."""
-Start = Callable[[Builder], Value]
-"""Makes the inputs that suit the operator and returns the first one."""
+Numbers = tuple[int, ...]
 
 
-@dataclass(frozen=True, slots=True)
 class Entry:
-    """One operator.
+    """One operator. Each kind of operator is a class of entries, whose fields say how it is computed.
 
+    name: its key in the table, which `known` gives it.
     group: pointwise, binary, reduce, norm, scan, contract, window, move, loss, gate, architecture.
-    make / start: see Make and Start. An architecture does everything in `start` and has no `make`.
-    ranks: ranks of the primary value that `make` takes.
+    ranks: ranks of the value that it is applied to.
     weak: the result hardly varies unless the input was made for it, so it only starts programs.
     layer: a layer with weights, a convolution or a linear layer.
     """
 
-    name: str
+    name: str = ""
     group: str
-    make: Make | None
-    start: Start
-    ranks: tuple[int, ...] = (2, 3, 4, 5)
+    ranks: Numbers = (2, 3, 4, 5)
     weak: bool = False
     layer: bool = False
+
+    def __init_subclass__(cls, **common: object) -> None:
+        """`common`: what the entries of a kind have in common; where they differ, it is a field or set by each."""
+        for field, value in common.items():
+            setattr(cls, field, value)
+
+    def first(self, b: Builder) -> Value:
+        """Make the inputs that suit the operator and return the first one. An architecture makes its whole program."""
+        raise NotImplementedError
+
+    def apply(self, b: Builder, x: Value) -> Value:
+        """Append the operator to a value and return the result. Raises Refused where it does not suit."""
+        raise NotImplementedError
+
+    def refuse_if(self, unsuitable: object) -> None:
+        """Raises Refused where the operator does not suit."""
+        if unsuitable:
+            raise Refused(self.name)
 
     @property
     def held_out(self) -> bool:
         """Whether nothing is trained on it."""
         return self.name in HELD_OUT
+
+
+def spelled(form: str, scalars: Mapping[str, Scalar]) -> str:
+    """A form in {x}, {y}, {z} and the keys of its scalars as the code of a step."""
+    return form.format(x="{0}", y="{1}", z="{2}", **{key: scalar.code for key, scalar in scalars.items()})
+
+
+def named(name: str, entry: Entry) -> Entry:
+    """`entry` with its name."""
+    entry.name = name
+    return entry
+
+
+@dataclass
+class Special(Entry):
+    """An operator with functions of its own: `make` appends it, `start` makes the inputs."""
+
+    group: str
+    make: Callable[[Builder, Value], Value]
+    start: Callable[[Builder], Value]
+    ranks: Numbers = (2,)
+    weak: bool = False
+    layer: bool = False
+
+    def first(self, b: Builder) -> Value:
+        return self.start(b)
+
+    def apply(self, b: Builder, x: Value) -> Value:
+        return self.make(b, x)
 
 
 HELD_OUT = frozenset(

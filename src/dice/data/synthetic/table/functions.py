@@ -5,22 +5,9 @@ from __future__ import annotations
 from functools import partial
 
 from dice.data.synthetic.builder import Source
+from dice.data.synthetic.table import sources
 from dice.data.synthetic.table.elementwise import Elementwise
-from dice.data.synthetic.table.elementwise import entries as elementwise_entries
-from dice.data.synthetic.table.entry import Entry
-from dice.data.synthetic.table.sources import (
-    BELOW,
-    COUNTS,
-    DEGREES,
-    INF,
-    INFINITE,
-    MISSING,
-    POSITIVE,
-    STEEP,
-    TRUTHS,
-    UNIT,
-    uniform,
-)
+from dice.data.synthetic.table.sources import INF, uniform
 
 Jump = partial(Elementwise, jumps=True, exact=True, check="steps")
 Test = partial(Elementwise, jumps=True, exact=True, check="steps", dtype="bool")
@@ -111,39 +98,41 @@ def _compared(name: str, sign: str) -> Elementwise:
     equal = name in ("eq", "ne")
     scalars = {"a": ("value", 1.0, 2.0, 1.0) if equal else ("threshold", -0.6, 0.8, 0.1)}
     forms = (f"torch.{name}({{x}}, {{a}})", f"{{x}} {sign} {{a}}")
-    return Test(f"{{v}} {sign} {{a}}", forms, scalars=scalars, start=COUNTS if equal else None)
+    return Test(f"{{v}} {sign} {{a}}", forms, scalars=scalars, start=sources.COUNTS if equal else None)
 
 
 FURTHER: dict[str, Elementwise] = {
-    "log": Elementwise("logf({v})", _both("log"), domain=(1e-3, INF), start=POSITIVE),
-    "log2": Elementwise("log2f({v})", _both("log2"), domain=(1e-3, INF), start=POSITIVE),
-    "log10": Elementwise("log10f({v})", _both("log10"), domain=(1e-3, INF), start=STEEP),
+    "log": Elementwise("logf({v})", _both("log"), domain=(1e-3, INF), start=sources.POSITIVE),
+    "log2": Elementwise("log2f({v})", _both("log2"), domain=(1e-3, INF), start=sources.POSITIVE),
+    "log10": Elementwise("log10f({v})", _both("log10"), domain=(1e-3, INF), start=sources.STEEP),
     "log1p": Elementwise("log1pf({v})", _both("log1p"), domain=(-0.99, INF), start=uniform(0, 2)),
     "expm1": Elementwise("expm1f({v})", _both("expm1")),
     "exp2": Elementwise("exp2f({v})", _both("exp2"), range=(1e-3, INF)),
     "sqrt": Elementwise("sqrtf({v})", _both("sqrt"), domain=(0, INF), range=(0, INF), start=uniform(0, 2)),
     "reciprocal_sqrt": Elementwise(
-        "rsqrtf({v})", _both("rsqrt"), domain=(0.01, INF), range=(1e-3, INF), start=POSITIVE,
+        "rsqrtf({v})", _both("rsqrt"), domain=(0.01, INF), range=(1e-3, INF), start=sources.POSITIVE,
     ),
-    "reciprocal": Elementwise("1.0f / {v}", (*_both("reciprocal"), "1.0 / {x}"), domain=(0.05, INF), start=POSITIVE),
+    "reciprocal": Elementwise(
+        "1.0f / {v}", (*_both("reciprocal"), "1.0 / {x}"), domain=(0.05, INF), start=sources.POSITIVE,
+    ),
     "sinh": Elementwise("sinhf({v})", _both("sinh")),
     "cosh": Elementwise("coshf({v})", _both("cosh"), range=(1, INF)),
     "tan": Elementwise("tanf({v})", _both("tan"), domain=(-1.45, 1.45), start=uniform(-1.2, 1.2)),
-    "asin": Elementwise("asinf({v})", ("torch.asin({x})", "torch.arcsin({x})"), domain=(-1, 1), start=UNIT),
-    "acos": Elementwise("acosf({v})", ("torch.acos({x})", "torch.arccos({x})"), domain=(-1, 1), start=UNIT),
-    "atanh": Elementwise("atanhf({v})", ("torch.atanh({x})",), domain=(-0.97, 0.97), start=UNIT),
+    "asin": Elementwise("asinf({v})", ("torch.asin({x})", "torch.arcsin({x})"), domain=(-1, 1), start=sources.UNIT),
+    "acos": Elementwise("acosf({v})", ("torch.acos({x})", "torch.arccos({x})"), domain=(-1, 1), start=sources.UNIT),
+    "atanh": Elementwise("atanhf({v})", ("torch.atanh({x})",), domain=(-0.97, 0.97), start=sources.UNIT),
     "acosh": Elementwise("acoshf({v})", ("torch.acosh({x})",), domain=(1, INF), start=uniform(1, 5)),
     "erfc": Elementwise("erfcf({v})", ("torch.erfc({x})", "torch.special.erfc({x})"), range=(0, 2)),
-    "erfinv": Elementwise("erfinvf({v})", _both("erfinv"), domain=(-0.97, 0.97), start=UNIT),
-    "lgamma": Elementwise("lgammaf({v})", _both("lgamma"), domain=(0.05, INF), start=STEEP),
+    "erfinv": Elementwise("erfinvf({v})", _both("erfinv"), domain=(-0.97, 0.97), start=sources.UNIT),
+    "lgamma": Elementwise("lgammaf({v})", _both("lgamma"), domain=(0.05, INF), start=sources.STEEP),
     "logit": Elementwise(
         "logf({v} / (1.0f - {v}))", ("torch.logit({x})", "torch.special.logit({x})"), domain=(0.01, 0.99),
         start=uniform(0.05, 0.95),
     ),
     "sinc": Elementwise("{v} == 0.0f ? 1.0f : sinf(3.14159265f * {v}) / (3.14159265f * {v})", _both("sinc")),
-    "deg2rad": Elementwise("{v} * 0.017453292519943295f", _both("deg2rad"), start=DEGREES),
+    "deg2rad": Elementwise("{v} * 0.017453292519943295f", _both("deg2rad"), start=sources.DEGREES),
     "rad2deg": Elementwise(
-        "{v} * 57.29577951308232f", _both("rad2deg"), start=Source("torch.randn({s}) * 0.3", UNIT.probes),
+        "{v} * 57.29577951308232f", _both("rad2deg"), start=Source("torch.randn({s}) * 0.3", sources.UNIT.probes),
     ),
     "power": Elementwise(
         "powf({v}, {a})", ("torch.pow({x}, {a})", "{x} ** {a}", "{x}.pow({a})"),
@@ -174,30 +163,25 @@ FURTHER: dict[str, Elementwise] = {
     ),
     "nan_to_num": Elementwise(
         "isnan({v}) ? {a} : {v}", ("torch.nan_to_num({x}, nan={a})", "{x}.nan_to_num(nan={a})"),
-        scalars={"a": ("nan", 0.5, 3.0, 0.5)}, start=MISSING, check="steps",
+        scalars={"a": ("nan", 0.5, 3.0, 0.5)}, start=sources.MISSING, check="steps",
     ),
-    "isnan": Test("isnan({v})", _both("isnan"), start=MISSING),
-    "isinf": Test("isinf({v})", _both("isinf"), start=INFINITE),
-    "isposinf": Test("isinf({v}) && {v} > 0.0f", ("torch.isposinf({x})",), start=INFINITE),
-    "isneginf": Test("isinf({v}) && {v} < 0.0f", ("torch.isneginf({x})",), start=BELOW),
-    "isfinite": Test("isfinite({v})", _both("isfinite"), start=INFINITE),
+    "isnan": Test("isnan({v})", _both("isnan"), start=sources.MISSING),
+    "isinf": Test("isinf({v})", _both("isinf"), start=sources.INFINITE),
+    "isposinf": Test("isinf({v}) && {v} > 0.0f", ("torch.isposinf({x})",), start=sources.INFINITE),
+    "isneginf": Test("isinf({v}) && {v} < 0.0f", ("torch.isneginf({x})",), start=sources.BELOW),
+    "isfinite": Test("isfinite({v})", _both("isfinite"), start=sources.INFINITE),
     "signbit": Test("{v} < 0.0f", ("torch.signbit({x})",)),
     "logical_not": Test(
-        "{v} == 0.0f", ("torch.logical_not({x})", "~{x}.bool()"), start=COUNTS, takes=("float", "bool"),
+        "{v} == 0.0f", ("torch.logical_not({x})", "~{x}.bool()"), start=sources.COUNTS, takes=("float", "bool"),
     ),
     **{name: _compared(name, sign) for name, sign in SIGNS.items()},
     "isin": Test(
         "{v} == {a} || {v} == {b}", ("torch.isin({x}, torch.tensor([{a}, {b}], device={x}.device))",),
-        scalars={"a": ("first", 0.0, 1.0, 1.0), "b": ("second", 2.0, 3.0, 1.0)}, start=COUNTS,
+        scalars={"a": ("first", 0.0, 1.0, 1.0), "b": ("second", 2.0, 3.0, 1.0)}, start=sources.COUNTS,
     ),
     "to_float": Elementwise(
-        "{v}", ("{x}.float()", "{x}.to(torch.float32)"), exact=True, takes=("bool", "int64"), start=TRUTHS,
+        "{v}", ("{x}.float()", "{x}.to(torch.float32)"), exact=True, takes=("bool", "int64"), start=sources.TRUTHS,
         check="steps",
     ),
     "clone": Elementwise("{v}", (*_both("clone"), "torch.detach({x})"), "nn.Identity()", exact=True, check="any"),
 }  # fmt: skip
-
-
-def entries() -> list[Entry]:
-    """Both tables' entries."""
-    return elementwise_entries("pointwise", {**COMMON, **FURTHER})

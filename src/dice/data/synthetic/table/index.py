@@ -7,10 +7,10 @@ import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 
-from dice.data.synthetic.builder import Builder, Refused, Source, distinct
+from dice.data.synthetic.builder import Builder, Source, distinct
 from dice.data.synthetic.draw import Draw
 from dice.data.synthetic.graph import Element, Value
-from dice.data.synthetic.table.entry import Entry, Start
+from dice.data.synthetic.table.entry import Entry
 
 Shape = tuple[int, ...]
 Numbers = dict[str, float]
@@ -18,8 +18,8 @@ LARGEST = 2e7
 """Most elements of a result."""
 
 
-@dataclass(frozen=True, slots=True)
-class Index:
+@dataclass
+class Index(Entry):
     """One operator. Texts are templates in {x}, {y}, {last} (the last dimension) and the keys of `sizes` and of `numbers`.
 
     `out`: host expressions of the output's sizes, of which `...` stands for all dimensions but the last, and nothing for
@@ -39,7 +39,7 @@ class Index:
     numbers: Callable[[Draw, Shape], Numbers] = lambda d, shape: {}
     modules: tuple[str, ...] = ()
     start: Source | None = None
-    begin: Start | None = None
+    begin: Callable[[Builder], Value] | None = None
     other: tuple[Source, Callable[[Shape, Numbers], Shape], str] | None = None
     takes: str = "float"
     dtype: str = ""
@@ -50,6 +50,53 @@ class Index:
     exact_only: bool = False
     blurs: bool = False
     probes: tuple[float, ...] | None = None
+    group: str = "move"
+
+    def __post_init__(self) -> None:
+        self.weak = self.takes != "float" or self.exact_only
+
+    def first(self, b: Builder) -> Value:
+        if self.begin:
+            return self.begin(b)
+        shapes = (shape_of_rank(b.draw, b.draw.pick(self.ranks)) for _ in range(21))
+        shape = next(filter(self.suits, shapes), ())
+        return self.start.input(b, shape) if self.start else b.input(shape)
+
+    def apply(self, b: Builder, x: Value) -> Value:
+        d = b.draw
+        fits = len(x.shape) in self.ranks and self.suits(x.shape) and x.dtype == self.takes
+        # elements that it selects by their order would often be the same ones
+        alike = bool(self.when) and distinct(x.probes) < 5
+        self.refuse_if(not fits or alike or (self.exact_only and not x.exact) or (self.other and len(b.inputs) > 1))
+        numbers = {"last": len(x.shape) - 1, **self.numbers(d, x.shape)}
+        inputs = [x, *self._other(b, x.shape, numbers)]
+        sizes = {key: _filled(text, numbers) for key, text in self.sizes.items()}
+        lead = dims(len(x.shape) - 1)
+        texts = [part for text in self.out for part in (lead if text == "..." else (text,))] or [*dims(len(x.shape))]
+        out = tuple(_filled(text, numbers) for text in texts)
+        shape = evaluated(out, sizes, {key: value.shape for key, value in zip("xy", inputs, strict=False)})
+        self.refuse_if(min(shape, default=1) < 1 or math.prod(shape) > LARGEST)
+        *lines, at, over, when = (_filled(line, numbers) for line in (*self.lines, self.at, self.over, self.when))
+        operands = dict(zip("y", inputs[1:], strict=False))
+        body = Element(tuple(lines), sizes, out, operands, transposes=self.transposes, over=over, at=at, when=when)
+        if self.modules and b.modules:
+            code = b.module(self.name, _filled(d.pick(self.modules), numbers), stateful=False) + "({x})"
+        else:
+            code = _filled(self.forms[0] if len(self.forms) == 1 else d.pick(self.forms), numbers)
+        code = code.replace("{x}", "{0}").replace("{y}", "{1}")
+        probes, exact = self.probes or x.probes, x.exact and not self.blurs
+        made = b.step(self.name, code, body, inputs, shape, probes, self.dtype or x.dtype, exact)
+        if not self.dtype:
+            made.low, made.high = min(x.low, 0.0), max(x.high, 0.0)
+        return made
+
+    def _other(self, b: Builder, shape: Shape, numbers: Numbers) -> list[Value]:
+        """The second input, if there is one."""
+        if not self.other:
+            return []
+        source, shape_of, name = self.other
+        source = replace(source, text=_filled(source.text, numbers))
+        return [source.input(b, shape_of(shape, numbers), name)]
 
 
 def dims(rank: int, **changed: str) -> tuple[str, ...]:
@@ -90,63 +137,6 @@ def evaluated(texts: tuple[str, ...], sizes: Mapping[str, str], shapes: Mapping[
 def _filled(text: str, numbers: Numbers) -> str:
     """`text` with the drawn parameters in it and the other keys kept."""
     return re.sub(r"\{(\w+)\}", lambda key: f"{numbers[key[1]]!r}" if key[1] in numbers else key[0], text)
-
-
-def index(b: Builder, x: Value, name: str, spec: Index) -> Value:
-    """Append operator `name`. Raises Refused where it does not suit."""
-    d = b.draw
-    fits = len(x.shape) in spec.ranks and spec.suits(x.shape) and x.dtype == spec.takes
-    # elements that it selects by their order would often be the same ones
-    alike = bool(spec.when) and distinct(x.probes) < 5
-    if not fits or alike or (spec.exact_only and not x.exact) or (spec.other and len(b.inputs) > 1):
-        raise Refused(name)
-    numbers = {"last": len(x.shape) - 1, **spec.numbers(d, x.shape)}
-    inputs = [x, *_other(b, x.shape, spec, numbers)]
-    sizes = {key: _filled(text, numbers) for key, text in spec.sizes.items()}
-    lead = dims(len(x.shape) - 1)
-    texts = [part for text in spec.out for part in (lead if text == "..." else (text,))] or [*dims(len(x.shape))]
-    out = tuple(_filled(text, numbers) for text in texts)
-    shape = evaluated(out, sizes, {key: value.shape for key, value in zip("xy", inputs, strict=False)})
-    if min(shape, default=1) < 1 or math.prod(shape) > LARGEST:
-        raise Refused(name)
-    *lines, at, over, when = (_filled(line, numbers) for line in (*spec.lines, spec.at, spec.over, spec.when))
-    operands = dict(zip("y", inputs[1:], strict=False))
-    body = Element(tuple(lines), sizes, out, operands, transposes=spec.transposes, over=over, at=at, when=when)
-    if spec.modules and b.modules:
-        code = b.module(name, _filled(d.pick(spec.modules), numbers), stateful=False) + "({x})"
-    else:
-        code = _filled(spec.forms[0] if len(spec.forms) == 1 else d.pick(spec.forms), numbers)
-    code = code.replace("{x}", "{0}").replace("{y}", "{1}")
-    made = b.step(
-        name, code, body, inputs, shape, spec.probes or x.probes, spec.dtype or x.dtype, x.exact and not spec.blurs
-    )
-    if not spec.dtype:
-        made.low, made.high = min(x.low, 0.0), max(x.high, 0.0)
-    return made
-
-
-def _other(b: Builder, shape: Shape, spec: Index, numbers: Numbers) -> list[Value]:
-    """The second input, if there is one."""
-    if not spec.other:
-        return []
-    source, shape_of, name = spec.other
-    source = replace(source, text=_filled(source.text, numbers))
-    return [source.input(b, shape_of(shape, numbers), name)]
-
-
-def entry(name: str, spec: Index, group: str = "move") -> Entry:
-    """The entry of an operator."""
-
-    def start(b: Builder) -> Value:
-        shape = shape_of_rank(b.draw, b.draw.pick(spec.ranks))
-        for _ in range(20):
-            if spec.suits(shape):
-                break
-            shape = shape_of_rank(b.draw, b.draw.pick(spec.ranks))
-        return spec.start.input(b, shape) if spec.start else b.input(shape)
-
-    weak = spec.takes != "float" or spec.exact_only
-    return Entry(name, group, lambda b, x: index(b, x, name, spec), spec.begin or start, spec.ranks, weak)
 
 
 def shape_of_rank(d: Draw, rank: int) -> Shape:

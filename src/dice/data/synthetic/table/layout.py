@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 
 from dice.data.synthetic.builder import Builder
-from dice.data.synthetic.graph import NORMAL, Value
+from dice.data.synthetic.graph import NORMAL, Pass, Rows, Scalar, Value
 
 Axes = tuple[int, ...]
 ROW_STATISTICS = "torch.randn({s}) * (0.5 + torch.rand({s1})) + torch.randn({s1})"
@@ -27,18 +27,30 @@ def axes_of(b: Builder, rank: int) -> Axes:
     return b.draw.pick(((1,), (1,), (1,), (1,), (0,)))
 
 
-def layout(shape: tuple[int, ...], axes: Axes) -> tuple[dict[str, str], int, int, int]:
-    """Size expressions of a row layout, and (length, rows, inner) as numbers."""
+def layout(shape: tuple[int, ...], axes: Axes) -> tuple[dict[str, str], int, int]:
+    """Size expressions of a row layout, the length of a row and the number of rows."""
     product = " * ".join(f"{{x}}.size({axis})" for axis in axes)
     length = math.prod(shape[axis] for axis in axes)
-    inner = math.prod(shape[axes[-1] + 1 :])
     atom = product if len(axes) == 1 else f"({product})"
     sizes = {"R": product, "rows": f"{{x}}.numel() / {atom}"}
     if len(shape) == 2:
         sizes["rows"] = f"{{x}}.size({1 - axes[0]})"
     if axes[-1] + 1 < len(shape):
         sizes["inner"] = " * ".join(f"{{x}}.size({axis})" for axis in range(axes[-1] + 1, len(shape)))
-    return sizes, length, math.prod(shape) // length, inner
+    return sizes, length, math.prod(shape) // length
+
+
+def of_rows(
+    x: Value,
+    passes: tuple[Pass, ...],
+    value: str,
+    mode: str,
+    operands: dict[str, Value],
+    scalars: dict[str, Scalar] | None = None,
+) -> Rows:
+    """Work on the rows of a matrix and further tensors; `mode`: as in Rows, `row` or `total`."""
+    sizes, (rows, length) = {"rows": "{x}.size(0)", "R": "{x}.size(1)"}, x.shape
+    return Rows(passes, value, mode, sizes, length, rows, ("{rows}",) * (mode == "row"), operands, scalars or {})
 
 
 def reduced(shape: tuple[int, ...], axes: Axes, keep: bool) -> tuple[tuple[int, ...], tuple[str, ...]]:

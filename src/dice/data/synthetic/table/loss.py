@@ -7,32 +7,51 @@ independent elements would be a constant, which a kernel could return without re
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 
 from dice.data.synthetic.builder import Builder, Refused
-from dice.data.synthetic.graph import NORMAL, Operand, Pass, Rows, Scalar, Total, Value
-from dice.data.synthetic.table.entry import Entry
+from dice.data.synthetic.graph import NORMAL, Operand, Pass, Total, Value
+from dice.data.synthetic.table.entry import Entry, Special, spelled
+from dice.data.synthetic.table.layout import of_rows
 
 SCALED = "torch.randn({s}) * (0.5 + 2.0 * torch.rand(1))"
 _SIGNS = "torch.randint(0, 2, {t}).float() * 2 - 1"
 _RESULT = (0.4, 0.7, 1.1, 1.6, 2.3, 3.2, 4.5, 6.5)
 
 
-@dataclass(frozen=True, slots=True)
-class Loss:
+@dataclass
+class Loss(Entry, group="loss", ranks=(1, 2, 3), weak=True):
     """`term` in {v} (prediction), {y} (target) and {a}; forms in {x}, {y}, {a}; `target`: how the target is drawn, empty
-    where there is none; `finish`: the result from the sum {s} of {n} terms; `scalar`: argument name, low, high, step."""
+    where there is none; `finish`: the result from the sum {s} of {n} terms; `scalars`: as in Elementwise; `start`: how the
+    prediction is drawn; `grows`: the result with the root of {n}."""
 
     term: str
     forms: tuple[str, ...]
     target: str = "torch.randn({s})"
     finish: str = "{s} / {n}"
-    scalar: tuple[str, float, float, float] | None = None
+    scalars: Mapping[str, tuple[str, float, float, float]] = field(default_factory=dict)
+    start: str = SCALED
+    grows: bool = False
+
+    def first(self, b: Builder) -> Value:
+        shape = b.draw.shape(2 if b.draw.tiny else b.draw.pick((1, 2, 2, 2, 3)))
+        return b.input(shape, "x", "pred", "predictions", "output", text=self.start)
+
+    def apply(self, b: Builder, x: Value) -> Value:
+        self.refuse_if(self.target and len(b.inputs) > 1)
+        others = [b.input(x.shape, "y", "target", "targets", "labels", text=self.target)] if self.target else []
+        scalars = {key: b.drawn(*spec) for key, spec in self.scalars.items()}
+        code = spelled(b.draw.pick(self.forms), scalars)
+        operands = dict(zip("y", (Operand(other, "same") for other in others), strict=False))
+        body = Total(self.term, self.finish, self.finish == "{s} / {n}", operands, scalars)
+        probes = tuple((x.numel**0.5 if self.grows else 1) * value for value in _RESULT)
+        return b.step(self.name, code, body, [x, *others], (), probes)
 
 
-_MARGIN = ("margin", 0.5, 1.5, 0.25)
+_MARGIN = {"a": ("margin", 0.5, 1.5, 0.25)}
 
-LOSSES: dict[str, Loss] = {
+LOSSES = {
     "mse_loss": Loss("({v} - {y}) * ({v} - {y})", ("F.mse_loss({x}, {y})", "torch.mean(({x} - {y}) ** 2)")),
     "rmse": Loss(
         "({v} - {y}) * ({v} - {y})", ("torch.sqrt(F.mse_loss({x}, {y}))", "torch.mean(({x} - {y}) ** 2).sqrt()"),
@@ -43,20 +62,20 @@ LOSSES: dict[str, Loss] = {
     ),
     "smooth_l1_loss": Loss(
         "fabsf({v} - {y}) < {a} ? 0.5f * ({v} - {y}) * ({v} - {y}) / {a} : fabsf({v} - {y}) - 0.5f * {a}",
-        ("F.smooth_l1_loss({x}, {y}, beta={a})",), scalar=("beta", 0.5, 2.0, 0.25),
+        ("F.smooth_l1_loss({x}, {y}, beta={a})",), scalars={"a": ("beta", 0.5, 2.0, 0.25)},
     ),
     "huber_loss": Loss(
         "fabsf({v} - {y}) < {a} ? 0.5f * ({v} - {y}) * ({v} - {y}) : {a} * (fabsf({v} - {y}) - 0.5f * {a})",
-        ("F.huber_loss({x}, {y}, delta={a})",), scalar=("delta", 0.5, 2.0, 0.25),
+        ("F.huber_loss({x}, {y}, delta={a})",), scalars={"a": ("delta", 0.5, 2.0, 0.25)},
     ),
     "hinge_loss": Loss(
         "fmaxf({a} - {v} * {y}, 0.0f)",
         ("torch.mean(torch.clamp({a} - {x} * {y}, min=0.0))", "torch.clamp({a} - {x} * {y}, min=0).mean()"), _SIGNS,
-        scalar=_MARGIN,
+        scalars=_MARGIN,
     ),
     "squared_hinge_loss": Loss(
         "fmaxf({a} - {v} * {y}, 0.0f) * fmaxf({a} - {v} * {y}, 0.0f)",
-        ("torch.mean(torch.clamp({a} - {x} * {y}, min=0.0) ** 2)",), _SIGNS, scalar=_MARGIN,
+        ("torch.mean(torch.clamp({a} - {x} * {y}, min=0.0) ** 2)",), _SIGNS, scalars=_MARGIN,
     ),
     "soft_margin_loss": Loss(
         "log1pf(expf(-{v} * {y}))", ("F.soft_margin_loss({x}, {y})", "torch.mean(torch.log1p(torch.exp(-{x} * {y})))"),
@@ -70,7 +89,10 @@ LOSSES: dict[str, Loss] = {
         "expf({v}) - {y} * {v}", ("F.poisson_nll_loss({x}, {y})", "torch.mean(torch.exp({x}) - {y} * {x})"),
         "torch.rand({s}) * 3",
     ),
-    "mean_product": Loss("{v} * {y}", ("torch.mean({x} * {y})", "({x} * {y}).mean()"), "torch.randn({s}) + 1.0"),
+    "mean_product": Loss(
+        "{v} * {y}", ("torch.mean({x} * {y})", "({x} * {y}).mean()"), "torch.randn({s}) + 1.0",
+        start=SCALED.replace("torch.randn({s})", "(torch.randn({s}) + 1.0)"),
+    ),
     "dist": Loss(
         "({v} - {y}) * ({v} - {y})", ("torch.dist({x}, {y})", "torch.dist({x}, {y}, p=2)"), finish="sqrtf({s})",
     ),
@@ -83,7 +105,7 @@ LOSSES: dict[str, Loss] = {
     ),
     "hinge_embedding_loss": Loss(
         "({y} > 0.0f ? {v} : fmaxf({a} - {v}, 0.0f))", ("F.hinge_embedding_loss({x}, {y}, margin={a})",),
-        _SIGNS, scalar=_MARGIN,
+        _SIGNS, scalars=_MARGIN,
     ),
     "sum_all": Loss("{v} * {y}", ("torch.sum({x} * {y})", "({x} * {y}).sum()"), "torch.randn({s}) + 1.0", "{s}"),
     "mean_square_all": Loss(
@@ -91,72 +113,47 @@ LOSSES: dict[str, Loss] = {
     ),
     "frobenius_norm": Loss(
         "{v} * {v}", ("torch.norm({x})", "torch.linalg.norm({x})", "{x}.norm()"), target="", finish="sqrtf({s})",
+        grows=True,
     ),
     "mean_abs_all": Loss("fabsf({v})", ("torch.mean(torch.abs({x}))", "{x}.abs().mean()"), target=""),
 }  # fmt: skip
 
 
-def loss(b: Builder, x: Value, name: str) -> Value:
-    """Append loss `name` of LOSSES."""
-    spec, d = LOSSES[name], b.draw
-    inputs, scalars = [x], dict[str, Scalar]()
-    if spec.target and len(b.inputs) > 1:
-        raise Refused(name)
-    if name == "mean_product":
-        b.inputs[0].text = b.inputs[0].text.replace("torch.randn({s})", "(torch.randn({s}) + 1.0)", 1)
-    if spec.target:
-        inputs.append(b.input(x.shape, "y", "target", "targets", "labels", text=spec.target))
-    if spec.scalar:
-        argument, low, high, step = spec.scalar
-        scalars["a"] = b.scalar(argument, d.number(low, high, step))
-    code = d.pick(spec.forms).format(x="{0}", y="{1}", **{key: scalar.code for key, scalar in scalars.items()})
-    operands = {key: Operand(value, "same") for key, value in zip("y", inputs[1:], strict=False)}
-    body = Total(spec.term, spec.finish, spec.finish == "{s} / {n}", operands, scalars)
-    probes = tuple(x.numel**0.5 * value for value in _RESULT) if name == "frobenius_norm" else _RESULT
-    return b.step(name, code, body, inputs, (), probes)
-
-
-def cross_entropy(b: Builder, x: Value) -> Value:
-    """Append the cross-entropy of rows of scores against integer labels."""
-    if len(b.inputs) > 1 or len(x.shape) != 2:
-        raise Refused("cross_entropy")
-    rows, classes = x.shape
-    text = f"torch.randint(0, {classes}, ({{s}},))"
-    y = b.input((rows,), "y", "target", "labels", dtype="int64", text=text)
-    passes = (Pass("peak", "max"), Pass("sum", "sum", "expf({v} - {peak})"))
-    value = "{peak} + logf({sum}) - {x}[base + {y}[{row}]]"
-    if b.draw.chance(0.7) or b.draw.tiny:
-        body = Rows(passes, value, "total", _MATRIX, classes, rows, (), {"y": y})
-        return b.step("cross_entropy", "F.cross_entropy({0}, {1})", body, [x, y], (), _RESULT)
-    body = Rows(passes, value, "row", _MATRIX, classes, rows, ("{rows}",), {"y": y})
-    probes = tuple(math.log(classes) + 1.0 + probe for probe in NORMAL)
-    return b.step("cross_entropy", 'F.cross_entropy({0}, {1}, reduction="none")', body, [x, y], (rows,), probes)
-
-
-_MATRIX = {"rows": "{x}.size(0)", "R": "{x}.size(1)"}
-
-
-@dataclass(frozen=True, slots=True)
-class RowLoss:
+@dataclass
+class RowLoss(Entry, group="loss", ranks=(2,), weak=True):
     """A loss of the rows of matrices: passes over a row, its value, and whether the result is the `total` or one for each
-    `row`. `form` has {0}, {1}, ... and {a}; `texts`: what makes the inputs, by name, the first of which is {v}."""
+    `row`. `form` in {x}, {y}, {z} and {a}; `texts`: what makes the inputs, by name, the first of which is {v}."""
 
     passes: tuple[Pass, ...]
     value: str
     mode: str
     form: str
-    texts: dict[str, str]
-    scalar: tuple[str, float, float, float] | None = None
+    texts: Mapping[str, str]
+    scalars: Mapping[str, tuple[str, float, float, float]] = field(default_factory=dict)
+
+    def first(self, b: Builder) -> Value:
+        shape = b.draw.shape(2)
+        return b.input(shape, text=next(iter(self.texts.values())), statistics=(shape[0], 1))
+
+    def apply(self, b: Builder, x: Value) -> Value:
+        self.refuse_if(len(b.inputs) > 1 or len(x.shape) != 2)
+        texts = [*self.texts.items()][1:]
+        more = [b.input(x.shape, title, text=text, statistics=(x.shape[0], 1)) for title, text in texts]
+        scalars = {key: b.drawn(*spec) for key, spec in self.scalars.items()}
+        body = of_rows(x, self.passes, self.value, self.mode, dict(zip("yz", more, strict=False)), scalars)
+        each = self.mode == "row"
+        probes = (-0.8, -0.5, -0.2, 0.0, 0.1, 0.3, 0.6, 0.9) if each else _RESULT
+        return b.step(self.name, spelled(self.form, scalars), body, [x, *more], x.shape[:each], probes)
 
 
 _ROWS = "torch.randn({s}) + torch.randn({s1})"
 _NEAR = "({v} - {y}[{i}] + 1e-6f) * ({v} - {y}[{i}] + 1e-6f)"
-ROW_LOSSES: dict[str, RowLoss] = {
+ROW_LOSSES = {
     "kl_div": RowLoss(
         (Pass("sum", "sum", "{y}[{i}] * (logf({y}[{i}]) - {v})"),),
         "{sum}",
         "total",
-        'F.kl_div({0}, {1}, reduction="batchmean")',
+        'F.kl_div({x}, {y}, reduction="batchmean")',
         {"x": f"torch.log_softmax({SCALED}, dim=-1)", "target": "torch.softmax(torch.randn({s}), dim=-1)"},
     ),
     "cosine_similarity": RowLoss(
@@ -167,63 +164,37 @@ ROW_LOSSES: dict[str, RowLoss] = {
         ),
         "{sum} / fmaxf(sqrtf({other}) * sqrtf({third}), 1e-8f)",
         "row",
-        "F.cosine_similarity({0}, {1}, dim=1)",
+        "F.cosine_similarity({x}, {y}, dim=1)",
         {"x": _ROWS, "y": _ROWS},
     ),
     "triplet_margin_loss": RowLoss(
         (Pass("sum", "sum", _NEAR), Pass("other", "sum", _NEAR.replace("{y}", "{z}"))),
         "fmaxf(sqrtf({sum}) - sqrtf({other}) + {a}, 0.0f)",
         "total",
-        "F.triplet_margin_loss({0}, {1}, {2}, margin={a})",
+        "F.triplet_margin_loss({x}, {y}, {z}, margin={a})",
         {"x": SCALED, "positive": SCALED, "negative": "torch.randn({s})"},
         _MARGIN,
     ),
 }
 
 
-def row_loss(b: Builder, x: Value, name: str) -> Value:
-    """Append loss `name` of ROW_LOSSES; its first input is the program's."""
-    spec = ROW_LOSSES[name]
+def cross_entropy(b: Builder, x: Value) -> Value:
+    """Append the cross-entropy of rows of scores against integer labels."""
     if len(b.inputs) > 1 or len(x.shape) != 2:
-        raise Refused(name)
-    rows, length = x.shape
-    (_, b.inputs[0].text), *others = spec.texts.items()
-    b.inputs[0].statistics = (rows, 1)
-    more = [b.input(x.shape, title, text=text, statistics=(rows, 1)) for title, text in others]
-    scalars = {"a": b.scalar(spec.scalar[0], b.draw.number(*spec.scalar[1:]))} if spec.scalar else {}
-    code = spec.form.replace("{a}", scalars["a"].code if scalars else "")
-    operands = dict(zip("yz", more, strict=False))
-    each = spec.mode == "row"
-    alloc = ("{rows}",) if each else ()
-    body = Rows(spec.passes, spec.value, spec.mode, _MATRIX, length, rows, alloc, operands, scalars)
-    probes = (-0.8, -0.5, -0.2, 0.0, 0.1, 0.3, 0.6, 0.9) if each else _RESULT
-    return b.step(name, code, body, [x, *more], (rows,) if each else (), probes)
-
-
-def _scaled(b: Builder) -> Value:
-    shape = b.draw.shape(2 if b.draw.tiny else b.draw.pick((1, 2, 2, 2, 3)))
-    return b.input(shape, "x", "pred", "predictions", "output", text=SCALED)
-
-
-def _matrix(b: Builder) -> Value:
-    return b.input(b.draw.shape(2), text=SCALED)
+        raise Refused("cross_entropy")
+    rows, classes = x.shape
+    y = b.input((rows,), "y", "target", "labels", dtype="int64", text=f"torch.randint(0, {classes}, ({{s}},))")
+    code, mode, probes = "F.cross_entropy({0}, {1})", "total", _RESULT
+    if not b.draw.chance(0.7) and not b.draw.tiny:
+        code, mode = 'F.cross_entropy({0}, {1}, reduction="none")', "row"
+        probes = tuple(math.log(classes) + 1.0 + probe for probe in NORMAL)
+    passes = (Pass("peak", "max"), Pass("sum", "sum", "expf({v} - {peak})"))
+    body = of_rows(x, passes, "{peak} + logf({sum}) - {x}[base + {y}[{row}]]", mode, {"y": y})
+    return b.step("cross_entropy", code, body, [x, y], x.shape[: mode == "row"], probes)
 
 
 def _scores(b: Builder) -> Value:
     return b.input(b.draw.shape(2), "x", "logits", "scores", text="torch.randn({s}) * (1.0 + 2.0 * torch.rand(1))")
 
 
-def entries() -> list[Entry]:
-    """All losses."""
-
-    def entry(name: str) -> Entry:
-        return Entry(name, "loss", lambda b, x: loss(b, x, name), _scaled, (1, 2, 3), weak=True)
-
-    def of_rows(name: str) -> Entry:
-        return Entry(name, "loss", lambda b, x: row_loss(b, x, name), _matrix, (2,), weak=True)
-
-    return [
-        *map(entry, LOSSES),
-        *map(of_rows, ROW_LOSSES),
-        Entry("cross_entropy", "loss", cross_entropy, _scores, (2,), weak=True),
-    ]
+CROSS_ENTROPY = {"cross_entropy": Special("loss", cross_entropy, _scores, (2,), weak=True)}

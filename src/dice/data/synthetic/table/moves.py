@@ -7,10 +7,9 @@ from collections.abc import Callable
 from dice.data.synthetic.builder import Builder, Source
 from dice.data.synthetic.draw import Draw
 from dice.data.synthetic.graph import Value
-from dice.data.synthetic.table.entry import Entry
+from dice.data.synthetic.table.entry import Entry, Special, named
 from dice.data.synthetic.table.grid import places
-from dice.data.synthetic.table.index import Index, Numbers, Shape, dims, index
-from dice.data.synthetic.table.index import entry as index_entry
+from dice.data.synthetic.table.index import Index, Numbers, Shape, dims
 
 _W = {"W": "{x}.size({last})"}
 _MATRIX = {"H": "{x}.size(0)", "W": "{x}.size(1)"}
@@ -83,10 +82,10 @@ _PADS = {
 
 def pad(b: Builder, x: Value) -> Value:
     """A border of zeros around the rows of a matrix, or around images."""
-    return index(b, x, "pad", _PADS[len(x.shape)])
+    return named("pad", _PADS[len(x.shape)]).apply(b, x)
 
 
-MOVES: dict[str, Index] = {
+MOVES: dict[str, Entry] = {
     "transpose": Index(
         ("{x}.t().contiguous()", "{x}.transpose(0, 1).contiguous()", "{x}.T.contiguous()"), ("{cols_in}", "{rows_in}"),
         ("float {v} = {x}[({i} % {rows_in}) * {cols_in} + {i} / {rows_in}];",),
@@ -221,12 +220,5 @@ MOVES: dict[str, Index] = {
         suits=lambda shape: min(shape[2:]) > 4, numbers=lambda d, shape: {"k": d.pick((2, 3))},
         modules=("nn.Unfold({k})", "nn.Unfold(kernel_size={k})"),
     ),
+    "pad": Special("move", pad, _matrix_or_images, (2, 4)),
 }  # fmt: skip
-
-
-def entries() -> list[Entry]:
-    """The table's entries, and padding."""
-    return [
-        *(index_entry(name, spec) for name, spec in MOVES.items()),
-        Entry("pad", "move", pad, _matrix_or_images, (2, 4)),
-    ]

@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 
 from dice.data.synthetic.builder import Builder, Refused
 from dice.data.synthetic.graph import NORMAL, Init, Pass, Rows, Value
-from dice.data.synthetic.table.entry import Entry
+from dice.data.synthetic.table.entry import Entry, Special
 from dice.data.synthetic.table.index import shape_of_rank
 from dice.data.synthetic.table.layout import ROW_STATISTICS, axes_of, axis_text, layout, made_for, plain
 from dice.data.synthetic.table.reduction import SPREAD
@@ -28,54 +28,80 @@ def mean_var(eps: str) -> tuple[Pass, ...]:
 # softmax and its relatives -----------------------------------------------------------------------------------------
 
 _SHARES = (Pass("peak", "max"), Pass("sum", "sum", "expf({v} - {peak})"))
-SOFTMAX: dict[str, tuple[tuple[Pass, ...], str, tuple[str, ...]]] = {
-    "softmax": (
+
+
+@dataclass
+class Shares(Entry, group="norm", ranks=(2, 3, 4)):
+    """A softmax or a relative of it: passes over a row, the element then, spellings. `sign`: of the shares' exponents; 0
+    where the result is no share. `start`: makes the input."""
+
+    passes: tuple[Pass, ...]
+    value: str
+    forms: tuple[str, ...]
+    start: Callable[[Builder], Value]
+    sign: int = 1
+
+    def first(self, b: Builder) -> Value:
+        return self.start(b)
+
+    def apply(self, b: Builder, x: Value) -> Value:
+        axes = axes_of(b, len(x.shape))[-1:]
+        sizes, length, n_rows = layout(x.shape, axes)
+        weights = [math.exp(self.sign * min(probe, 30)) for probe in x.probes]
+        if length < 2 or (self.sign and max(weights) ** 1.3 / (length * sum(weights) / 8) < 0.05):
+            raise Refused(self.name)  # the shares would be smaller than any tolerance
+        dim = axis_text(b, axes, len(x.shape))
+        code, probes = b.draw.pick(self.forms).replace("{d}", dim), SMALL_PROBES
+        if not self.sign:
+            probes = tuple(min(probe - math.log(length) - 0.5, -0.05) for probe in x.probes)
+        if self.name == "softmax" and b.modules and not b.draw.tiny:
+            code = b.module("softmax", f"nn.Softmax(dim={dim})", stateful=False) + "({0})"
+        return b.step(self.name, code, self.body(sizes, length, n_rows), [x], None, probes)
+
+    def body(self, sizes: dict[str, str], length: int, n_rows: int) -> Rows:
+        """How it is computed."""
+        return Rows(self.passes, self.value, "element", sizes, length, n_rows)
+
+
+def _wide(b: Builder) -> Value:
+    factor = b.draw.pick((3, 4, 5))
+    probes = tuple(factor * probe for probe in NORMAL)
+    return b.input(b.draw.shape(b.draw.rank((2, 3, 4))), text=f"{factor} * torch.randn({{s}})", probes=probes)
+
+
+SOFTMAX = {
+    "softmax": Shares(
         _SHARES,
         "expf({v} - {peak}) / {sum}",
         ("torch.softmax({0}, dim={d})", "F.softmax({0}, dim={d})", "{0}.softmax(dim={d})"),
+        _wide,
     ),
-    "log_softmax": (
+    "log_softmax": Shares(
         (_SHARES[0], replace(_SHARES[1], then=("float {scale} = {peak} + logf({sum});",))),
         "{v} - {scale}",
         ("F.log_softmax({0}, dim={d})", "torch.log_softmax({0}, dim={d})"),
+        plain,
+        sign=0,
     ),
-    "softmin": (
+    "softmin": Shares(
         (Pass("low", "min"), Pass("sum", "sum", "expf({low} - {v})")),
         "expf({low} - {v}) / {sum}",
         ("F.softmin({0}, dim={d})", "torch.softmax(-{0}, dim={d})"),
+        _wide,
+        sign=-1,
     ),
 }
-"""Passes over a row, the element then, spellings."""
-
-
-def softmax(b: Builder, x: Value, name: str) -> Value:
-    """Append operator `name` of SOFTMAX."""
-    axes = axes_of(b, len(x.shape))[-1:]
-    sizes, length, n_rows, _ = layout(x.shape, axes)
-    sign = -1 if name == "softmin" else 1
-    weights = [math.exp(sign * min(probe, 30)) for probe in x.probes]
-    if length < 2 or (name != "log_softmax" and max(weights) ** 1.3 / (length * sum(weights) / 8) < 0.05):
-        raise Refused(name)  # the shares would be smaller than any tolerance
-    dim = axis_text(b, axes, len(x.shape))
-    passes, value, forms = SOFTMAX[name]
-    code = b.draw.pick(forms).replace("{d}", dim)
-    probes = SMALL_PROBES
-    if name == "log_softmax":
-        probes = tuple(min(probe - math.log(length) - 0.5, -0.05) for probe in x.probes)
-    if name == "softmax" and b.modules and not b.draw.tiny:
-        code = b.module("softmax", f"nn.Softmax(dim={dim})", stateful=False) + "({0})"
-    return b.step(name, code, Rows(passes, value, "element", sizes, length, n_rows), [x], None, probes)
 
 
 # a row by its own statistics ---------------------------------------------------------------------------------------
 
 
-@dataclass(frozen=True, slots=True)
-class Scaled:
+@dataclass
+class Scaled(Entry, group="norm", ranks=(2, 3, 4)):
     """Passes over a row, the element then, spellings in {0}, {d} (dimension) and EPS, a small number.
 
     `factor`: for results that are small where rows of this length are long: programs multiply them by it, so that they
-    stand above the tolerance. `weak`: as in Entry.
+    stand above the tolerance.
     """
 
     passes: tuple[Pass, ...]
@@ -85,9 +111,27 @@ class Scaled:
     probes: tuple[float, ...] = NORMAL
     weak: bool = False
 
+    def first(self, b: Builder) -> Value:
+        return _rows(b)
+
+    def apply(self, b: Builder, x: Value) -> Value:
+        axes = axes_of(b, len(x.shape))
+        axes = axes[-1:] if self.forms[0].startswith("F.") else axes
+        sizes, length, n_rows = layout(x.shape, axes)
+        alike = self.name == "minmax_normalize" and max(x.probes) - min(x.probes) < 0.5
+        self.refuse_if(x.dtype != "float" or length < 4 or alike)
+        small = repr(b.draw.pick((1e-5, 1e-6, 1e-3, 0.1)))
+        code, value = b.draw.pick(self.forms).replace("EPS", small), self.value.replace("EPS", small)
+        if self.factor:
+            factor = repr(float(max(2, round(self.factor(length)))))
+            code, value = f"{code} * {factor}", f"{value} * {factor}f"
+        passes = tuple(replace(one, then=tuple(line.replace("EPS", small) for line in one.then)) for one in self.passes)
+        body = Rows(passes, value, "element", sizes, length, n_rows)
+        return b.step(self.name, code.replace("{d}", axis_text(b, axes, len(x.shape))), body, [x], None, self.probes)
+
 
 _CENTRED = "{0} - {0}.mean(dim={d}, keepdim=True)"
-SCALED: dict[str, Scaled] = {
+SCALED = {
     "l2_normalize": Scaled((_SQUARES,), "{v} / fmaxf(sqrtf({sum}), 1e-12f)", ("F.normalize({0}, dim={d})",), math.sqrt),
     "normalize_by_sum": Scaled((_SIZES,), "{v} / fmaxf({sum}, 1e-12f)", ("F.normalize({0}, p=1, dim={d})",), float),
     "over_norm": Scaled(
@@ -132,23 +176,6 @@ SCALED: dict[str, Scaled] = {
 }
 
 
-def scaled(b: Builder, x: Value, name: str) -> Value:
-    """Append operator `name` of SCALED."""
-    axes, spec = axes_of(b, len(x.shape)), SCALED[name]
-    axes = axes[-1:] if spec.forms[0].startswith("F.") else axes
-    sizes, length, n_rows, _ = layout(x.shape, axes)
-    if x.dtype != "float" or length < 4 or (name == "minmax_normalize" and max(x.probes) - min(x.probes) < 0.5):
-        raise Refused(name)
-    small = repr(b.draw.pick((1e-5, 1e-6, 1e-3, 0.1)))
-    code, value = b.draw.pick(spec.forms).replace("EPS", small), spec.value.replace("EPS", small)
-    if spec.factor:
-        factor = repr(float(max(2, round(spec.factor(length)))))
-        code, value = f"{code} * {factor}", f"{value} * {factor}f"
-    passes = tuple(replace(one, then=tuple(line.replace("EPS", small) for line in one.then)) for one in spec.passes)
-    body = Rows(passes, value, "element", sizes, length, n_rows)
-    return b.step(name, code.replace("{d}", axis_text(b, axes, len(x.shape))), body, [x], None, spec.probes)
-
-
 # with weights ------------------------------------------------------------------------------------------------------
 
 
@@ -168,17 +195,11 @@ def module_affine(
     return name, {"w": Value(shape, "weight", f"{name}.weight"), "c": Value(shape, "bias", f"{name}.bias")}
 
 
-def _along_last(x: Value, name: str) -> tuple[dict[str, str], int, int]:
-    """Sizes, length and number of the rows along the last dimension. Raises Refused for very short ones."""
-    sizes, length, n_rows, _ = layout(x.shape, (len(x.shape) - 1,))
-    if length < 4:
-        raise Refused(name)
-    return sizes, length, n_rows
-
-
 def layer_norm(b: Builder, x: Value) -> Value:
     """Layer normalisation over the last dimension, with weights and bias."""
-    sizes, length, n_rows = _along_last(x, "layer_norm")
+    sizes, length, n_rows = layout(x.shape, (len(x.shape) - 1,))
+    if length < 4:
+        raise Refused("layer_norm")
     eps = 1e-5 if b.draw.tiny else b.draw.pick((1e-5, 1e-5, 1e-6, 1e-3))
     if b.draw.chance(0.5):
         options = "" if eps == 1e-5 else f", eps={eps!r}"
@@ -198,7 +219,9 @@ def layer_norm(b: Builder, x: Value) -> Value:
 
 def rms_norm(b: Builder, x: Value) -> Value:
     """Root-mean-square normalisation over the last dimension, with weights."""
-    sizes, length, n_rows = _along_last(x, "rms_norm")
+    sizes, length, n_rows = layout(x.shape, (len(x.shape) - 1,))
+    if length < 4:
+        raise Refused("rms_norm")
     eps = b.draw.pick((1e-5, 1e-5, 1e-3, 0.02, 0.05, 0.2) if b.draw.tiny else (1e-5, 1e-6, 1e-3))
     weight = affine(b, length, "features")
     forms = (
@@ -211,100 +234,76 @@ def rms_norm(b: Builder, x: Value) -> Value:
     return b.step("rms_norm", b.draw.pick(forms), body, [x])
 
 
-@dataclass(frozen=True, slots=True)
-class Layer:
-    """A normalisation layer of channels. `title`: nn module; `ranks`: of its input; `varying`: dimensions along which the
-    input's statistics vary."""
-
-    title: str
-    ranks: tuple[int, ...]
-    varying: tuple[int, ...]
-
-
-LAYERS: dict[str, Layer] = {
-    "batch_norm_layer": Layer("BatchNorm", (2, 3, 4, 5), (1,)),
-    "instance_norm_layer": Layer("InstanceNorm", (3, 4, 5), (0, 1)),
-    "layer_norm_layer": Layer("LayerNorm", (2, 3, 4), (0,)),
-    "group_norm": Layer("GroupNorm", (3, 4), (0, 1)),
-}
-
-
-def layer(b: Builder, x: Value, name: str) -> Value:
-    """Append layer `name` of LAYERS: by the statistics of the batch, of an image's channel, of the last dimensions, or of
-    an image's groups of channels."""
-    d, title, rank, channels = b.draw, LAYERS[name].title, len(x.shape), x.shape[1]
-    eps = d.pick((1e-5, 1e-5, 1e-5, 1e-3))
-    plane = " * ".join(f"{{x}}.size({axis})" for axis in range(2, rank))
-    hw = {"hw": plane} if plane else {}
-    value, at, lines, shape = f"{NORMALISED} * {{w}}[{{j}}] + {{c}}[{{j}}]", "", (), (channels,)
-    given = ("num_features=" if d.chance(0.3) else "") + b.argument("num_features", channels)
-    if title == "BatchNorm":
-        length = x.numel // channels
-        sizes = {**hw, "channels": "{x}.size(1)", "R": "{x}.numel() / {channels}", "rows": "{channels}"}
-        at = "({j} / {hw} * {channels} + {row}) * {hw} + {j} % {hw}" if hw else "{j} * {channels} + {row}"
-        value = value.replace("{j}", "{row}")
-    elif title == "InstanceNorm":
-        sizes, length, _, _ = layout(x.shape, tuple(range(2, rank)))
-        value = NORMALISED
-    elif title == "LayerNorm":
-        count = d.pick((1, rank - 1))
-        sizes, length, _, _ = layout(x.shape, tuple(range(rank - count, rank)))
-        shape = x.shape[rank - count :]
-        given = b.argument("normalized_shape", shape if count > 1 else shape[0])
-    else:
-        options = [count for count in (2, 3, 4, 8, 16) if channels % count == 0 and count < channels]
-        groups = d.pick(options or [1])
-        length = x.numel // x.shape[0] // groups
-        sizes = {**hw, "R": f"{{x}}.size(1) / {groups} * {{hw}}", "rows": f"{{x}}.size(0) * {groups}"}
-        lines = (f"int ch = {{row}} % {groups} * ({{R}} / {{hw}});",)
-        value = value.replace("{j}", "ch + {j} / {hw}")
-        given = f"{b.argument('num_groups', groups)}, {b.argument('num_channels', channels)}"
-    if x.dtype != "float" or length < 8:
-        raise Refused(name)
-    dimensions = f"{max(rank - 2, 1)}d" if title in ("BatchNorm", "InstanceNorm") else ""
-    made = f"nn.{title}{dimensions}({given}" + (")" if eps == 1e-5 else f", eps={eps!r})")
-    attribute = d.pick(("norm", "norm1", {"BatchNorm": "bn", "GroupNorm": "gn"}.get(title, "ln")))
-    if title == "InstanceNorm":  # the layer has no weights unless it is asked for them
-        code, operands = b.module(attribute, made, stateful=False), {}
-    else:
-        code, operands = module_affine(b, attribute, made, shape, initialised=d.chance(0.5))
-    passes = mean_var(repr(eps))
-    body = Rows(passes, value, "element", sizes, length, x.numel // length, operands=operands, at=at, row_lines=lines)
-    return b.step(name, f"{code}({{0}})", body, [x])
-
-
-def _wide(b: Builder) -> Value:
-    factor = b.draw.pick((3, 4, 5))
-    probes = tuple(factor * probe for probe in NORMAL)
-    return b.input(b.draw.shape(b.draw.rank((2, 3, 4))), text=f"{factor} * torch.randn({{s}})", probes=probes)
-
-
 def _rows(b: Builder) -> Value:
     return made_for(b, ROW_STATISTICS)
 
 
-def entries() -> list[Entry]:
-    """All normalisations."""
+WEIGHTED = {
+    "layer_norm": Special("norm", layer_norm, _rows, (2, 3)),
+    "rms_norm": Special("norm", rms_norm, _rows, (2, 3)),
+}
 
-    def shares(name: str) -> Entry:
-        start = plain if name == "log_softmax" else _wide
-        return Entry(name, "norm", lambda b, x: softmax(b, x, name), start, (2, 3, 4))
 
-    def by_itself(name: str) -> Entry:
-        return Entry(name, "norm", lambda b, x: scaled(b, x, name), _rows, (2, 3, 4), weak=SCALED[name].weak)
+@dataclass
+class Layer(Entry, group="norm"):
+    """A normalisation layer of channels: by the statistics of the batch, of an image's channel, of the last dimensions, or
+    of an image's groups of channels. `title`: nn module; `varying`: dimensions along which the input's statistics vary."""
 
-    def of_layer(name: str, spec: Layer) -> Entry:
-        def start(b: Builder) -> Value:
-            shape = shape_of_rank(b.draw, b.draw.pick(spec.ranks))
-            statistics = tuple(size if axis in spec.varying else 1 for axis, size in enumerate(shape))
-            return b.input(shape, text=ROW_STATISTICS, statistics=statistics)
+    title: str
+    varying: tuple[int, ...]
+    ranks: tuple[int, ...] = (3, 4, 5)
 
-        return Entry(name, "norm", lambda b, x: layer(b, x, name), start, spec.ranks)
+    def first(self, b: Builder) -> Value:
+        shape = shape_of_rank(b.draw, b.draw.pick(self.ranks))
+        statistics = tuple(size if axis in self.varying else 1 for axis, size in enumerate(shape))
+        return b.input(shape, text=ROW_STATISTICS, statistics=statistics)
 
-    return [
-        *map(shares, SOFTMAX),
-        Entry("layer_norm", "norm", layer_norm, _rows, (2, 3)),
-        Entry("rms_norm", "norm", rms_norm, _rows, (2, 3)),
-        *map(by_itself, SCALED),
-        *(of_layer(name, spec) for name, spec in LAYERS.items()),
-    ]
+    def apply(self, b: Builder, x: Value) -> Value:
+        d, title, rank, channels = b.draw, self.title, len(x.shape), x.shape[1]
+        eps = d.pick((1e-5, 1e-5, 1e-5, 1e-3))
+        plane = " * ".join(f"{{x}}.size({axis})" for axis in range(2, rank))
+        hw = {"hw": plane} if plane else {}
+        value, at, lines, shape = f"{NORMALISED} * {{w}}[{{j}}] + {{c}}[{{j}}]", "", (), (channels,)
+        given = ("num_features=" if d.chance(0.3) else "") + b.argument("num_features", channels)
+        if title == "BatchNorm":
+            length = x.numel // channels
+            sizes = {**hw, "channels": "{x}.size(1)", "R": "{x}.numel() / {channels}", "rows": "{channels}"}
+            at = "({j} / {hw} * {channels} + {row}) * {hw} + {j} % {hw}" if hw else "{j} * {channels} + {row}"
+            value = value.replace("{j}", "{row}")
+        elif title == "InstanceNorm":
+            sizes, length, _ = layout(x.shape, tuple(range(2, rank)))
+            value = NORMALISED
+        elif title == "LayerNorm":
+            count = d.pick((1, rank - 1))
+            sizes, length, _ = layout(x.shape, tuple(range(rank - count, rank)))
+            shape = x.shape[rank - count :]
+            given = b.argument("normalized_shape", shape if count > 1 else shape[0])
+        else:
+            options = [count for count in (2, 3, 4, 8, 16) if channels % count == 0 and count < channels]
+            groups = d.pick(options or [1])
+            length = x.numel // x.shape[0] // groups
+            sizes = {**hw, "R": f"{{x}}.size(1) / {groups} * {{hw}}", "rows": f"{{x}}.size(0) * {groups}"}
+            lines = (f"int ch = {{row}} % {groups} * ({{R}} / {{hw}});",)
+            value = value.replace("{j}", "ch + {j} / {hw}")
+            given = f"{b.argument('num_groups', groups)}, {b.argument('num_channels', channels)}"
+        self.refuse_if(x.dtype != "float" or length < 8)
+        dimensions = f"{max(rank - 2, 1)}d" if title in ("BatchNorm", "InstanceNorm") else ""
+        made = f"nn.{title}{dimensions}({given}" + (")" if eps == 1e-5 else f", eps={eps!r})")
+        attribute = d.pick(("norm", "norm1", {"BatchNorm": "bn", "GroupNorm": "gn"}.get(title, "ln")))
+        if title == "InstanceNorm":  # the layer has no weights unless it is asked for them
+            code, operands = b.module(attribute, made, stateful=False), {}
+        else:
+            code, operands = module_affine(b, attribute, made, shape, initialised=d.chance(0.5))
+        passes = mean_var(repr(eps))
+        body = Rows(
+            passes, value, "element", sizes, length, x.numel // length, operands=operands, at=at, row_lines=lines
+        )
+        return b.step(self.name, f"{code}({{0}})", body, [x])
+
+
+LAYERS = {
+    "batch_norm_layer": Layer("BatchNorm", (1,), (2, 3, 4, 5)),
+    "instance_norm_layer": Layer("InstanceNorm", (0, 1)),
+    "layer_norm_layer": Layer("LayerNorm", (0,), (2, 3, 4)),
+    "group_norm": Layer("GroupNorm", (0, 1), (3, 4)),
+}

@@ -4,31 +4,35 @@ from __future__ import annotations
 
 from functools import partial
 
-from dice.data.synthetic.builder import Builder, Refused
-from dice.data.synthetic.graph import OTHER_NORMAL, Map, Operand, Value
+from dice.data.synthetic.builder import Source
+from dice.data.synthetic.graph import OTHER_NORMAL
+from dice.data.synthetic.table import sources
 from dice.data.synthetic.table.elementwise import Elementwise
-from dice.data.synthetic.table.elementwise import entries as elementwise_entries
-from dice.data.synthetic.table.entry import Entry
 from dice.data.synthetic.table.functions import SIGNS
-from dice.data.synthetic.table.sources import (
-    AWAY_FROM_ZERO,
-    COUNTS,
-    INF,
-    INTEGERS,
-    OTHER_COUNTS,
-    OTHER_INTEGERS,
-    OTHER_SOURCE,
-    TRUTHS,
-    uniform,
+from dice.data.synthetic.table.sources import INF, uniform
+
+With = partial(Elementwise, other=sources.OTHER_SOURCE, param=True)
+Pair = partial(Elementwise, other=sources.OTHER_SOURCE)
+_Test = partial(Pair, jumps=True, exact=True, check="steps", dtype="bool")
+_Logic = partial(_Test, start=sources.COUNTS, other=sources.OTHER_COUNTS, domain=(0, INF))
+_Bits = partial(
+    Elementwise,
+    exact=True,
+    check="steps",
+    dtype="int64",
+    takes=("int64",),
+    start=sources.INTEGERS,
+    other=sources.OTHER_INTEGERS,
 )
 
-With = partial(Elementwise, other=OTHER_SOURCE, param=True)
-Pair = partial(Elementwise, other=OTHER_SOURCE)
-_Test = partial(Pair, jumps=True, exact=True, check="steps", dtype="bool")
-_Logic = partial(_Test, start=COUNTS, other=OTHER_COUNTS, domain=(0, INF))
-_Bits = partial(
-    Elementwise, exact=True, check="steps", dtype="int64", takes=("int64",), start=INTEGERS, other=OTHER_INTEGERS
-)
+
+Fused = partial(Elementwise, scalars={"a": ("value", 0.25, 2.0, 0.25)}, alone=True)
+"""A tensor plus a scaled product or quotient of two others."""
+_THIRD = Source("torch.randn({s})", OTHER_NORMAL[::-1])
+
+
+def _fused(name: str) -> tuple[str, str]:
+    return f"torch.{name}({{x}}, {{y}}, {{z}}, value={{a}})", f"{{x}}.{name}({{y}}, {{z}}, value={{a}})"
 
 
 def _pair(name: str) -> tuple[str]:
@@ -51,7 +55,7 @@ PAIRS: dict[str, Elementwise] = {
         more=("torch.multiply({x}, {y})", "{y} * {x}"),
     ),
     "div": With(
-        "{v} / {y}", ("{x} / {y}", "torch.div({x}, {y})"), other=AWAY_FROM_ZERO,
+        "{v} / {y}", ("{x} / {y}", "torch.div({x}, {y})"), other=sources.AWAY_FROM_ZERO,
         more=("torch.divide({x}, {y})", "torch.true_divide({x}, {y})"),
     ),
     "maximum": With("fmaxf({v}, {y})", ("torch.maximum({x}, {y})", "torch.max({x}, {y})")),
@@ -75,7 +79,7 @@ PAIRS: dict[str, Elementwise] = {
     "sigmoid_gate": With("{v} / (1.0f + expf(-{y}))", ("{x} * torch.sigmoid({y})", "torch.sigmoid({y}) * {x}")),
     "tanh_gate": With("{v} * tanhf({y})", ("{x} * torch.tanh({y})",)),
     "silu_mul": With("{v} / (1.0f + expf(-{v})) * {y}", ("F.silu({x}) * {y}",), param=False),
-    "atan2": Pair("atan2f({v}, {y})", (*_pair("atan2"), *_pair("arctan2")), other=AWAY_FROM_ZERO),
+    "atan2": Pair("atan2f({v}, {y})", (*_pair("atan2"), *_pair("arctan2")), other=sources.AWAY_FROM_ZERO),
     "torch_hypot": Pair("hypotf({v}, {y})", _pair("hypot")),
     "logaddexp": Pair("fmaxf({v}, {y}) + log1pf(expf(-fabsf({v} - {y})))", _pair("logaddexp")),
     "copysign": Pair("copysignf({v}, {y})", _pair("copysign"), jumps=True),
@@ -83,18 +87,19 @@ PAIRS: dict[str, Elementwise] = {
     "fmin": Pair("fminf({v}, {y})", _pair("fmin")),
     "xlogy": Pair("{v} * logf({y})", _pair("xlogy"), other=uniform(0.1, 3)),
     "pow_tensor": Pair(
-        "powf({v}, {y})", (*_pair("pow"), "{x} ** {y}"), start=uniform(0, 2), domain=(0, INF), other=AWAY_FROM_ZERO,
+        "powf({v}, {y})", (*_pair("pow"), "{x} ** {y}"), start=uniform(0, 2), domain=(0, INF),
+        other=sources.AWAY_FROM_ZERO,
     ),
-    "fmod_tensor": Pair("fmodf({v}, {y})", _pair("fmod"), other=AWAY_FROM_ZERO, jumps=True),
+    "fmod_tensor": Pair("fmodf({v}, {y})", _pair("fmod"), other=sources.AWAY_FROM_ZERO, jumps=True),
     "remainder_tensor": Pair(
-        "{v} - floorf({v} / {y}) * {y}", (*_pair("remainder"), "{x} % {y}"), other=AWAY_FROM_ZERO, jumps=True,
+        "{v} - floorf({v} / {y}) * {y}", (*_pair("remainder"), "{x} % {y}"), other=sources.AWAY_FROM_ZERO, jumps=True,
     ),
     "floor_divide_tensor": Pair(
-        "floorf({v} / {y})", _pair("floor_divide"), other=AWAY_FROM_ZERO, jumps=True, check="steps",
+        "floorf({v} / {y})", _pair("floor_divide"), other=sources.AWAY_FROM_ZERO, jumps=True, check="steps",
     ),
     "heaviside": Pair(
-        "{v} > 0.0f ? 1.0f : ({v} == 0.0f ? {y} : 0.0f)", _pair("heaviside"), start=COUNTS, domain=(0, INF), jumps=True,
-        check="steps",
+        "{v} > 0.0f ? 1.0f : ({v} == 0.0f ? {y} : 0.0f)", _pair("heaviside"), start=sources.COUNTS, domain=(0, INF),
+        jumps=True, check="steps",
     ),
     **{f"{name}_tensor": _compared(name, sign) for name, sign in SIGNS.items()},
     "isclose": _Logic("{v} == {y}", _pair("isclose")),
@@ -104,45 +109,16 @@ PAIRS: dict[str, Elementwise] = {
     "bitwise_and": _Bits("(int){v} & (int){y}", (*_pair("bitwise_and"), "{x} & {y}")),
     "bitwise_or": _Bits("(int){v} | (int){y}", (*_pair("bitwise_or"), "{x} | {y}")),
     "bitwise_xor": _Bits("(int){v} ^ (int){y}", (*_pair("bitwise_xor"), "{x} ^ {y}")),
+    "masked_fill": Elementwise(
+        "{y} ? {a} : {v}", ("{x}.masked_fill({y}, {a})", "torch.masked_fill({x}, {y}, {a})"),
+        scalars={"a": ("fill_value", -3, 3, 0.5)}, further={"mask": sources.TRUTHS},
+    ),
+    "addcmul": Fused(
+        "{v} + {a} * {y} * {z}", _fused("addcmul"),
+        further={"tensor1": _THIRD, "tensor2": sources.OTHER_SOURCE},
+    ),
+    "addcdiv": Fused(
+        "{v} + {a} * {y} / {z}", _fused("addcdiv"),
+        further={"tensor1": _THIRD, "tensor2": sources.AWAY_FROM_ZERO},
+    ),
 }  # fmt: skip
-
-
-def masked_fill(b: Builder, x: Value) -> Value:
-    """Elements where a boolean mask is true are replaced by a constant."""
-    mask = TRUTHS.input(b, x.shape, "mask")
-    fill = b.scalar("fill_value", b.draw.number(-3, 3, 0.5))
-    code = b.draw.pick(("{{0}}.masked_fill({{1}}, {a})", "torch.masked_fill({{0}}, {{1}}, {a})"))
-    body = Map("{y} ? {a} : {v}", {"y": Operand(mask, "same")}, {"a": fill})
-    return b.map("masked_fill", code.format(a=fill.code), body, [x, mask])
-
-
-_FUSED = {
-    "addcmul": ("{v} + {a} * {y} * {z}", OTHER_SOURCE),
-    "addcdiv": ("{v} + {a} * {y} / {z}", AWAY_FROM_ZERO),
-}
-
-
-def fused(b: Builder, x: Value, name: str) -> Value:
-    """A tensor plus a scaled product or quotient of two others."""
-    if x.dtype != "float" or len(b.inputs) > 1:
-        raise Refused(name)
-    cuda, last = _FUSED[name]
-    y, z = b.input(x.shape, "tensor1", probes=OTHER_NORMAL[::-1]), last.input(b, x.shape, "tensor2")
-    a = b.scalar("value", b.draw.number(0.25, 2.0, 0.25))
-    operands = {"y": Operand(y, "same"), "z": Operand(z, "same")}
-    code = b.draw.pick(
-        (f"torch.{name}({{0}}, {{1}}, {{2}}, value={a.code})", f"{{0}}.{name}({{1}}, {{2}}, value={a.code})")
-    )
-    return b.map(name, code, Map(cuda, operands, {"a": a}), [x, y, z])
-
-
-def entries() -> list[Entry]:
-    """The table, and the operators with a mask or two more tensors."""
-    of_three = {name: lambda b, x, name=name: fused(b, x, name) for name in _FUSED}
-    return [
-        *elementwise_entries("binary", PAIRS),
-        *(
-            Entry(name, "binary", make, lambda b: b.any_input(None), (1, 2, 3, 4, 5))
-            for name, make in {"masked_fill": masked_fill, **of_three}.items()
-        ),
-    ]

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from functools import partial
 
 from dice.data.synthetic.builder import Builder, Refused, centred, rms
-from dice.data.synthetic.graph import Contract, Element, Pass, Rows, Value
-from dice.data.synthetic.table.entry import Entry, Make, Start
+from dice.data.synthetic.graph import Contract, Element, Pass, Value
+from dice.data.synthetic.table.entry import Entry, Special
 from dice.data.synthetic.table.index import dims
+from dice.data.synthetic.table.layout import of_rows
 
 _LETTERS = "abcdefghijklmnopqrstuvwxyz"
 
@@ -20,17 +22,45 @@ def side(b: Builder) -> int:
     return b.draw.pick((64, 96, 128, 192, 200, 256, 300, 384, 512, 513, 640, 768, 1000, 1024))
 
 
-@dataclass(frozen=True, slots=True)
-class Product:
-    """A product of two matrices, of which `a_t` and `b_t` are transposed. `names`: of the second one."""
+def _two(b: Builder, x: Value, name: str, rank: int) -> None:
+    """Raises Refused unless `x` has this rank and there is room for a second input."""
+    if len(x.shape) != rank or len(b.inputs) > 1:
+        raise Refused(name)
+
+
+@dataclass
+class Product(Entry, group="contract", ranks=(2,)):
+    """A product of a matrix with a second input or a parameter. `a_t`, `b_t`: whether they are transposed."""
 
     forms: tuple[str, ...]
     a_t: bool = False
     b_t: bool = False
-    names: tuple[str, ...] = ("y", "other", "B", "weight", "rhs")
+
+    def __post_init__(self) -> None:
+        self.weak = self.a_t
+
+    def first(self, b: Builder) -> Value:
+        return _matrix(b)
+
+    def apply(self, b: Builder, x: Value) -> Value:
+        d = b.draw
+        _two(b, x, self.name, 2)
+        m, k = x.shape[::-1] if self.a_t else x.shape
+        n = side(b)
+        self.refuse_if(m * k > 4_000_000 or m * k * n > 2e9 or k < 4)
+        width = math.sqrt(k) * rms(x)
+        sizes = {"M": f"{{x}}.size({int(self.a_t)})", "K": f"{{x}}.size({1 - self.a_t})"}
+        sizes["N"] = f"{{b}}.size({1 - self.b_t})"
+        shape = (n, k) if self.b_t else (k, n)
+        if d.chance(0.3) and not d.tiny and not self.a_t:
+            y, width = b.parameter(shape, "weight", f"torch.randn({{s}}) * {round(k**-0.5, 4)!r}"), rms(x)
+        else:
+            y = b.input(shape, "y", "other", "B", "weight", "rhs")
+        body = Contract(y, sizes, ("{M}", "{N}"), self.a_t, self.b_t)
+        return b.step(self.name, d.pick(self.forms), body, [x, y], (m, n), centred(0.0, width))
 
 
-PRODUCTS: dict[str, Product] = {
+PRODUCTS = {
     "matmul": Product(("torch.matmul({0}, {1})", "{0} @ {1}", "torch.mm({0}, {1})")),
     "matmul_transposed_a": Product(("torch.matmul({0}.T, {1})", "{0}.t() @ {1}", "torch.mm({0}.T, {1})"), a_t=True),
     "matmul_transposed_b": Product(("torch.matmul({0}, {1}.T)", "{0} @ {1}.t()", "torch.mm({0}, {1}.T)"), b_t=True),
@@ -38,32 +68,6 @@ PRODUCTS: dict[str, Product] = {
         ("torch.matmul({0}.T, {1}.T)", "{0}.t() @ {1}.t()", "torch.mm({0}.T, {1}.T)"), a_t=True, b_t=True
     ),
 }
-
-
-def _two(b: Builder, x: Value, name: str, rank: int) -> None:
-    """Raises Refused unless `x` has this rank and there is room for a second input."""
-    if len(x.shape) != rank or len(b.inputs) > 1:
-        raise Refused(name)
-
-
-def matmul(b: Builder, x: Value, name: str) -> Value:
-    """Append a product of `x` with a second input or a parameter."""
-    spec, d = PRODUCTS[name], b.draw
-    _two(b, x, name, 2)
-    m, k = x.shape[::-1] if spec.a_t else x.shape
-    n = side(b)
-    if m * k > 4_000_000 or m * k * n > 2e9 or k < 4:
-        raise Refused(name)
-    width = math.sqrt(k) * rms(x)
-    sizes = {"M": f"{{x}}.size({int(spec.a_t)})", "K": f"{{x}}.size({1 - spec.a_t})"}
-    sizes["N"] = f"{{b}}.size({1 - spec.b_t})"
-    shape = (n, k) if spec.b_t else (k, n)
-    if d.chance(0.3) and not d.tiny and not spec.a_t:
-        y, width = b.parameter(shape, "weight", f"torch.randn({{s}}) * {round(k**-0.5, 4)!r}"), rms(x)
-    else:
-        y = b.input(shape, *spec.names)
-    body = Contract(y, sizes, ("{M}", "{N}"), spec.a_t, spec.b_t)
-    return b.step(name, d.pick(spec.forms), body, [x, y], (m, n), centred(0.0, width))
 
 
 def batched(b: Builder, x: Value, name: str, other: Value | None = None) -> Value:
@@ -133,7 +137,7 @@ def matvec(b: Builder, x: Value) -> Value:
     _two(b, x, "matvec", 2)
     rows, length = x.shape
     y = b.input((length,), "y", "vec", "vector")
-    body = row_sum("{v} * {y}[{j}]", x, y)
+    body = of_rows(x, (Pass("sum", "sum", "{v} * {y}[{j}]"),), "{sum}", "row", {"y": y})
     code = b.draw.pick(("torch.mv({0}, {1})", "torch.matmul({0}, {1})", "{0} @ {1}"))
     return b.step("matvec", code, body, [x, y], (rows,), centred(0.0, math.sqrt(length) * rms(x)))
 
@@ -142,15 +146,9 @@ def row_dot(b: Builder, x: Value) -> Value:
     """Append the dot product of each row with the same row of a second tensor."""
     _two(b, x, "row_dot", 2)
     y = b.input(x.shape, "y")
-    body = row_sum("{v} * {y}[{i}]", x, y)
+    body = of_rows(x, (Pass("sum", "sum", "{v} * {y}[{i}]"),), "{sum}", "row", {"y": y})
     code = b.draw.pick(("torch.sum({0} * {1}, dim=1)", "({0} * {1}).sum(dim=-1)", 'torch.einsum("ij,ij->i", {0}, {1})'))
     return b.step("row_dot", code, body, [x, y], (x.shape[0],), centred(0.0, math.sqrt(x.shape[1]) * rms(x)))
-
-
-def row_sum(term: str, x: Value, y: Value) -> Rows:
-    """The sum of a term of {v} and {y} along each row of a matrix."""
-    sizes = {"rows": "{x}.size(0)", "R": "{x}.size(1)"}
-    return Rows((Pass("sum", "sum", term),), "{sum}", "row", sizes, x.shape[1], x.shape[0], ("{rows}",), {"y": y})
 
 
 def outer(b: Builder, x: Value) -> Value:
@@ -201,23 +199,13 @@ def _tensor(b: Builder) -> Value:
     return b.input((*lead, side(b)))
 
 
-def entries() -> list[Entry]:
-    """All products."""
-
-    def entry(name: str, make: Make, start: Start = _matrix, *ranks: int, weak: bool = False) -> Entry:
-        return Entry(name, "contract", make, start, ranks or (2,), weak)
-
-    return [
-        *(
-            entry(name, lambda b, x, name=name: matmul(b, x, name), weak=PRODUCTS[name].a_t)  # type: ignore[misc]
-            for name in PRODUCTS
-        ),
-        entry("bmm", lambda b, x: batched(b, x, "bmm"), _batch, 3),
-        entry("attention_scores", lambda b, x: batched(b, x, "attention_scores"), _batch, 3, weak=True),
-        Entry("linear", "contract", linear, _sequences, (2, 3), layer=True),
-        entry("matmul_last_dimension", last_dimension, _tensor, 3, 4),
-        entry("matvec", matvec, weak=True),
-        entry("row_dot", row_dot, weak=True),
-        entry("outer", outer, _vector, 1, weak=True),
-        entry("scaled_rows", scaled_rows, _vector, 1, weak=True),
-    ]
+FURTHER = {
+    "bmm": Special("contract", partial(batched, name="bmm"), _batch, (3,)),
+    "attention_scores": Special("contract", partial(batched, name="attention_scores"), _batch, (3,), weak=True),
+    "linear": Special("contract", linear, _sequences, (2, 3), layer=True),
+    "matmul_last_dimension": Special("contract", last_dimension, _tensor, (3, 4)),
+    "matvec": Special("contract", matvec, _matrix, weak=True),
+    "row_dot": Special("contract", row_dot, _matrix, weak=True),
+    "outer": Special("contract", outer, _vector, (1,), weak=True),
+    "scaled_rows": Special("contract", scaled_rows, _vector, (1,), weak=True),
+}

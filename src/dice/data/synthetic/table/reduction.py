@@ -6,31 +6,24 @@ import math
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from dice.data.synthetic.builder import Builder, Refused, Source, centred, distinct, moments, rms
+from dice.data.synthetic.builder import Builder, Source, centred, distinct, moments, rms
 from dice.data.synthetic.graph import NORMAL, Arg, Pass, Rows, Scan, Value
 from dice.data.synthetic.table.entry import Entry
-from dice.data.synthetic.table.layout import (
-    ROW_STATISTICS,
-    axes_of,
-    axis_text,
-    layout,
-    made_for,
-    plain,
-    reduced,
-)
+from dice.data.synthetic.table.layout import ROW_STATISTICS, axes_of, axis_text, layout, made_for, plain, reduced
 from dice.data.synthetic.table.sources import COUNTS, MISSING
 
 Probes = Callable[[Value, int], tuple[float, ...]]
 """Typical results for an input and a length of its rows."""
 
 
-@dataclass(frozen=True, slots=True)
-class Reduction:
+@dataclass
+class Reduction(Entry, group="reduce"):
     """A reduction. Forms are templates in {x}, {d} (dimension) and {k} (`, keepdim=True` or nothing).
 
     `text`: an input made for it (`dice.data.synthetic.table.layout.made_for`); `start`: one of any shape; without both, a
     standard normal one. `weak`: as in Entry. `jumps`: the result is not continuous, so it takes exact inputs only.
-    `longest`: elements that a row may have. `takes`, `dtype`: types of the input and of the result.
+    `suits`: whether it can be applied to a value. `longest`: elements that a row may have.
+    `takes`, `dtype`: types of the input and of the result.
     """
 
     passes: tuple[Pass, ...]
@@ -40,11 +33,41 @@ class Reduction:
     text: str = ""
     start: Source | None = None
     weak: bool = False
+    suits: Callable[[Value], bool] = lambda x: True
     many_axes: bool = True
     longest: int = 100_000
     takes: tuple[str, ...] = ("float",)
     dtype: str = "float"
     jumps: bool = False
+
+    def first(self, b: Builder) -> Value:
+        if self.start:
+            return self.start.input(b, b.draw.shape(b.draw.rank((2, 3, 4))))
+        return made_for(b, self.text, self.longest) if self.text else plain(b)
+
+    def apply(self, b: Builder, x: Value) -> Value:
+        self.refuse_if(x.dtype not in self.takes or (self.jumps and not x.exact))
+        axes = axes_of(b, len(x.shape))
+        if not self.many_axes:
+            axes = axes[-1:]
+        sizes, length, n_rows = layout(x.shape, axes)
+        self.refuse_if(length > self.longest or length < 2 or n_rows < 4 or not self.suits(x))
+        keep = b.draw.chance(0.25) and not b.draw.tiny and "{k}" in self.forms[0]
+        shape, alloc = reduced(x.shape, axes, keep)
+        form = b.draw.pick(self.forms)
+        code = form.format(x="{0}", d=axis_text(b, axes, len(x.shape)), k=", keepdim=True" if keep else "")
+        body = Rows(self.passes, self.value, "row", sizes, length, n_rows, alloc)
+        return b.step(self.name, code, body, [x], shape, self.probes(x, length), self.dtype, self.jumps)
+
+
+def _spread(x: Value) -> bool:
+    """Whether few elements share the largest or the smallest value, so that it differs from row to row."""
+    ordered = sorted(x.probes)
+    return ordered[1] - ordered[0] >= 0.02 and ordered[-1] - ordered[-2] >= 0.02
+
+
+def _near_one(x: Value) -> bool:
+    return min(x.probes) > 0.7 and max(x.probes) < 1.35
 
 
 NEAR_ONE = "0.8 + 0.4 * torch.rand({s})"
@@ -102,16 +125,17 @@ REDUCTIONS: dict[str, Reduction] = {
     "max": Reduction(
         (Pass("peak", "max"),), "{peak}",
         ("torch.max({x}, dim={d}{k})[0]", "{x}.max(dim={d}{k}).values", "torch.amax({x}, dim={d}{k})"),
-        lambda x, length: centred(max(x.probes), 0.25 * moments(x.probes)[1]), many_axes=False,
+        lambda x, length: centred(max(x.probes), 0.25 * moments(x.probes)[1]), suits=_spread, many_axes=False,
     ),
     "min": Reduction(
         (Pass("low", "min"),), "{low}",
         ("torch.min({x}, dim={d}{k})[0]", "{x}.min(dim={d}{k}).values", "torch.amin({x}, dim={d}{k})"),
-        lambda x, length: centred(min(x.probes), 0.25 * moments(x.probes)[1]), many_axes=False,
+        lambda x, length: centred(min(x.probes), 0.25 * moments(x.probes)[1]), suits=_spread, many_axes=False,
     ),
     "prod": Reduction(
         (Pass("sum", "prod"),), "{sum}", ("torch.prod({x}, dim={d}{k})", "{x}.prod(dim={d}{k})"),
-        lambda x, length: centred(1.0, 0.4), text=NEAR_ONE, weak=True, many_axes=False, longest=100,
+        lambda x, length: centred(1.0, 0.4), text=NEAR_ONE, suits=_near_one, weak=True,
+        many_axes=False, longest=100,
     ),
     "norm": Reduction(
         _SQUARES, "sqrtf({sum})",
@@ -179,135 +203,99 @@ REDUCTIONS: dict[str, Reduction] = {
 }  # fmt: skip
 
 
-def reduction(b: Builder, x: Value, name: str) -> Value:
-    """Append reduction `name` of REDUCTIONS."""
-    spec = REDUCTIONS[name]
-    if x.dtype not in spec.takes or (spec.jumps and not x.exact):
-        raise Refused(name)
-    axes = axes_of(b, len(x.shape))
-    if not spec.many_axes:
-        axes = axes[-1:]
-    sizes, length, n_rows, _ = layout(x.shape, axes)
-    if length > spec.longest or length < 2 or n_rows < 4 or (name == "prod" and not _near_one(x)):
-        raise Refused(name)
-    if name in ("max", "min") and _saturated(x):
-        raise Refused(name)
-    keep = b.draw.chance(0.25) and not b.draw.tiny and "{k}" in spec.forms[0]
-    shape, alloc = reduced(x.shape, axes, keep)
-    form = b.draw.pick(spec.forms)
-    code = form.format(x="{0}", d=axis_text(b, axes, len(x.shape)), k=", keepdim=True" if keep else "")
-    body = Rows(spec.passes, spec.value, "row", sizes, length, n_rows, alloc)
-    return b.step(name, code, body, [x], shape, spec.probes(x, length), spec.dtype, spec.jumps)
+@dataclass
+class Whole(Entry, group="reduce", ranks=(1, 2, 3), weak=True):
+    """A number of a whole tensor, computed as one long row: passes over it, the value, spellings.
+
+    `varied`: different probes that the tensor must have.
+    """
+
+    passes: tuple[Pass, ...]
+    value: str
+    forms: tuple[str, ...]
+    varied: int = 0
+
+    def first(self, b: Builder) -> Value:
+        text = "torch.randn({s}) * (0.5 + 2.0 * torch.rand(1)) + torch.randn(1)"
+        return b.input(b.draw.shape(b.draw.pick((1, 2, 2, 3))), text=text)
+
+    def apply(self, b: Builder, x: Value) -> Value:
+        self.refuse_if(x.dtype != "float" or x.numel > 1 << 21 or distinct(x.probes) < self.varied)
+        body = Rows(self.passes, self.value, "row", {"rows": "1", "R": "{x}.numel()"}, x.numel, 1)
+        return b.step(self.name, b.draw.pick(self.forms), body, [x], (), (0.4, 0.7, 1.1, 1.6, 2.3, 3.2, 4.5, 6.5))
 
 
-def _saturated(x: Value) -> bool:
-    """Whether many elements share the largest or smallest value, so that it is the same in every row."""
-    ordered = sorted(x.probes)
-    return ordered[1] - ordered[0] < 0.02 or ordered[-1] - ordered[-2] < 0.02
-
-
-def _near_one(x: Value) -> bool:
-    return min(x.probes) > 0.7 and max(x.probes) < 1.35
-
-
-WHOLE: dict[str, tuple[tuple[Pass, ...], str, tuple[str, ...]]] = {
-    "max_all": ((Pass("peak", "max"),), "{peak}", ("torch.max({0})", "{0}.max()", "torch.amax({0})")),
-    "min_all": ((Pass("low", "min"),), "{low}", ("torch.min({0})", "{0}.min()", "torch.amin({0})")),
-    "mean_all": (_SUM, "{sum} / {R}", ("torch.mean({0})", "{0}.mean()")),
-    "total": (_SUM, "{sum}", ("torch.sum({0})", "{0}.sum()")),
-    "std_all": (SPREAD, "sqrtf({var} / ({R} - 1))", ("torch.std({0})", "{0}.std()")),
-    "var_all": (SPREAD, "{var} / ({R} - 1)", ("torch.var({0})", "{0}.var()")),
+WHOLE = {
+    "max_all": Whole((Pass("peak", "max"),), "{peak}", ("torch.max({0})", "{0}.max()", "torch.amax({0})"), 7),
+    "min_all": Whole((Pass("low", "min"),), "{low}", ("torch.min({0})", "{0}.min()", "torch.amin({0})"), 7),
+    "mean_all": Whole(_SUM, "{sum} / {R}", ("torch.mean({0})", "{0}.mean()")),
+    "total": Whole(_SUM, "{sum}", ("torch.sum({0})", "{0}.sum()")),
+    "std_all": Whole(SPREAD, "sqrtf({var} / ({R} - 1))", ("torch.std({0})", "{0}.std()")),
+    "var_all": Whole(SPREAD, "{var} / ({R} - 1)", ("torch.var({0})", "{0}.var()")),
 }
-"""Numbers of a whole tensor: passes over it, the value, spellings."""
 
 
-def whole(b: Builder, x: Value, name: str) -> Value:
-    """Append a number of a whole tensor, computed as one long row."""
-    passes, value, forms = WHOLE[name]
-    if x.dtype != "float" or x.numel > 1 << 21 or (name in ("max_all", "min_all") and distinct(x.probes) < 7):
-        raise Refused(name)
-    body = Rows(passes, value, "row", {"rows": "1", "R": "{x}.numel()"}, x.numel, 1)
-    return b.step(name, b.draw.pick(forms), body, [x], (), (0.4, 0.7, 1.1, 1.6, 2.3, 3.2, 4.5, 6.5))
+@dataclass
+class Place(Entry, group="reduce", weak=True):
+    """The place of the best element of each row; only for exact values, where equals do not depend on rounding."""
+
+    better: str
+
+    def first(self, b: Builder) -> Value:
+        return plain(b)
+
+    def apply(self, b: Builder, x: Value) -> Value:
+        self.refuse_if(not x.exact or x.probes is not NORMAL)
+        axes = axes_of(b, len(x.shape))[-1:]
+        sizes, length, n_rows = layout(x.shape, axes)
+        self.refuse_if(length < 2 or n_rows < 2)
+        shape, alloc = reduced(x.shape, axes, False)
+        code = b.draw.pick((f"torch.{self.name}({{0}}, dim={axes[0]})", f"{{0}}.{self.name}(dim={axes[0]})"))
+        return b.step(self.name, code, Arg(self.better, sizes, alloc), [x], shape, dtype="int64")
 
 
-def arg(b: Builder, x: Value, name: str) -> Value:
-    """Append argmax or argmin; only for exact values, where equals do not depend on rounding."""
-    if not x.exact or x.probes is not NORMAL:
-        raise Refused(name)
-    axes = axes_of(b, len(x.shape))[-1:]
-    sizes, length, n_rows, _ = layout(x.shape, axes)
-    if length < 2 or n_rows < 2:
-        raise Refused(name)
-    shape, alloc = reduced(x.shape, axes, False)
-    code = b.draw.pick((f"torch.{name}({{0}}, dim={axes[0]})", f"{{0}}.{name}(dim={axes[0]})"))
-    body = Arg(">" if name == "argmax" else "<", sizes, alloc)
-    return b.step(name, code, body, [x], shape, dtype="int64")
-
-
-SCANS: dict[str, tuple[str, tuple[str, ...]]] = {
-    "cumsum": ("sum", ("torch.cumsum({0}, dim={d})", "{0}.cumsum(dim={d})")),
-    "reverse_cumsum": ("sum", ("torch.flip(torch.cumsum(torch.flip({0}, [{d}]), dim={d}), [{d}])",)),
-    "cumprod": ("prod", ("torch.cumprod({0}, dim={d})", "{0}.cumprod(dim={d})")),
-    "cummax": ("max", ("torch.cummax({0}, dim={d})[0]", "torch.cummax({0}, dim={d}).values")),
-    "cummin": ("min", ("torch.cummin({0}, dim={d})[0]", "torch.cummin({0}, dim={d}).values")),
-}
-"""Running reductions: what they collect, spellings."""
+PLACES = {"argmax": Place(">"), "argmin": Place("<")}
 _SHARES = (0.2, 0.9, 0.4, 0.6, 0.1, 0.8, 0.3, 1.0)
 """Positions in a row, as shares of its length, for the probes of a running sum."""
 
 
-def scan(b: Builder, x: Value, name: str) -> Value:
-    """Append a running reduction, or the sum from the end."""
-    axes = axes_of(b, len(x.shape))[-1:]
-    sizes, length, _, _ = layout(x.shape, axes)
-    how, forms = SCANS[name]
-    hardly_varies = how in ("max", "min") and _saturated(x)
-    if x.dtype != "float" or length < 2 or hardly_varies or (how == "prod" and (length > 100 or not _near_one(x))):
-        raise Refused(name)
-    dim = axis_text(b, axes, len(x.shape))
-    mean, width = moments(x.probes)
-    probes = x.probes
-    if how == "sum":
-        lengths = [share * length for share in _SHARES]
-        probes = tuple(
-            math.sqrt(far) * (mean * math.sqrt(far) + width * probe) for far, probe in zip(lengths, NORMAL, strict=True)
-        )
-    elif how != "prod":
-        probes = centred((max if how == "max" else min)(x.probes), 0.3 * width)
-    body = Scan(how, sizes, length, name == "reverse_cumsum")
-    return b.step(name, b.draw.pick(forms).replace("{d}", dim), body, [x], None, probes)
+@dataclass
+class Running(Entry, group="scan"):
+    """A running reduction: what it collects, spellings. `reverse`: from the end."""
+
+    how: str
+    forms: tuple[str, ...]
+    reverse: bool = False
+
+    def __post_init__(self) -> None:
+        self.weak = self.how == "prod"
+
+    def first(self, b: Builder) -> Value:
+        return made_for(b, NEAR_ONE, 100) if self.how == "prod" else plain(b)
+
+    def apply(self, b: Builder, x: Value) -> Value:
+        axes = axes_of(b, len(x.shape))[-1:]
+        sizes, length, _ = layout(x.shape, axes)
+        suits = _spread(x) if self.how in ("max", "min") else self.how == "sum" or (length <= 100 and _near_one(x))
+        self.refuse_if(x.dtype != "float" or length < 2 or not suits)
+        dim = axis_text(b, axes, len(x.shape))
+        mean, width = moments(x.probes)
+        probes = x.probes
+        if self.how == "sum":
+            roots = [math.sqrt(share * length) for share in _SHARES]
+            probes = tuple(far * (mean * far + width * probe) for far, probe in zip(roots, NORMAL, strict=True))
+        elif self.how != "prod":
+            probes = centred((max if self.how == "max" else min)(x.probes), 0.3 * width)
+        body = Scan(self.how, sizes, length, self.reverse)
+        return b.step(self.name, b.draw.pick(self.forms).replace("{d}", dim), body, [x], None, probes)
 
 
-def _shifted(b: Builder) -> Value:
-    text = "torch.randn({s}) * (0.5 + 2.0 * torch.rand(1)) + torch.randn(1)"
-    return b.input(b.draw.shape(b.draw.pick((1, 2, 2, 3))), text=text)
-
-
-def entries() -> list[Entry]:
-    """All reductions and scans."""
-
-    def reduces(name: str, spec: Reduction) -> Entry:
-        def start(b: Builder) -> Value:
-            if spec.start:
-                return spec.start.input(b, b.draw.shape(b.draw.rank((2, 3, 4))))
-            return made_for(b, spec.text, spec.longest) if spec.text else plain(b)
-
-        return Entry(name, "reduce", lambda b, x: reduction(b, x, name), start, weak=spec.weak)
-
-    def of_whole(name: str) -> Entry:
-        return Entry(name, "reduce", lambda b, x: whole(b, x, name), _shifted, (1, 2, 3), weak=True)
-
-    def place(name: str) -> Entry:
-        return Entry(name, "reduce", lambda b, x: arg(b, x, name), plain, weak=True)
-
-    def runs(name: str) -> Entry:
-        product = name == "cumprod"
-        start = (lambda b: made_for(b, NEAR_ONE, 100)) if product else plain
-        return Entry(name, "scan", lambda b, x: scan(b, x, name), start, weak=product)
-
-    return [
-        *(reduces(name, spec) for name, spec in REDUCTIONS.items()),
-        *map(of_whole, WHOLE),
-        *map(place, ("argmax", "argmin")),
-        *map(runs, SCANS),
-    ]
+SCANS = {
+    "cumsum": Running("sum", ("torch.cumsum({0}, dim={d})", "{0}.cumsum(dim={d})")),
+    "reverse_cumsum": Running(
+        "sum", ("torch.flip(torch.cumsum(torch.flip({0}, [{d}]), dim={d}), [{d}])",), reverse=True
+    ),
+    "cumprod": Running("prod", ("torch.cumprod({0}, dim={d})", "{0}.cumprod(dim={d})")),
+    "cummax": Running("max", ("torch.cummax({0}, dim={d})[0]", "torch.cummax({0}, dim={d}).values")),
+    "cummin": Running("min", ("torch.cummin({0}, dim={d})[0]", "torch.cummin({0}, dim={d}).values")),
+}

@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-from dice.data.synthetic.table.entry import Entry
 from dice.data.synthetic.table.grid import AXES, element, places, plane_out, plane_sizes
 from dice.data.synthetic.table.index import Index
-from dice.data.synthetic.table.index import entry as index_entry
 
 _BENDS = {
     ("reflect", "Reflection"): "P = P < 0 ? -P : (P >= N ? 2 * N - 2 - P : P);",
@@ -91,8 +89,3 @@ RESIZE: dict[str, Index] = {
     "bilinear": _linear(False),
     "bilinear_aligned": _linear(True),
 }
-
-
-def entries() -> list[Entry]:
-    """The table's entries."""
-    return [index_entry(name, spec) for name, spec in RESIZE.items()]

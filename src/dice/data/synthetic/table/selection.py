@@ -7,9 +7,8 @@ from collections.abc import Callable
 from dice.data.synthetic.builder import Builder, Source, centred
 from dice.data.synthetic.draw import Draw
 from dice.data.synthetic.graph import Element, Value
-from dice.data.synthetic.table.entry import Entry
+from dice.data.synthetic.table.entry import Special
 from dice.data.synthetic.table.index import Index, Numbers, Shape, dims
-from dice.data.synthetic.table.index import entry as index_entry
 
 _W = {"W": "{x}.size(1)"}
 _MATRIX = {"H": "{x}.size(0)", "W": "{x}.size(1)"}
@@ -150,7 +149,7 @@ def _order(
     places = (0, 1, 3, 5, 8, 12, 30, 50) if dtype else probes
     return Index(
         forms, out, lines, sizes=_ALONG, suits=_short, numbers=numbers, dtype=dtype, over="{x}.numel()", at=at, when=when,
-        exact_only=bool(dtype), probes=places,
+        exact_only=bool(dtype), probes=places, group="scan",
     )  # fmt: skip
 
 
@@ -181,20 +180,14 @@ ORDERS: dict[str, Index] = {
         ("int first = {i} / ({R} * {inner}) * {R} * {inner} + {i} % {inner};", "float m = {x}[first];",
          "for (int k = first; k <= {i}; k += {inner}) m = fmaxf(m, {x}[k]);", "float t = 0.0f;",
          "for (int k = first; k <= {i}; k += {inner}) t += expf({x}[k] - m);", "float {v} = m + logf(t);"),
-        sizes=_ALONG, suits=_short, numbers=_dimension, blurs=True,
+        sizes=_ALONG, suits=_short, numbers=_dimension, blurs=True, group="scan",
     ),
     "diff": Index(
         ("torch.diff({x}, dim=1)", "torch.diff({x})"), ("{x}.size(0)", "{W} - 1"),
         ("int at = {i} / ({W} - 1) * {W} + {i} % ({W} - 1);", "float {v} = {x}[at + 1] - {x}[at];"),
-        sizes=_W, suits=lambda shape: shape[1] > 4, blurs=True,
+        sizes=_W, suits=lambda shape: shape[1] > 4, blurs=True, group="scan",
     ),
 }  # fmt: skip
 
 
-def entries() -> list[Entry]:
-    """The tables' entries, and an embedding."""
-    return [
-        *(index_entry(name, spec) for name, spec in SELECTION.items()),
-        *(index_entry(name, spec, "scan") for name, spec in ORDERS.items()),
-        Entry("embedding", "move", embedding, _tokens, (1, 2), weak=True),
-    ]
+EMBEDDING = {"embedding": Special("move", embedding, _tokens, (1, 2), weak=True)}
