@@ -149,6 +149,7 @@ rule synth:
         PLAN.path("benchmarks", "synth-{dataset}.tsv")
     wildcard_constraints:
         dataset=one_of(PLAN.datasets("synth")),
+    priority: 1
     container:
         image("cpu")
     params:

@@ -1,5 +1,6 @@
 # Models. A training run works in an undeclared folder below state/, named by what it does, and resumes there; what it made
 # is copied to models/ when it has ended. Exactly one rule makes each unit's model (dice.study.units).
+# Data and training go first: they are the longest chain, and answers and verdicts fill the gaps.
 rule base:
     input:
         lambda wildcards: sorted(
@@ -72,6 +73,7 @@ rule sft:
         PLAN.path("benchmarks", "sft-{unit}.tsv")
     wildcard_constraints:
         unit=one_of(PLAN.models_by("sft")),
+    priority: 1
     container:
         image("cuda" if STUDY.gpus else "cpu")
     threads: STUDY.threads
@@ -103,9 +105,10 @@ rule rl:
         PLAN.path("benchmarks", "rl-{unit}.tsv")
     wildcard_constraints:
         unit=one_of(PLAN.models_by("rl")),
+    priority: 1
     container:
         image("cuda" if STUDY.gpus else "cpu")
-    threads: 2
+    threads: STUDY.threads
     resources:
         gpu=STUDY.gpus,
     params:

@@ -156,7 +156,7 @@ class Study:
     processes: int | None = Field(default=None, ge=1)
     """Processes of a training job; None: one for each GPU."""
     threads: int = Field(default=2, ge=1)
-    """CPU threads of a fine-tuning, generation or verification job. On a CPU, several jobs with one thread get more
+    """CPU threads of a training, generation or verification job. On a CPU, several jobs with one thread get more
     done than one with several."""
     seeds: tuple[Annotated[int, Field(ge=0)], ...] = Field(default=(0,), min_length=1)
     """Seeds of generation; verdicts of all seeds are pooled and their spread is reported."""
