@@ -31,11 +31,11 @@ def answer(status: BuildStatus, message: str = "", path: Path | None = None) -> 
     return BuildResult(status=status, key="k", route="stock", message=message, path=named, object_sha256=digest)
 
 
-def builds_of(result: BuildResult, slot: Any = None) -> tuple[Builds, Record]:
-    """Builds by a builder that answers every request with `result`."""
+def builds_of(result: BuildResult, slot: Any = None, known: bool = False) -> tuple[Builds, Record]:
+    """Builds by a builder that answers every request with `result`; `known`: without building it."""
     evidence = RunEvidence(backend="cpu", reached="import")
     fields: dict[str, Any] = dict.fromkeys(("fork_server", "device", "spec", "judging"))
-    builder: Any = SimpleNamespace(build=lambda request: result)
+    builder: Any = SimpleNamespace(known=lambda request: result if known else None, build=lambda request: result)
     place = Place(**fields, builder=builder, backend="cpu", slot=slot, limits=Limits())
     record = Record()
     record.evidence = evidence
@@ -81,7 +81,8 @@ def test_a_built_object_is_handed_over_as_a_copy(tmp_path: Path) -> None:
     assert record.evidence.extensions[0].imports is None
 
 
-def test_the_gpu_is_lent_during_a_build() -> None:
+@pytest.mark.parametrize(("known", "steps"), [(False, ["lent", "taken back"]), (True, [])])
+def test_the_gpu_is_lent_while_something_is_built(known: bool, steps: list[str]) -> None:
     lent: list[str] = []
 
     @contextmanager
@@ -90,5 +91,7 @@ def test_the_gpu_is_lent_during_a_build() -> None:
         yield
         lent.append("taken back")
 
-    builds_of(answer("compile_error"), SimpleNamespace(lent=lend))[0].answer(REQUEST)
-    assert lent == ["lent", "taken back"]
+    builds, record = builds_of(answer("compile_error"), SimpleNamespace(lent=lend), known)
+    builds.answer(REQUEST)
+    assert lent == steps
+    assert len(record.builds) == 1
