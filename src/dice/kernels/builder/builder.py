@@ -163,23 +163,25 @@ class Builder:
         return digest.hexdigest()[:40]
 
     def known(self, request: ExtensionRequest) -> BuildResult | None:
-        """The result of an earlier build of the same request, which costs no compiler; None where there is none."""
-        started = time.monotonic()
-        result = self.cache.get(self.key(request)) if refusal(request) is None else None
-        return None if result is None else result.model_copy(update={"seconds": time.monotonic() - started})
+        """The result that no compiler is needed for: a refusal, or that of an earlier build; None where there is none."""
+        started, key, refused = time.monotonic(), self.key(request), refusal(request)
+        if refused is not None:
+            return BuildResult(status=refused[0], key=key, route="refused", message=refused[1])
+        return self._kept(key, started)
 
     def build(self, request: ExtensionRequest) -> BuildResult:
         """Build an extension. A candidate's fault is a BuildResult; HarnessError means that this machine is broken."""
         started = time.monotonic()
-        key = self.key(request)
-        refused = refusal(request)
-        if refused is not None:
-            return BuildResult(status=refused[0], key=key, route="refused", message=refused[1])
         result = self.known(request)
-        if result is None:
-            with self.cache.building(key, timeout_s=2 * self.timeout_s + 60.0):
-                result = self.known(request) or self._build(request, key, started)
-        return result
+        if result is not None:
+            return result
+        key = self.key(request)
+        with self.cache.building(key, timeout_s=2 * self.timeout_s + 60.0):
+            return self._kept(key, started) or self._build(request, key, started)
+
+    def _kept(self, key: str, started: float) -> BuildResult | None:
+        result = self.cache.get(key)
+        return None if result is None else result.model_copy(update={"seconds": time.monotonic() - started})
 
     def _build(self, request: ExtensionRequest, key: str, started: float) -> BuildResult:
         work = Path(tempfile.mkdtemp(prefix="build-", dir=self.jail.folder))

@@ -23,7 +23,7 @@ class BuilderLike(Interface):
     """The part of `dice.kernels.builder.builder.Builder` that a run needs."""
 
     def known(self, request: ExtensionRequest) -> BuildResult | None:
-        """The result of a build that is in the cache."""
+        """The result that no compiler is needed for."""
         ...
 
     def build(self, request: ExtensionRequest) -> BuildResult:
