@@ -25,6 +25,7 @@ from dice.kernels.candidate.probes import storage_address
 from dice.kernels.likeness import Search, find_outputs
 from dice.kernels.likeness.search import larger, weighted
 from dice.kernels.records.evidence import Form
+from dice.kernels.sandbox.gpu_buffer import gpu_memory
 from dice.kernels.sandbox.leaves import tensors_of
 
 MOST_BYTES = 512 << 20
@@ -85,7 +86,7 @@ class AnswerTraces:
         if self._on_gpu and not self._launching:
             for address, size in _blocks():
                 if self._least_piece <= size <= self.most_piece:
-                    self._keep(_device_memory(address, size))
+                    self._keep(gpu_memory(address, size))
 
     def _steps(self) -> list[Step]:
         """What was kept, by launch. A piece before a launch that is as large as may be is left out: it may be anything behind
@@ -141,17 +142,6 @@ class AnswerTraces:
             elif max(shares.values(), default=0.0) >= _BY_KERNELS:
                 break
         return found
-
-
-class _DeviceMemory:
-    """Bytes on the GPU, as others hand them to PyTorch."""
-
-    def __init__(self, address: int, size: int) -> None:
-        self.__cuda_array_interface__ = {"shape": (size,), "typestr": "|u1", "data": (address, False), "version": 3}
-
-
-def _device_memory(address: int, size: int) -> torch.Tensor:
-    return torch.as_tensor(_DeviceMemory(address, size), device="cuda")
 
 
 def _blocks() -> Iterator[tuple[int, int]]:

@@ -152,7 +152,7 @@ class GpuBuffer:
             finally:
                 driver.call("cuMemRelease", handle)  # the memory stays for as long as it is mapped
             driver.call("cuMemSetAccess", address, self._size, ctypes.byref(access), 1)
-            self.tensor: torch.Tensor = _as_tensor(_Bytes(address.value, n_bytes), device="cuda")
+            self.tensor: torch.Tensor = gpu_memory(address.value, n_bytes)
             self._unmap = undo.pop_all()
 
     @classmethod
@@ -173,8 +173,13 @@ class GpuBuffer:
             self.settle()
 
 
+def gpu_memory(address: int, n_bytes: int) -> torch.Tensor:
+    """Memory of the current GPU as a flat uint8 tensor, which does not own it."""
+    return _as_tensor(_Bytes(address, n_bytes), device="cuda")
+
+
 class _Bytes:
-    """Device memory in the form that PyTorch takes (`__cuda_array_interface__`, version 3)."""
+    """GPU memory in the form that PyTorch takes (`__cuda_array_interface__`, version 3)."""
 
     def __init__(self, address: int, n_bytes: int) -> None:
         self.__cuda_array_interface__ = {
