@@ -449,6 +449,34 @@ def test_prebuilding_settles_only_what_no_gpu_could_change(
 
 
 @pytest.mark.parametrize(
+    ("forward", "multiplications"),
+    [
+        ("x @ x.T", 2 * 3 * 3 * 5),
+        ("torch.relu(x)", 0),
+        ("F.conv1d(x[None], torch.ones(2, 3, 2))", 2 * (2 * 4) * (3 * 2)),
+        ("F.scaled_dot_product_attention(x[None], x[None], x[None])", 2 * 2 * 3 * 3 * 5),
+        ("x * float(x.sum())", 0),  # not without values
+        ("undefined", 0),
+    ],
+)
+def test_products_and_convolutions_of_a_problem_are_counted_without_computing_them(
+    fork_server: ForkServer, forward: str, multiplications: int
+) -> None:
+    code = f"""
+import torch
+import torch.nn.functional as F
+class Model(torch.nn.Module):
+    def forward(self, x):
+        return {forward}
+def get_inputs():
+    return [torch.rand(3, 5)]
+def get_init_inputs():
+    return []
+"""
+    assert Prebuilder(fork_server, NoBuilder(), "cuda").work(job(HONEST, code)) == multiplications
+
+
+@pytest.mark.parametrize(
     ("change", "status"),
     [
         (("forward(", "forward("), "correct"),

@@ -88,29 +88,3 @@ def test_what_a_program_keeps_for_later_is_no_fake_tensor() -> None:
     reference = Reference("p", MODEL + kept, torch.device("cpu"))
     assert reference.sizes.inputs == reference.input_bytes == 16
     assert type(reference.inputs(0)[0]) is torch.Tensor
-
-
-@pytest.mark.parametrize(
-    ("forward", "multiplications"),
-    [
-        ("x @ x.T", 2 * 3 * 3 * 5),
-        ("torch.relu(x)", 0),
-        ("F.conv1d(x[None], torch.ones(2, 3, 2))", 2 * (2 * 4) * (3 * 2)),
-        ("F.scaled_dot_product_attention(x[None], x[None], x[None])", 2 * 2 * 3 * 3 * 5),
-        ("x * float(x.sum())", 0),  # not without values
-        ("undefined", 0),
-    ],
-)
-def test_products_and_convolutions_are_counted_without_computing_them(forward: str, multiplications: int) -> None:
-    code = f"""
-import torch
-import torch.nn.functional as F
-class Model(torch.nn.Module):
-    def forward(self, x):
-        return {forward}
-def get_inputs():
-    return [torch.rand(3, 5)]
-def get_init_inputs():
-    return []
-"""
-    assert Reference("one", code, torch.device("cpu")).multiplications == multiplications

@@ -16,12 +16,13 @@ from collections.abc import Iterator
 import torch
 
 from dice.errors import DiceError, HarnessError
+from dice.kernels.grader.explaining import flop_of
 from dice.kernels.grader.gpu_memory import GpuMemory
 from dice.kernels.grader.gpu_slot import GpuSlot
 from dice.kernels.grader.lending import runs
 from dice.kernels.grader.place import BuilderLike, Place
 from dice.kernels.grader.record import Record
-from dice.kernels.grader.reference import Reference, Seeds
+from dice.kernels.grader.reference import Reference, Seeds, kept_flags
 from dice.kernels.grader.sequence import prebuild_candidate, run_candidate
 from dice.kernels.records.host import gpu_driver, this_host
 from dice.kernels.records.job import Job, Judging, Limits
@@ -168,11 +169,15 @@ class Prebuilder:
         self._work: tuple[str, int] = ("", 0)
 
     def work(self, job: Job) -> int:
-        """What the job's problem has to compute (`Reference.multiplications`): so much longer its slow candidates take."""
+        """What the job's problem has to compute (`flop_of`), 0 where that is not known: so much longer its slow candidates
+        take."""
         if self._work[0] != job.problem_code:
             work = 0
-            with contextlib.suppress(DiceError):
-                work = Reference(job.problem_id, job.problem_code, self._place.device).multiplications
+            with contextlib.suppress(Exception), kept_flags():  # the executor says what is wrong with a problem
+                reference = Reference(job.problem_id, job.problem_code, self._place.device)
+                with torch.device("meta"):
+                    inputs = list(reference.namespace["get_inputs"]())
+                work = flop_of(reference, 0, inputs) or 0
             self._work = (job.problem_code, work)
         return self._work[1]
 

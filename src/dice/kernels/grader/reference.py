@@ -18,10 +18,8 @@ from typing import Any
 
 import torch
 from torch._subclasses.fake_tensor import FakeTensorMode
-from torch.nn.attention import SDPBackend, sdpa_kernel
 from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils._pytree import tree_leaves, tree_map, tree_structure, tree_unflatten
-from torch.utils.flop_counter import FlopCounterMode
 
 from dice.errors import DiceError
 from dice.kernels.cpu.device import CudaOnCpu
@@ -121,18 +119,6 @@ class Reference:
                 outputs = model(*arguments)
             return Sizes(_bytes_of(arguments), _bytes_of(model.state_dict()), max(made.n_bytes, _bytes_of(outputs)))
         return Sizes(self.input_bytes, 0, self.input_bytes)
-
-    @cached_property
-    def multiplications(self) -> int:
-        """Of products and convolutions in one call of forward, times two; 0 where the model needs values."""
-        counter = FlopCounterMode(display=False)
-        # Whatever PyTorch's counter does not know is no reason to judge differently: it says what should begin first.
-        with contextlib.suppress(Exception), self._without_values() as program:
-            arguments = program["get_inputs"]()
-            model = program["Model"](*program["get_init_inputs"]())
-            with torch.no_grad(), sdpa_kernel(SDPBackend.MATH), counter:
-                model(*arguments)
-        return counter.get_total_flops()
 
     @cached_property
     def input_bytes(self) -> int:
