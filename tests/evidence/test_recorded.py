@@ -158,6 +158,71 @@ def test_an_audit_of_a_fresh_clone_goes_down_to_the_kernel(clone):
     assert states["results/data/pairs.jsonl"] == "recorded"
 
 
+REMADE = Path("build/tiny")
+
+
+def link_lines(lines: list[str]) -> dict[str, str]:
+    """Path of a link -> the line that says its state."""
+    return {lines[k].strip(): line.strip() for k, line in enumerate(lines[1:])}
+
+
+@pytest.fixture
+def remade(clone) -> Path:
+    """What `dice regenerate` writes in a fresh clone."""
+    regenerate(FOLDER, REMADE)
+    return clone
+
+
+@pytest.mark.parametrize("inside", [True, False])
+def test_an_audit_of_tables_that_were_made_again_names_what_was_left_out(remade, monkeypatch, inside):
+    weights = read_record(FOLDER).files["results/models/8B-dice/model.safetensors"].sha256[:16]
+    pairs = read_record(FOLDER).files["results/data/pairs.jsonl"].sha256[:16]
+    if inside:
+        monkeypatch.chdir(REMADE)
+    lines, good = audit("results/table1.csv" if inside else str(REMADE / "results/table1.csv"), CELL, "level1/1_Add")
+    assert good, "\n".join(lines)
+    said = link_lines(lines)
+    for path, left_out in {
+        "results/models/8B-dice": f"model.safetensors (sha256 {weights})",
+        "results/models/8B-dice/model.safetensors": f"model.safetensors (sha256 {weights})",
+        "results/data/pairs.jsonl": f"pairs.jsonl (sha256 {pairs})",
+    }.items():
+        assert said[path].startswith("recorded "), said[path]
+        assert said[path].endswith(f"left out of the record: {left_out}")
+    assert said["results/verdicts/8B-dice/seed0.jsonl"].startswith("verified ")
+
+
+@pytest.mark.parametrize(
+    ("path", "old", "new"),
+    [
+        ("results/verdicts/8B-dice/seed0.jsonl", '"wrong_value"', '"correct"'),
+        ("results/models/8B-dice/history.jsonl", "0.5", "0.9"),
+        ("results/models/8B-dice/model.manifest.json", '"cpu": "', '"cpu": "another '),
+        ("results/table1.csv", "50.0", "60.0"),
+    ],
+)
+def test_an_audit_of_tables_that_were_made_again_sees_each_change(remade, path, old, new):
+    edited(REMADE / path, old, new)
+    lines, good = audit(str(REMADE / "results/table1.csv"), CELL)
+    assert not good
+    assert any(path in line and "changed" in line for line in lines)
+
+
+def test_what_was_left_out_may_come_back_but_not_as_another_file(study, remade):
+    weights = "results/models/8B-dice/model.safetensors"
+    shutil.copy(study / weights, REMADE / weights)
+    lines, good = audit(str(REMADE / "results/table1.csv"), CELL)
+    assert good
+    assert {link_lines(lines)[path].split()[0] for path in (weights, str(Path(weights).parent))} == {"verified"}
+    (REMADE / weights).write_bytes(b"others")
+    lines, good = audit(str(REMADE / "results/table1.csv"), CELL)
+    assert not good
+    assert f"  changed: {weights}" in lines
+    (REMADE / "results/verdicts/8B-dice/seed0.jsonl").unlink()
+    lines, good = audit(str(REMADE / "results/table1.csv"), CELL)
+    assert "results/verdicts/8B-dice/seed0.jsonl: gone" in lines
+
+
 def test_an_audit_sees_each_change_of_the_folder(clone):
     """Another kernel under the same verdict; other weights than those that answered; a verdict turned around."""
     place = FOLDER / "generations/8B-dice/seed0.jsonl.xz"

@@ -11,7 +11,7 @@ import pytest
 from small_study import KERNEL, PROBLEMS, write_study
 
 from dice.errors import DiceError
-from dice.report.explorer import ExplorerConfig, explore
+from dice.report.explorer import ExplorerConfig, explore, pair_lines
 
 BROWSERS = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable", "chrome")
 UNITS = ("8B-base", "8B-dice")
@@ -76,6 +76,19 @@ def test_a_problems_page_has_problem_answer_verdict_and_tokens_all_escaped(site)
     deceptive = Page(site / "8B-base" / "level1-2_Halve.html").text
     assert "kernel_never_launched (paper_1): 0 < 1" in " ".join(deceptive.split())
     assert "before the robust check correct" in deceptive
+
+
+def test_rows_that_were_asked_other_problems_are_not_compared(tmp_path, monkeypatch):
+    """Exams lie beside the benchmark: each is compared within itself."""
+    monkeypatch.chdir(tmp_path)
+    write_study()
+    scores = Path("results/scores")
+    for unit in UNITS:
+        exam = (scores / f"{unit}.json").read_text().replace("level1/", "level1/exam_")
+        (scores / f"{unit}@exam.json").write_text(exam)
+    exams = [f"{unit}@exam" for unit in UNITS]
+    pairs = {(line["row"], line["against"]) for line in pair_lines(Path("results"), [*UNITS, *exams])}
+    assert pairs == {UNITS, tuple(exams)}
 
 
 def test_a_study_without_verdicts_is_one_sentence(tmp_path):

@@ -7,7 +7,8 @@ The cell is counted again from the verdicts, each answer behind it is named with
 stage writes are walked: table, score, verdicts, generations, checkpoint, data (`dice.evidence.chain` says which states a
 link may have). With `--problem` it prints the answers to it too: the problem, the kernel, its verdict, and whether the
 verdict is about this very text. The exit code is 1 when a link has changed or is missing, the recount differs, or a verdict
-is about another text. A table in a recorded study is audited on that study's files alone.
+is about another text. A table in a recorded study is audited on that study's files alone; so is one that `dice regenerate`
+made.
 """
 
 from __future__ import annotations
@@ -23,7 +24,7 @@ from dice.errors import DiceError
 from dice.evaluation.score import METRICS, count, is_hit
 from dice.evidence.answers import read_answers, verdict_lines
 from dice.evidence.chain import BROKEN, SURE, Link, Place, chain
-from dice.evidence.recording import is_recorded, read_record, unpack
+from dice.evidence.recording import altered, is_recorded, read_record, unpack, unpacked
 from dice.jsonl import read_jsonl
 from dice.kernels.api import Problem, Verdict
 from dice.manifest import read_manifest
@@ -40,7 +41,7 @@ class Study:
     """Folder of the study's results."""
     place: Place
     wrong: tuple[str, ...] = ()
-    """What is wrong with the files of a recorded study, a sentence each."""
+    """What is wrong with the files of a recorded or unpacked study, a sentence each."""
 
 
 @contextmanager
@@ -48,7 +49,7 @@ def study_of(table: str) -> Iterator[Study]:
     """The study that a table belongs to; a recorded one is unpacked for as long. Raises DiceError."""
     folder = Path(table).parent
     if not is_recorded(folder):
-        yield Study(table, folder, Place())
+        yield _unpacked_study(table) or Study(table, folder, Place())
         return
     record = read_record(folder)
     with tempfile.TemporaryDirectory(prefix="dice-audit-") as name:
@@ -56,6 +57,15 @@ def study_of(table: str) -> Iterator[Study]:
         wrong = unpack(record, folder, root)
         path = f"{record.results}/{Path(table).name}"
         yield Study(path, root / record.results, Place(root, record.files), tuple(wrong))
+
+
+def _unpacked_study(table: str) -> Study | None:
+    found = unpacked(Path(table).parent)
+    if found is None:
+        return None
+    record, root = found
+    place = Place(root, record.files)
+    return Study(f"{record.results}/{Path(table).name}", root / record.results, place, tuple(altered(record, root)))
 
 
 def recount(

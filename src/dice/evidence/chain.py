@@ -51,9 +51,11 @@ class Place:
     """Of a recorded study; empty elsewhere."""
 
     def absent(self, path: str) -> str | None:
-        """sha256 of a file that was left out; None for any other."""
+        """sha256 of a file that was left out, and that nobody has put back; None for any other."""
         kept = self.kept.get(path)
-        return kept.sha256 if kept is not None and kept.left_out else None
+        if kept is None or not kept.left_out or (self.root / path).exists():
+            return None
+        return kept.sha256
 
 
 def folder_hashes(folder: Path, manifest: Manifest | None) -> dict[str, str]:
@@ -112,6 +114,12 @@ def _contradiction(manifest: Manifest, recorded: str | None) -> str:
     return ""
 
 
+def _left_out(absent: Mapping[str, str]) -> str:
+    """What is said of files that were left out; empty for none."""
+    named = ", ".join(f"{name} (sha256 {digest[:16]})" for name, digest in absent.items())
+    return f"left out of the record: {named}" if named else ""
+
+
 def _is_below(path: Path, folder: Path) -> bool:
     return path.resolve().is_relative_to(folder.resolve())
 
@@ -140,7 +148,7 @@ def chain(
         detail = _contradiction(manifest, recorded) if manifest else ""
     except DiceError as error:
         manifest, detail = None, str(error)
-    wrong = bool(detail)
+    wrong, absent = bool(detail), {}
     stage = manifest.stage if manifest else "no manifest"
     if manifest and not wrong:
         gpus = ", ".join(gpu.name for gpu in manifest.gpus) or "no GPU"
@@ -161,12 +169,13 @@ def chain(
         state = folder_state(place, hashes, absent)
     else:
         digest, state = "", "missing" if ran_here and not where.kept else "elsewhere"
-        if manifest and recorded and recorded == manifest.output_sha256:
+        if kept := where.absent(path):
+            digest, state, absent = kept, "recorded" if recorded in (None, kept) else "changed", {place.name: kept}
+        elif manifest and recorded and recorded == manifest.output_sha256:
             digest, state = recorded, "recorded"
-        elif kept := where.absent(path):
-            digest, state = kept, "recorded" if recorded in (None, kept) else "changed"
         elif path in where.kept:
             state = "missing"
+    detail = "; ".join(filter(None, (detail, _left_out(absent))))
     yield Link(depth, path, "changed" if wrong else state, digest or (recorded or ""), stage, detail)
     if manifest:
         here = wrong or _is_below(where.root / (manifest.spec.get("out") or place), results)

@@ -103,7 +103,7 @@ def record(results: str, out: Path, limit_mb: float = LIMIT_MB, with_data: bool 
         made.reports = _reports(made, part, found.reports)
         for path in sorted(made.made()):
             store(made, part, path, Path(path))
-        write_record(part, made)
+        write_record(part / INDEX, made)
         _check_size(part, limit_mb)
         shutil.rmtree(out, ignore_errors=True)
         os.rename(part, out)

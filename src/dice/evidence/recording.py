@@ -2,7 +2,8 @@
 
 `record.json` names each file of the study by the path that the manifests know, with its hash. A file below the study's
 results has the same place in the folder; one from elsewhere lies below `outside/`. JSON lines are compressed (`.xz`), but for
-histories. Weights and large data are left out: of them the hash is kept.
+histories. Weights and large data are left out: of them the hash is kept. Where a study was unpacked for good, `unpacked.json`
+is the same index, and each file lies at the path that the manifests know.
 """
 
 from __future__ import annotations
@@ -15,9 +16,10 @@ from pydantic import BaseModel, ConfigDict, ValidationError, field_validator
 
 from dice.errors import DiceError
 from dice.jsonl import write_text
-from dice.manifest import sha256_file
+from dice.manifest import manifest_path, sha256_file
 
 INDEX = "record.json"
+UNPACKED = "unpacked.json"
 OUTSIDE = "outside"
 HISTORY = "history.jsonl"
 
@@ -90,15 +92,29 @@ def read_record(folder: Path) -> Record:
     """The index of a recorded study. Raises DiceError."""
     if not is_recorded(folder):
         raise DiceError(f"{folder}: not a recorded study (no {INDEX}); `dice record` makes one.")
+    return _read(folder / INDEX)
+
+
+def _read(index: Path) -> Record:
     try:
-        return Record.model_validate_json((folder / INDEX).read_bytes())
+        return Record.model_validate_json(index.read_bytes())
     except ValidationError as error:
-        raise DiceError(f"{folder / INDEX}: {error.errors()[0]['msg']}.") from error
+        raise DiceError(f"{index}: {error.errors()[0]['msg']}.") from error
 
 
-def write_record(folder: Path, record: Record) -> None:
+def write_record(index: Path, record: Record) -> None:
     """Write the index."""
-    write_text(folder / INDEX, record.model_dump_json(indent=1) + "\n")
+    write_text(index, record.model_dump_json(indent=1) + "\n")
+
+
+def unpacked(results: Path) -> tuple[Record, Path] | None:
+    """The record that a folder of results was unpacked from, and where its paths begin; None: from none. Raises DiceError."""
+    results = results.resolve()
+    for root in (results, *results.parents):
+        if (root / UNPACKED).is_file():
+            record = _read(root / UNPACKED)
+            return (record, root) if root / record.results == results else None
+    return None
 
 
 def store(record: Record, folder: Path, path: str, source: Path) -> None:
@@ -133,4 +149,21 @@ def unpack(record: Record, folder: Path, out: Path, leave: set[str] | None = Non
         target.write_bytes(data)
         if sha256_file(target) != kept.sha256:
             wrong.append(f"{source}: changed since it was recorded")
+    return wrong
+
+
+def altered(record: Record, root: Path) -> list[str]:
+    """A sentence for each file of a study that was unpacked below `root` that is gone or no longer what was recorded.
+
+    The reports and their manifests are not compared: they were made anew there."""
+    anew = record.made() | {str(manifest_path(report.out)) for report in record.reports}
+    wrong = []
+    for path, kept in record.files.items():
+        file = root / path
+        if path in anew or (kept.left_out and not file.exists()):
+            continue
+        if not file.is_file():
+            wrong.append(f"{path}: gone")
+        elif sha256_file(file) != kept.sha256:
+            wrong.append(f"{path}: changed since it was recorded")
     return wrong

@@ -5,7 +5,8 @@
 
 Every report has a manifest with its stage and settings; that stage runs again, with today's code, on verdicts, answers and
 histories of the folder alone: scores first, then tables, figures, claims. Each file must come out byte for byte; the
-command names those that differ, and ends with exit code 1 when there are any.
+command names those that differ, and ends with exit code 1 when there are any. `unpacked.json` says what was recorded and what
+was left out: `dice audit` reads it there.
 """
 
 from __future__ import annotations
@@ -20,7 +21,7 @@ from pathlib import Path
 
 from dice.cli import main
 from dice.errors import DiceError
-from dice.evidence.recording import INDEX, Record, read_record, unpack
+from dice.evidence.recording import INDEX, UNPACKED, Record, read_record, unpack, write_record
 from dice.manifest import Manifest, read_manifest, sha256_file
 
 RECORDED = Path("results/recorded")
@@ -67,6 +68,7 @@ def regenerate(folder: Path, out: Path) -> list[Compared]:
         raise DiceError(f"{wrong[0]}.")
     for report in record.reports:
         make_again(report.out, out)
+    write_record(out / UNPACKED, record)
     return [_compared(record, path, out / path) for report in record.reports for path in report.files]
 
 

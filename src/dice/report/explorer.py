@@ -23,7 +23,7 @@ from pydantic import Field
 
 from dice.config import add_options, config_from, stage_config, to_spec
 from dice.errors import DiceError
-from dice.evaluation.score import read_score
+from dice.evaluation.score import Score, read_score
 from dice.jsonl import read_jsonl, read_objects, write_text
 from dice.kernels.api import Problem
 from dice.manifest import Stopwatch, write_manifest
@@ -120,18 +120,24 @@ def outcomes(answers: Iterable[dict[str, Any]]) -> dict[str, dict[str, Any]]:
 
 
 def pair_lines(results: Path, units: Sequence[str]) -> list[Row]:
-    """Exec of every two units by level: the difference with its paired interval."""
+    """Exec of every two units that were asked the same problems, by level: the difference with its paired interval."""
     scores = {unit: results / "scores" / f"{unit}.json" for unit in units}
     scored = [unit for unit, path in scores.items() if path.is_file()]
     lines = []
     for one, other in itertools.combinations(scored, 2):
         first, second = read_score(scores[one]), read_score(scores[other])
-        if first.protocol == second.protocol:
+        if (first.protocol, _asked(first)) == (second.protocol, _asked(second)):
             evidence = PairEvidence(
                 table="", row=one, against=other, score=str(scores[one]), score_against=str(scores[other])
             )
             lines += [line for line in compared(evidence) if line["metric"] == "exec"]
     return lines
+
+
+def _asked(score: Score) -> dict[int, set[str]]:
+    """Level -> the problems that were asked."""
+    rates = {level.level: level.metrics["exec"] for level in score.levels}
+    return {level: set(rate.by_problem) for level, rate in rates.items() if rate is not None}
 
 
 def found_units(results: Path) -> dict[str, tuple[int, ...]]:
