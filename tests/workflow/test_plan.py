@@ -101,6 +101,39 @@ def test_who_answers_for_a_row():
         check_schema(plan("tiny", servers={"Qwen3-8B": {"ky": "KEY"}}).study, EXPERIMENTS.parent / SCHEMA)
 
 
+def test_our_own_engine_decodes_a_row_of_a_server_where_the_study_says_so():
+    row = TableRow(row="Kevin-32B", model="Kevin-32B")
+    assert plan("released").evidence(row).unit == "served-Kevin-32B"
+    one = plan("released", own_engine={"Kevin-32B": {"memory_gib": 120, "max_new_tokens": 16384}})
+    assert one.evidence(row).unit == "hub-Kevin-32B"
+    spec = one.generate_spec("hub-Kevin-32B", 0)
+    assert (spec["family"], spec["chat"]) == ("qwen2", "checkpoint")
+    assert (spec["memory_gib"], spec["max_new_tokens"]) == (120, 16384)
+    assert "served-Kevin-32B" not in one.units
+    assert one.generate_spec("hub-Qwen3-8B", 0)["memory_gib"] == 73, "of that row alone"
+    assert check_schema(one.study, EXPERIMENTS.parent / SCHEMA) is None
+    assert plan("released", own_engine={"Kevin-32B": {}}, hub_rows=False).evidence(row).unit is None
+
+
+@pytest.mark.parametrize(
+    ("given", "sentence"),
+    [
+        ({"own_engine": {"Gemma-2-It-2B": {}}}, r"own_engine\.Gemma-2-It-2B: our engine decodes checkpoints of sdar, "),
+        ({"own_engine": {"CUDA-L1": {}}}, r"own_engine\.CUDA-L1: our engine decodes checkpoints of sdar, "),
+        ({"own_engine": {"Kevin-33B": {}}}, "own_engine: no table has a row of 'Kevin-33B'"),
+        ({"own_engine": {"Kevin-32B": {}}, "servers": {"Kevin-32B": {}}}, "`servers` names it, too"),
+    ],
+)
+def test_a_row_that_our_own_engine_cannot_take_is_refused(given, sentence):
+    with pytest.raises(DiceError, match=sentence):
+        plan("released", **given)
+
+
+def test_a_misspelt_setting_of_our_own_engine_is_refused():
+    with pytest.raises(DiceError, match="'memory' was unexpected"):
+        check_schema(plan("released", own_engine={"Kevin-32B": {"memory": 1}}).study, EXPERIMENTS.parent / SCHEMA)
+
+
 def test_terms_are_confirmed_by_name(tmp_path):
     """Whatever else the row lacks; and no repository is without a line on its licence."""
     entry = load_registry(EXPERIMENTS).hub["tencent/WeDLM-8B-Instruct"]

@@ -84,6 +84,7 @@ def test_an_unknown_override_is_refused():
     sizes = {"4B": "null", "8B": {"qwen3": "null"}}
     assert overrides_of({"sizes": sizes}) == {"sizes": {"4B": None, "8B": {"qwen3": None}}}
     assert overrides_of({"sizes": {"4B": None}}) == {"sizes": {"4B": None}}
+    assert overrides_of({"own_engine": {"Row": {"memory_gib": "120"}}}) == {"own_engine": {"Row": {"memory_gib": 120}}}
     assert overrides_of({"servers": {"Row": server}}) == {
         "servers": {
             "Row": {

@@ -204,6 +204,9 @@ class Study:
     """Row -> file of recorded answers (docs/guides/servers.md), for models that can no longer be called."""
     servers: dict[str, Settings] = Field(default_factory=dict)
     """Row -> settings of the server that answers for it, over those of models.yaml; without `base_url` a local vLLM."""
+    own_engine: dict[str, Settings] = Field(default_factory=dict)
+    """With `hub_rows`: row that our own engine decodes, also where models.yaml names a server -> settings of `dice generate`
+    for it, over all others."""
     local_rows: bool = True
     """With `hub_rows`: start a local vLLM for the released checkpoints that our own engine does not decode."""
     accept: tuple[str, ...] = ()
@@ -348,5 +351,6 @@ def study_schema() -> dict[str, Any]:
             if f"settings_{field}" in definitions:
                 described = {key: owner[field][key] for key in ("description", "default") if key in owner[field]}
                 owner[field] = {"$ref": f"#/$defs/settings_{field}", **described}
-    schema["properties"]["servers"]["additionalProperties"] = {"$ref": "#/$defs/settings_server"}
+    for field, stage in (("servers", "server"), ("own_engine", "generate")):
+        schema["properties"][field]["additionalProperties"] = {"$ref": f"#/$defs/settings_{stage}"}
     return {"$schema": "https://json-schema.org/draft/2020-12/schema", "title": "Study", **schema}

@@ -247,9 +247,11 @@ class Plan(Files):
     def generate_spec(self, unit: str, seed: int) -> dict[str, Any]:
         """Config of `dice generate`."""
         decoding: Settings = {}
+        of_row: Settings = {}
         name, exam = asked(unit)
         if name.startswith(RELEASED):
-            decoding = self.registry.models[name.removeprefix(RELEASED)].decoding
+            model = name.removeprefix(RELEASED)
+            decoding, of_row = self.registry.models[model].decoding, self.study.own_engine.get(model, {})
         else:
             named = [entry for entry in self.registry.models.values() if entry.trained == name]
             decoding = named[0].decoding if named else self.decoding_of(self.family(name))
@@ -260,7 +262,7 @@ class Plan(Files):
         if self.prompts_of(unit) == self.messages:
             given["chat"] = "checkpoint"
         own = self.suite_of(exam).generate
-        return merged(self._shortened(decoding), {"device": self.study.device}, self.study.generate, own, given)
+        return merged(self._shortened(decoding), {"device": self.study.device}, self.study.generate, own, of_row, given)
 
     def _shortened(self, decoding: Settings) -> Settings:
         """The decoding with the scale's lengths in the place of the paper's."""

@@ -32,7 +32,7 @@ class ModelEntry:
     """Settings of `dice generate` (paper, A.4.4), or of the family's own decoder."""
     server: Settings | None = None
     """It answers through a server, by these settings of `dice ask`'s server; without `base_url` through a local vLLM with
-    the checkpoint of `hub`. None: our own engine, unless the study says otherwise (`servers`)."""
+    the checkpoint of `hub`. None: our own engine. The study may say otherwise (`servers`, `own_engine`)."""
     model_ids: tuple[str, ...] = ()
     """The vendor's names of the model: recorded answers must be of one of them. Empty: any."""
     withdrawn: str | None = None

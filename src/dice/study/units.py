@@ -9,6 +9,7 @@ more. Everything here is a pure function of the configuration.
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Literal
 
@@ -63,16 +64,25 @@ class Units:
     """The units of one scale."""
 
     def __init__(self, study: Study, registry: Registry) -> None:
-        """Raises DiceError where something is given for a row that no table has, or a server for a model without one."""
+        """Raises DiceError where something is given for a row that no table has, a server for a model without one, or our own
+        engine for a model that it does not decode."""
         self.study, self.registry = study, registry
         rows = {row.model for table in registry.tables.values() for row in table.rows if row.model}
-        given = {"supplied": study.supplied, "recorded": study.recorded, "servers": study.servers}
+        given: dict[str, Mapping[str, object]] = {
+            "supplied": study.supplied, "recorded": study.recorded, "servers": study.servers,
+            "own_engine": study.own_engine,
+        }  # fmt: skip
         for name, files in given.items():
             if unknown := sorted(set(files) - rows):
                 raise DiceError(f"{name}: no table has a row of '{unknown[0]}'; rows are {', '.join(sorted(rows))}.")
         for model in study.servers:
             if not (registry.models[model].hub or self.server(model).get("base_url")):
                 raise DiceError(f"servers.{model}: there is no checkpoint of it on the hub, so it needs a base_url.")
+        for model in study.own_engine:
+            if model in study.servers:
+                raise DiceError(f"own_engine.{model}: `servers` names it, too; a row has one of them.")
+            if not (registry.models[model].hub and registry.models[model].family in DECODED):
+                raise DiceError(f"own_engine.{model}: our engine decodes checkpoints of {', '.join(DECODED)}.")
 
     def size_and_recipe(self, unit: str) -> tuple[str, str]:
         """`8B-dice` -> (`8B`, `dice`). Raises DiceError for a unit that this scale does not train."""
@@ -155,7 +165,7 @@ class Units:
         if entry is not None and self.study.hub_rows and entry.hub is not None:
             if (terms := self.registry.hub[entry.hub].terms) and entry.hub not in self.study.accept:
                 return Evidence(None, f"{entry.hub} says {terms}; confirm it (accept)")
-            if entry.server is not None:
+            if entry.server is not None and model not in self.study.own_engine:
                 served = Evidence(f"{SERVED}{model}", "")
                 return served if self.study.local_rows else Evidence(None, "it takes a local vLLM (local_rows)")
             if entry.family in DECODED:

@@ -12,7 +12,7 @@ from dice.config import read_yaml
 from dice.errors import DiceError
 
 _PROFILE_FLAGS = ("--workflow-profile", "--profile")
-_WITH_NUMBERS = ("exams", "servers", "verify", "rl_steps", "sizes")
+_WITH_NUMBERS = ("exams", "servers", "own_engine", "verify", "rl_steps", "sizes")
 """Keys whose mappings hold numbers, truths and nulls."""
 _KNOWN = (
     "scale", "results", "suite", "seeds", "shards", "gpus", "processes", "backend", "device", "from_scratch",
