@@ -5,7 +5,7 @@
 The folder has dLLM-RL (Gen-Verse/dLLM-RL at 10b4fd1: LLaDA's, Dream's and SDAR's modelling files, Dream's loop), LLaDA
 (ML-GSAI/LLaDA at b7e6c35: generate.py), DICE (deadlykitten4/DICE at 1abe887: SDAR's loop), WeDLM (Tencent/WeDLM at 0216110)
 and Stable-DiffCoder (the hub's modeling_stable_diffcoder.py of March 2026). Newer versions of transformers run none of them,
-and SDAR's takes 4.52.4; the tests need neither.
+and SDAR's takes 4.52.4; the tests need neither. With the same versions it writes the same bytes.
 """
 
 from __future__ import annotations
@@ -23,6 +23,11 @@ import vendors
 from vendor_checkpoints import VOCAB
 
 MODES = ("ours", "released")
+LENGTHS = (1, 2, 5, 21, 64)
+"""Tokens of the forwards whose logits are recorded."""
+RAGGED = (1, 2, 13, 40)
+"""Prompts that are decoded side by side: shorter and longer than a block."""
+RAGGED_IN_BLOCKS = (4, 12, 24, 40)
 SOURCES = {
     "llada": "ML-GSAI/LLaDA b7e6c35, Gen-Verse/dLLM-RL 10b4fd1",
     "dream": "Gen-Verse/dLLM-RL 10b4fd1",
@@ -110,17 +115,60 @@ def cases(name: str) -> list[dict[str, Any]]:
         ):
             config = {"threshold": threshold, "window": window, "position_penalty": 0.02, "sampling": sampling}
             grid.append({"new": 20, "config": config, "mode": "ours" if window == 16 else "released"})
+    grid += ragged(name)
     for number, case in enumerate(grid):
         case |= {"seed": 1000 + number, "ends": []}
         case["prompt"] = prompt_of(case.pop("length", 3 + number % 9), number)
     return grid
 
 
+def ragged(name: str) -> list[dict[str, Any]]:
+    """Groups of one configuration and of prompts of all lengths, each greedy and sampled."""
+    greedy, some = {"temperature": 0.0}, {"temperature": 0.7, "top_p": 0.8, "top_k": 9}
+    configs: list[tuple[dict[str, Any], str]]
+    if name == "llada":
+        base = {"block_size": 8, "steps": 15, "score": "low_confidence"}
+        configs = [(base | {"sampling": {"temperature": t}}, mode) for t in (0.0, 0.7) for mode in MODES]
+    elif name == "dream":
+        base = {"steps": 17, "eps": 1e-3, "position_temperature": 0.0}
+        ways = (("entropy", greedy | {"top_p": 1.0, "top_k": 0}), ("maskgit_plus", some), ("origin", some))
+        configs = [(base | {"algorithm": way, "sampling": how}, mode) for way, how in ways for mode in MODES]
+    elif name == "stable_diffcoder":
+        shapes = ((4, 4), (8, 8), (4, 2))
+        configs = [({"block_size": b, "denoising_steps": s}, mode) for b, s in shapes for mode in MODES]
+    elif name == "sdar":
+        base = {"block_size": 4, "threshold": 0.4, "strategy": "static"}
+        shapes = ((4, "static"), (4, "dynamic"), (2, "static"))
+        first, plain = {"temperature": 1.0, "top_k": 1, "top_p": 1.0}, {"temperature": 1.0, "top_k": 0, "top_p": 1.0}
+        drawn = ((first, "released"), (some, "released"), (plain, "ours"))
+        configs = [
+            (base | {"denoising_steps": steps, "strategy": strategy, "sampling": how}, mode)
+            for (steps, strategy), (how, mode) in itertools.product(shapes, drawn)
+        ]
+    else:
+        base = {"position_penalty": 0.02}
+        ways = ((0.4, 16, greedy | {"top_p": 1.0, "top_k": 0}), (0.4, 16, some), (1.5, 4, some))
+        configs = [
+            (base | {"threshold": threshold, "window": window, "sampling": how}, "ours" if window == 16 else "released")
+            for threshold, window, how in ways
+        ]
+    return [
+        {"new": 40, "length": length, "config": config, "mode": mode, "group": group}
+        for group, (config, mode) in enumerate(configs)
+        for length in (RAGGED_IN_BLOCKS if config.get("denoising_steps") == 2 and name == "sdar" else RAGGED)
+    ]
+
+
+def forward(name: str, model: Any, length: int) -> dict[str, Any]:
+    """Logits of the first tokens of the vocabulary, at the first, the middle and the last position."""
+    ids = prompt_of(length, 77)
+    logits = vendors.full_logits(name, model, ids)[[0, length // 2, length - 1], :6]
+    return {"ids": ids, "logits": [[round(x, 5) for x in row] for row in logits.tolist()]}
+
+
 def record(root: Path, name: str) -> dict[str, Any]:
     model = vendors.load(root, name)
     run = getattr(vendors, name)
-    ids = prompt_of(21, 77)
-    logits = vendors.full_logits(name, model, ids)[[0, 10, 20], :6]
     found = []
     for case in cases(name):
         answer = run(root, model, case, case["mode"] == "ours")
@@ -137,8 +185,7 @@ def record(root: Path, name: str) -> dict[str, Any]:
     made_by = {"source": SOURCES[name], "torch": torch.__version__, "transformers": transformers.__version__}
     return {
         "made_by": made_by,
-        "ids": ids,
-        "logits": [[round(x, 5) for x in row] for row in logits.tolist()],
+        "forwards": [forward(name, model, length) for length in LENGTHS],
         "cases": found,
     }
 
