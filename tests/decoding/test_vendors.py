@@ -71,16 +71,29 @@ def answers(name: str, model: Transformer, cases: list[dict], **changes) -> list
     return sorted(decoder.run(requests), key=lambda completion: completion.request.key)
 
 
+def attention_of(name: str, lengths: list[int]) -> PackedAttention | DenseAttention:
+    """The family's attention over texts that lie behind each other: none sees another."""
+    if name in ("llada", "dream"):
+        return PackedAttention(lengths)
+    block = 4 if name in ("stable_diffcoder", "sdar") else 1
+    return DenseAttention(torch.block_diag(*(block_causal_layout(length, block).dense() for length in lengths)).bool())
+
+
 @pytest.mark.parametrize("name", FAMILIES)
 @torch.no_grad()
 def test_logits_are_the_vendors(models, name):
-    ids = torch.tensor([oracle(name)["ids"]])
-    attend = {"llada": PackedAttention([21]), "dream": PackedAttention([21])}.get(name) or DenseAttention(
-        block_causal_layout(21, 4 if name in ("stable_diffcoder", "sdar") else 1).dense()
-    )
-    model = models[name]
-    logits = model.logits(model(ids, torch.arange(21), attend))[0]
-    torch.testing.assert_close(logits[[0, 10, 20], :6], torch.tensor(oracle(name)["logits"]), atol=1e-4, rtol=0)
+    """Texts of 1 to 64 tokens, each alone and all in one forward."""
+    model, forwards = models[name], oracle(name)["forwards"]
+    assert [len(one["ids"]) for one in forwards] == [1, 2, 5, 21, 64]
+    for together in ([one] for one in forwards), [forwards]:
+        for texts in together:
+            lengths = [len(one["ids"]) for one in texts]
+            ids = torch.tensor([[token for one in texts for token in one["ids"]]])
+            positions = torch.cat([torch.arange(length) for length in lengths])
+            logits = model.logits(model(ids, positions, attention_of(name, lengths)))[0].split(lengths)
+            for one, found in zip(texts, logits, strict=True):
+                places = [0, len(found) // 2, len(found) - 1]
+                torch.testing.assert_close(found[places, :6], torch.tensor(one["logits"]), atol=1e-4, rtol=0)
 
 
 @pytest.mark.parametrize("name", FAMILIES)
@@ -93,6 +106,21 @@ def test_tokens_are_the_vendors(models, name):
         if list(found.ids) != expected:
             wrong.append((case, list(found.ids)))
     assert not wrong, f"{len(wrong)} of {len(oracle(name)['cases'])}, the first: {wrong[0]}"
+
+
+@pytest.mark.parametrize("name", FAMILIES)
+def test_prompts_of_all_lengths_side_by_side_give_the_vendors_tokens(models, name):
+    """Greedy and sampled; the vendor decodes each alone, ours two or three at a time, with slots that are used again."""
+    groups: dict[int, list[dict]] = {}
+    for case in oracle(name)["cases"]:
+        if "group" in case and (name in ("llada", "dream") or not case["ends"]):
+            groups.setdefault(case["group"], []).append(case | {"ends": []})
+    assert len(groups) >= 3
+    for cases in groups.values():
+        assert len({len(case["prompt"]) for case in cases}) == 4
+        for max_batch in (2, 3):
+            found = answers(name, models[name], cases, max_batch=max_batch)
+            assert [list(one.ids) for one in found] == [case["tokens"] for case in cases], cases[0]["config"]
 
 
 @pytest.mark.parametrize("name", FAMILIES)
@@ -117,7 +145,7 @@ def test_the_early_stop_changes_no_token(models, name, schedule):
     for case in oracle(name)["cases"]:
         if case["mode"] == "released" and name == "llada":
             continue
-        given = {"mask_id": MASK, "stop_ids": case["ends"], "max_batch": 1, "max_length": 64}
+        given = {"mask_id": MASK, "stop_ids": case["ends"], "max_batch": 1, "max_length": 96}
         request = Request(tuple(case["prompt"]), case["new"], case["seed"])
         early, whole = (
             next(CanvasDecoder(models[name], schedule(config_of(name, case)), **given, early_stop=stop).run([request]))

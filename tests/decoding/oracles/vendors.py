@@ -2,7 +2,8 @@
 
 Nothing of the vendors is part of this repository: `record.py` reads their files from a folder of checkouts (see there).
 A loop's random draws are replaced by ours, which depend on seed, position and step, so that tokens can be compared. With
-`ours=True` the mask token is forbidden and ties go to the left, as in our default; else the loop is as it is.
+`ours=True` the mask token is forbidden and ties go to the left, as in our default; else the loop is as it is, but that our
+block diffusion never chooses the mask token, so that it is forbidden to SDAR and Stable-DiffCoder in both.
 """
 
 from __future__ import annotations
@@ -189,14 +190,14 @@ def dream(root: Path, model, case: dict, ours: bool) -> list[int]:
 
 
 def stable_diffcoder(root: Path, model, case: dict, ours: bool) -> list[int]:
-    """Stable-DiffCoder's generate_block: greedy, with the quotas of fixed steps."""
+    """Stable-DiffCoder's generate_block: greedy, with the quotas of fixed steps, the mask token forbidden in both modes."""
     how, prompt, n = case["config"], case["prompt"], case["new"]
     steps = how["denoising_steps"] * (n // how["block_size"])
     forward = type(model).forward
 
     def masked(self, *args, **kwargs):
         out = forward(self, *args, **kwargs)
-        out.logits = forbid(out.logits, ours)
+        out.logits = forbid(out.logits, True)
         return out
 
     with ties(ours), mock.patch.object(type(model), "forward", masked):
