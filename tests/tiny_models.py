@@ -81,3 +81,27 @@ def oracle_of(model: Transformer):
     oracle = transformers.Qwen3ForCausalLM(settings).eval()
     oracle.load_state_dict(model.state_dict(), strict=True)
     return oracle
+
+
+STOCK = {"qwen2": "Qwen2", "qwen3": "Qwen3", "llama": "Llama"}
+"""Our family -> transformers' name of it."""
+
+
+def stock(name: str, folder: Path, *, tied: bool = False, **changes):
+    """A tiny model of transformers' own class, saved to `folder`."""
+    transformers = pytest.importorskip("transformers")
+    torch.manual_seed(3)
+    sizes = {"vocab_size": 97, "hidden_size": 48, "intermediate_size": 80, "num_hidden_layers": 2}
+    sizes |= {"num_attention_heads": 4, "num_key_value_heads": 2, "max_position_embeddings": 128, "rms_norm_eps": 1e-3}
+    rope = {"rope_type": "default", "rope_theta": 5000.0}
+    config = getattr(transformers, f"{STOCK[name]}Config")(
+        **(sizes | {"bos_token_id": None, "eos_token_id": None} | changes),
+        rope_parameters=rope,
+        tie_word_embeddings=tied,
+        attn_implementation="eager",
+    )
+    model = getattr(transformers, f"{STOCK[name]}ForCausalLM")(config).eval()
+    for parameter in model.parameters():
+        torch.nn.init.normal_(parameter, 1.0 if parameter.dim() == 1 else 0.0, 0.3 if parameter.dim() == 1 else 0.2)
+    model.save_pretrained(folder)
+    return model

@@ -7,7 +7,7 @@ import json
 import pytest
 import torch
 from safetensors.torch import load_file, save_file
-from tiny_models import causal_logits, make_config, make_model, save_model
+from tiny_models import causal_logits, make_config, make_model, save_model, stock
 from vendor_checkpoints import CONFIGS, write_checkpoint
 
 from dice.decoding.checkpoint_sampling import checkpoint_sampling
@@ -18,24 +18,6 @@ from dice.model.checkpoint import load_model, read_config
 from dice.model.families import FAMILIES, family_name
 
 IDS = torch.arange(1, 14)[None]
-
-
-def stock(name: str, folder, *, tied: bool = False, **changes):
-    """A tiny model of transformers' own class, saved to `folder`."""
-    transformers = pytest.importorskip("transformers")
-    torch.manual_seed(3)
-    sizes = {"vocab_size": 97, "hidden_size": 48, "intermediate_size": 80, "num_hidden_layers": 2}
-    sizes |= {"num_attention_heads": 4, "num_key_value_heads": 2, "max_position_embeddings": 128, "rms_norm_eps": 1e-3}
-    rope = {"rope_type": "default", "rope_theta": 5000.0}
-    kind = "Qwen2" if name == "qwen2" else "Llama"
-    config = getattr(transformers, f"{kind}Config")(
-        **sizes, rope_parameters=rope, tie_word_embeddings=tied, attn_implementation="eager", **changes
-    )
-    model = getattr(transformers, f"{kind}ForCausalLM")(config).eval()
-    for parameter in model.parameters():
-        torch.nn.init.normal_(parameter, 1.0 if parameter.dim() == 1 else 0.0, 0.3 if parameter.dim() == 1 else 0.2)
-    model.save_pretrained(folder)
-    return model
 
 
 @pytest.mark.parametrize("tied", [False, True])
