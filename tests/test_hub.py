@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
 import json
 import os
 import subprocess
 import sys
 import threading
+import time
+from collections.abc import Iterator
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 
@@ -22,6 +25,8 @@ FILES = {"config.json": b"{}", "model.safetensors": b"weights" * 1000, "pytorch_
 class Hub(BaseHTTPRequestHandler):
     """Repositories of one commit: `a/b`; `a/empty` without weights; `a/damaged`, whose weights are not those that it names;
     `a/huge`, which fits no disk; `a/gated`; the data set `a/d`."""
+
+    files = FILES | DATA
 
     def do_HEAD(self):
         self.do_GET()
@@ -38,17 +43,18 @@ class Hub(BaseHTTPRequestHandler):
         elif path.endswith("/commits/main"):
             self.answer([{"id": COMMIT, "title": "", "message": "", "date": "2025-07-21T00:00:00.000Z", "authors": []}])
         elif f"/tree/{COMMIT}" in path:
-            self.answer(
-                [{"type": "file", "path": name, "size": len((FILES | DATA)[name]), "oid": name} for name in names]
-            )
-        elif f"/resolve/{COMMIT}/" in path and path.partition(f"{COMMIT}/")[2] in FILES | DATA:
-            self.answer((FILES | DATA)[path.partition(f"{COMMIT}/")[2]])
+            self.answer([{"type": "file", "path": name, "size": len(self.files[name]), "oid": name} for name in names])
+        elif f"/resolve/{COMMIT}/" in path and path.partition(f"{COMMIT}/")[2] in self.files:
+            self.resolve(path.partition(f"{COMMIT}/")[2])
         else:
             self.answer({"error": "not found"}, 404)
 
+    def resolve(self, name):
+        self.answer(self.files[name])
+
     def facts(self, repo, name):
-        size = 10**18 if repo == "huge" else len((FILES | DATA)[name])
-        content = b"other weights" if repo == "damaged" else (FILES | DATA)[name]
+        size = 10**18 if repo == "huge" else len(self.files[name])
+        content = b"other weights" if repo == "damaged" else self.files[name]
         lfs = {"sha256": hashlib.sha256(content).hexdigest(), "size": size, "pointerSize": 100}
         return {"size": size} | ({"lfs": lfs} if name.endswith("safetensors") else {})
 
@@ -69,26 +75,85 @@ class Hub(BaseHTTPRequestHandler):
         pass
 
 
+MIB = 2**20
+LARGE = b"".join(hashlib.sha256(number.to_bytes(4)).digest() * 1024 for number in range(24 * MIB // (32 * 1024)))
+"""Weights of 24 MiB, no two parts alike: the hub's client keeps what has come in parts of 10 MiB."""
+
+
+class Cutting(Hub):
+    """A hub that ends the connection early, as often as `cuts` says, and that goes on where it is asked to."""
+
+    files = FILES | {"model.safetensors": LARGE}
+    cuts = 0
+    after = 12 * MIB
+    """Bytes of an answer that is cut."""
+    stalls = False
+    """Instead of ending the connection it waits for ever."""
+    rest = LARGE
+    """What later parts are taken from."""
+    asked: list[tuple[str, str | None]]
+    """File and range of each download."""
+
+    def resolve(self, name):
+        if self.command == "HEAD":
+            self.answer(self.files[name])
+            return
+        kind, wanted = type(self), self.headers["Range"]
+        kind.asked.append((name, wanted))
+        if name != "model.safetensors":
+            self.answer(self.files[name])
+            return
+        start = int(wanted.removeprefix("bytes=").rstrip("-")) if wanted else 0
+        body = (kind.rest if start else LARGE)[start:]
+        self.send_response(206 if wanted else 200)
+        self.send_header("Content-Length", str(len(body)))
+        if wanted:
+            self.send_header("Content-Range", f"bytes {start}-{len(LARGE) - 1}/{len(LARGE)}")
+        self.end_headers()
+        if kind.cuts:
+            kind.cuts -= 1
+            with contextlib.suppress(ConnectionError):  # a client that is killed hears nothing more
+                self.wfile.write(body[: kind.after])
+                self.wfile.flush()
+            if kind.stalls:
+                threading.Event().wait(PATIENCE_S)
+            self.close_connection = True
+        else:
+            self.wfile.write(body)
+
+
+@contextlib.contextmanager
+def serving(handler: type[Hub], home: Path) -> Iterator[dict[str, str]]:
+    """Within: that hub; yields the environment in which its client asks it."""
+    server = ThreadingHTTPServer(("127.0.0.1", 0), handler)
+    threading.Thread(target=server.serve_forever, daemon=True).start()
+    address = {"HF_ENDPOINT": f"http://127.0.0.1:{server.server_address[1]}", "HF_HUB_OFFLINE": "0"}
+    yield {**os.environ, **address, "HF_HOME": str(home), "HF_HUB_DISABLE_PROGRESS_BARS": "1"}
+    server.shutdown()
+    server.server_close()
+
+
+def command(*arguments: str) -> list[str]:
+    return [sys.executable, "-m", "dice.cli", "fetch", *arguments]
+
+
+def finished(env: dict[str, str], *arguments: str) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(command(*arguments), capture_output=True, text=True, env=env, check=False, timeout=PATIENCE_S)
+
+
 @pytest.fixture
 def fetch(tmp_path):
     """Runs `dice fetch` with that hub."""
-    server = ThreadingHTTPServer(("127.0.0.1", 0), Hub)
-    threading.Thread(target=server.serve_forever, daemon=True).start()
+    with serving(Hub, tmp_path / "cache") as env:
+        yield lambda *arguments: finished(env, *arguments)
 
-    def run(*arguments):
-        return subprocess.run(
-            [sys.executable, "-m", "dice.cli", "fetch", *arguments],
-            capture_output=True,
-            text=True,
-            env={**os.environ, "HF_ENDPOINT": f"http://127.0.0.1:{server.server_address[1]}", "HF_HUB_OFFLINE": "0"}
-            | {"HF_HOME": str(tmp_path / "cache"), "HF_HUB_DISABLE_PROGRESS_BARS": "1"},
-            check=False,
-            timeout=PATIENCE_S,
-        )
 
-    yield run
-    server.shutdown()
-    server.server_close()
+@pytest.fixture
+def cutting(tmp_path):
+    """(hub, environment) of one that ends connections."""
+    handler = type("OneCutting", (Cutting,), {"asked": []})
+    with serving(handler, tmp_path / "cache") as env:
+        yield handler, env
 
 
 @pytest.mark.parametrize("revision", [["--revision", "b968826"], []])
@@ -141,3 +206,55 @@ def test_files_of_a_data_set(fetch, tmp_path):
     done = fetch("--kind", "dataset", "--hub", "a/d", "--files", "nothing.arrow", "--out", str(out))
     assert done.returncode == 2
     assert "no files nothing.arrow in it" in done.stderr
+
+
+def test_a_connection_that_is_cut_goes_on_at_the_byte(cutting, tmp_path):
+    hub, env = cutting
+    hub.cuts = 2
+    out = tmp_path / "model"
+    done = finished(env, "--hub", "a/b", "--out", str(out))
+    assert done.returncode == 0, done.stderr
+    assert (out / "model.safetensors").read_bytes() == LARGE
+    ranges = [wanted for name, wanted in hub.asked if name == "model.safetensors"]
+    assert ranges == [None, f"bytes={10 * MIB}-", f"bytes={20 * MIB}-"], "nothing is loaded twice but a part"
+    files = json.loads((out / "model.manifest.json").read_text())["extra"]["files"]
+    assert files["model.safetensors"] == hashlib.sha256(LARGE).hexdigest()
+
+
+def test_a_download_that_went_on_with_other_bytes_is_damaged_and_made_anew(cutting, tmp_path):
+    hub, env = cutting
+    hub.cuts, hub.rest = 1, LARGE[:-1] + b"?"
+    out = tmp_path / "model"
+    done = finished(env, "--hub", "a/b", "--out", str(out))
+    assert done.returncode == 2
+    assert "model.safetensors: damaged on the way" in done.stderr
+    assert not (out / "model.safetensors").exists()
+    assert not (out / "model.manifest.json").exists()
+    done = finished(env, "--hub", "a/b", "--out", str(out))
+    assert done.returncode == 0, done.stderr
+    assert (out / "model.safetensors").read_bytes() == LARGE
+
+
+def test_after_a_kill_whole_files_are_kept_and_no_part_is_left_behind(cutting, tmp_path):
+    hub, env = cutting
+    hub.cuts, hub.stalls = 1, True
+    out = tmp_path / "model"
+    arguments = ("--hub", "a/b", "--out", str(out))
+    killed = subprocess.Popen(command(*arguments), env=env, stderr=subprocess.DEVNULL)
+    deadline = time.monotonic() + PATIENCE_S
+    while not ((out / "config.json").is_file() and parts(out)) and time.monotonic() < deadline:
+        time.sleep(0.05)
+    killed.kill()
+    killed.wait()
+    assert parts(out), "the part that was on its way"
+    hub.asked.clear()
+    done = finished(env, *arguments)
+    assert done.returncode == 0, done.stderr
+    assert hub.asked == [("model.safetensors", None)]
+    assert (out / "model.safetensors").read_bytes() == LARGE
+    assert not parts(out)
+
+
+def parts(out: Path) -> list[Path]:
+    """What is not whole yet."""
+    return list(out.rglob("*.incomplete"))

@@ -5,8 +5,9 @@
 
 Size and licence are printed before anything is loaded, and a disk that is too small is refused. The folder gets the files
 of one commit and `model.manifest.json`, which names that commit in full, the licence and every file's sha256; large files
-must have the sha256 that the hub names. An interrupted download goes on where it stopped when the same folder is given
-again.
+must have the sha256 that the hub names. A connection that is cut goes on at the byte where it was. After an interruption the
+same command goes on with the files that are not whole: the hub's client keeps no part of a file for another process, so
+what a killed one left is deleted.
 """
 
 from __future__ import annotations
@@ -99,6 +100,7 @@ def fetch(config: FetchConfig) -> str | None:
             info.siblings or [], allow_patterns=patterns, ignore_patterns=list(IGNORED), key=lambda one: one.rfilename
         )
         files = {one.rfilename: one for one in found}
+        _delete_parts(folder)
         licence = _announce(config, info, files)
         snapshot_download(
             config.hub,
@@ -125,6 +127,12 @@ def fetch(config: FetchConfig) -> str | None:
         extra={"commit": info.sha, "licence": licence, "files": digests},
     )
     return str(info.sha)
+
+
+def _delete_parts(folder: Path) -> None:
+    """Delete what a killed download left of files that were on their way: each process names its parts anew."""
+    for part in (folder / ".cache" / "huggingface" / "download").rglob("*.incomplete"):
+        part.unlink(missing_ok=True)
 
 
 def _copy(config: FetchConfig, repository: Path, watch: Stopwatch) -> None:
