@@ -9,6 +9,8 @@ from __future__ import annotations
 
 import random
 import secrets
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Any
 
 import torch
@@ -36,6 +38,18 @@ _SWAPS = 8
 _MARGIN = 16
 
 
+@contextmanager
+def poisoned_shared(run: CandidateRun) -> Iterator[None]:
+    """Within, under `strict`: NaN in shared memory whenever a block begins, where that can be (the CPU back end). On a GPU it
+    holds what the last kernel left there."""
+    poisons = "strict" in run.place.judging.protocols and run.place.backend == "cpu"
+    if poisons:
+        run.take_turns(Turn(Order.POISONED))
+    yield
+    if poisons:
+        run.take_turns(Turn())
+
+
 def observe(run: CandidateRun) -> None:
     """One more forward under the probes, and the report of the candidate's process."""
     trial = run.last
@@ -44,15 +58,10 @@ def observe(run: CandidateRun) -> None:
     evidence = run.evidence
     with run.record.phase("evidence"):
         run.send("inputs", trial.inputs)
-        # On the CPU back end shared memory can be poisoned too; on a GPU it holds what the last kernel left there.
-        poisons = strict and run.place.backend == "cpu"
-        if poisons:
-            run.take_turns(Turn(Order.POISONED))
-        reply = run.forward(trial.forward_seed, watch=True)
-        evidence.launches, evidence.failed_launches = run.launches(), run.ledger.last.refused
-        evidence.threads.append(run.session.threads())
-        if poisons:
-            run.take_turns(Turn())
+        with poisoned_shared(run):
+            reply = run.forward(trial.forward_seed, watch=True)
+            evidence.launches, evidence.failed_launches = run.launches(), run.ledger.last.refused
+            evidence.threads.append(run.session.threads())
         first: Any = None
         after: Any = None
         if strict:
