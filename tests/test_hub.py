@@ -9,13 +9,12 @@ import os
 import subprocess
 import sys
 import threading
-import time
 from collections.abc import Iterator
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 
 import pytest
-from waiting import PATIENCE_S
+from waiting import PATIENCE_S, wait_for
 
 COMMIT = "b968826" + "d" * 33
 DATA = {"data/rows.arrow": b"rows" * 100, "README.md": b"about"}
@@ -241,12 +240,11 @@ def test_after_a_kill_whole_files_are_kept_and_no_part_is_left_behind(cutting, t
     out = tmp_path / "model"
     arguments = ("--hub", "a/b", "--out", str(out))
     killed = subprocess.Popen(command(*arguments), env=env, stderr=subprocess.DEVNULL)
-    deadline = time.monotonic() + PATIENCE_S
-    while not ((out / "config.json").is_file() and parts(out)) and time.monotonic() < deadline:
-        time.sleep(0.05)
+    whole = out / ".cache" / "huggingface" / "download" / "config.json.metadata"
+    wait_for(lambda: whole.is_file() and parts(out) and not hub.cuts, "a file whole and another on its way")
     killed.kill()
     killed.wait()
-    assert parts(out), "the part that was on its way"
+    assert parts(out)
     hub.asked.clear()
     done = finished(env, *arguments)
     assert done.returncode == 0, done.stderr
