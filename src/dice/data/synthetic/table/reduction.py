@@ -120,7 +120,7 @@ REDUCTIONS: dict[str, Reduction] = {
     ),
     "mean": Reduction(
         _SUM, "{sum} / {R}", ("torch.mean({x}, dim={d}{k})", "{x}.mean(dim={d}{k})"),
-        lambda x, length: centred(moments(x.probes)[0], moments(x.probes)[1]), text=ROW_STATISTICS, weak=True,
+        lambda x, length: centred(*moments(x.probes)), text=ROW_STATISTICS, weak=True,
     ),
     "max": Reduction(
         (Pass("peak", "max"),), "{peak}",
