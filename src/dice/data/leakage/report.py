@@ -95,7 +95,7 @@ def reports_below(places: Iterable[str]) -> list[LeakReport]:
 def lines_of(report: LeakReport) -> list[str]:
     """The report as text: how many programs leak by which rule, then each problem with its counts."""
     counts = report.counts
-    by_rule = ", ".join(f"{rule} {number}" for rule, number in counts.rules.most_common())
+    by_rule = _rules(counts.rules)
     lines = [
         f"{report.data}: {counts.leaks} of {counts.checked} programs leak, {report.done}"
         + f" ({by_rule})" * bool(by_rule)
