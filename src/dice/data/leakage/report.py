@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import json
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Literal
 
 from pydantic import TypeAdapter
 
@@ -14,6 +15,10 @@ from dice.errors import DiceError
 from dice.jsonl import write_text
 
 SUFFIX = ".leaks.json"
+Policy = Literal["drop", "report"]
+"""What is done with programs that must not be in a data set."""
+DONE: Mapping[Policy, str] = {"drop": "dropped", "report": "reported"}
+"""Policy -> what a report says was done."""
 
 
 @dataclass
