@@ -31,8 +31,8 @@ from tqdm import tqdm
 from dice.config import add_options, config_from, stage_config, to_spec
 from dice.data.curation_report import Row, report_of, summary
 from dice.data.dedup import DedupConfig, Duplicate, Text, duplicates
-from dice.data.leakage.index import LeakIndex, leak_index
-from dice.data.leakage.report import LeakReport
+from dice.data.leakage.index import LeakIndex, add_benchmark_option, leak_index
+from dice.data.leakage.report import DONE, LeakReport, Policy
 from dice.data.leakage.texts import Leak
 from dice.data.pair import OnBad, Pair
 from dice.data.selection import RULES, Drop, Rule, Statistic, answer_of, passes, preference, succeeds, with_best_try
@@ -54,7 +54,6 @@ from dice.kernels.api import (
 )
 from dice.manifest import Stopwatch, write_manifest
 
-Policy = Literal["drop", "report"]
 PAPER_THRESHOLDS = (1.5, 2.0, 2.5)
 """Speed-ups whose set sizes are reported beside the chosen one (Table 4)."""
 
@@ -307,12 +306,11 @@ def decide(rows: Sequence[Row], problems: Sequence[Problem], config: CurateConfi
         for row in rows
         if row.drop is not None
     ]
-    done = "dropped" if config.leakage == "drop" else "reported"
     return Outcome(
         [row.pair for row in _alive(rows)],
         dropped,
         report,
-        index.report("pairs.jsonl", done, config.benchmarks, leaks),
+        index.report("pairs.jsonl", DONE[config.leakage], config.benchmarks, leaks),
     )
 
 
@@ -353,13 +351,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     for name in RULES:
         help_text = f"{FORMATS[name].title}: a file" + (", or 'hub'" if FORMATS[name].hub else "")
         parser.add_argument(f"--{name}", action="append", default=[], metavar="FILE", help=help_text)
-    parser.add_argument(
-        "--benchmark",
-        dest="benchmarks",
-        action="append",
-        metavar="PLACE",
-        help="its problems must not be among the pairs (default: mini)",
-    )
+    add_benchmark_option(parser, "its problems must not be among the pairs")
     add_options(parser, CurateConfig, "threshold", "verdicts", "backend", "protocol", "on_bad", no_execute="execute")
     parser.add_argument("--quiet", action="store_true", help="no progress bars")
     parser.add_argument("--out", required=True, help="folder to write into")

@@ -76,7 +76,7 @@ def _source(rows: Sequence[Row]) -> dict[str, Any]:
 
 
 def _measured(rows: Sequence[Row]) -> list[float]:
-    return [row.pair.measured.speedup for row in rows if row.pair.measured and row.pair.measured.speedup is not None]
+    return [row.pair.speedup for row in rows if row.pair.speedup is not None]
 
 
 def summary(report: Mapping[str, Any]) -> list[str]:

@@ -26,6 +26,7 @@ import numpy as np
 
 from dice.config import stage_config
 from dice.data.normal_form import normal_forms, sha256
+from dice.data.source_string import CPP_COMMENT
 from dice.errors import DiceError
 from dice.python_text import parse_python
 
@@ -33,7 +34,6 @@ if TYPE_CHECKING:
     from datasketch import MinHash, MinHashLSH
 
 _TOKEN = re.compile(r"\w+|[^\w\s]")
-_C_COMMENT = re.compile(r"//[^\n]*|/\*.*?\*/", re.DOTALL)
 _LSH_MARGIN = 0.1
 """The sketch searches below the threshold by this much, so that it misses few of the truly similar pairs."""
 
@@ -77,11 +77,11 @@ def tokens_of(code: str) -> list[str]:
     try:
         tree = parse_python(code)
     except SyntaxError:
-        return _TOKEN.findall(_C_COMMENT.sub(" ", code))
+        return _TOKEN.findall(CPP_COMMENT.sub(" ", code))
     embedded: list[str] = []
     for node in ast.walk(tree):
         if isinstance(node, ast.Constant) and isinstance(node.value, str) and "\n" in node.value:
-            embedded += _TOKEN.findall(_C_COMMENT.sub(" ", node.value))
+            embedded += _TOKEN.findall(CPP_COMMENT.sub(" ", node.value))
             node.value = ""
     return _TOKEN.findall(ast.unparse(tree)) + embedded
 

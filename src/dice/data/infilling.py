@@ -3,7 +3,7 @@
 The middle is the one piece of Python that writes the CUDA source. In the authors' files it is always
 `source = \"\"\"...\"\"\"`; in general it is the assignment, or the expression inside a call, that `find_source` finds.
 The prefix is everything before it (imports, constants, comments), the suffix everything after it (C++ declarations,
-`load_inline`, `ModelNew`). Cuts are made at byte offsets of the parsed file, so the three always join to it exactly.
+`load_inline`, `ModelNew`). Cuts are made where the parsed file has them, so the three always join to it exactly.
 
 In training the model gets prefix and suffix. `dice.data.middle.extract_middle` cuts its answer to a middle, and the file
 is put together from the three, so that the model writes nothing outside the middle.
@@ -12,8 +12,6 @@ is put together from the three, so that the model writes nothing outside the mid
 from __future__ import annotations
 
 import argparse
-import ast
-import re
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -27,9 +25,7 @@ from dice.data.pair import OnBad, Pair, from_published, read_pairs
 from dice.data.source_string import FoundBy, InfillingRefused, find_source
 from dice.jsonl import BadRow, write_jsonl, write_text
 from dice.manifest import Stopwatch, write_manifest
-from dice.python_text import parse_python
-
-_NEWLINE = re.compile(rb"\r\n|\r|\n")  # line ends of Python's parser
+from dice.python_text import parse_python, span_of
 
 
 @dataclass(frozen=True)
@@ -61,21 +57,13 @@ def split_candidate(cuda_code: str) -> InfillingSplit:
         raise InfillingRefused("syntax", f"line {error.lineno or '?'}: {error.msg}") from error
     place = find_source(tree)
     mark = "\ufeff" * cuda_code.startswith("\ufeff")
-    data = cuda_code.removeprefix(mark).encode()
-    start, end = _byte_span(place.node, data)
-    prefix, middle, suffix = mark + data[:start].decode(), data[start:end].decode(), data[end:].decode()
+    text = cuda_code.removeprefix(mark)
+    start, end = span_of(place.node, text)
+    prefix, middle, suffix = mark + text[:start], text[start:end], text[end:]
     found = cut_middle(prefix, suffix, middle)  # the scaffold must show the model what it has to write
     if found.middle != middle:
         raise InfillingRefused("not_a_string", "the source is not one plain string expression")
     return InfillingSplit(prefix, middle, suffix, place.variable, place.found_by)
-
-
-def _byte_span(node: ast.stmt | ast.expr, data: bytes) -> tuple[int, int]:
-    """Offsets of a node in the UTF-8 bytes that it was parsed from; ast columns are UTF-8 bytes already."""
-    assert node.end_lineno is not None
-    assert node.end_col_offset is not None
-    starts = [0, *(match.end() for match in _NEWLINE.finditer(data))]
-    return starts[node.lineno - 1] + node.col_offset, starts[node.end_lineno - 1] + node.end_col_offset
 
 
 class Refusal(BaseModel):

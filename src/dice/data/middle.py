@@ -11,12 +11,11 @@ from itertools import islice
 
 from dice.data.source_string import InfillingRefused, puts_text_together, unbound_source_names
 from dice.python_scope import undefined_names
-from dice.python_text import parse_python
+from dice.python_text import NEWLINE, parse_python, span_of
 
 _HOLE = "__dice_hole__"
 _STRING_START = re.compile(r"(?<![^\r\n])[ \t]*(?:\w+[ \t]*=[ \t]*)?([rRfFuU]{0,2}[\"'])")
 _MAX_STARTS = 20  # a response that repeats itself must not cost seconds
-_NEWLINE = re.compile(r"\r\n|\r|\n")
 
 
 @dataclass(frozen=True)
@@ -132,7 +131,7 @@ def _assignment_at(text: str, start: int) -> tuple[ast.expr | None, int]:
     for end in _line_ends(text, start):
         if body := _parsed(text[start:end]):
             value = body[0].value if isinstance(body[0], ast.Assign | ast.AnnAssign) else None
-            return value, start + _end_in(text[start:end], body[0])
+            return value, start + span_of(body[0], text[start:end])[1]
     return None, start
 
 
@@ -145,12 +144,12 @@ def _expression_at(text: str, start: int) -> tuple[ast.expr | None, int]:
             body = _parsed(call + closing)
             if body and isinstance(body[0], ast.Expr) and isinstance(body[0].value, ast.Call) and body[0].value.args:
                 value = body[0].value.args[0]
-                found = max(found, (value, start + _end_in(call, value) - len("f(")), key=lambda pair: pair[1])
+                found = max(found, (value, start + span_of(value, call)[1] - len("f(")), key=lambda pair: pair[1])
     return found
 
 
 def _line_ends(text: str, start: int) -> Iterator[int]:
-    for match in _NEWLINE.finditer(text, start):
+    for match in NEWLINE.finditer(text, start):
         yield match.start()
     yield len(text)
 
@@ -160,11 +159,3 @@ def _parsed(text: str) -> list[ast.stmt]:
         return parse_python(text).body
     except SyntaxError:
         return []
-
-
-def _end_in(text: str, node: ast.stmt | ast.expr) -> int:
-    """Offset of the end of a node in the text it was parsed from; ast columns are UTF-8 bytes."""
-    assert node.end_lineno is not None
-    assert node.end_col_offset is not None
-    begin = [0, *(match.end() for match in _NEWLINE.finditer(text))][node.end_lineno - 1]
-    return begin + len(text[begin:].encode()[: node.end_col_offset].decode())

@@ -58,6 +58,11 @@ class Pair(BaseModel):
     origin: dict[str, Any] = {}
     """Further facts from the row's source: row number, operator family, kind of flaw, ..."""
 
+    @property
+    def speedup(self) -> float | None:
+        """The measured speed-up; None where none was measured."""
+        return self.measured.speedup if self.measured else None
+
 
 Model = TypeVar("Model", bound=BaseModel)
 
@@ -126,6 +131,10 @@ def _object_of(line: bytes) -> dict[str, Any] | RowError:
         value = json.loads(line.decode("utf-8-sig"), parse_constant=_no_constant)
     except (ValueError, RecursionError) as error:
         return RowError(f"not valid JSON ({error})")
+    return _object(value)
+
+
+def _object(value: Any) -> dict[str, Any] | RowError:
     return value if isinstance(value, dict) else RowError(f"expected a JSON object, found {type(value).__name__}")
 
 
@@ -150,7 +159,7 @@ def _array_rows(path: Path, data: bytes) -> Iterator[tuple[int, dict[str, Any] |
         except (ValueError, RecursionError) as error:
             # where a broken element ends is unknown, so the rest of the array is not read
             raise DiceError(f"{path}:{line}: not valid JSON ({error}).") from error
-        yield line, value if isinstance(value, dict) else RowError(f"expected an object, found {type(value).__name__}")
+        yield line, _object(value)
         line += text.count("\n", position, end)
         position = end
         skip(" \t\r\n,")

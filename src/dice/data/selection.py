@@ -128,11 +128,10 @@ def passes(pair: Pair, rule: Rule, threshold: float, keep_unmeasured: bool) -> D
     """Why the pair is not in the set of `threshold`; None where it is."""
     if rule.threshold is None:
         return None
-    speedup = pair.measured.speedup if pair.measured else None
-    if speedup is None:
+    if pair.speedup is None:
         return None if keep_unmeasured else Drop("no_speedup", "correct, but no speed-up was measured")
-    if rule.threshold == "set" and speedup < threshold:
-        return Drop("below_threshold", f"speed-up {speedup:.3f}, at least {threshold:g} asked")
+    if rule.threshold == "set" and pair.speedup < threshold:
+        return Drop("below_threshold", f"speed-up {pair.speedup:.3f}, at least {threshold:g} asked")
     return None
 
 
@@ -142,8 +141,7 @@ def preference(pair: Pair, rule: Rule) -> tuple[bool, float]:
     Pairs whose rule has no threshold come first, then the fastest. So pairs that pass a stricter threshold come before
     those that do not, and the sets of all thresholds agree on which pair duplicates which.
     """
-    speedup = pair.measured.speedup if pair.measured else None
-    return (rule.threshold == "set", 0.0 if rule.threshold != "set" or speedup is None else -speedup)
+    return (rule.threshold == "set", 0.0 if rule.threshold != "set" or pair.speedup is None else -pair.speedup)
 
 
 def histogram(speedups: Iterable[float], rows: int) -> list[dict[str, float | int | str]]:

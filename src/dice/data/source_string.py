@@ -34,7 +34,7 @@ _LOADERS = ("load_inline", "load")
 _WRITERS = ("write", "write_text", "write_bytes", "writelines", "print")
 _STRING_METHODS = ("format", "replace", "strip", "lstrip", "rstrip", "join", "dedent", "cleandoc", "substitute")
 _STRING_FUNCTIONS = ("dedent", "cleandoc", "str", "Template")
-_CPP_COMMENT = re.compile(r"//[^\n]*|/\*.*?\*/", re.DOTALL)
+CPP_COMMENT = re.compile(r"//[^\n]*|/\*.*?\*/", re.DOTALL)
 
 
 class InfillingRefused(ValueError):
@@ -59,7 +59,7 @@ class SourcePlace:
 
 def has_kernel(text: str) -> bool:
     """Whether C++ text declares a CUDA kernel outside comments."""
-    return re.search(r"\b__global__\b", _CPP_COMMENT.sub(" ", text)) is not None
+    return re.search(r"\b__global__\b", CPP_COMMENT.sub(" ", text)) is not None
 
 
 def _looks_like_code(text: str) -> bool:
@@ -114,6 +114,12 @@ def _written(bindings: Iterable[Binding]) -> list[_Written]:
                 statement = None
             found.append(_Written(one.value, statement or one.value))
     return found
+
+
+def _entries(node: ast.Dict, key: object) -> Iterator[ast.expr]:
+    """The values that a literal dictionary writes under a constant key."""
+    named = zip(node.keys, node.values, strict=True)
+    return (value for name, value in named if isinstance(name, ast.Constant) and name.value == key)
 
 
 Literals = dict[ast.stmt | ast.expr, list[str]]
@@ -224,15 +230,18 @@ class _Finder:
         for argument in (*call.args, *(keyword.value for keyword in call.keywords)):
             yield argument, home if puts_text_together(call) else argument
 
+    def _written_out(self, node: ast.expr) -> list[ast.expr]:
+        """The expressions that a name stands for; of anything else itself."""
+        return [b.value for b in self._values_of(node)] if isinstance(node, ast.Name) else [node]
+
     def _element(self, node: ast.Subscript) -> ast.expr | None:
         """The element that a constant subscript of a literal list or dictionary selects."""
-        values = [b.value for b in self._values_of(node.value)] if isinstance(node.value, ast.Name) else [node.value]
+        values = self._written_out(node.value)
         if len(values) != 1 or not isinstance(node.slice, ast.Constant):
             return None
         key = node.slice.value
         if isinstance(values[0], ast.Dict):
-            named = zip(values[0].keys, values[0].values, strict=True)
-            return next((v for k, v in named if isinstance(k, ast.Constant) and k.value == key), None)
+            return next(_entries(values[0], key), None)
         if isinstance(values[0], ast.List | ast.Tuple) and isinstance(key, int):
             return values[0].elts[key] if -len(values[0].elts) <= key < len(values[0].elts) else None
         return None
@@ -283,11 +292,9 @@ class _Finder:
         if len(call.args) > position and not any(isinstance(a, ast.Starred) for a in call.args[: position + 1]):
             yield call.args[position]
         for packed in (keyword.value for keyword in call.keywords if keyword.arg is None):
-            values = [b.value for b in self._values_of(packed)] if isinstance(packed, ast.Name) else [packed]
-            for value in values:
+            for value in self._written_out(packed):
                 if isinstance(value, ast.Dict):
-                    named = zip(value.keys, value.values, strict=True)
-                    yield from (v for k, v in named if isinstance(k, ast.Constant) and k.value == name)
+                    yield from _entries(value, name)
                 elif isinstance(value, ast.Call):  # dict(cuda_sources=...)
                     yield from (keyword.value for keyword in value.keywords if keyword.arg == name)
 

@@ -102,14 +102,10 @@ _ROTATE = {
 }
 
 
-def _norm_class(model: LanguageModel, used: bool) -> str:
-    """The RMSNorm class if the block uses one: for its own norm or for queries and keys."""
-    if used and model.norm in ("rms", "rms_plus_one"):
-        plus_one = model.norm == "rms_plus_one"
-        return _RMS_NORM.format(
-            fill="zeros" if plus_one else "ones", weight="(1.0 + self.weight)" if plus_one else "self.weight"
-        )
-    return _RMS_NORM.format(fill="ones", weight="self.weight") if model.qk_norm != "none" and not used else ""
+def _rms_norm(plus_one: bool = False) -> str:
+    """The class RMSNorm; `plus_one`: Gemma's, whose weight is added to one."""
+    fill, weight = ("zeros", "(1.0 + self.weight)") if plus_one else ("ones", "self.weight")
+    return _RMS_NORM.format(fill=fill, weight=weight)
 
 
 def _norm_call(model: LanguageModel) -> str:
@@ -178,7 +174,7 @@ def _core(model: LanguageModel) -> list[str]:
 
 
 def _indented(lines: Sequence[str]) -> str:
-    return "".join(f"        {line}\n" if line else "\n" for line in lines)
+    return "".join(f"        {line}\n" for line in lines)
 
 
 def _file(
@@ -223,7 +219,7 @@ def _attention(model: LanguageModel, batch: int, length: int) -> str:
         forward.append(f"{name} = {split}.transpose(1, 2)")
     forward += [*_core(model), "return self.o_proj(mixed.transpose(1, 2).reshape(batch, length, -1))"]
     return _file(
-        _norm_class(model, used=False) + _ROTATE.get(model.positions, ""),
+        (_rms_norm() if model.qk_norm != "none" else "") + _ROTATE.get(model.positions, ""),
         f"{_attention_name(model)} of {_title(model)}.",
         ["hidden", "heads", "kv_heads", "head_dim"],
         [*init, *_position_buffers(model, length)],
@@ -279,12 +275,10 @@ def _mlp(model: LanguageModel, batch: int, length: int, normed: bool = False) ->
         f"self.up = nn.Linear(hidden, intermediate, {bias})",
         f"self.down = nn.Linear(intermediate, hidden, {bias})",
     ]
-    forward = [f"return self.down({_ACTIVATION[model.mlp]})"]
-    if normed:
-        forward = ["residual = x", "x = self.norm(x)", f"return residual + self.down({_ACTIVATION[model.mlp]})"]
-    norm = _norm_class(model, used=True) if normed and model.norm.startswith("rms") else ""
+    result = f"self.down({_ACTIVATION[model.mlp]})"
+    forward = ["residual = x", "x = self.norm(x)", f"return residual + {result}"] if normed else [f"return {result}"]
     return _file(
-        norm,
+        _rms_norm(model.norm == "rms_plus_one") if normed and model.norm.startswith("rms") else "",
         f"Feed-forward block of {_title(model)}" + (" with its norm and residual." if normed else "."),
         ["hidden", "intermediate"],
         init,

@@ -39,7 +39,6 @@ _IDENTITY = {"add": 0, "mul": 1}
 """Operand that changes nothing."""
 
 Attribute = int | str | None | tuple["Attribute", ...]
-Argument = "Node | Attribute"
 Shape = Sequence[int]
 
 
@@ -55,14 +54,22 @@ class Node:
 
     def __post_init__(self) -> None:
         args = [arg.digest if isinstance(arg, Node) else repr(arg) for arg in self.args]
-        text = "(".join([self.op, *(sorted(args) if self.op in COMMUTATIVE else args)])
-        object.__setattr__(self, "digest", hashlib.sha256(text.encode()).hexdigest()[:24])
+        object.__setattr__(self, "digest", _operator_digest(self.op, args))
 
     @property
     def children(self) -> list[Node]:
         """Operands that are values; of a commutative operator in canonical order."""
         nodes = [arg for arg in self.args if isinstance(arg, Node)]
         return sorted(nodes, key=lambda node: node.digest) if self.op in COMMUTATIVE else nodes
+
+
+def _digest(text: str) -> str:
+    return hashlib.sha256(text.encode()).hexdigest()[:24]
+
+
+def _operator_digest(op: str, args: list[str]) -> str:
+    """Name of an operator on arguments of these names."""
+    return _digest("(".join([op, *(sorted(args) if op in COMMUTATIVE else args)]))
 
 
 HOLE = Node("hole")
@@ -237,12 +244,11 @@ def graph_digest(outputs: Sequence[Node]) -> str:
     names: dict[int, str] = {}
     for node in postorder(outputs):
         if node.op.startswith("leaf"):
-            text = f"{node.op} {numbers.setdefault(id(node), len(numbers))}"
+            names[id(node)] = _digest(f"{node.op} {numbers.setdefault(id(node), len(numbers))}")
         else:
             args = [names[id(arg)] if isinstance(arg, Node) else repr(arg) for arg in node.args]
-            text = "(".join([node.op, *(sorted(args) if node.op in COMMUTATIVE else args)])
-        names[id(node)] = hashlib.sha256(text.encode()).hexdigest()[:24]
-    return hashlib.sha256(" ".join(names[id(node)] for node in outputs).encode()).hexdigest()[:24]
+            names[id(node)] = _operator_digest(node.op, args)
+    return _digest(" ".join(names[id(node)] for node in outputs))
 
 
 def contains(node: Node, pattern: Node, bound: dict[int, Node] | None = None) -> bool:
@@ -252,7 +258,7 @@ def contains(node: Node, pattern: Node, bound: dict[int, Node] | None = None) ->
         return bound.setdefault(id(pattern), node).digest == node.digest
     if node.op != pattern.op:
         return False
-    if [arg for arg in node.args if _is_number(node, arg)] != [arg for arg in pattern.args if _is_number(pattern, arg)]:
+    if _numbers(node) != _numbers(pattern):
         return False
     ours, theirs = node.children, pattern.children
     if len(ours) != len(theirs):
@@ -266,9 +272,9 @@ def contains(node: Node, pattern: Node, bound: dict[int, Node] | None = None) ->
     return False
 
 
-def _is_number(node: Node, arg: Node | Attribute) -> bool:
-    """Whether an argument is a scalar of the computation, not an axis or a pattern of dimensions."""
-    return node.op in _WITH_NUMBERS and not isinstance(arg, Node | tuple)
+def _numbers(node: Node) -> list[Node | Attribute]:
+    """The arguments that are scalars of the computation, not axes or patterns of dimensions."""
+    return [arg for arg in node.args if not isinstance(arg, Node | tuple)] if node.op in _WITH_NUMBERS else []
 
 
 _WITH_NUMBERS = COMMUTATIVE | {"power", "clamp", "lt", "le", "where", "full", "pow"}

@@ -14,6 +14,7 @@ The texts are compared first, since that is cheap; a program that cannot be run 
 
 from __future__ import annotations
 
+import argparse
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -126,6 +127,13 @@ def leak_index(problems: Iterable[Named], heldout: bool = True) -> LeakIndex:
         else:
             index.exams.append((problem.id, exam))
     return index
+
+
+def add_benchmark_option(parser: argparse.ArgumentParser, said: str) -> None:
+    """The option of a stage that names exams, once for each; `said`: what they are to the stage."""
+    parser.add_argument(
+        "--benchmark", dest="benchmarks", action="append", metavar="PLACE", help=f"{said} (default: mini)"
+    )
 
 
 @cache

@@ -30,9 +30,9 @@ TOLERANCE = 1e-5
 """Largest difference of equal outputs, relative to the largest output."""
 
 
-def wide(value: Any) -> Any:
-    """Floating-point tensors of a nested value in fp64."""
-    return tree_map(lambda leaf: leaf.double() if torch.is_tensor(leaf) and leaf.is_floating_point() else leaf, value)
+def in_dtype(value: Any, dtype: torch.dtype) -> Any:
+    """A nested value with its floating-point tensors in `dtype`."""
+    return tree_map(lambda leaf: leaf.to(dtype) if torch.is_tensor(leaf) and leaf.is_floating_point() else leaf, value)
 
 
 @dataclass
@@ -65,7 +65,8 @@ def exam_of(code: str) -> Exam:
     arguments = program.arguments()
     model = program.model(arguments)
     weights = [one.detach().clone() for one in (*model.parameters(), *model.buffers())]
-    exam = Exam(arguments, wide(inputs), weights, _run_wide(model, wide(inputs)))
+    wide = in_dtype(inputs, torch.float64)
+    exam = Exam(arguments, wide, weights, _run_wide(model, wide))
     if _says_nothing(exam):
         centred = [_centred(value) for value in exam.inputs]
         exam = Exam(arguments, centred, weights, _run_wide(model, centred))
@@ -97,10 +98,7 @@ def _run_wide(model: torch.nn.Module, inputs: list[Any]) -> list[Any]:
     try:
         return run(model.double(), inputs)
     except Failed:  # a program that names float32 itself
-        narrow = tree_map(
-            lambda leaf: leaf.float() if torch.is_tensor(leaf) and torch.is_floating_point(leaf) else leaf, inputs
-        )
-        return run(model.float(), narrow)
+        return run(model.float(), in_dtype(inputs, torch.float32))
 
 
 def _says_nothing(exam: Exam) -> bool:

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import json
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Literal
 
 from pydantic import TypeAdapter
 
@@ -14,6 +15,10 @@ from dice.errors import DiceError
 from dice.jsonl import write_text
 
 SUFFIX = ".leaks.json"
+Policy = Literal["drop", "report"]
+"""What is done with programs that must not be in a data set."""
+DONE: Mapping[Policy, str] = {"drop": "dropped", "report": "reported"}
+"""Policy -> what a report says was done."""
 
 
 @dataclass
@@ -95,7 +100,7 @@ def reports_below(places: Iterable[str]) -> list[LeakReport]:
 def lines_of(report: LeakReport) -> list[str]:
     """The report as text: how many programs leak by which rule, then each problem with its counts."""
     counts = report.counts
-    by_rule = ", ".join(f"{rule} {number}" for rule, number in counts.rules.most_common())
+    by_rule = _rules(counts.rules)
     lines = [
         f"{report.data}: {counts.leaks} of {counts.checked} programs leak, {report.done}"
         + f" ({by_rule})" * bool(by_rule)

@@ -10,13 +10,12 @@ files that are trained on as they are; `dice synth` and `dice curate` check what
 from __future__ import annotations
 
 import argparse
-from typing import Literal
 
 from tqdm import tqdm
 
 from dice.config import add_options, config_from, stage_config, to_spec
-from dice.data.leakage.index import leak_index
-from dice.data.leakage.report import SUFFIX, LeakReport, lines_of, reports_below
+from dice.data.leakage.index import add_benchmark_option, leak_index
+from dice.data.leakage.report import DONE, SUFFIX, LeakReport, Policy, lines_of, reports_below
 from dice.data.leakage.texts import Leak
 from dice.data.pair import OnBad, from_published, read_pairs
 from dice.errors import DiceError
@@ -35,7 +34,7 @@ class LeaksConfig:
     """JSON lines to write; the report goes beside it."""
     benchmarks: tuple[str, ...] = ("mini",)
     """Exams: `mini`, folders of problem files, JSON lines of problems."""
-    leakage: Literal["drop", "report"] = "drop"
+    leakage: Policy = "drop"
     """Leave programs that leak out, or only report them."""
     source: str = "dice"
     """Name for the source of rows that give none (the authors' files)."""
@@ -57,8 +56,7 @@ def filter_leaks(config: LeaksConfig, progress: bool = True) -> LeakReport:
             found[pair.id] = leak
     kept = [pair for pair in pairs if config.leakage == "report" or pair.id not in found]
     write_jsonl(config.out, kept)
-    done = "dropped" if config.leakage == "drop" else "reported"
-    report = index.report(config.out, done, config.benchmarks, found)
+    report = index.report(config.out, DONE[config.leakage], config.benchmarks, found)
     report.write(config.out)
     extra = {"rows": len(pairs), "kept": len(kept), "leaks": dict(report.counts.rules), "bad_rows": len(bad)}
     write_manifest(config.out, stage="leaks", spec=to_spec(config), watch=watch, inputs=[config.data], extra=extra)
@@ -68,9 +66,7 @@ def filter_leaks(config: LeaksConfig, progress: bool = True) -> LeakReport:
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Arguments of `dice leaks`."""
     parser.add_argument("--show", nargs="+", metavar="PLACE", help=f"print reports: files, or folders with *{SUFFIX}")
-    parser.add_argument(
-        "--benchmark", dest="benchmarks", action="append", metavar="PLACE", help="an exam (default: mini)"
-    )
+    add_benchmark_option(parser, "an exam")
     add_options(parser, LeaksConfig, "data", "out", "leakage", "on_bad")
     parser.add_argument("--quiet", action="store_true", help="no progress bar")
 

@@ -269,15 +269,17 @@ def trace(code: str) -> Traced:
     A program of at most MOST_ELEMENTS runs, which is faster; a larger one is traced on tensors without data.
     """
     with without_data():
-        program = Program(code)
-        inputs = program.inputs()
-        model = program.model(program.arguments())
-        small = elements([inputs, *model.parameters(), *model.buffers()]) <= MOST_ELEMENTS
-        if not small:
+        model, inputs = _made(code)
+        if elements([inputs, *model.parameters(), *model.buffers()]) > MOST_ELEMENTS:
             return _traced(model, inputs)
+    return _traced(*_made(code))
+
+
+def _made(code: str) -> tuple[torch.nn.Module, list[Any]]:
+    """The program's model and inputs."""
     program = Program(code)
     inputs = program.inputs()
-    return _traced(program.model(program.arguments()), inputs)
+    return program.model(program.arguments()), inputs
 
 
 def _traced(model: torch.nn.Module, inputs: list[Any]) -> Traced:

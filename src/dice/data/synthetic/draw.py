@@ -15,20 +15,20 @@ from dice.data.synthetic.config import SyntheticConfig
 
 Item = TypeVar("Item")
 
+# In each of these pools: for large shapes, for small ones.
 FEATURES = (
     (64, 96, 100, 128, 192, 200, 256, 257, 320, 384, 500, 512, 640, 768, 1000, 1024, 1536, 2048, 4096),
     tuple(range(8, 129)),
 )
-"""Sizes of a last dimension: large, small."""
+"""Sizes of a last dimension."""
 _BATCH = (1, 2, 3, 4, 6, 8, 10, 12, 16, 24, 32, 48, 64, 96, 100, 128, 192, 256, 384, 512, 768, 1024, 1500, 2048, 4096)
 BATCHES = ((*_BATCH, 8192, 10000, 16384, 32768, 65536), _BATCH)
-"""Sizes of a first dimension: large, small."""
+"""Sizes of a first dimension."""
 ELEMENTS = ((2e5, 1e7), (256.0, 6000.0))
-"""Fewest and most elements of a main tensor: large, small."""
-_CHANNELS_LARGE = (4, 8, 16, 24, 32, 48, 64, 96, 128)
-_CHANNELS_SMALL = (2, 3, 4, 5, 6, 8, 12)
-_SIDES_LARGE = (16, 20, 28, 32, 40, 48, 56, 64, 80, 96, 112, 128)
-_SIDES_SMALL = (5, 6, 7, 8, 9, 10, 12, 14, 16)
+"""Fewest and most elements of a main tensor."""
+CHANNELS = ((4, 8, 16, 24, 32, 48, 64, 96, 128), (2, 3, 4, 5, 6, 8, 12))
+SIDES = ((16, 20, 28, 32, 40, 48, 56, 64, 80, 96, 112, 128), (5, 6, 7, 8, 9, 10, 12, 14, 16))
+LENGTHS = ((64, 100, 128, 196, 256, 512), (8, 10, 12, 15, 16, 20, 24, 32))
 
 
 def nearest(pool: Sequence[int], target: float) -> int:
@@ -76,15 +76,15 @@ class Draw:
 
     def channels(self) -> int:
         """Number of channels of an image or a sequence."""
-        return self.pick(_CHANNELS_SMALL if self.small else _CHANNELS_LARGE)
+        return self.pick(CHANNELS[self.small])
 
     def side(self) -> int:
         """Height or width of an image."""
-        return self.pick(_SIDES_SMALL if self.small else _SIDES_LARGE)
+        return self.pick(SIDES[self.small])
 
     def length(self) -> int:
         """Length of a sequence."""
-        return self.pick((8, 10, 12, 15, 16, 20, 24, 32)) if self.small else self.pick((64, 100, 128, 196, 256, 512))
+        return self.pick(LENGTHS[self.small])
 
     def shape(self, rank: int) -> tuple[int, ...]:
         """A plausible shape of this rank (1 to 4)."""

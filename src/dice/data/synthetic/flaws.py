@@ -21,7 +21,7 @@ from dice.data.synthetic.cuda.grouping import grouped
 from dice.data.synthetic.cuda.writer import Answer
 from dice.data.synthetic.draw import Draw
 from dice.data.synthetic.graph import Map, Rows, Scan, Step
-from dice.data.synthetic.sketch import Sketch, make_pair, pair_id, sketch, trained
+from dice.data.synthetic.sketch import Leaks, Sketch, make_pair, pair_id, sketch, trained
 from dice.data.synthetic.table.activations import ACTIVATIONS
 from dice.data.synthetic.table.functions import COMMON
 from dice.data.synthetic.table.layout import layout
@@ -182,10 +182,10 @@ def constant_output(drawn: Sketch) -> Texts | None:
     """The kernel writes zeros without looking."""
     w = drawn.words
     pytorch, answer = drawn.texts()
-    matches = list(re.finditer(rf"(?<!auto )\b{re.escape(w.out)}\[([^\]]+)\] = ([^;]+);", answer.middle))
-    if not matches or len(drawn.groups) > 1:
+    pattern = rf"\b{re.escape(w.out)}\[([^\]]+)\] = [^;]+;"
+    middle, found = re.subn(pattern, rf"{w.out}[\1] = 0.0f;", answer.middle)
+    if not found or len(drawn.groups) > 1:
         return None
-    middle = re.sub(rf"\b{re.escape(w.out)}\[([^\]]+)\] = [^;]+;", rf"{w.out}[\1] = 0.0f;", answer.middle)
     middle = re.sub(r"make_float4\([^)]*\)", "make_float4(0.0f, 0.0f, 0.0f, 0.0f)", middle)
     return pytorch, replace(answer, middle=middle)
 
@@ -304,12 +304,11 @@ _START_WITH = {
 
 
 def flawed_pair(
-    config: SyntheticConfig, seed: int, index: int, flaw: str | None = None, leaks: Callable[[str], bool] | None = None
+    config: SyntheticConfig, seed: int, index: int, flaw: str | None = None, leaks: Leaks | None = None
 ) -> Pair:
     """Pair `index` with a flaw. Where none is named, one is drawn, and another where no program of the operators has it.
 
-    Raises HarnessError when no program could carry the flaw that is named, or any. `leaks`: whether a PyTorch program must
-    not be used.
+    Raises HarnessError when no program could carry the flaw that is named, or any.
     """
     draw = Draw(config, seed, index, 254)
     weights = _weights(config.flaw_weights or {})
@@ -324,9 +323,7 @@ def flawed_pair(
     raise HarnessError(f"no program could carry {what} for seed {seed}, index {index}.")
 
 
-def _with_flaw(
-    config: SyntheticConfig, seed: int, index: int, name: str, leaks: Callable[[str], bool] | None
-) -> Pair | None:
+def _with_flaw(config: SyntheticConfig, seed: int, index: int, name: str, leaks: Leaks | None) -> Pair | None:
     """Pair `index` with this flaw; None where no program of `ATTEMPTS` could carry it."""
     make, expected = FLAWS[name]
     allowed = _START_WITH.get(name)

@@ -2,16 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 
 from dice.data.pair import Pair
 from dice.data.synthetic.config import SyntheticConfig
 from dice.data.synthetic.draw import Draw
 from dice.data.synthetic.flaws import flawed_pair
-from dice.data.synthetic.sketch import make_pair, pair_id, sketch
-
-Leaks = Callable[[str], bool]
-"""Whether a PyTorch program must not be in the data, for example because it is a benchmark problem."""
+from dice.data.synthetic.sketch import Leaks, make_pair, pair_id, sketch
 
 
 def generate(config: SyntheticConfig, seed: int, index: int, leaks: Leaks | None = None) -> Pair:

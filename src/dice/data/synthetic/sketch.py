@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import lru_cache
 
@@ -16,6 +17,8 @@ from dice.data.synthetic.table import TINY, Entry, known
 from dice.data.synthetic.torch_writer import write_model
 from dice.errors import DiceError, HarnessError
 
+Leaks = Callable[[str], bool]
+"""Whether a PyTorch program must not be in the data, for example because it is a benchmark problem."""
 ATTEMPTS = 200
 """Most programs that are drawn for one index; in practice a few are enough."""
 MAX_STEPS = 5

@@ -18,7 +18,7 @@ from functools import cache
 from tqdm import tqdm
 
 from dice.config import add_options, config_from, stage_config, to_spec
-from dice.data.leakage.index import LeakIndex, leak_index
+from dice.data.leakage.index import LeakIndex, add_benchmark_option, leak_index
 from dice.data.leakage.report import Counts
 from dice.data.pair import Pair
 from dice.data.synthetic.config import SyntheticConfig
@@ -119,13 +119,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Arguments of `dice synth`."""
     generator = {name: f"generator.{name}" for name in ("scale", "shapes", "flawed_share")}
     add_options(parser, SynthConfig, "n", "seed", "start", "out", **generator)
-    parser.add_argument(
-        "--benchmark",
-        dest="benchmarks",
-        action="append",
-        metavar="PLACE",
-        help="its problems must not be among the pairs (default: mini)",
-    )
+    add_benchmark_option(parser, "its problems must not be among the pairs")
     parser.add_argument("--quiet", action="store_true", help="no progress bar")
 
 

@@ -89,13 +89,15 @@ class _Product:
         return lines, self._grid(side, side), f"{side}, {side}"
 
     def row_each(self) -> tuple[list[str], str, int]:
-        count, place = self.M, ["int {row} = t;"]
+        row, count = self.words.row, self.M
+        place = [f"int {row} = t;"]
         if self.anchor.batch:
-            count, place = f"{self.keys['Z']} * {self.M}", ["int batch = t / {M};", "int {row} = t % {M};"]
+            count = f"{self.keys['Z']} * {self.M}"
+            place = [f"int batch = t / {self.M};", f"int {row} = t % {self.M};"]
         lines = [
             "int t = blockIdx.x * blockDim.x + threadIdx.x;",
             f"if (t >= {count}) return;",
-            *(line.format(row=self.words.row, M=self.M) for line in place),
+            *place,
             *block(
                 f"for (int {self.column} = 0; {self.column} < {self.N}; ++{self.column})", [*self.dot(), *self.stored()]
             ),
@@ -112,11 +114,8 @@ class _Product:
         T = 32 if w.block >= 512 and coarse == 1 else 16
         each, row, tile_row, total, declared = "", w.row, "threadIdx.y", v, f"{v} = 0.0f"
         if coarse > 1:
-            each, row, tile_row = (
-                f"for (int r = 0; r < {coarse}; ++r)",
-                f"({w.row} + r * {T})",
-                f"threadIdx.y + r * {T}",
-            )
+            each = f"for (int r = 0; r < {coarse}; ++r)"
+            row, tile_row = f"({w.row} + r * {T})", f"threadIdx.y + r * {T}"
             total, declared = "sums[r]", f"sums[{coarse}] = {{0.0f}}"
         b, inside, read, used = "t + threadIdx.y", f"b < {K} && {column} < {N}", self.b("b", column), "k][threadIdx.x"
         if self.anchor.b_t:  # neighbouring threads read neighbouring k

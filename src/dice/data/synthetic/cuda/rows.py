@@ -236,11 +236,8 @@ def lower_scan(anchor: Scan, before: list[Map], after: list[Map], source: Value,
     x, w = scope.tensor(source), scope.words
     keys = scope.keys(anchor.sizes, {}, {}, x)
     i, j, v, length, start = w.index, w.column, w.value, keys["R"], start_of(anchor.how, w)
-    team, base, carry = (
-        team_of(style, scope, keys["rows"]),
-        f"int base = {_base(w.row, keys)};",
-        f"float carry = {start};",
-    )
+    team = team_of(style, scope, keys["rows"])
+    base, carry = f"int base = {_base(w.row, keys)};", f"float carry = {start};"
     at = f"int {i} = {_offset(keys, f'({length} - 1 - {j})' if anchor.reverse else j)};"
     inside, applied = f"if ({j} < {length})", scope.apply(before, i, x)
     read = [at, f"float {v} = {start};", *block(inside, [f"{v} = {x}[{i}];", *applied])]

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 
 from dice.data.synthetic.builder import free_name
 from dice.data.synthetic.draw import LOCAL_NAMES, Words
-from dice.data.synthetic.graph import Map, Operand, Scalar, Value
+from dice.data.synthetic.graph import Map, Operand, Scalar, Total, Value
 
 WIDTH = 110
 """Longer argument lists are written with one argument per line."""
@@ -168,14 +168,15 @@ class Scope:
         inner = " * ".join(f"{like}.size({axis})" for axis in range(2, 2 + len(operand.value.shape) - 1))
         return f"{name}[({atom} / {self.size('inner', inner, late)}) % {channels}]"
 
+    def element_keys(self, body: Map | Total, value: str, index: str, like: str) -> dict[str, str]:
+        """Format keys of an element-wise body for `value` at `index`."""
+        keys = {"v": value}
+        keys |= {key: self.access(operand, index, like) for key, operand in body.operands.items()}
+        return keys | {key: self.scalar(scalar) for key, scalar in body.scalars.items()}
+
     def map_expression(self, body: Map, value: str, index: str, like: str) -> str:
         """The operator applied to `value` at `index`."""
-        keys = {"v": value}
-        for key, operand in body.operands.items():
-            keys[key] = self.access(operand, index, like)
-        for key, scalar in body.scalars.items():
-            keys[key] = self.scalar(scalar)
-        return body.expr.format(**keys)
+        return body.expr.format(**self.element_keys(body, value, index, like))
 
     def apply(self, maps: Iterable[Map], index: str, like: str) -> list[str]:
         """Statements that run element-wise operators on the running value."""

@@ -18,10 +18,7 @@ def lower_total(
     """Sum of a term over all elements, then a finishing expression."""
     w = scope.words
     x, i, v = scope.tensor(source), w.index, w.value
-    keys = {"v": v, "i": i}
-    for key, operand in anchor.operands.items():
-        keys[key] = scope.access(operand, i, x)
-    keys |= {key: scope.scalar(scalar) for key, scalar in anchor.scalars.items()}
+    keys = scope.element_keys(anchor, v, i, x)
     body = [f"float {v} = {x}[{i}];", *scope.apply(before, i, x)]
     total = scope.local("sum")
     n = scope.size(w.size, f"{x}.numel()")

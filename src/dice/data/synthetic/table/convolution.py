@@ -14,8 +14,6 @@ from dice.data.synthetic.table.grid import AXES, element, places, plane_out, pla
 from dice.data.synthetic.table.window import Pools, Window
 
 _STRIDES = (1, 1, 1, 2, 2, 3, 4)
-_WORK = {True: 1e6, False: 5e9}
-"""Multiplications of one operator, for small shapes or not."""
 
 
 @dataclass
@@ -121,7 +119,7 @@ def convolve(b: Builder, x: Value, name: str, window: Window, filters: _Filters,
     outs = sliding.worked_out(texts, x.shape[2:])
     taps = math.prod(window.kernel) * filters.channels // filters.groups
     work = math.prod(outs) * x.shape[0] * filters.out_channels * taps
-    if min(outs) < 1 or not sliding.fits(window, x.shape[2:]) or work > _WORK[d.small] or filters.channels > 512:
+    if not sliding.fits(window, x.shape[2:], outs, work, d.small) or filters.channels > 512:
         raise Refused(name)
     title = f"Conv{'Transpose' if filters.transposed else ''}{rank}d"
     sizes = f"{b.argument('in_channels', filters.channels)}, {b.argument('out_channels', filters.out_channels)}"

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
@@ -10,8 +9,7 @@ from dice.data.synthetic.builder import Builder, Check, Source
 from dice.data.synthetic.evaluate import function
 from dice.data.synthetic.graph import Map, Operand, Scalar, Value
 from dice.data.synthetic.table.entry import Entry, spelled
-
-INF = math.inf
+from dice.data.synthetic.table.sources import INF
 
 
 @dataclass
@@ -19,8 +17,8 @@ class Elementwise(Entry, ranks=(1, 2, 3, 4, 5)):
     """One operator of {x}, and perhaps {y} and {z}. Texts are templates in these, {v} for {x} in `cuda`, and the scalars'
     keys.
 
-    `forms`: PyTorch's spellings; `more`: those that the tiny scale, whose
-    embedded checkpoints have not read them, does not have. `module`: its nn module.
+    `forms`: PyTorch's spellings; `more`: further ones, which the tiny scale's embedded checkpoints have not read.
+    `module`: its nn module.
     `scalars`: key to (argument name, low, high, step).
     `start`: an input that suits it, where a standard normal one does not; `other`: what makes {y}, if there is one;
     `param`: whether {y} can be a parameter. `further`: what makes {y} and {z}, by name, where they have the shape of {x};

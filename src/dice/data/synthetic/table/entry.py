@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from dice.data.synthetic.builder import Builder, Refused
 from dice.data.synthetic.graph import Scalar, Value
 
-Numbers = tuple[int, ...]
+Ints = tuple[int, ...]
 
 
 class Entry:
@@ -23,7 +23,7 @@ class Entry:
 
     name: str = ""
     group: str
-    ranks: Numbers = (2, 3, 4, 5)
+    ranks: Ints = (2, 3, 4, 5)
     weak: bool = False
     layer: bool = False
 
@@ -69,7 +69,7 @@ class Special(Entry):
     group: str
     make: Callable[[Builder, Value], Value]
     start: Callable[[Builder], Value]
-    ranks: Numbers = (2,)
+    ranks: Ints = (2,)
     weak: bool = False
     layer: bool = False
 

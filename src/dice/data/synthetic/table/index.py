@@ -14,6 +14,8 @@ from dice.data.synthetic.table.entry import Entry
 
 Shape = tuple[int, ...]
 Numbers = dict[str, float]
+MATRIX = {"H": "{x}.size(0)", "W": "{x}.size(1)"}
+"""Sizes of a matrix."""
 LARGEST = 2e7
 """Most elements of a result."""
 

@@ -10,6 +10,10 @@ from dice.data.synthetic.graph import NORMAL, Pass, Rows, Scalar, Value
 Axes = tuple[int, ...]
 ROW_STATISTICS = "torch.randn({s}) * (0.5 + torch.rand({s1})) + torch.randn({s1})"
 """Every row has another mean and spread, so that no mean or norm of a row is constant."""
+RANDOM_SCALE = "torch.randn({s}) * (0.5 + 2.0 * torch.rand(1))"
+"""Every input has another spread, so that no number of a whole tensor is constant."""
+WHOLE_PROBES = (0.4, 0.7, 1.1, 1.6, 2.3, 3.2, 4.5, 6.5)
+"""Typical numbers of such a tensor."""
 
 
 def axes_of(b: Builder, rank: int) -> Axes:

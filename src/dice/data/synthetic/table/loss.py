@@ -13,11 +13,9 @@ from dataclasses import dataclass, field
 from dice.data.synthetic.builder import Builder, Refused
 from dice.data.synthetic.graph import NORMAL, Operand, Pass, Total, Value
 from dice.data.synthetic.table.entry import Entry, Special, spelled
-from dice.data.synthetic.table.layout import of_rows
+from dice.data.synthetic.table.layout import RANDOM_SCALE, WHOLE_PROBES, of_rows
 
-SCALED = "torch.randn({s}) * (0.5 + 2.0 * torch.rand(1))"
 _SIGNS = "torch.randint(0, 2, {t}).float() * 2 - 1"
-_RESULT = (0.4, 0.7, 1.1, 1.6, 2.3, 3.2, 4.5, 6.5)
 
 
 @dataclass
@@ -31,7 +29,7 @@ class Loss(Entry, group="loss", ranks=(1, 2, 3), weak=True):
     target: str = "torch.randn({s})"
     finish: str = "{s} / {n}"
     scalars: Mapping[str, tuple[str, float, float, float]] = field(default_factory=dict)
-    start: str = SCALED
+    start: str = RANDOM_SCALE
     grows: bool = False
 
     def first(self, b: Builder) -> Value:
@@ -45,7 +43,7 @@ class Loss(Entry, group="loss", ranks=(1, 2, 3), weak=True):
         code = spelled(b.draw.pick(self.forms), scalars)
         operands = dict(zip("y", (Operand(other, "same") for other in others), strict=False))
         body = Total(self.term, self.finish, self.finish == "{s} / {n}", operands, scalars)
-        probes = tuple((x.numel**0.5 if self.grows else 1) * value for value in _RESULT)
+        probes = tuple((x.numel**0.5 if self.grows else 1) * value for value in WHOLE_PROBES)
         return b.step(self.name, code, body, [x, *others], (), probes)
 
 
@@ -91,7 +89,7 @@ LOSSES = {
     ),
     "mean_product": Loss(
         "{v} * {y}", ("torch.mean({x} * {y})", "({x} * {y}).mean()"), "torch.randn({s}) + 1.0",
-        start=SCALED.replace("torch.randn({s})", "(torch.randn({s}) + 1.0)"),
+        start=RANDOM_SCALE.replace("torch.randn({s})", "(torch.randn({s}) + 1.0)"),
     ),
     "dist": Loss(
         "({v} - {y}) * ({v} - {y})", ("torch.dist({x}, {y})", "torch.dist({x}, {y}, p=2)"), finish="sqrtf({s})",
@@ -142,7 +140,7 @@ class RowLoss(Entry, group="loss", ranks=(2,), weak=True):
         scalars = {key: b.drawn(*spec) for key, spec in self.scalars.items()}
         body = of_rows(x, self.passes, self.value, self.mode, dict(zip("yz", more, strict=False)), scalars)
         each = self.mode == "row"
-        probes = (-0.8, -0.5, -0.2, 0.0, 0.1, 0.3, 0.6, 0.9) if each else _RESULT
+        probes = (-0.8, -0.5, -0.2, 0.0, 0.1, 0.3, 0.6, 0.9) if each else WHOLE_PROBES
         return b.step(self.name, spelled(self.form, scalars), body, [x, *more], x.shape[:each], probes)
 
 
@@ -154,7 +152,7 @@ ROW_LOSSES = {
         "{sum}",
         "total",
         'F.kl_div({x}, {y}, reduction="batchmean")',
-        {"x": f"torch.log_softmax({SCALED}, dim=-1)", "target": "torch.softmax(torch.randn({s}), dim=-1)"},
+        {"x": f"torch.log_softmax({RANDOM_SCALE}, dim=-1)", "target": "torch.softmax(torch.randn({s}), dim=-1)"},
     ),
     "cosine_similarity": RowLoss(
         (
@@ -172,7 +170,7 @@ ROW_LOSSES = {
         "fmaxf(sqrtf({sum}) - sqrtf({other}) + {a}, 0.0f)",
         "total",
         "F.triplet_margin_loss({x}, {y}, {z}, margin={a})",
-        {"x": SCALED, "positive": SCALED, "negative": "torch.randn({s})"},
+        {"x": RANDOM_SCALE, "positive": RANDOM_SCALE, "negative": "torch.randn({s})"},
         _MARGIN,
     ),
 }
@@ -184,7 +182,7 @@ def cross_entropy(b: Builder, x: Value) -> Value:
         raise Refused("cross_entropy")
     rows, classes = x.shape
     y = b.input((rows,), "y", "target", "labels", dtype="int64", text=f"torch.randint(0, {classes}, ({{s}},))")
-    code, mode, probes = "F.cross_entropy({0}, {1})", "total", _RESULT
+    code, mode, probes = "F.cross_entropy({0}, {1})", "total", WHOLE_PROBES
     if not b.draw.chance(0.7) and not b.draw.tiny:
         code, mode = 'F.cross_entropy({0}, {1}, reduction="none")', "row"
         probes = tuple(math.log(classes) + 1.0 + probe for probe in NORMAL)

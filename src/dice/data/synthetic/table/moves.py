@@ -9,10 +9,9 @@ from dice.data.synthetic.draw import Draw
 from dice.data.synthetic.graph import Value
 from dice.data.synthetic.table.entry import Entry, Special, named
 from dice.data.synthetic.table.grid import places
-from dice.data.synthetic.table.index import Index, Numbers, Shape, dims
+from dice.data.synthetic.table.index import MATRIX, Index, Numbers, Shape, dims
 
 _W = {"W": "{x}.size({last})"}
-_MATRIX = {"H": "{x}.size(0)", "W": "{x}.size(1)"}
 _HW = {"H": "{x}.size(2)", "W": "{x}.size(3)"}
 _AS_IT_IS = ("float {v} = {x}[{i}];",)
 _SAME: tuple[Source, Callable[[Shape, Numbers], Shape], str] = (Source("torch.randn({s})"), lambda shape, _: shape, "y")
@@ -172,7 +171,7 @@ MOVES: dict[str, Entry] = {
     ),
     "rot90": Index(
         ("torch.rot90({x})", "torch.rot90({x}, 1, [0, 1])", "torch.rot90({x}, k=1, dims=(0, 1))"), ("{W}", "{H}"),
-        ("float {v} = {x}[({i} % {H}) * {W} + {W} - 1 - {i} / {H}];",), sizes=_MATRIX,
+        ("float {v} = {x}[({i} % {H}) * {W} + {W} - 1 - {i} / {H}];",), sizes=MATRIX,
     ),
     "stack": Index(
         ("torch.stack([{x}, {y}], dim=1)", "torch.stack(({x}, {y}), dim=1)"), ("{x}.size(0)", "2", "{W}"),
@@ -201,7 +200,7 @@ MOVES: dict[str, Entry] = {
     ),
     "flip_rows": Index(
         ("torch.flip({x}, [0])", "torch.flip({x}, dims=[0])", "{x}.flip(0)"), dims(2),
-        ("float {v} = {x}[({H} - 1 - {i} / {W}) * {W} + {i} % {W}];",), sizes=_MATRIX,
+        ("float {v} = {x}[({H} - 1 - {i} / {W}) * {W} + {i} % {W}];",), sizes=MATRIX,
     ),
     "pixel_unshuffle": Index(
         ("F.pixel_unshuffle({x}, {f})",), dims(4, _1="{x}.size(1) * {f} * {f}", _2="{OH}", _3="{OW}"),

@@ -41,7 +41,7 @@ class Pooling(Entry, group="window"):
         texts = sliding.outputs(window, transposed=False)
         outs, taps = sliding.worked_out(texts, x.shape[2:]), math.prod(window.kernel)
         work = math.prod(outs) * taps * math.prod(x.shape[:2])
-        self.refuse_if(min(outs) < 1 or not sliding.fits(window, x.shape[2:]) or work > (1e6 if b.draw.small else 5e9))
+        self.refuse_if(not sliding.fits(window, x.shape[2:], outs, work, b.draw.small))
         loops = sliding.taps(window, False, self._takes(element(rank, "ch")))
         options = [("stride", window.stride, window.kernel), ("padding", window.padding, (0,) * rank)]
         options += [("dilation", window.dilation, (1,) * rank)] if self.largest else []

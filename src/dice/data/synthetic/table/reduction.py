@@ -9,7 +9,17 @@ from dataclasses import dataclass
 from dice.data.synthetic.builder import Builder, Source, centred, distinct, moments, rms
 from dice.data.synthetic.graph import NORMAL, Arg, Pass, Rows, Scan, Value
 from dice.data.synthetic.table.entry import Entry
-from dice.data.synthetic.table.layout import ROW_STATISTICS, axes_of, axis_text, layout, made_for, plain, reduced
+from dice.data.synthetic.table.layout import (
+    RANDOM_SCALE,
+    ROW_STATISTICS,
+    WHOLE_PROBES,
+    axes_of,
+    axis_text,
+    layout,
+    made_for,
+    plain,
+    reduced,
+)
 from dice.data.synthetic.table.sources import COUNTS, MISSING
 
 Probes = Callable[[Value, int], tuple[float, ...]]
@@ -120,7 +130,7 @@ REDUCTIONS: dict[str, Reduction] = {
     ),
     "mean": Reduction(
         _SUM, "{sum} / {R}", ("torch.mean({x}, dim={d}{k})", "{x}.mean(dim={d}{k})"),
-        lambda x, length: centred(moments(x.probes)[0], moments(x.probes)[1]), text=ROW_STATISTICS, weak=True,
+        lambda x, length: centred(*moments(x.probes)), text=ROW_STATISTICS, weak=True,
     ),
     "max": Reduction(
         (Pass("peak", "max"),), "{peak}",
@@ -216,13 +226,12 @@ class Whole(Entry, group="reduce", ranks=(1, 2, 3), weak=True):
     varied: int = 0
 
     def first(self, b: Builder) -> Value:
-        text = "torch.randn({s}) * (0.5 + 2.0 * torch.rand(1)) + torch.randn(1)"
-        return b.input(b.draw.shape(b.draw.pick((1, 2, 2, 3))), text=text)
+        return b.input(b.draw.shape(b.draw.pick((1, 2, 2, 3))), text=f"{RANDOM_SCALE} + torch.randn(1)")
 
     def apply(self, b: Builder, x: Value) -> Value:
         self.refuse_if(x.dtype != "float" or x.numel > 1 << 21 or distinct(x.probes) < self.varied)
         body = Rows(self.passes, self.value, "row", {"rows": "1", "R": "{x}.numel()"}, x.numel, 1)
-        return b.step(self.name, b.draw.pick(self.forms), body, [x], (), (0.4, 0.7, 1.1, 1.6, 2.3, 3.2, 4.5, 6.5))
+        return b.step(self.name, b.draw.pick(self.forms), body, [x], (), WHOLE_PROBES)
 
 
 WHOLE = {

@@ -8,10 +8,9 @@ from dice.data.synthetic.builder import Builder, Source, centred
 from dice.data.synthetic.draw import Draw
 from dice.data.synthetic.graph import Element, Value
 from dice.data.synthetic.table.entry import Special
-from dice.data.synthetic.table.index import Index, Numbers, Shape, dims
+from dice.data.synthetic.table.index import MATRIX, Index, Numbers, Shape, dims
 
 _W = {"W": "{x}.size(1)"}
-_MATRIX = {"H": "{x}.size(0)", "W": "{x}.size(1)"}
 _EDGES = Source("torch.linspace(-1.5, 1.5, {s})", (-1.5, -1.0, -0.5, 0.0, 0.5, 1.0, 1.25, 1.5))
 _DIGITS = Source("torch.randint(0, 10, {t})", tuple(range(8)), dtype="int64")
 _DIFFERENT = Source("torch.rand({s}).argsort(dim=1)", dtype="int64")
@@ -86,7 +85,7 @@ SELECTION: dict[str, Index] = {
         dims(2),
         ("float {v} = 0.0f;", "for (int k = 0; k < {H}; ++k)",
          "    if ({y}[k] == {i} / {W}) {v} += {x}[k * {W} + {i} % {W}];"),
-        sizes=_MATRIX, suits=lambda shape: 3 < shape[0] < 600, numbers=lambda d, shape: {"N": shape[0]},
+        sizes=MATRIX, suits=lambda shape: 3 < shape[0] < 600, numbers=lambda d, shape: {"N": shape[0]},
         other=(_ANY, lambda shape, _: shape[:1], "y"), blurs=True,
     ),
     "take": Index(

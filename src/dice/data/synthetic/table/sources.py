@@ -19,7 +19,6 @@ def uniform(low: float, high: float) -> Source:
     return Source(text + shift, tuple(round(low + (high - low) * share, 4) for share in _SHARE), low, high)
 
 
-NORMAL_SOURCE = Source("torch.randn({s})")
 OTHER_SOURCE = Source("torch.randn({s})", OTHER_NORMAL)
 """A second standard normal variable."""
 AWAY_FROM_ZERO = Source("0.5 + torch.rand({s})", (0.6, 0.75, 0.9, 1.0, 1.1, 1.2, 1.35, 1.5), 0.5, 1.5)

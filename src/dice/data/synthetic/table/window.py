@@ -7,21 +7,23 @@ from dataclasses import dataclass
 from dice.data.synthetic.builder import Builder
 from dice.data.synthetic.draw import Draw
 from dice.data.synthetic.graph import Value
+from dice.data.synthetic.table.entry import Ints
 from dice.data.synthetic.table.grid import AXES
 from dice.data.synthetic.table.index import shape_of_rank
 
-Numbers = tuple[int, ...]
+LARGEST_WORK = (5e9, 1e6)
+"""Multiplications of one operator: for large shapes, for small ones."""
 
 
 @dataclass(frozen=True, slots=True)
 class Window:
     """Parameters along each dimension. `extra`: the output padding of a transposed convolution."""
 
-    kernel: Numbers
-    stride: Numbers
-    padding: Numbers
-    dilation: Numbers
-    extra: Numbers
+    kernel: Ints
+    stride: Ints
+    padding: Ints
+    dilation: Ints
+    extra: Ints
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,14 +31,14 @@ class Pools:
     """What windows are drawn from: `rank` dimensions, strides, dilations; `transposed`: of a transposed convolution."""
 
     rank: int
-    strides: Numbers
-    dilations: Numbers = (1,)
+    strides: Ints
+    dilations: Ints = (1,)
     transposed: bool = False
 
     def draw(self, d: Draw) -> Window:
         """A window, mostly the same along all dimensions."""
 
-        def each(pool: Numbers) -> Numbers:
+        def each(pool: Ints) -> Ints:
             one = d.pick(pool)
             return tuple(d.pick(pool) if d.chance(0.2) else one for _ in range(self.rank))
 
@@ -64,13 +66,14 @@ def outputs(window: Window, transposed: bool) -> list[str]:
     return texts
 
 
-def fits(window: Window, sizes: Numbers) -> bool:
-    """Whether the padded input holds a whole window."""
+def fits(window: Window, sizes: Ints, outs: Ints, work: float, small: bool) -> bool:
+    """Whether the padded input of these sizes holds a whole window, and the multiplications, `work`, are not too many."""
     parts = zip(sizes, window.padding, window.dilation, window.kernel, strict=True)
-    return all(size + 2 * p > dilation * (k - 1) for size, p, dilation, k in parts)
+    holds = all(size + 2 * p > dilation * (k - 1) for size, p, dilation, k in parts)
+    return holds and min(outs) >= 1 and work <= LARGEST_WORK[small]
 
 
-def worked_out(texts: list[str], sizes: Numbers) -> Numbers:
+def worked_out(texts: list[str], sizes: Ints) -> Ints:
     """What the expressions of `outputs` amount to."""
     return tuple(eval(text.replace("/", "//"), {"SIZE": size}) for text, size in zip(texts, sizes, strict=True))
 
@@ -99,12 +102,12 @@ def taps(window: Window, transposed: bool, statement: str) -> list[str]:
     return [*lines, *(inner + test for test in tests), inner + statement, "    " * (len(lines) - 1) + "}}"]
 
 
-def written(d: Draw, numbers: Numbers) -> str:
+def written(d: Draw, numbers: Ints) -> str:
     """A number where all are the same, by most authors."""
     return repr(numbers[0] if len(set(numbers)) == 1 and d.chance(0.8) else numbers)
 
 
-def arguments(d: Draw, kernel: Numbers, options: list[tuple[str, Numbers, Numbers]]) -> str:
+def arguments(d: Draw, kernel: Ints, options: list[tuple[str, Ints, Ints]]) -> str:
     """The kernel's size and `options` (name, value, default) as arguments; some authors write defaults down too."""
     whole = d.chance(0.3)
     size = ("kernel_size=" if d.chance(0.3) else "") + written(d, kernel)
