@@ -20,14 +20,14 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from dice.errors import DiceError
-from dice.evaluation.score import METRICS, count, is_hit
+from dice.evaluation.score import Metric, count, is_hit
 from dice.evidence.answers import read_answers, verdict_lines
 from dice.evidence.chain import BROKEN, SURE, Link, Place, chain
 from dice.evidence.recording import is_recorded, read_record, unpack
 from dice.jsonl import read_jsonl
 from dice.kernels.api import Problem, Verdict
 from dice.manifest import read_manifest
-from dice.report.rows import percent, read_table
+from dice.report.rows import level_metric, percent, read_table
 
 
 @dataclass(frozen=True)
@@ -59,7 +59,7 @@ def study_of(table: str) -> Iterator[Study]:
 
 
 def recount(
-    score_path: str, level: int, metric: str, robust: bool, root: Path | None = None
+    score_path: str, level: int, metric: Metric, robust: bool, root: Path | None = None
 ) -> tuple[str, list[str], list[str]]:
     """The cell counted again from the verdicts that the score names, and a line for each answer: those that count, and the
     others. Raises DiceError where they cannot be read."""
@@ -76,7 +76,7 @@ def recount(
     ]
     if not any(seeds):
         raise DiceError(f"{', '.join(spec['verdicts'])}: no verdicts of level {level}.")
-    rate = next(row for row in count(seeds, levels) if row.robust == robust).metrics[metric]  # type: ignore[index]
+    rate = next(row for row in count(seeds, levels) if row.robust == robust).metrics[metric]
     if rate is None:
         return percent(None), [], []
     counted: list[str] = []
@@ -85,7 +85,7 @@ def recount(
         for v in seed:
             status = v.status if robust else v.functional_status
             line = f"  {v.problem_id}, seed {k}, sample {v.sample}, code {v.code_sha256[:16]}: {status}"
-            (counted if is_hit(v, metric, robust) else others).append(line)  # type: ignore[arg-type]
+            (counted if is_hit(v, metric, robust) else others).append(line)
     return percent(rate.value), counted, others
 
 
@@ -121,13 +121,12 @@ def _audit(study: Study, table: str, cell: str, problem: str | None) -> tuple[li
         raise DiceError(f"{table}: names {score_path}; run this where Snakemake ran, paths begin there.")
     good = not study.wrong
     lines += study.wrong
-    level_name, _, metric = column.partition("_")
-    if metric in METRICS:
+    if found := level_metric(column):
         table_manifest = read_manifest(root / study.table)
         evidence = table_manifest.spec["rows"] if table_manifest else []
         robust = next((r["robust"] for r in evidence if r["row"] == name), True)
         try:
-            again, counted, others = recount(score_path, int(level_name[1:]), metric, robust, root)
+            again, counted, others = recount(score_path, *found, robust, root)
             same = again == row[column]
             good = good and same
             lines.append(f"counted again from the verdicts: {again} ({'the same' if same else 'NOT THE SAME'})")

@@ -29,7 +29,7 @@ from dice.kernels.api import Problem
 from dice.manifest import Stopwatch, write_manifest
 from dice.report.highlight import STYLE, highlighted
 from dice.report.pairs import PairEvidence, compared
-from dice.report.rows import Row, interval, label, metrics_of, read_table
+from dice.report.rows import Row, interval, label, level_metric, metrics_of, read_table
 
 PAGES = Path(__file__).parent / "pages"
 _UNIT_FILE = re.compile(r"(.+)\.json\.manifest\.json")
@@ -67,11 +67,9 @@ def _row(row: Row, metrics: list[str]) -> dict[str, Any]:
     cells = []
     for metric in metrics:
         between = "–".join(interval(row, metric) or ())
-        level = re.match(r"l(\d+)_", metric)
+        level = found[0] if (found := level_metric(metric)) else ""
         reported = row[f"{metric}_reported"]
-        cells.append(
-            {"value": row[metric], "interval": between, "reported": reported, "level": level[1] if level else ""}
-        )
+        cells.append({"value": row[metric], "interval": between, "reported": reported, "level": level})
     unit = unit_of(row)
     return {"name": label(row), "unit": unit, "cells": cells, "status": row["status"], "reason": row.get("reason", "")}
 
