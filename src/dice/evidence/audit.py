@@ -18,6 +18,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 from dice.errors import DiceError
 from dice.evaluation.score import Metric, count, is_hit
@@ -26,7 +27,7 @@ from dice.evidence.chain import BROKEN, SURE, Link, Place, chain
 from dice.evidence.recording import is_recorded, read_record, unpack
 from dice.jsonl import read_jsonl
 from dice.kernels.api import Problem, Verdict
-from dice.manifest import read_manifest
+from dice.manifest import MANIFEST_SUFFIX, read_manifest
 from dice.report.rows import level_metric, percent, read_table
 
 
@@ -64,10 +65,7 @@ def recount(
     """The cell counted again from the verdicts that the score names, and a line for each answer: those that count, and the
     others. Raises DiceError where they cannot be read."""
     root = root or Path()
-    manifest = read_manifest(root / score_path)
-    if manifest is None:
-        raise DiceError(f"{score_path}: has no manifest, so its verdicts are not known.")
-    spec = manifest.spec
+    spec = _settings(score_path, root)
     problems = read_jsonl(root / spec["problems"], Problem)
     levels = {problem.id: level for problem in problems if problem.level == level}
     seeds = [
@@ -87,6 +85,14 @@ def recount(
             line = f"  {v.problem_id}, seed {k}, sample {v.sample}, code {v.code_sha256[:16]}: {status}"
             (counted if is_hit(v, metric, robust) else others).append(line)
     return percent(rate.value), counted, others
+
+
+def _settings(score_path: str, root: Path) -> dict[str, Any]:
+    """The settings of `dice score`: problems, verdicts, protocol. Raises DiceError where no manifest tells them."""
+    manifest = read_manifest(root / score_path)
+    if manifest is None:
+        raise DiceError(f"{score_path}: has no manifest, so its verdicts are not known.")
+    return manifest.spec
 
 
 def _logs(score_path: Path) -> list[str]:
@@ -116,7 +122,7 @@ def _audit(study: Study, table: str, cell: str, problem: str | None) -> tuple[li
         reported = row.get(f"{column}_reported", "")
         lines.append(f"only the paper's number ({reported}) is there: {row['reason']}. There is no chain to audit.")
         return lines, True
-    score_path = row["manifest"].removesuffix(".manifest.json")
+    score_path = row["manifest"].removesuffix(MANIFEST_SUFFIX)
     if not (root / score_path).parent.is_dir():
         raise DiceError(f"{table}: names {score_path}; run this where Snakemake ran, paths begin there.")
     good = not study.wrong
@@ -160,14 +166,12 @@ def _link_lines(links: list[Link]) -> Iterator[str]:
 
 def _answers(score_path: str, problem: str, root: Path) -> tuple[list[str], bool]:
     """The problem and every answer to it with its verdict. Raises DiceError where the score knows no such problem."""
-    manifest = read_manifest(root / score_path)
-    if manifest is None:
-        raise DiceError(f"{score_path}: has no manifest, so its verdicts are not known.")
-    problems = {one.id: one for one in read_jsonl(root / manifest.spec["problems"], Problem)}
+    spec = _settings(score_path, root)
+    problems = {one.id: one for one in read_jsonl(root / spec["problems"], Problem)}
     if problem not in problems:
-        raise DiceError(f"--problem {problem}: not one of {manifest.spec['problems']}; try {next(iter(problems))}.")
+        raise DiceError(f"--problem {problem}: not one of {spec['problems']}; try {next(iter(problems))}.")
     lines, good = [f"{problem}:", *_indented(problems[problem].code)], True
-    for path in manifest.spec["verdicts"]:
+    for path in spec["verdicts"]:
         for answer in read_answers(path, root, problem):
             lines.append(f"{path}, sample {answer.verdict.sample}, answer in {answer.generations}:")
             lines += [*_indented(answer.code or "(no code)"), *(f"  {line}" for line in verdict_lines(answer.verdict))]

@@ -26,13 +26,12 @@ from dice.errors import DiceError
 from dice.evaluation.score import read_score
 from dice.jsonl import read_jsonl, read_objects, write_text
 from dice.kernels.api import Problem
-from dice.manifest import Stopwatch, write_manifest
+from dice.manifest import MANIFEST_SUFFIX, Stopwatch, write_manifest
 from dice.report.highlight import STYLE, highlighted
 from dice.report.pairs import PairEvidence, compared
 from dice.report.rows import Row, interval, label, level_metric, metrics_of, read_table
 
 PAGES = Path(__file__).parent / "pages"
-_UNIT_FILE = re.compile(r"(.+)\.json\.manifest\.json")
 
 
 @stage_config
@@ -76,8 +75,8 @@ def _row(row: Row, metrics: list[str]) -> dict[str, Any]:
 
 def unit_of(row: Row) -> str:
     """The unit whose score a row shows; empty for none."""
-    found = _UNIT_FILE.fullmatch(Path(row.get("manifest", "")).name)
-    return found[1] if found and row["status"] == "measured" else ""
+    name, suffix = Path(row.get("manifest", "")).name, f".json{MANIFEST_SUFFIX}"
+    return name.removesuffix(suffix) if name.endswith(suffix) and row["status"] == "measured" else ""
 
 
 def read_answers(results: Path, unit: str, seed: int) -> list[dict[str, Any]]:
