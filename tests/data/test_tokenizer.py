@@ -198,4 +198,3 @@ def test_the_stage_trains_reports_and_writes_a_manifest(tmp_path):
     assert manifest["extra"]["texts_changed_by_a_round_trip"] == 0
     assert main(["tokenizer", *arguments, "--vocab-size", "30"]) == 2
     assert main(["tokenizer", *arguments, "--rows", "0"]) == 2
-    assert main(["tokenizer", *arguments, "--set", "extra_texts=[none.txt]"]) == 2

@@ -142,8 +142,6 @@ class InfillConfig:
     """Pairs: JSON lines, or the authors' JSON array."""
     out: str
     """JSON lines of the pairs that could be split."""
-    source: str = "dice"
-    """Name for the source of rows that give none (the authors' files)."""
     on_bad: OnBad = "refuse"
     """`refuse` the file when a row is bad, or `skip` and report it."""
 
@@ -151,7 +149,7 @@ class InfillConfig:
 def infill(config: InfillConfig) -> InfillReport:
     """Run the stage: write the split pairs, the report and the manifest."""
     watch = Stopwatch()
-    pairs, bad_rows = read_pairs(config.pairs, on_bad=config.on_bad, convert=from_published(config.source))
+    pairs, bad_rows = read_pairs(config.pairs, on_bad=config.on_bad, convert=from_published("dice"))
     done, report = split_pairs(pairs, bad_rows)
     write_jsonl(config.out, done)
     write_text(config.out + ".report.json", report.model_dump_json(indent=2) + "\n")
