@@ -113,22 +113,20 @@ def _checked(text: str) -> str:
     return text
 
 
-def load_tokenizer(
-    path: str | Path, *, family: ModelType | None = None, ids: SpecialIds | None = None
-) -> CodeTokenizer:
+def load_tokenizer(path: str | Path, *, family: ModelType | None = None) -> CodeTokenizer:
     """A tokenizer from a folder, or by name from the Hugging Face cache; nothing is downloaded, no code of theirs is run.
 
-    The control tokens are `ids`; without it those of the folder's special_ids.json; without that file those of `family`
+    The control tokens are those of the folder's special_ids.json; without that file those of `family`
     (dice.model.families). Raises DiceError.
     """
-    folder = Path(path)
-    if ids is None and (folder / IDS_FILE).is_file():
+    folder, ids = Path(path), None
+    if (folder / IDS_FILE).is_file():
         try:
             ids = SpecialIds.model_validate_json((folder / IDS_FILE).read_text(encoding="utf-8"))
         except ValidationError as error:
             raise DiceError(f"{folder / IDS_FILE}: {error.errors()[0]['msg']}.") from error
-    if ids is None and family not in FAMILIES:
-        raise DiceError(f"{path}: which tokens are mask, pad and end? Give ids, or one of {', '.join(FAMILIES)}.")
+    elif family not in FAMILIES:
+        raise DiceError(f"{path}: which tokens are mask, pad and end? Name its family: {', '.join(FAMILIES)}.")
     if (folder / TOKENIZER_FILE).is_file():
         from tokenizers import Tokenizer
 
