@@ -180,6 +180,7 @@ def train_tokenizer(texts: Iterable[str], vocab_size: int) -> CodeTokenizer:
 
     Ids 0-4 are SMALL_SPECIALS, then the 256 bytes, then merges: any text can be encoded, and nothing is normalised.
     The vocabulary is smaller than `vocab_size` when no further pair occurs twice in the texts.
+    Raises DiceError where it is too small for control tokens and bytes.
     """
     from tokenizers import Regex, Tokenizer, decoders, models, pre_tokenizers, trainers
 
@@ -244,7 +245,10 @@ class TokenizerConfig:
 
 
 def make_tokenizer(config: TokenizerConfig) -> dict[str, Any]:
-    """Train, check that decoding every encoded training text gives it back, and write; returns the statistics."""
+    """Train, count the training texts that decoding does not give back, and write; returns the statistics.
+
+    Raises DiceError for files that cannot be read or have no rows.
+    """
     watch = Stopwatch()
     if not config.pairs:
         raise DiceError("name at least one file of pairs (--pairs).")

@@ -167,7 +167,8 @@ def verdict_of_all(verdicts: Sequence[str]) -> str:
 
 
 def judged(contrast: Contrast, claim: ClaimEvidence, protocol: Protocol) -> Row:
-    """One contrast: its effect in points or percent, the ends of its interval, and what they say."""
+    """One contrast: its effect in points or percent, the ends of its interval, and the verdict. Raises DiceError where its
+    rows cannot be compared."""
     rows = (*contrast.more, *contrast.less)
     name = f"{' + '.join(row.name for row in contrast.more)} - {' - '.join(row.name for row in contrast.less)}"
     if claim.statistic == "cost":

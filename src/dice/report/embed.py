@@ -79,7 +79,8 @@ def _cell(row: Row, metric: str) -> str:
 
 
 def block(csv: Path) -> str:
-    """What a page says about a recorded CSV: where it is from, and the table."""
+    """What a page says about a recorded CSV: where it is from, and the table. Raises DiceError for one without rows or
+    manifest."""
     rows = read_csv(csv)
     if not rows:
         raise DiceError(f"{csv}: has no rows.")

@@ -255,7 +255,7 @@ def draw(config: FigureConfig, rows: list[Row]) -> Figure:
 
 
 def make_figure(config: FigureConfig) -> list[Row]:
-    """Run the stage: PDF, PNG, CSV, manifest."""
+    """Run the stage: PDF, PNG, CSV, manifest; returns the CSV's rows. Raises DiceError for an unknown kind."""
     watch = Stopwatch()
     if config.kind not in ROWS:
         raise DiceError(f"figure {config.number}: no kind '{config.kind}'; known are {', '.join(ROWS)}.")
@@ -270,7 +270,7 @@ def make_figure(config: FigureConfig) -> list[Row]:
 
 
 def caption_of(csv_path: str | Path) -> str:
-    """Title that the figure was made with, from its manifest."""
+    """Title that the figure was made with, from its manifest. Raises DiceError where it has none."""
     manifest = read_manifest(csv_path)
     if manifest is None or manifest.stage != "figure":
         raise DiceError(f"{csv_path}: not a figure by `dice figure`.")

@@ -1,4 +1,4 @@
-"""Rows of the CSV files that tables, figures and checks read and write, and how their cells are told.
+"""Rows of the CSV files that tables, figures and checks read and write, and what their cells mean.
 
 A row maps a column's name to its text. A metric is a column beside which the paper's value stands (`*_reported`); where it
 was measured with an interval, `*_low` and `*_high` are its ends.

@@ -39,7 +39,7 @@ def key_of(server: ServerConfig) -> str:
     if not key:
         raise DiceError(f"the environment variable {server.key} is not set; it has the key of {server.base_url}.")
     if not re.fullmatch(r"[!-~]+", key):
-        raise DiceError(f"the environment variable {server.key} holds white space or signs that no key has.")
+        raise DiceError(f"the environment variable {server.key} holds white space, or characters that no key has.")
     return key
 
 

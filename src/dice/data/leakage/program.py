@@ -52,7 +52,8 @@ def blamed(what: str) -> Iterator[None]:
 
 @contextlib.contextmanager
 def contained() -> Iterator[None]:
-    """Programs are executed in the block: without gradients and warnings, at most TIME_LIMIT_S, random state kept."""
+    """Programs are executed in the block: without gradients and warnings, the random state kept. Raises Failed after
+    TIME_LIMIT_S."""
     timed = threading.current_thread() is threading.main_thread()
 
     def stop(*_: object) -> None:
