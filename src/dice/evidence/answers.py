@@ -14,7 +14,7 @@ from dice.manifest import read_manifest
 
 
 @dataclass(frozen=True)
-class Answer:
+class JudgedAnswer:
     """A verdict, and the text that it should be about."""
 
     verdict: Verdict
@@ -40,13 +40,13 @@ def generations_of(verdicts: str, root: Path) -> str:
     return candidates
 
 
-def read_answers(verdicts: str, root: Path, problem: str) -> Iterator[Answer]:
+def judged_answers(verdicts: str, root: Path, problem: str) -> Iterator[JudgedAnswer]:
     """The answers to a problem with their verdicts, of one file of verdicts. Raises DiceError."""
     path = generations_of(verdicts, root)
     codes = {(one.problem_id, one.sample): one.code for one in read_candidates(root / path)}
     for verdict in read_jsonl(root / verdicts, Verdict):
         if verdict.problem_id == problem:
-            yield Answer(verdict, codes.get((problem, verdict.sample)), path)
+            yield JudgedAnswer(verdict, codes.get((problem, verdict.sample)), path)
 
 
 def verdict_lines(verdict: Verdict) -> Iterator[str]:

@@ -22,7 +22,7 @@ from typing import Any
 
 from dice.errors import DiceError
 from dice.evaluation.score import Metric, count, is_hit
-from dice.evidence.answers import read_answers, verdict_lines
+from dice.evidence.answers import judged_answers, verdict_lines
 from dice.evidence.chain import BROKEN, SURE, Link, Place, chain
 from dice.evidence.recording import is_recorded, read_record, unpack
 from dice.jsonl import read_jsonl
@@ -172,7 +172,7 @@ def _answers(score_path: str, problem: str, root: Path) -> tuple[list[str], bool
         raise DiceError(f"--problem {problem}: not one of {spec['problems']}; try {next(iter(problems))}.")
     lines, good = [f"{problem}:", *_indented(problems[problem].code)], True
     for path in spec["verdicts"]:
-        for answer in read_answers(path, root, problem):
+        for answer in judged_answers(path, root, problem):
             lines.append(f"{path}, sample {answer.verdict.sample}, answer in {answer.generations}:")
             lines += [*_indented(answer.code or "(no code)"), *(f"  {line}" for line in verdict_lines(answer.verdict))]
             agrees = answer.is_of_this_code

@@ -79,7 +79,7 @@ def unit_of(row: Row) -> str:
     return name.removesuffix(suffix) if name.endswith(suffix) and row["status"] == "measured" else ""
 
 
-def read_answers(results: Path, unit: str, seed: int) -> list[dict[str, Any]]:
+def answers_of_seed(results: Path, unit: str, seed: int) -> list[dict[str, Any]]:
     """The verdicts of one seed, each with the answer that it is about."""
     name = f"{unit}/seed{seed}.jsonl"
     generations = {
@@ -162,7 +162,7 @@ def explore(config: ExplorerConfig) -> int:
     site = _Site(out)
     names, seen = labels(tables), {}
     for unit, seeds in units.items():
-        answers = [answer for seed in seeds for answer in read_answers(results, unit, seed)]
+        answers = [answer for seed in seeds for answer in answers_of_seed(results, unit, seed)]
         seen[unit] = outcomes(answers)
         site.unit(unit, names.get(unit, unit), answers, problems)
     facts = {"units": {unit: names.get(unit, unit) for unit in units}, "root": ""}
