@@ -146,8 +146,8 @@ def _audit(study: Study, table: str, cell: str, problem: str | None) -> tuple[li
     else:
         links = list(chain(study.table, study.results, where=study.place))
     if problem is not None:
-        said, agrees = _answers(score_path, problem, root)
-        lines, good = lines + said, good and agrees
+        answers, agrees = _answers(score_path, problem, root)
+        lines, good = lines + answers, good and agrees
     lines += _link_lines(links)
     good = good and not any(link.state in BROKEN for link in links)
     if logs := _logs(root / score_path):

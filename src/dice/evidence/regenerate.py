@@ -48,9 +48,9 @@ def make_again(path: str, root: Path) -> None:
     with contextlib.chdir(root), quiet, contextlib.redirect_stderr(errors):
         code = main([manifest.stage, "--config", json.dumps(manifest.spec)])
     if code:
-        said = errors.getvalue().strip().removeprefix(f"dice {manifest.stage}: ")
+        message = errors.getvalue().strip().removeprefix(f"dice {manifest.stage}: ")
         commit = (manifest.git_commit or "an unknown commit")[:12]
-        raise DiceError(f"{path}: cannot be made again: {said} It was recorded at {commit}.")
+        raise DiceError(f"{path}: cannot be made again: {message} It was recorded at {commit}.")
 
 
 def regenerate(folder: Path, out: Path) -> list[Compared]:

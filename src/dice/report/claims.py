@@ -210,10 +210,10 @@ def make_claims(config: ClaimsConfig) -> list[Row]:
         found = [judged(contrast, claim, config.protocol) for contrast in claim.contrasts]
         whole = verdict_of_all([line["verdict"] for line in found])
         measured = sum(line["verdict"] != "not measured" for line in found)
-        said = {"claim": claim.name, "text": claim.text, "where": claim.where, "claim_verdict": whole}
-        said |= {"measured": f"{measured} of {len(found)}", "statistic": claim.statistic}
+        about = {"claim": claim.name, "text": claim.text, "where": claim.where, "claim_verdict": whole}
+        about |= {"measured": f"{measured} of {len(found)}", "statistic": claim.statistic}
         where = {"scale": config.scale, "benchmark": claim.benchmark}
-        lines += [said | line | where for line in found]
+        lines += [about | line | where for line in found]
     out = Path(config.out)
     draw_claims(lines, out)
     write_csv(out, lines)

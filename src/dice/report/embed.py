@@ -54,8 +54,8 @@ def models_table(rows: Sequence[Row]) -> str:
     }
     levels = list(dict.fromkeys(level for level, _ in metrics.values()))
     counts = {tuple(row["n"].split("/")) for row in measured}
-    said = {level: f" ({n})" for level, n in zip(levels, next(iter(counts)), strict=True)} if len(counts) == 1 else {}
-    header = ["row", *(f"level {level}{said.get(level, '')}: {_NAMES[metric]}" for level, metric in metrics.values())]
+    size = {level: f" ({n})" for level, n in zip(levels, next(iter(counts)), strict=True)} if len(counts) == 1 else {}
+    header = ["row", *(f"level {level}{size.get(level, '')}: {_NAMES[metric]}" for level, metric in metrics.values())]
     return markdown(header, ([label(row), *(_cell(row, name) for name in metrics)] for row in measured))
 
 

@@ -31,8 +31,8 @@ def percent(value: float | None) -> str:
 def label(row: Row) -> str:
     """The row's name, and what was measured: `DICE-8B: stand-in 8B-dice, 2.9M parameters, on mini-2-cpu`."""
     forms = {"measured_model": "{}", "measured_params": "{} parameters", "measured_on": "on {}"}
-    said = ", ".join(form.format(row[name]) for name, form in forms.items() if row.get(name))
-    return f"{row['row']}: {said}" if said else row["row"]
+    measured = ", ".join(form.format(row[name]) for name, form in forms.items() if row.get(name))
+    return f"{row['row']}: {measured}" if measured else row["row"]
 
 
 def metrics_of(row: Row) -> list[str]:

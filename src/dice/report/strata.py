@@ -66,8 +66,8 @@ def exec_by_stratum(name: str, score: Score, robust: bool, placed: Mapping[str, 
             found = shares.get((stratum, part))
             if found:
                 ends = (sum(found) / len(found), *wilson(sum(found), len(found)))
-                told = {"row": name, "stratum": stratum, "level": part, "problems": str(len(found))}
-                yield told | dict(zip(with_ends("exec"), map(percent, ends), strict=True))
+                row = {"row": name, "stratum": stratum, "level": part, "problems": str(len(found))}
+                yield row | dict(zip(with_ends("exec"), map(percent, ends), strict=True))
 
 
 def make_strata(config: StrataConfig) -> list[Row]:

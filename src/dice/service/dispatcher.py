@@ -306,8 +306,8 @@ class Dispatcher:
                 failures += 1
                 is_usage = isinstance(error, DiceError) and not isinstance(error, HarnessError)
                 if is_usage or failures == MOST_FAILURES:
-                    told = error if isinstance(error, DiceError) else HarnessError(f"the pool broke: {error!r}.")
-                    self._tell(self._fail, told)
+                    failure = error if isinstance(error, DiceError) else HarnessError(f"the pool broke: {error!r}.")
+                    self._tell(self._fail, failure)
                     return
             self._tell(self._closed)
 

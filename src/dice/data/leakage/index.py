@@ -129,10 +129,10 @@ def leak_index(problems: Iterable[Problem], heldout: bool = True) -> LeakIndex:
     return index
 
 
-def add_benchmark_option(parser: argparse.ArgumentParser, said: str) -> None:
-    """The option of a stage that names exams, once for each; `said`: what they are to the stage."""
+def add_benchmark_option(parser: argparse.ArgumentParser, meaning: str) -> None:
+    """The option of a stage that names exams, once for each; `meaning`: what they are to the stage."""
     parser.add_argument(
-        "--benchmark", dest="benchmarks", action="append", metavar="PLACE", help=f"{said} (default: mini)"
+        "--benchmark", dest="benchmarks", action="append", metavar="PLACE", help=f"{meaning} (default: mini)"
     )
 
 

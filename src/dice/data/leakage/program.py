@@ -128,7 +128,7 @@ class _OnCpu(ast.NodeTransformer):
 
 
 def on_cpu(code: str) -> ast.Module | str:
-    """The program with the CPU in the place of a GPU, so that no result depends on the machine. Raises SyntaxError."""
+    """The program with the CPU in place of a GPU, so that no result depends on the machine. Raises SyntaxError."""
     return ast.fix_missing_locations(_OnCpu().visit(ast.parse(code))) if "cuda" in code else code
 
 

@@ -1,4 +1,4 @@
-"""The values of expressions in a module's forward: tensors are told from everything else, operators are recorded."""
+"""The values of expressions in a module's forward: tensors are distinguished from everything else, operators are recorded."""
 
 from __future__ import annotations
 
