@@ -99,8 +99,8 @@ def block(csv: Path) -> str:
         )
     if "pass_at_1" in rows[0]:
         facts = f"scale {rows[0]['scale']}, {rows[0]['backend']} back end, protocol {rows[0]['protocol']}"
-        return f"Percent with 95 % intervals; {facts}.\n{made[0].upper()}{made[1:]}.\n\n{exams_table(rows)}"
-    return f"{made[0].upper()}{made[1:]}.\n\n{markdown(list(rows[0]), (list(row.values()) for row in rows))}"
+        return f"Percent with 95 % intervals; {facts}.\n{made}.\n\n{exams_table(rows)}"
+    return f"{made}.\n\n{markdown(list(rows[0]), (list(row.values()) for row in rows))}"
 
 
 def read_page(path: Path) -> Page:
