@@ -25,6 +25,7 @@ from dice.errors import DiceError
 from dice.jsonl import write_text
 
 SCHEMA_VERSION = 1
+MANIFEST_SUFFIX = ".manifest.json"
 MODEL_MANIFEST = "model.manifest.json"
 """A model's, inside its folder."""
 
@@ -141,7 +142,7 @@ class Stopwatch:
 def manifest_path(output: str | Path) -> Path:
     """Where the manifest of `output` lies."""
     output = Path(output)
-    return output.with_name(output.name + ".manifest.json")
+    return output.with_name(output.name + MANIFEST_SUFFIX)
 
 
 def read_manifest(output: str | Path) -> Manifest | None:

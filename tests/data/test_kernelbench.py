@@ -7,6 +7,7 @@ import sys
 import threading
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
+import datasets
 import pyarrow
 import pyarrow.parquet
 import pytest
@@ -41,6 +42,12 @@ raise RuntimeError("problem code must not run here")
 """
 RELU, GELU, FUSED = (CODE.format(body=body) for body in ("torch.relu(x)", "nn.functional.gelu(x)", "torch.relu(x) + 1"))
 EXPECTED = [("level1/19_ReLU", RELU), ("level1/26_GELU", GELU), ("level2/3_Add_ReLU", FUSED)]
+
+
+@pytest.fixture(autouse=True)
+def own_cache(tmp_path, monkeypatch):
+    """What `datasets` makes of the files goes with the test."""
+    monkeypatch.setattr(datasets.config, "HF_DATASETS_CACHE", tmp_path / "cache")
 
 
 def write_levels(root, level_name="level{}"):
@@ -85,13 +92,13 @@ def test_every_layout_of_a_checkout_gives_the_same_problems(tmp_path, inside, le
 
 def test_the_hub_form_is_read_by_the_datasets_library(tmp_path):
     root = write_parquet(tmp_path / "copy")
-    problems = load_kernelbench(root, "kernelbench-v0.1", levels=(1, 2), cache_dir=tmp_path / "cache")
+    problems = load_kernelbench(root, "kernelbench-v0.1", levels=(1, 2))
     assert ids_and_code(problems) == EXPECTED
 
 
 def test_a_level_that_the_copy_lacks_is_an_error(tmp_path):
     with pytest.raises(DiceError, match="level_3"):
-        load_kernelbench(write_parquet(tmp_path / "copy"), levels=(1, 3), cache_dir=tmp_path / "cache")
+        load_kernelbench(write_parquet(tmp_path / "copy"), levels=(1, 3))
     with pytest.raises(DiceError, match="no folder for level 3"):
         load_kernelbench(write_levels(tmp_path / "checkout"), levels=(1, 3))
 
@@ -110,10 +117,10 @@ def test_a_level_that_the_copy_lacks_is_an_error(tmp_path):
 def test_bad_hub_rows_are_refused_or_reported_with_their_row(tmp_path, change, reason):
     root = write_parquet(tmp_path / "copy", **{"26_GELU_": change})
     with pytest.raises(DiceError, match="row") as caught:
-        load_kernelbench(root, levels=(1,), cache_dir=tmp_path / "cache")
+        load_kernelbench(root, levels=(1,))
     assert reason in str(caught.value)
     skipped = []
-    problems = load_kernelbench(root, levels=(1,), cache_dir=tmp_path / "cache", skipped=skipped)
+    problems = load_kernelbench(root, levels=(1,), skipped=skipped)
     assert [problem.id for problem in problems] == ["level1/19_ReLU"]
     assert reason in skipped[0].reason
 

@@ -139,11 +139,16 @@ def write_published(folder, mask_string):
     return backend.token_to_id(mask_string)
 
 
+def write_ids(folder, ids):
+    (folder / "special_ids.json").write_text(ids.model_dump_json())
+
+
 @pytest.mark.parametrize("mask_string", ["<MASK>", "[noise]"])
 def test_the_mask_is_found_by_id_whatever_its_string(tmp_path, mask_string):
     mask = write_published(tmp_path / "model", mask_string)
     assert mask == 350
-    loaded = load_tokenizer(tmp_path / "model", ids=SpecialIds(mask=mask, pad=0, ends=(2, 0)))
+    write_ids(tmp_path / "model", SpecialIds(mask=mask, pad=0, ends=(2, 0)))
+    loaded = load_tokenizer(tmp_path / "model")
     assert loaded.decode([mask]) == mask_string
     assert loaded.size == 351
 
@@ -164,7 +169,7 @@ def test_a_tokenizer_without_known_ids_or_files_is_refused(tmp_path):
         load_tokenizer(tmp_path / "model", family="unknown")
     (tmp_path / "model" / "tokenizer.json").write_text("{}")
     with pytest.raises(DiceError, match="not a tokenizer"):
-        load_tokenizer(tmp_path / "model", ids=SMALL.ids)
+        load_tokenizer(tmp_path / "model", family="sdar")
     with pytest.raises(DiceError, match="no tokenizer in local files"):
         load_tokenizer(tmp_path / "nowhere", family="sdar")
 
@@ -179,7 +184,8 @@ def test_vocab_and_merges_are_read_through_transformers(tmp_path):
     (folder / "merges.txt").write_text("#version: 0.2\n" + "\n".join(pairs) + "\n")
     settings_of = {"tokenizer_class": "Qwen2Tokenizer", "unk_token": "<|endoftext|>", "pad_token": "<|endoftext|>"}
     (folder / "tokenizer_config.json").write_text(json.dumps(settings_of))
-    loaded = load_tokenizer(folder, ids=SpecialIds(mask=3, pad=0, ends=(2, 0)))
+    write_ids(folder, SpecialIds(mask=3, pad=0, ends=(2, 0)))
+    loaded = load_tokenizer(folder)
     assert loaded.encode(CODE[1]) == SMALL.encode(CODE[1])
 
 
@@ -198,4 +204,3 @@ def test_the_stage_trains_reports_and_writes_a_manifest(tmp_path):
     assert manifest["extra"]["texts_changed_by_a_round_trip"] == 0
     assert main(["tokenizer", *arguments, "--vocab-size", "30"]) == 2
     assert main(["tokenizer", *arguments, "--rows", "0"]) == 2
-    assert main(["tokenizer", *arguments, "--set", "extra_texts=[none.txt]"]) == 2

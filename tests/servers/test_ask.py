@@ -235,7 +235,7 @@ def test_after_an_error_what_is_under_way_is_kept(tmp_path, monkeypatch):
     assert len(lines(tmp_path / "answers.jsonl")) == 2
 
 
-@pytest.mark.parametrize(("value", "sentence"), [("", "is not set"), ("sk-a\nb", "white space or signs")])
+@pytest.mark.parametrize(("value", "sentence"), [("", "is not set"), ("sk-a\nb", "white space, or characters")])
 def test_a_key_that_cannot_be_used(tmp_path, monkeypatch, value, sentence):
     prompts(tmp_path, 1)
     monkeypatch.setenv(VARIABLE, value)

@@ -324,7 +324,7 @@ def curate(config: CurateConfig, out: str | Path, progress: bool = True, work: s
     machine that cannot verify.
     """
     watch, out = Stopwatch(), Path(out)
-    duplicates((), config.dedup)  # what it needs may be missing: said before hours of verification, not after them
+    duplicates((), config.dedup)  # raises where datasketch is missing: before hours of verification, not after them
     rows, bad = read_rows(config)
     problems = [problem for name in config.benchmarks for problem in load_problems(name, config.backend)]
     stale = verify_rows(rows, config, out / "work" if work is None else Path(work), progress)

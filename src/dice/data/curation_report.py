@@ -80,7 +80,7 @@ def _measured(rows: Sequence[Row]) -> list[float]:
 
 
 def summary(report: Mapping[str, Any]) -> list[str]:
-    """The report for people."""
+    """The report as lines of text: sizes by threshold, then what was kept and dropped of each source."""
     names = list(report["sources"])
     lines = ["threshold" + "".join(f"{name:>12}" for name in names) + "       total"]
     for threshold, counts in report["sizes_by_threshold"].items():

@@ -99,12 +99,10 @@ def split_pairs(pairs: Sequence[Pair], bad_rows: Sequence[BadRow] = ()) -> tuple
     """Split every pair. Pairs that cannot be split are left out and reported; given splits are kept and compared."""
     done: list[Pair] = []
     refused: list[Refusal] = []
-    kept: list[str] = []
     differing: list[str] = []
     variables: Counter[str] = Counter()
     found_by: Counter[str] = Counter()
     for pair in tqdm(pairs, desc="infill", unit="pair", disable=None):
-        given = (pair.prefix, pair.middle, pair.suffix)
         try:
             split = split_candidate(pair.cuda_code)
         except InfillingRefused as refusal:
@@ -112,10 +110,8 @@ def split_pairs(pairs: Sequence[Pair], bad_rows: Sequence[BadRow] = ()) -> tuple
                 refused.append(Refusal(id=pair.id, reason=refusal.reason, message=str(refusal)))
                 continue
             split = None
-        if pair.middle is not None:
-            kept.append(pair.id)
-            if split is None or given != (split.prefix, split.middle, split.suffix):
-                differing.append(pair.id)
+        if pair.middle is not None and (split is None or split.into(pair) != pair):
+            differing.append(pair.id)
         if split is not None:
             variables[split.variable or "(expression)"] += 1
             found_by[split.found_by] += 1
@@ -123,7 +119,7 @@ def split_pairs(pairs: Sequence[Pair], bad_rows: Sequence[BadRow] = ()) -> tuple
     report = InfillReport(
         pairs=len(pairs),
         split=len(done),
-        kept=len(kept),
+        kept=sum(pair.middle is not None for pair in pairs),
         kept_differing=differing,
         variables=dict(variables.most_common()),
         found_by=dict(found_by.most_common()),
@@ -142,8 +138,6 @@ class InfillConfig:
     """Pairs: JSON lines, or the authors' JSON array."""
     out: str
     """JSON lines of the pairs that could be split."""
-    source: str = "dice"
-    """Name for the source of rows that give none (the authors' files)."""
     on_bad: OnBad = "refuse"
     """`refuse` the file when a row is bad, or `skip` and report it."""
 
@@ -151,7 +145,7 @@ class InfillConfig:
 def infill(config: InfillConfig) -> InfillReport:
     """Run the stage: write the split pairs, the report and the manifest."""
     watch = Stopwatch()
-    pairs, bad_rows = read_pairs(config.pairs, on_bad=config.on_bad, convert=from_published(config.source))
+    pairs, bad_rows = read_pairs(config.pairs, on_bad=config.on_bad, convert=from_published("dice"))
     done, report = split_pairs(pairs, bad_rows)
     write_jsonl(config.out, done)
     write_text(config.out + ".report.json", report.model_dump_json(indent=2) + "\n")

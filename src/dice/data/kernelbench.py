@@ -101,7 +101,6 @@ def load_kernelbench(
     *,
     revision: str | None = None,
     skipped: list[BadRow] | None = None,
-    cache_dir: str | Path | None = None,
 ) -> list[Problem]:
     """Problems by level and number.
 
@@ -113,13 +112,13 @@ def load_kernelbench(
         raise DiceError(f"unknown KernelBench version '{version}'; the versions are {', '.join(VERSIONS)}.")
     if str(source) == HUB:
         commit = resolve_hub_revision(version, revision)
-        rows = _hub_rows(HUB_DATASET, version, levels, revision=commit, cache_dir=cache_dir)
+        rows = _hub_rows(HUB_DATASET, version, levels, revision=commit)
     elif not Path(source).is_dir():
         raise DiceError(f"{source}: no such folder; {_what_to_place(version)}")
     elif level_folders(Path(source)):
         return load_problem_folder(source, version=version, levels=levels, skipped=skipped)
     elif any(Path(source).glob("**/*.parquet")):
-        rows = _hub_rows(str(source), version, levels, revision=None, cache_dir=cache_dir)
+        rows = _hub_rows(str(source), version, levels, revision=None)
     else:
         raise DiceError(f"{source}: neither level folders nor parquet files; {_what_to_place(version)}")
     return unique_problems(_problems_of_rows(rows, version), skipped)
@@ -153,18 +152,17 @@ def _what_to_place(version: str) -> str:
 
 
 def _hub_rows(
-    path: str, version: str, levels: Sequence[int], *, revision: str | None, cache_dir: str | Path | None
+    path: str, version: str, levels: Sequence[int], *, revision: str | None
 ) -> Iterator[tuple[str, int, dict[str, Any]]]:
     """(where, row number, row) of the splits level_1, level_2, ...; `path` is a hub name or a folder."""
     try:
         import datasets
     except ImportError as error:
         raise DiceError(f"reading {path} needs the 'datasets' package: pip install 'dice-repro[data]'.") from error
-    cache = str(cache_dir) if cache_dir else None
     for level in levels:
         split = f"level_{level}"
         try:
-            rows = datasets.load_dataset(path, split=split, revision=revision, cache_dir=cache)
+            rows = datasets.load_dataset(path, split=split, revision=revision)
         except Exception as error:  # as above, and the errors of the parquet reader
             if path == HUB_DATASET:
                 raise _unreachable(version, error) from error

@@ -55,9 +55,9 @@ def _message(value: Any, role: str, field: str) -> str:
     if isinstance(value, str):
         return value
     if isinstance(value, list):
-        said = [one.get("content") for one in value if isinstance(one, Mapping) and one.get("role") == role]
-        if said and isinstance(said[-1], str):
-            return said[-1]
+        contents = [one.get("content") for one in value if isinstance(one, Mapping) and one.get("role") == role]
+        if contents and isinstance(contents[-1], str):
+            return contents[-1]
     raise RowError(f"field '{field}' is neither text nor a chat with a message of the {role}")
 
 

@@ -113,22 +113,20 @@ def _checked(text: str) -> str:
     return text
 
 
-def load_tokenizer(
-    path: str | Path, *, family: ModelType | None = None, ids: SpecialIds | None = None
-) -> CodeTokenizer:
+def load_tokenizer(path: str | Path, *, family: ModelType | None = None) -> CodeTokenizer:
     """A tokenizer from a folder, or by name from the Hugging Face cache; nothing is downloaded, no code of theirs is run.
 
-    The control tokens are `ids`; without it those of the folder's special_ids.json; without that file those of `family`
+    The control tokens are those of the folder's special_ids.json; without that file those of `family`
     (dice.model.families). Raises DiceError.
     """
-    folder = Path(path)
-    if ids is None and (folder / IDS_FILE).is_file():
+    folder, ids = Path(path), None
+    if (folder / IDS_FILE).is_file():
         try:
             ids = SpecialIds.model_validate_json((folder / IDS_FILE).read_text(encoding="utf-8"))
         except ValidationError as error:
             raise DiceError(f"{folder / IDS_FILE}: {error.errors()[0]['msg']}.") from error
-    if ids is None and family not in FAMILIES:
-        raise DiceError(f"{path}: which tokens are mask, pad and end? Give ids, or one of {', '.join(FAMILIES)}.")
+    elif family not in FAMILIES:
+        raise DiceError(f"{path}: which tokens are mask, pad and end? Name its family: {', '.join(FAMILIES)}.")
     if (folder / TOKENIZER_FILE).is_file():
         from tokenizers import Tokenizer
 
@@ -177,11 +175,12 @@ def _from_transformers(name: str) -> Tokenizer:
     return backend
 
 
-def train_tokenizer(texts: Iterable[str], vocab_size: int, *, min_frequency: int = 2) -> CodeTokenizer:
+def train_tokenizer(texts: Iterable[str], vocab_size: int) -> CodeTokenizer:
     """A byte-level BPE over `texts` with the control tokens SDAR needs; the same texts give the same tokenizer.
 
     Ids 0-4 are SMALL_SPECIALS, then the 256 bytes, then merges: any text can be encoded, and nothing is normalised.
-    The vocabulary is smaller than `vocab_size` when no further pair occurs `min_frequency` times in the texts.
+    The vocabulary is smaller than `vocab_size` when no further pair occurs twice in the texts.
+    Raises DiceError where it is too small for control tokens and bytes.
     """
     from tokenizers import Regex, Tokenizer, decoders, models, pre_tokenizers, trainers
 
@@ -198,7 +197,7 @@ def train_tokenizer(texts: Iterable[str], vocab_size: int, *, min_frequency: int
     backend.decoder = decoders.ByteLevel()  # type: ignore[assignment]
     trainer = trainers.BpeTrainer(
         vocab_size=vocab_size,
-        min_frequency=min_frequency,
+        min_frequency=2,
         special_tokens=list(SMALL_SPECIALS),
         initial_alphabet=sorted(pre_tokenizers.ByteLevel.alphabet()),
         show_progress=False,
@@ -239,25 +238,24 @@ class TokenizerConfig:
     """Folder to write the tokenizer to."""
     vocab_size: int = 4096
     """Largest number of tokens, control tokens and bytes included."""
-    min_frequency: int = 2
-    """A pair of tokens must occur this often to be merged."""
     rows: int | None = None
     """Only the first rows of all files together; None: all."""
-    extra_texts: tuple[str, ...] = ()
-    """Further text files to train on (prompts)."""
     on_bad: OnBad = "refuse"
     """`refuse` a file when a row is bad, or `skip` it."""
 
 
 def make_tokenizer(config: TokenizerConfig) -> dict[str, Any]:
-    """Train, check that decoding every encoded training text gives it back, and write; returns the statistics."""
+    """Train, count the training texts that decoding does not give back, and write; returns the statistics.
+
+    Raises DiceError for files that cannot be read or have no rows.
+    """
     watch = Stopwatch()
     if not config.pairs:
         raise DiceError("name at least one file of pairs (--pairs).")
     texts = list(_training_texts(config))
     if not texts:
         raise DiceError(f"{config.pairs[0]}: no rows to train on.")
-    tokenizer = train_tokenizer(texts, config.vocab_size, min_frequency=config.min_frequency)
+    tokenizer = train_tokenizer(texts, config.vocab_size)
     encoded = tokenizer.encode_batch(texts)
     changed = sum(tokenizer.decode(ids) != text for ids, text in zip(encoded, texts, strict=True))
     lengths = sorted(len(ids) for ids in encoded)
@@ -273,13 +271,13 @@ def make_tokenizer(config: TokenizerConfig) -> dict[str, Any]:
         "texts_changed_by_a_round_trip": changed,
     }
     save_tokenizer(tokenizer, config.out)
-    inputs = [*config.pairs, *config.extra_texts]
     target = Path(config.out) / TOKENIZER_FILE
-    write_manifest(target, stage="tokenizer", spec=to_spec(config), watch=watch, inputs=inputs, extra=statistic)
+    write_manifest(target, stage="tokenizer", spec=to_spec(config), watch=watch, inputs=config.pairs, extra=statistic)
     return statistic
 
 
 def _training_texts(config: TokenizerConfig) -> Iterator[str]:
+    """Both programs of the first `config.rows` pairs; every file is read, so that its bad rows are found."""
     left = config.rows
     for path in config.pairs:
         pairs, _ = read_pairs(path, on_bad=config.on_bad, require_cuda=False, convert=from_published("unknown"))
@@ -288,10 +286,6 @@ def _training_texts(config: TokenizerConfig) -> Iterator[str]:
             if pair.cuda_code:
                 yield pair.cuda_code
         left = None if left is None else left - len(pairs)
-    for path in config.extra_texts:
-        if not Path(path).is_file():
-            raise DiceError(f"{path}: no such text file.")
-        yield Path(path).read_text(encoding="utf-8")
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:

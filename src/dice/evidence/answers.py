@@ -2,19 +2,19 @@
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
+from dice.data.normal_form import sha256
 from dice.errors import DiceError
 from dice.jsonl import read_jsonl
 from dice.kernels.api import Verdict, read_candidates
-from dice.manifest import Manifest, read_manifest
+from dice.manifest import read_manifest
 
 
 @dataclass(frozen=True)
-class Answer:
+class JudgedAnswer:
     """A verdict, and the text that it should be about."""
 
     verdict: Verdict
@@ -26,8 +26,7 @@ class Answer:
     @property
     def is_of_this_code(self) -> bool:
         """Whether the verdict names the hash of this text."""
-        digest = hashlib.sha256((self.code or "").encode("utf-8", "surrogatepass")).hexdigest()
-        return digest == self.verdict.code_sha256
+        return sha256(self.code or "") == self.verdict.code_sha256
 
 
 def generations_of(verdicts: str, root: Path) -> str:
@@ -35,24 +34,19 @@ def generations_of(verdicts: str, root: Path) -> str:
     manifest = read_manifest(root / verdicts)
     while manifest is not None and manifest.stage == "gather" and manifest.inputs:
         manifest = read_manifest(root / next(iter(manifest.inputs)))
-    candidates = _candidates(manifest)
-    if candidates is None:
+    candidates = manifest.spec.get("candidates") if manifest else None
+    if not isinstance(candidates, str):
         raise DiceError(f"{verdicts}: its manifest does not say which answers were judged.")
     return candidates
 
 
-def _candidates(manifest: Manifest | None) -> str | None:
-    named = manifest.spec.get("candidates") if manifest else None
-    return named if isinstance(named, str) else None
-
-
-def read_answers(verdicts: str, root: Path, problem: str) -> Iterator[Answer]:
+def judged_answers(verdicts: str, root: Path, problem: str) -> Iterator[JudgedAnswer]:
     """The answers to a problem with their verdicts, of one file of verdicts. Raises DiceError."""
     path = generations_of(verdicts, root)
     codes = {(one.problem_id, one.sample): one.code for one in read_candidates(root / path)}
     for verdict in read_jsonl(root / verdicts, Verdict):
         if verdict.problem_id == problem:
-            yield Answer(verdict, codes.get((problem, verdict.sample)), path)
+            yield JudgedAnswer(verdict, codes.get((problem, verdict.sample)), path)
 
 
 def verdict_lines(verdict: Verdict) -> Iterator[str]:

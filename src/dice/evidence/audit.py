@@ -19,16 +19,17 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 from dice.errors import DiceError
-from dice.evaluation.score import METRICS, count, is_hit
-from dice.evidence.answers import read_answers, verdict_lines
+from dice.evaluation.score import Metric, count, is_hit
+from dice.evidence.answers import judged_answers, verdict_lines
 from dice.evidence.chain import BROKEN, SURE, Link, Place, chain
 from dice.evidence.recording import altered, is_recorded, read_record, unpack, unpacked
 from dice.jsonl import read_jsonl
 from dice.kernels.api import Problem, Verdict
-from dice.manifest import read_manifest
-from dice.report.rows import percent, read_table
+from dice.manifest import MANIFEST_SUFFIX, read_manifest
+from dice.report.rows import level_metric, percent, read_table
 
 
 @dataclass(frozen=True)
@@ -69,15 +70,12 @@ def _unpacked_study(table: str) -> Study | None:
 
 
 def recount(
-    score_path: str, level: int, metric: str, robust: bool, root: Path | None = None
+    score_path: str, level: int, metric: Metric, robust: bool, root: Path | None = None
 ) -> tuple[str, list[str], list[str]]:
     """The cell counted again from the verdicts that the score names, and a line for each answer: those that count, and the
     others. Raises DiceError where they cannot be read."""
     root = root or Path()
-    manifest = read_manifest(root / score_path)
-    if manifest is None:
-        raise DiceError(f"{score_path}: has no manifest, so its verdicts are not known.")
-    spec = manifest.spec
+    spec = _settings(score_path, root)
     problems = read_jsonl(root / spec["problems"], Problem)
     levels = {problem.id: level for problem in problems if problem.level == level}
     seeds = [
@@ -86,7 +84,7 @@ def recount(
     ]
     if not any(seeds):
         raise DiceError(f"{', '.join(spec['verdicts'])}: no verdicts of level {level}.")
-    rate = next(row for row in count(seeds, levels) if row.robust == robust).metrics[metric]  # type: ignore[index]
+    rate = next(row for row in count(seeds, levels) if row.robust == robust).metrics[metric]
     if rate is None:
         return percent(None), [], []
     counted: list[str] = []
@@ -95,8 +93,16 @@ def recount(
         for v in seed:
             status = v.status if robust else v.functional_status
             line = f"  {v.problem_id}, seed {k}, sample {v.sample}, code {v.code_sha256[:16]}: {status}"
-            (counted if is_hit(v, metric, robust) else others).append(line)  # type: ignore[arg-type]
+            (counted if is_hit(v, metric, robust) else others).append(line)
     return percent(rate.value), counted, others
+
+
+def _settings(score_path: str, root: Path) -> dict[str, Any]:
+    """The settings of `dice score`: problems, verdicts, protocol. Raises DiceError where no manifest tells them."""
+    manifest = read_manifest(root / score_path)
+    if manifest is None:
+        raise DiceError(f"{score_path}: has no manifest, so its verdicts are not known.")
+    return manifest.spec
 
 
 def _logs(score_path: Path) -> list[str]:
@@ -126,18 +132,17 @@ def _audit(study: Study, table: str, cell: str, problem: str | None) -> tuple[li
         reported = row.get(f"{column}_reported", "")
         lines.append(f"only the paper's number ({reported}) is there: {row['reason']}. There is no chain to audit.")
         return lines, True
-    score_path = row["manifest"].removesuffix(".manifest.json")
+    score_path = row["manifest"].removesuffix(MANIFEST_SUFFIX)
     if not (root / score_path).parent.is_dir():
         raise DiceError(f"{table}: names {score_path}; run this where Snakemake ran, paths begin there.")
     good = not study.wrong
     lines += study.wrong
-    level_name, _, metric = column.partition("_")
-    if metric in METRICS:
+    if found := level_metric(column):
         table_manifest = read_manifest(root / study.table)
         evidence = table_manifest.spec["rows"] if table_manifest else []
         robust = next((r["robust"] for r in evidence if r["row"] == name), True)
         try:
-            again, counted, others = recount(score_path, int(level_name[1:]), metric, robust, root)
+            again, counted, others = recount(score_path, *found, robust, root)
             same = again == row[column]
             good = good and same
             lines.append(f"counted again from the verdicts: {again} ({'the same' if same else 'NOT THE SAME'})")
@@ -151,8 +156,8 @@ def _audit(study: Study, table: str, cell: str, problem: str | None) -> tuple[li
     else:
         links = list(chain(study.table, study.results, where=study.place))
     if problem is not None:
-        said, agrees = _answers(score_path, problem, root)
-        lines, good = lines + said, good and agrees
+        answers, agrees = _answers(score_path, problem, root)
+        lines, good = lines + answers, good and agrees
     lines += _link_lines(links)
     good = good and not any(link.state in BROKEN for link in links)
     if logs := _logs(root / score_path):
@@ -171,15 +176,13 @@ def _link_lines(links: list[Link]) -> Iterator[str]:
 
 def _answers(score_path: str, problem: str, root: Path) -> tuple[list[str], bool]:
     """The problem and every answer to it with its verdict. Raises DiceError where the score knows no such problem."""
-    manifest = read_manifest(root / score_path)
-    if manifest is None:
-        raise DiceError(f"{score_path}: has no manifest, so its verdicts are not known.")
-    problems = {one.id: one for one in read_jsonl(root / manifest.spec["problems"], Problem)}
+    spec = _settings(score_path, root)
+    problems = {one.id: one for one in read_jsonl(root / spec["problems"], Problem)}
     if problem not in problems:
-        raise DiceError(f"--problem {problem}: not one of {manifest.spec['problems']}; try {next(iter(problems))}.")
+        raise DiceError(f"--problem {problem}: not one of {spec['problems']}; try {next(iter(problems))}.")
     lines, good = [f"{problem}:", *_indented(problems[problem].code)], True
-    for path in manifest.spec["verdicts"]:
-        for answer in read_answers(path, root, problem):
+    for path in spec["verdicts"]:
+        for answer in judged_answers(path, root, problem):
             lines.append(f"{path}, sample {answer.verdict.sample}, answer in {answer.generations}:")
             lines += [*_indented(answer.code or "(no code)"), *(f"  {line}" for line in verdict_lines(answer.verdict))]
             agrees = answer.is_of_this_code

@@ -22,7 +22,7 @@ from typing import TYPE_CHECKING, Any
 from dice.errors import DiceError
 from dice.evidence.chain import inputs_of
 from dice.evidence.recording import INDEX, Record, read_record, unpack
-from dice.manifest import MODEL_MANIFEST, Manifest, read_manifest
+from dice.manifest import MANIFEST_SUFFIX, MODEL_MANIFEST, Manifest, read_manifest
 
 if TYPE_CHECKING:
     from rocrate.rocrate import ROCrate
@@ -38,7 +38,6 @@ _VERSION = "1.1"
 _WORKFLOW = "Snakefile"
 _ENGINE = "#snakemake"
 _LICENCE = "https://www.apache.org/licenses/LICENSE-2.0"
-_SUFFIX = ".manifest.json"
 
 
 @dataclass(frozen=True)
@@ -66,8 +65,8 @@ def runs(record: Record, root: Path) -> list[Ran]:
     for path in record.files:
         if path.endswith(f"/{MODEL_MANIFEST}"):
             made = str(Path(path).parent)
-        elif path.endswith(_SUFFIX):
-            made = path.removesuffix(_SUFFIX)
+        elif path.endswith(MANIFEST_SUFFIX):
+            made = path.removesuffix(MANIFEST_SUFFIX)
         else:
             continue
         manifest = read_manifest(root / made)

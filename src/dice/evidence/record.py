@@ -22,7 +22,7 @@ from dice.errors import DiceError
 from dice.evidence.chain import inputs_of
 from dice.evidence.recording import HISTORY, INDEX, Kept, Record, Report, store, unpack, write_record
 from dice.evidence.regenerate import STAGES, make_again
-from dice.manifest import MODEL_MANIFEST, manifest_path, read_manifest, sha256_file
+from dice.manifest import MANIFEST_SUFFIX, MODEL_MANIFEST, manifest_path, read_manifest, sha256_file
 from dice.study.publish import NOT_CONTENT, SUMS
 
 LIMIT_MB = 15.0
@@ -74,8 +74,8 @@ class Found:
 def find(results: str, with_data: bool = False) -> Found:
     """What the reports at the top of a results folder rest on. Raises DiceError where there is no report."""
     found = Found(with_data=with_data)
-    for manifest in sorted(Path(results).glob("*.manifest.json")):
-        path = str(manifest).removesuffix(".manifest.json")
+    for manifest in sorted(Path(results).glob(f"*{MANIFEST_SUFFIX}")):
+        path = str(manifest).removesuffix(MANIFEST_SUFFIX)
         read = read_manifest(path)
         if read is not None and read.stage in STAGES:
             found.visit(path)

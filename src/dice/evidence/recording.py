@@ -127,7 +127,7 @@ def store(record: Record, folder: Path, path: str, source: Path) -> None:
 
 
 def unpack(record: Record, folder: Path, out: Path, leave: set[str] | None = None) -> list[str]:
-    """Write the study's files, but for those of `leave`, below `out`, each at its path.
+    """Write the study's files, except those of `leave`, below `out`, each at its path.
 
     Returns a sentence for each file of the folder that is gone or no longer what was recorded; it is written as far as it
     can be read.

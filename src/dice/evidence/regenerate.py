@@ -22,7 +22,7 @@ from pathlib import Path
 from dice.cli import main
 from dice.errors import DiceError
 from dice.evidence.recording import INDEX, UNPACKED, Record, read_record, unpack, write_record
-from dice.manifest import Manifest, read_manifest, sha256_file
+from dice.manifest import read_manifest, sha256_file
 
 RECORDED = Path("results/recorded")
 STAGES = ("score", "table", "strata", "exams", "figure", "check", "claims")
@@ -39,25 +39,19 @@ class Compared:
     note: str = ""
 
 
-def manifest_of(path: str, root: Path) -> Manifest:
-    """Manifest of a report. Raises DiceError where there is none, or it is not a report's."""
+def make_again(path: str, root: Path) -> None:
+    """Run the stage that made a report, on the files below `root`. Raises DiceError where it fails, or is not known."""
     manifest = read_manifest(root / path)
     if manifest is None or manifest.stage not in STAGES:
         raise DiceError(f"{path}: not a report with a manifest, so it cannot be made again.")
-    return manifest
-
-
-def make_again(path: str, root: Path) -> None:
-    """Run the stage that made a report, on the files below `root`. Raises DiceError where it fails."""
-    manifest = manifest_of(path, root)
     errors = io.StringIO()
     quiet = contextlib.redirect_stdout(io.StringIO())
     with contextlib.chdir(root), quiet, contextlib.redirect_stderr(errors):
         code = main([manifest.stage, "--config", json.dumps(manifest.spec)])
     if code:
-        said = errors.getvalue().strip().removeprefix(f"dice {manifest.stage}: ")
+        message = errors.getvalue().strip().removeprefix(f"dice {manifest.stage}: ")
         commit = (manifest.git_commit or "an unknown commit")[:12]
-        raise DiceError(f"{path}: cannot be made again: {said} It was recorded at {commit}.")
+        raise DiceError(f"{path}: cannot be made again: {message} It was recorded at {commit}.")
 
 
 def regenerate(folder: Path, out: Path) -> list[Compared]:

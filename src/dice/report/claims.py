@@ -167,7 +167,8 @@ def verdict_of_all(verdicts: Sequence[str]) -> str:
 
 
 def judged(contrast: Contrast, claim: ClaimEvidence, protocol: Protocol) -> Row:
-    """One contrast: its effect in points or percent, the ends of its interval, and what they say."""
+    """One contrast: its effect in points or percent, the ends of its interval, and the verdict. Raises DiceError where its
+    rows cannot be compared."""
     rows = (*contrast.more, *contrast.less)
     name = f"{' + '.join(row.name for row in contrast.more)} - {' - '.join(row.name for row in contrast.less)}"
     if claim.statistic == "cost":
@@ -209,10 +210,10 @@ def make_claims(config: ClaimsConfig) -> list[Row]:
         found = [judged(contrast, claim, config.protocol) for contrast in claim.contrasts]
         whole = verdict_of_all([line["verdict"] for line in found])
         measured = sum(line["verdict"] != "not measured" for line in found)
-        said = {"claim": claim.name, "text": claim.text, "where": claim.where, "claim_verdict": whole}
-        said |= {"measured": f"{measured} of {len(found)}", "statistic": claim.statistic}
+        about = {"claim": claim.name, "text": claim.text, "where": claim.where, "claim_verdict": whole}
+        about |= {"measured": f"{measured} of {len(found)}", "statistic": claim.statistic}
         where = {"scale": config.scale, "benchmark": claim.benchmark}
-        lines += [said | line | where for line in found]
+        lines += [about | line | where for line in found]
     out = Path(config.out)
     draw_claims(lines, out)
     write_csv(out, lines)

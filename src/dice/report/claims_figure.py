@@ -30,8 +30,8 @@ def draw_claims(lines: Sequence[Row], out: Path) -> None:
         axis.plot([], [], marker=marker, markersize=4, color=colour, label=verdict)
     axis.legend(fontsize=6)
     axis.set_xlabel("effect (points of all problems; of a cost, percent), 95 % interval")
-    said = {line["scale"] + ", " + line["benchmark"] for line in lines}
-    axis.set_title("; ".join(sorted(said)) if shown else "nothing was measured", fontsize=7)
+    titles = {line["scale"] + ", " + line["benchmark"] for line in lines}
+    axis.set_title("; ".join(sorted(titles)) if shown else "nothing was measured", fontsize=7)
     save_figure(figure, out)
 
 

@@ -21,10 +21,9 @@ from dice.errors import DiceError
 from dice.evaluation.score import PASS_AT
 from dice.jsonl import write_text
 from dice.manifest import read_manifest
-from dice.report.rows import NOT_AVAILABLE, Row, label, read_csv
+from dice.report.rows import NOT_AVAILABLE, Row, label, level_metric, read_csv, with_ends
 
 _PLACE = re.compile(r"(<!-- recorded: (\S+) -->\n)(.*?)(<!-- end of recorded -->)", re.DOTALL)
-_METRIC = re.compile(r"l(\d+)_(exec|fast1|fast2)")
 _NAMES = {"exec": "Exec", "fast1": "fast_1", "fast2": "fast_2"}
 
 
@@ -48,18 +47,15 @@ def markdown(header: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
 def models_table(rows: Sequence[Row]) -> str:
     """The measured rows of a table of models: each metric that was measured, with its interval."""
     measured = [row for row in rows if row["status"] == "measured"]
-    metrics = [
-        name
+    metrics = {
+        name: found
         for name in rows[0]
-        if _METRIC.fullmatch(name) and any(row[name] not in ("", NOT_AVAILABLE) for row in measured)
-    ]
-    levels = list(dict.fromkeys(name.partition("_")[0] for name in metrics))
+        if (found := level_metric(name)) and any(row[name] not in ("", NOT_AVAILABLE) for row in measured)
+    }
+    levels = list(dict.fromkeys(level for level, _ in metrics.values()))
     counts = {tuple(row["n"].split("/")) for row in measured}
-    said = {level: f" ({n})" for level, n in zip(levels, next(iter(counts)), strict=True)} if len(counts) == 1 else {}
-    header = ["row"]
-    for name in metrics:
-        level, _, metric = name.partition("_")
-        header.append(f"level {level[1:]}{said.get(level, '')}: {_NAMES[metric]}")
+    size = {level: f" ({n})" for level, n in zip(levels, next(iter(counts)), strict=True)} if len(counts) == 1 else {}
+    header = ["row", *(f"level {level}{size.get(level, '')}: {_NAMES[metric]}" for level, metric in metrics.values())]
     return markdown(header, ([label(row), *(_cell(row, name) for name in metrics)] for row in measured))
 
 
@@ -78,12 +74,13 @@ def exams_table(rows: Sequence[Row]) -> str:
 
 
 def _cell(row: Row, metric: str) -> str:
-    value, low, high = (row[f"{metric}{end}"] for end in ("", "_low", "_high"))
+    value, low, high = (row[name] for name in with_ends(metric))
     return f"{value} % [{low}, {high}]" if value not in ("", NOT_AVAILABLE) else value
 
 
 def block(csv: Path) -> str:
-    """What a page says about a recorded CSV: where it is from, and the table."""
+    """What a page says about a recorded CSV: where it is from, and the table. Raises DiceError for one without rows or
+    manifest."""
     rows = read_csv(csv)
     if not rows:
         raise DiceError(f"{csv}: has no rows.")
@@ -102,8 +99,8 @@ def block(csv: Path) -> str:
         )
     if "pass_at_1" in rows[0]:
         facts = f"scale {rows[0]['scale']}, {rows[0]['backend']} back end, protocol {rows[0]['protocol']}"
-        return f"Percent with 95 % intervals; {facts}.\n{made[0].upper()}{made[1:]}.\n\n{exams_table(rows)}"
-    return f"{made[0].upper()}{made[1:]}.\n\n{markdown(list(rows[0]), (list(row.values()) for row in rows))}"
+        return f"Percent with 95 % intervals; {facts}.\n{made}.\n\n{exams_table(rows)}"
+    return f"{made}.\n\n{markdown(list(rows[0]), (list(row.values()) for row in rows))}"
 
 
 def read_page(path: Path) -> Page:

@@ -12,9 +12,9 @@ import argparse
 from pydantic import Field
 
 from dice.config import add_options, config_from, stage_config, to_spec
-from dice.evaluation.score import PASS_AT, PassRate, Rate, read_score
+from dice.evaluation.score import PASS_AT, read_score
 from dice.manifest import Stopwatch, manifest_path, write_manifest
-from dice.report.rows import Row, percent, read_csv, write_csv
+from dice.report.rows import Row, rate_cells, read_csv, write_csv
 from dice.report.tables import MeasuredModel
 
 
@@ -54,17 +54,12 @@ def exam_rows(config: ExamsConfig) -> list[Row]:
             assert executed is not None  # only speed may not be measured
             row: Row = {"unit": one.unit, "measured_model": one.measured.model, "measured_params": one.measured.params}
             row |= {"measured_on": one.benchmark, "level": str(level.level), "n": str(executed.n)}
-            row |= {"problems": str(len(executed.by_problem))} | _cells("exec", executed)
+            row |= {"problems": str(len(executed.by_problem))} | rate_cells("exec", executed)
             for k in PASS_AT:
-                row |= _cells(f"pass_at_{k}", level.pass_at.get(k))
+                row |= rate_cells(f"pass_at_{k}", level.pass_at.get(k))
             row |= {"scale": config.scale, "backend": score.backend, "protocol": score.protocol}
             rows.append(row | {"manifest": str(manifest_path(one.score))})
     return rows
-
-
-def _cells(name: str, rate: Rate | PassRate | None) -> Row:
-    ends = ("", "", "") if rate is None else tuple(map(percent, (rate.value, rate.low, rate.high)))
-    return dict(zip((name, f"{name}_low", f"{name}_high"), ends, strict=True))
 
 
 def exams(config: ExamsConfig) -> list[Row]:

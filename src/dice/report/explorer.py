@@ -26,13 +26,12 @@ from dice.errors import DiceError
 from dice.evaluation.score import Score, read_score
 from dice.jsonl import read_jsonl, read_objects, write_text
 from dice.kernels.api import Problem
-from dice.manifest import Stopwatch, write_manifest
+from dice.manifest import MANIFEST_SUFFIX, Stopwatch, write_manifest
 from dice.report.highlight import STYLE, highlighted
 from dice.report.pairs import PairEvidence, compared
-from dice.report.rows import Row, interval, label, metrics_of, read_table
+from dice.report.rows import Row, interval, label, level_metric, metrics_of, read_table
 
 PAGES = Path(__file__).parent / "pages"
-_UNIT_FILE = re.compile(r"(.+)\.json\.manifest\.json")
 
 
 @stage_config
@@ -67,22 +66,20 @@ def _row(row: Row, metrics: list[str]) -> dict[str, Any]:
     cells = []
     for metric in metrics:
         between = "–".join(interval(row, metric) or ())
-        level = re.match(r"l(\d+)_", metric)
+        level = found[0] if (found := level_metric(metric)) else ""
         reported = row[f"{metric}_reported"]
-        cells.append(
-            {"value": row[metric], "interval": between, "reported": reported, "level": level[1] if level else ""}
-        )
+        cells.append({"value": row[metric], "interval": between, "reported": reported, "level": level})
     unit = unit_of(row)
     return {"name": label(row), "unit": unit, "cells": cells, "status": row["status"], "reason": row.get("reason", "")}
 
 
 def unit_of(row: Row) -> str:
     """The unit whose score a row shows; empty for none."""
-    found = _UNIT_FILE.fullmatch(Path(row.get("manifest", "")).name)
-    return found[1] if found and row["status"] == "measured" else ""
+    name, suffix = Path(row.get("manifest", "")).name, f".json{MANIFEST_SUFFIX}"
+    return name.removesuffix(suffix) if name.endswith(suffix) and row["status"] == "measured" else ""
 
 
-def read_answers(results: Path, unit: str, seed: int) -> list[dict[str, Any]]:
+def answers_of_seed(results: Path, unit: str, seed: int) -> list[dict[str, Any]]:
     """The verdicts of one seed, each with the answer that it is about."""
     name = f"{unit}/seed{seed}.jsonl"
     generations = {
@@ -171,7 +168,7 @@ def explore(config: ExplorerConfig) -> int:
     site = _Site(out)
     names, seen = labels(tables), {}
     for unit, seeds in units.items():
-        answers = [answer for seed in seeds for answer in read_answers(results, unit, seed)]
+        answers = [answer for seed in seeds for answer in answers_of_seed(results, unit, seed)]
         seen[unit] = outcomes(answers)
         site.unit(unit, names.get(unit, unit), answers, problems)
     facts = {"units": {unit: names.get(unit, unit) for unit in units}, "root": ""}

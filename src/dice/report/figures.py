@@ -73,30 +73,31 @@ def overview_rows(config: FigureConfig) -> list[Row]:
                 correct = sum(map(float, cells[:3])) / 3
                 fast = NOT_AVAILABLE if NOT_AVAILABLE in cells[3:] else f"{sum(map(float, cells[3:])) / 3:.2f}"
                 name = label(row) if kind == "measured" else row["row"]
-                rows.append(_row("left", name, kind, f"{correct:.2f}", fast, config.scale))
+                rows.append(_row("left", name, kind, f"{correct:.2f}", fast))
     for unit, path in config.histories.items():
         for _, step in read_objects(path):
             value = step["reward"]
             if value is not None:
-                rows.append(_row("right", unit, "measured", str(step["step"]), f"{value:.4f}", config.scale))
+                rows.append(_row("right", unit, "measured", str(step["step"]), f"{value:.4f}"))
     return rows
 
 
-def _row(panel: str, series: str, status: str, x: str, y: str, scale: str, note: str = "") -> Row:
-    return {"panel": panel, "series": series, "status": status, "x": x, "y": y, "scale": scale, "note": note}
+def _row(panel: str, series: str, status: str, x: str, y: str, note: str = "") -> Row:
+    """A point of a figure; `make_figure` fills in the scale."""
+    return {"panel": panel, "series": series, "status": status, "x": x, "y": y, "scale": "", "note": note}
 
 
 def order_rows(config: FigureConfig) -> list[Row]:
     """Figure 2: for the tokens of one answer, the forward in which each was fixed."""
     if config.generations is None:
-        return [_row("order", "none", "reported", "", "", config.scale, "no generations at this scale")]
+        return [_row("order", "none", "reported", "", "", "no generations at this scale")]
     longest: dict[str, Any] = {}
     for _, generation in read_objects(config.generations):
         if len(generation["order"]) > len(longest.get("order", ())):
             longest = generation
     order = longest["order"][:96]
     name = longest["problem_id"]
-    return [_row("order", name, "measured", str(k), str(step), config.scale) for k, step in enumerate(order)]
+    return [_row("order", name, "measured", str(k), str(step)) for k, step in enumerate(order)]
 
 
 def pipeline_rows(config: FigureConfig) -> list[Row]:
@@ -104,20 +105,20 @@ def pipeline_rows(config: FigureConfig) -> list[Row]:
     rows = []
     for box, path in config.files.items():
         n = sum(1 for _ in rows_with_lines(path))
-        rows.append(_row("pipeline", box, "measured", str(len(rows)), str(n), config.scale))
+        rows.append(_row("pipeline", box, "measured", str(len(rows)), str(n)))
     return rows
 
 
 def component_rows(config: FigureConfig) -> list[Row]:
     """Figure 4: mean lines of prefix, middle and suffix, and the first pair's."""
     if config.pairs is None:
-        return [_row("mean", "none", "reported", "", "", config.scale, "no split pairs at this scale")]
+        return [_row("mean", "none", "reported", "", "", "no split pairs at this scale")]
     pairs = [pair for _, pair in read_objects(config.pairs)]
     rows = []
     for place, part in enumerate(("prefix", "middle", "suffix")):
         lengths = [len(pair[part].splitlines()) for pair in pairs]
-        rows.append(_row("mean", part, "measured", str(place), f"{sum(lengths) / len(lengths):.2f}", config.scale))
-        rows.append(_row("first", part, "measured", str(place), str(lengths[0]), config.scale, pairs[0]["id"]))
+        rows.append(_row("mean", part, "measured", str(place), f"{sum(lengths) / len(lengths):.2f}"))
+        rows.append(_row("first", part, "measured", str(place), str(lengths[0]), pairs[0]["id"]))
     return rows
 
 
@@ -137,7 +138,7 @@ def gain_rows(config: FigureConfig) -> list[Row]:
                 if levels:
                     gain = sum(float(a) - float(b) for a, b in levels) / len(levels)
                     note = "" if len(levels) == 3 else f"{len(levels)} of 3 levels"
-                    rows.append(_row("gain", model, kind, params, f"{gain:.2f}", config.scale, note))
+                    rows.append(_row("gain", model, kind, params, f"{gain:.2f}", note))
     return rows
 
 
@@ -150,8 +151,8 @@ def failure_rows(config: FigureConfig) -> list[Row]:
         for name, n in failures.items():
             group, _, detail = name.partition("/")
             share = f"{100 * n / total:.2f}"
-            rows.append(_row(group, detail, "measured", unit, share, config.scale, f"{n} of {total}"))
-    return rows or [_row("none", "none", "reported", "", "", config.scale, "no scores at this scale")]
+            rows.append(_row(group, detail, "measured", unit, share, f"{n} of {total}"))
+    return rows or [_row("none", "none", "reported", "", "", "no scores at this scale")]
 
 
 ROWS: dict[str, Callable[[FigureConfig], list[Row]]] = {
@@ -255,11 +256,12 @@ def draw(config: FigureConfig, rows: list[Row]) -> Figure:
 
 
 def make_figure(config: FigureConfig) -> list[Row]:
-    """Run the stage: PDF, PNG, CSV, manifest."""
+    """Run the stage: PDF, PNG, CSV, manifest; returns the CSV's rows. Raises DiceError for an unknown kind."""
     watch = Stopwatch()
     if config.kind not in ROWS:
         raise DiceError(f"figure {config.number}: no kind '{config.kind}'; known are {', '.join(ROWS)}.")
-    rows = ROWS[config.kind](config) or [_row("none", "none", "reported", "", "", config.scale, "nothing measured")]
+    found = ROWS[config.kind](config) or [_row("none", "none", "reported", "", "", "nothing measured")]
+    rows = [row | {"scale": config.scale} for row in found]
     out = Path(config.out)
     save_figure(draw(config, rows), out)
     write_csv(out, rows)
@@ -270,7 +272,7 @@ def make_figure(config: FigureConfig) -> list[Row]:
 
 
 def caption_of(csv_path: str | Path) -> str:
-    """Title that the figure was made with, from its manifest."""
+    """Title that the figure was made with, from its manifest. Raises DiceError where it has none."""
     manifest = read_manifest(csv_path)
     if manifest is None or manifest.stage != "figure":
         raise DiceError(f"{csv_path}: not a figure by `dice figure`.")

@@ -22,10 +22,6 @@ STYLE = HtmlFormatter(style="friendly").get_style_defs(".code")
 class PythonWithCuda(PythonLexer):
     """Python whose long strings may be CUDA."""
 
-    name = "Python with CUDA"
-    aliases = ()
-    filenames = ()
-
     def get_tokens_unprocessed(self, text: str, stack: Any = ("root",)) -> Iterator[tuple[int, Any, str]]:  # pyright: ignore
         """(place, kind, piece) of each token."""
         held: list[tuple[int, Any, str]] = []

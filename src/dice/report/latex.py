@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dice.report.rows import Row, interval, metrics_of
+from dice.report.rows import Row, interval, level_metric, metrics_of
 
 _ESCAPES = {
     "\\": r"\textbackslash{}", "&": r"\&", "%": r"\%", "$": r"\$", "#": r"\#", "_": r"\_", "{": r"\{", "}": r"\}",
@@ -17,8 +17,8 @@ def escape(text: str) -> str:
 
 
 def _head(metric: str) -> str:
-    level, _, name = metric.partition("_")
-    return f"L{level[1:]} {_HEADS[name]}" if name in _HEADS else escape(metric.replace("_", " "))
+    found = level_metric(metric)
+    return f"L{found[0]} {_HEADS[found[1]]}" if found else escape(metric.replace("_", " "))
 
 
 def _cell(row: Row, metric: str) -> str:

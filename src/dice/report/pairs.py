@@ -62,7 +62,7 @@ def paired_interval(one: Rate, other: Rate) -> tuple[float, float]:
 
 
 def compared(pair: PairEvidence) -> list[Row]:
-    """A line for each level and metric that both rows have."""
+    """A line for each level and metric that both rows have. Raises DiceError where they were asked different problems."""
     one, other = read_score(pair.score), read_score(pair.score_against)
     lines = []
     for level in (row for row in one.levels if row.robust == pair.robust):

@@ -19,7 +19,7 @@ from dice.evaluation.score import Score, read_score, wilson
 from dice.jsonl import read_jsonl
 from dice.kernels.api import Problem
 from dice.manifest import Stopwatch, write_manifest
-from dice.report.rows import Row, percent, write_csv
+from dice.report.rows import Row, percent, with_ends, write_csv
 
 
 @stage_config
@@ -66,8 +66,8 @@ def exec_by_stratum(name: str, score: Score, robust: bool, placed: Mapping[str, 
             found = shares.get((stratum, part))
             if found:
                 ends = (sum(found) / len(found), *wilson(sum(found), len(found)))
-                texts = dict(zip(("exec", "exec_low", "exec_high"), map(percent, ends), strict=True))
-                yield {"row": name, "stratum": stratum, "level": part, "problems": str(len(found)), **texts}
+                row = {"row": name, "stratum": stratum, "level": part, "problems": str(len(found))}
+                yield row | dict(zip(with_ends("exec"), map(percent, ends), strict=True))
 
 
 def make_strata(config: StrataConfig) -> list[Row]:
@@ -80,7 +80,7 @@ def make_strata(config: StrataConfig) -> list[Row]:
         for scored in config.rows
         for row in exec_by_stratum(scored.row, read_score(scored.score), scored.robust, placed)
     ]
-    write_csv(config.out, found, ("row", "stratum", "level", "problems", "exec", "exec_low", "exec_high"))
+    write_csv(config.out, found, ("row", "stratum", "level", "problems", *with_ends("exec")))
     problems = [
         {
             "problem": name,

@@ -25,11 +25,23 @@ from dice.config import add_options, config_from, stage_config, to_spec
 from dice.data.kernelbench import PAPER_VERSION
 from dice.data.pair import rows_with_lines
 from dice.errors import DiceError
-from dice.evaluation.score import METRICS, Score, read_score
+from dice.evaluation.score import Score, read_score
 from dice.jsonl import write_text
 from dice.manifest import Stopwatch, manifest_path, write_manifest
 from dice.report.latex import table_tex
-from dice.report.rows import NOT_AVAILABLE, Row, interval, label, metrics_of, percent, read_csv, read_table, write_csv
+from dice.report.rows import (
+    NOT_AVAILABLE,
+    Row,
+    interval,
+    label,
+    level_metric,
+    metrics_of,
+    percent,
+    rate_cells,
+    read_csv,
+    read_table,
+    write_csv,
+)
 
 
 @stage_config
@@ -127,22 +139,6 @@ def _difference(measured: str, reported: str) -> str:
     return f"{float(measured) - float(reported):+.1f}"
 
 
-def measured_cells(score: Score | None, robust: bool, metric_columns: list[str]) -> Row:
-    """Value and interval of every metric column (`l1_exec` ...); empty without a score."""
-    cells: Row = {}
-    for column in metric_columns:
-        level_name, metric = column.split("_")
-        level = score.level(int(level_name[1:]), robust) if score else None
-        rate = level.metrics.get(metric) if level else None  # type: ignore[call-overload]
-        if score is None:
-            cells |= {column: "", f"{column}_low": "", f"{column}_high": ""}
-        else:
-            ends = (rate.value, rate.low, rate.high) if rate else (None, None, None)
-            names = (column, f"{column}_low", f"{column}_high")
-            cells |= {name: percent(end) for name, end in zip(names, ends, strict=True)}
-    return cells
-
-
 def by_name(rows: Sequence[Row], column: str, wanted: Sequence[str], path: str) -> dict[str, Row]:
     """The paper's rows by the name in `column`. Raises DiceError where they are not exactly those of `wanted`."""
     found = {row.get(column, ""): row for row in rows}
@@ -160,23 +156,23 @@ def by_name(rows: Sequence[Row], column: str, wanted: Sequence[str], path: str) 
 def suite_rows(config: TableConfig, reported: list[Row]) -> list[Row]:
     """Rows of a table of scores, each beside the paper's row of its name."""
     papers = by_name(reported, "row", [row.paper or row.row for row in config.rows if not row.added], config.reported)
-    papers |= {row.row: dict.fromkeys(reported[0], "") for row in config.rows if row.added}
     nothing = dict.fromkeys(reported[0], "")
+    papers |= {row.row: nothing for row in config.rows if row.added}
     rows: list[Row] = []
     for evidence in config.rows:
         paper = papers[evidence.paper or evidence.row]
-        metric_columns = [name for name in paper if name.rpartition("_")[2] in METRICS]
+        metrics = {name: found for name in paper if (found := level_metric(name))}
         score = read_score(evidence.score) if evidence.score else None
-        cells = measured_cells(score, evidence.robust, metric_columns)
-        described = [name for name in paper if name not in (*metric_columns, *config.numbers)]
+        described = [name for name in paper if name not in (*metrics, *config.numbers)]
         row: Row = {name: paper[name] for name in described} | {"row": evidence.row}
         row |= _said(evidence.measured if score else None, config.benchmark)
         beside = paper if config.comparable or not score else nothing
         for name in config.numbers:
             row |= {name: _number_here(evidence, name) if score else "", f"{name}_reported": beside[name]}
-        for name in metric_columns:
-            row |= {key: cells[key] for key in (name, f"{name}_low", f"{name}_high")}
-            row |= {f"{name}_reported": beside[name], f"{name}_difference": _difference(cells[name], beside[name])}
+        for name, (number, metric) in metrics.items():
+            level = score.level(number, evidence.robust) if score else None
+            row |= rate_cells(name, level.metrics.get(metric) if level else None, NOT_AVAILABLE if score else "")
+            row |= {f"{name}_reported": beside[name], f"{name}_difference": _difference(row[name], beside[name])}
         rows.append(row | _tail(evidence, score, config.scale))
     return rows
 

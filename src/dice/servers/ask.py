@@ -71,7 +71,10 @@ class Asked:
 
 
 def ask(config: AskConfig) -> list[Generation]:
-    """Run the stage; returns the rows in the order of the prompts, whatever the order in which answers came."""
+    """Run the stage; returns the rows in the order of the prompts, whatever the order in which answers came.
+
+    Raises DiceError where an answer is missing, refused, or not what it should be, HarnessError where the server fails.
+    """
     watch = Stopwatch()
     prompts = list(read_jsonl(config.prompts, PromptRow))
     if not prompts or len({row.id for row in prompts}) < len(prompts):

@@ -39,7 +39,7 @@ def key_of(server: ServerConfig) -> str:
     if not key:
         raise DiceError(f"the environment variable {server.key} is not set; it has the key of {server.base_url}.")
     if not re.fullmatch(r"[!-~]+", key):
-        raise DiceError(f"the environment variable {server.key} holds white space or signs that no key has.")
+        raise DiceError(f"the environment variable {server.key} holds white space, or characters that no key has.")
     return key
 
 
@@ -83,7 +83,7 @@ class Client:
         except openai.APIStatusError as error:
             if error.status_code not in (400, 413, 422) or not _TOO_LONG.search(str(error)):
                 self._give_up(error)
-            refusal: dict[str, Any] = {"text": "", "finish_reason": "refused", "note": self._told(str(error))}
+            refusal: dict[str, Any] = {"text": "", "finish_reason": "refused", "note": self._quoted(str(error))}
             return Answer(**known, **refusal, model=self._server.model, date=datetime.now(UTC))
         except openai.APITimeoutError:
             raise HarnessError(
@@ -91,12 +91,12 @@ class Client:
                 "raise server.timeout_s, or run it again."
             ) from None
         except openai.APIConnectionError as error:
-            reason = self._told(str(error.__cause__ or error))
+            reason = self._quoted(str(error.__cause__ or error))
             raise HarnessError(
                 f"{self._url}: no connection in {self._server.tries} tries ({reason}); run it again when the server is there."
             ) from None
         except (openai.OpenAIError, ValueError) as error:
-            raise self._no_completion(self._told(str(error))) from None
+            raise self._no_completion(self._quoted(str(error))) from None
         seconds = round(time.monotonic() - began, 4)
         return self._answer(response, known | {"seconds": seconds, "date": datetime.now(UTC)})
 
@@ -104,9 +104,9 @@ class Client:
         if not isinstance(response, ChatCompletion) or not response.choices:
             raise self._no_completion("it has no choices")
         choice, usage = response.choices[0], response.usage
-        told = (choice.message.model_extra or {}) if choice.message else {}
+        extra = (choice.message.model_extra or {}) if choice.message else {}
         text = (choice.message.content if choice.message else None) or ""
-        thought = told.get("reasoning") or told.get("reasoning_content")
+        thought = extra.get("reasoning") or extra.get("reasoning_content")
         if not isinstance(thought, str):
             thought, text = split_thought(text)
         known["model"] = response.model or self._server.model
@@ -125,7 +125,7 @@ class Client:
 
     def _give_up(self, error: openai.APIStatusError) -> NoReturn:
         """Raises what an answer with this status means."""
-        status, said = error.status_code, self._told(str(error))
+        status, message = error.status_code, self._quoted(str(error))
         match status:
             case 401:
                 raise DiceError(f"{self._url} refuses the key in {self._server.key} (401).") from None
@@ -135,7 +135,7 @@ class Client:
                 ) from None
             case 429:
                 wait = error.response.headers.get("retry-after")
-                hint = f"it asks to wait {wait} s" if wait else said
+                hint = f"it asks to wait {wait} s" if wait else message
                 raise HarnessError(
                     f"{self._url}: the rate limit did not end in {self._server.tries} tries ({hint}); "
                     "run it again later, or with a lower server.concurrency."
@@ -143,9 +143,9 @@ class Client:
             case 408 | 409:
                 pass
             case _ if status < 500:
-                raise DiceError(f"{self._url} refuses the request ({status}): {said}") from None
+                raise DiceError(f"{self._url} refuses the request ({status}): {message}") from None
         raise HarnessError(
-            f"{self._url}: error {status} in {self._server.tries} tries ({said}); run it again later."
+            f"{self._url}: error {status} in {self._server.tries} tries ({message}); run it again later."
         ) from None
 
     def _no_completion(self, reason: str) -> HarnessError:
@@ -156,6 +156,6 @@ class Client:
     def _hide(self, text: str) -> str:
         return text if self._key == _NO_KEY else text.replace(self._key, "[key]")
 
-    def _told(self, text: str) -> str:
+    def _quoted(self, text: str) -> str:
         """What a server said, as one line of at most 300 characters, without the key."""
         return " ".join(self._hide(text).split())[:300]

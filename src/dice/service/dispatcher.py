@@ -33,7 +33,7 @@ STOP_TIMEOUT_S = 20.0
 
 
 class Refused(Exception):
-    """A request that is not taken: HTTP status `code` and one sentence. 429: the client shall come again later."""
+    """A request that is refused, with HTTP status `code` and one sentence. 429: the client should try again later."""
 
     def __init__(self, code: int, sentence: str) -> None:
         super().__init__(sentence)
@@ -117,7 +117,7 @@ class Dispatcher:
     async def judged(self, client: str, candidate: Candidate, wait_s: float) -> list[Verdict]:
         """Submit one candidate and wait for its verdicts.
 
-        Raises Refused (503) where there are none after `wait_s`, or the machine failed: the caller shall ask again.
+        Raises Refused (503) where there are none after `wait_s`, or the machine failed: the caller should ask again.
         """
         [view] = self.submit(client, Submission(candidates=[candidate]))
         if view.state != "done":
@@ -208,7 +208,7 @@ class Dispatcher:
                 raise Refused(413, f"{more} jobs at once, where {whose} may have {most}; send fewer.")
         for more, there, most, whose in rooms:
             if more and there + more > most:
-                raise Refused(429, f"{there} unfinished jobs, of {most} that {whose} may have; come again later.")
+                raise Refused(429, f"{there} unfinished jobs, of {most} that {whose} may have; try again later.")
 
     def _record(self, *events: Event) -> None:
         """Put events on disk. A disk that fails ends the service: nothing more could be promised."""
@@ -306,8 +306,8 @@ class Dispatcher:
                 failures += 1
                 is_usage = isinstance(error, DiceError) and not isinstance(error, HarnessError)
                 if is_usage or failures == MOST_FAILURES:
-                    told = error if isinstance(error, DiceError) else HarnessError(f"the pool broke: {error!r}.")
-                    self._tell(self._fail, told)
+                    failure = error if isinstance(error, DiceError) else HarnessError(f"the pool broke: {error!r}.")
+                    self._tell(self._fail, failure)
                     return
             self._tell(self._closed)
 

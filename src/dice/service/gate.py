@@ -1,4 +1,4 @@
-"""What stands before the service's routes: who may come in, and how much may be sent."""
+"""Middleware in front of the service's routes: it checks tokens and limits the size of requests."""
 
 from __future__ import annotations
 

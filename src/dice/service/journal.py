@@ -12,7 +12,7 @@ import itertools
 import json
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, Literal, get_args
 
 from pydantic import BaseModel, ConfigDict
 
@@ -63,13 +63,8 @@ class Finished(_Row):
     verdicts: list[Verdict]
 
 
-_ROWS: dict[str, type[Accepted] | type[Joined] | type[Left] | type[Finished]] = {
-    "accepted": Accepted,
-    "joined": Joined,
-    "left": Left,
-    "finished": Finished,
-}
 Event = Accepted | Joined | Left | Finished
+_ROWS: dict[str, type[Event]] = {row.model_fields["event"].default: row for row in get_args(Event)}
 
 
 class JobJournal:

@@ -21,7 +21,7 @@ class JobQueue:
         return id in self._places
 
     def put(self, id: str, priority: int) -> None:
-        """Add a job, or raise its priority: it keeps its turn among equals, and is never lowered."""
+        """Add a job, or raise the priority of one that waits: it keeps its turn among equals. No priority is lowered."""
         old = self._places.get(id)
         number = next(self._numbers) if old is None else old[1]
         place = (-priority, number, id)

@@ -32,13 +32,13 @@ class ServeConfig:
     machine: Machine = Machine()
     """Workers, GPUs and caches."""
     most_jobs: int = Field(default=8192, ge=1)
-    """Unfinished jobs of all clients; what would be more is refused (429)."""
+    """Most unfinished jobs of all clients; further ones are refused (429)."""
     client_jobs: int = Field(default=4096, ge=1)
-    """Unfinished jobs of one client; what would be more is refused (429)."""
+    """Most unfinished jobs of one client; further ones are refused (429)."""
     request_mib: float = Field(default=64.0, gt=0)
     """Largest request."""
     retry_after_s: int = Field(default=5, ge=1)
-    """Seconds after which a refused client shall come again."""
+    """Seconds after which a refused client should try again."""
     retries: int = Field(default=1, ge=0)
     """Times that a job runs again after a host error before the error is told."""
     keep_verdicts: int = Field(default=20_000, ge=1)

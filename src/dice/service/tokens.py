@@ -19,7 +19,7 @@ SHORTEST = 16
 
 
 class Tokens:
-    """The tokens of all clients; none at all lets everybody in."""
+    """The tokens of all clients; without any, everybody may use the service."""
 
     def __init__(self, text: str = "") -> None:
         """Raises DiceError, without the token, for one that is too short or given twice."""

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 
 from dice.evaluation.prompts import Task, render_prompt
 from dice.jsonl import write_text
-from dice.standins.programs import Judged
+from dice.standins.programs import Solved
 
 _PROGRAM = "PROGRAM_OF_THE_TASK = 1"
 _CONSTRUCTOR = '''
@@ -36,8 +36,8 @@ def read_file(file_path) -> str:
 '''
 
 
-def checkout(problems: Sequence[Judged]) -> Mapping[str, str]:
-    """Path below the folder -> text."""
+def write_benchmark(folder: Path, problems: Sequence[Solved]) -> None:
+    """Write the folder."""
     prompt = render_prompt(Task(_PROGRAM)).replace(_PROGRAM, "{program}")
     files = {
         "src/__init__.py": "",
@@ -45,10 +45,6 @@ def checkout(problems: Sequence[Judged]) -> Mapping[str, str]:
         "src/utils.py": _UTILS.lstrip(),
         "src/prompts/one_shot.txt": prompt,
     }
-    return files | {f"KernelBench/level{one.level}/{one.number}_{one.name}.py": one.code for one in problems}
-
-
-def write_benchmark(folder: Path, problems: Sequence[Judged]) -> None:
-    """Write the folder."""
-    for name, text in checkout(problems).items():
+    files |= {f"KernelBench/level{one.level}/{one.number}_{one.name}.py": one.code for one in problems}
+    for name, text in files.items():
         write_text(folder / name, text)

@@ -11,7 +11,7 @@ from dice.data.infilling import split_candidate
 from dice.data.pair import Pair
 from dice.evaluation.prompts import Task, render_prompt
 from dice.jsonl import atomic_writer, write_jsonl, write_text
-from dice.standins.programs import Judged
+from dice.standins.programs import Solved
 
 Rows = list[dict[str, Any]]
 
@@ -107,7 +107,7 @@ def write_data(path: Path, name: str, pairs: Sequence[Pair]) -> None:
         write_jsonl(path, rows)
 
 
-def write_answers(path: Path, problems: Sequence[Judged], model: str) -> None:
+def write_answers(path: Path, problems: Sequence[Solved], model: str) -> None:
     """Answers to the benchmark: by a `model`, as records are (docs/guides/servers.md), or without one as CUDA-L1's.
 
     Where there is no solution, the answer has no kernel.

@@ -20,7 +20,7 @@ _OF_LEVEL = {
 
 
 @dataclass(frozen=True)
-class Judged:
+class Solved:
     """A problem of the benchmark, and a kernel that solves it."""
 
     level: int
@@ -31,14 +31,14 @@ class Judged:
     """None for a problem of the mini benchmark, which comes without one."""
 
 
-def benchmark(synthetic: int, seed: int) -> list[Judged]:
+def benchmark(synthetic: int, seed: int) -> list[Solved]:
     """The first mini problem of each level, and `synthetic` of the generator's behind it."""
-    found: list[Judged] = []
+    found: list[Solved] = []
     for level, config in _OF_LEVEL.items():
         mini = next(problem for problem in load_mini("cpu") if problem.level == level)
-        found.append(Judged(level, 1, mini.name, mini.code, None))
+        found.append(Solved(level, 1, mini.name, mini.code, None))
         for number, pair in enumerate(pairs(config, seed, synthetic), 2):
-            found.append(Judged(level, number, f"Synthetic{number}", pair.pytorch_code, pair.cuda_code))
+            found.append(Solved(level, number, f"Synthetic{number}", pair.pytorch_code, pair.cuda_code))
     return found
 
 

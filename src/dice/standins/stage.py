@@ -1,4 +1,4 @@
-"""`dice standins`: what the scale `rehearsal` takes in the place of the hub, KernelBench and the user's files.
+"""`dice standins`: what the scale `rehearsal` takes in place of the hub, KernelBench and the user's files.
 
     dice standins --config '{"benchmark": "stand-ins/KernelBench", "checkpoints": {"stand-ins/hub/a/b": "sdar"}}'
 

@@ -25,9 +25,10 @@ from dice.data.leakage.heldout import applied
 from dice.data.leakage.outputs import Exam, answered, exam_of
 from dice.data.leakage.program import Failed
 from dice.data.leakage.report import Counts, LeakReport
-from dice.data.leakage.texts import Leak, Named, TextIndex, text_index
+from dice.data.leakage.texts import Leak, TextIndex, text_index
 from dice.data.leakage.trace import Traced, trace
 from dice.data.normal_form import sha256
+from dice.kernels.api import Problem
 
 HELDOUT = "heldout/"
 """Prefix of the name of a leak that is a held-out operator, not an exam problem."""
@@ -104,9 +105,8 @@ class LeakIndex:
         return Leak("heldout", HELDOUT + names[0], "applies " + ", ".join(names)) if names else None
 
 
-def leak_index(problems: Iterable[Named], heldout: bool = True) -> LeakIndex:
-    """An index of `problems` (anything with `id` and `code`, such as `dice.kernels.api.Problem`) and, with `heldout`, of
-    the operators that nothing is trained on.
+def leak_index(problems: Iterable[Problem], heldout: bool = True) -> LeakIndex:
+    """An index of `problems` and, with `heldout`, of the operators that nothing is trained on.
 
     index = leak_index([*load_mini("cpu"), *load_problem_folder("KernelBench")])
     leak = index.check(pair.pytorch_code)     # None, or a Leak with kind, problem_id and evidence
@@ -129,10 +129,10 @@ def leak_index(problems: Iterable[Named], heldout: bool = True) -> LeakIndex:
     return index
 
 
-def add_benchmark_option(parser: argparse.ArgumentParser, said: str) -> None:
-    """The option of a stage that names exams, once for each; `said`: what they are to the stage."""
+def add_benchmark_option(parser: argparse.ArgumentParser, meaning: str) -> None:
+    """The option of a stage that names exams, once for each; `meaning`: what they are to the stage."""
     parser.add_argument(
-        "--benchmark", dest="benchmarks", action="append", metavar="PLACE", help=f"{said} (default: mini)"
+        "--benchmark", dest="benchmarks", action="append", metavar="PLACE", help=f"{meaning} (default: mini)"
     )
 
 

@@ -50,6 +50,7 @@ def public_name(name: str, args: Any) -> str:
 
 
 def order_of(name: str, rank: int, given: dict[str, Any]) -> list[int]:
+    """Which dimension of its input each dimension of a `permute`, `transpose` or `t` is."""
     if name == "permute":
         return [dim % rank for dim in given["dims"]]
     order = list(range(rank))

@@ -168,7 +168,7 @@ class _Candidate:
 
     @staticmethod
     def _weighted(model: torch.nn.Module, weights: Sequence[torch.Tensor]) -> torch.nn.Module:
-        """The model with the first exam weight of its shape in the place of each of its own."""
+        """The model with each of its weights replaced by the first unused one of the exam that has its shape."""
         left = list(weights)
         for own in (*model.parameters(), *model.buffers()):
             place = next((n for n, given in enumerate(left) if given.shape == own.shape), None)

@@ -52,7 +52,8 @@ def blamed(what: str) -> Iterator[None]:
 
 @contextlib.contextmanager
 def contained() -> Iterator[None]:
-    """Programs are executed in the block: without gradients and warnings, at most TIME_LIMIT_S, random state kept."""
+    """Programs are executed in the block: without gradients and warnings, the random state kept. Raises Failed after
+    TIME_LIMIT_S."""
     timed = threading.current_thread() is threading.main_thread()
 
     def stop(*_: object) -> None:
@@ -127,7 +128,7 @@ class _OnCpu(ast.NodeTransformer):
 
 
 def on_cpu(code: str) -> ast.Module | str:
-    """The program with the CPU in the place of a GPU, so that no result depends on the machine. Raises SyntaxError."""
+    """The program with the CPU in place of a GPU, so that no result depends on the machine. Raises SyntaxError."""
     return ast.fix_missing_locations(_OnCpu().visit(ast.parse(code))) if "cuda" in code else code
 
 

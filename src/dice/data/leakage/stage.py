@@ -36,8 +36,6 @@ class LeaksConfig:
     """Exams: `mini`, folders of problem files, JSON lines of problems."""
     leakage: Policy = "drop"
     """Leave programs that leak out, or only report them."""
-    source: str = "dice"
-    """Name for the source of rows that give none (the authors' files)."""
     on_bad: OnBad = "refuse"
     """`refuse` the file when a row is bad, or `skip` and report it."""
 
@@ -45,9 +43,7 @@ class LeaksConfig:
 def filter_leaks(config: LeaksConfig, progress: bool = True) -> LeakReport:
     """Write the rows that are kept, the report and the manifest. Raises DiceError."""
     watch = Stopwatch()
-    pairs, bad = read_pairs(
-        config.data, on_bad=config.on_bad, require_cuda=False, convert=from_published(config.source)
-    )
+    pairs, bad = read_pairs(config.data, on_bad=config.on_bad, require_cuda=False, convert=from_published("dice"))
     index = leak_index(problem for name in config.benchmarks for problem in load_problems(name, "cpu"))
     found: dict[str, Leak] = {}
     for pair in tqdm(pairs, unit="program", disable=not progress):

@@ -13,9 +13,10 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable
 from dataclasses import dataclass, field
-from typing import Literal, Protocol
+from typing import Literal
 
 from dice.data.normal_form import NormalForms, normal_forms, sha256
+from dice.kernels.api import Problem
 
 Kind = Literal["text", "structure", "graph", "outputs", "heldout", "ngram"]
 """The rules; see dice.data.leakage.index."""
@@ -28,15 +29,6 @@ MIN_DISTINCTIVE = 40
 """A problem with fewer distinctive n-grams is too small for this check; text and structure are still compared."""
 MAX_SHARING = 3
 """An n-gram that more problems than this have is not distinctive."""
-
-
-class Named(Protocol):
-    """Anything with an id and a program, such as `dice.kernels.api.Problem`."""
-
-    @property
-    def id(self) -> str: ...
-    @property
-    def code(self) -> str: ...
 
 
 @dataclass(frozen=True)
@@ -100,7 +92,7 @@ class TextIndex:
         return Leak("ngram", self.ids[problem], f"{round(share * total)} of {total} distinctive {NGRAM}-grams")
 
 
-def text_index(problems: Iterable[Named]) -> TextIndex:
+def text_index(problems: Iterable[Problem]) -> TextIndex:
     """An index of `problems`; where two problems share a model, the first one is named."""
     index = TextIndex()
     grams: list[set[int]] = []

@@ -1,4 +1,4 @@
-"""The values of expressions in a module's forward: tensors are told from everything else, operators are recorded."""
+"""The values of expressions in a module's forward: tensors are distinguished from everything else, operators are recorded."""
 
 from __future__ import annotations
 
@@ -35,6 +35,7 @@ class Expressions(ABC):
         """What a call gives."""
 
     def assign(self, target: ast.expr, value: Value) -> None:
+        """Bind the names and attributes of a target; an assignment to elements of a tensor is an operator."""
         match target:
             case ast.Name():
                 self.names[target.id] = value
@@ -51,9 +52,11 @@ class Expressions(ABC):
                 pass
 
     def is_self(self, node: ast.expr) -> bool:
+        """Whether this is the method's own object."""
         return isinstance(node, ast.Name) and node.id == self.self_name
 
     def value(self, node: ast.expr) -> Value:
+        """What is known of an expression; operators in it are recorded."""
         match node:
             case ast.Constant():
                 return Value(trips=constant_int(node))
@@ -107,6 +110,7 @@ class Expressions(ABC):
         return Value("module", name.rpartition(".")[2]) if name.startswith("torch.") else OTHER
 
     def sequence(self, elements: Sequence[ast.expr]) -> Value:
+        """A list of these elements, starred ones taken apart."""
         items: list[Value] = []
         for element in elements:
             value = self.value(element)
@@ -114,6 +118,7 @@ class Expressions(ABC):
         return Value("list", items=items)
 
     def comprehension(self, generator: ast.comprehension, element: ast.expr) -> Value:
+        """The list that a comprehension gives; of several loops the first one counts."""
         outer, items = dict(self.names), []
         sequence = self.value(generator.iter)
         rounds = sequence.items or [OTHER] * min(sequence.trips if sequence.trips is not None else 1, MAX_TRIPS)
@@ -124,6 +129,7 @@ class Expressions(ABC):
         return Value("list", items=items)
 
     def attribute(self, node: ast.Attribute) -> Value:
+        """`self.x`, a name of a library, or an attribute of a tensor or module."""
         if self.is_self(node.value) and self.owner is not None:
             return self.owner.attributes.get(node.attr, OTHER)
         if self.library_name(node) is not None:
@@ -138,6 +144,7 @@ class Expressions(ABC):
         return OTHER
 
     def subscript(self, node: ast.Subscript) -> Value:
+        """An element of a list, the first one where the position is not known; of a tensor an operator."""
         owner = self.value(node.value)
         self.value(node.slice)
         if owner.kind == "tensor":
@@ -148,6 +155,7 @@ class Expressions(ABC):
         return owner.items[0] if owner.items else OTHER
 
     def binary(self, operator: ast.operator, left: Value, right: Value) -> Value:
+        """Arithmetic of tensors, lists and ints."""
         if "tensor" in (left.kind, right.kind):
             return self.program.emit(BINARY[type(operator)])
         if left.kind == right.kind == "list" and isinstance(operator, ast.Add):
@@ -162,5 +170,6 @@ class Expressions(ABC):
         return dotted_name(node, self.program.aliases) if imported else None
 
     def arguments(self, node: ast.Call) -> list[Value]:
+        """The arguments of a call, positional ones first."""
         given = self.sequence(node.args).items
         return given + [self.value(keyword.value) for keyword in node.keywords]

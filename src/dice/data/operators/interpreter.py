@@ -64,11 +64,13 @@ class Frame(Expressions):
         return OTHER
 
     def run(self, body: Sequence[ast.stmt]) -> None:
+        """Interpret statements. Raises Returned where they return, Enough at a limit."""
         for statement in body:
             self.program.step()
             self.statement(statement)
 
     def statement(self, node: ast.stmt) -> None:
+        """Interpret one statement; see `run`."""
         match node:
             case ast.Return():
                 raise Returned(self.value(node.value) if node.value else OTHER)
@@ -124,6 +126,7 @@ class Frame(Expressions):
             raise returned
 
     def loop(self, node: ast.For) -> None:
+        """Every round where the length is known, else one."""
         sequence = self.value(node.iter)
         if sequence.items:
             for item in sequence.items[:MAX_TRIPS]:
@@ -161,6 +164,7 @@ class Frame(Expressions):
         return tensor_if_any(self.arguments(node))
 
     def construct(self, definition: ast.ClassDef, node: ast.Call) -> Value:
+        """An object of a class of the file."""
         if self.depth >= _MAX_DEPTH:
             return Value("module", definition.name)
         keywords = {one.arg: self.value(one.value) for one in node.keywords if one.arg}
@@ -190,6 +194,7 @@ class Frame(Expressions):
         node: ast.Call,
         closure: dict[str, Value] | None = None,
     ) -> Value:
+        """The result of a call of a function or method of the file; a tensor where calls are nested too deeply."""
         positional = self.sequence(node.args).items
         keywords = {one.arg: self.value(one.value) for one in node.keywords if one.arg}
         if self.depth >= _MAX_DEPTH:

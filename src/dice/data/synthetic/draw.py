@@ -47,7 +47,6 @@ class Draw:
         self.tiny = config.scale == "tiny"
         self.plain = config.plain_style
         self.pick = self.rng.choice
-        self.random = self.rng.random
 
     def chance(self, probability: float) -> bool:
         """True with this probability."""

@@ -13,7 +13,7 @@ from dice.data.synthetic.sketch import Leaks, make_pair, pair_id, sketch
 
 def generate(config: SyntheticConfig, seed: int, index: int, leaks: Leaks | None = None) -> Pair:
     """Pair `index`, a pure function of the arguments. Programs that leak, or whose answer is too long, are redrawn."""
-    if config.flawed_share and Draw(config, seed, index, 255).random() < config.flawed_share:
+    if config.flawed_share and Draw(config, seed, index, 255).chance(config.flawed_share):
         return flawed_pair(config, seed, index, leaks=leaks)
     first = 0
     while True:

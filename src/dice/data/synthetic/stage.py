@@ -32,7 +32,7 @@ from dice.manifest import Stopwatch, write_manifest
 PART = 250
 """Pairs that one process draws at a time."""
 EACH = 2000
-"""A process more is worth its start for this many pairs."""
+"""Pairs for each process: fewer are drawn sooner than a process starts."""
 
 
 @stage_config

@@ -3,12 +3,10 @@
 
 const all = (selector, root = document) => [...root.querySelectorAll(selector)];
 
-function hashFields() {
-  return Object.fromEntries(new URLSearchParams(location.hash.slice(1)));
-}
-
 function takeHash(form) {
-  for (const [name, value] of Object.entries(hashFields())) if (form.elements[name]) form.elements[name].value = value;
+  for (const [name, value] of new URLSearchParams(location.hash.slice(1))) {
+    if (form.elements[name]) form.elements[name].value = value;
+  }
 }
 
 function filter(form) {

@@ -46,7 +46,7 @@ async def evaluate(asked: Evaluation, request: Request) -> dict[str, Any]:
 @router.get("/status/{task_id}")
 @router.get("/results/{task_id}")
 async def results(task_id: str, request: Request) -> dict[str, Any]:
-    """The result once more, under the name that the client gave it."""
+    """The result once more, under the name that the client gave it. Raises Refused (404) for an unknown name."""
     if task_id not in _tasks(request):
         raise Refused(404, f"task {task_id}: no result under this name.")
     return _tasks(request)[task_id]

@@ -48,8 +48,8 @@ class Shares(Entry, group="norm", ranks=(2, 3, 4)):
         axes = axes_of(b, len(x.shape))[-1:]
         sizes, length, n_rows = layout(x.shape, axes)
         weights = [math.exp(self.sign * min(probe, 30)) for probe in x.probes]
-        if length < 2 or (self.sign and max(weights) ** 1.3 / (length * sum(weights) / 8) < 0.05):
-            raise Refused(self.name)  # the shares would be smaller than any tolerance
+        below_tolerance = bool(self.sign) and max(weights) ** 1.3 / (length * sum(weights) / 8) < 0.05
+        self.refuse_if(length < 2 or below_tolerance)
         dim = axis_text(b, axes, len(x.shape))
         code, probes = b.draw.pick(self.forms).replace("{d}", dim), SMALL_PROBES
         if not self.sign:
