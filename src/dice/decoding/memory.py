@@ -92,9 +92,9 @@ def working_bytes(
     """An upper bound of what a forward needs beside weights and cache; `prompt`: tokens of the longest prompt."""
     logits = slots * block * config.vocab_size
     copies = 4 if sampling.greedy else 14  # fp32 logits, and what a draw makes of them: sorted, index, shares, sums
-    step = logits * (itemsize + 4 * copies) + _activations(config, 2 * slots * block, itemsize)
+    step = logits * (itemsize + 4 * copies) + activation_bytes(config, 2 * slots * block, itemsize)
     tokens = max(PREFILL_TOKENS, prompt) if fast else prompt
-    prefill = _activations(config, tokens, itemsize)
+    prefill = activation_bytes(config, tokens, itemsize)
     if not fast:  # attention without a kernel of its own: scores and shares of one prompt, and its mask
         prefill += prompt * prompt * (2 * 4 * config.num_attention_heads + 5)
         step += 2 * slots * block * length * (2 * 4 * config.num_attention_heads + 5)
@@ -105,10 +105,10 @@ def working_bytes(
 def canvas_bytes(config: ModelConfig, slots: int, length: int, itemsize: int) -> int:
     """An upper bound of what a step of `slots` canvases of `length` positions needs beside the weights."""
     draws = CANVAS_LOGITS * config.vocab_size * 4 * 14
-    return draws + _activations(config, slots * length, itemsize)
+    return draws + activation_bytes(config, slots * length, itemsize)
 
 
-def _activations(config: ModelConfig, tokens: int, itemsize: int) -> int:
+def activation_bytes(config: ModelConfig, tokens: int, itemsize: int) -> int:
     """A layer's activations, none of which outlives it but the stream: norms in fp32, heads, gate and up."""
     heads = (config.num_attention_heads + 2 * config.num_key_value_heads) * config.head_dim
     return tokens * (

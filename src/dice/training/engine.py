@@ -72,6 +72,13 @@ def training_device(wanted: Literal["auto", "cpu", "cuda"]) -> torch.device:
     return torch.device("cuda", int(os.environ.get("LOCAL_RANK", "0")))
 
 
+def gpu_bytes(device: torch.device, memory_gib: float | None) -> int | None:
+    """Bytes of a GPU to plan for, as a run is told or as the device has; None: no limit is known."""
+    if memory_gib is not None:
+        return int(memory_gib * 2**30)
+    return torch.cuda.get_device_properties(device).total_memory if device.type == "cuda" else None
+
+
 def make_engine(
     name: EngineName,
     objective: Objective | PolicyObjective,

@@ -13,6 +13,7 @@ import contextlib
 import dataclasses
 import os
 import shutil
+import sys
 import time
 from collections.abc import Callable
 from pathlib import Path
@@ -32,8 +33,9 @@ from dice.model.checkpoint import load_model, read_config, save_state, torch_dty
 from dice.model.transformer import Transformer, compiled_pointwise
 from dice.training.checkpoints import resume, save_checkpoint, what_is_left
 from dice.training.curriculum import Curriculum
-from dice.training.engine import TrainingEngine, make_engine, training_device
+from dice.training.engine import TrainingEngine, gpu_bytes, make_engine, training_device
 from dice.training.history import History
+from dice.training.memory import rl_memory, rollout_slots
 from dice.training.processes import process_group, rank_and_world
 from dice.training.rl_batch import Batches
 from dice.training.rl_config import RESUMABLE_CHANGES, RlConfig, check
@@ -83,6 +85,11 @@ class RlRun:
             for phase in config.phases
         ]
         self.curriculum = Curriculum(config, [data.problems for data in self.phases])
+        self.longest_prompt = max(len(problem.prompt) for data in self.phases for problem in data.problems)
+        memory = rl_memory(config, self.geometry, self.world, self.dtype.itemsize, prompt=self.longest_prompt)
+        if self.rank == 0:
+            print(f"rl: up to {memory}", file=sys.stderr)
+        memory.check(gpu_bytes(self.device, config.memory_gib))
         if self.device.type == "cuda":
             torch.cuda.set_device(self.device)
         model = self._load(training=True)
@@ -136,21 +143,20 @@ class RlRun:
             fast = rollout.engine == "fast" or (
                 rollout.engine == "auto" and self.device.type == "cuda" and self.dtype == torch.bfloat16
             )
-            longest = max(len(problem.prompt) for data in self.phases for problem in data.problems)
-            mine = -(-rollout.problems_per_step // self.world) * rollout.samples
-            slots = rollout.max_batch if self.config.pool.answers else min(rollout.max_batch, mine)
+            longest = self.longest_prompt + rollout.max_new_tokens
+            slots = rollout_slots(self.config, self.world)
             if (
                 self.device.type == "cuda"
             ):  # not fewer slots in silence: rounding, and so what is drawn, depends on them
                 free = torch.cuda.mem_get_info(self.device)[0]
-                check_cache(self.geometry, slots, longest + rollout.max_new_tokens, self.dtype.itemsize, free)
+                check_cache(self.geometry, slots, longest, self.dtype.itemsize, free)
             self._decoder = Decoder(
                 self.sampler,
                 rollout.decoding,
                 mask_id=self.mask_id,
                 stop_ids=self.tokenizer.ids.ends,
                 max_batch=slots,
-                max_length=longest + rollout.max_new_tokens,
+                max_length=longest,
                 engine="fast" if fast else "plain",
             )
         return self._decoder

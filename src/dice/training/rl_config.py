@@ -193,6 +193,9 @@ class RlConfig:
     """`local`: one device, or replicas under torchrun; `zero2`, `zero3`: DeepSpeed."""
     device: Literal["auto", "cpu", "cuda"] = "auto"
     """`auto` takes a GPU where there is one."""
+    memory_gib: float | None = Field(default=None, gt=0)
+    """Memory of a GPU in GiB; what takes more is refused before a weight is read. None: what the GPU has, no limit on a
+    CPU."""
     dtype: Dtype | None = None
     """Type of the products' weights (masters are fp32); None: bfloat16 on a GPU, float32 on a CPU."""
     activation_checkpointing: bool | None = None
@@ -223,7 +226,7 @@ class RlConfig:
 
 
 RESUMABLE_CHANGES = {
-    "out", "engine", "device", "activation_checkpointing", "attention", "compile", "head_chunk", "max_minutes",
+    "out", "engine", "device", "memory_gib", "activation_checkpointing", "attention", "compile", "head_chunk", "max_minutes",
     "save_every", "keep_checkpoints", "save_rollouts", "tensorboard",
 }  # fmt: skip
 """Settings that may change when a run is resumed: they change no result beyond rounding."""

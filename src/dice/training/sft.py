@@ -12,6 +12,7 @@ import dataclasses
 import math
 import os
 import shutil
+import sys
 import time
 from collections import deque
 from collections.abc import Iterator
@@ -33,7 +34,7 @@ from dice.manifest import Stopwatch, sha256_file, write_manifest
 from dice.model.checkpoint import GENERATION_CONFIG, load_model, read_config, save_state, torch_dtype
 from dice.model.transformer import ModelConfig, Transformer, compiled_pointwise
 from dice.training.checkpoints import resume, save_checkpoint
-from dice.training.engine import TrainingEngine, make_engine, training_device
+from dice.training.engine import TrainingEngine, gpu_bytes, make_engine, training_device
 from dice.training.history import History, HistoryRow, read_history
 from dice.training.losses import (
     Objective,
@@ -44,6 +45,7 @@ from dice.training.losses import (
     peak_flops,
     step_flops,
 )
+from dice.training.memory import sft_memory
 from dice.training.packing import GPU_ROWS, Pack, Sample, encode_pairs, pack_samples
 from dice.training.processes import process_group, rank_and_world
 from dice.training.sft_config import RESUMABLE_CHANGES, SftConfig, learning_rate
@@ -104,7 +106,7 @@ class Trainer:
         self.config = config
         self.device = training_device(config.device)
         self.dtype = torch_dtype(config.dtype or ("bfloat16" if self.device.type == "cuda" else "float32"))
-        _, world = rank_and_world()
+        rank, world = rank_and_world()
         if config.packs_per_step % world:
             raise DiceError(f"packs_per_step {config.packs_per_step} is no multiple of the {world} processes.")
         geometry, self.tokenizer = _geometry_and_tokenizer(config)
@@ -127,6 +129,11 @@ class Trainer:
             )
         self.samples = len(samples)
         self.packed_steps = PackedSteps(samples, config)
+        share = max(1 - sample.prompt_length / len(sample.ids) for sample in samples)
+        memory = sft_memory(config, geometry, world, self.dtype.itemsize, answer_share=share)
+        if rank == 0:
+            print(f"sft: up to {memory}", file=sys.stderr)
+        memory.check(gpu_bytes(self.device, config.memory_gib))
         if self.device.type == "cuda":
             torch.cuda.set_device(self.device)
         model = self._model()

@@ -92,6 +92,9 @@ class SftConfig:
     """Entries of DeepSpeed's `zero_optimization` that replace those of `dice.training.zero_engine`."""
     device: Literal["auto", "cpu", "cuda"] = "auto"
     """`auto` takes a GPU where there is one."""
+    memory_gib: float | None = Field(default=None, gt=0)
+    """Memory of a GPU in GiB; what takes more is refused before a weight is read. None: what the GPU has, no limit on a
+    CPU."""
     dtype: Dtype | None = None
     """Type of the products' weights (masters are fp32); None: bfloat16 on a GPU, float32 on a CPU."""
     activation_checkpointing: bool | NonNegativeInt | None = None
@@ -117,8 +120,8 @@ class SftConfig:
 
 
 RESUMABLE_CHANGES = {
-    "out", "engine", "zero_options", "device", "activation_checkpointing", "recompute_gates", "attention", "compile",
-    "head_chunk", "max_minutes", "save_every", "keep_checkpoints", "tensorboard",
+    "out", "engine", "zero_options", "device", "memory_gib", "activation_checkpointing", "recompute_gates", "attention",
+    "compile", "head_chunk", "max_minutes", "save_every", "keep_checkpoints", "tensorboard",
 }  # fmt: skip
 """Settings that may change when a run is resumed: they change no loss beyond rounding."""
 

@@ -22,6 +22,8 @@ from dice.training.processes import rank_and_world
 from dice.training.tracerl_loss import PolicyObjective, PolicyRows
 
 TAG = "zero"
+REDUCE_BUCKET = 200_000_000
+"""Gradients that are shared at a time; the next ones fill a second buffer."""
 
 
 def zero_config(
@@ -45,7 +47,7 @@ def zero_config(
             "overlap_comm": True,
             "contiguous_gradients": True,
             "reduce_scatter": True,
-            "reduce_bucket_size": 200_000_000,
+            "reduce_bucket_size": REDUCE_BUCKET,
         },
         "zero_allow_untested_optimizer": True,
         "steps_per_print": 2**31,
