@@ -13,7 +13,17 @@ from dice.cli import main
 from dice.errors import DiceError, HarnessError
 from dice.evaluation.failures import GROUP_OF, failure_class
 from dice.evaluation.gather import GatherConfig, gather
-from dice.evaluation.score import ScoreConfig, count, effective_answers, is_hit, pass_rate, rate, read_score, score, wilson
+from dice.evaluation.score import (
+    ScoreConfig,
+    count,
+    effective_answers,
+    is_hit,
+    pass_rate,
+    rate,
+    read_score,
+    score,
+    wilson,
+)
 from dice.jsonl import write_jsonl
 from dice.kernels.api import VerifyConfig, verify
 from dice.kernels.problems.problem import Problem
@@ -334,7 +344,13 @@ def test_the_file_says_what_was_counted(tmp_path):
     place, out = problems(tmp_path / "p.jsonl", names), str(tmp_path / "score.json")
     score(ScoreConfig(verdicts=files, problems=place, out=out))
     found = read_score(out)
-    assert (found.schema_version, found.backend, found.protocol, found.seeds, found.problems) == (1, "cuda", "paper", 2, 2)
+    assert (found.schema_version, found.backend, found.protocol, found.seeds, found.problems) == (
+        1,
+        "cuda",
+        "paper",
+        2,
+        2,
+    )
     assert found.gpus == ["G1", "G2"]
     assert [(row.level, row.robust) for row in found.levels] == [(1, True), (1, False), (2, True), (2, False)]
     shares = {name: rate.value for name, rate in found.levels[0].metrics.items() if rate}
@@ -359,7 +375,9 @@ def test_a_verdict_of_no_problem_is_refused(tmp_path):
 
 def test_the_command_prints_pass_at_k_where_there_are_k_answers(tmp_path, capsys):
     """Four of eight answers are right: pass@8 is certain, pass@1 is the rate itself and not said twice."""
-    write_jsonl(tmp_path / "v.jsonl", [verdict(status="correct" if k < 4 else "wrong_value", sample=k) for k in range(8)])
+    write_jsonl(
+        tmp_path / "v.jsonl", [verdict(status="correct" if k < 4 else "wrong_value", sample=k) for k in range(8)]
+    )
     files = ["--verdicts", str(tmp_path / "v.jsonl"), "--problems", problems(tmp_path / "p.jsonl", ["level1/1_A"])]
     assert main(["score", *files, "--out", str(tmp_path / "score.json")]) == 0
     (line,) = [line for line in capsys.readouterr().out.splitlines() if line.startswith("level")]

@@ -33,7 +33,10 @@ from dice.report.rows import percent, read_csv, write_csv
         ({"status": "reported"}, "not measured"),
         ({"l1_exec_reported": ""}, "not comparable"),
         ({"l1_exec": "10.0", "l1_exec_low": "", "l1_exec_high": "", "l1_exec_reported": "10.0"}, "agrees"),
-        ({"l1_exec": "21.0", "l1_exec_low": "", "l1_exec_high": "", "l1_exec_reported": "20.0"}, "agrees"),  # 5 % of 20 is 1
+        (
+            {"l1_exec": "21.0", "l1_exec_low": "", "l1_exec_high": "", "l1_exec_reported": "20.0"},
+            "agrees",
+        ),  # 5 % of 20 is 1
         ({"l1_exec": "19.0", "l1_exec_low": "", "l1_exec_high": "", "l1_exec_reported": "20.0"}, "agrees"),
         ({"l1_exec": "18.9", "l1_exec_low": "", "l1_exec_high": "", "l1_exec_reported": "20.0"}, "differs"),
         ({"l1_exec": "-18.9", "l1_exec_low": "", "l1_exec_high": "", "l1_exec_reported": "-19.0"}, "agrees"),

@@ -331,7 +331,9 @@ def test_hours_count_every_gpu(place):
 
 def test_the_histogram_of_the_published_programs_comes_before_that_of_the_own_ones(place):
     (place / "reported12.csv").write_text("speedup_range,percent\n<1.0,14.0\n")
-    bins = {name: [{"range": "<1.0", "n": n, "percent_of_rows": 20.0 * n}] for name, n in (("pairs", 1), ("cudallm", 2))}
+    bins = {
+        name: [{"range": "<1.0", "n": n, "percent_of_rows": 20.0 * n}] for name, n in (("pairs", 1), ("cudallm", 2))
+    }
     (place / "report.json").write_text(json.dumps({"speedups": bins}))
     (row,) = make_table(
         TableConfig(
@@ -339,6 +341,11 @@ def test_the_histogram_of_the_published_programs_comes_before_that_of_the_own_on
             benchmark="mini-2-gpu", out=str(place / "table12.csv"), speedups=str(place / "report.json"),
         )
     )  # fmt: skip
-    assert (row["percent"], row["percent_reported"], row["percent_difference"], row["n"]) == ("40.0", "14.0", "+26.0", "2")
+    assert (row["percent"], row["percent_reported"], row["percent_difference"], row["n"]) == (
+        "40.0",
+        "14.0",
+        "+26.0",
+        "2",
+    )
     assert (row["status"], row["reason"]) == ("measured", "")
     assert str(place / "report.json") in json.loads((place / "table12.csv.manifest.json").read_text())["inputs"]

@@ -267,7 +267,10 @@ def test_the_gradient_norm_is_the_mean_of_the_updates():
     trajectories = decode(model, prompts=(3, 8, 13))
     both = updater_of(config, copy.deepcopy(model)).update(trajectories, 1)
     once = dataclasses.replace(config, objective=dataclasses.replace(config.objective, updates_per_step=1))
-    norms = [updater_of(once, copy.deepcopy(model)).update(part, 1).grad_norm for part in (trajectories[:2], trajectories[2:])]
+    norms = [
+        updater_of(once, copy.deepcopy(model)).update(part, 1).grad_norm
+        for part in (trajectories[:2], trajectories[2:])
+    ]
     assert both.grad_norm == pytest.approx(sum(norms) / 2, rel=1e-4)
     assert norms[0] != pytest.approx(norms[1], rel=0.1)
     scaled = dataclasses.replace(
@@ -298,9 +301,7 @@ def test_the_order_is_another_one_in_each_step_and_epoch_and_for_each_seed():
 def test_recomputed_log_probs_are_those_of_the_steps_first_weights(how):
     """Also in the second update, when the weights have moved; what the sampler wrote down is not read."""
     drawn = make_model(make_config())
-    trajectories = [
-        dataclasses.replace(one, log_probs=one.log_probs - 3) for one in decode(drawn, prompts=(3, 8, 13))
-    ]
+    trajectories = [dataclasses.replace(one, log_probs=one.log_probs - 3) for one in decode(drawn, prompts=(3, 8, 13))]
     updater = updater_of(config_of(rate=0.01, **how), copy.deepcopy(drawn))
     updater.step_start = updater.objective.model
     report = updater.update(trajectories, 1)
@@ -320,7 +321,9 @@ def test_rows_of_by_hand():
     """Tokens, and four for each round. Blocks of 4: rounds 0 | 0 1 1, or 0 0 1 1 where the response begins a block."""
     assert rows_of(of_steps(3, [1, 1, 2, 2], 4), 4, "position") == 7 + 4 * (1 + 2)
     assert rows_of(of_steps(3, [1, 1, 2, 2], 4), 4, "response") == 7 + 4 * 2
-    assert rows_of(of_steps(3, [1, 1, 2, 2], 2), 4, "position") == 7 + 4 * (1 + 1), "rounds behind the answer are not run"
+    assert rows_of(of_steps(3, [1, 1, 2, 2], 2), 4, "position") == 7 + 4 * (1 + 1), (
+        "rounds behind the answer are not run"
+    )
 
 
 def test_a_micro_batch_is_filled_to_its_last_row():
