@@ -279,7 +279,7 @@ def test_the_message_says_how_many_and_where_the_first_one_is(monkeypatch, chunk
 @pytest.mark.parametrize("dtype", [torch.float32, torch.float16])
 @pytest.mark.parametrize("protocol", ["paper", "strict"])
 def test_errors_are_the_largest_of_all_parts(protocol, dtype):
-    """Powers of 2, which each type holds: 1/1024 of 1/4 in the first part, 1/512 of 2 in the second, and none in the third."""
+    """Powers of 2, which each type holds: relative to 1/4 in the first part and to 2 in the second; the third is the same."""
     first, second = torch.tensor([0.25, 0.0], dtype=dtype), torch.tensor([2.0], dtype=dtype)
     parts = (first, second, second)
     if dtype is torch.float32 and protocol == "strict":
