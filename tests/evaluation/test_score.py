@@ -13,7 +13,17 @@ from dice.cli import main
 from dice.errors import DiceError, HarnessError
 from dice.evaluation.failures import GROUP_OF, failure_class
 from dice.evaluation.gather import GatherConfig, gather
-from dice.evaluation.score import ScoreConfig, count, is_hit, pass_rate, rate, score, wilson
+from dice.evaluation.score import (
+    ScoreConfig,
+    count,
+    effective_answers,
+    is_hit,
+    pass_rate,
+    rate,
+    read_score,
+    score,
+    wilson,
+)
 from dice.jsonl import write_jsonl
 from dice.kernels.api import VerifyConfig, verify
 from dice.kernels.problems.problem import Problem
@@ -276,3 +286,99 @@ def test_the_interval_of_pass_at_k_counts_problems():
     assert always is not None
     assert (always.value, always.independent, always.low, always.high) == (1.0, 20, wilson(20, 20)[0], 1.0)
     assert pass_rate(sure[:-1], 8) is None
+
+
+def groups(*kinds: tuple[int, int]) -> list[tuple[str, bool]]:
+    """Answers of problems, each with (answers, right ones)."""
+    return [(f"p{k}", number < right) for k, (n, right) in enumerate(kinds) for number in range(n)]
+
+
+@pytest.mark.parametrize(
+    ("kinds", "independent"),
+    [
+        (((2, 1),) * 3, 6),  # every problem half: answers are coins
+        (((8, 4), (8, 4), (8, 5)), 24),  # 0.2483 over (2/3)/576 would be 214, more than there are
+        (((10, 10), (10, 0), *((1, 1),) * 8), 10),  # large problems that disagree would make it 3.3 of ten
+        (((2, 0), (3, 0)), 2),
+        (((2, 2), (3, 3)), 2),
+    ],
+)
+def test_independent_answers_lie_between_problems_and_answers(kinds, independent):
+    assert effective_answers(groups(*kinds)) == pytest.approx(independent)
+
+
+def test_the_effective_number_of_problems_lies_between_problems_and_groups_of_k():
+    def of(k, *kinds):
+        found = pass_rate(groups(*kinds), k)
+        assert found is not None
+        assert (found.low, found.high) == pytest.approx(wilson(found.value * found.independent, found.independent))
+        return found
+
+    coins = of(2, *((8, 4),) * 20)  # 1 - 6 of 28 pairs, the same for each problem
+    assert (coins.value, coins.independent) == (pytest.approx(22 / 28), 80)
+    uneven = of(2, (9, 4), (8, 4))  # 17 answers are 8 pairs; the variance is nearly 0
+    assert uneven.independent == 8
+    sure = of(1, (1, 1), (1, 0), (1, 0))  # p (1 - p) over the variance of the mean is 3
+    assert (sure.value, sure.independent) == (pytest.approx(1 / 3), pytest.approx(3))
+    one = of(8, (8, 4))
+    assert (one.value, one.independent) == (1.0, 1)
+    half = pass_rate(groups((8, 4), (2, 1)), 2)
+    assert half is not None
+    assert pass_rate(groups((8, 4), (1, 1)), 2) is None
+    assert pass_rate([], 1) is None
+
+
+def test_the_file_says_what_was_counted(tmp_path):
+    """Two seeds of two levels on two kinds of GPU; verdicts of another protocol are not read."""
+    names = ["level1/1_A", "level2/1_B"]
+    host = verdicts.HOST
+    first = [verdict(name, speedup=1.5, host=host.model_copy(update={"gpu": "G2"})) for name in names]
+    strict = [verdict(name, status="wrong_value", protocol="strict") for name in names]
+    second = [
+        verdict(names[0], speedup=2.5, host=host.model_copy(update={"gpu": "G1"})),
+        verdict(names[1], status="compile_error"),
+    ]
+    write_jsonl(tmp_path / "0.jsonl", first + strict)
+    write_jsonl(tmp_path / "1.jsonl", second)
+    files = tuple(str(tmp_path / f"{k}.jsonl") for k in (0, 1))
+    place, out = problems(tmp_path / "p.jsonl", names), str(tmp_path / "score.json")
+    score(ScoreConfig(verdicts=files, problems=place, out=out))
+    found = read_score(out)
+    assert (found.schema_version, found.backend, found.protocol, found.seeds, found.problems) == (
+        1,
+        "cuda",
+        "paper",
+        2,
+        2,
+    )
+    assert found.gpus == ["G1", "G2"]
+    assert [(row.level, row.robust) for row in found.levels] == [(1, True), (1, False), (2, True), (2, False)]
+    shares = {name: rate.value for name, rate in found.levels[0].metrics.items() if rate}
+    assert shares == {"exec": 1.0, "fast1": 1.0, "fast2": 0.5}
+    two = found.level(2)
+    assert two is not None
+    assert two.metrics["fast1"] is not None
+    assert two.metrics["fast1"].by_seed == [1.0, 0.0]
+    assert two.metrics["fast1"].by_problem == {"level2/1_B": 0.5}
+    assert two.statuses == {"correct": 1, "compile_error": 1}
+    assert found.level(3) is None
+    manifest = json.loads((tmp_path / "score.json.manifest.json").read_text())
+    assert manifest["inputs"].keys() == {place, *files}
+
+
+def test_a_verdict_of_no_problem_is_refused(tmp_path):
+    write_jsonl(tmp_path / "v.jsonl", [verdict("level1/1_A"), verdict("level1/2_B")])
+    place = problems(tmp_path / "p.jsonl", ["level1/1_A"])
+    with pytest.raises(DiceError, match="level1/2_B is not a problem of"):
+        score(ScoreConfig(verdicts=(str(tmp_path / "v.jsonl"),), problems=place, out=str(tmp_path / "s.json")))
+
+
+def test_the_command_prints_pass_at_k_where_there_are_k_answers(tmp_path, capsys):
+    """Four of eight answers are right: pass@8 is certain, pass@1 is the rate itself and not said twice."""
+    write_jsonl(
+        tmp_path / "v.jsonl", [verdict(status="correct" if k < 4 else "wrong_value", sample=k) for k in range(8)]
+    )
+    files = ["--verdicts", str(tmp_path / "v.jsonl"), "--problems", problems(tmp_path / "p.jsonl", ["level1/1_A"])]
+    assert main(["score", *files, "--out", str(tmp_path / "score.json")]) == 0
+    (line,) = [line for line in capsys.readouterr().out.splitlines() if line.startswith("level")]
+    assert line == "level 1: Exec 50.0 % (21.5 to 78.5) of 8, pass@8 100.0 % (20.7 to 100.0)"

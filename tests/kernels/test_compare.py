@@ -184,7 +184,13 @@ def test_a_number_that_the_type_does_not_hold_is_wrong(actual):
         (True, 1, "correct", "wrong_dtype"),
         (2**53, 2**53 + 1, "correct", "wrong_value"),  # one number in float64
         (2**62, 2**62 + 1, "correct", "wrong_value"),
+        (2**63 - 1, 2**63 - 2, "correct", "wrong_value"),
+        (2**63, 2**63 + 1, "wrong_value", "wrong_value"),
         (2**70, 2**70 + 1, "wrong_value", "wrong_value"),
+        (3.0, 3.0003, "correct", "correct"),  # 0.0004 are allowed
+        (3.0, 3.0005, "correct", "wrong_value"),
+        (0, 0.0, "correct", "wrong_dtype"),
+        (True, False, "wrong_value", "wrong_value"),
         (-(2**70), -(2**70), "correct", "correct"),
         (3, 10**400, "wrong_value", "wrong_value"),
         (3.0, -(10**400), "wrong_value", "wrong_dtype"),
@@ -250,3 +256,108 @@ def test_a_few_large_elements_do_not_excuse_wrong_small_ones():
     assert status(expected, zeroed, "paper") == status(expected, zeroed, "strict") == "wrong_value"
     noisy = expected + 3e-5 * float(expected.square().mean().sqrt()) * (torch.arange(512) % 32 == 0)
     assert status(expected, noisy, "strict") == "correct"
+
+
+@pytest.mark.parametrize("chunk", [4, 1000])
+def test_the_message_says_how_many_and_where_the_first_one_is(monkeypatch, chunk):
+    import dice.kernels.compare as module
+
+    monkeypatch.setitem(module.CHUNK, "cpu", chunk)
+    expected = torch.zeros(4, 3)
+    actual = expected.clone()
+    actual[2, 1], actual[3, 2] = 1.0, -2.0
+    found = compare_outputs([expected, {"a": expected}], [expected, {"a": actual}], "paper")
+    assert found.message == (
+        "output[1]['a']: 2 of 12 elements differ (16.67 %, torch.float32, atol 0.01, rtol 0.01); "
+        "first at [2, 1]: expected 0.0, got 1.0"
+    )
+    assert (found.max_abs_error, found.max_rel_error) == (2.0, 0.0), "nothing is relative to 0"
+    one = compare_outputs(torch.tensor(300.0), torch.tensor(301.0), "strict").message
+    assert "1 of 1 elements differ (100.00 %, torch.float32, atol 0.03, rtol 0.0001); first at []" in one
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float16])
+@pytest.mark.parametrize("protocol", ["paper", "strict"])
+def test_errors_are_the_largest_of_all_parts(protocol, dtype):
+    """Powers of 2, which each type holds: relative to 1/4 in the first part and to 2 in the second; the third is the same."""
+    first, second = torch.tensor([0.25, 0.0], dtype=dtype), torch.tensor([2.0], dtype=dtype)
+    parts = (first, second, second)
+    if dtype is torch.float32 and protocol == "strict":
+        off = (first + torch.tensor([2.0**-14, 0]), second + 2.0**-13, second)
+        errors = (2.0**-13, 2.0**-12)
+    else:
+        off = (first + torch.tensor([2.0**-10, 0], dtype=dtype), second + 2.0**-9, second)
+        errors = (2.0**-9, 2.0**-8)
+    found = compare_outputs(parts, off, protocol)
+    assert (found.status, found.max_abs_error, found.max_rel_error) == ("correct", *errors)
+    turned = compare_outputs(parts[::-1], off[::-1], protocol)
+    assert (turned.max_abs_error, turned.max_rel_error) == errors
+
+
+def test_numbers_have_errors_too():
+    found = compare_outputs([4.0, 1.0], [4.03125, 1.0], "paper")
+    assert (found.max_abs_error, found.max_rel_error) == (0.03125, 0.0078125)
+    assert compare_outputs("a", "a", "paper").max_abs_error is None
+    assert compare_outputs(4.0, 5.0, "paper").message == "output: expected 4.0, got 5.0"
+
+
+@pytest.mark.parametrize(("far", "want"), [(5, "correct"), (6, "wrong_value")])
+def test_up_to_a_twentieth_may_be_outside_of_the_papers_tolerance(far, want):
+    """One element of 10,000 among 99 zeros: rms 1,000, so 0.1 is within the tolerance, and 0.05 outside of the paper's."""
+    expected = torch.zeros(100)
+    expected[0] = 1e4
+    actual = expected.clone()
+    actual[1 : far + 1] = 0.05
+    found = compare_outputs(expected, actual, "strict")
+    assert found.status == want
+    assert found.ok or found.message == (
+        "output: 6 % of the elements are further off than the paper's tolerance of 0.01; "
+        "a few much larger elements make the rms of 1e+03"
+    )
+
+
+def test_an_infinite_element_does_not_widen_the_tolerance():
+    """Of a hundred elements one is infinite: the rms is 300 x sqrt(0.99) = 298.5, and 0.0598 is allowed."""
+    expected = torch.full((100,), 300.0)
+    expected[3] = INF
+    assert status(expected, expected + 0.055, "strict") == "correct"
+    assert status(expected, expected + 0.065, "strict") == "wrong_value"
+
+
+def test_an_output_of_just_the_noises_rms_is_noise():
+    expected = torch.full((4,), 2.0**-20)
+    assert compare_outputs(expected, 2 * expected, "strict", noise_rms=2.0**-20).as_noise
+    assert compare_outputs(expected, 2 * expected, "strict", noise_rms=2.0**-21).status == "wrong_value"
+    part = compare_outputs((expected, torch.ones(3)), (2 * expected, torch.zeros(3)), "strict", noise_rms=1.0)
+    assert (part.status, part.as_noise) == ("wrong_value", False)
+
+
+@pytest.mark.parametrize("protocol", ["paper", "strict"])
+def test_of_tensors_without_data_the_form_is_compared(protocol):
+    x = torch.ones(2, 3)
+    found = compare_outputs(x, torch.empty(2, 3, device="meta"), protocol)
+    assert (found.status, found.max_abs_error) == ("correct", None)
+    assert status(x, torch.empty(3, 2, device="meta"), protocol) == "wrong_shape"
+    assert status(x, torch.empty(2, 3, dtype=torch.float16, device="meta"), protocol) == "wrong_dtype"
+
+
+def test_wrong_elements_of_every_type():
+    assert wrong_elements(torch.tensor([1, 300]), torch.tensor([2, 302]), "paper").tolist() == [True, False]
+    assert wrong_elements(torch.tensor([1, 300]), torch.tensor([1, 301]), "strict").tolist() == [False, True]
+    assert wrong_elements(torch.tensor([True, False]), torch.tensor([True, True]), "paper").tolist() == [False, True]
+    assert wrong_elements(torch.tensor(1.0), torch.tensor(2.0), "paper").tolist() is True
+    assert wrong_elements(torch.zeros(0, 3), torch.zeros(0, 3), "strict").shape == (0, 3)
+
+
+@pytest.mark.parametrize(
+    ("expected", "actual", "sentence"),
+    [
+        ({"a": 1, "b": 2}, {"b": 2, "c": 3}, "keys differ (missing ['a'], unexpected ['c'])"),
+        ({"a": 1}, [1], "expected a dictionary, got list"),
+        ([1, 2], 1, "expected 2 outputs, got one int"),
+        ([1, 2], [1], "expected 2 outputs, got 1"),
+        ("a" * 3, "b" * 100, f"expected 'aaa', got '{'b' * 80}'"),
+    ],
+)
+def test_what_differs_in_form_is_said(expected, actual, sentence):
+    assert compare_outputs(expected, actual, "paper").message == f"output: {sentence}"

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import math
 import random
 
 import pytest
 from scored import table
 
+from dice.cli import main
 from dice.evaluation.score import wilson
 from dice.report.check import CheckConfig, answers_behind, check, difference_interval, judge, power
 from dice.report.rows import percent, read_csv, write_csv
@@ -27,6 +29,17 @@ from dice.report.rows import percent, read_csv, write_csv
         ({"scale": "tiny"}, "not comparable"),
         ({"l1_exec": "n/a"}, "not comparable"),
         ({"status": "reported", "l1_exec": ""}, "not measured"),
+        ({"l1_exec": ""}, "not measured"),
+        ({"status": "reported"}, "not measured"),
+        ({"l1_exec_reported": ""}, "not comparable"),
+        ({"l1_exec": "10.0", "l1_exec_low": "", "l1_exec_high": "", "l1_exec_reported": "10.0"}, "agrees"),
+        (
+            {"l1_exec": "21.0", "l1_exec_low": "", "l1_exec_high": "", "l1_exec_reported": "20.0"},
+            "agrees",
+        ),  # 5 % of 20 is 1
+        ({"l1_exec": "19.0", "l1_exec_low": "", "l1_exec_high": "", "l1_exec_reported": "20.0"}, "agrees"),
+        ({"l1_exec": "18.9", "l1_exec_low": "", "l1_exec_high": "", "l1_exec_reported": "20.0"}, "differs"),
+        ({"l1_exec": "-18.9", "l1_exec_low": "", "l1_exec_high": "", "l1_exec_reported": "-19.0"}, "agrees"),
     ],
 )
 def test_check_says_what_agrees(change, word):
@@ -74,3 +87,47 @@ def test_check_writes_every_cell(place):
         ("not comparable", False),
     ]
     assert "A model 5 points above the paper's number would be said to differ in" in (place / "check.md").read_text()
+
+
+def test_the_command_counts_cells_and_the_page_lists_them_by_table(tmp_path, capsys):
+    """Two tables: one cell differs, one has another power, one is not measured."""
+
+    def cells(name: str, hits: int, n: int, reported: str, **changes: str) -> dict[str, str]:
+        low, high = wilson(hits, n)
+        row = {"row": name, "l1_exec": f"{100 * hits / n:.1f}", "l1_exec_low": f"{100 * low:.6f}"}
+        row |= {"l1_exec_high": f"{100 * high:.6f}", "l1_exec_reported": reported}
+        return row | {"status": "measured", "scale": "paper", "reason": ""} | changes
+
+    write_csv(tmp_path / "table1.csv", [cells("a", 30, 60, "90.0"), cells("b", 60, 100, "60.0")])
+    write_csv(tmp_path / "table2.csv", [cells("c", 1, 2, "1.0", l1_exec="", status="reported", reason="gone")])
+    tables = [str(tmp_path / f"table{k}.csv") for k in (1, 2)]
+    assert main(["check", "--tables", *tables, "--out", str(tmp_path / "check.csv")]) == 0
+    assert "1 differs, 1 cannot be told, 1 not measured" in capsys.readouterr().out
+    rows = read_csv(tmp_path / "check.csv")
+    assert [(row["table"], row["row"], row["metric"], row["result"], row["reason"]) for row in rows] == [
+        ("table1", "a", "l1_exec", "differs", ""),
+        ("table1", "b", "l1_exec", "cannot be told", ""),
+        ("table2", "c", "l1_exec", "not measured", "gone"),
+    ]
+    assert rows[0]["interval"] == f"{100 * wilson(30, 60)[0]:.6f}/{100 * wilson(30, 60)[1]:.6f}"
+    powers = [100 * power(0.9, 60), 100 * power(0.6, 100)]
+    page = (tmp_path / "check.md").read_text()
+    assert page.startswith(
+        "# Measured against reported\n\n"
+        "| table | agrees | differs | cannot be told | not comparable | not measured |\n|---|---|---|---|---|---|\n"
+        "| table1 | 0 | 1 | 1 | 0 | 0 |\n| table2 | 0 | 0 | 0 | 0 | 1 |\n\n"
+    )
+    assert f"between {min(powers):.0f} and {max(powers):.0f} % of studies of this size" in page
+    assert f"{sum(powers) / 2:.0f} % on average" in page
+    assert "## Cells that differ: 1\n\n- table1, a, l1_exec" in page
+    assert "0 of 0 differences can be told" in page
+
+
+def test_more_than_the_whole_is_less_than_it():
+    """Five points above 96 % there is nothing: the power is that of a model five points below."""
+    expected = 0.0
+    for right in range(21):
+        least, most = difference_interval(right / 20, *wilson(right, 20), 0.96)
+        expected += math.comb(20, right) * 0.91**right * 0.09 ** (20 - right) * (least > 0 or most < 0)
+    assert power(0.96, 20) == pytest.approx(expected, rel=1e-9)
+    assert power(0.95, 20) > 0, "at 95 % five points more would be certain"

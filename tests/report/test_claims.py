@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import csv
+import json
 from pathlib import Path
 
 import numpy as np
@@ -10,13 +11,17 @@ import pytest
 from plans import EXPERIMENTS, copy_registry, plan
 from verdicts import verdict
 
+from dice.cli import main
+from dice.config import to_spec
 from dice.errors import DiceError
 from dice.jsonl import write_jsonl
+from dice.kernels.records.verdict import Speedup
 from dice.report.claims import (
     ClaimEvidence,
     ClaimRow,
     ClaimsConfig,
     Contrast,
+    answers,
     effect_of_costs,
     effect_of_rates,
     make_claims,
@@ -241,6 +246,61 @@ def test_rows_that_cannot_be_compared_are_refused(tmp_path):
         make_claims(config(tmp_path, claim("c", [whole], [whole], statistic="fast1")))
     with pytest.raises(DiceError, match="no verdicts under the protocol strict"):
         make_claims(config(tmp_path, claim("c", [whole], [whole]), protocol="strict"))
+
+
+def test_the_command_prints_what_was_found(tmp_path, capsys):
+    good, bad = (ClaimRow(name=f"{n}", verdicts=(answered(tmp_path / f"{n}.jsonl", n),)) for n in (20, 2))
+    spec = {"scale": "tiny", "out": str(tmp_path / "claims.csv"), "claims": [to_spec(claim("c", [good], [bad]))]}
+    (tmp_path / "claims.json").write_text(json.dumps(spec))
+    assert main(["claims", "--config", str(tmp_path / "claims.json")]) == 0
+    shown = capsys.readouterr().out.splitlines()
+    assert "shown         c holds (Table 1; mini-2-cpu: 1 of 1 contrasts measured)" in shown
+    assert f"effects and intervals: {tmp_path / 'claims.csv'}, and beside it as PDF and PNG" in shown
+
+
+def test_samples_and_seeds_are_draws_and_speed_is_counted_where_it_was_measured(tmp_path):
+    """Two files of two samples each are four draws; of another protocol nothing is read."""
+
+    def one(problem: str, sample: int, speed: float, **changes):
+        timed = Speedup(median=speed, ci_low=None, ci_high=None)
+        return verdict(problem, sample=sample, backend="cuda", speedup=timed, **changes)
+
+    for seed in (0, 1):
+        rows = [one(name, sample, 1.5 + seed) for sample in (0, 1) for name in ("level1/b", "level1/a")]
+        write_jsonl(tmp_path / f"{seed}.jsonl", [one("level1/c", 0, 9.0, protocol="strict"), *rows])
+    row = ClaimRow(name="x", verdicts=tuple(str(tmp_path / f"{seed}.jsonl") for seed in (0, 1)))
+    for metric, hits in (("exec", [1, 1, 1, 1]), ("fast1", [1, 1, 1, 1]), ("fast2", [0, 0, 1, 1])):
+        asked, found = answers(row, metric, "paper")
+        assert asked == ["level1/a", "level1/b"]
+        assert found.tolist() == [[hit, hit] for hit in hits]
+    strict, found = answers(row, "exec", "strict")
+    assert (strict, found.tolist()) == (["level1/c"], [[1], [1]])
+
+
+def test_a_cost_of_several_runs_is_that_of_their_sums(tmp_path):
+    """40 + 20 seconds over 20 are three times as much, 200 percent more; a run without a history measures nothing."""
+    for name, steps in (("a", [10.0] * 4), ("b", [10.0] * 2), ("c", [5.0] * 4)):
+        write_jsonl(tmp_path / f"{name}.jsonl", [{"step": k, "seconds": s} for k, s in enumerate(steps)])
+    a, b, c = (ClaimRow(name=name, history=str(tmp_path / f"{name}.jsonl")) for name in "abc")
+    cost = {"statistic": "cost", "at_most": 25}
+    whole, absent = make_claims(
+        config(
+            tmp_path, claim("sum", [a, b], [c], **cost), claim("none", [a], [ClaimRow(name="d", reason="gone")], **cost)
+        )
+    )
+    assert (whole["effect"], whole["low"], whole["high"]) == ("200.0", "200.0", "200.0")
+    assert (whole["contrast"], whole["verdict"], whole["seeds"]) == ("a + b over c", "contradicted", "")
+    assert (absent["verdict"], absent["reason"]) == ("not measured", "d: gone")
+    manifest = json.loads((tmp_path / "claims.csv.manifest.json").read_text())
+    assert manifest["inputs"].keys() == {str(tmp_path / f"{name}.jsonl") for name in "abc"}
+
+
+def test_costs_that_vary_have_the_interval_of_their_steps():
+    """100 steps of 5 or 15 s over the same: the mean has a standard error of 5 %, the ratio of two 7.07 %."""
+    run = np.array([5.0, 15.0] * 50)
+    effect, low, high = effect_of_costs([run], [run])
+    assert effect == 0
+    assert (low, high) == (pytest.approx(-0.1296, abs=0.012), pytest.approx(0.149, abs=0.012))
 
 
 def rows_of(one: Plan) -> dict[str, dict]:

@@ -67,6 +67,18 @@ def test_each_end_is_made_from_the_ends_that_face_it():
     low, high = paired_interval(none, quarter)
     assert low == pytest.approx(-quarter.high)
     assert high == pytest.approx(-0.25 + (none.high**2 + (0.25 - quarter.low) ** 2) ** 0.5)
+    assert paired_interval(quarter, none) == pytest.approx((-high, -low))
+    assert paired_interval(none, none) == pytest.approx((-none.high, none.high))
+
+
+def test_the_interval_by_hand():
+    """Newcombe's method 8. Of ten problems the one solves the first six, the other the first three and the last: in units
+    of 1/100 the covariance is 3/10 - 6/10 x 4/10 = 6, the variances are 24 each, so that the correlation is 1/4."""
+    one, other = answered([1] * 6 + [0] * 4), answered([1] * 3 + [0] * 6 + [1])
+    down, up = 0.6 - one.low, other.high - 0.4
+    assert paired_interval(one, other)[0] == pytest.approx(0.2 - (down**2 - down * up / 2 + up**2) ** 0.5)
+    down, up = one.high - 0.6, 0.4 - other.low
+    assert paired_interval(one, other)[1] == pytest.approx(0.2 + (down**2 - down * up / 2 + up**2) ** 0.5)
 
 
 def test_a_row_does_not_differ_from_itself():
@@ -147,3 +159,36 @@ def test_the_power_is_a_sum_of_binomial_chances(reported, answers):
 
 def test_more_answers_have_more_power():
     assert power(0.47, 100) < 0.2 < 0.8 < power(0.47, 4000)
+
+
+def test_each_level_and_reading_is_compared_with_its_own(tmp_path):
+    """Level 2 is missing in the other row, and without the check the answers are turned round."""
+
+    def level(number: int, robust: bool, hits: list[int]) -> LevelScore:
+        return LevelScore(level=number, robust=robust, metrics={"exec": answered(hits), "fast1": None}, statuses={})
+
+    def write(name: str, levels: list[LevelScore]) -> str:
+        common = {"backend": "cpu", "protocol": "paper", "seeds": 1, "problems": 40, "failures": {}, "gpus": []}
+        (tmp_path / name).write_text(Score(levels=levels, **common).model_dump_json())
+        return str(tmp_path / name)
+
+    good, bad = [1] * 30 + [0] * 10, [0] * 30 + [1] * 10
+    mine = write("mine.json", [level(1, True, good), level(1, False, bad), level(2, True, good), level(3, True, bad)])
+    theirs = write("theirs.json", [level(1, True, bad), level(1, False, good), level(3, True, bad)])
+    names = {"table": "t", "row": "a", "against": "b", "score": mine, "score_against": theirs}
+    lines = compared(PairEvidence(**names))
+    assert [(line["level"], line["metric"], line["result"]) for line in lines] == [
+        ("1", "exec", "better"),
+        ("3", "exec", "cannot be told"),
+    ]
+    assert (lines[1]["better_on"], lines[1]["worse_on"]) == ("0", "0")
+    (plain,) = compared(PairEvidence(**names, robust=False))
+    assert (plain["result"], plain["difference"], plain["better_on"], plain["worse_on"]) == (
+        "worse",
+        "-50.0",
+        "10",
+        "30",
+    )
+    other = write("other.json", [level(1, True, [1, 0])])
+    with pytest.raises(DiceError, match="t, a against b: two rows that were asked different problems"):
+        compared(PairEvidence(**names | {"score_against": other}))

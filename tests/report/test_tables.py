@@ -6,12 +6,14 @@ import json
 
 import pytest
 from scored import REPORTED, table
+from verdicts import verdict
 
 from dice.cli import main
 from dice.errors import DiceError
-from dice.evaluation.score import ScoreConfig, score
+from dice.evaluation.score import ScoreConfig, score, wilson
 from dice.evidence.audit import audit
 from dice.jsonl import write_jsonl
+from dice.kernels.problems.problem import Problem
 from dice.manifest import Stopwatch, write_manifest
 from dice.report.check import CheckConfig, check, judge
 from dice.report.explorer import ExplorerConfig, explore
@@ -232,3 +234,118 @@ def test_a_table_that_is_no_text_is_an_error_of_one_sentence(place):
     (place / "table1.csv").write_bytes(b"row,\xff\n")
     with pytest.raises(DiceError, match=r"table1\.csv: not UTF-8 text\.$"):
         read_csv(place / "table1.csv")
+
+
+def two_seeds(place) -> str:
+    """Two levels under two seeds. With the check the seeds' means over levels are 25 and 75 %, without it 50 and 75 %."""
+    names = ["level1/1_A", "level1/2_B", "level2/1_C"]
+    problems = [Problem(id=n, level=int(n[5]), number=k, name=n[-1], code="", version="t") for k, n in enumerate(names)]
+    write_jsonl(place / "two.jsonl", problems)
+    for seed, statuses in enumerate((("correct", "deceptive", "wrong_value"), ("correct", "wrong_value", "correct"))):
+        rows = [
+            verdict(name, status, functional_status="correct" if status == "deceptive" else status)
+            for name, status in zip(names, statuses, strict=True)
+        ]
+        write_jsonl(place / f"seed{seed}.jsonl", rows)
+    out = str(place / "two.json")
+    files = tuple(str(place / f"seed{seed}.jsonl") for seed in (0, 1))
+    score(ScoreConfig(verdicts=files, problems=str(place / "two.jsonl"), out=out))
+    return out
+
+
+def test_seeds_are_spread_as_their_means_over_levels(place):
+    """Standard deviation of two numbers: their distance over the root of 2."""
+    scored = two_seeds(place)
+    (place / "reported.csv").write_text("row,l1_exec,l2_exec,l3_exec\nDICE-8B,47.0,46.0,45.0\n")
+    rows = (
+        RowEvidence(row="DICE-8B", score=scored, reason="not said of what was measured"),
+        RowEvidence(row="unchecked", score=scored, robust=False, paper="DICE-8B"),
+    )
+    checked, unchecked = table(place, rows=rows)
+    assert (checked["seed_spread"], unchecked["seed_spread"]) == (f"{50 / 2**0.5:.2f}", f"{25 / 2**0.5:.2f}")
+    assert {row["n"] for row in (checked, unchecked)} == {"4/2"}
+    assert {row["seeds"] for row in (checked, unchecked)} == {"2"}
+    assert {row["reason"] for row in (checked, unchecked)} == {""}
+    assert (checked["backend"], checked["protocol"], checked["scale"]) == ("cpu", "paper", "tiny")
+    assert checked["manifest"] == f"{scored}.manifest.json"
+    assert [(row["l1_exec"], row["l2_exec"], row["l3_exec"]) for row in (checked, unchecked)] == [
+        ("50.0", "50.0", "n/a"),
+        ("75.0", "50.0", "n/a"),
+    ]
+    assert (checked["l3_exec_low"], checked["l3_exec_difference"], checked["l3_exec_reported"]) == ("n/a", "", "45.0")
+    assert table(place, rows=rows[:1])[0]["seed_spread"] == checked["seed_spread"]
+
+
+def test_a_seed_alone_has_no_spread_and_the_papers_table_may_have_one_row(place):
+    (place / "reported.csv").write_text("row,l1_exec\nDICE-8B,47.0\n")
+    (row,) = table(place, rows=(RowEvidence(row="DICE-8B", score=str(place / "scores" / "8B-dice.json")),))
+    assert (row["seed_spread"], row["seeds"], row["l1_exec"]) == ("", "1", "50.0")
+
+
+def test_the_command_prints_aligned_columns(place, capsys):
+    low, high = (100 * end for end in wilson(1, 2))
+    table(place)
+    assert main(["table", "--show", str(place / "table1.csv")]) == 0
+    name = "DICE-8B: stand-in 8B-dice, 2.9M parameters, on kernelbench-v0.1"
+    ours = f"50.0 {low:.1f}-{high:.1f} [47.0]"
+    assert capsys.readouterr().out.splitlines() == [
+        f"{'row':<{len(name)}}  {'l1_exec':<{len(ours)}}  l1_fast1    status",
+        f"{name}  {ours}  n/a [15.0]  measured",
+        f"{'other':<{len(name)}}  {'[1.0]':<{len(ours)}}  [0.0]       reported",
+        "",
+        "measured, 95 % interval, [the paper's number, on KernelBench]; n/a: the CPU back end measures no speed.",
+    ]
+
+
+def test_the_command_writes_a_table(place, capsys):
+    spec = {"number": 1, "title": "T", "reported": str(place / "reported.csv"), "scale": "tiny"}
+    spec |= {"benchmark": "kernelbench-v0.1", "out": str(place / "made.csv")}
+    scored = str(place / "scores" / "8B-dice.json")
+    spec["rows"] = [{"row": "DICE-8B", "score": scored}, {"row": "other"}]
+    (place / "spec.json").write_text(json.dumps(spec))
+    assert main(["table", "--config", str(place / "spec.json")]) == 0
+    assert f"table 1: 2 rows, 1 measured, written to {place / 'made.csv'}" in capsys.readouterr().out
+    inputs = json.loads((place / "made.csv.manifest.json").read_text())["inputs"]
+    assert inputs.keys() == {spec["reported"], scored}
+
+
+def test_hours_count_every_gpu(place):
+    (place / "reported9.csv").write_text("stage,a100_gpu_hours\nsft,22.4\nrl,960\n")
+    manifest = place / "model.manifest.json"
+    manifest.write_text(json.dumps({"gpus": [{"name": "G"}, {"name": "H"}], "wall_s": 5400.0, "cpu": "c"}))
+    stages = (CostEvidence(stage="sft", manifest=str(manifest)), CostEvidence(stage="rl"))
+    config = TableConfig(
+        number=9, title="T", kind="cost", reported=str(place / "reported9.csv"), scale="paper", stages=stages,
+        benchmark="kernelbench-v0.1", out=str(place / "table9.csv"),
+    )  # fmt: skip
+    sft, rl = make_table(config)
+    assert (sft["gpu_hours"], sft["cpu_hours"], sft["gpu_hours_difference"]) == ("3.0000", "", "-19.4000")
+    assert (sft["device"], sft["status"], sft["seeds"], sft["reason"], sft["manifest"]) == (
+        "G", "measured", "1", "", str(manifest)
+    )  # fmt: skip
+    assert (rl["gpu_hours"], rl["device"], rl["seeds"], rl["reason"]) == ("", "", "", "not part of the scale paper")
+    assert (rl["gpu_hours_reported"], rl["manifest"]) == ("960", "")
+    inputs = json.loads((place / "table9.csv.manifest.json").read_text())["inputs"]
+    assert inputs.keys() == {str(place / "reported9.csv"), str(manifest)}
+
+
+def test_the_histogram_of_the_published_programs_comes_before_that_of_the_own_ones(place):
+    (place / "reported12.csv").write_text("speedup_range,percent\n<1.0,14.0\n")
+    bins = {
+        name: [{"range": "<1.0", "n": n, "percent_of_rows": 20.0 * n}] for name, n in (("pairs", 1), ("cudallm", 2))
+    }
+    (place / "report.json").write_text(json.dumps({"speedups": bins}))
+    (row,) = make_table(
+        TableConfig(
+            number=12, title="T", kind="histogram", reported=str(place / "reported12.csv"), scale="nano", reason="untimed",
+            benchmark="mini-2-gpu", out=str(place / "table12.csv"), speedups=str(place / "report.json"),
+        )
+    )  # fmt: skip
+    assert (row["percent"], row["percent_reported"], row["percent_difference"], row["n"]) == (
+        "40.0",
+        "14.0",
+        "+26.0",
+        "2",
+    )
+    assert (row["status"], row["reason"]) == ("measured", "")
+    assert str(place / "report.json") in json.loads((place / "table12.csv.manifest.json").read_text())["inputs"]

@@ -15,6 +15,7 @@ from dice.training.losses import (
     diffusion_rows,
     draw_noise,
     padded_length,
+    peak_flops,
     step_flops,
     target_log_probs,
 )
@@ -272,3 +273,29 @@ def test_layout_keeps_samples_apart():
     mask = rows.layout.dense()
     other = rows.layout.sample[:, None] != rows.layout.sample[None]
     assert not mask[other].any()
+
+
+def test_a_block_of_labels_does_not_keep_the_prompt_of_the_sample_behind_it():
+    """Two samples of a prompt's block and an answer's: 16 clean rows, and a noised block of each answer."""
+    pack = make_pack(((4, 4), (4, 4)))
+    rows = diffusion_rows(pack, draw_noise(pack, np.random.default_rng(0)), block_size=4, mask_id=MASK)
+    assert rows.positions.tolist() == [4, 5, 6, 7] * 2 + [*range(8)] * 2
+    assert rows.layout.sample.tolist() == [0] * 4 + [1] * 4 + [0] * 8 + [1] * 8
+
+
+def test_padding_attends_to_little_and_belongs_to_no_sample():
+    pack = make_pack(((4, 4),))
+    plain, filled = (
+        diffusion_rows(pack, draw_noise(pack, np.random.default_rng(0)), block_size=4, mask_id=MASK, multiple=multiple)
+        for multiple in (1, 512)
+    )
+    assert (len(plain.ids), len(filled.ids)) == (12, 512)
+    seen = filled.layout.dense()
+    assert not seen[:12, 12:].any()
+    assert not seen[12:, :12].any()
+    assert int(seen[12:].sum(1).max()) == 128
+
+
+def test_a_gpu_has_the_rate_of_its_data_sheet():
+    names = ("NVIDIA H200", "NVIDIA H100 80GB HBM3", "NVIDIA A100-SXM4-80GB", "NVIDIA GeForce RTX 4090")
+    assert [peak_flops(name) for name in names] == [989e12, 989e12, 312e12, None]

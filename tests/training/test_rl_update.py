@@ -4,9 +4,12 @@ from __future__ import annotations
 
 import copy
 import dataclasses
+import multiprocessing
 
+import numpy as np
 import pytest
 import torch
+import torch.distributed as dist
 from test_tracerl_loss import MASK, decode
 from tiny_models import make_config, make_model
 
@@ -16,13 +19,13 @@ from dice.training.local_engine import LocalEngine
 from dice.training.losses import target_log_probs
 from dice.training.rl_config import RlConfig
 from dice.training.rl_update import Updater, compare, learning_rate, rows_of, trajectory_of
-from dice.training.tracerl_loss import PolicyObjective, policy_rows
+from dice.training.tracerl_loss import PolicyObjective, Trajectory, policy_rows
 
 
-def config_of(released=None, **objective) -> RlConfig:
+def config_of(released=None, rate=1e-3, seed=0, **objective) -> RlConfig:
     values = {"model": "m", "out": "o", "phases": [{"problems": ["p"]}]}
     values |= {"released_behaviour": released or {}, "objective": {"updates_per_step": 2} | objective}
-    return parse_config(RlConfig, values | {"optimizer": {"learning_rate": 1e-3}}, "test")
+    return parse_config(RlConfig, values | {"optimizer": {"learning_rate": rate}, "seed": seed}, "test")
 
 
 def updater_of(config: RlConfig, model=None) -> Updater:
@@ -199,3 +202,180 @@ def test_attention_in_one_batch_is_the_same_replay():
             for name in ("auto", "batched")
         )
     torch.testing.assert_close(alone, beside, atol=1e-4, rtol=1e-4)
+
+
+def moved_from(model, size: float):
+    """A copy of a model, some way from it."""
+    found = copy.deepcopy(model)
+    with torch.no_grad():
+        for number, parameter in enumerate(found.parameters()):
+            parameter += size * torch.randn(parameter.shape, generator=torch.Generator().manual_seed(number))
+    return found
+
+
+def literal_report(model, parts, divisors, weights, beta: float, clip: float) -> dict[str, float]:
+    """What updates that leave the weights where they are report, target by target."""
+    losses, k3, clipped, apart = [], [], [], []
+    for part, divisor, weight in zip(parts, divisors, weights, strict=True):
+        loss, mine = 0.0, []
+        for one in part:
+            batch = policy_rows([one], block_size=4, mask_id=MASK)
+            with torch.no_grad():
+                new = target_log_probs(model, batch.rows, never=MASK).double()
+            for log_ratio in (new - batch.old).tolist():
+                ratio = np.exp(log_ratio)
+                plain, bounded = (one.advantage * value for value in (ratio, np.clip(ratio, 1 - clip, 1 + clip)))
+                k3.append(np.exp(-log_ratio) - 1 + log_ratio)
+                clipped.append(bounded < plain)
+                mine.append(abs(log_ratio))
+                loss += (beta * k3[-1] - min(plain, bounded)) * weight(one)
+        losses.append(loss / divisor)
+        apart.append(np.mean(mine))
+    return {
+        "loss": float(np.mean(losses)), "kl": float(np.mean(k3)), "clip_share": float(np.mean(clipped)),
+        "mismatch": float(apart[0]), "targets": len(k3), "updates": len(parts),
+    }  # fmt: skip
+
+
+@pytest.mark.parametrize("normaliser", ["tokens", "responses", "released"])
+@pytest.mark.parametrize("rows", [1, 8192])
+def test_the_report_is_made_of_the_updates(normaliser, rows):
+    """At a rate of nearly 0 both updates see the same weights; the mismatch is that of the first one alone."""
+    drawn = make_model(make_config())
+    trajectories = decode(drawn, prompts=(3, 8, 13))
+    policy = moved_from(drawn, 0.02)
+    config = config_of(
+        {"unshuffled_updates": True}, rate=1e-12, beta=0.05, clip=0.1, normaliser=normaliser, micro_batch_rows=rows
+    )
+    report = updater_of(config, copy.deepcopy(policy)).update(trajectories, 1)
+    parts = (trajectories[:2], trajectories[2:])
+    longest = max(len(one.response) for one in trajectories)
+    divisors, weight = {
+        "tokens": ([sum(one.answer for one in part) for part in parts], lambda one: 1.0),
+        "responses": ([2, 1], lambda one: 1 / one.answer),
+        "released": ([updater_of(config)._micro_batches(part, part)[0] for part in parts], lambda one: 1 / longest),
+    }[normaliser]
+    expected = literal_report(policy, parts, divisors, (weight, weight), 0.05, 0.1)
+    assert 0 < expected["clip_share"] < 1
+    for name, value in expected.items():
+        assert getattr(report, name) == pytest.approx(value, rel=1e-3), name
+
+
+def test_the_gradient_norm_is_the_mean_of_the_updates():
+    config = config_of({"unshuffled_updates": True}, rate=1e-12, beta=0.0)
+    model = make_model(make_config())
+    trajectories = decode(model, prompts=(3, 8, 13))
+    both = updater_of(config, copy.deepcopy(model)).update(trajectories, 1)
+    once = dataclasses.replace(config, objective=dataclasses.replace(config.objective, updates_per_step=1))
+    norms = [
+        updater_of(once, copy.deepcopy(model)).update(part, 1).grad_norm
+        for part in (trajectories[:2], trajectories[2:])
+    ]
+    assert both.grad_norm == pytest.approx(sum(norms) / 2, rel=1e-4)
+    assert norms[0] != pytest.approx(norms[1], rel=0.1)
+    scaled = dataclasses.replace(
+        once, released_behaviour=dataclasses.replace(once.released_behaviour, loss_scale=1 / 32)
+    )
+    small = updater_of(scaled, copy.deepcopy(model)).update(trajectories[:2], 1)
+    assert small.grad_norm == pytest.approx(norms[0] / 32, rel=1e-4)
+
+
+def test_answers_are_used_as_often_as_there_are_epochs():
+    trajectories = decode(make_model(make_config()), prompts=(3, 8, 13))
+    report = updater_of(config_of(epochs=3)).update(trajectories, 1)
+    assert (report.updates, report.targets) == (6, 3 * sum(one.answer for one in trajectories))
+    more = updater_of(config_of(updates_per_step=8)).update(trajectories, 1)
+    assert (more.updates, more.targets) == (3, sum(one.answer for one in trajectories)), "no update without an answer"
+
+
+def test_the_order_is_another_one_in_each_step_and_epoch_and_for_each_seed():
+    orders = [
+        tuple(updater_of(config_of(seed=seed)).permutation(20, step, epoch))
+        for seed, step, epoch in ((0, 1, 0), (0, 2, 0), (0, 1, 1), (1, 1, 0))
+    ]
+    assert len(set(orders)) == 4
+    assert orders[0] == tuple(updater_of(config_of()).permutation(20, 1, 0))
+
+
+@pytest.mark.parametrize("how", [{"old_log_probs": "recomputed"}, {"released": {"text_round_trip": True}}])
+def test_recomputed_log_probs_are_those_of_the_steps_first_weights(how):
+    """Also in the second update, when the weights have moved; what the sampler wrote down is not read."""
+    drawn = make_model(make_config())
+    trajectories = [dataclasses.replace(one, log_probs=one.log_probs - 3) for one in decode(drawn, prompts=(3, 8, 13))]
+    updater = updater_of(config_of(rate=0.01, **how), copy.deepcopy(drawn))
+    updater.step_start = updater.objective.model
+    report = updater.update(trajectories, 1)
+    assert report.mismatch == pytest.approx(0, abs=1e-5)
+    assert report.kl > 1e-5
+    assert updater_of(config_of(), copy.deepcopy(drawn)).update(trajectories, 1).mismatch == pytest.approx(3, abs=1e-3)
+
+
+def of_steps(prompt: int, step_map: list[int], answer: int) -> Trajectory:
+    n = len(step_map)
+    return Trajectory(
+        np.zeros(prompt, np.int64), np.arange(n), np.array(step_map), np.zeros(n, np.float32), answer, 1.0
+    )
+
+
+def test_rows_of_by_hand():
+    """Tokens, and four for each round. Blocks of 4: rounds 0 | 0 1 1, or 0 0 1 1 where the response begins a block."""
+    assert rows_of(of_steps(3, [1, 1, 2, 2], 4), 4, "position") == 7 + 4 * (1 + 2)
+    assert rows_of(of_steps(3, [1, 1, 2, 2], 4), 4, "response") == 7 + 4 * 2
+    assert rows_of(of_steps(3, [1, 1, 2, 2], 2), 4, "position") == 7 + 4 * (1 + 1), (
+        "rounds behind the answer are not run"
+    )
+
+
+def test_a_micro_batch_is_filled_to_its_last_row():
+    """Two answers of 19 rows fit into 38, and not into 37; the next micro-batch begins with nothing in it."""
+    five = [of_steps(3, [1, 1, 2, 2], 4)] * 5
+    for rows, sizes in ((38, [8, 8, 4]), (37, [4] * 5), (1, [4] * 5), (56, [8, 8, 4]), (57, [12, 8])):
+        _, batches = updater_of(config_of(micro_batch_rows=rows))._micro_batches(five, five)
+        assert [len(batch.rows.rows.targets) for batch in batches] == sizes, rows
+
+
+def test_a_text_that_ran_out_of_room_is_tokenized_whole():
+    def done(ids, order, reason):
+        trace = Trace(ids, order, (-0.5,) * len(ids))
+        return Completion(Request((1, 2), 8), ids, order, (-0.5,) * len(ids), 3, 0.0, reason, trace)
+
+    released = config_of({"text_round_trip": True}).released_behaviour
+    cut = trajectory_of(done((7, 9, 5), (2, 1, 3), "length"), 2.0, released, SpellsOut())  # type: ignore[arg-type]
+    assert (cut.prompt.tolist(), cut.response.tolist()) == ([1, 2], [3, 4, 9, 5])
+    assert (cut.step_map.tolist(), cut.answer, cut.advantage) == ([2, 1, 3, 4], 4, 2.0)
+    assert cut.log_probs.tolist() == [0.0] * 4, "nobody drew these tokens"
+    longer = trajectory_of(done((7, 7, 5), (2, 1, 1), "stop"), 2.0, released, SpellsOut())  # type: ignore[arg-type]
+    assert (longer.response.tolist(), longer.step_map.tolist()) == ([3, 4, 3, 4, 5], [2, 1, 1, 3, 3])
+    plain = trajectory_of(done((7, 9, 5), (2, 1, 3), "stop"), 2.0, config_of().released_behaviour, SpellsOut())  # type: ignore[arg-type]
+    assert (plain.prompt.tolist(), plain.log_probs.tolist(), plain.advantage) == ([1, 2], [-0.5] * 3, 2.0)
+
+
+def _replica(rank: int, folder: str, results) -> None:
+    dist.init_process_group("gloo", init_method=f"file://{folder}/meet", rank=rank, world_size=2)
+    torch.set_num_threads(1)
+    results.put((rank, *_three_answers()))
+    dist.destroy_process_group()
+
+
+def _three_answers():
+    model = make_model(make_config())
+    updater = updater_of(config_of({"unshuffled_updates": True}, updates_per_step=1, micro_batch_rows=1), model)
+    report = updater.update(decode(make_model(make_config()), prompts=(3, 8, 13)), 1)
+    weights = torch.cat([p.detach().flatten() for p in updater.objective.model.parameters()])
+    return dataclasses.asdict(report), weights.numpy()
+
+
+def test_two_processes_make_the_update_of_one(tmp_path):
+    """Of three answers the first process has two; the other one runs a batch without weight beside the second."""
+    expected, weights = _three_answers()
+    context = multiprocessing.get_context("fork")
+    results = context.Queue()
+    both = [context.Process(target=_replica, args=(rank, str(tmp_path), results), daemon=True) for rank in (0, 1)]
+    for process in both:
+        process.start()
+    found = [results.get(timeout=60) for _ in both]
+    for process in both:
+        process.join()
+    for rank, report, theirs in found:
+        assert report == pytest.approx(expected, rel=1e-3, abs=1e-5), rank
+        np.testing.assert_allclose(theirs, weights, atol=1e-4)

@@ -209,3 +209,17 @@ def test_what_a_step_is_divided_by():
     assert step_normaliser([made(2, [1, 2], 0), made(2, [1, 2], 2)], "released", 4, "position") == 2, "an empty answer"
     for normaliser in ("tokens", "responses", "released"):
         assert step_normaliser([], normaliser, 4, "position") == 1, "a step without a signal divides nothing by 0"
+
+
+def test_ratios_without_bound_are_clamped_at_both_ends():
+    """e^10 is the largest, e^-10 the least; k3 of a policy far above its reference is e^-10 - 1 + 10, far below e^10 - 11."""
+    new, zero = torch.tensor([100.0, -100.0]), torch.zeros(2)
+    loss, k3, clipped = policy_loss(new, zero, zero, torch.ones(2), clip=0.2, beta=0.0)
+    np.testing.assert_allclose(loss.tolist(), [-1.2, -np.exp(-10)], rtol=1e-4)
+    np.testing.assert_allclose(k3.tolist(), [np.exp(-10) + 9, np.exp(10) - 11], rtol=1e-4)
+    assert clipped.tolist() == [1, 0]
+
+
+def test_rows_on_another_device_are_all_there():
+    batch = policy_rows(decode(make_model(make_config())), block_size=4, mask_id=MASK).to("meta")
+    assert all(part.is_meta for part in (batch.rows.ids, batch.old, batch.reference, batch.advantage))

@@ -106,7 +106,7 @@ def wilson(hits: float, n: float) -> tuple[float, float]:
     centre = (hits + z2 / 2) / (n + z2)
     half = Z95 * math.sqrt(hits * (n - hits) / n + z2 / 4) / (n + z2)
     # exact at the ends, where rounding would leave -1e-17
-    return (0.0 if hits == 0 else max(0.0, centre - half)), (1.0 if hits == n else min(1.0, centre + half))
+    return (0.0 if hits == 0 else centre - half), (1.0 if hits == n else centre + half)
 
 
 Outcome = tuple[str, bool]
