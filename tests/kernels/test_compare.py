@@ -29,6 +29,9 @@ def test_equal_things_are_correct(protocol):
         ("strict", torch.float32, 1.5e-4, 3e-4),
         ("strict", torch.float64, 1e-9, 3e-9),
         ("strict", torch.float16, 0.01, 0.03),
+        ("strict", torch.bfloat16, 0.0156, 0.0313),  # two and four of its steps
+        ("strict", torch.complex64, 1.5e-4, 3e-4),
+        ("strict", torch.complex128, 1e-9, 3e-9),
         ("strict", torch.int32, 0, 1),
     ],
 )

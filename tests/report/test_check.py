@@ -29,6 +29,8 @@ from dice.report.rows import percent, read_csv, write_csv
         ({"scale": "tiny"}, "not comparable"),
         ({"l1_exec": "n/a"}, "not comparable"),
         ({"status": "reported", "l1_exec": ""}, "not measured"),
+        # 3,031 answers: 2.5 points above, and the interval reaches from 0.02 below 0 to 5.02, just too far
+        ({"l1_exec_low": "48.22", "l1_exec_high": "51.78", "l1_exec_reported": "47.5"}, "cannot be told"),
         ({"l1_exec": ""}, "not measured"),
         ({"status": "reported"}, "not measured"),
         ({"l1_exec_reported": ""}, "not comparable"),

@@ -278,7 +278,11 @@ def test_seeds_are_spread_as_their_means_over_levels(place):
 
 def test_a_seed_alone_has_no_spread_and_the_papers_table_may_have_one_row(place):
     (place / "reported.csv").write_text("row,l1_exec\nDICE-8B,47.0\n")
-    (row,) = table(place, rows=(RowEvidence(row="DICE-8B", score=str(place / "scores" / "8B-dice.json")),))
+    scored = str(place / "scores" / "8B-dice.json")
+    row, newer = table(
+        place, rows=tuple(RowEvidence(row=n, score=scored, added=n == "newer") for n in ("DICE-8B", "newer"))
+    )
+    assert (newer["l1_exec"], newer["l1_exec_reported"]) == ("50.0", "")
     assert (row["seed_spread"], row["seeds"], row["l1_exec"]) == ("", "1", "50.0")
 
 
