@@ -8,8 +8,9 @@ from dice.errors import DiceError
 from dice.study.claims import claims_inputs, claims_spec
 from dice.study.code import code_digest
 from dice.study.config import check_schema, load_study
-from dice.study.costs import hours, hub_facts, job_costs, job_seconds
+from dice.study.costs import hours, job_costs, job_seconds, licences
 from dice.study.exams import examined, exams_inputs, exams_path, exams_spec
+from dice.study.memory import gpu_memory
 from dice.study.plan import Plan
 from dice.study.registry import load_registry
 from dice.study.reports import (
@@ -96,5 +97,9 @@ if is_dry_run(sys.argv) and STUDY.gpus:
     parts = ", ".join(f"{stage} {value:.1f}" for stage, value in GPU_HOURS.items())
     logger.info(
         f"scale {STUDY.scale}, all tables, estimated GPU-hours: {sum(GPU_HOURS.values()):.1f} ({parts})",
-        extra={"job_costs": job_costs(PLAN), "hub_facts": hub_facts(PLAN)},
+        extra={
+            "job_costs": job_costs(PLAN),
+            "gpu_memory": gpu_memory(PLAN),
+            "licences": licences(PLAN),
+        },
     )

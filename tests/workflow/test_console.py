@@ -13,6 +13,7 @@ from snakemake_interface_logger_plugins.registry.plugin import Plugin
 from snakemake_interface_logger_plugins.tests import MockOutputSettings
 
 from dice.study.console import LogHandler
+from dice.study.memory import GpuMemory
 from dice.study.progress import OTHER_S, Progress, in_words
 
 
@@ -114,7 +115,8 @@ def test_a_plan_ends_in_what_it_costs(capsys, job):
         "sft": {"8B-sft": (22.4, 112.0), "4B-sft": (11.2, 56.0)},
         "verify": {"8B-sft": (0.2, 0.0), "4B-sft": (0.5, 0.0)},
     }
-    assert console(None, "scale paper, all tables", job_costs=costs) == "scale paper, all tables\n"
+    facts = {"job_costs": costs, "gpu_memory": {"sft": {"8B-sft": GpuMemory(39.3)}}, "licences": {}}
+    assert console(None, "scale paper, all tables", **facts) == "scale paper, all tables\n"
     stats = {"sft": 1, "verify": 3, "table": 1, "total": 5}
     assert "Job stats" in console(LogEvent.RUN_INFO, "Job stats:", stats=stats)
     planned = [("sft", "8B-sft"), ("verify", "8B-sft"), ("verify", "8B-sft"), ("verify", "4B-sft"), ("table", None)]
@@ -122,26 +124,43 @@ def test_a_plan_ends_in_what_it_costs(capsys, job):
         console(LogEvent.JOB_INFO, **job | {"rule_name": rule, "wildcards": {"unit": unit} if unit else {}})
     lines = [line.split() for line in console(LogEvent.RUN_INFO, "Job stats:", stats=stats).splitlines()]
     assert lines == [
-        ["stage", "jobs", "GPU-hours", "gigabytes"],
-        ["sft", "1", "22.4", "112"],
+        ["stage", "jobs", "GPU-hours", "gigabytes", "GPU", "GiB"],
+        ["sft", "1", "22.4", "112", "39.3"],
         ["verify", "3", "0.9"],  # 2 x 0.2 + 0.5
         ["table", "1"],
-        ["total", "5", "23.3", "112"],
+        ["total", "5", "23.3", "112", "39.3"],
+        [],
+        ["model", "GPU-hours", "gigabytes", "GPU", "GiB", "licence"],
+        ["8B-sft", "22.8", "112", "39.3"],  # 22.4 + 2 x 0.2
+        ["4B-sft", "0.5"],
     ]
 
 
-def test_a_plan_says_what_each_released_model_takes_and_its_licence(capsys, job):
-    """The checkpoint's gigabytes and the hours of its answers in one line; what is trained here has none."""
+def test_a_plan_says_what_each_row_takes_and_its_licence(capsys, job):
+    """One line for checkpoint, seeds and exams; of a GPU's memory the most, with a plus where it is weights alone."""
     console = Console(capsys, dryrun=True)
-    costs = {"fetch": {"hub-G-2B": (0.0, 4.0)}, "serve": {"served-G-2B": (1.5, 0.0)}, "sft": {"8B-sft": (22.4, 112.0)}}
-    console(None, "scale released", job_costs=costs, hub_facts={"G-2B": (3.73, "terms, gated"), "L-8B": (15.0, "MIT")})
-    stats = {"fetch": 1, "serve": 2, "sft": 1, "total": 4}
-    for rule, unit in (("fetch", "hub-G-2B"), ("serve", "served-G-2B"), ("serve", "served-G-2B"), ("sft", "8B-sft")):
+    costs = {
+        "fetch": {"hub-G-2B": (0.0, 4.0)},
+        "serve": {"served-G-2B": (1.5, 0.0)},
+        "generate": {"8B-sft": (0.5, 0.0), "8B-sft@made": (0.25, 0.0)},
+    }
+    memory = {
+        "serve": {"served-G-2B": GpuMemory(3.73, weights_alone=True)},
+        "generate": {"8B-sft": GpuMemory(64.7), "8B-sft@made": GpuMemory(21.0)},
+        "sft": {"8B-base": GpuMemory(38.7)},
+    }
+    licences = {"hub-G-2B": "terms, gated", "hub-L-8B": "MIT"}
+    console(None, "scale released", job_costs=costs, gpu_memory=memory, licences=licences)
+    stats = {"fetch": 1, "serve": 2, "generate": 2, "sft": 1, "total": 6}
+    planned = [("fetch", "hub-G-2B"), ("serve", "served-G-2B"), ("serve", "served-G-2B"), ("generate", "8B-sft")]
+    for rule, unit in (*planned, ("generate", "8B-sft@made"), ("sft", "8B-base")):
         console(LogEvent.JOB_INFO, **job | {"rule_name": rule, "wildcards": {"unit": unit}})
-    *_, empty, head, line = console(LogEvent.RUN_INFO, "Job stats:", stats=stats).splitlines()
+    *_, empty, head, served, trained, base = console(LogEvent.RUN_INFO, "Job stats:", stats=stats).splitlines()
     assert empty == ""
-    assert head.split() == ["released", "model", "GPU-hours", "gigabytes", "GPU", "GiB", "licence"]
-    assert line.split() == ["G-2B", "3.0", "4", "4", "terms,", "gated"]
+    assert head.split() == ["model", "GPU-hours", "gigabytes", "GPU", "GiB", "licence"]
+    assert served.split() == ["G-2B", "3.0", "4", "3.7+", "terms,", "gated"]
+    assert trained.split() == ["8B-sft", "0.8", "64.7"]
+    assert base.split() == ["8B-base", "38.7"], "its hours are not known, its memory is"
 
 
 def test_a_failure_shows_its_log_and_not_its_input(capsys, job, tmp_path):

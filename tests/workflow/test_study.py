@@ -12,9 +12,10 @@ from plans import EXPERIMENTS, ROOT, copy_registry, plan
 from dice.config import parse_config
 from dice.errors import DiceError
 from dice.evaluation.generate import GenerateConfig
+from dice.kernels.verify import load_problems
 from dice.model.families import FAMILIES
 from dice.study.config import load_study, merged, scales, study_schema
-from dice.study.costs import hours, job_costs
+from dice.study.costs import hours, job_costs, problems
 from dice.study.plan import Plan
 from dice.study.registry import load_registry
 from dice.study.reports import table_spec
@@ -233,7 +234,8 @@ def test_hours_follow_the_papers_costs():
     paper = plan("paper")
     found = hours(paper, ["8B-dice"])
     assert (found["sft"], found["rl"]) == (22.4, 120.0 + 960.0)
-    assert (found["generate"], found["verify"]) == (4.0, pytest.approx(0.7)), "greedy: one seed of three"
+    assert found["verify"] == pytest.approx(0.7), "greedy: one seed of three"
+    assert found["generate"] == 0.1, "250 answers of 4,096 tokens at 0.0625 a million"
 
 
 def test_gigabytes_are_those_of_the_checkpoints_and_of_what_training_keeps():
@@ -247,10 +249,49 @@ def test_gigabytes_are_those_of_the_checkpoints_and_of_what_training_keeps():
     assert not any(gigabytes for unit in job_costs(plan("nano"))["rl"].values() for gigabytes in unit[1:])
 
 
-def test_an_exam_costs_what_the_suite_costs():
+def test_an_exam_costs_what_its_problems_cost():
+    """160 composites beside the 72 problems of mini."""
     costs = job_costs(plan("nano"))
-    for rule in ("generate", "verify", "serve"):
-        assert costs[rule]["8B-dice@composites"] == costs[rule]["8B-dice"] != (0.0, 0.0)
+    assert costs["generate"]["8B-dice"][0] == pytest.approx(0.18 * 72 * 1536 / 1e6)
+    for rule in ("generate", "verify"):
+        assert costs[rule]["8B-dice@composites"][0] == pytest.approx(costs[rule]["8B-dice"][0] * 160 / 72)
+
+
+@pytest.mark.parametrize(
+    ("unit", "hours"),
+    [
+        ("hub-SDAR-Chat-8B", 0.064),  # 250 x 4,096 tokens, four steps a block of four: 1.024 million of 0.0625
+        ("hub-SDAR-Chat-4B", 0.032),
+        ("hub-Qwen3-8B", 0.512),  # 32,768 tokens
+        ("hub-LLaDA-Instruct-8B", 250 * 1024 * 1924 * 0.12 * 0.0625e-6),  # 1,024 steps over 900 + 1,024 positions
+        ("hub-Dream-v0-Instruct-7B", 250 * 1024 * 1924 * 0.12 * 0.0625e-6 * 7 / 8),
+        ("served-Kevin-32B", 2.048),
+        ("reread-hub-Seed-Coder-Reasoning-8B", 0),
+        ("recorded-Gemini-3-Pro", 0),
+        ("supplied-CUDA-L1", 0),
+        ("served-Gemini-3.1-Pro", 0),  # its vendor's server
+    ],
+)
+def test_gpu_hours_of_answers_follow_size_length_and_steps(unit, hours):
+    given = {"recorded": {"Gemini-3-Pro": "g.jsonl"}, "supplied": {"CUDA-L1": "c.jsonl"}}
+    costs = job_costs(plan("released", servers={"Gemini-3.1-Pro": {}}, **given))
+    assert (costs["generate"] | costs["serve"])[unit] == (pytest.approx(hours), 0)
+    assert costs["verify"][unit][0] == pytest.approx(0.7)
+
+
+def test_more_answers_cost_more():
+    eight = plan("released", generate={"samples": 8})
+    assert job_costs(eight)["generate"]["hub-SDAR-Chat-8B"][0] == pytest.approx(8 * 0.064)
+    assert job_costs(eight)["verify"]["hub-SDAR-Chat-8B"][0] == pytest.approx(8 * 0.7)
+    dozen = plan("released", suite={"levels": [3]})
+    assert job_costs(dozen)["verify"]["hub-SDAR-Chat-8B"][0] == pytest.approx(0.14)
+
+
+def test_problems_are_counted_as_mini_has_them():
+    levels = [problem.level for problem in load_problems("mini", "cpu")]
+    for asked in (1, 2, 3):
+        assert problems(plan("tiny", suite={"levels": [asked]}), None) == levels.count(asked) > 0
+    assert problems(plan("tiny"), None) == len(levels)
 
 
 def test_merge_is_deep_and_replaces_lists():

@@ -6,7 +6,7 @@ import argparse
 import dataclasses
 import math
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Literal
 
@@ -170,7 +170,7 @@ def generate(config: GenerateConfig) -> list[Generation]:
 
 def _place(config: GenerateConfig, geometry: ModelConfig) -> tuple[str, Engine]:
     """Device and engine. Raises DiceError for blocks that the model was not trained with, and without the GPU asked for."""
-    decoding = _decoding(config, geometry)
+    decoding = decoding_of(config, geometry)
     if isinstance(decoding, BlockDiffusionConfig) and geometry.block_size not in (None, decoding.block_size):
         raise DiceError(
             f"{config.model}: the model was trained with blocks of {geometry.block_size}, and "
@@ -191,7 +191,8 @@ def _place(config: GenerateConfig, geometry: ModelConfig) -> tuple[str, Engine]:
     return device, "fast" if fast and not lacks else "plain"
 
 
-def _decoding(config: GenerateConfig, geometry: ModelConfig) -> Decoding:
+def decoding_of(config: GenerateConfig, geometry: ModelConfig) -> Decoding:
+    """The decoding of the model's family."""
     by_sampler: dict[Sampler, Decoding | None] = {
         "block_diffusion": config.block_diffusion,
         "autoregressive": config.autoregressive,
@@ -204,25 +205,40 @@ def _decoding(config: GenerateConfig, geometry: ModelConfig) -> Decoding:
     return decoding
 
 
+def planned_memory(
+    config: GenerateConfig,
+    geometry: ModelConfig,
+    lengths: Sequence[tuple[int, int]],
+    *,
+    itemsize: int,
+    engine: Engine,
+    most: int | None = None,
+) -> MemoryPlan:
+    """What decoding takes of `memory_gib` for these tokens of prompts and answers; `most`: so many answers at a time,
+    whatever there is."""
+    decoding = decoding_of(config, geometry)
+    limit = config.memory_gib if most is None else None
+    return plan_memory(
+        geometry,
+        lengths,
+        **memory_layout(decoding),
+        itemsize=itemsize,
+        sampling=decoding.sampling,
+        max_batch=most or config.max_batch,
+        fast=engine == "fast",
+        available=None if limit is None else int(limit * GIB),
+    )
+
+
 def _memory(
     config: GenerateConfig, geometry: ModelConfig, requests: list[Request], device: str, engine: Engine
 ) -> MemoryPlan:
     """How many answers at a time. Raises DiceError where none fits, or where others use the memory that was planned."""
-    decoding = _decoding(config, geometry)
-    available = None if config.memory_gib is None else int(config.memory_gib * GIB)
-    if available is None and device == "cuda":
-        available = int(0.92 * torch.cuda.get_device_properties(0).total_memory)
+    if config.memory_gib is None and device == "cuda":
+        config = dataclasses.replace(config, memory_gib=0.92 * torch.cuda.get_device_properties(0).total_memory / GIB)
     dtype = torch_dtype(config.dtype) if config.dtype else stored_dtype(config.model)
-    plan = plan_memory(
-        geometry,
-        [(len(request.prompt), request.max_new_tokens) for request in requests],
-        **memory_layout(decoding),
-        itemsize=dtype.itemsize,
-        sampling=decoding.sampling,
-        max_batch=config.max_batch,
-        fast=engine == "fast",
-        available=available,
-    )
+    lengths = [(len(request.prompt), request.max_new_tokens) for request in requests]
+    plan = planned_memory(config, geometry, lengths, itemsize=dtype.itemsize, engine=engine)
     if device == "cuda" and (free := torch.cuda.mem_get_info()[0]) < plan.total:
         raise DiceError(
             f"{free / GIB:.1f} GiB of the GPU are free, and decoding takes {plan}; set memory_gib, or free it."
@@ -246,7 +262,7 @@ def _completions(
     for batch in memory.batches:
         decoder = make_decoder(
             model,
-            _decoding(config, geometry),
+            decoding_of(config, geometry),
             mask_id=tokenizer.ids.mask,
             stop_ids=tokenizer.ids.ends,
             max_batch=batch.slots,

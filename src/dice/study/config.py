@@ -128,9 +128,10 @@ class Costs:
     rl: float = 0.0
     """An end-to-end phase of the largest size."""
     generate: float = 0.0
-    """Answers to one benchmark."""
+    """A million decoding steps of the largest size, each for one answer from a cache: 4,447 tokens a second of SDAR-8B on an
+    H200 are 0.0625 (docs/measurements/decoding.md). `dice.study.costs` says how many steps a row takes."""
     verify: float = 0.0
-    """Verdicts of one benchmark."""
+    """Verdicts of a hundred answers."""
 
 
 @stage_config

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Mapping
+from dataclasses import dataclass
 from logging import INFO, LogRecord
 from time import monotonic, strftime
 from typing import Any
@@ -16,8 +17,9 @@ from snakemake.logging import show_logs
 from snakemake_interface_logger_plugins.base import LogHandlerBase
 from snakemake_interface_logger_plugins.common import LogEvent
 
+from dice.study.memory import NO_GPU, GpuMemory
 from dice.study.progress import Progress, in_words
-from dice.study.units import RELEASED, SERVED
+from dice.study.units import RELEASED, SERVED, asked
 
 _CHATTER = (
     "Building DAG of jobs", "Using shell:", "Singularity containers: ignored", "Select jobs to execute", "Execute ",
@@ -33,33 +35,52 @@ def _job(facts: Mapping[str, Any]) -> str:
     return ": ".join(filter(None, (facts["rule_name"], facts["rule_msg"])))
 
 
-def _add(costs: dict[str, tuple[float, float]], name: str, more: tuple[float, float]) -> None:
-    hours, gigabytes = costs.get(name, (0.0, 0.0))
-    costs[name] = (hours + more[0], gigabytes + more[1])
+@dataclass(frozen=True)
+class Cost:
+    """What planned jobs are expected to take together; estimates (`dice.study.costs`, `dice.study.memory`)."""
+
+    hours: float = 0.0
+    gigabytes: float = 0.0
+    gpu: GpuMemory = NO_GPU
+
+    def __add__(self, other: Cost) -> Cost:
+        """Hours and gigabytes add up; of a GPU's memory the job that takes most counts."""
+        return Cost(self.hours + other.hours, self.gigabytes + other.gigabytes, max(self.gpu, other.gpu))
+
+    @property
+    def columns(self) -> str:
+        """GPU-hours, gigabytes on disk, GiB of a GPU (with a plus where it is weights alone), each where there are any."""
+        gpu = f"{self.gpu.gib:,.1f}{'+' * self.gpu.weights_alone}" if self.gpu.gib else ""
+        return "".join(
+            f"{text:>{width}}"
+            for text, width in (
+                (f"{self.hours:,.1f}" if self.hours else "", 11),
+                (f"{self.gigabytes:,.0f}" if self.gigabytes else "", 11),
+                (gpu, 9),
+            )
+        )
 
 
-def cost_table(jobs: Mapping[str, int], costs: Mapping[str, tuple[float, float]]) -> str:
-    """Jobs, GPU-hours and gigabytes on disk by stage, and their sums; estimates (`costs` of the scale, sizes of models)."""
-    rows = [("stage", "jobs", "GPU-hours", "gigabytes")]
-    sums = [sum(cost[part] for cost in costs.values()) for part in (0, 1)]
-    for name, number, (hours, gigabytes) in (
-        *((rule, n, costs.get(rule, (0.0, 0.0))) for rule, n in jobs.items()),
-        ("total", sum(jobs.values()), sums),
-    ):
-        rows.append((name, str(number), f"{hours:,.1f}" if hours else "", f"{gigabytes:,.0f}" if gigabytes else ""))
-    return "\n".join(
-        f"{name:<24}{number:>6}{hours:>12}{gigabytes:>12}".rstrip() for name, number, hours, gigabytes in rows
-    )
+_COLUMNS = f"{'GPU-hours':>11}{'gigabytes':>11}{'GPU GiB':>9}"
 
 
-def row_table(costs: Mapping[str, tuple[float, float]], facts: Mapping[str, tuple[float, str]]) -> str:
-    """What each released model takes: GPU-hours, gigabytes to load, GiB of a GPU for its weights alone, and its licence."""
-    lines = [f"{'released model':<34}{'GPU-hours':>10}{'gigabytes':>10}{'GPU GiB':>9}  licence"]
-    for model, (hours, gigabytes) in costs.items():
-        weights, licence = facts[model]
-        parts = (f"{hours:,.1f}" if hours else "", f"{gigabytes:,.0f}" if gigabytes else "", f"{weights:,.0f}")
-        lines.append(f"{model:<34}{parts[0]:>10}{parts[1]:>10}{parts[2]:>9}  {licence}")
-    return "\n".join(lines)
+def cost_table(jobs: Mapping[str, int], costs: Mapping[str, Cost]) -> str:
+    """Jobs and what they take by stage, and their sums."""
+    rows = [(rule, number, costs.get(rule, Cost())) for rule, number in jobs.items()]
+    rows.append(("total", sum(jobs.values()), sum(costs.values(), Cost())))
+    lines = [f"{name:<24}{number:>6}{cost.columns}" for name, number, cost in rows]
+    return "\n".join(line.rstrip() for line in (f"{'stage':<24}{'jobs':>6}{_COLUMNS}", *lines))
+
+
+def row_table(costs: Mapping[str, Cost], licences: Mapping[str, str]) -> str:
+    """What the planned jobs of each model take, and the licence of what is fetched for it."""
+    lines = [f"{model:<38}{cost.columns}  {licences.get(model, '')}" for model, cost in costs.items()]
+    return "\n".join(line.rstrip() for line in (f"{'model':<38}{_COLUMNS}  licence", *lines))
+
+
+def _model(unit: str) -> str:
+    """The name that a row has: of a unit's exams, fetched checkpoint and server the same."""
+    return asked(unit)[0].removeprefix(RELEASED).removeprefix(SERVED)
 
 
 class LogHandler(LogHandlerBase):
@@ -95,9 +116,10 @@ class LogHandler(LogHandlerBase):
         self._jobs: dict[str, int] = {}
         self._progress = Progress({}, {}, monotonic())
         self._costs: Mapping[str, Mapping[str, tuple[float, float]]] = {}
-        self._facts: Mapping[str, tuple[float, str]] = {}
-        self._planned: dict[str, tuple[float, float]] = {}
-        self._rows: dict[str, tuple[float, float]] = {}
+        self._memory: Mapping[str, Mapping[str, GpuMemory]] = {}
+        self._licences: dict[str, str] = {}
+        self._planned: dict[str, Cost] = {}
+        self._rows: dict[str, Cost] = {}
 
     def emit(self, record: LogRecord) -> None:
         """Print what the record is worth."""
@@ -113,7 +135,8 @@ class LogHandler(LogHandlerBase):
             case None if "job_seconds" in facts:
                 return self._starts(record.msg, facts["job_seconds"])
             case None if "job_costs" in facts:
-                self._costs, self._facts = facts["job_costs"], facts.get("hub_facts", {})
+                self._costs, self._memory = facts["job_costs"], facts["gpu_memory"]
+                self._licences = {_model(unit): licence for unit, licence in facts["licences"].items()}
                 return str(record.msg)
             case None:
                 chatter = record.levelno == INFO and str(record.msg).startswith(_CHATTER)
@@ -121,8 +144,8 @@ class LogHandler(LogHandlerBase):
             case LogEvent.RUN_INFO:
                 self._jobs = {rule: n for rule, n in facts["stats"].items() if rule != "total"}
                 if self.common_settings.dryrun and self._planned:
-                    rows = [row_table(self._rows, self._facts)] if self._rows else []
-                    return "\n\n".join([cost_table(self._jobs, self._planned), *rows])
+                    tables = cost_table(self._jobs, self._planned), row_table(self._rows, self._licences)
+                    return "\n\n".join(tables)
                 return self.format(record) if self.common_settings.dryrun else None
             case LogEvent.JOB_INFO:
                 return self._plan(facts) if self.common_settings.dryrun else self._begins(facts)
@@ -142,11 +165,11 @@ class LogHandler(LogHandlerBase):
 
     def _plan(self, facts: dict[str, Any]) -> str:
         rule, unit = facts["rule_name"], (facts.get("wildcards") or {}).get("unit", "")
-        if found := self._costs.get(rule, {}).get(unit):
-            _add(self._planned, rule, found)
-            model = unit.removeprefix(RELEASED).removeprefix(SERVED)
-            if model in self._facts:
-                _add(self._rows, model, found)
+        found, gpu = self._costs.get(rule, {}).get(unit), self._memory.get(rule, {}).get(unit)
+        if found or gpu:
+            cost = Cost(*(found or (0.0, 0.0)), gpu or NO_GPU)
+            for sums, name in ((self._planned, rule), (self._rows, _model(unit))):
+                sums[name] = sums.get(name, Cost()) + cost
         reasons = [part for part in facts["reason"].split("; ") if not part.startswith(_FOLLOWS)]
         return f"{_job(facts)}  [{'; '.join(reasons)}]"
 

@@ -47,6 +47,8 @@ class Repository:
     """Its name, with `gated` or `research only` where that is so."""
     terms: str | None = None
     """Words that a user confirms by name (`accept`) before anything is fetched."""
+    geometry: Settings | None = None
+    """Fields of its config.json, for the memory that a plan says; None: not known before it is fetched."""
 
 
 @stage_config

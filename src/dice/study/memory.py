@@ -1,0 +1,127 @@
+"""How much memory of a GPU a job takes, by the arithmetic that the stages themselves check: decoding's and training's."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from dice.config import parse_config
+from dice.errors import DiceError
+from dice.model.families import FAMILIES
+from dice.study.config import Base
+from dice.study.costs import PROMPT_TOKENS, answering_spec, billions, is_local, problems
+from dice.study.exams import examined
+from dice.study.plan import Plan
+from dice.study.units import RELEASED, SERVED, asked
+
+if TYPE_CHECKING:  # they import torch, which a plan without GPUs does not need
+    from dice.model.transformer import ModelConfig
+
+LONGEST_PROMPT = 6522
+"""Tokens of KernelBench's longest prompt (docs/measurements/decoding.md)."""
+LONGEST_RL_PROMPT = 2560
+"""Tokens of an infilling problem of the authors' file, at most; their end-to-end programs take 1,130."""
+_GIB = 2**30
+
+
+class GpuMemory(NamedTuple):
+    """GiB that a job takes of each of its GPUs."""
+
+    gib: float
+    weights_alone: bool = False
+    """No more than this is known: the job takes more."""
+
+
+NO_GPU = GpuMemory(0.0)
+"""Of a job without a GPU."""
+
+
+def gpu_memory(plan: Plan) -> dict[str, dict[str, GpuMemory]]:
+    """Rule -> unit -> what its jobs take at most, at the row's lengths. Imports the stages, and so torch."""
+    answering = [unit for unit in (*plan.units, *examined(plan)) if is_local(plan, unit)]
+    return {
+        "sft": {unit: found for unit in plan.models_by("sft") if (found := training_memory(plan, unit))},
+        "rl": {unit: found for unit in plan.models_by("rl") if (found := training_memory(plan, unit))},
+        "generate": {unit: decoding_memory(plan, unit) for unit in answering if not unit.startswith(SERVED)},
+        "serve": {unit: weights(plan, unit) for unit in answering if unit.startswith(SERVED)},
+    }
+
+
+def geometry(plan: Plan, unit: str) -> ModelConfig | None:
+    """Of the checkpoint where it is here, else of its repository or the recipe; None: it is not known."""
+    from dice.model.checkpoint import read_config
+    from dice.model.transformer import ModelConfig
+
+    if (family := plan.family(unit)) not in FAMILIES:
+        return None
+    name = unit.removeprefix(RELEASED).removeprefix(SERVED)
+    origin = plan.lineage(unit)[-1] if name == unit else f"{RELEASED}{name}"
+    base = plan.base(origin) if name == unit else None
+    folder = (base and base.checkpoint) or plan.model(origin)
+    if Path(folder, "config.json").is_file():
+        try:
+            return read_config(folder)
+        except DiceError:  # what reads it will say why
+            return None
+    known = FAMILIES[family]
+    switches = {"qk_norm": bool(known.qk_norm), "attention_bias": bool(known.attention_bias)}
+    fields = plan.registry.hub[plan.repository(origin)].geometry if base is None or base.hub else _made(plan, base)
+    return ModelConfig(model_type=family, **switches, **fields) if fields else None
+
+
+def _made(plan: Plan, base: Base) -> dict[str, Any] | None:
+    """Geometry of a model from scratch; None where its vocabulary is not known before it is made."""
+    vocabulary = plan.study.tokenizer.get("vocab_size")
+    return {"vocab_size": -(-vocabulary // 64) * 64, **base.sft["geometry"]} if vocabulary else None
+
+
+def weights(plan: Plan, unit: str) -> GpuMemory:
+    """The weights alone in 16 bits; by the size in the model's name where no more is known."""
+    from dice.decoding.memory import weight_bytes
+
+    found = geometry(plan, asked(unit)[0])
+    return GpuMemory((weight_bytes(found, 2) if found else 2e9 * billions(unit)) / _GIB, weights_alone=True)
+
+
+def decoding_memory(plan: Plan, unit: str) -> GpuMemory:
+    """Weights, cache and working memory as `dice generate` plans them; what does not fit: of one answer at a time."""
+    from dice.decoding.autoregressive import AutoregressiveConfig
+    from dice.decoding.samplers import lacks_fast_engine
+    from dice.decoding.sampling import SamplingConfig
+    from dice.evaluation.generate import GenerateConfig, decoding_of, planned_memory
+
+    name, exam = asked(unit)
+    shape = geometry(plan, name)
+    if shape is None:
+        return weights(plan, unit)
+    config = parse_config(GenerateConfig, answering_spec(plan, unit), unit)
+    if config.autoregressive is None:  # the checkpoint says how, so the most that a draw may take
+        sampled = SamplingConfig(temperature=1.0, top_p=0.5)
+        config = replace(config, autoregressive=AutoregressiveConfig(sampling=sampled))
+    prompts = [PROMPT_TOKENS] * (problems(plan, exam) * config.samples)
+    if plan.suite_of(exam).version.startswith("kernelbench"):
+        prompts[0] = LONGEST_PROMPT
+    lengths = [(prompt, config.max_new_tokens) for prompt in prompts]
+    engine = "plain" if lacks_fast_engine(shape, decoding_of(config, shape)) else "fast"
+    try:
+        total = planned_memory(config, shape, lengths, itemsize=2, engine=engine).total
+    except DiceError:
+        total = planned_memory(config, shape, lengths, itemsize=2, engine=engine, most=1).total
+    return GpuMemory(total / _GIB)
+
+
+def training_memory(plan: Plan, unit: str) -> GpuMemory | None:
+    """What `dice sft` or `dice rl` checks before it begins; None: the geometry is not known."""
+    from dice.training.memory import rl_memory, sft_memory
+    from dice.training.rl_config import RlConfig
+    from dice.training.sft_config import SftConfig
+
+    shape, gpus = geometry(plan, unit), max(1, plan.study.gpus)
+    if shape is None:
+        return None
+    spec = plan.training_spec(unit) | {"out": plan.model(unit)}
+    if plan.model_rule(unit) == "sft":
+        return GpuMemory(sft_memory(parse_config(SftConfig, spec, unit), shape, gpus, 2).total / _GIB)
+    config = parse_config(RlConfig, spec, unit)
+    return GpuMemory(rl_memory(config, shape, gpus, 2, prompt=LONGEST_RL_PROMPT).total / _GIB)
