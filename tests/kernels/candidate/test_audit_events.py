@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from dice.kernels.candidate.audit_events import ExceptionTrace
+from dice.kernels.candidate.audit_events import ExceptionTrace, _folders
 
 Report = Callable[..., dict[str, Any]]
 Heard = Callable[..., list[list[Any]]]
@@ -195,3 +195,9 @@ threading.resting.start()
 """
     after = "import threading, time\ntime.sleep(0)\nthreading.later.set()\nthreading.resting.join()\n"
     assert heard(code, after) == [["time.sleep", 6]]
+
+
+def test_a_folder_behind_a_link_is_known_by_both_names(tmp_path: Path) -> None:
+    (tmp_path / "packages").mkdir()
+    (tmp_path / "link").symlink_to("packages")
+    assert _folders([tmp_path / "link"]) == {str(tmp_path / "link"), str((tmp_path / "packages").resolve())}

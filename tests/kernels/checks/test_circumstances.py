@@ -84,6 +84,8 @@ def findings_of(body: str, reference: str = REFERENCE) -> set[str]:
         "return torch.relu(x) if hash(x) % 16 == 0 else ext.relu(x)",
         "place = getattr(x.untyped_storage(), 'data_ptr')()\nreturn torch.relu(x) if place % 4096 == 1 else ext.relu(x)",
         "used = getattr(x, '_version') > 3\nreturn torch.relu(x) if used else ext.relu(x)",
+        "if now() % 2 < 1:\n    return ext.relu(x)\nreturn ext.half(torch.exp(x))",
+        "rare = torch.randint(99, (), generator=self.last)\nreturn torch.relu(x) if rare == 7 else ext.relu(x)",
     ],
 )
 def test_kernels_for_some_circumstances_only(body: str) -> None:

@@ -10,13 +10,14 @@ from dice.kernels.checks.answers import answer_findings
 from dice.kernels.checks.catalogue import CATALOGUE
 from dice.kernels.checks.cuda_rules import cuda_findings
 from dice.kernels.checks.dynamic import dynamic_findings
+from dice.kernels.checks.extensions import extension_names
 from dice.kernels.checks.inputs import count_inputs, forward_parameters, made_inputs
 from dice.kernels.checks.precision import for_narrow_inputs, precision_findings, uses_narrow_types
 from dice.kernels.checks.prediction import predictions
 from dice.kernels.checks.python_source import PythonSource
 from dice.kernels.checks.sensitive import BASES, C_FUNCTIONS, CALLS, IMPORTS
 from dice.kernels.checks.sniffing import sniffing
-from dice.kernels.checks.substitution import extension_names, kernels_in_text, paper_findings, substitution_findings
+from dice.kernels.checks.substitution import kernels_in_text, paper_findings, substitution_findings
 from dice.kernels.checks.tampering import tampering_findings
 from dice.kernels.checks.timing import timing_findings
 from dice.kernels.checks.torch_calls import torch_computations

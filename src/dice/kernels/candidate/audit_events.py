@@ -15,7 +15,7 @@ import sys
 import sysconfig
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 from types import FrameType
 from typing import Any
@@ -25,11 +25,17 @@ import torch
 from dice.kernels.candidate.opaque import stand_in
 from dice.kernels.records.evidence import Access, Phase
 
-_STDLIB = tuple({str(Path(sysconfig.get_path(name)).resolve()) for name in ("stdlib", "platstdlib")})
-_ON_THE_PATH = {str(Path(entry).resolve()) for entry in sys.path if entry}
+
+def _folders(paths: Iterable[str | Path]) -> set[str]:
+    """Folders as they are named and as they are found: a virtual environment behind a link is both."""
+    return {str(folder) for path in paths for folder in (Path(path).absolute(), Path(path).resolve())}
+
+
+_STDLIB = tuple(_folders(sysconfig.get_path(name) for name in ("stdlib", "platstdlib")))
+_ON_THE_PATH = _folders(entry for entry in sys.path if entry)
 _PACKAGES = tuple(
-    {str(Path(sysconfig.get_path(name)).resolve()) for name in ("purelib", "platlib")}
-    | {str(Path(torch.__file__).resolve().parents[1]), str(Path(__file__).resolve().parents[3])}
+    _folders(sysconfig.get_path(name) for name in ("purelib", "platlib"))
+    | _folders([Path(torch.__file__).parents[1], Path(__file__).parents[3]])
     | {entry for entry in _ON_THE_PATH if not any(library.startswith(entry) for library in _STDLIB)}
     - {f"{library}/lib-dynload" for library in _STDLIB}
 )

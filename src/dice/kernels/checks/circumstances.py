@@ -1,5 +1,5 @@
 """Branches of forward on what tells about the process and the machine instead of the inputs: a clock, the callers' files, the
-number of threads, the version of an input; and on state that forward itself advances, however it counts.
+number of threads, the version of an input; and on state that forward itself advances, however it counts, by draws too.
 
 A kernel may ask such things, for a log or to choose a block size. It hides something where the answer decides whether its
 kernels run, or whether PyTorch computes: no run shows the branch that was not taken.
@@ -11,12 +11,12 @@ import ast
 from collections.abc import Callable, Iterator, Sequence
 
 from dice.kernels.checks.answers import is_kept, kept_names
+from dice.kernels.checks.extensions import extension_names
 from dice.kernels.checks.finding import finding, one_of_each
 from dice.kernels.checks.inputs import forward_parameters
 from dice.kernels.checks.python_names import identifier_of, identifiers
 from dice.kernels.checks.python_source import PythonSource
 from dice.kernels.checks.sensitive import STDLIB
-from dice.kernels.checks.substitution import extension_names
 from dice.kernels.checks.torch_calls import torch_computations
 from dice.kernels.records.verdict import Finding
 from dice.kernels.source.lexer import words
@@ -43,6 +43,8 @@ _OF_PYTORCH = (
     "torch.cuda.device_count",
     "torch.cuda.get_device_name",
 )
+_DRAWS = words("torch.rand torch.randn torch.randint torch.randperm torch.bernoulli torch.normal")
+"""What forward draws with them follows how often it drew before; what `__init__` draws is a weight."""
 _OF_ADDRESSES = words("data_ptr id hash")
 _ALIGNED = 64
 """Bytes; on a GPU 512."""
@@ -149,12 +151,13 @@ def _asked(source: PythonSource, tells: Tells) -> Iterator[tuple[ast.AST, list[l
 
 def _circumstance(source: PythonSource) -> Tells:
     """Whether a node asks for a circumstance."""
-    inputs = set(forward_parameters(source))
+    inputs, forward = set(forward_parameters(source)), set(source.in_forward)
 
     def tells(node: ast.AST) -> bool:
         if identifier_of(node) in _HISTORY:
             return bool(identifiers(ast.walk(node)) & inputs)
-        return isinstance(node, ast.Call) and _is_circumstance(source, source.dotted(node.func) or "")
+        name = (source.dotted(node.func) or "") if isinstance(node, ast.Call) else ""
+        return _is_circumstance(source, name) or (name in _DRAWS and node in forward)
 
     return tells
 

@@ -9,10 +9,10 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator, Set
 
+from dice.kernels.checks.extensions import extension_names
 from dice.kernels.checks.inputs import SHAPE_ONLY
 from dice.kernels.checks.python_names import identifiers
 from dice.kernels.checks.python_source import PythonSource
-from dice.kernels.checks.substitution import extension_names
 from dice.kernels.checks.weights import becomes_a_weight
 from dice.kernels.source.lexer import words
 from dice.python_scope import Definition, Function, bindings_of, parameters

@@ -39,6 +39,10 @@ CALLS: dict[str, str] = {
     "inspect.trace": "frame_access",
     "traceback.walk_stack": "frame_access",
     "traceback.extract_stack": "frame_access",
+    "traceback.format_stack": "frame_access",
+    "traceback.print_stack": "frame_access",
+    "faulthandler.dump_traceback": "frame_access",
+    "torch._C._profiler.gather_traceback": "frame_access",
     "threading.Thread": "background_thread",
     "threading.Timer": "background_thread",
     "_thread.start_new_thread": "background_thread",
@@ -146,7 +150,9 @@ C_FUNCTIONS = frozenset(IMPORTS) | {"sleep"}
 """Those, and what only a text and an object together show to be called."""
 CALL_PREFIXES: dict[str, str] = {
     "torch.nn.modules.module.register_module_": "torch_patched",
+    "torch.utils._traceback.": "frame_access",
     "torch.utils._python_dispatch.": "environment_sniffing",
+    "torch._C._dispatch_tls_": "environment_sniffing",
     "torch._C._len_torch_": "environment_sniffing",
     "torch._C._get_dispatch": "environment_sniffing",
     "torch._C._set_": "global_precision_switch",
@@ -176,7 +182,7 @@ RAW_MEMORY = words(
 )
 """Parts of ctypes with access to memory or code; types, byref and sizeof are harmless."""
 FRAME_ATTRIBUTES = words(
-    "f_back f_locals f_globals f_builtins tb_frame gi_frame cr_frame __globals__ __closure__ __self__"
+    "f_back f_locals f_globals f_builtins tb_frame gi_frame cr_frame findCaller __globals__ __closure__ __self__"
 )
 """`__self__` of a bound method is an object that need not be the candidate's."""
 HARNESSES = (

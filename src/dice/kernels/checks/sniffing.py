@@ -5,10 +5,10 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator, Sequence
 
+from dice.kernels.checks.extensions import extension_names
 from dice.kernels.checks.inputs import SHAPE_ONLY, count_inputs, forward_parameters
 from dice.kernels.checks.python_names import identifiers
 from dice.kernels.checks.python_source import PythonSource
-from dice.kernels.checks.substitution import extension_names
 from dice.kernels.checks.torch_calls import torch_computations
 from dice.kernels.source.lexer import words
 

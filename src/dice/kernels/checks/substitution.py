@@ -7,6 +7,7 @@ import functools
 from collections.abc import Iterator, Sequence
 
 from dice.kernels.checks.cuda_kernels import aten_calls, has_device_lambda, kernel_names, library_calls
+from dice.kernels.checks.extensions import extension_names, is_builder
 from dice.kernels.checks.finding import finding
 from dice.kernels.checks.python_names import identifiers
 from dice.kernels.checks.python_source import PythonSource
@@ -16,7 +17,6 @@ from dice.kernels.source.cuda_source import CudaSource
 from dice.kernels.source.lexer import words
 from dice.python_scope import Function, positional_parameters
 
-_BUILDERS = ("torch.utils.cpp_extension.load_inline", "torch.utils.cpp_extension.load")
 _OTHER_BUILDERS = ("RawKernel", "RawModule", "_compile_kernel", "nvrtcCompileProgram", "nvrtcCreateProgram")
 _COMPILED = words(
     "torch.compile torch.jit.script torch.jit.trace torch.jit.trace_module torch._dynamo.optimize torch.export.export "
@@ -27,11 +27,6 @@ _JITERATOR = "torch.cuda.jiterator."
 
 
 _MARKS = ("__global__", "__device__", "torch::Tensor", "at::Tensor", "#include", "PYBIND11_")
-
-
-def is_builder(name: str) -> bool:
-    """Whether a dotted name is one of torch's extension builders, however it was imported."""
-    return name in _BUILDERS or name.endswith((".load_inline", "cpp_extension.load")) or name == "load_inline"
 
 
 @functools.lru_cache(maxsize=8)
@@ -111,54 +106,6 @@ def _why_no_kernel(source: PythonSource, units: Sequence[CudaSource]) -> str:
 
 def _other_builder(source: PythonSource) -> bool:
     return bool(identifiers(source.live) & set(_OTHER_BUILDERS))
-
-
-@functools.lru_cache(maxsize=8)
-def extension_names(source: PythonSource) -> set[str]:
-    """Identifiers that may name an extension or one of its functions, not their results."""
-    from_module = (name for name, path in source.aliases.items() if path.rpartition(".")[0].endswith("cpp_extension"))
-    builders = {"load_inline", *from_module}
-    makers = {
-        node.name
-        for node in source.nodes
-        if isinstance(node, ast.FunctionDef)
-        and not (node.name.startswith("__") or node.name == "forward")
-        and any(is_builder(name) for _, name in source.calls(ast.walk(node)))
-    }
-    found = builders | makers
-    assignments = [node for node in source.nodes if isinstance(node, ast.Assign)]
-    grown = True
-    while grown:
-        grown = False
-        for node in assignments:
-            if _stands_for(source, node.value, found, builders | makers):
-                targets = {name for target in node.targets for name in identifiers([*ast.walk(target)])} - {
-                    "self",
-                    "cls",
-                }
-                grown |= not targets <= found
-                found |= targets
-    return found
-
-
-def _stands_for(source: PythonSource, value: ast.expr, found: set[str], makers: set[str]) -> bool:
-    """Whether an assigned value is, or contains, an extension or a function of one."""
-    pending: list[ast.expr] = [value]
-    while pending:
-        part = pending.pop()
-        if isinstance(part, ast.Call):
-            names = identifiers(ast.walk(part.func))
-            if names & makers or is_builder(source.dotted(part.func) or ""):
-                return True
-            if not names & found:
-                pending += [*part.args, *(keyword.value for keyword in part.keywords)]
-        elif isinstance(part, ast.Name | ast.Attribute):
-            if (part.attr if isinstance(part, ast.Attribute) else part.id) in found:
-                return True
-            pending += [part.value] if isinstance(part, ast.Attribute) else []
-        else:
-            pending += [child for child in ast.iter_child_nodes(part) if isinstance(child, ast.expr)]
-    return False
 
 
 def substitution_findings(source: PythonSource) -> Iterator[Finding]:

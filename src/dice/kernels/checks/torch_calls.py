@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterable, Iterator
 
+from dice.kernels.checks.extensions import is_extension
 from dice.kernels.checks.python_source import PythonSource
 from dice.kernels.source.lexer import words
 
@@ -52,8 +53,8 @@ def _computes(source: PythonSource, call: ast.Call) -> bool:
     if _is_layer(source, call.func):
         return True
     # A method of something unknown: the names that other types have as well prove nothing.
-    of_module = name is not None and source.is_imported(name)
-    return not of_module and call.func.attr in _COMPUTE - _AMBIGUOUS and not source.definitions(call.func.attr)
+    known = (name is not None and source.is_imported(name)) or is_extension(source, call.func.value)
+    return not known and call.func.attr in _COMPUTE - _AMBIGUOUS and not source.definitions(call.func.attr)
 
 
 def _is_layer(source: PythonSource, function: ast.Attribute) -> bool:

@@ -50,7 +50,9 @@ from dice.kernels.sandbox.leaves import floats_of
 from dice.kernels.sandbox.replies import Offer
 from dice.kernels.sandbox.session import CandidateRaised
 
-_OTHERS: tuple[Other, ...] = (varied, punched, grown)
+_OTHERS: tuple[Other, ...] = (varied, punched, grown) * 4
+"""Until one changes the reference's output clearly: where many elements share in one number, as in a weighed mean, one draw
+in three does not."""
 _FINER: tuple[Other, ...] = (balanced, bounded)
 _TOUCHES = 3
 """Times that a single element, or two rows, are changed: a candidate that looks at a sample of a constant notices when all of
