@@ -270,11 +270,13 @@ def test_an_exam_costs_what_its_problems_cost():
         ("recorded-Gemini-3-Pro", 0),
         ("supplied-CUDA-L1", 0),
         ("served-Gemini-3.1-Pro", 0),  # its vendor's server
+        ("served-Qwen3-4B", 0),  # a server that is there already
     ],
 )
 def test_gpu_hours_of_answers_follow_size_length_and_steps(unit, hours):
     given = {"recorded": {"Gemini-3-Pro": "g.jsonl"}, "supplied": {"CUDA-L1": "c.jsonl"}}
-    costs = job_costs(plan("released", servers={"Gemini-3.1-Pro": {}}, **given))
+    servers = {"Gemini-3.1-Pro": {}, "Qwen3-4B": {"base_url": "http://x/v1"}}
+    costs = job_costs(plan("released", servers=servers, **given))
     assert (costs["generate"] | costs["serve"])[unit] == (pytest.approx(hours), 0)
     assert costs["verify"][unit][0] == pytest.approx(0.7)
 
