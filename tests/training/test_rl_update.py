@@ -334,6 +334,35 @@ def test_a_micro_batch_is_filled_to_its_last_row():
         assert [len(batch.rows.rows.targets) for batch in batches] == sizes, rows
 
 
+class TellsLast(LocalEngine):
+    """Writes down which micro-batches it is told to be the last before a step: a sharding engine needs to know."""
+
+    def __init__(self, objective, optimizer) -> None:
+        super().__init__(objective, optimizer)
+        self.told: list[list[bool]] = [[]]
+
+    def backward(self, rows, normaliser, last=False):
+        self.told[-1].append(last)
+        return super().backward(rows, normaliser, last)
+
+    def step(self, rate):
+        self.told.append([])
+        return super().step(rate)
+
+
+def test_the_engine_is_told_the_last_micro_batch_of_each_update():
+    config = config_of(updates_per_step=2, micro_batch_rows=1)
+    updater = updater_of(config)
+    updater.engine = TellsLast(updater.objective, config.optimizer)
+    updater.update([of_steps(3, [1, 1, 2, 2], 4)] * 5, 1)
+    assert updater.engine.told == [[False, False, True], [False, True], []]
+
+
+def test_a_step_without_answers_updates_nothing():
+    report = updater_of(config_of()).update([], 1)
+    assert (report.updates, report.targets, report.loss) == (0, 0, None)
+
+
 def test_a_text_that_ran_out_of_room_is_tokenized_whole():
     def done(ids, order, reason):
         trace = Trace(ids, order, (-0.5,) * len(ids))
