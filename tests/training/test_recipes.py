@@ -21,9 +21,10 @@ WITHOUT_KERNELS = ("no_kernel", "never_built", "never_launched", "torch_does_the
 
 
 def recipe(one: Plan, unit: str) -> dict:
-    """Every setting of a base's training; where its files are does not count."""
+    """Every setting of a base's training; where its files are, and on what it runs, does not count."""
     config = to_spec(parse_config(SftConfig, one.training_spec(unit) | {"out": "x"}, unit))
-    return {name: value for name, value in config.items() if name not in ("pairs", "out", "tokenizer", "device", "memory_gib")}
+    elsewhere = ("pairs", "out", "tokenizer", "device", "memory_gib")
+    return {name: value for name, value in config.items() if name not in elsewhere}
 
 
 def test_the_tiny_scale_trains_from_scratch_what_is_embedded():
