@@ -12,7 +12,7 @@ import pytest
 from waiting import PATIENCE_S
 
 from dice.errors import DiceError, HarnessError
-from dice.gpus import lease
+from dice.gpus import lease, share_of_cores
 
 COMMAND = [sys.executable, "-m", "dice.cli", "lease"]
 
@@ -60,6 +60,21 @@ def test_the_command_sees_its_gpu_and_its_exit_code_comes_through():
     environment = {**os.environ, "CUDA_VISIBLE_DEVICES": "7"}
     done = subprocess.run([*COMMAND, "--gpus", "1", "--", sys.executable, "-c", script], env=environment, check=False)
     assert done.returncode == 7
+
+
+def test_leases_side_by_side_share_no_core_and_together_have_all():
+    shares = [share_of_cores(list(range(10, 18)), ["0", "3", "5", "7"], [gpu]) for gpu in ("0", "3", "5", "7")]
+    assert shares == [{10, 11}, {12, 13}, {14, 15}, {16, 17}]
+    assert share_of_cores(list(range(8)), ["0", "1"], ["1", "0"]) == set(range(8))
+    assert share_of_cores([4, 9], ["0", "1", "2"], ["2"]) == {4, 9}, "fewer cores than GPUs"
+
+
+def test_the_command_has_its_share_of_the_cores(tmp_path):
+    script = "import os, pathlib, sys; pathlib.Path(sys.argv[1]).write_text(str(len(os.sched_getaffinity(0))))"
+    environment = {**os.environ, "CUDA_VISIBLE_DEVICES": ",".join(map(str, range(len(os.sched_getaffinity(0)))))}
+    command = [*COMMAND, "--gpus", "1", "--", sys.executable, "-c", script, str(tmp_path / "cores")]
+    assert subprocess.run(command, env=environment, check=False).returncode == 0
+    assert (tmp_path / "cores").read_text() == "1"
 
 
 def test_without_gpus_the_command_simply_runs():

@@ -3,7 +3,9 @@ if PLAN.makes("generations"):
 
     rule generate:
         input:
-            model=lambda wildcards: PLAN.model(asked(wildcards.unit)[0]),
+            model=lambda wildcards: PLAN.generate_spec(
+                wildcards.unit, int(wildcards.seed)
+            )["model"],
             prompts=lambda wildcards: PLAN.prompts_of(wildcards.unit),
         output:
             PLAN.path("generations", "{unit}", "seed{seed}.jsonl"),
@@ -121,7 +123,7 @@ if PLAN.makes("verdicts"):
             image("cuda" if STUDY.gpus else "cpu")
         threads: STUDY.threads
         resources:
-            gpu=PLAN.job_gpus,
+            gpu=lambda wildcards: PLAN.verify_gpus(wildcards.unit),
         params:
             code=code_digest("verify"),
             spec=lambda wildcards: canonical(

@@ -3,7 +3,7 @@
     dice lease --gpus 1 -- dice generate ...
 
 Snakemake counts GPUs and never says which one a job has. A lease is a lock file for each GPU; Linux drops the
-lock when its holder dies. With `--gpus 0` the command simply runs.
+lock when its holder dies. The command has the cores that go with its GPUs. With `--gpus 0` it simply runs.
 """
 
 from __future__ import annotations
@@ -79,6 +79,18 @@ def _lock_of(gpu: str) -> FileLock:
     return FileLock(folder / f"{gpu}.lock", mode=0o666, fallback_to_soft=False)
 
 
+def share_of_cores(cores: list[int], gpus: list[str], leased: list[str]) -> set[int]:
+    """The cores that go with the leased GPUs: each of the machine's GPUs has as many, next to each other; with fewer cores
+    than GPUs all share all.
+
+    Reinforcement learning judges answers on every core that it may use; two runs side by side would slow each other down.
+    """
+    each = len(cores) // len(gpus)
+    if each == 0:
+        return set(cores)
+    return {core for gpu in leased for core in cores[gpus.index(gpu) * each :][:each]}
+
+
 def add_arguments(parser: argparse.ArgumentParser) -> None:
     """Arguments of `dice lease`."""
     parser.add_argument("--gpus", type=int, required=True, help="how many; 0 runs the command as it is")
@@ -97,8 +109,14 @@ def run(args: argparse.Namespace) -> int:
         raise DiceError(f"{command[0]}: no such command.")
     if args.gpus == 0:
         return subprocess.run(command, check=False).returncode
-    with lease(args.gpus, _visible(), args.timeout_s) as names:
+    gpus = _visible()
+    with lease(args.gpus, gpus, args.timeout_s) as names:
         print(f"dice lease: GPU {', '.join(names)}", file=sys.stderr)
-        return subprocess.run(
-            command, check=False, env={**os.environ, "CUDA_VISIBLE_DEVICES": ",".join(names)}
-        ).returncode
+        cores = os.sched_getaffinity(0)
+        os.sched_setaffinity(0, share_of_cores(sorted(cores), gpus, names))
+        try:
+            return subprocess.run(
+                command, check=False, env={**os.environ, "CUDA_VISIBLE_DEVICES": ",".join(names)}
+            ).returncode
+        finally:
+            os.sched_setaffinity(0, cores)

@@ -3,7 +3,7 @@
 Exec is the share of problems with a correct answer, fast_p the share whose answer is correct and more than p times as
 fast as PyTorch (KernelBench, arXiv 2502.10517; strict `>`). One answer per problem and seed; seeds are pooled for the
 Wilson interval, and each seed's own rate is kept. Where problems have several answers, pass@k is estimated from all of
-them. On the CPU back end fast_p is null: nothing was timed.
+them. Where nothing was timed, as on the CPU back end, fast_p is null.
 """
 
 from __future__ import annotations
@@ -72,7 +72,7 @@ class LevelScore(BaseModel):
     robust: bool
     """With the robust check (paper, Table 8): deceptive answers do not count."""
     metrics: dict[Metric, Rate | None]
-    """None: not measured (the CPU back end has no speed)."""
+    """None: not measured (nothing was timed)."""
     pass_at: dict[int, PassRate] = {}
     """k -> pass@k of Exec, for each k of 1, 8 and 64 for which every problem has as many answers."""
     statuses: dict[str, int]
@@ -197,13 +197,20 @@ def is_hit(verdict: Verdict, metric: Metric, robust: bool) -> bool:
     return speedup > THRESHOLDS[metric]
 
 
+def was_timed(verdicts: Sequence[Verdict]) -> bool:
+    """Whether fast_p can be told: kernels ran on a GPU, and verification was not told to leave their times out."""
+    right = [verdict for verdict in verdicts if verdict.functional_status == "correct"]
+    on_gpu = all(verdict.backend == "cuda" for verdict in verdicts)
+    return on_gpu and (not right or any(verdict.speedup is not None for verdict in right))
+
+
 def count(verdicts_by_seed: Sequence[Sequence[Verdict]], levels: dict[str, int]) -> list[LevelScore]:
     """Scores of every level, plain and robust. `levels`: problem id -> level."""
     rows = []
+    timed = was_timed([verdict for verdicts in verdicts_by_seed for verdict in verdicts])
     for level in sorted(set(levels.values())):
         seeds = [[v for v in verdicts if levels[v.problem_id] == level] for verdicts in verdicts_by_seed]
         everything = [verdict for seed in seeds for verdict in seed]
-        timed = all(verdict.backend == "cuda" for verdict in everything)
         for robust in (True, False):
             metrics: dict[Metric, Rate | None] = {}
             for metric in METRICS:

@@ -36,6 +36,8 @@ class Suite:
     """Levels to evaluate."""
     generate: Settings = Field(default_factory=dict)
     """Settings of `dice generate` for it, over the scale's: `samples` and a temperature where pass@k is wanted."""
+    verify: Settings = Field(default_factory=dict)
+    """Settings of `dice verify` for it, over the scale's: `backend: cpu` where its kernels are small and a GPU has other work."""
 
 
 @stage_config
@@ -161,6 +163,8 @@ class Study:
     done than one with several."""
     seeds: tuple[Annotated[int, Field(ge=0)], ...] = Field(default=(0,), min_length=1)
     """Seeds of generation; verdicts of all seeds are pooled and their spread is reported."""
+    train_each_seed: bool = False
+    """Train every recipe once with each seed, from the one base; the answers of a seed are those of its run."""
     shards: int = Field(default=1, ge=1)
     """Verification jobs for each model and seed; no effect on verdicts."""
     suite: Suite = Suite()
@@ -176,7 +180,7 @@ class Study:
     sizes: dict[str, Size]
     """Models by the paper's size."""
     left_out: dict[str, str] = Field(default_factory=dict)
-    """Size that has no models at this scale -> why; its rows stay `reported` and say so."""
+    """Size or recipe that has no models at this scale -> why; its rows stay `reported` and say so."""
     recipes: dict[str, Recipe]
     """Trained variants by name."""
     tokenizer: Settings = Field(default_factory=dict)

@@ -120,7 +120,8 @@ def licences(plan: Plan) -> dict[str, str]:
 def hours(plan: Plan, units: list[str]) -> dict[str, float]:
     """Stage -> GPU-hours that are expected for the units and what they are trained from."""
     costs = job_costs(plan)
-    trained = {ancestor for unit in units if plan.is_trained(unit) for ancestor in plan.lineage(unit)}
+    runs = [run for unit in units if plan.is_trained(unit) for run in plan.runs(unit)]
+    trained = {ancestor for run in runs for ancestor in plan.lineage(run)}
     total = {rule: sum(costs[rule][unit][0] for unit in trained & costs[rule].keys()) for rule in ("sft", "rl")}
     answered = [unit for unit in units for _ in plan.seeds(unit)]
     total["generate"] = sum((costs["generate"] | costs["serve"])[unit][0] for unit in answered)

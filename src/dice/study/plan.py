@@ -206,6 +206,8 @@ class Plan(Files):
         stage = {"sft": study.sft, "rl": study.rl}[recipe.stage]
         of_size = {"sft": self.size(unit).sft, "rl": self.size(unit).rl}[recipe.stage]
         given: dict[str, Any] = {"model": self.model(self.parent(unit)), "prompt": self.prompt, "device": study.device}
+        if study.train_each_seed:
+            given["seed"] = self.run_seed(unit)
         if recipe.stage == "sft":
             objective = "autoregressive" if self.family(unit) == "qwen3" else "block_diffusion"
             given |= {"pairs": [self.dataset(recipe.dataset)], "objective": objective}
@@ -255,7 +257,7 @@ class Plan(Files):
         else:
             named = [entry for entry in self.registry.models.values() if entry.trained == name]
             decoding = named[0].decoding if named else self.decoding_of(self.family(name))
-        given = {"model": self.model(name), "prompts": self.prompts_of(unit), "seed": seed}
+        given = {"model": self.model(self.run(name, seed)), "prompts": self.prompts_of(unit), "seed": seed}
         given["out"] = self.generations(unit, seed)
         if name.startswith(RELEASED):
             given["family"] = self.family(name)
@@ -327,7 +329,7 @@ class Plan(Files):
         if unit.startswith((SUPPLIED, RECORDED)):
             return [0]
         seeds = list(self.study.seeds)
-        return seeds[:1] if self.is_greedy(unit) else seeds
+        return seeds[:1] if len(self.runs(asked(unit)[0])) == 1 and self.is_greedy(unit) else seeds
 
     def reread_spec(self, unit: str, seed: int) -> dict[str, Any]:
         """Config of `dice reread`."""
@@ -342,7 +344,12 @@ class Plan(Files):
         if shard is not None:
             given |= {"shard": shard, "shards": self.study.shards}
             given["out"] = self.path("verdicts", unit, f"seed{seed}.shard{shard}.jsonl")
-        return merged({"backend": self.study.backend}, self.study.verify, given)
+        own = self.suite_of(asked(unit)[1]).verify
+        return merged({"backend": self.study.backend}, self.study.verify, own, given)
+
+    def verify_gpus(self, unit: str) -> int:
+        """GPUs of a job that verifies the unit's answers."""
+        return 0 if self.verify_spec(unit, self.study.seeds[0])["backend"] == "cpu" else self.job_gpus
 
     def score_spec(self, unit: str) -> dict[str, Any]:
         """Config of `dice score`."""

@@ -36,7 +36,10 @@ RELEASED = "hub-"
 AT = "@"
 """Between a unit and the exam that it is asked: `8B-dice@composites`."""
 
-_UNIT = re.compile(r"(?P<size>[\d.]+B)-(?P<recipe>\w+)")
+RUN = ".run"
+"""Between a trained unit and the seed of one of its training runs: `8B-dice.run1`; the first seed's run is the unit itself."""
+
+_UNIT = re.compile(r"(?P<size>[\d.]+B)-(?P<recipe>\w+)(\.run(?P<seed>\d+))?")
 
 
 def asking(unit: str, exam: str | None) -> str:
@@ -103,7 +106,7 @@ class Units:
             return False
         recipe = match["recipe"]
         while recipe in self.study.recipes:
-            if self.study.recipes[recipe].dataset not in self.study.datasets:
+            if recipe in self.study.left_out or self.study.recipes[recipe].dataset not in self.study.datasets:
                 return False
             recipe = self.study.recipes[recipe].parent
         return recipe == "base" or (recipe == "qwen3" and self.size(unit).qwen3 is not None)
@@ -125,9 +128,24 @@ class Units:
         return base
 
     def parent(self, unit: str) -> str:
-        """The unit that a trained unit starts from."""
+        """The unit that a trained unit starts from: of its own run, but there is one base for all."""
         size, name = self.size_and_recipe(unit)
-        return f"{size}-{self.study.recipes[name].parent}"
+        parent = f"{size}-{self.study.recipes[name].parent}"
+        return self.run(parent, self.run_seed(unit))
+
+    def run_seed(self, unit: str) -> int:
+        """Seed of the training run that a unit is."""
+        _, found, seed = unit.partition(RUN)
+        return int(seed) if found else self.study.seeds[0]
+
+    def run(self, unit: str, seed: int) -> str:
+        """The training run whose model gives the unit's answers of a seed; the unit itself where one run gives them all."""
+        trained_again = self.study.train_each_seed and self.is_trained(unit) and self.recipe(unit) is not None
+        return f"{unit}{RUN}{seed}" if trained_again and seed != self.study.seeds[0] else unit
+
+    def runs(self, unit: str) -> list[str]:
+        """Every training run of the unit, that of the first seed first."""
+        return list(dict.fromkeys(self.run(unit, seed) for seed in self.study.seeds))
 
     def lineage(self, unit: str) -> list[str]:
         """The unit and its ancestors, the base last."""
@@ -176,8 +194,8 @@ class Units:
         if entry is not None and entry.family == "api":
             gone = f"{entry.withdrawn}; " if entry.withdrawn else ""
             return Evidence(None, f"{gone}no recorded answers were supplied", withdrawn=entry.withdrawn is not None)
-        size = (unit or "").partition("-")[0]
-        return Evidence(None, self.study.left_out.get(size, f"not part of the scale {self.study.scale}"))
+        reasons = [self.study.left_out[part] for part in (unit or "").split("-") if part in self.study.left_out]
+        return Evidence(None, reasons[0] if reasons else f"not part of the scale {self.study.scale}")
 
     def table_units(self, number: int) -> list[str]:
         """Units that a table's rows rest on, each once."""
@@ -215,11 +233,12 @@ class Units:
 
     @property
     def models(self) -> list[str]:
-        """Every unit with a checkpoint: those of the scale's sizes, and the released ones."""
+        """Every unit with a checkpoint: those of the scale's sizes, each training run by itself, and the released ones."""
         recipes = ("base", "qwen3", *self.study.recipes)
-        trained = (f"{size}-{recipe}" for size in self.study.sizes for recipe in recipes)
+        trained = filter(self.is_trained, (f"{size}-{recipe}" for size in self.study.sizes for recipe in recipes))
+        runs = (run for unit in trained for run in self.runs(unit))
         released = (f"{RELEASED}{name}" for name, entry in self.registry.models.items() if entry.hub)
-        return [*filter(self.is_trained, trained), *released]
+        return [*runs, *released]
 
     def models_by(self, rule: ModelRule) -> list[str]:
         """Units whose checkpoint is made by the rule."""

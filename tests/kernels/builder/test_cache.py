@@ -74,6 +74,17 @@ def test_what_is_not_as_it_was_put_is_absent_and_can_be_put_again(
     assert Path(found.path or "").read_bytes().startswith(b"\x7fELF again")
 
 
+def test_an_object_whose_libraries_are_gone_is_built_anew(cache: BuildCache, tmp_path: Path) -> None:
+    library, shared = tmp_path / "libsupport.so", tmp_path / "work.so"
+    library.touch()
+    shared.write_bytes(b"\x7fELF code")
+    result = BuildResult(status="built", key=KEY, route="split", path=str(shared))
+    cache.put(KEY, result, shared, {"module": "m", "libraries": [str(library)]})
+    assert cache.get(KEY) is not None
+    library.rename(tmp_path / "moved.so")
+    assert cache.get(KEY) is None
+
+
 def test_a_second_result_takes_the_place_of_the_first_and_leaves_nothing_behind(
     cache: BuildCache, tmp_path: Path
 ) -> None:

@@ -22,7 +22,7 @@ from typing import Any
 
 from dice.errors import HarnessError
 from dice.kernels.records.extension import BuildResult
-from dice.kernels.records.object_facts import append_facts
+from dice.kernels.records.object_facts import append_facts, object_facts
 from dice.locks import file_lock
 from dice.manifest import sha256_file
 
@@ -53,17 +53,18 @@ class BuildCache:
         return self.folder / "objects" / key[:2] / key
 
     def get(self, key: str) -> BuildResult | None:
-        """The result of `key`, marked as used now; None when absent, incomplete, or not what was put there."""
+        """The result of `key`, marked as used now; None when absent, incomplete, not what was put there, or without the
+        libraries that it names: a cache that was copied or moved is built anew."""
         folder = self.entry_folder(key)
         try:
             result = BuildResult.model_validate_json((folder / RESULT_NAME).read_text())
             if result.status == "built":
                 path = folder / OBJECT_NAME
-                if sha256_file(path) != result.object_sha256:
+                if sha256_file(path) != result.object_sha256 or not _has_its_libraries(path):
                     return None
                 result = result.model_copy(update={"path": str(path)})
             os.utime(folder)
-        except (OSError, ValueError):
+        except (OSError, ValueError, HarnessError):
             return None
         return result.model_copy(update={"cached": True})
 
@@ -147,6 +148,11 @@ class BuildCache:
         with contextlib.suppress(OSError):
             if folder.stat().st_mtime < time.time() - 2 * self.keep_s:
                 shutil.rmtree(folder, ignore_errors=True)
+
+
+def _has_its_libraries(path: Path) -> bool:
+    """Whether the libraries that the loader loads first are where they were when the object was put."""
+    return all(Path(library).is_file() for library in object_facts(path).get("libraries", ()))
 
 
 def _remove(folder: Path) -> None:
