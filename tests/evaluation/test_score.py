@@ -382,3 +382,8 @@ def test_the_command_prints_pass_at_k_where_there_are_k_answers(tmp_path, capsys
     assert main(["score", *files, "--out", str(tmp_path / "score.json")]) == 0
     (line,) = [line for line in capsys.readouterr().out.splitlines() if line.startswith("level")]
     assert line == "level 1: Exec 50.0 % (21.5 to 78.5) of 8, pass@8 100.0 % (20.7 to 100.0)"
+
+
+def test_the_interval_does_not_depend_on_the_order_of_the_answers():
+    outcomes = [(f"p{i}", (i * 7 + j) % 3 == 0) for i in range(49) for j in range(3)]
+    assert len({effective_answers(outcomes[k:] + outcomes[:k]) for k in range(0, 147, 5)}) == 1

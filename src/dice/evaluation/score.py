@@ -154,13 +154,14 @@ def effective_answers(outcomes: Sequence[Outcome]) -> float:
     says nothing, and each problem counts once.
     """
     problems = clusters(outcomes)
-    n, share = len(outcomes), sum(hit for _, hit in outcomes) / len(outcomes)
-    if share in (0.0, 1.0):
+    n, right = len(outcomes), sum(hit for _, hit in outcomes)
+    if right in (0, n):
         return float(len(problems))
-    variance = sum((sum(hits) - share * len(hits)) ** 2 for hits in problems.values()) / n**2
-    if variance == 0.0:
+    # In whole numbers, which round alike in every order and every Python: n^4 times the variance
+    variance = sum((n * sum(hits) - right * len(hits)) ** 2 for hits in problems.values())
+    if variance == 0:
         return float(n)
-    return min(float(n), max(float(len(problems)), share * (1 - share) / variance))
+    return min(float(n), max(float(len(problems)), right * (n - right) * n**2 / variance))
 
 
 def pass_rate(outcomes: Sequence[Outcome], k: int) -> PassRate | None:
@@ -174,7 +175,7 @@ def pass_rate(outcomes: Sequence[Outcome], k: int) -> PassRate | None:
         return None
     rates = [pass_at_k(len(hits), sum(hits), k) for hits in answers]
     value, most = statistics.fmean(rates), max(len(rates), len(outcomes) // k)
-    variance = sum((rate - value) ** 2 for rate in rates) / len(rates) ** 2
+    variance = math.fsum((rate - value) ** 2 for rate in rates) / len(rates) ** 2
     independent = float(len(rates))
     if 0.0 < value < 1.0:
         independent = min(most, max(independent, value * (1 - value) / variance)) if variance else float(most)
