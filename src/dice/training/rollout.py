@@ -60,7 +60,7 @@ class Answer:
 
 
 def answer_seed(seed: int, purpose: int | str, problem_id: str, group: int, sample: int) -> int:
-    """A seed in [0, 2**48), another one for every answer of a run. `purpose`: the step, or what else it is drawn for."""
+    """A seed in [0, 2**48), another one for each answer of a run. `purpose`: the step, or the pool that it is drawn for."""
     text = f"{seed}/{purpose}/{problem_id}/{group}/{sample}"
     return int.from_bytes(hashlib.sha256(text.encode()).digest()[:6], "big")
 
@@ -73,6 +73,11 @@ def reward_of(verdict: Verdict | None, config: RewardConfig, *, host_error_earns
         return None
     status = verdict.status if config.deceptive_earns_zero else verdict.functional_status
     return float(status == "correct")
+
+
+def rewards_of(groups: Sequence[Sequence[Answer]]) -> list[list[float | None]]:
+    """The rewards of each group."""
+    return [[answer.reward for answer in group] for group in groups]
 
 
 class VerdictStream(Protocol):
@@ -142,7 +147,7 @@ class PendingVerdicts:
     ended: float | None = None
     _by_text: dict[tuple[str, str], list[Answer]] = field(default_factory=dict)
     _waiting: dict[tuple[str, int], tuple[Job, int, list[Answer]]] = field(default_factory=dict)
-    """(problem, number of the job) -> job, tries so far, answers that wait for it."""
+    """(problem, number of the job) -> job, retries so far, answers that wait for it."""
     _numbers: int = 0
 
     def __post_init__(self) -> None:

@@ -12,7 +12,6 @@ import dataclasses
 import math
 import os
 import shutil
-import sys
 import time
 from collections import deque
 from collections.abc import Iterator
@@ -31,10 +30,10 @@ from dice.data.pair import Pair, from_published, read_pairs
 from dice.data.tokenizer import CodeTokenizer, load_tokenizer, save_tokenizer
 from dice.errors import DiceError
 from dice.manifest import Stopwatch, sha256_file, write_manifest
-from dice.model.checkpoint import GENERATION_CONFIG, load_model, read_config, save_state, torch_dtype
-from dice.model.transformer import ModelConfig, Transformer, compiled_pointwise
+from dice.model.checkpoint import GENERATION_CONFIG, load_model, read_config, save_state
+from dice.model.transformer import ModelConfig, Transformer
 from dice.training.checkpoints import resume, save_checkpoint
-from dice.training.engine import TrainingEngine, gpu_bytes, make_engine, training_device
+from dice.training.engine import TrainingEngine, make_engine
 from dice.training.history import History, HistoryRow, read_history
 from dice.training.losses import (
     Objective,
@@ -47,7 +46,8 @@ from dice.training.losses import (
 )
 from dice.training.memory import sft_memory
 from dice.training.packing import GPU_ROWS, Pack, Sample, encode_pairs, pack_samples
-from dice.training.processes import process_group, rank_and_world
+from dice.training.processes import process_group, rank_and_world, training_device
+from dice.training.setup import check_block_size, check_memory, mask_token, to_train, training_dtype
 from dice.training.sft_config import RESUMABLE_CHANGES, SftConfig, learning_rate
 
 AHEAD = 2
@@ -105,8 +105,8 @@ class Trainer:
     def __init__(self, config: SftConfig) -> None:
         self.config = config
         self.device = training_device(config.device)
-        self.dtype = torch_dtype(config.dtype or ("bfloat16" if self.device.type == "cuda" else "float32"))
-        rank, world = rank_and_world()
+        self.dtype = training_dtype(config, self.device)
+        _, world = rank_and_world()
         if config.packs_per_step % world:
             raise DiceError(f"packs_per_step {config.packs_per_step} is no multiple of the {world} processes.")
         geometry, self.tokenizer = _geometry_and_tokenizer(config)
@@ -131,11 +131,7 @@ class Trainer:
         self.packed_steps = PackedSteps(samples, config)
         share = max(1 - sample.prompt_length / len(sample.ids) for sample in samples)
         memory = sft_memory(config, geometry, world, self.dtype.itemsize, answer_share=share)
-        if rank == 0:
-            print(f"sft: up to {memory}", file=sys.stderr)
-        memory.check(gpu_bytes(self.device, config.memory_gib))
-        if self.device.type == "cuda":
-            torch.cuda.set_device(self.device)
+        check_memory("sft", memory, config, self.device)
         model = self._model()
         self.engine: TrainingEngine = make_engine(
             config.engine,
@@ -150,17 +146,13 @@ class Trainer:
         self.identity = spec_hash(spec | {"data": [sha256_file(path) for path in config.pairs]})
 
     def _model(self) -> Transformer:
-        config, geometry, dtype = self.config, self.geometry, self.dtype
+        config = self.config
         if config.model is not None:
-            model = load_model(config.model, device=self.device, dtype=dtype)
+            model = load_model(config.model, device=self.device, dtype=self.dtype)
         else:
-            model = Transformer(geometry).initialise(config.seed).to(self.device, dtype)
-        recompute = config.activation_checkpointing
-        model.checkpointing = geometry.hidden_size >= 1024 if recompute is None else recompute
+            model = Transformer(self.geometry).initialise(config.seed).to(self.device, self.dtype)
         model.recompute_gates = config.recompute_gates
-        if config.compile and self.device.type == "cuda":
-            model.use(compiled_pointwise())
-        return model.train()
+        return to_train(model, config)
 
     def rows(self, pack: Pack, number: int) -> TrainingRows:
         """The model's input for the pack with this number in the run."""
@@ -335,15 +327,10 @@ def _geometry_and_tokenizer(config: SftConfig) -> tuple[ModelConfig, CodeTokeniz
         raise DiceError("name a tokenizer (--tokenizer); a model from scratch brings none.")
     diffusion = config.objective == "block_diffusion"
     tokenizer = load_tokenizer(place, family="sdar" if diffusion else "qwen3")
-    if diffusion and tokenizer.ids.mask is None:
-        raise DiceError(f"{place}: the tokenizer has no mask token, which block diffusion needs.")
     if config.model is not None:
         geometry = read_config(config.model)
-        if diffusion and geometry.block_size not in (None, config.block_size):
-            raise DiceError(
-                f"{config.model}: the model was trained with blocks of {geometry.block_size}, and block_size is "
-                f"{config.block_size}; make them equal."
-            )
+        if diffusion:
+            check_block_size(config.model, geometry, config.block_size, "block_size")
     else:
         values = dataclasses.asdict(config.geometry)
         geometry = ModelConfig(vocab_size=-(-tokenizer.size // 64) * 64, **values)
@@ -353,7 +340,7 @@ def _geometry_and_tokenizer(config: SftConfig) -> tuple[ModelConfig, CodeTokeniz
         geometry,
         model_type="sdar" if diffusion else "qwen3",
         block_size=config.block_size if diffusion else None,
-        mask_token_id=tokenizer.ids.mask if diffusion else None,
+        mask_token_id=mask_token(tokenizer, place) if diffusion else None,
         eos_token_id=tokenizer.ids.ends,
     ), tokenizer
 
