@@ -60,7 +60,7 @@ class LocalEngine:
             group["lr"] = learning_rate
         self._optimizer.step()
         self._optimizer.zero_grad(set_to_none=True)
-        self._publish()
+        self._update_weights()
         return float(norm)
 
     def total(self, value: Tensor) -> float:
@@ -96,7 +96,7 @@ class LocalEngine:
         """Round the weights as saving them in this type and loading them again would."""
         for master in self._masters:
             master.copy_(master.to(dtype))
-        self._publish()
+        self._update_weights()
 
     def load(self, folder: Path) -> None:
         """See TrainingEngine."""
@@ -107,10 +107,10 @@ class LocalEngine:
             for master, saved in zip(self._masters, state["masters"].values(), strict=True):
                 master.copy_(saved)
         self._optimizer.load_state_dict(state["optimizer"])
-        self._publish()
+        self._update_weights()
 
     @torch.no_grad()
-    def _publish(self) -> None:
+    def _update_weights(self) -> None:
         pairs = [(p, m) for p, m in zip(self._parameters, self._masters, strict=True) if p is not m]
         if pairs:
             torch._foreach_copy_([p for p, _ in pairs], [m for _, m in pairs])  # pyright: ignore[reportPrivateImportUsage]

@@ -90,7 +90,7 @@ def trajectory_of(
 
 
 def rows_of(one: Trajectory, block_size: int, align: Align) -> int:
-    """About the number of rows for one answer: its tokens, and a noised block for every round."""
+    """Most rows that one answer takes: its tokens, and a whole noised block for every round."""
     block = blocks_of(len(one.prompt), one.length, block_size, align)[len(one.prompt) :]
     rounds = rounds_of(one.step_map, block)[: one.answer]
     turns = sum(int(rounds[block[: one.answer] == number].max()) + 1 for number in np.unique(block[: one.answer]))
