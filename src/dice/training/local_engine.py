@@ -84,8 +84,7 @@ class LocalEngine:
     def save(self, folder: Path) -> None:
         """See TrainingEngine. Replicas are equal, so only rank 0 writes."""
         if self.rank == 0:
-            masters = dict(zip(self._names, (m.detach() for m in self._masters), strict=True))
-            torch.save({"masters": masters, "optimizer": self._optimizer.state_dict()}, folder / "state.pt")
+            torch.save({"masters": self.weights(), "optimizer": self._optimizer.state_dict()}, folder / "state.pt")
 
     def forget(self) -> None:
         """Reset the optimizer's moments and step counts; weights stay."""

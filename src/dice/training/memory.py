@@ -74,14 +74,6 @@ def state_bytes(config: ModelConfig, engine: EngineName, gpus: int, itemsize: in
     return (16 + itemsize) * parameters // gpus + min(buffers, 2 * parameters * itemsize) + gathered
 
 
-def kept_bytes(config: ModelConfig, rows: int, itemsize: int, *, recomputed: int, recompute_gates: bool) -> int:
-    """What layers keep of `rows` for the backward pass; of a layer that is computed again only its input."""
-    heads, key_value = config.num_attention_heads * config.head_dim, config.num_key_value_heads * config.head_dim
-    gates = (2 if recompute_gates else 3) * config.intermediate_size
-    whole = 4 * (config.hidden_size + heads + key_value) + gates
-    return rows * itemsize * (recomputed * config.hidden_size + (config.num_hidden_layers - recomputed) * whole)
-
-
 def layers_to_recompute(config: SftConfig | RlConfig, geometry: ModelConfig) -> int:
     """Layers that the backward pass computes again instead of keeping their activations."""
     layers, wanted = geometry.num_hidden_layers, config.activation_checkpointing
@@ -91,14 +83,16 @@ def layers_to_recompute(config: SftConfig | RlConfig, geometry: ModelConfig) -> 
 
 
 def activations(config: SftConfig | RlConfig, geometry: ModelConfig, rows: int, itemsize: int) -> int:
-    """Activations of a micro-batch of `rows`."""
+    """Activations of a micro-batch of `rows`: of a layer that is computed again, only its input is kept."""
+    heads, key_value = (n * geometry.head_dim for n in (geometry.num_attention_heads, geometry.num_key_value_heads))
+    gates = 2 if isinstance(config, SftConfig) and config.recompute_gates else 3
+    layer = 4 * (geometry.hidden_size + heads + key_value) + gates * geometry.intermediate_size
     recomputed = layers_to_recompute(config, geometry)
-    gates = isinstance(config, SftConfig) and config.recompute_gates
-    kept = kept_bytes(geometry, rows, itemsize, recomputed=recomputed, recompute_gates=gates)
+    values = recomputed * geometry.hidden_size + (geometry.num_hidden_layers - recomputed) * layer
     targets = min(config.head_chunk, rows)
     logits = targets * geometry.vocab_size * (12 + 2 * itemsize)  # in both types, their log-softmax, both gradients
     head = logits + 2 * geometry.head_parameters * itemsize  # a chunk's gradient is added to that of those before it
-    return kept + max(activation_bytes(geometry, rows, itemsize), head)
+    return rows * itemsize * values + max(activation_bytes(geometry, rows, itemsize), head)
 
 
 def sft_memory(

@@ -123,11 +123,10 @@ class Verifier:
         if config.url is not None:
             from dice.service.remote_pool import RemotePool  # needs the extra `serve`
 
-            remote = RemotePool(config.url, config.backend, config.judging, config.limits)
-            self.pool = self._open.enter_context(remote)
-            return
-        opened = open_pool(config.backend, config.judging, config.limits, self.machine, self._most_jobs)
-        self.pool = self._open.enter_context(opened)
+            pool = RemotePool(config.url, config.backend, config.judging, config.limits)
+        else:
+            pool = open_pool(config.backend, config.judging, config.limits, self.machine, self._most_jobs)
+        self.pool = self._open.enter_context(pool)
 
     def begin(self) -> PendingVerdicts:
         """Start the verification of some answers."""
@@ -170,22 +169,15 @@ class PendingVerdicts:
         if answer.candidate.code is None:
             return
         self.began = self.began or time.perf_counter()
-        key = (answer.asked.problem.pytorch_code, answer.candidate.code)
-        if key in self._by_text:
-            first = self._by_text[key]
-            answer.verdict = first[0].verdict
-            first.append(answer)
+        problem, code = answer.asked.problem, answer.candidate.code
+        equal = self._by_text.setdefault((problem.pytorch_code, code), [])
+        equal.append(answer)
+        if len(equal) > 1:
+            answer.verdict = equal[0].verdict
         else:
-            self._by_text[key] = [answer]
-            problem = answer.asked.problem
-            job = Job(
-                problem_id=problem.id,
-                problem_code=problem.pytorch_code,
-                sample=self._numbers,
-                code=answer.candidate.code,
-            )
+            job = Job(problem_id=problem.id, problem_code=problem.pytorch_code, sample=self._numbers, code=code)
             self._numbers += 1
-            self._waiting[problem.id, job.sample] = (job, 0, self._by_text[key])
+            self._waiting[problem.id, job.sample] = (job, 0, equal)
             self._feed.put(job)
         self.take()
 
