@@ -1,7 +1,4 @@
-"""What jobs are expected to take: GPU-hours, gigabytes on disk, seconds. No result depends on it.
-
-The memory of a GPU: `dice.study.memory`.
-"""
+"""Expected costs of jobs: GPU-hours, gigabytes on disk, seconds. No result depends on it. Memory: `dice.study.memory`."""
 
 from __future__ import annotations
 

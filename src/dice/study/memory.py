@@ -40,11 +40,9 @@ NO_GPU = GpuMemory(0.0)
 def gpu_memory(plan: Plan) -> dict[str, dict[str, GpuMemory]]:
     """Rule -> unit -> what its jobs take at most, with the study's lengths. Imports the stages, and so torch."""
     answering = [unit for unit in (*plan.units, *examined(plan)) if is_local(plan, unit)]
-    training = {
-        rule: {unit: found for unit in plan.models_by(rule) if (found := training_memory(plan, unit))}
-        for rule in ("sft", "rl")
-    }
-    return training | {
+    return {
+        "sft": {unit: found for unit in plan.models_by("sft") if (found := training_memory(plan, unit))},
+        "rl": {unit: found for unit in plan.models_by("rl") if (found := training_memory(plan, unit))},
         "generate": {unit: decoding_memory(plan, unit) for unit in answering if not unit.startswith(SERVED)},
         "serve": {unit: weight_memory(plan, unit) for unit in answering if unit.startswith(SERVED)},
     }
@@ -68,13 +66,11 @@ def geometry(plan: Plan, unit: str) -> ModelConfig | None:
             return None
     known = FAMILIES[family]
     switches = {"qk_norm": bool(known.qk_norm), "attention_bias": bool(known.attention_bias)}
-    fields = (
-        plan.registry.hub[plan.repository(origin)].geometry if base is None or base.hub else _from_scratch(plan, base)
-    )
+    fields = plan.registry.hub[plan.repository(origin)].geometry if base is None or base.hub else _scratch(plan, base)
     return ModelConfig(model_type=family, **switches, **fields) if fields else None
 
 
-def _from_scratch(plan: Plan, base: Base) -> dict[str, Any] | None:
+def _scratch(plan: Plan, base: Base) -> dict[str, Any] | None:
     """Fields of a model from scratch; None where its vocabulary is not known before its tokenizer is made."""
     vocabulary = plan.study.tokenizer.get("vocab_size")
     return {"vocab_size": -(-vocabulary // 64) * 64, **base.sft["geometry"]} if vocabulary else None
