@@ -119,7 +119,7 @@ def test_activations_by_hand():
 
 
 def test_a_cache_that_stays_counts_beside_the_update():
-    assert TrainingMemory(5, activations=3, copies=4, answers=2, released=False).total == 14
+    assert TrainingMemory(5, activations=3, copies=4, answers=2, freed=False).total == 14
     assert TrainingMemory(5, activations=3, copies=4, answers=2).total == 12
     assert TrainingMemory(5, activations=2, copies=4, answers=3).total == 12
 

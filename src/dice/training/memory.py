@@ -38,14 +38,14 @@ class TrainingMemory:
     activations: int
     copies: int = 0
     answers: int = 0
-    released: bool = True
-    """Answers and activations are never there together."""
+    freed: bool = True
+    """Whether the memory of answers is freed before activations take theirs."""
 
     @property
     def total(self) -> int:
         """Bytes of all parts that are there together."""
         both = (self.activations, self.answers)
-        return self.state + self.copies + (max(both) if self.released else sum(both))
+        return self.state + self.copies + (max(both) if self.freed else sum(both))
 
     def __str__(self) -> str:
         named = {"weights and their state": self.state, "copies of the weights": self.copies}
@@ -125,7 +125,7 @@ def rl_memory(config: RlConfig, geometry: ModelConfig, gpus: int, itemsize: int,
         activations=activations(config, geometry, rows, itemsize),
         copies=copies * weights,
         answers=cache_bytes(geometry, slots, longest, itemsize) + decoding,
-        released=rollout.release,
+        freed=rollout.release,
     )
 
 
