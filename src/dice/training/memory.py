@@ -74,9 +74,9 @@ def state_bytes(config: ModelConfig, engine: EngineName, gpus: int, itemsize: in
     return (16 + itemsize) * parameters // gpus + min(buffers, 2 * parameters * itemsize) + gathered
 
 
-def layers_to_recompute(config: SftConfig | RlConfig, geometry: ModelConfig) -> int:
-    """Layers that the backward pass computes again instead of keeping their activations."""
-    layers, wanted = geometry.num_hidden_layers, config.activation_checkpointing
+def layers_to_recompute(wanted: bool | int | None, geometry: ModelConfig) -> int:
+    """Layers that the backward pass computes again; `wanted`: the setting activation_checkpointing."""
+    layers = geometry.num_hidden_layers
     if wanted is None:
         wanted = geometry.hidden_size >= 1024
     return layers * wanted if isinstance(wanted, bool) else min(wanted, layers)
@@ -87,7 +87,7 @@ def activations(config: SftConfig | RlConfig, geometry: ModelConfig, rows: int, 
     heads, key_value = (n * geometry.head_dim for n in (geometry.num_attention_heads, geometry.num_key_value_heads))
     gates = 2 if isinstance(config, SftConfig) and config.recompute_gates else 3
     layer = 4 * (geometry.hidden_size + heads + key_value) + gates * geometry.intermediate_size
-    recomputed = layers_to_recompute(config, geometry)
+    recomputed = layers_to_recompute(config.activation_checkpointing, geometry)
     values = recomputed * geometry.hidden_size + (geometry.num_hidden_layers - recomputed) * layer
     targets = min(config.head_chunk, rows)
     logits = targets * geometry.vocab_size * (12 + 2 * itemsize)  # in both types, their log-softmax, both gradients

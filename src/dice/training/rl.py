@@ -55,7 +55,7 @@ class RlRun:
         self.config = config
         self.rank, self.world = rank_and_world()
         self.device = training_device(config.device)
-        self.dtype = training_dtype(config, self.device)
+        self.dtype = training_dtype(config.dtype, self.device)
         self.geometry = read_config(config.model)
         self.block_size = config.rollout.decoding.block_size
         if self.geometry.model_type != "sdar":
@@ -82,7 +82,7 @@ class RlRun:
         self.curriculum = Curriculum(config, [data.problems for data in self.phases])
         self.longest_prompt = max(len(problem.prompt) for data in self.phases for problem in data.problems)
         memory = rl_memory(config, self.geometry, self.world, self.dtype.itemsize, prompt=self.longest_prompt)
-        check_memory("rl", memory, config, self.device)
+        check_memory("rl", memory, config.memory_gib, self.device)
         model = self._load(training=True)
         objective = PolicyObjective(
             model,
@@ -103,8 +103,11 @@ class RlRun:
         self.identity = self._identity()
 
     def _load(self, *, training: bool) -> Transformer:
-        model = load_model(self.config.model, device=self.device, dtype=self.dtype)
-        return to_train(model, self.config) if training else model.eval().requires_grad_(False)
+        config = self.config
+        model = load_model(config.model, device=self.device, dtype=self.dtype)
+        if not training:
+            return model.eval().requires_grad_(False)
+        return to_train(model, config.activation_checkpointing, compiled=config.compile)
 
     def _identity(self) -> str:
         """Hash of everything that the curve depends on: computed once, and the same in all processes."""

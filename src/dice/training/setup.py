@@ -8,25 +8,23 @@ import torch
 
 from dice.data.tokenizer import CodeTokenizer
 from dice.errors import DiceError
-from dice.model.checkpoint import torch_dtype
+from dice.model.checkpoint import Dtype, torch_dtype
 from dice.model.transformer import ModelConfig, Transformer, compiled_pointwise
 from dice.training.memory import TrainingMemory, layers_to_recompute
 from dice.training.processes import rank_and_world
-from dice.training.rl_config import RlConfig
-from dice.training.sft_config import SftConfig
 
 
-def training_dtype(config: SftConfig | RlConfig, device: torch.device) -> torch.dtype:
+def training_dtype(wanted: Dtype | None, device: torch.device) -> torch.dtype:
     """Type of the products' weights: the one that is set, else bfloat16 on a GPU and float32 on a CPU."""
-    return torch_dtype(config.dtype or ("bfloat16" if device.type == "cuda" else "float32"))
+    return torch_dtype(wanted or ("bfloat16" if device.type == "cuda" else "float32"))
 
 
-def check_memory(stage: str, memory: TrainingMemory, config: SftConfig | RlConfig, device: torch.device) -> None:
+def check_memory(stage: str, memory: TrainingMemory, memory_gib: float | None, device: torch.device) -> None:
     """Print what training takes of a GPU. Raises DiceError where that is more than is set, or than the device has."""
     if rank_and_world()[0] == 0:
         print(f"{stage}: up to {memory}", file=sys.stderr)
-    if config.memory_gib is not None:
-        memory.check(int(config.memory_gib * 2**30))
+    if memory_gib is not None:
+        memory.check(int(memory_gib * 2**30))
     elif device.type == "cuda":
         memory.check(torch.cuda.get_device_properties(device).total_memory)
 
@@ -47,9 +45,9 @@ def mask_token(tokenizer: CodeTokenizer, folder: str) -> int:
     return tokenizer.ids.mask
 
 
-def to_train(model: Transformer, config: SftConfig | RlConfig) -> Transformer:
-    """The model in training mode, with the layers recomputed and the operations compiled that the settings name."""
-    model.checkpointing = layers_to_recompute(config, model.config)
-    if config.compile and model.lm_head.weight.is_cuda:
+def to_train(model: Transformer, recomputed: bool | int | None, *, compiled: bool) -> Transformer:
+    """The model in training mode; `recomputed`, `compiled`: the settings activation_checkpointing and compile."""
+    model.checkpointing = layers_to_recompute(recomputed, model.config)
+    if compiled and model.lm_head.weight.is_cuda:
         model.use(compiled_pointwise())
     return model.train()

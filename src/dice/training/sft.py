@@ -111,7 +111,7 @@ class Trainer:
     def __init__(self, config: SftConfig) -> None:
         self.config = config
         self.device = training_device(config.device)
-        self.dtype = training_dtype(config, self.device)
+        self.dtype = training_dtype(config.dtype, self.device)
         _, world = rank_and_world()
         if config.packs_per_step % world:
             raise DiceError(f"packs_per_step {config.packs_per_step} is no multiple of the {world} processes.")
@@ -135,7 +135,7 @@ class Trainer:
         self.packed_steps = PackedSteps(samples, config)
         share = max(1 - sample.prompt_length / len(sample.ids) for sample in samples)
         memory = sft_memory(config, self.geometry, world, self.dtype.itemsize, answer_share=share)
-        check_memory("sft", memory, config, self.device)
+        check_memory("sft", memory, config.memory_gib, self.device)
         self.engine: TrainingEngine = make_engine(
             config.engine,
             Objective(self._model(), config.head_chunk, config.attention),
@@ -155,7 +155,7 @@ class Trainer:
         else:
             model = Transformer(self.geometry).initialise(config.seed).to(self.device, self.dtype)
         model.recompute_gates = config.recompute_gates
-        return to_train(model, config)
+        return to_train(model, config.activation_checkpointing, compiled=config.compile)
 
     def rows(self, pack: Pack, number: int) -> TrainingRows:
         """The model's input for the pack with this number in the run."""
