@@ -132,10 +132,10 @@ def _run_interrupted(data, out, *, after, **changes):
     trainer = Trainer(parse_config(SftConfig, settings(data, out, **changes), "test"))
     step = trainer.step
 
-    def interrupted(index, epoch, packs, prepared, elapsed=0.0):
-        if index == after:
+    def interrupted(prepared, elapsed=0.0):
+        if prepared.index == after:
             raise KeyboardInterrupt
-        return step(index, epoch, packs, prepared, elapsed)
+        return step(prepared, elapsed)
 
     trainer.step = interrupted
     trainer.train()

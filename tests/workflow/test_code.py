@@ -69,33 +69,33 @@ def test_stages_depend_on_what_they_import():
     assert "training/losses.py" not in names("table")
 
 
-def test_what_was_read_is_kept_by_contents(tmp_path, monkeypatch):
-    """A second process reads nothing anew but what was edited; without a cache, or with a damaged one, it reads all."""
+def test_parsed_files_are_cached_by_contents(tmp_path, monkeypatch):
+    """A second process parses only what was edited; without a cache, or with a damaged one, it parses all files."""
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
     package = package_of(tmp_path, {"__init__.py": "", "a.py": "import dice.b\n", "b.py": "x = 1\n", "c.py": ""})
     script = (
         "import sys, pathlib, dice.study.code as code\n"
-        "read = code._read_anew\n"
-        "code._read_anew = lambda file: print('read', file.name) or read(file)\n"
+        "parse = code._parse\n"
+        "code._parse = lambda file: print('parsed', file.name) or parse(file)\n"
         f"print(*(pathlib.Path(path).name for path in code.code_of('dice.a', pathlib.Path({str(package)!r}))))"
     )
 
-    def said():
+    def printed():
         done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)
-        *read, files = done.stdout.splitlines()
-        return sorted(read), files.split()
+        *parsed, files = done.stdout.splitlines()
+        return sorted(parsed), files.split()
 
-    everything = ["read __init__.py", "read a.py", "read b.py"]
-    assert said() == (everything, ["__init__.py", "a.py", "b.py"])
-    assert said() == ([], ["__init__.py", "a.py", "b.py"])
+    everything = ["parsed __init__.py", "parsed a.py", "parsed b.py"]
+    assert printed() == (everything, ["__init__.py", "a.py", "b.py"])
+    assert printed() == ([], ["__init__.py", "a.py", "b.py"])
     (package / "a.py").write_text("import dice.c\n")
-    assert said() == (["read a.py"], ["__init__.py", "a.py", "c.py"])
-    (kept,) = (tmp_path / "cache" / "dice").iterdir()
+    assert printed() == (["parsed a.py"], ["__init__.py", "a.py", "c.py"])
+    (cache,) = (tmp_path / "cache" / "dice").iterdir()
     for damaged in ("{", "[]"):
-        kept.write_text(damaged)
-        assert said()[1] == ["__init__.py", "a.py", "c.py"]
+        cache.write_text(damaged)
+        assert printed()[1] == ["__init__.py", "a.py", "c.py"]
     monkeypatch.setenv("XDG_CACHE_HOME", "/proc/none")
-    assert said()[1] == ["__init__.py", "a.py", "c.py"]
+    assert printed()[1] == ["__init__.py", "a.py", "c.py"]
 
 
 def test_planning_imports_no_torch():
@@ -127,20 +127,20 @@ def loaded_by(module):
 def test_the_closure_holds_what_python_really_loads():
     """Against the interpreter: every dice module that importing the stage loads is in the closure.
 
-    The verifier's face loads all of the verifier; a stage depends on what it takes from there alone.
+    `dice.kernels.api` loads all of the verifier; a stage depends only on the names that it imports from there.
     """
     closure = set(stage_code("score"))
     assert loaded_by("dice.evaluation.score") - loaded_by("dice.kernels.api") <= closure
     assert {inspect.getfile(Verdict), inspect.getfile(Problem)} <= closure
 
 
-def test_who_takes_a_name_from_a_face_depends_on_where_it_comes_from(tmp_path):
+def test_who_imports_a_reexported_name_depends_on_where_it_comes_from(tmp_path):
     files = {
         "__init__.py": "",
         "a.py": "from dice.k.api import f\n",
         "b.py": "from dice.k import api\n",
         "k/__init__.py": "",
-        "k/api.py": '"""The face."""\nfrom dice.k.one import f\nfrom dice.k.two import g as h\n__all__ = ["f", "h"]\n',
+        "k/api.py": '"""Re-exports."""\nfrom dice.k.one import f\nfrom dice.k.two import g as h\n__all__ = ["f", "h"]\n',
         "k/one.py": "",
         "k/two.py": "",
     }
@@ -153,7 +153,7 @@ def test_who_takes_a_name_from_a_face_depends_on_where_it_comes_from(tmp_path):
     assert names("dice.b") == ["__init__.py", "b.py", "k/__init__.py", "k/api.py", "k/one.py", "k/two.py"]
 
 
-def test_a_module_that_does_anything_is_no_face(tmp_path):
+def test_a_module_that_does_more_than_reexport_counts(tmp_path):
     files = {
         "__init__.py": "",
         "a.py": "from dice.api import f\n",

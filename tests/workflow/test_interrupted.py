@@ -131,7 +131,7 @@ def test_kill_9(checkout, unbroken):
     checkout.interrupted(everyone(signal.SIGKILL))
     text = checkout.run("--workflow-profile", "none", code=1)
     assert "incomplete" in text, "without a profile the half-written file is refused"
-    assert "jobs still work" not in goes_on(checkout, unbroken)
+    assert "jobs are still running" not in goes_on(checkout, unbroken)
 
 
 @pytest.mark.slow
@@ -139,7 +139,7 @@ def test_jobs_that_outlive_their_run_are_waited_for(checkout, unbroken):
     checkout.interrupted(lambda process: process.kill())
     second = checkout.start()
     assert second.stdout
-    assert any("its jobs still work" in line for line in second.stdout)
+    assert any("its jobs are still running" in line for line in second.stdout)
     assert "half" in (checkout.folder / PROBLEMS).read_text(), "two jobs write the same file"
     (checkout.folder / "hold").unlink()
     text, _ = second.communicate(timeout=PATIENCE_S)

@@ -68,7 +68,7 @@ def test_what_a_job_starts_holds_its_share(tmp_path, name):
         job.stdin.close()
 
     RunLock(tmp_path / name, say).begin()
-    assert "its jobs still work" in said[0]
+    assert "its jobs are still running" in said[0]
     assert job.wait() == 0
     assert subprocess.run(["bash", "-c", prefix + "false; true"], check=False).returncode == 1, "strict mode"
 

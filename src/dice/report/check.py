@@ -46,11 +46,7 @@ class CheckConfig:
 
 
 def judge(row: Row, metric: str) -> str:
-    """The result for one cell.
-
-    `differs`: the interval of measured minus reported excludes 0. `agrees`: it lies within `RELEVANT`. `cannot be told`:
-    neither, so the answers are too few to see a difference of 5 points.
-    """
+    """The result for one cell: one of the five that the module lists."""
     measured, reported = row[metric], row[f"{metric}_reported"]
     if row["status"] != "measured" or measured == "":
         return "not measured"

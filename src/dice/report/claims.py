@@ -11,8 +11,8 @@ contradicted   it lies on the other side
 not shown      neither; or a row was sampled with fewer than `MIN_SEEDS` seeds
 not measured   a row has no answers at this scale
 
-A claim is shown when all of its measured contrasts are, and contradicted when one of them is; in each benchmark of the study
-by itself.
+A claim is shown when all of its measured contrasts are, and contradicted when one of them is: in each benchmark of the study
+separately.
 """
 
 from __future__ import annotations
@@ -66,7 +66,7 @@ class Contrast:
     more: tuple[ClaimRow, ...] = Field(min_length=1)
     """Added."""
     less: tuple[ClaimRow, ...] = Field(min_length=1)
-    """Taken away; of a cost, what the others are measured by."""
+    """Taken away; of a cost, what `more` is divided by."""
 
 
 @stage_config

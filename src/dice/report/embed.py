@@ -3,10 +3,10 @@
     dice embed README.md docs/measurements/small-models.md
     dice embed --check README.md docs/measurements/small-models.md
 
-What stands between `<!-- recorded: results/recorded/tiny/table1.csv -->` and `<!-- end of recorded -->` is made from that
-CSV: of a table of models the measured rows with their intervals, of exams what each model gets, of any other CSV all of it.
-With `--check` nothing is written, and the exit code is 1 where a page says something else. A place whose CSV is not recorded
-yet keeps its text, and the command says so.
+The text between `<!-- recorded: results/recorded/tiny/table1.csv -->` and `<!-- end of recorded -->` is made from that CSV:
+from a table of models the measured rows with their intervals, from exams the scores of each model, from any other CSV all of
+it. With `--check` nothing is written, and the exit code is 1 where a page says something else. A place whose CSV is not
+recorded yet keeps its text, and the command says so.
 """
 
 from __future__ import annotations

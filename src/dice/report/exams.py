@@ -1,8 +1,8 @@
-"""`dice exams`: what each model gets in each benchmark, a row for each level: Exec and pass@k in percent, with intervals.
+"""`dice exams`: the scores of each model in each benchmark, a row for each level: Exec and pass@k in percent, with intervals.
 
 The CSV has `unit`, `measured_model`, `measured_params`, `measured_on` (the benchmark), `level`, `n` (answers), `problems`,
 then Exec and pass@1, pass@8, pass@64 with the ends of their 95 % intervals, `scale`, `backend`, `protocol` and `manifest`.
-A pass@k for which a benchmark has too few answers is empty. All with the robust check.
+A pass@k for which a benchmark has too few answers is empty. All scores are with the robust check.
 """
 
 from __future__ import annotations

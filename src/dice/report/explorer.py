@@ -80,7 +80,7 @@ def unit_of(row: Row) -> str:
 
 
 def answers_of_seed(results: Path, unit: str, seed: int) -> list[dict[str, Any]]:
-    """The verdicts of one seed, each with the answer that it is about."""
+    """The verdicts of one seed, each with its answer."""
     name = f"{unit}/seed{seed}.jsonl"
     generations = {
         (row.get("problem_id"), row.get("sample", 0)): row for _, row in read_objects(results / "generations" / name)

@@ -76,9 +76,8 @@ def overview_rows(config: FigureConfig) -> list[Row]:
                 rows.append(_row("left", name, kind, f"{correct:.2f}", fast))
     for unit, path in config.histories.items():
         for _, step in read_objects(path):
-            value = step["reward"]
-            if value is not None:
-                rows.append(_row("right", unit, "measured", str(step["step"]), f"{value:.4f}"))
+            if step["reward"] is not None:
+                rows.append(_row("right", unit, "measured", str(step["step"]), f"{step['reward']:.4f}"))
     return rows
 
 
@@ -87,10 +86,15 @@ def _row(panel: str, series: str, status: str, x: str, y: str, note: str = "") -
     return {"panel": panel, "series": series, "status": status, "x": x, "y": y, "scale": "", "note": note}
 
 
+def _no_point(panel: str, note: str) -> list[Row]:
+    """The CSV of a figure for which nothing was measured; `note` says why."""
+    return [_row(panel, "none", "reported", "", "", note)]
+
+
 def order_rows(config: FigureConfig) -> list[Row]:
     """Figure 2: for the tokens of one answer, the forward in which each was fixed."""
     if config.generations is None:
-        return [_row("order", "none", "reported", "", "", "no generations at this scale")]
+        return _no_point("order", "no generations at this scale")
     longest: dict[str, Any] = {}
     for _, generation in read_objects(config.generations):
         if len(generation["order"]) > len(longest.get("order", ())):
@@ -112,7 +116,7 @@ def pipeline_rows(config: FigureConfig) -> list[Row]:
 def component_rows(config: FigureConfig) -> list[Row]:
     """Figure 4: mean lines of prefix, middle and suffix, and the first pair's."""
     if config.pairs is None:
-        return [_row("mean", "none", "reported", "", "", "no split pairs at this scale")]
+        return _no_point("mean", "no split pairs at this scale")
     pairs = [pair for _, pair in read_objects(config.pairs)]
     rows = []
     for place, part in enumerate(("prefix", "middle", "suffix")):
@@ -152,7 +156,7 @@ def failure_rows(config: FigureConfig) -> list[Row]:
             group, _, detail = name.partition("/")
             share = f"{100 * n / total:.2f}"
             rows.append(_row(group, detail, "measured", unit, share, f"{n} of {total}"))
-    return rows or [_row("none", "none", "reported", "", "", "no scores at this scale")]
+    return rows or _no_point("none", "no scores at this scale")
 
 
 ROWS: dict[str, Callable[[FigureConfig], list[Row]]] = {
@@ -260,7 +264,7 @@ def make_figure(config: FigureConfig) -> list[Row]:
     watch = Stopwatch()
     if config.kind not in ROWS:
         raise DiceError(f"figure {config.number}: no kind '{config.kind}'; known are {', '.join(ROWS)}.")
-    found = ROWS[config.kind](config) or [_row("none", "none", "reported", "", "", "nothing measured")]
+    found = ROWS[config.kind](config) or _no_point("none", "nothing measured")
     rows = [row | {"scale": config.scale} for row in found]
     out = Path(config.out)
     save_figure(draw(config, rows), out)

@@ -107,7 +107,7 @@ class TableConfig:
     rows: tuple[RowEvidence, ...] = ()
     """Rows of a suite table, in their order."""
     numbers: tuple[str, ...] = ()
-    """Columns that describe a row by a number, which is another one where other data or settings were used."""
+    """Columns that describe a row by a number, which differs where other data or settings were used."""
     stages: tuple[CostEvidence, ...] = ()
     """Rows of a cost table."""
     speedups: str | None = None
@@ -127,10 +127,10 @@ class TableConfig:
         return self.benchmark == PAPER_VERSION
 
 
-def _said(measured: MeasuredModel | None, benchmark: str) -> Row:
-    """The columns that say what was measured; empty for None."""
-    texts = (measured.model, measured.params, benchmark) if measured else ("", "", "")
-    return dict(zip(("measured_model", "measured_params", "measured_on"), texts, strict=True))
+def _model_cells(measured: MeasuredModel | None, benchmark: str) -> Row:
+    """The cells `measured_*`: the model, its parameters and the benchmark; empty for None."""
+    model, params, on = (measured.model, measured.params, benchmark) if measured else ("", "", "")
+    return {"measured_model": model, "measured_params": params, "measured_on": on}
 
 
 def _difference(measured: str, reported: str) -> str:
@@ -140,7 +140,7 @@ def _difference(measured: str, reported: str) -> str:
 
 
 def by_name(rows: Sequence[Row], column: str, wanted: Sequence[str], path: str) -> dict[str, Row]:
-    """The paper's rows by the name in `column`. Raises DiceError where they are not exactly those of `wanted`."""
+    """The paper's rows by the name in `column`. Raises DiceError where these are not exactly the `wanted` names."""
     found = {row.get(column, ""): row for row in rows}
     if len(found) < len(rows):
         names = [row.get(column, "") for row in rows]
@@ -165,7 +165,7 @@ def suite_rows(config: TableConfig, reported: list[Row]) -> list[Row]:
         score = read_score(evidence.score) if evidence.score else None
         described = [name for name in paper if name not in (*metrics, *config.numbers)]
         row: Row = {name: paper[name] for name in described} | {"row": evidence.row}
-        row |= _said(evidence.measured if score else None, config.benchmark)
+        row |= _model_cells(evidence.measured if score else None, config.benchmark)
         beside = paper if config.comparable or not score else nothing
         for name in config.numbers:
             row |= {name: _number_here(evidence, name) if score else "", f"{name}_reported": beside[name]}
@@ -173,19 +173,20 @@ def suite_rows(config: TableConfig, reported: list[Row]) -> list[Row]:
             level = score.level(number, evidence.robust) if score else None
             row |= rate_cells(name, level.metrics.get(metric) if level else None, NOT_AVAILABLE if score else "")
             row |= {f"{name}_reported": beside[name], f"{name}_difference": _difference(row[name], beside[name])}
-        rows.append(row | _tail(evidence, score, config.scale))
+        rows.append(row | _last_cells(evidence, score, config.scale))
     return rows
 
 
 def _number_here(evidence: RowEvidence, name: str) -> str:
-    """Rows of the data that a measured row rests on, or a setting of its answers; empty where neither is known."""
+    """A measured row's value in a column of `numbers`: rows of its data, or a setting of its answers; empty: unknown."""
     if name in evidence.settings:
         return str(evidence.settings[name])
     files = evidence.sizes.get(name)
     return str(sum(1 for path in files for _ in rows_with_lines(path))) if files else ""
 
 
-def _tail(evidence: RowEvidence, score: Score | None, scale: str) -> Row:
+def _last_cells(evidence: RowEvidence, score: Score | None, scale: str) -> Row:
+    """From `status` to `manifest`."""
     if score is None or evidence.score is None:
         empty = dict.fromkeys(("n", "seeds", "seed_spread", "backend", "protocol", "manifest"), "")
         status = "withdrawn" if evidence.withdrawn else "reported"
@@ -217,7 +218,7 @@ def cost_rows(config: TableConfig, reported: list[Row]) -> list[Row]:
         path, model = stages[paper["stage"]].manifest, stages[paper["stage"]].measured
         theirs = paper["a100_gpu_hours"] if config.comparable or path is None else ""
         row: Row = {"row": paper["stage"], "stage": paper["stage"], "gpu_hours": "", "cpu_hours": "", "device": ""}
-        row |= _said(model if path else None, "") | {"gpu_hours_reported": theirs, "gpu_hours_difference": ""}
+        row |= _model_cells(model if path else None, "") | {"gpu_hours_reported": theirs, "gpu_hours_difference": ""}
         status, seeds = "reported", ""
         if path is not None:
             manifest = json.loads(Path(path).read_text(encoding="utf-8"))
@@ -241,7 +242,7 @@ def cost_rows(config: TableConfig, reported: list[Row]) -> list[Row]:
 def histogram_rows(config: TableConfig, reported: list[Row]) -> list[Row]:
     """Table 12: share of a source's rows in every range of speed-up, from the report of `dice curate`.
 
-    As the published counts do, rows without a correct program stand in the lowest range.
+    Rows without a correct program count in the lowest range, as in the published numbers.
     """
     shares: dict[str, float] = {}
     n = 0

@@ -1,4 +1,4 @@
-"""What `dice claims` is told: the rows of experiments/claims.yaml as a scale has them."""
+"""The config of `dice claims`: the rows of experiments/claims.yaml as a scale has them."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 
 from dice.errors import DiceError
-from dice.study.exams import candidates
+from dice.study.exams import exam_units
 from dice.study.plan import Plan
 from dice.study.registry import Claim, TableRow
 from dice.study.units import RECORDED, SUPPLIED, asking
@@ -17,7 +17,7 @@ def claims_spec(plan: Plan) -> dict[str, Any]:
 
     Raises DiceError for a row that is neither a model nor a unit.
     """
-    examined = candidates(plan)
+    examined = exam_units(plan)
     claims = [
         {
             "name": name,
@@ -43,9 +43,9 @@ def claims_spec(plan: Plan) -> dict[str, Any]:
 
 
 def _row(plan: Plan, claim: Claim, name: str, exam: str | None, examined: list[str]) -> dict[str, Any]:
-    """What a row of a claim rests on: what stands for it at this scale, as in the tables.
+    """The evidence of a claim's row: the files of the unit that stands for it at this scale, as in the tables.
 
-    exam: None for the suite. examined: units that are asked the exams.
+    exam: None for the suite. examined: units that take the exams.
     """
     row, _, reading = name.partition(":")
     model = row if row in plan.registry.models else None
@@ -69,7 +69,7 @@ def _row(plan: Plan, claim: Claim, name: str, exam: str | None, examined: list[s
 
 
 def claims_inputs(plan: Plan) -> list[str]:
-    """Verdicts of the rows of all claims, and the models whose histories are counted."""
+    """The verdicts of the rows of all claims, and the models whose histories are read."""
     contrasts = [contrast for claim in claims_spec(plan)["claims"] for contrast in claim["contrasts"]]
     rows = [row for contrast in contrasts for side in contrast.values() for row in side]
     verdicts = [path for row in rows for path in row.get("verdicts", ())]

@@ -2,10 +2,10 @@
 
 Snakemake reruns a rule when one of its parameters changes, and knows nothing of what a command imports. A rule therefore
 has a digest of these files as a parameter, and editing a module reruns exactly the stages that can reach it. (As inputs
-they would do the same, but Snakemake looks at each input of each job.) A module that only hands on names of others
-(`dice.kernels.api`) is looked through: who takes a name from it depends on where that name comes from.
+they would do the same, but Snakemake looks at each input of each job.) A module that only re-exports names
+(`dice.kernels.api`) is left out: who imports a name from it depends on the module that the name comes from.
 
-Reading every file takes a second, at each start of Snakemake: what was read is kept in `$XDG_CACHE_HOME/dice`, by the
+Parsing every file takes a second at each start of Snakemake, so the imports are cached in `$XDG_CACHE_HOME/dice`, by the
 files' contents.
 """
 
@@ -25,8 +25,8 @@ from dice.jsonl import write_text
 from dice.manifest import sha256_file
 
 PACKAGE = Path(__file__).resolve().parents[1]
-MOST_KEPT = 5000
-"""Files of which something is kept, from a dozen versions of the package, until all of it is read anew."""
+MOST_CACHED = 5000
+"""Files in the cache, those of a dozen versions of the package; a cache with more is dropped."""
 
 
 @functools.cache
@@ -39,17 +39,17 @@ def _file_of(module: str, package: Path) -> Path | None:
     return None
 
 
-class _Read(NamedTuple):
-    """What this module wants of a file; syntax trees of all files at once would cost Python's garbage collector seconds."""
+class _Parsed(NamedTuple):
+    """What is kept of a file; the syntax trees of all files at once would cost Python's garbage collector seconds."""
 
-    taken: dict[str, list[str]]
-    """Module -> the names that the file takes from it; none where it imports the module itself."""
-    handed_on: dict[str, str]
+    imported: dict[str, list[str]]
+    """Module -> the names that the file imports from it; none where it imports the module itself."""
+    reexported: dict[str, str]
     """Name -> the module it comes from, for a file of nothing but imports and `__all__`; empty for any other."""
 
 
 def _statements(body: Iterable[ast.AST]) -> Iterator[ast.AST]:
-    """Statements and those inside them, but for what only a type checker reads. No expression imports anything."""
+    """Statements and those inside them, without those that only a type checker reads. No expression imports anything."""
     waiting = list(body)
     while waiting:
         node = waiting.pop()
@@ -66,7 +66,7 @@ def _assigned(node: ast.AST, name: str) -> ast.expr | None:
     return None
 
 
-def _handed_on(body: Iterable[ast.AST]) -> dict[str, str]:
+def _reexported(body: Iterable[ast.AST]) -> dict[str, str]:
     origins: dict[str, str] = {}
     for node in body:
         if isinstance(node, ast.ImportFrom) and node.module:
@@ -79,49 +79,49 @@ def _handed_on(body: Iterable[ast.AST]) -> dict[str, str]:
 _digest = functools.cache(sha256_file)
 
 
-def kept_reads() -> Path:
-    """Where what was read of files is kept; another place for other code that reads them."""
+def cache_file() -> Path:
+    """Where parsed files are cached; another file for another version of this module."""
     cache = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache")
     return cache / "dice" / f"imports-{_digest(Path(__file__))[:12]}.json"
 
 
 @functools.cache
-def _kept() -> dict[str, list[Any]]:
-    """Digest of a file -> the fields of its `_Read`."""
+def _cache() -> dict[str, list[Any]]:
+    """Digest of a file -> the fields of its `_Parsed`."""
     with contextlib.suppress(OSError, ValueError):
-        found = json.loads(kept_reads().read_text(encoding="utf-8"))
-        return found if isinstance(found, dict) and len(found) <= MOST_KEPT else {}
+        found = json.loads(cache_file().read_text(encoding="utf-8"))
+        return found if isinstance(found, dict) and len(found) <= MOST_CACHED else {}
     return {}
 
 
 @functools.cache
-def _read(file: Path) -> _Read:
-    if _digest(file) not in _kept():
-        _kept()[_digest(file)] = list(_read_anew(file))
-    return _Read(*_kept()[_digest(file)])
+def _parsed(file: Path) -> _Parsed:
+    if _digest(file) not in _cache():
+        _cache()[_digest(file)] = list(_parse(file))
+    return _Parsed(*_cache()[_digest(file)])
 
 
-def _read_anew(file: Path) -> _Read:
+def _parse(file: Path) -> _Parsed:
     body = ast.parse(file.read_text(encoding="utf-8")).body
-    taken: dict[str, set[str]] = {}
+    imported: dict[str, set[str]] = {}
     for node in _statements(body):
         if isinstance(node, ast.Import):
             for alias in node.names:
-                taken.setdefault(alias.name, set())
+                imported.setdefault(alias.name, set())
         elif isinstance(node, ast.ImportFrom) and node.level == 0 and node.module:
-            taken.setdefault(node.module, set()).update(alias.name for alias in node.names)
-    return _Read({module: sorted(names) for module, names in taken.items()}, _handed_on(body))
+            imported.setdefault(node.module, set()).update(alias.name for alias in node.names)
+    return _Parsed({module: sorted(names) for module, names in imported.items()}, _reexported(body))
 
 
 @functools.cache
 def _imports(file: Path, package: Path) -> frozenset[str]:
-    """Modules that a file imports, those looked through that only hand on names."""
+    """Modules that a file imports; for names that another module re-exports, the modules that they come from."""
     found: set[str] = set()
-    for module, names in _read(file).taken.items():
+    for module, names in _parsed(file).imported.items():
         if module.split(".")[0] != "dice":
             continue
         source = _file_of(module, package)
-        origins = _read(source).handed_on if source else {}
+        origins = _parsed(source).reexported if source else {}
         if origins and names:
             found.update(origins.get(name, module) for name in names)
         else:
@@ -139,7 +139,7 @@ def stage_module(stage: str) -> str:
 
 @functools.cache
 def _data_files(file: Path) -> list[Path]:
-    """C++ sources and templates beside a module whose text speaks of them (`csrc`, `.j2`)."""
+    """C++ sources and templates beside a module whose text names them (`csrc`, `.j2`)."""
     text = file.read_text(encoding="utf-8")
     found = [path for path in (file.parent / "csrc").rglob("*") if path.is_file()] if "csrc" in text else []
     return found + (sorted(file.parent.rglob("*.j2")) if ".j2" in text else [])
@@ -152,7 +152,7 @@ def code_of(module: str, package: Path = PACKAGE) -> tuple[str, ...]:
     Imports inside functions count. `dice.cli` imports stages by name and is reached by none.
     """
     files: set[Path] = set()
-    known = len(_kept())
+    known = len(_cache())
     waiting = [module]
     while waiting:
         parts = waiting.pop().split(".")
@@ -162,9 +162,9 @@ def code_of(module: str, package: Path = PACKAGE) -> tuple[str, ...]:
                 files.add(file)
                 files.update(_data_files(file))
                 waiting.extend(_imports(file, package))
-    if len(_kept()) > known:
+    if len(_cache()) > known:
         with contextlib.suppress(OSError):  # a cache that cannot be written is none
-            write_text(kept_reads(), json.dumps(_kept()))
+            write_text(cache_file(), json.dumps(_cache()))
     return tuple(str(path) for path in sorted(files))
 
 

@@ -1,7 +1,7 @@
 """What a run of the workflow prints: one line as each job begins, with its stage, the run's progress and the time left.
 
-A logger of Snakemake's (`logger: dice` in the profiles). Snakemake's own listing of each job, with a hundred input files,
-goes to .snakemake/log only. In a dry run a line says why the job would run, and the last lines what all of them cost.
+A logger plugin of Snakemake (`logger: dice` in the profiles). Snakemake's own listing of each job, with a hundred input
+files, goes to .snakemake/log only. In a dry run a line says why the job would run, and the last lines what all of them cost.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ _CHATTER = (
 )  # fmt: skip
 """Beginnings of Snakemake's lines that tell a user nothing."""
 _FOLLOWS = "Input files updated by another job"
-"""The reason of every job behind another one."""
+"""The reason that Snakemake gives for every job that follows another."""
 
 
 def _job(facts: Mapping[str, Any]) -> str:
@@ -49,23 +49,18 @@ class Cost:
 
     @property
     def columns(self) -> str:
-        """GPU-hours, gigabytes on disk, GiB of a GPU (with a plus where it is weights alone), each where there are any."""
+        """GPU-hours, gigabytes on disk, GiB of a GPU (with a plus where only weights are counted); empty where zero."""
+        hours = f"{self.hours:,.1f}" if self.hours else ""
+        gigabytes = f"{self.gigabytes:,.0f}" if self.gigabytes else ""
         gpu = f"{self.gpu.gib:,.1f}{'+' * self.gpu.weights_alone}" if self.gpu.gib else ""
-        return "".join(
-            f"{text:>{width}}"
-            for text, width in (
-                (f"{self.hours:,.1f}" if self.hours else "", 11),
-                (f"{self.gigabytes:,.0f}" if self.gigabytes else "", 11),
-                (gpu, 9),
-            )
-        )
+        return f"{hours:>11}{gigabytes:>11}{gpu:>9}"
 
 
 _COLUMNS = f"{'GPU-hours':>11}{'gigabytes':>11}{'GPU GiB':>9}"
 
 
 def cost_table(jobs: Mapping[str, int], costs: Mapping[str, Cost]) -> str:
-    """Jobs and what they take by stage, and their sums."""
+    """Number and cost of the jobs of each stage, and the totals."""
     rows = [(rule, number, costs.get(rule, Cost())) for rule, number in jobs.items()]
     rows.append(("total", sum(jobs.values()), sum(costs.values(), Cost())))
     lines = [f"{name:<24}{number:>6}{cost.columns}" for name, number, cost in rows]
@@ -73,13 +68,13 @@ def cost_table(jobs: Mapping[str, int], costs: Mapping[str, Cost]) -> str:
 
 
 def row_table(costs: Mapping[str, Cost], licences: Mapping[str, str]) -> str:
-    """What the planned jobs of each model take, and the licence of what is fetched for it."""
+    """Cost of each model's planned jobs, and the licence of what is fetched for it."""
     lines = [f"{model:<38}{cost.columns}  {licences.get(model, '')}" for model, cost in costs.items()]
     return "\n".join(line.rstrip() for line in (f"{'model':<38}{_COLUMNS}  licence", *lines))
 
 
 def _model(unit: str) -> str:
-    """The name that a row has: of a unit's exams, fetched checkpoint and server the same."""
+    """The model of a unit: one row for its checkpoint, its server and all its exams."""
     return asked(unit)[0].removeprefix(RELEASED).removeprefix(SERVED)
 
 
@@ -122,7 +117,7 @@ class LogHandler(LogHandlerBase):
         self._rows: dict[str, Cost] = {}
 
     def emit(self, record: LogRecord) -> None:
-        """Print what the record is worth."""
+        """Print the line of a record that has one."""
         try:
             if text := self._text(record):
                 print(text, file=self._stream, flush=True)

@@ -1,7 +1,8 @@
-"""What jobs are expected to take: GPU-hours, gigabytes, seconds; GPU memory: `dice.study.memory`. No result depends on it."""
+"""Expected costs of jobs: GPU-hours, gigabytes on disk, seconds. No result depends on it. Memory: `dice.study.memory`."""
 
 from __future__ import annotations
 
+import functools
 import re
 from collections.abc import Mapping
 from typing import Any
@@ -11,21 +12,21 @@ from dice.study.exams import examined
 from dice.study.plan import Plan
 from dice.study.units import RECORDED, RELEASED, REREAD, SERVED, SUPPLIED, asked
 
-_KEPT_STATES = {"sft": 1, "rl": 2}
-"""Stage -> states of a training run that are on the disk at one time."""
+_KEPT_CHECKPOINTS = {"sft": 1, "rl": 2}
+"""Stage -> checkpoints of a training run that are on the disk at one time."""
 _PROBLEMS = {"mini": {1: 32, 2: 26, 3: 14}, "kernelbench": {1: 100, 2: 100, 3: 50}}
-"""Benchmark, as its version begins -> level -> problems."""
+"""How a benchmark's version begins -> level -> problems."""
 PROMPT_TOKENS = 900
-"""Tokens of a prompt of KernelBench's: the median (docs/measurements/decoding.md)."""
+"""Tokens of KernelBench's prompts, the median (docs/measurements/decoding.md)."""
 _CANVAS_POSITION = 0.12
-"""Steps with a cache that one position of a canvas costs: at 8B 26 of 225 microseconds (docs/measurements/decoding.md)."""
+"""Cost of one position of a canvas, in steps with a cache: at 8B 26 of 225 microseconds (docs/measurements/decoding.md)."""
 
 
 def answer_steps(spec: Mapping[str, Any], sampler: Sampler) -> float:
-    """Decoding steps of the longest answer that is asked, in those of a model with a cache.
+    """Decoding steps of the longest answer that the settings allow, counted in steps of a model with a cache.
 
-    A step a token; block diffusion takes `denoising_steps` a block; a canvas computes all positions in each of its steps.
-    Answers that end early, dynamic decoding and windows take fewer.
+    One step for each token; block diffusion takes `denoising_steps` for a block; a canvas computes all positions in each
+    step. Answers that end early, dynamic decoding and windows take fewer.
     """
     new, own = spec.get("max_new_tokens", 4096), spec.get(sampler, {})
     if sampler in ("llada", "dream"):
@@ -45,7 +46,7 @@ def problems(plan: Plan, exam: str | None) -> int:
 
 
 def is_local(plan: Plan, unit: str) -> bool:
-    """Whether a GPU of this machine answers: our engine or a local vLLM, no record, file or vendor's server."""
+    """Whether a GPU of this machine answers, by our engine or a local vLLM: not a record, a file or a vendor's server."""
     if unit.startswith((REREAD, RECORDED, SUPPLIED)):
         return False
     return not unit.startswith(SERVED) or "base_url" not in plan.server(unit.removeprefix(SERVED))
@@ -78,11 +79,12 @@ def generate_hours(plan: Plan, unit: str) -> float:
     return plan.study.costs.generate * billions(unit) / 8 * steps / 1e6
 
 
+@functools.cache
 def job_costs(plan: Plan) -> dict[str, dict[str, tuple[float, float]]]:
     """Rule -> unit -> (GPU-hours, gigabytes on disk) that one of its jobs is expected to take.
 
-    Gigabytes: 2 a billion parameters for a checkpoint of the hub's size, and 12 (weights and AdamW's state in fp32) for
-    each state that training keeps. Models that are made here are small and count as nothing.
+    Gigabytes for each billion parameters: 2 for a model, and 12 (weights and AdamW's state in fp32) for each checkpoint that
+    training keeps. Models that start from no checkpoint of the hub are small and count as nothing.
     """
     costs = plan.study.costs
     found: dict[str, dict[str, tuple[float, float]]] = {
@@ -96,10 +98,10 @@ def job_costs(plan: Plan) -> dict[str, dict[str, tuple[float, float]]]:
             size *= plan.base(plan.lineage(unit)[-1]).hub is not None
         if rule == "fetch":
             found["fetch"][unit] = (0.0, 2 * size)
-        elif rule in _KEPT_STATES and recipe is not None:
+        elif rule in _KEPT_CHECKPOINTS and recipe is not None:
             name = "rl_infilling" if recipe.task == "infilling" else recipe.stage
             hours = {"sft": costs.sft, "rl": costs.rl, "rl_infilling": costs.rl_infilling}[name]
-            found[rule][unit] = (hours * billions(unit) / 8, (2 + 12 * _KEPT_STATES[rule]) * size)
+            found[rule][unit] = (hours * billions(unit) / 8, (2 + 12 * _KEPT_CHECKPOINTS[rule]) * size)
     for unit in [*plan.units, *examined(plan)]:
         found["serve" if unit.startswith(SERVED) else "generate"][unit] = (generate_hours(plan, unit), 0.0)
         found["verify"][unit] = (costs.verify * _answers(plan, unit) / 100 / plan.study.shards, 0.0)
@@ -107,18 +109,18 @@ def job_costs(plan: Plan) -> dict[str, dict[str, tuple[float, float]]]:
 
 
 def billions(name: str) -> float:
-    """Billions of parameters that a name tells; 0 where it does not."""
+    """Billions of parameters by the name; 0 where it says none."""
     size = re.search(r"([\d.]+)B", name)
     return float(size[1]) if size else 0.0
 
 
 def licences(plan: Plan) -> dict[str, str]:
-    """Unit of a checkpoint that is fetched -> its licence."""
+    """Unit whose checkpoint is fetched -> the licence."""
     return {unit: plan.registry.hub[plan.repository(unit)].licence for unit in plan.models_by("fetch")}
 
 
 def hours(plan: Plan, units: list[str]) -> dict[str, float]:
-    """Stage -> GPU-hours that are expected for the units and what they are trained from."""
+    """Stage -> GPU-hours that are expected for the units and the models that they are trained from."""
     costs = job_costs(plan)
     runs = [run for unit in units if plan.is_trained(unit) for run in plan.runs(unit)]
     trained = {ancestor for run in runs for ancestor in plan.lineage(run)}

@@ -1,4 +1,4 @@
-"""What `dice exams` is told: the models that are made or decoded here, in every benchmark of the study."""
+"""The config of `dice exams`: the models that we decode, in every benchmark of the study."""
 
 from __future__ import annotations
 
@@ -10,19 +10,19 @@ from dice.study.units import asking
 
 
 def examined(plan: Plan) -> list[str]:
-    """Units with the exam that they are asked, for each exam."""
-    return [asking(unit, exam) for exam in plan.study.exams for unit in candidates(plan)]
+    """Each unit that takes the exams, in each of them."""
+    return [asking(unit, exam) for exam in plan.study.exams for unit in exam_units(plan)]
 
 
-def candidates(plan: Plan) -> list[str]:
-    """Units of the tables whose checkpoints we decode, with prompts in our own markup."""
+def exam_units(plan: Plan) -> list[str]:
+    """Units of the tables that take the exams: we decode their checkpoints, with prompts in our own markup."""
     models = set(plan.models)
     return [unit for unit in plan.units if unit in models and plan.prompts_of(unit) == plan.prompts]
 
 
 def exams_spec(plan: Plan, number: int | None = None) -> dict[str, Any]:
-    """Config of `dice exams`: for the models of table `number`; None: for all."""
-    units = candidates(plan)
+    """Config of `dice exams` for the models of table `number`; None: for all."""
+    units = exam_units(plan)
     if number is not None:
         units = [unit for unit in plan.table_units(number) if unit in units]
     rows = []

@@ -1,4 +1,4 @@
-"""How much memory of a GPU a job takes, by the arithmetic that the stages themselves check: decoding's and training's."""
+"""How much memory of a GPU a job takes, by the arithmetic that the stages themselves check before they begin."""
 
 from __future__ import annotations
 
@@ -30,26 +30,26 @@ class GpuMemory(NamedTuple):
 
     gib: float
     weights_alone: bool = False
-    """No more than this is known: the job takes more."""
+    """Only the weights are counted; the job takes more, and how much is not known."""
 
 
 NO_GPU = GpuMemory(0.0)
-"""Of a job without a GPU."""
+"""What a job without a GPU takes."""
 
 
 def gpu_memory(plan: Plan) -> dict[str, dict[str, GpuMemory]]:
-    """Rule -> unit -> what its jobs take at most, at the row's lengths. Imports the stages, and so torch."""
+    """Rule -> unit -> what its jobs take at most, with the study's lengths. Imports the stages, and so torch."""
     answering = [unit for unit in (*plan.units, *examined(plan)) if is_local(plan, unit)]
     return {
         "sft": {unit: found for unit in plan.models_by("sft") if (found := training_memory(plan, unit))},
         "rl": {unit: found for unit in plan.models_by("rl") if (found := training_memory(plan, unit))},
         "generate": {unit: decoding_memory(plan, unit) for unit in answering if not unit.startswith(SERVED)},
-        "serve": {unit: weights(plan, unit) for unit in answering if unit.startswith(SERVED)},
+        "serve": {unit: weight_memory(plan, unit) for unit in answering if unit.startswith(SERVED)},
     }
 
 
 def geometry(plan: Plan, unit: str) -> ModelConfig | None:
-    """Of the checkpoint where it is here, else of its repository or the recipe; None: it is not known."""
+    """The model's geometry: of its checkpoint where that is on this machine, else by hub.yaml or the scale; None: unknown."""
     from dice.model.checkpoint import read_config
     from dice.model.transformer import ModelConfig
 
@@ -62,22 +62,22 @@ def geometry(plan: Plan, unit: str) -> ModelConfig | None:
     if Path(folder, "config.json").is_file():
         try:
             return read_config(folder)
-        except DiceError:  # what reads it will say why
+        except DiceError:  # the stage that reads it says why
             return None
     known = FAMILIES[family]
     switches = {"qk_norm": bool(known.qk_norm), "attention_bias": bool(known.attention_bias)}
-    fields = plan.registry.hub[plan.repository(origin)].geometry if base is None or base.hub else _made(plan, base)
+    fields = plan.registry.hub[plan.repository(origin)].geometry if base is None or base.hub else _scratch(plan, base)
     return ModelConfig(model_type=family, **switches, **fields) if fields else None
 
 
-def _made(plan: Plan, base: Base) -> dict[str, Any] | None:
-    """Geometry of a model from scratch; None where its vocabulary is not known before it is made."""
+def _scratch(plan: Plan, base: Base) -> dict[str, Any] | None:
+    """Fields of a model from scratch; None where its vocabulary is not known before its tokenizer is made."""
     vocabulary = plan.study.tokenizer.get("vocab_size")
     return {"vocab_size": -(-vocabulary // 64) * 64, **base.sft["geometry"]} if vocabulary else None
 
 
-def weights(plan: Plan, unit: str) -> GpuMemory:
-    """The weights alone in 16 bits; by the size in the model's name where no more is known."""
+def weight_memory(plan: Plan, unit: str) -> GpuMemory:
+    """The weights alone, in 16 bits; by the size in the model's name where its geometry is not known."""
     from dice.decoding.memory import weight_bytes
 
     found = geometry(plan, asked(unit)[0])
@@ -85,7 +85,7 @@ def weights(plan: Plan, unit: str) -> GpuMemory:
 
 
 def decoding_memory(plan: Plan, unit: str) -> GpuMemory:
-    """Weights, cache and working memory as `dice generate` plans them; what does not fit: of one answer at a time."""
+    """Weights, cache and working memory as `dice generate` plans them; for one answer at a time where more do not fit."""
     from dice.decoding.autoregressive import AutoregressiveConfig
     from dice.decoding.samplers import lacks_fast_engine
     from dice.decoding.sampling import SamplingConfig
@@ -94,9 +94,9 @@ def decoding_memory(plan: Plan, unit: str) -> GpuMemory:
     name, exam = asked(unit)
     shape = geometry(plan, name)
     if shape is None:
-        return weights(plan, unit)
+        return weight_memory(plan, unit)
     config = parse_config(GenerateConfig, answering_spec(plan, unit), unit)
-    if config.autoregressive is None:  # the checkpoint says how, so the most that a draw may take
+    if config.autoregressive is None:  # the checkpoint says how to sample, so count the costliest way
         sampled = SamplingConfig(temperature=1.0, top_p=0.5)
         config = replace(config, autoregressive=AutoregressiveConfig(sampling=sampled))
     prompts = [PROMPT_TOKENS] * (problems(plan, exam) * config.samples)
@@ -122,6 +122,7 @@ def training_memory(plan: Plan, unit: str) -> GpuMemory | None:
         return None
     spec = plan.training_spec(unit) | {"out": plan.model(unit)}
     if plan.model_rule(unit) == "sft":
-        return GpuMemory(sft_memory(parse_config(SftConfig, spec, unit), shape, gpus, 2).total / _GIB)
-    config = parse_config(RlConfig, spec, unit)
-    return GpuMemory(rl_memory(config, shape, gpus, 2, prompt=LONGEST_RL_PROMPT).total / _GIB)
+        memory = sft_memory(parse_config(SftConfig, spec, unit), shape, gpus, 2)
+    else:
+        memory = rl_memory(parse_config(RlConfig, spec, unit), shape, gpus, 2, prompt=LONGEST_RL_PROMPT)
+    return GpuMemory(memory.total / _GIB)

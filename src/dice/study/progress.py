@@ -33,17 +33,17 @@ class Progress:
         return len(self._seen)
 
     def begin(self, job: int, rule: str, now_s: float) -> None:
-        """A job begins, or begins anew."""
+        """A job begins, for the first time or again."""
         self._seen.add(job)
         self._running[job] = (rule, now_s)
 
     def finish(self, job: int) -> None:
-        """A job has ended well."""
+        """A job has succeeded."""
         if job in self._running:
             self._done_s += self._expected(self._running.pop(job)[0])
 
     def left_s(self, now_s: float) -> float:
-        """Seconds until the last job ends, if the run stays as fast, compared with what was expected, as it has been."""
+        """Seconds until the last job ends, if the rest is as fast, compared with what was expected, as the run so far."""
         running = sum(min(self._expected(rule), now_s - began) for rule, began in self._running.values())
         done = min(self._work_s, self._done_s + running)
         speed = (done + _TRUST_S) / (now_s - self._began_s + _TRUST_S)

@@ -18,11 +18,11 @@ from dice.manifest import sha256_file
 
 SUMS = "SHA256SUMS"
 NOT_CONTENT = (SUMS, ".snakemake_timestamp")
-"""Of a model's folder; the second is Snakemake's, in folders that it made."""
+"""Files of a model's folder that are not the model's; the second is Snakemake's."""
 
 
 def publish(sources: Sequence[str | Path], out: str | Path) -> None:
-    """Copy files, and what is in folders, to the folder `out`, which is replaced and may be a source itself.
+    """Copy files, and the contents of folders, to the folder `out`, which is replaced and may be a source itself.
 
     Raises DiceError for a source that is not there.
     """

@@ -36,19 +36,19 @@ class ModelEntry:
     model_ids: tuple[str, ...] = ()
     """The vendor's names of the model: recorded answers must be of one of them. Empty: any."""
     withdrawn: str | None = None
-    """What its vendor has done to it, where it can no longer be called: `shut down on 2026-03-09`."""
+    """Why it can no longer be called: `shut down on 2026-03-09`."""
 
 
 @stage_config
 class Repository:
-    """A repository of the hub, as far as its licence goes."""
+    """A repository of the hub: its licence and its geometry."""
 
     licence: str
     """Its name, with `gated` or `research only` where that is so."""
     terms: str | None = None
-    """Words that a user confirms by name (`accept`) before anything is fetched."""
+    """Terms that a user accepts by name (`accept`) before anything is fetched."""
     geometry: Settings | None = None
-    """Fields of its config.json, for the memory that a plan says; None: not known before it is fetched."""
+    """Fields of its config.json, from which a plan computes memory; None: not known before it is fetched."""
 
 
 @stage_config
@@ -157,11 +157,13 @@ def load_registry(folder: str | Path) -> Registry:
     names = ("models", "hub", "tables", "figures", "claims")
     values = {name: read_yaml(Path(folder) / f"{name}.yaml") for name in names}
     registry = parse_config(Registry, values, str(folder))
+    revisions: dict[str, str | None] = {}
     for name, entry in registry.models.items():
-        if entry.hub is not None and entry.hub not in registry.hub:
+        if entry.hub is None:
+            continue
+        if entry.hub not in registry.hub:
             raise DiceError(f"models.yaml, {name}: hub.yaml does not say under which licence {entry.hub} is.")
-        other = next(other for other in registry.models.values() if other.hub == entry.hub)
-        if entry.hub is not None and other.revision != entry.revision:
+        if revisions.setdefault(entry.hub, entry.revision) != entry.revision:
             raise DiceError(f"models.yaml, {name}: {entry.hub} has another revision elsewhere in the file.")
     for number, table in registry.tables.items():
         for row in table.rows:

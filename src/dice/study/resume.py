@@ -1,11 +1,11 @@
 """Going on after an interruption: after Ctrl-C, kill -9 or a full disk the next `snakemake` just continues.
 
-What a run had not completed is known to Snakemake (`rerun-incomplete` in the profiles). Its own lock is not used
-(`nolock` there): it outlives a run that was killed, and then wants `--unlock`. The locks here are Linux's, which
-drops them however a process ends. The run holds one. Its jobs share the other: jobs outlive a run that was killed alone,
-and two jobs must not write the same file. The shell of each job takes its share by util-linux's `flock`,
-because a lock of `filelock` is neither shared nor handed down to what the shell starts. A job that waits in a queue of
-SLURM holds nothing yet: after a run that did not end in order, SLURM is asked.
+Snakemake knows what a run has not completed (`rerun-incomplete` in the profiles). Its own lock is not used (`nolock`
+there): it outlives a run that was killed, and then needs `--unlock`. The locks here are Linux's, which drops them however a
+process ends. The run holds one. Its jobs share the other: jobs outlive a run that was killed alone, and two jobs must not
+write the same file. The shell of each job takes its share by util-linux's `flock`, because a lock of `filelock` is neither
+shared nor inherited by what the shell starts. A job in SLURM's queue holds no lock yet, so after a run that did not end in
+order, SLURM is asked.
 """
 
 from __future__ import annotations
@@ -44,17 +44,17 @@ class RunLock:
     """Makes this process the only run of some results, from `begin` as long as it lives."""
 
     def __init__(self, results: str | Path, say: Callable[[str], None]) -> None:
-        """`say` gets a sentence for the user where there is something to wait for."""
+        """`say` gets the sentences for the user: what the run waits for, or that there are no locks."""
         self._results = Path(results)
         self._say = say
         self._run = _lock(self._results / _RUN)
         self._began = self._results / _BEGAN
 
     def begin(self, queued: Callable[[], list[str]] | None = None, poll_s: float = _POLL_S) -> None:
-        """Take the lock, and wait for jobs of a killed run that still work.
+        """Take the lock, and wait for jobs of a killed run that are still running.
 
-        `queued` names those that a scheduler has; it is asked after a run that did not get to its `end`. Raises DiceError
-        where another run is alive.
+        `queued` names the jobs that a scheduler has; it is called after a run that did not reach its `end`. Raises
+        DiceError where another run is alive.
         """
         self._results.mkdir(parents=True, exist_ok=True)
         if not self._try_lock(self._run):
@@ -62,7 +62,7 @@ class RunLock:
         jobs = _lock(self._results / _JOBS)
         if not self._try_lock(jobs):
             self._say(
-                f"the last run of {self._results} was killed, but its jobs still work; waiting for them to end "
+                f"the last run of {self._results} was killed, but its jobs are still running; waiting for them to end "
                 f"(fuser {self._results / _JOBS} names their processes)."
             )
             jobs.acquire()

@@ -1,4 +1,4 @@
-"""What `dice strata` and `dice leaks` are told: the data that a table's rows were trained on, and the exam."""
+"""The configs of `dice strata` and `dice leaks`: the data that a table's rows were trained on, and the exam."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the Snakefile asks before there is a plan: the command line, the overrides, the images."""
+"""What the Snakefile needs before there is a plan: the command line, the overrides, the images."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from dice.errors import DiceError
 
 _PROFILE_FLAGS = ("--workflow-profile", "--profile")
 _WITH_NUMBERS = ("exams", "servers", "own_engine", "verify", "rl_steps", "sizes")
-"""Keys whose mappings hold numbers, truths and nulls."""
+"""Keys whose mappings hold numbers, booleans and nulls."""
 _KNOWN = (
     "scale", "results", "suite", "seeds", "train_each_seed", "shards", "gpus", "processes", "backend", "device", "from_scratch",
     "start_from", "archive", "supplied", "hub_rows", "recorded", "local_rows", "vllm", "accept", "left_out",
@@ -47,7 +47,7 @@ def is_dry_run(argv: Sequence[str]) -> bool:
 
 
 def overrides_of(config: Mapping[str, Any]) -> dict[str, Any]:
-    """What `--config key=value` overrides in the study. Raises DiceError for a key that is none of the study's."""
+    """What `--config key=value` overrides in the study. Raises DiceError for a key that the study does not have."""
     for key in config:
         if key not in _KNOWN:
             raise DiceError(f"--config {key}: not a setting of the study; it has {', '.join(_KNOWN)}.")
@@ -56,7 +56,7 @@ def overrides_of(config: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _typed(value: Any) -> Any:
-    """Numbers and truths again what they are: inside of a mapping, Snakemake reads every value as text."""
+    """Numbers, booleans and nulls from text: Snakemake reads every value inside a mapping as text."""
     if isinstance(value, Mapping):
         return {key: _typed(part) for key, part in value.items()}
     if isinstance(value, list):

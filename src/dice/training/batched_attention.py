@@ -34,7 +34,7 @@ class BatchedAttention:
         start = lengths.cumsum(0) - lengths
         places = sample * self.width + torch.arange(len(rows), device=device) - start[sample]
         self.tokens = layout.sample.numel()
-        # place -> row and row -> place; one more than the last stands for nothing
+        # place -> row and row -> place; the number behind the last one stands for padding
         self.source = torch.full((self.count * self.width,), self.tokens, device=device)
         self.source[places] = rows
         self.back = torch.full((self.tokens,), self.count * self.width, device=device)

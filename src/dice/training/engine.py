@@ -6,15 +6,13 @@ fp32 over micro-batches and devices, global-norm clipping, AdamW.
 
 from __future__ import annotations
 
-import os
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Literal, Protocol
+from typing import Protocol
 
 import torch
 from torch import Tensor
 
-from dice.errors import DiceError
 from dice.model.transformer import Transformer
 from dice.training.local_engine import LocalEngine
 from dice.training.losses import Objective, TrainingRows
@@ -61,22 +59,6 @@ class TrainingEngine(Protocol):
     def load(self, folder: Path) -> None:
         """The reverse of `save`."""
         ...
-
-
-def training_device(wanted: Literal["auto", "cpu", "cuda"]) -> torch.device:
-    """This process's device. Raises DiceError where a GPU is wanted and there is none."""
-    if wanted == "cuda" and not torch.cuda.is_available():
-        raise DiceError("device is cuda, and PyTorch finds no GPU here.")
-    if wanted == "cpu" or not torch.cuda.is_available():
-        return torch.device("cpu")
-    return torch.device("cuda", int(os.environ.get("LOCAL_RANK", "0")))
-
-
-def gpu_bytes(device: torch.device, memory_gib: float | None) -> int | None:
-    """Bytes of a GPU to plan for, as a run is told or as the device has; None: no limit is known."""
-    if memory_gib is not None:
-        return int(memory_gib * 2**30)
-    return torch.cuda.get_device_properties(device).total_memory if device.type == "cuda" else None
 
 
 def make_engine(

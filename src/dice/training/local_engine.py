@@ -60,7 +60,7 @@ class LocalEngine:
             group["lr"] = learning_rate
         self._optimizer.step()
         self._optimizer.zero_grad(set_to_none=True)
-        self._publish()
+        self._update_weights()
         return float(norm)
 
     def total(self, value: Tensor) -> float:
@@ -84,8 +84,7 @@ class LocalEngine:
     def save(self, folder: Path) -> None:
         """See TrainingEngine. Replicas are equal, so only rank 0 writes."""
         if self.rank == 0:
-            masters = dict(zip(self._names, (m.detach() for m in self._masters), strict=True))
-            torch.save({"masters": masters, "optimizer": self._optimizer.state_dict()}, folder / "state.pt")
+            torch.save({"masters": self.weights(), "optimizer": self._optimizer.state_dict()}, folder / "state.pt")
 
     def forget(self) -> None:
         """Reset the optimizer's moments and step counts; weights stay."""
@@ -96,7 +95,7 @@ class LocalEngine:
         """Round the weights as saving them in this type and loading them again would."""
         for master in self._masters:
             master.copy_(master.to(dtype))
-        self._publish()
+        self._update_weights()
 
     def load(self, folder: Path) -> None:
         """See TrainingEngine."""
@@ -107,10 +106,10 @@ class LocalEngine:
             for master, saved in zip(self._masters, state["masters"].values(), strict=True):
                 master.copy_(saved)
         self._optimizer.load_state_dict(state["optimizer"])
-        self._publish()
+        self._update_weights()
 
     @torch.no_grad()
-    def _publish(self) -> None:
+    def _update_weights(self) -> None:
         pairs = [(p, m) for p, m in zip(self._parameters, self._masters, strict=True) if p is not m]
         if pairs:
             torch._foreach_copy_([p for p, _ in pairs], [m for _, m in pairs])  # pyright: ignore[reportPrivateImportUsage]

@@ -2,10 +2,11 @@
 
 state        weights, fp32 masters, gradients and two moments: 18 bytes a parameter in 16 bits. Over n GPUs ZeRO-2 shares
              all but the weights, 2 + 16 / n, and ZeRO-3 the weights too, 18 / n; DeepSpeed's buffers come on top
-copies       of reinforcement learning: the sampler's weights beside a sharding engine, and the model that the KL is from
-activations  of one micro-batch: what its layers keep for the backward pass, and the larger one of a layer that is worked
-             on and of the head's logits
-answers      of reinforcement learning: cache and working memory of decoding, gone before an update with `rollout.release`
+activations  of one micro-batch: what its layers keep for the backward pass, and the larger of what one layer computes with
+             and the head's logits
+copies       of the weights, in reinforcement learning: for decoding beside a sharding engine, and the model that the KL is
+             measured from
+answers      in reinforcement learning: cache and working memory of decoding, freed before an update with `rollout.release`
 
 Upper bounds, 2 to 11 % above what was measured (docs/measurements/fine-tuning.md). FlexAttention keeps nothing of its own;
 what `attention: batched` of small models takes is not counted.
@@ -34,17 +35,17 @@ class TrainingMemory:
     """Bytes of one GPU that training takes at most."""
 
     state: int
-    copies: int
     activations: int
-    answers: int
-    released: bool
-    """Answers and activations are never there together."""
+    copies: int = 0
+    answers: int = 0
+    freed: bool = True
+    """Whether the memory of answers is freed before activations take theirs."""
 
     @property
     def total(self) -> int:
         """Bytes of all parts that are there together."""
         both = (self.activations, self.answers)
-        return self.state + self.copies + (max(both) if self.released else sum(both))
+        return self.state + self.copies + (max(both) if self.freed else sum(both))
 
     def __str__(self) -> str:
         named = {"weights and their state": self.state, "copies of the weights": self.copies}
@@ -52,9 +53,9 @@ class TrainingMemory:
         parts = ", ".join(f"{name} {size / GIB:.1f}" for name, size in named.items() if size)
         return f"{self.total / GIB:.1f} GiB of each GPU ({parts})"
 
-    def check(self, available: int | None) -> None:
-        """Raises DiceError where a GPU has less than the total; None: no limit is known."""
-        if available is not None and self.total > available:
+    def check(self, available: int) -> None:
+        """Raises DiceError where the total is more than the available bytes of a GPU."""
+        if self.total > available:
             raise DiceError(
                 f"training takes up to {self}, and there are {available / GIB:.1f} GiB; take more GPUs with engine zero2 or "
                 "zero3, fewer rows at a time (window, micro_batch_rows), or set memory_gib."
@@ -73,53 +74,40 @@ def state_bytes(config: ModelConfig, engine: EngineName, gpus: int, itemsize: in
     return (16 + itemsize) * parameters // gpus + min(buffers, 2 * parameters * itemsize) + gathered
 
 
-def kept_bytes(config: ModelConfig, rows: int, itemsize: int, *, recomputed: int, recompute_gates: bool) -> int:
-    """What layers keep of `rows` for the backward pass; of a layer that is computed again only its input."""
-    heads, key_value = config.num_attention_heads * config.head_dim, config.num_key_value_heads * config.head_dim
-    gates = (2 if recompute_gates else 3) * config.intermediate_size
-    whole = 4 * (config.hidden_size + heads + key_value) + gates
-    return rows * itemsize * (recomputed * config.hidden_size + (config.num_hidden_layers - recomputed) * whole)
+def layers_to_recompute(wanted: bool | int | None, geometry: ModelConfig) -> int:
+    """Layers that the backward pass computes again; `wanted`: the setting activation_checkpointing."""
+    layers = geometry.num_hidden_layers
+    if wanted is None:
+        wanted = geometry.hidden_size >= 1024
+    return layers * wanted if isinstance(wanted, bool) else min(wanted, layers)
 
 
-def activations(
-    config: ModelConfig,
-    rows: int,
-    itemsize: int,
-    *,
-    head_chunk: int,
-    checkpointing: bool | int | None,
-    recompute_gates: bool = False,
-) -> int:
-    """Activations of a micro-batch of `rows`; `checkpointing`: as the setting activation_checkpointing."""
-    if checkpointing is None:
-        checkpointing = config.hidden_size >= 1024
-    layers = config.num_hidden_layers
-    recomputed = layers * checkpointing if isinstance(checkpointing, bool) else min(checkpointing, layers)
-    kept = kept_bytes(config, rows, itemsize, recomputed=recomputed, recompute_gates=recompute_gates)
-    logits = head_chunk * config.vocab_size * (12 + 2 * itemsize)  # in both types, their log-softmax, both gradients
-    head = logits + 2 * config.head_parameters * itemsize  # a chunk's gradient is added to that of those before it
-    return kept + max(activation_bytes(config, rows, itemsize), head)
+def activations(config: SftConfig | RlConfig, geometry: ModelConfig, rows: int, itemsize: int) -> int:
+    """Activations of a micro-batch of `rows`: of a layer that is computed again, only its input is kept."""
+    heads, key_value = (n * geometry.head_dim for n in (geometry.num_attention_heads, geometry.num_key_value_heads))
+    gates = 2 if isinstance(config, SftConfig) and config.recompute_gates else 3
+    layer = 4 * (geometry.hidden_size + heads + key_value) + gates * geometry.intermediate_size
+    recomputed = layers_to_recompute(config.activation_checkpointing, geometry)
+    values = recomputed * geometry.hidden_size + (geometry.num_hidden_layers - recomputed) * layer
+    targets = min(config.head_chunk, rows)
+    logits = targets * geometry.vocab_size * (12 + 2 * itemsize)  # in both types, their log-softmax, both gradients
+    head = logits + 2 * geometry.head_parameters * itemsize  # a chunk's gradient is added to that of those before it
+    return rows * itemsize * values + max(activation_bytes(geometry, rows, itemsize), head)
 
 
 def sft_memory(
     config: SftConfig, geometry: ModelConfig, gpus: int, itemsize: int, *, answer_share: float = 1.0
 ) -> TrainingMemory:
-    """Memory of `dice sft`; `answer_share`: of the tokens of a window, those that have a noised copy."""
+    """Memory of `dice sft`; `answer_share`: share of a window's tokens that have a noised copy."""
     copies = 1 + answer_share if config.objective == "block_diffusion" else 1
     rows = padded_length(round(copies * config.window), GPU_ROWS)
-    active = activations(
-        geometry,
-        rows,
-        itemsize,
-        head_chunk=min(config.head_chunk, rows),
-        checkpointing=config.activation_checkpointing,
-        recompute_gates=config.recompute_gates,
+    return TrainingMemory(
+        state_bytes(geometry, config.engine, gpus, itemsize), activations(config, geometry, rows, itemsize)
     )
-    return TrainingMemory(state_bytes(geometry, config.engine, gpus, itemsize), 0, active, 0, released=True)
 
 
 def rl_memory(config: RlConfig, geometry: ModelConfig, gpus: int, itemsize: int, *, prompt: int) -> TrainingMemory:
-    """Memory of `dice rl`; `prompt`: tokens of the longest one. A forward may fix one token, so that an answer is replayed
+    """Memory of `dice rl`; `prompt`: tokens of the longest prompt. Where each forward fixes one token, an answer is replayed
     in as many noised blocks as it has tokens."""
     rollout = config.rollout
     block = rollout.decoding.block_size
@@ -134,16 +122,10 @@ def rl_memory(config: RlConfig, geometry: ModelConfig, gpus: int, itemsize: int,
     )
     return TrainingMemory(
         state=state_bytes(geometry, config.engine, gpus, itemsize),
+        activations=activations(config, geometry, rows, itemsize),
         copies=copies * weights,
-        activations=activations(
-            geometry,
-            rows,
-            itemsize,
-            head_chunk=min(config.head_chunk, rows),
-            checkpointing=config.activation_checkpointing,
-        ),
         answers=cache_bytes(geometry, slots, longest, itemsize) + decoding,
-        released=rollout.release,
+        freed=rollout.release,
     )
 
 

@@ -13,7 +13,6 @@ import contextlib
 import dataclasses
 import os
 import shutil
-import sys
 import time
 from collections.abc import Callable
 from pathlib import Path
@@ -29,21 +28,22 @@ from dice.decoding.decoder import Decoder
 from dice.decoding.memory import check_cache
 from dice.errors import DiceError, HarnessError
 from dice.manifest import Stopwatch, sha256_file, weights_sha256, write_manifest
-from dice.model.checkpoint import load_model, read_config, save_state, torch_dtype
-from dice.model.transformer import Transformer, compiled_pointwise
+from dice.model.checkpoint import load_model, read_config, save_state
+from dice.model.transformer import Transformer
 from dice.training.checkpoints import resume, save_checkpoint, what_is_left
 from dice.training.curriculum import Curriculum
-from dice.training.engine import TrainingEngine, gpu_bytes, make_engine, training_device
+from dice.training.engine import TrainingEngine, make_engine
 from dice.training.history import History
 from dice.training.memory import rl_memory, rollout_slots
-from dice.training.processes import process_group, rank_and_world
+from dice.training.processes import process_group, rank_and_world, training_device
 from dice.training.rl_batch import Batches
 from dice.training.rl_config import RESUMABLE_CHANGES, RlConfig, check
 from dice.training.rl_data import PhaseData, load_phase
 from dice.training.rl_history import RlRow
 from dice.training.rl_report import answer_fields, progress_line
 from dice.training.rl_update import Updater, compare, learning_rate, trajectory_of
-from dice.training.rollout import Verifier
+from dice.training.rollout import Verifier, rewards_of
+from dice.training.setup import check_block_size, check_memory, mask_token, to_train, training_dtype
 from dice.training.tracerl_loss import PolicyObjective
 
 
@@ -55,20 +55,15 @@ class RlRun:
         self.config = config
         self.rank, self.world = rank_and_world()
         self.device = training_device(config.device)
-        self.dtype = torch_dtype(config.dtype or ("bfloat16" if self.device.type == "cuda" else "float32"))
+        self.dtype = training_dtype(config.dtype, self.device)
         self.geometry = read_config(config.model)
         self.block_size = config.rollout.decoding.block_size
         if self.geometry.model_type != "sdar":
             raise DiceError(f"{config.model}: BiC-RL needs a block-diffusion model, this one is autoregressive.")
-        if self.geometry.block_size not in (None, self.block_size):
-            raise DiceError(
-                f"{config.model}: the model was trained with blocks of {self.geometry.block_size}, and "
-                f"rollout.decoding.block_size is {self.block_size}; make them equal."
-            )
-        self.tokenizer = load_tokenizer(config.tokenizer or config.model, family="sdar")
-        if self.tokenizer.ids.mask is None:
-            raise DiceError(f"{config.model}: the tokenizer has no mask token, which block diffusion needs.")
-        self.mask_id = self.tokenizer.ids.mask
+        check_block_size(config.model, self.geometry, self.block_size, "rollout.decoding.block_size")
+        folder = config.tokenizer or config.model
+        self.tokenizer = load_tokenizer(folder, family="sdar")
+        self.mask_id = mask_token(self.tokenizer, folder)
         released = config.released_behaviour
         whole = released.whole_file_infilling
         prompt = dataclasses.replace(config.prompt, answer="file") if whole else config.prompt
@@ -87,11 +82,7 @@ class RlRun:
         self.curriculum = Curriculum(config, [data.problems for data in self.phases])
         self.longest_prompt = max(len(problem.prompt) for data in self.phases for problem in data.problems)
         memory = rl_memory(config, self.geometry, self.world, self.dtype.itemsize, prompt=self.longest_prompt)
-        if self.rank == 0:
-            print(f"rl: up to {memory}", file=sys.stderr)
-        memory.check(gpu_bytes(self.device, config.memory_gib))
-        if self.device.type == "cuda":
-            torch.cuda.set_device(self.device)
+        check_memory("rl", memory, config.memory_gib, self.device)
         model = self._load(training=True)
         objective = PolicyObjective(
             model,
@@ -102,7 +93,7 @@ class RlRun:
             attention=config.attention,
         )
         self.engine: TrainingEngine = make_engine(config.engine, objective, config.optimizer, micro_batches=None)
-        # a sharding engine owns its tensors, so answers come from a copy that is updated in memory
+        # a sharding engine owns its tensors, so a copy draws the answers, and takes over the weights after each step
         self.sampler = model if config.engine == "local" else self._load(training=False)
         reference = self._load(training=False) if config.objective.kl_reference == "start_model" else None
         self.updater = Updater(
@@ -116,11 +107,7 @@ class RlRun:
         model = load_model(config.model, device=self.device, dtype=self.dtype)
         if not training:
             return model.eval().requires_grad_(False)
-        recompute = config.activation_checkpointing
-        model.checkpointing = self.geometry.hidden_size >= 1024 if recompute is None else recompute
-        if config.compile and self.device.type == "cuda":
-            model.use(compiled_pointwise())
-        return model.train()
+        return to_train(model, config.activation_checkpointing, compiled=config.compile)
 
     def _identity(self) -> str:
         """Hash of everything that the curve depends on: computed once, and the same in all processes."""
@@ -145,9 +132,8 @@ class RlRun:
             )
             longest = self.longest_prompt + rollout.max_new_tokens
             slots = rollout_slots(self.config, self.world)
-            if (
-                self.device.type == "cuda"
-            ):  # not fewer slots in silence: rounding, and so what is drawn, depends on them
+            if self.device.type == "cuda":
+                # never fewer slots than planned: rounding, and so the answers, depend on their number
                 free = torch.cuda.mem_get_info(self.device)[0]
                 check_cache(self.geometry, slots, longest, self.dtype.itemsize, free)
             self._decoder = Decoder(
@@ -173,7 +159,7 @@ class RlRun:
             if self.device.type == "cuda":
                 torch.cuda.empty_cache()
         groups = batch.groups
-        compared = compare([[answer.reward for answer in group] for group in groups])
+        compared = compare(rewards_of(groups))
         trajectories = [
             trajectory_of(answer.completion, advantage, config.released_behaviour, self.tokenizer)
             for group, scores in zip(groups, compared.advantages, strict=True)
@@ -256,7 +242,7 @@ class RlRun:
                     raise HarnessError(
                         f"{out}: step {step} could not be written ({error.strerror}); {what_is_left(out)}"
                     ) from error
-                done, slowest = step, max(slowest, last.seconds) if step > start + 1 else last.seconds
+                done, slowest = step, max(slowest, last.seconds)
                 bar.update()
                 bar.set_postfix_str(progress_line(last))
                 number, phase, inside = self.curriculum.place(step)

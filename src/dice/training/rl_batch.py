@@ -1,6 +1,6 @@
-"""The answers of a step, judged: pools are measured, groups drawn anew, and the next step's answers drawn ahead.
+"""The answers of a step with their rewards: measures pools, draws groups anew, draws the next step's answers ahead.
 
-All of it depends on seeds, steps and weights alone, never on the verifier's speed: the step decides which weights draw, and
+The answers depend on seeds, steps and weights alone, never on the verifier's speed: the step decides which weights draw, and
 the rewards of all processes decide what is drawn anew.
 """
 
@@ -33,6 +33,7 @@ from dice.training.rollout import (
     answer_seed,
     draw,
     reward_of,
+    rewards_of,
 )
 
 Item = TypeVar("Item")
@@ -40,7 +41,7 @@ Item = TypeVar("Item")
 
 @dataclass
 class Batch:
-    """The answers of one step with their rewards, and what they took of this process."""
+    """The answers of one step with their rewards, and the time that this process spent on them."""
 
     groups: list[list[Answer]] = field(default_factory=list)
     """Of all processes: a group for each problem asked, those drawn anew last."""
@@ -54,7 +55,7 @@ class Batch:
 
 @dataclass
 class _Drawn:
-    """Answers of this process; `pending`: the verifier works on them."""
+    """Answers of this process; `pending`: their verdicts, when they are with the verifier."""
 
     answers: list[Answer]
     pending: PendingVerdicts | None = None
@@ -100,16 +101,16 @@ class Batches:
         drawn, self._ahead = self._ahead, None
         if drawn is None:
             drawn = self._drawn_now(self._problems(step), step)
-        pending = drawn.pending or self._submit(drawn)  # not yet there: drawn before the run was resumed
+        pending = drawn.pending or self._submit(drawn)  # none where the answers are a checkpoint's
         if rollout.draw_ahead and step < self.config.steps:
             if self._measures_before(step + 1):
-                self._judge(drawn)  # the verifier judges one thing after the other
+                self._judge(drawn)  # the verifier judges the pool's answers next, so these come first
             asked = self.asked(self._problems(step + 1), 0, rollout.samples)
             self._ahead = _Drawn(self._draw(asked, step + 1, lambda answer: pending.take()))
         answers = self._judge(drawn)
         groups = self._groups(answers)
         for _ in range(rollout.redraws):
-            flat = rollout.problems_per_step - compare(_rewards(groups)).with_signal
+            flat = rollout.problems_per_step - compare(rewards_of(groups)).with_signal
             if not flat:
                 break
             problems = self.curriculum.replacements(step, spent.redrawn, flat)
@@ -243,7 +244,7 @@ class Batches:
         problems = [self.curriculum.phase_problems(step)[position] for position in positions]
         drawn = self._drawn_now(problems, f"pool/{step}", samples=config.pool.answers)
         groups = self._groups(self._judge(drawn))
-        known = [[reward for reward in rewards if reward is not None] for rewards in _rewards(groups)]
+        known = [[reward for reward in rewards if reward is not None] for rewards in rewards_of(groups)]
         rates = [sum(rewards) / len(rewards) if rewards else None for rewards in known]
         rows = [
             PoolRow(
@@ -270,7 +271,3 @@ class Batches:
         before.host_errors += self._spent.host_errors
         before.pool_s += time.perf_counter() - began
         self._spent = before
-
-
-def _rewards(groups: Sequence[Sequence[Answer]]) -> list[list[float | None]]:
-    return [[answer.reward for answer in group] for group in groups]

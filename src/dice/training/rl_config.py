@@ -17,7 +17,7 @@ from dice.kernels.api import Backend, Judging, Limits, Machine
 from dice.model.checkpoint import Dtype
 from dice.training.losses import AttentionName
 from dice.training.optimizer import OptimizerConfig
-from dice.training.processes import EngineName
+from dice.training.processes import DeviceName, EngineName
 from dice.training.tracerl_loss import Normaliser
 
 PAPER_DECODING = BlockDiffusionConfig(strategy="dynamic", threshold=0.9, sampling=SamplingConfig(temperature=1.0))
@@ -191,7 +191,7 @@ class RlConfig:
     """The authors' deviations."""
     engine: EngineName = "local"
     """`local`: one device, or replicas under torchrun; `zero2`, `zero3`: DeepSpeed."""
-    device: Literal["auto", "cpu", "cuda"] = "auto"
+    device: DeviceName = "auto"
     """`auto` takes a GPU where there is one."""
     memory_gib: float | None = Field(default=None, gt=0)
     """Memory of a GPU in GiB; what takes more is refused before a weight is read. None: what the GPU has, no limit on a

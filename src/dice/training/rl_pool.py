@@ -33,8 +33,8 @@ class PoolRow(BaseModel):
 def chosen(rates: Sequence[float | None], config: PoolConfig, at_least: int) -> list[bool]:
     """Which problems are kept: those with a rate from `lowest` to `highest`.
 
-    Where they are fewer than `at_least` (a step's problems), those with rates next to one half are kept until they are as
-    many, the earlier first.
+    Where these are fewer than `at_least` (a step's problems), those with rates nearest to one half are added until there are
+    as many, of equal ones the earlier first.
     """
     inside = [rate is not None and config.lowest <= rate <= config.highest for rate in rates]
     if sum(inside) >= min(at_least, len(rates)):
@@ -55,7 +55,7 @@ def write_pool(out: Path, step: int, rows: Sequence[PoolRow]) -> None:
 
 
 def read_pool(out: Path, step: int) -> list[int]:
-    """Positions of the problems that were kept before `step`. Raises DiceError where the file is gone."""
+    """Positions of the problems that the pool measured before `step` kept. Raises DiceError where its file is gone."""
     path = _path(out, step)
     if not path.is_file():
         raise DiceError(

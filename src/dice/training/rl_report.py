@@ -11,8 +11,8 @@ from dice.training.rl_history import AnswerRow, RlRow
 from dice.training.rl_update import Groups
 from dice.training.rollout import Answer
 
-PASS_AT = 8
-"""Answers of which one must be right: what a group of eight finds."""
+PASS_K = 8
+"""k of the pass@k that a step reports."""
 
 
 def answer_fields(groups: Sequence[Sequence[Answer]], compared: Groups) -> dict[str, Any]:
@@ -50,7 +50,7 @@ def answer_fields(groups: Sequence[Sequence[Answer]], compared: Groups) -> dict[
 
 def _pass_at_8(groups: Sequence[Sequence[Answer]]) -> float | None:
     rewards = [[answer.reward for answer in group if answer.reward is not None] for group in groups]
-    rates = [pass_at_k(len(each), int(sum(each)), PASS_AT) for each in rewards if len(each) >= PASS_AT]
+    rates = [pass_at_k(len(each), int(sum(each)), PASS_K) for each in rewards if len(each) >= PASS_K]
     return sum(rates) / len(rates) if rates else None
 
 

@@ -64,33 +64,27 @@ def trajectory_of(
     completion: Completion, advantage: float, released: ReleasedBehaviour, tokenizer: CodeTokenizer
 ) -> Trajectory:
     """The completion as it was decoded; with `text_round_trip`, tokenized again from its text, as released."""
-    trace = completion.trace
-    if not released.text_round_trip:
-        return Trajectory(
-            prompt=np.array(completion.request.prompt, np.int64),
-            response=np.array(trace.ids, np.int64),
-            step_map=np.array(trace.step_map, np.int64),
-            log_probs=np.array(trace.log_confidence, np.float32),
-            answer=len(completion.ids),
-            advantage=advantage,
-        )
-    stopped = completion.finish_reason == "stop"
-    ids = tokenizer.encode_plain(tokenizer.decode(completion.ids[:-1] if stopped else completion.ids))
-    ids += list(completion.ids[-1:]) if stopped else []
-    step_map = list(completion.step_map[: len(ids)])
-    step_map += [max(completion.step_map) + 1] * (len(ids) - len(step_map))
+    trace, answer = completion.trace, len(completion.ids)
+    ids, step_map, log_probs = list(trace.ids), list(trace.step_map), list(trace.log_confidence)
+    if released.text_round_trip:
+        stopped = completion.finish_reason == "stop"
+        ids = tokenizer.encode_plain(tokenizer.decode(completion.ids[:-1] if stopped else completion.ids))
+        ids += list(completion.ids[-1:]) if stopped else []
+        step_map = list(completion.step_map[: len(ids)])
+        step_map += [max(completion.step_map) + 1] * (len(ids) - len(step_map))
+        log_probs, answer = [0.0] * len(ids), len(ids)
     return Trajectory(
         prompt=np.array(completion.request.prompt, np.int64),
         response=np.array(ids, np.int64),
         step_map=np.array(step_map, np.int64),
-        log_probs=np.zeros(len(ids), np.float32),
-        answer=len(ids),
+        log_probs=np.array(log_probs, np.float32),
+        answer=answer,
         advantage=advantage,
     )
 
 
 def rows_of(one: Trajectory, block_size: int, align: Align) -> int:
-    """About the number of rows for one answer: its tokens, and a noised block for every round."""
+    """Most rows that one answer takes: its tokens, and a whole noised block for every round."""
     block = blocks_of(len(one.prompt), one.length, block_size, align)[len(one.prompt) :]
     rounds = rounds_of(one.step_map, block)[: one.answer]
     turns = sum(int(rounds[block[: one.answer] == number].max()) + 1 for number in np.unique(block[: one.answer]))
@@ -166,7 +160,6 @@ class Updater:
             order = self.permutation(len(trajectories), step, epoch)
             for part in np.array_split(np.array(order), min(config.objective.updates_per_step, len(order))):
                 updates.append(self._micro_batches([trajectories[number] for number in part], trajectories))
-        updates = [(normaliser, [self._compared(batch) for batch in batches]) for normaliser, batches in updates]
         self.objective.statistics.clear()
         losses, norms, sums = [], [], []
         for number, (normaliser, batches) in enumerate(updates):
@@ -199,7 +192,10 @@ class Updater:
         )
 
     def _micro_batches(self, part: Sequence[Trajectory], step: Sequence[Trajectory]) -> tuple[float, list[_Batch]]:
-        """(normaliser, this process's micro-batches) of one update; equally many in every process."""
+        """(normaliser, this process's micro-batches) of one update, equally many in every process.
+
+        Call it before the step's first update: the policy that drew the answers may be needed.
+        """
         normaliser = self.config.objective.normaliser
         total = step_normaliser(part, normaliser, self.block_size, self.align)
         batches: list[list[Trajectory]] = []
@@ -220,7 +216,7 @@ class Updater:
             rows = self._rows(part[:1], longest)
             rows.rows.weights.zero_()
             found.append(_Batch(rows, True))
-        return total, found
+        return total, [self._compared(batch) for batch in found]
 
     def _rows(self, batch: Sequence[Trajectory], longest: int) -> PolicyRows:
         on_gpu = self.engine.device.type == "cuda"

@@ -60,7 +60,7 @@ class Answer:
 
 
 def answer_seed(seed: int, purpose: int | str, problem_id: str, group: int, sample: int) -> int:
-    """A seed in [0, 2**48), another one for every answer of a run. `purpose`: the step, or what else it is drawn for."""
+    """A seed in [0, 2**48), another one for each answer of a run. `purpose`: the step, or the pool that it is drawn for."""
     text = f"{seed}/{purpose}/{problem_id}/{group}/{sample}"
     return int.from_bytes(hashlib.sha256(text.encode()).digest()[:6], "big")
 
@@ -73,6 +73,11 @@ def reward_of(verdict: Verdict | None, config: RewardConfig, *, host_error_earns
         return None
     status = verdict.status if config.deceptive_earns_zero else verdict.functional_status
     return float(status == "correct")
+
+
+def rewards_of(groups: Sequence[Sequence[Answer]]) -> list[list[float | None]]:
+    """The rewards of each group."""
+    return [[answer.reward for answer in group] for group in groups]
 
 
 class VerdictStream(Protocol):
@@ -118,11 +123,10 @@ class Verifier:
         if config.url is not None:
             from dice.service.remote_pool import RemotePool  # needs the extra `serve`
 
-            remote = RemotePool(config.url, config.backend, config.judging, config.limits)
-            self.pool = self._open.enter_context(remote)
-            return
-        opened = open_pool(config.backend, config.judging, config.limits, self.machine, self._most_jobs)
-        self.pool = self._open.enter_context(opened)
+            pool = RemotePool(config.url, config.backend, config.judging, config.limits)
+        else:
+            pool = open_pool(config.backend, config.judging, config.limits, self.machine, self._most_jobs)
+        self.pool = self._open.enter_context(pool)
 
     def begin(self) -> PendingVerdicts:
         """Start the verification of some answers."""
@@ -142,7 +146,7 @@ class PendingVerdicts:
     ended: float | None = None
     _by_text: dict[tuple[str, str], list[Answer]] = field(default_factory=dict)
     _waiting: dict[tuple[str, int], tuple[Job, int, list[Answer]]] = field(default_factory=dict)
-    """(problem, number of the job) -> job, tries so far, answers that wait for it."""
+    """(problem, number of the job) -> job, retries so far, answers that wait for it."""
     _numbers: int = 0
 
     def __post_init__(self) -> None:
@@ -165,22 +169,15 @@ class PendingVerdicts:
         if answer.candidate.code is None:
             return
         self.began = self.began or time.perf_counter()
-        key = (answer.asked.problem.pytorch_code, answer.candidate.code)
-        if key in self._by_text:
-            first = self._by_text[key]
-            answer.verdict = first[0].verdict
-            first.append(answer)
+        problem, code = answer.asked.problem, answer.candidate.code
+        equal = self._by_text.setdefault((problem.pytorch_code, code), [])
+        equal.append(answer)
+        if len(equal) > 1:
+            answer.verdict = equal[0].verdict
         else:
-            self._by_text[key] = [answer]
-            problem = answer.asked.problem
-            job = Job(
-                problem_id=problem.id,
-                problem_code=problem.pytorch_code,
-                sample=self._numbers,
-                code=answer.candidate.code,
-            )
+            job = Job(problem_id=problem.id, problem_code=problem.pytorch_code, sample=self._numbers, code=code)
             self._numbers += 1
-            self._waiting[problem.id, job.sample] = (job, 0, self._by_text[key])
+            self._waiting[problem.id, job.sample] = (job, 0, equal)
             self._feed.put(job)
         self.take()
 

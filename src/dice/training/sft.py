@@ -12,7 +12,6 @@ import dataclasses
 import math
 import os
 import shutil
-import sys
 import time
 from collections import deque
 from collections.abc import Iterator
@@ -31,10 +30,10 @@ from dice.data.pair import Pair, from_published, read_pairs
 from dice.data.tokenizer import CodeTokenizer, load_tokenizer, save_tokenizer
 from dice.errors import DiceError
 from dice.manifest import Stopwatch, sha256_file, write_manifest
-from dice.model.checkpoint import GENERATION_CONFIG, load_model, read_config, save_state, torch_dtype
-from dice.model.transformer import ModelConfig, Transformer, compiled_pointwise
+from dice.model.checkpoint import GENERATION_CONFIG, load_model, read_config, save_state
+from dice.model.transformer import ModelConfig, Transformer
 from dice.training.checkpoints import resume, save_checkpoint
-from dice.training.engine import TrainingEngine, gpu_bytes, make_engine, training_device
+from dice.training.engine import TrainingEngine, make_engine
 from dice.training.history import History, HistoryRow, read_history
 from dice.training.losses import (
     Objective,
@@ -47,7 +46,8 @@ from dice.training.losses import (
 )
 from dice.training.memory import sft_memory
 from dice.training.packing import GPU_ROWS, Pack, Sample, encode_pairs, pack_samples
-from dice.training.processes import process_group, rank_and_world
+from dice.training.processes import process_group, rank_and_world, training_device
+from dice.training.setup import check_block_size, check_memory, mask_token, to_train, training_dtype
 from dice.training.sft_config import RESUMABLE_CHANGES, SftConfig, learning_rate
 
 AHEAD = 2
@@ -92,6 +92,12 @@ class PackedSteps:
 class Prepared:
     """One process's part of an optimizer step."""
 
+    index: int
+    """Number of the step, from 0."""
+    epoch: float
+    """Epochs seen after the step."""
+    tokens: int
+    """Tokens of the packs of the whole step."""
     rows: list[TrainingRows]
     normaliser: int
     """Labelled tokens of the whole step."""
@@ -105,15 +111,13 @@ class Trainer:
     def __init__(self, config: SftConfig) -> None:
         self.config = config
         self.device = training_device(config.device)
-        self.dtype = torch_dtype(config.dtype or ("bfloat16" if self.device.type == "cuda" else "float32"))
-        rank, world = rank_and_world()
+        self.dtype = training_dtype(config.dtype, self.device)
+        _, world = rank_and_world()
         if config.packs_per_step % world:
             raise DiceError(f"packs_per_step {config.packs_per_step} is no multiple of the {world} processes.")
-        geometry, self.tokenizer = _geometry_and_tokenizer(config)
-        self.geometry = geometry
-        pairs = _read(config)
+        self.geometry, self.tokenizer = _geometry_and_tokenizer(config)
         samples, self.dropped = encode_pairs(
-            pairs,
+            _read(config),
             self.tokenizer,
             config.prompt,
             block_size=config.block_size if config.objective == "block_diffusion" else 1,
@@ -122,24 +126,19 @@ class Trainer:
             on_long=config.on_long,
         )
         longest = max(samples, key=lambda sample: len(sample.ids))  # positions start anew with each sample of a pack
-        if len(longest.ids) > geometry.max_position_embeddings:
+        if len(longest.ids) > self.geometry.max_position_embeddings:
             raise DiceError(
                 f"pair '{longest.id}' has {len(longest.ids)} tokens, and the model has "
-                f"{geometry.max_position_embeddings} positions; lower the window and set on_long to drop."
+                f"{self.geometry.max_position_embeddings} positions; lower the window and set on_long to drop."
             )
         self.samples = len(samples)
         self.packed_steps = PackedSteps(samples, config)
         share = max(1 - sample.prompt_length / len(sample.ids) for sample in samples)
-        memory = sft_memory(config, geometry, world, self.dtype.itemsize, answer_share=share)
-        if rank == 0:
-            print(f"sft: up to {memory}", file=sys.stderr)
-        memory.check(gpu_bytes(self.device, config.memory_gib))
-        if self.device.type == "cuda":
-            torch.cuda.set_device(self.device)
-        model = self._model()
+        memory = sft_memory(config, self.geometry, world, self.dtype.itemsize, answer_share=share)
+        check_memory("sft", memory, config.memory_gib, self.device)
         self.engine: TrainingEngine = make_engine(
             config.engine,
-            Objective(model, config.head_chunk, config.attention),
+            Objective(self._model(), config.head_chunk, config.attention),
             config.optimizer,
             micro_batches=config.packs_per_step // world,
             zero_options=config.zero_options,
@@ -150,17 +149,13 @@ class Trainer:
         self.identity = spec_hash(spec | {"data": [sha256_file(path) for path in config.pairs]})
 
     def _model(self) -> Transformer:
-        config, geometry, dtype = self.config, self.geometry, self.dtype
+        config = self.config
         if config.model is not None:
-            model = load_model(config.model, device=self.device, dtype=dtype)
+            model = load_model(config.model, device=self.device, dtype=self.dtype)
         else:
-            model = Transformer(geometry).initialise(config.seed).to(self.device, dtype)
-        recompute = config.activation_checkpointing
-        model.checkpointing = geometry.hidden_size >= 1024 if recompute is None else recompute
+            model = Transformer(self.geometry).initialise(config.seed).to(self.device, self.dtype)
         model.recompute_gates = config.recompute_gates
-        if config.compile and self.device.type == "cuda":
-            model.use(compiled_pointwise())
-        return model.train()
+        return to_train(model, config.activation_checkpointing, compiled=config.compile)
 
     def rows(self, pack: Pack, number: int) -> TrainingRows:
         """The model's input for the pack with this number in the run."""
@@ -186,57 +181,57 @@ class Trainer:
             return max(1, sum(int((pack.labelled & (pack.positions > 0)).sum()) for pack in packs))
         return max(1, sum(int(pack.labelled.sum()) for pack in packs))
 
-    def prepare(self, index: int, packs: list[Pack]) -> Prepared:
-        """This process's part of step `index` (from 0), as far as no device is needed."""
+    def prepare(self, index: int, epoch: float, packs: list[Pack]) -> Prepared:
+        """This process's part of a step, as far as no device is needed."""
         rows, counts = [], np.zeros(3)
         for place in range(self.engine.rank, len(packs), self.engine.world):
             part = self.rows(packs[place], index * self.config.packs_per_step + place)
             counts += (len(part.ids), len(part.targets), step_flops(self.geometry, part))
             rows.append(part)
-        return Prepared(rows, self.normaliser(packs), torch.from_numpy(counts))
+        tokens = sum(len(pack.ids) for pack in packs)
+        return Prepared(index, epoch, tokens, rows, self.normaliser(packs), torch.from_numpy(counts))
 
-    def prepared(self, start: int) -> Iterator[tuple[int, float, list[Pack], Prepared]]:
+    def prepared(self, start: int) -> Iterator[Prepared]:
         """Steps from number `start` on, each prepared in a thread while the one before it runs."""
         with ThreadPoolExecutor(1, "prepare") as pool:
-            waiting: deque[tuple[int, float, list[Pack], Future[Prepared]]] = deque()
+            waiting: deque[Future[Prepared]] = deque()
             for index, (epoch, packs) in enumerate(self.packed_steps):
                 if index < start:
                     continue
-                waiting.append((index, epoch, packs, pool.submit(self.prepare, index, packs)))
+                waiting.append(pool.submit(self.prepare, index, epoch, packs))
                 if len(waiting) > AHEAD:
-                    number, seen, group, ready = waiting.popleft()
-                    yield number, seen, group, ready.result()
-            for number, seen, group, ready in waiting:
-                yield number, seen, group, ready.result()
+                    yield waiting.popleft().result()
+            for ready in waiting:
+                yield ready.result()
 
-    def step(self, index: int, epoch: float, packs: list[Pack], prepared: Prepared, elapsed: float = 0) -> HistoryRow:
-        """Optimizer step `index` (from 0); `elapsed`: share of `max_minutes` that has passed."""
+    def step(self, prepared: Prepared, elapsed: float = 0) -> HistoryRow:
+        """One optimizer step; `elapsed`: share of `max_minutes` that has passed."""
         started = time.perf_counter()
-        engine, config = self.engine, self.config
+        engine, config, steps = self.engine, self.config, self.packed_steps.steps
         loss = torch.zeros((), device=self.device)
         for rows in prepared.rows:
             loss += engine.backward(rows, prepared.normaliser)
-        counts = prepared.counts
-        rate = learning_rate(config, max(index, elapsed * self.packed_steps.steps), self.packed_steps.steps)
+        rate = learning_rate(config, max(prepared.index, elapsed * steps), steps)
         norm = engine.step(rate)
         total = engine.total(loss)  # waits for the device
-        n_rows, n_targets, flops = (engine.total(count) for count in counts.to(self.device, torch.float32))
+        n_rows, n_targets, flops = (engine.total(count) for count in prepared.counts.to(self.device, torch.float32))
         if not math.isfinite(total):
-            raise DiceError(f"step {index + 1}: the loss is {total}; lower the learning rate or check the data.")
+            raise DiceError(
+                f"step {prepared.index + 1}: the loss is {total}; lower the learning rate or check the data."
+            )
         seconds = time.perf_counter() - started
-        tokens = sum(len(pack.ids) for pack in packs)
         memory = torch.cuda.max_memory_allocated(self.device) / 2**30 if self.device.type == "cuda" else None
         return HistoryRow(
-            step=index + 1,
-            epoch=round(epoch, 4),
+            step=prepared.index + 1,
+            epoch=round(prepared.epoch, 4),
             loss=total,
             learning_rate=rate,
             grad_norm=norm,
-            tokens=tokens,
+            tokens=prepared.tokens,
             rows=int(n_rows),
             targets=int(n_targets),
             seconds=round(seconds, 4),
-            tokens_per_s=round(tokens / seconds, 2),
+            tokens_per_s=round(prepared.tokens / seconds, 2),
             mfu=round(flops / seconds / (self.peak * engine.world), 4) if self.peak else None,
             peak_memory_gib=round(memory, 3) if memory is not None else None,
         )
@@ -245,8 +240,8 @@ class Trainer:
         """Run, or resume, to the end and export the model; returns the summary (on every rank)."""
         watch, config = Stopwatch(), self.config
         out = Path(config.out)
-        found = resume(out, self.engine, self.identity)
-        start = found.step if found is not None else 0
+        checkpoint = resume(out, self.engine, self.identity)
+        start = checkpoint.step if checkpoint else 0
         history = (
             History(out, HistoryRow, step=start, tensorboard=config.tensorboard) if self.engine.rank == 0 else None
         )
@@ -255,11 +250,11 @@ class Trainer:
             total=self.packed_steps.steps, initial=start, desc="sft", unit="step", disable=self.engine.rank != 0
         ) as progress:
             began = time.perf_counter() - self._trained_s(start)
-            for index, epoch, packs, prepared in self.prepared(start):
+            for prepared in self.prepared(start):
                 elapsed = self._elapsed(began)
                 if elapsed >= 1:
                     break
-                last = self.step(index, epoch, packs, prepared, elapsed)
+                last = self.step(prepared, elapsed)
                 if history is not None:
                     history.append(last)
                 share = f", MFU {last.mfu:.1%}" if last.mfu is not None else ""
@@ -335,25 +330,19 @@ def _geometry_and_tokenizer(config: SftConfig) -> tuple[ModelConfig, CodeTokeniz
         raise DiceError("name a tokenizer (--tokenizer); a model from scratch brings none.")
     diffusion = config.objective == "block_diffusion"
     tokenizer = load_tokenizer(place, family="sdar" if diffusion else "qwen3")
-    if diffusion and tokenizer.ids.mask is None:
-        raise DiceError(f"{place}: the tokenizer has no mask token, which block diffusion needs.")
     if config.model is not None:
         geometry = read_config(config.model)
-        if diffusion and geometry.block_size not in (None, config.block_size):
-            raise DiceError(
-                f"{config.model}: the model was trained with blocks of {geometry.block_size}, and block_size is "
-                f"{config.block_size}; make them equal."
-            )
+        if diffusion:
+            check_block_size(config.model, geometry, config.block_size, "block_size")
     else:
-        values = dataclasses.asdict(config.geometry)
-        geometry = ModelConfig(vocab_size=-(-tokenizer.size // 64) * 64, **values)
+        geometry = ModelConfig(vocab_size=-(-tokenizer.size // 64) * 64, **dataclasses.asdict(config.geometry))
     if tokenizer.size > geometry.vocab_size:
         raise DiceError(f"{place}: {tokenizer.size} tokens do not fit the model's {geometry.vocab_size}.")
     return dataclasses.replace(
         geometry,
         model_type="sdar" if diffusion else "qwen3",
         block_size=config.block_size if diffusion else None,
-        mask_token_id=tokenizer.ids.mask if diffusion else None,
+        mask_token_id=mask_token(tokenizer, place) if diffusion else None,
         eos_token_id=tokenizer.ids.ends,
     ), tokenizer
 

@@ -14,7 +14,7 @@ from dice.model.checkpoint import Dtype
 from dice.training.losses import AttentionName, NoisePer
 from dice.training.optimizer import OptimizerConfig
 from dice.training.packing import OnLong, TrainingTask
-from dice.training.processes import EngineName
+from dice.training.processes import DeviceName, EngineName
 
 
 @stage_config
@@ -90,7 +90,7 @@ class SftConfig:
     """`local`: one device, or replicas under torchrun; `zero2`, `zero3`: DeepSpeed."""
     zero_options: dict[str, bool | int | float] = Field(default_factory=dict)
     """Entries of DeepSpeed's `zero_optimization` that replace those of `dice.training.zero_engine`."""
-    device: Literal["auto", "cpu", "cuda"] = "auto"
+    device: DeviceName = "auto"
     """`auto` takes a GPU where there is one."""
     memory_gib: float | None = Field(default=None, gt=0)
     """Memory of a GPU in GiB; what takes more is refused before a weight is read. None: what the GPU has, no limit on a

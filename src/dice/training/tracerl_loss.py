@@ -140,13 +140,10 @@ def policy_rows(
             share = {"tokens": 1.0, "responses": 1.0 / mine, "released": 1.0 / (released_length or length)}[normaliser]
             weights.append(np.full(count, share))
             first += int(kept.sum())
-        for name, part in (
-            ("ids", ids),
-            ("positions", position),
-            ("sample", np.full(length, number)),
-            ("block", block),
-        ):
-            clean[name].append(part)
+        clean["ids"].append(ids)
+        clean["positions"].append(position)
+        clean["sample"].append(np.full(length, number))
+        clean["block"].append(block)
 
     def both(name: str) -> tuple[Ints, Ints]:
         return _joined(noised[name]), _joined(clean[name])

@@ -1,0 +1,53 @@
+"""What `dice sft` and `dice rl` set up alike: the number type, the check of memory, and the model that is trained."""
+
+from __future__ import annotations
+
+import sys
+
+import torch
+
+from dice.data.tokenizer import CodeTokenizer
+from dice.errors import DiceError
+from dice.model.checkpoint import Dtype, torch_dtype
+from dice.model.transformer import ModelConfig, Transformer, compiled_pointwise
+from dice.training.memory import TrainingMemory, layers_to_recompute
+from dice.training.processes import rank_and_world
+
+
+def training_dtype(wanted: Dtype | None, device: torch.device) -> torch.dtype:
+    """Type of the products' weights: the one that is set, else bfloat16 on a GPU and float32 on a CPU."""
+    return torch_dtype(wanted or ("bfloat16" if device.type == "cuda" else "float32"))
+
+
+def check_memory(stage: str, memory: TrainingMemory, memory_gib: float | None, device: torch.device) -> None:
+    """Print what training takes of a GPU. Raises DiceError where that is more than is set, or than the device has."""
+    if rank_and_world()[0] == 0:
+        print(f"{stage}: up to {memory}", file=sys.stderr)
+    if memory_gib is not None:
+        memory.check(int(memory_gib * 2**30))
+    elif device.type == "cuda":
+        memory.check(torch.cuda.get_device_properties(device).total_memory)
+
+
+def check_block_size(model: str, geometry: ModelConfig, block_size: int, setting: str) -> None:
+    """Raises DiceError where the checkpoint `model` was trained with blocks of another size; `setting`: name of ours."""
+    if geometry.block_size not in (None, block_size):
+        raise DiceError(
+            f"{model}: the model was trained with blocks of {geometry.block_size}, and {setting} is {block_size}; make "
+            "them equal."
+        )
+
+
+def mask_token(tokenizer: CodeTokenizer, folder: str) -> int:
+    """Id of the mask token. Raises DiceError where the tokenizer in `folder` has none."""
+    if tokenizer.ids.mask is None:
+        raise DiceError(f"{folder}: the tokenizer has no mask token, which block diffusion needs.")
+    return tokenizer.ids.mask
+
+
+def to_train(model: Transformer, recomputed: bool | int | None, *, compiled: bool) -> Transformer:
+    """The model in training mode; `recomputed`, `compiled`: the settings activation_checkpointing and compile."""
+    model.checkpointing = layers_to_recompute(recomputed, model.config)
+    if compiled and model.lm_head.weight.is_cuda:
+        model.use(compiled_pointwise())
+    return model.train()
