@@ -337,13 +337,15 @@ def test_a_claim_rests_on_what_a_scale_has():
 def test_each_exam_of_a_study_has_the_claims_but_those_about_costs():
     spec = claims_spec(plan("nano"))["claims"]
     by_benchmark = {
-        name: [one for one in spec if one["benchmark"] == name] for name in ("mini-2-gpu", "composites-9014")
+        name: [one for one in spec if one["benchmark"] == name] for name in ("mini-2-gpu", "composites-9015")
     }
     whole, exam = by_benchmark.values()
     assert len(whole) + len(exam) == len(spec)
     assert {one["name"] for one in whole} - {one["name"] for one in exam} == {"cost_of_two_stages"}
     rows = {row["name"]: row for one in exam for contrast in one["contrasts"] for row in contrast["more"]}
-    assert rows["8B-dice"]["verdicts"] == ["results/nano/verdicts/8B-dice@composites/seed0.jsonl"]
+    assert rows["8B-dice"]["verdicts"] == [
+        f"results/nano/verdicts/8B-dice@composites/seed{seed}.jsonl" for seed in (0, 1, 2)
+    ]
     assert rows["DICE-8B"].get("verdicts") == rows["8B-dice"]["verdicts"]
     assert "results/nano/verdicts/8B-dice@composites/seed0.jsonl" in claims_inputs(plan("nano"))
 

@@ -16,7 +16,7 @@ from dice.decoding.llada import LladaConfig
 from dice.decoding.window import WindowConfig
 from dice.errors import DiceError
 from dice.model.families import FAMILIES
-from dice.study.registry import load_registry
+from dice.study.registry import TableRow, load_registry
 from dice.study.reports import check_inputs, check_spec, figure_spec, sizes, table_inputs, table_spec
 
 
@@ -190,7 +190,9 @@ def test_greedy_answers_are_made_once_whatever_the_seeds(scale):
         else:
             assert "autoregressive" not in spec, "the paper's default configuration is the checkpoint's"
             greedy = scale not in ("released", "paper")
-        assert one.seeds(unit) == ([0] if greedy else [0, 1, 2]), unit
+        several_runs = len(one.runs(unit)) > 1
+        assert one.seeds(unit) == ([0] if greedy and not several_runs else [0, 1, 2]), unit
+        assert several_runs == (scale == "nano" and one.is_trained(unit) and one.recipe(unit) is not None)
         assert len(one.verdicts(unit)) == len(one.seeds(unit))
 
 
@@ -200,6 +202,43 @@ def test_a_model_that_samples_keeps_its_seeds():
     assert plan("tiny", seeds=[4, 5]).seeds("8B-dice") == [4]
     told = {"autoregressive": {"sampling": {"temperature": 0.6}}}
     assert plan("nano", seeds=[4, 5], generate=told).seeds("8B-qwen3") == [4, 5]
+
+
+def test_each_seed_has_its_own_training_run_but_there_is_one_base():
+    one = plan("tiny", seeds=[3, 5], train_each_seed=True)
+    assert one.runs("8B-dice") == ["8B-dice", "8B-dice.run5"]
+    assert one.lineage("8B-dice.run5") == ["8B-dice.run5", "8B-rl1.run5", "8B-sft.run5", "8B-base"]
+    assert (one.runs("8B-base"), one.seeds("8B-base")) == (["8B-base"], [3])
+    assert [one.training_spec(unit)["seed"] for unit in ("8B-sft", "8B-sft.run5")] == [3, 5]
+    assert one.training_spec("8B-rl1.run5")["model"] == "results/models/8B-sft.run5"
+    assert one.training_spec("8B-sft.run5")["model"] == "results/models/8B-base"
+    for unit in ("8B-dice", "8B-dice@two_operators"):
+        assert one.seeds(unit) == [3, 5], "though its decoding is greedy"
+        assert [one.generate_spec(unit, seed)["model"] for seed in (3, 5)] == [
+            "results/models/8B-dice", "results/models/8B-dice.run5"
+        ]  # fmt: skip
+    assert {"8B-rl1", "8B-rl1.run5", "8B-dice", "8B-dice.run5"} == set(one.models_by("rl")) & {
+        "8B-rl1", "8B-rl1.run3", "8B-rl1.run5", "8B-dice", "8B-dice.run3", "8B-dice.run5", "8B-base.run5"
+    }  # fmt: skip
+    assert "8B-base.run5" not in one.models
+    alone = plan("tiny", seeds=[3, 5])
+    assert (alone.runs("8B-dice"), alone.seeds("8B-dice"), "seed" in alone.training_spec("8B-sft")) == (
+        ["8B-dice"], [3], False
+    )  # fmt: skip
+
+
+def test_a_recipe_that_is_left_out_takes_what_is_trained_from_it_along():
+    one = plan("tiny", left_out={"rl1": "no time"})
+    assert not one.is_trained("8B-rl1")
+    assert not one.is_trained("8B-dice")
+    assert one.is_trained("8B-sft")
+    assert [one.evidence(TableRow(row=unit, unit=unit)).reason for unit in ("8B-rl1", "8B-dice")] == [
+        "no time",
+        "no time",
+    ]
+
+
+def test_the_sampling_of_a_base_is_that_of_what_is_trained_from_it():
     assert plan("paper").seeds("8B-qwen3_sft") == [0, 1, 2], "it inherits the sampling of the base that it came from"
 
 

@@ -250,11 +250,12 @@ def test_gigabytes_are_those_of_the_checkpoints_and_of_what_training_keeps():
 
 
 def test_an_exam_costs_what_its_problems_cost():
-    """160 composites beside the 72 problems of mini."""
+    """400 composites beside the 72 problems of mini; no GPU verifies them."""
     costs = job_costs(plan("nano"))
-    assert costs["generate"]["8B-dice"][0] == pytest.approx(0.18 * 72 * 1536 / 1e6)
-    for rule in ("generate", "verify"):
-        assert costs[rule]["8B-dice@composites"][0] == pytest.approx(costs[rule]["8B-dice"][0] * 160 / 72)
+    assert costs["generate"]["8B-dice"][0] == pytest.approx(0.03 * 72 * 1536 / 1e6)
+    assert costs["generate"]["8B-dice@composites"][0] == pytest.approx(costs["generate"]["8B-dice"][0] * 400 / 72)
+    assert costs["verify"]["8B-dice"][0] == pytest.approx(0.03 * 72 / 100)
+    assert costs["verify"]["8B-dice@composites"][0] == 0
 
 
 @pytest.mark.parametrize(

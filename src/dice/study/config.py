@@ -37,7 +37,7 @@ class Suite:
     generate: Settings = Field(default_factory=dict)
     """Settings of `dice generate` for it, over the scale's: `samples` and a temperature where pass@k is wanted."""
     verify: Settings = Field(default_factory=dict)
-    """Settings of `dice verify` for it, over the scale's: `backend: cpu` where its kernels are small and a GPU has other work."""
+    """Settings of `dice verify` for it, over the scale's: `backend: cpu` where kernels are small and a GPU has other work."""
 
 
 @stage_config

@@ -104,7 +104,8 @@ def job_costs(plan: Plan) -> dict[str, dict[str, tuple[float, float]]]:
             found[rule][unit] = (hours * billions(unit) / 8, (2 + 12 * _KEPT_CHECKPOINTS[rule]) * size)
     for unit in [*plan.units, *examined(plan)]:
         found["serve" if unit.startswith(SERVED) else "generate"][unit] = (generate_hours(plan, unit), 0.0)
-        found["verify"][unit] = (costs.verify * _answers(plan, unit) / 100 / plan.study.shards, 0.0)
+        of_verifying = costs.verify * _answers(plan, unit) / 100 / plan.study.shards
+        found["verify"][unit] = (of_verifying if plan.verify_gpus(unit) or not plan.job_gpus else 0.0, 0.0)
     return found
 
 

@@ -37,7 +37,7 @@ AT = "@"
 """Between a unit and the exam that it is asked: `8B-dice@composites`."""
 
 RUN = ".run"
-"""Between a trained unit and the seed of one of its training runs: `8B-dice.run1`; the first seed's run is the unit itself."""
+"""Between a trained unit and the seed of a training run: `8B-dice.run1`; the first seed's run is the unit itself."""
 
 _UNIT = re.compile(r"(?P<size>[\d.]+B)-(?P<recipe>\w+)(\.run(?P<seed>\d+))?")
 
@@ -194,8 +194,16 @@ class Units:
         if entry is not None and entry.family == "api":
             gone = f"{entry.withdrawn}; " if entry.withdrawn else ""
             return Evidence(None, f"{gone}no recorded answers were supplied", withdrawn=entry.withdrawn is not None)
-        reasons = [self.study.left_out[part] for part in (unit or "").split("-") if part in self.study.left_out]
-        return Evidence(None, reasons[0] if reasons else f"not part of the scale {self.study.scale}")
+        return Evidence(None, self._left_out(unit or "") or f"not part of the scale {self.study.scale}")
+
+    def _left_out(self, unit: str) -> str | None:
+        """Why the unit's size, its recipe or one that this starts from is left out."""
+        size, _, recipe = unit.partition("-")
+        names = [size]
+        while recipe in self.study.recipes:
+            names.append(recipe)
+            recipe = self.study.recipes[recipe].parent
+        return next((self.study.left_out[name] for name in names if name in self.study.left_out), None)
 
     def table_units(self, number: int) -> list[str]:
         """Units that a table's rows rest on, each once."""

@@ -15,8 +15,8 @@ _PROFILE_FLAGS = ("--workflow-profile", "--profile")
 _WITH_NUMBERS = ("exams", "servers", "own_engine", "verify", "rl_steps", "sizes")
 """Keys whose mappings hold numbers, booleans and nulls."""
 _KNOWN = (
-    "scale", "results", "suite", "seeds", "train_each_seed", "shards", "gpus", "processes", "backend", "device", "from_scratch",
-    "start_from", "archive", "supplied", "hub_rows", "recorded", "local_rows", "vllm", "accept", "left_out",
+    "scale", "results", "suite", "seeds", "train_each_seed", "shards", "gpus", "processes", "backend", "device",
+    "from_scratch", "start_from", "archive", "supplied", "hub_rows", "recorded", "local_rows", "vllm", "accept", "left_out",
     *_WITH_NUMBERS,
 )  # fmt: skip
 """Keys that `--config` may override."""
