@@ -272,3 +272,24 @@ def test_only_the_released_ties_wait_for_the_device():
     for compat, waits in (("none", False), ("released", True)):
         assert ChooseMasks(BlockDiffusionConfig(compat=compat), MASK).synchronises is waits
     assert ChooseNext(SamplingConfig()).synchronises is False
+
+
+@pytest.mark.parametrize(
+    ("config", "size"),
+    [(BlockDiffusionConfig(), 4), (BlockDiffusionConfig(block_size=6), 6), (AutoregressiveConfig(), 1)],
+)
+def test_the_rule_that_the_device_is_given_has_the_rows_own_size(model, config, size):
+    """The engine on a GPU lays out its rows by the rule; the host fills them with what `rows` says."""
+    mask = MASK if isinstance(config, BlockDiffusionConfig) else None
+    decoder = Decoder(model, config, mask_id=mask, stop_ids=(), max_batch=2, max_length=48)
+    begin, seen = decoder.forward.begin, []
+
+    def recorded(rows):
+        seen.append((rows.ids.shape[1], rows.quota.max()))
+        begin(rows)
+
+    decoder.forward.begin = recorded
+    assert len(list(decoder.run([Request((1, 2, 3), 12), Request((4,), 7)]))) == 2
+    rule = decoder.algorithm.rule
+    assert {width for width, _ in seen} == {rule.block_size} == {size}
+    assert {quota for _, quota in seen} == set(rule.quotas)
