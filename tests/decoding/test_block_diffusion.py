@@ -272,3 +272,52 @@ def test_only_the_released_ties_wait_for_the_device():
     for compat, waits in (("none", False), ("released", True)):
         assert ChooseMasks(BlockDiffusionConfig(compat=compat), MASK).synchronises is waits
     assert ChooseNext(SamplingConfig()).synchronises is False
+
+
+@pytest.mark.parametrize(
+    ("config", "size"),
+    [(BlockDiffusionConfig(), 4), (BlockDiffusionConfig(block_size=6), 6), (AutoregressiveConfig(), 1)],
+)
+def test_the_rule_that_the_device_is_given_has_the_rows_own_size(model, config, size):
+    """The engine on a GPU lays out its rows by the rule; the host fills them with what `rows` says."""
+    mask = MASK if isinstance(config, BlockDiffusionConfig) else None
+    decoder = Decoder(model, config, mask_id=mask, stop_ids=(), max_batch=2, max_length=48)
+    begin, seen = decoder.forward.begin, []
+
+    def recorded(rows):
+        seen.append((rows.ids.shape[1], rows.quota.max()))
+        begin(rows)
+
+    decoder.forward.begin = recorded
+    assert len(list(decoder.run([Request((1, 2, 3), 12), Request((4,), 7)]))) == 2
+    rule = decoder.algorithm.rule
+    assert {width for width, _ in seen} == {rule.block_size} == {size}
+    assert {quota for _, quota in seen} == set(rule.quotas)
+
+
+def test_without_a_mask_token_nothing_can_be_filled(model):
+    with pytest.raises(DiceError, match="block diffusion needs the id of the mask token"):
+        Decoder(model, BlockDiffusionConfig(), mask_id=None, stop_ids=(), max_batch=1, max_length=48)
+
+
+def test_prompts_are_run_together_as_long_as_they_take_no_more_than_a_prefill(model, monkeypatch):
+    """Exactly as much is not more; a longer prompt is run by itself. The plan of the memory counts on both."""
+
+    def run() -> tuple[list[list[int]], list[tuple[int, ...]]]:
+        decoder = Decoder(model, BlockDiffusionConfig(), mask_id=MASK, stop_ids=(), max_batch=6, max_length=28)
+        prefill, parts = decoder.forward.prefill, []
+
+        def recorded(part):
+            parts.append([len(prompt) for _, prompt in part])
+            prefill(part)
+
+        decoder.forward.prefill = recorded
+        asked = [Request(tuple(range(length)), 4, key=key) for key, length in enumerate((8, 8, 4, 20, 4, 12))]
+        return parts, [one.ids for one in sorted(decoder.run(asked), key=lambda one: one.request.key)]
+
+    at_once, expected = run()
+    assert at_once == [[8, 8, 4, 20, 4, 12]]
+    monkeypatch.setattr("dice.decoding.decoder.PREFILL_TOKENS", 16)
+    parts, found = run()
+    assert parts == [[8, 8], [4], [20], [4, 12]]
+    assert found == expected

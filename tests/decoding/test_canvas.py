@@ -46,7 +46,7 @@ def test_steps_are_the_forwards_of_the_batch():
     assert both.steps == 8
 
 
-def test_a_mask_that_no_step_has_filled_has_the_step_0():
+def test_a_mask_that_no_step_has_filled_has_the_step_0_and_no_confidence():
     """An answer that ends in its first block leaves the others as they are."""
     (whole,) = decoder_of().run([Request((1, 2), 16, 3)])
     end = next(token for token in whole.ids[:4] if whole.ids.index(token) < 4)
@@ -54,6 +54,7 @@ def test_a_mask_that_no_step_has_filled_has_the_step_0():
     left = [token == MASK for token in found.trace.ids]
     assert any(left)
     assert [step == 0 for step in found.trace.step_map] == left
+    assert [share == 0 for share in found.trace.log_confidence] == left, "nobody was sure of a mask"
 
 
 def test_an_answer_that_the_schedule_cannot_fill_is_refused_before_it_is_decoded():

@@ -72,6 +72,18 @@ def test_the_least_value_of_a_setting(config, name, least):
             parse_config(config, {name: less}, "test")
 
 
+@pytest.mark.parametrize(
+    ("name", "kept", "refused"),
+    [("top_p", (1.0, 1e-9), (0.0, -0.5, 1.0001)), ("temperature", (0.0, 50.0), (-1e-9, -0.5))],
+)
+def test_a_share_is_above_0_and_at_most_1_and_a_temperature_not_below_0(name, kept, refused):
+    for value in kept:
+        assert getattr(parse_config(SamplingConfig, {name: value}, "test"), name) == value
+    for value in refused:
+        with pytest.raises(DiceError, match=name):
+            parse_config(SamplingConfig, {name: value}, "test")
+
+
 def test_the_defaults_of_block_diffusion_are_those_of_the_released_script():
     config = BlockDiffusionConfig()
     assert (config.strategy, config.block_size, config.denoising_steps, config.threshold) == ("static", 4, 4, 0.9)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+
 import numpy as np
 import pytest
 import torch
@@ -9,7 +11,7 @@ import torch
 from dice.decoding.canvas import Plan
 from dice.decoding.dream import TIES, DreamConfig, DreamSchedule, filtered_shares
 from dice.decoding.llada import LladaConfig, LladaSchedule
-from dice.decoding.sampling import SamplingConfig
+from dice.decoding.sampling import SamplingConfig, uniforms_of
 from dice.errors import DiceError
 
 
@@ -71,6 +73,14 @@ def test_dream_draws_positions_by_their_score():
     assert firsts == pytest.approx(np.exp(score) / np.exp(score).sum(), abs=0.03)
 
 
+def test_a_place_whose_number_is_0_can_be_drawn():
+    """Gumbel noise of 0 would be minus infinity, and no score would bring it before a place that is less than sure."""
+    place = np.array([11_114_461])
+    assert uniforms_of(~0, place, 1) == 0
+    found = DreamSchedule(DreamConfig(position_temperature=0.5)).order(np.array([-1.0], np.float32), 0, place, 1)
+    assert found == pytest.approx(-2 - math.log(25 * math.log(2)))
+
+
 @pytest.mark.parametrize("algorithm", ["entropy", "maskgit_plus", "topk_margin"])
 def test_scores_of_dream_are_those_of_the_filtered_distribution(algorithm):
     """top-p leaves one token: it is sure, whatever the model's own distribution says."""
@@ -96,6 +106,8 @@ def test_dream_without_settings_draws_from_the_best_fifty_tokens_and_orders_by_s
     logits = torch.linspace(1e-3, 0, 100).expand(500, -1)
     token, _ = schedule.choose(logits, 0, np.arange(500), 1)
     assert 40 < int(token.max()) < 50
+    shares, _ = filtered_shares(logits[:1], schedule.config.sampling)
+    assert shares.count_nonzero() == 50
     score = np.array([0.0, -1.0], np.float32)
     assert np.array_equal(schedule.order(score, 0, np.arange(2), 1), score)
 

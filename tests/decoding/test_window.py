@@ -18,7 +18,9 @@ MASK, NEVER = 3, -200.0
 GREEDY = SamplingConfig()
 
 
-def decoder_of(shares: list[float], config: WindowConfig, stop_ids: tuple[int, ...] = ()) -> WindowDecoder:
+def decoder_of(
+    shares: list[float], config: WindowConfig, stop_ids: tuple[int, ...] = (), slots: int = 1
+) -> WindowDecoder:
     """Every mask has these probabilities of the tokens 0, 1 and 2, whatever stands before it."""
     logits = [math.log(share) if share else NEVER for share in shares]
     model = make_model(make_config(vocab_size=4, model_type="wedlm", num_hidden_layers=1))
@@ -26,7 +28,7 @@ def decoder_of(shares: list[float], config: WindowConfig, stop_ids: tuple[int, .
         for name, parameter in model.named_parameters():
             parameter.fill_(float("embed" in name or "norm" in name))
         model.lm_head.weight.copy_(torch.tensor([*logits, NEVER])[:, None] / model.config.hidden_size)
-    return WindowDecoder(model, config, mask_id=MASK, stop_ids=stop_ids, max_batch=1, max_length=600)
+    return WindowDecoder(model, config, mask_id=MASK, stop_ids=stop_ids, max_batch=slots, max_length=600)
 
 
 def answer(
@@ -107,3 +109,14 @@ def test_the_defaults_are_the_vendors():
     config = WindowConfig()
     assert (config.window, config.threshold, config.position_penalty) == (16, 0.4, 0.02)
     assert config.sampling == SamplingConfig(temperature=0.2)
+
+
+def test_steps_are_the_forwards_of_the_batch_without_prefill():
+    """Answers of 4 and 6 tokens, a token a forward: one after the other 10 forwards, side by side 6."""
+    config = WindowConfig(threshold=None, sampling=GREEDY)
+    for slots, steps in ((1, 10), (2, 6)):
+        decoder = decoder_of([1.0, 0.0, 0.0], config, slots=slots)
+        assert decoder.steps == 0
+        found = sorted(decoder.run([Request((0,), 4), Request((0, 1), 6)]), key=lambda one: len(one.ids))
+        assert [one.n_forwards for one in found] == [5, 7], "with the prompt's"
+        assert decoder.steps == steps

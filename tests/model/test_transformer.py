@@ -184,6 +184,10 @@ def test_cache_refuses_what_does_not_fit():
     config = make_config(max_position_embeddings=32)
     with pytest.raises(DiceError, match="33 tokens are more than the 32 positions"):
         KVCache(config, 1, 33, dtype=torch.float32, device="cpu")
+    for slots, positions in ((0, 8), (2, 0)):
+        with pytest.raises(DiceError, match=f"a slot and a position; {slots} slots of {positions} tokens"):
+            KVCache(config, slots, positions, dtype=torch.float32, device="cpu")
+    assert KVCache(config, 1, 1, dtype=torch.float32, device="cpu").key.shape == (3, 2, 2, 1, 16)
     cache = KVCache(config, 1, 8, dtype=torch.float32, device="cpu")
     with pytest.raises(DiceError, match="12 tokens does not fit a cache of 8"):
         CachedAttention(cache, torch.tensor([0]), torch.tensor([8]), tokens=4, block_size=4, longest=12)

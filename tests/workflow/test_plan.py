@@ -163,7 +163,7 @@ SLOT = 2 * 36 * 8 * 128 * 2
 
 
 def test_gpu_memory_is_that_of_the_row():
-    """Weights, cache and working memory at its lengths; where the geometry is not known, and of vLLM, weights alone."""
+    """Weights, cache and working memory at its lengths."""
     memory = gpu_memory(plan("released"))
     of = memory["generate"]
     # answers of 4,096 tokens to 249 prompts of 900: 64 slots of 4,996, one for padding rows; a prefill's activations
@@ -174,8 +174,7 @@ def test_gpu_memory_is_that_of_the_row():
     # 8 canvases of 1,924 positions of 442,368 bytes, 256 masks' logits with 13 copies in fp32, no cache
     llada = 2 * 8_015_581_184 + 8 * 1924 * 442_368 + 256 * 126_464 * 56
     assert of["hub-LLaDA-Instruct-8B"] == (pytest.approx(llada / GIB), False)
-    assert of["hub-Seed-Coder-Reasoning-8B"] == (pytest.approx(16e9 / GIB), True)
-    assert memory["serve"]["served-Gemma-2-It-2B"] == (pytest.approx(4e9 / GIB), True)
+    assert not any(found.weights_alone for rule in memory.values() for found in rule.values())
     assert "reread-hub-Seed-Coder-Reasoning-8B" not in of
 
 
