@@ -25,7 +25,7 @@ from dice.kernels.builder.device_image import readable_names
 from dice.kernels.builder.flags import as_lines, standards
 from dice.kernels.builder.main_unit import MainUnit
 from dice.kernels.builder.outcome import Built, Declined, FinalRefusal, broken_rule
-from dice.kernels.builder.precompiled import NotPrepared, first_error
+from dice.kernels.builder.precompiled import first_error
 from dice.kernels.builder.request_sources import Sources, sources_of
 from dice.kernels.builder.route import Route
 from dice.kernels.builder.unknown_flags import accepted_flags
@@ -66,7 +66,8 @@ class CpuBuild(Route):
     """One candidate's build for the CPU."""
 
     def run(self) -> Built:
-        """Build. Raises Declined (`unsupported_on_cpu: <what>`), FinalRefusal (the candidate's error) or OutOfLimits."""
+        """Build. Raises Declined (`unsupported_on_cpu: <what>`), FinalRefusal (the candidate's error), OutOfLimits or
+        NotPrepared."""
         sources = None
         try:
             self.flags = accepted_flags(self.request, self.precompiled.toolchain, self.bench)
@@ -88,8 +89,6 @@ class CpuBuild(Route):
             if sources is not None and (error := self._own_error(sources, refused)) is not None:
                 raise error from refused
             raise Declined(f"unsupported_on_cpu: {refused.reason}", tuple(self.fallbacks)) from refused
-        except NotPrepared as failure:
-            raise Declined(f"unsupported_on_cpu: this machine ({failure})", tuple(self.fallbacks)) from failure
 
     def _own_error(self, sources: Sources, refused: SplitRefused) -> FinalRefusal | None:
         """The candidate's own error behind a source that this back end does not take; None when that is not certain."""
