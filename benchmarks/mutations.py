@@ -51,7 +51,9 @@ def _text(request: ExtensionRequest) -> str:
 
 def _item(request: ExtensionRequest, draw: random.Random, *kinds: ItemKind) -> Item | None:
     found = [
-        item for item in split_source(_text(request)).of_kind(*kinds) if item.function is None or item.function.body
+        item
+        for item in split_source(_text(request)).of_kind(*kinds)
+        if item.function is None or item.function.is_defined
     ]
     return draw.choice(found) if found else None
 

@@ -25,7 +25,7 @@ NOT_IMPORTED = {
     "dice.kernels.grader.relations": RUN,
     "dice.kernels.pool.preload": "the pool's workers show what it does (tests/kernels/pool)",
     "dice.kernels.sandbox.fork_process": RUN,
-    "dice.kernels.sandbox.probe": RUN,
+    "dice.kernels.sandbox.candidate_layers": RUN,
     "dice.kernels.sandbox.supervisor": RUN,
     "dice.kernels.sandbox.tool_supervisor": RUN,
 }

@@ -43,7 +43,7 @@ def _pairs(expected: Any, actual: Any, where: str) -> Iterator[tuple[str, torch.
 def _describe(where: str, right: torch.Tensor, got: torch.Tensor, wrong: torch.Tensor) -> Mismatch:
     places = wrong.nonzero()
     first = places[0].tolist()
-    unwritten = wrong & _poisoned(got)
+    unwritten = wrong & poisoned(got)
     matrix, empty = as_matrix(wrong), as_matrix(unwritten)
     rows, columns = (math.ceil(matrix.shape[0] / PICTURE_ROWS), math.ceil(matrix.shape[1] / PICTURE_COLUMNS))
     return Mismatch(
@@ -101,7 +101,7 @@ def _character(wrong: int, empty: int, there: int) -> str:
     return "?" if empty == wrong else "#" if wrong == there else "+"
 
 
-def _poisoned(got: torch.Tensor) -> torch.Tensor:
+def poisoned(got: torch.Tensor) -> torch.Tensor:
     """Elements with all bits set: what the verifier fills fresh memory with. False for types without NaN."""
     integer = {2: torch.int16, 4: torch.int32, 8: torch.int64}.get(got.element_size())
     if integer is None or not got.is_floating_point():

@@ -43,7 +43,9 @@ CLOCK_RATIO = 1.5
 CLOCK_SLACK_MS = 0.1
 """Two clocks agree below this difference, which is launch jitter."""
 
-Turn = Literal["candidate", "reference"]
+SideName = Literal["candidate", "reference"]
+Round = tuple[SideName, SideName, SideName, SideName]
+"""Who makes each of the four calls of a round."""
 
 
 def disagree(shorter_ms: float, longer_ms: float) -> bool:
@@ -69,10 +71,10 @@ def ratio_of_means(candidate_ms: Sequence[float], reference_ms: Sequence[float])
     return Speedup(median=reference / candidate, ci_low=None, ci_high=None)
 
 
-def abba(rounds: int, generator: random.Random) -> list[tuple[Turn, Turn, Turn, Turn]]:
+def abba(rounds: int, generator: random.Random) -> list[Round]:
     """The order of calls in each round: ABBA or BAAB at random, so that neither program is always first."""
-    first: tuple[Turn, Turn, Turn, Turn] = ("candidate", "reference", "reference", "candidate")
-    second: tuple[Turn, Turn, Turn, Turn] = ("reference", "candidate", "candidate", "reference")
+    first: Round = ("candidate", "reference", "reference", "candidate")
+    second: Round = ("reference", "candidate", "candidate", "reference")
     return [first if generator.random() < 0.5 else second for _ in range(rounds)]
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 from dice.kernels.builder.headers import HeaderSpec, files_digest, slim_cuda_header
@@ -17,7 +18,7 @@ def test_a_header_is_another_when_what_it_is_made_of_is(tmp_path: Path) -> None:
         HeaderSpec("small", "struct Other;\n", slim=False).key,
         HeaderSpec("small", SPEC.text, slim=True).key,
         HeaderSpec("small", SPEC.text, slim=False, kind="cuda").key,
-        SPEC.with_flags(["-O3"]).key,
+        replace(SPEC, flags=("-O3",)).key,
         HeaderSpec("small", SPEC.text, slim=False, includes=(tmp_path / "own",)).key,
     ]
     assert len(set(keys)) == len(keys)

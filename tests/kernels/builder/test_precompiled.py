@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import os
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -88,7 +89,7 @@ def test_a_header_for_other_flags_says_that_it_does_not_fit(precompiled: Precomp
 def test_each_set_of_flags_has_a_header(precompiled: Precompiled, tmp_path: Path) -> None:
     text = "#ifndef MORE\n#error MORE is not defined\n#endif\nSmall s;"
     assert "MORE is not defined" in compiles(precompiled, tmp_path, text)
-    assert compiles(precompiled, tmp_path, text, spec=SPEC.with_flags(["-DMORE"])) == ""
+    assert compiles(precompiled, tmp_path, text, spec=replace(SPEC, flags=("-DMORE",))) == ""
 
 
 def test_a_header_that_does_not_compile_is_not_prepared(precompiled: Precompiled) -> None:

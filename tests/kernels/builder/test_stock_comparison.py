@@ -53,7 +53,7 @@ def test_equal_kernels_agree_and_each_difference_is_named(tmp_path: Path, capsys
     first = built(tmp_path, "first", SOURCE)
 
     def differences(other: Built | None) -> tuple[str, ...]:
-        finding = compare_with_stock("key", RESULT, first, other, 1.0)
+        finding = compare_with_stock("key", RESULT, first, other)
         audit = Audit()
         audit.add(finding)
         told = capsys.readouterr().err

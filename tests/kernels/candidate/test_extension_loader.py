@@ -354,7 +354,12 @@ def test_what_the_cpu_cannot_run_is_its_own_status_hidden_or_not(fork_server: Fo
 
 
 def test_a_broken_builder_is_the_hosts_fault_and_tried_twice(fork_server: ForkServer, tmp_path: Path) -> None:
-    builder = TinyBuilder(tmp_path, status="host_error")
+    class Broken(TinyBuilder):
+        def build(self, request: ExtensionRequest) -> BuildResult:
+            self.requests.append(request)
+            raise HarnessError("the disk is full.")
+
+    builder = Broken(tmp_path)
     verdict = verdict_of(fork_server, builder, CANDIDATE)
     assert verdict.status == "host_error"
     assert verdict.retries == 1

@@ -10,14 +10,14 @@ from typing import Any
 import pytest
 import torch
 
-from dice.kernels.grader.speed import Stopwatch
+from dice.kernels.grader.speed import Measurement
 from dice.kernels.records.evidence import RunEvidence
 from dice.kernels.sandbox.launch_ledger import Reading
 from dice.kernels.sandbox.replies import Done, Times
 
 
 class Run:
-    """What `Stopwatch` asks of a candidate's run, counted."""
+    """What `Measurement` asks of a candidate's run, counted."""
 
     inputs_change = False
 
@@ -46,7 +46,7 @@ class Run:
     ("input_bytes", "wanted", "sets"), [(4, 5, 5), (1 << 29, 5, 4), (6 << 30, 5, 2), (6 << 30, 1, 1), (1 << 30, 2, 2)]
 )
 def test_no_input_is_drawn_in_vain(input_bytes: int, wanted: int, sets: int) -> None:
-    watch, run = object.__new__(Stopwatch), Run(input_bytes)
+    watch, run = object.__new__(Measurement), Run(input_bytes)
     watch.run, watch.sets, watch.drawn, watch.device = run, [], [], torch.device("cpu")  # type: ignore[assignment]
     watch.provide_sets(wanted)
     assert sets == run.drawn == len(watch.sets)
@@ -79,7 +79,7 @@ class Doubling(Run):
 
 @pytest.mark.parametrize(("factor", "wrong"), [(2.0, 0), (3.0, 5)])
 def test_a_problem_that_overwrites_its_inputs_gets_them_anew(factor: float, wrong: int) -> None:
-    watch, run = object.__new__(Stopwatch), Doubling(factor)
+    watch, run = object.__new__(Measurement), Doubling(factor)
     watch.run, watch.sets, watch.drawn, watch.device = run, [], [], torch.device("cpu")  # type: ignore[assignment]
     watch.checked = watch.wrong = watch.output_bytes = watch.flush_bytes = 0
     watch.provide_sets(2)
@@ -139,7 +139,7 @@ class Series(Run):
 def test_papers_timed_calls_get_new_values_at_the_same_address(
     remembers: bool, wrong: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    watch, run = object.__new__(Stopwatch), Series(remembers)
+    watch, run = object.__new__(Measurement), Series(remembers)
     watch.run, watch.sets, watch.drawn, watch.device = run, [], [], torch.device("cpu")  # type: ignore[assignment]
     watch.checked = watch.wrong = watch.output_bytes = 0
     watch.empty_ms, watch.clocked = [0.0], None

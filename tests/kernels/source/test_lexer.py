@@ -6,12 +6,12 @@ from hypothesis import strategies as st
 
 from dice.kernels.source.lexer import (
     SplitRefused,
+    at_commas,
     identifiers,
     matching,
     partner,
     read_tokens,
     shallow,
-    split_at,
     tokenize,
 )
 
@@ -177,9 +177,9 @@ def test_a_partner_outside_of_the_tokens_is_none():
 
 def test_commas_inside_brackets_and_template_lists_do_not_separate():
     tokens = read_tokens("a, f(b, c), std::map<int, g<h, i>>{1, 2}, j < k, l")
-    groups = ["".join(token.text for token in group) for group in split_at(tokens, ",")]
+    groups = ["".join(token.text for token in group) for group in at_commas(tokens)]
     assert groups == ["a", "f(b,c)", "std::map<int,g<h,i>>{1,2}", "j<k", "l"]
-    assert split_at([], ",") == []
+    assert at_commas([]) == []
     assert [tokens[i].text for i in shallow(tokens)][:4] == ["a", ",", "f", "("]
 
 

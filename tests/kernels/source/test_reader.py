@@ -201,7 +201,7 @@ def test_where_a_function_begins_and_ends() -> None:
     assert declared is not None
     assert text[declared.start : declared.end] == "int f(int x)"
     (member,) = read(text).functions
-    assert (member.head, member.body, member.return_type, member.suffix) == (
+    assert (member.head, text[member.body_start : member.end], member.return_type, member.suffix) == (
         "static void g() const",
         "{ }",
         "void",
@@ -235,7 +235,6 @@ def check(text: str) -> None:
         assert text[function.body_start] == tokens[function.brace].text == "{"
         assert text[function.end - 1] == tokens[function.last].text == "}"
         assert tokens[function.first].start == function.start < function.head_end <= function.body_start < function.end
-        assert function.body == text[function.body_start : function.end]
     braces = [function.brace for function in reader.functions]
     assert braces == sorted(set(braces))
 

@@ -12,7 +12,10 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from dice.kernels.source.lexer import SplitRefused, Token, matching, source_of, split_at, tokenize
+from dice.kernels.source.lexer import SplitRefused, Token, at_commas, matching, source_of, tokenize
+
+PYBIND_ALIAS = re.compile(r"namespace\s+\w+\s*=\s*(?:::)?pybind11\s*;")
+"""What a text with a table in the place of its bindings has no more need of."""
 
 
 class BindingRefused(SplitRefused):
@@ -129,7 +132,7 @@ _WRAP = re.compile(r"(?:::)?torch\s*::\s*wrap_pybind_function\s*\((.*)\)$", re.D
 
 def _definition(text: str, tokens: Sequence[Token]) -> Binding:
     """`"name", &function, "doc", py::arg("x") = 1`."""
-    groups = split_at(tokens, ",")
+    groups = at_commas(tokens)
     if len(groups) < 2 or any(t.kind != "string" for t in groups[0]):
         raise BindingRefused("an unusual m.def")
     expression = source_of(text, groups[1])

@@ -269,7 +269,7 @@ class Builder:
             other = None
         except (OutOfLimits, NotPrepared):
             return
-        self.audit.add(compare_with_stock(job.key, result, built, other, bench.meter.cpu_seconds))
+        self.audit.add(compare_with_stock(job.key, result, built, other))
 
     @staticmethod
     def _failed(job: _Job, route: str, status: BuildStatus, message: str, fallbacks: list[str]) -> BuildResult:

@@ -22,10 +22,10 @@ from dice.kernels.builder.cpu_static_shared import check_static_shared
 from dice.kernels.builder.cpu_toolchain import cpu_header, runtime_library
 from dice.kernels.builder.cpu_unsupported import unsupported
 from dice.kernels.builder.device_image import readable_names
-from dice.kernels.builder.flags import as_lines
+from dice.kernels.builder.flags import as_lines, standards
 from dice.kernels.builder.main_unit import MainUnit
 from dice.kernels.builder.outcome import Built, Declined, FinalRefusal, broken_rule
-from dice.kernels.builder.precompiled import NotPrepared, first_error
+from dice.kernels.builder.precompiled import first_error
 from dice.kernels.builder.request_sources import Sources, sources_of
 from dice.kernels.builder.route import Route
 from dice.kernels.builder.unknown_flags import accepted_flags
@@ -33,7 +33,6 @@ from dice.kernels.cpu.host_rewrite import rewrite_host
 from dice.kernels.cpu.rewrite import rewrite_cuda
 from dice.kernels.cpu.unsupported import UnsupportedOnCpu
 from dice.kernels.source.lexer import Refuted, SplitRefused, matching, tokenize
-from dice.kernels.source.macros import Preprocess
 
 _HALF = re.compile(
     r"\b(half2?|__\w*half\w*|nv_half2?|__h\w+|h(exp|log|sqrt|rsqrt|rcp|sin|cos|floor|ceil|rint|tanh)\w*)\b"
@@ -51,9 +50,8 @@ _HALF_MACROS = (
     "__CUDA_NO_HALF2_OPERATORS__",
 )
 
-
 # GCC calls a function before every access to memory, volatile ones apart: the runtime makes lanes take turns there.
-LOCKSTEP_FLAGS = ("-fsanitize=thread", "--param", "tsan-distinguish-volatile=1", "-U__SANITIZE_THREAD__")
+_LOCKSTEP_FLAGS = ("-fsanitize=thread", "--param", "tsan-distinguish-volatile=1", "-U__SANITIZE_THREAD__")
 
 
 @dataclass(frozen=True)
@@ -64,42 +62,18 @@ class CpuUnit:
     flags: tuple[str, ...]
 
 
-def render_unit(
-    main: str, name: str, cuda: str, macros: Sequence[str] = (), preprocess: Preprocess | None = None
-) -> CpuUnit:
-    """The unit of `main` (C++ that comes first and sees no CUDA) and the source `cuda`, called `name` in messages.
-
-    `macros`: #define and #undef lines of the candidate's flags. `preprocess`: as for `rewrite_cuda`.
-    Raises SplitRefused.
-    """
-    source = rewrite_cuda(cuda, preprocess, assertions=not any("NDEBUG" in line for line in macros))
-    lines = [main, '#line 1 "dice_cpu"', *(f"#define {macro}" for macro in _HALF_MACROS), *macros]
-    lines.append("#include <dice_cpu/cuda_unit.h>")
-    if _HALF.search(cuda):
-        lines.append("#include <cuda_fp16.h>")
-    if _BFLOAT.search(cuda):
-        lines.append("#include <cuda_bf16.h>")
-    if _NORM.search(cuda):
-        lines.append("#include <dice_cpu/norms.h>")
-    lines.append(f"#define DICE_CPU_TRACK DICE_CPU_TRACK_{'INDEX' if source.track_index else 'NOTHING'}")
-    kernels = ", ".join(f'"{kernel}"' for kernel in source.kernels)
-    lines.append(f"DICE_CPU_KERNELS({kernels})")
-    lines += [f'#line 1 "{name}"', source.text]
-    flags = LOCKSTEP_FLAGS if source.lockstep else ()
-    return CpuUnit("\n".join(lines) + "\n", flags)
-
-
 class CpuBuild(Route):
     """One candidate's build for the CPU."""
 
     def run(self) -> Built:
-        """Build. Raises Declined (`unsupported_on_cpu: <what>`), FinalRefusal (the candidate's error) or OutOfLimits."""
+        """Build. Raises Declined (`unsupported_on_cpu: <what>`), FinalRefusal (the candidate's error), OutOfLimits or
+        NotPrepared."""
         sources = None
         try:
             self.flags = accepted_flags(self.request, self.precompiled.toolchain, self.bench)
             sources = sources_of(self.request, self.preprocess)
             self.write_headers(sources.headers, rewrite_host)
-            self.check_standards(self.flags)
+            self.check_standards()
             if sources.cuda is not None:
                 check_rules(sources.cuda, sources.cuda_name, self.preprocess)
             objects, table = self._objects(sources)
@@ -115,8 +89,6 @@ class CpuBuild(Route):
             if sources is not None and (error := self._own_error(sources, refused)) is not None:
                 raise error from refused
             raise Declined(f"unsupported_on_cpu: {refused.reason}", tuple(self.fallbacks)) from refused
-        except NotPrepared as failure:
-            raise Declined(f"unsupported_on_cpu: this machine ({failure})", tuple(self.fallbacks)) from failure
 
     def _own_error(self, sources: Sources, refused: SplitRefused) -> FinalRefusal | None:
         """The candidate's own error behind a source that this back end does not take; None when that is not certain."""
@@ -179,7 +151,7 @@ class CpuBuild(Route):
         cuda, table = sources.cuda, "PYBIND11_MODULE(" not in main
         if "PYBIND11_MODULE" in cuda:
             try:
-                cuda = _with_module_table(cuda, self.module)
+                cuda = _with_module_table(cuda, sources.cuda_name, self.module)
             except SplitRefused:
                 table = False
         exact = f"#define TORCH_EXTENSION_NAME {self.module}\n"
@@ -193,13 +165,30 @@ class CpuBuild(Route):
         return out, table
 
     def _render(self, main: str, name: str, cuda: str) -> CpuUnit:
-        return render_unit(main, name, cuda, self.flags.host_macros, self.preprocess)
+        """The unit of `main` (C++ that comes first and sees no CUDA) and the source `cuda`, called `name` in messages.
+
+        Raises SplitRefused.
+        """
+        macros = self.flags.host_macros
+        source = rewrite_cuda(cuda, self.preprocess, assertions=not any("NDEBUG" in line for line in macros))
+        lines = [main, '#line 1 "dice_cpu"', *(f"#define {macro}" for macro in _HALF_MACROS), *macros]
+        lines.append("#include <dice_cpu/cuda_unit.h>")
+        if _HALF.search(cuda):
+            lines.append("#include <cuda_fp16.h>")
+        if _BFLOAT.search(cuda):
+            lines.append("#include <cuda_bf16.h>")
+        if _NORM.search(cuda):
+            lines.append("#include <dice_cpu/norms.h>")
+        lines.append(f"#define DICE_CPU_TRACK DICE_CPU_TRACK_{'INDEX' if source.track_index else 'NOTHING'}")
+        kernels = ", ".join(f'"{kernel}"' for kernel in source.kernels)
+        lines.append(f"DICE_CPU_KERNELS({kernels})")
+        lines += [f'#line 1 "{name}"', source.text]
+        flags = _LOCKSTEP_FLAGS if source.lockstep else ()
+        return CpuUnit("\n".join(lines) + "\n", flags)
 
     def _compile(self, text: str, table: bool, out: str, flags: Sequence[str], full: str) -> tuple[str, bool]:
         """Object of `text` with the slim header if it has a table, else of `full`, which says the same with pybind11."""
-        ours = (folder for folder in self.flags.folders if not _TOOLKIT.search(folder))
-        folders = (*self.request.extra_include_paths, *ours)
-        include = [word for path in folders for word in ("-I", str(self.bench.folder / path))]
+        include = self.include_flags(folder for folder in self.flags.folders if not _TOOLKIT.search(folder))
         if table:
             done = self._run(text, "slim_cpu", out, [*flags, *include, "-fmax-errors=5"])
             if done.ok:
@@ -214,8 +203,8 @@ class CpuBuild(Route):
 
     def _run(self, text: str, header: str, out: str, flags: Sequence[str]) -> ToolRun:
         own = self.precompiled.toolchain.standard
-        standards = [flag for flag in self.flags.host if flag.startswith("-std=") and flag != own]
-        precompiled = self.precompiled.header(cpu_header(self.precompiled, header), standards)
+        others = [flag for flag in standards(self.flags.host) if flag != own]
+        precompiled = self.precompiled.header(cpu_header(self.precompiled, header), others)
         return self.precompiled.compile_host(self.bench, text, precompiled, out, [*flags, "-I", str(self.bench.folder)])
 
     def _give_up_if_unsupported(self, done: ToolRun, text: str) -> None:
@@ -239,8 +228,8 @@ class CpuBuild(Route):
         return self.bench.folder / "extension.so"
 
 
-def _with_module_table(text: str, module: str) -> str:
-    """The text with its one PYBIND11_MODULE as a binding table. Raises SplitRefused."""
+def _with_module_table(text: str, name: str, module: str) -> str:
+    """The text of the file `name` with its one PYBIND11_MODULE as a binding table. Raises SplitRefused."""
     tokens = tokenize(text)
     places = [i for i, token in enumerate(tokens) if token.text == "PYBIND11_MODULE"]
     if len(places) != 1:
@@ -249,4 +238,4 @@ def _with_module_table(text: str, module: str) -> str:
     start, end = tokens[places[0]].start, tokens[matching(tokens, brace)].end
     line = text.count("\n", 0, end) + 1
     table = table_from_module(text[start:end], module)
-    return f'{text[:start]}\n{table}#line {line} "cuda.cu"\n{text[end:]}'
+    return f'{text[:start]}\n{table}#line {line} "{name}"\n{text[end:]}'

@@ -12,7 +12,7 @@ from dice.kernels.builder.compiler import ToolRun, Workbench
 from dice.kernels.builder.device_image import Symbol, host_symbols, image_assembly, image_symbols, readable_names
 from dice.kernels.builder.device_unit import explicit_instantiation, render_device
 from dice.kernels.builder.final_refusal import FinalRefusals
-from dice.kernels.builder.flags import BuildFlags
+from dice.kernels.builder.flags import BuildFlags, standards
 from dice.kernels.builder.host_unit import scoped_name
 from dice.kernels.builder.precompiled import Precompiled, first_error
 from dice.kernels.builder.request_sources import Sources
@@ -85,7 +85,7 @@ class DeviceBuild:
 
     def _standard(self, flags: BuildFlags) -> list[str]:
         """PyTorch adds its -std only when the candidate gives none."""
-        return [] if any(f.startswith("-std=") for f in flags.device) else [self.precompiled.toolchain.standard]
+        return [] if standards(flags.device) else [self.precompiled.toolchain.standard]
 
     def _same_architecture(self, words: Sequence[str]) -> bool:
         """Whether the candidate's architecture flags name exactly the GPUs that are built for anyway."""

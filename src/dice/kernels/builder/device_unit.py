@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable
 
-from dice.kernels.builder.host_unit import scope_text
+from dice.kernels.builder.host_unit import located, scope_text
 from dice.kernels.builder.split_roles import TORCH_ROOTS, Roles
 from dice.kernels.source.cuda_source import CudaSource
 from dice.kernels.source.lexer import SplitRefused, identifiers
@@ -69,10 +69,7 @@ def render_device(
         text = scope_text(item) if item.kind == "scope_open" else item.text
         if item.kind in ("kernel", "kernel_declaration"):
             text = re.sub(r"\bstatic\b", "", text, count=1) if _static(item.text) else text
-        if item.kind in ("scope_open", "scope_close"):
-            body.append(text)
-        else:
-            body.append(f'#line {item.line + first_line - 1} "{source}"\n{text}')
+        body.append(located(item, text, source, first_line))
     included = [f"#include <{header}>" for header in sorted(headers)]
     return "\n".join([*included, _prelude(words), *body, '#line 1 "instantiations"', *lines]) + "\n"
 

@@ -131,6 +131,11 @@ def refusal(request: ExtensionRequest) -> tuple[BuildStatus, str] | None:
     return None
 
 
+def standards(flags: Iterable[str]) -> list[str]:
+    """The -std flags among these."""
+    return [flag for flag in flags if flag.startswith("-std=")]
+
+
 def as_lines(macros: Iterable[str]) -> str:
     """Macros of `BuildFlags` as the beginning of a text."""
     return "".join(f"{line}\n" for line in macros)

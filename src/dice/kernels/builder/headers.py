@@ -5,7 +5,7 @@ from __future__ import annotations
 import functools
 import hashlib
 import json
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
@@ -29,9 +29,10 @@ class HeaderSpec:
     flags: tuple[str, ...] = ()
     includes: tuple[Path, ...] = ()
 
-    def with_flags(self, flags: Sequence[str]) -> HeaderSpec:
-        """The same header for other flags."""
-        return HeaderSpec(self.name, self.text, self.slim, self.kind, tuple(flags), self.includes)
+    @property
+    def include_flags(self) -> list[str]:
+        """-I for the folders that are searched first."""
+        return [word for folder in self.includes for word in ("-I", str(folder))]
 
     @property
     def key(self) -> str:

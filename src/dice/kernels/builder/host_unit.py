@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import re
 
-from dice.kernels.builder.binding import table_from_module
+from dice.kernels.builder.binding import PYBIND_ALIAS, table_from_module
 from dice.kernels.builder.split_roles import Roles, without_device_members
 from dice.kernels.source.cuda_source import CudaSource
 from dice.kernels.source.declaration import Function
@@ -21,7 +21,6 @@ ANONYMOUS_SCOPE = "dice_unnamed"
 """Anonymous namespaces get this name on both sides, so that their kernels have one symbol."""
 
 DEVICE_CALL = "calling a __device__ function from a __host__ function"
-_PYBIND_ALIAS = re.compile(r"namespace\s+\w+\s*=\s*(?:::)?pybind11\s*;")
 
 
 def _cuda_launch(launch: Launch) -> str:
@@ -42,14 +41,15 @@ def render_host(split: CudaSource, source: str, first_line: int = 1, module: str
         if roles.on_host(item):
             if module is not None and item.kind == "macro_call" and item.name == "PYBIND11_MODULE":
                 pieces.append(table_from_module(item.text, module))
-            elif module is not None and item.kind == "using" and _PYBIND_ALIAS.fullmatch(item.text):
+            elif module is not None and item.kind == "using" and PYBIND_ALIAS.fullmatch(item.text):
                 continue
             else:
-                pieces.append(_located(item, _host_text(split, item), source, first_line))
+                pieces.append(located(item, _host_text(split, item), source, first_line))
     return "\n".join(pieces) + "\n"
 
 
-def _located(item: Item, text: str, source: str, first_line: int) -> str:
+def located(item: Item, text: str, source: str, first_line: int) -> str:
+    """What an item becomes, behind a `#line` with its place; a scope's ends need none."""
     if item.kind in ("scope_open", "scope_close"):
         return text
     return f'#line {item.line + first_line - 1} "{source}"\n{text}'

@@ -6,7 +6,7 @@ import re
 from dataclasses import dataclass
 from functools import cached_property
 
-from dice.kernels.builder.binding import BindingRefused, table_from_functions, table_from_module
+from dice.kernels.builder.binding import PYBIND_ALIAS, BindingRefused, table_from_functions, table_from_module
 from dice.kernels.source.cuda_source import CudaSource, split_source
 from dice.kernels.source.items import Item
 from dice.kernels.source.lexer import SplitRefused, tokenize, words
@@ -75,7 +75,7 @@ class MainUnit:
             if item.kind == "macro_call" and item.name == "PYBIND11_MODULE":
                 modules += 1
                 replacement = table_from_module(item.text, module) + f'#line {item.line + first_line} "{self.source}"\n'
-            elif item.kind == "using" and re.fullmatch(r"namespace\s+\w+\s*=\s*pybind11\s*;", item.text):
+            elif item.kind == "using" and PYBIND_ALIAS.fullmatch(item.text):
                 replacement = ""
             elif "TORCH_EXTENSION_NAME" in item.identifiers or item.name.startswith("TORCH_LIBRARY"):
                 raise BindingRefused("the extension's name in an unusual place")
@@ -108,7 +108,7 @@ class MainUnit:
                 if item.function.specifiers or item.function.linkage_c or not self._plain_prototype(item):
                     return False
                 declared.add(item.name)
-            elif item.kind == "using" and re.fullmatch(r"namespace\s+\w+\s*=\s*pybind11\s*;", item.text):
+            elif item.kind == "using" and PYBIND_ALIAS.fullmatch(item.text):
                 continue
             elif not (item.kind == "macro_call" and item.name == "PYBIND11_MODULE"):
                 return False

@@ -21,7 +21,7 @@ import tempfile
 import time
 from collections.abc import Callable, Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
 
@@ -47,15 +47,13 @@ _WRAPPED = (
 )
 
 
-class NotPrepared(Exception):
-    """A header or library cannot be made on this machine; the message is the reason."""
-
-
 HIDE_ARCHIVES = "-Wl,--exclude-libs,ALL"
 """Where g++ takes its own library from an archive, that copy must serve nobody else: cuDNN called into it and crashed."""
-
-
 _FIRST_HEADER = "slim_cuda"
+
+
+class NotPrepared(Exception):
+    """A header or library cannot be made on this machine; the message is the reason."""
 
 
 @dataclass
@@ -117,8 +115,7 @@ class Precompiled:
         """The flags of a unit that starts from the precompiled header `name` of HEADERS (or any other spec), `flags` among
         them. Raises NotPrepared."""
         spec = HEADERS[name] if isinstance(name, str) else name
-        if flags:
-            spec = spec.with_flags((*spec.flags, *flags))
+        spec = replace(spec, flags=(*spec.flags, *flags))
         folder = self.artefact(f"headers/{spec.key}", lambda out, meter: self._make_header(spec, out, meter))
         return (*self._header_flags(spec), "-include", str(folder / "header.h"))
 
@@ -186,7 +183,7 @@ class Precompiled:
         return self.artefact(f"cuda-{source_digest('slim_headers.py')}", self._make_cuda)
 
     def _header_flags(self, spec: HeaderSpec) -> tuple[str, ...]:
-        flags = [word for folder in spec.includes for word in ("-I", str(folder))]
+        flags = spec.include_flags
         if spec.kind == "cuda":
             flags += ["-isystem", str(self.cuda_folder())]
         if spec.slim:
@@ -277,7 +274,7 @@ class Precompiled:
             (out / "try.cpp").write_text(f"#include <{name}>\n")
             if meter.run([tools.cxx, *tools.cxx_flags("cuda"), "-M", "try.cpp", "-o", "try.d"], out, _LIMITS).ok:
                 stock += f"#include <{name}>\n"
-        include = [word for folder in HEADERS["extension_cuda"].includes for word in ("-I", str(folder))]
+        include = HEADERS["extension_cuda"].include_flags
         gcc = [tools.cxx, *tools.cxx_flags("cuda"), *include, "-E", "-dD"]
         nvcc = [tools.nvcc, *tools.nvcc_flags, tools.standard, *include, "-E", "-Xcompiler", "-dD"]
 

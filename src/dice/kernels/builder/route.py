@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from functools import partial
 
 from dice.kernels.builder.compiler import Workbench
-from dice.kernels.builder.flags import BuildFlags
+from dice.kernels.builder.flags import BuildFlags, standards
 from dice.kernels.builder.precompiled import Precompiled, write_files
 from dice.kernels.builder.preprocessor import expanded
 from dice.kernels.builder.unknown_flags import check_standard
@@ -23,6 +23,8 @@ class Route:
     module: str
     precompiled: Precompiled
     bench: Workbench
+    flags: BuildFlags = field(init=False)
+    """Those of the request, from the beginning of `run` on."""
     fallbacks: list[str] = field(default_factory=list)
     """Why each way that was tried first did not do."""
 
@@ -35,7 +37,12 @@ class Route:
         """Put the candidate's own headers into the folder, each as `render` makes it."""
         write_files(self.bench.folder, ((file.name, render(file.text)) for file in headers))
 
-    def check_standards(self, flags: BuildFlags) -> None:
+    def include_flags(self, folders: Iterable[str]) -> list[str]:
+        """-I for the request's include folders (relative: in the folder of the build), and for these."""
+        paths = (self.bench.folder / path for path in (*self.request.extra_include_paths, *folders))
+        return [word for path in paths for word in ("-I", str(path))]
+
+    def check_standards(self) -> None:
         """Raise FinalRefusal when PyTorch's headers do not compile under a C++ standard of the flags."""
-        for standard in {flag for flag in (*flags.main, *flags.host) if flag.startswith("-std=")}:
+        for standard in set(standards((*self.flags.main, *self.flags.host))):
             check_standard(standard, self.precompiled.toolchain, self.bench)

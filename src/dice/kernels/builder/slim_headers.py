@@ -16,7 +16,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from dice.kernels.source.declaration import parse_parameter
-from dice.kernels.source.lexer import split_at, tokenize
+from dice.kernels.source.lexer import at_commas, tokenize
 
 
 class SlimRefused(Exception):
@@ -201,5 +201,5 @@ def _support(declared: list[str], cat_definitions: list[str]) -> str:
 
 def _parameter_types(parameters: str) -> list[str]:
     """Types of `at::IntArrayRef size, at::TensorOptions options = {}`: names and defaults cut off."""
-    types = [parse_parameter(parameters, group).type for group in split_at(tokenize(parameters), ",")]
+    types = [parse_parameter(parameters, group).type for group in at_commas(tokenize(parameters))]
     return [re.sub(r"\bDeleter\b", "torch::Deleter", kind) for kind in types]

@@ -20,7 +20,7 @@ from dice.kernels.builder.binding import BindingRefused
 from dice.kernels.builder.compiler import ToolRun
 from dice.kernels.builder.device_build import DeviceBuild
 from dice.kernels.builder.final_refusal import NARROWING, FinalRefusals
-from dice.kernels.builder.flags import as_lines
+from dice.kernels.builder.flags import as_lines, standards
 from dice.kernels.builder.headers import slim_cuda_header
 from dice.kernels.builder.host_unit import DEVICE_CALL, render_host
 from dice.kernels.builder.launch_symbols import uncounted_launches
@@ -59,7 +59,7 @@ class SplitBuild(Route):
 
     def _run(self) -> Built:
         self.write_headers(self.sources.headers)
-        self.check_standards(self.flags)
+        self.check_standards()
         split = self._split()
         objects: list[str | Path] = []
         if split is None:
@@ -150,7 +150,7 @@ class SplitBuild(Route):
     def _check_main(self, main: MainUnit) -> None:
         """Raise FinalRefusal when the exact main.cpp does not compile."""
         text = as_lines(self.flags.main_macros) + main.exact(self.module)
-        self.final.check_main(text, self._standards(self.flags.main), self._main_include())
+        self.final.check_main(text, standards(self.flags.main), self._main_include())
 
     def _host_text(self, split: CudaSource, table: bool = True) -> str:
         lines = [f"#define TORCH_EXTENSION_NAME {self.module}"]
@@ -190,11 +190,9 @@ class SplitBuild(Route):
     def _check_host(self, split: CudaSource) -> None:
         """Raise FinalRefusal or SplitRefused when the host side does not compile with the untouched headers either."""
         text = self._host_text(split, table=False)
-        self.final.check_host(text, split, self._standards(self.flags.host), self._include_flags())
+        self.final.check_host(text, split, standards(self.flags.host), self.include_flags(self.flags.folders))
 
-    def _compile(
-        self, text: str, header: str, out: str, flags: Sequence[str], more: Sequence[str | Path] = ()
-    ) -> ToolRun:
+    def _compile(self, text: str, header: str, out: str, flags: Sequence[str], more: Sequence[str | Path]) -> ToolRun:
         """g++ on one unit. Raises OutOfLimits, and FinalRefusal when host code calls a device function."""
         precompiled = self.precompiled.header(header, flags)
         done = self.precompiled.compile_host(self.bench, text, precompiled, out, more)
@@ -204,7 +202,7 @@ class SplitBuild(Route):
 
     def _compile_host(self, text: str, header: str, out: str) -> ToolRun:
         """g++ on the host side of the .cu. Raises SplitRefused for narrowing in braces, which nvcc judges otherwise."""
-        flags = [*self._include_flags(), "-Wnarrowing", "-fmax-errors=20"]
+        flags = [*self.include_flags(self.flags.folders), "-Wnarrowing", "-fmax-errors=20"]
         done = self._compile(text, header, out, self.flags.host, flags)
         if done.ok and NARROWING in done.output:
             raise SplitRefused("narrowing in braces")
@@ -226,17 +224,8 @@ class SplitBuild(Route):
         self.fallbacks.append(f"{_ROUTES[self.level]}: {reason}")
         self.level = max(self.level, level)
 
-    def _include_flags(self) -> list[str]:
-        """-I for the request's include folders (relative: in the scratch folder) and the folder of the sources."""
-        folders = [*(str(self.bench.folder / path) for path in self.request.extra_include_paths), *self.flags.folders]
-        return [flag for folder in folders for flag in ("-I", folder)]
-
     def _main_include(self) -> list[str]:
-        """The same for main.cpp, which finds CUDA's headers if the extension has CUDA sources."""
-        tools = self.precompiled.toolchain
+        """`include_flags` for main.cpp, which finds CUDA's headers if the extension has CUDA sources."""
+        tools, found = self.precompiled.toolchain, self.include_flags(self.flags.folders)
         with_cuda = tools.backend == "cuda" and (self.sources.cuda is not None or self.request.with_cuda)
-        return [*self._include_flags(), *(["-isystem", str(tools.cuda_home / "include")] if with_cuda else [])]
-
-    @staticmethod
-    def _standards(flags: Sequence[str]) -> list[str]:
-        return [flag for flag in flags if flag.startswith("-std=")]
+        return [*found, "-isystem", str(tools.cuda_home / "include")] if with_cuda else found

@@ -30,7 +30,6 @@ class AuditFinding:
     differences: tuple[str, ...]
     kernels: int
     identical_kernels: int
-    stock_cpu_seconds: float
 
 
 @dataclass
@@ -47,9 +46,7 @@ class Audit:
             print(f"build {finding.key[:16]} is not stock's: {difference}", file=sys.stderr)
 
 
-def compare_with_stock(
-    key: str, result: BuildResult, built: Built | None, stock: Built | None, stock_cpu_seconds: float
-) -> AuditFinding:
+def compare_with_stock(key: str, result: BuildResult, built: Built | None, stock: Built | None) -> AuditFinding:
     """Compare status, and the machine code of each kernel where both built. `stock` is None when stock refused it."""
     differences: list[str] = []
     kernels = identical = 0
@@ -66,7 +63,7 @@ def compare_with_stock(
                 identical += 1
             else:
                 differences.append(f"kernel {name} has other machine code")
-    return AuditFinding(key, tuple(differences), kernels, identical, stock_cpu_seconds)
+    return AuditFinding(key, tuple(differences), kernels, identical)
 
 
 def _close(ours: dict[str, bytes], theirs: dict[str, bytes]) -> bool:

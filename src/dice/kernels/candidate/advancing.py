@@ -142,9 +142,9 @@ def _put_ahead(memory: torch.Tensor, index: int, value: float, steps: int, step:
 def _parts(item: Any, own_modules: set[str]) -> Iterator[Any]:
     """What belongs to an object of the candidate's."""
     if isinstance(item, dict):
-        yield from list(item.values())
+        yield from [*item.values()]
     elif isinstance(item, list | tuple | set | frozenset | deque):
-        yield from list(item)
+        yield from [*item]
     elif isinstance(item, types.FunctionType):
         if item.__module__ in own_modules:
             yield from (cell.cell_contents for cell in item.__closure__ or () if _filled(cell))
@@ -219,7 +219,7 @@ def _filled(cell: Any) -> bool:
 
 
 def _slots(kind: type) -> list[str]:
-    return [name for base in kind.__mro__ for name in ([*base.__dict__.get("__slots__", ())]) if isinstance(name, str)]
+    return [name for base in kind.__mro__ for name in base.__dict__.get("__slots__", ()) if isinstance(name, str)]
 
 
 def _consume(iterator: Any, steps: int) -> None:

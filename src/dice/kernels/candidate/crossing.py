@@ -137,8 +137,7 @@ class CrossedRun(TorchDispatchMode):
         if is_view or "empty" in func._schema.name:
             self.steps.append(step)
             return result
-        before = self._base.steps[index].after if self._base and index < len(self._base.steps) else {}
-        other = self._other.steps[index].after if self._other and index < len(self._other.steps) else {}
+        before, other = _left_by(self._base, index), _left_by(self._other, index)
         for number, tensor in enumerate(results):
             if tensor.layout is not torch.strided or tensor.is_complex():
                 self._lose()
@@ -199,8 +198,7 @@ class CrossedRun(TorchDispatchMode):
                 else:
                     left[piece.path] = cut
         if self._base is not None and index < len(self._base.steps):
-            before = self._base.steps[index].after
-            other = self._other.steps[index].after if self._other and index < len(self._other.steps) else {}
+            before, other = _left_by(self._base, index), _left_by(self._other, index)
             if before.keys() != left.keys():
                 self._lose()
             for path in before.keys() & left.keys():
@@ -221,6 +219,11 @@ class CrossedRun(TorchDispatchMode):
         values = torch.where(_is_address(piece.data, known), piece.data, values)
         piece.data.copy_(values)
         ctypes.memmove(piece.address, values.data_ptr(), values.numel())
+
+
+def _left_by(run: CrossedRun | None, index: int) -> dict[int, torch.Tensor]:
+    """What a step of an earlier run left; nothing where there is none."""
+    return run.steps[index].after if run is not None and index < len(run.steps) else {}
 
 
 def made_between(base: CrossedRun, again: CrossedRun, runs: Sequence[CrossedRun]) -> int:

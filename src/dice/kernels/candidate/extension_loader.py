@@ -174,17 +174,13 @@ def set_launches(*, enabled: bool) -> None:
 def keep_arguments(piece_bytes: int, all_bytes: int) -> None:
     """From here on, copy what arguments of launches point to, before and after each launch: at most `piece_bytes` behind each
     pointer and `all_bytes` for each extension. With 0, stop."""
-    for control in _controls:
-        control.keep_arguments(piece_bytes, all_bytes)
-    if (runtime := CpuRuntime.loaded()) is not None:
-        runtime.keep_arguments(piece_bytes, all_bytes)
+    for keeper in _keepers():
+        keeper.keep_arguments(piece_bytes, all_bytes)
 
 
 def kept_arguments() -> list[KeptPiece]:
     """The copies in the order of their moments. They are gone after the next `keep_arguments`."""
-    pieces = [piece for control in _controls for piece in kept_pieces(control.kept_piece)]
-    if (runtime := CpuRuntime.loaded()) is not None:
-        pieces += runtime.kept_arguments()
+    pieces = [piece for keeper in _keepers() for piece in kept_pieces(keeper.kept_piece)]
     return sorted(pieces, key=lambda piece: piece.moment)
 
 
@@ -192,29 +188,31 @@ def kept_arguments() -> list[KeptPiece]:
 def watched_launches(look: Callable[[list[KeptPiece]], None]) -> Iterator[None]:
     """Call `look` after each launch with what was kept of it, while `keep_arguments` keeps something: before the launch and
     after it. It may change memory and the copies, which later ones are compared with."""
-    runtime = CpuRuntime.loaded()
-    sources: list[Callable[[int], Iterator[KeptPiece]]] = []
-    sources += [functools.partial(kept_pieces, control.kept_piece) for control in _controls]
-    sources += [runtime.kept_arguments] if runtime else []
-    seen = [0] * len(sources)
+    keepers = _keepers()
+    seen = [0] * len(keepers)
 
     def after() -> None:
         pieces = []
-        for index, source in enumerate(sources):
-            found = [*source(seen[index])]
+        for index, keeper in enumerate(keepers):
+            found = [*kept_pieces(keeper.kept_piece, seen[index])]
             seen[index] += len(found)
             pieces += found
         look(sorted(pieces, key=lambda piece: piece.moment))
 
     callback = LOOK(after)
-    watchers = [*(control.after_launches for control in _controls), *([runtime.after_launches] if runtime else [])]
-    for watch in watchers:
-        watch(callback)
+    for keeper in keepers:
+        keeper.after_launches(callback)
     try:
         yield
     finally:
-        for watch in watchers:
-            watch(LOOK())
+        for keeper in keepers:
+            keeper.after_launches(LOOK())
+
+
+def _keepers() -> list[ctypes.Structure]:
+    """The controls that keep what arguments of launches point to: those of the objects, and the CPU back end's."""
+    runtime = CpuRuntime.loaded()
+    return [*_controls, runtime.control] if runtime else [*_controls]
 
 
 @contextlib.contextmanager

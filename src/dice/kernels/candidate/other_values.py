@@ -16,11 +16,20 @@ _FACTOR = 1.25
 """Of a whole tensor: it shows, and neither a deep model nor a bare exponential raises it to infinity."""
 
 
+def _drawn(value: torch.Tensor, seed: int) -> torch.Tensor:
+    """A number from 0 to 1 for each element."""
+    return torch.rand(value.shape, generator=torch.Generator(value.device).manual_seed(seed), device=value.device)
+
+
+def _long_axis(value: torch.Tensor) -> int | None:
+    """The first axis of more than one slice."""
+    return next((axis for axis, extent in enumerate(value.shape) if extent > 1), None)
+
+
 def varied(value: torch.Tensor, seed: int) -> torch.Tensor:
     """Other values of the same kind: none negative where all were positive, 0 and 1 for masks, and from 1 to the largest for
     other integers, as lengths, which are valid where the largest was."""
-    draw = torch.Generator(value.device).manual_seed(seed)
-    random = torch.rand(value.shape, generator=draw, device=value.device)
+    random = _drawn(value, seed)
     if value.dtype == torch.bool:
         return random < 0.75
     if not value.is_floating_point():
@@ -43,10 +52,8 @@ def rescaled(value: torch.Tensor, seed: int) -> torch.Tensor:
 
 def resigned(value: torch.Tensor, seed: int) -> torch.Tensor:
     """As `rescaled`, with about half of the signs turned."""
-    draw = torch.Generator(value.device).manual_seed(seed + 1)
-    turned = torch.rand(value.shape, generator=draw, device=value.device) < 0.5
     other = rescaled(value, seed)
-    return torch.where(turned, -other, other)
+    return torch.where(_drawn(value, seed + 1) < 0.5, -other, other)
 
 
 def coarse(value: torch.Tensor) -> torch.Tensor:
@@ -57,19 +64,16 @@ def coarse(value: torch.Tensor) -> torch.Tensor:
 def refined(value: torch.Tensor, seed: int) -> torch.Tensor:
     """`coarse` values that are larger by a part of 2**-14 to 2**-13: the nearest number of bfloat16, half precision and TF32
     stays the same. What is coarse already (labels, masks) stays, so that no value leaves its range."""
-    draw = torch.Generator(value.device).manual_seed(seed)
-    step = (1 + torch.rand(value.shape, generator=draw, device=value.device)) * 2.0**-14
+    step = (1 + _drawn(value, seed)) * 2.0**-14
     cut = coarse(value)
     return torch.where(cut == value, value, cut * (1 + step))
 
 
 def filled(value: torch.Tensor, seed: int) -> torch.Tensor:
     """Zeros become as large as the other values are."""
-    draw = torch.Generator(value.device).manual_seed(seed)
     others = value[value != 0]
     size = others.abs().mean() if others.numel() else 1.0
-    random = torch.rand(value.shape, generator=draw, device=value.device).to(value.dtype)
-    return torch.where(value == 0, (0.5 + random) * size, value)
+    return torch.where(value == 0, (0.5 + _drawn(value, seed).to(value.dtype)) * size, value)
 
 
 def balanced(value: torch.Tensor, seed: int) -> torch.Tensor:
@@ -81,8 +85,7 @@ def balanced(value: torch.Tensor, seed: int) -> torch.Tensor:
     if not value.is_floating_point():
         inner.copy_(varied(inner, seed))
     elif pairs.numel():
-        draw = torch.Generator(value.device).manual_seed(seed)
-        step = 0.25 + 0.5 * torch.rand(pairs.shape[0], generator=draw, device=value.device).to(value.dtype)
+        step = 0.25 + 0.5 * _drawn(pairs[:, 0], seed).to(value.dtype)
         step *= inner.abs().max() or 1.0
         pairs[:, 0] += step
         pairs[:, 1] -= step
@@ -107,7 +110,7 @@ def touched(value: torch.Tensor, seed: int) -> torch.Tensor:
 
 def swapped(value: torch.Tensor, seed: int) -> torch.Tensor:
     """Two neighbouring slices along the first axis of several, drawn by the seed, change places."""
-    axis = next((axis for axis, extent in enumerate(value.shape) if extent > 1), None)
+    axis = _long_axis(value)
     if axis is None:
         return value
     draw = torch.Generator().manual_seed(seed)
@@ -119,8 +122,7 @@ def swapped(value: torch.Tensor, seed: int) -> torch.Tensor:
 
 def punched(value: torch.Tensor, seed: int) -> torch.Tensor:
     """Zeros among the values, for a mask that is compared with 0."""
-    draw = torch.Generator(value.device).manual_seed(seed)
-    return value * (torch.rand(value.shape, generator=draw, device=value.device) < 0.75).to(value.dtype)
+    return value * (_drawn(value, seed) < 0.75).to(value.dtype)
 
 
 def emptied(value: torch.Tensor, seed: int) -> torch.Tensor:
@@ -145,8 +147,7 @@ def bounded(value: torch.Tensor, seed: int) -> torch.Tensor:
     """As `balanced`, with the largest value kept instead of the sum."""
     other = value.clone().reshape(-1)
     if value.is_floating_point() and other.numel() > 2:
-        draw = torch.Generator(value.device).manual_seed(seed)
-        share = 0.25 + 0.5 * torch.rand(other.numel() - 2, generator=draw, device=value.device).to(value.dtype)
+        share = 0.25 + 0.5 * _drawn(other[1:-1], seed).to(value.dtype)
         other[1:-1] -= share * (other.abs().max() or 1.0)
     return other.view(value.shape)
 
@@ -155,7 +156,7 @@ def shuffled(value: torch.Tensor, seed: int) -> torch.Tensor:
     """The same rows in another order: what is valid stays so, as positions in a table do. Rows are along the first axis
     that has several."""
     draw = torch.Generator().manual_seed(seed)
-    axis = next((axis for axis, extent in enumerate(value.shape) if extent > 1), 0)
+    axis = _long_axis(value) or 0
     return value.index_select(axis, torch.randperm(value.shape[axis], generator=draw).to(value.device))
 
 
@@ -167,9 +168,7 @@ def mixed(value: torch.Tensor, seed: int, rarer: bool) -> torch.Tensor:
         return value
     common, second = kinds[counts.topk(2).indices]
     mine, other = (second, common) if rarer else (common, second)
-    draw = torch.Generator(value.device).manual_seed(seed)
-    chosen = (value == mine) & (torch.rand(value.shape, generator=draw, device=value.device) < 0.25)
-    return torch.where(chosen, other, value)
+    return torch.where((value == mine) & (_drawn(value, seed) < 0.25), other, value)
 
 
 @contextlib.contextmanager

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable, Sequence
 
 from dice.kernels.cpu.regions import Region
 from dice.kernels.source.cuda_source import CudaSource
-from dice.kernels.source.lexer import Token, words
+from dice.kernels.source.lexer import WORD, Token, words
 
 _BARRIERS = words(
     "__syncthreads __syncthreads_and __syncthreads_or __syncthreads_count __barrier_sync __barrier_sync_count "
@@ -28,7 +27,6 @@ _COLLECTIVE_WORDS = words(
     "load_matrix_sync store_matrix_sync fill_fragment"
 )
 _SYNCHRONISING = (_BARRIERS | _WARP_OPERATIONS | _COLLECTIVE_WORDS) - _GROUP_WORDS
-_WORD = re.compile(r"[A-Za-z_]\w*")
 
 
 def kernels_that_wait(source: CudaSource, regions: Sequence[Region]) -> set[str]:
@@ -37,7 +35,7 @@ def kernels_that_wait(source: CudaSource, regions: Sequence[Region]) -> set[str]
     for region in regions:
         mentions.setdefault(region.name or "lambda", set()).update(region.words)
     for name, body in source.macros.items():
-        mentions.setdefault(name, set()).update(_WORD.findall(body))
+        mentions.setdefault(name, set()).update(WORD.findall(body))
     for name, inside in _types(source.tokens):
         mentions.setdefault(name, set()).update(inside)
     waiting = set(_SYNCHRONISING) | {"volatile", "__shared__"}

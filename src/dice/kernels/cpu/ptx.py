@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 
-from dice.kernels.source.lexer import Token, matching, source_of, split_at
+from dice.kernels.source.lexer import Token, at_commas, matching, source_of
 
 _FLAGS = re.compile(
     r"\.(approx|ftz|rn|full|volatile|relaxed|weak|nc|ca|cg|cs|lu|cv|L1::\w+|L2::\w+|wb|wt|global|shared|cta|gl|sys|lo)\b"
@@ -73,7 +73,7 @@ def translate(tokens: Sequence[Token], text: str) -> str | None:
     if ";" in template:
         return None
     operands = [
-        source_of(text, group[2:-1]) for section in sections[1:3] for group in split_at(section, ",") if len(group) > 2
+        source_of(text, group[2:-1]) for section in sections[1:3] for group in at_commas(section) if len(group) > 2
     ]
     return _instruction(template, operands)
 

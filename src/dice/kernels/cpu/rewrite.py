@@ -20,10 +20,17 @@ from dice.kernels.cpu.unsupported import UnsupportedOnCpu
 from dice.kernels.source.cuda_source import CudaSource
 from dice.kernels.source.declaration import Parameter
 from dice.kernels.source.launch import Launch
-from dice.kernels.source.lexer import SplitRefused, Token, check_tokens, matching, source_of, split_at, tokenize
+from dice.kernels.source.lexer import (
+    WORD,
+    SplitRefused,
+    Token,
+    at_commas,
+    check_tokens,
+    matching,
+    source_of,
+    tokenize,
+)
 from dice.kernels.source.macros import Preprocess, expand_macros
-
-_WORD = re.compile(r"[A-Za-z_]\w*")
 
 
 @dataclass(frozen=True)
@@ -86,7 +93,7 @@ class _Rewriter:
     def _inject(self, region: Region, shared_globals: dict[str, str]) -> None:
         """Declare at the top of a body what its text takes for granted: indices, shared arrays of namespace scope."""
         macros = self.source.macros
-        words = region.words | {w for name in region.words & macros.keys() for w in _WORD.findall(macros[name])}
+        words = region.words | {w for name in region.words & macros.keys() for w in WORD.findall(macros[name])}
         lines = [declaration for name, declaration in shared_globals.items() if name in words]
         if region.kind != "kernel" and (used := [name for name in INDEX_NAMES if name in words]):
             self.track_index = True
@@ -210,7 +217,7 @@ class _Rewriter:
 
 
 def _first_argument(text: str) -> str:
-    return source_of(text, split_at(tokenize(text), ",")[0])
+    return source_of(text, at_commas(tokenize(text))[0])
 
 
 def _plain(text: str) -> str:

@@ -105,7 +105,7 @@ class CpuRuntime:
             if not given:
                 raise HarnessError("Somebody else has taken the controls of the CPU back end's runtime.")
             _controls[library._handle] = given.contents
-        self._control = _controls[library._handle]
+        self.control = _controls[library._handle]
 
     @classmethod
     def loaded(cls) -> CpuRuntime | None:
@@ -128,44 +128,31 @@ class CpuRuntime:
 
     def fault(self) -> str:
         """What the last failed kernel did and where; empty when none failed."""
-        return self._control.fault_text().decode()
+        return self.control.fault_text().decode()
 
     def reset_errors(self) -> None:
         """Forget all errors, sticky ones too, as a new process would."""
-        self._control.reset_errors()
+        self.control.reset_errors()
 
     def set_ledger(self, address: int) -> None:
         """Mark launches in the page of `dice.kernels.sandbox.launch_ledger` at this address; 0: nowhere."""
-        self._control.set_ledger(address or None)
+        self.control.set_ledger(address or None)
 
     def enable(self, on: bool) -> None:
         """Let launches through, as at first, or make them do nothing and succeed."""
-        self._control.enable(int(on))
+        self.control.enable(int(on))
 
     def set_order(self, order: Order, seed: int = 1, kernel: str = "") -> None:
         """Order for kernels named `kernel`, ascending for all others; for all kernels when `kernel` is empty."""
-        self._control.set_order(int(order), seed, kernel.encode())
+        self.control.set_order(int(order), seed, kernel.encode())
 
     def guard_memory(self, on: bool) -> None:
         """From here on, memory of tensors and of cudaMalloc ends where nothing may be read or written (SIGSEGV)."""
-        self._control.guard_memory(int(on))
+        self.control.guard_memory(int(on))
 
     def take_memory_fault(self) -> str:
         """Which block was written to outside of its ends without ending the process; "" where none was."""
-        return self._control.memory_fault().decode()
-
-    def keep_arguments(self, piece_bytes: int, all_bytes: int) -> None:
-        """From here on, copy what arguments of launches point to, before and after each launch: at most `piece_bytes` behind
-        each pointer and `all_bytes` in all. With 0, stop."""
-        self._control.keep_arguments(piece_bytes, all_bytes)
-
-    def kept_arguments(self, begin: int = 0) -> Iterator[KeptPiece]:
-        """The copies, from one on. They are gone after the next `keep_arguments`."""
-        return kept_pieces(self._control.kept_piece, begin)
-
-    def after_launches(self, look: Any) -> None:
-        """Have a function of type LOOK called after each launch, when what it left is kept; LOOK(): no longer."""
-        self._control.after_launches(look)
+        return self.control.memory_fault().decode()
 
 
 def kept_pieces(piece: Callable[[int, Any], int], begin: int = 0) -> Iterator[KeptPiece]:

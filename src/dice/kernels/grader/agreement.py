@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 from typing import Any
 
 from dice.errors import DiceError
@@ -10,6 +11,8 @@ from dice.kernels.grader.candidate_run import CandidateRun
 from dice.kernels.grader.reference import Trial, exact_products, like, to_device
 from dice.kernels.records.verdict import Protocol
 
+_MOST_BYTES = 1 << 30
+"""Of inputs: above it fp64 takes too much memory."""
 WITHOUT_TF32 = "strict: agrees with the reference computed without TF32, not with PyTorch's default"
 
 
@@ -39,6 +42,19 @@ def compare(run: CandidateRun, trial: Trial, actual: Any, protocol: Protocol) ->
     if exact.ok and WITHOUT_TF32 not in run.record.notes:
         run.record.notes.append(WITHOUT_TF32)
     return exact if exact.ok else found
+
+
+def without_tf32_and_wide(run: CandidateRun, trial: Trial) -> tuple[Any, Any] | None:
+    """The reference's outputs for a trial: without TF32, and in fp64. None where it cannot run in fp64, or takes too much
+    memory."""
+    if run.reference.input_bytes > _MOST_BYTES:
+        return None
+    on_gpu = run.place.device.type == "cuda"
+    exactly = exact_products() if on_gpu else contextlib.nullcontext()
+    with run.record.phase("reference"), exactly, contextlib.suppress(DiceError):
+        expected = expected_outputs(run, trial.inputs, trial.forward_seed) if on_gpu else trial.expected
+        return expected, run.reference.run_wide(run.weights_seed, trial.inputs, trial.forward_seed)
+    return None
 
 
 def _exact_to_the_smallest(run: CandidateRun, trial: Trial) -> bool:

@@ -9,7 +9,6 @@ from typing import Any
 
 from pydantic import ValidationError
 
-from dice.errors import HarnessError
 from dice.kernels.builder.launch_symbols import imported_functions
 from dice.kernels.checks.sensitive import C_FUNCTIONS
 from dice.kernels.grader.place import Place
@@ -65,8 +64,6 @@ class Builds:
         self._spent_s += spent_s
         if not self._again:
             self._record.spent("build", spent_s)
-        if result.status == "host_error":
-            raise HarnessError(f"The builder failed: {result.message[:500]}")
         return {"result": result.model_dump()}, self._object(result)
 
     def _note(self, request: ExtensionRequest, result: BuildResult) -> None:

@@ -63,7 +63,7 @@ class CandidateRun:
         self._draws_on_gpu = True
         self._again = False
         """Whether this process is not the first, made for an experiment: what it builds and says is known."""
-        self._code = self._lent = ""
+        self.code = self._lent = ""
         self._connections: int | None = None
         self._launches: Launches | None = None
         self._session: Session | None = None
@@ -74,11 +74,6 @@ class CandidateRun:
         """The candidate's process."""
         assert self._session is not None
         return self._session
-
-    @property
-    def code(self) -> str:
-        """The candidate's text."""
-        return self._code
 
     @contextlib.contextmanager
     def gpu(self, alone: bool = False) -> Iterator[None]:
@@ -125,7 +120,7 @@ class CandidateRun:
         self._again = True
         self.end()
         self.start(self._connections)
-        self.import_code(self._code, self._lent)
+        self.import_code(self.code, self._lent)
         self.make_model(self.seeds.weights)
         self.record.stage, self.evidence.reached = stage, reached
 
@@ -157,7 +152,7 @@ class CandidateRun:
     def import_code(self, code: str, lent: str = "") -> None:
         """Import the candidate's file, which may request builds. `lent`: a program whose names it finds."""
         limits, record = self.place.limits, self.record
-        self._code, self._lent = code, lent
+        self.code, self._lent = code, lent
         with record.phase("import"):
             try:
                 limit_s = self.left_s(limits.import_timeout_s)

@@ -50,12 +50,8 @@ class Consent:
         self._run, self._drawn = run, drawn
         self._usual: set[Broadcast] | None = None
 
-    def accepts(self, inputs: list[Any], seed: int) -> bool:
-        """Whether it takes these inputs, in the layout that they have."""
-        return self.work(inputs, seed) is not None
-
     def work(self, inputs: list[Any], seed: int) -> int | None:
-        """Elements that its operators make of these inputs; None where it does not take them."""
+        """Elements that its operators make of these inputs, laid out as they are; None where it does not take them."""
         watched = self._watched(inputs, seed)
         if watched is None:
             return None

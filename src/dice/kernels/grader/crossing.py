@@ -88,21 +88,20 @@ def _made_by_host(run: CandidateRun, base: list[Any], other: list[Any] | None) -
     def made(*roles: Role) -> int:
         return run.ask("crossed", Crossed, roles=[*roles]).bytes
 
+    def shows() -> bool:
+        """Whether it shows with two sets of elements, drawn anew."""
+        places = secrets.randbits(48)
+        forward("first", base, places)
+        forward("second", base, places)
+        forward("again", base)  # what a counter of calls has changed since the base is other now
+        return made("first", "second") > 0
+
     assert other is not None
     try:
         forward("base", base)
         forward("again", base)
         forward("other", other)
-        return bool(made("other")) and all(_shows(forward, made, base) for _ in range(_TIMES))
+        return bool(made("other")) and all(shows() for _ in range(_TIMES))
     finally:
         if run.session.alive:
             run.ask("uncross", Done)
-
-
-def _shows(forward: Any, made: Any, base: list[Any]) -> bool:
-    """Whether it shows with two sets of elements, drawn anew."""
-    places = secrets.randbits(48)
-    forward("first", base, places)
-    forward("second", base, places)
-    forward("again", base)  # what a counter of calls has changed since the base is other now
-    return made("first", "second") > 0

@@ -25,6 +25,7 @@ from dice.kernels.grader.agreement import compare, expected_outputs
 from dice.kernels.grader.candidate_run import CandidateRun
 from dice.kernels.grader.reference import Trial, to_device
 from dice.kernels.grader.rounding import rounding
+from dice.kernels.mismatch import poisoned
 from dice.kernels.records.evidence import ProbeName, ProbeResult
 from dice.kernels.records.verdict import Protocol
 from dice.kernels.sandbox.leaves import floats_of, tensors_of
@@ -91,14 +92,10 @@ def observe(run: CandidateRun) -> None:
 
 def count_poison(expected: Any, actual: Any) -> int:
     """Number of floating-point elements with the poison pattern (all bits one) where the reference has a number."""
-    mine = tensors_of(actual)
-    theirs = tensors_of(expected)
     count = 0
-    for a, b in zip(mine, theirs, strict=False):
-        integer = {2: torch.int16, 4: torch.int32, 8: torch.int64}.get(a.element_size())
-        if a.shape == b.shape and a.is_floating_point() and integer is not None:
-            poisoned = a.contiguous().view(integer) == -1
-            count += int((poisoned & ~b.to(a.device).isnan()).sum())
+    for a, b in zip(tensors_of(actual), tensors_of(expected), strict=False):
+        if a.shape == b.shape and bool((left := poisoned(a)).any()):
+            count += int((left & ~b.to(a.device).isnan()).sum())
     return count
 
 

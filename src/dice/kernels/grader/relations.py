@@ -23,13 +23,11 @@ from typing import Any
 import torch
 from torch.utils._pytree import tree_flatten, tree_leaves, tree_unflatten
 
-from dice.errors import DiceError
 from dice.kernels.candidate.other_values import Other, filled, rescaled, resigned
 from dice.kernels.compare import compare_outputs
-from dice.kernels.grader.agreement import compare, expected_outputs
+from dice.kernels.grader.agreement import compare, without_tf32_and_wide
 from dice.kernels.grader.candidate_run import CandidateRun
-from dice.kernels.grader.reference import Trial, exact_products, like
-from dice.kernels.grader.rounding import MOST_BYTES
+from dice.kernels.grader.reference import Trial, like
 from dice.kernels.grader.usage import (
     accepted,
     changed_output,
@@ -150,15 +148,9 @@ def _is_right(run: CandidateRun, trial: Trial, actual: Any) -> bool:
 
 
 def _is_exact(run: CandidateRun, trial: Trial) -> bool:
-    """Whether the reference agrees with itself in fp64; False where it cannot run so, or takes too much memory."""
-    if run.reference.input_bytes > MOST_BYTES:
-        return False
-    on_gpu = run.place.device.type == "cuda"
-    with contextlib.suppress(DiceError), exact_products() if on_gpu else contextlib.nullcontext():
-        expected = expected_outputs(run, trial.inputs, trial.forward_seed) if on_gpu else trial.expected
-        wide = run.reference.run_wide(run.weights_seed, trial.inputs, trial.forward_seed)
-        return compare_outputs(expected, like(expected, wide), "strict").ok
-    return False
+    """Whether the reference agrees with itself in fp64; False where it cannot run so."""
+    both = without_tf32_and_wide(run, trial)
+    return both is not None and compare_outputs(both[0], like(*both), "strict").ok
 
 
 def _largest(outputs: Any) -> float:

@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-import contextlib
 from typing import Any
 
 import torch
 from torch.utils._pytree import tree_leaves
 
-from dice.errors import DiceError
-from dice.kernels.grader.agreement import expected_outputs
+from dice.kernels.grader.agreement import without_tf32_and_wide
 from dice.kernels.grader.candidate_run import CandidateRun
-from dice.kernels.grader.reference import Trial, exact_products
+from dice.kernels.grader.reference import Trial
 from dice.kernels.rounding_tolerance import unit
 
 _UNIT = unit(torch.float32)
@@ -19,24 +17,14 @@ _UNKNOWN = 2.0**-12
 """A relative error of the reference above which its fp64 run is no truth: it draws numbers, or is ill-conditioned."""
 _FEWEST = 16
 """Elements of all outputs together: the errors of a few may cancel by luck."""
-MOST_BYTES = 1 << 30
-"""Of inputs: above it fp64 takes too much memory."""
 
 
 def rounding(run: CandidateRun, trial: Trial, actual: Any) -> float | None:
     """Error of `actual`, the candidate's outputs for `trial`, divided by that of the reference without TF32: 1 is as good,
     TF32 gives some thousands. Both by root mean square and by maximum; the worse counts. None where it cannot be measured.
     """
-    if run.reference.input_bytes > MOST_BYTES:
-        return None
-    on_gpu = run.place.device.type == "cuda"
-    with run.record.phase("reference"), exact_products() if on_gpu else contextlib.nullcontext():
-        expected = expected_outputs(run, trial.inputs, trial.forward_seed) if on_gpu else trial.expected
-        try:
-            wide = run.reference.run_wide(run.weights_seed, trial.inputs, trial.forward_seed)
-        except DiceError:
-            return None
-    return error_ratio(expected, actual, wide)
+    both = without_tf32_and_wide(run, trial)
+    return None if both is None else error_ratio(both[0], actual, both[1])
 
 
 def error_ratio(expected: Any, actual: Any, wide: Any) -> float | None:

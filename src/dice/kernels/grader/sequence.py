@@ -95,9 +95,9 @@ def run_candidate(place: Place, reference: Reference, job: Job, seeds: Seeds, le
                     try_conditions(run, seed)
                 else:
                     _try_trials(run)
-                clock = prepare(run)
-            if clock is not None:
-                measure(clock)
+                measurement = prepare(run)
+            if measurement is not None:
+                measure(measurement)
             if run.standing() and "strict" in place.judging.protocols:
                 _experiments(run)
             if run.standing():

@@ -81,34 +81,34 @@ class _Series:
         self.drain_ms.append(times.drain_ms)
 
 
-def prepare(run: CandidateRun) -> Stopwatch | None:
+def prepare(run: CandidateRun) -> Measurement | None:
     """Inputs for the first timed calls; None where none are wanted. In the turn of the trials: before another turn, all
     timings that wait would be done. Raises CandidateFailure."""
     judging = run.place.judging
     if not (judging.measure_time and run.place.backend == "cuda" and run.standing()):
         return None
     run.enter("timing", "timing")
-    clock = Stopwatch(run)
-    clock.provide(clock.protocols[0])
-    return clock
+    measurement = Measurement(run)
+    measurement.provide(measurement.protocols[0])
+    return measurement
 
 
-def measure(clock: Stopwatch) -> None:
+def measure(measurement: Measurement) -> None:
     """Time candidate and reference under each protocol that the candidate satisfies. Raises CandidateFailure."""
-    run = clock.run
-    for index, protocol in enumerate(clock.protocols):
+    run = measurement.run
+    for index, protocol in enumerate(measurement.protocols):
         if index:
             with run.gpu():
-                clock.provide(protocol)
+                measurement.provide(protocol)
         with run.gpu(alone=True), run.record.phase("timing"):
             if protocol == "paper":
-                clock.paper()
+                measurement.paper()
             else:
-                clock.strict()
-    take_clocks(run, clock)
+                measurement.strict()
+    _take_clocks(measurement)
 
 
-class Stopwatch:
+class Measurement:
     """Timed calls on both sides, on the same input sets."""
 
     def __init__(self, run: CandidateRun) -> None:
@@ -368,24 +368,24 @@ def _steps(operators: dict[str, OpUse] | None, launches: dict[str, int] | None) 
     return sum(use.count for use in (operators or {}).values()) + sum((launches or {}).values())
 
 
-def take_clocks(run: CandidateRun, clock: Stopwatch) -> None:
+def _take_clocks(measurement: Measurement) -> None:
     """What several clocks say of the same calls, as evidence for the checks."""
+    run, series = measurement.run, measurement.clocked
     if run.session.not_frozen:
         run.record.notes.append(NOT_FROZEN.format(run.session.not_frozen))
-    series = clock.clocked
     if series is None or not series.event_ms:
         return
     run.evidence.clocks = Clocks(
         event_ms=statistics.fmean(series.event_ms),
         synced_ms=series.host_ms,
-        launch_overhead_ms=statistics.median(clock.empty_ms) / len(series.event_ms),
+        launch_overhead_ms=statistics.median(measurement.empty_ms) / len(series.event_ms),
         drain_ms=statistics.fmean(series.drain_ms),
         in_process_ms=statistics.fmean(series.in_process_ms),
         per_call_ms=series.in_process_ms,
-        floor_ms=floor_ms(clock.output_bytes, clock.device) if clock.output_bytes else None,
+        floor_ms=floor_ms(measurement.output_bytes, measurement.device) if measurement.output_bytes else None,
     )
-    run.evidence.timed_outputs_checked = clock.checked
-    run.evidence.timed_outputs_wrong = clock.wrong
+    run.evidence.timed_outputs_checked = measurement.checked
+    run.evidence.timed_outputs_wrong = measurement.wrong
 
 
 def floor_ms(output_bytes: int, device: torch.device) -> float | None:

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 
 import torch
 
-from dice.kernels.likeness.places import FEW, Places, Probe
+from dice.kernels.likeness.places import FEW, Landmark, Places
 
 _MOST_OFFSETS = 64
 _FARTHEST_OFFSET = 1 << 22
@@ -155,10 +155,10 @@ def _offsets(memory: torch.Tensor, places: Places) -> list[int]:
 
 def _aligned(memory: torch.Tensor, places: Places) -> Iterator[torch.Tensor]:
     """Rows at an offset and of a pitch that two rows show, whatever their scale."""
-    if not places.probes:
+    if not places.landmarks:
         return
     columns = places.shape[-1] if len(places.shape) > 1 and places.shape[-1] >= FEW else places.count
-    first, last = places.probes[0], places.probes[-1]
+    first, last = places.landmarks[0], places.landmarks[-1]
     row, column = places.index // columns, places.index % columns
     begins, ends = _alignments(memory, first), _alignments(memory, last)
     for begin in begins:
@@ -170,13 +170,13 @@ def _aligned(memory: torch.Tensor, places: Places) -> Iterator[torch.Tensor]:
             yield begin + (row - first.row) * pitch + column
 
 
-def _alignments(memory: torch.Tensor, probe: Probe) -> list[int]:
-    """Where the probe's row may begin: ratios of differences stay the same under any scale and shift."""
-    length = memory.numel() - int(probe.columns[-1])
+def _alignments(memory: torch.Tensor, landmark: Landmark) -> list[int]:
+    """Where the landmark's row may begin: ratios of differences stay the same under any scale and shift."""
+    length = memory.numel() - int(landmark.columns[-1])
     if length < 1:
         return []
-    start, *others = probe.columns.tolist()
-    wanted = (probe.values[1:] - probe.values[0]).tolist()
+    start, *others = landmark.columns.tolist()
+    wanted = (landmark.values[1:] - landmark.values[0]).tolist()
     pivot = max(range(len(wanted)), key=lambda i: abs(wanted[i]))
     ratios = [(at, wanted[i] / wanted[pivot]) for i, at in enumerate(others) if i != pivot]
 

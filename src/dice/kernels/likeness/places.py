@@ -25,14 +25,15 @@ _CLOSE_ALONE = 1e-5
 """The same for answers of fewer than `FEW` elements, relative to the value."""
 _SAME_LINE = 2 * _CLOSE
 """Difference up to which two lines are the same: rows that are normalised have factors that differ by a few per cent."""
-_PROBE = 5
+_LANDMARK_SIZE = 5
+"""Elements."""
 _LARGEST_EXPONENT = 80.0
 _LARGEST_RUNNING = 1 << 21
 """Elements; of larger answers no running sums are made."""
 _MOST_LOOKED_AT = 1 << 18
 """Elements of the answer among which the places are chosen."""
-_PROBED_ROWS, _PROBED_COLUMNS = 32, 1 << 16
-"""Rows that are tried as probes from either end, and elements of each."""
+_LANDMARK_ROWS, _LANDMARK_COLUMNS = 32, 1 << 16
+"""Rows that are tried from either end, and elements of each that are looked at."""
 
 
 @dataclass(frozen=True)
@@ -53,7 +54,7 @@ class Line:
 
 
 @dataclass(frozen=True)
-class Probe:
+class Landmark:
     """A few elements of one row, by which the row is recognised wherever it lies."""
 
     row: int
@@ -77,7 +78,7 @@ class Places:
     spread: float
     labels: bool
     """Whether the answer has a few values only. Then zeros and frequent values are among the places."""
-    probes: tuple[Probe, ...]
+    landmarks: tuple[Landmark, ...]
     """Of the first and of the last row that have enough elements."""
 
     @classmethod
@@ -105,8 +106,8 @@ class Places:
             tolerance = torch.full_like(values, spread) * _EXACT.get(answer.dtype, _CLOSE)
         else:
             tolerance = torch.zeros_like(values)
-        probes = () if labels or flat.numel() < FEW else _probes(answer.shape, flat)
-        return cls(answer.shape, flat.numel(), index, values, tolerance, spread, labels, probes)
+        landmarks = () if labels or flat.numel() < FEW else _landmarks(answer.shape, flat)
+        return cls(answer.shape, flat.numel(), index, values, tolerance, spread, labels, landmarks)
 
     def sample(self) -> Places:
         """A sixteenth of the places, for a first look."""
@@ -131,7 +132,9 @@ class Places:
 
     def _with(self, values: torch.Tensor, close: float) -> Places:
         spread = _spread(values)
-        return replace(self, values=values, spread=spread, tolerance=torch.full_like(values, spread * close), probes=())
+        return replace(
+            self, values=values, spread=spread, tolerance=torch.full_like(values, spread * close), landmarks=()
+        )
 
     def is_broadcast(self, values: torch.Tensor) -> bool:
         """Whether values at the places depend on one coordinate only, as a bias for each column or channel does."""
@@ -212,26 +215,26 @@ def _spread(values: torch.Tensor) -> float:
     return float(ordered[high] - ordered[low]) / 2 or float(values.std())
 
 
-def _probes(shape: torch.Size, flat: torch.Tensor) -> tuple[Probe, ...]:
+def _landmarks(shape: torch.Size, flat: torch.Tensor) -> tuple[Landmark, ...]:
     columns = shape[-1] if len(shape) > 1 and shape[-1] >= FEW else flat.numel()
     rows = flat.numel() // columns
-    found: dict[int, Probe] = {}
-    for tried in (range(min(rows, _PROBED_ROWS)), range(rows - 1, max(0, rows - _PROBED_ROWS) - 1, -1)):
-        probes = (_probe(row, flat[row * columns :][: min(columns, _PROBED_COLUMNS)]) for row in tried)
-        if (probe := next((probe for probe in probes if probe is not None), None)) is not None:
-            found[probe.row] = probe
+    found: dict[int, Landmark] = {}
+    for tried in (range(min(rows, _LANDMARK_ROWS)), range(rows - 1, max(0, rows - _LANDMARK_ROWS) - 1, -1)):
+        of_rows = (_landmark(row, flat[row * columns :][: min(columns, _LANDMARK_COLUMNS)]) for row in tried)
+        if (landmark := next((one for one in of_rows if one is not None), None)) is not None:
+            found[landmark.row] = landmark
     return tuple(found.values())
 
 
-def _probe(row: int, elements: torch.Tensor) -> Probe | None:
-    """Some elements of a row; None where they are not different numbers."""
+def _landmark(row: int, elements: torch.Tensor) -> Landmark | None:
+    """Of one row; None where its elements are not different numbers."""
     numbers = elements.double()
     places = (numbers.isfinite() & (numbers != 0)).nonzero().reshape(-1)
-    if len(places) < _PROBE:
+    if len(places) < _LANDMARK_SIZE:
         return None
-    columns = places[torch.linspace(0, len(places) - 1, _PROBE, device=places.device).long()]
+    columns = places[torch.linspace(0, len(places) - 1, _LANDMARK_SIZE, device=places.device).long()]
     values = numbers[columns]
-    return Probe(row, columns, values) if len(values.unique()) == _PROBE else None
+    return Landmark(row, columns, values) if len(values.unique()) == _LANDMARK_SIZE else None
 
 
 def _correlation(x: torch.Tensor, y: torch.Tensor) -> float:

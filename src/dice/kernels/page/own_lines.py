@@ -16,6 +16,7 @@ from dice.python_text import parse_python
 _CUDA, _MAIN = "cuda.cu", "main.cpp"
 _ECHO = re.compile(r"^\s*(?:\d+ \| ?)?(.*)$")
 _KERNEL = "__global__"
+_MOST_ERRORS = 10
 
 
 @dataclass(frozen=True)
@@ -71,7 +72,7 @@ def own_line(code: str, file: str, line: int, echo: str = "") -> int | None:
     return mine[0].line + line - 1
 
 
-def own_errors(code: str, message: str, first_line: int, most: int = 10) -> list[OwnError]:
+def own_errors(code: str, message: str, first_line: int) -> list[OwnError]:
     """Errors in a compiler's output, with the author's own line numbers; none where the output names no place.
 
     `first_line`: what the compiler calls the first line of the author's source in `cuda.cu`.
@@ -89,7 +90,7 @@ def own_errors(code: str, message: str, first_line: int, most: int = 10) -> list
         line = own_line(code, file, number, echo) or own_line(code, file, number)
         source = code.split("\n")[line - 1].strip() if line else echo
         found.setdefault((line, error.text), OwnError(line, error.text, source))
-    return list(found.values())[:most]
+    return list(found.values())[:_MOST_ERRORS]
 
 
 _PLACE = re.compile(r"^(C\+\+ )?line (\d+): (.*)$", re.DOTALL)

@@ -21,8 +21,8 @@ from dice.kernels.pool.pool import Onward, Pool, WorkerPlan, start_importing
 from dice.kernels.records.failed import failed_verdicts
 from dice.kernels.records.job import Job, Judging, Limits
 from dice.kernels.records.verdict import Backend, Verdict
+from dice.kernels.sandbox.candidate_layers import candidate_layers
 from dice.kernels.sandbox.fork_server import ForkServer
-from dice.kernels.sandbox.probe import candidate_layers
 from dice.manifest import visible_gpus
 
 EXECUTORS_PER_GPU = 10

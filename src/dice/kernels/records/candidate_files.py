@@ -20,7 +20,7 @@ from typing import Any
 
 from dice.errors import DiceError
 from dice.jsonl import read_objects, valid_text
-from dice.kernels.problems.problem import Problem
+from dice.kernels.problems.problem import Problem, level_and_number
 from dice.kernels.records.extract import extract_code
 from dice.kernels.records.job import Job
 
@@ -131,7 +131,7 @@ def make_jobs(candidates: Iterable[Candidate], problems: Iterable[Problem] | Non
     `level1/19` finds `level1/19_ReLU`. Raises DiceError for a candidate whose problem is unknown.
     """
     by_id: dict[str, Problem] = {}
-    by_number: dict[tuple[int, int], Problem] = {}
+    by_number: dict[tuple[int, int] | None, Problem] = {}
     for problem in problems or ():
         by_id[problem.id] = problem
         by_number[problem.level, problem.number] = problem
@@ -142,10 +142,7 @@ def make_jobs(candidates: Iterable[Candidate], problems: Iterable[Problem] | Non
                 raise DiceError(f"{candidate.where}: has no problem in its file; name the problems with --problems.")
             problem_id, code = candidate.problem_id, candidate.problem_code
         else:
-            problem = by_id.get(candidate.problem_id)
-            numbered = re.fullmatch(r"level(\d+)/(\d+)(?:_.*)?", candidate.problem_id)
-            if problem is None and numbered:
-                problem = by_number.get((int(numbered[1]), int(numbered[2])))
+            problem = by_id.get(candidate.problem_id) or by_number.get(level_and_number(candidate.problem_id))
             if problem is None:
                 raise DiceError(
                     f"{candidate.where}: problem {candidate.problem_id} is not among the {len(by_id)} problems given."

@@ -18,11 +18,9 @@ BuildStatus = Literal[
     "built",
     "compile_error",
     "refused_flag",
-    "import_error",
     "timeout",
     "out_of_memory",
     "unsupported_on_cpu",
-    "host_error",
 ]
 
 LaunchCount = Literal["counted", "none", "unknown"]

@@ -9,29 +9,29 @@ KernelBench counts the entries of a problem as its samples, so a sample has one:
 from __future__ import annotations
 
 import json
-import re
 from collections import defaultdict
 from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
 from dice.jsonl import atomic_writer
+from dice.kernels.problems.problem import level_and_number
 from dice.kernels.records.verdict import Verdict
 
 _NOT_COMPILED = {"compile_error", "refused_flag", "import_error", "no_code", "unsupported_on_cpu"}
-_ID = re.compile(r"level(\d+)/(\d+)(?:_.*)?")
 
 
 def to_eval_results(verdicts: Iterable[Verdict]) -> dict[int, dict[str, list[dict[str, Any]]]]:
     """Level -> problem number -> samples. Verdicts whose problem id has no level and number are skipped."""
     levels: dict[int, dict[int, dict[int, dict[str, Any]]]] = defaultdict(lambda: defaultdict(dict))
     for verdict in verdicts:
-        match = _ID.fullmatch(verdict.problem_id)
-        if match is None or verdict.status == "host_error":
+        level_number = level_and_number(verdict.problem_id)
+        if level_number is None or verdict.status == "host_error":
             continue
         timing = verdict.runtime_ms
         stats = {} if timing is None else {"mean": timing.mean, "std": timing.std, "num_trials": timing.n}
-        levels[int(match[1])][int(match[2])].setdefault(
+        level, number = level_number
+        levels[level][number].setdefault(
             verdict.sample,
             {
                 "sample_id": verdict.sample,

@@ -18,8 +18,8 @@ from dice.manifest import read_manifest
 Key = tuple[str, int, str]
 
 
-def _key(job: Job) -> Key:
-    return job.problem_id, job.sample, job.code_sha256
+def _key(item: Job | Verdict) -> Key:
+    return item.problem_id, item.sample, item.code_sha256
 
 
 class VerdictStore:
@@ -36,7 +36,7 @@ class VerdictStore:
             self._remember(verdict)
 
     def _remember(self, verdict: Verdict) -> None:
-        group = self._groups.setdefault((verdict.problem_id, verdict.sample, verdict.code_sha256), [])
+        group = self._groups.setdefault(_key(verdict), [])
         group[:] = [other for other in group if other.protocol != verdict.protocol] + [verdict]
 
     def _read_finished(self) -> list[Verdict]:

@@ -69,6 +69,10 @@ class ForkServer:
         self.directory = tempfile.mkdtemp(prefix="dice-fork-server-")
         os.chmod(self.directory, 0o711)  # without a jail, candidates of other users have their scratch folders below
         self._owner = os.getpid()
+        self._begin_apart()
+
+    def _begin_apart(self) -> None:
+        """Nothing here is shared with another copy of the handle."""
         self._process: subprocess.Popen[bytes] | None = None
         self._begun: subprocess.Popen[bytes] | None = None
         self._launcher = -1
@@ -81,16 +85,8 @@ class ForkServer:
         return {"_entry": self._entry, "_visible": self._visible, "directory": self.directory, "_owner": self._owner}
 
     def __setstate__(self, state: dict[str, Any]) -> None:
-        self.__dict__ |= {
-            **state,
-            "_process": None,
-            "_begun": None,
-            "_launcher": -1,
-            "_life": -1,
-            "_connection": None,
-            "_lock": threading.Lock(),
-            "closed": threading.Event(),
-        }
+        self.__dict__ |= state
+        self._begin_apart()
 
     def begin(self) -> None:
         """Start the process and its imports, and return at once; `start` waits for it."""

@@ -38,9 +38,11 @@ from dice.kernels.sandbox.replies import (
     read_reply,
 )
 from dice.kernels.sandbox.shared_memory import SharedBuffer
+from dice.kernels.sandbox.supervisor import await_ready
 
 SETUP_TIMEOUT_S = 60.0
 END_TIMEOUT_S = 20.0
+_REPORT_TIMEOUT_S = 2.0
 _WATCH_EVERY_S = 0.1
 _MOST_NAMES = 64
 """Of child processes, kept for the evidence."""
@@ -100,21 +102,18 @@ class Session:
         with theirs, status:
             self._spawned = fork_server.spawn(spec.model_dump(), (theirs.fileno(), status.fileno()))
         try:
-            self.isolation, self.missing = self._await_ready()
+            ready = await_ready(self._status, SETUP_TIMEOUT_S)
         except HarnessError:
             self.close()
             raise
-
-    def _await_ready(self) -> tuple[list[str], list[str]]:
-        ready = self._read_status(SETUP_TIMEOUT_S) or {}
-        if "isolation" not in ready:
-            raise HarnessError(f"The sandbox could not be set up: {str(ready.get('broken', 'no answer'))[-500:]}")
-        if "scratch_quota" not in ready["isolation"]:
+        self.isolation: list[str] = ready["isolation"]
+        self.missing: list[str] = ready["missing"]
+        if "scratch_quota" not in self.isolation:
             self._scratch = ready["scratch"]
-        return ready["isolation"], ready["missing"]
 
-    def _read_status(self, timeout_s: float) -> dict[str, Any] | None:
-        self._status.settimeout(timeout_s)
+    def _read_end(self) -> dict[str, Any] | None:
+        """How the candidate ended, as the supervisor reports it; None where it says nothing."""
+        self._status.settimeout(_REPORT_TIMEOUT_S)
         try:
             data = self._status.recv(1 << 18)
         except OSError:
@@ -288,7 +287,7 @@ class Session:
         """Why the candidate hung up, as its process 1 reports it. Raises HarnessError when process 1 was killed."""
         if self._killed:  # by us: its end was told to whoever asked before
             return CandidateFailure("runtime_error", "was asked again after its end")
-        end = self._read_status(2.0)
+        end = self._read_end()
         alive = not process_tree.ends(self._spawned.pidfd, 0)
         self.kill()
         if end is None and alive:

@@ -16,6 +16,7 @@ import traceback
 from collections.abc import Callable
 from typing import Any
 
+from dice.errors import HarnessError
 from dice.kernels.sandbox import linux
 from dice.kernels.sandbox.fork_process import say
 from dice.kernels.sandbox.isolation import (
@@ -60,49 +61,55 @@ class CandidateService:
         return None
 
     def supervise(self, request: dict[str, Any], sockets: list[int], layers: Layers) -> None:
-        """Run one candidate. `request`: a SandboxSpec. `sockets`: the candidate's channel, and the status's."""
-        spec = SandboxSpec.model_validate(request)
-        supervise(spec, sockets[0], sockets[1], layers, self._folder, self._serve)
+        """Run one candidate. `request`: a SandboxSpec. `sockets`: the candidate's channel, and the status's.
+
+        When this process ends, for whatever reason, the kernel ends everything in its PID namespace.
+        """
+        spec, (channel, status) = SandboxSpec.model_validate(request), sockets
+        linux.die_with_parent(signal.SIGKILL)
+        os.setsid()
+        # In its own namespace this process is number 1 and getpid says nothing unique; the kernel's view of it does.
+        uid = own_uid(_outer_pid()) if os.geteuid() == 0 else os.geteuid()
+        scratch = prepare_namespaces(layers, spec, self._folder, uid)
+        read_end, write_end = os.pipe()
+        ready_read, ready_write = os.pipe()
+        pid = os.fork()
+        if pid == 0:
+            try:
+                _become_candidate(spec, channel, write_end, ready_write, layers, scratch, uid, self._serve)
+            except BaseException:  # noqa: BLE001 - the last frame of a forked process: report, never return
+                os.write(ready_write, json.dumps({"broken": traceback.format_exc()[-2000:]}).encode())
+            finally:
+                os._exit(1)
+        for fd in (channel, write_end, ready_write):
+            os.close(fd)
+        if "pid_namespace" not in layers.names:
+            linux.become_subreaper()
+        linux.set_dumpable(False)
+        report = b""
+        while part := os.read(ready_read, 65536):
+            report += part
+        os.close(ready_read)
+        say(status, {**json.loads(report or b'{"broken": "died while giving up its rights"}'), "scratch": scratch})
+        _watch(pid, read_end, status)
+        if "pid_namespace" not in layers.names:
+            end_descendants(uid if uid != os.geteuid() else None)
 
     def release(self) -> None:
         """Nothing is mounted in the folder: the jail became the root."""
 
 
-def supervise(spec: SandboxSpec, channel: int, status: int, layers: Layers, folder: str | None, serve: Serve) -> None:
-    """Process 1 of the candidate's namespaces: set up, fork the candidate, drain its output, report its end.
-
-    `serve`: what the candidate's process runs once it is confined.
-
-    When this process ends, for whatever reason, the kernel ends everything in its PID namespace.
-    """
-    linux.die_with_parent(signal.SIGKILL)
-    os.setsid()
-    # In its own namespace this process is number 1 and getpid says nothing unique; the kernel's view of it does.
-    uid = own_uid(_outer_pid()) if os.geteuid() == 0 else os.geteuid()
-    scratch = prepare_namespaces(layers, spec, folder, uid)
-    read_end, write_end = os.pipe()
-    ready_read, ready_write = os.pipe()
-    pid = os.fork()
-    if pid == 0:
-        try:
-            _become_candidate(spec, channel, write_end, ready_write, layers, scratch, uid, serve)
-        except BaseException:  # noqa: BLE001 - as above
-            os.write(ready_write, json.dumps({"broken": traceback.format_exc()[-2000:]}).encode())
-        finally:
-            os._exit(1)
-    for fd in (channel, write_end, ready_write):
-        os.close(fd)
-    if "pid_namespace" not in layers.names:
-        linux.become_subreaper()
-    linux.set_dumpable(False)
-    report = b""
-    while part := os.read(ready_read, 65536):
-        report += part
-    os.close(ready_read)
-    say(status, {**json.loads(report or b'{"broken": "died while giving up its rights"}'), "scratch": scratch})
-    _watch(pid, read_end, status)
-    if "pid_namespace" not in layers.names:
-        end_descendants(uid if uid != os.geteuid() else None)
+def await_ready(status: socket.socket, timeout_s: float) -> dict[str, Any]:
+    """The supervisor's report, for the client, that the sandbox is there: `isolation`, `missing`, `scratch`. Raises
+    HarnessError where none comes."""
+    status.settimeout(timeout_s)
+    try:
+        ready = json.loads(status.recv(1 << 18) or b"{}")
+    except OSError as error:
+        raise HarnessError(f"The sandbox could not be set up ({error}).") from error
+    if "isolation" not in ready:
+        raise HarnessError(f"The sandbox could not be set up: {str(ready.get('broken', 'no answer'))[-500:]}")
+    return ready
 
 
 def _outer_pid() -> int:

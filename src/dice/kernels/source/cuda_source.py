@@ -115,7 +115,7 @@ class CudaSource:
         if self._reader.refusal is not None:
             raise SplitRefused(self._reader.refusal)
         for item in self.of_kind("kernel", "device_function"):
-            if item.function is not None and item.function.brace >= 0:
+            if item.function is not None and item.function.is_defined:
                 self.check_launches(item.start, item.end)
                 if self.launches_in(item.start, item.end):
                     raise SplitRefused("a launch inside device code")

@@ -9,11 +9,11 @@ from typing import Any
 from dice.kernels.source.lexer import (
     SplitRefused,
     Token,
+    at_commas,
     matching,
     partner,
     shallow,
     source_of,
-    split_at,
     words,
 )
 
@@ -60,12 +60,9 @@ class Parameter:
 
 @dataclass(frozen=True)
 class TemplateParameter:
-    """`kind` is `type` (typename T), `template`, or the type-id of a value (`int`)."""
+    """`name` is None when it has none."""
 
-    text: str
-    kind: str
     name: str | None
-    default: str | None
     is_pack: bool
 
 
@@ -112,9 +109,9 @@ class Function:
         return self.text[self.start : self.head_end]
 
     @property
-    def body(self) -> str | None:
-        """The braces and all between, verbatim; None for a declaration."""
-        return None if self.brace < 0 else self.text[self.body_start : self.end]
+    def is_defined(self) -> bool:
+        """Whether it has a body."""
+        return self.brace >= 0
 
     @property
     def is_template(self) -> bool:
@@ -193,20 +190,18 @@ def _innermost_name(tokens: Sequence[Token]) -> Token | None:
 def parse_template_head(text: str, tokens: Sequence[Token]) -> tuple[TemplateParameter, ...]:
     """Parameters between the angle brackets of `template <...>`; `tokens` excludes the brackets. Raises SplitRefused."""
     parameters = []
-    for group in split_at(tokens, ","):
-        left, default = _without_default(text, group)
+    for group in at_commas(tokens):
+        left, _ = _without_default(text, group)
         if not left:
             raise SplitRefused("a template parameter without a kind")
-        is_pack = any(t.text == "..." for t in left)
         if left[0].text in ("typename", "class"):
             names = [t.text for t in left[1:] if t.kind == "identifier"]
-            kind, name = "type", names[-1] if names else None
+            name = names[-1] if names else None
         elif left[0].text == "template":
-            kind, name = "template", left[-1].text if left[-1].kind == "identifier" else None
+            name = left[-1].text if left[-1].kind == "identifier" else None
         else:
-            parameter = parse_parameter(text, left)
-            kind, name = parameter.type, parameter.name
-        parameters.append(TemplateParameter(source_of(text, group), kind, name, default, is_pack))
+            name = parse_parameter(text, left).name
+        parameters.append(TemplateParameter(name, is_pack=any(t.text == "..." for t in left)))
     return tuple(parameters)
 
 
@@ -221,7 +216,7 @@ def parse_function(text: str, tokens: Sequence[Token], first: int, last: int, br
         return None
     end = matching(head, read.parameters)
     inside = head[read.parameters + 1 : end]
-    groups = [] if [t.text for t in inside] == ["void"] else split_at(inside, ",")
+    groups = [] if [t.text for t in inside] == ["void"] else at_commas(inside)
     return Function(
         **_place(text, tokens, first, last, brace),
         name=_plain_name(read.core[name_at:]),

@@ -9,7 +9,7 @@ from itertools import pairwise, takewhile
 from typing import Literal
 
 from dice.kernels.source.declaration import EXECUTION_SPACES, MEMORY_SPACES, SPECIFIERS_WITH_ARGUMENTS, Function
-from dice.kernels.source.lexer import Token, partner, shallow, split_at, words, words_of
+from dice.kernels.source.lexer import Token, at_commas, partner, shallow, words, words_of
 
 CLASS_KEYS = words("struct class union enum")
 
@@ -68,16 +68,15 @@ class Item:
 
 def function_kind(function: Function) -> ItemKind:
     spaces = set(function.specifiers) & EXECUTION_SPACES
-    defined = function.brace >= 0
     if "__global__" in spaces:
-        return "kernel" if defined else "kernel_declaration"
+        return "kernel" if function.is_defined else "kernel_declaration"
     if spaces == {"__device__"}:
         return "device_function"
-    if "__device__" in spaces or (defined and "constexpr" in function.specifiers and not spaces):
+    if "__device__" in spaces or (function.is_defined and "constexpr" in function.specifiers and not spaces):
         return "host_device_function"
     if not function.return_type and not spaces and "::" not in function.declarator:
         return "macro_call"
-    return "host_function" if defined else "host_declaration"
+    return "host_function" if function.is_defined else "host_declaration"
 
 
 def variable_kind(tokens: Sequence[Token]) -> ItemKind:
@@ -134,7 +133,7 @@ def is_variable(tokens: Sequence[Token]) -> bool:
 def declared_names(tokens: Sequence[Token]) -> list[Token]:
     """The names that a declaration of variables declares, in order."""
     names: list[Token] = []
-    for part in split_at(tokens, ","):
+    for part in at_commas(tokens):
         name = None
         for i in shallow(part):
             text = part[i].text

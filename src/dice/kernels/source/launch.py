@@ -10,10 +10,10 @@ from dice.kernels.source.lexer import (
     Refuted,
     SplitRefused,
     Token,
+    at_commas,
     matching,
     read_tokens,
     source_of,
-    split_at,
     words,
 )
 
@@ -88,7 +88,7 @@ class _LaunchReader:
         if self._left < 0:
             raise SplitRefused("launches nested too deep")
         configuration = tokens[i + 1 : last - 2]
-        parts = tuple(source_of(text, group) for group in split_at(configuration, ","))
+        parts = tuple(source_of(text, group) for group in at_commas(configuration))
         if not 1 <= len(parts) <= 4 or not all(parts):
             # A macro may stand for several values.
             sure = all(t.kind != "identifier" or not t.text.isupper() for t in configuration)

@@ -83,6 +83,8 @@ _DIRECTIVE_PART = re.compile(
     rf"""{_SPLICE}|//(?:{_SPLICE}|[^\n])*|(?P<block>/\*)|"(?:\\.|[^"\\\n])*"?|'(?:\\.|[^'\\\n])'|[^\n/\\"']+|[^\n]""",
     re.DOTALL,
 )
+WORD = re.compile(r"[A-Za-z_]\w*")
+"""An identifier, in a text that is not read as tokens."""
 CONDITIONAL = re.compile(r"#\s*(if|ifdef|ifndef|elif|elifdef|elifndef|else|endif)\b")
 
 
@@ -239,9 +241,9 @@ def shallow(tokens: Sequence[Token], start: int = 0, end: int | None = None) -> 
         i = ((partner(tokens, i) or i) if opens else i) + 1
 
 
-def split_at(tokens: Sequence[Token], mark: str) -> list[Sequence[Token]]:
-    """Groups between the `mark`s that lie outside every bracket and template list. No tokens: no groups."""
-    places = [-1, *(i for i in shallow(tokens) if tokens[i].text == mark), len(tokens)]
+def at_commas(tokens: Sequence[Token]) -> list[Sequence[Token]]:
+    """Groups between the commas that lie outside every bracket and template list. No tokens: no groups."""
+    places = [-1, *(i for i in shallow(tokens) if tokens[i].text == ","), len(tokens)]
     return [tokens[i + 1 : j] for i, j in pairwise(places)] if tokens else []
 
 
@@ -257,13 +259,10 @@ def words_of(tokens: Sequence[Token]) -> set[str]:
         if token.kind == "identifier":
             found.add(token.text)
         elif token.kind == "directive":
-            found.update(_WORD.findall(token.text))
+            found.update(WORD.findall(token.text))
     return found
 
 
 def identifiers(text: str) -> set[str]:
     """`words_of` a text. Raises SplitRefused."""
     return words_of(tokenize(text))
-
-
-_WORD = re.compile(r"[A-Za-z_]\w*")

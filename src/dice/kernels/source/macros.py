@@ -6,7 +6,7 @@ import hashlib
 import re
 from collections.abc import Callable, Sequence
 
-from dice.kernels.source.lexer import CONDITIONAL, SplitRefused, Token
+from dice.kernels.source.lexer import CONDITIONAL, WORD, SplitRefused, Token
 
 DEFINE = re.compile(r"#\s*(?:define|undef)\s+([A-Za-z_]\w*)(\()?")
 Preprocess = Callable[[str], str]
@@ -27,7 +27,7 @@ def expand_macros(text: str, tokens: Sequence[Token], preprocess: Preprocess | N
     for token in tokens:
         match = CONDITIONAL.match(token.text) if token.kind == "directive" else None
         if match and match.group(1) not in ("else", "endif"):
-            unknown = set(re.findall(r"[A-Za-z_]\w*", token.text[match.end() :])) - own - {"defined"}
+            unknown = set(WORD.findall(token.text, match.end())) - own - {"defined"}
             if unknown:
                 raise SplitRefused(f"macros must be expanded, but a condition depends on {sorted(unknown)[0]}")
     if preprocess is None:

@@ -3,15 +3,14 @@
 from __future__ import annotations
 
 import contextlib
-import json
 import os
 import shutil
 import socket
 
-from dice.errors import HarnessError
 from dice.kernels.sandbox.fork_server import ForkServer
 from dice.kernels.sandbox.isolation import SandboxSpec
 from dice.kernels.sandbox.process_tree import ends
+from dice.kernels.sandbox.supervisor import await_ready
 
 _TIMEOUT_S = 60.0
 
@@ -35,14 +34,8 @@ def candidate_layers(server: ForkServer, gpu: str) -> tuple[list[str], list[str]
             with theirs, reports:
                 spawned = server.spawn(spec.model_dump(), (theirs.fileno(), reports.fileno()))
             end.callback(os.close, spawned.pidfd)
-            status.settimeout(_TIMEOUT_S)
-            try:
-                ready = json.loads(status.recv(1 << 18) or b"{}")
-            except OSError as error:
-                raise HarnessError(f"The sandbox could not be set up ({error}).") from error
+            ready = await_ready(status, _TIMEOUT_S)
         ends(spawned.pidfd, _TIMEOUT_S)  # the hang-up has told it to
-    if "isolation" not in ready:
-        raise HarnessError(f"The sandbox could not be set up: {str(ready.get('broken', 'no answer'))[-500:]}")
     if "scratch_quota" not in ready["isolation"]:
         shutil.rmtree(ready["scratch"], ignore_errors=True)
     return ready["isolation"], ready["missing"]
