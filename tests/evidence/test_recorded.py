@@ -86,6 +86,21 @@ def test_training_data_come_along_where_they_are_asked_for(study, tmp_path, monk
     assert pairs == (study / "results/data/pairs.jsonl").read_bytes()
 
 
+def test_weights_that_are_gone_before_the_study_is_recorded_are_left_out_by_their_sum(study, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    shutil.copytree(study, tmp_path, dirs_exist_ok=True, ignore=shutil.ignore_patterns("recorded"))
+    for weights in ("results/models/8B-base/model.safetensors", "results/models/8B-dice/model.safetensors"):
+        Path(weights).unlink()
+    before, after = read_record(study / FOLDER).files, record("results", FOLDER).files
+    assert {path: one.sha256 for path, one in after.items()} == {path: one.sha256 for path, one in before.items()}
+    assert [path for path, one in after.items() if one.bytes is None] == [
+        "results/models/8B-base/model.safetensors", "results/models/8B-dice/model.safetensors"
+    ]  # fmt: skip
+    shutil.rmtree("results/models")
+    lines, good = audit(str(FOLDER / "table1.csv"), CELL)
+    assert good, "\n".join(lines)
+
+
 def test_recording_twice_gives_the_same_folder(study, tmp_path, monkeypatch):
     monkeypatch.chdir(study)
     record("results", tmp_path / "again")

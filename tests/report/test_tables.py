@@ -297,7 +297,7 @@ def test_the_command_prints_aligned_columns(place, capsys):
         f"{name}  {ours}  n/a [15.0]  measured",
         f"{'other':<{len(name)}}  {'[1.0]':<{len(ours)}}  [0.0]       reported",
         "",
-        "measured, 95 % interval, [the paper's number, on KernelBench]; n/a: the CPU back end measures no speed.",
+        "measured, 95 % interval, [the paper's number, on KernelBench]; n/a: not measured.",
     ]
 
 

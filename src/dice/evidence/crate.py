@@ -111,7 +111,8 @@ class _Writer:
         kept = self.record.files.get(path)
         if kept is not None and not kept.left_out:
             place = self.record.place(path)
-            values = {"name": path, "sha256": kept.sha256, "contentSize": str(kept.bytes)}
+            values = {"name": path, "sha256": kept.sha256}
+            values |= {} if kept.bytes is None else {"contentSize": str(kept.bytes)}
             if place.endswith(".xz"):
                 values |= {
                     "encodingFormat": "application/x-xz",

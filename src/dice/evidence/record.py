@@ -19,7 +19,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from dice.errors import DiceError
-from dice.evidence.chain import inputs_of
+from dice.evidence.chain import folder_hashes, inputs_of
 from dice.evidence.recording import HISTORY, INDEX, Kept, Record, Report, store, unpack, write_record
 from dice.evidence.regenerate import STAGES, make_again
 from dice.manifest import MANIFEST_SUFFIX, MODEL_MANIFEST, manifest_path, read_manifest, sha256_file
@@ -37,7 +37,9 @@ class Found:
     whole: dict[str, None] = field(default_factory=dict)
     """Files to take; an ordered set."""
     absent: dict[str, None] = field(default_factory=dict)
-    """Files of which the hash is enough; some may be gone."""
+    """Files of which the hash is enough."""
+    gone: dict[str, str] = field(default_factory=dict)
+    """File that a folder's sums name and that is not there any more, such as large weights -> its sha256."""
     with_data: bool = False
     """Take the training data whole, too."""
     seen: set[str] = field(default_factory=set)
@@ -69,6 +71,8 @@ class Found:
         for file in sorted(Path(path).rglob("*")):
             if file.is_file() and (file.name == SUMS or file.name not in NOT_CONTENT):
                 (self.whole if file.name in kept else self.absent)[str(file)] = None
+        sums = folder_hashes(Path(path), read_manifest(path))
+        self.gone |= {f"{path}/{name}": digest for name, digest in sums.items() if not Path(path, name).exists()}
 
 
 def find(results: str, with_data: bool = False) -> Found:
@@ -100,6 +104,8 @@ def record(results: str, out: Path, limit_mb: float = LIMIT_MB, with_data: bool 
         for path in found.absent:
             if path not in found.whole:
                 made.files[path] = Kept(sha256=sha256_file(path), bytes=Path(path).stat().st_size, left_out=True)
+        for path, digest in found.gone.items():
+            made.files[path] = Kept(sha256=digest, bytes=None, left_out=True)
         made.reports = _reports(made, part, found.reports)
         for path in sorted(made.made()):
             store(made, part, path, Path(path))

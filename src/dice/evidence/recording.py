@@ -30,7 +30,8 @@ class Kept(BaseModel):
     model_config = ConfigDict(extra="forbid", frozen=True, use_attribute_docstrings=True)
     sha256: str
     """Of its bytes before they are compressed."""
-    bytes: int
+    bytes: int | None
+    """None where the file was gone before the study was recorded."""
     left_out: bool = False
     """Only the hash is kept."""
 

@@ -310,9 +310,7 @@ def run(args: argparse.Namespace) -> int:
     """Entry point of `dice table`."""
     if args.show:
         print_table(read_table(args.show))
-        print(
-            "\nmeasured, 95 % interval, [the paper's number, on KernelBench]; n/a: the CPU back end measures no speed."
-        )
+        print("\nmeasured, 95 % interval, [the paper's number, on KernelBench]; n/a: not measured.")
         return 0
     config = config_from(args, TableConfig)
     rows = make_table(config)
