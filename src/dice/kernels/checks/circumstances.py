@@ -107,21 +107,27 @@ def _choices_of_work(source: PythonSource, reference: PythonSource | None) -> It
 
 
 def _defined(source: PythonSource, way: list[ast.AST]) -> tuple[bool, bool]:
-    """As `_work`, where a function of PyTorch's that is only named computes too."""
-    launches, computes = _work(source, way)
-    named = any(isinstance(node, ast.Attribute) and (source.dotted(node) or "").startswith("torch.") for node in way)
+    """As `_work`, where a function of PyTorch's that is only named computes too, and a name that is given something else than
+    an extension launches nothing."""
+    blocks = [part for node in way for part in (node.body if isinstance(node, ast.ExceptHandler) else [node])]
+    values: list[ast.AST] = [node.value if isinstance(node, ast.Assign) else node for node in blocks]
+    launches, computes = _work(source, values)
+    named = any(isinstance(node, ast.Attribute) and (source.dotted(node) or "").startswith("torch.") for node in values)
     return launches, computes or named
 
 
-def _at_import(source: PythonSource) -> Iterator[tuple[ast.expr, list[list[ast.AST]]]]:
-    """Choices that are made when the file is imported, with what each outcome defines."""
+def _at_import(source: PythonSource) -> Iterator[tuple[ast.AST, list[list[ast.AST]]]]:
+    """Choices that are made when the file is imported, with what each outcome defines. What may fail is one, too."""
     waiting: list[ast.AST] = [node for node in source.tree.body if not isinstance(node, Definition)]
     while waiting:
         node = waiting.pop()
         if isinstance(node, ast.If):
             yield node.test, [[*node.body], [*node.orelse]]
-        elif isinstance(node, ast.IfExp):
-            yield node.test, [[node.body], [node.orelse]]
+        elif isinstance(node, ast.Try):
+            ways: list[list[ast.AST]] = [[*node.body, *node.orelse], [*node.handlers]]
+            yield from ((statement, ways) for statement in node.body)
+        elif not isinstance(node, ast.Match):
+            yield from _choices(source, node)
         waiting += [part for part in ast.iter_child_nodes(node) if not isinstance(part, Definition | ast.Lambda)]
 
 
@@ -254,7 +260,7 @@ def _until_left(block: Sequence[ast.stmt], behind: list[ast.AST]) -> list[ast.AS
     return [*block] if leaves else [*block, *behind]
 
 
-def _asks(source: PythonSource, condition: ast.expr, tells: Tells) -> bool:
+def _asks(source: PythonSource, condition: ast.AST, tells: Tells) -> bool:
     """Whether a condition is made from what tells, also through variables and functions. How an extension was built does
     not."""
     pending: list[tuple[ast.AST, int]] = [(condition, 0)]
