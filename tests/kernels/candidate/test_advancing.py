@@ -36,12 +36,13 @@ def set_ahead(numbers: list[tuple[Number, float]], steps: int) -> None:
 class Counter:
     """An object that counts its calls in some way."""
 
-    __slots__ = ("count", "items", "left", "page", "room", "text", "tickets", "ways", "words")
+    __slots__ = ("count", "items", "left", "long", "page", "room", "text", "tickets", "ways", "words")
 
     def __init__(self) -> None:
         self.count, self.items, self.text = 0.0, [0], "x"
         self.tickets, self.ways, self.left = itertools.count(), ways(), iter(range(500))
         self.room = torch.zeros(3, dtype=torch.int32)
+        self.long = ctypes.c_long(9)
         self.page, self.words = bytearray(16), memoryview(array("h", [4, 4, 0, 4]))
 
 
@@ -90,6 +91,11 @@ def by_bytes(own: Counter) -> bool:
     return count > 800
 
 
+def by_a_variable_of_c(own: Counter) -> bool:
+    own.long.value = own.long.value - 1
+    return own.long.value < -800
+
+
 def by_a_view_of_an_array(own: Counter) -> bool:
     own.words[2] = own.words[2] + 1
     return own.words[2] > 800
@@ -106,6 +112,7 @@ def by_a_view_of_an_array(own: Counter) -> bool:
         by_an_end,
         by_an_element,
         by_bytes,
+        by_a_variable_of_c,
         by_a_view_of_an_array,
     ],
     ids=lambda way: way.__name__,

@@ -11,7 +11,6 @@ import builtins
 import ctypes
 import itertools
 import types
-from array import array
 from collections import deque
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
@@ -93,8 +92,7 @@ def look_at(roots: list[Any], own_modules: set[str], spared: set[int], segments:
             if item.layout is torch.strided and item.untyped_storage().data_ptr() not in spared:
                 look.regions |= _of_tensor(item)
             continue
-        if isinstance(item, bytearray | array | memoryview):
-            look.regions |= _of_buffer(item)
+        look.regions |= _of_buffer(item)
         if not isinstance(item, type) or item.__module__ in own_modules:
             look.numbers |= {(id(item), key): number for key, number in _own(item)}
         waiting.extend(_parts(item, own_modules))
@@ -268,18 +266,23 @@ def _itself(flat: torch.Tensor) -> torch.Tensor:
 
 
 def _of_buffer(item: Any) -> dict[Any, Region]:
-    """Memory of a bytearray, an array or a memoryview that can be written. It is opened anew each time: while a tensor holds
-    it, it cannot grow."""
-    with memoryview(item) as view:
-        kinds = _FORMATS.get(view.format, (torch.int32, torch.float32, torch.float64))
-        if view.readonly or not view.c_contiguous or not 8 <= view.nbytes <= _MOST_BYTES:
+    """Memory that an object of Python's lets others write: a bytearray, an array, one of NumPy's, a variable of C's. It is
+    opened anew each time: while a tensor holds it, it cannot grow."""
+    try:
+        view = memoryview(item)
+    except (TypeError, ValueError, BufferError):
+        return {}
+    with view:
+        kinds = _FORMATS.get(view.format.lstrip("@=<"), (torch.int32, torch.float32, torch.float64))
+        if view.readonly or not view.c_contiguous or not 4 <= view.nbytes <= _MOST_BYTES:
             return {}
+        kinds = tuple(kind for kind in kinds if view.nbytes % kind.itemsize == 0)
     return {("buffer", id(item)): Region(partial(_words_of, item), _words_of(item).clone(), kinds)}
 
 
 def _words_of(item: Any) -> torch.Tensor:
     view = memoryview(item).cast("B")
-    return torch.frombuffer(view[: view.nbytes // 8 * 8], dtype=torch.int32)
+    return torch.frombuffer(view[: view.nbytes // 4 * 4], dtype=torch.int32)
 
 
 # ---- memory of shared objects ----
