@@ -231,6 +231,7 @@ def test_narrow_types() -> None:
         ("std::thread t(f);", "background_thread"),
         ("at::launch([=] { k<<<1, 32>>>(); });", "background_thread"),
         ("static c10::ThreadPool lanes(1);", "background_thread"),
+        ("namespace pool = at; pool::launch(f);", "background_thread"),
         ("mine::launch(f); launch(g); ThreadPool own;", None),
         ('dlsym(handle, "a");', "memory_tampering"),
         ('auto s = "/proc/self/maps";', "memory_tampering"),
