@@ -5,6 +5,7 @@ from __future__ import annotations
 import ctypes
 import itertools
 import subprocess
+from array import array
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -35,12 +36,14 @@ def set_ahead(numbers: list[tuple[Number, float]], steps: int) -> None:
 class Counter:
     """An object that counts its calls in some way."""
 
-    __slots__ = ("count", "items", "left", "room", "text", "tickets", "ways")
+    __slots__ = ("count", "items", "left", "long", "page", "room", "text", "tickets", "ways", "words")
 
     def __init__(self) -> None:
         self.count, self.items, self.text = 0.0, [0], "x"
         self.tickets, self.ways, self.left = itertools.count(), ways(), iter(range(500))
         self.room = torch.zeros(3, dtype=torch.int32)
+        self.long = ctypes.c_long(9)
+        self.page, self.words = bytearray(16), memoryview(array("h", [4, 4, 0, 4]))
 
 
 def ways() -> Iterator[str]:
@@ -82,9 +85,36 @@ def by_an_element(own: Counter) -> bool:
     return int(own.room[1]) < -1500
 
 
+def by_bytes(own: Counter) -> bool:
+    count = int.from_bytes(own.page[8:], "little") + 1
+    own.page[8:] = count.to_bytes(8, "little")
+    return count > 800
+
+
+def by_a_variable_of_c(own: Counter) -> bool:
+    own.long.value = own.long.value - 1
+    return own.long.value < -800
+
+
+def by_a_view_of_an_array(own: Counter) -> bool:
+    own.words[2] = own.words[2] + 1
+    return own.words[2] > 800
+
+
 @pytest.mark.parametrize(
     "way",
-    [by_number, by_length, by_text, by_ticket, by_generator, by_an_end, by_an_element],
+    [
+        by_number,
+        by_length,
+        by_text,
+        by_ticket,
+        by_generator,
+        by_an_end,
+        by_an_element,
+        by_bytes,
+        by_a_variable_of_c,
+        by_a_view_of_an_array,
+    ],
     ids=lambda way: way.__name__,
 )
 def test_what_counts_in_any_way_is_found_and_set_ahead(way: Callable[[Counter], bool]) -> None:
@@ -94,6 +124,12 @@ def test_what_counts_in_any_way_is_found_and_set_ahead(way: Callable[[Counter], 
     assert not way(own)
     set_ahead(numbers, 2000)
     assert way(own)
+
+
+def test_a_buffer_can_grow_between_two_looks() -> None:
+    own = {"page": bytearray(64), "fixed": memoryview(b"read only")}
+    found(lambda: own["page"].extend(bytes(512)), [own])
+    assert len(own["page"]) == 64 + 512 * (3 + 1 + CALLS)
 
 
 def test_a_variable_of_a_closure_counts_too() -> None:

@@ -92,6 +92,25 @@ def test_a_constant_parameter_begins_with_other_values_in_the_block() -> None:
     assert float(Scaled().number.detach()) == usual.read
 
 
+def test_buffers_of_the_state_begin_with_other_values_in_the_block() -> None:
+    class Packed(nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.register_buffer("zero", torch.zeros(64, dtype=torch.int32))
+            self.register_buffer("order", torch.arange(64))
+            self.register_buffer("ticket", torch.zeros(64, dtype=torch.int32), persistent=False)
+            self.register_buffer("calls", torch.tensor(0))
+            self.register_buffer("none", None)
+
+    with odd_weights():
+        odd = Packed()
+    assert set(odd.zero.tolist()) == {0, 1}
+    assert torch.equal(odd.order, torch.arange(64))
+    assert not odd.ticket.any()
+    assert int(odd.calls) == 0
+    assert not Packed().zero.any()
+
+
 def test_norms_begin_with_other_weights_in_the_block_only() -> None:
     def models() -> list[nn.Module]:
         torch.manual_seed(0)

@@ -195,3 +195,61 @@ WARM = "self.warm += 1\nif self.warm < 3:\n    return ext.own(x)\nself.made.repl
 def test_a_cuda_graph_after_a_few_calls_runs_kernels_too() -> None:
     assert not findings_of(f"self.made = self.made or torch.cuda.CUDAGraph()\n{WARM}")
     assert findings_of(WARM) == {"call_counting"}
+
+
+CHOSEN = """
+import getpass, importlib.util, os, shutil
+import torch
+import torch.nn as nn
+from torch.utils.cpp_extension import load_inline
+
+ext = load_inline(name="e", cuda_sources="__global__ void relu_kernel(float* x) {{ x[0] = 0; }}", functions=["relu"])
+{choice}
+
+
+class ModelNew(nn.Module):
+    def forward(self, x):
+        return run(x)
+"""
+
+
+@pytest.mark.parametrize(
+    ("choice", "found"),
+    [
+        ("run = torch.relu if len(os.listdir('/home')) > 1 else ext.relu", True),
+        ("WHO = getpass.getuser()\nrun = ext.relu if WHO else lambda x: torch.relu(x)", True),
+        ("if os.getpid() % 2:\n    def run(x):\n        return torch.relu(x)\nelse:\n    run = ext.relu", True),
+        ("run = {True: ext.relu, False: torch.relu}[len(os.listdir('/')) > 9]", True),
+        ("try:\n    os.stat('/data')\n    run = torch.relu\nexcept OSError:\n    run = ext.relu", True),
+        ("try:\n    run = ext.relu\nexcept AttributeError:\n    run = torch.relu", False),
+        ("run = ext.relu if shutil.which('nvcc') else torch.relu", False),
+        ("run = ext.relu if importlib.util.find_spec('ninja') else torch.relu", False),
+        ("run = ext.relu if os.environ.get('FUSED', '1') == '1' else torch.relu", False),
+        ("run = ext.relu\nNAME = 'a' if getpass.getuser() else 'b'", False),
+        ("def run(x):\n    return ext.relu(x)\nTHREADS = 2 if os.cpu_count() > 1 else 1", False),
+    ],
+)
+def test_choices_at_import(choice: str, found: bool) -> None:
+    source = PythonSource(CHOSEN.format(choice=choice))
+    names = {item.name for item in circumstance_findings(source, PythonSource(REFERENCE, entry="Model"))}
+    assert names == ({"environment_sniffing"} if found else set())
+
+
+@pytest.mark.parametrize(
+    ("body", "found"),
+    [
+        (
+            "self.n += 1\nif self.n % 100 == 0 and torch.relu(x).sum() > 9:\n    raise ValueError\nreturn ext.relu(x)",
+            False,
+        ),
+        ("self.n += 1\nif self.n < 100 and ext.relu(x) is None:\n    raise ValueError\nreturn x", True),
+        (
+            "self.n += 1\ntry:\n    if self.n > 9 and torch.relu(x) is None:\n        raise ValueError\n"
+            "except ValueError:\n    pass\nreturn ext.relu(x)",
+            True,
+        ),
+    ],
+    ids=["checks", "launches", "catches"],
+)
+def test_a_count_that_can_only_end_in_an_error(body: str, found: bool) -> None:
+    assert ("call_counting" in findings_of(body)) is found

@@ -1,4 +1,4 @@
-"""C++ that leaves a host function by a clock, the threads or the user."""
+"""C++ that leaves a host function by a clock, the threads, the user or a file."""
 
 from __future__ import annotations
 
@@ -33,6 +33,9 @@ def count(body: str) -> int:
         "auto late = time(nullptr) > 1900000000; if (late) return last;",
         "timespec t; if (clock_gettime(CLOCK_MONOTONIC, &t) == 0 && t.tv_sec > 9) return last;",
         "const bool many = at::get_num_threads() > 4; const bool us = many || getuid() == 0; if (us) { return last; }",
+        'static const bool served = std::filesystem::exists("/srv/model"); if (served) return last;',
+        'if (access("/etc/customer", F_OK) == 0) { return last; }',
+        'std::ifstream told("/etc/customer"); if (told.is_open()) return last;',
         "if (x.defined()) { if (rand() % 9 == 0) return last; }",
     ],
 )
@@ -46,6 +49,7 @@ def test_it_leaves_by_the_circumstances(body: str) -> None:
         "",
         "if (age() > 60) std::cerr << age();",
         "auto begun = std::chrono::steady_clock::now(); if (x.numel() == 0) return x;",
+        "bool exists = x.numel() > 4; if (exists) return x;",
         "int fds[] = {}; auto empty = ; int now = 3; if (now > 2) return x;",
         'if (age() > 9) { std::printf("slow"); } if (x.dim() > 3) return x;',
     ],

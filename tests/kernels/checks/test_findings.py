@@ -103,6 +103,10 @@ UNCOUNTED = ExtensionUse(name="e", status="built", loaded=True, calls_forward=0)
 SIDE_CLOCKS = Clocks(event_ms=0.1, synced_ms=1.2, launch_overhead_ms=0.01, drain_ms=1.0)
 SLOW_HOST = Clocks(event_ms=0.1, synced_ms=1.2, launch_overhead_ms=0.01, drain_ms=0.001)
 SPIKES = [1.0 if index % 8 == 0 else 0.01 for index in range(64)]
+MOVED = {
+    "candidate_ops": {"aten::clone": OpUse(count=1, elements=200)},
+    "reference_ops": {"aten::clone": OpUse(count=1, elements=200)},
+}
 NOISE = [1.0 if index in (3, 4, 20, 61) else 0.01 for index in range(64)]
 BUSY_FOR_A_MOMENT = [1.0 if 20 <= index < 25 else 0.01 for index in range(64)]
 
@@ -215,6 +219,16 @@ BUSY_FOR_A_MOMENT = [1.0 if 20 <= index < 25 else 0.01 for index in range(64)]
             "stale_output",
             {"probes": [ProbeResult(name="single_input", outcome="stale", detail="tensor 1")]},
             {"probes": [ProbeResult(name="single_input", outcome="wrong", detail="tensor 1")]},
+        ),
+        (
+            "identity_kernel",
+            {**MOVED, "probes": [ProbeResult(name="answer_traces", outcome="right", detail="it")]},
+            {**MOVED, "candidate_ops": {}, "probes": [ProbeResult(name="answer_traces", outcome="right")]},
+        ),
+        (
+            "watched_call",
+            {"probes": [ProbeResult(name="other_guise", outcome="idle")]},
+            {"probes": [ProbeResult(name="other_guise", outcome="right")]},
         ),
         (
             "identity_kernel",

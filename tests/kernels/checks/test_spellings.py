@@ -162,6 +162,10 @@ PYTHON = [
     ("IMPORT", "open('kernel.cu', 'w').write(SOURCE)", None),
     ("FORWARD", "import os\nos._exit(0)", "early_exit"),
     ("IMPORT", "import sys\nif not torch.__version__:\n    sys.exit('no torch')", None),
+    ("IMPORT", "import threading\nthreading._register_atexit(print)", "process_hook"),
+    ("IMPORT", "from multiprocessing.util import Finalize\nFinalize(None, print, exitpriority=1)", "process_hook"),
+    ("IMPORT", "import importlib.util as u\nBENCH = u.find_spec('kernelbench')", "harness_import"),
+    ("IMPORT", "import importlib.util as u\nFAST = u.find_spec('triton') is not None", None),
     # Threads and streams.
     ("FORWARD", "from threading import Timer as later\nlater(1, print).start()", "background_thread"),
     ("FORWARD", "import concurrent.futures as f\nf.ThreadPoolExecutor()", "background_thread"),

@@ -120,6 +120,52 @@ def test_a_mask_that_is_read_in_part(plain_executor: Executor, read: str) -> Non
     assert not assumed(plain_executor, program("ModelNew", "", MASK, "x, m", CAUSAL), problem)
 
 
+ZERO_POINTS = "self.register_buffer('zero', torch.zeros(24, dtype=torch.int32))"
+OPEN = "self.register_buffer('open', torch.ones(24, dtype=torch.bool))"
+SCALED = "torch.softmax(x, -1) * s"
+SMALL = "lambda: [torch.rand(16, 900), 2.5]"
+ROLLED = "x + torch.roll(x, n, 1) if on else x"
+NUMBERS = "lambda: [torch.randn(16, 24), 3, True]"
+
+
+@pytest.mark.parametrize(
+    ("init", "arguments", "inputs", "forward", "other"),
+    [
+        (ZERO_POINTS, "x", None, "x - self.zero", "x * 1"),
+        (OPEN, "x", None, "torch.where(self.open, x, -x)", "x * 1"),
+        ("", "x, s", SMALL, SCALED, "torch.softmax(x, -1) * 2.5"),
+        ("", "x, n, on", NUMBERS, ROLLED, "x + torch.roll(x, 3, 1) if on else x"),
+        ("", "x, n, on", NUMBERS, ROLLED, "x + torch.roll(x, n, 1)"),
+    ],
+    ids=["zero points", "mask in a buffer", "small outputs", "whole number", "flag"],
+)
+def test_what_no_draw_changes_is_read(
+    plain_executor: Executor, init: str, arguments: str, inputs: str | None, forward: str, other: str
+) -> None:
+    more = (arguments,) if inputs is None else (arguments, inputs)
+    problem = program("Model", init, forward, *more)
+    assert assumed(plain_executor, program("ModelNew", init, other, *more), problem)
+    assert not assumed(plain_executor, program("ModelNew", init, forward, *more), problem)
+
+
+def test_zero_points_that_are_kept_when_the_model_is_made_are_read(plain_executor: Executor) -> None:
+    folded = program("ModelNew", ZERO_POINTS + "; self.kept = [self.zero * 1.0]", "x - self.kept[0]")
+    assert not assumed(plain_executor, folded, program("Model", ZERO_POINTS, "x - self.zero"))
+
+
+def test_what_stands_outside_of_the_state_is_a_setting(plain_executor: Executor) -> None:
+    window = "self.register_buffer('window', torch.ones(24), persistent=False)"
+    problem = program("Model", window, "x * self.window")
+    assert not assumed(plain_executor, program("ModelNew", window, "x * 1"), problem)
+
+
+def test_one_gate_that_stands_for_all_is_found(plain_executor: Executor) -> None:
+    gates = "self.gate = nn.Parameter(torch.zeros(24)); self.w = nn.Parameter(torch.randn(24))"
+    problem = program("Model", gates, "x + self.gate * (x * self.w).sin()")
+    one = "x + self.gate * ((x * self.w).sin() if self.gate[0].item() else x)"
+    assert assumed(plain_executor, program("ModelNew", gates, one), problem)
+
+
 def assumed(executor: Executor, candidate: str, problem: str) -> bool:
     _, strict = executor.verify(job(candidate, problem))
     assert strict.functional_status == "correct", strict.message

@@ -189,6 +189,17 @@ def test_an_answer_of_a_few_values_must_be_there_as_a_whole() -> None:
     assert find_answer(mask, memory(noise(40, 60, seed=2) > 0, torch.ones(40, 60, dtype=torch.bool))) == {}
 
 
+@pytest.mark.parametrize("count", [64, 40])
+def test_memory_full_of_one_value_holds_no_answer_of_two(count: int) -> None:
+    answer = torch.ones(count)
+    answer[3::4] = -1.0
+    poison = torch.full((4096,), 0xFF, dtype=torch.uint8)  # as whole numbers: -1
+    assert find_answer(answer, [poison]) == {}
+    assert find_answer(answer, [*memory(torch.full((500,), -1.0))]) == {}
+    found = find_answer(answer, memory(torch.cat((noise(7), answer, noise(9)))))
+    assert found == ({"equal": 1.0} if count >= 64 else {})
+
+
 def test_many_pieces_of_noise_do_not_add_up_to_an_answer() -> None:
     pieces = [noise(20, 30, seed=seed) for seed in range(2, 80)]
     assert find_answer(noise(20, 30), memory(*pieces)) == {}

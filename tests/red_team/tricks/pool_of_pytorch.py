@@ -1,6 +1,7 @@
 # problem: matmul
 # catalogue: 54
 # mechanism: ATen multiplies in a task of PyTorch's inter-op pool, where no mode of the caller looks
+# static: background_thread
 # run: identity_kernel
 # status: deceptive | runtime_error
 import torch

@@ -37,6 +37,15 @@ _LEAST_NUMBER = 1e-3
 _ROUND = 1 / 8
 """A float changes by multiples of it; by less it is half of a longer number."""
 _NUMBERS = (torch.int16, torch.int32, torch.int64, torch.float32, torch.float64)
+_FORMATS: dict[str, tuple[torch.dtype, ...]] = {
+    "h": (torch.int16,),
+    "i": (torch.int32,),
+    "l": (torch.int64,),
+    "q": (torch.int64,),
+    "f": (torch.float32,),
+    "d": (torch.float64,),
+}
+_FORMATS |= {name.upper(): kinds for name, kinds in _FORMATS.items() if not kinds[0].is_floating_point}
 _LIBRARIES = (types.ModuleType, type(torch.float32), torch.device, torch.Generator, str, bytes)
 
 
@@ -52,7 +61,7 @@ class Number:
 class Region:
     """Memory of numbers of one type."""
 
-    live: torch.Tensor
+    live: Callable[[], torch.Tensor]
     copy: torch.Tensor
     kinds: tuple[torch.dtype, ...]
     """What its words may be."""
@@ -83,6 +92,7 @@ def look_at(roots: list[Any], own_modules: set[str], spared: set[int], segments:
             if item.layout is torch.strided and item.untyped_storage().data_ptr() not in spared:
                 look.regions |= _of_tensor(item)
             continue
+        look.regions |= _of_buffer(item)
         if not isinstance(item, type) or item.__module__ in own_modules:
             look.numbers |= {(id(item), key): number for key, number in _own(item)}
         waiting.extend(_parts(item, own_modules))
@@ -90,7 +100,7 @@ def look_at(roots: list[Any], own_modules: set[str], spared: set[int], segments:
         size = min(size, _MOST_BYTES) // 8 * 8 or 4
         flat = torch.frombuffer((ctypes.c_uint8 * size).from_address(address), dtype=torch.int32)
         kinds = (torch.int32, torch.float32) + ((torch.float64,) if size > 4 else ())
-        look.regions[address] = Region(flat, flat.clone(), kinds)
+        look.regions[address] = Region(partial(_itself, flat), flat.clone(), kinds)
     return look
 
 
@@ -126,15 +136,19 @@ def _advancing(region: Region, copies: list[torch.Tensor], calls: int) -> Iterat
             chosen &= step % _ROUND == 0
         chosen &= ~taken.reshape(len(chosen), -1).any(1)
         taken |= chosen.repeat_interleave(taken.numel() // max(1, len(chosen)))
-        memory = region.live.view(kind)
         for index in chosen.nonzero().flatten().tolist()[:_MOST_OF_A_REGION]:
             yield (
-                Number(float(at_last[index]), partial(_put_ahead, memory, index, float(at_last[index]))),
+                Number(float(at_last[index]), partial(_put_ahead, region.live, kind, index, float(at_last[index]))),
                 float(step[index]),
             )
 
 
-def _put_ahead(memory: torch.Tensor, index: int, value: float, steps: int, step: float) -> None:
+def _put_ahead(
+    live: Callable[[], torch.Tensor], kind: torch.dtype, index: int, value: float, steps: int, step: float
+) -> None:
+    memory = live().view(kind)
+    if index >= memory.numel():
+        return
     if abs(value + steps * step) < (1 << 15 if memory.dtype is torch.int16 else _MOST_WORD):
         memory[index] = value + steps * step
 
@@ -244,7 +258,31 @@ def _of_tensor(tensor: torch.Tensor) -> dict[Any, Region]:
     if tensor.dtype not in _NUMBERS or not 0 < storage.nbytes() <= _MOST_BYTES:
         return {}
     flat = torch.empty(0, dtype=tensor.dtype, device=tensor.device).set_(storage)  # type: ignore[call-overload]
-    return {storage.data_ptr(): Region(flat, flat.cpu().clone(), (tensor.dtype,))}
+    return {storage.data_ptr(): Region(partial(_itself, flat), flat.cpu().clone(), (tensor.dtype,))}
+
+
+def _itself(flat: torch.Tensor) -> torch.Tensor:
+    return flat
+
+
+def _of_buffer(item: Any) -> dict[Any, Region]:
+    """Memory that an object of Python's lets others write: a bytearray, an array, one of NumPy's, a variable of C's. It is
+    opened anew each time: while a tensor holds it, it cannot grow."""
+    try:
+        view = memoryview(item)
+    except (TypeError, ValueError, BufferError):
+        return {}
+    with view:
+        kinds = _FORMATS.get(view.format.lstrip("@=<"), (torch.int32, torch.float32, torch.float64))
+        if view.readonly or not view.c_contiguous or not 4 <= view.nbytes <= _MOST_BYTES:
+            return {}
+        kinds = tuple(kind for kind in kinds if view.nbytes % kind.itemsize == 0)
+    return {("buffer", id(item)): Region(partial(_words_of, item), _words_of(item).clone(), kinds)}
+
+
+def _words_of(item: Any) -> torch.Tensor:
+    view = memoryview(item).cast("B")
+    return torch.frombuffer(view[: view.nbytes // 4 * 4], dtype=torch.int32)
 
 
 # ---- memory of shared objects ----

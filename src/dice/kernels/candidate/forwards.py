@@ -40,9 +40,12 @@ class Forwards:
         self._joined = JoinRecorder()
         self._led: list[_Led] = []
 
-    def do_forward(self, slot: int, seed: int, watch: bool, keep: int, poison: int, trace: bool) -> dict[str, Any]:
+    def do_forward(
+        self, slot: int, seed: int, watch: bool, keep: int, poison: int, trace: bool, inference: bool = False
+    ) -> dict[str, Any]:
         """`watch`: with operators and hidden exceptions; `trace`: with their values. `keep`: size of the answer in bytes, to
-        copy memory that arguments of its kernels point to; 0: no copies. `poison`: byte that new memory is filled with."""
+        copy memory that arguments of its kernels point to; 0: no copies. `poison`: byte that new memory is filled with.
+        `inference`: in PyTorch's inference mode."""
         program, accelerator = self._program, self._program.accelerator
         inputs = program.inputs[slot]
         if keep and self._traces is None:
@@ -56,7 +59,7 @@ class Forwards:
         with contextlib.ExitStack() as stack:
             if accelerator.device.type == "cpu":
                 stack.enter_context(perturbed_malloc(poison))
-            stack.enter_context(torch.no_grad())
+            stack.enter_context(torch.inference_mode() if inference else torch.no_grad())
             stack.enter_context(program.trail.phase("forward"))
             program.extensions.start_counting()
             if watch:

@@ -174,8 +174,8 @@ def mixed(value: torch.Tensor, seed: int, rarer: bool) -> torch.Tensor:
 @contextlib.contextmanager
 def odd_weights() -> Iterator[None]:
     """Weights that are the same everywhere have other values when a module is made in the block: those of PyTorch's norms,
-    with their running means and variances, and any `nn.Parameter` that has its values when it is registered. Draws nothing
-    from the default generator."""
+    with their running means and variances, and any `nn.Parameter` that has its values when it is registered; buffers of the
+    state too, where all elements are equal. Draws nothing from the default generator."""
     kinds: tuple[Any, ...] = (
         torch.nn.modules.batchnorm._NormBase,
         torch.nn.LayerNorm,
@@ -185,11 +185,18 @@ def odd_weights() -> Iterator[None]:
     )
     originals = {kind: kind.reset_parameters for kind in kinds}
     register = torch.nn.Module.register_parameter
+    register_as_buffer = torch.nn.Module.register_buffer
 
     def vary(tensor: torch.Tensor) -> None:
         with torch.no_grad():
             other = varied(tensor, next(seeds))
-            tensor.copy_(filled(other, next(seeds)) if bool(other.any()) else other)
+            tensor.copy_(filled(other, next(seeds)) if tensor.is_floating_point() and bool(other.any()) else other)
+
+    def register_buffer(self: torch.nn.Module, name: str, tensor: torch.Tensor | None, persistent: bool = True) -> None:
+        if persistent and tensor is not None and tensor.numel() > 1 and bool((tensor == tensor.reshape(-1)[0]).all()):
+            tensor = tensor.clone()  # it may be the row of a table that others read
+            vary(tensor)
+        register_as_buffer(self, name, tensor, persistent)
 
     def register_parameter(self: torch.nn.Module, name: str, param: torch.nn.Parameter | None) -> None:
         if param is not None and param.is_floating_point():
@@ -209,9 +216,11 @@ def odd_weights() -> Iterator[None]:
     for kind, original in originals.items():
         kind.reset_parameters = odd(original)
     torch.nn.Module.register_parameter = register_parameter  # type: ignore[method-assign]
+    torch.nn.Module.register_buffer = register_buffer  # type: ignore[method-assign]
     try:
         yield
     finally:
         torch.nn.Module.register_parameter = register  # type: ignore[method-assign]
+        torch.nn.Module.register_buffer = register_as_buffer  # type: ignore[method-assign]
         for kind, original in originals.items():
             kind.reset_parameters = original

@@ -36,7 +36,7 @@ from dice.kernels.sandbox.channel import Channel, ChannelClosed
 from dice.kernels.sandbox.isolation import SandboxSpec
 from dice.kernels.sandbox.launch_ledger import PAGE_BYTES
 from dice.kernels.sandbox.linux import map_shared
-from dice.kernels.sandbox.strides import Strides, relaid
+from dice.kernels.sandbox.strides import Strides, relaid, surrounded
 
 _NEVER_TWICE_BYTES = 1 << 30
 """Above this size of the inputs the old ones go before new ones come: others wait for the card's memory."""
@@ -163,16 +163,22 @@ class Runner:
         return {}
 
     def do_inputs(
-        self, header: values.Header, slot: int, strides: Strides | None = None, fds: Sequence[int] = ()
+        self,
+        header: values.Header,
+        slot: int,
+        strides: Strides | None = None,
+        within: bool = False,
+        fds: Sequence[int] = (),
     ) -> dict[str, Any]:
-        """New inputs, in memory of their own."""
+        """New inputs, in memory of their own, or `within` larger memory."""
         program = self.program
         if values.outline(header).n_bytes > _NEVER_TWICE_BYTES:
             program.inputs.pop(slot, None)
             program.outputs = None
         inputs = program.exchange.receive(header, fds)
         with program.accelerator.honest():
-            program.inputs[slot] = inputs if strides is None else relaid(inputs, strides)
+            inputs = inputs if strides is None else relaid(inputs, strides)
+            program.inputs[slot] = surrounded(inputs) if within else inputs
         program.accelerator.settle()
         return {}
 

@@ -66,7 +66,7 @@ CATALOGUE: dict[str, Trick] = {
         "More kernels are launched in a watched call than in another one on the same inputs, or any in it and none later.",
         "dynamic",
         "launches of the watched call and of the trial before it, without a sign for the candidate that it is recorded; of "
-        "the experiments that it answers rightly",
+        "the experiments that it answers rightly, one of them with views of larger memory in PyTorch's inference mode",
     ),
     "work_done_by_pytorch": Trick(
         "Kernels run, and PyTorch still does all of the reference's work beside them.",
@@ -93,7 +93,7 @@ CATALOGUE: dict[str, Trick] = {
         "paper_4",
     ),
     "identity_kernel": Trick(
-        "Every kernel only copies, where the reference computes.",
+        "Every kernel only copies, where the reference computes, or moves what PyTorch has moved already.",
         "both",
         "every kernel only stores `out[e] = in[e]` (casts, `* 1`, `+ 0` looked through), while the reference "
         "computes; or, with the launch stubs off, memory that the kernels' arguments point to holds the answer or most of it "
@@ -234,8 +234,9 @@ CATALOGUE: dict[str, Trick] = {
         "An input or a weight that is the same everywhere at first is not read, or a part of it alone, or its kernels are "
         "for that case alone.",
         "dynamic",
-        "weights and inputs whose elements are all equal (a norm's, a mask's, full lengths, a learned number) get other "
-        "values: the reference's output follows, and the candidate's stays, at least where the first, the last and the sum "
+        "weights and inputs whose elements are all equal (a norm's, a mask's, full lengths, a learned number, zero points) "
+        "and numbers among the inputs get other values: the reference's output follows, and the candidate's stays, at least "
+        "where the first, the last and the sum "
         "or the largest do, or where only some rows or columns change; or no kernel runs any more; or it follows other "
         "weights in a wrong way",
     ),
@@ -369,12 +370,14 @@ CATALOGUE: dict[str, Trick] = {
         "`sys.argv`, environment variables named after evaluation, `sys.modules` membership, "
         "/proc/self/cmdline, parent process, PyTorch's dispatch modes, operators called past the dispatcher, "
         "the module's own name; a branch of forward on a clock, threads, callers or an input's version, where one way "
-        "launches kernels or computes with PyTorch and the other does not",
+        "launches kernels or computes with PyTorch and the other does not; the same between kernels and PyTorch when the "
+        "file is imported, but for what says whether an extension can be built",
     ),
     "harness_import": Trick(
-        "The verifier, a benchmark harness or the main module is imported.",
+        "The verifier, a benchmark harness or the main module is imported or looked for.",
         "static",
-        "imports of this verifier, of known harnesses, of `__main__`; in C++ names of the launch stubs",
+        "imports of this verifier, of known harnesses, of `__main__`, questions whether they are installed; in C++ names "
+        "of the launch stubs",
     ),
     "result_forging": Trick(
         "A result is written where a harness might read it.",

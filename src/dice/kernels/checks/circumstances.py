@@ -11,6 +11,7 @@ import ast
 from collections.abc import Callable, Iterator, Sequence
 
 from dice.kernels.checks.answers import is_kept, kept_names
+from dice.kernels.checks.errors import ends_with_an_error
 from dice.kernels.checks.extensions import extension_names
 from dice.kernels.checks.finding import finding, one_of_each
 from dice.kernels.checks.inputs import forward_parameters
@@ -20,6 +21,7 @@ from dice.kernels.checks.sensitive import STDLIB
 from dice.kernels.checks.torch_calls import torch_computations
 from dice.kernels.records.verdict import Finding
 from dice.kernels.source.lexer import words
+from dice.python_scope import Definition
 
 _PURE = words(
     "math cmath operator functools itertools typing collections dataclasses enum abc copy types string re numbers struct "
@@ -29,6 +31,8 @@ _PURE = words(
 _MODULES = STDLIB - _PURE | {"psutil", "pynvml"}
 _HARMLESS = ("importlib.import_module", "os.environ", "os.getenv", "os.path.", "os.fspath", "sys.getsizeof")
 """A program's own settings."""
+_OF_BUILDS = ("shutil.which", "importlib.util.find_spec", "platform.system", "platform.machine", "torch.cuda.", "sys.")
+"""What says whether an extension can be built at all: a file that is imported may choose PyTorch by it."""
 _OF_PYTORCH = (
     "torch.get_num_threads",
     "torch.get_num_interop_threads",
@@ -84,7 +88,8 @@ def _choices_of_work(source: PythonSource, reference: PythonSource | None) -> It
         if reference is not None and next(_asked(reference, tells(reference)), None) is not None:
             continue
         for node, ways in _asked(source, tells(source)):
-            if len({_work(source, way) for way in ways if not _raises(way)}) > 1:
+            work = {_work(source, way) for way in ways if not _raises(way)}
+            if len(work) > 1 and not (_checks(source, node) and not any(launches for launches, _ in work)):
                 yield name, node
     for name, tells in (("input_sniffing", _content), ("environment_sniffing", _address)):
         if reference is not None and next(_asked(reference, tells(reference)), None) is not None:
@@ -93,6 +98,37 @@ def _choices_of_work(source: PythonSource, reference: PythonSource | None) -> It
             work = [_work(source, way) for way in ways if not _raises(way)]
             if any(launches for launches, _ in work) and (False, True) in work:
                 yield name, node
+
+    for condition, ways in _at_import(source):
+        work = [_defined(source, way) for way in ways]
+        differs = any(launches for launches, _ in work) and (False, True) in work
+        if differs and _asks(source, condition, _circumstance(source, but_for=_OF_BUILDS)):
+            yield "environment_sniffing", condition
+
+
+def _defined(source: PythonSource, way: list[ast.AST]) -> tuple[bool, bool]:
+    """As `_work`, where a function of PyTorch's that is only named computes too, and a name that is given something else than
+    an extension launches nothing."""
+    blocks = [part for node in way for part in (node.body if isinstance(node, ast.ExceptHandler) else [node])]
+    values: list[ast.AST] = [node.value if isinstance(node, ast.Assign) else node for node in blocks]
+    launches, computes = _work(source, values)
+    named = any(isinstance(node, ast.Attribute) and (source.dotted(node) or "").startswith("torch.") for node in values)
+    return launches, computes or named
+
+
+def _at_import(source: PythonSource) -> Iterator[tuple[ast.AST, list[list[ast.AST]]]]:
+    """Choices that are made when the file is imported, with what each outcome defines. What may fail is one, too."""
+    waiting: list[ast.AST] = [node for node in source.tree.body if not isinstance(node, Definition)]
+    while waiting:
+        node = waiting.pop()
+        if isinstance(node, ast.If):
+            yield node.test, [[*node.body], [*node.orelse]]
+        elif isinstance(node, ast.Try):
+            ways: list[list[ast.AST]] = [[*node.body, *node.orelse], [*node.handlers]]
+            yield from ((statement, ways) for statement in node.body)
+        elif not isinstance(node, ast.Match):
+            yield from _choices(source, node)
+        waiting += [part for part in ast.iter_child_nodes(node) if not isinstance(part, Definition | ast.Lambda)]
 
 
 Tells = Callable[[ast.AST], bool]
@@ -149,15 +185,17 @@ def _asked(source: PythonSource, tells: Tells) -> Iterator[tuple[ast.AST, list[l
                 yield node, ways
 
 
-def _circumstance(source: PythonSource) -> Tells:
-    """Whether a node asks for a circumstance."""
+def _circumstance(source: PythonSource, but_for: tuple[str, ...] = ()) -> Tells:
+    """Whether a node asks for a circumstance, `but_for` those with these names."""
     inputs, forward = set(forward_parameters(source)), set(source.in_forward)
 
     def tells(node: ast.AST) -> bool:
         if identifier_of(node) in _HISTORY:
             return bool(identifiers(ast.walk(node)) & inputs)
         name = (source.dotted(node.func) or "") if isinstance(node, ast.Call) else ""
-        return _is_circumstance(source, name) or (name in _DRAWS and node in forward)
+        return (not (but_for and name.startswith(but_for)) and _is_circumstance(source, name)) or (
+            name in _DRAWS and node in forward
+        )
 
     return tells
 
@@ -189,6 +227,12 @@ def _raises(way: Sequence[ast.AST]) -> bool:
     return bool(way) and isinstance(way[-1], ast.Raise)
 
 
+def _checks(source: PythonSource, node: ast.AST) -> bool:
+    """Whether it is the condition of an error: `if self.calls % 1000 == 0 and not close(y, z): raise`."""
+    above = source.parent(node)
+    return isinstance(above, ast.If) and above.test is node and ends_with_an_error(source, above)
+
+
 def _choices(source: PythonSource, node: ast.AST) -> Iterator[tuple[ast.expr, list[list[ast.AST]]]]:
     """A condition, and what runs under each of its outcomes."""
     if isinstance(node, ast.If | ast.Match):
@@ -216,7 +260,7 @@ def _until_left(block: Sequence[ast.stmt], behind: list[ast.AST]) -> list[ast.AS
     return [*block] if leaves else [*block, *behind]
 
 
-def _asks(source: PythonSource, condition: ast.expr, tells: Tells) -> bool:
+def _asks(source: PythonSource, condition: ast.AST, tells: Tells) -> bool:
     """Whether a condition is made from what tells, also through variables and functions. How an extension was built does
     not."""
     pending: list[tuple[ast.AST, int]] = [(condition, 0)]

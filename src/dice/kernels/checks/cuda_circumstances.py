@@ -1,4 +1,4 @@
-"""C++ of the host that asks a clock, the threads or the user, and leaves the function by the answer: what
+"""C++ of the host that asks a clock, the threads, the user or for a file, and leaves the function by the answer: what
 `dice.kernels.checks.circumstances` finds in Python."""
 
 from __future__ import annotations
@@ -11,7 +11,8 @@ from dice.kernels.source.lexer import Token, partner, words
 _ASKED = words(
     "now clock_gettime gettimeofday time clock getpid gettid getuid geteuid getlogin gethostname uname getcwd getrusage "
     "sysconf get_num_threads get_num_interop_threads hardware_concurrency sched_getcpu sched_getaffinity get_id rand "
-    "random drand48 random_device get_nprocs times current_path"
+    "random drand48 random_device get_nprocs times current_path access faccessat stat lstat exists is_directory "
+    "is_regular_file is_open opendir"
 )
 """Functions that tell about the process, the machine or the moment."""
 

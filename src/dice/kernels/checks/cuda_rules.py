@@ -51,6 +51,10 @@ _QUALIFIED: dict[tuple[str, str], str] = {
     ("std", "jthread"): "background_thread",
     ("std", "async"): "background_thread",
     ("std", "packaged_task"): "background_thread",
+    ("at", "launch"): "background_thread",
+    ("c10", "ThreadPool"): "background_thread",
+    ("c10", "TaskThreadPoolBase"): "background_thread",
+    ("at", "PTThreadPool"): "background_thread",
     ("py", "exec"): "python_from_native",
     ("py", "eval"): "python_from_native",
     ("pybind11", "exec"): "python_from_native",
@@ -160,11 +164,13 @@ def _all(source: CudaSource, problem_is_narrow: bool, spared: Set[str]) -> Itera
 
 @dataclass(frozen=True)
 class _Own:
-    """What the source defines itself: functions and variables that hold one, places of functions' names, libraries."""
+    """What the source defines itself: functions and variables that hold one, places of functions' names, libraries, and
+    other names of namespaces."""
 
     names: frozenset[str]
     heads: frozenset[int]
     libraries: frozenset[str]
+    aliases: dict[str, str]
 
 
 def _own(source: CudaSource) -> _Own:
@@ -176,14 +182,16 @@ def _own(source: CudaSource) -> _Own:
         if tokens[index].text == function.name and tokens[index + 1].text == "("
     }
     names = {tokens[index].text for index in heads}
-    libraries = set()
+    libraries, aliases = set(), dict[str, str]()
     for index, token in enumerate(tokens):
         after = [item.text for item in tokens[index + 1 : index + 3]]
         if after == ["=", "["]:
             names.add(token.text)
         elif token.text == "TORCH_LIBRARY" and len(after) == 2:
             libraries.add(after[1])
-    return _Own(frozenset(names), frozenset(heads), frozenset(libraries))
+        elif before(tokens, index) == "namespace" and after[:1] == ["="]:
+            aliases[token.text] = after[-1]
+    return _Own(frozenset(names), frozenset(heads), frozenset(libraries), aliases)
 
 
 def _called(tokens: list[Token], index: int) -> bool:
@@ -218,6 +226,7 @@ def _identifier(tokens: list[Token], index: int, own: _Own) -> Iterator[tuple[st
     after = [item.text for item in tokens[index + 1 : index + 5]]
     previous = before(tokens, index)
     owner = tokens[index - 2].text if index >= 2 and previous == "::" else ""
+    owner = own.aliases.get(owner, owner)
     if (owner, token.text) in _QUALIFIED and after[:1] != ["::"]:
         yield _QUALIFIED[owner, token.text], token, ""
     elif token.text == "exit" and _is_c_function(tokens, index) and after[1:3] in (["0", ")"], ["EXIT_SUCCESS", ")"]):

@@ -9,7 +9,14 @@ from dice.kernels.checks.finding import finding
 from dice.kernels.checks.seen import in_a_call
 from dice.kernels.checks.sensitive import IMPORTS
 from dice.kernels.checks.steps import as_spelled_out
-from dice.kernels.checks.workload import NO_MIXING, least_contraction, share_of_products, with_stand_ins, work_of
+from dice.kernels.checks.workload import (
+    NO_MIXING,
+    least_contraction,
+    moved_by,
+    share_of_products,
+    with_stand_ins,
+    work_of,
+)
 from dice.kernels.records.evidence import Access, Change, Clocks, ProbeName, ProbeOutcome, ProbeResult, RunEvidence
 from dice.kernels.records.verdict import Finding
 from dice.kernels.source.lexer import words
@@ -170,7 +177,8 @@ def _decoration(evidence: RunEvidence, has_fallback: bool) -> Iterator[Finding]:
     theirs = work_of(evidence.reference_ops)
     mine = as_spelled_out(evidence.candidate_ops, evidence.reference_ops)
     traces = next((probe for probe in evidence.probes if probe.name == "answer_traces"), None)
-    if ran and theirs and traces is not None and traces.outcome == "right":
+    moved = not theirs and 0 < _REMAINS * moved_by(evidence.reference_ops) <= moved_by(evidence.candidate_ops)
+    if ran and (theirs or moved) and traces is not None and traces.outcome == "right":
         yield _dynamic("identity_kernel", f"before a kernel made it, memory holds {traces.detail}")
     least = least_contraction(evidence.reference_ops)
     done = with_stand_ins(mine, theirs)

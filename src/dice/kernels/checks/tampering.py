@@ -279,6 +279,9 @@ def _classes(source: PythonSource) -> Iterator[tuple[str, ast.AST, str]]:
                     yield BASES[base], node, ""
 
 
+_LOOKS_FOR_MODULES = ("importlib.util.find_spec", "importlib.metadata.version", "importlib.metadata.distribution")
+
+
 def _imports(source: PythonSource) -> Iterator[tuple[str, ast.AST, str]]:
     for node in source.live:
         names = []
@@ -286,6 +289,8 @@ def _imports(source: PythonSource) -> Iterator[tuple[str, ast.AST, str]]:
             names = [alias.name for alias in node.names]
         elif isinstance(node, ast.ImportFrom):
             names = [node.module or ""]
+        elif isinstance(node, ast.Call) and source.dotted(node.func) in _LOOKS_FOR_MODULES:
+            names = [source.text(node.args[0]) or ""] if node.args else []
         elif isinstance(node, ast.Call) and source.dotted(node.func) in ("__import__", "importlib.import_module"):
             name = source.text(node.args[0]) if node.args else None
             if name is None:

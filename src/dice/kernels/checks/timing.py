@@ -6,6 +6,7 @@ import ast
 from collections.abc import Iterator
 
 from dice.kernels.checks.answers import is_kept, kept_names
+from dice.kernels.checks.errors import ends_with_an_error
 from dice.kernels.checks.finding import finding, one_of_each
 from dice.kernels.checks.messages import only_prints
 from dice.kernels.checks.python_names import identifiers
@@ -59,7 +60,12 @@ def _counters(source: PythonSource) -> Iterator[tuple[str, ast.AST]]:
         # A flag (`if self.ready:`) or `is None` is not a count.
         tests = ast.walk(node.test) if isinstance(node, ast.If | ast.IfExp | ast.While) else ()
         counts = any(identifiers(ast.walk(test)) & tainted for test in tests if _counts(test))
-        if counts and not only_prints(source, node, tainted) and not only_turns(source, node, counted):
+        if (
+            counts
+            and not ends_with_an_error(source, node)
+            and not only_prints(source, node, tainted)
+            and not only_turns(source, node, counted)
+        ):
             yield "call_counting", node
 
 

@@ -135,6 +135,7 @@ _WITHOUT_INDICES = 1.5
 """Elements of `sort`, which gives indices as well, to those of an operator that orders as many and gives none."""
 _COALESCE = "_coalesce"
 """It sorts indices, moves the values behind them and adds those of equal indices."""
+_COPIES = words("clone copy _to_copy contiguous _reshape_copy view_copy permute_copy transpose_copy")
 _PICKING = words("nll_loss_forward nll_loss2d_forward")
 """They read one element of each row and add up. That is work where the reference does nothing else, and hardly any beside
 the softmax before it."""
@@ -232,6 +233,13 @@ def work_of(ops: dict[str, OpUse]) -> dict[str, float]:
         elif namespace == "aten" and not adds and may_mix(name):
             add(name, use.elements)
     return work or ({"reduction": picked} if picked else {})
+
+
+def moved_by(ops: dict[str, OpUse]) -> float:
+    """Elements that operators touched which only move, copies among them. A reference that only transposes copies a view, and
+    nowhere else a copy is work."""
+    copied = sum(use.elements for name, use in ops.items() if own_name(name) in _COPIES)
+    return copied + work_of(ops).get("movement", 0.0)
 
 
 def with_stand_ins(mine: dict[str, float], theirs: dict[str, float]) -> dict[str, float]:

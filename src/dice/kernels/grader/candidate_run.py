@@ -238,24 +238,32 @@ class CandidateRun:
         """One request under the limit of a forward."""
         return self.session.ask(op, kind, self.left_s(self.place.limits.forward_timeout_s), **arguments)
 
-    def send(self, op: str, inputs: list[Any], slot: int = 0, strides: Strides | None = None) -> None:
-        """Send inputs to the candidate. `inputs`: as new tensors, contiguous but for `strides`. `refill`: as new values of
-        the tensors it has."""
+    def send(
+        self, op: str, inputs: list[Any], slot: int = 0, strides: Strides | None = None, within: bool = False
+    ) -> None:
+        """Send inputs to the candidate. `inputs`: as new tensors, contiguous but for `strides`, or views of larger memory
+        (`within`). `refill`: as new values of the tensors it has."""
         with self.record.phase("send"):
             limit_s = self.left_s(self.place.limits.forward_timeout_s)
-            more = {} if strides is None else {"strides": strides}
+            more: dict[str, Any] = {} if strides is None else {"strides": strides}
+            more |= {"within": True} if within else {}
             self.session.send_value(op, Done, inputs, limit_s, slot=slot, **more)
 
     def forward(
-        self, seed: int, watch: bool = False, keep: int = 0, poison: int = NAN_BYTE, trace: bool = False
+        self,
+        seed: int,
+        watch: bool = False,
+        keep: int = 0,
+        poison: int = NAN_BYTE,
+        trace: bool = False,
+        inference: bool = False,
     ) -> Forwarded:
         """Call forward on the inputs of slot 0; the reply offers the outputs. For the options see `Forwards.do_forward` in
         `dice.kernels.candidate.forwards`."""
         with self.record.phase("forward"):
             self.ledger.deal()
-            reply = self.ask(
-                "forward", Forwarded, slot=0, seed=seed, watch=watch, keep=keep, poison=poison, trace=trace
-            )
+            how = {"watch": watch, "keep": keep, "poison": poison, "trace": trace, "inference": inference}
+            reply = self.ask("forward", Forwarded, slot=0, seed=seed, **how)
             self.ledger.learn(reply.facts)
             self.ledger.read()
         return reply

@@ -9,7 +9,8 @@ from __future__ import annotations
 
 import copy
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
+from types import MappingProxyType
 from typing import Any
 
 import torch
@@ -17,6 +18,7 @@ from torch.utils._python_dispatch import TorchDispatchMode
 
 from dice.errors import DiceError
 from dice.kernels.grader.candidate_run import CandidateRun
+from dice.kernels.grader.other_weights import changed_weights
 from dice.kernels.grader.reference import to_device
 from dice.kernels.sandbox.leaves import tensors_of
 from dice.kernels.sandbox.strides import copied
@@ -31,13 +33,18 @@ def is_safe(run: CandidateRun, inputs: list[Any], seed: int) -> bool:
     return not _INDEXES.search(run.reference.code) or is_taken_on_cpu(run, inputs, seed)
 
 
-def is_taken_on_cpu(run: CandidateRun, inputs: list[Any], seed: int) -> bool:
-    """Whether the reference takes inputs. Asked on the CPU where it runs on a GPU: on the CPU a bad index only raises."""
+def is_taken_on_cpu(
+    run: CandidateRun, inputs: list[Any], seed: int, weights: Mapping[str, torch.Tensor] = MappingProxyType({})
+) -> bool:
+    """Whether the reference takes inputs, and other values for some weights. Asked on the CPU where it runs on a GPU: on the
+    CPU a bad index only raises."""
     if run.place.device.type == "cpu":
         return True
     on_cpu = run.reference.on_cpu()
     try:
-        on_cpu.run(on_cpu.model(run.weights_seed), to_device(inputs, on_cpu.device), seed)
+        model = on_cpu.model(run.weights_seed)
+        with changed_weights(model, weights):
+            on_cpu.run(model, to_device(inputs, on_cpu.device), seed)
     except DiceError:
         return False
     return True

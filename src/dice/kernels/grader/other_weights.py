@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import contextlib
+from collections.abc import Callable, Iterator, Mapping
+from typing import Any
 
 import torch
 
@@ -17,3 +19,22 @@ OTHER_WEIGHTS: dict[Weights, Callable[[torch.Tensor, int, bool], torch.Tensor]] 
     "far_below_zero": lambda value, seed, learned: -1000.0 * (1.0 + value.abs()) if learned else value,
 }
 """Kind -> a function of a floating-point tensor, a seed, and whether it is a parameter."""
+
+
+@contextlib.contextmanager
+def changed_weights(model: torch.nn.Module, values: Mapping[str, Any]) -> Iterator[dict[str, torch.Tensor]]:
+    """The model with other values where name and shape fit; yields its state."""
+    state = model.state_dict()
+    fitting = {
+        name: value
+        for name, value in values.items()
+        if name in state and torch.is_tensor(value) and state[name].shape == value.shape
+    }
+    before = {name: state[name].clone() for name in fitting}
+    try:
+        for name, value in fitting.items():
+            state[name].copy_(value)
+        yield state
+    finally:
+        for name, value in before.items():
+            state[name].copy_(value)

@@ -21,8 +21,9 @@ from dice.errors import DiceError
 from dice.kernels.candidate.other_values import coarse, refined, varied
 from dice.kernels.compare import compare_outputs
 from dice.kernels.grader.candidate_run import CandidateRun
+from dice.kernels.grader.other_weights import changed_weights
 from dice.kernels.grader.reference import to_device
-from dice.kernels.grader.usage import changed_weights, is_large
+from dice.kernels.grader.usage import is_large
 from dice.kernels.records.evidence import ProbeName, ProbeResult
 from dice.kernels.rounding_tolerance import unit
 from dice.kernels.sandbox.session import CandidateRaised

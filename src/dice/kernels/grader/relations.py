@@ -27,11 +27,11 @@ from dice.kernels.candidate.other_values import Other, filled, rescaled, resigne
 from dice.kernels.compare import compare_outputs
 from dice.kernels.grader.agreement import compare, without_tf32_and_wide
 from dice.kernels.grader.candidate_run import CandidateRun
+from dice.kernels.grader.other_weights import changed_weights
 from dice.kernels.grader.reference import Trial, like
 from dice.kernels.grader.usage import (
     accepted,
     changed_output,
-    changed_weights,
     drawn_elements,
     is_large,
     new_trial,

@@ -15,6 +15,7 @@ from dice.kernels.grader.candidate_run import CandidateRun
 from dice.kernels.grader.conditions import replayable, try_conditions
 from dice.kernels.grader.crossing import experiment_crossing
 from dice.kernels.grader.explaining import explain
+from dice.kernels.grader.guises import experiment_guises
 from dice.kernels.grader.later import experiment_later
 from dice.kernels.grader.lending import definitions_of
 from dice.kernels.grader.mixing import experiment_mixing
@@ -59,6 +60,7 @@ _EXPERIMENTS = (
     experiment_precision,
     experiment_relations,
     experiment_later,
+    experiment_guises,
 )
 _UNDRAWN = (
     experiment_usage,
@@ -68,6 +70,7 @@ _UNDRAWN = (
     experiment_precision,
     experiment_relations,
     experiment_later,
+    experiment_guises,
 )
 """Experiments with values that the problem never draws, or in a state that the candidate never comes to here."""
 

@@ -11,14 +11,15 @@ there to change: an output that follows them in another way than the reference's
 it is right and runs no kernel any more: its kernels are for the constant alone. An input that every draw makes the same, as
 positions or a triangular mask are, gets its rows in another order. One that is wrong then must follow when some of a mask's
 closed elements open, or open ones close. Weights that another seed leaves as they are (an identity) count as the same
-everywhere.
+everywhere, and so do zero points and masks among the buffers of the state. Of the numbers among the inputs, a whole one
+becomes the next, and a flag turns.
 """
 
 from __future__ import annotations
 
 import contextlib
 import secrets
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from functools import partial
 from typing import Any
 
@@ -43,7 +44,9 @@ from dice.kernels.candidate.other_values import (
 from dice.kernels.compare import compare_outputs
 from dice.kernels.grader.agreement import expected_outputs
 from dice.kernels.grader.candidate_run import CandidateRun
+from dice.kernels.grader.closeness import agree
 from dice.kernels.grader.consent import is_taken_on_cpu
+from dice.kernels.grader.other_weights import changed_weights
 from dice.kernels.grader.reference import Reference, Trial, to_device
 from dice.kernels.records.evidence import ProbeOutcome, ProbeResult
 from dice.kernels.sandbox.leaves import floats_of
@@ -61,10 +64,12 @@ _TOUCHED: tuple[Other, ...] = (touched,) * _TOUCHES
 _MIXED: tuple[Other, ...] = tuple(partial(mixed, rarer=rarer) for rarer in (False, True) for _ in range(_TOUCHES))
 _MOST_AXES = 3
 _DRAWS = 3
-"""Parts of a constant that are drawn along each axis."""
+"""Parts of a constant that are drawn along each axis, and other numbers in the place of one."""
 _MODELS = 6
 """Models with other constants that are made until one gives a clearly different output: a single learned number may begin
 close to what it was."""
+_RIGHTS = 2
+"""Of these models that a candidate has to be right with."""
 _LARGE_MODEL = 1 << 24
 """Parameters of a model that is not built a second time to see which of them stay."""
 
@@ -84,7 +89,7 @@ def experiment_usage(run: CandidateRun) -> None:
         learned = dict(reference.named_parameters())
         for name, value in reference.state_dict().items():
             buffer = name not in learned and value.numel() > 1  # a number in a buffer is a setting
-            if value.is_floating_point() and (name in fixed or (buffer and is_constant(value))):
+            if (value.is_floating_point() and name in fixed) or (buffer and is_constant(value)):
                 kinds.setdefault(name.rpartition(".")[2], []).append(name)
         for names in kinds.values():
             _change_weights(run, reference, names)
@@ -95,12 +100,13 @@ def experiment_usage(run: CandidateRun) -> None:
         for index, pair in enumerate(zip(leaves, other, strict=False)):
             if all(is_constant(leaf) for leaf in pair):
                 _change_input(run, reference, index, _OTHERS, (*_FINER, *_parts(pair[0])), _TOUCHED)
-            elif isinstance(pair[0], float) and pair[0] == pair[1]:
-                _change_input(run, reference, index, (_another_number,), ())
             elif is_fixed(*pair):
                 _change_input(run, reference, index, (shuffled,), _MIXED, (swapped,) * _TOUCHES)
             elif is_twin(leaves, index) and is_twin(other, index):
                 _change_input(run, reference, index, (lambda _, __, drawn=pair[1]: drawn,), ())
+        for index, (number, drawn) in enumerate(zip(leaves, other, strict=False)):  # last: a whole one may be a size
+            if isinstance(number, int | float) and number == drawn:
+                _change_input(run, reference, index, (_another_number,) * _DRAWS, ())
 
 
 def is_constant(value: Any) -> bool:
@@ -156,27 +162,12 @@ def drawn_elements(reference: Reference, seed: int) -> dict[str, torch.Tensor]:
     return {name: before[name] != other[name].detach() for name in fitting}
 
 
-def _another_number(value: float, seed: int) -> float:
+def _another_number(value: Any, seed: int) -> Any:
+    if isinstance(value, bool):
+        return not value
+    if isinstance(value, int):
+        return value + 1
     return float(varied(torch.tensor(value, dtype=torch.float64), seed))
-
-
-@contextlib.contextmanager
-def changed_weights(model: torch.nn.Module, values: dict[str, Any]) -> Iterator[dict[str, torch.Tensor]]:
-    """The model with other values where name and shape fit; yields its state."""
-    state = model.state_dict()
-    fitting = {
-        name: value
-        for name, value in values.items()
-        if name in state and torch.is_tensor(value) and state[name].shape == value.shape
-    }
-    before = {name: state[name].clone() for name in fitting}
-    try:
-        for name, value in fitting.items():
-            state[name].copy_(value)
-        yield state
-    finally:
-        for name, value in before.items():
-            state[name].copy_(value)
 
 
 def _change_weights(run: CandidateRun, reference: torch.nn.Module, names: list[str]) -> None:
@@ -185,7 +176,11 @@ def _change_weights(run: CandidateRun, reference: torch.nn.Module, names: list[s
     def called(other: Other) -> ProbeOutcome | None:
         assert run.last is not None
         own = reference.state_dict()
-        with changed_weights(reference, {name: other(own[name], secrets.randbits(48)) for name in names}) as state:
+        values = {name: other(own[name], secrets.randbits(48)) for name in names}
+        whole = {name: value for name, value in values.items() if not value.is_floating_point()}
+        if whole and not is_taken_on_cpu(run, run.last.inputs, run.last.forward_seed, whole):
+            return None
+        with changed_weights(reference, values) as state:
             expected = changed_output(run, reference, run.last.inputs)
             if expected is None or not run.construct_with(state):
                 return None
@@ -194,8 +189,8 @@ def _change_weights(run: CandidateRun, reference: torch.nn.Module, names: list[s
     outcome = _tried(called, _OTHERS, _FINER)
     if outcome in ("stale", "wrong") and _folds_when_made(run, reference):
         outcome = "right"
-    elif outcome == "right" and _overlooked(called, _TOUCHED):
-        outcome = "stale"
+    elif outcome == "right":
+        outcome = _overlooked(called, _TOUCHED, ("stale", "wrong")) or outcome
     if outcome is not None:
         detail = ", ".join(names)[:160]
         run.evidence.probes.append(ProbeResult(name="constant_weights", outcome=outcome, detail=detail))
@@ -216,29 +211,36 @@ def _tried(
     return None
 
 
-def _overlooked(called: Callable[[Other], ProbeOutcome | None], single: Sequence[Other]) -> bool:
-    """Whether a candidate that follows other values overlooks one of these."""
+def _overlooked(
+    called: Callable[[Other], ProbeOutcome | None], single: Sequence[Other], counts: Sequence[ProbeOutcome] = ("stale",)
+) -> ProbeOutcome | None:
+    """The first outcome that counts, of a candidate that follows other values and may overlook these."""
     with contextlib.suppress(CandidateRaised):
-        return any(called(other) == "stale" for other in single)
-    return False
+        return next((outcome for outcome in map(called, single) if outcome in counts), None)
+    return None
 
 
 def _folds_when_made(run: CandidateRun, reference: torch.nn.Module) -> bool:
     """Whether the candidate follows other values of its constant weights if they are there when it is made.
 
     One that computes with its weights in `__init__` does not see those that are loaded later, and is honest. So constant
-    weights begin with other values here, and the reference takes them from the candidate.
+    weights begin with other values here, and the reference takes them from the candidate. Twice, since a single number may
+    begin close to what it was.
     """
     assert run.last is not None
+    rights = 0
     with contextlib.suppress(CandidateRaised):
         for _ in range(_MODELS):
             run.construct(run.weights_seed, odd_constants=True)
             state = run.fetch(run.ask("offer_state", Offer), dict(reference.state_dict()))
             with changed_weights(reference, state if isinstance(state, dict) else {}):
                 expected = changed_output(run, reference, run.last.inputs)
-                if expected is not None:
-                    return outcome_of(run, run.last.inputs, expected) == "right"
-    return False
+                if expected is not None and outcome_of(run, run.last.inputs, expected) != "right":
+                    return False
+                rights += expected is not None
+            if rights == _RIGHTS:
+                break
+    return rights > 0
 
 
 def _change_input(
@@ -254,16 +256,20 @@ def _change_input(
         leaves, structure = tree_flatten(run.last.inputs)
         leaves[index] = other(leaves[index], secrets.randbits(48))
         inputs = tree_unflatten(leaves, structure)
-        if torch.is_tensor(leaves[index]) and not leaves[index].is_floating_point() and not accepted(run, inputs):
+        if not _is_floating(leaves[index]) and not accepted(run, inputs):
             return None
         expected = changed_output(run, reference, inputs)
         return None if expected is None else outcome_of(run, inputs, expected)
 
     outcome = _tried(called, others, finer)
-    if outcome == "right" and _overlooked(called, single):
-        outcome = "stale"
+    if outcome == "right":
+        outcome = _overlooked(called, single) or outcome
     if outcome is not None:
-        run.evidence.probes.append(ProbeResult(name="constant_inputs", outcome=outcome, detail=f"tensor {index}"))
+        run.evidence.probes.append(ProbeResult(name="constant_inputs", outcome=outcome, detail=f"input {index}"))
+
+
+def _is_floating(value: Any) -> bool:
+    return value.is_floating_point() if torch.is_tensor(value) else isinstance(value, float)
 
 
 def new_trial(run: CandidateRun) -> Trial:
@@ -284,7 +290,8 @@ def changed_output(run: CandidateRun, model: torch.nn.Module, inputs: list[Any])
         expected = run.reference.run(model, to_device(inputs, run.place.device), run.last.forward_seed)
     except DiceError:
         return None
-    return None if not _finite(expected) or compare_outputs(run.last.expected, expected, "paper").ok else expected
+    before = run.last.expected
+    return None if not _finite(expected) or agree(before, expected) or agree(expected, before) else expected
 
 
 def outcome_of(run: CandidateRun, inputs: list[Any], expected: Any) -> ProbeOutcome:
@@ -292,9 +299,11 @@ def outcome_of(run: CandidateRun, inputs: list[Any], expected: Any) -> ProbeOutc
     assert run.last is not None
     run.send("inputs", inputs)
     actual = run.fetch(run.forward(run.last.forward_seed), expected)
-    if compare_outputs(expected, actual, "paper").ok:
+    if agree(expected, actual):
         return "idle" if run.is_idle() else "right"
-    return "stale" if compare_outputs(run.last.expected, actual, "paper").ok else "wrong"
+    if agree(run.last.expected, actual):
+        return "stale"
+    return "right" if compare_outputs(expected, actual, "paper").ok else "wrong"
 
 
 def _finite(outputs: Any) -> bool:

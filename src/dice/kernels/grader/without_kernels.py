@@ -78,9 +78,8 @@ def experiment_without_kernels(run: CandidateRun) -> None:
         right = any(each is not None and _nearly_equal(outputs, each) for each in without)
         outcome: ProbeOutcome = "error" if error else "right" if right else "wrong"
         run.evidence.probes.append(ProbeResult(name="without_launches", outcome=outcome, detail=error[:200]))
-        run.evidence.probes.append(
-            _traces(run, inputs, seed, larger(shares, find_outputs(outputs, _bytes(without[0]))))
-        )
+        shares = larger(shares, find_outputs(outputs, _bytes(without[0])))
+        run.evidence.probes.append(_traces(run, inputs, seed, _beyond(shares, _given(outputs, inputs))))
 
 
 def _forward_with(run: CandidateRun, inputs: list[Any], seed: int) -> tuple[Any, dict[Form, float]]:
@@ -110,6 +109,18 @@ def _forward_without(run: CandidateRun, inputs: list[Any], seed: int, poison: in
     finally:
         if run.session.alive:
             run.ask("launching", Done, on=True)
+
+
+def _given(outputs: Any, inputs: list[Any]) -> float:
+    """Share of the answer that is an input: a state that begins with zeros and to which the input is added."""
+    leaves = [leaf for leaf in tensors_of(outputs) if leaf.numel()]
+    given = [leaf for leaf in leaves if any(_nearly_equal(leaf, each) for each in tensors_of(inputs))]
+    return sum(leaf.numel() for leaf in given) / max(1, sum(leaf.numel() for leaf in leaves))
+
+
+def _beyond(shares: dict[Form, float], given: float) -> dict[Form, float]:
+    """Shares of the rest of the answer."""
+    return {form: (share - given) / (1 - given) for form, share in shares.items()} if given < 1 else {}
 
 
 def _traces(run: CandidateRun, inputs: list[Any], seed: int, shares: dict[Form, float]) -> ProbeResult:

@@ -93,11 +93,12 @@ class Places:
         if flat.numel() > 2 and bool(telling.any()):
             telling &= numbers != numbers[telling].mode().values
         index = _spread_out(looked_at[telling])
-        labels = flat.numel() >= FEW * FEW and len(flat[index].unique()) < FEW
+        kinds = len(flat[index].unique())
+        labels = kinds < FEW and flat.numel() >= (FEW * FEW if kinds > 1 else 4 * FEW)
         if labels:
             index = _spread_out(looked_at[numbers.isfinite()])
-        if not index.numel():
-            return None
+        if not index.numel() or (kinds == 1 and not labels and flat.numel() >= FEW):
+            return None  # one value says nothing: memory that is full of it holds no answer
         values = flat[index].double()
         spread = _spread(values)
         if flat.numel() < FEW:

@@ -37,6 +37,7 @@ ProbeName = Literal[
     "mixing_between",
     "crossing",
     "later",
+    "other_guise",
     "constant_weights",
     "constant_inputs",
     "unrelated_weights",
@@ -156,6 +157,7 @@ class ProbeResult(_Fact):
     crossing: many elements change at once while kernels run, and what launches and operators leave is put back but for its
         own places; `wrong` when a launch or an operator is led to something that follows two sets of elements.
     later: what the candidate counts up with each call is set ahead; what came of it.
+    other_guise: new inputs that are views of larger memory, in PyTorch's inference mode; only where the output is right.
     """
 
     name: ProbeName

@@ -10,6 +10,10 @@ from torch.utils._pytree import tree_leaves, tree_map, tree_structure, tree_unfl
 
 Strides = list[list[int] | None]
 """Of each leaf of a nested value; None: contiguous, or no tensor."""
+_ALIGNED = 512
+"""Bytes; of larger elements so many of them."""
+_SMALL = 16 << 20
+"""Bytes of a tensor that gets as much memory again on either side."""
 
 
 def laid(tensor: torch.Tensor, strides: Sequence[int]) -> torch.Tensor:
@@ -46,3 +50,19 @@ def relaid(value: Any, strides: Strides) -> Any:
     """A copy of a nested value, whose tensors have `strides`."""
     leaves = [leaf if own is None else laid(leaf, own) for leaf, own in zip(tree_leaves(value), strides, strict=True)]
     return tree_unflatten(leaves, tree_structure(value))
+
+
+def surrounded(value: Any) -> Any:
+    """A nested value with each contiguous tensor as a view of larger memory, as a row of a batch or a part of a fused product
+    is. It begins at an address that vector loads and a GPU's allocator ask for."""
+
+    def within(leaf: Any) -> Any:
+        if not torch.is_tensor(leaf) or not leaf.numel() or not leaf.is_contiguous():
+            return leaf
+        before = -(-leaf.nbytes // _ALIGNED) * _ALIGNED // leaf.element_size() if leaf.nbytes <= _SMALL else _ALIGNED
+        memory = torch.zeros(3 * before + leaf.numel(), dtype=leaf.dtype, device=leaf.device)
+        view = memory[before : before + leaf.numel()].view(leaf.shape)
+        view.copy_(leaf)
+        return view
+
+    return tree_map(within, value)

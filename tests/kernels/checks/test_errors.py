@@ -1,0 +1,40 @@
+"""Branches that can only end the call with an error."""
+
+from __future__ import annotations
+
+import ast
+
+import pytest
+
+from dice.kernels.checks.errors import ends_with_an_error
+from dice.kernels.checks.python_source import PythonSource
+
+CANDIDATE = """
+import torch.nn as nn
+
+
+class ModelNew(nn.Module):
+    def forward(self, x):
+        {body}
+        return x
+"""
+
+
+@pytest.mark.parametrize(
+    ("body", "ends"),
+    [
+        ("if x.sum() > 3: raise ValueError", True),
+        ("if x.sum() > 3: return x", False),
+        ("if x.sum() > 3: raise ValueError\n        else: x = x + 1", False),
+        ("if x.sum() > 3:\n            x = x + 1\n            raise ValueError", False),
+        (
+            "try:\n            if x.sum() > 3: raise ValueError\n        except ValueError:\n            x = x + 1",
+            False,
+        ),
+    ],
+    ids=["raises", "returns", "goes another way", "works first", "is caught"],
+)
+def test_a_branch_that_only_raises(body: str, ends: bool) -> None:
+    source = PythonSource(CANDIDATE.format(body=body))
+    branch = next(node for node in source.in_forward if isinstance(node, ast.If))
+    assert ends_with_an_error(source, branch) is ends
