@@ -17,8 +17,10 @@ import pytest
 import torch
 from extension_samples import BUILT, REFUSED
 
+from dice.errors import HarnessError
 from dice.kernels.builder.builder import Builder
 from dice.kernels.builder.compiler import Meter, ToolLimits, Workbench
+from dice.kernels.builder.outcome import Declined
 from dice.kernels.builder.precompiled import HIDE_ARCHIVES, NotPrepared
 from dice.kernels.builder.stock import build_stock
 from dice.kernels.builder.toolchain_probe import find_cuda_home
@@ -334,3 +336,19 @@ def test_a_header_that_this_machine_cannot_make_is_no_fault_of_the_harness(
     result = build(cpu_builder, {"cpp_sources": cpp, "cuda_sources": "__global__ void k() {}", "functions": ["f"]})
     assert result.status == "unsupported_on_cpu"
     assert "no header" in result.message
+
+
+def test_a_machine_on_which_not_even_stock_can_work_is_no_fault_of_the_candidate(
+    cpu_builder: Builder, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def decline(*_: object) -> None:
+        raise Declined("too hard")
+
+    def refuse(*_: object) -> None:
+        raise NotPrepared("no header")
+
+    monkeypatch.setattr(cpu_builder, "backend", "cuda")
+    monkeypatch.setattr(cpu_builder, "_read_and_build", decline)
+    monkeypatch.setattr(cpu_builder, "_stock", refuse)
+    with pytest.raises(HarnessError, match=r"cannot compile what every build needs \(no header\)"):
+        build(cpu_builder, {"cpp_sources": "int g() { return 8642; }", "functions": ["g"]})

@@ -216,7 +216,7 @@ class Builder:
         return Workbench(folder, Meter(self.jail), ToolLimits(self.timeout_s, file_gib=_OBJECT_GIB), deadline)
 
     def _routes(self, job: _Job) -> tuple[BuildResult, Built | None]:
-        """Try the routes in order."""
+        """Try the routes in order. Raises HarnessError where not even the stock route can work on this machine."""
         fallbacks: list[str] = []
         try:
             try:
@@ -232,6 +232,8 @@ class Builder:
             return self._failed(job, route, "compile_error", failure.message, fallbacks), None
         except OutOfLimits as failure:
             return self._failed(job, "split", failure.status, failure.message, fallbacks), None
+        except NotPrepared as failure:
+            raise HarnessError(f"this machine cannot compile what every build needs ({failure}).") from failure
         result = BuildResult(
             status="built",
             key=job.key,
@@ -255,6 +257,7 @@ class Builder:
             raise Declined(reason) from error
 
     def _stock(self, job: _Job, bench: Workbench) -> Built:
+        """The stock build. Raises FinalRefusal, OutOfLimits, NotPrepared."""
         counting = self.precompiled if self.backend == "cuda" else None
         return build_stock(job.request, job.module, self.toolchain, bench, counting)
 
