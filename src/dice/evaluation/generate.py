@@ -33,7 +33,7 @@ from dice.evaluation.prompts.stage import PromptRow
 from dice.jsonl import Journal, read_jsonl, write_jsonl
 from dice.kernels.api import extract_code
 from dice.manifest import Stopwatch, sha256_file, weights_sha256, write_manifest
-from dice.model.checkpoint import Dtype, load_model, read_config, stored_dtype, torch_dtype
+from dice.model.checkpoint import Dtype, check_block_size, load_model, read_config, stored_dtype, torch_dtype
 from dice.model.families import FAMILIES, ModelType, Sampler
 from dice.model.transformer import ModelConfig, compiled_pointwise
 
@@ -171,11 +171,8 @@ def generate(config: GenerateConfig) -> list[Generation]:
 def _place(config: GenerateConfig, geometry: ModelConfig) -> tuple[str, Engine]:
     """Device and engine. Raises DiceError for blocks that the model was not trained with, and without the GPU asked for."""
     decoding = decoding_of(config, geometry)
-    if isinstance(decoding, BlockDiffusionConfig) and geometry.block_size not in (None, decoding.block_size):
-        raise DiceError(
-            f"{config.model}: the model was trained with blocks of {geometry.block_size}, and "
-            f"block_diffusion.block_size is {decoding.block_size}; make them equal."
-        )
+    if isinstance(decoding, BlockDiffusionConfig):
+        check_block_size(config.model, geometry, decoding.block_size, "block_diffusion.block_size")
     device = config.device
     if device == "auto":
         device = "cuda" if torch.cuda.is_available() else "cpu"

@@ -292,3 +292,12 @@ def config_to_json(config: ModelConfig, dtype: torch.dtype) -> dict[str, Any]:
         "torch_dtype": str(dtype).removeprefix("torch."),
         "use_sliding_window": False,
     }
+
+
+def check_block_size(model: str, geometry: ModelConfig, block_size: int, setting: str) -> None:
+    """Raises DiceError where the checkpoint `model` was trained with blocks of another size; `setting`: name of ours."""
+    if geometry.block_size not in (None, block_size):
+        raise DiceError(
+            f"{model}: the model was trained with blocks of {geometry.block_size}, and {setting} is {block_size}; make "
+            "them equal."
+        )

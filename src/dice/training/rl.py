@@ -28,7 +28,7 @@ from dice.decoding.decoder import Decoder
 from dice.decoding.memory import check_cache
 from dice.errors import DiceError, HarnessError
 from dice.manifest import Stopwatch, sha256_file, weights_sha256, write_manifest
-from dice.model.checkpoint import load_model, read_config, save_state
+from dice.model.checkpoint import check_block_size, load_model, read_config, save_state
 from dice.model.transformer import Transformer
 from dice.training.checkpoints import resume, save_checkpoint, what_is_left
 from dice.training.curriculum import Curriculum
@@ -43,7 +43,7 @@ from dice.training.rl_history import RlRow
 from dice.training.rl_report import answer_fields, progress_line
 from dice.training.rl_update import Updater, compare, learning_rate, trajectory_of
 from dice.training.rollout import Verifier, rewards_of
-from dice.training.setup import check_block_size, check_memory, mask_token, to_train, training_dtype
+from dice.training.setup import check_memory, mask_token, to_train, training_dtype
 from dice.training.tracerl_loss import PolicyObjective
 
 

@@ -9,7 +9,7 @@ import torch
 from dice.data.tokenizer import CodeTokenizer
 from dice.errors import DiceError
 from dice.model.checkpoint import Dtype, torch_dtype
-from dice.model.transformer import ModelConfig, Transformer, compiled_pointwise
+from dice.model.transformer import Transformer, compiled_pointwise
 from dice.training.memory import TrainingMemory, layers_to_recompute
 from dice.training.processes import rank_and_world
 
@@ -27,15 +27,6 @@ def check_memory(stage: str, memory: TrainingMemory, memory_gib: float | None, d
         memory.check(int(memory_gib * 2**30))
     elif device.type == "cuda":
         memory.check(torch.cuda.get_device_properties(device).total_memory)
-
-
-def check_block_size(model: str, geometry: ModelConfig, block_size: int, setting: str) -> None:
-    """Raises DiceError where the checkpoint `model` was trained with blocks of another size; `setting`: name of ours."""
-    if geometry.block_size not in (None, block_size):
-        raise DiceError(
-            f"{model}: the model was trained with blocks of {geometry.block_size}, and {setting} is {block_size}; make "
-            "them equal."
-        )
 
 
 def mask_token(tokenizer: CodeTokenizer, folder: str) -> int:

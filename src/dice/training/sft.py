@@ -30,7 +30,7 @@ from dice.data.pair import Pair, from_published, read_pairs
 from dice.data.tokenizer import CodeTokenizer, load_tokenizer, save_tokenizer
 from dice.errors import DiceError
 from dice.manifest import Stopwatch, sha256_file, write_manifest
-from dice.model.checkpoint import GENERATION_CONFIG, load_model, read_config, save_state
+from dice.model.checkpoint import GENERATION_CONFIG, check_block_size, load_model, read_config, save_state
 from dice.model.transformer import ModelConfig, Transformer
 from dice.training.checkpoints import resume, save_checkpoint
 from dice.training.engine import TrainingEngine, make_engine
@@ -47,7 +47,7 @@ from dice.training.losses import (
 from dice.training.memory import sft_memory
 from dice.training.packing import GPU_ROWS, Pack, Sample, encode_pairs, pack_samples
 from dice.training.processes import process_group, rank_and_world, training_device
-from dice.training.setup import check_block_size, check_memory, mask_token, to_train, training_dtype
+from dice.training.setup import check_memory, mask_token, to_train, training_dtype
 from dice.training.sft_config import RESUMABLE_CHANGES, SftConfig, learning_rate
 
 AHEAD = 2

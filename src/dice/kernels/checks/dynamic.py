@@ -107,7 +107,7 @@ def dynamic_findings(
     yield from _tampering(evidence, names)
     yield from _outputs(evidence, replays_graphs)
     if evidence.clocks is not None:
-        yield from _timing(evidence, evidence.clocks)
+        yield from _timing(evidence.clocks)
 
 
 def _dynamic(name: str, evidence: str) -> Finding:
@@ -363,7 +363,7 @@ def _probe(probe: ProbeResult) -> Iterator[Finding]:
         yield _dynamic("wrong_elsewhere", f"{probe.name.replace('_', ' ')}: {probe.outcome}{detail}")
 
 
-def _timing(evidence: RunEvidence, clocks: Clocks) -> Iterator[Finding]:
+def _timing(clocks: Clocks) -> Iterator[Finding]:
     host = clocks.synced_ms - clocks.launch_overhead_ms
     if disagree(clocks.event_ms, host) and _leaves_work(clocks):
         yield _dynamic("timer_escaped", f"{clocks.event_ms:.4g} ms by events, {host:.4g} ms by the host's clock")

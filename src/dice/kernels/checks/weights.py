@@ -55,10 +55,10 @@ def _is_weight(source: PythonSource, value: ast.expr) -> bool:
         isinstance(item, ast.Call) and (source.dotted(item.func) or "").startswith("torch.nn.") and item not in forward
         for item in made
     )
-    return bool(made) and by_torch and not any(_writes(source, node, chain) for node in forward)
+    return bool(made) and by_torch and not any(_writes(node, chain) for node in forward)
 
 
-def _writes(source: PythonSource, node: ast.AST, chain: list[str]) -> bool:
+def _writes(node: ast.AST, chain: list[str]) -> bool:
     """Whether forward may change an attribute: an assignment to it or below it, or a call of `set_` and similar."""
     if isinstance(node, ast.Attribute) and node.attr in {*chain, "data"} and not isinstance(node.ctx, ast.Load):
         return True
