@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import json
+import re
+from pathlib import Path
 
 import pytest
+import stage_specs
 from plans import EXPERIMENTS, copy_registry, plan
 from stage_specs import specs
 
@@ -74,6 +77,14 @@ def test_each_stage_takes_what_the_plan_tells_it(scale):
     made = [out for out in outs if out not in (None, "x")]
     assert all(out.startswith(f"{one.study.results}/") for out in made)
     assert len(set(made)) == len(made), "two jobs write the same file"
+
+
+def test_every_config_that_a_rule_hands_to_a_stage_is_parsed_above():
+    rules = "".join(path.read_text() for path in sorted((EXPERIMENTS / "rules").glob("*.smk")))
+    handed = set(re.findall(r"\b(\w+_spec)\(", rules))
+    parsed = set(re.findall(r"\b(\w+_spec)\(", Path(stage_specs.__file__).read_text()))
+    assert len(handed) > 20
+    assert handed <= parsed
 
 
 def test_who_answers_for_a_row():

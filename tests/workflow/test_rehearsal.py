@@ -18,6 +18,7 @@ from plans import EXPERIMENTS, ROOT, copy_workflow, plan
 from stage_specs import specs
 
 from dice.config import parse_config, read_yaml
+from dice.data.leakage.stage import LeaksConfig
 from dice.errors import DiceError
 from dice.report.tables import TableConfig
 from dice.standins.checkpoints import PUBLISHED
@@ -147,7 +148,8 @@ def told(values: dict[str, Any]) -> str:
     study = parse_config(Study, values, "test")
     check_study(study)
     one = Plan(study, load_registry(EXPERIMENTS))
-    jobs = [[kind.__name__, spec] for kind, spec in specs(one) if kind is not StandInsConfig]
+    # the user's files are below: only those that something is trained on
+    jobs = [[kind.__name__, spec] for kind, spec in specs(one) if kind not in (StandInsConfig, LeaksConfig)]
     trained = {recipe.dataset for unit in one.models if one.is_trained(unit) and (recipe := one.recipe(unit))}
     files = {name: study.datasets[name].path for name in trained}
     return json.dumps([jobs, files, {unit: one.seeds(unit) for unit in one.units}], sort_keys=True, default=str)

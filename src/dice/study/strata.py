@@ -16,7 +16,6 @@ def leaks_spec(plan: Plan, dataset: str) -> dict[str, Any]:
         "data": plan.file(found.path or ""),
         "out": plan.pairs(dataset),
         "benchmarks": [plan.problems, *plan.kept_out(dataset)],
-        "source": dataset,
     }
     return {**given, **found.spec}
 
