@@ -157,8 +157,15 @@ def _reads(body: list[Token], values: set[str], known: Mapping[str, int] | None)
     for index, token in enumerate(body[:-1]):
         if token.text in _ALGORITHMS and body[index - 1].text == "::" and body[index - 2].text == "std":
             closing = partner(body, index + 1) if body[index + 1].text == "(" else None
-            if any(item.text in values for item in body[index : min(closing or index, index + _FAR)]):
+            given = body[index : min(closing or index, index + _FAR)]
+            if any(item.text in values or _is_data(given[place:]) for place, item in enumerate(given)):
                 yield token
+
+
+def _is_data(tokens: list[Token]) -> bool:
+    """Whether tokens begin with `data_ptr<float>`: floating-point values of a tensor without a name of their own."""
+    first = [token.text for token in tokens[:6]]
+    return first[0] in _POINTERS and first[1:2] == ["<"] and bool(set(first[2:]) & _FLOATING)
 
 
 def _spans(body: list[Token]) -> Iterator[tuple[int, int]]:
