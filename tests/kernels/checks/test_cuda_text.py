@@ -205,7 +205,10 @@ def loop(read: str, count: str = "n") -> str:
         (loop("sum += p[i];").replace("T f(", "__global__ void f("), False),
         ("T f(at::Tensor x) { auto p = x.data_ptr<float>(); g(p[0]); }", False),
         ("T f(at::Tensor x) { auto p = x.data_ptr<float>(); std::accumulate(p, p + n, 0.f); }", True),
-        ("T f(at::Tensor x) { auto h = x.cpu(); return std::reduce(h.data_ptr<double>(), h.data_ptr<double>() + n); }", True),
+        (
+            "T f(at::Tensor x) { auto h = x.cpu(); return std::reduce(h.data_ptr<double>(), h.data_ptr<double>() + n); }",
+            True,
+        ),
         ("T f(at::Tensor x) { std::sort(x.data_ptr<at::Half>(), e, [](auto a, auto b) { return a < b; }); }", True),
         ("T f(at::Tensor l) { return std::accumulate(l.data_ptr<int64_t>(), l.data_ptr<int64_t>() + n, 0); }", False),
         ("T f(at::Tensor x) { std::copy(x.data_ptr<float>(), x.data_ptr<float>() + n, w); }", False),
