@@ -22,7 +22,7 @@ from dice.errors import DiceError
 from dice.evidence.chain import folder_hashes, inputs_of
 from dice.evidence.recording import HISTORY, INDEX, Kept, Record, Report, store, unpack, write_record
 from dice.evidence.regenerate import STAGES, make_again
-from dice.manifest import MANIFEST_SUFFIX, MODEL_MANIFEST, manifest_path, read_manifest, sha256_file
+from dice.manifest import MANIFEST_SUFFIX, MODEL_MANIFEST, Manifest, manifest_path, read_manifest, sha256_file
 from dice.study.publish import NOT_CONTENT, SUMS
 
 LIMIT_MB = 15.0
@@ -56,7 +56,7 @@ class Found:
             return
         self.seen.add(path)
         if place.is_dir():
-            self._folder(path)
+            self._folder(path, manifest)
         if manifest is None:
             return
         if manifest_path(path).is_file():
@@ -66,12 +66,12 @@ class Found:
         if is_report:
             self.reports.append(path)
 
-    def _folder(self, path: str) -> None:
+    def _folder(self, path: str, manifest: Manifest | None) -> None:
         kept = (MODEL_MANIFEST, SUMS, HISTORY)
         for file in sorted(Path(path).rglob("*")):
             if file.is_file() and (file.name == SUMS or file.name not in NOT_CONTENT):
                 (self.whole if file.name in kept else self.absent)[str(file)] = None
-        sums = folder_hashes(Path(path), read_manifest(path))
+        sums = folder_hashes(Path(path), manifest)
         self.gone |= {f"{path}/{name}": digest for name, digest in sums.items() if not Path(path, name).exists()}
 
 

@@ -39,7 +39,7 @@ AT = "@"
 RUN = ".run"
 """Between a trained unit and the seed of a training run: `8B-dice.run1`; the first seed's run is the unit itself."""
 
-_UNIT = re.compile(r"(?P<size>[\d.]+B)-(?P<recipe>\w+)(\.run(?P<seed>\d+))?")
+_UNIT = re.compile(rf"(?P<size>[\d.]+B)-(?P<recipe>\w+)({re.escape(RUN)}(?P<seed>\d+))?")
 
 
 def asking(unit: str, exam: str | None) -> str:
@@ -104,12 +104,20 @@ class Units:
         match = _UNIT.fullmatch(unit)
         if match is None or match["size"] not in self.study.sizes:
             return False
-        recipe = match["recipe"]
-        while recipe in self.study.recipes:
-            if recipe in self.study.left_out or self.study.recipes[recipe].dataset not in self.study.datasets:
-                return False
-            recipe = self.study.recipes[recipe].parent
-        return recipe == "base" or (recipe == "qwen3" and self.size(unit).qwen3 is not None)
+        *recipes, base = self._chain(match["recipe"])
+        if any(
+            name in self.study.left_out or self.study.recipes[name].dataset not in self.study.datasets
+            for name in recipes
+        ):
+            return False
+        return base == "base" or (base == "qwen3" and self.size(unit).qwen3 is not None)
+
+    def _chain(self, recipe: str) -> list[str]:
+        """The recipe and those that it starts from, behind them the name of the base."""
+        chain = [recipe]
+        while chain[-1] in self.study.recipes:
+            chain.append(self.study.recipes[chain[-1]].parent)
+        return chain
 
     def size(self, unit: str) -> Size:
         """Configuration of the unit's size."""
@@ -199,10 +207,7 @@ class Units:
     def _left_out(self, unit: str) -> str | None:
         """Why the unit's size, its recipe or one that this starts from is left out."""
         size, _, recipe = unit.partition("-")
-        names = [size]
-        while recipe in self.study.recipes:
-            names.append(recipe)
-            recipe = self.study.recipes[recipe].parent
+        names = [size, *self._chain(recipe)[:-1]]
         return next((self.study.left_out[name] for name in names if name in self.study.left_out), None)
 
     def table_units(self, number: int) -> list[str]:

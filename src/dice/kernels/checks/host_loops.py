@@ -158,14 +158,14 @@ def _reads(body: list[Token], values: set[str], known: Mapping[str, int] | None)
         if token.text in _ALGORITHMS and body[index - 1].text == "::" and body[index - 2].text == "std":
             closing = partner(body, index + 1) if body[index + 1].text == "(" else None
             given = body[index : min(closing or index, index + _FAR)]
-            if any(item.text in values or _is_data(given[place:]) for place, item in enumerate(given)):
+            if any(item.text in values or _is_data(given[place : place + 6]) for place, item in enumerate(given)):
                 yield token
 
 
 def _is_data(tokens: list[Token]) -> bool:
     """Whether tokens begin with `data_ptr<float>`: floating-point values of a tensor without a name of their own."""
-    first = [token.text for token in tokens[:6]]
-    return first[0] in _POINTERS and first[1:2] == ["<"] and bool(set(first[2:]) & _FLOATING)
+    texts = [token.text for token in tokens]
+    return texts[0] in _POINTERS and texts[1:2] == ["<"] and bool(set(texts[2:]) & _FLOATING)
 
 
 def _spans(body: list[Token]) -> Iterator[tuple[int, int]]:
