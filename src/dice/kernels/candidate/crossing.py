@@ -185,8 +185,15 @@ class CrossedRun(TorchDispatchMode):
         known = sorted([*self._known, *(each for each in whole if _behind(self._known, each[0]) is None)])
         earlier: dict[int, KeptPiece] = {}
         left: dict[int, KeptPiece] = {}
+        ends: dict[tuple[int, int], int] = {}
         for piece in pieces:
             size = piece.data.numel() if not piece.address else _behind(known, piece.address)
+            if piece.stood_in is not None:
+                path, place = piece.stood_in
+                if place >= ends.get((piece.moment, path), place + 1):
+                    continue  # left by somebody else, behind memory that ends before it
+            elif piece.address and size is not None:
+                ends[piece.moment, piece.path] = size
             cut = piece if size is None else dataclasses.replace(piece, data=piece.data[:size])
             if piece.moment % 2 == 0:
                 earlier[piece.address] = cut

@@ -38,6 +38,10 @@ class Order(enum.IntEnum):
     the dynamic part lies the same, and a block that writes there ends with an error."""
 
 
+_OFFSET_BITS = 20
+"""Of a path: the byte where an address stood, and one more (kOffsetBits in csrc/cpu/runtime/arguments.cpp)."""
+
+
 class _KeptPiece(ctypes.Structure):
     _fields_ = [
         ("moment", ctypes.c_uint64),
@@ -70,6 +74,13 @@ class KeptPiece:
     """Whether it ends where its allocation ends."""
     data: torch.Tensor
     """The copy, uint8, in the library's memory."""
+
+    @property
+    def stood_in(self) -> tuple[int, int] | None:
+        """The path of the piece of memory in which the address stood, and the byte behind it there; None where it stood in
+        an argument."""
+        behind = self.path % (1 << _OFFSET_BITS)
+        return (self.path - behind, behind - 1) if behind else None
 
 
 class _Control(ctypes.Structure):
