@@ -108,6 +108,14 @@ def test_a_product_beside_its_bias_is_no_sum_of_pieces(dim: int) -> None:
     assert find_answer(product + bias, memory(product - halves, halves, bias))["combined"] > 0.99
 
 
+def test_a_piece_of_tiny_numbers_does_not_hide_a_sum() -> None:
+    """Memory that is no number at all, read as one: its square is zero."""
+    left, right = noise(40, 50, seed=3), noise(40, 50, seed=4)
+    tiny = torch.full((40, 50), 7, dtype=torch.int64).view(torch.float64) * torch.arange(1, 51)
+    assert find_answer(left + right, memory(left, right))["combined"] > 0.99
+    assert find_answer(left + right, memory(left, tiny, right))["combined"] > 0.99
+
+
 def test_a_share_is_a_share() -> None:
     answer = noise(100, 30)
     most = noise(100, 30, seed=2)

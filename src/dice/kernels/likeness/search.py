@@ -170,6 +170,7 @@ class Search:
         if len(self._columns) < 2 or places.labels:
             return 0.0
         matrix = torch.stack([*self._columns, torch.ones_like(places.values)], dim=1)
+        matrix = matrix / matrix.abs().amax(dim=0)  # the squares of tiny numbers are zero
         matrix = (matrix / matrix.norm(dim=0)).cpu()
         values = places.values.cpu()
         try:
