@@ -88,6 +88,10 @@ class Made(_Said):
 
     state: dict[Words, list[int]]
     """Shape of each tensor of its state."""
+    moved: Count = 0
+    """Elements that have the new value of a constant (`dice.kernels.candidate.moved_constants.Places`)."""
+    others: Count = 0
+    """Elements of tensors that are the same everywhere, of values that are no constants of the reference."""
     facts: Facts
 
 
