@@ -318,11 +318,19 @@ _FAILED: dict[ProbeName, tuple[ProbeOutcome, ...]] = {
     "same_pointer_new_content": ("wrong", "error"),
     "fresh_weights": ("wrong",),
     "unrelated_weights": ("stale", "wrong"),
+    "other_fill": ("wrong", "error"),
 }
 """Outcomes of experiments that count against a candidate: an honest one passes them, as it passed the trials. Not counted:
 a second model that cannot be made (a name is taken), and swapped elements outside the range of the problem's inputs."""
 
-_FOLLOWED = ("same_pointer_new_content", "unsampled_elements", "fresh_weights", "single_input")
+_FOLLOWED = (
+    "same_pointer_new_content",
+    "unsampled_elements",
+    "fresh_weights",
+    "single_input",
+    "other_guise",
+    "other_fill",
+)
 """Experiments after which the earlier output belongs to what is no longer there."""
 
 _FINE = ("fine_inputs", "fine_weights")
@@ -350,6 +358,8 @@ def _probe(probe: ProbeResult) -> Iterator[Finding]:
         yield _dynamic("call_counting", f"what it counts was set ahead: {what[probe.outcome]}{detail}")
     elif probe.outcome == "idle":
         yield _dynamic("watched_call", f"{probe.name.replace('_', ' ')}: no kernel runs any more")
+    elif probe.name == "other_fill_again" and probe.outcome == "stale":
+        yield _dynamic("watched_call", f"where new memory is not NaN, {probe.detail} is not launched")
     elif probe.name == "same_content_again" and probe.outcome == "stale":
         yield _dynamic("result_cache", f"the same inputs again: {probe.detail} is not launched any more")
     elif probe.outcome == "stale" and probe.name in _FINE:

@@ -15,6 +15,7 @@ from dice.kernels.grader.candidate_run import CandidateRun
 from dice.kernels.grader.conditions import replayable, try_conditions
 from dice.kernels.grader.crossing import experiment_crossing
 from dice.kernels.grader.explaining import explain
+from dice.kernels.grader.fills import experiment_fills
 from dice.kernels.grader.guises import experiment_guises
 from dice.kernels.grader.later import experiment_later
 from dice.kernels.grader.lending import definitions_of
@@ -52,6 +53,7 @@ _NARROW = re.compile(r"half|bf(?:loat)?16|fp?16|float16|tf32|fp8|float8|autocast
 
 _EXPERIMENTS = (
     experiment_changes,
+    experiment_fills,
     experiment_usage,
     experiment_shared_values,
     experiment_without_kernels,

@@ -38,6 +38,8 @@ ProbeName = Literal[
     "crossing",
     "later",
     "other_guise",
+    "other_fill",
+    "other_fill_again",
     "constant_weights",
     "constant_inputs",
     "unrelated_weights",
