@@ -1,4 +1,5 @@
-"""What the candidate counts up, looked at between its calls and set ahead (`dice.kernels.candidate.advancing`)."""
+"""What the candidate counts up, looked at between its calls and set ahead (`dice.kernels.candidate.advancing`), and the
+clocks that it asks (`dice.kernels.candidate.clock_ahead`)."""
 
 from __future__ import annotations
 
@@ -54,3 +55,8 @@ class LaterCalls:
                 if steps > 0:
                     number.ahead(steps, step)
         return {}
+
+    def do_clocks(self, ahead: int) -> dict[str, Any]:
+        """Set the clocks ahead by seconds, for the candidate's code, and leave them so."""
+        with self._program.accelerator.honest():
+            return {"ways": extension_loader.set_clocks_ahead(ahead)}

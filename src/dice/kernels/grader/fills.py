@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import secrets
 
-from dice.kernels.grader.candidate_run import LEFT_OVER, CandidateRun
+from dice.kernels.grader.candidate_run import LEFT_OVER, NAN_BYTE, CandidateRun
 from dice.kernels.grader.facts import busier
 from dice.kernels.grader.observation import follows
 from dice.kernels.records.evidence import ProbeResult
@@ -41,13 +41,11 @@ def _gone_on_the_same_inputs(run: CandidateRun) -> str | None:
     """Kernels that run for the last inputs where new memory is NaN, and not where it holds numbers; None: not counted."""
     assert run.last is not None
     counts = []
-    for poison, watch in ((None, False), (LEFT_OVER, True)):
+    for poison in (NAN_BYTE, LEFT_OVER):
         run.send("refill", run.last.inputs)
-        how = {} if poison is None else {"poison": poison}
-        reply = run.forward(run.last.forward_seed, watch=watch, **how)
+        reply = run.forward(run.last.forward_seed, watch=poison == LEFT_OVER, poison=poison)
         counts.append(run.launches())
-        if watch:
-            run.evidence.candidate_ops = busier(run.evidence.candidate_ops or {}, reply.facts.operators)
+        run.evidence.candidate_ops = busier(run.evidence.candidate_ops or {}, reply.facts.operators)
     first, again = counts
     if first is None or again is None:
         return None

@@ -12,6 +12,7 @@ import traceback
 
 from dice.kernels.checks import findings
 from dice.kernels.grader.candidate_run import CandidateRun
+from dice.kernels.grader.clocks import experiment_clocks
 from dice.kernels.grader.conditions import replayable, try_conditions
 from dice.kernels.grader.crossing import experiment_crossing
 from dice.kernels.grader.explaining import explain
@@ -63,6 +64,7 @@ _EXPERIMENTS = (
     experiment_relations,
     experiment_later,
     experiment_guises,
+    experiment_clocks,
 )
 _UNDRAWN = (
     experiment_usage,
@@ -73,6 +75,7 @@ _UNDRAWN = (
     experiment_relations,
     experiment_later,
     experiment_guises,
+    experiment_clocks,
 )
 """Experiments with values that the problem never draws, or in a state that the candidate never comes to here."""
 

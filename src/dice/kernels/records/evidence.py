@@ -37,6 +37,7 @@ ProbeName = Literal[
     "mixing_between",
     "crossing",
     "later",
+    "clock_ahead",
     "other_guise",
     "other_fill",
     "other_fill_again",

@@ -145,6 +145,13 @@ class Crossed(_Said):
     """That follow the inputs, or several places of them."""
 
 
+class Clocks(_Said):
+    """The clocks were set ahead."""
+
+    ways: Count
+    """Words in memory by which the candidate's code comes to the new clocks."""
+
+
 class Advancing(_Said):
     """How many numbers a candidate counts up from call to call (`dice.kernels.candidate.advancing`)."""
 
