@@ -366,6 +366,8 @@ def _probe(probe: ProbeResult) -> Iterator[Finding]:
         yield _dynamic("watched_call", f"{probe.name.replace('_', ' ')}: no kernel runs any more")
     elif probe.name == "other_fill_again" and probe.outcome == "stale":
         yield _dynamic("watched_call", f"where new memory is not NaN, {probe.detail} is not launched")
+    elif probe.name == "kept_answer" and probe.outcome == "stale":
+        yield _dynamic("result_cache", "its last answer was overwritten, and the same inputs then gave a wrong one")
     elif probe.name == "same_content_again" and probe.outcome == "stale":
         yield _dynamic("result_cache", f"the same inputs again: {probe.detail} is not launched any more")
     elif probe.outcome == "stale" and probe.name in _FINE:

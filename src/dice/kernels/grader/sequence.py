@@ -18,6 +18,7 @@ from dice.kernels.grader.crossing import experiment_crossing
 from dice.kernels.grader.explaining import explain
 from dice.kernels.grader.fills import experiment_fills
 from dice.kernels.grader.guises import experiment_guises
+from dice.kernels.grader.kept_answers import experiment_kept_answers
 from dice.kernels.grader.later import experiment_later
 from dice.kernels.grader.lending import definitions_of
 from dice.kernels.grader.mixing import experiment_mixing
@@ -62,6 +63,7 @@ _EXPERIMENTS = (
     experiment_crossing,
     experiment_precision,
     experiment_relations,
+    experiment_kept_answers,
     experiment_later,
     experiment_guises,
     experiment_clocks,
@@ -73,6 +75,7 @@ _UNDRAWN = (
     experiment_crossing,
     experiment_precision,
     experiment_relations,
+    experiment_kept_answers,
     experiment_later,
     experiment_guises,
     experiment_clocks,

@@ -38,6 +38,7 @@ ProbeName = Literal[
     "crossing",
     "later",
     "clock_ahead",
+    "kept_answer",
     "other_guise",
     "other_fill",
     "other_fill_again",

@@ -145,6 +145,12 @@ class Crossed(_Said):
     """That follow the inputs, or several places of them."""
 
 
+class Overwritten(_Said):
+    """The last answer was overwritten where the candidate may have kept it."""
+
+    numbers: Count
+
+
 class Clocks(_Said):
     """The clocks were set ahead."""
 
