@@ -26,8 +26,15 @@ def sizes_of(values: Iterable[object]) -> list[int]:
 
 
 def leave_noise(sizes: Sequence[int], device: torch.device) -> None:
-    """Free memory of these sizes, and of usual ones, in which normal numbers stand, other ones each time. The default
-    generator is left as it was; a device's memory is written by copies from the host's."""
+    """Free memory of these sizes, and of usual ones, with noise in it. Whether a call gets it, the allocator decides."""
+    noisy_blocks(sizes, device)
+
+
+def noisy_blocks(sizes: Sequence[int], device: torch.device) -> list[torch.Tensor]:
+    """Tensors fp32 of these sizes in bytes, and of usual ones, with normal numbers, other ones each time.
+
+    The default generator is left as it was; a device's memory is written by copies from the host's.
+    """
     generator = torch.Generator().manual_seed(int.from_bytes(os.urandom(6), "little"))
     scale = 2.0 ** int(torch.randint(-6, 4, (), generator=generator))
     noise = torch.randn(_DRAWN, generator=generator) * scale
@@ -36,3 +43,4 @@ def leave_noise(sizes: Sequence[int], device: torch.device) -> None:
     for block in blocks:
         for part in block.split(_DRAWN):
             part.copy_(noise[: part.numel()])
+    return blocks
