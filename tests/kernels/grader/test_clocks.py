@@ -15,7 +15,7 @@ from dice.kernels.records.evidence import ProbeOutcome, ProbeResult
 
 
 class Asked:
-    """A run whose candidate changes when its clock is `late` seconds ahead: its answer is as `outcome` says, or it is idle."""
+    """A run whose candidate changes when its clock is `late` seconds ahead: its answer is as `outcome` says."""
 
     def __init__(self, late: float, outcome: ProbeOutcome, ways: int = 5) -> None:
         self.evidence: Any = SimpleNamespace(launches={"k": 1}, probes=[], candidate_ops=None)
