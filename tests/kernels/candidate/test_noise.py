@@ -13,7 +13,7 @@ def test_sizes_of_nested_tensors() -> None:
 
 
 def test_the_blocks_hold_finite_numbers_that_differ_each_time() -> None:
-    one, other = (noisy_blocks([10, 0, 1 << 19], torch.device("cpu")) for _ in range(2))
+    one, other = (noisy_blocks([10, 0, 1 << 40, 1 << 19], torch.device("cpu")) for _ in range(2))
     assert [block.nbytes for block in one[:2]] == [12, 1 << 19]
     for first, second in zip(one, other, strict=True):
         assert bool(first.isfinite().all())

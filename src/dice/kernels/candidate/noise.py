@@ -16,6 +16,8 @@ _USUAL = tuple(1 << power for power in range(6, 22))
 """Sizes in bytes of what a program may ask for besides."""
 _BLOCKS = 4
 """Of each size."""
+_LARGEST = 1 << 26
+"""Bytes; larger memory is left as it is, so that no candidate runs out of it."""
 _DRAWN = 1 << 16
 """Numbers that are drawn; longer memory repeats them."""
 
@@ -38,7 +40,7 @@ def noisy_blocks(sizes: Sequence[int], device: torch.device) -> list[torch.Tenso
     generator = torch.Generator().manual_seed(int.from_bytes(os.urandom(6), "little"))
     scale = 2.0 ** int(torch.randint(-6, 4, (), generator=generator))
     noise = torch.randn(_DRAWN, generator=generator) * scale
-    blocks = [torch.empty(-(-size // 4), dtype=torch.float32, device=device) for size in sizes if size]
+    blocks = [torch.empty(-(-size // 4), dtype=torch.float32, device=device) for size in sizes if 0 < size <= _LARGEST]
     blocks += [torch.empty(size // 4, dtype=torch.float32, device=device) for size in _USUAL for _ in range(_BLOCKS)]
     for block in blocks:
         for part in block.split(_DRAWN):
