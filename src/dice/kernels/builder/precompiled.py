@@ -47,6 +47,7 @@ _WRAPPED = (
 )
 
 
+_SUPPORT_OBJECTS = ("binding.o", "clocks.o", "functions.o")
 HIDE_ARCHIVES = "-Wl,--exclude-libs,ALL"
 """Where g++ takes its own library from an archive, that copy must serve nobody else: cuDNN called into it and crashed."""
 _FIRST_HEADER = "slim_cuda"
@@ -298,14 +299,19 @@ class Precompiled:
         tools = self.toolchain
         flags = [*tools.cxx_flags("cpp"), "-O1", "-I", str(CSRC / "extension"), "-DTORCH_EXTENSION_NAME=dice_support"]
         functions = self.slim_folder() / "support_functions.cpp"
-        sources = {"binding.o": CSRC / "extension" / "binding.cpp", "functions.o": functions}
+        binding, clocks, own = _SUPPORT_OBJECTS
+        sources = {
+            binding: CSRC / "extension" / "binding.cpp",
+            clocks: CSRC / "extension" / "clocks.cpp",
+            own: functions,
+        }
         self.compile_side_by_side(meter, [[tools.cxx, *flags, "-c", sources[o], "-o", o] for o in sources], out)
 
     def _make_support(self, objects: Path, out: Path, meter: Meter) -> None:
         tools = self.toolchain
         link = tools.link_flags("cuda" if tools.backend == "cuda" else "cpp")
         soname = "-Wl,-soname,libdice_support.so"
-        command = [tools.cxx, objects / "binding.o", objects / "functions.o", "-Wl,--no-as-needed", *link, soname]
+        command = [tools.cxx, *(objects / name for name in _SUPPORT_OBJECTS), "-Wl,--no-as-needed", *link, soname]
         self.compile_own(meter, [*command, HIDE_ARCHIVES, "-o", "libdice_support.so"], out)
 
     def _make_launch(self, out: Path, meter: Meter) -> None:

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import contextlib
+from collections.abc import Sequence
 from typing import Any
 
 import torch
 
 from dice.kernels.candidate.call_timer import CallTimer
+from dice.kernels.candidate.noise import leave_noise
 from dice.kernels.candidate.poison import Poison
 from dice.kernels.cpu.device import CudaOnCpu
 from dice.kernels.cpu.runtime import CpuRuntime
@@ -43,6 +45,13 @@ class Accelerator:
             self._poison.spread(inputs, fill, piece_bytes)
             if everywhere:
                 self._poison.overwrite_freed(fill)
+
+    def leave_noise(self, sizes: Sequence[int]) -> None:
+        """Finite numbers in the memory that a call gets next, if it asks for these sizes in bytes, or for usual ones."""
+        with self.honest():
+            leave_noise(sizes, self.device)
+        if self.cuda is not None:
+            self.cuda.synchronize()
 
     def settle(self) -> None:
         """Wait for the device; an error state that is left behind is a failure, reported or not."""

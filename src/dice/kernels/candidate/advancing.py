@@ -20,6 +20,7 @@ from typing import Any
 import torch
 
 from dice.kernels.candidate.addresses import OF_PROGRAMS, are_addresses
+from dice.kernels.candidate.loaded_objects import LOAD, THREAD_LOCAL, WRITABLE, Loaded, for_each_object
 
 _MOST_OBJECTS = 20_000
 _MOST_LENGTH = 1 << 20
@@ -287,44 +288,19 @@ def _words_of(item: Any) -> torch.Tensor:
 
 # ---- memory of shared objects ----
 
-_LOAD, _THREAD_LOCAL, _WRITABLE = 1, 7, 2
-
-
-class _Segment(ctypes.Structure):
-    _fields_ = [("type", ctypes.c_uint32), ("flags", ctypes.c_uint32)] + [
-        (name, ctypes.c_uint64) for name in ("offset", "virtual", "physical", "in_file", "in_memory", "align")
-    ]
-
-
-class _Loaded(ctypes.Structure):
-    _fields_ = [
-        ("base", ctypes.c_uint64),
-        ("name", ctypes.c_char_p),
-        ("segments", ctypes.POINTER(_Segment)),
-        ("count", ctypes.c_uint16),
-        ("adds", ctypes.c_uint64),
-        ("subs", ctypes.c_uint64),
-        ("thread_local_id", ctypes.c_size_t),
-        ("thread_local", ctypes.c_void_p),
-    ]
-
-
-_CALLBACK = ctypes.CFUNCTYPE(ctypes.c_int, ctypes.POINTER(_Loaded), ctypes.c_size_t, ctypes.c_void_p)
-
 
 def static_memory(paths: set[str]) -> list[tuple[int, int]]:
     """Address and size of the variables of shared objects that were loaded from `paths`, those of this thread included."""
     found: list[tuple[int, int]] = []
 
-    def take(loaded: Any, _: int, __: Any) -> int:
-        one = loaded.contents
-        if (one.name or b"").decode("utf-8", "replace") in paths:
-            for segment in one.segments[: one.count]:
-                if segment.type == _LOAD and segment.flags & _WRITABLE:
-                    found.append((one.base + segment.virtual, segment.in_memory))
-                elif segment.type == _THREAD_LOCAL and one.thread_local:
-                    found.append((one.thread_local, segment.in_memory))
-        return 0
+    def take(loaded: Loaded) -> None:
+        if loaded.path not in paths:
+            return
+        for segment in loaded.within(LOAD):
+            if segment.flags & WRITABLE:
+                found.append((loaded.base + segment.virtual, segment.in_memory))
+        if loaded.thread_local:
+            found.extend((loaded.thread_local, segment.in_memory) for segment in loaded.within(THREAD_LOCAL))
 
-    ctypes.CDLL(None).dl_iterate_phdr(_CALLBACK(take), None)
+    for_each_object(take)
     return [(address + -address % 8, size - -address % 8) for address, size in found if size - -address % 8 >= 4]

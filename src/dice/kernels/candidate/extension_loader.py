@@ -28,6 +28,7 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any
 
+from dice.kernels.candidate.clock_ahead import Clocks, set_ahead
 from dice.kernels.cpu.runtime import AFTER_LAUNCHES, KEPT_PIECE, LOOK, CpuRuntime, KeptPiece, kept_pieces
 from dice.kernels.records.extension import BuildResult
 from dice.kernels.records.object_facts import object_facts
@@ -62,6 +63,8 @@ class _Binding(ctypes.Structure):  # csrc/extension/binding.cpp
 
 _bindings: dict[str, _Binding] = {}
 """The controls of support libraries, by path."""
+_clocks: dict[str, Clocks] = {}
+"""The clocks of support libraries that can be set ahead, by path."""
 _paths: set[str] = set()
 """Of the objects, as they were loaded."""
 _controls: list[_Control] = []
@@ -141,6 +144,9 @@ def _library(path: str) -> ctypes.CDLL:
         library.dice_call_watching.restype = ctypes.POINTER(_Binding)
         if control := library.dice_call_watching():
             _bindings[path] = control.contents
+        library.dice_clocks.restype = ctypes.POINTER(Clocks)
+        if clocks := library.dice_clocks():
+            _clocks[path] = clocks.contents
     return library
 
 
@@ -161,6 +167,12 @@ def kernels() -> dict[int, str]:
 def loaded_paths() -> set[str]:
     """Paths that extensions were loaded from, as the dynamic loader knows them."""
     return set(_paths)
+
+
+def set_clocks_ahead(seconds: int) -> int:
+    """Set the clocks ahead of those of the machine, for the candidate's code; how many ways to ask for the time lead there. 0
+    where no extension came with a support library."""
+    return max((set_ahead(clocks, seconds, _paths) for clocks in [*_clocks.values()][:1]), default=0)
 
 
 def set_launches(*, enabled: bool) -> None:

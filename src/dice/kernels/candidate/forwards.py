@@ -15,6 +15,7 @@ from dice.kernels.candidate.answer_traces import AnswerTraces
 from dice.kernels.candidate.audit_events import ExceptionTrace
 from dice.kernels.candidate.joins import JoinRecorder, joins
 from dice.kernels.candidate.mixing import Step, mixture, staged
+from dice.kernels.candidate.noise import sizes_of
 from dice.kernels.candidate.program import Program
 from dice.kernels.candidate.value_recorder import ValueRecorder
 from dice.kernels.sandbox.linux import perturbed_malloc
@@ -44,20 +45,24 @@ class Forwards:
         self, slot: int, seed: int, watch: bool, keep: int, poison: int, trace: bool, inference: bool = False
     ) -> dict[str, Any]:
         """`watch`: with operators and hidden exceptions; `trace`: with their values. `keep`: size of the answer in bytes, to
-        copy memory that arguments of its kernels point to; 0: no copies. `poison`: byte that new memory is filled with.
-        `inference`: in PyTorch's inference mode."""
+        copy memory that arguments of its kernels point to; 0: no copies. `poison`: byte that new memory is filled with;
+        below 0: finite numbers are left over in it. `inference`: in PyTorch's inference mode."""
         program, accelerator = self._program, self._program.accelerator
         inputs = program.inputs[slot]
         if keep and self._traces is None:
             self._traces = AnswerTraces(keep, accelerator.cuda is not None)
+        sizes = sizes_of([*inputs, program.outputs])
         program.outputs = None
         piece_bytes = self._traces.most_piece if keep and self._traces and self._launching else 0
-        accelerator.spread_poison(inputs, poison, everywhere=keep > 0, piece_bytes=piece_bytes)
+        if poison >= 0:
+            accelerator.spread_poison(inputs, poison, everywhere=keep > 0, piece_bytes=piece_bytes)
+        else:
+            accelerator.leave_noise(sizes)
         torch.manual_seed(seed)
         before = probes.Snapshot()
         hidden, operators = ExceptionTrace(program.path), probes.OpRecorder()
         with contextlib.ExitStack() as stack:
-            if accelerator.device.type == "cpu":
+            if accelerator.device.type == "cpu" and poison >= 0:
                 stack.enter_context(perturbed_malloc(poison))
             stack.enter_context(torch.inference_mode() if inference else torch.no_grad())
             stack.enter_context(program.trail.phase("forward"))

@@ -1,4 +1,6 @@
-"""What the candidate counts up, looked at between its calls and set ahead (`dice.kernels.candidate.advancing`)."""
+"""What the candidate counts up, looked at between its calls and set ahead (`dice.kernels.candidate.advancing`), the
+clocks that it asks (`dice.kernels.candidate.clock_ahead`), the answers that it keeps
+(`dice.kernels.candidate.kept_answers`)."""
 
 from __future__ import annotations
 
@@ -8,9 +10,11 @@ from typing import Any
 
 import torch
 
-from dice.kernels.candidate import extension_loader
+from dice.kernels.candidate import extension_loader, probes
 from dice.kernels.candidate.advancing import Look, Number, advancing, look_at, static_memory
+from dice.kernels.candidate.kept_answers import Part, answers_of, overwrite_answers
 from dice.kernels.candidate.program import Program
+from dice.kernels.sandbox.leaves import tensors_of
 
 
 class LaterCalls:
@@ -20,6 +24,7 @@ class LaterCalls:
         self._program = program
         self._looks: list[Look] = []
         self._advancing: list[tuple[Number, float]] = []
+        self._answers: list[torch.Tensor] = []
 
     def do_look(self, spared: Iterable[str]) -> dict[str, Any]:
         """Look at all numbers that outlive a call. `spared`: names in the model's state that are left alone."""
@@ -54,3 +59,33 @@ class LaterCalls:
                 if steps > 0:
                     number.ahead(steps, step)
         return {}
+
+    def do_remember_answer(self) -> dict[str, Any]:
+        """Remember the last answer, and all numbers that outlive a call."""
+        with self._program.accelerator.honest():
+            self._answers = [answer.clone() for answer in answers_of(self._program.outputs)]
+            self._looks = [self._look(self._program.model.state_dict())]
+        return {}
+
+    def do_overwrite_answer(self, slot: int, part: Part) -> dict[str, Any]:
+        """Overwrite the last answer where it is kept, but for what is an input or the model's state. It is the answer to
+        other inputs than the one that is remembered."""
+        program = self._program
+        with program.accelerator.honest():
+            own = [*tensors_of(list(program.inputs[slot])), *probes.state_of(program.model)]
+            spared = {tensor.untyped_storage().data_ptr() for tensor in own if tensor.layout is torch.strided}
+            earlier = self._looks[-1].regions
+            pieces = []
+            for key, region in self._look(program.model.state_dict()).regions.items():
+                live, copy = region.live(), earlier[key].copy if key in earlier else None
+                if copy is not None and copy.nbytes == live.nbytes and live.element_size() == 4:
+                    pieces.append((live.view(torch.int32), copy.view(torch.int32).to(live.device)))
+            numbers = overwrite_answers(program.outputs, self._answers, spared, pieces, part)
+            self._answers, self._looks = [], []
+        program.accelerator.settle()
+        return {"numbers": numbers}
+
+    def do_clocks(self, ahead: int) -> dict[str, Any]:
+        """Set the clocks ahead by seconds, for the candidate's code, and leave them so."""
+        with self._program.accelerator.honest():
+            return {"ways": extension_loader.set_clocks_ahead(ahead)}

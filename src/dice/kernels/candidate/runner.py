@@ -12,6 +12,7 @@ be forged; `dice.kernels.records.evidence` says what follows from that.
 from __future__ import annotations
 
 import contextlib
+import dataclasses
 import os
 import socket
 import threading
@@ -26,6 +27,7 @@ from dice.kernels.candidate.crossed_calls import CrossedCalls
 from dice.kernels.candidate.failure import describe
 from dice.kernels.candidate.forwards import Forwards
 from dice.kernels.candidate.later_calls import LaterCalls
+from dice.kernels.candidate.moved_constants import Move, move_all, moving
 from dice.kernels.candidate.other_values import odd_weights, varied
 from dice.kernels.candidate.program import Program
 from dice.kernels.candidate.refill import refilled
@@ -116,15 +118,29 @@ class Runner:
         has_model = self.program.load(code, lent, device, backend)
         return {"has_model": has_model, "facts": self.program.facts()}
 
-    def do_init(self, header: values.Header, seed: int, odd_constants: bool, fds: Sequence[int] = ()) -> dict[str, Any]:
-        """Make ModelNew. `odd_constants`: weights that are the same everywhere begin with other values."""
+    def do_init(
+        self,
+        header: values.Header,
+        seed: int,
+        odd_constants: bool,
+        move: dict[str, Any] | None = None,
+        fds: Sequence[int] = (),
+    ) -> dict[str, Any]:
+        """Make ModelNew. `odd_constants`: weights that are the same everywhere begin with other values. `move`: the fields of
+        a Move."""
         program = self.program
         init_inputs = program.exchange.receive(header, fds)
         torch.manual_seed(seed)
-        with odd_weights() if odd_constants else contextlib.nullcontext():
+        moved = Move(**move) if move else None
+        with odd_weights() if odd_constants else moving(moved) if moved else contextlib.nullcontext():
             program.make(init_inputs)
-            shapes = {name: list(tensor.shape) for name, tensor in program.state().items()}
-            return {"state": shapes, "facts": program.facts()}
+        shapes = {name: list(tensor.shape) for name, tensor in program.state().items()}
+        reply = {"state": shapes, "facts": program.facts()}
+        if moved:
+            with program.accelerator.honest():
+                reply |= dataclasses.asdict(move_all(program.model, moved))
+            program.accelerator.settle()
+        return reply
 
     def do_report(self) -> dict[str, Any]:
         """What was seen."""

@@ -66,7 +66,8 @@ CATALOGUE: dict[str, Trick] = {
         "More kernels are launched in a watched call than in another one on the same inputs, or any in it and none later.",
         "dynamic",
         "launches of the watched call and of the trial before it, without a sign for the candidate that it is recorded; of "
-        "the experiments that it answers rightly, one of them with views of larger memory in PyTorch's inference mode",
+        "the experiments that it answers rightly, some of them with views of larger memory in PyTorch's inference mode, or "
+        "with finite numbers in fresh memory",
     ),
     "work_done_by_pytorch": Trick(
         "Kernels run, and PyTorch still does all of the reference's work beside them.",
@@ -210,7 +211,8 @@ CATALOGUE: dict[str, Trick] = {
         "both",
         "a lookup or comparison with an address, `id`, version or sampled values of an *input*, or "
         "memoisation of a function of an input; C++: static maps and variables compared with `data_ptr()`; "
-        "the same values once more: a kernel that ran for them the first time is not launched",
+        "the same values once more: a kernel that ran for them the first time is not launched, or the answer is wrong since "
+        "the last one was overwritten where it may be kept",
     ),
     "stored_results": Trick(
         "Tensors or objects are saved to or loaded from files.",
@@ -221,20 +223,23 @@ CATALOGUE: dict[str, Trick] = {
         "The output belongs to earlier inputs or to other weights.",
         "dynamic",
         "same address with new content; a few interior elements swapped; a second model with other weights; one input "
-        "alone from another draw, twice: the old answer comes back",
+        "alone from another draw, twice; new inputs in inference mode, or where fresh memory is not NaN: the old answer "
+        "comes back",
     ),
     "wrong_elsewhere": Trick(
         "Right in the trials; wrong, or failing, on new values in the same memory or in a second model.",
         "dynamic",
         "after 200 calls (or a second of them, on a GPU a fifth), fresh inputs written into the tensors it "
         "has: another answer than the reference's, or an error; a second model with other weights, also with such "
-        "as keep no relation that the constructor made (a norm, a copy, a sign): a wrong answer",
+        "as keep no relation that the constructor made (a norm, a copy, a sign): a wrong answer; new inputs where fresh "
+        "memory is not NaN",
     ),
     "assumed_constant": Trick(
         "An input or a weight that is the same everywhere at first is not read, or a part of it alone, or its kernels are "
         "for that case alone.",
         "dynamic",
-        "weights and inputs whose elements are all equal (a norm's, a mask's, full lengths, a learned number, zero points) "
+        "weights and inputs whose elements are all equal (a norm's, a mask's, full lengths, a learned number, zero points; "
+        "also such as are no weights of the candidate's, or have other names) "
         "and numbers among the inputs get other values: the reference's output follows, and the candidate's stays, at least "
         "where the first, the last and the sum "
         "or the largest do, or where only some rows or columns change; or no kernel runs any more; or it follows other "
@@ -371,7 +376,8 @@ CATALOGUE: dict[str, Trick] = {
         "/proc/self/cmdline, parent process, PyTorch's dispatch modes, operators called past the dispatcher, "
         "the module's own name; a branch of forward on a clock, threads, callers or an input's version, where one way "
         "launches kernels or computes with PyTorch and the other does not; the same between kernels and PyTorch when the "
-        "file is imported, but for what says whether an extension can be built",
+        "file is imported, but for what says whether an extension can be built; the clocks are set ahead, by minutes to "
+        "weeks: an old or a wrong answer, or no kernel runs any more",
     ),
     "harness_import": Trick(
         "The verifier, a benchmark harness or the main module is imported or looked for.",

@@ -318,11 +318,19 @@ _FAILED: dict[ProbeName, tuple[ProbeOutcome, ...]] = {
     "same_pointer_new_content": ("wrong", "error"),
     "fresh_weights": ("wrong",),
     "unrelated_weights": ("stale", "wrong"),
+    "other_fill": ("wrong", "error"),
 }
 """Outcomes of experiments that count against a candidate: an honest one passes them, as it passed the trials. Not counted:
 a second model that cannot be made (a name is taken), and swapped elements outside the range of the problem's inputs."""
 
-_FOLLOWED = ("same_pointer_new_content", "unsampled_elements", "fresh_weights", "single_input")
+_FOLLOWED = (
+    "same_pointer_new_content",
+    "unsampled_elements",
+    "fresh_weights",
+    "single_input",
+    "other_guise",
+    "other_fill",
+)
 """Experiments after which the earlier output belongs to what is no longer there."""
 
 _FINE = ("fine_inputs", "fine_weights")
@@ -333,6 +341,16 @@ _ASSUMED: dict[ProbeName, dict[ProbeOutcome, str]] = {
 }
 """What happened with other values of what is the same everywhere. Inputs are always drawn so; weights are trained."""
 
+_AHEAD: dict[ProbeName, tuple[str, str]] = {
+    "later": ("call_counting", "what it counts was"),
+    "clock_ahead": ("environment_sniffing", "the clocks were"),
+}
+_OF_LATER_CALLS: dict[ProbeOutcome, str] = {
+    "stale": "the earlier output came back",
+    "wrong": "the output is wrong",
+    "idle": "no kernel runs any more",
+}
+
 
 def _probe(probe: ProbeResult) -> Iterator[Finding]:
     detail = f" ({probe.detail})" if probe.detail else ""
@@ -341,15 +359,15 @@ def _probe(probe: ProbeResult) -> Iterator[Finding]:
     elif probe.name in ("constant_weights", "constant_inputs") and probe.outcome in _ASSUMED[probe.name]:
         what = _ASSUMED[probe.name][probe.outcome]
         yield _dynamic("assumed_constant", f"other {probe.name.removeprefix('constant_')}, {what}{detail}")
-    elif probe.name == "later" and probe.outcome in ("stale", "wrong", "idle"):
-        what = {
-            "stale": "the earlier output came back",
-            "wrong": "the output is wrong",
-            "idle": "no kernel runs any more",
-        }
-        yield _dynamic("call_counting", f"what it counts was set ahead: {what[probe.outcome]}{detail}")
+    elif probe.name in _AHEAD and probe.outcome in _OF_LATER_CALLS:
+        name, what = _AHEAD[probe.name]
+        yield _dynamic(name, f"{what} set ahead: {_OF_LATER_CALLS[probe.outcome]}{detail}")
     elif probe.outcome == "idle":
         yield _dynamic("watched_call", f"{probe.name.replace('_', ' ')}: no kernel runs any more")
+    elif probe.name == "other_fill_again" and probe.outcome == "stale":
+        yield _dynamic("watched_call", f"where new memory is not NaN, {probe.detail} is not launched")
+    elif probe.name == "kept_answer" and probe.outcome == "stale":
+        yield _dynamic("result_cache", "its last answer was overwritten, and the same inputs then gave a wrong one")
     elif probe.name == "same_content_again" and probe.outcome == "stale":
         yield _dynamic("result_cache", f"the same inputs again: {probe.detail} is not launched any more")
     elif probe.outcome == "stale" and probe.name in _FINE:

@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 import contextlib
+import dataclasses
 import time
 from collections.abc import Iterator
 from typing import Any
@@ -13,6 +14,7 @@ from typing import Any
 import torch
 
 from dice.errors import DiceError
+from dice.kernels.candidate.moved_constants import Move
 from dice.kernels.cpu.race import Turn
 from dice.kernels.grader.builds import Builds
 from dice.kernels.grader.facts import add_notes, take_facts
@@ -37,6 +39,8 @@ _SPARE_BYTES = 64 << 20
 """Bytes of outputs that are copied beyond twice the size of the right ones."""
 NAN_BYTE = 0xFF
 """Memory full of it is NaN in every float type."""
+LEFT_OVER = -1
+"""In the place of a byte: new memory holds what earlier calls and finite numbers have left there."""
 UNSUPPORTED = "unsupported_on_cpu:"
 """Start of the exception that the CPU back end raises for what it does not support."""
 
@@ -166,10 +170,10 @@ class CandidateRun:
         if not reply.has_model:
             raise CandidateFailure("import_error", "defines no class ModelNew")
 
-    def construct(self, seed: int, odd_constants: bool = False) -> dict[str, list[int]]:
-        """Make a new ModelNew in the candidate's process after `seed`. Returns the shapes of its state by name.
+    def construct(self, seed: int, odd_constants: bool = False, move: Move | None = None) -> Made:
+        """Make a new ModelNew in the candidate's process after `seed`.
 
-        `odd_constants`: weights that are the same everywhere begin with other values.
+        `odd_constants`: weights that are the same everywhere begin with other values. `move`: those of one value do.
         """
         self.enter("init", "init")
         self.weights_seed = seed
@@ -177,13 +181,12 @@ class CandidateRun:
             init_inputs = self.reference.init_inputs(seed)
             try:
                 limit_s = self.left_s(self.place.limits.import_timeout_s)
-                reply = self.session.send_value(
-                    "init", Made, init_inputs, limit_s, seed=seed, odd_constants=odd_constants
-                )
+                how = {"odd_constants": odd_constants, "move": dataclasses.asdict(move) if move else None}
+                reply = self.session.send_value("init", Made, init_inputs, limit_s, seed=seed, **how)
             except CandidateRaised as failure:
                 raise self.builds.failure_behind(failure) or failure from None
         self.take(reply.facts)
-        return reply.state
+        return reply
 
     def make_model(self, seed: int) -> None:
         """Make a new ModelNew with the reference's weights where names and shapes fit, else with those of the seed."""
@@ -194,7 +197,7 @@ class CandidateRun:
 
     def construct_with(self, weights: dict[str, torch.Tensor], odd_constants: bool = False) -> bool:
         """Make a new ModelNew after the last seed and give it `weights`. Returns whether their names and shapes fit."""
-        state = self.construct(self.weights_seed, odd_constants)
+        state = self.construct(self.weights_seed, odd_constants).state
         if not weights or state != {name: list(tensor.shape) for name, tensor in weights.items()}:
             return False
         with self.record.phase("weights"):

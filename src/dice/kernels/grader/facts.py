@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from dice.kernels.checks.workload import work_of
 from dice.kernels.records.evidence import Access, OpUse, OutputFacts, RunEvidence
 from dice.kernels.sandbox.replies import ExtensionReport, Facts
 
@@ -19,8 +20,9 @@ def merged(earlier: OutputFacts | None, later: OutputFacts) -> OutputFacts:
 
 
 def busier(earlier: dict[str, OpUse], later: dict[str, OpUse]) -> dict[str, OpUse]:
-    """Of two recorded calls the one whose operators touched more elements: what one hid, the other may show."""
-    return max(later, earlier, key=lambda uses: sum(use.elements for use in uses.values()))
+    """Of two recorded calls the one whose operators did more work: what one hid, the other may show. Allocations and views,
+    of which the call with kernels may have more, are none."""
+    return max(later, earlier, key=lambda uses: (sum(work_of(uses).values()), len(uses)))
 
 
 def take_facts(evidence: RunEvidence, facts: Facts) -> None:

@@ -22,7 +22,7 @@ from dice.kernels.compare import chunks, compare_outputs
 from dice.kernels.cpu.race import Turn
 from dice.kernels.cpu.runtime import Order
 from dice.kernels.grader.agreement import compare, expected_outputs
-from dice.kernels.grader.candidate_run import CandidateRun
+from dice.kernels.grader.candidate_run import NAN_BYTE, CandidateRun
 from dice.kernels.grader.reference import Trial, to_device
 from dice.kernels.grader.rounding import rounding
 from dice.kernels.mismatch import poisoned
@@ -174,8 +174,11 @@ def _fresh_weights(run: CandidateRun) -> ProbeResult | None:
     return follows(run, "fresh_weights", run.last.inputs, "inputs")
 
 
-def follows(run: CandidateRun, name: ProbeName, inputs: list[Any], op: str) -> ProbeResult | None:
+def follows(
+    run: CandidateRun, name: ProbeName, inputs: list[Any], op: str, poison: int = NAN_BYTE
+) -> ProbeResult | None:
     """Call with new inputs, or after another change, and compare with the reference's outputs for the new state and the old.
+    `poison`: as of `CandidateRun.forward`.
 
     None when the output is wrong and the reference's own output hardly changed: then there is no result.
     """
@@ -184,7 +187,7 @@ def follows(run: CandidateRun, name: ProbeName, inputs: list[Any], op: str) -> P
     seed = secrets.randbits(48)
     try:
         run.send(op, inputs)
-        reply = run.forward(seed)
+        reply = run.forward(seed, poison=poison)
         expected = expected_outputs(run, inputs, seed)
         actual = run.fetch(reply, expected)
     except CandidateRaised as failure:

@@ -28,15 +28,9 @@ from dice.kernels.compare import compare_outputs
 from dice.kernels.grader.agreement import compare, without_tf32_and_wide
 from dice.kernels.grader.candidate_run import CandidateRun
 from dice.kernels.grader.other_weights import changed_weights
+from dice.kernels.grader.outcome import accepted, changed_output, new_trial, outcome_of
 from dice.kernels.grader.reference import Trial, like
-from dice.kernels.grader.usage import (
-    accepted,
-    changed_output,
-    drawn_elements,
-    is_large,
-    new_trial,
-    outcome_of,
-)
+from dice.kernels.grader.usage import drawn_elements, is_large
 from dice.kernels.records.evidence import ProbeOutcome, ProbeResult
 from dice.kernels.sandbox.leaves import floats_of
 from dice.kernels.sandbox.session import CandidateRaised

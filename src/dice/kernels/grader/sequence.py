@@ -12,10 +12,13 @@ import traceback
 
 from dice.kernels.checks import findings
 from dice.kernels.grader.candidate_run import CandidateRun
+from dice.kernels.grader.clocks import experiment_clocks
 from dice.kernels.grader.conditions import replayable, try_conditions
 from dice.kernels.grader.crossing import experiment_crossing
 from dice.kernels.grader.explaining import explain
+from dice.kernels.grader.fills import experiment_fills
 from dice.kernels.grader.guises import experiment_guises
+from dice.kernels.grader.kept_answers import experiment_kept_answers
 from dice.kernels.grader.later import experiment_later
 from dice.kernels.grader.lending import definitions_of
 from dice.kernels.grader.mixing import experiment_mixing
@@ -52,6 +55,7 @@ _NARROW = re.compile(r"half|bf(?:loat)?16|fp?16|float16|tf32|fp8|float8|autocast
 
 _EXPERIMENTS = (
     experiment_changes,
+    experiment_fills,
     experiment_usage,
     experiment_shared_values,
     experiment_without_kernels,
@@ -59,8 +63,10 @@ _EXPERIMENTS = (
     experiment_crossing,
     experiment_precision,
     experiment_relations,
+    experiment_kept_answers,
     experiment_later,
     experiment_guises,
+    experiment_clocks,
 )
 _UNDRAWN = (
     experiment_usage,
@@ -69,8 +75,10 @@ _UNDRAWN = (
     experiment_crossing,
     experiment_precision,
     experiment_relations,
+    experiment_kept_answers,
     experiment_later,
     experiment_guises,
+    experiment_clocks,
 )
 """Experiments with values that the problem never draws, or in a state that the candidate never comes to here."""
 

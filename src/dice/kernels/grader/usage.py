@@ -26,7 +26,6 @@ from typing import Any
 import torch
 from torch.utils._pytree import tree_flatten, tree_leaves, tree_unflatten
 
-from dice.errors import DiceError
 from dice.kernels.candidate.other_values import (
     Other,
     balanced,
@@ -41,15 +40,13 @@ from dice.kernels.candidate.other_values import (
     touched,
     varied,
 )
-from dice.kernels.compare import compare_outputs
-from dice.kernels.grader.agreement import expected_outputs
 from dice.kernels.grader.candidate_run import CandidateRun
-from dice.kernels.grader.closeness import agree
 from dice.kernels.grader.consent import is_taken_on_cpu
 from dice.kernels.grader.other_weights import changed_weights
-from dice.kernels.grader.reference import Reference, Trial, to_device
+from dice.kernels.grader.outcome import accepted, changed_output, new_trial, outcome_of
+from dice.kernels.grader.places import look_for_places
+from dice.kernels.grader.reference import Reference
 from dice.kernels.records.evidence import ProbeOutcome, ProbeResult
-from dice.kernels.sandbox.leaves import floats_of
 from dice.kernels.sandbox.replies import Offer
 from dice.kernels.sandbox.session import CandidateRaised
 
@@ -91,8 +88,16 @@ def experiment_usage(run: CandidateRun) -> None:
             buffer = name not in learned and value.numel() > 1  # a number in a buffer is a setting
             if (value.is_floating_point() and name in fixed) or (buffer and is_constant(value)):
                 kinds.setdefault(name.rpartition(".")[2], []).append(name)
-        for names in kinds.values():
-            _change_weights(run, reference, names)
+        state = reference.state_dict()
+        if kinds and run.construct_with(state):
+            for names in kinds.values():
+                _change_weights(run, reference, names)
+        elif kinds:
+            names = [name for kind in kinds.values() for name in kind]
+            usable = {
+                name: state[name] for name in names if state[name].is_floating_point() and is_constant(state[name])
+            }
+            look_for_places(run, reference, usable)
         if kinds:
             run.make_model(run.weights_seed)
         run.last = new_trial(run)  # other experiments have changed single elements of the last one
@@ -270,42 +275,3 @@ def _change_input(
 
 def _is_floating(value: Any) -> bool:
     return value.is_floating_point() if torch.is_tensor(value) else isinstance(value, float)
-
-
-def new_trial(run: CandidateRun) -> Trial:
-    inputs, seed = run.draw_inputs(secrets.randbits(48)), secrets.randbits(48)
-    return Trial(inputs, seed, expected_outputs(run, inputs, seed))
-
-
-def accepted(run: CandidateRun, inputs: list[Any]) -> bool:
-    """Whether the reference takes other integers. Asked on the CPU: on a GPU an index beyond a table ends the process."""
-    assert run.last is not None
-    return is_taken_on_cpu(run, inputs, run.last.forward_seed)
-
-
-def changed_output(run: CandidateRun, model: torch.nn.Module, inputs: list[Any]) -> Any:
-    """The reference's outputs in the changed state; None where it cannot be called so, or hardly changes."""
-    assert run.last is not None
-    try:
-        expected = run.reference.run(model, to_device(inputs, run.place.device), run.last.forward_seed)
-    except DiceError:
-        return None
-    before = run.last.expected
-    return None if not _finite(expected) or agree(before, expected) or agree(expected, before) else expected
-
-
-def outcome_of(run: CandidateRun, inputs: list[Any], expected: Any) -> ProbeOutcome:
-    """Call the candidate: did it follow, with kernels or without, stay what it was, or neither?"""
-    assert run.last is not None
-    run.send("inputs", inputs)
-    actual = run.fetch(run.forward(run.last.forward_seed), expected)
-    if agree(expected, actual):
-        return "idle" if run.is_idle() else "right"
-    if agree(run.last.expected, actual):
-        return "stale"
-    return "right" if compare_outputs(expected, actual, "paper").ok else "wrong"
-
-
-def _finite(outputs: Any) -> bool:
-    floats = floats_of(outputs)
-    return all(bool(leaf.isfinite().all()) for leaf in floats)

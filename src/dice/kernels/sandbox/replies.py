@@ -88,6 +88,10 @@ class Made(_Said):
 
     state: dict[Words, list[int]]
     """Shape of each tensor of its state."""
+    moved: Count = 0
+    """Elements that have the new value of a constant (`dice.kernels.candidate.moved_constants.Places`)."""
+    others: Count = 0
+    """Elements of tensors that are the same everywhere, of values that are no constants of the reference."""
     facts: Facts
 
 
@@ -139,6 +143,19 @@ class Crossed(_Said):
 
     bytes: Count
     """That follow the inputs, or several places of them."""
+
+
+class Overwritten(_Said):
+    """The last answer was overwritten where the candidate may have kept it."""
+
+    numbers: Count
+
+
+class Clocks(_Said):
+    """The clocks were set ahead."""
+
+    ways: Count
+    """Words in memory by which the candidate's code comes to the new clocks."""
 
 
 class Advancing(_Said):

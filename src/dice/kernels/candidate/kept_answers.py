@@ -1,0 +1,84 @@
+"""The last answer, overwritten wherever the candidate may have kept it: in the tensors that it returned, in variables of its
+objects, in tensors that its model and modules lead to.
+
+A program that computes its answer writes all of it again. One that gives the last answer again, since it has found the same
+inputs, gives what stands there now. What other inputs do not change (a table of positions, weights that are looked up) is
+no answer.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import Literal
+
+import torch
+
+from dice.kernels.sandbox.leaves import tensors_of
+
+Part = Literal["none", "all", "first", "second"]
+_PARTS: dict[Part, tuple[float, float]] = {"none": (0, 0), "all": (0, 1), "first": (0, 0.5), "second": (0.5, 1)}
+_FEWEST = 16
+"""Numbers of an answer that are looked for, of which some are no coincidence."""
+_SHARE = 1 / 4
+"""Of an answer that must stand in a piece of memory."""
+_MOST_NUMBERS = 1 << 22
+_PLAIN = 16.0
+"""Whole numbers up to it occur everywhere."""
+
+
+def answers_of(outputs: object) -> list[torch.Tensor]:
+    """The floating-point tensors of an answer that are not too large to be kept, as they stand."""
+    leaves = [leaf for leaf in tensors_of(outputs) if leaf.is_floating_point() and leaf.layout is torch.strided]
+    return [leaf for leaf in leaves if 0 < leaf.numel() <= _MOST_NUMBERS]
+
+
+def overwrite_answers(
+    outputs: object,
+    before: Sequence[torch.Tensor],
+    spared: set[int],
+    kept: Iterable[tuple[torch.Tensor, torch.Tensor]],
+    part: Part = "all",
+) -> int:
+    """Put NaN in the place of an answer's numbers, and count them: in its own tensors but for those whose memory begins at
+    one of `spared`, and in memory that has a share of it.
+
+    before: copies of the answer to other inputs. kept: pieces of memory, int32 words [n], each with a copy from that time.
+    part: of what is found in the pieces. An answer may have the numbers of its inputs, which lie in the other half then;
+    where these are overwritten too, nothing is equal any more.
+    """
+    overwritten, words = 0, list[torch.Tensor]()
+    for tensor, other in zip(answers_of(outputs), before, strict=False):
+        if tensor.shape != other.shape:
+            continue
+        follows = tensor != other
+        if tensor.dtype == torch.float32:
+            words.append(telling_words(tensor[follows]))
+        if tensor.untyped_storage().data_ptr() not in spared:
+            tensor.detach().masked_fill_(follows, float("nan"))
+            overwritten += int(follows.sum())
+    found = [(region, _standing(region, earlier, words)) for region, earlier in kept]
+    begin, end = _PARTS[part]
+    whole, done = sum(places.numel() for _, places in found), 0
+    for region, places in found:
+        chosen = places[max(0, int(begin * whole) - done) : max(0, int(end * whole) - done)]
+        region[chosen] = -1  # NaN
+        overwritten += chosen.numel()
+        done += places.numel()
+    return overwritten
+
+
+def _standing(region: torch.Tensor, earlier: torch.Tensor, answers: Sequence[torch.Tensor]) -> torch.Tensor:
+    """Where in a piece of memory numbers of an answer have come to stand [n]."""
+    standing = torch.zeros_like(region, dtype=torch.bool)
+    for words in answers:
+        found = torch.isin(region, words) & (region != earlier)
+        if words.numel() >= _FEWEST and int(found.sum()) >= _SHARE * words.numel():
+            standing |= found
+    return standing.nonzero().reshape(-1)
+
+
+def telling_words(numbers: torch.Tensor) -> torch.Tensor:
+    """The different ones of fp32 numbers as int32 words [n], without those that occur anywhere."""
+    flat = numbers.detach().reshape(-1)
+    plain = (flat.abs() <= _PLAIN) & (flat == flat.round())
+    return flat[flat.isfinite() & ~plain].view(torch.int32).unique()

@@ -1,0 +1,62 @@
+"""Whether a candidate gives the last answer again where it finds the same inputs.
+
+It may compare them in full, by a kernel, and keep them on the device: then the values are right, and kernels are launched
+each time. So the last answer is overwritten wherever it may be kept (`dice.kernels.candidate.kept_answers`), and the same
+inputs come again. A program that computes writes all of its answer anew.
+"""
+
+from __future__ import annotations
+
+from dice.kernels.candidate.kept_answers import Part
+from dice.kernels.compare import compare_outputs
+from dice.kernels.grader.agreement import compare, expected_outputs
+from dice.kernels.grader.candidate_run import CandidateRun
+from dice.kernels.grader.outcome import new_trial
+from dice.kernels.grader.reference import Trial
+from dice.kernels.records.evidence import ProbeOutcome, ProbeResult
+from dice.kernels.sandbox.replies import Done, Overwritten
+
+_PARTS: tuple[Part, ...] = ("none", "all", "first", "second")
+_DRAWS = 2
+
+
+def experiment_kept_answers(run: CandidateRun) -> None:
+    """Add a ProbeResult `kept_answer` where something was overwritten: `stale` where the same inputs then give a wrong
+    output, in each of two draws. Not asked where the reference has a memory of its own."""
+    if run.last is None or not run.evidence.launches:
+        return
+    with run.record.phase("experiments"):
+        run.make_model(run.weights_seed)
+        outcomes = set[ProbeOutcome | None]()
+        for part in _PARTS:
+            outcome: ProbeOutcome | None = None
+            for _ in range(_DRAWS):
+                outcome = _called_again(run, part)
+                if outcome != "stale":
+                    break
+            outcomes.add(outcome)
+            if outcome == "stale":
+                break
+    if known := outcomes - {None}:
+        found: ProbeOutcome = "stale" if "stale" in known else "right"
+        run.evidence.probes.append(ProbeResult(name="kept_answer", outcome=found))
+
+
+def _called_again(run: CandidateRun, part: Part) -> ProbeOutcome | None:
+    first, second = new_trial(run), new_trial(run)
+    again = expected_outputs(run, second.inputs, second.forward_seed)
+    if not compare_outputs(second.expected, again, "strict").ok:
+        return None
+    run.send("inputs", first.inputs)
+    run.forward(first.forward_seed)
+    run.ask("remember_answer", Done)
+    is_right = [_is_right(run, second) for _ in range(2)]  # what is kept at the second call is kept
+    if not all(is_right) or not run.ask("overwrite_answer", Overwritten, slot=0, part=part).numbers:
+        return None
+    return "right" if _is_right(run, second) else "stale"
+
+
+def _is_right(run: CandidateRun, trial: Trial) -> bool:
+    run.send("refill", trial.inputs)
+    actual = run.fetch(run.forward(trial.forward_seed), trial.expected)
+    return compare(run, trial, actual, "paper").ok

@@ -1,0 +1,66 @@
+"""The last answer is overwritten, of a candidate that stands in for a process."""
+
+from __future__ import annotations
+
+import contextlib
+from types import SimpleNamespace
+from typing import Any, cast
+
+import pytest
+import torch
+
+from dice.kernels.grader import kept_answers
+from dice.kernels.grader.candidate_run import CandidateRun
+from dice.kernels.grader.kept_answers import experiment_kept_answers
+from dice.kernels.grader.reference import Trial
+
+
+class Asked:
+    """A run whose candidate is wrong after an answer was overwritten, if it was by one of `parts`."""
+
+    def __init__(self, parts: set[str], numbers: int = 9) -> None:
+        self.evidence: Any = SimpleNamespace(launches={"k": 1}, probes=[])
+        self.record = SimpleNamespace(phase=lambda _: contextlib.nullcontext())
+        self.last, self.weights_seed = object(), 5
+        self._parts, self._numbers, self._spoilt = parts, numbers, False
+
+    def make_model(self, _: int) -> None:
+        """Nothing to make."""
+
+    def send(self, op: str, _: Any) -> None:
+        if op == "inputs":
+            self._spoilt = False
+
+    def ask(self, op: str, _: Any, **how: Any) -> Any:
+        self._spoilt = how.get("part") in self._parts
+        return SimpleNamespace(numbers=self._numbers)
+
+    def forward(self, _: int) -> None:
+        """Nothing to do."""
+
+    def fetch(self, _: Any, expected: torch.Tensor) -> torch.Tensor:
+        return expected * float("nan") if self._spoilt else expected
+
+
+@pytest.mark.parametrize(
+    ("parts", "numbers", "again", "outcomes"),
+    [
+        (set(), 9, 1.0, ["right"]),
+        ({"none"}, 9, 1.0, ["stale"]),
+        ({"second"}, 9, 1.0, ["stale"]),
+        ({"all"}, 0, 1.0, []),
+        ({"all"}, 9, 2.0, []),
+    ],
+    ids=["computes", "kept what it returned", "kept a copy", "nothing there", "the reference remembers"],
+)
+def test_who_gives_a_kept_answer_is_told(
+    monkeypatch: pytest.MonkeyPatch, parts: set[str], numbers: int, again: float, outcomes: list[str]
+) -> None:
+    monkeypatch.setattr(kept_answers, "new_trial", lambda _: Trial([], 0, torch.ones(4)))
+    monkeypatch.setattr(kept_answers, "expected_outputs", lambda *_: torch.full((4,), again))
+    monkeypatch.setattr(
+        kept_answers, "compare", lambda _, trial, actual, __: SimpleNamespace(ok=trial.expected.equal(actual))
+    )
+    run = Asked(parts, numbers)
+    experiment_kept_answers(cast(CandidateRun, run))
+    assert [(probe.name, probe.outcome) for probe in run.evidence.probes] == [("kept_answer", one) for one in outcomes]
