@@ -19,10 +19,10 @@ from dice.kernels.records.evidence import (
     Access,
     Change,
     Clocks,
+    ExperimentResult,
     ExtensionUse,
     OpUse,
     OutputFacts,
-    ProbeResult,
     RunEvidence,
 )
 from dice.kernels.records.extension import ExtensionRequest
@@ -132,8 +132,8 @@ BUSY_FOR_A_MOMENT = [1.0 if 20 <= index < 25 else 0.01 for index in range(64)]
         ),
         (
             "kernel_output_unused",
-            {"probes": [ProbeResult(name="without_launches", outcome="right")]},
-            {"probes": [ProbeResult(name="without_launches", outcome="wrong")]},
+            {"experiments": [ExperimentResult(name="without_launches", outcome="right")]},
+            {"experiments": [ExperimentResult(name="without_launches", outcome="wrong")]},
         ),
         (
             "fallback_taken",
@@ -157,116 +157,116 @@ BUSY_FOR_A_MOMENT = [1.0 if 20 <= index < 25 else 0.01 for index in range(64)]
         ("uninitialised_output", {"poison_left": 3}, {"poison_left": 0}),
         (
             "unstable_output",
-            {"probes": [ProbeResult(name="repeat_same_input", outcome="wrong")]},
-            {"probes": [ProbeResult(name="repeat_same_input", outcome="right")]},
+            {"experiments": [ExperimentResult(name="repeat_same_input", outcome="wrong")]},
+            {"experiments": [ExperimentResult(name="repeat_same_input", outcome="right")]},
         ),
         (
             "stale_output",
-            {"probes": [ProbeResult(name="same_pointer_new_content", outcome="stale")]},
-            {"probes": [ProbeResult(name="same_pointer_new_content", outcome="right")]},
+            {"experiments": [ExperimentResult(name="same_pointer_new_content", outcome="stale")]},
+            {"experiments": [ExperimentResult(name="same_pointer_new_content", outcome="right")]},
         ),
         (
             "wrong_elsewhere",
-            {"probes": [ProbeResult(name="same_pointer_new_content", outcome="error")]},
-            {"probes": [ProbeResult(name="unsampled_elements", outcome="wrong")]},
+            {"experiments": [ExperimentResult(name="same_pointer_new_content", outcome="error")]},
+            {"experiments": [ExperimentResult(name="unsampled_elements", outcome="wrong")]},
         ),
         (
             "assumed_constant",
-            {"probes": [ProbeResult(name="constant_weights", outcome="stale", detail="norm.weight")]},
-            {"probes": [ProbeResult(name="constant_weights", outcome="error")]},
+            {"experiments": [ExperimentResult(name="constant_weights", outcome="stale", detail="norm.weight")]},
+            {"experiments": [ExperimentResult(name="constant_weights", outcome="error")]},
         ),
         (
             "assumed_constant",
-            {"probes": [ProbeResult(name="constant_weights", outcome="wrong", detail="gate")]},
-            {"probes": [ProbeResult(name="constant_inputs", outcome="wrong", detail="tensor 1")]},
+            {"experiments": [ExperimentResult(name="constant_weights", outcome="wrong", detail="gate")]},
+            {"experiments": [ExperimentResult(name="constant_inputs", outcome="wrong", detail="tensor 1")]},
         ),
         (
             "assumed_constant",
-            {"probes": [ProbeResult(name="constant_inputs", outcome="stale", detail="tensor 1")]},
-            {"probes": [ProbeResult(name="constant_inputs", outcome="right")]},
+            {"experiments": [ExperimentResult(name="constant_inputs", outcome="stale", detail="tensor 1")]},
+            {"experiments": [ExperimentResult(name="constant_inputs", outcome="right")]},
         ),
         (
             "assumed_constant",
-            {"probes": [ProbeResult(name="constant_inputs", outcome="idle", detail="tensor 1")]},
-            {"probes": [ProbeResult(name="constant_inputs", outcome="error")]},
+            {"experiments": [ExperimentResult(name="constant_inputs", outcome="idle", detail="tensor 1")]},
+            {"experiments": [ExperimentResult(name="constant_inputs", outcome="error")]},
         ),
         (
             "watched_call",
-            {"probes": [ProbeResult(name="same_pointer_new_content", outcome="idle")]},
-            {"probes": [ProbeResult(name="same_pointer_new_content", outcome="right")]},
+            {"experiments": [ExperimentResult(name="same_pointer_new_content", outcome="idle")]},
+            {"experiments": [ExperimentResult(name="same_pointer_new_content", outcome="right")]},
         ),
         (
             "wrong_elsewhere",
-            {"probes": [ProbeResult(name="fresh_weights", outcome="wrong")]},
-            {"probes": [ProbeResult(name="fresh_weights", outcome="error")]},
+            {"experiments": [ExperimentResult(name="fresh_weights", outcome="wrong")]},
+            {"experiments": [ExperimentResult(name="fresh_weights", outcome="error")]},
         ),
         (
             "stale_output",
-            {"probes": [ProbeResult(name="fresh_weights", outcome="stale")]},
-            {"probes": [ProbeResult(name="fresh_weights", outcome="right")]},
+            {"experiments": [ExperimentResult(name="fresh_weights", outcome="stale")]},
+            {"experiments": [ExperimentResult(name="fresh_weights", outcome="right")]},
         ),
         (
             "wrong_elsewhere",
-            {"probes": [ProbeResult(name="unrelated_weights", outcome="wrong")]},
-            {"probes": [ProbeResult(name="unrelated_weights", outcome="right")]},
+            {"experiments": [ExperimentResult(name="unrelated_weights", outcome="wrong")]},
+            {"experiments": [ExperimentResult(name="unrelated_weights", outcome="right")]},
         ),
         (
             "wrong_elsewhere",
-            {"probes": [ProbeResult(name="unrelated_weights", outcome="stale")]},
-            {"probes": [ProbeResult(name="unrelated_weights", outcome="error")]},
+            {"experiments": [ExperimentResult(name="unrelated_weights", outcome="stale")]},
+            {"experiments": [ExperimentResult(name="unrelated_weights", outcome="error")]},
         ),
         (
             "stale_output",
-            {"probes": [ProbeResult(name="single_input", outcome="stale", detail="tensor 1")]},
-            {"probes": [ProbeResult(name="single_input", outcome="wrong", detail="tensor 1")]},
+            {"experiments": [ExperimentResult(name="single_input", outcome="stale", detail="tensor 1")]},
+            {"experiments": [ExperimentResult(name="single_input", outcome="wrong", detail="tensor 1")]},
         ),
         (
             "identity_kernel",
-            {**MOVED, "probes": [ProbeResult(name="answer_traces", outcome="right", detail="it")]},
-            {**MOVED, "candidate_ops": {}, "probes": [ProbeResult(name="answer_traces", outcome="right")]},
+            {**MOVED, "experiments": [ExperimentResult(name="answer_traces", outcome="right", detail="it")]},
+            {**MOVED, "candidate_ops": {}, "experiments": [ExperimentResult(name="answer_traces", outcome="right")]},
         ),
         (
             "watched_call",
-            {"probes": [ProbeResult(name="other_guise", outcome="idle")]},
-            {"probes": [ProbeResult(name="other_guise", outcome="right")]},
+            {"experiments": [ExperimentResult(name="other_guise", outcome="idle")]},
+            {"experiments": [ExperimentResult(name="other_guise", outcome="right")]},
         ),
         (
             "identity_kernel",
-            {"probes": [ProbeResult(name="answer_traces", outcome="right", detail="scale")]},
-            {"probes": [ProbeResult(name="answer_traces", outcome="wrong")]},
+            {"experiments": [ExperimentResult(name="answer_traces", outcome="right", detail="scale")]},
+            {"experiments": [ExperimentResult(name="answer_traces", outcome="wrong")]},
         ),
         (
             "host_computation",
-            {"probes": [ProbeResult(name="mixing", outcome="wrong")]},
-            {"probes": [ProbeResult(name="mixing", outcome="right")]},
+            {"experiments": [ExperimentResult(name="mixing", outcome="wrong")]},
+            {"experiments": [ExperimentResult(name="mixing", outcome="right")]},
         ),
         (
             "host_computation",
-            {"probes": [ProbeResult(name="mixing_between", outcome="wrong")]},
-            {"probes": [ProbeResult(name="mixing_between", outcome="right")]},
+            {"experiments": [ExperimentResult(name="mixing_between", outcome="wrong")]},
+            {"experiments": [ExperimentResult(name="mixing_between", outcome="right")]},
         ),
         (
             "host_computation",
-            {"probes": [ProbeResult(name="crossing", outcome="wrong")]},
-            {"probes": [ProbeResult(name="crossing", outcome="right")]},
+            {"experiments": [ExperimentResult(name="crossing", outcome="wrong")]},
+            {"experiments": [ExperimentResult(name="crossing", outcome="right")]},
         ),
         *(
             (
                 "call_counting",
-                {"probes": [ProbeResult(name="later", outcome=outcome, detail="after 1000 more calls")]},
-                {"probes": [ProbeResult(name="later", outcome=other)]},
+                {"experiments": [ExperimentResult(name="later", outcome=outcome, detail="after 1000 more calls")]},
+                {"experiments": [ExperimentResult(name="later", outcome=other)]},
             )
             for outcome, other in (("stale", "right"), ("wrong", "error"), ("idle", "right"))
         ),
         (
             "host_computation",
-            {"probes": [ProbeResult(name="mixing", outcome="stale")], "backend": "cpu"},
-            {"probes": [ProbeResult(name="mixing", outcome="stale")]},
+            {"experiments": [ExperimentResult(name="mixing", outcome="stale")], "backend": "cpu"},
+            {"experiments": [ExperimentResult(name="mixing", outcome="stale")]},
         ),
         (
             "result_cache",
-            {"probes": [ProbeResult(name="same_content_again", outcome="stale", detail="relu_kernel")]},
-            {"probes": [ProbeResult(name="same_content_again", outcome="right")]},
+            {"experiments": [ExperimentResult(name="same_content_again", outcome="stale", detail="relu_kernel")]},
+            {"experiments": [ExperimentResult(name="same_content_again", outcome="right")]},
         ),
         ("deferred_work", {"late_writes": True}, {"late_writes": False}),
         (
@@ -791,7 +791,7 @@ GRAPH = CODE.replace("def forward(self, x):", "def forward(self, x):\n        gr
 )
 def test_what_cub_does_for_a_whole_device_is_no_launch_on_the_cpu(names: set[str], blamed: bool) -> None:
     for name in ("mixing_between", "crossing"):
-        between = run(probes=[ProbeResult(name=name, outcome="wrong")], backend="cpu")
+        between = run(experiments=[ExperimentResult(name=name, outcome="wrong")], backend="cpu")
         assert [each.name for each in dynamic_findings(between, {"k"}, names)] == ["host_computation"] * blamed
 
 
@@ -800,7 +800,7 @@ def test_a_graph_that_is_replayed_was_launched_when_it_was_captured() -> None:
     replayed = run(launches={}, unwatched_launches=[3, 0, 0], timed_launches=0)
     assert "kernel_never_launched" not in {item.name for item in findings(GRAPH, REFERENCE, [REQUEST], replayed)}
     assert "kernel_never_launched" in {item.name for item in findings(CODE, REFERENCE, [REQUEST], replayed)}
-    between = run(probes=[ProbeResult(name="mixing_between", outcome="wrong")])
+    between = run(experiments=[ExperimentResult(name="mixing_between", outcome="wrong")])
     assert "host_computation" not in {item.name for item in findings(GRAPH, REFERENCE, [REQUEST], between)}
     never = run(launches={}, unwatched_launches=[0, 0, 0], launches_init={})
     assert "kernel_never_launched" in {item.name for item in findings(GRAPH, REFERENCE, [REQUEST], never)}

@@ -11,14 +11,14 @@ import pytest
 from dice.kernels.grader import clocks
 from dice.kernels.grader.candidate_run import CandidateRun
 from dice.kernels.grader.clocks import experiment_clocks
-from dice.kernels.records.evidence import ProbeOutcome, ProbeResult
+from dice.kernels.records.evidence import ExperimentOutcome, ExperimentResult
 
 
 class Asked:
     """A run whose candidate changes when its clock is `late` seconds ahead: its answer is as `outcome` says."""
 
-    def __init__(self, late: float, outcome: ProbeOutcome, ways: int = 5) -> None:
-        self.evidence: Any = SimpleNamespace(launches={"k": 1}, probes=[], candidate_ops=None)
+    def __init__(self, late: float, outcome: ExperimentOutcome, ways: int = 5) -> None:
+        self.evidence: Any = SimpleNamespace(launches={"k": 1}, experiments=[], candidate_ops=None)
         self.record = SimpleNamespace(phase=lambda _: contextlib.nullcontext())
         self.last = SimpleNamespace(inputs=[], forward_seed=0)
         self.inputs_change, self.weights_seed, self.ahead = False, 5, 0
@@ -43,10 +43,10 @@ class Asked:
     def is_idle(self) -> bool:
         return self._outcome == "idle" and self.ahead >= self._late
 
-    def followed(self, *_: Any) -> ProbeResult:
+    def followed(self, *_: Any) -> ExperimentResult:
         """Of new inputs."""
         late = self.ahead >= self._late and self._outcome != "idle"
-        return ProbeResult(name="clock_ahead", outcome=self._outcome if late else "right")
+        return ExperimentResult(name="clock_ahead", outcome=self._outcome if late else "right")
 
 
 @pytest.mark.parametrize(
@@ -54,14 +54,12 @@ class Asked:
     [(3600, "stale", "70 minutes"), (1200, "wrong", "25 minutes"), (86400, "idle", "57600 minutes")],
 )
 def test_what_comes_late_is_told(
-    monkeypatch: pytest.MonkeyPatch, late: float, outcome: ProbeOutcome, when: str
+    monkeypatch: pytest.MonkeyPatch, late: float, outcome: ExperimentOutcome, when: str
 ) -> None:
     monkeypatch.setattr(clocks, "follows", Asked.followed)
     run = Asked(late, outcome)
     experiment_clocks(cast(CandidateRun, run))
-    assert [(probe.outcome, probe.detail.split(":")[0]) for probe in run.evidence.probes] == [
-        (outcome, f"after {when}")
-    ]
+    assert [(one.outcome, one.detail.split(":")[0]) for one in run.evidence.experiments] == [(outcome, f"after {when}")]
 
 
 def test_who_does_the_same_is_right_and_who_cannot_be_asked_is_not_told(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -69,4 +67,4 @@ def test_who_does_the_same_is_right_and_who_cannot_be_asked_is_not_told(monkeypa
     for ways, expected in ((5, ["right"]), (0, [])):
         run = Asked(float("inf"), "stale", ways)
         experiment_clocks(cast(CandidateRun, run))
-        assert [probe.outcome for probe in run.evidence.probes] == expected
+        assert [one.outcome for one in run.evidence.experiments] == expected

@@ -11,7 +11,7 @@ import pytest
 from dice.kernels.grader import fills
 from dice.kernels.grader.candidate_run import LEFT_OVER, NAN_BYTE, CandidateRun
 from dice.kernels.grader.fills import experiment_fills
-from dice.kernels.records.evidence import OpUse, ProbeResult
+from dice.kernels.records.evidence import ExperimentResult, OpUse
 
 _WORK = {"aten::relu": OpUse(count=1, elements=100)}
 
@@ -20,7 +20,7 @@ class Asked:
     """A run whose candidate launches what `launches` says, by what new memory holds."""
 
     def __init__(self, launches: dict[int, dict[str, int] | None]) -> None:
-        self.evidence: Any = SimpleNamespace(launches={"k": 1}, probes=[], candidate_ops=None)
+        self.evidence: Any = SimpleNamespace(launches={"k": 1}, experiments=[], candidate_ops=None)
         self.record = SimpleNamespace(phase=lambda _: contextlib.nullcontext())
         self.last = SimpleNamespace(inputs=[], forward_seed=0)
         self.inputs_change = False
@@ -59,15 +59,15 @@ def test_kernels_that_run_for_nan_alone(
     monkeypatch.setattr(fills, "follows", lambda *_: None)
     run = Asked(launches)
     experiment_fills(cast(CandidateRun, run))
-    assert [(probe.name, probe.outcome) for probe in run.evidence.probes] == [
+    assert [(one.name, one.outcome) for one in run.evidence.experiments] == [
         ("other_fill_again", each) for each in [outcome] if each
     ]
     assert run.evidence.candidate_ops == _WORK, "the busier of what was recorded"
 
 
 def test_a_stale_answer_ends_it(monkeypatch: pytest.MonkeyPatch) -> None:
-    found = ProbeResult(name="other_fill", outcome="stale")
+    found = ExperimentResult(name="other_fill", outcome="stale")
     monkeypatch.setattr(fills, "follows", lambda *_: found)
     run = Asked({})
     experiment_fills(cast(CandidateRun, run))
-    assert run.evidence.probes == [found]
+    assert run.evidence.experiments == [found]

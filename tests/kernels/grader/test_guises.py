@@ -19,7 +19,7 @@ class Asked:
     """A run whose candidate gives `outputs`, one after the other, and runs no kernel where `idle` says so."""
 
     def __init__(self, outputs: list[float], idle: list[bool], launched: bool = True) -> None:
-        self.evidence = SimpleNamespace(launches={"k": 1} if launched else {}, probes=[])
+        self.evidence = SimpleNamespace(launches={"k": 1} if launched else {}, experiments=[])
         self.record = SimpleNamespace(phase=lambda _: contextlib.nullcontext())
         self.last, self.weights_seed = object(), 5
         self.requests: list[Any] = []
@@ -78,9 +78,7 @@ def test_a_right_answer_without_a_kernel_is_told_and_a_stale_one(
         ("inputs", [2], True),
         ("forward", True),
     ]
-    assert [(probe.name, probe.outcome) for probe in run.evidence.probes] == [
-        ("other_guise", each) for each in outcomes
-    ]
+    assert [(one.name, one.outcome) for one in run.evidence.experiments] == [("other_guise", each) for each in outcomes]
 
 
 def test_who_never_launched_a_kernel_is_not_asked() -> None:

@@ -19,7 +19,7 @@ class Asked:
     """A run whose candidate is wrong after an answer was overwritten, if it was by one of `parts`."""
 
     def __init__(self, parts: set[str], numbers: int = 9) -> None:
-        self.evidence: Any = SimpleNamespace(launches={"k": 1}, probes=[])
+        self.evidence: Any = SimpleNamespace(launches={"k": 1}, experiments=[])
         self.record = SimpleNamespace(phase=lambda _: contextlib.nullcontext())
         self.last, self.weights_seed = object(), 5
         self._parts, self._numbers, self._spoilt = parts, numbers, False
@@ -63,4 +63,4 @@ def test_who_gives_a_kept_answer_is_told(
     )
     run = Asked(parts, numbers)
     experiment_kept_answers(cast(CandidateRun, run))
-    assert [(probe.name, probe.outcome) for probe in run.evidence.probes] == [("kept_answer", one) for one in outcomes]
+    assert [(one.name, one.outcome) for one in run.evidence.experiments] == [("kept_answer", one) for one in outcomes]

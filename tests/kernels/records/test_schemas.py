@@ -15,10 +15,10 @@ from dice.kernels.records.evidence import (
     Access,
     Change,
     Clocks,
+    ExperimentResult,
     ExtensionUse,
     OpUse,
     OutputFacts,
-    ProbeResult,
     RunEvidence,
 )
 from dice.kernels.records.extension import SOURCE_CHARACTERS, BuildResult, ExtensionRequest, SourceFile
@@ -61,7 +61,7 @@ EVIDENCE = RunEvidence(
     changes=[Change(kind="flag", name="n", phase="init", before="a", after="b")],
     accesses=[Access(event="open:w", detail="f", phase="timing", line=3)],
     outputs=OutputFacts(foreign_types=["T"]),
-    probes=[ProbeResult(name="fresh_weights", outcome="stale")],
+    experiments=[ExperimentResult(name="fresh_weights", outcome="stale")],
     clocks=Clocks(event_ms=1.0, synced_ms=1.0, launch_overhead_ms=0.1, per_call_ms=[1.0]),
 )
 REQUEST: dict[str, Any] = {"kind": "load_inline", "name": "m"}
@@ -99,7 +99,7 @@ def test_a_record_survives_its_line(tmp_path: Path, row: BaseModel) -> None:
         (EVIDENCE, "reached", "backward"),
         (EVIDENCE.extensions[0], "status", "correct"),
         (EVIDENCE.changes[0], "kind", "other"),
-        (EVIDENCE.probes[0], "outcome", "maybe"),
+        (EVIDENCE.experiments[0], "outcome", "maybe"),
         (OpUse(count=1, elements=1), "count", -1),
         (OpUse(count=1, elements=1), "elements", 1 << 53),
         (BuildResult(status="built", key="k", route="cpu"), "status", "correct"),

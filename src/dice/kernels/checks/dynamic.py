@@ -17,7 +17,15 @@ from dice.kernels.checks.workload import (
     with_stand_ins,
     work_of,
 )
-from dice.kernels.records.evidence import Access, Change, Clocks, ProbeName, ProbeOutcome, ProbeResult, RunEvidence
+from dice.kernels.records.evidence import (
+    Access,
+    Change,
+    Clocks,
+    ExperimentName,
+    ExperimentOutcome,
+    ExperimentResult,
+    RunEvidence,
+)
 from dice.kernels.records.verdict import Finding
 from dice.kernels.source.lexer import words
 from dice.kernels.timing import CLOCK_SLACK_MS, disagree
@@ -168,7 +176,7 @@ def _called(evidence: RunEvidence) -> bool | None:
 def _decoration(evidence: RunEvidence, has_fallback: bool) -> Iterator[Finding]:
     """Definition 4: kernels run, but PyTorch does the work, or the results of the kernels are not used."""
     ran = bool(evidence.launches) and sum((evidence.launches or {}).values()) > 0
-    without = next((probe for probe in evidence.probes if probe.name == "without_launches"), None)
+    without = next((experiment for experiment in evidence.experiments if experiment.name == "without_launches"), None)
     if ran and without is not None and without.outcome == "right":
         launches = _counts(evidence.launches)
         yield _dynamic("kernel_output_unused", f"the output is still right when no kernel runs ({launches})")
@@ -176,7 +184,7 @@ def _decoration(evidence: RunEvidence, has_fallback: bool) -> Iterator[Finding]:
         return
     theirs = work_of(evidence.reference_ops)
     mine = as_spelled_out(evidence.candidate_ops, evidence.reference_ops)
-    traces = next((probe for probe in evidence.probes if probe.name == "answer_traces"), None)
+    traces = next((experiment for experiment in evidence.experiments if experiment.name == "answer_traces"), None)
     moved = not theirs and 0 < _REMAINS * moved_by(evidence.reference_ops) <= moved_by(evidence.candidate_ops)
     if ran and (theirs or moved) and traces is not None and traces.outcome == "right":
         yield _dynamic("identity_kernel", f"before a kernel made it, memory holds {traces.detail}")
@@ -203,21 +211,23 @@ def _decoration(evidence: RunEvidence, has_fallback: bool) -> Iterator[Finding]:
 def _mixing(evidence: RunEvidence, names: Set[str] | None) -> Iterator[Finding]:
     """What kernels are led to without any kernel having run is mixed already, though PyTorch did not mix it. That nothing
     follows an input proves less: there may be ways to a kernel that are not looked at."""
-    probe = next((probe for probe in evidence.probes if probe.name == "mixing"), None)
-    if probe is None or probe.outcome == "right":
+    experiment = next((experiment for experiment in evidence.experiments if experiment.name == "mixing"), None)
+    if experiment is None or experiment.outcome == "right":
         return
-    if probe.outcome == "wrong":
+    if experiment.outcome == "wrong":
         everything = "all numbers that kernels are led to depend on many elements of the inputs"
         others = ", ".join(sorted(work_of(evidence.candidate_ops or {}).keys() - NO_MIXING))
         name, who = ("work_done_by_pytorch", f"by {others} of PyTorch's, ") if others else ("host_computation", "")
-        yield _dynamic(name, who + (probe.detail or everything))
+        yield _dynamic(name, who + (experiment.detail or everything))
     elif evidence.backend == "cpu" and not _BY_SYMBOL & (names or set()):
         yield _dynamic("host_computation", "nothing that kernels are led to depends on the inputs")
 
 
 def _mixing_between(evidence: RunEvidence, names: Set[str] | None) -> Iterator[Finding]:
     """Kernels hand elements to somebody who mixes them before the next launch. Kernels that are not looked at may do that."""
-    mixed = any(probe.name == "mixing_between" and probe.outcome == "wrong" for probe in evidence.probes)
+    mixed = any(
+        experiment.name == "mixing_between" and experiment.outcome == "wrong" for experiment in evidence.experiments
+    )
     unseen = _UNSEEN | (_OF_A_DEVICE if evidence.backend == "cpu" else set())
     if mixed and not unseen & (names or set()):
         yield _dynamic(
@@ -228,7 +238,7 @@ def _mixing_between(evidence: RunEvidence, names: Set[str] | None) -> Iterator[F
 
 def _crossing(evidence: RunEvidence, names: Set[str] | None) -> Iterator[Finding]:
     """The host has made something of many elements, where kernels and PyTorch have made nothing of them."""
-    made = any(probe.name == "crossing" and probe.outcome == "wrong" for probe in evidence.probes)
+    made = any(experiment.name == "crossing" and experiment.outcome == "wrong" for experiment in evidence.experiments)
     if made and not (_UNSEEN | _OF_A_DEVICE) & (names or set()):
         yield _dynamic(
             "host_computation",
@@ -304,9 +314,9 @@ def _outputs(evidence: RunEvidence, replays_graphs: bool) -> Iterator[Finding]:
         yield _dynamic("input_mutated", f"inputs changed by forward: {evidence.mutated_inputs}")
     if evidence.poison_left:
         yield _dynamic("uninitialised_output", f"{evidence.poison_left} output elements were never written")
-    for probe in evidence.probes:
-        if probe.outcome != "idle" or not replays_graphs:  # a replay is no launch
-            yield from _probe(probe)
+    for experiment in evidence.experiments:
+        if experiment.outcome != "idle" or not replays_graphs:  # a replay is no launch
+            yield from _of_experiment(experiment)
     if evidence.late_writes:
         yield _dynamic("deferred_work", "an output changed after forward had returned and the device was idle")
     if evidence.timed_outputs_wrong:
@@ -314,7 +324,7 @@ def _outputs(evidence: RunEvidence, replays_graphs: bool) -> Iterator[Finding]:
         yield _dynamic("timed_output_wrong", f"{checked} re-checked outputs of timed calls")
 
 
-_FAILED: dict[ProbeName, tuple[ProbeOutcome, ...]] = {
+_FAILED: dict[ExperimentName, tuple[ExperimentOutcome, ...]] = {
     "same_pointer_new_content": ("wrong", "error"),
     "fresh_weights": ("wrong",),
     "unrelated_weights": ("stale", "wrong"),
@@ -335,50 +345,50 @@ _FOLLOWED = (
 
 _FINE = ("fine_inputs", "fine_weights")
 
-_ASSUMED: dict[ProbeName, dict[ProbeOutcome, str]] = {
+_ASSUMED: dict[ExperimentName, dict[ExperimentOutcome, str]] = {
     "constant_inputs": {"stale": "the same output", "idle": "and no kernel runs any more"},
     "constant_weights": {"stale": "the same output", "idle": "and no kernel runs any more", "wrong": "a wrong output"},
 }
 """What happened with other values of what is the same everywhere. Inputs are always drawn so; weights are trained."""
 
-_AHEAD: dict[ProbeName, tuple[str, str]] = {
+_AHEAD: dict[ExperimentName, tuple[str, str]] = {
     "later": ("call_counting", "what it counts was"),
     "clock_ahead": ("environment_sniffing", "the clocks were"),
 }
-_OF_LATER_CALLS: dict[ProbeOutcome, str] = {
+_OF_LATER_CALLS: dict[ExperimentOutcome, str] = {
     "stale": "the earlier output came back",
     "wrong": "the output is wrong",
     "idle": "no kernel runs any more",
 }
 
 
-def _probe(probe: ProbeResult) -> Iterator[Finding]:
-    detail = f" ({probe.detail})" if probe.detail else ""
-    if probe.name == "repeat_same_input" and probe.outcome == "wrong":
+def _of_experiment(experiment: ExperimentResult) -> Iterator[Finding]:
+    detail = f" ({experiment.detail})" if experiment.detail else ""
+    if experiment.name == "repeat_same_input" and experiment.outcome == "wrong":
         yield _dynamic("unstable_output", f"two calls on the same input differ{detail}")
-    elif probe.name in ("constant_weights", "constant_inputs") and probe.outcome in _ASSUMED[probe.name]:
-        what = _ASSUMED[probe.name][probe.outcome]
-        yield _dynamic("assumed_constant", f"other {probe.name.removeprefix('constant_')}, {what}{detail}")
-    elif probe.name in _AHEAD and probe.outcome in _OF_LATER_CALLS:
-        name, what = _AHEAD[probe.name]
-        yield _dynamic(name, f"{what} set ahead: {_OF_LATER_CALLS[probe.outcome]}{detail}")
-    elif probe.outcome == "idle":
-        yield _dynamic("watched_call", f"{probe.name.replace('_', ' ')}: no kernel runs any more")
-    elif probe.name == "other_fill_again" and probe.outcome == "stale":
-        yield _dynamic("watched_call", f"where new memory is not NaN, {probe.detail} is not launched")
-    elif probe.name == "kept_answer" and probe.outcome == "stale":
+    elif experiment.name in ("constant_weights", "constant_inputs") and experiment.outcome in _ASSUMED[experiment.name]:
+        what = _ASSUMED[experiment.name][experiment.outcome]
+        yield _dynamic("assumed_constant", f"other {experiment.name.removeprefix('constant_')}, {what}{detail}")
+    elif experiment.name in _AHEAD and experiment.outcome in _OF_LATER_CALLS:
+        name, what = _AHEAD[experiment.name]
+        yield _dynamic(name, f"{what} set ahead: {_OF_LATER_CALLS[experiment.outcome]}{detail}")
+    elif experiment.outcome == "idle":
+        yield _dynamic("watched_call", f"{experiment.name.replace('_', ' ')}: no kernel runs any more")
+    elif experiment.name == "other_fill_again" and experiment.outcome == "stale":
+        yield _dynamic("watched_call", f"where new memory is not NaN, {experiment.detail} is not launched")
+    elif experiment.name == "kept_answer" and experiment.outcome == "stale":
         yield _dynamic("result_cache", "its last answer was overwritten, and the same inputs then gave a wrong one")
-    elif probe.name == "same_content_again" and probe.outcome == "stale":
-        yield _dynamic("result_cache", f"the same inputs again: {probe.detail} is not launched any more")
-    elif probe.outcome == "stale" and probe.name in _FINE:
-        of = probe.name.removeprefix("fine_")
+    elif experiment.name == "same_content_again" and experiment.outcome == "stale":
+        yield _dynamic("result_cache", f"the same inputs again: {experiment.detail} is not launched any more")
+    elif experiment.outcome == "stale" and experiment.name in _FINE:
+        of = experiment.name.removeprefix("fine_")
         yield _dynamic(
-            "precision_downgrade", f"digits of the {of} that narrower types lack do not show in {probe.detail}"
+            "precision_downgrade", f"digits of the {of} that narrower types lack do not show in {experiment.detail}"
         )
-    elif probe.outcome == "stale" and probe.name in _FOLLOWED:
-        yield _dynamic("stale_output", f"{probe.name.replace('_', ' ')}: the earlier output came back{detail}")
-    elif probe.outcome in _FAILED.get(probe.name, ()):
-        yield _dynamic("wrong_elsewhere", f"{probe.name.replace('_', ' ')}: {probe.outcome}{detail}")
+    elif experiment.outcome == "stale" and experiment.name in _FOLLOWED:
+        yield _dynamic("stale_output", f"{experiment.name.replace('_', ' ')}: the earlier output came back{detail}")
+    elif experiment.outcome in _FAILED.get(experiment.name, ()):
+        yield _dynamic("wrong_elsewhere", f"{experiment.name.replace('_', ' ')}: {experiment.outcome}{detail}")
 
 
 def _timing(clocks: Clocks) -> Iterator[Finding]:

@@ -12,7 +12,7 @@ import secrets
 from dice.kernels.grader.candidate_run import CandidateRun
 from dice.kernels.grader.facts import busier
 from dice.kernels.grader.observation import follows
-from dice.kernels.records.evidence import ProbeResult
+from dice.kernels.records.evidence import ExperimentResult
 from dice.kernels.sandbox.replies import Clocks, Repeated
 
 _AHEAD_S = (25 * 60, 70 * 60, 7 * 3600, 40 * 86400)
@@ -21,7 +21,7 @@ _CALLS, _SECONDS = 20, 0.5
 
 
 def experiment_clocks(run: CandidateRun) -> None:
-    """Add a ProbeResult `clock_ahead`: `right`, or what came of new inputs, or of the same again, once some time had gone.
+    """Add a result `clock_ahead`: `right`, or what came of new inputs, or of the same again, once some time had gone.
 
     The operators of a late forward count where they are more than those of the watched one. The last experiment: the clocks
     stay ahead, since none of them may go back."""
@@ -41,9 +41,9 @@ def experiment_clocks(run: CandidateRun) -> None:
                 run.send("refill", run.last.inputs)
                 reply = run.forward(run.last.forward_seed, watch=True)
                 run.evidence.candidate_ops = busier(run.evidence.candidate_ops or {}, reply.facts.operators)
-                result = ProbeResult(name="clock_ahead", outcome="idle" if run.is_idle() else "right")
+                result = ExperimentResult(name="clock_ahead", outcome="idle" if run.is_idle() else "right")
             if result.outcome != "right":
                 detail = f"after {ahead // 60} minutes: {result.detail}"[:200]
-                run.evidence.probes.append(result.model_copy(update={"detail": detail}))
+                run.evidence.experiments.append(result.model_copy(update={"detail": detail}))
                 return
-    run.evidence.probes.append(ProbeResult(name="clock_ahead", outcome="right"))
+    run.evidence.experiments.append(ExperimentResult(name="clock_ahead", outcome="right"))

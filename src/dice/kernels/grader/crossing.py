@@ -18,7 +18,7 @@ from torch.utils._pytree import tree_flatten, tree_unflatten
 
 from dice.kernels.candidate.crossing import Role
 from dice.kernels.grader.candidate_run import CandidateRun
-from dice.kernels.records.evidence import ProbeResult
+from dice.kernels.records.evidence import ExperimentResult
 from dice.kernels.sandbox.replies import Crossed, Done, Repeated
 
 _FEWEST = 64
@@ -39,7 +39,7 @@ Direction = Literal["up", "down"]
 
 
 def experiment_crossing(run: CandidateRun) -> None:
-    """Add a ProbeResult `crossing` where there is a result: `wrong` where the host has made something of many elements."""
+    """Add a result `crossing` where there is a result: `wrong` where the host has made something of many elements."""
     if not run.evidence.launches or run.last is None or run.reference.input_bytes > _MOST_BYTES:
         return
     if run.place.backend != "cpu" or not run.counts_launches:
@@ -50,7 +50,7 @@ def experiment_crossing(run: CandidateRun) -> None:
         return
     with run.record.phase("experiments"):
         wrong = any(_made_by_host(run, base, turned(inputs, direction)) for direction in ("up", "down"))
-    run.evidence.probes.append(ProbeResult(name="crossing", outcome="wrong" if wrong else "right"))
+    run.evidence.experiments.append(ExperimentResult(name="crossing", outcome="wrong" if wrong else "right"))
 
 
 def turned(inputs: list[Any], direction: Direction | None) -> list[Any] | None:

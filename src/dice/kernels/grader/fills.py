@@ -12,7 +12,7 @@ import secrets
 from dice.kernels.grader.candidate_run import LEFT_OVER, NAN_BYTE, CandidateRun
 from dice.kernels.grader.facts import busier
 from dice.kernels.grader.observation import follows
-from dice.kernels.records.evidence import ProbeResult
+from dice.kernels.records.evidence import ExperimentResult
 from dice.kernels.sandbox.replies import Repeated
 
 _CALLS, _SECONDS = 50, 0.5
@@ -22,7 +22,7 @@ _OTHERS = (LEFT_OVER, _ZEROS)
 
 
 def experiment_fills(run: CandidateRun) -> None:
-    """Adds ProbeResults `other_fill`, of new inputs and of the same ones again, and the operators of a forward where they are
+    """Adds results `other_fill`, of new inputs and of the same ones again, and the operators of a forward where they are
     more than those of the watched one."""
     if run.last is None or not run.evidence.launches:
         return
@@ -32,7 +32,7 @@ def experiment_fills(run: CandidateRun) -> None:
         for poison in _OTHERS:
             found = follows(run, "other_fill", run.draw_inputs(secrets.randbits(48)), "refill", poison)
             if found is not None and found.outcome != "right":
-                run.evidence.probes.append(found)
+                run.evidence.experiments.append(found)
                 return
         first, *others = [_launches(run, poison) for poison in (NAN_BYTE, *_OTHERS)]
         for again in others:
@@ -41,10 +41,10 @@ def experiment_fills(run: CandidateRun) -> None:
             gone = sorted(name for name, count in first.items() if count and not again.get(name))
             if gone:
                 outcome = "stale" if any(again.values()) else "idle"
-                found = ProbeResult(name="other_fill_again", outcome=outcome, detail=", ".join(gone)[:200])
-                run.evidence.probes.append(found)
+                found = ExperimentResult(name="other_fill_again", outcome=outcome, detail=", ".join(gone)[:200])
+                run.evidence.experiments.append(found)
                 return
-        run.evidence.probes.append(ProbeResult(name="other_fill_again", outcome="right"))
+        run.evidence.experiments.append(ExperimentResult(name="other_fill_again", outcome="right"))
 
 
 def _launches(run: CandidateRun, poison: int) -> dict[str, int] | None:

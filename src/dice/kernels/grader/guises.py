@@ -13,11 +13,11 @@ from dice.kernels.grader.agreement import compare
 from dice.kernels.grader.candidate_run import CandidateRun
 from dice.kernels.grader.outcome import new_trial
 from dice.kernels.grader.reference import Trial
-from dice.kernels.records.evidence import ProbeOutcome, ProbeResult
+from dice.kernels.records.evidence import ExperimentOutcome, ExperimentResult
 
 
 def experiment_guises(run: CandidateRun) -> None:
-    """Add a ProbeResult `other_guise` where the output is right or stale. The last experiment: what a candidate keeps of
+    """Add a result `other_guise` where the output is right or stale. The last experiment: what a candidate keeps of
     inference mode cannot be changed in place afterwards."""
     if run.last is None or not run.evidence.launches:
         return
@@ -29,11 +29,11 @@ def experiment_guises(run: CandidateRun) -> None:
         outcomes = [_called(run, before, None), _called(run, new_trial(run), before)]
         for outcome in ("stale", "idle", "right"):
             if outcome in outcomes:
-                run.evidence.probes.append(ProbeResult(name="other_guise", outcome=outcome))
+                run.evidence.experiments.append(ExperimentResult(name="other_guise", outcome=outcome))
                 return
 
 
-def _called(run: CandidateRun, trial: Trial, before: Trial | None) -> ProbeOutcome | None:
+def _called(run: CandidateRun, trial: Trial, before: Trial | None) -> ExperimentOutcome | None:
     """What comes of a call in the other way, after one of `before`; None: nothing that tells."""
     run.send("inputs", trial.inputs, within=True)
     actual = run.fetch(run.forward(trial.forward_seed, inference=True), trial.expected)

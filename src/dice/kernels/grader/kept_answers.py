@@ -13,7 +13,7 @@ from dice.kernels.grader.agreement import compare, expected_outputs
 from dice.kernels.grader.candidate_run import CandidateRun
 from dice.kernels.grader.outcome import new_trial
 from dice.kernels.grader.reference import Trial
-from dice.kernels.records.evidence import ProbeOutcome, ProbeResult
+from dice.kernels.records.evidence import ExperimentOutcome, ExperimentResult
 from dice.kernels.sandbox.replies import Done, Overwritten
 
 _PARTS: tuple[Part, ...] = ("none", "all", "first", "second")
@@ -21,15 +21,15 @@ _DRAWS = 2
 
 
 def experiment_kept_answers(run: CandidateRun) -> None:
-    """Add a ProbeResult `kept_answer` where something was overwritten: `stale` where the same inputs then give a wrong
+    """Add a result `kept_answer` where something was overwritten: `stale` where the same inputs then give a wrong
     output, in each of two draws. Not asked where the reference has a memory of its own."""
     if run.last is None or not run.evidence.launches:
         return
     with run.record.phase("experiments"):
         run.make_model(run.weights_seed)
-        outcomes = set[ProbeOutcome | None]()
+        outcomes = set[ExperimentOutcome | None]()
         for part in _PARTS:
-            outcome: ProbeOutcome | None = None
+            outcome: ExperimentOutcome | None = None
             for _ in range(_DRAWS):
                 outcome = _called_again(run, part)
                 if outcome != "stale":
@@ -38,11 +38,11 @@ def experiment_kept_answers(run: CandidateRun) -> None:
             if outcome == "stale":
                 break
     if known := outcomes - {None}:
-        found: ProbeOutcome = "stale" if "stale" in known else "right"
-        run.evidence.probes.append(ProbeResult(name="kept_answer", outcome=found))
+        found: ExperimentOutcome = "stale" if "stale" in known else "right"
+        run.evidence.experiments.append(ExperimentResult(name="kept_answer", outcome=found))
 
 
-def _called_again(run: CandidateRun, part: Part) -> ProbeOutcome | None:
+def _called_again(run: CandidateRun, part: Part) -> ExperimentOutcome | None:
     first, second = new_trial(run), new_trial(run)
     again = expected_outputs(run, second.inputs, second.forward_seed)
     if not compare_outputs(second.expected, again, "strict").ok:

@@ -12,7 +12,7 @@ import secrets
 
 from dice.kernels.grader.candidate_run import CandidateRun
 from dice.kernels.grader.observation import follows
-from dice.kernels.records.evidence import ProbeResult
+from dice.kernels.records.evidence import ExperimentResult
 from dice.kernels.sandbox.replies import Advancing, Done, Repeated
 
 _CALLS = 100
@@ -27,7 +27,7 @@ _NUMBER = re.compile(r"(?<![\w.])\d{1,7}(?![\w.])")
 
 
 def experiment_later(run: CandidateRun) -> None:
-    """Add a ProbeResult `later` where the candidate counts something: `right`, or what came of setting it ahead."""
+    """Add a result `later` where the candidate counts something: `right`, or what came of setting it ahead."""
     if run.last is None or not run.evidence.launches:
         return
     spared = [*run.reference.model(run.weights_seed).state_dict()]
@@ -49,11 +49,11 @@ def experiment_later(run: CandidateRun) -> None:
             result = follows(run, "later", run.draw_inputs(secrets.randbits(48)), "refill")
             if result is not None and result.outcome != "right":
                 where = f"about {near} calls" if near else f"{far} more calls"
-                run.evidence.probes.append(
+                run.evidence.experiments.append(
                     result.model_copy(update={"detail": f"after {where}: {result.detail}"[:200]})
                 )
                 return
-    run.evidence.probes.append(ProbeResult(name="later", outcome="right"))
+    run.evidence.experiments.append(ExperimentResult(name="later", outcome="right"))
 
 
 def _repeat(run: CandidateRun, calls: int, budget_s: float) -> int:

@@ -31,7 +31,7 @@ from dice.kernels.candidate.joins import ADDING, JOINING
 from dice.kernels.checks.workload import NO_MIXING, work_of
 from dice.kernels.grader.candidate_run import CandidateRun
 from dice.kernels.grader.reference import to_device
-from dice.kernels.records.evidence import OpUse, ProbeOutcome, ProbeResult
+from dice.kernels.records.evidence import ExperimentOutcome, ExperimentResult, OpUse
 from dice.kernels.sandbox import values
 from dice.kernels.sandbox.leaves import tensors_of
 from dice.kernels.sandbox.replies import Done, Mixed
@@ -65,11 +65,11 @@ _MOST_JOINED = 0.95
 """Share of the elements that the reference reduces. Operators of PyTorch's that join so many do the whole reduction, and not
 only its end."""
 
-_Outcome = ProbeOutcome | Literal["unclear"] | None
+_Outcome = ExperimentOutcome | Literal["unclear"] | None
 
 
 def experiment_mixing(run: CandidateRun) -> None:
-    """Add a ProbeResult `mixing` where there is a result: `right` as soon as the kernels are led to the elements of one
+    """Add a result `mixing` where there is a result: `right` as soon as the kernels are led to the elements of one
     input apart from each other, `wrong` where they are led to mixed ones only, or to an answer's worth of them beside the
     inputs, `stale` where nothing that they are led to follows any input. Where it is `right`, and no operator of PyTorch's
     mixes, add one `mixing_between`: `wrong` where elements are mixed between launches."""
@@ -90,11 +90,13 @@ def experiment_mixing(run: CandidateRun) -> None:
             if run.session.alive:
                 run.ask("launching", Done, on=True)
     if outcome not in (None, "unclear"):
-        run.evidence.probes.append(ProbeResult(name="mixing", outcome=outcome, detail=detail))
+        run.evidence.experiments.append(ExperimentResult(name="mixing", outcome=outcome, detail=detail))
     if outcome == "right" and not mine.keys() - NO_MIXING:
         with run.record.phase("experiments"):
             between = all(_mixed_between(run) for _ in range(_DRAWS))
-        run.evidence.probes.append(ProbeResult(name="mixing_between", outcome="wrong" if between else "right"))
+        run.evidence.experiments.append(
+            ExperimentResult(name="mixing_between", outcome="wrong" if between else "right")
+        )
 
 
 def _confirmed(run: CandidateRun) -> _Outcome:

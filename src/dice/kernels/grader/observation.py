@@ -26,7 +26,7 @@ from dice.kernels.grader.candidate_run import NAN_BYTE, CandidateRun
 from dice.kernels.grader.reference import Trial, to_device
 from dice.kernels.grader.rounding import rounding
 from dice.kernels.mismatch import poisoned
-from dice.kernels.records.evidence import ProbeName, ProbeResult
+from dice.kernels.records.evidence import ExperimentName, ExperimentResult
 from dice.kernels.records.verdict import Protocol
 from dice.kernels.sandbox.leaves import floats_of, tensors_of
 from dice.kernels.sandbox.replies import Offer, Repeated, Report
@@ -68,7 +68,7 @@ def observe(run: CandidateRun) -> None:
         if strict:
             first = run.fetch(reply, trial.expected)
             run.last_print = fingerprint(first)
-            evidence.probes.append(_repeated(run, first))
+            evidence.experiments.append(_repeated(run, first))
             evidence.late_writes = not identical(first, run.fetch(run.ask("offer_outputs", Offer), trial.expected))
             after = run.fetch(run.ask("offer_inputs", Offer, slot=0), trial.inputs)
         own = to_device(trial.inputs, run.place.device)
@@ -100,18 +100,20 @@ def count_poison(expected: Any, actual: Any) -> int:
 
 
 def experiment_changes(run: CandidateRun) -> None:
-    """New content, the same content again, other elements, other weights: each adds a ProbeResult where it has a result."""
+    """New content, the same content again, other elements, other weights: each adds its result where it has one."""
     with run.record.phase("experiments"):
-        for probe in (_new_content, _same_content_again, _unsampled_elements, _fresh_weights):
-            result = probe(run)
+        for experiment in (_new_content, _same_content_again, _unsampled_elements, _fresh_weights):
+            result = experiment(run)
             if result is not None:
-                run.evidence.probes.append(result)
+                run.evidence.experiments.append(result)
 
 
-def _repeated(run: CandidateRun, outputs: Any) -> ProbeResult:
+def _repeated(run: CandidateRun, outputs: Any) -> ExperimentResult:
     assert run.last is not None
     found = compare(run, run.last, outputs, _satisfied(run))
-    return ProbeResult(name="repeat_same_input", outcome="right" if found.ok else "wrong", detail=found.message[:200])
+    return ExperimentResult(
+        name="repeat_same_input", outcome="right" if found.ok else "wrong", detail=found.message[:200]
+    )
 
 
 def _satisfied(run: CandidateRun) -> Protocol:
@@ -119,7 +121,7 @@ def _satisfied(run: CandidateRun) -> Protocol:
     return "strict" if run.record.comparisons["strict"].ok else "paper"
 
 
-def _new_content(run: CandidateRun) -> ProbeResult | None:
+def _new_content(run: CandidateRun) -> ExperimentResult | None:
     """New inputs after as many calls as a timing makes: finds candidates that count calls and then stop working."""
     try:
         budget_s = _MANY_SECONDS[run.place.backend]
@@ -130,7 +132,7 @@ def _new_content(run: CandidateRun) -> ProbeResult | None:
     return follows(run, "same_pointer_new_content", inputs, "refill")
 
 
-def _same_content_again(run: CandidateRun) -> ProbeResult | None:
+def _same_content_again(run: CandidateRun) -> ExperimentResult | None:
     """The same call again. A kernel that does not run this time filled a cache the time before."""
     assert run.last is not None
     first = run.launches()
@@ -144,10 +146,10 @@ def _same_content_again(run: CandidateRun) -> ProbeResult | None:
     if first is None or again is None:
         return None
     gone = ", ".join(sorted(name for name, count in first.items() if count and not again.get(name)))
-    return ProbeResult(name="same_content_again", outcome="stale" if gone else "right", detail=gone[:200])
+    return ExperimentResult(name="same_content_again", outcome="stale" if gone else "right", detail=gone[:200])
 
 
-def _unsampled_elements(run: CandidateRun) -> ProbeResult | None:
+def _unsampled_elements(run: CandidateRun) -> ExperimentResult | None:
     """Swap a few pairs of interior elements of the largest floating-point input. Its values must be exchangeable."""
     assert run.last is not None
     inputs = to_device(run.last.inputs, None)
@@ -163,20 +165,20 @@ def _unsampled_elements(run: CandidateRun) -> ProbeResult | None:
     return follows(run, "unsampled_elements", inputs, "refill")
 
 
-def _fresh_weights(run: CandidateRun) -> ProbeResult | None:
+def _fresh_weights(run: CandidateRun) -> ExperimentResult | None:
     if not run.reference.model(run.weights_seed).state_dict():
         return None
     assert run.last is not None
     try:
         run.make_model(secrets.randbits(48))
     except CandidateRaised as failure:
-        return ProbeResult(name="fresh_weights", outcome="error", detail=failure.args[0][:200])
+        return ExperimentResult(name="fresh_weights", outcome="error", detail=failure.args[0][:200])
     return follows(run, "fresh_weights", run.last.inputs, "inputs")
 
 
 def follows(
-    run: CandidateRun, name: ProbeName, inputs: list[Any], op: str, poison: int = NAN_BYTE
-) -> ProbeResult | None:
+    run: CandidateRun, name: ExperimentName, inputs: list[Any], op: str, poison: int = NAN_BYTE
+) -> ExperimentResult | None:
     """Call with new inputs, or after another change, and compare with the reference's outputs for the new state and the old.
     `poison`: as of `CandidateRun.forward`.
 
@@ -198,18 +200,18 @@ def follows(
     run.last_print = print_
     judged = compare(run, run.last, actual, protocol)
     if judged.ok:
-        return ProbeResult(name=name, outcome="idle" if idle else "right")
+        return ExperimentResult(name=name, outcome="idle" if idle else "right")
     if compare_outputs(earlier.expected, expected, protocol).ok:
         return None
     stale = unchanged or compare(run, earlier, actual, protocol).ok
-    return ProbeResult(name=name, outcome="stale" if stale else "wrong", detail=judged.message[:200])
+    return ExperimentResult(name=name, outcome="stale" if stale else "wrong", detail=judged.message[:200])
 
 
-def _error(name: ProbeName, failure: CandidateRaised) -> ProbeResult | None:
+def _error(name: ExperimentName, failure: CandidateRaised) -> ExperimentResult | None:
     """The result of a failed call. None for lack of memory: the experiment holds two models, which the trials do not."""
     if failure.status == "out_of_memory":
         return None
-    return ProbeResult(name=name, outcome="error", detail=failure.args[0][:200])
+    return ExperimentResult(name=name, outcome="error", detail=failure.args[0][:200])
 
 
 def identical(left: Any, right: Any) -> bool:

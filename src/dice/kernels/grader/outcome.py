@@ -14,7 +14,7 @@ from dice.kernels.grader.candidate_run import CandidateRun
 from dice.kernels.grader.closeness import agree
 from dice.kernels.grader.consent import is_taken_on_cpu
 from dice.kernels.grader.reference import Trial, to_device
-from dice.kernels.records.evidence import ProbeOutcome
+from dice.kernels.records.evidence import ExperimentOutcome
 from dice.kernels.sandbox.leaves import floats_of
 
 
@@ -41,7 +41,7 @@ def changed_output(run: CandidateRun, model: torch.nn.Module, inputs: list[Any])
     return None if not _finite(expected) or agree(before, expected) or agree(expected, before) else expected
 
 
-def outcome_of(run: CandidateRun, inputs: list[Any], expected: Any) -> ProbeOutcome:
+def outcome_of(run: CandidateRun, inputs: list[Any], expected: Any) -> ExperimentOutcome:
     """Call the candidate: did it follow, with kernels or without, stay what it was, or neither?"""
     assert run.last is not None
     run.send("inputs", inputs)

@@ -21,7 +21,7 @@ from dice.kernels.candidate.moved_constants import Move
 from dice.kernels.grader.candidate_run import CandidateRun
 from dice.kernels.grader.other_weights import changed_weights
 from dice.kernels.grader.outcome import changed_output, outcome_of
-from dice.kernels.records.evidence import ProbeOutcome, ProbeResult
+from dice.kernels.records.evidence import ExperimentOutcome, ExperimentResult
 from dice.kernels.sandbox.session import CandidateRaised
 
 _DRAWS = 2
@@ -32,7 +32,7 @@ _MOST_NAMES = 64
 
 
 def look_for_places(run: CandidateRun, reference: torch.nn.Module, constants: dict[str, torch.Tensor]) -> None:
-    """Adds a ProbeResult `constant_weights` for each value of which the reference's output follows another one.
+    """Adds a result `constant_weights` for each value of which the reference's output follows another one.
 
     constants: those tensors of the reference's state that no training has touched, floating point, each the same everywhere.
     """
@@ -40,7 +40,7 @@ def look_for_places(run: CandidateRun, reference: torch.nn.Module, constants: di
     for name, tensor in constants.items():
         by_value.setdefault(float(tensor.reshape(-1)[0]), []).append(name)
     for value, names in by_value.items():
-        outcome: ProbeOutcome | None = None
+        outcome: ExperimentOutcome | None = None
         with contextlib.suppress(CandidateRaised):
             for _ in range(_DRAWS):
                 outcome = _followed(run, reference, value, names, tuple(by_value))
@@ -48,7 +48,9 @@ def look_for_places(run: CandidateRun, reference: torch.nn.Module, constants: di
                     break
         if outcome is not None:
             detail = f"no place for {', '.join(names)}" if outcome != "right" else ", ".join(names)
-            run.evidence.probes.append(ProbeResult(name="constant_weights", outcome=outcome, detail=detail[:160]))
+            run.evidence.experiments.append(
+                ExperimentResult(name="constant_weights", outcome=outcome, detail=detail[:160])
+            )
 
 
 def another_value(value: float) -> float:
@@ -59,7 +61,7 @@ def another_value(value: float) -> float:
 
 def _followed(
     run: CandidateRun, reference: torch.nn.Module, value: float, names: list[str], values: tuple[float, ...]
-) -> ProbeOutcome | None:
+) -> ExperimentOutcome | None:
     """How the candidate follows another value; None where the reference's output does not, or nothing is sure."""
     assert run.last is not None
     for _ in range(_TRIES):
@@ -70,7 +72,7 @@ def _followed(
             break
     else:
         return None
-    seen = set[ProbeOutcome]()
+    seen = set[ExperimentOutcome]()
     known = others = 0
     for mixed in (False, True):
         made = run.construct(run.weights_seed, move=Move(value, new, values, mixed))

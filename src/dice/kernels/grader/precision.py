@@ -24,7 +24,7 @@ from dice.kernels.grader.candidate_run import CandidateRun
 from dice.kernels.grader.other_weights import changed_weights
 from dice.kernels.grader.reference import to_device
 from dice.kernels.grader.usage import is_large
-from dice.kernels.records.evidence import ProbeName, ProbeResult
+from dice.kernels.records.evidence import ExperimentName, ExperimentResult
 from dice.kernels.rounding_tolerance import unit
 from dice.kernels.sandbox.session import CandidateRaised
 
@@ -52,7 +52,7 @@ class _Called:
 
 
 def experiment_precision(run: CandidateRun) -> None:
-    """Adds a ProbeResult for the inputs and one for the weights, where the reference shows a difference."""
+    """Adds a result for the inputs and one for the weights, where the reference shows a difference."""
     sizes = run.reference.sizes
     if run.last is None or sizes.inputs + sizes.weights + sizes.outputs > _MOST_BYTES:
         return
@@ -63,7 +63,9 @@ def experiment_precision(run: CandidateRun) -> None:
             run.make_model(run.weights_seed)
 
 
-def _ask(run: CandidateRun, name: ProbeName, pair: Callable[[CandidateRun], tuple[_Called, _Called] | None]) -> None:
+def _ask(
+    run: CandidateRun, name: ExperimentName, pair: Callable[[CandidateRun], tuple[_Called, _Called] | None]
+) -> None:
     followed = torch.empty(0, dtype=torch.bool)
     with contextlib.suppress(CandidateRaised, DiceError):
         for _ in range(_FEWEST):
@@ -76,7 +78,9 @@ def _ask(run: CandidateRun, name: ProbeName, pair: Callable[[CandidateRun], tupl
     if followed.any() or followed.numel() >= _FEWEST:
         stale = float((~followed).double().mean())
         outcome = "stale" if stale >= _SHARE and followed.numel() >= _FEWEST else "right"
-        run.evidence.probes.append(ProbeResult(name=name, outcome=outcome, detail=f"{stale:.0%} of the elements"))
+        run.evidence.experiments.append(
+            ExperimentResult(name=name, outcome=outcome, detail=f"{stale:.0%} of the elements")
+        )
 
 
 def _may_tell(called: _Called) -> bool:

@@ -31,7 +31,7 @@ from dice.kernels.grader.other_weights import changed_weights
 from dice.kernels.grader.outcome import accepted, changed_output, new_trial, outcome_of
 from dice.kernels.grader.reference import Trial, like
 from dice.kernels.grader.usage import drawn_elements, is_large
-from dice.kernels.records.evidence import ProbeOutcome, ProbeResult
+from dice.kernels.records.evidence import ExperimentOutcome, ExperimentResult
 from dice.kernels.sandbox.leaves import floats_of
 from dice.kernels.sandbox.session import CandidateRaised
 
@@ -40,7 +40,7 @@ _GROWTH = 16.0
 
 
 def experiment_relations(run: CandidateRun) -> None:
-    """Adds a ProbeResult for the weights, if any is drawn, and one for each input that is not read. The last experiment: one
+    """Adds a result for the weights, if any is drawn, and one for each input that is not read. The last experiment: one
     input that does not fit the others may lead a kernel out of its memory."""
     if run.last is None:
         return
@@ -63,15 +63,15 @@ def _change_all_weights(run: CandidateRun) -> None:
     with contextlib.suppress(CandidateRaised):
         outcome = _seen_twice(run, drawn)
         if outcome is not None:
-            run.evidence.probes.append(ProbeResult(name="unrelated_weights", outcome=outcome))
+            run.evidence.experiments.append(ExperimentResult(name="unrelated_weights", outcome=outcome))
     run.make_model(seed)
 
 
-def _seen_twice(run: CandidateRun, drawn: dict[str, torch.Tensor]) -> ProbeOutcome | None:
+def _seen_twice(run: CandidateRun, drawn: dict[str, torch.Tensor]) -> ExperimentOutcome | None:
     """The outcome with other signs, or with the old ones where those tell nothing, and with values for zeros. What does not
     come twice is right."""
     empty = _zeros(run, drawn)
-    outcome: ProbeOutcome | None = None
+    outcome: ExperimentOutcome | None = None
     for other, where in ((resigned, drawn), (rescaled, drawn), (filled, empty)):
         if outcome is not None and where is drawn:
             continue
@@ -97,7 +97,7 @@ def _zeros(run: CandidateRun, drawn: dict[str, torch.Tensor]) -> dict[str, torch
     return {name: where for name, where in zeros.items() if bool(where.any())}
 
 
-def _with_other_weights(run: CandidateRun, where: dict[str, torch.Tensor], other: Other) -> ProbeOutcome | None:
+def _with_other_weights(run: CandidateRun, where: dict[str, torch.Tensor], other: Other) -> ExperimentOutcome | None:
     """How the candidate follows other values of some elements; None without a result."""
     assert run.last is not None
     reference = run.reference.model(run.weights_seed)
@@ -163,7 +163,9 @@ def _change_single_inputs(run: CandidateRun) -> None:
     for _ in range(2):
         unread &= set(_unread(run, unread)) if unread else set()
     for index in sorted(unread):
-        run.evidence.probes.append(ProbeResult(name="single_input", outcome="stale", detail=f"tensor {index}"))
+        run.evidence.experiments.append(
+            ExperimentResult(name="single_input", outcome="stale", detail=f"tensor {index}")
+        )
 
 
 def _unread(run: CandidateRun, indices: set[int]) -> Iterator[int]:

@@ -46,7 +46,7 @@ from dice.kernels.grader.other_weights import changed_weights
 from dice.kernels.grader.outcome import accepted, changed_output, new_trial, outcome_of
 from dice.kernels.grader.places import look_for_places
 from dice.kernels.grader.reference import Reference
-from dice.kernels.records.evidence import ProbeOutcome, ProbeResult
+from dice.kernels.records.evidence import ExperimentOutcome, ExperimentResult
 from dice.kernels.sandbox.replies import Offer
 from dice.kernels.sandbox.session import CandidateRaised
 
@@ -74,7 +74,7 @@ _LARGE_MODEL = 1 << 24
 def experiment_usage(run: CandidateRun) -> None:
     """Change the constant weights, one kind after the other (`weight`, `bias`, `running_mean`), then each constant input.
 
-    Adds a ProbeResult for each that has a result. The candidate gets a new model, whose first forward sees the new weights,
+    Adds a result for each that has a result. The candidate gets a new model, whose first forward sees the new weights,
     and at the end one with the old weights.
     """
     if run.last is None:
@@ -178,7 +178,7 @@ def _another_number(value: Any, seed: int) -> Any:
 def _change_weights(run: CandidateRun, reference: torch.nn.Module, names: list[str]) -> None:
     """The candidate may have another model afterwards."""
 
-    def called(other: Other) -> ProbeOutcome | None:
+    def called(other: Other) -> ExperimentOutcome | None:
         assert run.last is not None
         own = reference.state_dict()
         values = {name: other(own[name], secrets.randbits(48)) for name in names}
@@ -198,16 +198,16 @@ def _change_weights(run: CandidateRun, reference: torch.nn.Module, names: list[s
         outcome = _overlooked(called, _TOUCHED, ("stale", "wrong")) or outcome
     if outcome is not None:
         detail = ", ".join(names)[:160]
-        run.evidence.probes.append(ProbeResult(name="constant_weights", outcome=outcome, detail=detail))
+        run.evidence.experiments.append(ExperimentResult(name="constant_weights", outcome=outcome, detail=detail))
 
 
 def _tried(
-    called: Callable[[Other], ProbeOutcome | None], others: Sequence[Other], finer: Sequence[Other]
-) -> ProbeOutcome | None:
+    called: Callable[[Other], ExperimentOutcome | None], others: Sequence[Other], finer: Sequence[Other]
+) -> ExperimentOutcome | None:
     """The outcome of `called` with the first of `others` that changes something, or with one of `finer` if it tells more;
     None without a result. What raises has none: no trial has such values."""
     with contextlib.suppress(CandidateRaised):
-        first: ProbeOutcome | None = None
+        first: ExperimentOutcome | None = None
         for other in others:
             first = first or called(other)
         if first == "wrong" and any(called(other) == "stale" for other in finer):
@@ -217,8 +217,10 @@ def _tried(
 
 
 def _overlooked(
-    called: Callable[[Other], ProbeOutcome | None], single: Sequence[Other], counts: Sequence[ProbeOutcome] = ("stale",)
-) -> ProbeOutcome | None:
+    called: Callable[[Other], ExperimentOutcome | None],
+    single: Sequence[Other],
+    counts: Sequence[ExperimentOutcome] = ("stale",),
+) -> ExperimentOutcome | None:
     """The first outcome that counts, of a candidate that follows other values and may overlook these."""
     with contextlib.suppress(CandidateRaised):
         return next((outcome for outcome in map(called, single) if outcome in counts), None)
@@ -256,7 +258,7 @@ def _change_input(
     finer: Sequence[Other],
     single: Sequence[Other] = (),
 ) -> None:
-    def called(other: Other) -> ProbeOutcome | None:
+    def called(other: Other) -> ExperimentOutcome | None:
         assert run.last is not None
         leaves, structure = tree_flatten(run.last.inputs)
         leaves[index] = other(leaves[index], secrets.randbits(48))
@@ -270,7 +272,9 @@ def _change_input(
     if outcome == "right":
         outcome = _overlooked(called, single) or outcome
     if outcome is not None:
-        run.evidence.probes.append(ProbeResult(name="constant_inputs", outcome=outcome, detail=f"input {index}"))
+        run.evidence.experiments.append(
+            ExperimentResult(name="constant_inputs", outcome=outcome, detail=f"input {index}")
+        )
 
 
 def _is_floating(value: Any) -> bool:

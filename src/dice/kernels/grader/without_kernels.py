@@ -19,7 +19,7 @@ from dice.kernels.grader.candidate_run import NAN_BYTE, CandidateRun
 from dice.kernels.grader.reference import to_device
 from dice.kernels.likeness import Search, find_outputs
 from dice.kernels.likeness.search import larger
-from dice.kernels.records.evidence import Form, ProbeOutcome, ProbeResult
+from dice.kernels.records.evidence import ExperimentOutcome, ExperimentResult, Form
 from dice.kernels.sandbox import values
 from dice.kernels.sandbox.leaves import floats_of, tensors_of
 from dice.kernels.sandbox.replies import Done, Traces
@@ -76,10 +76,10 @@ def experiment_without_kernels(run: CandidateRun) -> None:
         if _empty(outputs):
             return
         right = any(each is not None and _nearly_equal(outputs, each) for each in without)
-        outcome: ProbeOutcome = "error" if error else "right" if right else "wrong"
-        run.evidence.probes.append(ProbeResult(name="without_launches", outcome=outcome, detail=error[:200]))
+        outcome: ExperimentOutcome = "error" if error else "right" if right else "wrong"
+        run.evidence.experiments.append(ExperimentResult(name="without_launches", outcome=outcome, detail=error[:200]))
         shares = larger(shares, find_outputs(outputs, _bytes(without[0])))
-        run.evidence.probes.append(_traces(run, inputs, seed, _beyond(shares, _given(outputs, inputs))))
+        run.evidence.experiments.append(_traces(run, inputs, seed, _beyond(shares, _given(outputs, inputs))))
 
 
 def _forward_with(run: CandidateRun, inputs: list[Any], seed: int) -> tuple[Any, dict[Form, float]]:
@@ -123,12 +123,12 @@ def _beyond(shares: dict[Form, float], given: float) -> dict[Form, float]:
     return {form: (share - given) / (1 - given) for form, share in shares.items()} if given < 1 else {}
 
 
-def _traces(run: CandidateRun, inputs: list[Any], seed: int, shares: dict[Form, float]) -> ProbeResult:
+def _traces(run: CandidateRun, inputs: list[Any], seed: int, shares: dict[Form, float]) -> ExperimentResult:
     """The result for the answer's traces: a form counts unless the reference's own steps show it too."""
     found: dict[Form, float] = {form: share for form, share in shares.items() if share >= LEAST_SHARE[form]}
     found = {form: found[form] for form in found.keys() - usual_forms(run, inputs, seed, found)}
     detail = "; ".join(f"{100 * share:.0f} % of the answer{_AS_WORDS[form]}" for form, share in found.items())
-    return ProbeResult(name="answer_traces", outcome="right" if found else "wrong", detail=detail)
+    return ExperimentResult(name="answer_traces", outcome="right" if found else "wrong", detail=detail)
 
 
 def usual_forms(run: CandidateRun, inputs: list[Any], seed: int, shares: dict[Form, float]) -> set[Form]:

@@ -25,7 +25,7 @@ ChangeKind = Literal["function", "flag", "module", "environment", "hook"]
 `flag`: a torch global switch; `module`: a name in `sys.modules` was replaced or removed;
 `environment`: an environment variable was set or removed; `hook`: a trace, profile, excepthook or signal handler."""
 
-ProbeName = Literal[
+ExperimentName = Literal[
     "same_pointer_new_content",
     "same_content_again",
     "unsampled_elements",
@@ -49,7 +49,7 @@ ProbeName = Literal[
     "fine_inputs",
     "fine_weights",
 ]
-ProbeOutcome = Literal["right", "idle", "stale", "wrong", "error"]
+ExperimentOutcome = Literal["right", "idle", "stale", "wrong", "error"]
 Form = Literal["equal", "scaled", "rearranged", "transformed", "combined"]
 """In which form an answer stands in memory (`dice.kernels.likeness`)."""
 
@@ -134,7 +134,7 @@ class OutputFacts(_Fact):
     """Attributes found in a returned tensor's own `__dict__`."""
 
 
-class ProbeResult(_Fact):
+class ExperimentResult(_Fact):
     """One experiment by the grader.
 
     same_pointer_new_content: after many calls, the inputs get new values in the same memory.
@@ -164,8 +164,8 @@ class ProbeResult(_Fact):
     other_guise: new inputs that are views of larger memory, in PyTorch's inference mode; only where the output is right.
     """
 
-    name: ProbeName
-    outcome: ProbeOutcome
+    name: ExperimentName
+    outcome: ExperimentOutcome
     """right: agrees with the reference for the new state. idle: it does, and no kernel ran, unlike in the watched call.
     stale: equals the output for the *old* state although the reference differs. wrong: neither. error: the call failed."""
     detail: str = ""
@@ -244,7 +244,7 @@ class RunEvidence(_Fact):
     """Error of the outputs against the reference in fp64, as a multiple of the fp32 reference's own; None: not measured."""
     mutated_inputs: list[int] = []
     """Indices of inputs that forward changed and that the reference leaves alone, or leaves with other values."""
-    probes: list[ProbeResult] = []
+    experiments: list[ExperimentResult] = []
 
     clocks: Clocks | None = None
     timed_outputs_checked: int = 0
