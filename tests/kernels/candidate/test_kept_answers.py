@@ -34,22 +34,25 @@ def test_what_is_kept_is_overwritten(part: Part, spoilt: list[bool]) -> None:
     found = memory.view(torch.float32)
     assert [bool(half.isnan().all()) for half in (found[:64], found[-64:])] == spoilt
     assert not bool(found[64:73].any())
-    assert numbers == 64 + 64 * sum(spoilt)
+    assert numbers == (64 + 64 * sum(spoilt), 128)
 
 
 def test_the_returned_tensor_is_overwritten_unless_it_is_an_input_or_state() -> None:
     now = _answer(2)
-    assert overwrite_answers(now, [_answer(1)], {now.untyped_storage().data_ptr()}, []) == 0
+    assert overwrite_answers(now, [_answer(1)], {now.untyped_storage().data_ptr()}, []) == (0, 0)
     assert not bool(now.isnan().any())
-    assert overwrite_answers(now, [_answer(1)], set(), []) == 64
+    assert overwrite_answers(now, [_answer(1)], set(), []) == (64, 0)
     assert bool(now.isnan().all())
 
 
 def test_what_other_inputs_do_not_change_is_no_answer() -> None:
     now = _answer(2)
     memory = _memory(now)
-    assert overwrite_answers(now.clone(), [now], set(), [(memory, torch.zeros_like(memory))]) == 0
-    assert overwrite_answers(now.clone(), [_answer(1)], {0}, [(memory, memory.clone())]) == 64  # a table: its own alone
+    assert overwrite_answers(now.clone(), [now], set(), [(memory, torch.zeros_like(memory))]) == (0, 0)
+    assert overwrite_answers(now.clone(), [_answer(1)], {0}, [(memory, memory.clone())]) == (
+        64,
+        0,
+    )  # a table: its own alone
     assert torch.equal(memory, _memory(now))
 
 

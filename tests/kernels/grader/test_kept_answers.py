@@ -18,11 +18,12 @@ from dice.kernels.grader.reference import Trial
 class Asked:
     """A run whose candidate is wrong after an answer was overwritten, if it was by one of `parts`."""
 
-    def __init__(self, parts: set[str], numbers: int = 9) -> None:
+    def __init__(self, parts: set[str], numbers: int = 9, kept: int = 5) -> None:
         self.evidence: Any = SimpleNamespace(launches={"k": 1}, experiments=[])
         self.record = SimpleNamespace(phase=lambda _: contextlib.nullcontext())
         self.last, self.weights_seed = object(), 5
-        self._parts, self._numbers, self._spoilt = parts, numbers, False
+        self._parts, self._numbers, self._kept, self._spoilt = parts, numbers, kept, False
+        self.asked: list[str] = []
 
     def make_model(self, _: int) -> None:
         """Nothing to make."""
@@ -33,7 +34,8 @@ class Asked:
 
     def ask(self, op: str, _: Any, **how: Any) -> Any:
         self._spoilt = how.get("part") in self._parts
-        return SimpleNamespace(numbers=self._numbers)
+        self.asked += [how["part"]] if "part" in how else []
+        return SimpleNamespace(numbers=self._numbers, kept=self._kept)
 
     def forward(self, _: int) -> None:
         """Nothing to do."""
@@ -64,3 +66,15 @@ def test_who_gives_a_kept_answer_is_told(
     run = Asked(parts, numbers)
     experiment_kept_answers(cast(CandidateRun, run))
     assert [(one.name, one.outcome) for one in run.evidence.experiments] == [("kept_answer", one) for one in outcomes]
+
+
+def test_parts_of_what_is_kept_are_asked_only_where_something_is(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(kept_answers, "new_trial", lambda _: Trial([], 0, torch.ones(4)))
+    monkeypatch.setattr(kept_answers, "expected_outputs", lambda *_: torch.ones(4))
+    monkeypatch.setattr(kept_answers, "compare", lambda *_: SimpleNamespace(ok=True))
+    asked = {}
+    for kept in (0, 5):
+        run = Asked(set(), kept=kept)
+        experiment_kept_answers(cast(CandidateRun, run))
+        asked[kept] = run.asked
+    assert asked == {0: ["none"], 5: ["none", "all", "first", "second"]}

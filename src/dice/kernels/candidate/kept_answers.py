@@ -38,9 +38,9 @@ def overwrite_answers(
     spared: set[int],
     kept: Iterable[tuple[torch.Tensor, torch.Tensor]],
     part: Part = "all",
-) -> int:
-    """Put NaN in the place of an answer's numbers, and count them: in its own tensors but for those whose memory begins at
-    one of `spared`, and in memory that has a share of it.
+) -> tuple[int, int]:
+    """Put NaN in the place of an answer's numbers: in its own tensors but for those whose memory begins at one of `spared`,
+    and in memory that has a share of it. How many there are, and how many were found in that memory, overwritten or not.
 
     before: copies of the answer to other inputs. kept: pieces of memory, int32 words [n], each with a copy from that time.
     part: of what is found in the pieces. An answer may have the numbers of its inputs, which lie in the other half then;
@@ -64,7 +64,7 @@ def overwrite_answers(
         region[chosen] = -1  # NaN
         overwritten += chosen.numel()
         done += places.numel()
-    return overwritten
+    return overwritten, whole
 
 
 def _standing(region: torch.Tensor, earlier: torch.Tensor, answers: Sequence[torch.Tensor]) -> torch.Tensor:

@@ -80,10 +80,10 @@ class LaterCalls:
                 live, copy = region.live(), earlier[key].copy if key in earlier else None
                 if copy is not None and copy.nbytes == live.nbytes and live.element_size() == 4:
                     pieces.append((live.view(torch.int32), copy.view(torch.int32).to(live.device)))
-            numbers = overwrite_answers(program.outputs, self._answers, spared, pieces, part)
+            numbers, kept = overwrite_answers(program.outputs, self._answers, spared, pieces, part)
             self._answers, self._looks = [], []
         program.accelerator.settle()
-        return {"numbers": numbers}
+        return {"numbers": numbers, "kept": kept}
 
     def do_clocks(self, ahead: int) -> dict[str, Any]:
         """Set the clocks ahead by seconds, for the candidate's code, and leave them so."""

@@ -17,43 +17,43 @@ from dice.kernels.records.evidence import ExperimentOutcome, ExperimentResult
 from dice.kernels.sandbox.replies import Done, Overwritten
 
 _PARTS: tuple[Part, ...] = ("none", "all", "first", "second")
-_DRAWS = 2
 
 
 def experiment_kept_answers(run: CandidateRun) -> None:
     """Add a result `kept_answer` where something was overwritten: `stale` where the same inputs then give a wrong
-    output, in each of two draws. Not asked where the reference has a memory of its own."""
+    output, in two draws. Not asked where the reference has a memory of its own."""
     if run.last is None or not run.evidence.launches:
         return
     with run.record.phase("experiments"):
         run.make_model(run.weights_seed)
         outcomes = set[ExperimentOutcome | None]()
         for part in _PARTS:
-            outcome: ExperimentOutcome | None = None
-            for _ in range(_DRAWS):
-                outcome = _called_again(run, part)
-                if outcome != "stale":
-                    break
-            outcomes.add(outcome)
+            outcome, more = _called_again(run, part)
             if outcome == "stale":
+                outcome, more = _called_again(run, part)
+            outcomes.add(outcome)
+            if outcome == "stale" or not more:
                 break
     if known := outcomes - {None}:
         found: ExperimentOutcome = "stale" if "stale" in known else "right"
         run.evidence.experiments.append(ExperimentResult(name="kept_answer", outcome=found))
 
 
-def _called_again(run: CandidateRun, part: Part) -> ExperimentOutcome | None:
+def _called_again(run: CandidateRun, part: Part) -> tuple[ExperimentOutcome | None, bool]:
+    """What came of it, and whether other parts may tell more: where the answer stands in memory that outlives a call."""
     first, second = new_trial(run), new_trial(run)
     again = expected_outputs(run, second.inputs, second.forward_seed)
     if not compare_outputs(second.expected, again, "strict").ok:
-        return None
+        return None, False
     run.send("inputs", first.inputs)
     run.forward(first.forward_seed)
     run.ask("remember_answer", Done)
-    is_right = [_is_right(run, second) for _ in range(2)]  # what is kept at the second call is kept
-    if not all(is_right) or not run.ask("overwrite_answer", Overwritten, slot=0, part=part).numbers:
-        return None
-    return "right" if _is_right(run, second) else "stale"
+    if not (_is_right(run, second) and _is_right(run, second)):  # what is kept at the second call is kept
+        return None, True
+    found = run.ask("overwrite_answer", Overwritten, slot=0, part=part)
+    if not found.numbers:
+        return None, found.kept > 0
+    return "right" if _is_right(run, second) else "stale", found.kept > 0
 
 
 def _is_right(run: CandidateRun, trial: Trial) -> bool:

@@ -149,6 +149,8 @@ class Overwritten(_Said):
     """The last answer was overwritten where the candidate may have kept it."""
 
     numbers: Count
+    kept: Count
+    """Numbers of it in memory that outlives a call, overwritten or not."""
 
 
 class Clocks(_Said):
