@@ -108,6 +108,24 @@ def test_tokens_are_the_vendors(models, name):
     assert not wrong, f"{len(wrong)} of {len(oracle(name)['cases'])}, the first: {wrong[0]}"
 
 
+@pytest.mark.parametrize("name", ["llada", "dream", "wedlm"])
+def test_a_batch_gives_the_tokens_of_the_vendors_batch(models, name):
+    """Two to four prompts of unequal lengths: the vendor's loop had them in one batch, padded on the left; ours does not pad.
+
+    SDAR's and Stable-DiffCoder's loops take one row."""
+    batches: dict[tuple, list[dict]] = {}
+    for case in oracle(name)["cases"]:
+        if "batch" in case:
+            batches.setdefault((case["batch"], tuple(case["ends"])), []).append(case)
+    assert {len(cases) for cases in batches.values()} == {2, 3, 4}
+    for cases in batches.values():
+        assert len({len(case["prompt"]) for case in cases}) == len(cases)
+        whole = name == "llada" and cases[0]["mode"] == "released"
+        expected = [case["tokens"] if whole else cut(case["tokens"], case["ends"]) for case in cases]
+        found = answers(name, models[name], cases, max_batch=len(cases))
+        assert [list(one.ids) for one in found] == expected, cases[0]["config"]
+
+
 @pytest.mark.parametrize("name", FAMILIES)
 def test_prompts_of_all_lengths_side_by_side_give_the_vendors_tokens(models, name):
     """Greedy and sampled; the vendor decodes each alone, ours two or three at a time, with slots that are used again."""

@@ -42,6 +42,7 @@ def test_queued_jobs_of_a_killed_run_are_waited_for(tmp_path):
     assert answers == []
     assert len(said) == 1
     assert "17, 18_2" in said[0]
+    assert "scancel those that have not begun" in said[0]
 
 
 def test_after_a_run_that_ended_in_order_the_queue_is_not_asked(tmp_path):

@@ -87,7 +87,8 @@ class RunLock:
         if left:
             names = ", ".join(left)
             self._say(
-                f"the last run of {self._results} was killed, but SLURM still has its jobs {names}; waiting for them."
+                f"the last run of {self._results} was killed, but SLURM still has its jobs {names}; waiting for them. "
+                "This run does them once more: scancel those that have not begun."
             )
         while left:
             time.sleep(poll_s)

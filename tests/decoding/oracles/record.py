@@ -159,6 +159,43 @@ def ragged(name: str) -> list[dict[str, Any]]:
     ]
 
 
+def batches(name: str) -> list[list[dict[str, Any]]]:
+    """Rows that the vendor's loop decodes in one batch: two to four prompts of unequal lengths, the longest anywhere."""
+    configs: list[tuple[int, dict[str, Any], str]] = []
+    if name == "llada":
+        shapes = ((24, 8, None), (24, 8, 15), (16, 8, 48), (12, 12, 5))
+        ways = (("low_confidence", 0.0), ("low_confidence", 0.7), ("random", 0.0))
+        for (new, block, steps), (score, t), mode in itertools.product(shapes, ways, MODES):
+            how = {"block_size": block, "steps": steps, "score": score, "sampling": {"temperature": t}}
+            configs.append((new, how, mode))
+    elif name == "dream":
+        usual = {"top_p": 0.95, "top_k": 50}
+        samplings = (
+            (usual | {"temperature": 0.0}, ("ours",)),
+            (usual | {"temperature": 0.2}, ("ours",)),  # top-p makes ties, which torch.topk breaks otherwise in a batch
+            ({"temperature": 0.7, "top_p": 1.0, "top_k": 5}, MODES),
+        )
+        ways = [{"algorithm": way} for way in ("entropy", "maskgit_plus", "topk_margin", "origin")]
+        ways += [{"steps": 7}, {"steps": 45}, {"position_temperature": 0.5}]
+        base = {"steps": None, "eps": 1e-3, "position_temperature": 0.0, "algorithm": "entropy"}
+        for changes, (sampling, modes) in itertools.product(ways, samplings):
+            configs += [(20, base | changes | {"sampling": sampling}, mode) for mode in modes]
+    elif name == "wedlm":
+        samplings = ({"temperature": 0.0, "top_p": 1.0, "top_k": 0}, {"temperature": 0.7, "top_p": 0.8, "top_k": 9})
+        for sampling, threshold, window in itertools.product(samplings, (None, 0.4, 1.5), (4, 16)):
+            how = {"threshold": threshold, "window": window, "position_penalty": 0.02, "sampling": sampling}
+            configs.append((20, how, "ours" if window == 16 else "released"))
+    lengths = ((13, 1), (2, 21, 7), (30, 3, 9, 1))
+    return [
+        [
+            {"new": new, "config": how, "mode": mode, "batch": number, "seed": 5000 + 10 * number + row, "ends": []}
+            | {"prompt": prompt_of(length, 5000 + 10 * number + row)}
+            for row, length in enumerate(lengths[number % 3])
+        ]
+        for number, (new, how, mode) in enumerate(configs)
+    ]
+
+
 def forward(name: str, model: Any, length: int) -> dict[str, Any]:
     """Logits of the first tokens of the vocabulary, at the first, the middle and the last position."""
     ids = prompt_of(length, 77)
@@ -166,22 +203,24 @@ def forward(name: str, model: Any, length: int) -> dict[str, Any]:
     return {"ids": ids, "logits": [[round(x, 5) for x in row] for row in logits.tolist()]}
 
 
+def answers(root: Path, name: str, model: Any, rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    """Rows of one configuration with the vendor's tokens, decoded in one batch."""
+    given = getattr(vendors, name)(root, model, rows, rows[0]["mode"] == "ours")
+    given = [answer if isinstance(answer, tuple) else (answer, None) for answer in given]
+    return [row | {"tokens": tokens, "forwards": n} for row, (tokens, n) in zip(rows, given, strict=True)]
+
+
 def record(root: Path, name: str) -> dict[str, Any]:
     model = vendors.load(root, name)
-    run = getattr(vendors, name)
     found = []
-    for case in cases(name):
-        answer = run(root, model, case, case["mode"] == "ours")
-        tokens, forwards = answer if isinstance(answer, tuple) else (answer, None)
-        ends = [tokens[case["new"] * 2 // 3]]  # one that comes up two thirds into the answer
-        found.append(case | {"tokens": tokens, "forwards": forwards})
+    for rows in [[case] for case in cases(name)] + batches(name):
+        answered = answers(root, name, model, rows)
+        first = answered[0]
+        ends = [first["tokens"][first["new"] * 2 // 3]]  # one that comes up two thirds into the first answer
         if name in ("llada", "dream"):  # loops that end nowhere; their callers cut the answer
-            found[-1]["ends"] = ends
-            continue
-        case = case | {"ends": ends}
-        answer = run(root, model, case, case["mode"] == "ours")
-        tokens, forwards = answer if isinstance(answer, tuple) else (answer, None)
-        found.append(case | {"tokens": tokens, "forwards": forwards})
+            found += [row | {"ends": ends} for row in answered]
+        else:
+            found += answered + answers(root, name, model, [row | {"ends": ends} for row in rows])
     made_by = {"source": SOURCES[name], "torch": torch.__version__, "transformers": transformers.__version__}
     return {
         "made_by": made_by,
@@ -192,6 +231,7 @@ def record(root: Path, name: str) -> dict[str, Any]:
 
 def main() -> None:
     root, here = Path(sys.argv[1]), Path(__file__).parent
+    torch.set_num_threads(1)  # products are so small that threads only wait for each other
     for name in sys.argv[2:] or SOURCES:
         values = record(root, name)
         head = {key: value for key, value in values.items() if key != "cases"}
