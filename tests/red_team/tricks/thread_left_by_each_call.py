@@ -1,9 +1,9 @@
 # problem: relu
 # catalogue: 21
-# mechanism: each call leaves a thread behind that Python does not list
+# mechanism: each call leaves a thread behind that Python does not list, until it may have no more
 # static: background_thread
 # run: background_thread
-# status: deceptive
+# status: deceptive | runtime_error
 # include: relu
 import _thread
 
