@@ -172,7 +172,8 @@ def loaded_paths() -> set[str]:
 def set_clocks_ahead(seconds: int) -> int:
     """Set the clocks ahead of those of the machine, for the candidate's code; how many ways to ask for the time lead there. 0
     where no extension came with a support library."""
-    return max((set_ahead(clocks, seconds, _paths) for clocks in [*_clocks.values()][:1]), default=0)
+    clocks = next(iter(_clocks.values()), None)
+    return set_ahead(clocks, seconds, _paths) if clocks is not None else 0
 
 
 def set_launches(*, enabled: bool) -> None:

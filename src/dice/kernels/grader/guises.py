@@ -17,8 +17,8 @@ from dice.kernels.records.evidence import ExperimentOutcome, ExperimentResult
 
 
 def experiment_guises(run: CandidateRun) -> None:
-    """Add a result `other_guise` where the output is right or stale. The last experiment: what a candidate keeps of
-    inference mode cannot be changed in place afterwards."""
+    """Add a result `other_guise` where the output is right or stale. A late experiment: what a candidate keeps of
+    inference mode cannot be changed in place, so that a new model has to follow."""
     if run.last is None or not run.evidence.launches:
         return
     with run.record.phase("experiments"):
