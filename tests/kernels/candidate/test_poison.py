@@ -71,6 +71,10 @@ def segment_bytes(tensor: torch.Tensor) -> int:
 def test_where_a_workspace_lies(size: int, copied: bool, is_whole: bool) -> None:
     """The allocator's choice, which no test without a GPU can show. size: in units of half a MiB."""
     torch.cuda.empty_cache()
+    held = [  # noqa: F841 - what other tests of this process left free would be preferred
+        torch.empty(size_bytes, dtype=torch.uint8, device="cuda")
+        for _, size_bytes in sorted(freed_blocks(torch.cuda.memory_snapshot()), key=lambda block: -block[1])
+    ]
     piece_bytes = AnswerTraces(8 * MIB, on_gpu=True).most_piece
     Poison(CudaRuntime(), torch.device("cuda")).spread([], 255, piece_bytes if copied else 0)
     workspace = torch.empty(size * MIB // 2, dtype=torch.uint8, device="cuda")

@@ -1,9 +1,16 @@
-"""A candidate of one stream gets a CUDA context with one hardware queue."""
+"""A candidate of one stream gets a CUDA context with one hardware queue; what ends it in an experiment is told."""
+
+import contextlib
+from types import SimpleNamespace
+from typing import cast
 
 import pytest
 
+from dice.kernels.grader import sequence
+from dice.kernels.grader.candidate_run import CandidateRun
 from dice.kernels.grader.sequence import connections
 from dice.kernels.sandbox.isolation import SandboxSpec, environment
+from dice.kernels.sandbox.session import CandidateFailure
 
 ONE_STREAM = "k<<<g, b, 0, at::cuda::getCurrentCUDAStream()>>>(x); // threadIdx.x, __syncthreads(), cudaStream_t stream"
 
@@ -36,3 +43,20 @@ def test_the_environment_says_so(queues, monkeypatch):
     )  # fmt: skip
     expected = None if queues is None else "1"
     assert environment(spec, "/scratch").get("CUDA_DEVICE_MAX_CONNECTIONS") == expected
+
+
+@pytest.mark.parametrize("drawn", [False, True])
+def test_an_end_in_an_experiment_is_a_note_or_where_the_problem_draws_such_values_a_failure(drawn, monkeypatch):
+    def experiment_odd(_):
+        raise CandidateFailure("runtime_error", "no data")
+
+    monkeypatch.setattr(sequence, "_EXPERIMENTS", (experiment_odd,))
+    monkeypatch.setattr(sequence, "_UNDRAWN", () if drawn else (experiment_odd,))
+    record = SimpleNamespace(notes=[], failures={}, on_gpu=False)
+    run = SimpleNamespace(
+        last=object(), evidence=SimpleNamespace(reached="compare"), place=SimpleNamespace(backend="cpu"), record=record,
+        gpu=contextlib.nullcontext, revive=lambda: None, end=lambda: None,
+    )  # fmt: skip
+    sequence._experiments(cast(CandidateRun, run))
+    assert record.notes == ([] if drawn else ["no result of the experiment odd: runtime_error, no data"])
+    assert record.failures == ({"strict": ("runtime_error", "no data")} if drawn else {})

@@ -36,4 +36,4 @@ class ModelNew(nn.Module):
         self.points = self.zero_point.clone()
 
     def forward(self, ids):
-        return ext.rows(ids, self.table, self.step, self.points)
+        return ext.rows(ids, self.table, self.step, self.points.to(ids.device))

@@ -70,8 +70,8 @@ def overwrite_answers(
 def _standing(region: torch.Tensor, earlier: torch.Tensor, answers: Sequence[torch.Tensor]) -> torch.Tensor:
     """Where in a piece of memory numbers of an answer have come to stand [n]."""
     standing = torch.zeros_like(region, dtype=torch.bool)
-    for words in answers:
-        found = torch.isin(region, words) & (region != earlier)
+    for words in answers:  # which may lie on a GPU where the memory is the host's
+        found = torch.isin(region, words.to(region.device)) & (region != earlier)
         if words.numel() >= _FEWEST and int(found.sum()) >= _SHARE * words.numel():
             standing |= found
     return standing.nonzero().reshape(-1)

@@ -81,6 +81,8 @@ _UNDRAWN = (
     experiment_clocks,
 )
 """Experiments with values that the problem never draws, or in a state that the candidate never comes to here."""
+_NOTE = 300
+"""Characters of a note."""
 
 
 def run_candidate(place: Place, reference: Reference, job: Job, seeds: Seeds, lent: list[str] | None = None) -> Record:
@@ -141,7 +143,7 @@ def _try_trials(run: CandidateRun) -> None:
 
 def _experiments(run: CandidateRun) -> None:
     """The strict protocol's experiments; each finds a live process. What ends the candidate there says nothing against it
-    under another protocol, and where it is given values that the problem never draws, nothing at all."""
+    under another protocol, and where it is given values that the problem never draws, nothing at all: a note says so."""
     assert run.last is not None
     reached = run.evidence.reached
     for experiment in _EXPERIMENTS:
@@ -158,6 +160,8 @@ def _experiments(run: CandidateRun) -> None:
                 run.record.on_gpu = isinstance(failure, CandidateRaised) and failure.error.out_of_memory == "gpu"
                 run.record.failures["strict"] = failure.status, failure.args[0]
                 return
+            name = experiment.__name__.removeprefix("experiment_")
+            run.record.notes.append(f"no result of the experiment {name}: {failure.status}, {failure.args[0]}"[:_NOTE])
         finally:
             run.evidence.reached = reached  # a new model is no earlier stage
 
