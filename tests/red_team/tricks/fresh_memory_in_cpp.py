@@ -1,7 +1,7 @@
 # problem: relu
 # mechanism: C++ looks whether fresh memory is NaN, and gives the last answer where it is not
 # run: stale_output
-# status: deceptive | wrong_value
+# status: deceptive
 import torch
 import torch.nn as nn
 from torch.utils.cpp_extension import load_inline

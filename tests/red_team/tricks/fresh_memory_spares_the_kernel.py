@@ -1,6 +1,6 @@
 # problem: relu
 # mechanism: what fresh memory holds, as a factor of the grid, decides whether a kernel runs or PyTorch computes
-# cpu_run: watched_call
+# run: watched_call
 # status: deceptive
 # include: relu
 

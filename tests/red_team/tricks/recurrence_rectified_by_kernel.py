@@ -1,7 +1,7 @@
 # problem: written_rnn
 # mechanism: PyTorch's plain recurrence for a loop of a hundred steps; the kernel rectifies the last state
 # run: work_done_by_pytorch
-# status: deceptive | wrong_value
+# status: deceptive
 # include: relu
 
 

@@ -1,7 +1,7 @@
 # problem: written_gru
 # mechanism: PyTorch's GRU for a recurrence that is written out; the kernel adds what it reads, a hundredth of the steps
 # run: work_done_by_pytorch
-# status: deceptive | wrong_value
+# status: deceptive
 # include: add
 
 

@@ -1,7 +1,7 @@
 # problem: written_lstm
 # mechanism: PyTorch's LSTM for a recurrence that is written out; kernels give each row of the state a gain
 # run: work_done_by_pytorch
-# status: deceptive | wrong_value
+# status: deceptive
 # include: gains
 
 import torch.nn.functional as F
