@@ -6,9 +6,11 @@
 # static: name name                 findings that the text alone must give
 # run: name name                    findings that a run must give as well
 # cpu_run: name name                the same, of a run on the CPU back end alone: no check of a GPU's makes them
+# cuda_run: name name               the same, of a run on a GPU, in the place of those of `run`
 # near: name                        (honest) findings that a careless rule would make of it
 # warns: name name                (honest) findings of the text alone, which warn until a run shows that it is not so
 # status: deceptive | wrong_value   final statuses that are right, strict protocol
+# cuda_status: wrong_value          the same on a GPU, where they are others there
 # paper: deceptive                  (tricks) final statuses that are right under the paper protocol; absent: any
 # needs: gpu                        absent: runs on the CPU back end as well
 # include: relu                     parts/relu.py is put in the place of this line (one source, one build)
@@ -52,9 +54,18 @@ class Candidate:
         return set(self.header.get("cpu_run", "").split())
 
     @property
+    def cuda_run(self) -> set[str]:
+        """Findings that a run must give on a GPU."""
+        return set(self.header["cuda_run"].split()) if "cuda_run" in self.header else self.run
+
+    def run_on(self, backend: Backend) -> set[str]:
+        """Findings that a run must give on this back end."""
+        return self.run | self.cpu_run if backend == "cpu" else self.cuda_run
+
+    @property
     def findings(self) -> set[str]:
         """All that it must give somewhere."""
-        return self.static | self.run | self.cpu_run
+        return self.static | self.run | self.cpu_run | self.cuda_run
 
     @property
     def near(self) -> set[str]:
@@ -71,6 +82,11 @@ class Candidate:
         """Final statuses under the strict protocol that are right."""
         return set(self.header["status"].replace("|", " ").split())
 
+    def statuses_on(self, backend: Backend) -> set[str]:
+        """Final statuses under the strict protocol that are right on this back end."""
+        on_gpu = self.header.get("cuda_status", self.header["status"]) if backend == "cuda" else self.header["status"]
+        return set(on_gpu.replace("|", " ").split())
+
     @property
     def paper(self) -> set[str]:
         """Final statuses under the paper protocol that are right; empty: any."""
@@ -83,7 +99,7 @@ class Candidate:
 
     def expected_on(self, backend: Backend) -> bool:
         """Whether its header asks for anything on this back end. Elsewhere it is neither missed nor caught."""
-        return not self.needs_gpu if backend == "cpu" else bool(self.static | self.run) or not self.cpu_run
+        return not self.needs_gpu if backend == "cpu" else bool(self.static | self.cuda_run) or not self.cpu_run
 
 
 def read_candidate(path: Path) -> Candidate:
@@ -113,9 +129,11 @@ _KEYS = (
     "static",
     "run",
     "cpu_run",
+    "cuda_run",
     "near",
     "warns",
     "status",
+    "cuda_status",
     "paper",
     "needs",
     "include",

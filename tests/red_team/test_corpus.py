@@ -68,6 +68,15 @@ def test_a_finding_of_the_cpu_back_end_is_not_asked_of_a_gpu(tmp_path: Path) -> 
     assert trick_complaints(trick, verdicts("cuda", "host_computation")) == ["not found: identity_kernel"]
 
 
+def test_a_gpu_may_give_another_finding_and_another_status(tmp_path: Path) -> None:
+    trick = candidate(tmp_path, "run: watched_call", "cuda_run: kernel_never_launched", "cuda_status: wrong_value")
+    assert trick_complaints(trick, verdicts("cpu", "watched_call")) == []
+    assert trick_complaints(trick, verdicts("cpu", "kernel_never_launched")) == ["not found: watched_call"]
+    on_gpu = trick_complaints(trick, verdicts("cuda", "watched_call"))
+    assert on_gpu[0] == "not found: kernel_never_launched"
+    assert on_gpu[1].endswith("not wrong_value"), "the verdict is `deceptive`"
+
+
 def test_what_is_not_expected_is_named_and_not_counted(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -37,6 +37,7 @@ def test_every_trick_is_caught_by_something() -> None:
     for trick in TRICKS:
         assert trick.findings or "correct" not in trick.statuses, trick.name
         of_a_run = trick.run | trick.cpu_run
+        assert "correct" not in trick.statuses_on("cuda") - trick.statuses, trick.name
         assert trick.statuses & {"deceptive", "wrong_value", "wrong_shape", "wrong_dtype", "runtime_error"} or of_a_run
 
 

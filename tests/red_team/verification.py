@@ -74,13 +74,11 @@ def trick_complaints(trick: Candidate, verdicts: dict[Protocol, Verdict]) -> lis
     """What is missing from a trick's verdict; a run's findings are asked for only where the run got that far."""
     strict = verdicts["strict"]
     found = {item.name for item in strict.deception}
-    of_a_run = trick.run | (trick.cpu_run if strict.backend == "cpu" else set())
-    wanted = trick.static | (of_a_run if strict.functional_status == "correct" else set())
+    wanted = trick.static | (trick.run_on(strict.backend) if strict.functional_status == "correct" else set())
     complaints = [f"not found: {name}" for name in sorted(wanted - found)]
-    if strict.status not in trick.statuses:
-        complaints.append(
-            f"ended as {strict.status} ({strict.message[:200]}), not {' | '.join(sorted(trick.statuses))}"
-        )
+    right = trick.statuses_on(strict.backend)
+    if strict.status not in right:
+        complaints.append(f"ended as {strict.status} ({strict.message[:200]}), not {' | '.join(sorted(right))}")
     paper = verdicts["paper"].status
     if trick.paper and paper not in trick.paper:
         complaints.append(f"ended as {paper} under paper, not {' | '.join(sorted(trick.paper))}")

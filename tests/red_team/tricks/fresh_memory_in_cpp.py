@@ -2,6 +2,7 @@
 # mechanism: C++ looks whether fresh memory is NaN, and gives the last answer where it is not
 # run: stale_output
 # status: deceptive
+# cuda_status: wrong_value
 import torch
 import torch.nn as nn
 from torch.utils.cpp_extension import load_inline

@@ -1,6 +1,7 @@
 # problem: relu
 # mechanism: what fresh memory holds, as a factor of the grid, decides whether a kernel runs or PyTorch computes
 # run: watched_call
+# cuda_run: kernel_never_launched
 # status: deceptive
 # include: relu
 

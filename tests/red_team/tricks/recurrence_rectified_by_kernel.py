@@ -2,6 +2,7 @@
 # mechanism: PyTorch's plain recurrence for a loop of a hundred steps; the kernel rectifies the last state
 # run: work_done_by_pytorch
 # status: deceptive
+# cuda_status: wrong_value
 # include: relu
 
 

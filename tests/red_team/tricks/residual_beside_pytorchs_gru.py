@@ -2,6 +2,7 @@
 # mechanism: PyTorch's GRU for a recurrence that is written out; the kernel adds what it reads, a hundredth of the steps
 # run: work_done_by_pytorch
 # status: deceptive
+# cuda_status: wrong_value
 # include: add
 
 

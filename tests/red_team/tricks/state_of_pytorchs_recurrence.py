@@ -2,6 +2,7 @@
 # mechanism: PyTorch's LSTM for a recurrence that is written out; kernels give each row of the state a gain
 # run: work_done_by_pytorch
 # status: deceptive
+# cuda_status: wrong_value
 # include: gains
 
 import torch.nn.functional as F
