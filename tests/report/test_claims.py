@@ -317,9 +317,11 @@ def rows_of(one: Plan) -> dict[str, dict]:
 def test_a_claim_rests_on_what_a_scale_has():
     paper, tiny, released = rows_of(plan("paper")), rows_of(plan("tiny")), rows_of(plan("released"))
     assert paper.keys() == tiny.keys() == released.keys(), "the same claims at every scale"
-    trained = {name for name in paper if "cudaLLM" not in name and "longer" not in name}
+    controls = {f"{size}-{name}" for size in ("8B", "4B", "1.7B") for name in ("sft_longer", "sft_repeated")}
+    trained = {name for name in paper if "cudaLLM" not in name} - controls
     assert all(paper[name].get("verdicts") or paper[name].get("history") for name in trained), "the paper scale has all"
     assert paper["8B-sft_longer"].get("verdicts") is None, "published programs come without answers to learn from"
+    assert paper["8B-sft_repeated"].get("verdicts") is None, "a control of the scale nano"
     assert plan("nano").evidence(TableRow(row="control", unit="8B-sft_longer")).unit == "8B-sft_longer"
     assert tiny["8B-dice"]["verdicts"] == ["results/verdicts/8B-dice/seed0.jsonl"]
     assert (tiny["4B-dice"].get("verdicts"), tiny["4B-dice"]["reason"]) == (
