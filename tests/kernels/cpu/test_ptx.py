@@ -27,6 +27,14 @@ def cpp(assembly: str) -> str | None:
         ('asm("mov.u32 %0, %%tid.y;" : "=r"(a))', "(a) = dice_cpu_thread()->thread_index.y"),
         ('asm("mov.u64 %0, %%globaltimer;" : "=l"(a) :: "memory")', "(a) = clock64()"),
         ('asm("{ mov.b32 %0, %1; }" : "=r"(a) : "r"(b))', "(a) = (b)"),
+        ('asm("mov.b32 %0, %1;" : "=r"(a) : "f"(b))', "(a) = __float_as_uint((b))"),
+        ('asm("mov.b64 %0, %1;" : "=d"(a) : "l"(b))', "(a) = __longlong_as_double((b))"),
+        ('asm("mov.b32 %0, 0f3F800000;" : "=r"(a))', "(a) = __float_as_uint(__uint_as_float(0x3F800000u))"),
+        ('asm("ld.global.b32 %0, [%1];" : "=f"(a) : "l"(p))', "(a) = *reinterpret_cast<const float*>((p))"),
+        ('asm("st.global.b64 [%0], %1;" :: "l"(p), "d"(a))', "*reinterpret_cast<double*>((p)) = (a)"),
+        ('asm("ex2.approx.f32 %0, %1;" : "=f"(y) : "f"(c ? a : b))', "(y) = exp2f((c ? a : b))"),
+        ('asm("add.f32 %0, %1, %2;" : "=f"(n::y) : "f"(std::max(a, b)), "f"(n::x))',
+         "(n::y) = ((std::max(a, b))) + ((n::x))"),
         ('asm("ld.global.nc.f32 %0, [%1];" : "=f"(a) : "l"(p))', "(a) = *reinterpret_cast<const float*>((p))"),
         ('asm("ld.global.nc.L1::no_allocate.u64 %0, [%1];" : "=l"(a) : "l"(p))',
          "(a) = *reinterpret_cast<const unsigned long long*>((p))"),
@@ -76,3 +84,15 @@ def test_what_is_translated(assembly: str, code: str) -> None:
 )
 def test_what_is_not(instruction: str) -> None:
     assert cpp(f'asm("{instruction}" : "=r"(a) : "r"(b), "r"(c))') is None
+
+
+@pytest.mark.parametrize(
+    "assembly",
+    [
+        'asm("popc.b32 %0, %1;" : "=r"(a) : "f"(x))',  # of the bits, not of the number
+        'asm("mov.b32 %0, %1;" : "=r"(a) : "l"(b))',
+        "asm",
+    ],
+)
+def test_what_is_not_for_its_operands(assembly: str) -> None:
+    assert cpp(assembly) is None

@@ -8,6 +8,7 @@ from cuda_soup import REDUCTION, TILES
 from dice.kernels.cpu.edits import Edits
 from dice.kernels.cpu.host_rewrite import rewrite_host
 from dice.kernels.cpu.regions import DeviceCode, find_regions
+from dice.kernels.cpu.rewrite import rewrite_cuda
 from dice.kernels.cpu.unsupported import UnsupportedOnCpu
 from dice.kernels.source.cuda_source import CudaSource
 from dice.kernels.source.lexer import SplitRefused
@@ -110,6 +111,32 @@ def test_what_the_cpu_cannot_take() -> None:
     regions("void f() {")
 
 
+# ---- kernels
+
+
+@pytest.mark.parametrize(
+    ("parameters", "named"),
+    [
+        ("int*, int", "int* dice_unnamed_0, int dice_unnamed_1"),
+        ("int, int x, int", "int dice_unnamed_0, int x, int dice_unnamed_2"),
+        ("float = 1, const int & /* unused */", "float dice_unnamed_0 = 1, const int & dice_unnamed_1 /* unused */"),
+    ],
+)
+def test_parameters_without_a_name_get_one_each(parameters: str, named: str) -> None:
+    text = rewrite_cuda(f"__global__ void __launch_bounds__(int(64)) k({parameters}) {{ }}").text
+    assert text.startswith(f"__global__ void __launch_bounds__(int(64)) k({named}) {{")
+
+
+def test_launch_bounds_without_a_value_are_refused_by_name() -> None:
+    with pytest.raises(SplitRefused, match="launch bounds without a value"):
+        rewrite_cuda("__global__ void __launch_bounds__() k() { }")
+
+
+def test_assembly_without_parentheses_is_unsupported() -> None:
+    with pytest.raises(UnsupportedOnCpu, match="inline PTX: asm"):
+        rewrite_cuda("__global__ void k() { asm; }")
+
+
 # ---- host code
 
 
@@ -122,6 +149,7 @@ def test_what_the_cpu_cannot_take() -> None:
         ("is_cuda(x); x.is_cuda;", "is_cuda(x); x.is_cuda;"),
         ("x.type().is_cuda();", "x.device().is_cpu();"),
         ("x.cuda(); y.cuda(0);", "x.to(::at::kCPU); y.to(::at::kCPU, 0);"),
+        ("#define MOVED x.cuda(\nint a;", "#define MOVED x.to(::at::kCPU, \nint a;"),
         ("x.pin_memory().is_pinned();", "x.contiguous().is_meta();"),
         ("x.to(torch::kCUDA);", "x.to(torch::kCPU);"),
         ("c10::DeviceType::CUDA == at::Backend::CUDA;", "c10::DeviceType::CPU == at::Backend::CPU;"),

@@ -40,7 +40,7 @@ def edit_device_queries(tokens: Sequence[Token], edits: Edits) -> None:
                 replacement = "device"
             if token.text == "cuda":
                 replacement = "to"
-                edits.insert(tokens[i + 1].end, "::at::kCPU" if following[1] == ")" else "::at::kCPU, ")
+                edits.insert(tokens[i + 1].end, "::at::kCPU" if following[1:2] == [")"] else "::at::kCPU, ")
             elif token.text == "index" and [t.text for t in tokens[max(i - 4, 0) : i - 1]] == ["device", "(", ")"]:
                 replacement = "is_meta"
             elif token.text == "pin_memory":

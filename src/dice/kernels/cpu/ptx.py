@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 
-from dice.kernels.source.lexer import Token, at_commas, matching, source_of
+from dice.kernels.source.lexer import Token, at_commas, matching, shallow, source_of
 
 _FLAGS = re.compile(
     r"\.(approx|ftz|rn|full|volatile|relaxed|weak|nc|ca|cg|cs|lu|cv|L1::\w+|L2::\w+|wb|wt|global|shared|cta|gl|sys|lo)\b"
@@ -49,20 +49,30 @@ _UNARY = {
     "brev.b32": "__brev({0})",
     "bfind.u32": "31 - __clz({0})",
 }
+_SAME_BITS = {
+    ("f", "r"): "__float_as_uint({0})",
+    ("r", "f"): "__uint_as_float({0})",
+    ("d", "l"): "__double_as_longlong({0})",
+    ("l", "d"): "__longlong_as_double({0})",
+}
+"""What `mov` does between registers: constraints of source and destination -> C++. An assignment would convert."""
 _BINARY = {"add": "({0}) + ({1})", "sub": "({0}) - ({1})", "mul": "({0}) * ({1})"}
 _TYPES = {"f32": "float", "u32": "unsigned", "s32": "int", "b32": "unsigned", "f64": "double", "u64": "unsigned long long", "s64": "long long", "b64": "unsigned long long"}  # fmt: skip  # noqa: E501
 
 
 def translate(tokens: Sequence[Token], text: str) -> str | None:
     """C++ for `asm volatile("..." : outputs : inputs : clobbers)` without the final `;`, or None when unknown."""
-    opening = next(i for i, token in enumerate(tokens) if token.text == "(")
+    opening = next((i for i, token in enumerate(tokens) if token.text == "("), None)
+    if opening is None:
+        return None
     inside = tokens[opening + 1 : matching(tokens, opening)]
-    sections: list[list[Token]] = [[]]
-    for token in inside:
-        if token.text in (":", "::") and token.kind == "punctuator":
-            sections.extend([] for _ in token.text)
-        else:
-            sections[-1].append(token)
+    sections: list[Sequence[Token]] = []
+    start = 0
+    for i in shallow(inside):  # a `:` in an operand's parentheses is the operand's own
+        if inside[i].text in (":", "::"):
+            sections += [inside[start:i], *([()] if inside[i].text == "::" else [])]
+            start = i + 1
+    sections.append(inside[start:])
     template = "".join(token.text[1:-1] for token in sections[0] if token.kind == "string")
     template = (
         re.sub(r"\s+", " ", template.replace("\\n", " ").replace("\\t", " ").replace("%%", "%"))
@@ -73,12 +83,16 @@ def translate(tokens: Sequence[Token], text: str) -> str | None:
     if ";" in template:
         return None
     operands = [
-        source_of(text, group[2:-1]) for section in sections[1:3] for group in at_commas(section) if len(group) > 2
+        (group[0].text.strip('"=+&'), source_of(text, group[2:-1]))
+        for section in sections[1:3]
+        for group in at_commas(section)
+        if len(group) > 2
     ]
     return _instruction(template, operands)
 
 
-def _instruction(template: str, operands: list[str]) -> str | None:
+def _instruction(template: str, operands: Sequence[tuple[str, str]]) -> str | None:
+    """C++ for one instruction. operands: constraint (`r`, `l`, `f`, ...) and expression of each, in order."""
     name, _, rest = template.partition(" ")
     if name.startswith(("membar", "fence", "prefetch", "griddepcontrol", "discard", "applypriority", "createpolicy")):
         return "__threadfence()"
@@ -86,15 +100,17 @@ def _instruction(template: str, operands: list[str]) -> str | None:
         return "__syncthreads()"
     if name == "trap":
         return "__trap()"
-    arguments = [_operand(part.strip(), operands) for part in re.split(r",(?![^{]*\})", rest)]
+    parts = [part.strip() for part in re.split(r",(?![^{]*\})", rest)]
+    arguments = [_operand(part, [expression for _, expression in operands]) for part in parts]
     plain = _FLAGS.sub("", name)
     kind = plain.rsplit(".", 1)[-1]
     if any(argument is None for argument in arguments) or not arguments:
         return None
     to, *given = [str(argument) for argument in arguments]
+    constraints = [_constraint(part, operands) for part in parts]
     if plain.startswith("mov.") and len(given) == 1:
-        return f"{to} = {given[0]}"
-    if plain in _UNARY and len(given) == 1:
+        return _move(to, given[0], constraints[0], constraints[1])
+    if plain in _UNARY and len(given) == 1 and not (kind == "b32" and constraints[1] == "f"):
         return f"{to} = {_UNARY[plain].format(*given)}"
     if plain.split(".")[0] in _BINARY and kind in _TYPES and len(given) == 2 and plain.count(".") == 1:
         return f"{to} = {_BINARY[plain.split('.')[0]].format(*given)}"
@@ -109,13 +125,30 @@ def _instruction(template: str, operands: list[str]) -> str | None:
         and "shared" not in name
         and len(given) == 1
     ):
+        value = constraints[0 if plain.startswith("ld") else 1]
+        type_name = {("b32", "f"): "float", ("b64", "d"): "double"}.get((kind, value), _TYPES[kind])
         if plain.startswith("ld"):
-            return f"{to} = *reinterpret_cast<const {_TYPES[kind]}*>({given[0]})"
-        return f"*reinterpret_cast<{_TYPES[kind]}*>({to}) = {given[0]}"
+            return f"{to} = *reinterpret_cast<const {type_name}*>({given[0]})"
+        return f"*reinterpret_cast<{type_name}*>({to}) = {given[0]}"
     return None
 
 
-def _operand(text: str, operands: list[str]) -> str | None:
+def _move(to: str, given: str, into: str, out_of: str) -> str | None:
+    if into == out_of or not (into and out_of):
+        return f"{to} = {given}"
+    bits = _SAME_BITS.get((out_of, into))
+    return bits and f"{to} = {bits.format(given)}"
+
+
+def _constraint(text: str, operands: Sequence[tuple[str, str]]) -> str:
+    """The constraint of an operand by its place in the instruction; "" of a constant or a special register."""
+    match = re.fullmatch(r"\[?%(\d+)\]?", text)
+    if match is None:
+        return "f" if text[:2] in ("0f", "0F") else ""
+    return operands[int(match.group(1))][0]
+
+
+def _operand(text: str, operands: Sequence[str]) -> str | None:
     if text in _SPECIAL:
         return _SPECIAL[text]
     match = re.fullmatch(r"\[?%(\d+)\]?", text)

@@ -146,7 +146,7 @@ class _Rewriter:
             name = parameter.name
             if name is None:
                 name = f"dice_unnamed_{index}"
-                self._name_parameter(region, parameter, name)
+                self._name_parameter(parameter, name)
             text = _plain(parameter.without_default)
             parameters.append(text if parameter.name else f"{text} {name}")
             names.append(f"{name}..." if parameter.is_pack else name)
@@ -175,13 +175,11 @@ class _Rewriter:
             f"{passed}) }}",
         )
 
-    def _name_parameter(self, region: Region, parameter: Parameter, name: str) -> None:
+    def _name_parameter(self, parameter: Parameter, name: str) -> None:
         """Give a parameter without a name one, so that it can be passed on."""
-        text = parameter.without_default
-        at = self.text.find(text, self.text.index("(", region.function.start), region.start)
-        if at < 0 or "(" in text or "[" in text:
+        if "(" in parameter.type or "[" in parameter.type:
             raise UnsupportedOnCpu("a kernel parameter without a name")
-        self.edits.insert(at + len(text), f" {name}")
+        self.edits.insert(parameter.end, f" {name}")
 
     def _edit_launch(self, launch: Launch) -> None:
         """`k<<<g, b>>>(x)` to `(dice_cpu_configure(g, b, 0, 0), k(x))`, by edits around what stays as it is."""
@@ -217,7 +215,10 @@ class _Rewriter:
 
 
 def _first_argument(text: str) -> str:
-    return source_of(text, at_commas(tokenize(text))[0])
+    groups = at_commas(tokenize(text))
+    if not groups:
+        raise SplitRefused("launch bounds without a value")
+    return source_of(text, groups[0])
 
 
 def _plain(text: str) -> str:

@@ -39,13 +39,14 @@ _TYPE_QUALIFIERS = words(
 class Parameter:
     """`type` is a type-id without the name (`const float*`, `float (&)[4]`); `name` is None when it has none.
 
-    `type` is empty for C's `...`.
+    `type` is empty for C's `...`. `end`: the offset in the source behind all but the default.
     """
 
     text: str
     type: str
     name: str | None
     default: str | None
+    end: int
 
     @property
     def is_pack(self) -> bool:
@@ -136,10 +137,10 @@ def parse_parameter(text: str, tokens: Sequence[Token]) -> Parameter:
     whole = source_of(text, left) + (f" = {default}" if default else "")
     name = _parameter_name(left)
     if name is None:
-        return Parameter(whole, source_of(text, left), None, default)
+        return Parameter(whole, source_of(text, left), None, default, left[-1].end)
     before = text[left[0].start : name.start].rstrip()
     after = text[name.end : left[-1].end].strip()
-    return Parameter(whole, f"{before} {after}".strip(), name.text, default)
+    return Parameter(whole, f"{before} {after}".strip(), name.text, default, left[-1].end)
 
 
 def _without_default(text: str, tokens: Sequence[Token]) -> tuple[Sequence[Token], str | None]:
