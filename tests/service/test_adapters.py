@@ -104,6 +104,9 @@ def test_slime(tmp_path, monkeypatch):
             assert await remote_rm("no code", {"problem_id": "x", "problem_code": PROBLEMS["cube"]}) == 0.0
             failed = await client.post("/slime", json={"response": answer("host_error always"), "label": "cube"})
             assert (failed.status_code, "retry-after" in failed.headers) == (503, True)
+            for label in ("", {"problem_id": ""}):
+                refused = await client.post("/slime", json={"response": answer("right"), "label": label})
+                assert refused.status_code == 422
 
     run(test)
 

@@ -10,7 +10,7 @@ import pytest
 from service_start import candidate, ended, service, submission, transport
 
 from dice.errors import DiceError, HarnessError
-from dice.service.client import AsyncClient
+from dice.service.client import _SHARED, AsyncClient, shared_client
 
 
 class Faulty(httpx2.AsyncBaseTransport):
@@ -108,6 +108,34 @@ def test_what_is_refused_is_not_tried_again(tmp_path):
             assert asked._http._transport.requests == 1
 
     run(test)
+
+
+def test_what_no_service_of_ours_answers_is_one_sentence(tmp_path):
+    async def test():
+        page = httpx2.Response(200, text="<html>a proxy's page</html>")
+        async with service(tmp_path) as dispatcher, client(dispatcher, page) as asked:
+            with pytest.raises(DiceError, match="is no Info of this version"):
+                await asked.info()
+
+    run(test)
+
+
+def test_a_date_for_the_next_try_is_no_number(tmp_path):
+    async def test():
+        later = httpx2.Response(429, headers={"retry-after": "Wed, 21 Oct 2026 07:28:00 GMT"})
+        async with service(tmp_path) as dispatcher, client(dispatcher, later) as asked:
+            assert (await asked.info()).backend == "cpu"
+
+    run(test)
+
+
+def test_the_client_of_a_closed_loop_is_dropped():
+    async def made():
+        assert shared_client("http://a") is shared_client("http://a") is not shared_client("http://b")
+        return len(_SHARED)
+
+    assert [asyncio.run(made()) for _ in range(3)] == [2, 2, 2]
+    _SHARED.clear()
 
 
 def test_a_service_that_does_not_answer_is_a_fault_of_the_machine(tmp_path):

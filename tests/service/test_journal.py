@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import json
 
 import pytest
@@ -9,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from verdicts import verdict
 
-from dice.errors import DiceError
+from dice.errors import DiceError, HarnessError
 from dice.kernels.records.job import Job
 from dice.service.journal import Accepted, Finished, JobJournal, Joined, Left, job_journal
 
@@ -94,6 +95,20 @@ def test_only_the_newest_verdicts_are_kept_in_memory_and_on_disk(tmp_path):
         assert max(sizes[20:]) <= max(sizes[:20]) + 100  # digits of the ids
     with job_journal(tmp_path, "i", 3) as journal:
         assert [number for number in range(40) if journal.verdicts(f"{number}")] == [37, 38, 39]
+
+
+def test_a_disk_that_fails_while_the_file_is_written_anew(tmp_path, monkeypatch):
+    def full(*_):
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    with job_journal(tmp_path, "i", 1) as journal:
+        journal.add(accepted("x"), finished("x"))
+        monkeypatch.setattr("dice.service.journal.write_jsonl", full)
+        with pytest.raises(HarnessError, match="No space left on device"):
+            journal.add(accepted("y"), finished("y"))
+    monkeypatch.undo()
+    with job_journal(tmp_path, "i", 1) as journal:
+        assert state(journal) == ([], {"y": "correct"})
 
 
 def test_a_host_error_is_forgotten_once_the_job_is_asked_for_again(tmp_path):

@@ -82,6 +82,13 @@ def test_a_service_that_judges_otherwise_is_refused(url):
         Verifier(RewardConfig(url=url, judging=JUDGING), most_jobs=1).restart()
 
 
+def test_a_pool_that_cannot_be_opened_leaves_no_thread(url):
+    pool = RemotePool(f"{url}/nothing", "cpu", JUDGING, RewardConfig().limits)
+    with pytest.raises(DiceError, match="404"), pool:
+        pass
+    assert not [thread.name for thread in threading.enumerate() if "portal" in thread.name]
+
+
 def test_what_the_service_refuses_ends_the_stream(url):
     with RemotePool(url, "cpu", JUDGING, RewardConfig().limits) as pool:
         feed = Feed()

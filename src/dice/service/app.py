@@ -82,7 +82,9 @@ def make_app(
 
     @app.post("/v1/jobs/stream", tags=["jobs"], response_class=StreamingResponse)
     async def stream(wait: Wait) -> StreamingResponse:
-        """JSON lines: each job once it has ended, as they end. An empty line now and then says: still there."""
+        """JSON lines: each job once it has ended, as they end. An empty line now and then says: still there.
+
+        Ids that are not known here get no line, and `wait_s` is not read."""
 
         async def lines() -> AsyncIterator[str]:
             left = dict.fromkeys(wait.ids)

@@ -22,7 +22,7 @@ from typing import Any, Self, TypeVar
 
 import httpx2
 from anyio.from_thread import start_blocking_portal
-from pydantic import BaseModel
+from pydantic import BaseModel, ValidationError
 
 from dice.errors import DiceError, HarnessError
 from dice.jsonl import to_line
@@ -175,17 +175,29 @@ class AsyncClient:
                 problem = f"{type(error).__name__} {error}".strip()
             else:
                 if response.is_success:
-                    return reply.model_validate_json(response.content)
+                    return self._understood(reply, path, response)
                 problem = _detail(response)
                 if response.status_code == 429:
                     silent_since = time.monotonic()  # it answers: it has no room, for as long as that takes
-                    pause_s = float(response.headers.get("retry-after", pause_s))
+                    with contextlib.suppress(ValueError):  # a proxy may give a date
+                        pause_s = (
+                            float(response.headers["retry-after"]) if "retry-after" in response.headers else pause_s
+                        )
                 elif response.status_code < 500:
                     raise DiceError(f"{self.url}{path}: {problem}")
             if time.monotonic() - silent_since > self._patience_s:
                 raise HarnessError(f"{self.url}: no answer for {self._patience_s:g} s ({problem}); is the service up?")
             await asyncio.sleep(pause_s)
         raise AssertionError("unreachable")
+
+    def _understood(self, reply: type[Reply], path: str, response: httpx2.Response) -> Reply:
+        try:
+            return reply.model_validate_json(response.content)
+        except ValidationError as error:
+            raise DiceError(
+                f"{self.url}{path}: what it answers is no {reply.__name__} of this version ({error.errors()[0]['msg']}); "
+                "is it a verifier of the same version?"
+            ) from error
 
 
 def _detail(response: httpx2.Response) -> str:
@@ -194,14 +206,17 @@ def _detail(response: httpx2.Response) -> str:
     return str(response.status_code)
 
 
-@functools.cache
-def _client_of(loop: asyncio.AbstractEventLoop, url: str) -> AsyncClient:
-    return AsyncClient(url)
+_SHARED: dict[tuple[asyncio.AbstractEventLoop, str], AsyncClient] = {}
 
 
 def shared_client(url: str) -> AsyncClient:
     """This event loop's client of `url`, which lives as long as the loop: for functions that a trainer calls by name."""
-    return _client_of(asyncio.get_running_loop(), url)
+    key = asyncio.get_running_loop(), url
+    if key not in _SHARED:
+        for old in [old for old in _SHARED if old[0].is_closed()]:  # a trainer may run a loop for each batch
+            _SHARED.pop(old, None)
+        _SHARED[key] = AsyncClient(url)
+    return _SHARED[key]
 
 
 class Client:
@@ -212,9 +227,10 @@ class Client:
         self._make = functools.partial(AsyncClient, url, token, **settings)
 
     def __enter__(self) -> Self:
-        self._stack = contextlib.ExitStack()
-        self.portal = self._stack.enter_context(start_blocking_portal())
-        self.asynchronous = self._stack.enter_context(self.portal.wrap_async_context_manager(self._make()))
+        with contextlib.ExitStack() as stack:
+            self.portal = stack.enter_context(start_blocking_portal())
+            self.asynchronous = stack.enter_context(self.portal.wrap_async_context_manager(self._make()))
+            self._stack = stack.pop_all()
         return self
 
     def __exit__(self, *_: object) -> None:

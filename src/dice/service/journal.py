@@ -136,14 +136,14 @@ class JobJournal:
         """Put events on disk, then take them in. Raises HarnessError for a disk that does not take them."""
         try:
             self._journal.append(*events)
+            for event in events:
+                self._apply(event)
+                self._grown += isinstance(event, Finished)
+            if self._grown > self.keep:
+                self._journal.close()
+                self._journal = self._rewritten()
         except OSError as error:
             raise HarnessError(f"{self.path}: {error.strerror}; what was told so far is on disk.") from error
-        for event in events:
-            self._apply(event)
-            self._grown += isinstance(event, Finished)
-        if self._grown > self.keep:
-            self._journal.close()
-            self._journal = self._rewritten()
 
     def verdicts(self, id: str) -> list[Verdict] | None:
         """The verdicts of a finished job; None for any other."""

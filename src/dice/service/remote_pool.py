@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import queue
 from collections.abc import Callable, Iterator
 from typing import Self
@@ -17,7 +18,8 @@ from dice.service.schema import Candidate
 class RemotePool:
     """The pool of a service. Use as a context manager.
 
-    Raises DiceError where the service judges otherwise than `backend`, `judging` and `limits` say.
+    Raises DiceError where the service judges otherwise than `backend`, `judging` and `limits` say, HarnessError where it
+    does not answer.
     """
 
     def __init__(self, url: str, backend: Backend, judging: Judging, limits: Limits) -> None:
@@ -25,18 +27,19 @@ class RemotePool:
         self._url, self._wanted = url, {"backend": backend, "judging": judging, "limits": limits}
 
     def __enter__(self) -> Self:
-        self._client.__enter__()
-        info = self._client.info()
-        for name, wanted in self._wanted.items():
-            if getattr(info, name) != wanted:
-                self._client.__exit__()
-                raise DiceError(
-                    f"{self._url}: its '{name}' is {getattr(info, name)}, and here it is {wanted}; make them equal."
-                )
+        with contextlib.ExitStack() as stack:
+            stack.enter_context(self._client)
+            info = self._client.info()
+            for name, wanted in self._wanted.items():
+                if getattr(info, name) != wanted:
+                    raise DiceError(
+                        f"{self._url}: its '{name}' is {getattr(info, name)}, and here it is {wanted}; make them equal."
+                    )
+            self._stack = stack.pop_all()
         return self
 
     def __exit__(self, *_: object) -> None:
-        self._client.__exit__()
+        self._stack.close()
 
     def stream(self, feed: Feed) -> Iterator[list[Verdict]]:
         """As `Pool.stream`: yields the verdicts of each job, until the feed is closed and all are done, or it is stopped."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
-from typing import Literal
+from typing import Annotated, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, model_validator
 
@@ -13,6 +13,7 @@ from dice.kernels.api import Backend, Job, Judging, Limits, Verdict
 State = Literal["waiting", "running", "done", "cancelled"]
 LONGEST_WAIT_S = 60.0
 """Most seconds that one request waits."""
+ProblemId = Annotated[str, Field(min_length=1, max_length=500)]
 
 
 class _Body(BaseModel):
@@ -22,7 +23,7 @@ class _Body(BaseModel):
 class Candidate(_Body):
     """One candidate to verify: its problem, and either its code or a model's whole answer."""
 
-    problem_id: str = Field(min_length=1, max_length=500)
+    problem_id: ProblemId
     """Name of a problem of the service; with `problem_code` any label."""
     problem_code: str | None = None
     """Python source of the problem."""

@@ -13,7 +13,7 @@ from fastapi import APIRouter, Request
 from pydantic import BaseModel
 
 from dice.service.adapters.reward import reward
-from dice.service.schema import Candidate
+from dice.service.schema import Candidate, ProblemId
 
 WAIT_S = 100.0
 """Less than slime's own 120 s; its next try joins the job."""
@@ -24,7 +24,7 @@ router = APIRouter(tags=["adapters"])
 class Problem(BaseModel):
     """A problem in a label."""
 
-    problem_id: str
+    problem_id: ProblemId
     problem_code: str | None = None
 
 
@@ -32,7 +32,7 @@ class Sample(BaseModel):
     """What slime posts."""
 
     response: str
-    label: str | Problem
+    label: ProblemId | Problem
     prompt: Any = None
 
 
