@@ -364,3 +364,14 @@ def test_wrong_elements_of_every_type():
 )
 def test_what_differs_in_form_is_said(expected, actual, sentence):
     assert compare_outputs(expected, actual, "paper").message == f"output: {sentence}"
+
+
+@pytest.mark.parametrize("protocol", ["paper", "strict"])
+@pytest.mark.parametrize("dtype", [torch.float8_e4m3fn, torch.float8_e5m2])
+def test_floats_of_eight_bits_are_compared(protocol, dtype):
+    value = torch.linspace(0.5, 2.0, 12).reshape(3, 4).to(dtype)
+    other = value.clone()
+    other.view(torch.uint8)[1, 2] += 8  # at least twice the value
+    assert compare_outputs(value, value.clone(), protocol).ok
+    assert compare_outputs(value, other, protocol).status == "wrong_value"
+    assert wrong_elements(value, other, protocol).nonzero().tolist() == [[1, 2]]

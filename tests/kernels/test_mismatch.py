@@ -125,3 +125,12 @@ def test_integers_and_booleans_have_no_values_to_compare() -> None:
         found = located(right, right.logical_not() if right.dtype is torch.bool else right + 1)
         assert found.remarks == ["every element is wrong"]
         assert found.unwritten == 0
+
+
+def test_floats_of_eight_bits_have_a_mismatch_too() -> None:
+    right = torch.tensor([[1.0, 2.0], [4.0, 8.0]])
+    kind = torch.float8_e5m2
+    found = locate(right.to(kind), right.T.contiguous().to(kind), "paper")
+    assert found is not None
+    assert found.wrong == 2
+    assert "the values are the right ones with the last two dimensions swapped" in found.remarks

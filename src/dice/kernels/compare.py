@@ -2,6 +2,7 @@
 
 paper   KernelBench v0.1 as the paper used it (src/eval.py): equal shapes, equal dtypes (torch.allclose raises on
         others), torch.allclose with atol = rtol = 1e-2 in the tensor's own dtype, NaN never equal to anything.
+        Floats of eight bits, for which torch.allclose raises, are compared in fp32.
         KernelBench compares one tensor; tuples, lists, dictionaries and scalars are compared part by part.
 strict  tolerance by dtype (`STRICT_TOLERANCE`; 1e-4 for fp32, exact for integers and booleans) in float64, with
         atol scaled by the output's magnitude (atol = tol * max(1, rms)), because the error of a long reduction grows
@@ -252,6 +253,11 @@ def _share_outside_paper(expected: torch.Tensor, actual: torch.Tensor) -> float:
     return int(torch.stack(counts).sum()) / expected.numel()
 
 
+def computable(tensor: torch.Tensor) -> torch.Tensor:
+    """The tensor itself; in fp32 where it is of floats of eight bits, for which PyTorch has few operators."""
+    return tensor.float() if tensor.is_floating_point() and tensor.element_size() == 1 else tensor
+
+
 def _wide(tensor: torch.Tensor) -> torch.Tensor:
     return tensor.to(torch.complex128 if tensor.dtype.is_complex else torch.float64)
 
@@ -273,7 +279,7 @@ def _mismatch(a: torch.Tensor, b: torch.Tensor, atol: float, rtol: float, protoc
         return a != b
     if protocol == "paper":
         # torch.allclose(reference, candidate): the tolerance is relative to the candidate (KernelBench src/eval.py)
-        return ~torch.isclose(a, b, rtol=rtol, atol=atol)
+        return ~torch.isclose(computable(a), computable(b), rtol=rtol, atol=atol)
     return ~torch.isclose(_wide(b), _wide(a), rtol=rtol, atol=atol, equal_nan=True)
 
 

@@ -8,7 +8,7 @@ from typing import Any
 
 import torch
 
-from dice.kernels.compare import wrong_elements
+from dice.kernels.compare import computable, wrong_elements
 from dice.kernels.records.explanation import Mismatch
 from dice.kernels.records.verdict import Protocol
 
@@ -168,5 +168,6 @@ def _values(right: torch.Tensor, got: torch.Tensor, wrong: torch.Tensor, unwritt
 
 
 def _is_transposed(right: torch.Tensor, got: torch.Tensor) -> bool:
+    right, got = computable(right), computable(got)
     swapped = right.transpose(-1, -2).contiguous().reshape(right.shape)
     return bool(torch.allclose(swapped, got, rtol=_NEAR, atol=_NEAR)) and not bool(torch.equal(swapped, right))

@@ -28,14 +28,15 @@ for line in sys.stdin:
         continue
     os.dup2(os.open(os.devnull, os.O_RDONLY), 0)
     os.dup2(2, 1)
-    trail = AuditTrail(code, scratch)
+    trail, told = AuditTrail(code, scratch), []
+    trail.tell = told.append
     trail.install()
     with trail.phase("import"), ExceptionTrace(code) as trace:
         runpy.run_path(code)
     exec(after)
     heard = [[a.event, a.line] for a in trail.accesses()] + [["hidden", text] for text in trace.hidden]
     with open(out, "w") as file:
-        json.dump({"heard": heard, "modules": trail.modules}, file)
+        json.dump({"heard": heard, "told": len(told), "modules": trail.modules}, file)
     os._exit(0)
 """
 
@@ -67,6 +68,12 @@ def report(server: subprocess.Popen[str], tmp_path: Path) -> Report:
 @pytest.fixture
 def heard(report: Report) -> Heard:
     return lambda *args: report(*args)["heard"]
+
+
+def test_each_entry_is_told_once_also_the_one_for_many_more(report: Report) -> None:
+    found = report("import time\nfor step in range(100):\n    time.sleep(step * 1e-6)\n")
+    assert found["heard"] == [["time.sleep", 3]] * 65
+    assert found["told"] == 65
 
 
 def test_honest_code_leaves_no_trail(heard: Heard) -> None:

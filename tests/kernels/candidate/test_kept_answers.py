@@ -70,4 +70,5 @@ def test_numbers_that_occur_anywhere_tell_nothing() -> None:
 
 def test_answers_are_floating_point_tensors() -> None:
     value: Any = {"a": torch.zeros(3), "b": (torch.zeros(2, dtype=torch.int64), torch.zeros(0))}
+    value["c"] = torch.zeros(5).to(torch.float8_e5m2)  # NaN cannot be filled in
     assert [tuple(answer.shape) for answer in answers_of(value)] == [(3,)]

@@ -29,3 +29,9 @@ def test_other_structures_and_shapes_do_not_agree() -> None:
     assert not agree(value, value[:3])
     assert not agree(value, (value, value))
     assert not agree(value, value.half())
+
+
+def test_floats_of_eight_bits_are_scaled_too() -> None:
+    small = torch.tensor([0.125, 0.25, 0.5]).to(torch.float8_e5m2)
+    assert agree(small, small.clone())
+    assert not agree(small, torch.zeros(3).to(torch.float8_e5m2))

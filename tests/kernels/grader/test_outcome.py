@@ -9,7 +9,7 @@ import pytest
 import torch
 
 from dice.kernels.grader.candidate_run import CandidateRun
-from dice.kernels.grader.outcome import outcome_of
+from dice.kernels.grader.outcome import changed_output, outcome_of
 
 
 @pytest.mark.parametrize(
@@ -25,3 +25,15 @@ def test_outcomes(actual: float, idle: bool, outcome: str) -> None:
         is_idle=lambda: idle,
     )
     assert outcome_of(cast(CandidateRun, run), [], torch.full((4,), 2.0)) == outcome
+
+
+def test_an_output_of_floats_of_eight_bits_changes_too() -> None:
+    before, after = (torch.full((4,), value).to(torch.float8_e5m2) for value in (1.0, 2.0))
+    run: Any = SimpleNamespace(
+        last=SimpleNamespace(expected=before, forward_seed=0),
+        place=SimpleNamespace(device=torch.device("cpu")),
+        reference=SimpleNamespace(run=lambda *_: after),
+    )
+    assert changed_output(cast(CandidateRun, run), torch.nn.Identity(), []) is after
+    run.last.expected = after
+    assert changed_output(cast(CandidateRun, run), torch.nn.Identity(), []) is None

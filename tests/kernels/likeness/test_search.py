@@ -133,7 +133,7 @@ def test_elements_that_say_nothing_do_not_count() -> None:
     assert find_answer(mostly, memory(torch.full((64, 64), 7.0))) == {}
 
 
-@pytest.mark.parametrize("dtype", [torch.float16, torch.bfloat16, torch.float64])
+@pytest.mark.parametrize("dtype", [torch.float16, torch.bfloat16, torch.float64, torch.float8_e5m2])
 def test_answers_of_other_dtypes(dtype: torch.dtype) -> None:
     answer = noise(64, 64).to(dtype)
     assert find_answer(answer, memory(answer.float()))["equal"] > 0.99

@@ -29,6 +29,8 @@ def test_all_gpus_or_those_that_are_named(four_gpus):
     assert chosen_gpus("cpu", Machine()) == []
     with pytest.raises(DiceError, match="names GPU 4, but this machine has 4"):
         chosen_gpus("cuda", Machine(gpus=(4,)))
+    with pytest.raises(DiceError, match="names no GPU"):
+        chosen_gpus("cuda", Machine(gpus=()))
 
 
 def test_gpus_that_were_not_given_to_this_process_are_not_used(four_gpus, monkeypatch):

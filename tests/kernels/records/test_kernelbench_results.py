@@ -14,8 +14,8 @@ HOST = Host(gpu=None, driver=None, cuda=None, torch="2", cpu="a cpu", isolation=
 
 
 def verdict(problem: str, sample: int = 0, status: Status = "correct", **fields: object) -> Verdict:
-    given = {"functional_status": status, "host": HOST, "message": "", "protocol": "paper"} | fields
-    rest = {"code_sha256": "", "stage": "done", "backend": "cpu", "trials": 5}
+    given = {"functional_status": status, "host": HOST, "message": "", "protocol": "paper", "stage": "done"} | fields
+    rest = {"code_sha256": "", "backend": "cpu", "trials": 5}
     return Verdict.model_validate({"problem_id": problem, "sample": sample, "status": status, **rest, **given})
 
 
@@ -84,6 +84,14 @@ def test_what_counts_as_compiled(status: Status, compiled: bool) -> None:
     for row in (verdict("level1/1", 0, status), verdict("level1/1", 0, "deceptive", functional_status=status)):
         (written,) = to_eval_results([row])[1]["1"]
         assert (written["compiled"], written["correctness"]) == (compiled, False)
+
+
+@pytest.mark.parametrize(
+    ("stage", "compiled"), [("build", False), ("import", False), ("init", True), ("forward", True)]
+)
+def test_what_ends_before_there_is_a_model_is_not_compiled(stage: str, compiled: bool) -> None:
+    rows = [verdict("level1/1", 0, "timeout", stage=stage), verdict("level1/1", 1, "out_of_memory", stage=stage)]
+    assert [row["compiled"] for row in to_eval_results(rows)[1]["1"]] == [compiled, compiled]
 
 
 def test_problems_are_in_order_of_their_numbers_and_levels_apart(tmp_path: Path) -> None:

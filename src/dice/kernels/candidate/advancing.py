@@ -122,8 +122,8 @@ def advancing(first: Look, second: Look, third: Look, calls: int) -> list[tuple[
 
 
 def _advancing(region: Region, copies: list[torch.Tensor], calls: int) -> Iterator[tuple[Number, float]]:
+    # Bytes of addresses, and of numbers in the first type that fits.
     taken = torch.zeros(copies[0].numel() * copies[0].element_size(), dtype=torch.bool)
-    """Bytes of addresses, and of numbers in the first type that fits."""
     if torch.float64 in region.kinds and len(region.kinds) > 1:
         taken |= are_addresses(copies[2].view(torch.int64), OF_PROGRAMS).repeat_interleave(8)
     for kind in region.kinds:

@@ -126,7 +126,8 @@ class AuditTrail:
             self._phase, self._last_phase = None, name
 
     def accesses(self) -> list[Access]:
-        """What was recorded, in order of first appearance; at most 65 entries for one kind of event on one line."""
+        """What was recorded, in order of first appearance; at most 65 entries for one kind of event on one line in one
+        phase."""
         return [_access(key, count) for key, count in self._seen.items()]
 
     def _hear(self, event: str, args: tuple[Any, ...], depth: int = 1) -> None:
@@ -175,8 +176,8 @@ class AuditTrail:
             self._details[event, phase, line] = known + 1
             if known >= _MOST_DETAILS:
                 key = (event, _AND_MORE, phase, line)
-            if self.tell is not None:
-                self.tell(_access(key, 1))
+        if key not in self._seen and self.tell is not None:
+            self.tell(_access(key, 1))
         self._seen[key] = self._seen.get(key, 0) + 1
 
     def _open_detail(self, args: tuple[Any, ...]) -> str | None:

@@ -27,9 +27,10 @@ _PLAIN = 16.0
 
 
 def answers_of(outputs: object) -> list[torch.Tensor]:
-    """The floating-point tensors of an answer that are not too large to be kept, as they stand."""
+    """The floating-point tensors of an answer that are not too large to be kept, as they stand. Not those of eight bits, for
+    which PyTorch has few operators."""
     leaves = [leaf for leaf in tensors_of(outputs) if leaf.is_floating_point() and leaf.layout is torch.strided]
-    return [leaf for leaf in leaves if 0 < leaf.numel() <= _MOST_NUMBERS]
+    return [leaf for leaf in leaves if leaf.element_size() > 1 and 0 < leaf.numel() <= _MOST_NUMBERS]
 
 
 def overwrite_answers(

@@ -10,6 +10,8 @@ from typing import Any
 
 import torch
 
+from dice.kernels.candidate.moved_constants import KINDS
+
 Other = Callable[[Any, int], Any]
 """Makes other values of a tensor, or another number, after a seed."""
 _FACTOR = 1.25
@@ -176,14 +178,7 @@ def odd_weights() -> Iterator[None]:
     """Weights that are the same everywhere have other values when a module is made in the block: those of PyTorch's norms,
     with their running means and variances, and any `nn.Parameter` that has its values when it is registered; buffers of the
     state too, where all elements are equal. Draws nothing from the default generator."""
-    kinds: tuple[Any, ...] = (
-        torch.nn.modules.batchnorm._NormBase,
-        torch.nn.LayerNorm,
-        torch.nn.GroupNorm,
-        torch.nn.RMSNorm,
-        torch.nn.PReLU,
-    )
-    originals = {kind: kind.reset_parameters for kind in kinds}
+    originals = {kind: kind.reset_parameters for kind in KINDS}
     register = torch.nn.Module.register_parameter
     register_as_buffer = torch.nn.Module.register_buffer
 

@@ -33,15 +33,15 @@ _LEAST_ROW = 256
 """Of a last dimension that `shorter` cuts: one block, whose threads all have work, so that races show."""
 _MANY = 1 << 17
 """Elements of all inputs together under `many`: enough for a second step over blocks, or over their sums."""
-_MOST_WORK = 1 << 25
+_MOST_WORK = 1 << 23
 """Elements that the reference may make under `many`."""
 _SHORT = 4
 """Of the other sizes, and of all under `short`, or one more; smaller ones grow by one, which shows whether they are free."""
 
 
 def groups(leaves: list[Any]) -> Iterator[list[list[Slot]]]:
-    """Dimensions that may belong together. Of each list of alternatives, those behind the first are for a reference that
-    refuses the ones before."""
+    """Dimensions that may belong together: for each size a list of groups. Each has those at one place of the tensors; where
+    there are several places, the last one has all, for a reference that lets none of the others change."""
     sizes: dict[int, list[Slot]] = {}
     for index, leaf in enumerate(leaves):
         if torch.is_tensor(leaf):
@@ -162,24 +162,19 @@ def _long(place: int) -> Callable[[Source], list[Any] | None]:
 
 
 def _many(source: Source) -> list[Any] | None:
-    """Inputs whose first free size was doubled until they have `_MANY` elements, or mean too much work: where a size is
-    doubled, work may be four times as much."""
+    """Inputs whose first free size was doubled until they have `_MANY` elements; None where that means too much work."""
     if _elements(tree_leaves(source.inputs), [], 0) >= _MANY or _drawn_sizes(source):
         return None
     free, _ = _resized_where_free(source, groups(tree_leaves(source.inputs)), _from(lambda n: 2 * n + 1))
+    if not free:
+        return None
     leaves, structure, more = tree_leaves(source.inputs), tree_structure(source.inputs), _draws(source)
-    for slots in free[:1]:
-        while _elements(leaves, [], 0) < _MANY:
-            grown = resized(leaves, more, slots, 2 * _size(leaves, slots) + 1)
-            work = source.work(tree_unflatten(grown, structure))
-            if work is None:
-                break
-            leaves = grown
-            if 4 * work > _MOST_WORK:
-                break
-        else:
-            return tree_unflatten(leaves, structure)
-    return None
+    while _elements(leaves, [], 0) < _MANY:
+        leaves = resized(leaves, more, free[0], 2 * _size(leaves, free[0]) + 1)
+        work = source.work(tree_unflatten(leaves, structure))
+        if work is None or work > _MOST_WORK:
+            return None
+    return tree_unflatten(leaves, structure)
 
 
 def _draws(source: Source) -> Callable[[int], list[Any]]:
@@ -262,7 +257,7 @@ SIZES = [
     Condition(
         "half", "every free size an odd number near its half", _sized(_from(lambda n: n // 2 | 1)), may_refuse=True
     ),
-    Condition("short", "every free size 4 or 5; smaller ones one larger", _sized(_from(_short)), may_refuse=True),
+    Condition("short", "every free size 4 or 5; those up to 5 one larger", _sized(_from(_short)), may_refuse=True),
     Condition(
         "few",
         "every free size 2 or 3; those become 3 and 2",

@@ -107,7 +107,7 @@ def _ids(
         draws = [tree_leaves(source.inputs), *(tree_leaves(source.other(number)) for number in range(1, _MANY))]
         leaves, found = list(draws[0]), False
         for index, leaf in enumerate(leaves):
-            same = [leaves[index] for leaves in draws if index < len(leaves)]
+            same = [drawn[index] for drawn in draws if index < len(drawn)]
             if not all(torch.is_tensor(one) and _free(one) for one in same):
                 continue
             pool = torch.cat([one.reshape(-1) for one in same]).unique().cpu()

@@ -8,7 +8,7 @@ from typing import Any
 import torch
 from torch.utils._pytree import tree_flatten, tree_unflatten
 
-from dice.kernels.compare import NOISE_RMS, compare_outputs
+from dice.kernels.compare import NOISE_RMS, compare_outputs, computable
 
 
 def agree(expected: Any, actual: Any) -> bool:
@@ -36,7 +36,7 @@ def _factor(value: Any) -> float:
 
 
 def _scaled(value: Any, factor: float) -> Any:
-    return value * factor if factor != 1 and _is_floating(value) else value
+    return (computable(value) * factor).to(value.dtype) if factor != 1 and _is_floating(value) else value
 
 
 def _is_floating(value: Any) -> bool:

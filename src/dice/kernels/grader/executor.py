@@ -1,9 +1,9 @@
 """The executor verifies one candidate after another. It is trusted; the candidate runs in its own process.
 
-`Executor.verify` runs a candidate once and makes one verdict per protocol from that run. It never raises for a bad
-candidate. A fault of the machine (driver, memory of the reference, a process killed from outside) is tried once more and
-then becomes `host_error`. `Prebuilder` only imports the candidate, without a GPU, to fill the build cache and to settle
-candidates that cannot be built.
+`Executor.verify` runs a candidate as often as its protocols need (`dice.kernels.grader.lending.runs`) and makes one verdict
+per protocol. It never raises for a bad candidate. A fault of the machine (driver, memory of the reference, a process killed
+from outside) is tried once more and then becomes `host_error`. `Prebuilder` only imports the candidate, without a GPU, to
+fill the build cache and to settle candidates that cannot be built.
 """
 
 from __future__ import annotations

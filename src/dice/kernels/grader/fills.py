@@ -22,8 +22,9 @@ _OTHERS = (LEFT_OVER, _ZEROS)
 
 
 def experiment_fills(run: CandidateRun) -> None:
-    """Adds results `other_fill`, of new inputs and of the same ones again, and the operators of a forward where they are
-    more than those of the watched one."""
+    """Adds a result `other_fill` where the output for new inputs is not right or no kernel made it, else `other_fill_again`:
+    whether the same kernels run for the same inputs. The operators of a forward count where they are more than those of the
+    watched one."""
     if run.last is None or not run.evidence.launches:
         return
     with run.record.phase("experiments"):

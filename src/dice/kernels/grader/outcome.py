@@ -8,7 +8,7 @@ from typing import Any
 import torch
 
 from dice.errors import DiceError
-from dice.kernels.compare import compare_outputs
+from dice.kernels.compare import compare_outputs, computable
 from dice.kernels.grader.agreement import expected_outputs
 from dice.kernels.grader.candidate_run import CandidateRun
 from dice.kernels.grader.closeness import agree
@@ -55,4 +55,4 @@ def outcome_of(run: CandidateRun, inputs: list[Any], expected: Any) -> Experimen
 
 def _finite(outputs: Any) -> bool:
     floats = floats_of(outputs)
-    return all(bool(leaf.isfinite().all()) for leaf in floats)
+    return all(bool(computable(leaf).isfinite().all()) for leaf in floats)

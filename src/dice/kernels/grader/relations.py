@@ -40,8 +40,8 @@ _GROWTH = 16.0
 
 
 def experiment_relations(run: CandidateRun) -> None:
-    """Adds a result for the weights, if any is drawn, and one for each input that is not read. The last experiment: one
-    input that does not fit the others may lead a kernel out of its memory."""
+    """Adds a result for the weights, if any is drawn, and one for each input that is not read. The inputs come last: one
+    that does not fit the others may lead a kernel out of its memory."""
     if run.last is None:
         return
     with run.record.phase("experiments"):

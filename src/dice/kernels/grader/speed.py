@@ -27,6 +27,7 @@ from dice.kernels.candidate.call_timer import CallTimer
 from dice.kernels.candidate.refill import refilled
 from dice.kernels.grader.agreement import compare
 from dice.kernels.grader.candidate_run import CandidateRun
+from dice.kernels.grader.explaining import card_of
 from dice.kernels.grader.hidden_launches import QueuedCalls, Sides, settled
 from dice.kernels.grader.reference import Trial, to_device
 from dice.kernels.records.evidence import Clocks, OpUse
@@ -238,6 +239,7 @@ class Measurement:
         return max(MIN_CALLS, int(BUDGET_S / max(slowest_s, 1e-6)))
 
     def note_fewer(self, protocol: Protocol, wanted: int, done: int) -> None:
+        """Note in the verdict that there was no time for all calls."""
         if done < wanted:
             self.run.record.notes.append(f"{protocol}: timed {done} of {wanted} calls, since each takes long")
 
@@ -391,8 +393,5 @@ def _take_clocks(measurement: Measurement) -> None:
 def floor_ms(output_bytes: int, device: torch.device) -> float | None:
     """Time to write the bytes that exceed the L2 cache at peak memory rate; None where PyTorch does not know the rate."""
     properties = torch.cuda.get_device_properties(device)
-    clock_khz, bus_bits = (getattr(properties, name, None) for name in ("memory_clock_rate", "memory_bus_width"))
-    if not clock_khz or not bus_bits:
-        return None
-    bytes_per_ms = 2 * clock_khz * bus_bits / 8
-    return max(0, output_bytes - properties.L2_cache_size) / bytes_per_ms
+    bytes_per_s = card_of(properties).bytes_per_s
+    return None if bytes_per_s is None else 1e3 * max(0, output_bytes - properties.L2_cache_size) / bytes_per_s

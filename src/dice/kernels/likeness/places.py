@@ -93,7 +93,8 @@ class Places:
         if flat.numel() > 2 and bool(telling.any()):
             telling &= numbers != numbers[telling].mode().values
         index = _spread_out(looked_at[telling])
-        kinds = len(flat[index].unique())
+        chosen = flat[index]
+        kinds = len((chosen.double() if chosen.is_floating_point() else chosen).unique())  # not defined for fp8
         labels = kinds < FEW and flat.numel() >= (FEW * FEW if kinds > 1 else 4 * FEW)
         if labels:
             index = _spread_out(looked_at[numbers.isfinite()])
@@ -104,7 +105,7 @@ class Places:
         if flat.numel() < FEW:
             tolerance = values.abs() * _EXACT.get(answer.dtype, _CLOSE_ALONE)
         elif answer.is_floating_point():
-            tolerance = torch.full_like(values, spread) * _EXACT.get(answer.dtype, _CLOSE)
+            tolerance = torch.full_like(values, spread * exactness(answer.dtype))
         else:
             tolerance = torch.zeros_like(values)
         landmarks = () if labels or flat.numel() < FEW else _landmarks(answer.shape, flat)

@@ -79,6 +79,8 @@ def chosen_gpus(backend: Backend, machine: Machine) -> list[int]:
     found = len(visible_gpus())
     if not found:
         raise DiceError("--backend cuda needs an NVIDIA GPU and its driver (nvidia-smi lists none); try --backend cpu.")
+    if machine.gpus == ():
+        raise DiceError("--gpus names no GPU; leave it out to use all.")
     unknown = [index for index in machine.gpus or () if not 0 <= index < found]
     if unknown:
         raise DiceError(f"--gpus names GPU {unknown[0]}, but this machine has {found} (0 to {found - 1}).")

@@ -161,7 +161,13 @@ class ExperimentResult(_Fact):
     crossing: many elements change at once while kernels run, and what launches and operators leave is put back but for its
         own places; `wrong` when a launch or an operator is led to something that follows two sets of elements.
     later: what the candidate counts up with each call is set ahead; what came of it.
-    other_guise: new inputs that are views of larger memory, in PyTorch's inference mode; only where the output is right.
+    clock_ahead: the clocks that the candidate's code asks are set ahead; what came of it.
+    kept_answer: the last answer is overwritten wherever it may be kept, and the same inputs come again; `stale` when the
+        output is wrong then.
+    other_guise: inputs that are views of larger memory, in PyTorch's inference mode; only where the output is right or stale.
+    other_fill: new inputs on memory of finite numbers or zeros instead of NaN; only where the output is not right, or no
+        kernel made it.
+    other_fill_again: the same inputs on such memory; `stale` or `idle` when a kernel that ran on memory of NaN does not run.
     """
 
     name: ExperimentName

@@ -19,6 +19,8 @@ from dice.kernels.problems.problem import level_and_number
 from dice.kernels.records.verdict import Verdict
 
 _NOT_COMPILED = {"compile_error", "refused_flag", "import_error", "no_code", "unsupported_on_cpu"}
+_BEFORE_A_MODEL = {"extract", "build", "import"}
+"""Stages: a failure there, such as a compiler that takes too long, leaves nothing compiled."""
 
 
 def to_eval_results(verdicts: Iterable[Verdict]) -> dict[int, dict[str, list[dict[str, Any]]]]:
@@ -35,7 +37,7 @@ def to_eval_results(verdicts: Iterable[Verdict]) -> dict[int, dict[str, list[dic
             verdict.sample,
             {
                 "sample_id": verdict.sample,
-                "compiled": verdict.functional_status not in _NOT_COMPILED,
+                "compiled": verdict.functional_status not in _NOT_COMPILED and verdict.stage not in _BEFORE_A_MODEL,
                 "correctness": verdict.status == "correct",
                 "metadata": {
                     "status": verdict.status,

@@ -97,9 +97,13 @@ def serve_forks(load: Callable[[], Service]) -> None:
 def _has_ended(pid: int) -> bool:
     """Whether a process that may just be ending has ended."""
     try:
-        return process_tree.ends(os.pidfd_open(pid), END_TIMEOUT_S)
+        pidfd = os.pidfd_open(pid)
     except ProcessLookupError:
         return True
+    try:
+        return process_tree.ends(pidfd, END_TIMEOUT_S)
+    finally:
+        os.close(pidfd)
 
 
 def _may_come_back() -> bool:

@@ -1,9 +1,9 @@
 """Isolation of a candidate, layer by layer, each recorded as in force or missing with its reason.
 
-Three processes take part, all forked from the fork server: the fork server's own file system is narrowed once (`enter_jail`:
-only what Python, PyTorch and CUDA need is visible, read-only); `supervise` runs as process 1 of a new PID namespace,
-keeps the rights needed to end everything and reports how the candidate ended; `confine` runs in the candidate's
-process and gives up every right before a line of its code is read.
+Three processes take part. The fork server narrows its own file system once (`enter_jail`: only what Python, PyTorch and
+CUDA need is visible, read-only). `supervise` runs in a fork of it, as process 1 of a new PID namespace, keeps the rights
+needed to end everything and reports how the candidate ended. `confine` runs in the candidate's process, a fork of that one,
+and gives up every right before a line of its code is read.
 
 Where the machine forbids a layer the next ones still apply: a plain container without namespaces keeps its limits, its
 seccomp filter and the kill of the whole process tree. Sources for the design: bubblewrap's and nsjail's layering.

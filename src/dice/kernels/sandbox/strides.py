@@ -11,9 +11,9 @@ from torch.utils._pytree import tree_leaves, tree_map, tree_structure, tree_unfl
 Strides = list[list[int] | None]
 """Of each leaf of a nested value; None: contiguous, or no tensor."""
 _ALIGNED = 512
-"""Bytes; of larger elements so many of them."""
+"""Bytes. Before a tensor of more than `_SMALL` bytes, so many elements."""
 _SMALL = 16 << 20
-"""Bytes of a tensor that gets as much memory again on either side."""
+"""Bytes up to which a tensor gets as much memory again before it, and twice as much behind it."""
 
 
 def laid(tensor: torch.Tensor, strides: Sequence[int]) -> torch.Tensor:
