@@ -186,7 +186,7 @@ def write_manifest(
         output_sha256=sha256_file(output) if output.is_file() else None,
         dice_version=__version__,
         git_commit=commit,
-        git_dirty=bool(status) if commit else None,
+        git_dirty=None if status is None else bool(status),
         image=os.environ.get("DICE_IMAGE", "host"),
         python=platform.python_version(),
         torch=torch,

@@ -13,6 +13,7 @@ from small_study import KERNEL, edited, edited_json, write_study
 from dice.cli import main
 from dice.errors import DiceError
 from dice.evidence.audit import audit
+from dice.evidence.crate import write_crate
 from dice.evidence.record import record
 from dice.evidence.recording import read_record
 from dice.evidence.regenerate import regenerate
@@ -293,3 +294,15 @@ def test_nothing_recorded_is_one_sentence(tmp_path, monkeypatch, capsys):
     assert "no study is recorded" in capsys.readouterr().err
     assert main(["regenerate", "other", "--out", "build"]) != 0
     assert "other: not a recorded study" in capsys.readouterr().err
+
+
+def test_no_command_deletes_the_study_that_it_reads(study, clone, monkeypatch):
+    for command in (lambda: regenerate(FOLDER, FOLDER), lambda: write_crate(FOLDER, FOLDER.parent, Path("Snakefile"))):
+        with pytest.raises(DiceError, match="name another folder as --out"):
+            command()
+    assert read_record(FOLDER).reports
+    monkeypatch.chdir(study)
+    for out in ("results", "."):
+        with pytest.raises(DiceError, match="name another folder as --out"):
+            record("results", Path(out))
+    assert Path("results/table1.csv").is_file()

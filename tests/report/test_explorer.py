@@ -11,7 +11,8 @@ import pytest
 from small_study import KERNEL, PROBLEMS, write_study
 
 from dice.errors import DiceError
-from dice.report.explorer import ExplorerConfig, explore, pair_lines
+from dice.jsonl import write_jsonl
+from dice.report.explorer import ExplorerConfig, answers_of_seed, explore, pair_lines
 
 BROWSERS = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable", "chrome")
 UNITS = ("8B-base", "8B-dice")
@@ -89,6 +90,13 @@ def test_rows_that_were_asked_other_problems_are_not_compared(tmp_path, monkeypa
     exams = [f"{unit}@exam" for unit in UNITS]
     pairs = {(line["row"], line["against"]) for line in pair_lines(Path("results"), [*UNITS, *exams])}
     assert pairs == {UNITS, tuple(exams)}
+
+
+def test_published_solutions_are_shown_although_they_name_problems_by_number(tmp_path):
+    write_jsonl(tmp_path / "generations/supplied/seed0.jsonl", [{"level_id": 1, "task_id": 19, "custom_code": "x = 1"}])
+    write_jsonl(tmp_path / "verdicts/supplied/seed0.jsonl", [{"problem_id": "level1/19_ReLU", "sample": 0}])
+    (answer,) = answers_of_seed(tmp_path, "supplied", 0)
+    assert answer["code"] == "x = 1"
 
 
 def test_a_study_without_verdicts_is_one_sentence(tmp_path):

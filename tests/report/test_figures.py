@@ -7,7 +7,8 @@ import csv
 import pytest
 from scored import table
 
-from dice.report.figures import FigureConfig, make_figure
+from dice.jsonl import write_jsonl
+from dice.report.figures import FigureConfig, draw, make_figure
 from dice.report.latex import escape, table_tex
 from dice.report.tex import TexConfig, write_tex
 
@@ -54,3 +55,24 @@ def test_the_gain_of_fine_tuning_is_a_difference_of_rows(place):
     )
     rows = make_figure(config)
     assert {row["status"]: row["y"] for row in rows} == {"measured": "3.00", "reported": "1.00"}
+
+
+def test_a_gain_stands_above_the_name_of_its_model():
+    """One model was measured, and it is not the first: its bar is not where the first one's would be."""
+    points = [("S", "1.7B", "reported", "1.00"), ("S", "8B", "measured", "3.00"), ("S", "8B", "reported", "2.00")]
+    names = ("series", "x", "status", "y")
+    rows = [dict(zip(names, point, strict=True)) | {"panel": "gain", "scale": "tiny", "note": ""} for point in points]
+    axis = draw(FigureConfig(number=5, title="F", kind="sft_gain", scale="tiny", out="f.csv"), rows).axes[0]
+    ticks = [label.get_text() for label in axis.get_xticklabels()]
+    assert ticks == ["S\n1.7B", "S\n8B"]
+    found = {bar.get_height(): ticks[round(bar.get_x() + bar.get_width() / 2)] for bar in axis.patches}
+    assert found == {1.0: "S\n1.7B", 3.0: "S\n8B", 2.0: "S\n8B"}
+
+
+@pytest.mark.parametrize("rows", [[], [{"problem_id": "level1/1_A", "text": "a"}]])
+def test_answers_without_an_order_are_a_note(place, rows):
+    """A server, and a model that writes from left to right, give no order."""
+    write_jsonl(place / "answers.jsonl", rows)
+    given = {"generations": str(place / "answers.jsonl"), "out": str(place / "f.csv")}
+    found = make_figure(FigureConfig(number=2, title="F", kind="decoding_order", scale="tiny", **given))
+    assert [row["note"] for row in found] == ["no answer says in which order its tokens were fixed"]

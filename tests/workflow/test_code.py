@@ -67,6 +67,9 @@ def test_stages_depend_on_what_they_import():
     assert "evaluation/score.py" not in names("verify")
     assert "training/losses.py" in names("sft")
     assert "training/losses.py" not in names("table")
+    assert "data/leakage/heldout.yaml" in names("synth")
+    assert "report/pages/explorer.js" in names("explorer")
+    assert "report/pages/explorer.css" in names("explorer")
 
 
 def test_parsed_files_are_cached_by_contents(tmp_path, monkeypatch):

@@ -79,6 +79,7 @@ def test_no_training_set_may_have_an_exam_problem():
     ("exams", "text"),
     [
         ({"a": EXAM | {"source": "cuke", "version": "a-1"}}, "trained on the data set 'cuke'"),
+        ({"a": EXAM | {"source": "corpus", "version": "a-1"}}, "trained on the data set 'corpus'"),
         ({"a": EXAM, "b": EXAM}, "two benchmarks have the version 'two-operators-9002'"),
         ({"a": {"source": "mini", "version": "mini-2-gpu"}}, "two sizes"),
         ({"a": {"source": "mini", "version": "mini-9"}}, r"exams\.a\.version: mini has no 'mini-9'"),

@@ -47,7 +47,9 @@ def test_a_misspelt_setting_of_a_stage_is_refused_by_the_schema():
 
     values = to_spec(load_study(EXPERIMENTS / "config", "tiny"))
     values["sft"]["learning_rat"] = 1.0
-    assert list(Draft202012Validator(study_schema()).iter_errors(values))
+    values["suite"]["verify"]["backnd"] = "cpu"
+    found = Draft202012Validator(study_schema()).iter_errors(values)
+    assert {tuple(error.absolute_path) for error in found} == {("sft",), ("suite", "verify")}
 
 
 def test_a_misspelt_scale_is_one_sentence():
@@ -181,7 +183,12 @@ def test_every_checkpoint_says_which_commit_it_is_or_that_none_is_known():
 
 @pytest.mark.parametrize(
     ("revision", "sentence"),
-    [("main", "revision"), ("b968826D", "revision"), ("1234567", "another revision elsewhere")],
+    [
+        ("main", "revision"),
+        ("b968826D", "revision"),
+        ("of b968826", "should match pattern"),
+        ("1234567", "another revision elsewhere"),
+    ],
 )
 def test_a_revision_that_is_no_commit_or_not_the_only_one_is_refused(tmp_path, revision, sentence):
     copy_registry(tmp_path)
@@ -308,6 +315,8 @@ def test_merge_is_deep_and_replaces_lists():
         ({"seeds": []}, "seeds"),
         ({"seeds": [-1]}, "seeds"),
         ({"suite": {"levels": []}}, "levels"),
+        ({"exams": None}, "'exams': Input should be a valid dictionary"),
+        ({"sizes": "8B"}, "'sizes': Input should be a valid dictionary"),
         ({"suite": {"version": "mini-7-cpu"}}, "mini has no 'mini-7-cpu'"),
         ({"start_from": "verdicts", "archive": "results"}, "is where the results go"),
         ({"suite": {"sorce": "mini"}}, r"'suite.sorce': Unexpected keyword argument\.$"),

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
 from dice.data.normal_form import sha256
 from dice.errors import DiceError
 from dice.jsonl import read_jsonl
-from dice.kernels.api import Verdict, read_candidates
+from dice.kernels.api import Problem, Verdict, make_jobs, read_candidates
 from dice.manifest import read_manifest
 
 
@@ -40,10 +40,12 @@ def generations_of(verdicts: str, root: Path) -> str:
     return candidates
 
 
-def judged_answers(verdicts: str, root: Path, problem: str) -> Iterator[JudgedAnswer]:
-    """The answers to a problem with their verdicts, of one file of verdicts. Raises DiceError."""
+def judged_answers(verdicts: str, root: Path, problems: Iterable[Problem], problem: str) -> Iterator[JudgedAnswer]:
+    """The answers to a problem with their verdicts, of one file of verdicts, which was judged on `problems`.
+
+    Raises DiceError."""
     path = generations_of(verdicts, root)
-    codes = {(one.problem_id, one.sample): one.code for one in read_candidates(root / path)}
+    codes = {(job.problem_id, job.sample): job.code for job in make_jobs(read_candidates(root / path), problems)}
     for verdict in read_jsonl(root / verdicts, Verdict):
         if verdict.problem_id == problem:
             yield JudgedAnswer(verdict, codes.get((problem, verdict.sample)), path)

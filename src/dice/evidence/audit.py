@@ -182,7 +182,7 @@ def _answers(score_path: str, problem: str, root: Path) -> tuple[list[str], bool
         raise DiceError(f"--problem {problem}: not one of {spec['problems']}; try {next(iter(problems))}.")
     lines, good = [f"{problem}:", *_indented(problems[problem].code)], True
     for path in spec["verdicts"]:
-        for answer in judged_answers(path, root, problem):
+        for answer in judged_answers(path, root, problems.values(), problem):
             lines.append(f"{path}, sample {answer.verdict.sample}, answer in {answer.generations}:")
             lines += [*_indented(answer.code or "(no code)"), *(f"  {line}" for line in verdict_lines(answer.verdict))]
             agrees = answer.is_of_this_code

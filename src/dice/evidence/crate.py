@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING, Any
 
 from dice.errors import DiceError
 from dice.evidence.chain import inputs_of
-from dice.evidence.recording import INDEX, Record, read_record, unpack
+from dice.evidence.recording import INDEX, Record, check_replaced, read_record, unpack
 from dice.manifest import MANIFEST_SUFFIX, MODEL_MANIFEST, Manifest, read_manifest
 
 if TYPE_CHECKING:
@@ -220,8 +220,10 @@ class _Writer:
 def write_crate(folder: Path, out: Path, workflow: Path) -> int:
     """Write the crate of a recorded study to the folder `out`, which is replaced; returns its number of actions.
 
-    Raises DiceError for a folder that is no recorded study or has changed, and where there is no workflow file."""
+    Raises DiceError for a folder that is no recorded study, has changed or would be replaced, and where there is no
+    workflow file."""
     record = read_record(folder)
+    check_replaced(out, folder)
     if not workflow.is_file():
         raise DiceError(f"{workflow}: no workflow there; name it with --workflow.")
     with tempfile.TemporaryDirectory(prefix="dice-crate-") as name:

@@ -20,7 +20,7 @@ from pathlib import Path
 
 from dice.errors import DiceError
 from dice.evidence.chain import folder_hashes, inputs_of
-from dice.evidence.recording import HISTORY, INDEX, Kept, Record, Report, store, unpack, write_record
+from dice.evidence.recording import HISTORY, INDEX, Kept, Record, Report, check_replaced, store, unpack, write_record
 from dice.evidence.regenerate import STAGES, make_again
 from dice.manifest import MANIFEST_SUFFIX, MODEL_MANIFEST, Manifest, manifest_path, read_manifest, sha256_file
 from dice.study.publish import NOT_CONTENT, SUMS
@@ -90,9 +90,10 @@ def find(results: str, with_data: bool = False) -> Found:
 
 def record(results: str, out: Path, limit_mb: float = LIMIT_MB, with_data: bool = False) -> Record:
     """Make the folder `out`, whole or not at all. Raises DiceError where a report cannot be made again from it, or the
-    folder would be larger than `limit_mb` (10^6 bytes)."""
+    folder would be larger than `limit_mb` (10^6 bytes), or would replace the study."""
     from matplotlib import __version__ as drawn_with
 
+    check_replaced(out, Path(results))
     found = find(results, with_data)
     part = out.with_name(f".{out.name}.part")
     shutil.rmtree(part, ignore_errors=True)

@@ -79,6 +79,12 @@ class Record(BaseModel):
         return {file for report in self.reports for file in report.files}
 
 
+def check_replaced(out: Path, read: Path) -> None:
+    """Raises DiceError where replacing the folder `out` would delete the folder `read`: it is that one, or holds it."""
+    if read.resolve().is_relative_to(out.resolve()):
+        raise DiceError(f"{out}: would be deleted with {read} in it, which is read; name another folder as --out.")
+
+
 def is_compressed(path: str) -> bool:
     """Whether a file is stored compressed."""
     return path.endswith(".jsonl") and not path.endswith(HISTORY)

@@ -21,7 +21,7 @@ from pathlib import Path
 
 from dice.cli import main
 from dice.errors import DiceError
-from dice.evidence.recording import INDEX, UNPACKED, Record, read_record, unpack, write_record
+from dice.evidence.recording import INDEX, UNPACKED, Record, check_replaced, read_record, unpack, write_record
 from dice.manifest import read_manifest, sha256_file
 
 RECORDED = Path("results/recorded")
@@ -57,6 +57,7 @@ def make_again(path: str, root: Path) -> None:
 def regenerate(folder: Path, out: Path) -> list[Compared]:
     """Make the reports of a recorded study again, below `out`, which is replaced. Raises DiceError."""
     record = read_record(folder)
+    check_replaced(out, folder)
     shutil.rmtree(out, ignore_errors=True)
     if wrong := unpack(record, folder, out, leave=record.made()):
         raise DiceError(f"{wrong[0]}.")

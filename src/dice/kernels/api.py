@@ -18,7 +18,7 @@ from dice.kernels.problems.folder import level_folders, load_problem_folder, nam
 from dice.kernels.problems.mini import VERSION as MINI_VERSION
 from dice.kernels.problems.mini import load_mini
 from dice.kernels.problems.problem import Problem
-from dice.kernels.records.candidate_files import Candidate, read_candidates
+from dice.kernels.records.candidate_files import Candidate, make_jobs, read_candidates
 from dice.kernels.records.extract import extract_code
 from dice.kernels.records.failed import failed_verdicts
 from dice.kernels.records.job import Job, Judging, Limits
@@ -55,6 +55,7 @@ __all__ = [
     "load_mini",
     "load_problem_folder",
     "load_problems",
+    "make_jobs",
     "named_problem",
     "open_pool",
     "read_candidates",

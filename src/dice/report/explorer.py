@@ -25,7 +25,7 @@ from dice.config import add_options, config_from, stage_config, to_spec
 from dice.errors import DiceError
 from dice.evaluation.score import Score, read_score
 from dice.jsonl import read_jsonl, read_objects, write_text
-from dice.kernels.api import Problem
+from dice.kernels.api import Problem, read_candidates
 from dice.manifest import MANIFEST_SUFFIX, Stopwatch, write_manifest
 from dice.report.highlight import STYLE, highlighted
 from dice.report.pairs import PairEvidence, compared
@@ -85,10 +85,13 @@ def answers_of_seed(results: Path, unit: str, seed: int) -> list[dict[str, Any]]
     generations = {
         (row.get("problem_id"), row.get("sample", 0)): row for _, row in read_objects(results / "generations" / name)
     }
+    codes = {(one.problem_id, one.sample): one.code for one in read_candidates(results / "generations" / name)}
     answers = []
     for _, verdict in read_objects(results / "verdicts" / name):
-        row = generations.get((verdict["problem_id"], verdict["sample"]), {})
-        code = next((row[key] for key in ("code", "text", "cuda_code") if row.get(key)), "")
+        problem, sample = verdict["problem_id"], verdict["sample"]
+        row = generations.get((problem, sample), {})
+        short = problem.partition("_")[0]  # published solutions name `level1/19_ReLU` by its number alone
+        code = codes.get((problem, sample)) or codes.get((short, sample)) or row.get("text") or ""
         tokens = {name: row.get(name) or [] for name in ("order", "ends")} | {"text": row.get("text") or ""}
         answers.append({"seed": seed, "verdict": verdict, "code": code, "tokens": tokens})
     return answers

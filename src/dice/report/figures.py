@@ -97,11 +97,12 @@ def order_rows(config: FigureConfig) -> list[Row]:
         return _no_point("order", "no generations at this scale")
     longest: dict[str, Any] = {}
     for _, generation in read_objects(config.generations):
-        if len(generation["order"]) > len(longest.get("order", ())):
+        if len(generation.get("order") or ()) > len(longest.get("order", ())):
             longest = generation
-    order = longest["order"][:96]
+    if not longest:
+        return _no_point("order", "no answer says in which order its tokens were fixed")
     name = longest["problem_id"]
-    return [_row("order", name, "measured", str(k), str(step)) for k, step in enumerate(order)]
+    return [_row("order", name, "measured", str(k), str(step)) for k, step in enumerate(longest["order"][:96])]
 
 
 def pipeline_rows(config: FigureConfig) -> list[Row]:
@@ -228,11 +229,11 @@ def draw(config: FigureConfig, rows: list[Row]) -> Figure:
         axis.set_xlabel("token")
         axis.set_ylabel("forward in which it was fixed")
     elif config.kind == "sft_gain":
+        names = list(dict.fromkeys(f"{row['series']}\n{row['x']}" for row in shown))
         for status, colour, shift in (("measured", COLOURS[0], -0.2), ("reported", COLOURS[4], 0.2)):
             points = [row for row in shown if row["status"] == status]
-            places = [k + shift for k in range(len(points))]
+            places = [names.index(f"{row['series']}\n{row['x']}") + shift for row in points]
             axis.bar(places, [float(p["y"]) for p in points], width=0.38, color=colour, label=status)
-        names = list(dict.fromkeys(f"{row['series']}\n{row['x']}" for row in shown))
         axis.set_xticks(range(len(names)), names, fontsize=6)
         axis.set_ylabel("gain in Exec (points)")
         axis.legend(fontsize=6)

@@ -139,15 +139,18 @@ def stage_module(stage: str) -> str:
 
 @functools.cache
 def _data_files(file: Path) -> list[Path]:
-    """C++ sources and templates beside a module whose text names them (`csrc`, `.j2`)."""
+    """What lies beside a module whose text names it: C++ sources (`csrc`), templates (`.j2`) with their style and script, and
+    YAML by the file's name."""
     text = file.read_text(encoding="utf-8")
     found = [path for path in (file.parent / "csrc").rglob("*") if path.is_file()] if "csrc" in text else []
-    return found + (sorted(file.parent.rglob("*.j2")) if ".j2" in text else [])
+    if ".j2" in text:
+        found += [path for kind in ("j2", "css", "js") for path in file.parent.rglob(f"*.{kind}")]
+    return found + [path for path in file.parent.glob("*.yaml") if path.name in text]
 
 
 @functools.cache
 def code_of(module: str, package: Path = PACKAGE) -> tuple[str, ...]:
-    """Files that importing `module` can reach inside the package, sorted, with the C++ and templates that they read.
+    """Files that importing `module` can reach inside the package, sorted, with the C++, templates and YAML that they read.
 
     Imports inside functions count. `dice.cli` imports stages by name and is reached by none.
     """

@@ -238,7 +238,7 @@ def scales(folder: str | Path) -> list[str]:
 
 
 def load_study(folder: str | Path, scale: str, overrides: Mapping[str, Any] | None = None) -> Study:
-    """The study of `scale`; a scale may build on another with `extends`, and drop a size of it with null.
+    """The study of `scale`; a scale may build on another with `extends`, and drop a size or an exam of it with null.
 
     Raises DiceError in one sentence."""
     folder = Path(folder)
@@ -255,7 +255,8 @@ def load_study(folder: str | Path, scale: str, overrides: Mapping[str, Any] | No
     values = merged(read_yaml(folder / "common.yaml"), *layers, overrides or {})
     values["scale"] = scale
     for key in ("sizes", "exams"):
-        values[key] = {name: one for name, one in values.get(key, {}).items() if one is not None}
+        if isinstance(values.get(key), dict):
+            values[key] = {name: one for name, one in values[key].items() if one is not None}
     study = parse_config(Study, values, f"experiments/config, scale {scale}")
     check_study(study)
     return study
@@ -289,6 +290,7 @@ def check_study(study: Study) -> None:
     ):
         raise DiceError(f"exams: mini is asked in two sizes, {' and '.join(sorted(sizes))}; take one.")
     used = {recipe.dataset for recipe in study.recipes.values()}
+    used |= {base.dataset for size in study.sizes.values() for base in (size.sdar, size.qwen3) if base is not None}
     used |= {source.path for dataset in study.datasets.values() for source in dataset.sources}
     for name, exam in study.exams.items():
         if exam.source in used:
@@ -350,12 +352,11 @@ def study_schema() -> dict[str, Any]:
         (schema["properties"], ("tokenizer", "prompt", "sft", "rl", "generate", "verify")),
         (definitions["Size"]["properties"], ("sft", "rl")),
         (definitions["Base"]["properties"], ("sft",)),
-        (definitions["Suite"]["properties"], ("generate",)),
+        (definitions["Suite"]["properties"], ("generate", "verify")),
     ):
         for field in fields:
-            if f"settings_{field}" in definitions:
-                described = {key: owner[field][key] for key in ("description", "default") if key in owner[field]}
-                owner[field] = {"$ref": f"#/$defs/settings_{field}", **described}
+            described = {key: owner[field][key] for key in ("description", "default") if key in owner[field]}
+            owner[field] = {"$ref": f"#/$defs/settings_{field}", **described}
     for field, stage in (("servers", "server"), ("own_engine", "generate")):
         schema["properties"][field]["additionalProperties"] = {"$ref": f"#/$defs/settings_{stage}"}
     return {"$schema": "https://json-schema.org/draft/2020-12/schema", "title": "Study", **schema}

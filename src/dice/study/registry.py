@@ -25,7 +25,7 @@ class ModelEntry:
     """Unit that stands for it where models are trained: `<size>-<recipe>`."""
     hub: str | None = None
     """Hugging Face id of the released checkpoint."""
-    revision: Annotated[str, Field(pattern=r"[0-9a-f]{7,40}")] | None = None
+    revision: Annotated[str, Field(pattern=r"^[0-9a-f]{7,40}$")] | None = None
     """Commit of the checkpoint, as many of its digits as are known; None: none is known, and `main` is fetched. The
     manifest of the fetched folder has the whole commit in either case."""
     decoding: Settings = Field(default_factory=dict)
