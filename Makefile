@@ -22,7 +22,7 @@ table1: setup
 	$(BIN)/dice table --show results/table1.csv
 	$(BIN)/dice exams --show results/table1.exams.csv
 
-# Every table and figure of the recorded studies, made again from their verdicts: two minutes, no GPU.
+# Every table and figure of the recorded studies, made again from their verdicts: seconds, no GPU.
 recorded: setup
 	$(BIN)/dice regenerate --out build/recorded
 

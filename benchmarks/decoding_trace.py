@@ -1,6 +1,6 @@
 """Where a decoding step's time goes: its kernels in order of what they add, the gaps, and what the host does meanwhile.
 
-    python benchmarks/decoding_trace.py [--size 4b] [--mode static] [--batch 1] [--out trace.json]
+    python benchmarks/decoding_trace.py [--size 4b] [--mode static] [--batches 1 8] [--out decoding_trace]
 
 The steps are graph replays of a running batch. A kernel that starts before its predecessor has ended (programmatic
 dependent launch) waits inside itself, so a kernel is charged from its predecessor's end to its own; `gap` is the part of

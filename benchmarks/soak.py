@@ -201,7 +201,12 @@ def main() -> int:
     rows: list[Sample] = []
     told: dict[str, Counter[str]] = {}
     begun = time.monotonic()
-    with asked.out.open("w", newline="") as stream, Client(service.url) as client:
+    with (
+        contextlib.ExitStack() as at_end,
+        asked.out.open("w", newline="") as stream,
+        Client(service.url) as client,
+    ):
+        at_end.callback(service.stop)
         table: csv.DictWriter[str] | None = None
         for batch in batches(marker, asked.seed):
             candidates = [candidate for _, candidate in batch]
@@ -222,7 +227,6 @@ def main() -> int:
                 stream.flush()
             if at_s >= 60 * asked.minutes:
                 break
-    service.stop()
     gone_by = time.monotonic() + SETTLE_S
     while (left := ours(marker)) and time.monotonic() < gone_by:
         time.sleep(0.5)

@@ -1,5 +1,5 @@
 # The CPU image: everything of the environment, nothing of the project, whose code comes from the mounted checkout.
-# Base: Debian 12.12, slim. Without a registry: --build-arg BASE=<image of a debootstrap folder> (containers/README.md).
+# Base: Debian 12.12, slim. Without a registry: --build-arg BASE=<image of a debootstrap folder> (docs/guides/containers.md).
 ARG BASE=docker.io/library/debian@sha256:d5d3f9c23164ea16f31852f95bd5959aad1c5e854332fe00f7b3a20fcc9f635c
 FROM ${BASE}
 

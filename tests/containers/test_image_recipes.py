@@ -2,6 +2,7 @@
 
 import ast
 import re
+import shlex
 import sys
 from dataclasses import asdict, dataclass
 from pathlib import Path
@@ -167,6 +168,17 @@ def test_what_the_code_imports_is_locked(kind):
     locked = set(re.findall(r"^([\w.-]+)==", read(kind, "lock"), re.M))
     assert len(needed) > 10
     assert needed <= locked
+
+
+def test_conda_installs_what_the_cpu_lock_is_made_from():
+    guide = (ROOT / "docs" / "guides" / "containers.md").read_text()
+    resolved = shlex.split(
+        re.search(r"`pip install .* --report report\.json (.*)`\nresolves `cpu\.lock`", guide).group(1)
+    )
+    conda = yaml.safe_load((ROOT / "environment.yml").read_text())["dependencies"]
+    (lines,) = (part["pip"] for part in conda if isinstance(part, dict))
+    installed = [line.removeprefix("--editable ") for line in lines if not line.startswith("--extra-index-url")]
+    assert installed == resolved
 
 
 def test_imports_are_found():

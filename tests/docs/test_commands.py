@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import argparse
+import ast
 import contextlib
 import io
 import itertools
 import re
+from collections.abc import Iterable
 from functools import cache
 from pathlib import Path
 
@@ -65,14 +67,33 @@ def unknown_targets(page: Path) -> set[str]:
 
 def unknown_options(page: Path) -> list[str]:
     """Options of a script in benchmarks/ that its source does not name."""
+    return unknown_in(command_lines(page))
+
+
+def unknown_in(lines: Iterable[list[str]]) -> list[str]:
+    """The same of command lines as words."""
     wrong = []
-    for words in command_lines(page):
+    for words in lines:
         script = next((place for place, word in enumerate(words) if re.fullmatch(r"benchmarks/\w+\.py", word)), None)
         if script is not None:
             source = (ROOT / words[script]).read_text(encoding="utf-8")
             options = [word.partition("=")[0] for word in words[script + 1 :] if re.match(r"--[a-z]", word)]
             wrong += [f"{words[script]} {option}" for option in options if f'"{option}"' not in source]
     return wrong
+
+
+def test_a_benchmark_has_the_options_that_its_own_text_shows() -> None:
+    shown = []
+    for script in sorted((ROOT / "benchmarks").glob("*.py")):
+        text = ast.get_docstring(ast.parse(script.read_text(encoding="utf-8"))) or ""
+        shown += [re.findall(r"[\w./]+\.py|--[a-z][\w-]*", line) for line in commands_in(text)]
+    assert len(shown) > 30
+    assert unknown_in(shown) == []
+
+
+def commands_in(text: str) -> list[str]:
+    """The lines of an indented block that call a script, each with those behind it that are indented further."""
+    return re.findall(r"^    \S*(?:python|torchrun) .*benchmarks/.*(?:\n {8}.*)*", text, re.M)
 
 
 @pytest.mark.parametrize("page", PAGES, ids=name)

@@ -87,6 +87,15 @@ def test_what_does_not_exist_is_noticed() -> None:
     assert not there("docs/nothing.md")
 
 
+@pytest.mark.parametrize("page", ["docs/architecture.md", "docs/tutorials/add-a-check.md"])
+def test_every_experiment_of_strict_is_named(page: str) -> None:
+    text = (ROOT / page).read_text(encoding="utf-8")
+    folder = ROOT / "src" / "dice" / "kernels" / "grader"
+    files = [file for file in folder.glob("*.py") if re.search(r"^def experiment_", file.read_text(), re.M)]
+    assert len(files) > 10
+    assert [file.name for file in files if f"{file.name}`" not in text] == []
+
+
 def test_pages_that_the_code_names_exist() -> None:
     dead = {}
     for source in SOURCES:

@@ -42,14 +42,27 @@ def test_the_shipped_schema_is_the_generated_one():
     assert shipped == json.loads(json.dumps(study_schema())), "run `dice schema` and commit the result"
 
 
-def test_a_misspelt_setting_of_a_stage_is_refused_by_the_schema():
+@pytest.mark.parametrize(
+    ("scale", "place"),
+    [
+        ("tiny", ("sft",)),
+        ("tiny", ("suite", "generate")),
+        ("tiny", ("suite", "verify")),
+        ("tiny", ("exams", "three_operators", "verify")),
+        ("tiny", ("datasets", "cuke", "spec")),
+        ("tiny", ("datasets", "cuke", "spec", "generator")),
+        ("paper", ("datasets", "cuke", "spec")),
+    ],
+)
+def test_a_misspelt_setting_of_a_stage_is_refused_by_the_schema(scale, place):
     from dice.config import to_spec
 
-    values = to_spec(load_study(EXPERIMENTS / "config", "tiny"))
-    values["sft"]["learning_rat"] = 1.0
-    values["suite"]["verify"]["backnd"] = "cpu"
-    found = Draft202012Validator(study_schema()).iter_errors(values)
-    assert {tuple(error.absolute_path) for error in found} == {("sft",), ("suite", "verify")}
+    values = to_spec(load_study(EXPERIMENTS / "config", scale))
+    settings = values
+    for name in place:
+        settings = settings[name]
+    settings["no_such_setting"] = 1.0
+    assert list(Draft202012Validator(study_schema()).iter_errors(values))
 
 
 def test_a_misspelt_scale_is_one_sentence():
@@ -87,6 +100,8 @@ def test_an_unknown_override_is_refused():
     sizes = {"4B": "null", "8B": {"qwen3": "null"}}
     assert overrides_of({"sizes": sizes}) == {"sizes": {"4B": None, "8B": {"qwen3": None}}}
     assert overrides_of({"sizes": {"4B": None}}) == {"sizes": {"4B": None}}
+    suite = {"source": "KernelBench/KernelBench", "version": "kernelbench-v0.1", "generate": {"samples": "8"}}
+    assert overrides_of({"suite": suite}) == {"suite": suite | {"generate": {"samples": 8}}}
     assert overrides_of({"own_engine": {"Row": {"memory_gib": "120"}}}) == {"own_engine": {"Row": {"memory_gib": 120}}}
     assert overrides_of({"servers": {"Row": server}}) == {
         "servers": {

@@ -323,6 +323,7 @@ def _settings_schema(config_type: type) -> dict[str, Any]:
 
 def study_schema() -> dict[str, Any]:
     """JSON Schema of a merged configuration. Imports the stages, and so torch."""
+    from dice.data.curate import CurateConfig
     from dice.data.synthetic.stage import SynthConfig
     from dice.data.tokenizer import TokenizerConfig
     from dice.evaluation.generate import GenerateConfig
@@ -342,6 +343,7 @@ def study_schema() -> dict[str, Any]:
         "generate": GenerateConfig,
         "verify": VerifyConfig,
         "synth": SynthConfig,
+        "curate": CurateConfig,
         "server": ServerConfig,
     }
     for name, config_type in stages.items():
@@ -357,6 +359,13 @@ def study_schema() -> dict[str, Any]:
         for field in fields:
             described = {key: owner[field][key] for key in ("description", "default") if key in owner[field]}
             owner[field] = {"$ref": f"#/$defs/settings_{field}", **described}
+    definitions["Dataset"]["allOf"] = [
+        {
+            "if": {"properties": {"stage": {"const": stage}}},
+            "then": {"properties": {"spec": {"$ref": f"#/$defs/settings_{stage}"}}},
+        }
+        for stage in ("synth", "curate")
+    ]
     for field, stage in (("servers", "server"), ("own_engine", "generate")):
         schema["properties"][field]["additionalProperties"] = {"$ref": f"#/$defs/settings_{stage}"}
     return {"$schema": "https://json-schema.org/draft/2020-12/schema", "title": "Study", **schema}

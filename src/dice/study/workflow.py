@@ -12,10 +12,10 @@ from dice.config import read_yaml
 from dice.errors import DiceError
 
 _PROFILE_FLAGS = ("--workflow-profile", "--profile")
-_WITH_NUMBERS = ("exams", "servers", "own_engine", "verify", "rl_steps", "sizes")
+_WITH_NUMBERS = ("suite", "exams", "servers", "own_engine", "verify", "rl_steps", "sizes")
 """Keys whose mappings hold numbers, booleans and nulls."""
 _KNOWN = (
-    "scale", "results", "suite", "seeds", "train_each_seed", "shards", "gpus", "processes", "backend", "device",
+    "scale", "results", "seeds", "train_each_seed", "shards", "gpus", "processes", "backend", "device",
     "from_scratch", "start_from", "archive", "supplied", "hub_rows", "recorded", "local_rows", "vllm", "accept", "left_out",
     *_WITH_NUMBERS,
 )  # fmt: skip
