@@ -101,10 +101,12 @@ def test_a_pool_keeps_what_is_neither_always_right_nor_never(start, problems, tm
         read_pool(tmp_path, 3)
 
 
-def test_answers_drawn_ahead_are_of_the_weights_before_the_last_update(start, problems, tmp_path, monkeypatch):
+def test_answers_drawn_ahead_are_of_the_weights_before_the_last_update(start, tmp_path, monkeypatch):
     """Drawn again here: those of step 2 by the start, those of step 3 by the checkpoint after step 1."""
     Judge().install(monkeypatch)
-    wanted = config(start, tmp_path, problems, pool={}, rollout=ALL["rollout"] | {"samples": 4, "redraws": 0})
+    both = tmp_path / "problems.jsonl"  # with eight answers to each, every step has a group with a difference
+    write_jsonl(both, [pair(name) for name in PROGRAMS])
+    wanted = config(start, tmp_path, str(both), pool={}, rollout=ALL["rollout"] | {"samples": 8, "redraws": 0})
     rl(wanted)
     rows = list(read_history(tmp_path, RlRow))
     assert rows[0].mismatch < 1e-4
@@ -113,7 +115,7 @@ def test_answers_drawn_ahead_are_of_the_weights_before_the_last_update(start, pr
     for step in (2, 3):
         if step == 3:
             fresh.engine.load(tmp_path / "checkpoints" / "step-00000001")
-        asked = [Asked(p, group, n) for group, p in enumerate(fresh.curriculum.problems(step)) for n in range(4)]
+        asked = [Asked(p, group, n) for group, p in enumerate(fresh.curriculum.problems(step)) for n in range(8)]
         again = draw(
             fresh.decoder(),
             asked,

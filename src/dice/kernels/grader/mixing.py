@@ -20,7 +20,7 @@ from __future__ import annotations
 
 import contextlib
 import secrets
-from collections.abc import Iterator, Set
+from collections.abc import Iterator, Sequence, Set
 from typing import Any, Literal
 
 import torch
@@ -130,7 +130,7 @@ def _answer_beside(run: CandidateRun) -> bool:
     if set(run.evidence.candidate_ops or {}) & ADDING:
         return False
     for changed, met in mixed_pairs(run, run.draw_inputs(secrets.randbits(48)), halves=False):
-        pieces = _pieces(run, changed)
+        pieces = _pieces(run, changed, _any_order())  # one word may be enough, and memory has words of earlier calls
         if pieces is not None and is_worth(pieces["shared"], met):
             return True
     return False
@@ -274,9 +274,9 @@ def _follows(run: CandidateRun, changed: list[list[Any]]) -> _Outcome:
     return outcome
 
 
-def _pieces(run: CandidateRun, changed: list[list[Any]]) -> dict[Any, int] | None:
+def _pieces(run: CandidateRun, changed: list[list[Any]], order: Sequence[int] = range(4)) -> dict[Any, int] | None:
     """How the memory that kernels are led to follows the two elements, once; None where they are led to none."""
-    return _look(run, changed, max(1, run.reference.input_bytes // 4), [0, 1, 2, 3]).pieces
+    return _look(run, changed, max(1, run.reference.input_bytes // 4), list(order)).pieces
 
 
 def _look(run: CandidateRun, changed: list[list[Any]], keep: int, order: list[int]) -> Mixed:
