@@ -79,13 +79,13 @@ class Candidate:
 
     @property
     def statuses(self) -> set[str]:
-        """Final statuses under the strict protocol that are right."""
-        return set(self.header["status"].replace("|", " ").split())
+        """Final statuses under the strict protocol that are right on the CPU back end."""
+        return self.statuses_on("cpu")
 
     def statuses_on(self, backend: Backend) -> set[str]:
         """Final statuses under the strict protocol that are right on this back end."""
-        on_gpu = self.header.get("cuda_status", self.header["status"]) if backend == "cuda" else self.header["status"]
-        return set(on_gpu.replace("|", " ").split())
+        key = "cuda_status" if backend == "cuda" and "cuda_status" in self.header else "status"
+        return set(self.header[key].replace("|", " ").split())
 
     @property
     def paper(self) -> set[str]:

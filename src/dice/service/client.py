@@ -180,9 +180,7 @@ class AsyncClient:
                 if response.status_code == 429:
                     silent_since = time.monotonic()  # it answers: it has no room, for as long as that takes
                     with contextlib.suppress(ValueError):  # a proxy may give a date
-                        pause_s = (
-                            float(response.headers["retry-after"]) if "retry-after" in response.headers else pause_s
-                        )
+                        pause_s = float(response.headers.get("retry-after", pause_s))
                 elif response.status_code < 500:
                     raise DiceError(f"{self.url}{path}: {problem}")
             if time.monotonic() - silent_since > self._patience_s:

@@ -19,7 +19,7 @@ _CLOSE = 1e-6
 """Of a constant, relatively: it may have been rounded to a narrower type and back, or written in decimals."""
 _DEPTH = 4
 """Of containers among a module's attributes."""
-KINDS: tuple[Any, ...] = (
+FILLING_MODULES: tuple[Any, ...] = (
     torch.nn.modules.batchnorm._NormBase,
     torch.nn.LayerNorm,
     torch.nn.GroupNorm,
@@ -72,7 +72,7 @@ def moving(move: Move) -> Iterator[None]:
     """In the block, what modules register, and what PyTorch fills in, has the new value at once: a model that computes with
     it in `__init__` follows. Draws nothing."""
     module, init = torch.nn.Module, torch.nn.init
-    names: list[tuple[Any, str]] = [(kind, "reset_parameters") for kind in KINDS]
+    names: list[tuple[Any, str]] = [(kind, "reset_parameters") for kind in FILLING_MODULES]
     names += [(module, "register_parameter"), (module, "register_buffer"), *((init, name) for name in _FILLING)]
     originals = [(owner, name, getattr(owner, name)) for owner, name in names]
 

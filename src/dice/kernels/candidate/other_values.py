@@ -10,7 +10,7 @@ from typing import Any
 
 import torch
 
-from dice.kernels.candidate.moved_constants import KINDS
+from dice.kernels.candidate.moved_constants import FILLING_MODULES
 
 Other = Callable[[Any, int], Any]
 """Makes other values of a tensor, or another number, after a seed."""
@@ -178,7 +178,7 @@ def odd_weights() -> Iterator[None]:
     """Weights that are the same everywhere have other values when a module is made in the block: those of PyTorch's norms,
     with their running means and variances, and any `nn.Parameter` that has its values when it is registered; buffers of the
     state too, where all elements are equal. Draws nothing from the default generator."""
-    originals = {kind: kind.reset_parameters for kind in KINDS}
+    originals = {kind: kind.reset_parameters for kind in FILLING_MODULES}
     register = torch.nn.Module.register_parameter
     register_as_buffer = torch.nn.Module.register_buffer
 
