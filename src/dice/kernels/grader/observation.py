@@ -39,6 +39,10 @@ _SWAPS = 8
 _MARGIN = 16
 
 
+ADVANCES = "the reference's output follows its earlier calls: no experiments that repeat calls"
+"""A note: the candidate cannot be brought to the same state again, which may have any name there."""
+
+
 @contextmanager
 def poisoned_shared(run: CandidateRun) -> Iterator[None]:
     """Within, under `strict`: NaN in shared memory whenever a block begins, where that can be (the CPU back end). On a GPU it
@@ -58,6 +62,9 @@ def observe(run: CandidateRun) -> None:
     strict = "strict" in run.place.judging.protocols
     evidence = run.evidence
     with run.record.phase("evidence"):
+        run.advances = strict and _advances(run, trial)
+        if run.advances:
+            run.record.notes.append(ADVANCES)
         run.send("inputs", trial.inputs)
         with poisoned_shared(run):
             reply = run.forward(trial.forward_seed, watch=True)
@@ -68,7 +75,8 @@ def observe(run: CandidateRun) -> None:
         if strict:
             first = run.fetch(reply, trial.expected)
             run.last_print = fingerprint(first)
-            evidence.experiments.append(_repeated(run, first))
+            if not run.advances:
+                evidence.experiments.append(_repeated(run, first))
             evidence.late_writes = not identical(first, run.fetch(run.ask("offer_outputs", Offer), trial.expected))
             after = run.fetch(run.ask("offer_inputs", Offer, slot=0), trial.inputs)
         own = to_device(trial.inputs, run.place.device)
@@ -88,6 +96,15 @@ def observe(run: CandidateRun) -> None:
         run.take(reply.facts)
         run.take(run.ask("report", Report).facts)
         evidence.child_processes = sorted(run.session.child_processes)
+
+
+def _advances(run: CandidateRun, trial: Trial) -> bool:
+    """Whether the model of the trials gives another output now than a new one, which takes its place."""
+    if not any(True for _ in run.reference.model(run.weights_seed).buffers()):
+        return False
+    later = expected_outputs(run, trial.inputs, trial.forward_seed)
+    run.reference.forget()
+    return not compare_outputs(expected_outputs(run, trial.inputs, trial.forward_seed), later, "strict").ok
 
 
 def count_poison(expected: Any, actual: Any) -> int:
