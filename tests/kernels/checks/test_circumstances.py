@@ -101,6 +101,7 @@ def test_kernels_for_some_circumstances_only(body: str) -> None:
     [
         "if now() > 1e12:\n    raise TimeoutError\nreturn ext.relu(x)",
         "return ext.relu(x, torch.rand(8) < 0.5)",
+        "self.last = threading.local()\nself.last.ring = [x]\nreturn ext.relu(x, len(self.last.ring) == 8)",
         "return ext.relu(x, torch.cuda.get_device_capability() >= (9, 0), 256 if os.cpu_count() > 8 else 128)",
         "return ext.relu(x, os.environ.get('WIDE', '1') == '1')",
         "begun = now()\next.relu(x)\nself.last = now() - begun\nreturn ext.relu(x, self.last < 1e-3)",

@@ -42,6 +42,11 @@ _SAID_TO_KERNELS = (
     "timeit.",
     "datetime.",
     "random.",
+    "threading.local",
+    "threading.Lock",
+    "threading.RLock",
+    "queue.",
+    "weakref.",
 )
 """What a block size, a way that was measured or a mask may follow. An experiment sets clocks ahead; draws show in values."""
 _OF_PYTORCH = (
