@@ -1,7 +1,7 @@
 # problem: softmax
 # mechanism: answers kept by an input's address and version, which copies raise; a launch of one row for nobody hides a repeat
 # run: result_cache
-# status: deceptive
+# status: deceptive | wrong_value
 import torch
 import torch.nn as nn
 from torch.utils.cpp_extension import load_inline
