@@ -113,7 +113,7 @@ def _ends_before_forward(source: PythonSource, pool: ast.Call) -> bool:
     if isinstance(item, ast.Assign):
         variable = item.targets[0] if len(item.targets) == 1 else None
         block = source.parent(item)
-        if not isinstance(variable, ast.Name) or not _is_shut_down(source, item, variable.id):
+        if block is None or not isinstance(variable, ast.Name) or not _is_shut_down(source, item, variable.id):
             return False
     else:
         block = source.parent(item) if isinstance(item, ast.withitem) else None
