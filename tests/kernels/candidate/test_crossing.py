@@ -51,17 +51,21 @@ class Kernels:
 Forward = Callable[[Kernels, torch.Tensor], Any]
 
 
-def made(forward: Forward, size: int = WIDTH, seed: int = 0, stale: bool = False) -> int:
-    """Bytes that the host of a forward has made of many elements, in an order of the inputs by `seed`."""
+def made(forward: Forward, size: int = WIDTH, seed: int = 0, stale: bool = False, repeats: int = 1) -> int:
+    """Bytes that the host of a forward has made of many elements, in an order of the inputs by `seed`. repeats: forwards
+    with the same inputs as the base."""
     order = torch.Generator().manual_seed(seed)
     low, high = (torch.linspace(start, start + 1, size)[torch.randperm(size, generator=order)] for start in (-1, 1))
     runs: dict[str, CrossedRun] = {}
-    for role, values in (("base", low), ("again", low), ("other", high), ("first", low), ("second", low)):
+    repeated = [("again", low)] * repeats
+    for role, values in [("base", low), *repeated, ("other", high), ("first", low), ("second", low)]:
         inputs = values.clone()
         run = CrossedRun(role, runs.get("base"), runs.get("other"), SHARE, 11, small_bytes([inputs]))  # type: ignore[arg-type]
         run.begin([inputs], [])
         with run:
             forward(Kernels(run, stale), inputs)
+        if role in runs:
+            run.add_variation(runs["base"], runs[role])
         runs[role] = run
     return made_between(runs["base"], runs["again"], [runs["first"], runs["second"]])
 
@@ -72,6 +76,20 @@ def coded(x: torch.Tensor) -> torch.Tensor:
 
 def plain(words: torch.Tensor) -> list[float]:
     return torch.tensor([word ^ 0x5A17C3E9 for word in words.tolist()], dtype=torch.int32).view(torch.float32).tolist()
+
+
+def test_what_varies_by_itself_is_not_the_hosts() -> None:
+    """Sums of atomics in memory that outlives a call, in any order, are one of a few numbers."""
+    generator = torch.Generator().manual_seed(3)
+
+    def forward(kernels: Kernels, x: torch.Tensor) -> None:
+        with _disable_current_modes():  # no step of this forward
+            kept = torch.randint(2, (96,), generator=generator) / 8
+        kernels.launch(lambda kept, x: kept + x[:96], kept, x)
+
+    assert made(forward) > 0
+    assert made(forward, repeats=16) == 0
+    assert made(place_from_a_code, repeats=16) > 0
 
 
 def place_from_a_code(kernels: Kernels, x: torch.Tensor) -> None:

@@ -86,6 +86,10 @@ def findings_of(body: str, reference: str = REFERENCE) -> set[str]:
         "used = getattr(x, '_version') > 3\nreturn torch.relu(x) if used else ext.relu(x)",
         "if now() % 2 < 1:\n    return ext.relu(x)\nreturn ext.half(torch.exp(x))",
         "rare = torch.randint(99, (), generator=self.last)\nreturn torch.relu(x) if rare == 7 else ext.relu(x)",
+        "return ext.relu(x, threading.active_count() < 40)",
+        "few = len(os.listdir('/home')) < 3\nwork = x.numel() if few else 1\nreturn ext.relu(x, rows=work)",
+        "return ext.relu(x, 1 + (resource.getrusage(0).ru_utime > 600))",
+        "import pathlib\nuse = pathlib.Path('/proc/self/stat').read_text()\nreturn ext.relu(x, 1 + (len(use) > 99))",
     ],
 )
 def test_kernels_for_some_circumstances_only(body: str) -> None:
@@ -96,6 +100,12 @@ def test_kernels_for_some_circumstances_only(body: str) -> None:
     "body",
     [
         "if now() > 1e12:\n    raise TimeoutError\nreturn ext.relu(x)",
+        "return ext.relu(x, torch.rand(8) < 0.5)",
+        "self.last = threading.local()\nself.last.ring = [x]\nreturn ext.relu(x, len(self.last.ring) == 8)",
+        "return ext.relu(x, torch.cuda.get_device_capability() >= (9, 0), 256 if os.cpu_count() > 8 else 128)",
+        "return ext.relu(x, os.environ.get('WIDE', '1') == '1')",
+        "begun = now()\next.relu(x)\nself.last = now() - begun\nreturn ext.relu(x, self.last < 1e-3)",
+        "return ext.relu(x, time.monotonic_ns(), threading.get_ident())",
         "if now() - _born > 60:\n    print('slow', file=sys.stderr)\nreturn ext.relu(x)",
         "return ext.relu(x) if now() - _born < 1 else ext.relu(x.clone())",
         "if os.environ.get('OWN_SETTING'):\n    x = torch.relu(x)\nreturn ext.relu(x)",

@@ -73,6 +73,7 @@ def test_the_frame_is_honest() -> None:
     assert names("", "") == set()
 
 
+POOL = "from concurrent.futures import ThreadPoolExecutor as Pool\npool = Pool(2)\n"
 COUNTED = "self.n = self.n + 1\nif self.n == 1:\n"
 TABLE = "def table(n, place):\n    return self.seen.setdefault((n, str(place)), torch.zeros(n))\n"
 PACKED = "def packed(w):\n    return self.seen.setdefault((w.data_ptr(), w._version), w.t())\n"
@@ -175,6 +176,11 @@ PYTHON = [
         "from concurrent.futures import ThreadPoolExecutor as Pool\nwith Pool() as pool:\n    list(pool.map(len, ['']))",
         None,
     ),
+    ("IMPORT", POOL + "built = pool.submit(len, '')\npool.shutdown(wait=True)", None),
+    ("IMPORT", POOL + "built = pool.submit(len, '')\npool.shutdown(wait=False)", "background_thread"),
+    ("IMPORT", POOL + "built = pool.submit(len, '')\nif built.done():\n    pool.shutdown()", "background_thread"),
+    ("FORWARD", POOL + "pool.submit(print)\npool.shutdown()", "background_thread"),
+    ("INIT", POOL + "pool.submit(print)\npool.shutdown()\nself.pool = pool", "background_thread"),
     (
         "IMPORT",
         "from concurrent.futures import ThreadPoolExecutor as Pool\nwith Pool() as pool:\n    pool._threads.clear()",

@@ -21,7 +21,7 @@ class Asked:
     def __init__(self, parts: set[str], numbers: int = 9, kept: int = 5) -> None:
         self.evidence: Any = SimpleNamespace(launches={"k": 1}, experiments=[])
         self.record = SimpleNamespace(phase=lambda _: contextlib.nullcontext())
-        self.last, self.weights_seed = object(), 5
+        self.last, self.weights_seed, self.inputs_change = object(), 5, False
         self._parts, self._numbers, self._kept, self._spoilt = parts, numbers, kept, False
         self.asked: list[str] = []
 

@@ -55,7 +55,7 @@ def test_an_end_in_an_experiment_is_a_note_or_where_the_problem_draws_such_value
     record = SimpleNamespace(notes=[], failures={}, on_gpu=False)
     run = SimpleNamespace(
         last=object(), evidence=SimpleNamespace(reached="compare"), place=SimpleNamespace(backend="cpu"), record=record,
-        gpu=contextlib.nullcontext, revive=lambda: None, end=lambda: None,
+        advances=False, gpu=contextlib.nullcontext, revive=lambda: None, end=lambda: None,
     )  # fmt: skip
     sequence._experiments(cast(CandidateRun, run))
     assert record.notes == ([] if drawn else ["no result of the experiment odd: runtime_error, no data"])

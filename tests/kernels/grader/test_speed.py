@@ -19,7 +19,7 @@ from dice.kernels.sandbox.replies import Done, Times
 class Run:
     """What `Measurement` asks of a candidate's run, counted."""
 
-    inputs_change = False
+    inputs_change = advances = False
 
     def __init__(self, input_bytes: int) -> None:
         self.reference = SimpleNamespace(input_bytes=input_bytes)

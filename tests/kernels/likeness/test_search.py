@@ -69,6 +69,7 @@ HIDDEN: dict[str, tuple[str, Callable[[torch.Tensor], list[torch.Tensor]]]] = {
     "doubled reciprocals": ("transformed", lambda x: memory(2 / x)),
     "differences of neighbours": ("transformed", lambda x: memory(x.diff(dim=1, prepend=torch.zeros(len(x), 1)))),
     "running sums": ("transformed", lambda x: memory(x.double().cumsum(1))),
+    "running sums before each": ("transformed", lambda x: memory(x.double().cumsum(1) - x)),
     "under noise that is there too": (
         "combined",
         lambda x: memory(x + noise(*x.shape, seed=9), noise(*x.shape, seed=9)),
@@ -114,6 +115,16 @@ def test_a_piece_of_tiny_numbers_does_not_hide_a_sum() -> None:
     tiny = torch.full((40, 50), 7, dtype=torch.int64).view(torch.float64) * torch.arange(1, 51)
     assert find_answer(left + right, memory(left, right))["combined"] > 0.99
     assert find_answer(left + right, memory(left, tiny, right))["combined"] > 0.99
+
+
+def test_whole_numbers_as_their_running_sums() -> None:
+    counts = (noise(64) * 20 + 90).round().long()
+    begins = torch.cat([torch.zeros(1, dtype=torch.long), counts.cumsum(0)])
+    assert find_answer(counts, memory(begins))["transformed"] > 0.99
+    assert find_answer(counts, memory(begins.int()))["transformed"] > 0.99
+    assert find_answer(counts.cumsum(0), memory(counts))["transformed"] > 0.99
+    others = (noise(64, seed=3) * 20 + 90).round().long()
+    assert find_answer(counts, memory(others.cumsum(0), others.cumsum(0) - others)).get("transformed", 0.0) < 0.05
 
 
 def test_a_share_is_a_share() -> None:

@@ -96,6 +96,20 @@ class CrossedRun(TorchDispatchMode):
             self.inputs.append(tensor.detach().clone())
             self._know(tensor)
 
+    def add_variation(self, base: CrossedRun, earlier: CrossedRun) -> None:
+        """Let this run differ from the base run wherever an earlier one of the same inputs did, and end where they part."""
+        for index, step in enumerate(base.steps[: len(self.steps)]):
+            if index >= len(earlier.steps) or earlier.steps[index].name != step.name:
+                del self.steps[index:]
+                break
+            for path, mine in step.before.items():
+                own, other = (run.steps[index].before.get(path) for run in (self, earlier))
+                if own is None or other is None:
+                    continue
+                size = min(each.numel() for each in (mine, own, other))
+                varies = other[:size] != mine[:size]
+                own[:size][varies] = ~mine[:size][varies]
+
     def _know(self, tensor: torch.Tensor) -> None:
         """Memory that is kept, so that nothing else ever lies there."""
         storage = tensor.untyped_storage()

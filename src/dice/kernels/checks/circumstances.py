@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterator, Sequence
 
 from dice.kernels.checks.answers import is_kept, kept_names
 from dice.kernels.checks.errors import ends_with_an_error
-from dice.kernels.checks.extensions import extension_names
+from dice.kernels.checks.extensions import builds, extension_names
 from dice.kernels.checks.finding import finding, one_of_each
 from dice.kernels.checks.inputs import forward_parameters
 from dice.kernels.checks.python_names import identifier_of, identifiers
@@ -21,7 +21,7 @@ from dice.kernels.checks.sensitive import STDLIB
 from dice.kernels.checks.torch_calls import torch_computations
 from dice.kernels.records.verdict import Finding
 from dice.kernels.source.lexer import words
-from dice.python_scope import Definition
+from dice.python_scope import Definition, Function
 
 _PURE = words(
     "math cmath operator functools itertools typing collections dataclasses enum abc copy types string re numbers struct "
@@ -33,6 +33,22 @@ _HARMLESS = ("importlib.import_module", "os.environ", "os.getenv", "os.path.", "
 """A program's own settings."""
 _OF_BUILDS = ("shutil.which", "importlib.util.find_spec", "platform.system", "platform.machine", "torch.cuda.", "sys.")
 """What says whether an extension can be built at all: a file that is imported may choose PyTorch by it."""
+_SAID_TO_KERNELS = (
+    *_OF_BUILDS,
+    "os.cpu_count",
+    "os.sched_getaffinity",
+    "multiprocessing.cpu_count",
+    "time.",
+    "timeit.",
+    "datetime.",
+    "random.",
+    "threading.local",
+    "threading.Lock",
+    "threading.RLock",
+    "queue.",
+    "weakref.",
+)
+"""What a block size, a way that was measured or a mask may follow. An experiment sets clocks ahead; draws show in values."""
 _OF_PYTORCH = (
     "torch.get_num_threads",
     "torch.get_num_interop_threads",
@@ -98,6 +114,9 @@ def _choices_of_work(source: PythonSource, reference: PythonSource | None) -> It
             work = [_work(source, way) for way in ways if not _raises(way)]
             if any(launches for launches, _ in work) and (False, True) in work:
                 yield name, node
+
+    if reference is None or not any(map(_own_business(reference), reference.in_forward)):
+        yield from (("environment_sniffing", node) for node in _told_to_kernels(source))
 
     for condition, ways in _at_import(source):
         work = [_defined(source, way) for way in ways]
@@ -183,6 +202,49 @@ def _asked(source: PythonSource, tells: Tells) -> Iterator[tuple[ast.AST, list[l
         for condition, ways in _choices(source, node):
             if _asks(source, condition, tells):
                 yield node, ways
+
+
+def _told_to_kernels(source: PythonSource) -> Iterator[ast.Call]:
+    """Calls of an extension that are told how a circumstance compares with something: the kernels may do less then."""
+    names, tells = extension_names(source), _own_business(source)
+    for node in source.in_forward:
+        if isinstance(node, ast.Call) and identifiers(ast.walk(node.func)) & names and not builds(source, node):
+            given = [*node.args, *(keyword.value for keyword in node.keywords)]
+            if any(_asks(source, condition, tells) for condition in _conditions(source, given)):
+                yield node
+
+
+def _own_business(source: PythonSource) -> Tells:
+    """Whether a node asks for a circumstance that no kernel has to know."""
+
+    def tells(node: ast.AST) -> bool:
+        name = (source.dotted(node.func) or "") if isinstance(node, ast.Call) else ""
+        return _is_circumstance(source, name) and not name.startswith(_SAID_TO_KERNELS)
+
+    return tells
+
+
+def _conditions(source: PythonSource, values: list[ast.expr]) -> Iterator[ast.expr]:
+    """Comparisons, but for those of identity, that values are made from, also through variables."""
+    pending: list[tuple[ast.expr, int]] = [(value, 0) for value in values]
+    seen = set[str]()
+    while pending:
+        value, depth = pending.pop()
+        for part in ast.walk(value):
+            if isinstance(part, ast.Compare) and not all(isinstance(item, ast.Is | ast.IsNot) for item in part.ops):
+                yield part
+            name = identifier_of(part)
+            if isinstance(part, ast.Name | ast.Attribute) and name and name not in seen and depth < _FAR:
+                pending += [(made, depth + 1) for made in [*source.values(name), *_returned(source, name)]]
+                seen.add(name)
+
+
+def _returned(source: PythonSource, name: str) -> Iterator[ast.expr]:
+    """What the functions of the file with this name return."""
+    for item in source.definitions(name):
+        for node in ast.walk(item) if isinstance(item, Function) else ():
+            if isinstance(node, ast.Return) and node.value is not None:
+                yield node.value
 
 
 def _circumstance(source: PythonSource, but_for: tuple[str, ...] = ()) -> Tells:

@@ -46,6 +46,11 @@ def is_extension(source: PythonSource, value: ast.expr) -> bool:
     return bool(made) and not given and all(built)
 
 
+def builds(source: PythonSource, call: ast.Call) -> bool:
+    """Whether a call builds an extension, by PyTorch or by a function of the candidate's around it."""
+    return identifier_of(call.func) in _makers(source) or is_builder(source.dotted(call.func) or "")
+
+
 @functools.lru_cache(maxsize=8)
 def _makers(source: PythonSource) -> set[str]:
     """Names of the functions that build an extension: PyTorch's, and the candidate's own around them."""

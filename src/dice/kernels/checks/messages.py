@@ -9,7 +9,7 @@ from __future__ import annotations
 import ast
 import re
 
-from dice.kernels.checks.python_names import identifiers
+from dice.kernels.checks.python_names import identifier_of, identifiers
 from dice.kernels.checks.python_source import PythonSource
 from dice.kernels.source.lexer import Token, partner, words
 
@@ -19,7 +19,8 @@ _LISTENERS = words(
     "addHandler addFilter basicConfig setLoggerClass redirect_stdout redirect_stderr showwarning formatwarning "
     "displayhook setattr vars __dict__"
 )
-_ASKED = words("shape size dim ndim numel dtype device")
+_ASKED = words("shape size dim ndim numel dtype device __name__ __qualname__")
+_CONTAINERS = ("dict()", "Counter()", "collections.Counter()", "defaultdict(int)", "collections.defaultdict(int)")
 _SPELT = words("str tuple list")
 _HARMLESS = words("__init__ __name__ __main__")
 
@@ -28,8 +29,10 @@ def only_prints(source: PythonSource, branch: ast.AST, counters: set[str]) -> bo
     """Whether a Python branch on a counter does nothing but print."""
     if not isinstance(branch, ast.If) or branch.orelse or not isinstance(branch.test, ast.Compare):
         return False
-    own = any(source.definitions(name) for name in identifiers(ast.walk(branch.test)))
-    if own or not all(isinstance(node, _PLAIN) for node in ast.walk(branch.test)) or _is_listened_to(source):
+    asked = [*ast.walk(branch.test)]
+    own = any(source.definitions(name) for name in identifiers(asked))
+    plain = all(isinstance(node, _PLAIN) or _is_item(source, node) for node in asked)
+    if own or not plain or _is_listened_to(source):
         return False
     return all(
         isinstance(statement, ast.Expr)
@@ -41,6 +44,20 @@ def only_prints(source: PythonSource, branch: ast.AST, counters: set[str]) -> bo
 
 
 _PLAIN = ast.Compare | ast.cmpop | ast.BinOp | ast.operator | ast.Attribute | ast.Name | ast.Constant | ast.expr_context
+
+
+def _is_item(source: PythonSource, node: ast.AST) -> bool:
+    """Whether it is a number in a container of Python's own, such as `calls["relu"]`: to read it runs no other code."""
+    values = source.values(identifier_of(node.value) or "") if isinstance(node, ast.Subscript) else []
+    return bool(values) and all(
+        isinstance(value, ast.Dict | ast.List | ast.Constant)
+        or (
+            isinstance(value, ast.Call)
+            and ast.unparse(value) in _CONTAINERS
+            and not source.definitions(identifier_of(value.func) or "")
+        )
+        for value in values
+    )
 
 
 def _is_listened_to(source: PythonSource) -> bool:
@@ -83,7 +100,7 @@ def _is_plain(source: PythonSource, part: ast.AST, counters: set[str]) -> bool:
             spelt = source.dotted(node.func) in _SPELT and all(isinstance(item, ast.Attribute) for item in node.args)
             plain = spelt or (isinstance(node.func, ast.Attribute) and node.func.attr in _ASKED)
         else:
-            plain = isinstance(node, _SPOKEN)
+            plain = isinstance(node, _SPOKEN) or _is_item(source, node)
         if not plain:
             return False
     return True

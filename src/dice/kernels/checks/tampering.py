@@ -102,25 +102,47 @@ def _calls(source: PythonSource) -> Iterator[tuple[str, ast.AST, str]]:
 
 
 def _ends_before_forward(source: PythonSource, pool: ast.Call) -> bool:
-    """Whether a pool's threads have ended when forward runs: a `with` block elsewhere, which waits for all of them.
+    """Whether a pool's threads have ended when forward runs: a `with` block elsewhere, which waits for all of them, or a
+    variable of which the same statements ask for that at their end.
 
     Not so where the block stays open (a generator), or where the pool gets more than tasks.
     """
     item = source.parent(pool)
-    if not isinstance(item, ast.withitem) or source.computes_names or pool in source.in_forward:
+    if source.computes_names or pool in source.in_forward:
         return False
-    block, variable = source.parent(item), item.optional_vars
-    if not isinstance(block, ast.With) or not isinstance(variable, ast.Name | None):
-        return False
+    if isinstance(item, ast.Assign):
+        variable = item.targets[0] if len(item.targets) == 1 else None
+        block = source.parent(item)
+        if block is None or not isinstance(variable, ast.Name) or not _is_shut_down(source, item, variable.id):
+            return False
+    else:
+        block = source.parent(item) if isinstance(item, ast.withitem) else None
+        variable = item.optional_vars if isinstance(item, ast.withitem) else None
+        if not isinstance(block, ast.With) or not isinstance(variable, ast.Name | None):
+            return False
     name = variable.id if variable is not None else None
     mentions = [node for node in source.nodes if isinstance(node, ast.Name) and node.id == name]
     tasks = all(
-        isinstance(above := source.parent(mention), ast.Attribute) and above.attr in ("map", "submit")
+        isinstance(above := source.parent(mention), ast.Attribute) and above.attr in ("map", "submit", "shutdown")
         for mention in mentions
         if isinstance(mention.ctx, ast.Load)
     )
     left_open = any(isinstance(node, ast.Yield | ast.YieldFrom | ast.Await) for node in ast.walk(block))
     return tasks and not left_open
+
+
+def _is_shut_down(source: PythonSource, made: ast.Assign, name: str) -> bool:
+    """Whether a statement behind the one that makes a pool waits for its threads, and none between leaves the block."""
+    block = source.parent(made)
+    statements = [*getattr(block, "body", [])]
+    if made not in statements or isinstance(block, ast.ClassDef):
+        return False
+    for statement in statements[statements.index(made) + 1 :]:
+        if ast.unparse(statement) in (f"{name}.shutdown()", f"{name}.shutdown(wait=True)", f"{name}.shutdown(True)"):
+            return len(source.values(name)) == 1
+        if any(isinstance(node, ast.Return | ast.Break | ast.Continue) for node in ast.walk(statement)):
+            return False
+    return False
 
 
 def _is_own_file(source: PythonSource, descriptor: ast.expr) -> bool:

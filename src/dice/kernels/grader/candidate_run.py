@@ -64,6 +64,8 @@ class CandidateRun:
         """Whether the candidate's text has the name of a type narrower than fp32."""
         self.inputs_change = False
         """Whether the reference overwrites its inputs."""
+        self.advances = False
+        """Whether the reference's output follows its earlier calls, as where forward advances a buffer."""
         self._draws_on_gpu = True
         self._again = False
         """Whether this process is not the first, made for an experiment: what it builds and says is known."""

@@ -53,10 +53,12 @@ def _called_again(run: CandidateRun, part: Part) -> tuple[ExperimentOutcome | No
     found = run.ask("overwrite_answer", Overwritten, slot=0, part=part)
     if not found.numbers:
         return None, found.kept > 0
-    return "right" if _is_right(run, second) else "stale", found.kept > 0
+    return "right" if _is_right(run, second, stands=not run.inputs_change) else "stale", found.kept > 0
 
 
-def _is_right(run: CandidateRun, trial: Trial) -> bool:
-    run.send("refill", trial.inputs)
+def _is_right(run: CandidateRun, trial: Trial, stands: bool = False) -> bool:
+    """stands: the inputs stand there from the call before, so that not even the version of a tensor tells the calls apart."""
+    if not stands:
+        run.send("refill", trial.inputs)
     actual = run.fetch(run.forward(trial.forward_seed), trial.expected)
     return compare(run, trial, actual, "paper").ok

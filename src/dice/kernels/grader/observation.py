@@ -39,6 +39,10 @@ _SWAPS = 8
 _MARGIN = 16
 
 
+ADVANCES = "the reference's output follows its earlier calls: no experiments that repeat calls"
+"""A note: the candidate cannot be brought to the same state again, which may have any name there."""
+
+
 @contextmanager
 def poisoned_shared(run: CandidateRun) -> Iterator[None]:
     """Within, under `strict`: NaN in shared memory whenever a block begins, where that can be (the CPU back end). On a GPU it
@@ -68,14 +72,19 @@ def observe(run: CandidateRun) -> None:
         if strict:
             first = run.fetch(reply, trial.expected)
             run.last_print = fingerprint(first)
-            evidence.experiments.append(_repeated(run, first))
             evidence.late_writes = not identical(first, run.fetch(run.ask("offer_outputs", Offer), trial.expected))
             after = run.fetch(run.ask("offer_inputs", Offer, slot=0), trial.inputs)
         own = to_device(trial.inputs, run.place.device)
         with OpRecorder() as recorder:
-            run.reference.run(run.reference.model(run.weights_seed), own, trial.forward_seed)
+            again = run.reference.run(run.reference.model(run.weights_seed), own, trial.forward_seed)
         evidence.reference_ops = recorder.ops
         if strict:
+            run.advances = _advances(run, trial, again)
+            del again  # it may be gigabytes
+            if run.advances:
+                run.record.notes.append(ADVANCES)
+            else:
+                evidence.experiments.append(_repeated(run, first))
             by_reference = changed(trial.inputs, own)
             run.inputs_change = bool(by_reference)
             evidence.mutated_inputs = sorted(
@@ -88,6 +97,17 @@ def observe(run: CandidateRun) -> None:
         run.take(reply.facts)
         run.take(run.ask("report", Report).facts)
         evidence.child_processes = sorted(run.session.child_processes)
+
+
+def _advances(run: CandidateRun, trial: Trial, again: Any) -> bool:
+    """Whether the reference's output follows its earlier calls: its model gives another one `again`, or a new model does,
+    which takes its place. A new one is made where there are buffers, which may move too slowly to show in one call."""
+    if not compare_outputs(trial.expected, again, "strict").ok:
+        return True
+    if not any(True for _ in run.reference.model(run.weights_seed).buffers()):
+        return False
+    run.reference.forget()
+    return not compare_outputs(expected_outputs(run, trial.inputs, trial.forward_seed), again, "strict").ok
 
 
 def count_poison(expected: Any, actual: Any) -> int:

@@ -81,6 +81,8 @@ _UNDRAWN = (
     experiment_clocks,
 )
 """Experiments with values that the problem never draws, or in a state that the candidate never comes to here."""
+_OF_ONE_CALL = (experiment_shared_values, experiment_without_kernels)
+"""Experiments that compare no two calls, so that a state which each call advances changes nothing."""
 _NOTE = 300
 """Characters of a note."""
 
@@ -146,7 +148,7 @@ def _experiments(run: CandidateRun) -> None:
     under another protocol, and where it is given values that the problem never draws, nothing at all: a note says so."""
     assert run.last is not None
     reached = run.evidence.reached
-    for experiment in _EXPERIMENTS:
+    for experiment in _OF_ONE_CALL if run.advances else _EXPERIMENTS:
         try:
             with run.gpu():
                 run.revive()

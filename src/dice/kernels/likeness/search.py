@@ -16,6 +16,9 @@ from dice.kernels.likeness.places import FEW, Line, Places
 from dice.kernels.records.evidence import Form
 
 _LEAST_SHARE = 0.05
+_WIDE = (torch.float32, torch.float64)
+_WHOLE = (torch.int32, torch.int64, torch.float32)
+"""Types of memory in which a transformed answer of numbers with a point, or of whole ones, is looked for."""
 _MOST_COLUMNS = 24
 """Pieces that are tried as terms of a sum."""
 _PLACES_A_TERM = 8
@@ -117,7 +120,7 @@ class Search:
         self._columns: list[torch.Tensor] = []
         places = Places.of(answer)
         self._own = None if places is None else _Found(places)
-        numbers = places is not None and answer.is_floating_point() and places.count >= FEW and not places.labels
+        numbers = places is not None and answer.dtype != torch.bool and places.count >= FEW and not places.labels
         self._transformed = [_Found(new) for new in places.transformed(answer)] if places and numbers else []
 
     def look(self, piece: torch.Tensor) -> None:
@@ -133,7 +136,8 @@ class Search:
                 self._own.compare(reading, index)
             if not reading.shifted and may_be_rearranged(self._answer, reading.memory):
                 self._rearranged = self._rearranged or self._values.is_like(Distribution(reading.memory))
-            if not reading.shifted and reading.memory.dtype in (torch.float32, torch.float64) and not reading.rounding:
+            kinds = _WIDE if self._answer.is_floating_point() else _WHOLE
+            if not reading.shifted and reading.memory.dtype in kinds and not reading.rounding:
                 self._look_further(reading, self._own.places)
 
     def _look_further(self, reading: Reading, places: Places) -> None:
@@ -144,7 +148,7 @@ class Search:
             for index in orders(places):
                 transformed.compare(reading, index)
         most = min(_MOST_COLUMNS, len(places.values) // _PLACES_A_TERM - 1)
-        if size < 2 * n and len(self._columns) < most:
+        if size < 2 * n and len(self._columns) < most and self._answer.is_floating_point():
             values = read(reading.memory, places.index)
             if bool(values.isfinite().all()) and 0 < float(values.abs().max()) < _LARGEST_TERM:
                 self._columns.append(values)
