@@ -215,6 +215,19 @@ def test_cooperative_groups(warps: ModuleType) -> None:
     runtime.reset_errors()
 
 
+@pytest.mark.parametrize("kind", range(4))
+@pytest.mark.parametrize("order", [Order.ASCENDING, Order.DESCENDING, Order.RANDOM])
+def test_a_warp_may_wait_for_a_flag_of_another(warps: ModuleType, kind: int, order: Order) -> None:
+    runtime = CpuRuntime.loaded()
+    assert runtime is not None
+    runtime.set_order(order)
+    try:
+        for waiting in (0, 1):
+            assert warps.flag(kind, waiting)[1:].tolist() == [1.0] * 32
+    finally:
+        runtime.set_order(Order.ASCENDING)
+
+
 def test_mathematical_functions(numerics: ModuleType) -> None:
     x = torch.randn(200) * 2
     ours, v, p = numerics.floats(x), x.double(), x.double().abs() + 0.1
