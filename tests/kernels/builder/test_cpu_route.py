@@ -215,6 +215,14 @@ def test_cooperative_groups(warps: ModuleType) -> None:
     runtime.reset_errors()
 
 
+def test_a_tile_has_its_place_in_what_was_parted(warps: ModuleType) -> None:
+    lane, warp = torch.arange(64) % 32, torch.arange(64) // 32
+    whole, part, forgotten = warps.nested_tiles(64).long()
+    assert torch.equal(whole, warp + 200)
+    assert torch.equal(part, lane // 4 + 800)
+    assert torch.equal(forgotten, part)
+
+
 @pytest.mark.parametrize("kind", range(4))
 @pytest.mark.parametrize("order", [Order.ASCENDING, Order.DESCENDING, Order.RANDOM])
 def test_a_warp_may_wait_for_a_flag_of_another(warps: ModuleType, kind: int, order: Order) -> None:
