@@ -5,6 +5,7 @@ from __future__ import annotations
 import itertools
 import math
 import re
+import sys
 from collections.abc import Callable
 from pathlib import Path
 from types import ModuleType
@@ -255,6 +256,18 @@ def test_mathematical_functions(numerics: ModuleType) -> None:
     for dtype, tolerance in ((torch.float32, 1e-5), (torch.half, 2e-2), (torch.bfloat16, 2e-2)):
         values = torch.randn(1000).to(dtype)
         close(numerics.gelu(values), F.gelu(values.float()), tolerance)
+
+
+def test_values_that_rounding_twice_would_change(numerics: ModuleType) -> None:
+    below, above = 1 - 2.0**-24, 1 + 2.0**-23
+    expected = {
+        0: math.nan, 1: math.nan, 2: 0.125, 3: above, 4: below, 5: -above, 6: above, 7: 1 - 2.0**-53,
+        8: 1 + 2.0**-51 + 2.0**-52, 9: 1.0, 10: 1 - 2.0**-53, 11: 1 + 2.0**-52, 12: sys.float_info.max,
+        13: 2.0**60 - 2.0**36, 14: 1 + 2.0**-10, 15: 1 + 2.0**-7, 16: 2.0**24 + 2.0**17, 17: 2.0**60 - 2.0**52,
+        18: 2.0**31 + 2.0**24, 19: math.nan, 20: 255 * 1000 - 128, 21: -5, 22: 16000,
+    }  # fmt: skip
+    found = numerics.edges().tolist()
+    assert {row: found[row] for row in expected} == pytest.approx(expected, rel=0, abs=0, nan_ok=True)
 
 
 @pytest.mark.parametrize("dtype", [torch.float32, torch.float64, torch.half])
